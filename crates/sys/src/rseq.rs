@@ -19,7 +19,6 @@ mod self_test;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 use std::ptr;
 
 use thiserror::Error;
@@ -87,13 +86,19 @@ struct Descriptor {
     abort: &'static u8,
 }
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    version: 0,
-    flags: 0,
-    start: &NOWHERE.range,
-    post_commit_offset: RANGE_BYTES as u64,
-    abort: &NOWHERE.abort,
-};
+impl Descriptor {
+    const NOWHERE: Descriptor = Descriptor {
+        version: 0,
+        flags: 0,
+        start: &NOWHERE.range,
+        post_commit_offset: RANGE_BYTES as u64,
+        abort: &NOWHERE.abort,
+    };
+}
+
+/// One for each user, so that two in one thread see each other: what one armed is [`State::Foreign`] to the other.
+static DESCRIPTOR: Descriptor = Descriptor::NOWHERE;
+static DESCRIPTOR_OF_SPANS: Descriptor = Descriptor::NOWHERE;
 
 /// Why there is no critical section to look at.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -146,6 +151,8 @@ pub struct Section {
     area: *mut Area,
     /// Whether the area is ours, and not the C library's.
     own: bool,
+    /// What is named in it.
+    descriptor: &'static Descriptor,
     _of_this_thread: PhantomData<*const ()>,
 }
 
@@ -161,17 +168,32 @@ impl Section {
     /// # Errors
     /// See [`Unusable`].
     pub fn open() -> Result<Section, Unusable> {
+        Section::naming(&DESCRIPTOR)
+    }
+
+    /// The same for spans of a program, beside a section that a measured loop of the same thread has: what one
+    /// of the two arms is [`State::Foreign`] to the other.
+    ///
+    /// # Errors
+    /// See [`Unusable`]; refused where the other one had to register an area.
+    pub fn open_for_spans() -> Result<Section, Unusable> {
+        Section::naming(&DESCRIPTOR_OF_SPANS)
+    }
+
+    fn naming(descriptor: &'static Descriptor) -> Result<Section, Unusable> {
         if !KNOWN {
             return Err(Unusable::Processor);
         }
         match registered() {
-            Some(area) => Ok(Section { area, own: false, _of_this_thread: PhantomData }),
-            None => Section::register(),
+            Some(area) => {
+                Ok(Section { area, own: false, descriptor, _of_this_thread: PhantomData })
+            }
+            None => Section::register(descriptor),
         }
     }
 
     /// Registers an area of our own.
-    fn register() -> Result<Section, Unusable> {
+    fn register(descriptor: &'static Descriptor) -> Result<Section, Unusable> {
         let area = Area {
             cpu_id_start: 0,
             cpu_id: NO_CPU,
@@ -186,13 +208,33 @@ impl Section {
             drop(unsafe { Box::from_raw(area) });
             return Err(Unusable::Refused(error.raw_os_error().unwrap_or(0)));
         }
-        Ok(Section { area, own: true, _of_this_thread: PhantomData })
+        Ok(Section { area, own: true, descriptor, _of_this_thread: PhantomData })
     }
 
     /// Names the critical section, from now on.
     #[inline]
     pub fn arm(&self) {
-        self.write((&raw const DESCRIPTOR).addr() as u64);
+        self.write(self.name());
+    }
+
+    fn name(&self) -> u64 {
+        ptr::from_ref(self.descriptor).addr() as u64
+    }
+
+    /// The CPU on which the thread runs. Some nanoseconds; no system call.
+    #[inline]
+    #[must_use]
+    pub fn cpu(&self) -> u32 {
+        // SAFETY: as in `look`.
+        unsafe { (&raw const (*self.area).cpu_id).read_volatile() }
+    }
+
+    /// Where the section is named, and its name while it is kept: for code that looks without calling. Both
+    /// hold for as long as `self`, in its thread.
+    #[must_use]
+    pub fn place(&self) -> (*const u64, u64) {
+        // SAFETY: takes the address of a field of a live area.
+        (unsafe { &raw const (*self.area).rseq_cs }, self.name())
     }
 
     /// What became of it. Some nanoseconds; no system call.
@@ -204,7 +246,7 @@ impl Section {
         let named = unsafe { (&raw const (*self.area).rseq_cs).read_volatile() };
         match named {
             0 => State::Cleared,
-            ours if ours == (&raw const DESCRIPTOR).addr() as u64 => State::Kept,
+            ours if ours == self.name() => State::Kept,
             _ => State::Foreign,
         }
     }
@@ -456,6 +498,31 @@ mod tests {
         with_section(Section::open, |section| {
             let preempted = self_test::preemptions(section);
             assert!(preempted.contains(&State::Cleared), "{preempted:?}");
+        });
+    }
+
+    /// Two users in one thread: neither takes the other's section for its own.
+    #[test]
+    fn two_users_see_each_other() {
+        with_section(Section::open, |of_a_loop| {
+            let Ok(of_spans) = Section::open_for_spans() else { return };
+            let seen = (0..100).any(|_| {
+                of_spans.arm();
+                let before = (of_spans.look(), of_a_loop.look());
+                of_a_loop.arm();
+                let (place, name) = of_spans.place();
+                // SAFETY: the section lives, and this is its thread.
+                let is_named = unsafe { place.read_volatile() } == name;
+                before == (State::Kept, State::Foreign)
+                    && (of_spans.look(), of_a_loop.look()) == (State::Foreign, State::Kept)
+                    && !is_named
+            });
+            assert!(seen);
+            let stayed = |_| {
+                let cpu = of_spans.cpu();
+                crate::clock::current_cpu() == cpu && of_spans.cpu() == cpu
+            };
+            assert!((0..100).any(stayed));
         });
     }
 

@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("timer", &["clock", "time", "sys"]),
     ("workload", &["timer", "clock", "tasks", "model", "time", "sys"]),
     ("infer", &["model", "time"]),
+    ("witness", &["infer", "clock", "sys", "model", "time"]),
     ("sched", &["tasks", "model"]),
     ("store", &["model"]),
     ("reserve", &["sched", "timer", "model", "time", "sys"]),
@@ -38,12 +39,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("report", &["infer", "model", "time"]),
     ("cli", &["lab", "theory", "papers", "host", "reserve", "report", "tasks", "model", "time"]),
-    ("capi", &["lab", "reserve", "timer", "clock", "time", "sys"]),
+    ("capi", &["lab", "reserve", "witness", "timer", "clock", "time", "sys"]),
 ];
 
 /// The Python package lies beside `crates/`.
 const PYTHON: (&str, &[&str]) =
-    ("python", &["lab", "theory", "host", "reserve", "tasks", "timer", "clock", "time"]);
+    ("python", &["lab", "theory", "host", "reserve", "witness", "tasks", "timer", "clock", "time"]);
 
 /// The page that shows the arrows, and what stands between the two ends of one.
 const PAGE: &str = "ARCHITECTURE.md";

@@ -33,6 +33,7 @@ mod quota;
 mod repeats;
 mod signs;
 mod sizes;
+mod span;
 mod stream;
 mod survey;
 mod switched;
@@ -47,6 +48,7 @@ pub use facts::{
 };
 pub use gap::{AttributedGap, Basis, Composition, Ran, Share, Successor};
 pub use signs::{Sign, Signs};
+pub use span::{SpanSeen, judge_span};
 pub use stream::{Attributed, attribute, survey};
 pub use survey::{Patterns, RepeatFound, Survey, TickFound};
 pub use tally::CauseTally;

@@ -1,0 +1,176 @@
+//! One span of a program that marks its own, and why its thread was off the CPU: no trace, no neighbours, the
+//! rules of the judge.
+//!
+//! Patterns that only many gaps show (ticks, periods) are not there. Nothing is said of what the thread's own
+//! counters cannot show: a span in which no switch was counted has no cause here.
+
+use hourglass_model::{Cause, Onset};
+
+use super::facts::{Facts, ThreadFacts};
+use super::gap::Basis;
+use super::judge::{Case, Stops};
+use super::signs::{Sign, Signs};
+use super::survey::{longest_tick_ns, may_be_quota, may_be_throttling};
+
+/// A wait was counted in a span that may wait: or it was a stop, which the thread's counters do not tell apart.
+const WAITED: f64 = 0.9;
+/// The quota's time of stops covers most of the loss.
+const QUOTA_COVERS: f64 = 0.97;
+
+/// What a thread found out about a span in which it was off the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanSeen {
+    /// For how long, ns.
+    pub lost_ns: u64,
+    /// Switches forced on the thread.
+    pub involuntary: u64,
+    /// Switches by its own waits.
+    pub voluntary: u64,
+    /// Page faults, those before the span included that came since the counters were asked last.
+    pub faults: u64,
+    /// Whether it went on upon another CPU.
+    pub cpu_changed: bool,
+    /// Whether the kernel cleared the critical section; `None` where there is none.
+    pub cleared: Option<bool>,
+    /// For how long quotas stopped its control groups meanwhile, ns; `None` without a quota.
+    pub throttled_ns: Option<u64>,
+}
+
+/// Why, how that is known, and what speaks for it: by the rules that gaps of a run are judged by.
+///
+/// `facts` may name a limit of real-time threads and a quota; of `thread` the policy counts, and whether it
+/// waits by itself within the span (`waits_unseen`).
+#[must_use]
+pub fn judge_span(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> (Cause, Basis, Signs) {
+    let signs = signs(seen);
+    if !signs.prove_a_switch() {
+        return (Cause::Unknown, Basis::Inferred { confidence: 0.0 }, signs);
+    }
+    let case = Case {
+        facts,
+        thread: Some(thread),
+        onset: Onset::Gap,
+        length: seen.lost_ns,
+        told: None,
+        switched: None,
+        successor: None,
+        cpu_changed: seen.cpu_changed,
+        highest: false,
+        stops: stops(facts, thread, seen),
+        tick: None,
+        tick_due: false,
+        ticks_known: false,
+        periodic: false,
+        too_short: false,
+        quiet: false,
+        interrupts_share: None,
+        signs,
+    };
+    let verdict = case.judge();
+    let unsure = verdict.cause == Cause::ContextSwitchVoluntary && thread.waits_unseen;
+    let basis = if unsure { Basis::Inferred { confidence: WAITED } } else { verdict.basis };
+    (verdict.cause, basis, verdict.signs)
+}
+
+fn signs(seen: &SpanSeen) -> Signs {
+    let mut signs = Signs::NONE;
+    for (sign, holds) in [
+        (Sign::Cleared, seen.cleared == Some(true)),
+        (Sign::CountedInvoluntary, seen.involuntary > 0),
+        (Sign::CountedVoluntary, seen.voluntary > 0),
+        (Sign::NoneCounted, seen.involuntary == 0 && seen.voluntary == 0),
+        (Sign::CountedFault, seen.faults > 0),
+        (Sign::CpuChanged, seen.cpu_changed),
+    ] {
+        if holds {
+            signs.insert(sign);
+        }
+    }
+    signs
+}
+
+/// Throttling and quotas force switches: of a loss by waits alone they are not the cause.
+fn stops(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> Stops {
+    if seen.involuntary == 0 {
+        return Stops::default();
+    }
+    let limit = facts.rt_limit.filter(|limit| {
+        may_be_throttling(thread.policy, *limit, seen.lost_ns, longest_tick_ns(facts))
+    });
+    let quota = facts
+        .quota
+        .filter(|quota| may_be_quota(Some(thread), seen.lost_ns, quota.period_ns))
+        .and(seen.throttled_ns)
+        .filter(|ns| *ns > 0 && *ns >= seen.lost_ns / 2);
+    Stops { throttled: limit.map(|_| false), quota: quota.map(|_| QUOTA_COVERS), replenished: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::Policy;
+
+    use super::super::facts::{Quota, RtLimit};
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn thread(policy: Policy, waits: bool) -> ThreadFacts {
+        ThreadFacts {
+            policy: Some(policy),
+            never_waits: !waits,
+            waits_unseen: waits,
+            highest: false,
+            reservation: None,
+            number: None,
+        }
+    }
+
+    fn seen(lost_ns: u64, involuntary: u64, voluntary: u64) -> SpanSeen {
+        SpanSeen {
+            lost_ns,
+            involuntary,
+            voluntary,
+            faults: 0,
+            cpu_changed: false,
+            cleared: Some(true),
+            throttled_ns: None,
+        }
+    }
+
+    fn facts() -> Facts {
+        let rt_limit =
+            Some(RtLimit { runtime_ns: 950 * MS, period_ns: 1_000 * MS, logged: false });
+        let quota = Some(Quota { period_ns: 100 * MS, throttled: 1, throttled_ns: None });
+        Facts { rt_limit, quota, ..Facts::default() }
+    }
+
+    /// The rules of runs: a forced switch is one, a wait of a thread that never waits is a stop, 50 ms of a
+    /// real-time thread are throttling's, and what the quota's own count covers is the quota's.
+    #[test]
+    fn spans_are_judged_as_gaps_are() {
+        let other = thread(Policy::Other(0), true);
+        let busy = thread(Policy::Other(0), false);
+        let fifo = thread(Policy::Fifo(10), false);
+        let cause = |thread: &ThreadFacts, seen: SpanSeen| {
+            let (cause, basis, _) = judge_span(&facts(), thread, &seen);
+            (cause, basis.confidence())
+        };
+        assert_eq!(cause(&other, seen(4 * MS, 1, 0)), (Cause::ContextSwitchInvoluntary, 1.0));
+        assert_eq!(cause(&other, seen(4 * MS, 0, 1)), (Cause::ContextSwitchVoluntary, WAITED));
+        assert_eq!(cause(&busy, seen(4 * MS, 0, 1)).0, Cause::Stopped);
+        assert_eq!(cause(&fifo, seen(50 * MS, 1, 0)), (Cause::RtThrottling, 0.5));
+        assert_eq!(cause(&fifo, seen(20 * MS, 1, 0)).0, Cause::ContextSwitchInvoluntary);
+        let stopped = |ns| SpanSeen { throttled_ns: Some(ns), ..seen(60 * MS, 1, 0) };
+        assert_eq!(cause(&other, stopped(58 * MS)), (Cause::CgroupQuota, QUOTA_COVERS));
+        assert_eq!(cause(&other, stopped(20 * MS)).0, Cause::ContextSwitchInvoluntary);
+        assert_eq!(cause(&fifo, stopped(58 * MS)).0, Cause::ContextSwitchInvoluntary);
+    }
+
+    #[test]
+    fn without_a_counted_switch_nothing_is_said() {
+        let (cause, basis, signs) =
+            judge_span(&facts(), &thread(Policy::Other(0), true), &seen(50 * MS, 0, 0));
+        assert_eq!((cause, basis.confidence()), (Cause::Unknown, 0.0));
+        assert!(signs.contains(Sign::NoneCounted));
+    }
+}

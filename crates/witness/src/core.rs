@@ -1,0 +1,246 @@
+//! A thread's witness: the critical section, the counts since it began, and when they are asked.
+//!
+//! All witnesses of a thread share one. It lives as long as its thread.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+
+use hourglass_infer::cause::{Facts, Quota};
+use hourglass_sys::rseq::{Clearing, Section, State, Unusable};
+use hourglass_sys::thread;
+
+use crate::machine::{Machine, Ticks};
+use crate::sample::{Files, Sample, Totals};
+use crate::{Asks, SpanError, WitnessError};
+
+/// A generation counts disturbances in its low bits; the thread's number is above them. A process that makes
+/// more threads than fit, 2^24, begins again: then two of them may not tell their spans apart.
+const GENERATION_BITS: u32 = 40;
+/// No thread comes to it: the end of such a span is always looked at.
+const LOOKED_AT: u64 = (1 << GENERATION_BITS) - 1;
+/// How often the counters are asked anew because the thread lost its CPU meanwhile.
+const TRIES: u32 = 4;
+
+/// What is kept for a thread.
+#[derive(Debug)]
+pub(crate) struct Core {
+    section: Option<Section>,
+    generation: Cell<u64>,
+    totals: Cell<Totals>,
+    last: Cell<Sample>,
+    /// Set while the counts are brought up to date: a signal handler must not do so in between.
+    settling: Cell<bool>,
+    files: RefCell<Files>,
+    thread: Cell<u32>,
+    pub(crate) asks: Option<Asks>,
+    pub(crate) counter: Ticks,
+    pub(crate) facts: Facts,
+}
+
+thread_local! {
+    static OWN: OnceCell<Rc<Core>> = const { OnceCell::new() };
+}
+
+/// A number for a thread, above its generations; never 0.
+fn fresh_generation() -> u64 {
+    static THREADS: AtomicU64 = AtomicU64::new(1);
+    let number = THREADS.fetch_add(1, Ordering::Relaxed) << GENERATION_BITS;
+    if number == 0 { fresh_generation() } else { number }
+}
+
+/// Whether two generations are of one thread.
+fn same_thread(one: u64, other: u64) -> bool {
+    one >> GENERATION_BITS == other >> GENERATION_BITS
+}
+
+impl Core {
+    /// The calling thread's.
+    pub(crate) fn here() -> Result<Rc<Core>, WitnessError> {
+        let own = OWN.try_with(|own| Rc::clone(own.get_or_init(|| Rc::new(Core::new()))));
+        own.map_err(|_| WitnessError::ThreadEnds)
+    }
+
+    fn new() -> Core {
+        let machine = Machine::here();
+        let section = match &machine.tested {
+            Ok(Clearing::EverySwitch) => Section::open_for_spans().map_err(Asks::NoSection),
+            Ok(Clearing::WhereInterrupted) => {
+                Err(Asks::NoSection(Unusable::KeptInSystemCalls))
+            }
+            Err(reason) => Err(Asks::NoSection(reason.clone())),
+        };
+        let (section, asks) = match section {
+            Ok(section) => (Some(section), None),
+            Err(asks) => (None, Some(asks)),
+        };
+        let files = Files::open();
+        // How often it stops the group is asked of each span.
+        let quota =
+            files.quota_period_ns.map(|period_ns| Quota { period_ns, throttled: 1, throttled_ns: None });
+        let core = Core {
+            section,
+            generation: Cell::new(fresh_generation()),
+            totals: Cell::default(),
+            last: Cell::default(),
+            settling: Cell::new(false),
+            files: RefCell::new(files),
+            thread: Cell::new(thread::id()),
+            asks,
+            counter: machine.counter,
+            facts: Facts { rt_limit: machine.rt_limit, quota, ..Facts::default() },
+        };
+        core.start();
+        core
+    }
+
+    /// Begins to count, from nothing.
+    fn start(&self) {
+        let (sample, _) = self.sample();
+        self.last.set(sample);
+        self.totals.set(Totals::default());
+    }
+
+    /// Whether nothing happened since the counts were brought up to date.
+    #[inline(always)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        match &self.section {
+            Some(section) => section.look() == State::Kept,
+            None => false,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    /// Generation and totals, which no signal handler changes in between.
+    #[inline(always)]
+    pub(crate) fn baseline(&self) -> (u64, Totals) {
+        loop {
+            let generation = self.generation.get();
+            compiler_fence(Ordering::SeqCst);
+            let totals = self.totals.get();
+            compiler_fence(Ordering::SeqCst);
+            if generation == self.generation.get() {
+                return (generation, totals);
+            }
+        }
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals.get()
+    }
+
+    /// The generation of a span of this thread that has already lost something.
+    pub(crate) fn looked_at(&self) -> u64 {
+        self.generation.get() | LOOKED_AT
+    }
+
+    /// The CPU that the thread is on.
+    #[inline(always)]
+    pub(crate) fn cpu(&self) -> u32 {
+        match &self.section {
+            Some(section) => section.cpu(),
+            None => hourglass_sys::clock::current_cpu(),
+        }
+    }
+
+    /// Whether a section was there to be cleared.
+    pub(crate) fn has_section(&self) -> bool {
+        self.section.is_some()
+    }
+
+    /// That a span of this generation began in this thread and process.
+    pub(crate) fn check(&self, generation: u64) -> Result<(), SpanError> {
+        match same_thread(generation, self.generation.get()) {
+            true => Ok(()),
+            false => Err(SpanError::OtherThread),
+        }
+    }
+
+    /// Brings the counts up to date. Where the thread turns out to be a forked child's, it begins anew.
+    ///
+    /// # Errors
+    /// [`SpanError::Forked`], once; [`SpanError::Interrupted`] in a signal handler that came upon this.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn settle(&self) -> Result<(), SpanError> {
+        if self.settling.replace(true) {
+            return Err(SpanError::Interrupted);
+        }
+        compiler_fence(Ordering::SeqCst);
+        let result = self.settle_alone();
+        compiler_fence(Ordering::SeqCst);
+        self.settling.set(false);
+        result
+    }
+
+    fn settle_alone(&self) -> Result<(), SpanError> {
+        if self.thread.get() != thread::id() {
+            self.thread.set(thread::id());
+            if let Ok(mut files) = self.files.try_borrow_mut() {
+                *files = Files::open();
+            }
+            self.generation.set(fresh_generation());
+            self.start();
+            return Err(SpanError::Forked);
+        }
+        let (sample, late_ns) = self.sample();
+        let more = sample.since(&self.last.get(), late_ns);
+        self.last.set(sample);
+        self.totals.set(self.totals.get().plus(more));
+        if more.switches() > 0 {
+            self.generation.set(self.generation.get() + 1);
+        }
+        Ok(())
+    }
+
+    /// Arms the section and asks the kernel, until nothing comes in between; and how long that took where
+    /// something did, which may not be told from what was before, ns.
+    fn sample(&self) -> (Sample, u64) {
+        let files = self.files.try_borrow();
+        let files = files.as_deref().ok();
+        let mut first = None;
+        let mut turn = 1;
+        loop {
+            if let Some(section) = &self.section {
+                section.arm();
+            }
+            let sample = Sample::take(files);
+            let begun_ns = *first.get_or_insert(sample.before_ns);
+            let alone = match &self.section {
+                Some(section) => section.look() == State::Kept,
+                None => thread::counters() == sample.counters,
+            };
+            if alone || turn == TRIES {
+                return (sample, sample.before_ns.saturating_sub(begun_ns));
+            }
+            turn += 1;
+        }
+    }
+
+    /// How long so many ticks are, ns, rounded up.
+    pub(crate) fn length_ns(&self, ticks: u64) -> u64 {
+        Machine::here().length_ns(ticks)
+    }
+
+    /// What code of another language looks at itself: where the section is named, and its name.
+    pub(crate) fn place(&self) -> Option<(*const u64, u64)> {
+        self.section.as_ref().map(Section::place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generations_of_threads_are_apart() {
+        let (one, other) = (fresh_generation(), fresh_generation());
+        assert!(!same_thread(one, other) && same_thread(one, one + 1));
+        assert!(same_thread(one, one | LOOKED_AT));
+        assert!(!same_thread(one, 0) && !same_thread(other, 0));
+    }
+}

@@ -1,0 +1,292 @@
+//! Whether the scheduler took a thread away within a span of a program, for how long, and why.
+//!
+//! ```
+//! # fn handle() {}
+//! use hourglass_witness::Witness;
+//!
+//! let witness = Witness::new()?; // once a thread
+//! let span = witness.begin();
+//! handle();
+//! if let Some(loss) = witness.end(span) {
+//!     println!("{} off the CPU, {:?}: {}", loss.off_cpu, loss.switches, loss.cause);
+//! }
+//! # Ok::<(), hourglass_witness::WitnessError>(())
+//! ```
+//!
+//! Owns: spans, what they lost, when the kernel is asked. Must not: wait, start a thread, keep a name or a list
+//! of spans; allocate, lock or print after the start; enter the kernel while nothing happened.
+//!
+//! # How a span is witnessed
+//!
+//! A critical section of the thread is named to the kernel (`sys::rseq`), which nobody is ever inside. When the
+//! kernel takes the CPU from the thread it clears the name. As long as the name is there the counters of the
+//! thread are what they were when they were asked last, so neither the begin nor the end of a span asks them: a
+//! span remembers those sums (`core.rs`). An end that finds the name gone asks once (`sample.rs`): context
+//! switches, the time received and waited for, quotas. The differences are the span's, and those of all spans
+//! around it. Where no switch was counted it was a signal or an interrupt, and the span lost nothing.
+//!
+//! Time off the CPU is an interval. At most: what the thread did not receive since it was last asked, for then
+//! it had its CPU up to the span's begin. At least: what it waited for a CPU, by the kernel's count; of its own
+//! waits, what it did not receive, less what kernels may leave out of a thread's time. The cause comes from the
+//! judge of run folders (`infer::cause::judge_span`), with what a single span can show.
+//!
+//! From Linux 6.19 on a switch inside a system call keeps the name (`sys::rseq::Clearing`), and a span may make
+//! some. There, and where no section can be had, each begin and end asks the counters: slower, not less right
+//! ([`Witness::asks`]). Another user of the section in the thread (tcmalloc, a measured loop) puts its own name
+//! there: that is neither ours nor none, and such an end asks the counters too.
+//!
+//! # What goes wrong, and what is said then
+//!
+//! A [`OpenSpan`] cannot be ended twice, nor in another thread: it is not `Send`. A task that moves takes its
+//! span along with [`Witness::detach`] and [`Witness::attach`]; [`follow`] does so for a future. In a child made
+//! by `fork` the thread's witness begins anew, and spans from before it cannot be told: [`Witness::try_end`] says
+//! so with a [`SpanError`], and [`Witness::end`] with a loss whose confidence is 0 ([`Loss::is_untold`]).
+
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+mod core;
+mod follow;
+mod loss;
+mod machine;
+mod sample;
+
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use hourglass_sys::rseq::Unusable;
+use thiserror::Error;
+
+pub use follow::follow;
+pub use hourglass_infer::cause::{Sign, Signs};
+pub use hourglass_model::Cause;
+pub use hourglass_time::{Bounded, Span};
+pub use loss::{Loss, Switches};
+
+use crate::core::Core;
+use crate::loss::Ended;
+use crate::sample::Totals;
+
+/// Why a thread has no witness.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum WitnessError {
+    /// The thread is about to end: what belongs to it has been dropped.
+    #[error("this thread is about to end: make its witness before")]
+    ThreadEnds,
+    /// [`Witness::without_asking`]: undisturbed spans would ask the kernel.
+    #[error("spans cannot be witnessed without asking the kernel each time: {0}")]
+    MustAsk(Asks),
+}
+
+/// Why each begin and end asks the kernel for counters: some 400 ns instead of two.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Asks {
+    /// No critical section of the thread tells of every switch.
+    #[error("{0}")]
+    NoSection(Unusable),
+}
+
+/// Why nothing can be told of a span.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum SpanError {
+    /// It began in another thread, and was neither detached nor attached; or it is no span.
+    #[error("the span began in another thread: detach it there and attach it here")]
+    OtherThread,
+    /// The process was forked within it, and this is the child.
+    #[error("the process was forked within the span, and this is the child")]
+    Forked,
+    /// It was ended by a signal handler that interrupted the end of another one, or begun by such a one.
+    #[error("the span was begun or ended by a signal handler within the begin or end of another one")]
+    Interrupted,
+}
+
+/// A thread's witness. All witnesses of a thread are one; they are as cheap as a counted pointer.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    core: Rc<Core>,
+}
+
+/// A span that goes on, in the thread in which it began.
+#[must_use = "a span is ended by `Witness::end`"]
+#[derive(Debug)]
+pub struct OpenSpan {
+    /// 0 for a span of which nothing can be told.
+    generation: u64,
+    before: Totals,
+    begun: u64,
+    cpu: u32,
+    busy: bool,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+/// A span between two threads, or while its task waits. That time is not the span's.
+#[must_use = "a span is ended by `Witness::attach` and `Witness::end`"]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Travelling {
+    lost: Totals,
+    ticks: u64,
+    cpu: Option<u32>,
+    busy: bool,
+    untold: Option<SpanError>,
+}
+
+impl Witness {
+    /// The calling thread's. The first of a process tests the kernel for some milliseconds; the first of a
+    /// thread allocates and opens a file or two, which stay open until the thread ends.
+    ///
+    /// # Errors
+    /// [`WitnessError::ThreadEnds`]. A kernel without restartable sequences is no error: see [`Witness::asks`].
+    pub fn new() -> Result<Witness, WitnessError> {
+        Ok(Witness { core: Core::here()? })
+    }
+
+    /// The same where an undisturbed span costs no system call, or not at all.
+    ///
+    /// # Errors
+    /// [`WitnessError::MustAsk`] with the reason; as [`Witness::new`].
+    pub fn without_asking() -> Result<Witness, WitnessError> {
+        let witness = Witness::new()?;
+        match witness.asks() {
+            None => Ok(witness),
+            Some(asks) => Err(WitnessError::MustAsk(asks.clone())),
+        }
+    }
+
+    /// Why each begin and end asks the kernel; `None` where only disturbed spans do.
+    #[must_use]
+    pub fn asks(&self) -> Option<&Asks> {
+        self.core.asks.as_ref()
+    }
+
+    /// A span begins. It may make system calls and wait: a wait of its own is a loss like any other, of the
+    /// cause [`Cause::ContextSwitchVoluntary`]. A stop by a signal looks the same.
+    #[inline]
+    pub fn begin(&self) -> OpenSpan {
+        let mut may_be_told = true;
+        if !self.core.is_quiet() {
+            may_be_told = self.settle();
+        }
+        let (generation, before) = self.core.baseline();
+        let cpu = self.core.cpu();
+        let generation = if may_be_told { generation } else { 0 };
+        let begun = self.core.counter.read();
+        OpenSpan { generation, before, begun, cpu, busy: false, _of_this_thread: PhantomData }
+    }
+
+    /// A span begins that does not wait: it only computes. A counted wait is then a stop, or a page
+    /// that had to be read ([`Cause::Stopped`], [`Cause::PageFault`]).
+    #[inline]
+    pub fn begin_busy(&self) -> OpenSpan {
+        OpenSpan { busy: true, ..self.begin() }
+    }
+
+    /// A span ends. `None`: nothing took the thread away. Of a span that cannot be told ([`Witness::try_end`])
+    /// the loss has no cause and no confidence, and is anything up to all of it ([`Loss::is_untold`]).
+    #[inline]
+    pub fn end(&self, span: OpenSpan) -> Option<Loss> {
+        let ended = self.core.counter.read();
+        if self.core.is_quiet() && self.core.generation() == span.generation {
+            return None;
+        }
+        self.lost(&span, ended).unwrap_or_else(|_| {
+            Some(Loss::untold(self.core.length_ns(ended.saturating_sub(span.begun))))
+        })
+    }
+
+    /// The same; what cannot be told is an error.
+    ///
+    /// # Errors
+    /// See [`SpanError`].
+    #[inline]
+    pub fn try_end(&self, span: OpenSpan) -> Result<Option<Loss>, SpanError> {
+        let ended = self.core.counter.read();
+        if self.core.is_quiet() && self.core.generation() == span.generation {
+            return Ok(None);
+        }
+        self.lost(&span, ended)
+    }
+
+    /// Takes a span off this thread: its task waits, or goes on in another one. What it lost so far goes along.
+    pub fn detach(&self, span: OpenSpan) -> Travelling {
+        let ended = self.core.counter.read();
+        let lost = if self.core.is_quiet() && self.core.generation() == span.generation {
+            Ok(Totals::default())
+        } else {
+            self.lost_since(&span)
+        };
+        Travelling {
+            untold: lost.err(),
+            lost: lost.unwrap_or_default(),
+            ticks: ended.saturating_sub(span.begun),
+            cpu: Some(span.cpu),
+            busy: span.busy,
+        }
+    }
+
+    /// A span goes on in this thread.
+    pub fn attach(&self, travelling: Travelling) -> OpenSpan {
+        let span = self.begin();
+        let told = span.generation != 0 && travelling.untold.is_none();
+        OpenSpan {
+            generation: match travelling.lost == Totals::default() {
+                _ if !told => 0,
+                true => span.generation,
+                false => self.core.looked_at(),
+            },
+            before: span.before.minus(travelling.lost),
+            begun: span.begun.saturating_sub(travelling.ticks),
+            cpu: travelling.cpu.unwrap_or(span.cpu),
+            busy: travelling.busy,
+            _of_this_thread: PhantomData,
+        }
+    }
+
+    /// For code of another language that looks at the section itself: where its name stands, what it is
+    /// while nothing happened, and what generation spans have that begin then. `None` where there is no section.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn face(&self) -> Option<(*const u64, u64)> {
+        self.core.place()
+    }
+
+    /// Brings the counts up to date; whether a span that begins now can be told.
+    fn settle(&self) -> bool {
+        match self.core.settle() {
+            Ok(()) | Err(SpanError::Forked) => true,
+            Err(_) => false,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lost(&self, span: &OpenSpan, ended: u64) -> Result<Option<Loss>, SpanError> {
+        let lost = self.lost_since(span)?;
+        let ticks = ended.saturating_sub(span.begun);
+        let cpus = (span.cpu, self.core.cpu());
+        Ok(Loss::of(&self.core, &Ended { lost, ticks, cpus, busy: span.busy }))
+    }
+
+    fn lost_since(&self, span: &OpenSpan) -> Result<Totals, SpanError> {
+        if span.generation == 0 {
+            return Err(SpanError::Interrupted);
+        }
+        if !self.core.is_quiet() {
+            self.core.settle()?;
+        }
+        self.core.check(span.generation)?;
+        Ok(self.core.totals().minus(span.before))
+    }
+}
+
+impl Travelling {
+    /// A span that has not begun: it does so where it is attached first.
+    pub fn new() -> Travelling {
+        Travelling::default()
+    }
+
+    /// What cannot be told of it, and why; `None` where all can.
+    #[must_use]
+    pub fn untold(&self) -> Option<SpanError> {
+        self.untold
+    }
+}

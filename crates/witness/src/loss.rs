@@ -1,0 +1,159 @@
+//! What a span lost.
+
+use hourglass_infer::cause::{Basis, Signs, SpanSeen, ThreadFacts, judge_span};
+use hourglass_model::{Cause, Policy};
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_time::{Bounded, Span};
+
+use crate::core::Core;
+use crate::sample::Totals;
+
+/// Shorter losses are not asked about policies and quotas, ns.
+const STOP_NS: u64 = 100_000;
+
+/// Context switches within a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// By the thread's own waits; stops by a signal, a tracer or the freezer are counted here too.
+    pub voluntary: u64,
+    /// Forced on it; its yields are counted here too.
+    pub involuntary: u64,
+}
+
+/// What the scheduler did to a span.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Loss {
+    /// For how long the span went on, on threads that witnessed it; no less than this less a microsecond.
+    pub length: Span,
+    /// For how long its thread was off the CPU: at least, at most.
+    pub off_cpu: Bounded<Span>,
+    /// How often.
+    pub switches: Switches,
+    /// For how long it was ready and waited for a CPU, as the kernel counts it (`schedstat`); zero where it does not.
+    pub waited: Span,
+    /// Page faults, at most: those before the span count too that came since the thread was last disturbed.
+    pub faults: u64,
+    /// The CPUs that it began and ended on, if these are two.
+    pub migrated: Option<(u32, u32)>,
+    /// Why, where several things happened: of what took the longest.
+    pub cause: Cause,
+    /// How sure the cause is, from 0 to 1; 0 means that nothing can be told.
+    pub confidence: f64,
+    /// What speaks for it.
+    pub evidence: Signs,
+    /// Who had the CPU, by the kernel's number, where that is known.
+    pub who: Option<u32>,
+}
+
+/// A span, as its end found it.
+pub(crate) struct Ended {
+    pub(crate) lost: Totals,
+    pub(crate) ticks: u64,
+    pub(crate) cpus: (u32, u32),
+    pub(crate) busy: bool,
+}
+
+fn span(ns: u64) -> Span {
+    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// Both ends, in order.
+fn between(least_ns: u64, most_ns: u64) -> Bounded<Span> {
+    let most = span(most_ns);
+    Bounded::new(span(least_ns), most).unwrap_or(Bounded::exact(most))
+}
+
+impl Loss {
+    /// Of a span about which nothing can be told but how long it was at most.
+    pub(crate) fn untold(length_ns: u64) -> Loss {
+        Loss {
+            length: span(length_ns),
+            off_cpu: between(0, length_ns),
+            switches: Switches::default(),
+            waited: Span::ZERO,
+            faults: 0,
+            migrated: None,
+            cause: Cause::Unknown,
+            confidence: 0.0,
+            evidence: Signs::NONE,
+            who: None,
+        }
+    }
+
+    /// Of a span in which the thread was switched; `None` if it was not.
+    pub(crate) fn of(core: &Core, ended: &Ended) -> Option<Loss> {
+        let lost = &ended.lost;
+        if lost.switches() == 0 {
+            return None;
+        }
+        let length_ns = core.length_ns(ended.ticks);
+        let most_ns = lost.most_ns.min(length_ns);
+        let least_ns = lost.least_ns.min(most_ns);
+        let (before, after) = ended.cpus;
+        let (cause, basis, evidence) = judge(core, ended, most_ns);
+        Some(Loss {
+            length: span(length_ns),
+            off_cpu: between(least_ns, most_ns),
+            switches: Switches { voluntary: lost.voluntary, involuntary: lost.involuntary },
+            waited: span(lost.waited_ns.min(most_ns)),
+            faults: lost.faults,
+            migrated: (before != after).then_some((before, after)),
+            cause,
+            confidence: basis.confidence(),
+            evidence,
+            who: None,
+        })
+    }
+
+    /// Whether nothing can be told: the span was ended where its witness is not. See [`crate::SpanError`].
+    #[must_use]
+    pub fn is_untold(&self) -> bool {
+        self.cause == Cause::Unknown && self.evidence.is_empty()
+    }
+}
+
+/// By the judge of run folders. Of waits and forced switches those are judged that took longer: waiting for a CPU
+/// is what forced switches cost, the rest is the thread's own.
+fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, Basis, Signs) {
+    let lost = &ended.lost;
+    let forced_ns = lost.waited_ns.min(lost_ns);
+    let own_ns = lost_ns - forced_ns;
+    let both = lost.voluntary > 0 && lost.involuntary > 0;
+    let (voluntary, involuntary, judged_ns) = match forced_ns >= own_ns {
+        true if both => (0, lost.involuntary, forced_ns),
+        false if both => (lost.voluntary, 0, own_ns),
+        _ => (lost.voluntary, lost.involuntary, lost_ns),
+    };
+    let long = judged_ns >= STOP_NS;
+    let thread = ThreadFacts {
+        policy: if long { policy() } else { None },
+        never_waits: ended.busy,
+        waits_unseen: !ended.busy,
+        highest: false,
+        reservation: None,
+        number: None,
+    };
+    let seen = SpanSeen {
+        lost_ns: judged_ns,
+        involuntary,
+        voluntary,
+        faults: lost.faults,
+        cpu_changed: ended.cpus.0 != ended.cpus.1,
+        cleared: core.has_section().then_some(true),
+        throttled_ns: core.facts.quota.map(|_| lost.throttled_ns),
+    };
+    judge_span(&core.facts, &thread, &seen)
+}
+
+/// The calling thread's policy.
+fn policy() -> Option<Policy> {
+    Some(match sched::of(0).ok()?? {
+        Attributes::Other(nice) => Policy::Other(nice),
+        Attributes::Batch(_) => Policy::Batch,
+        Attributes::Idle => Policy::Idle,
+        Attributes::Fifo(priority) => Policy::Fifo(priority),
+        Attributes::RoundRobin(priority) => Policy::RoundRobin(priority),
+        Attributes::Deadline { .. } => Policy::Deadline,
+    })
+}

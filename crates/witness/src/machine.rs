@@ -1,0 +1,107 @@
+//! What is found out once a process: which counter to read, what a critical section tells here, the limits of
+//! real-time threads.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use hourglass_clock::CounterKind;
+use hourglass_clock::choice::choose;
+use hourglass_infer::cause::RtLimit;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::rseq::{self, Clearing, Unusable};
+
+/// Facts about the machine.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) counter: Ticks,
+    /// Counter and `CLOCK_MONOTONIC` at the start, ns.
+    first: (u64, u64),
+    pub(crate) tested: Result<Clearing, Unusable>,
+    pub(crate) rt_limit: Option<RtLimit>,
+}
+
+/// The counter by which spans are timed. The same in all threads, so that a span may be timed across them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ticks {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    Processor,
+    Os,
+}
+
+impl Machine {
+    /// This machine's. The first call tests the kernel for some milliseconds.
+    pub(crate) fn here() -> &'static Machine {
+        static HERE: OnceLock<Machine> = OnceLock::new();
+        HERE.get_or_init(|| {
+            let counter = Ticks::of(choose(Path::new("/")).kind);
+            // The first, so that the test below is between it and any other.
+            let first = counter.with_clock();
+            Machine { counter, first, tested: rseq::self_test(), rt_limit: rt_limit() }
+        })
+    }
+
+    /// How long so many ticks are, ns, rounded up and with the error of the readings.
+    pub(crate) fn length_ns(&self, ticks: u64) -> u64 {
+        /// How far a reading of counter and clock may be apart, but for the thread being off the CPU between.
+        const APART_NS: u64 = 1_000;
+        let (now, now_ns) = self.counter.with_clock();
+        let (first, first_ns) = self.first;
+        let passed = u128::from(now.saturating_sub(first)).max(1);
+        let ns = u128::from(now_ns.saturating_sub(first_ns));
+        let length = (u128::from(ticks) * ns).div_ceil(passed);
+        u64::try_from(length).unwrap_or(u64::MAX).saturating_add(APART_NS)
+    }
+}
+
+impl Ticks {
+    fn of(kind: CounterKind) -> Ticks {
+        match kind {
+            CounterKind::OsMonotonic => Ticks::Os,
+            #[allow(unreachable_patterns)] // on processors without a counter of their own
+            _ => Ticks::processor(),
+        }
+    }
+
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn processor() -> Ticks {
+        Ticks::Processor
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn processor() -> Ticks {
+        Ticks::Os
+    }
+
+    /// It and `CLOCK_MONOTONIC` at the same time, but for an interruption: the closest of a few pairs.
+    fn with_clock(self) -> (u64, u64) {
+        const PAIRS: u32 = 3;
+        let pair = |_| {
+            let before = self.read();
+            let ns = now_ns(ClockId::Monotonic);
+            (self.read().saturating_sub(before), before, ns)
+        };
+        (0..PAIRS).map(pair).min().map_or((0, 0), |(_, ticks, ns)| (ticks, ns))
+    }
+
+    /// Reads it.
+    #[inline(always)]
+    pub(crate) fn read(self) -> u64 {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Ticks::Processor => hourglass_sys::counter::tsc(),
+            #[cfg(target_arch = "aarch64")]
+            Ticks::Processor => hourglass_sys::counter::cntvct(),
+            Ticks::Os => now_ns(ClockId::Monotonic),
+        }
+    }
+}
+
+fn rt_limit() -> Option<RtLimit> {
+    let us = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/sched_rt_{name}_us")).ok()?;
+        // No limit is -1.
+        text.trim().parse::<u64>().ok()?.checked_mul(1_000)
+    };
+    let (runtime_ns, period_ns) = (us("runtime")?, us("period")?);
+    (runtime_ns < period_ns).then_some(RtLimit { runtime_ns, period_ns, logged: false })
+}

@@ -1,0 +1,273 @@
+//! What the kernel counted for the calling thread up to a moment, and what two moments tell of the time between.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use hourglass_sys::cgroup::{Group, Hierarchy, Version};
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::thread::{Counters, SchedStat, counters, id};
+
+/// By how much the kernel's accounts and its switches may be apart at each switch, ns: it takes the time when it
+/// begins to choose the next thread, and switches when it has chosen.
+const SWITCH_NS: u64 = 20_000;
+/// Kernels that count interrupts or stolen time apart leave them out of a thread's time: no more than one part in
+/// so many of it.
+const HIDDEN_PARTS: u64 = 16;
+
+/// The files that are asked, open for as long as the thread.
+#[derive(Debug)]
+pub(crate) struct Files {
+    schedstat: Option<File>,
+    /// `cpu.stat` of each group that has a quota.
+    quotas: Vec<File>,
+    /// The longest period of a quota, ns.
+    pub(crate) quota_period_ns: Option<u64>,
+}
+
+/// The counts at a moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sample {
+    pub(crate) counters: Counters,
+    /// Runnable, waiting for a CPU, ns.
+    waited_ns: Option<u64>,
+    /// Stopped by quotas, ns.
+    throttled_ns: Option<u64>,
+    /// `CLOCK_MONOTONIC` before and behind the reading of the thread's clock.
+    pub(crate) before_ns: u64,
+    after_ns: u64,
+    cpu_ns: u64,
+}
+
+/// Sums since a thread's witness began. Differences wrap: a span that came from another thread has what it
+/// brought taken off in advance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) voluntary: u64,
+    pub(crate) involuntary: u64,
+    pub(crate) faults: u64,
+    /// Off the CPU at least and at most, ns.
+    pub(crate) least_ns: u64,
+    pub(crate) most_ns: u64,
+    pub(crate) waited_ns: u64,
+    pub(crate) throttled_ns: u64,
+}
+
+impl Files {
+    /// The calling thread's. Allocates.
+    pub(crate) fn open() -> Files {
+        let limited = limited_groups();
+        let quota_period_ns = limited.iter().map(|(_, period_ns)| *period_ns).max();
+        let stat = |(group, _): &(Group, u64)| File::open(group.path().join("cpu.stat")).ok();
+        Files {
+            schedstat: File::open("/proc/thread-self/schedstat").ok(),
+            quotas: limited.iter().filter_map(stat).collect(),
+            quota_period_ns,
+        }
+    }
+
+    fn waited_ns(&self) -> Option<u64> {
+        read(self.schedstat.as_ref()?, |text| SchedStat::read(text).map(|stat| stat.wait_ns))?
+    }
+
+    fn throttled_ns(&self) -> Option<u64> {
+        let of = |file| read(file, throttled_ns).flatten();
+        self.quotas.iter().map(of).try_fold(0, |sum: u64, ns| Some(sum.saturating_add(ns?)))
+    }
+}
+
+/// The thread's groups with a quota, and its period, ns.
+fn limited_groups() -> Vec<(Group, u64)> {
+    let own = Hierarchy::with("cpu").and_then(|hierarchy| {
+        let group = hierarchy.of(id())?;
+        Ok((group, hierarchy.mount().to_owned()))
+    });
+    let Ok((own, mount)) = own else { return Vec::new() };
+    let mut limited = Vec::new();
+    let mut next = Some(own);
+    while let Some(group) = next.filter(|group| group.path().starts_with(&mount)) {
+        next = group.parent();
+        if let Some(period_ns) = period_ns(&group) {
+            limited.push((group, period_ns));
+        }
+    }
+    limited
+}
+
+/// The period of a group's quota, ns; `None` without a quota.
+fn period_ns(group: &Group) -> Option<u64> {
+    let us: u64 = match group.version() {
+        Version::V1 if group.number("cpu.cfs_quota_us").ok()? > 0 => {
+            u64::try_from(group.number("cpu.cfs_period_us").ok()?).ok()?
+        }
+        Version::V1 => return None,
+        Version::V2 => {
+            let text = group.read("cpu.max").ok()?;
+            let (quota, period) = text.trim().split_once(' ')?;
+            quota.parse::<u64>().ok()?;
+            period.parse().ok()?
+        }
+    };
+    us.checked_mul(1_000)
+}
+
+/// What `cpu.stat` says: version 2 in us, version 1 in ns.
+fn throttled_ns(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (key, number) = line.split_once(' ')?;
+        let number: u64 = number.trim().parse().ok()?;
+        match key {
+            "throttled_usec" => number.checked_mul(1_000),
+            "throttled_time" => Some(number),
+            _ => None,
+        }
+    })
+}
+
+/// Reads a small file anew. Allocates nothing.
+fn read<T>(file: &File, take: impl FnOnce(&str) -> T) -> Option<T> {
+    const MOST: usize = 1_024;
+    let mut room = [0; MOST];
+    let length = file.read_at(&mut room, 0).ok()?;
+    let text = std::str::from_utf8(room.get(..length)?).ok()?;
+    Some(take(text))
+}
+
+impl Sample {
+    /// Asks the kernel: some five system calls, and one for each quota.
+    pub(crate) fn take(files: Option<&Files>) -> Sample {
+        let before_ns = now_ns(ClockId::Monotonic);
+        let cpu_ns = now_ns(ClockId::ThreadCpu);
+        let after_ns = now_ns(ClockId::Monotonic);
+        Sample {
+            counters: counters(),
+            waited_ns: files.and_then(Files::waited_ns),
+            throttled_ns: files.and_then(Files::throttled_ns),
+            before_ns,
+            after_ns,
+            cpu_ns,
+        }
+    }
+
+    /// What happened from `last` to this one. `late_ns` of it may lie behind the end that is meant.
+    pub(crate) fn since(&self, last: &Sample, late_ns: u64) -> Totals {
+        let (now, then) = (self.counters, last.counters);
+        let voluntary = now.voluntary.saturating_sub(then.voluntary);
+        let involuntary = now.involuntary.saturating_sub(then.involuntary);
+        let faults = |of: Counters| of.minor_faults.saturating_add(of.major_faults);
+        let up = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        let waited = up(self.waited_ns, last.waited_ns);
+        let (least_ns, most_ns) = self.off_cpu_since(last, waited, voluntary, involuntary);
+        Totals {
+            voluntary,
+            involuntary,
+            faults: faults(now).saturating_sub(faults(then)),
+            least_ns: least_ns.saturating_sub(late_ns),
+            most_ns,
+            waited_ns: waited.unwrap_or(0),
+            throttled_ns: up(self.throttled_ns, last.throttled_ns).unwrap_or(0),
+        }
+    }
+
+    /// For how long the thread was off the CPU between the two, at least and at most, ns.
+    ///
+    /// The time that it did not receive bounds it from above. From below it is what it waited for a CPU, as the
+    /// kernel counts it; a wait of its own, which the kernel does not count, is the rest less what may be hidden.
+    fn off_cpu_since(
+        &self,
+        last: &Sample,
+        waited_ns: Option<u64>,
+        voluntary: u64,
+        involuntary: u64,
+    ) -> (u64, u64) {
+        let switches = voluntary.saturating_add(involuntary);
+        if switches == 0 {
+            return (0, 0);
+        }
+        let received = self.cpu_ns.saturating_sub(last.cpu_ns);
+        let apart = |from: u64, to: u64| to.saturating_sub(from).saturating_sub(received);
+        let least = apart(last.after_ns, self.before_ns).saturating_sub(received / HIDDEN_PARTS);
+        let most = apart(last.before_ns, self.after_ns);
+        let error = SWITCH_NS.saturating_mul(switches);
+        let (least, most) = match waited_ns {
+            Some(waited) if voluntary == 0 => (waited, most.min(waited)),
+            Some(waited) => (least.max(waited), most),
+            None => (least, most),
+        };
+        (least.saturating_sub(error), most.saturating_add(error))
+    }
+}
+
+impl Totals {
+    /// With what happened since.
+    pub(crate) fn plus(self, more: Totals) -> Totals {
+        self.each(more, u64::wrapping_add)
+    }
+
+    /// From `before` to these.
+    pub(crate) fn minus(self, before: Totals) -> Totals {
+        self.each(before, u64::wrapping_sub)
+    }
+
+    fn each(self, other: Totals, of: impl Fn(u64, u64) -> u64) -> Totals {
+        Totals {
+            voluntary: of(self.voluntary, other.voluntary),
+            involuntary: of(self.involuntary, other.involuntary),
+            faults: of(self.faults, other.faults),
+            least_ns: of(self.least_ns, other.least_ns),
+            most_ns: of(self.most_ns, other.most_ns),
+            waited_ns: of(self.waited_ns, other.waited_ns),
+            throttled_ns: of(self.throttled_ns, other.throttled_ns),
+        }
+    }
+
+    pub(crate) fn switches(&self) -> u64 {
+        self.voluntary.saturating_add(self.involuntary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(wall_ns: u64, cpu_ns: u64, waited_ns: Option<u64>, switches: (u64, u64)) -> Sample {
+        let (voluntary, involuntary) = switches;
+        let counters = Counters { voluntary, involuntary, ..Counters::default() };
+        let (before_ns, after_ns) = (wall_ns, wall_ns + 100);
+        Sample { counters, waited_ns, cpu_ns, before_ns, after_ns, ..Sample::default() }
+    }
+
+    /// By hand: 10 ms passed, 6 were received.
+    #[test]
+    fn off_cpu_is_between_its_bounds() {
+        let last = sample(1_000_000, 500_000, Some(0), (0, 0));
+        let off = |cpu_ns: u64, waited: Option<u64>, switches| {
+            let totals = sample(11_000_000, 500_000 + cpu_ns, waited, switches).since(&last, 0);
+            (totals.least_ns, totals.most_ns)
+        };
+        assert_eq!(off(6_000_000, Some(0), (0, 0)), (0, 0), "no switch was counted");
+        assert_eq!(off(6_000_000, Some(3_990_000), (0, 1)), (3_970_000, 4_010_000));
+        assert_eq!(off(6_000_000, Some(1_000), (1, 0)), (3_999_900 - 375_000 - 20_000, 4_020_100));
+        assert_eq!(off(6_000_000, None, (0, 2)), (3_999_900 - 375_000 - 40_000, 4_040_100));
+        assert_eq!(off(11_000_000, Some(0), (1, 0)), (0, 20_000), "never negative");
+    }
+
+    #[test]
+    fn the_ends_do_not_overflow() {
+        let last = sample(u64::MAX - 200, u64::MAX, Some(u64::MAX), (u64::MAX, u64::MAX));
+        let totals = sample(0, 0, Some(0), (0, 0)).since(&last, u64::MAX);
+        assert_eq!((totals.least_ns, totals.switches()), (0, 0));
+        let totals = sample(u64::MAX - 100, 0, None, (u64::MAX, u64::MAX))
+            .since(&Sample::default(), u64::MAX);
+        assert_eq!((totals.least_ns, totals.most_ns), (0, u64::MAX));
+        assert_eq!(totals.plus(totals).minus(totals), totals);
+    }
+
+    #[test]
+    fn both_versions_of_cpu_stat_are_read() {
+        let second = "usage_usec 9\nnr_periods 4\nnr_throttled 2\nthrottled_usec 7500\n";
+        assert_eq!(throttled_ns(second), Some(7_500_000));
+        assert_eq!(throttled_ns("nr_throttled 12\nthrottled_time 345\n"), Some(345));
+        assert_eq!(throttled_ns("usage_usec 9\n"), None);
+        assert_eq!(throttled_ns("throttled_usec x\n"), None);
+    }
+}

@@ -1,0 +1,283 @@
+//! Spans whose interruptions the test makes itself.
+
+use std::future::Future;
+use std::pin::pin;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hourglass_sys::clock::current_cpu;
+use hourglass_sys::thread::{counters, set_affinity};
+use hourglass_sys::{fork, rseq};
+use hourglass_witness::{Cause, Loss, OpenSpan, Sign, Span, SpanError, Travelling, Witness, follow};
+
+/// On a thread of its own: witnesses belong to threads, and affinities stay with them.
+fn alone<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    thread::spawn(work).join().unwrap()
+}
+
+fn spin(length: Duration) {
+    let until = Instant::now() + length;
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// The kernel's own counts are the truth, and both are read in one thread.
+#[test]
+fn a_span_lost_something_if_the_kernel_counted_a_switch() {
+    alone(|| {
+        let witness = Witness::new().unwrap();
+        let (mut lost, mut kept) = (0, 0);
+        for turn in 0..400 {
+            let before = counters();
+            let span = witness.begin();
+            match turn % 4 {
+                0 => thread::sleep(Duration::from_micros(100)),
+                1 => thread::yield_now(),
+                _ => spin(Duration::from_micros(20)),
+            }
+            let loss = witness.end(span);
+            let after = counters();
+            let counted = after.voluntary - before.voluntary + after.involuntary - before.involuntary;
+            let named = loss.map_or(0, |loss| loss.switches.voluntary + loss.switches.involuntary);
+            // The span lies within what was counted.
+            assert!(named <= counted, "{loss:?}");
+            if counted == 0 {
+                kept += 1;
+            } else if turn % 4 == 0 {
+                assert!(named >= counted - 1, "{loss:?} of {counted}");
+                lost += usize::from(named > 0);
+            }
+        }
+        assert!(lost > 90 && kept > 50, "{lost} {kept}");
+    });
+}
+
+/// A sleep of a known length: the thread was off the CPU for at most the span, and the sleep is the cause.
+#[test]
+fn a_sleep_is_within_its_bounds() {
+    alone(|| {
+        let witness = Witness::new().unwrap();
+        let begun = Instant::now();
+        let span = witness.begin();
+        thread::sleep(PAUSE);
+        let loss = witness.end(span).unwrap();
+        let most = Span::from_nanos(begun.elapsed().as_nanos() as i64 + 2_000);
+        assert!(loss.off_cpu.latest() <= most && loss.length <= most, "{loss:?}");
+        // Its way into the sleep and out is all that the thread ran.
+        assert!(loss.off_cpu.earliest() >= Span::from_millis(2), "{loss:?}");
+        assert!(loss.switches.voluntary >= 1);
+        assert_eq!(loss.cause, Cause::ContextSwitchVoluntary, "{loss:?}");
+        assert!(loss.confidence > 0.5 && !loss.is_untold());
+        assert!(loss.evidence.contains(Sign::CountedVoluntary));
+    });
+}
+
+/// Nested and overlapping: each has what lies in it, and the outer one all.
+#[test]
+fn spans_may_nest_and_overlap() {
+    alone(|| {
+        let witness = Witness::new().unwrap();
+        let other = Witness::new().unwrap();
+        let outer = witness.begin();
+        let first = other.begin();
+        thread::sleep(PAUSE);
+        let second = witness.begin();
+        let first = witness.end(first).unwrap();
+        thread::sleep(PAUSE);
+        let second = other.end(second).unwrap();
+        let outer = witness.end(outer).unwrap();
+        assert!(first.off_cpu.latest() < outer.off_cpu.latest());
+        assert!(second.off_cpu.latest() < outer.off_cpu.latest());
+        assert!(outer.off_cpu.earliest() >= Span::from_millis(4), "{outer:?}");
+        let all = first.switches.voluntary + second.switches.voluntary;
+        assert_eq!(all, outer.switches.voluntary);
+    });
+}
+
+/// Another thread of the same CPU, which works as long as this one: forced switches, and their time.
+#[test]
+fn a_competitor_is_an_involuntary_switch() {
+    alone(|| {
+        let cpu = current_cpu();
+        set_affinity([cpu]).unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&over);
+        let competitor = thread::spawn(move || {
+            set_affinity([cpu]).unwrap();
+            while !seen.load(Ordering::Relaxed) {
+                spin(Duration::from_micros(100));
+            }
+        });
+        let witness = Witness::new().unwrap();
+        let span = witness.begin_busy();
+        spin(Duration::from_millis(60));
+        let loss = witness.end(span);
+        over.store(true, Ordering::Relaxed);
+        competitor.join().unwrap();
+        let loss = loss.unwrap();
+        assert!(loss.switches.involuntary > 0, "{loss:?}");
+        assert_eq!(loss.cause, Cause::ContextSwitchInvoluntary, "{loss:?}");
+        assert!(loss.off_cpu.latest() <= loss.length);
+        assert!(loss.off_cpu.earliest() > Span::ZERO, "{loss:?}");
+        assert_eq!(loss.migrated, None);
+    });
+}
+
+/// SIGSTOP for 30 ms and more: a busy span names it, by its own word that it does not wait.
+#[test]
+fn a_stop_of_a_busy_span_is_named() {
+    alone(|| {
+        let witness = Witness::new().unwrap();
+        let line = format!("sleep 0.05; kill -STOP {0}; sleep 0.03; kill -CONT {0}", std::process::id());
+        let mut stopper = Command::new("sh").args(["-c", &line]).spawn().unwrap();
+        let span = witness.begin_busy();
+        let until = Instant::now() + Duration::from_millis(300);
+        let mut stopped = false;
+        let mut last = Instant::now();
+        while Instant::now() < until {
+            stopped |= last.elapsed() > Duration::from_millis(25);
+            last = Instant::now();
+        }
+        let loss = witness.end(span).unwrap();
+        assert!(stopper.wait().unwrap().success());
+        assert!(stopped && loss.off_cpu.latest() >= Span::from_millis(25), "{loss:?}");
+        if loss.off_cpu.latest() < Span::from_millis(60) {
+            assert_eq!(loss.cause, Cause::Stopped, "{loss:?}");
+        }
+    });
+}
+
+/// A measured loop of the same thread has a section of its own: neither hides the other's switches.
+#[test]
+fn another_owner_of_the_section_does_not_hide_a_switch() {
+    alone(|| {
+        let witness = Witness::new().unwrap();
+        let Ok(other) = rseq::Section::open() else { return };
+        for before in [false, true] {
+            let span = witness.begin();
+            if before {
+                other.arm();
+            }
+            let counted = counters().voluntary;
+            while counters().voluntary == counted {
+                thread::sleep(Duration::from_micros(100));
+            }
+            other.arm();
+            assert!(witness.end(span).unwrap().switches.voluntary > 0);
+            // Named by the other one although nothing happened since: the counters know.
+            let span = witness.begin();
+            other.arm();
+            let counted = counters();
+            let loss = witness.end(span);
+            assert!(loss.is_none() || counters() != counted, "{loss:?}");
+        }
+    });
+}
+
+/// In a forked child the spans of the parent cannot be told, and its own can.
+#[test]
+fn a_forked_child_begins_anew() {
+    alone(|| {
+        let witness = Witness::new().unwrap();
+        let (early, late) = (witness.begin(), witness.begin());
+        let told = fork::child_says(10_000, || {
+            let first = witness.try_end(early) == Err(SpanError::Forked);
+            let span = witness.begin();
+            thread::sleep(PAUSE);
+            let own = witness.end(span).is_some_and(|loss| loss.switches.voluntary > 0);
+            let second = witness.end(late).is_some_and(|loss: Loss| loss.is_untold());
+            let span = witness.begin();
+            first && own && second && witness.try_end(span).is_ok()
+        });
+        assert!(told.unwrap());
+        let span = witness.begin();
+        thread::sleep(PAUSE);
+        assert!(witness.end(span).unwrap().switches.voluntary > 0);
+    });
+}
+
+/// A task's span: what it lost in a thread that is no more goes along, the way between the threads does not.
+#[test]
+fn a_span_travels_from_thread_to_thread() {
+    let travelling = alone(|| {
+        let witness = Witness::new().unwrap();
+        let span = witness.begin();
+        thread::sleep(PAUSE);
+        witness.detach(span)
+    });
+    assert_eq!(travelling.untold(), None);
+    thread::sleep(20 * PAUSE);
+    let loss = alone(move || {
+        let witness = Witness::new().unwrap();
+        let span = witness.attach(travelling);
+        spin(Duration::from_micros(10));
+        let travelling = witness.detach(span);
+        let span = witness.attach(travelling);
+        witness.try_end(span).unwrap().unwrap()
+    });
+    assert!(loss.switches.voluntary >= 1);
+    assert!(loss.off_cpu.earliest() >= Span::from_millis(2), "{loss:?}");
+    assert!(loss.length < Span::from_millis(50), "{loss:?}");
+}
+
+#[test]
+fn a_span_that_has_not_begun_has_lost_nothing() {
+    alone(|| {
+        let witness = Witness::new().unwrap();
+        let told = (0..100).any(|_| witness.end(witness.attach(Travelling::new())).is_none());
+        assert!(told);
+    });
+}
+
+/// Polls take turns on two threads; the first sleeps in its poll.
+#[test]
+fn a_future_is_followed() {
+    async fn task() -> u32 {
+        thread::sleep(PAUSE);
+        let mut again = true;
+        std::future::poll_fn(move |_| match std::mem::replace(&mut again, false) {
+            true => Poll::Pending,
+            false => Poll::Ready(42),
+        })
+        .await
+    }
+    fn movable<F: Send>(future: F) -> F {
+        future
+    }
+    let mut followed = Box::pin(movable(follow(task())));
+    let mut followed = alone(move || {
+        assert!(followed.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        followed
+    });
+    thread::sleep(20 * PAUSE);
+    alone(move || {
+        let polled = followed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready((answer, Some(loss))) = polled else { panic!("{polled:?}") };
+        assert_eq!(answer, 42);
+        assert!(loss.switches.voluntary >= 1 && loss.length < Span::from_millis(50), "{loss:?}");
+    });
+    let mut quick = pin!(follow(async { 1 }));
+    let polled = quick.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(polled, Poll::Ready((1, _))));
+}
+
+/// A span that is dropped, and one that is begun often: nothing is kept of either.
+#[test]
+fn spans_leave_nothing_behind() {
+    alone(|| {
+        let witness = Witness::new().unwrap();
+        let spans: Vec<OpenSpan> = (0..1_000).map(|_| witness.begin()).collect();
+        drop(spans);
+        match witness.asks() {
+            None => assert!((0..100).any(|_| witness.end(witness.begin()).is_none())),
+            Some(_) => assert!(Witness::without_asking().is_err()),
+        }
+    });
+}
