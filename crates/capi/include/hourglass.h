@@ -1890,6 +1890,135 @@ static inline uint64_t hg_progress_next_release(const hg_progress_page *page, ui
     return now < first ? first : first + ((now - first) / period + 1) * period;
 }
 
+/* ---- What the scheduler did to a span ------------------------------------------------------- */
+
+/*
+ *   hg_span span = hg_witness_begin();
+ *   handle(request);
+ *   hg_loss loss;
+ *   if (hg_witness_end(&span, &loss, NULL) == HG_OK) {
+ *       printf("%llu ns off the CPU: %s\n", (unsigned long long)loss.off_cpu_most_ns, loss.cause);
+ *   }
+ *
+ * A span in which nothing took the thread away costs some nanoseconds and two reads of a counter, and no system
+ * call: the kernel clears a word of the thread when it takes the CPU from it. Where it has no such word (no
+ * restartable sequences; Linux 6.19 and later, inside system calls) begin and end ask its counters instead.
+ * Spans may nest and overlap.
+ */
+
+/* What the inline functions look at, of the calling thread. To be left alone. */
+typedef struct hg_witness_view {
+    const uint64_t *named; /* NULL: the functions are called */
+    uint64_t name;
+    const uint64_t *sums;
+} hg_witness_view;
+
+enum { HG_WITNESS_SUMS = 7 };
+
+/* A span that goes on. The caller's own memory; nothing of it is to be freed or changed. */
+typedef struct hg_span {
+    uint64_t generation; /* 0: none, or ended */
+    uint64_t sums[HG_WITNESS_SUMS];
+    uint64_t begun;
+    uint32_t cpu;
+    bool busy; /* may be set before the span ends: it did not wait by itself, so that a wait was a stop */
+    bool travelling;
+    uint8_t untold;
+    uint8_t reserved; /* 0 */
+} hg_span;
+
+/* What a span lost. */
+typedef struct hg_loss {
+    uint64_t length_ns; /* of the span, at most */
+    uint64_t off_cpu_least_ns;
+    uint64_t off_cpu_most_ns;
+    uint64_t waited_ns;   /* ready, and waiting for a CPU; 0 where the kernel does not count it */
+    uint64_t voluntary;   /* switches by its own waits; stops are counted here too */
+    uint64_t involuntary; /* switches forced on it; yields are counted here too */
+    uint64_t faults;      /* page faults, at most */
+    const char *cause;    /* a word of run folders' documents: "context_switch_involuntary"; of what took longest */
+    uint32_t confidence_ppm; /* of the cause; 0: nothing can be told */
+    uint32_t cpu_before;
+    uint32_t cpu_after;
+    uint32_t who; /* who had the CPU, by the kernel's number; 0 where that is not known */
+} hg_loss;
+
+/* Makes the calling thread's witness ready. The first begin does so too, but takes the time: some milliseconds
+ * for the first of a process, then some microseconds a thread. `view` is for the inline functions.
+ * Threads: own. Signals: no. Errors: HG_INVALID in a thread that is about to end. Free: nothing, it goes with its thread. */
+hg_status hg_witness_open(hg_witness_view *view, hg_error *error);
+
+/* Begins a span by asking the kernel. What hg_witness_begin calls.
+ * Threads: own. Signals: safe. Errors: HG_INVALID in a thread that is about to end. Free: nothing. */
+hg_status hg_witness_begin_call(hg_span *span, hg_error *error);
+
+/* Ends a span by asking the kernel. What hg_witness_end calls.
+ * Threads: own. Signals: safe. Errors: HG_EMPTY, HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_FORKED, HG_BUSY, as
+ * hg_witness_end. Free: nothing. */
+hg_status hg_witness_end_call(hg_span *span, hg_loss *loss, hg_error *error);
+
+/* Takes a span off its thread: its task waits, or goes on in another thread. That time is not the span's.
+ * Threads: own. Signals: no. Errors: HG_STALE for a span that was ended or detached. Free: nothing. */
+hg_status hg_witness_detach(hg_span *span, hg_error *error);
+
+/* A detached span goes on in the calling thread.
+ * Threads: own. Signals: no. Errors: HG_STALE for a span that is not detached, HG_INVALID in a thread that is about
+ * to end. Free: nothing. */
+hg_status hg_witness_attach(hg_span *span, hg_error *error);
+
+static __thread hg_witness_view hg_witness_own_ __attribute__((unused));
+
+static inline bool hg_witness_quiet_(const hg_witness_view *own)
+{
+    return __builtin_expect(own->named && *(const volatile uint64_t *)own->named == own->name, 1);
+}
+
+/* A span begins in the calling thread. In a thread that is about to end it is one that was never begun. A signal
+ * handler that interrupts another begin or end while the kernel is asked gets a span that is HG_BUSY at its end.
+ * The first of a thread is not for a signal handler.
+ * Threads: own. Signals: safe. Errors: none. Free: nothing. */
+static inline hg_span hg_witness_begin(void)
+{
+    hg_span span = { 0, { 0 }, 0, 0, false, false, 0, 0 };
+#if defined(__x86_64__) || defined(__aarch64__)
+    const hg_witness_view *own = &hg_witness_own_;
+    if (hg_witness_quiet_(own)) {
+        span.generation = own->sums[0];
+        __asm__ volatile("" ::: "memory"); /* a signal handler may change them */
+        __builtin_memcpy(span.sums, own->sums + 1, sizeof span.sums);
+        __asm__ volatile("" ::: "memory");
+        if (__builtin_expect(span.generation == own->sums[0], 1)) {
+            /* The number of the CPU is the word before, in the kernel's struct rseq. */
+            span.cpu = *((const volatile uint32_t *)(const void *)own->named - 1);
+            span.begun = hg_counter_();
+            return span;
+        }
+    }
+    if (!own->named) {
+        (void)hg_witness_open(&hg_witness_own_, NULL);
+    }
+#endif
+    (void)hg_witness_begin_call(&span, NULL);
+    return span;
+}
+
+/* A span ends. HG_EMPTY: nothing took the thread away. HG_OK: `loss` says what did.
+ * Of a span that fails nothing is told, and it is over.
+ * Threads: own. Signals: safe. Errors: HG_EMPTY; HG_STALE for a span that was ended or is detached; HG_WRONG_THREAD for
+ * one of another thread, or from before a fork behind which others began; HG_FORKED for one from before a fork;
+ * HG_BUSY as at hg_witness_begin. Free: nothing. */
+static inline hg_status hg_witness_end(hg_span *span, hg_loss *loss, hg_error *error)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+    const hg_witness_view *own = &hg_witness_own_;
+    if (span && loss && hg_witness_quiet_(own) && own->sums[0] == span->generation && !span->travelling) {
+        span->generation = 0;
+        return HG_EMPTY;
+    }
+#endif
+    return hg_witness_end_call(span, loss, error);
+}
+
 #ifdef __cplusplus
 }
 #pragma GCC diagnostic pop

@@ -1390,6 +1390,69 @@ private:
     hg_progress_page page_;
 };
 
+// ---- What the scheduler did to a span -----------------------------------------------------------
+
+/// Makes the calling thread's witness ready, which its first span would do.
+inline void open_witness()
+{
+    hg_witness_view view;
+    detail::check([&](hg_error *e) { return hg_witness_open(&view, e); });
+}
+
+/// A span of the calling thread, from its construction to end(). Must be ended in the thread that made it, or be
+/// detached there and attached where it goes on.
+class span
+{
+public:
+    span() noexcept : span_(hg_witness_begin()) {}
+    /// What it lost; nothing if nothing took the thread away. Once.
+    std::optional<hg_loss> end()
+    {
+        hg_loss loss;
+        const bool lost =
+            detail::check_or(HG_EMPTY, [&](hg_error *e) { return hg_witness_end(&span_, &loss, e); });
+        return lost ? std::optional<hg_loss>(loss) : std::nullopt;
+    }
+    /// It does not wait by itself: a wait that is counted is then a stop.
+    span &busy() noexcept
+    {
+        span_.busy = true;
+        return *this;
+    }
+    void detach()
+    {
+        detail::check([&](hg_error *e) { return hg_witness_detach(&span_, e); });
+    }
+    void attach()
+    {
+        detail::check([&](hg_error *e) { return hg_witness_attach(&span_, e); });
+    }
+
+private:
+    hg_span span_;
+};
+
+/// A span as long as its scope; its loss, if there is one, goes to `then`, which must not throw. Nothing is said of a
+/// span that is destroyed in another thread.
+template <typename Then> class witnessed
+{
+public:
+    explicit witnessed(Then then) : then_(std::move(then)), span_(hg_witness_begin()) {}
+    ~witnessed()
+    {
+        hg_loss loss;
+        if (hg_witness_end(&span_, &loss, nullptr) == HG_OK) {
+            then_(static_cast<const hg_loss &>(loss));
+        }
+    }
+    witnessed(const witnessed &) = delete;
+    witnessed &operator=(const witnessed &) = delete;
+
+private:
+    Then then_;
+    hg_span span_;
+};
+
 } // namespace hourglass
 
 #ifdef __SIZEOF_INT128__ // a processor of 64 bits

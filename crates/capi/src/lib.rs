@@ -49,3 +49,4 @@ pub mod threads;
 pub mod timer;
 pub mod version;
 pub mod watch;
+pub mod witness;

@@ -11,6 +11,7 @@ use hourglass_sys::rseq::{Clearing, Section, State, Unusable};
 use hourglass_sys::thread;
 
 use crate::machine::{Machine, Ticks};
+use crate::neighbours::Note;
 use crate::sample::{Files, Sample, Totals};
 use crate::{Asks, SpanError, WitnessError};
 
@@ -22,17 +23,26 @@ const LOOKED_AT: u64 = (1 << GENERATION_BITS) - 1;
 /// How often the counters are asked anew because the thread lost its CPU meanwhile.
 const TRIES: u32 = 4;
 
+/// What a span remembers of its begin. Code of other languages reads it word by word.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Sums {
+    generation: u64,
+    totals: Totals,
+}
+
 /// What is kept for a thread.
 #[derive(Debug)]
 pub(crate) struct Core {
     section: Option<Section>,
-    generation: Cell<u64>,
-    totals: Cell<Totals>,
+    sums: Cell<Sums>,
     last: Cell<Sample>,
     /// Set while the counts are brought up to date: a signal handler must not do so in between.
     settling: Cell<bool>,
     files: RefCell<Files>,
     thread: Cell<u32>,
+    /// Who was on this CPU before the last sample.
+    neighbour: Cell<Note>,
     pub(crate) asks: Option<Asks>,
     pub(crate) counter: Ticks,
     pub(crate) facts: Facts,
@@ -57,38 +67,48 @@ fn same_thread(one: u64, other: u64) -> bool {
 impl Core {
     /// The calling thread's.
     pub(crate) fn here() -> Result<Rc<Core>, WitnessError> {
-        let own = OWN.try_with(|own| Rc::clone(own.get_or_init(|| Rc::new(Core::new()))));
+        let own = OWN.try_with(|own| {
+            Rc::clone(own.get_or_init(|| Rc::new(Core::new(Core::section(Machine::here())))))
+        });
         own.map_err(|_| WitnessError::ThreadEnds)
     }
 
-    fn new() -> Core {
-        let machine = Machine::here();
-        let section = match &machine.tested {
+    /// One of its own that has no section.
+    pub(crate) fn asking() -> Core {
+        Core::new(Err(Asks::Wanted))
+    }
+
+    fn section(machine: &Machine) -> Result<Section, Asks> {
+        match &machine.tested {
             Ok(Clearing::EverySwitch) => Section::open_for_spans().map_err(Asks::NoSection),
-            Ok(Clearing::WhereInterrupted) => {
-                Err(Asks::NoSection(Unusable::KeptInSystemCalls))
-            }
+            Ok(Clearing::WhereInterrupted) => Err(Asks::NoSection(Unusable::KeptInSystemCalls)),
             Err(reason) => Err(Asks::NoSection(reason.clone())),
-        };
+        }
+    }
+
+    fn new(section: Result<Section, Asks>) -> Core {
         let (section, asks) = match section {
             Ok(section) => (Some(section), None),
             Err(asks) => (None, Some(asks)),
         };
         let files = Files::open();
         // How often it stops the group is asked of each span.
-        let quota =
-            files.quota_period_ns.map(|period_ns| Quota { period_ns, throttled: 1, throttled_ns: None });
+        let quota = files.quota_period_ns.map(|period_ns| Quota {
+            period_ns,
+            throttled: 1,
+            throttled_ns: None,
+        });
         let core = Core {
             section,
-            generation: Cell::new(fresh_generation()),
-            totals: Cell::default(),
+            sums: Cell::new(Sums { generation: fresh_generation(), totals: Totals::default() }),
             last: Cell::default(),
             settling: Cell::new(false),
             files: RefCell::new(files),
             thread: Cell::new(thread::id()),
+            neighbour: Cell::default(),
             asks,
-            counter: machine.counter,
-            facts: Facts { rt_limit: machine.rt_limit, quota, ..Facts::default() },
+            counter: Machine::here().counter,
+            facts: Facts { rt_limit: Machine::here().rt_limit, quota, ..Facts::default() },
         };
         core.start();
         core
@@ -98,7 +118,7 @@ impl Core {
     fn start(&self) {
         let (sample, _) = self.sample();
         self.last.set(sample);
-        self.totals.set(Totals::default());
+        self.sums.set(Sums { totals: Totals::default(), ..self.sums.get() });
     }
 
     /// Whether nothing happened since the counts were brought up to date.
@@ -112,30 +132,31 @@ impl Core {
 
     #[inline(always)]
     pub(crate) fn generation(&self) -> u64 {
-        self.generation.get()
+        self.sums.get().generation
     }
 
     /// Generation and totals, which no signal handler changes in between.
     #[inline(always)]
     pub(crate) fn baseline(&self) -> (u64, Totals) {
         loop {
-            let generation = self.generation.get();
+            let generation = self.generation();
             compiler_fence(Ordering::SeqCst);
-            let totals = self.totals.get();
+            let totals = self.totals();
             compiler_fence(Ordering::SeqCst);
-            if generation == self.generation.get() {
+            if generation == self.generation() {
                 return (generation, totals);
             }
         }
     }
 
+    #[inline(always)]
     pub(crate) fn totals(&self) -> Totals {
-        self.totals.get()
+        self.sums.get().totals
     }
 
     /// The generation of a span of this thread that has already lost something.
     pub(crate) fn looked_at(&self) -> u64 {
-        self.generation.get() | LOOKED_AT
+        self.generation() | LOOKED_AT
     }
 
     /// The CPU that the thread is on.
@@ -154,7 +175,7 @@ impl Core {
 
     /// That a span of this generation began in this thread and process.
     pub(crate) fn check(&self, generation: u64) -> Result<(), SpanError> {
-        match same_thread(generation, self.generation.get()) {
+        match same_thread(generation, self.generation()) {
             true => Ok(()),
             false => Err(SpanError::OtherThread),
         }
@@ -183,18 +204,30 @@ impl Core {
             if let Ok(mut files) = self.files.try_borrow_mut() {
                 *files = Files::open();
             }
-            self.generation.set(fresh_generation());
+            self.sums.set(Sums { generation: fresh_generation(), ..self.sums.get() });
             self.start();
             return Err(SpanError::Forked);
+        }
+        self.arm();
+        let (now, last) = (thread::counters(), self.last.get().counters);
+        if (now.voluntary, now.involuntary) == (last.voluntary, last.involuntary) {
+            // A signal, an interrupt, another owner of the section; or there is no section to look at.
+            return Ok(());
         }
         let (sample, late_ns) = self.sample();
         let more = sample.since(&self.last.get(), late_ns);
         self.last.set(sample);
-        self.totals.set(self.totals.get().plus(more));
-        if more.switches() > 0 {
-            self.generation.set(self.generation.get() + 1);
-        }
+        self.neighbour.set(Note::leave(self.cpu(), self.thread.get(), sample.before_ns));
+        let Sums { generation, totals } = self.sums.get();
+        let generation = generation + u64::from(more.switches() > 0);
+        self.sums.set(Sums { generation, totals: totals.plus(more) });
         Ok(())
+    }
+
+    fn arm(&self) {
+        if let Some(section) = &self.section {
+            section.arm();
+        }
     }
 
     /// Arms the section and asks the kernel, until nothing comes in between; and how long that took where
@@ -205,9 +238,7 @@ impl Core {
         let mut first = None;
         let mut turn = 1;
         loop {
-            if let Some(section) = &self.section {
-                section.arm();
-            }
+            self.arm();
             let sample = Sample::take(files);
             let begun_ns = *first.get_or_insert(sample.before_ns);
             let alone = match &self.section {
@@ -226,9 +257,18 @@ impl Core {
         Machine::here().length_ns(ticks)
     }
 
-    /// What code of another language looks at itself: where the section is named, and its name.
-    pub(crate) fn place(&self) -> Option<(*const u64, u64)> {
-        self.section.as_ref().map(Section::place)
+    /// Another thread of this process that was seen on this CPU within the last `length_ns` before the last sample.
+    pub(crate) fn who(&self, length_ns: u64) -> Option<u32> {
+        let now_ns = self.last.get().before_ns;
+        self.neighbour.get().other(self.thread.get(), now_ns.saturating_sub(length_ns), now_ns)
+    }
+
+    /// What code of another language looks at: where the section is named, its name, and the sums. `None` where
+    /// it cannot: there is no section, or spans are not timed by the processor's counter.
+    pub(crate) fn view(&self) -> Option<(*const u64, u64, *const u64)> {
+        let (named, name) = self.section.as_ref()?.place();
+        let sums = self.sums.as_ptr().cast_const().cast();
+        (self.counter != Ticks::Os).then_some((named, name, sums))
     }
 }
 

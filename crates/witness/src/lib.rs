@@ -49,6 +49,8 @@ mod core;
 mod follow;
 mod loss;
 mod machine;
+mod neighbours;
+mod raw;
 mod sample;
 
 use std::marker::PhantomData;
@@ -62,6 +64,8 @@ pub use hourglass_infer::cause::{Sign, Signs};
 pub use hourglass_model::Cause;
 pub use hourglass_time::{Bounded, Span};
 pub use loss::{Loss, Switches};
+#[doc(hidden)]
+pub use raw::RawSpan;
 
 use crate::core::Core;
 use crate::loss::Ended;
@@ -78,12 +82,15 @@ pub enum WitnessError {
     MustAsk(Asks),
 }
 
-/// Why each begin and end asks the kernel for counters: some 400 ns instead of two.
+/// Why each begin and end asks the kernel for counters, which takes some hundred nanoseconds.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Asks {
     /// No critical section of the thread tells of every switch.
     #[error("{0}")]
     NoSection(Unusable),
+    /// [`Witness::asking`].
+    #[error("it was wanted so")]
+    Wanted,
 }
 
 /// Why nothing can be told of a span.
@@ -96,7 +103,9 @@ pub enum SpanError {
     #[error("the process was forked within the span, and this is the child")]
     Forked,
     /// It was ended by a signal handler that interrupted the end of another one, or begun by such a one.
-    #[error("the span was begun or ended by a signal handler within the begin or end of another one")]
+    #[error(
+        "the span was begun or ended by a signal handler within the begin or end of another one"
+    )]
     Interrupted,
 }
 
@@ -112,6 +121,7 @@ pub struct Witness {
 pub struct OpenSpan {
     /// 0 for a span of which nothing can be told.
     generation: u64,
+    untold: Option<SpanError>,
     before: Totals,
     begun: u64,
     cpu: u32,
@@ -152,6 +162,14 @@ impl Witness {
         }
     }
 
+    /// One that looks at no critical section, as where there is none: each begin and end asks the kernel. Of the
+    /// same thread, but not the same as the others': spans that one began are strange to the other. For a
+    /// program that puts a section of its own where ours was, and ours back. Opens files at each call.
+    #[must_use]
+    pub fn asking() -> Witness {
+        Witness { core: Rc::new(Core::asking()) }
+    }
+
     /// Why each begin and end asks the kernel; `None` where only disturbed spans do.
     #[must_use]
     pub fn asks(&self) -> Option<&Asks> {
@@ -162,15 +180,13 @@ impl Witness {
     /// cause [`Cause::ContextSwitchVoluntary`]. A stop by a signal looks the same.
     #[inline]
     pub fn begin(&self) -> OpenSpan {
-        let mut may_be_told = true;
-        if !self.core.is_quiet() {
-            may_be_told = self.settle();
-        }
+        let untold = if self.core.is_quiet() { None } else { self.settle() };
         let (generation, before) = self.core.baseline();
         let cpu = self.core.cpu();
-        let generation = if may_be_told { generation } else { 0 };
+        let generation = if untold.is_none() { generation } else { 0 };
         let begun = self.core.counter.read();
-        OpenSpan { generation, before, begun, cpu, busy: false, _of_this_thread: PhantomData }
+        let _of_this_thread = PhantomData;
+        OpenSpan { generation, untold, before, begun, cpu, busy: false, _of_this_thread }
     }
 
     /// A span begins that does not wait: it only computes. A counted wait is then a stop, or a page
@@ -226,13 +242,14 @@ impl Witness {
     /// A span goes on in this thread.
     pub fn attach(&self, travelling: Travelling) -> OpenSpan {
         let span = self.begin();
-        let told = span.generation != 0 && travelling.untold.is_none();
+        let untold = travelling.untold.or(span.untold);
         OpenSpan {
             generation: match travelling.lost == Totals::default() {
-                _ if !told => 0,
+                _ if untold.is_some() => 0,
                 true => span.generation,
                 false => self.core.looked_at(),
             },
+            untold,
             before: span.before.minus(travelling.lost),
             begun: span.begun.saturating_sub(travelling.ticks),
             cpu: travelling.cpu.unwrap_or(span.cpu),
@@ -242,19 +259,24 @@ impl Witness {
     }
 
     /// For code of another language that looks at the section itself: where its name stands, what it is
-    /// while nothing happened, and what generation spans have that begin then. `None` where there is no section.
+    /// while nothing happened, and a span's generation and sums, in the order of [`RawSpan`]. All hold until the
+    /// thread ends. `None` where such code cannot begin or end a span by itself.
     #[doc(hidden)]
     #[must_use]
-    pub fn face(&self) -> Option<(*const u64, u64)> {
-        self.core.place()
+    pub fn view(&self) -> Option<(*const u64, u64, *const u64)> {
+        self.core.view()
     }
 
-    /// Brings the counts up to date; whether a span that begins now can be told.
-    fn settle(&self) -> bool {
-        match self.core.settle() {
-            Ok(()) | Err(SpanError::Forked) => true,
-            Err(_) => false,
-        }
+    /// The span that such code kept; the end of one of another thread says so.
+    #[doc(hidden)]
+    pub fn of_raw(&self, raw: RawSpan) -> OpenSpan {
+        raw.open()
+    }
+
+    /// Brings the counts up to date; why nothing can be told of a span that begins now.
+    fn settle(&self) -> Option<SpanError> {
+        // A forked child has just begun anew.
+        self.core.settle().err().filter(|error| *error != SpanError::Forked)
     }
 
     #[cold]
@@ -267,8 +289,8 @@ impl Witness {
     }
 
     fn lost_since(&self, span: &OpenSpan) -> Result<Totals, SpanError> {
-        if span.generation == 0 {
-            return Err(SpanError::Interrupted);
+        if let Some(error) = span.untold {
+            return Err(error);
         }
         if !self.core.is_quiet() {
             self.core.settle()?;

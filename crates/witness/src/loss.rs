@@ -24,7 +24,7 @@ pub struct Switches {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Loss {
-    /// For how long the span went on, on threads that witnessed it; no less than this less a microsecond.
+    /// For how long the span went on, on threads that witnessed it: at most, and a microsecond or two less at least.
     pub length: Span,
     /// For how long its thread was off the CPU: at least, at most.
     pub off_cpu: Bounded<Span>,
@@ -42,7 +42,8 @@ pub struct Loss {
     pub confidence: f64,
     /// What speaks for it.
     pub evidence: Signs,
-    /// Who had the CPU, by the kernel's number, where that is known.
+    /// Who had the CPU, by the kernel's number, where that is known: another witnessed thread of this process that
+    /// was seen on it within the span.
     pub who: Option<u32>,
 }
 
@@ -102,7 +103,7 @@ impl Loss {
             cause,
             confidence: basis.confidence(),
             evidence,
-            who: None,
+            who: if before == after { core.who(length_ns) } else { None },
         })
     }
 

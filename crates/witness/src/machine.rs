@@ -97,11 +97,12 @@ impl Ticks {
 }
 
 fn rt_limit() -> Option<RtLimit> {
-    let us = |name: &str| {
-        let text = std::fs::read_to_string(format!("/proc/sys/kernel/sched_rt_{name}_us")).ok()?;
+    let us = |path: &str| {
+        let text = std::fs::read_to_string(path).ok()?;
         // No limit is -1.
         text.trim().parse::<u64>().ok()?.checked_mul(1_000)
     };
-    let (runtime_ns, period_ns) = (us("runtime")?, us("period")?);
+    let runtime_ns = us("/proc/sys/kernel/sched_rt_runtime_us")?;
+    let period_ns = us("/proc/sys/kernel/sched_rt_period_us")?;
     (runtime_ns < period_ns).then_some(RtLimit { runtime_ns, period_ns, logged: false })
 }

@@ -40,6 +40,7 @@ pub(crate) struct Sample {
 
 /// Sums since a thread's witness began. Differences wrap: a span that came from another thread has what it
 /// brought taken off in advance.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) voluntary: u64,

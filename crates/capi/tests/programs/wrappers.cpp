@@ -486,9 +486,39 @@ void clock_devices()
     CHECK(hourglass::clock_device::name(0) != nullptr && hourglass::clock_device::name(99) == nullptr);
 }
 
+void spans()
+{
+    hourglass::open_witness();
+    hourglass::span slept;
+    std::uint64_t waits = 0;
+    {
+        const hourglass::witnessed scope([&](const hg_loss &loss) { waits += loss.voluntary; });
+        std::this_thread::sleep_for(2ms);
+    }
+    CHECK(waits >= 1);
+    std::thread([&] {
+        bool told = false;
+        try {
+            (void)slept.end();
+        } catch (const hourglass::error &wrong) {
+            told = wrong.kind() == HG_WRONG_THREAD;
+        }
+        CHECK(told);
+    }).join();
+    hourglass::span follows;
+    std::this_thread::sleep_for(2ms);
+    follows.detach();
+    std::thread([&] {
+        follows.attach();
+        const auto loss = follows.busy().end();
+        CHECK(loss && loss->voluntary >= 1 && loss->off_cpu_least_ns >= 1000000);
+    }).join();
+}
+
 int main()
 {
     hourglass::check_abi();
+    spans();
     clocks();
     sleeping();
     timers();

@@ -138,8 +138,7 @@ mod tests {
     }
 
     fn facts() -> Facts {
-        let rt_limit =
-            Some(RtLimit { runtime_ns: 950 * MS, period_ns: 1_000 * MS, logged: false });
+        let rt_limit = Some(RtLimit { runtime_ns: 950 * MS, period_ns: 1_000 * MS, logged: false });
         let quota = Some(Quota { period_ns: 100 * MS, throttled: 1, throttled_ns: None });
         Facts { rt_limit, quota, ..Facts::default() }
     }

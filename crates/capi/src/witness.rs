@@ -1,0 +1,264 @@
+//! What the scheduler did to spans of the calling thread. The header begins and ends undisturbed ones by itself.
+
+use std::ffi::{CStr, c_char};
+use std::ptr;
+
+use hourglass_witness::{Cause, Loss, RawSpan, SpanError, Witness, WitnessError};
+
+use crate::error::{
+    Failure, HG_BUSY, HG_EMPTY, HG_FORKED, HG_STALE, HG_WRONG_THREAD, guard, hg_error, hg_status,
+};
+use crate::pointers::{give, is_there, read, write};
+
+/// What the inline functions look at.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hg_witness_view {
+    /// Where the section's name stands; NULL where there is none.
+    pub named: *const u64,
+    /// What stands there while nothing happened.
+    pub name: u64,
+    /// The thread's generation and sums.
+    pub sums: *const u64,
+}
+
+/// A span that goes on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct hg_span {
+    /// The thread's, when it began; 0 for none.
+    pub generation: u64,
+    /// The thread's, when it began; detached, what it lost.
+    pub sums: [u64; 7],
+    /// The counter, when it began; detached, how long it was.
+    pub begun: u64,
+    /// The CPU on which it began.
+    pub cpu: u32,
+    /// Whether it did not wait by itself.
+    pub busy: bool,
+    /// Whether it is detached.
+    pub travelling: bool,
+    /// Why nothing can be told of it.
+    pub untold: u8,
+    /// 0.
+    pub reserved: u8,
+}
+
+/// What a span lost.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hg_loss {
+    /// How long the span was, at most, ns.
+    pub length_ns: u64,
+    /// Off the CPU at least, ns.
+    pub off_cpu_least_ns: u64,
+    /// Off the CPU at most, ns.
+    pub off_cpu_most_ns: u64,
+    /// Waiting for a CPU, ns.
+    pub waited_ns: u64,
+    /// Switches by its own waits.
+    pub voluntary: u64,
+    /// Switches forced on it.
+    pub involuntary: u64,
+    /// Page faults, at most.
+    pub faults: u64,
+    /// Why, a constant text.
+    pub cause: *const c_char,
+    /// How sure that is, millionths.
+    pub confidence_ppm: u32,
+    /// The CPU on which it began.
+    pub cpu_before: u32,
+    /// The CPU on which it ended.
+    pub cpu_after: u32,
+    /// Who had the CPU; 0 where that is not known.
+    pub who: u32,
+}
+
+fn ends(error: &WitnessError) -> Failure {
+    Failure::invalid(error.to_string())
+}
+
+fn untold(error: SpanError) -> Failure {
+    let kind = match error {
+        SpanError::OtherThread => HG_WRONG_THREAD,
+        SpanError::Forked => HG_FORKED,
+        SpanError::Interrupted => HG_BUSY,
+    };
+    Failure::new(kind, error.to_string())
+}
+
+fn stale(text: &str) -> Failure {
+    Failure::new(HG_STALE, text)
+}
+
+fn raw(span: &hg_span) -> RawSpan {
+    RawSpan {
+        generation: span.generation,
+        sums: span.sums,
+        ticks: span.begun,
+        cpu: span.cpu,
+        busy: span.busy,
+        untold: span.untold,
+    }
+}
+
+fn of_raw(raw: RawSpan, travelling: bool) -> hg_span {
+    hg_span {
+        generation: raw.generation,
+        sums: raw.sums,
+        begun: raw.ticks,
+        cpu: raw.cpu,
+        busy: raw.busy,
+        travelling,
+        untold: raw.untold,
+        reserved: 0,
+    }
+}
+
+/// A cause's word in documents, with its end.
+fn word(cause: Cause) -> &'static CStr {
+    match cause {
+        Cause::ContextSwitchVoluntary => c"context_switch_voluntary",
+        Cause::ContextSwitchInvoluntary => c"context_switch_involuntary",
+        Cause::ContextSwitch => c"context_switch",
+        Cause::TimerTick => c"timer_tick",
+        Cause::Irq => c"irq",
+        Cause::Softirq => c"softirq",
+        Cause::Migration => c"migration",
+        Cause::PageFault => c"page_fault",
+        Cause::RtThrottling => c"rt_throttling",
+        Cause::DeadlineBudget => c"deadline_budget",
+        Cause::CgroupQuota => c"cgroup_quota",
+        Cause::Stopped => c"stopped",
+        Cause::IrqOrBelow => c"irq_or_below",
+        Cause::BelowKernel => c"below_kernel",
+        Cause::Unknown => c"unknown",
+    }
+}
+
+fn told(loss: &Loss, cpu: u32) -> hg_loss {
+    let (cpu_before, cpu_after) = loss.migrated.unwrap_or((cpu, cpu));
+    hg_loss {
+        length_ns: loss.length.nanos_or_zero(),
+        off_cpu_least_ns: loss.off_cpu.earliest().nanos_or_zero(),
+        off_cpu_most_ns: loss.off_cpu.latest().nanos_or_zero(),
+        waited_ns: loss.waited.nanos_or_zero(),
+        voluntary: loss.switches.voluntary,
+        involuntary: loss.switches.involuntary,
+        faults: loss.faults,
+        cause: word(loss.cause).as_ptr(),
+        confidence_ppm: (loss.confidence * 1e6) as u32,
+        cpu_before,
+        cpu_after,
+        who: loss.who.unwrap_or(0),
+    }
+}
+
+/// The calling thread's witness.
+fn own() -> Result<Witness, Failure> {
+    Witness::new().map_err(|error| ends(&error))
+}
+
+/// Makes the calling thread's witness ready.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_witness_open(
+    view: *mut hg_witness_view,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let face = own()?.view();
+        let none = hg_witness_view { named: ptr::null(), name: 0, sums: ptr::null() };
+        Ok(face.map_or(none, |(named, name, sums)| hg_witness_view { named, name, sums }))
+    };
+    // SAFETY: as the header says of `view` and `error`.
+    unsafe { give(view, "view", error, work) }
+}
+
+/// Begins a span by asking the kernel.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_witness_begin_call(
+    span: *mut hg_span,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || Ok(of_raw(own()?.begin().into_raw(), false));
+    // SAFETY: as the header says of `span` and `error`.
+    unsafe { give(span, "span", error, work) }
+}
+
+/// Ends a span by asking the kernel.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_witness_end_call(
+    span: *mut hg_span,
+    loss: *mut hg_loss,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        is_there(loss, "loss")?;
+        // SAFETY: as the header says of `span`.
+        let before = unsafe { read(span.cast_const(), "span") }?;
+        if before.travelling {
+            return Err(stale("the span is detached: attach it first"));
+        }
+        if before.generation == 0 && before.untold == 0 {
+            return Err(stale("the span was ended, or never begun: begin it"));
+        }
+        // SAFETY: as above.
+        unsafe { write(span, hg_span::default(), "span") }?;
+        let witness = own()?;
+        match witness.try_end(witness.of_raw(raw(&before))).map_err(untold)? {
+            // Without a text: it may be asked often.
+            None => Err(Failure::new(HG_EMPTY, "")),
+            // SAFETY: as the header says of `loss`.
+            Some(lost) => unsafe { write(loss, told(&lost, before.cpu), "loss") },
+        }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Takes a span off its thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_witness_detach(span: *mut hg_span, error: *mut hg_error) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `span`.
+        let before = unsafe { read(span.cast_const(), "span") }?;
+        if before.travelling || (before.generation == 0 && before.untold == 0) {
+            return Err(stale("the span was ended or detached: begin or attach it first"));
+        }
+        let witness = own()?;
+        let travelling = witness.detach(witness.of_raw(raw(&before)));
+        // SAFETY: as above.
+        unsafe { write(span, of_raw(travelling.into_raw(), true), "span") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// A detached span goes on in the calling thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_witness_attach(span: *mut hg_span, error: *mut hg_error) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `span`.
+        let before = unsafe { read(span.cast_const(), "span") }?;
+        if !before.travelling {
+            return Err(stale("the span is not detached: detach it in its thread first"));
+        }
+        let attached = own()?.attach(raw(&before).travelling()).into_raw();
+        // SAFETY: as above.
+        unsafe { write(span, of_raw(attached, false), "span") }
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_called_as_in_documents() {
+        for cause in Cause::ALL {
+            assert_eq!(word(cause).to_str(), Ok(cause.name()));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Spans as code of other languages keeps them.
+
+use std::marker::PhantomData;
+
+use crate::sample::Totals;
+use crate::{OpenSpan, SpanError, Travelling};
+
+/// A span, or one that travels, as numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawSpan {
+    /// The thread's when it began; no thread's if it travels.
+    pub generation: u64,
+    /// The thread's sums when it began; what it lost if it travels.
+    pub sums: [u64; 7],
+    /// The counter when it began; how many ticks it was if it travels.
+    pub ticks: u64,
+    /// Where it began; [`RawSpan::NOWHERE`] if it has not.
+    pub cpu: u32,
+    /// Whether it does not wait.
+    pub busy: bool,
+    /// Why nothing can be told: 0, or a place in `ERRORS` and one.
+    pub untold: u8,
+}
+
+const ERRORS: [SpanError; 3] = [SpanError::OtherThread, SpanError::Forked, SpanError::Interrupted];
+
+fn code(untold: Option<SpanError>) -> u8 {
+    let place = ERRORS.iter().position(|error| Some(*error) == untold);
+    place.map_or(0, |place| place as u8 + 1)
+}
+
+fn error(code: u8) -> Option<SpanError> {
+    // A number that is none of ours is of no thread of ours.
+    let place = usize::from(code.checked_sub(1)?);
+    Some(ERRORS.get(place).copied().unwrap_or(SpanError::OtherThread))
+}
+
+impl Totals {
+    fn words(self) -> [u64; 7] {
+        let Totals { voluntary, involuntary, faults, .. } = self;
+        let Totals { least_ns, most_ns, waited_ns, throttled_ns, .. } = self;
+        [voluntary, involuntary, faults, least_ns, most_ns, waited_ns, throttled_ns]
+    }
+
+    fn of_words(words: [u64; 7]) -> Totals {
+        let [voluntary, involuntary, faults, least_ns, most_ns, waited_ns, throttled_ns] = words;
+        Totals { voluntary, involuntary, faults, least_ns, most_ns, waited_ns, throttled_ns }
+    }
+}
+
+impl RawSpan {
+    /// The CPU of a span that has not begun.
+    pub const NOWHERE: u32 = u32::MAX;
+
+    pub(crate) fn open(self) -> OpenSpan {
+        OpenSpan {
+            generation: if self.untold == 0 { self.generation } else { 0 },
+            untold: error(self.untold),
+            before: Totals::of_words(self.sums),
+            begun: self.ticks,
+            cpu: self.cpu,
+            busy: self.busy,
+            _of_this_thread: PhantomData,
+        }
+    }
+
+    /// The span that travels.
+    pub fn travelling(self) -> Travelling {
+        Travelling {
+            lost: Totals::of_words(self.sums),
+            ticks: self.ticks,
+            cpu: Some(self.cpu).filter(|cpu| *cpu != RawSpan::NOWHERE),
+            busy: self.busy,
+            untold: error(self.untold),
+        }
+    }
+}
+
+impl OpenSpan {
+    /// As numbers.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn into_raw(self) -> RawSpan {
+        RawSpan {
+            generation: self.generation,
+            sums: self.before.words(),
+            ticks: self.begun,
+            cpu: self.cpu,
+            busy: self.busy,
+            untold: code(self.untold),
+        }
+    }
+}
+
+impl Travelling {
+    /// As numbers.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn into_raw(self) -> RawSpan {
+        RawSpan {
+            generation: 0,
+            sums: self.lost.words(),
+            ticks: self.ticks,
+            cpu: self.cpu.unwrap_or(RawSpan::NOWHERE),
+            busy: self.busy,
+            untold: code(self.untold),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_back() {
+        for untold in [None, Some(ERRORS[0]), Some(ERRORS[1]), Some(ERRORS[2])] {
+            assert_eq!(error(code(untold)), untold);
+        }
+        assert_eq!(error(200), Some(SpanError::OtherThread));
+        let raw = RawSpan {
+            generation: 9,
+            sums: [1, 2, 3, 4, 5, 6, 7],
+            ticks: 8,
+            cpu: 3,
+            busy: true,
+            untold: 0,
+        };
+        assert_eq!(raw.open().into_raw(), raw);
+        assert_eq!(raw.travelling().into_raw(), RawSpan { generation: 0, ..raw });
+    }
+}
