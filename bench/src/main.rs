@@ -16,6 +16,7 @@ mod sched;
 mod sleep;
 mod stats;
 mod timer;
+mod witness;
 mod workload;
 
 use std::path::PathBuf;
@@ -43,7 +44,7 @@ struct Arguments {
     /// Rounds of each comparison; each runs ours and the peer's once. [default: 15, sleep 5; timer 15 or what fits into five minutes]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// sleep: these cases only, by length or length and policy (1ms, 10ms/fifo); may be repeated. infer: `calibration`.
+    /// sleep: these cases only, by length or length and policy (1ms, 10ms/fifo); may be repeated. infer: `calibration`. witness: `cost`.
     #[arg(long, value_name = "CASE")]
     only: Vec<String>,
     /// sleep: draw misses over CPU time into this folder, a file for each length and policy.
@@ -74,6 +75,8 @@ enum Suite {
     Reserve,
     /// The queue of timers, the wheel of timeouts, interrupted sleepers, timing faults.
     Timer,
+    /// Spans: what witnessing one costs, and whether what is said of it is true.
+    Witness,
 }
 
 fn main() -> Result<()> {
@@ -93,6 +96,9 @@ fn main() -> Result<()> {
         Suite::Sched => ("sched", rounds(15), plain(sched::measure(rounds(15))?)),
         Suite::Reserve => ("reserve", rounds(15), plain(reserve::measure(rounds(15))?)),
         Suite::Timer => ("timer", rounds(15), plain(timer::measure(arguments.rounds)?)),
+        Suite::Witness => {
+            ("witness", rounds(15), plain(witness::measure(rounds(15), &arguments.only)?))
+        }
     };
     if let (Suite::Sleep, Some(folder)) = (arguments.name, &arguments.pictures) {
         sleep::picture::write(&found.rows, folder)?;

@@ -199,6 +199,9 @@ impl Core {
     }
 
     fn settle_alone(&self) -> Result<(), SpanError> {
+        self.arm();
+        // First of all: what comes later may not be the span's.
+        let (now, last) = (thread::counters(), self.last.get().counters);
         if self.thread.get() != thread::id() {
             self.thread.set(thread::id());
             if let Ok(mut files) = self.files.try_borrow_mut() {
@@ -208,8 +211,6 @@ impl Core {
             self.start();
             return Err(SpanError::Forked);
         }
-        self.arm();
-        let (now, last) = (thread::counters(), self.last.get().counters);
         if (now.voluntary, now.involuntary) == (last.voluntary, last.involuntary) {
             // A signal, an interrupt, another owner of the section; or there is no section to look at.
             return Ok(());

@@ -275,8 +275,19 @@ impl Witness {
 
     /// Brings the counts up to date; why nothing can be told of a span that begins now.
     fn settle(&self) -> Option<SpanError> {
-        // A forked child has just begun anew.
-        self.core.settle().err().filter(|error| *error != SpanError::Forked)
+        /// What comes in between again and again is left to the span.
+        const TRIES: u32 = 4;
+        for _ in 0..TRIES {
+            match self.core.settle() {
+                // A forked child has just begun anew.
+                Ok(()) | Err(SpanError::Forked) => {}
+                Err(error) => return Some(error),
+            }
+            if self.core.is_quiet() || !self.core.has_section() {
+                break;
+            }
+        }
+        None
     }
 
     #[cold]

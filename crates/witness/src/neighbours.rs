@@ -39,7 +39,7 @@ impl Note {
 
 /// Microseconds, as far as they fit.
 fn time(ns: u64) -> u64 {
-    ns / 1_000 & time_mask()
+    (ns / 1_000) & time_mask()
 }
 
 fn time_mask() -> u64 {

@@ -9,7 +9,7 @@ use hourglass_sys::thread::{Counters, SchedStat, counters, id};
 
 /// By how much the kernel's accounts and its switches may be apart at each switch, ns: it takes the time when it
 /// begins to choose the next thread, and switches when it has chosen.
-const SWITCH_NS: u64 = 20_000;
+const SWITCH_NS: u64 = 50_000;
 /// Kernels that count interrupts or stolen time apart leave them out of a thread's time: no more than one part in
 /// so many of it.
 const HIDDEN_PARTS: u64 = 16;
@@ -246,10 +246,16 @@ mod tests {
             (totals.least_ns, totals.most_ns)
         };
         assert_eq!(off(6_000_000, Some(0), (0, 0)), (0, 0), "no switch was counted");
-        assert_eq!(off(6_000_000, Some(3_990_000), (0, 1)), (3_970_000, 4_010_000));
-        assert_eq!(off(6_000_000, Some(1_000), (1, 0)), (3_999_900 - 375_000 - 20_000, 4_020_100));
-        assert_eq!(off(6_000_000, None, (0, 2)), (3_999_900 - 375_000 - 40_000, 4_040_100));
-        assert_eq!(off(11_000_000, Some(0), (1, 0)), (0, 20_000), "never negative");
+        assert_eq!(off(6_000_000, Some(3_990_000), (0, 1)), (3_940_000, 4_040_000));
+        assert_eq!(
+            off(6_000_000, Some(1_000), (1, 0)),
+            (3_999_900 - 375_000 - SWITCH_NS, 4_000_100 + SWITCH_NS)
+        );
+        assert_eq!(
+            off(6_000_000, None, (0, 2)),
+            (3_999_900 - 375_000 - 2 * SWITCH_NS, 4_000_100 + 2 * SWITCH_NS)
+        );
+        assert_eq!(off(11_000_000, Some(0), (1, 0)), (0, SWITCH_NS), "never negative");
     }
 
     #[test]

@@ -129,17 +129,16 @@ fn a_competitor_is_an_involuntary_switch() {
                 spin(Duration::from_micros(100));
                 let _ = witness.end(span);
             }
-            hourglass_sys::thread::id()
         });
         let witness = Witness::new().unwrap();
         let span = witness.begin_busy();
         spin(Duration::from_millis(60));
         let loss = witness.end(span);
         over.store(true, Ordering::Relaxed);
-        let competitor = competitor.join().unwrap();
+        competitor.join().unwrap();
         let loss = loss.unwrap();
-        // Seen on the CPU, unless the last one there was this thread.
-        assert!(loss.who.is_none_or(|who| who == competitor), "{loss:?}");
+        // The competitor, or a thread of another test.
+        assert_ne!(loss.who, Some(hourglass_sys::thread::id()));
         assert!(loss.switches.involuntary > 0, "{loss:?}");
         assert_eq!(loss.cause, Cause::ContextSwitchInvoluntary, "{loss:?}");
         assert!(loss.off_cpu.latest() <= loss.length);
@@ -160,9 +159,10 @@ fn a_stop_of_a_busy_span_is_named() {
         let until = Instant::now() + Duration::from_millis(300);
         let mut stopped = false;
         let mut last = Instant::now();
-        while Instant::now() < until {
-            stopped |= last.elapsed() > Duration::from_millis(25);
-            last = Instant::now();
+        while last < until {
+            let now = Instant::now();
+            stopped |= now - last > Duration::from_millis(25);
+            last = now;
         }
         let loss = witness.end(span).unwrap();
         assert!(stopper.wait().unwrap().success());
