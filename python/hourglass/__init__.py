@@ -1,8 +1,8 @@
 """Time and real-time scheduling on Linux.
 
 `clock` tells where a program is in time, `sleep`, `periodic` and `timers` wake it when it asked to be
-woken, `deadlines` tells when work is late, `Recorder` shows what the scheduler did to a loop, `runs` and `lab` measure and read what was
-measured, `sched` says what theory says, `reserve` asks Linux for the processor.
+woken, `deadlines` tells when work is late, `Recorder` shows what the scheduler did to a loop and `witness` what it did to any stretch
+of a program, `runs` and `lab` measure and read what was measured, `sched` says what theory says, `reserve` asks Linux for the processor.
 
     >>> import hourglass
     >>> for tick in hourglass.periodic("1ms", count=3):
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from . import sched as sched
     from . import sleep as sleep
     from . import timers as timers
+    from . import witness as witness
     from .frames import Frame as Frame
     from .lab import compare as compare
     from .lab import diff as diff
@@ -67,6 +68,7 @@ _MODULES = frozenset(
         "sched",
         "sleep",
         "timers",
+        "witness",
     }
 )
 _NAMES = {

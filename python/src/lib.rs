@@ -48,6 +48,7 @@ mod spans;
 mod tables;
 mod timers;
 mod values;
+mod witness;
 
 use std::sync::OnceLock;
 
@@ -91,5 +92,6 @@ fn _hourglass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     runs::register(module)?;
     lab::register(module)?;
     sched::register(module)?;
+    witness::register(module)?;
     Ok(())
 }

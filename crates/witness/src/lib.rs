@@ -317,6 +317,11 @@ impl Travelling {
         Travelling::default()
     }
 
+    /// The same of a span that does not wait: see [`Witness::begin_busy`].
+    pub fn busy() -> Travelling {
+        Travelling { busy: true, ..Travelling::default() }
+    }
+
     /// What cannot be told of it, and why; `None` where all can.
     #[must_use]
     pub fn untold(&self) -> Option<SpanError> {

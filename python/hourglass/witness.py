@@ -1,0 +1,161 @@
+"""What the scheduler took from a span of a program: was it the code, or did the machine take the thread away?
+
+    >>> from hourglass import witness
+    >>> with witness.Span() as span:
+    ...     total = sum(range(1000))
+    >>> if span.loss is not None:
+    ...     print(span.loss.off_cpu_ns, span.loss.cause)  # doctest: +SKIP
+
+`span.loss` is None if the thread kept its CPU. Otherwise `off_cpu_ns` says for how long it was off the CPU: at least, at
+most. `cause` is a word of the list in the guide ("context_switch_involuntary", "quota", "stopped", ...), and `confidence`
+says how sure it is. A wait of the program's own (a file, a lock, another Python thread that has the interpreter) is
+"context_switch_voluntary". Of a span that only computes (`Span(busy=True)`) such a wait is a stop.
+
+For functions there is a decorator, for coroutines one that leaves out the time between their steps:
+
+    >>> losses = []
+    >>> @witness.witnessed(losses.append)
+    ... def callback():
+    ...     return 42
+    >>> callback()
+    42
+
+Neither root nor a daemon is needed. A span may be nested in another one or overlap it. It ends in the thread in which it
+began, or is paused there and resumed in another one; whatever else raises `hourglass.errors.WrongThreadError`, and in a
+forked child `ForkedError`.
+"""
+
+from __future__ import annotations
+
+import functools as _functools
+import inspect as _inspect
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Generator, Literal, Optional, TypeVar, cast
+
+from ._hourglass import Loss, why_witness_asks
+from ._hourglass import Span as _Span
+from .errors import ClosedError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Loss", "Span", "follow", "why_witness_asks", "witnessed"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
+
+
+class Span(_Span):
+    """A stretch of a program: `with Span() as span:`, and `span.loss` afterwards.
+
+    Without a with statement: `resume()` begins it, `pause()` and `resume()` leave out what is between them and may be
+    called in two threads, `end()` ends it and answers what it lost. `busy` promises that it never waits.
+    """
+
+    _loss: Optional[Loss] = None
+    _over = False
+
+    def __enter__(self) -> Self:
+        self.resume()
+        return self
+
+    def __exit__(self, *_raised: object) -> Literal[False]:
+        self._loss = self.end()
+        self._over = True
+        return False
+
+    @property
+    def loss(self) -> Optional[Loss]:
+        """What was taken from it; None if nothing was.
+
+        Raises `hourglass.errors.ClosedError` before the end of its with statement.
+        """
+        if not self._over:
+            raise ClosedError("the span is not over: ask after its with statement")
+        return self._loss
+
+
+class follow(Awaitable[_T]):  # noqa: N801
+    """Awaits a coroutine and witnesses its steps: `task = witness.follow(handle()); await task; task.loss`.
+
+    The time between two steps, in which it waits and other tasks run, is not its own.
+    """
+
+    __slots__ = ("_coroutine", "_loss", "_span")
+
+    def __init__(self, coroutine: Awaitable[_T]) -> None:
+        """Of a coroutine, or whatever may be awaited; nothing runs before it is."""
+        self._coroutine = coroutine
+        self._span = _Span()
+        self._loss: Optional[Loss] = None
+
+    @property
+    def loss(self) -> Optional[Loss]:
+        """What was taken from its steps; None if nothing was, or while it is not over."""
+        return self._loss
+
+    def __await__(self) -> Generator[Any, Any, _T]:
+        inner = self._coroutine.__await__()
+        given: Any = None
+        raised: Optional[BaseException] = None
+        try:
+            while True:
+                self._span.resume()
+                try:
+                    if raised is not None:
+                        # A plain iterator has no `throw`.
+                        asked = cast("Generator[Any, Any, _T]", inner).throw(raised)
+                    elif given is None:
+                        asked = next(inner)
+                    else:
+                        asked = inner.send(given)
+                except StopIteration as done:
+                    return cast(_T, done.value)
+                finally:
+                    self._span.pause()
+                raised = None
+                given = None
+                try:
+                    given = yield asked
+                except GeneratorExit:
+                    inner.close()
+                    raise
+                except BaseException as error:  # Cancellation, mostly: the coroutine's own affair.
+                    raised = error
+        finally:
+            self._loss = self._span.end()
+
+
+def witnessed(report: Callable[[Loss], object]) -> Callable[[_F], _F]:
+    """A decorator: `report` is called with what was taken from a call, after each call that was disturbed.
+
+    For functions and coroutine functions. It is not called where nothing happened, and its exceptions are the caller's.
+    """
+
+    def decorate(function: _F) -> _F:
+        if _inspect.iscoroutinefunction(function):
+
+            @_functools.wraps(function)
+            async def steps(*args: Any, **kwargs: Any) -> Any:
+                followed: follow[Any] = follow(function(*args, **kwargs))
+                try:
+                    return await followed
+                finally:
+                    if followed.loss is not None:
+                        report(followed.loss)
+
+            return cast(_F, steps)
+
+        @_functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            span = _Span()
+            span.resume()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                loss = span.end()
+                if loss is not None:
+                    report(loss)
+
+        return cast(_F, call)
+
+    return decorate

@@ -1,0 +1,170 @@
+//! What the scheduler took from a span of a program, for Python.
+//!
+//! Owns: spans as Python holds them, which any thread may hold and only their own may end.
+//! Must not: let the interpreter go: a span is about the thread that runs the program.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hourglass_time::Span;
+use hourglass_witness::{OpenSpan, SpanError, Travelling, Witness};
+use pyo3::prelude::*;
+
+use crate::errors::{Failure, Kind};
+use crate::owned::Owned;
+use crate::values::repr;
+
+const SPAN: &str = "span";
+
+/// What the scheduler took from a span.
+#[pyclass(frozen, get_all, name = "Loss", module = "hourglass.witness")]
+struct PyLoss {
+    length_ns: u64,
+    off_cpu_ns: (u64, u64),
+    voluntary: u64,
+    involuntary: u64,
+    waited_ns: u64,
+    faults: u64,
+    migrated: Option<(u32, u32)>,
+    cause: &'static str,
+    confidence: f64,
+    evidence: String,
+    who: Option<u32>,
+}
+
+fn ns(span: Span) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(0)
+}
+
+impl From<hourglass_witness::Loss> for PyLoss {
+    fn from(loss: hourglass_witness::Loss) -> PyLoss {
+        PyLoss {
+            length_ns: ns(loss.length),
+            off_cpu_ns: (ns(loss.off_cpu.earliest()), ns(loss.off_cpu.latest())),
+            voluntary: loss.switches.voluntary,
+            involuntary: loss.switches.involuntary,
+            waited_ns: ns(loss.waited),
+            faults: loss.faults,
+            migrated: loss.migrated,
+            cause: loss.cause.name(),
+            confidence: loss.confidence,
+            evidence: loss.evidence.to_string(),
+            who: loss.who,
+        }
+    }
+}
+
+#[pymethods]
+impl PyLoss {
+    fn __repr__(slf: &Bound<'_, PyLoss>) -> PyResult<String> {
+        repr(slf, &["off_cpu_ns", "voluntary", "involuntary", "cause", "confidence"])
+    }
+}
+
+/// Where a span is.
+enum State {
+    /// It goes on in a thread.
+    Open(Owned<OpenSpan>),
+    /// Its task waits, or it has not begun.
+    Paused(Travelling),
+    /// It has ended.
+    Over,
+}
+
+/// A stretch of a program, witnessed.
+#[pyclass(frozen, subclass, name = "Span", module = "hourglass.witness")]
+struct PySpan {
+    state: Mutex<State>,
+}
+
+fn witness() -> Result<Witness, Failure> {
+    Witness::new().map_err(|error| Failure::new(Kind::Closed, error))
+}
+
+fn failure(error: SpanError) -> Failure {
+    let kind = match error {
+        SpanError::OtherThread => Kind::WrongThread,
+        SpanError::Forked => Kind::Forked,
+        SpanError::Interrupted => Kind::Busy,
+    };
+    Failure::new(kind, error)
+}
+
+fn closed() -> Failure {
+    Failure::new(Kind::Closed, "the span is over: begin another one")
+}
+
+impl PySpan {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The open span, taken out: it is over, or another one takes its place.
+    fn take(state: &mut State) -> Result<OpenSpan, Failure> {
+        let State::Open(open) = state else {
+            let text = "the span does not go on: resume it before";
+            return Err(if matches!(state, State::Over) { closed() } else { Failure::new(Kind::Closed, text) });
+        };
+        open.not_inherited(SPAN)?;
+        open.take(SPAN)?.ok_or_else(closed)
+    }
+}
+
+#[pymethods]
+impl PySpan {
+    #[new]
+    #[pyo3(signature = (*, busy = false))]
+    fn new(busy: bool) -> PySpan {
+        let not_begun = if busy { Travelling::busy() } else { Travelling::new() };
+        PySpan { state: Mutex::new(State::Paused(not_begun)) }
+    }
+
+    /// The span begins or goes on, in the thread that calls.
+    fn resume(&self) -> PyResult<()> {
+        let witness = witness()?;
+        let mut state = self.state();
+        let State::Paused(travelling) = &*state else {
+            let text = "the span goes on already: pause it before";
+            let over = matches!(*state, State::Over);
+            return Err(if over { closed() } else { Failure::new(Kind::Busy, text) }.into());
+        };
+        if let Some(error) = travelling.untold() {
+            return Err(failure(error).into());
+        }
+        let open = witness.attach(*travelling);
+        *state = State::Open(Owned::here(open));
+        Ok(())
+    }
+
+    /// The span's task waits, or moves to another thread. What happens meanwhile is not the span's.
+    fn pause(&self) -> PyResult<()> {
+        let mut state = self.state();
+        let open = PySpan::take(&mut state)?;
+        *state = State::Paused(witness()?.detach(open));
+        Ok(())
+    }
+
+    /// The span is over. None if nothing took its thread away.
+    fn end(&self) -> PyResult<Option<PyLoss>> {
+        let mut state = self.state();
+        if let State::Paused(travelling) = *state {
+            // What it lost is told by a span that goes on for no time.
+            *state = State::Open(Owned::here(witness()?.attach(travelling)));
+        }
+        let open = PySpan::take(&mut state)?;
+        *state = State::Over;
+        let loss = witness()?.try_end(open).map_err(failure)?;
+        Ok(loss.map(PyLoss::from))
+    }
+}
+
+/// Why each begin and end of a span asks the kernel, which costs some 400 ns; None where only disturbed spans do.
+#[pyfunction]
+fn why_witness_asks() -> PyResult<Option<String>> {
+    Ok(witness()?.asks().map(ToString::to_string))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyLoss>()?;
+    module.add_class::<PySpan>()?;
+    module.add_function(pyo3::wrap_pyfunction!(why_witness_asks, module)?)
+}

@@ -1,0 +1,216 @@
+"""Spans of a program, and what the scheduler took from them. Interruptions are made here, of known length."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from hourglass import errors, witness
+
+
+def test_a_wait_is_a_loss_of_at_least_its_length() -> None:
+    with witness.Span() as span:
+        time.sleep(0.02)
+    loss = span.loss
+    assert loss is not None
+    least, most = loss.off_cpu_ns
+    assert 0 <= least <= most <= loss.length_ns
+    assert most >= 20_000_000
+    assert loss.voluntary >= 1
+    # A busy host may take longer than the sleep did.
+    assert loss.cause.startswith("context_switch") or loss.cause in ("quota", "migration"), loss.cause
+
+
+def test_some_short_span_keeps_its_cpu() -> None:
+    """The best of many: a machine may interrupt any of them."""
+    spans = []
+    for _ in range(1000):
+        with witness.Span() as span:
+            pass
+        spans.append(span.loss)
+    assert None in spans
+
+
+def test_a_stop_is_seen() -> None:
+    """Issue 22: SIGSTOP of known length. Another process stops this one's double for 50 ms."""
+    program = """
+import os, time
+from hourglass import witness
+print("ready", flush=True)
+losses = []
+end = time.monotonic() + 10
+while not losses and time.monotonic() < end:
+    with witness.Span(busy=True) as span:
+        until = time.monotonic_ns() + 5_000_000
+        while time.monotonic_ns() < until:
+            pass
+    if span.loss is not None and span.loss.off_cpu_ns[1] >= 50_000_000:
+        losses.append(span.loss)
+print(losses[0].cause, losses[0].off_cpu_ns[1], flush=True)
+"""
+    double = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert double.stdout is not None
+    try:
+        assert double.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        os.kill(double.pid, signal.SIGSTOP)
+        time.sleep(0.05)
+        os.kill(double.pid, signal.SIGCONT)
+        cause, most = double.stdout.readline().split()
+    finally:
+        double.kill()
+        double.wait()
+        double.stdout.close()
+    assert int(most) >= 50_000_000
+    assert cause in ("stopped", "context_switch_involuntary", "context_switch_voluntary"), cause
+
+
+def test_a_span_is_its_threads() -> None:
+    span = witness.Span()
+    span.resume()
+    raised: list[BaseException] = []
+
+    def elsewhere() -> None:
+        try:
+            span.end()
+        except errors.Error as error:
+            raised.append(error)
+
+    other = threading.Thread(target=elsewhere)
+    other.start()
+    other.join()
+    assert [type(error) for error in raised] == [errors.WrongThreadError]
+    # It goes on where it began.
+    span.end()
+    with pytest.raises(errors.ClosedError, match="over"):
+        span.end()
+    with pytest.raises(errors.ClosedError, match="over"):
+        span.resume()
+
+
+def test_a_paused_span_moves_to_another_thread() -> None:
+    span = witness.Span()
+    span.resume()
+    time.sleep(0.005)
+    span.pause()
+    told: list[witness.Loss] = []
+
+    def elsewhere() -> None:
+        span.resume()
+        time.sleep(0.005)
+        loss = span.end()
+        if loss is not None:
+            told.append(loss)
+
+    other = threading.Thread(target=elsewhere)
+    other.start()
+    time.sleep(0.1)
+    other.join()
+    # Both sleeps are its own; the 100 ms of this thread are not.
+    assert told[0].voluntary >= 2
+    assert told[0].off_cpu_ns[1] >= 10_000_000
+
+
+def test_what_is_used_wrongly_says_so() -> None:
+    with witness.Span() as span:
+        with pytest.raises(errors.ClosedError, match="with statement"):
+            span.loss  # noqa: B018
+        with pytest.raises(errors.BusyError, match="goes on already"):
+            span.resume()
+    with pytest.raises(errors.ClosedError, match="resume it before"):
+        witness.Span().pause()
+
+
+def test_nothing_is_told_of_a_span_in_a_forked_child() -> None:
+    span = witness.Span()
+    span.resume()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            span.end()
+        except errors.ForkedError:
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    span.end()
+
+
+def test_a_coroutine_does_not_own_the_time_between_its_steps() -> None:
+    async def steps() -> str:
+        await asyncio.sleep(0.05)
+        time.sleep(0.002)
+        await asyncio.sleep(0)
+        return "done"
+
+    async def program() -> witness.follow[str]:
+        followed = witness.follow(steps())
+        assert await followed == "done"
+        return followed
+
+    followed = asyncio.run(program())
+    assert followed.loss is not None
+    assert followed.loss.voluntary >= 1
+    assert followed.loss.length_ns >= 2_000_000
+    # 50 ms of waiting belong to the loop; the best of many runs would be 2 ms.
+    tries = [asyncio.run(program()).loss for _ in range(5)]
+    assert min(loss.length_ns for loss in tries if loss is not None) < 45_000_000
+
+
+def test_a_cancelled_coroutine_is_cancelled() -> None:
+    seen: list[str] = []
+
+    async def steps() -> None:
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    async def program() -> None:
+        task = asyncio.ensure_future(witness.follow(steps()))
+        await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(program())
+    assert seen == ["cancelled"]
+
+
+def test_the_decorator_reports_disturbed_calls_only() -> None:
+    losses: list[witness.Loss] = []
+
+    @witness.witnessed(losses.append)
+    def waits(length: float) -> str:
+        time.sleep(length)
+        return "back"
+
+    @witness.witnessed(losses.append)
+    async def waits_too() -> int:
+        time.sleep(0.001)
+        return 7
+
+    assert waits.__name__ == "waits"
+    assert waits(0.001) == "back"
+    assert len(losses) == 1
+    assert asyncio.run(waits_too()) == 7
+    assert len(losses) == 2
+
+    @witness.witnessed(losses.append)
+    def fails() -> None:
+        time.sleep(0.001)
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        fails()
+    assert len(losses) == 3
