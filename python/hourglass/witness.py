@@ -102,8 +102,9 @@ class follow(Awaitable[_T]):  # noqa: N801
                 self._span.resume()
                 try:
                     if raised is not None:
-                        # A plain iterator has no `throw`.
-                        asked = cast("Generator[Any, Any, _T]", inner).throw(raised)
+                        if not hasattr(inner, "throw"):  # A plain iterator, which is not told.
+                            raise raised
+                        asked = inner.throw(raised)
                     elif given is None:
                         asked = next(inner)
                     else:

@@ -32,7 +32,7 @@ struct PyLoss {
 }
 
 fn ns(span: Span) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(0)
+    u64::try_from(span.nanos()).unwrap_or(0)
 }
 
 impl From<hourglass_witness::Loss> for PyLoss {

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::again;
 use crate::bed::binary;
@@ -61,12 +62,21 @@ pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<Done, Failure
     if status.success() { Ok(Done::Again(failed)) } else { Err(broken()) }
 }
 
+/// Makes the environment while other steps run; what goes wrong is said by [`run`], which tries again.
+pub(crate) fn prepare(workspace: &Workspace) {
+    let _ = Environment::make(workspace);
+}
+
+/// Held by who makes the environment.
+static MAKING: Mutex<()> = Mutex::new(());
+
 /// A folder with a Python of its own.
 struct Environment(PathBuf);
 
 impl Environment {
     /// Makes it, or uses the one that is there.
     fn make(workspace: &Workspace) -> Result<Environment, Failure> {
+        let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let environment = Environment(workspace.target.join("python-environment"));
         let finished = environment.0.join("complete");
         let wanted = PACKAGES.join(" ");

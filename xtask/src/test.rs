@@ -1,6 +1,7 @@
 //! All that CI runs, in the order in which it is cheapest to fail.
 
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::again::{self, Failed};
@@ -50,7 +51,11 @@ type Step<'a> = (String, Box<dyn Fn() -> Result<Done, Failure> + 'a>);
 /// # Errors
 /// The failure of the first step that fails; those after it are not run.
 pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
-    run_all("test", workspace, steps(workspace, beds))
+    // Mostly waiting for the network, which compiling does not.
+    thread::scope(|scope| {
+        scope.spawn(|| python::prepare(workspace));
+        run_all("test", workspace, steps(workspace, beds))
+    })
 }
 
 /// Runs what takes minutes and rarely breaks: each week, and before a release.
