@@ -102,7 +102,11 @@ impl PySpan {
     fn take(state: &mut State) -> Result<OpenSpan, Failure> {
         let State::Open(open) = state else {
             let text = "the span does not go on: resume it before";
-            return Err(if matches!(state, State::Over) { closed() } else { Failure::new(Kind::Closed, text) });
+            return Err(if matches!(state, State::Over) {
+                closed()
+            } else {
+                Failure::new(Kind::Closed, text)
+            });
         };
         open.not_inherited(SPAN)?;
         open.take(SPAN)?.ok_or_else(closed)

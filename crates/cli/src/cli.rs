@@ -17,6 +17,7 @@ use crate::commands::doctor::Doctor;
 use crate::commands::example::Example;
 use crate::commands::export::Export;
 use crate::commands::man::Man;
+use crate::commands::merge::Merge;
 use crate::commands::paper::Paper;
 use crate::commands::predict::Predict;
 use crate::commands::render::Render;
@@ -96,6 +97,7 @@ pub(crate) enum Command {
     Simulate(Simulate),
     Predict(Predict),
     Sweep(Box<Sweep>),
+    Merge(Merge),
     Reserve(Box<Reserve>),
     CacheCost(CacheCost),
     Paper(Paper),
@@ -170,7 +172,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["run", "latency", "noise", "watch", "cache-cost", "paper"]),
     ("Read results", &["show", "report", "render", "export", "diff"]),
     ("This machine", &["clocks", "doctor"]),
-    ("Theory", &["check", "simulate", "predict", "sweep"]),
+    ("Theory", &["check", "simulate", "predict", "sweep", "merge"]),
     ("Reserve", &["reserve"]),
     ("Other", &["example", "completions", "man", "help"]),
 ];
@@ -320,6 +322,7 @@ mod tests {
             "simulate",
             "predict",
             "sweep",
+            "merge",
             "reserve",
             "cache-cost",
             "paper",

@@ -122,6 +122,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Simulate(simulate) => commands::simulate::simulate(&simulate, settings),
         Command::Predict(predict) => commands::predict::predict(&predict, settings),
         Command::Sweep(sweep) => commands::sweep::sweep(&sweep, settings),
+        Command::Merge(merge) => commands::merge::merge(&merge, settings),
         Command::Reserve(reserve) => commands::reserve::reserve(&reserve, settings),
         Command::CacheCost(asked) => commands::cache_cost::measure(&asked, settings),
         Command::Watch(watch) => commands::watch::watch(&watch, words, settings),
@@ -146,6 +147,7 @@ fn needs_no_privilege(command: &Command) -> bool {
         | Command::Check(_)
         | Command::Simulate(_)
         | Command::Sweep(_)
+        | Command::Merge(_)
         | Command::Watch(_)
         | Command::Example(_)
         | Command::Completions(_)

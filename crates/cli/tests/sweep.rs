@@ -35,6 +35,46 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Issue 23, item 1: parts of an experiment, merged, are the files of the whole; what is missing is named.
+#[test]
+fn parts_are_merged() {
+    let parent = tempfile::tempdir().unwrap();
+    let place = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
+    let (whole, parts, out) = (place("whole"), place("parts"), place("out"));
+    let shard = |k: &str| hourglass(&[&SMALL[..], &["--shard", k, "-o", &parts]].concat());
+    let done = hourglass(&[&SMALL[..], &["-o", &whole]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let done = shard("2/3");
+    let said = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    // 40 sets of two points: the last third begins with set 26.
+    assert!(said.contains("part 2 of 3, 14 sets; hourglass merge"), "{said}");
+    assert!(shard("0/3").status.success());
+    let refused = hourglass(&["merge", &parts, "-o", &out]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("2 of 3 parts are there; missing: 1"));
+    assert!(!Path::new(&out).exists());
+    assert!(shard("1/3").status.success());
+    let merged = document(&["merge", &parts, "-o", &out]);
+    assert_eq!(merged, document(&SMALL));
+    assert_eq!(names(Path::new(&out)), names(Path::new(&whole)));
+    for name in names(Path::new(&whole)) {
+        let read = |folder: &str| fs::read(Path::new(folder).join(&name)).unwrap();
+        assert_eq!(read(&out), read(&whole), "{name}");
+    }
+    for (words, said) in [
+        (vec!["--shard", "3/3", "-o", &parts], "K from 0 to N-1"),
+        (vec!["--shard", "half", "-o", &parts], "is not K/N"),
+        (vec!["--shard", "1/3", "-o", &whole], "holds an experiment"),
+        (vec!["--shard", "1/3"], "--output <DIR>"),
+    ] {
+        let refused = hourglass(&[&SMALL[..], &words].concat());
+        let line = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}");
+        assert!(line.contains(said) && line.lines().count() == 1, "{line}");
+    }
+}
+
 /// The keys of `hourglass.sweep/1`.
 #[test]
 fn the_document_has_its_keys() {

@@ -1,6 +1,7 @@
 //! The document `hourglass.sweep/1`: how many sets of tasks each analysis accepts, by utilisation.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,47 @@ pub struct SweepExperiment {
     pub template: Option<String>,
     /// Whether what each analysis said of each set is kept.
     pub keep_sets: bool,
+    /// Which part of it was done, if it was done in parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<SweepShard>,
+}
+
+/// A part of an experiment. The sets of all points, in their order, are cut into parts of which none has more than one
+/// set more than another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepShard {
+    /// Which one, from 0.
+    pub index: u64,
+    /// How many there are.
+    pub of: u64,
+    /// Older words by which analyses were asked for, each with the name that the analysis has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub older: BTreeMap<String, String>,
+}
+
+impl SweepExperiment {
+    /// The sets of a point that are done here: all, or those of the part.
+    #[must_use]
+    pub fn sets_of(&self, point: usize) -> Range<u64> {
+        let Some(shard) = &self.shard else { return 0..self.sets };
+        let sets = u128::from(self.sets);
+        let all = sets * self.utilisations.len() as u128;
+        let edge = |index: u128| {
+            let edge = all * index / u128::from(shard.of.max(1));
+            let within = edge.saturating_sub(sets * point as u128).min(sets);
+            u64::try_from(within).unwrap_or(self.sets)
+        };
+        edge(shard.index.into())..edge(u128::from(shard.index) + 1)
+    }
+
+    /// The points of which sets are done here.
+    #[must_use]
+    pub fn points(&self) -> Range<usize> {
+        let mut touched =
+            (0..self.utilisations.len()).filter(|point| !self.sets_of(*point).is_empty());
+        let first = touched.next();
+        first.map_or(0..0, |first| first..touched.next_back().unwrap_or(first) + 1)
+    }
 }
 
 /// A point of a curve.

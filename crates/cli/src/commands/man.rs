@@ -189,6 +189,7 @@ mod tests {
             "simulate",
             "predict",
             "sweep",
+            "merge",
             "reserve",
             "cache-cost",
             "paper",

@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod example;
 pub(crate) mod export;
 pub(crate) mod man;
+pub(crate) mod merge;
 pub(crate) mod paper;
 pub(crate) mod predict;
 pub(crate) mod render;

@@ -1,5 +1,6 @@
 //! `sweep`: how many random sets of tasks each analysis accepts.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,6 +20,9 @@ use crate::whole_file;
 
 /// Name of the picture in the folder.
 const PICTURE: &str = "sweep.svg";
+
+/// Parts that an experiment can be cut into.
+const MOST_PARTS: u64 = 1_000_000_000;
 
 /// Threads that can be asked for.
 const MOST_THREADS: usize = 1_024;
@@ -50,7 +54,9 @@ Examples:
   hourglass sweep --deadlines share:0.7,1 -a dm,opa,edf-preemptive
   hourglass example experiment                    writes experiment.toml
   hourglass sweep experiment.toml -o wednesday    an experiment from a file
-  hourglass sweep tasks.toml -u 0.5:1:0.01        how far can its set be scaled?")]
+  hourglass sweep tasks.toml -u 0.5:1:0.01        how far can its set be scaled?
+  hourglass sweep big.toml --shard 17/2000 -o big one part of 2000, from 0 on
+  hourglass merge big -o whole                    all parts: as if done at once")]
 pub(crate) struct Sweep {
     /// Experiment or task file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "list")]
@@ -103,6 +109,9 @@ pub(crate) struct Sweep {
     /// Keep the answer of each analysis for each set
     #[arg(long)]
     keep_sets: bool,
+    /// Do one part of N only, K from 0; -o takes all parts, hourglass merge adds them
+    #[arg(long, value_name = "K/N", requires = "output", allow_negative_numbers = true)]
+    shard: Option<String>,
     /// Threads [default: one for each CPU here]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -116,7 +125,11 @@ pub(crate) fn sweep(sweep: &Sweep, settings: Settings) -> Result<ExitCode> {
     if sweep.list {
         return list(settings);
     }
-    let experiment = sweep.experiment()?;
+    let mut experiment = sweep.experiment()?;
+    if let Some(shard) = &sweep.shard {
+        experiment.shard = Some(part(shard)?);
+        return one_part(sweep, &experiment, settings);
+    }
     let mut progress = SetsProgress::new(settings.quiet);
     let folder = sweep.output.as_deref();
     let swept = sweep::run(&experiment, folder, sweep.threads()?, &mut progress)
@@ -126,6 +139,51 @@ pub(crate) fn sweep(sweep: &Sweep, settings: Settings) -> Result<ExitCode> {
     }
     show(&swept.document, settings)?;
     Ok(swept.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+}
+
+/// Does one part, in a folder of its own below the one that was named.
+fn one_part(sweep: &Sweep, experiment: &Experiment, settings: Settings) -> Result<ExitCode> {
+    let (Some(all), Some(shard)) = (sweep.output.as_deref(), experiment.shard) else {
+        return Err(Stop::usage("--shard: the parts need a folder; add -o DIR").into());
+    };
+    if sweep::is_experiment(all) {
+        let text = format!("-o: {} holds an experiment; name a folder for parts", all.display());
+        return Err(Stop::usage(text).into());
+    }
+    if let Err(error) = fs::create_dir(all)
+        && !all.is_dir()
+    {
+        return Err(Stop::usage(format!("-o: {} cannot be made: {error}", all.display())).into());
+    }
+    let folder = sweep::part_folder(all, shard);
+    let mut progress = SetsProgress::new(settings.quiet);
+    let swept = sweep::run(experiment, Some(&folder), sweep.threads()?, &mut progress)
+        .map_err(|error| refused("", &error))?;
+    if settings.json {
+        output::json(&swept.document)?;
+    } else if !settings.quiet {
+        let sets: u64 = swept.document.points.iter().map(|point| point.sets).sum();
+        let ((index, of), place) = (shard, all.display());
+        messages::say(&format!(
+            "wrote {}: part {index} of {of}, {sets} sets; hourglass merge {place} -o OUT adds the parts",
+            folder.display()
+        ));
+    }
+    Ok(swept.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+}
+
+/// A part's number, and how many there are.
+fn part(text: &str) -> Result<(u64, u64), Stop> {
+    let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    match numbers {
+        Some((index, of)) if index < of && of <= MOST_PARTS => Ok((index, of)),
+        Some((_, of)) if of > MOST_PARTS => {
+            Err(Stop::usage(format!("--shard: '{text}' has too many parts; at most {MOST_PARTS}")))
+        }
+        _ => Err(Stop::usage(format!(
+            "--shard: '{text}' is not K/N with K from 0 to N-1; 17/2000, say"
+        ))),
+    }
 }
 
 impl Sweep {
@@ -185,7 +243,7 @@ impl Sweep {
 }
 
 /// The line about an error.
-fn refused(place: &str, error: &SweepError) -> Stop {
+pub(super) fn refused(place: &str, error: &SweepError) -> Stop {
     if let SweepError::NoThread(_) = error {
         return Stop::machine(vec![error.to_string()]);
     }
@@ -207,7 +265,11 @@ fn list(settings: Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn draw(document: &SweepDocument, folder: &Path, settings: Settings) -> Result<(), Stop> {
+pub(super) fn draw(
+    document: &SweepDocument,
+    folder: &Path,
+    settings: Settings,
+) -> Result<(), Stop> {
     let path = folder.join(PICTURE);
     whole_file::keep("-o", &path, svg::acceptance(document).as_bytes())?;
     if !settings.quiet {
@@ -216,7 +278,7 @@ fn draw(document: &SweepDocument, folder: &Path, settings: Settings) -> Result<(
     Ok(())
 }
 
-fn show(document: &SweepDocument, settings: Settings) -> Result<()> {
+pub(super) fn show(document: &SweepDocument, settings: Settings) -> Result<()> {
     if settings.json {
         return output::json(document);
     }

@@ -33,6 +33,7 @@ fn document(analyses: &[&str], points: &[(&str, &[u64])]) -> SweepDocument {
             analyses: names().collect(),
             template: None,
             keep_sets: false,
+            shard: None,
         },
         points: points.iter().map(point).collect(),
         weighted: names().map(|name| (name, 0.5)).collect(),

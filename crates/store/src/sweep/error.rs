@@ -47,6 +47,17 @@ pub enum SweepFolderError {
         /// What was asked for.
         here: String,
     },
+    /// It has no description.
+    #[error("{} holds no experiment; name a folder of hourglass sweep -o", .0.display())]
+    NoExperiment(PathBuf),
+    /// It is there, and cannot be read.
+    #[error("{} cannot be read: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Its description is not what this program writes.
     #[error("{}: {reason}; remove the folder, or name another", .path.display())]
     Damaged {

@@ -4,7 +4,7 @@
 //! or judge.
 //!
 //! `experiment.json` says what is done, and is there first. `points.jsonl` has a line for each finished
-//! point, in their order, on the disk before the next is waited for; a last line that is not whole is
+//! point (of a part of an experiment: for each point of which it has sets), in their order, on the disk before the next is waited for; a last line that is not whole is
 //! taken away. `sweep.json`, `sweep.parquet` and, where sets are kept, `sets.parquet` are
 //! written from it, anew at each end, and get their names when they are complete. None of them says
 //! when or how often the program ran.
@@ -74,6 +74,42 @@ impl SweepFolder {
         }
         let (journal, points) = open_journal(&path, experiment)?;
         Ok(SweepFolder { path, journal, experiment: experiment.clone(), points })
+    }
+
+    /// What a folder is about, and the points that it holds, without opening it for more.
+    ///
+    /// # Errors
+    /// It holds no experiment; it cannot be read.
+    pub fn read(path: &Path) -> Result<(SweepExperiment, Vec<KeptPoint>), SweepFolderError> {
+        let experiment = SweepFolder::about(path)?;
+        let file = path.join(POINTS_FILE);
+        let text = match fs::read(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(SweepFolderError::Unreadable { path: file, source: error }),
+        };
+        let (points, _) = whole_points(&text, &experiment);
+        Ok((experiment, points))
+    }
+
+    /// What a folder is about.
+    ///
+    /// # Errors
+    /// It holds no experiment; it cannot be read.
+    pub fn about(path: &Path) -> Result<SweepExperiment, SweepFolderError> {
+        read_experiment(path)?.ok_or_else(|| SweepFolderError::NoExperiment(path.to_path_buf()))
+    }
+
+    /// That what a folder is about is the same as `wanted`.
+    ///
+    /// # Errors
+    /// The first key that differs.
+    pub fn is_about(
+        path: &Path,
+        found: &SweepExperiment,
+        wanted: &SweepExperiment,
+    ) -> Result<(), SweepFolderError> {
+        same(path, found, wanted)
     }
 
     /// The points that were there when it was opened, in their order from the first.
@@ -203,18 +239,25 @@ fn open_journal(
     sync_folder(path).map_err(failed)?;
     let mut text = Vec::new();
     journal.read_to_end(&mut text).map_err(failed)?;
+    let (points, good) = whole_points(&text, experiment);
+    journal.set_len(good).map_err(failed)?;
+    journal.seek(SeekFrom::Start(good)).map_err(failed)?;
+    Ok((journal, points))
+}
+
+/// The points that are whole, in their order, and how many bytes they take.
+fn whole_points(text: &[u8], experiment: &SweepExperiment) -> (Vec<KeptPoint>, u64) {
+    let first = experiment.points().start;
     let (mut points, mut good) = (Vec::new(), 0u64);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let Ok(point) = serde_json::from_slice::<KeptPoint>(line) else { break };
-        if line.last() != Some(&b'\n') || !belongs(&point, points.len(), experiment) {
+        if line.last() != Some(&b'\n') || !belongs(&point, first + points.len(), experiment) {
             break;
         }
         points.push(point);
         good += line.len() as u64;
     }
-    journal.set_len(good).map_err(failed)?;
-    journal.seek(SeekFrom::Start(good)).map_err(failed)?;
-    Ok((journal, points))
+    (points, good)
 }
 
 /// Whether a point is the one with this number of the experiment, with all that is kept of it.
@@ -222,10 +265,11 @@ fn belongs(kept: &KeptPoint, number: usize, experiment: &SweepExperiment) -> boo
     let utilisation = experiment.utilisations.get(number).and_then(|text| text.parse().ok());
     let analyses = || experiment.analyses.iter();
     let answers = |name: &String| kept.answers.get(name).map_or(0, String::len) as u64;
+    let range = experiment.sets_of(number);
+    let sets = range.end - range.start;
     kept.number == number
         && utilisation == Some(kept.point.utilisation)
-        && (kept.point.sets == experiment.sets
-            || kept.point.redrawn > 0 && kept.point.sets < experiment.sets)
+        && (kept.point.sets == sets || kept.point.redrawn > 0 && kept.point.sets < sets)
         && analyses().all(|name| kept.point.accepted.contains_key(name))
         && analyses().all(|name| !experiment.keep_sets || answers(name) == kept.point.sets)
 }

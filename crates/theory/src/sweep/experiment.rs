@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use hourglass_model::near;
-use hourglass_model::sweep::SweepExperiment;
+use hourglass_model::sweep::{SweepExperiment, SweepShard};
 use hourglass_sched::{Task, TaskError, catalogue};
 use hourglass_store::sweep::SweepFolderError;
 use hourglass_tasks::TaskSetError;
@@ -48,6 +48,8 @@ pub struct Experiment {
     pub older: Vec<(&'static str, &'static str)>,
     /// Whether what each analysis says of each set is kept.
     pub keep_sets: bool,
+    /// Which part of it is to be done, by its number from 0, and how many there are; all of it without.
+    pub shard: Option<(u64, u64)>,
 }
 
 /// Where sets come from.
@@ -138,6 +140,87 @@ pub enum SweepError {
     /// The folder.
     #[error(transparent)]
     Folder(#[from] SweepFolderError),
+    /// A folder that was to hold parts cannot be read.
+    #[error("{} cannot be read: {source}", .path.display())]
+    Parts {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A folder without parts.
+    #[error("{}: no part of an experiment is there; name the folders of hourglass sweep --shard", .0.display())]
+    NoParts(PathBuf),
+    /// A whole experiment among parts.
+    #[error("{} holds a whole experiment and no part of one; leave it out", .0.display())]
+    NoPart(PathBuf),
+    /// Parts of two experiments.
+    #[error(
+        "{}: {key} is {there}, in {} it is {here}; merge parts of one experiment",
+        .path.display(), .other.display()
+    )]
+    OtherExperiment {
+        /// A part.
+        path: PathBuf,
+        /// The first key that differs.
+        key: String,
+        /// What it is there.
+        there: String,
+        /// Another part.
+        other: PathBuf,
+        /// What it is in that one.
+        here: String,
+    },
+    /// Parts of one experiment that was cut in two ways.
+    #[error(
+        "{} is one of {of} parts, {} one of {other_of}; merge parts of one cut",
+        .path.display(), .other.display()
+    )]
+    CutOtherwise {
+        /// A part.
+        path: PathBuf,
+        /// Of how many.
+        of: u64,
+        /// Another.
+        other: PathBuf,
+        /// Of how many that one is.
+        other_of: u64,
+    },
+    /// A part twice.
+    #[error(
+        "part {index} is there twice, in {} and {}; leave one out", .path.display(), .other.display()
+    )]
+    Double {
+        /// Its number.
+        index: u64,
+        /// One folder.
+        path: PathBuf,
+        /// The other.
+        other: PathBuf,
+    },
+    /// Parts are missing.
+    #[error("{there} of {of} parts are there; missing: {named}")]
+    Missing {
+        /// How many are there.
+        there: u64,
+        /// How many there are in all.
+        of: u64,
+        /// The first numbers that are missing.
+        named: String,
+    },
+    /// A part that is not finished.
+    #[error(
+        "{}: {done} of {wanted} points are finished; the command that began it goes on from there",
+        .path.display()
+    )]
+    Unfinished {
+        /// The part.
+        path: PathBuf,
+        /// Finished points.
+        done: usize,
+        /// Points that it has.
+        wanted: usize,
+    },
     /// A set with a task that cannot be.
     #[error("utilisation {utilisation}, set {set}: {source}")]
     Task {
@@ -181,6 +264,7 @@ impl Draft {
             older: self.older(),
             subject,
             keep_sets: self.keep_sets.unwrap_or(false),
+            shard: None,
         };
         experiment.check()?;
         Ok(experiment)
@@ -386,6 +470,15 @@ impl Experiment {
             analyses: self.analyses.iter().map(|analysis| analysis.name.to_owned()).collect(),
             template: template.map(|template| template.text().to_owned()),
             keep_sets: self.keep_sets,
+            shard: self.shard.map(|(index, of)| SweepShard {
+                index,
+                of,
+                older: self
+                    .older
+                    .iter()
+                    .map(|(word, name)| ((*word).into(), (*name).into()))
+                    .collect(),
+            }),
         }
     }
 }

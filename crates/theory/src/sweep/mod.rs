@@ -2,7 +2,8 @@
 //! utilisation.
 //!
 //! Owns: what an experiment is ([`Draft`], [`Experiment`]), the analyses that can be compared
-//! ([`ANALYSES`]), spreading the work over threads, going on with what a folder holds.
+//! ([`ANALYSES`]), spreading the work over threads, going on with what a folder holds,
+//! cutting an experiment into parts and putting these together.
 //! Must not: draw sets (`tasks::generate` does), judge (`sched` does), parse arguments, print.
 //!
 //! A set is known by seed, utilisation and number, so that the result depends neither on the number
@@ -10,6 +11,7 @@
 
 mod experiment;
 mod file;
+mod merge;
 mod run;
 mod template;
 #[cfg(test)]
@@ -22,6 +24,7 @@ pub use file::Described;
 pub use hourglass_sched::catalogue::{
     Answer, CONTENDERS as ANALYSES, Contender as Analysis, Machine,
 };
+pub use merge::{is_experiment, merge, part_folder};
 pub use run::{Swept, Watch, run, run_until};
 pub use template::Template;
 pub use words::Draft;

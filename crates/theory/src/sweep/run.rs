@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hourglass_model::sweep::{
-    ACCEPTED, KeptPoint, REFUSED, SWEEP_SCHEMA, SweepDocument, SweepPoint, UNDECIDED,
+    ACCEPTED, KeptPoint, REFUSED, SWEEP_SCHEMA, SweepDocument, SweepExperiment, SweepPoint,
+    UNDECIDED,
 };
 use hourglass_store::sweep::SweepFolder;
 use hourglass_sys::{lock, signal};
@@ -17,7 +18,7 @@ use hourglass_tasks::generate::Millionths;
 
 use super::Answer;
 use super::experiment::{Experiment, SweepError};
-use super::workers::{Answers, judge};
+use super::workers::{Answers, Work, judge};
 
 /// What came of an experiment.
 #[derive(Clone, Debug)]
@@ -72,12 +73,17 @@ pub fn run_until(
     let _held = folder.map(held).transpose()?;
     let mut folder = folder.map(|path| SweepFolder::open(path, &facts)).transpose()?;
     let mut kept = folder.as_mut().map(SweepFolder::take_points).unwrap_or_default();
-    let begun = kept.len() as u64 * experiment.sets;
-    watch.started(begun, experiment.utilisations.len() as u64 * experiment.sets);
+    let wanted = facts.points();
+    let sets = |points: Range<usize>| -> u64 {
+        points.map(|point| facts.sets_of(point)).map(|sets| sets.end - sets.start).sum()
+    };
+    let next = wanted.start + kept.len();
+    let begun = sets(wanted.start..next);
+    watch.started(begun, sets(wanted.clone()));
     let mut signal = None;
     let judged = judge(
         experiment,
-        kept.len(),
+        Work::new(&facts, next..wanted.end),
         threads,
         |done| {
             watch.moved(begun + done);
@@ -95,8 +101,9 @@ pub fn run_until(
     );
     watch.ended();
     judged?;
-    let complete = kept.len() == experiment.utilisations.len();
-    let document = document(experiment, &kept, !complete);
+    let complete = kept.len() == wanted.len();
+    let older = experiment.older.iter().copied();
+    let document = document(&facts, older, &kept, !complete);
     if let Some(folder) = &folder {
         folder.write_results(&document, &kept)?;
     }
@@ -109,7 +116,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The folder, locked against another sweep until this is dropped. Where the file system has no
 /// locks, it is taken as it is.
-fn held(path: &Path) -> Result<File, SweepError> {
+pub(super) fn held(path: &Path) -> Result<File, SweepError> {
     let place = SweepFolder::place(path)?;
     let begun = Instant::now();
     while let Ok(false) = lock::try_exclusive(&place) {
@@ -154,30 +161,41 @@ fn letter(answer: Answer) -> char {
     }
 }
 
-fn document(experiment: &Experiment, kept: &[KeptPoint], interrupted: bool) -> SweepDocument {
+/// The document about what is kept. `older` has words by which analyses were asked for, and their names.
+pub(super) fn document<'a>(
+    facts: &SweepExperiment,
+    older: impl Iterator<Item = (&'a str, &'a str)>,
+    kept: &[KeptPoint],
+    interrupted: bool,
+) -> SweepDocument {
     let mut points: Vec<SweepPoint> = kept.iter().map(|kept| kept.point.clone()).collect();
-    let weight: u64 =
-        experiment.utilisations.iter().take(points.len()).map(|point| point.count()).sum();
+    let utilisations: Vec<Millionths> = facts
+        .utilisations
+        .iter()
+        .skip(facts.points().start)
+        .filter_map(|text| text.parse().ok())
+        .collect();
+    let weight: u64 = utilisations.iter().take(points.len()).map(|point| point.count()).sum();
     let weighted = |name: &str| {
-        let each = experiment.utilisations.iter().zip(&points).map(|(utilisation, point)| {
+        let each = utilisations.iter().zip(&points).map(|(utilisation, point)| {
             let accepted = point.accepted.get(name).copied().unwrap_or(0);
             utilisation.as_f64() * accepted as f64 / point.sets.max(1) as f64
         });
         each.sum::<f64>() / Millionths::new(weight.max(1)).as_f64()
     };
-    let each = experiment.analyses.iter();
+    let each = facts.analyses.iter();
     let mut weighted: BTreeMap<String, f64> =
-        each.map(|analysis| (analysis.name.to_owned(), weighted(analysis.name))).collect();
+        each.map(|name| (name.clone(), weighted(name))).collect();
     // Who asked by an older word finds the numbers under it, too.
-    for (word, name) in &experiment.older {
+    for (word, name) in older {
         also(&mut weighted, word, name);
         for point in &mut points {
             also(&mut point.accepted, word, name);
             also(&mut point.undecided, word, name);
         }
     }
-    let (schema, facts) = (SWEEP_SCHEMA.to_owned(), experiment.facts());
-    SweepDocument { schema, experiment: facts, points, weighted, interrupted }
+    let (schema, experiment) = (SWEEP_SCHEMA.to_owned(), facts.clone());
+    SweepDocument { schema, experiment, points, weighted, interrupted }
 }
 
 /// Puts what stands under `name` under `word`, too.

@@ -96,6 +96,72 @@ fn an_interrupted_sweep_goes_on_to_the_same_files() {
     assert_eq!(contents(&parts), contents(&whole));
 }
 
+/// Does the parts of these numbers below `folder`.
+fn parts_done(text: &str, folder: &Path, of: u64, parts: impl Iterator<Item = u64>) {
+    fs::create_dir_all(folder).unwrap();
+    for index in parts {
+        let mut part = experiment(text);
+        part.shard = Some((index, of));
+        done(&part, Some(&part_folder(folder, (index, of))), 2);
+    }
+}
+
+/// Issue 23, item 1: the bytes of the merged parts are those of one run; fewer sets than parts, too.
+#[test]
+fn parts_make_the_whole_whatever_the_cut() {
+    let parent = tempfile::tempdir().unwrap();
+    let whole = parent.path().join("whole");
+    // 280 sets, of an analysis by its older word as well.
+    let text = SMALL.replace("\"edf-preemptive\"", "\"edf\"");
+    let wanted = done(&experiment(&text), Some(&whole), 2);
+    for of in [1, 2, 3, 7, 64, 300] {
+        let (parts, out) = (parent.path().join(format!("parts-{of}")), parent.path().join("out"));
+        // In any order, on several machines.
+        parts_done(&text, &parts, of, (0..of).rev());
+        let merged = merge(&[parts], &out).unwrap();
+        assert_eq!(merged.document, wanted, "{of} parts");
+        assert_eq!(contents(&out), contents(&whole), "{of} parts");
+        fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+#[test]
+fn what_makes_no_whole_is_refused_and_nothing_written() {
+    let parent = tempfile::tempdir().unwrap();
+    let place = |name: &str| parent.path().join(name);
+    let out = place("out");
+    let refused = |folders: &[&str]| {
+        let folders: Vec<_> = folders.iter().map(|name| place(name)).collect();
+        let error = merge(&folders, &out).unwrap_err().to_string();
+        assert!(!out.exists(), "{error}");
+        error
+    };
+    parts_done(SMALL, &place("some"), 9, [0, 4].into_iter());
+    assert!(refused(&["some"]).ends_with("2 of 9 parts are there; missing: 1, 2, 3, 5, 6, ..."));
+    parts_done(SMALL, &place("again"), 9, [4].into_iter());
+    let error = refused(&["some", "again"]);
+    assert!(error.starts_with("part 4 is there twice, in "), "{error}");
+    parts_done(SMALL, &place("otherwise"), 8, [1].into_iter());
+    let error = refused(&["some", "otherwise"]);
+    assert!(error.contains("is one of 8 parts") && error.contains("one of 9"), "{error}");
+    parts_done(&format!("seed = 7\n{SMALL}"), &place("seed"), 9, [1].into_iter());
+    let error = refused(&["some", "seed"]);
+    assert!(error.contains("seed is 7") && error.contains("it is 1"), "{error}");
+    done(&experiment(SMALL), Some(&place("whole")), 2);
+    assert!(refused(&["some", "whole"]).contains("holds a whole experiment"));
+    fs::create_dir(place("empty")).unwrap();
+    assert!(refused(&["empty"]).contains("no part of an experiment is there"));
+    assert!(refused(&["nowhere"]).contains("cannot be read"));
+    // A part that a signal ended, and one whose last line was cut.
+    parts_done(SMALL, &place("two"), 2, [0, 1].into_iter());
+    let journal = part_folder(&place("two"), (1, 2)).join("points.jsonl");
+    let text = fs::read(&journal).unwrap();
+    fs::write(&journal, &text[..text.len() - 2]).unwrap();
+    assert!(refused(&["two"]).contains("1 of 2 points are finished"));
+    parts_done(SMALL, &place("two"), 2, [1].into_iter());
+    merge(&[place("two")], &out).unwrap();
+}
+
 #[test]
 fn a_folder_of_something_else_is_left_alone() {
     let parent = tempfile::tempdir().unwrap();

@@ -4,12 +4,13 @@
 //! points. Must not: depend on which thread is done when; write files.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
+use hourglass_model::sweep::SweepExperiment;
 use hourglass_sched::Task;
 
 use super::Answer;
@@ -49,29 +50,64 @@ struct Place {
     first: u64,
 }
 
-/// Judges the points from `first` on and hands them over in their order. `look` is asked now and
+/// The sets to judge, cut into blocks.
+pub(super) struct Work {
+    /// The first point.
+    first: usize,
+    /// The sets of each point from there on.
+    sets: Vec<Range<u64>>,
+    /// How many blocks there are before each point, and in all.
+    before: Vec<u64>,
+}
+
+impl Work {
+    pub(super) fn new(facts: &SweepExperiment, points: Range<usize>) -> Work {
+        let first = points.start;
+        let sets: Vec<Range<u64>> = points.map(|point| facts.sets_of(point)).collect();
+        let mut before = vec![0];
+        let mut all = 0;
+        for sets in &sets {
+            all += (sets.end - sets.start).div_ceil(BLOCK);
+            before.push(all);
+        }
+        Work { first, sets, before }
+    }
+
+    /// How many blocks a point has.
+    fn blocks(&self, point: usize) -> u64 {
+        let at = point - self.first;
+        self.before.get(at + 1).map_or(0, |end| end - self.before[at])
+    }
+
+    /// A block by its number, with the sets in it; `None` behind the last one.
+    fn block(&self, number: u64) -> Option<(Place, Range<u64>)> {
+        let at = self.before.partition_point(|before| *before <= number) - 1;
+        let sets = self.sets.get(at)?;
+        let first = sets.start + (number - self.before[at]) * BLOCK;
+        Some((Place { point: self.first + at, first }, first..(first + BLOCK).min(sets.end)))
+    }
+}
+
+/// Judges the sets of `work` and hands the points over in their order. `look` is asked now and
 /// then, with the number of sets done so far, whether to go on.
 ///
 /// # Errors
 /// A set that cannot be drawn, or what `finished` says.
 pub(super) fn judge(
     experiment: &Experiment,
-    first: usize,
+    work: Work,
     threads: usize,
     mut look: impl FnMut(u64) -> ControlFlow<()>,
     mut finished: impl FnMut(Answers) -> Result<(), SweepError>,
 ) -> Result<(), SweepError> {
-    let blocks = experiment.sets.div_ceil(BLOCK);
-    let points = (experiment.utilisations.len() - first) as u64;
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (send, receive) = mpsc::channel();
     thread::scope(|scope| {
         for number in 0..threads.max(1) {
             let send = send.clone();
-            let (next, stop) = (&next, &stop);
-            let started = thread::Builder::new().spawn_scoped(scope, move || {
-                work(experiment, first, (points * blocks, blocks), next, stop, &send)
-            });
+            let (work, next, stop) = (&work, &next, &stop);
+            let started = thread::Builder::new()
+                .spawn_scoped(scope, move || take_blocks(experiment, work, next, stop, &send));
             match started {
                 Ok(_) => {}
                 // Fewer threads give the same result.
@@ -81,7 +117,7 @@ pub(super) fn judge(
         }
         drop(send);
         let mut open: BTreeMap<Place, Vec<Judged>> = BTreeMap::new();
-        let (mut point, mut done) = (first, 0);
+        let (mut point, mut done) = (work.first, 0);
         let result = loop {
             if look(done).is_break() {
                 break Ok(());
@@ -97,7 +133,7 @@ pub(super) fn judge(
             };
             done += answers.len() as u64;
             open.insert(report.place, answers);
-            let handed = hand_over(&mut open, &mut point, blocks, &mut finished);
+            let handed = hand_over(&mut open, &mut point, &work, &mut finished);
             if handed.is_err() {
                 break handed;
             }
@@ -112,10 +148,13 @@ pub(super) fn judge(
 fn hand_over(
     open: &mut BTreeMap<Place, Vec<Judged>>,
     point: &mut usize,
-    blocks: u64,
+    work: &Work,
     finished: &mut impl FnMut(Answers) -> Result<(), SweepError>,
 ) -> Result<(), SweepError> {
-    while open.keys().take_while(|place| place.point == *point).count() as u64 == blocks {
+    while !open.is_empty()
+        && open.keys().take_while(|place| place.point == *point).count() as u64
+            == work.blocks(*point)
+    {
         let later = open.split_off(&Place { point: *point + 1, first: 0 });
         let sets = std::mem::replace(open, later).into_values().flatten().collect();
         finished(Answers { number: *point, sets })?;
@@ -125,22 +164,16 @@ fn hand_over(
 }
 
 /// Takes block after block until there is none, or `stop` is set.
-fn work(
+fn take_blocks(
     experiment: &Experiment,
-    first: usize,
-    (all, blocks): (u64, u64),
+    work: &Work,
     next: &AtomicU64,
     stop: &AtomicBool,
     send: &Sender<Done>,
 ) {
     while !stop.load(Ordering::Relaxed) {
-        let block = next.fetch_add(1, Ordering::Relaxed);
-        if block >= all {
-            return;
-        }
-        let place =
-            Place { point: first + (block / blocks) as usize, first: block % blocks * BLOCK };
-        let Some(answers) = judge_block(experiment, place, stop) else { return };
+        let Some((place, sets)) = work.block(next.fetch_add(1, Ordering::Relaxed)) else { return };
+        let Some(answers) = judge_block(experiment, place.point, sets, stop) else { return };
         // Nobody listens any more: then nobody wants more.
         if send.send(Done { place, answers }).is_err() {
             return;
@@ -151,17 +184,17 @@ fn work(
 /// The answers about a block; `None` if it was stopped before it was done.
 fn judge_block(
     experiment: &Experiment,
-    place: Place,
+    point: usize,
+    block: Range<u64>,
     stop: &AtomicBool,
 ) -> Option<Result<Vec<Judged>, SweepError>> {
-    let utilisation = experiment.utilisations[place.point];
+    let utilisation = experiment.utilisations[point];
     let sets = match experiment.at(utilisation) {
         Ok(sets) => sets,
         Err(error) => return Some(Err(error)),
     };
-    let last = (place.first + BLOCK).min(experiment.sets);
-    let mut answers = Vec::with_capacity((last - place.first) as usize);
-    for set in place.first..last {
+    let mut answers = Vec::with_capacity((block.end - block.start) as usize);
+    for set in block {
         if stop.load(Ordering::Relaxed) {
             return None;
         }

@@ -1,0 +1,180 @@
+//! The parts of an experiment, put together.
+//!
+//! Owns: which folders are parts, that they are all of one experiment, each there once and whole; adding them.
+//! Must not: judge anything anew.
+//!
+//! Counts add, and answers of sets follow each other in the order of the parts, so that what is written is, byte
+//! for byte, what one program would have written that did the whole experiment.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hourglass_model::sweep::{KeptPoint, SweepExperiment};
+use hourglass_store::sweep::{EXPERIMENT_FILE, SweepFolder, SweepFolderError};
+
+use super::experiment::SweepError;
+use super::run::{Swept, document, held};
+
+/// Numbers of missing parts that a message names.
+const NAMED: usize = 5;
+
+/// A folder with a part.
+struct Part {
+    path: PathBuf,
+    index: u64,
+    experiment: SweepExperiment,
+}
+
+/// The folder of a part below `folder`, where the parts of an experiment can stand together.
+#[must_use]
+pub fn part_folder(folder: &Path, (index, of): (u64, u64)) -> PathBuf {
+    let width = of.saturating_sub(1).to_string().len();
+    folder.join(format!("shard-{index:0width$}-of-{of}"))
+}
+
+/// Whether a folder has an experiment, or a part of one, itself.
+#[must_use]
+pub fn is_experiment(folder: &Path) -> bool {
+    folder.join(EXPERIMENT_FILE).exists()
+}
+
+/// Puts the parts in `folders`, which are parts or have parts as subfolders, together in `out`.
+///
+/// # Errors
+/// They are parts of different experiments, or cut differently; one is missing, there twice, or unfinished; a folder
+/// cannot be read, or `out` not be written. Then nothing is written.
+pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Swept, SweepError> {
+    let mut parts = find(folders)?;
+    parts.sort_by_key(|part| part.index);
+    let whole = of_one_experiment(&parts)?;
+    all_there(&parts)?;
+    let (points, older) = added(&whole, &parts)?;
+    let _held = held(out)?;
+    let mut folder = SweepFolder::open(out, &whole)?;
+    let there = folder.take_points().len();
+    for point in points.iter().skip(there) {
+        folder.append(point)?;
+    }
+    let older = older.iter().map(|(word, name)| (word.as_str(), name.as_str()));
+    let document = document(&whole, older, &points, false);
+    folder.write_results(&document, &points)?;
+    Ok(Swept { document, signal: None })
+}
+
+fn find(folders: &[PathBuf]) -> Result<Vec<Part>, SweepError> {
+    let mut parts = Vec::new();
+    for folder in folders {
+        if is_experiment(folder) {
+            parts.push(part(folder.clone())?);
+            continue;
+        }
+        let failed = |source| SweepError::Parts { path: folder.clone(), source };
+        let before = parts.len();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if is_experiment(&path) {
+                parts.push(part(path)?);
+            }
+        }
+        if parts.len() == before {
+            return Err(SweepError::NoParts(folder.clone()));
+        }
+    }
+    Ok(parts)
+}
+
+fn part(path: PathBuf) -> Result<Part, SweepError> {
+    let experiment = SweepFolder::about(&path)?;
+    match &experiment.shard {
+        Some(shard) => Ok(Part { index: shard.index, experiment, path }),
+        None => Err(SweepError::NoPart(path)),
+    }
+}
+
+/// The experiment of which all are parts.
+fn of_one_experiment(parts: &[Part]) -> Result<SweepExperiment, SweepError> {
+    let whole = |part: &Part| SweepExperiment { shard: None, ..part.experiment.clone() };
+    let of = |part: &Part| part.experiment.shard.as_ref().map_or(0, |shard| shard.of);
+    let Some(first) = parts.first() else { return Err(SweepError::NoParts(PathBuf::new())) };
+    let wanted = whole(first);
+    for part in parts {
+        SweepFolder::is_about(&part.path, &whole(part), &wanted).map_err(|error| match error {
+            SweepFolderError::Another { path, key, there, here } => {
+                SweepError::OtherExperiment { path, key, there, other: first.path.clone(), here }
+            }
+            error => error.into(),
+        })?;
+        if of(part) != of(first) {
+            let (path, other) = (part.path.clone(), first.path.clone());
+            return Err(SweepError::CutOtherwise {
+                path,
+                of: of(part),
+                other,
+                other_of: of(first),
+            });
+        }
+    }
+    Ok(wanted)
+}
+
+/// That each part is there, and once; they are in order.
+fn all_there(parts: &[Part]) -> Result<(), SweepError> {
+    for pair in parts.windows(2) {
+        if pair[0].index == pair[1].index {
+            let (path, other) = (pair[0].path.clone(), pair[1].path.clone());
+            return Err(SweepError::Double { index: pair[0].index, path, other });
+        }
+    }
+    let of = parts.first().and_then(|part| part.experiment.shard.as_ref()).map_or(0, |s| s.of);
+    if parts.len() as u64 == of {
+        return Ok(());
+    }
+    let mut there = parts.iter().map(|part| part.index).peekable();
+    let missing = (0..of).filter(|index| there.next_if_eq(index).is_none());
+    let mut named: Vec<String> = missing.take(NAMED + 1).map(|index| index.to_string()).collect();
+    if named.len() > NAMED {
+        named.truncate(NAMED);
+        named.push("...".to_owned());
+    }
+    Err(SweepError::Missing { there: parts.len() as u64, of, named: named.join(", ") })
+}
+
+/// Every point with the counts of all parts, and the older words by which analyses were asked for.
+fn added(
+    whole: &SweepExperiment,
+    parts: &[Part],
+) -> Result<(Vec<KeptPoint>, BTreeMap<String, String>), SweepError> {
+    let mut points: Vec<KeptPoint> = Vec::with_capacity(whole.utilisations.len());
+    let mut older = BTreeMap::new();
+    for part in parts {
+        let (experiment, kept) = SweepFolder::read(&part.path)?;
+        let wanted = experiment.points().len();
+        if kept.len() < wanted {
+            let (path, done) = (part.path.clone(), kept.len());
+            return Err(SweepError::Unfinished { path, done, wanted });
+        }
+        older.extend(experiment.shard.into_iter().flat_map(|shard| shard.older));
+        for point in kept {
+            match points.last_mut() {
+                Some(last) if last.number == point.number => add(last, point),
+                _ => points.push(point),
+            }
+        }
+    }
+    Ok((points, older))
+}
+
+fn add(sum: &mut KeptPoint, more: KeptPoint) {
+    sum.point.sets += more.point.sets;
+    sum.point.redrawn += more.point.redrawn;
+    for (name, count) in more.point.accepted {
+        *sum.point.accepted.entry(name).or_default() += count;
+    }
+    for (name, count) in more.point.undecided {
+        *sum.point.undecided.entry(name).or_default() += count;
+    }
+    for (name, letters) in more.answers {
+        sum.answers.entry(name).or_default().push_str(&letters);
+    }
+}
