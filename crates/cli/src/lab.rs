@@ -28,7 +28,7 @@ pub(crate) use hourglass_lab::workload::{
 pub(crate) use hourglass_lab::workload_file;
 pub(crate) use hourglass_lab::{ClockPolicy, SourceName, UnknownClockPolicy, UnknownSource};
 pub(crate) use hourglass_lab::{
-    Failure, Finished, Gates, KeptRun, Limit, Request, RunContents, Watch, open_run, run,
+    Failure, Finished, Gates, KeptRun, Limit, LiveView, Request, RunContents, Watch, open_run, run,
 };
 pub(crate) use hourglass_papers as paper;
 pub(crate) use hourglass_reserve::session as reserve;

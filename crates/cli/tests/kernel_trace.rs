@@ -248,3 +248,36 @@ fn without_the_trace_the_run_is_refused() {
     let remedies = ["sudo mount -t tracefs", "sudo hourglass", "CONFIG_FTRACE"];
     assert!(said.contains("--trace") && remedies.iter().any(|r| said.contains(r)), "{said}");
 }
+
+/// Two threads that never wait take a CPU from each other: at the longest gap the kernel's stack shows it.
+#[test]
+fn the_longest_gaps_have_the_kernels_stacks() {
+    if missing() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("run");
+    let output = run(&format!("-n 2 -d 1s --cpu {} --trace --json -q", a_cpu()), &path);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let kernel = &document["manifest"]["kernel"];
+    let missing = kernel["missing"].as_array().unwrap();
+    if missing.iter().any(|name| name == "sched/sched_switch: stacktrace") {
+        return skip(Need::Tracefs, "this kernel has no trigger stacktrace");
+    }
+    let stacks = document["stacks"].as_array().unwrap_or_else(|| panic!("{document}"));
+    let longest = &stacks[0];
+    assert_eq!(longest["of"], "gap");
+    let threads = document["manifest"]["threads"].as_array().unwrap();
+    assert!(longest["thread"].as_u64().unwrap() < threads.len() as u64);
+    for moment in longest["stacks"].as_array().unwrap() {
+        let frames: Vec<&str> =
+            moment["frames"].as_array().unwrap().iter().map(|f| f.as_str().unwrap()).collect();
+        assert!(frames.iter().any(|name| name.contains("schedule")), "{frames:?}");
+        let (at, over) = (moment["at_ns"].as_i64().unwrap(), longest["at_ns"].as_i64().unwrap());
+        let length = longest["length_ns"].as_i64().unwrap();
+        assert!((over - length..=over + 100_000).contains(&at), "{longest}");
+    }
+    // The longest first, of each kind.
+    let lengths: Vec<u64> = stacks.iter().map(|s| s["length_ns"].as_u64().unwrap()).collect();
+    assert!(lengths.windows(2).all(|two| two[0] >= two[1]), "{lengths:?}");
+}

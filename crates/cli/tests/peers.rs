@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use hourglass_skip::{Need, skip};
 use processes::{catches, until};
 use serde_json::Value;
 
@@ -211,4 +212,38 @@ fn refusals_name_the_remedy() {
     for line in ["latency --help", "noise --help", "noise -h", "latency -S --help"] {
         assert!(printed(line).contains("Refused, and what to use instead"), "{line}");
     }
+}
+
+/// On a terminal of its own: util-linux's script. Two CPUs are wanted, one of them to draw from.
+#[test]
+fn top_shows_the_run_on_a_terminal() {
+    let program = env!("CARGO_BIN_EXE_hourglass");
+    let mut terminal = Command::new("script");
+    let line = |cpu: u32| {
+        let top = format!("{program} noise -c {cpu} -D2 --warm-up 0s --top --gap 1us");
+        format!("stty rows 30 cols 100; exec {top}")
+    };
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let allowed: hourglass_model::CpuSet = allowed.trim().parse().unwrap();
+    let Some(cpu) = allowed.iter().nth(1) else { return skip(Need::SecondCpu, "one CPU") };
+    terminal.args(["-qfec", &line(cpu), "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm");
+    let Ok(output) = terminal.output() else { return skip(Need::Tool, "script") };
+    let seen = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{seen}");
+    let pictures: Vec<&str> = seen.split(&format!("noise, CPU {cpu} (drawn from CPU ")).collect();
+    assert!(pictures.len() > 3, "drawn ten times a second: {seen}");
+    let last = pictures.last().unwrap();
+    assert!(last.contains("less than") && last.contains("Worst: "), "{last}");
+    // The picture is wiped before the result is printed.
+    let lines = last.split("\u{1b}[2K").count();
+    assert!(lines > 8, "{last}");
+}
+
+#[test]
+fn top_wants_a_terminal() {
+    let output = hourglass("noise -c 0 -C 0 -D1 --top");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--top: stderr is no terminal"), "{output:?}");
+    assert!(output.stdout.is_empty());
 }

@@ -128,6 +128,13 @@ fn it_ends_with_the_program() {
 }
 
 #[test]
+fn somebody_must_be_named() {
+    let output = watch("");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--comm NAME"), "{output:?}");
+}
+
+#[test]
 fn who_is_not_there_is_named_and_nothing_is_left() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("run");
@@ -194,6 +201,11 @@ fn a_folder_is_shown_and_becomes_a_page() {
     assert!(hourglass("report kept -o page.html", home.path()).status.success());
     let page = std::fs::read_to_string(home.path().join("page.html")).unwrap();
     assert!(page.contains("Watched from outside"));
+    // Every look was kept: one at the beginning and one each 100 ms, whose counts only grow.
+    let looks = hourglass_lab::store::RunFolder::open(&folder).unwrap().looks().unwrap().unwrap();
+    let looks: Vec<_> = looks.map(Result::unwrap).filter(|look| look.tid == child.pid()).collect();
+    assert!(looks.len() >= 2, "{looks:?}");
+    assert!(looks.windows(2).all(|two| two[0].ns < two[1].ns && two[0].run_ns <= two[1].run_ns));
 }
 
 /// With the kernel's events: the delays are there one by one, the competitor had the CPU, and the folder is a run.

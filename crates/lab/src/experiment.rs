@@ -23,8 +23,11 @@ use hourglass_clock::choice;
 use hourglass_host::advice::{self, ThreadDemand};
 use hourglass_host::facts::HostReader;
 use hourglass_host::refusal::{self};
+use hourglass_infer::cause::AttributedGap;
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::{Host, HostChange};
+use hourglass_model::meanwhile::MeanwhileReport;
+use hourglass_model::stack::StackReport;
 use hourglass_model::{Interval, KernelEvent, Policy};
 use hourglass_store::{KeptWakeUp, NewRunFolder, RunFolder, WriteError};
 use hourglass_workload::Buckets;
@@ -42,6 +45,7 @@ use crate::gates::{self, Gates};
 use crate::inferences;
 use crate::interrupt_counts;
 use crate::kernel_trace;
+use crate::meanwhile;
 use crate::niceness;
 use crate::records::{self, lateness_ps, merged, switches};
 use crate::reserver::Kernel;
@@ -53,6 +57,8 @@ use crate::tick;
 use crate::wakeups;
 pub use crate::watch::Watch;
 use crate::workload_file;
+use crate::worst::{self, Span};
+use crate::worst_stacks;
 
 /// What to run, and what to do with it.
 #[derive(Clone, Debug)]
@@ -268,12 +274,14 @@ pub(crate) fn run_and_add(
     let held = dma_latency::hold(dma_latency_us, &spec, &mut warnings)?;
     let folder = folder.map(RunFolder::create).transpose()?;
     let mut recording = tracing.is_none().then(|| switch_records::Session::new(&spec));
+    let traced = tracing.is_some();
     let (tracer, recorder) = (tracing.as_mut(), recording.as_mut());
     let without = |refused: &[Shortfall], warnings: &mut Vec<Warning>| {
         advice::judge_again(&host, &advice::without(&wanted, refused), warnings);
     };
     let (told, switches_of) = (&mut warnings, recorder);
     let mut interrupts = interrupt_counts::Session::of(&spec, host.tick);
+    let mut meanwhile = (!traced).then(meanwhile::Counts::default);
     let mut run_observer = RunObserver {
         watch,
         warnings: told,
@@ -281,6 +289,8 @@ pub(crate) fn run_and_add(
         interrupts: &mut interrupts,
         tracing: tracer,
         switches: switches_of,
+        live_threads: None,
+        meanwhile: &mut meanwhile,
     };
     let reserver = Kernel::for_run(&spec);
     let measured = hourglass_workload::run(&spec, choice, &reserver, &mut run_observer)
@@ -309,7 +319,7 @@ pub(crate) fn run_and_add(
     let records = recording.map(switch_records::Session::finish);
     manifest.evidence.extend(evidence::of_kernel(kernel.is_some(), records.as_ref()));
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
-    Ok(conclude(document, folder, measured, (kernel, records), add))
+    Ok(conclude(document, folder, measured, (kernel, records, meanwhile), add))
 }
 
 fn kernel_events<'a>(
@@ -334,12 +344,62 @@ fn explain<I: Iterator<Item = Interval>>(
     explanation
 }
 
+/// The wake-ups whose times were kept.
+fn woken(measured: &Measured) -> impl Iterator<Item = Span> + '_ {
+    records::wake_ups(measured).flat_map(|(thread, all)| {
+        let outcome = measured.threads.iter().find(|outcome| outcome.id == thread);
+        let cpu = match outcome.map(|outcome| &outcome.cpus[..]) {
+            Some([only]) => Some(*only),
+            _ => None,
+        };
+        all.filter_map(move |one| {
+            let to_ns = one.woke_ns?;
+            let from_ns = to_ns.saturating_sub_unsigned(one.lateness_ps / 1_000);
+            Some(Span { of: Span::WAKE_UP, thread, from_ns, to_ns, cpu })
+        })
+    })
+}
+
+/// The kernel's stacks at the longest gaps and the latest wake-ups.
+fn stacks(measured: &Measured, kernel: &kernel_trace::Recorded) -> Vec<StackReport> {
+    let mut spans = worst::longest(worst::gaps(records::with_long_gaps(measured)));
+    spans.extend(worst::longest(woken(measured)));
+    let tids = measured.threads.iter().map(|thread| (thread.id, thread.tid)).collect();
+    let (events, stacks) = (kernel.events(&measured.timeline), kernel.stacks(&measured.timeline));
+    worst_stacks::reports(&spans, &tids, events, stacks, &kernel.facts.names.threads)
+}
+
+/// Who ran meanwhile, by the kernel's counts, in the longest gaps that are switches, and at the latest wake-ups.
+fn by_counts(
+    measured: &Measured,
+    explanation: &Explanation,
+    records: Option<&switch_records::Recorded>,
+    counts: &meanwhile::Counts,
+) -> Vec<MeanwhileReport> {
+    let intervals = records::with_long_gaps(measured).map(Ok::<_, Infallible>);
+    let events = kernel_events(measured, None, records).map(Ok);
+    let switched = explanation.gaps(intervals, events).filter_map(|gap| {
+        let Ok(gap) = gap;
+        let AttributedGap { thread, start_ns: from_ns, end_ns: to_ns, cpu_after, .. } = gap;
+        let cpu = Some(cpu_after);
+        gap.was_switched().then_some(Span { of: Span::GAP, thread, from_ns, to_ns, cpu })
+    });
+    let mut spans = worst::longest(switched);
+    spans.extend(worst::longest(woken(measured)));
+    let tids = measured.threads.iter().map(|thread| (thread.tid, thread.id)).collect();
+    counts.reports(&spans, &tids, measured.timeline.epoch.monotonic_ns)
+}
+
+/// What the kernel told of a run, each where it did.
+pub(crate) type Seen =
+    (Option<kernel_trace::Recorded>, Option<switch_records::Recorded>, Option<meanwhile::Counts>);
+
 /// Says what the trace says, and keeps the run if there is a folder for it.
 pub(crate) fn conclude(
     mut document: RunDocument,
     folder: Option<NewRunFolder>,
     measured: Measured,
-    (kernel, records): (Option<kernel_trace::Recorded>, Option<switch_records::Recorded>),
+    (kernel, records, counts): Seen,
     add: impl FnOnce(&mut Finished),
 ) -> Finished {
     document.result.warnings.extend(drift::warning(&document.manifest));
@@ -351,6 +411,10 @@ pub(crate) fn conclude(
         inferences::of_run(&document, merged(&measured), lateness_ps(&measured));
     if let Some(kernel) = &kernel {
         document.result.wakeups = wakeups::of_run(&measured, kernel.events(&measured.timeline));
+        document.result.stacks = stacks(&measured, kernel);
+    }
+    if let Some(counts) = &counts {
+        document.result.meanwhile = by_counts(&measured, &explanation, records.as_ref(), counts);
     }
     let mut finished = Finished { document, kept: None, measured, kernel, records, explanation };
     add(&mut finished);

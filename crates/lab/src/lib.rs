@@ -24,6 +24,8 @@ mod interrupt_counts;
 pub mod kept_run;
 mod kernel_trace;
 mod late_wake_ups;
+mod live_view;
+mod meanwhile;
 mod niceness;
 pub mod noise;
 pub mod own_loop;
@@ -41,6 +43,8 @@ mod wakeups;
 mod watch;
 pub mod watched;
 pub mod workload_file;
+mod worst;
+mod worst_stacks;
 
 pub use causes::Explanation;
 pub use experiment::{Failure, Finished, Request, Watch, run};
@@ -52,6 +56,8 @@ pub use hourglass_clock::{
 };
 
 pub use gates::{Gates, Limit};
+
+pub use live_view::LiveView;
 
 pub use kept_run::{KeptRun, open_run};
 pub use run_contents::{RunContents, RunContentsError};

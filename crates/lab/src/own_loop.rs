@@ -136,7 +136,7 @@ impl MeasuredLoop {
         let mut document = document(&asked, &measured, host);
         let records = switches.finish();
         document.manifest.evidence.extend(evidence::of_kernel(false, Some(&records)));
-        conclude(document, folder, measured, (None, Some(records)), |_| {})
+        conclude(document, folder, measured, (None, Some(records), None), |_| {})
     }
 }
 

@@ -9,7 +9,7 @@ use hourglass_workload::LiveThreads;
 use hourglass_workload::run::Shortfall;
 
 use crate::watch::Watch;
-use crate::{interrupt_counts, kernel_trace, switch_records};
+use crate::{interrupt_counts, kernel_trace, meanwhile, switch_records};
 
 /// Passes on what the engine tells.
 pub(crate) struct RunObserver<'a> {
@@ -22,6 +22,10 @@ pub(crate) struct RunObserver<'a> {
     pub(crate) tracing: Option<&'a mut kernel_trace::Session>,
     /// Where nothing is traced.
     pub(crate) switches: Option<&'a mut switch_records::Session>,
+    /// Who runs meanwhile, by counts, where nothing is traced.
+    pub(crate) meanwhile: &'a mut Option<meanwhile::Counts>,
+    /// Before the run: none.
+    pub(crate) live_threads: Option<LiveThreads>,
 }
 
 impl hourglass_workload::Watch for RunObserver<'_> {
@@ -30,14 +34,22 @@ impl hourglass_workload::Watch for RunObserver<'_> {
         self.watch.warn(self.warnings);
         self.watch.started(duration, ticking);
         self.interrupts.begin();
+        if let Some(counts) = &mut self.meanwhile {
+            counts.look();
+        }
         if let Some(tracing) = &mut self.tracing {
-            tracing.begin();
+            let live = self.live_threads.iter().flat_map(LiveThreads::read);
+            let tids: Vec<u32> = live.map(|glance| glance.tid).collect();
+            tracing.begin(&tids);
         }
         if let Some(switches) = &mut self.switches {
             switches.begin();
         }
     }
     fn tick(&mut self, elapsed: Span) {
+        if let Some(counts) = &mut self.meanwhile {
+            counts.look_if_due();
+        }
         self.watch.tick(elapsed);
     }
     fn refused(&mut self, shortfalls: &[Shortfall]) {
@@ -46,6 +58,7 @@ impl hourglass_workload::Watch for RunObserver<'_> {
         }
     }
     fn live_threads(&mut self, live_threads: &LiveThreads) {
+        self.live_threads = Some(live_threads.clone());
         if let Some(switches) = &mut self.switches {
             switches.know(live_threads);
         }
@@ -60,6 +73,9 @@ impl hourglass_workload::Watch for RunObserver<'_> {
         }
         if let Some(switches) = &mut self.switches {
             switches.end();
+        }
+        if let Some(counts) = &mut self.meanwhile {
+            counts.look();
         }
         self.interrupts.end();
         self.watch.ended();

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::diff::ControlReport;
 use crate::inference::Inference;
 use crate::manifest::Manifest;
+use crate::meanwhile::MeanwhileReport;
 pub use crate::ran::RanReport;
+use crate::stack::StackReport;
 use crate::wakeup::WakeUpReport;
 pub use crate::warning::{Gate, Warning};
 use crate::watched::WatchedReport;
@@ -46,6 +48,14 @@ pub struct RunResult {
     /// Where the time of wake-ups went, thread by thread. Empty unless the kernel was traced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wakeups: Vec<WakeUpReport>,
+    /// Where the kernel was at the switches of the longest gaps and the latest wake-ups. Empty unless the kernel was
+    /// traced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<StackReport>,
+    /// Who may have had the CPU in the longest gaps and before the latest wake-ups, by what the kernel counts for
+    /// every thread. Empty where the kernel was traced, which says it exactly.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meanwhile: Vec<MeanwhileReport>,
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,

@@ -131,6 +131,27 @@ pub struct WatchedInterval {
     pub wait_ns: u64,
 }
 
+/// What the kernel had counted for a watched thread at one look. A row of a table, not of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchedLook {
+    /// When, counted from the first look, ns.
+    pub ns: u64,
+    /// The kernel's number of the thread.
+    pub tid: u32,
+    /// What it did, as `ps` shows it: R, S, D, T...
+    pub state: char,
+    /// The CPU on which it ran last.
+    pub cpu: Option<u32>,
+    /// Time on a CPU since the thread began, ns.
+    pub run_ns: Option<u64>,
+    /// Time during which it could have run and had no CPU, ns.
+    pub wait_ns: Option<u64>,
+    /// Context switches by its own wait.
+    pub voluntary_switches: Option<u64>,
+    /// Context switches forced on it.
+    pub involuntary_switches: Option<u64>,
+}
+
 /// Run-queue delays of a thread, each from the moment at which it could run to that at which it did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayReport {

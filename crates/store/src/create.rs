@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 use hourglass_model::KernelEvent;
 use hourglass_model::manifest::{Epoch, Manifest};
+use hourglass_model::watched::WatchedLook;
 
 use crate::error::{CreateError, WriteError};
 use crate::folder::RunFolder;
@@ -14,7 +15,8 @@ use crate::partial::{PartialFile, sync_folder};
 use crate::samples::{self, KeptWakeUp, Sample};
 use crate::trace::write::TraceWriter;
 use crate::{
-    FILES, KERNEL_FILE, LATENCY_FILE, SAMPLES_FILE, TRACE_FILE, kernel, latency, manifest,
+    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, SAMPLES_FILE, TRACE_FILE, kernel, latency, looks,
+    manifest,
 };
 
 /// A run folder that is being written.
@@ -142,6 +144,19 @@ impl NewRunFolder {
         kernel::write(&partial, events.into_iter())
     }
 
+    /// Writes `looks.parquet`: what the kernel counted for watched threads, in order of time.
+    ///
+    /// # Errors
+    /// A CPU has a number that the format cannot hold; or the file refuses.
+    pub fn write_looks(
+        &mut self,
+        looks: impl IntoIterator<Item = WatchedLook>,
+    ) -> Result<(), WriteError> {
+        let partial = PartialFile::create(&self.path, LOOKS_FILE)
+            .map_err(|error| WriteError::file(self.path.join(LOOKS_FILE), error))?;
+        looks::write(&partial, looks.into_iter())
+    }
+
     /// Writes `manifest.json`, which completes the folder, and opens it for reading.
     ///
     /// # Errors
@@ -188,7 +203,7 @@ impl Drop for NewRunFolder {
         }
         self.trace.discard();
         // Nobody is left to be told; what stays behind is recognised as half-written.
-        for name in [LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE] {
+        for name in [LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE] {
             let _ = fs::remove_file(self.path.join(name));
         }
         let _ = fs::remove_dir(&self.path);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
 use hourglass_model::manifest::Manifest;
+use hourglass_model::watched::WatchedLook;
 
 use crate::error::{LatencyError, OpenError, TraceError};
 use crate::kernel::{self, KernelEvents};
@@ -14,8 +15,10 @@ use crate::partial::partial_path;
 use crate::samples::KeptWakeUp;
 use crate::trace::Trace;
 use crate::trace::read::Intervals;
-use crate::{FILES, KERNEL_FILE, LATENCY_FILE, MANIFEST_FILE, SAMPLES_FILE, TRACE_FILE};
-use crate::{latency, manifest, samples};
+use crate::{
+    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE, TRACE_FILE,
+};
+use crate::{latency, looks, manifest, samples};
 
 /// A complete run folder, open for reading.
 #[derive(Debug)]
@@ -143,6 +146,23 @@ impl RunFolder {
         match kernel::read(self.path.join(KERNEL_FILE)) {
             Err(TraceError::Missing(_)) if self.manifest.kernel.is_none() => Ok(None),
             events => events.map(Some),
+        }
+    }
+}
+
+impl RunFolder {
+    /// The looks at watched threads, in order of time and decoded as they are asked for. `None` if the folder has
+    /// none.
+    ///
+    /// # Errors
+    /// The file is damaged; each look may be the first that cannot be read.
+    pub fn looks(
+        &self,
+    ) -> Result<Option<impl Iterator<Item = Result<WatchedLook, TraceError>> + use<>>, TraceError>
+    {
+        match looks::read(self.path.join(LOOKS_FILE)) {
+            Err(TraceError::Missing(_)) => Ok(None),
+            looks => looks.map(Some),
         }
     }
 }

@@ -13,7 +13,8 @@
 //! 3. [`NewRunFolder::write_latencies`]: `latency.hlog`, where latencies were recorded.
 //! 4. [`NewRunFolder::write_samples`]: `latency.parquet`, the same latencies one by one.
 //! 5. [`NewRunFolder::write_kernel_events`]: `kernel.parquet`, where the kernel was traced.
-//! 6. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
+//! 6. [`NewRunFolder::write_looks`]: `looks.parquet`, where other threads were watched.
+//! 7. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
 //!
 //! Every file reaches the disk (`fsync`) before it gets its final name. Reading never panics,
 //! whatever the files contain.
@@ -26,6 +27,7 @@ mod folder;
 mod guard;
 mod kernel;
 mod latency;
+mod looks;
 mod manifest;
 mod merge;
 mod partial;
@@ -60,5 +62,9 @@ pub const SAMPLES_FILE: &str = "latency.parquet";
 /// Name of the kernel's events in a run folder.
 pub const KERNEL_FILE: &str = "kernel.parquet";
 
+/// Name of the looks at watched threads in a run folder.
+pub const LOOKS_FILE: &str = "looks.parquet";
+
 /// Every file of a run folder.
-const FILES: [&str; 5] = [TRACE_FILE, LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, MANIFEST_FILE];
+const FILES: [&str; 6] =
+    [TRACE_FILE, LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE, MANIFEST_FILE];

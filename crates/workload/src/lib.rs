@@ -44,7 +44,7 @@ mod words;
 pub use buckets::{Buckets, Steps};
 pub use buffer::{Record, TraceBuffer};
 pub use guard::{Guard, Hit, HitKind};
-pub use live::{Glance, LiveThreads};
+pub use live::{Glance, LiveThreads, Worst};
 pub use long_gaps::{LongGap, LongGaps};
 pub use measuring_counter::{AnyCounter, MeasuringCounter};
 pub use own_loop::{LoopError, LoopSpec, OwnLoop};

@@ -1,6 +1,7 @@
 //! A machine whose time is a number and whose interruptions are written down: runs the models
 //! and the recorder through virtual time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hourglass_clock::{Calibration, Counter, Rate, Reading};
@@ -9,6 +10,7 @@ use hourglass_sys::rseq::State;
 use hourglass_sys::thread::Counters;
 use hourglass_time::Span;
 
+use crate::live::Live;
 use crate::measuring_counter::MeasuringCounter;
 use crate::memory::Memory;
 use crate::models::Execution;
@@ -81,6 +83,8 @@ pub(crate) struct Machine {
     pub(crate) given: Vec<u32>,
     /// How often the thread has its time charged.
     pub(crate) charge: Option<u64>,
+    /// Where the thread shows how it is doing.
+    pub(crate) live: Option<Arc<Live>>,
 }
 
 impl Machine {
@@ -110,7 +114,7 @@ impl Machine {
             finish: EPOCH + duration.nanos_or_zero(),
             stop_gap: self.stop_gap.unwrap_or(u64::MAX),
             stop_late: self.stop_late.unwrap_or(u64::MAX),
-            live: None,
+            live: self.live.clone(),
             charge: self.charge.unwrap_or(u64::MAX),
         };
         let mut recorder =
@@ -288,4 +292,5 @@ pub(crate) fn ms(ms: u64) -> u64 {
 
 mod evidence;
 mod limits;
+mod shown;
 mod tests;

@@ -47,7 +47,7 @@ Examples:
   hourglass watch 1234 -d 5s --json        the document (hourglass.watch/1)")]
 pub(crate) struct Watch {
     /// Processes, with all their threads; or single threads, by their own numbers
-    #[arg(value_name = "PID", required_unless_present = "comm", conflicts_with = "comm")]
+    #[arg(value_name = "PID", conflicts_with = "comm")]
     pids: Vec<u32>,
     /// Every thread of this name, as ps -L and top -H show it
     #[arg(long, value_name = "NAME")]
@@ -81,6 +81,12 @@ fn pause(text: &str) -> Result<Span, String> {
 /// # Errors
 /// There is no such thread, or no permission; the folder cannot be made or written.
 pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Result<ExitCode> {
+    if watch.pids.is_empty() && watch.comm.is_none() {
+        return Err(Stop::usage(
+            "nobody to watch: give the number of a process or thread, or --comm NAME for every thread of that name",
+        )
+        .into());
+    }
     let program = std::iter::once("hourglass".to_owned());
     let request = WatchRequest {
         whom: match &watch.comm {

@@ -11,6 +11,7 @@ pub(crate) mod help;
 pub(crate) mod latency;
 mod letters;
 pub(crate) mod noise;
+mod top;
 mod values;
 
 pub(crate) use letters::{Letter, Takes};
@@ -20,6 +21,7 @@ use std::sync::OnceLock;
 
 use hourglass_model::CpuSet;
 use hourglass_model::document::{Gate, RunDocument};
+use hourglass_report::text;
 
 use crate::lab::Finished;
 use crate::lab::host::HostReader;
@@ -80,4 +82,21 @@ fn limits(document: &RunDocument, counted: &str) -> String {
         format!("# Gate {}: {kept}, {value} {unit} found, {limit} {unit} allowed\n", gate.name)
     };
     document.result.gates.iter().map(line).collect()
+}
+
+/// Comment lines of the longest gaps and the latest wake-ups: the kernel's stacks where it was traced, else who ran
+/// meanwhile by its counts.
+fn worst(document: &RunDocument) -> String {
+    let mut out = String::new();
+    for line in text::stacks(&document.result.stacks) {
+        out.push_str(&format!("# Stack {line}\n"));
+    }
+    let meanwhile = text::meanwhile(&document.result.meanwhile);
+    for line in &meanwhile {
+        out.push_str(&format!("# Meanwhile {line}\n"));
+    }
+    if !meanwhile.is_empty() {
+        out.push_str(&format!("# Meanwhile {}\n", text::BY_COUNTS));
+    }
+    out
 }

@@ -158,10 +158,15 @@ pub(crate) fn throttles(host: &Host) -> bool {
 
 /// Whether this kernel has fair servers.
 pub(crate) fn has_fair_server(release: &str) -> bool {
+    is_since(release, FAIR_SERVER_SINCE)
+}
+
+/// Whether a release (`6.18.4-debian`) is this version, major and minor, or later.
+pub(crate) fn is_since(release: &str, version: (u32, u32)) -> bool {
     let mut numbers =
         release.split(|character: char| !character.is_ascii_digit()).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= FAIR_SERVER_SINCE,
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= version,
         _ => false,
     }
 }

@@ -149,19 +149,29 @@ pub(super) fn preemption(e: &Evidence) -> Verdict {
     let dynamic = model == "dynamic";
     let (mode, told_by) = mode_of(e, model);
     let effect = match mode {
-        "full" | "lazy" => "kernel code gives way, but not in locks and interrupts",
+        "full" | "lazy" | EITHER => "kernel code gives way, but not in locks and interrupts",
         "none" | "voluntary" => "kernel code may keep a thread waiting for milliseconds",
         _ => "the preemption model is not known",
     };
     let kind = if dynamic { "PREEMPT_DYNAMIC" } else { "no PREEMPT_RT" };
     let found = format!("{kind}, {mode}{told_by}: {effect}");
-    let at_once = dynamic && !matches!(mode, "full" | "lazy");
+    let at_once = dynamic && !matches!(mode, "full" | "lazy" | EITHER);
     let remedy = match at_once {
         true if e.access(PREEMPT) == Access::Readable => remedy::write(e, "full", PREEMPT),
         true => remedy::boot(e, "preempt=full"),
         false => real_time_kernel(e),
     };
     Verdict::warn(found, remedy)
+}
+
+/// What a kernel has whose version leaves no other mode.
+const EITHER: &str = "full or lazy";
+
+/// Linux 7.0 and later have no other modes (commit 7dadeaa6e851, "sched: Further restrict the preemption modes") on the
+/// architectures that know the lazy one.
+fn has_two_modes(e: &Evidence) -> bool {
+    let lazy = ["x86_64", "aarch64", "riscv64", "s390x", "loongarch64", "powerpc64"];
+    throttling::is_since(&e.host.kernel, (7, 0)) && lazy.contains(&std::env::consts::ARCH)
 }
 
 /// The mode of preemption, and what tells it.
@@ -187,6 +197,7 @@ fn mode_of<'a>(e: &'a Evidence, model: &str) -> (&'a str, &'static str) {
     }
     match model {
         "full" => ("full", ""),
+        "dynamic" if has_two_modes(e) => (EITHER, ", as this version has no other"),
         "none" => ("none", " or voluntary"),
         _ => ("mode not told", ""),
     }

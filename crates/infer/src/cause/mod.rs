@@ -26,6 +26,7 @@
 mod attribution;
 mod facts;
 mod gap;
+mod glance;
 mod grid;
 mod judge;
 mod kernel;
@@ -47,6 +48,7 @@ pub use facts::{
     TickClock,
 };
 pub use gap::{AttributedGap, Basis, Composition, Ran, Share, Successor};
+pub use glance::at_first_sight;
 pub use signs::{Sign, Signs};
 pub use span::{SpanSeen, judge_span};
 pub use stream::{Attributed, attribute, survey};

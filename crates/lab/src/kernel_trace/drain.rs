@@ -13,6 +13,7 @@ use hourglass_workload::marker::LATE_MARK;
 
 use super::catalogue::{Plans, Table};
 use super::keep::{Lane, Raw};
+use super::stacks::Stacks;
 
 /// What every mark of ours begins with; its number follows.
 pub(super) const MARK: &str = "hourglass-mark ";
@@ -29,13 +30,14 @@ pub(super) struct Decoder {
     pub(super) names: KernelNames,
     /// Marks that were found: number and time.
     pub(super) marks: BTreeMap<u64, u64>,
+    pub(super) stacks: Stacks,
 }
 
 impl Decoder {
-    pub(super) fn new(plans: Plans, mark: Option<(u16, Field)>) -> Decoder {
+    pub(super) fn new(plans: Plans, mark: Option<(u16, Field)>, stacks: Stacks) -> Decoder {
         let softirqs = plans.softirqs.iter().cloned().collect();
         let names = KernelNames { softirqs, ..KernelNames::default() };
-        Decoder { plans, mark, names, marks: BTreeMap::new() }
+        Decoder { plans, mark, names, marks: BTreeMap::new(), stacks }
     }
 
     pub(super) fn plans(&self) -> &Plans {
@@ -68,6 +70,7 @@ impl Decoder {
         let Some(id) = self.plans.id.and_then(|field| field.read(data)) else { return };
         let plan = usize::try_from(id).ok().and_then(|id| self.plans.by_id.get(id));
         let Some(plan) = plan.and_then(Option::as_ref) else {
+            self.stacks.take(id, time, lane.cpu, data);
             self.look_for_mark(id, time, data, lane, room);
             return;
         };

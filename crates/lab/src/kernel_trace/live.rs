@@ -13,6 +13,7 @@ use hourglass_sys::tracefs::{Instance, Tracefs};
 use super::catalogue::{Plans, Scope};
 use super::drain::{Decoder, Recording};
 use super::keep::{Lane, merged};
+use super::stacks::Stacks;
 use super::told::{failed, refused};
 use super::{
     DRAINED_RING, EVENT_BYTES, EVENT_SHARE, Emptied, MOST_EVENTS, RING_SHARE, SMALLEST_RING, Size,
@@ -51,8 +52,12 @@ impl Live {
         let layout = tracefs.page_layout().map_err(|error| failed(&error))?;
         let readers = size.cpus.iter().map(|cpu| instance.reader(*cpu));
         let readers = readers.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
-        let recording =
-            Recording::new(layout, readers, Decoder::new(plans, None), size.most_events);
+        let recording = Recording::new(
+            layout,
+            readers,
+            Decoder::new(plans, None, Stacks::default()),
+            size.most_events,
+        );
         let least = size.cpus.iter().filter_map(|cpu| instance.ring_bytes(*cpu)).min();
         instance.switch(true).map_err(|error| failed(&error))?;
         let ring_bytes = least.unwrap_or(size.ring_bytes);

@@ -22,8 +22,10 @@ mod clock;
 mod drain;
 mod keep;
 pub(crate) mod live;
+mod stacks;
 mod told;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -45,6 +47,7 @@ use crate::failure::Failure;
 use catalogue::{Plans, Scope};
 use clock::{Map, Marks, TraceClock};
 use drain::{Decoder, Drainer, Recording};
+use stacks::Stacks;
 use told::{failed, refused, warnings};
 
 const MIB: u64 = 1 << 20;
@@ -136,6 +139,8 @@ pub(crate) struct Session {
     troubles: Vec<String>,
     /// Into which the run's threads write marks.
     marker: Option<Arc<File>>,
+    /// Whether the kernel walks no stacks.
+    stackless: bool,
     instance: Instance,
 }
 
@@ -147,6 +152,8 @@ pub(crate) struct Recorded {
     /// What a reader must know.
     pub(crate) warnings: Vec<Warning>,
     lanes: Vec<keep::Lane>,
+    stacks: Vec<stacks::Seen>,
+    stack_names: BTreeMap<u32, Vec<String>>,
     map: Option<Map>,
 }
 
@@ -199,8 +206,8 @@ impl Session {
         let readers = readers.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
         let mark = tracefs.format("ftrace", "print");
         let mark = mark.and_then(|format| Some((format.id, format.field("buf")?)));
-        let recording =
-            Recording::new(layout, readers, Decoder::new(plans, mark), size.most_events);
+        let decoder = Decoder::new(plans, mark, Stacks::of(&tracefs));
+        let recording = Recording::new(layout, readers, decoder, size.most_events);
         let least = size.cpus.iter().filter_map(|cpu| instance.ring_bytes(*cpu)).min();
         Ok(Session {
             drainer: None,
@@ -214,6 +221,7 @@ impl Session {
             troubles: Vec::new(),
             // Refused, it is refused again for the marks that check the clock, which is said then.
             marker: instance.marker().ok().map(Arc::new),
+            stackless: false,
             instance,
         })
     }
@@ -223,8 +231,10 @@ impl Session {
         self.marker.as_ref().map(Arc::downgrade)
     }
 
-    /// Begins, on the thread that will supervise the run and on its CPUs.
-    pub(crate) fn begin(&mut self) {
+    /// Begins, on the thread that will supervise the run and on its CPUs. `tids`: the run's threads.
+    pub(crate) fn begin(&mut self, tids: &[u32]) {
+        // Without, the events say all but that; `missing` has it.
+        self.stackless = stacks::want(&self.instance, tids).is_err();
         self.trouble(self.instance.switch(true));
         self.mark();
         let every = match self.size.emptied {
@@ -316,8 +326,12 @@ impl Session {
         let plans = recording.decoder.plans();
         (facts.events, facts.missing) = (plans.events.clone(), plans.missing.clone());
         facts.names = std::mem::take(&mut recording.decoder.names);
+        facts.missing.extend(self.stackless.then(|| "sched/sched_switch: stacktrace".to_owned()));
         let warnings = warnings(&facts, map.is_some(), &troubles);
-        Recorded { facts, warnings, lanes: recording.lanes, map }
+        let stack_names = recording.decoder.stacks.names();
+        let mut stacks = std::mem::take(&mut recording.decoder.stacks.seen);
+        stacks.sort_by_key(|seen| seen.time);
+        Recorded { facts, warnings, lanes: recording.lanes, stacks, stack_names, map }
     }
 
     fn facts(&self, checks: Vec<ClockCheck>, cpus: Vec<KernelCpu>) -> KernelFacts {
@@ -351,7 +365,14 @@ impl Drop for Session {
 impl Recorded {
     fn nothing(facts: KernelFacts, troubles: Vec<String>) -> Recorded {
         let warnings = warnings(&facts, true, &troubles);
-        Recorded { facts, warnings, lanes: Vec::new(), map: None }
+        Recorded {
+            facts,
+            warnings,
+            lanes: Vec::new(),
+            stacks: Vec::new(),
+            stack_names: BTreeMap::new(),
+            map: None,
+        }
     }
 
     /// The events in order of ticks, on the run's time line. None if the trace clock could not
@@ -366,6 +387,32 @@ impl Recorded {
             let ticks = map.map_or(raw.time, |map| map.ticks(raw.time));
             let ns = timeline.ns_at(ticks);
             KernelEvent { ns, ticks, value: raw.value, cpu, a: raw.a, b: raw.b, kind: raw.kind }
+        })
+    }
+}
+
+/// A stack of the kernel, on the run's time line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StackAt<'a> {
+    pub(crate) ns: i64,
+    pub(crate) cpu: u32,
+    /// Whose it is, by the kernel's number; that thread left the CPU then.
+    pub(crate) tid: u32,
+    /// Functions, the innermost first.
+    pub(crate) frames: &'a [String],
+}
+
+impl Recorded {
+    /// The stacks of which the kernel gave the functions, in order of time.
+    pub(crate) fn stacks<'a>(
+        &'a self,
+        timeline: &'a Timeline,
+    ) -> impl Iterator<Item = StackAt<'a>> + 'a {
+        let map = self.map;
+        self.stacks.iter().filter_map(move |seen| {
+            let ticks = map?.ticks(seen.time);
+            let frames = self.stack_names.get(&seen.stack)?;
+            Some(StackAt { ns: timeline.ns_at(ticks), cpu: seen.cpu, tid: seen.tid, frames })
         })
     }
 }

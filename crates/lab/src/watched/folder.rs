@@ -2,7 +2,7 @@
 //!
 //! Where the kernel's events were recorded, its intervals are the times that the threads had a CPU, its latencies the
 //! delays after their own waits, and gaps have their causes. Without them there are no intervals to write: the folder
-//! has the counts only.
+//! has the counts only, as they were at every look.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, EvidenceFacts, MANIFEST_SCHEMA, Manifest, MemoryFacts,
     ThreadFacts,
 };
-use hourglass_model::watched::{WatchedReport, WatchedThread};
+use hourglass_model::watched::{WatchedLook, WatchedReport, WatchedThread};
 use hourglass_store::{NewRunFolder, WriteError};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
@@ -42,6 +42,8 @@ pub(super) struct Recorded {
     pub(super) begin_ns: u64,
     /// The kernel's events, if they were recorded.
     pub(super) kernel: Option<(KernelFacts, Kept)>,
+    /// Every look at every thread.
+    pub(super) looks: Vec<WatchedLook>,
 }
 
 /// Writes the folder.
@@ -53,7 +55,7 @@ pub(super) fn keep(
     recorded: Recorded,
 ) -> Result<PathBuf, WriteError> {
     let path = folder.path().to_path_buf();
-    let Recorded { begin_ns, kernel } = recorded;
+    let Recorded { begin_ns, kernel, looks } = recorded;
     let (facts, mut kept) = kernel.unzip();
     let mut kept = kept.take().unwrap_or_default();
     let ids: BTreeMap<u32, u32> =
@@ -74,6 +76,7 @@ pub(super) fn keep(
         summary.push(interval);
     }
     trace.finish()?;
+    folder.write_looks(looks)?;
     let manifest = manifest(request, host, report, begin_ns, facts, records);
     let mut document = RunDocument {
         schema: RUN_SCHEMA.to_owned(),

@@ -23,7 +23,7 @@ use hourglass_clock::timekeeping::{Native, Scale, Timebase};
 use hourglass_host::facts::{HostReader, Stopped};
 use hourglass_host::refusal::Refusal;
 use hourglass_model::document::Warning;
-use hourglass_model::watched::{WatchedProcess, WatchedReport};
+use hourglass_model::watched::{WatchedLook, WatchedProcess, WatchedReport};
 use hourglass_store::{CreateError, RunFolder, WriteError};
 use hourglass_sys::{signal, thread as os};
 use hourglass_time::Span;
@@ -40,6 +40,8 @@ pub const SHORTEST: Span = Span::from_millis(10);
 const ATTENTION_NS: u64 = 50_000_000;
 /// A look takes at most one part of so many of the time.
 const SHARE: u64 = 20;
+/// Looks at threads that are kept for a folder, the first ones; each takes 96 bytes.
+const MOST_LOOKS: usize = 1 << 20;
 /// Nanoseconds in the unit of the times at which threads began.
 const BEGUN_NS: u64 = 10_000_000;
 
@@ -154,6 +156,8 @@ struct Session {
     now_ns: u64,
     looks: u64,
     warnings: Vec<Warning>,
+    /// Every look at every thread, for a folder.
+    kept: Option<Vec<WatchedLook>>,
 }
 
 impl Session {
@@ -180,6 +184,7 @@ impl Session {
             now_ns: 0,
             looks: 0,
             warnings: Vec::new(),
+            kept: request.folder.as_ref().map(|_| Vec::new()),
         }
     }
 
@@ -241,6 +246,9 @@ impl Session {
         for tally in self.threads.values_mut() {
             let at_ns = monotonic_ns().saturating_sub(self.begin_ns);
             tally.look(&self.reader, at_ns);
+            if let Some(kept) = self.kept.as_mut().filter(|kept| kept.len() < MOST_LOOKS) {
+                kept.extend(tally.at_last_look());
+            }
         }
         for (pid, process) in &mut self.processes {
             process.ended =
@@ -355,6 +363,7 @@ impl Session {
         let recorded = folder::Recorded {
             begin_ns: self.begin_ns,
             kernel: self.traced.map(Traced::into_parts),
+            looks: self.kept.unwrap_or_default(),
         };
         (report, recorded)
     }

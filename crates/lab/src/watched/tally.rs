@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_host::facts::{HostReader, ThreadCounts};
-use hourglass_model::watched::{WatchedInterval, WatchedThread};
+use hourglass_model::watched::{WatchedInterval, WatchedLook, WatchedThread};
 
 /// A thread since it was first seen.
 #[derive(Debug)]
@@ -82,6 +82,21 @@ impl Tally {
         }
         self.last = counts;
         self.last_ns = at_ns;
+    }
+
+    /// What it counted at the last look; `None` of a thread that has ended.
+    pub(super) fn at_last_look(&self) -> Option<WatchedLook> {
+        let counts = &self.last;
+        (!self.ended).then(|| WatchedLook {
+            ns: self.last_ns,
+            tid: self.tid,
+            state: counts.state,
+            cpu: counts.cpu,
+            run_ns: counts.times.map(|times| times.run_ns),
+            wait_ns: counts.times.map(|times| times.wait_ns),
+            voluntary_switches: counts.voluntary,
+            involuntary_switches: counts.involuntary,
+        })
     }
 
     fn remember(&mut self, interval: WatchedInterval) {

@@ -41,12 +41,15 @@ pub(super) fn draw(
     y: u32,
 ) -> (String, u32) {
     let mut entries = Vec::new();
+    // Runs of latency tests may have no row of a thread.
+    let ran = content.rows.iter().any(|row| !row.pieces.is_empty());
+    let gaps = content.rows.iter().any(|row| row.longest.is_some());
     let (light_class, row) = match options.rows {
         Rows::Threads => {
-            entries.push(Entry {
+            entries.extend(ran.then(|| Entry {
                 sign: swatch("hg-run", Cover::Whole),
                 text: "ran without a gap".to_owned(),
-            });
+            }));
             ("hg-run".to_owned(), "thread")
         }
         Rows::Cpus => {
@@ -64,14 +67,19 @@ pub(super) fn draw(
         sign: swatch(&party_class(party.colour), Cover::Whole),
         text: format!("{}, {}", shortened(&party.name, LONGEST_LABEL), rounded(party.ns)),
     }));
-    entries.push(Entry {
-        sign: swatch(&light_class, Cover::Interrupted),
-        text: "fainter: gaps shorter than a pixel".to_owned(),
-    });
-    entries.push(Entry {
-        sign: "<rect class=\"hg-gap\" x=\"6\" y=\"-2\" width=\"1.5\" height=\"14\"/>".to_owned(),
-        text: format!("longest gap of the {row}"),
-    });
+    if ran {
+        entries.push(Entry {
+            sign: swatch(&light_class, Cover::Interrupted),
+            text: "fainter: gaps shorter than a pixel".to_owned(),
+        });
+    }
+    if gaps {
+        entries.push(Entry {
+            sign: "<rect class=\"hg-gap\" x=\"6\" y=\"-2\" width=\"1.5\" height=\"14\"/>"
+                .to_owned(),
+            text: format!("longest gap of the {row}"),
+        });
+    }
     if content.crowded {
         entries.push(Entry { sign: String::new(), text: "some rows are not shown".to_owned() });
     }

@@ -1,7 +1,9 @@
 //! Who had the CPU while threads of the run were without it.
 
 use hourglass_model::document::{CauseReport, RanReport};
+use hourglass_model::meanwhile::MeanwhileReport;
 
+use crate::clean;
 use crate::units::rounded;
 
 /// A line for each cause of which the kernel's trace tells it:
@@ -16,12 +18,74 @@ pub(super) fn lines(causes: &[CauseReport]) -> Vec<String> {
     told.map(line).collect()
 }
 
+/// A line for each of the longest gaps and latest wake-ups of which counts tell something:
+/// `gap of 4.53 ms, thread 0: stress (812) 4.50 ms, kworker/0:1 (12) 40.0 us`.
+#[must_use]
+pub fn meanwhile(all: &[MeanwhileReport]) -> Vec<String> {
+    let line = |report: &MeanwhileReport| {
+        let of = |ran: &RanReport| format!("{} {}", who(ran), rounded(ran.total_ns));
+        let ran: Vec<String> = report.ran.iter().map(of).collect();
+        format!("{}: {}", heading(&report.of, report.length_ns, report.thread), ran.join(", "))
+    };
+    all.iter().map(line).collect()
+}
+
+/// The same of the longest gap and of the latest wake-up only, and what such lines are worth.
+pub(super) fn worst_meanwhile(all: &[MeanwhileReport]) -> Vec<String> {
+    let first = |of: &str| all.iter().find(|report| report.of == of).cloned();
+    let worst: Vec<MeanwhileReport> = ["gap", "wake_up"].into_iter().filter_map(first).collect();
+    let mut lines = meanwhile(&worst);
+    if !lines.is_empty() {
+        lines.push(format!("({BY_COUNTS})"));
+    }
+    lines
+}
+
+/// What counts say, and what they do not.
+pub const BY_COUNTS: &str = "by counts: ran on that CPU around it, so long in it at most; --trace, as root, says who and when";
+
+/// `gap of 4.53 ms, thread 0`.
+pub(crate) fn heading(of: &str, length_ns: u64, thread: u32) -> String {
+    let long = rounded(length_ns);
+    match of {
+        "wake_up" => format!("wake-up {long} late, thread {thread}"),
+        _ => format!("gap of {long}, thread {thread}"),
+    }
+}
+
 pub(crate) fn who(ran: &RanReport) -> String {
     match (ran.thread, ran.tid, &ran.name) {
         (Some(thread), _, _) => format!("thread {thread} of the run"),
         (None, Some(0), _) => "nobody (idle)".to_owned(),
-        (None, Some(tid), Some(name)) => format!("{name} ({tid})"),
+        (None, Some(tid), Some(name)) => format!("{} ({tid})", clean::for_terminal(name)),
         (None, Some(tid), None) => format!("thread {tid} of the machine"),
         (None, None, _) => "a thread".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_no_more_than_counts() {
+        let report = |of: &str, tid| MeanwhileReport {
+            of: of.to_owned(),
+            length_ns: 4_530_000,
+            ran: vec![RanReport {
+                thread: None,
+                tid: Some(tid),
+                name: Some("stress\u{1b}".to_owned()),
+                total_ns: 4_500_000,
+            }],
+            ..MeanwhileReport::default()
+        };
+        let all = [report("gap", 812), report("gap", 9), report("wake_up", 813)];
+        let lines = worst_meanwhile(&all);
+        assert!(lines[0].starts_with("gap of 4.53 ms, thread 0: stress"), "{lines:?}");
+        assert!(lines[0].ends_with("(812) 4.50 ms") && !lines[0].contains('\u{1b}'), "{lines:?}");
+        assert!(lines[1].starts_with("wake-up 4.53 ms late, thread 0: "), "{lines:?}");
+        assert!(lines[2].contains("at most"), "{lines:?}");
+        assert!(worst_meanwhile(&[]).is_empty());
     }
 }

@@ -8,6 +8,7 @@ use hourglass_model::manifest::{ClockFacts, ReservedFacts, ThreadFacts};
 use super::Style;
 use super::inferences;
 use super::ran;
+use super::stacks;
 use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
 use super::verdict::verdict;
 use super::wakeups;
@@ -306,6 +307,8 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
     lines.block("Interrupted", &inferences::interrupts(&result.inferences));
     lines.block("Late", &inferences::late(&result.inferences));
     lines.block("Ran", &ran::lines(&result.causes));
+    lines.block("Meanwhile", &ran::worst_meanwhile(&result.meanwhile));
+    lines.block("Stack", &stacks::worst(&result.stacks));
     let mut emulated: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for thread in &result.threads {
         if let Some(how) = &thread.emulated {

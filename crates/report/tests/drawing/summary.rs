@@ -82,6 +82,8 @@ fn full() -> RunDocument {
     game.deadlines = Some(Deadlines { hit: 200, completed: 998, ..Deadlines::default() });
     let mut document = document(RunResult {
         wakeups: Vec::new(),
+        stacks: Vec::new(),
+        meanwhile: Vec::new(),
         threads: vec![modem, video, probe, scan, game],
         causes: vec![CauseReport {
             cause: "timer_tick".to_owned(),

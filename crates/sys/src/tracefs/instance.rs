@@ -124,6 +124,14 @@ impl Instance {
         self.write(&format!("events/{system}/{name}/enable"), "1")
     }
 
+    /// Has something done when an event comes, as `stacktrace if prev_pid == 7`.
+    ///
+    /// # Errors
+    /// The kernel does not have it, or refuses.
+    pub fn trigger(&self, system: &str, name: &str, what: &str) -> Result<(), TraceFileError> {
+        self.write(&format!("events/{system}/{name}/trigger"), what)
+    }
+
     /// Switches recording on or off; what was recorded stays.
     ///
     /// # Errors

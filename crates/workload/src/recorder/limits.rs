@@ -4,8 +4,11 @@
 
 use std::sync::atomic::Ordering;
 
+use hourglass_model::Evidence;
+
 use super::Recorder;
 use crate::guard::{Hit, HitKind};
+use crate::live::Worst;
 use crate::long_gaps::LongGap;
 use crate::measuring_counter::MeasuringCounter;
 use crate::notifier;
@@ -20,7 +23,12 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             wakes.record(self.last);
         }
         if let Some(live) = &self.settings.live {
-            live.record(ns);
+            live.record(ns, || Worst {
+                ns,
+                over_ns: self.settings.timeline.monotonic_at(self.last),
+                cpu: self.last_cpu,
+                evidence: Evidence::NONE,
+            });
         }
         if let Some(marker) = &mut self.memory.marker {
             marker.heed(ns);
@@ -40,14 +48,20 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         }
     }
 
-    /// Counts a gap of `lost` ticks that is over now.
-    pub(super) fn count_gap(&mut self, lost: u64) {
+    /// Counts a gap of `lost` ticks, from the last moment seen on, and what was found out about it.
+    pub(super) fn count_gap(&mut self, lost: u64, evidence: Evidence) {
         let ns = self.settings.timeline.ns_in(lost);
         self.memory.gaps.record(lost, ns);
         if self.memory.lateness.is_none()
             && let Some(live) = &self.settings.live
         {
-            live.record(ns);
+            let over = self.last.saturating_add(lost);
+            live.record(ns, || Worst {
+                ns,
+                over_ns: self.settings.timeline.monotonic_at(over),
+                cpu: self.last_cpu,
+                evidence,
+            });
         }
     }
 

@@ -67,7 +67,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         // Counters of two CPUs may disagree; a step backwards is taken as no time at all.
         let resumed = now.ticks.min(self.settings.finish).max(self.last);
         let lost = resumed - self.last;
-        self.count_gap(lost);
+        self.count_gap(lost, evidence);
         if lost >= self.paused && was_held(evidence) {
             self.lost_below = self.lost_below.saturating_add(lost);
         }

@@ -14,6 +14,7 @@ use anyhow::Result;
 use self::read::Latency;
 use self::status::Status;
 use super::letters::Parsed;
+use super::top::{self, Top};
 use super::{Machine, help};
 use crate::commands::run::{exit_code, refusal};
 use crate::lab;
@@ -37,7 +38,11 @@ pub(crate) fn latency(words: &[String]) -> Result<ExitCode> {
 }
 
 fn measure(run: Latency) -> Result<ExitCode> {
-    let Latency { spec, gates, trace, folder, idle_latency_us, idle_refused, view, settings } = run;
+    let Latency { spec, gates, trace, top, folder, idle_latency_us, idle_refused, view, settings } =
+        run;
+    if top {
+        top::check_terminal()?;
+    }
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
     let histogram_file = WholeFile::wanted("--histfile", view.histogram_file.as_deref())?;
     let request = lab::Request {
@@ -49,7 +54,15 @@ fn measure(run: Latency) -> Result<ExitCode> {
         ..lab::Request::of(spec)
     };
     let mut status = Status::new(&view, settings.quiet, settings.json);
-    let mut finished = lab::run(request, &mut status).map_err(refusal)?;
+    let ran = match top {
+        true => {
+            let spec = request.spec.clone();
+            let mut top = Top::new("latency", true, &spec, Machine::here(), &mut status);
+            lab::run(request, &mut top)
+        }
+        false => lab::run(request, &mut status),
+    };
+    let mut finished = ran.map_err(refusal)?;
     if settings.json {
         output::print(&mut finished, Format::Json)?;
     } else {

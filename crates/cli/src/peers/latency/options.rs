@@ -39,6 +39,7 @@ pub(crate) enum Key {
     Percentile,
     OnHit,
     Trace,
+    Top,
     Folder,
     Records,
     BestEffort,
@@ -261,6 +262,13 @@ const BESIDE: &[Letter<Key>] = &[
          root",
     ),
     Letter::does(
+        Key::Top,
+        &["--top"],
+        Nothing,
+        "shows the run on the terminal while it goes on: threads, the worst with its cause, a \
+         histogram; drawn from a CPU that is not measured (-a, --mainaffinity)",
+    ),
+    Letter::does(
         Key::BestEffort,
         &["--best-effort"],
         Nothing,
@@ -364,6 +372,7 @@ pub(crate) const TEXTS: Texts = Texts {
     examples: &[
         ("sudo hourglass latency -mSqp80 -i200 -h400 -D1h", "as with cyclictest"),
         ("hourglass latency --policy other -D10 -a 1", "without root"),
+        ("sudo hourglass latency -p80 -a 1 -D60 --top", "watch it live, drawn from CPU 0"),
         ("sudo hourglass latency -Sp80 -D60 --max-latency 100us", "a gate for CI"),
         ("sudo hourglass latency -Sp80 -b 100 --on-hit 'dmesg | tail'", "what was that?"),
     ],

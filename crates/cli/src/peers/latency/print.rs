@@ -71,6 +71,7 @@ pub(super) fn result(
         (None, _) => {}
     }
     out.push_str(&beside(document, &threads, unit));
+    out.push_str(&crate::peers::worst(document));
     if !quiet && io::stdout().is_terminal() {
         out.push('\n');
         out.push_str(&summary(document, output::style()));

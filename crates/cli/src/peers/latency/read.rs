@@ -9,12 +9,15 @@ use hourglass_time::Span;
 use super::options::{self, Key};
 use crate::lab::{Gates, Limit, MOST_THREADS, RunSpec, Steps, ThreadSpec, models, wake};
 use crate::peers::letters::{Given, Lexed, Parsed, lex, table};
-use crate::peers::{Machine, values};
+use crate::peers::{Machine, top, values};
 use crate::settings::{Colour, Settings};
 use crate::stop::Stop;
 
 /// Without `-D` and `-l`: longer than any run, and short enough for every counter.
 const ENDLESS: Span = Span::from_secs(10 * 365 * 86_400);
+
+/// What leaves a CPU for `--top`.
+const ELSEWHERE: &str = "pin the threads (-a CPU), or name CPUs for the main thread (--mainaffinity CPUS), also measured ones";
 
 /// cyclictest's defaults.
 const INTERVAL: Span = Span::from_micros(1_000);
@@ -30,6 +33,8 @@ pub(super) struct Latency {
     pub(super) gates: Gates,
     /// Whether the kernel's events are recorded.
     pub(super) trace: bool,
+    /// Whether it is shown while it goes on.
+    pub(super) top: bool,
     pub(super) folder: Option<PathBuf>,
     /// What to hold `/dev/cpu_dma_latency` at, us; `None` leaves it alone.
     pub(super) idle_latency_us: Option<u32>,
@@ -107,6 +112,7 @@ pub(super) fn parse(words: &[String], machine: &Machine) -> Result<Parsed<Latenc
         spec: RunSpec::new(Vec::new()),
         gates: Gates::default(),
         trace: false,
+        top: false,
         folder: None,
         idle_latency_us: None,
         idle_refused: false,
@@ -190,6 +196,7 @@ fn take_threads(
         Key::IdleLatency => asked.idle = Idle::At(values::number(given, "number of us")?),
         Key::BestEffort => run.spec.best_effort = true,
         Key::Trace => run.trace = true,
+        Key::Top => run.top = true,
         _ => {}
     }
     Ok(())
@@ -325,7 +332,11 @@ fn finish(asked: &Asked, run: &mut Latency, machine: &Machine) -> Result<(), Sto
         Idle::Zero => (None, true),
     };
     run.spec.check().map_err(|error| Stop::usage(error.to_string()))?;
-    run.gates.check(&run.spec).map_err(|error| Stop::usage(error.to_string()))
+    run.gates.check(&run.spec).map_err(|error| Stop::usage(error.to_string()))?;
+    match run.top {
+        true => top::check(&run.spec, &run.settings, machine, ELSEWHERE),
+        false => Ok(()),
+    }
 }
 
 /// When a thread's grid begins. Spread over the interval, so that threads do not wake all at once,

@@ -113,6 +113,13 @@ fn limits_and_output() {
     assert_eq!(run.spec.threads[0].model.to_string(), "LAT 1ms");
 }
 
+/// Drawn from a CPU that no thread uses, or from where the user puts the main thread.
+#[test]
+fn a_picture_is_drawn_from_a_cpu_that_is_not_measured() {
+    assert!(run("-a 1,2 -t2 --top").top && run("-S --mainaffinity 3 --top").top);
+    assert!(!run("-a 1").top);
+}
+
 #[test]
 fn mistakes_are_named() {
     for (line, wanted) in [
@@ -133,6 +140,12 @@ fn mistakes_are_named() {
         ("--rephase -l 5", "--rephase: -l counts wake-ups on a grid"),
         ("--rephase --max-misses 0", "--max-misses: no thread of this run has periods"),
         ("--policy deadline", "--policy: unknown policy 'deadline'"),
+        (
+            "--top",
+            "--top: every CPU is measured, and a picture drawn from one would be in the numbers; pin",
+        ),
+        ("-S --top", "--top: every CPU is measured"),
+        ("-a 1 --top -q", "--top: with -q nothing is shown"),
         ("--treads", "--treads: unknown option; did you mean --threads?"),
         ("--help -x", "help"),
     ] {

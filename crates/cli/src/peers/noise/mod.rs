@@ -12,6 +12,7 @@ use hourglass_report::text::{NoiseCpu, noise as table, summary};
 
 use self::read::{Noise, View};
 use super::letters::Parsed;
+use super::top::{self, Top};
 use super::{Machine, help};
 use crate::commands::run::{exit_code, refusal};
 use crate::lab::{self, Finished};
@@ -37,8 +38,11 @@ pub(crate) fn noise(words: &[String]) -> Result<ExitCode> {
 }
 
 fn measure(run: Noise) -> Result<ExitCode> {
-    let Noise { spec, gates, trace, folder, left_out, view, settings } = run;
+    let Noise { spec, gates, trace, top, folder, left_out, view, settings } = run;
     let quiet = settings.quiet;
+    if top {
+        top::check_terminal()?;
+    }
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
     if let Some(cpu) = left_out
         && !quiet
@@ -57,7 +61,15 @@ fn measure(run: Noise) -> Result<ExitCode> {
     };
     let summarised = !settings.json && !quiet && io::stdout().is_terminal();
     let mut progress = Progress::new(quiet, summarised);
-    let mut finished = lab::run(request, &mut progress).map_err(refusal)?;
+    let ran = match top {
+        true => {
+            let spec = request.spec.clone();
+            let mut top = Top::new("noise", false, &spec, Machine::here(), &mut progress);
+            lab::run(request, &mut top)
+        }
+        false => lab::run(request, &mut progress),
+    };
+    let mut finished = ran.map_err(refusal)?;
     if settings.json {
         output::print(&mut finished, Format::Json)?;
     } else {
@@ -122,6 +134,7 @@ fn printed(finished: &Finished, view: &View) -> String {
             cause.confidence
         ));
     }
+    text.push_str(&super::worst(document));
     text.push_str(&super::limits(document, "gaps"));
     text
 }

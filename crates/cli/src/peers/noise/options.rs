@@ -22,6 +22,7 @@ pub(crate) enum Key {
     Percentile,
     OnHit,
     Trace,
+    Top,
     BestEffort,
     Folder,
     Records,
@@ -135,6 +136,13 @@ const BESIDE: &[Letter<Key>] = &[
          root",
     ),
     Letter::does(
+        Key::Top,
+        &["--top"],
+        Nothing,
+        "shows the run on the terminal while it goes on: threads, the worst with its cause, a \
+         histogram; drawn from a CPU that is not measured (-c, -C)",
+    ),
+    Letter::does(
         Key::BestEffort,
         &["--best-effort"],
         Nothing,
@@ -207,6 +215,7 @@ pub(crate) const TEXTS: Texts = Texts {
     examples: &[
         ("sudo hourglass noise -c 1-3 -f 80 -D1h -T 50", "as with oslat"),
         ("hourglass noise -D5 300", "as with sysjitter --runtime 5 300"),
+        ("hourglass noise -c 1 -D1m --top", "watch it live, drawn from CPU 0"),
         ("hourglass noise -c 1 --max-gap 100us -qz", "a gate for CI, without root"),
     ],
 };

@@ -9,7 +9,7 @@ use hourglass_time::Span;
 use super::options::{self, Key};
 use crate::lab::{Gates, Limit, RunSpec, Steps, ThreadSpec, models};
 use crate::peers::letters::{Given, Parsed, lex, table};
-use crate::peers::{Machine, values};
+use crate::peers::{Machine, top, values};
 use crate::settings::{Colour, Settings};
 use crate::stop::Stop;
 
@@ -21,6 +21,10 @@ const LEAST_ROWS: usize = 4;
 /// Frequency and caches settle in the first second, which oslat does not count either.
 const WARM_UP: Span = Span::from_secs(1);
 
+/// What leaves a CPU for `--top`.
+const ELSEWHERE: &str =
+    "leave one out of -c, or name one for the main thread (-C CPU), also a measured one";
+
 const DURATION: Span = Span::from_secs(10);
 
 /// What `noise` is asked to do.
@@ -30,6 +34,8 @@ pub(super) struct Noise {
     pub(super) gates: Gates,
     /// Whether the kernel's events are recorded.
     pub(super) trace: bool,
+    /// Whether it is shown while it goes on.
+    pub(super) top: bool,
     pub(super) folder: Option<PathBuf>,
     /// A CPU that is not looked at, though nobody said so, because real-time threads must not take
     /// them all.
@@ -85,6 +91,7 @@ pub(super) fn parse(words: &[String], machine: &Machine) -> Result<Parsed<Noise>
         },
         gates: Gates::default(),
         trace: false,
+        top: false,
         folder: None,
         left_out: None,
         view: View { width_ns: 1_000, ..View::default() },
@@ -145,6 +152,7 @@ fn take_measuring(
         Key::OnHit => run.gates.on_hit = Some(given.text().to_owned()),
         Key::BestEffort => run.spec.best_effort = true,
         Key::Trace => run.trace = true,
+        Key::Top => run.top = true,
         _ => {}
     }
     Ok(())
@@ -224,7 +232,11 @@ fn finish(asked: &Asked, run: &mut Noise, machine: &Machine) -> Result<(), Stop>
         })
         .collect();
     run.spec.check().map_err(|error| Stop::usage(error.to_string()))?;
-    run.gates.check(&run.spec).map_err(|error| Stop::usage(error.to_string()))
+    run.gates.check(&run.spec).map_err(|error| Stop::usage(error.to_string()))?;
+    match run.top {
+        true => top::check(&run.spec, &run.settings, machine, ELSEWHERE),
+        false => Ok(()),
+    }
 }
 
 /// The CPUs to look at: never all of them at a real-time priority. If they are all with which this program was
@@ -357,6 +369,7 @@ mod tests {
             ("-f 0", "-f: bad priority '0': give one from 1 to 99"),
             ("-B", "-B: nothing to subtract"),
             ("--on-hit true", "--on-hit: nothing ends this run"),
+            ("--top", "--top: every CPU is measured"),
             ("-h", "help"),
         ] {
             let found = read(line, 2).unwrap_err();

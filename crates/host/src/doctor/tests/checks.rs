@@ -168,6 +168,17 @@ fn throttling_and_fair_servers() {
 fn preemption_by_what_tells_it() {
     let mut e = laptop_evidence();
     says("preemption", &e, Status::Warn, "mode not told", "preempt=full");
+    // As Debian's kernels of its backports.
+    e.host.kernel = "7.3.1+deb13-cloud-amd64".to_owned();
+    if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        says(
+            "preemption",
+            &e,
+            Status::Warn,
+            "full or lazy, as this version",
+            "pro enable realtime",
+        );
+    }
     e.host.preemption_mode = Some("voluntary".to_owned());
     says("preemption", &e, Status::Warn, "voluntary: kernel code may keep", "preempt=full");
     let debugfs = "/sys/kernel/debug/sched/preempt";

@@ -1,0 +1,248 @@
+//! Who ran meanwhile, by the counts that every user may read.
+//!
+//! Owns: looks at `/proc/PID/schedstat` of all visible threads: before the run, behind it, and while it goes on from
+//! the CPU on which the run is supervised. Must not: look from a measured CPU while the run goes on; say when somebody
+//! ran.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+use hourglass_host::facts::HostReader;
+use hourglass_model::document::RanReport;
+use hourglass_model::meanwhile::MeanwhileReport;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::thread as os;
+
+use crate::worst::Span;
+
+/// Looking takes no more than this part of the CPU on which it is done.
+const LOOKING_ONE_IN: u64 = 50;
+/// Looks that are kept, the last ones: an hour of ten a second.
+const MOST_LOOKS: usize = 36_000;
+/// Threads that are kept of a look: those that ran longest.
+const MOST_RAN: usize = 16;
+/// Who ran for less between two looks is of no gap that is long, ns.
+const LEAST_NS: u64 = 20_000;
+/// Of shorter gaps and wake-ups nothing is said, ns: too many others ran between two looks.
+const LEAST_SPAN_NS: u64 = 100_000;
+/// How many are named.
+const NAMED: usize = 3;
+
+/// A thread that ran between two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ran {
+    tid: u32,
+    /// At the second look.
+    cpu: u32,
+    ns: u64,
+}
+
+/// What was found between two looks, on `CLOCK_MONOTONIC`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Between {
+    from_ns: u64,
+    to_ns: u64,
+    ran: Vec<Ran>,
+}
+
+/// Looks at all visible threads.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    reader: HostReader,
+    /// When the last look began.
+    looked_ns: Option<u64>,
+    due_ns: u64,
+    run_ns: BTreeMap<u32, u64>,
+    names: BTreeMap<u32, String>,
+    between: VecDeque<Between>,
+}
+
+impl Default for Counts {
+    fn default() -> Counts {
+        Counts {
+            reader: HostReader::new(Path::new("/")),
+            looked_ns: None,
+            due_ns: 0,
+            run_ns: BTreeMap::new(),
+            names: BTreeMap::new(),
+            between: VecDeque::new(),
+        }
+    }
+}
+
+impl Counts {
+    /// Looks, unless the last look took too much for that.
+    pub(crate) fn look_if_due(&mut self) {
+        if now_ns(ClockId::Monotonic) >= self.due_ns {
+            self.look();
+        }
+    }
+
+    /// Looks now.
+    pub(crate) fn look(&mut self) {
+        let (began_ns, used_ns) = (now_ns(ClockId::Monotonic), os::rusage_time_ns());
+        let ran = self.all_that_ran();
+        let ended_ns = now_ns(ClockId::Monotonic);
+        // From the start of one look to the end of the next: who ran in a gap that lies there is counted in it.
+        if let Some(from_ns) = self.looked_ns.replace(began_ns) {
+            if self.between.len() == MOST_LOOKS {
+                self.between.pop_front();
+            }
+            self.between.push_back(Between { from_ns, to_ns: ended_ns, ran });
+        }
+        let took_ns = os::rusage_time_ns().saturating_sub(used_ns);
+        self.due_ns = ended_ns.saturating_add(took_ns.saturating_mul(LOOKING_ONE_IN));
+    }
+
+    /// Those who ran since the last look.
+    fn all_that_ran(&mut self) -> Vec<Ran> {
+        let mut more: Vec<(u32, u32, u64)> = Vec::new();
+        let mut all = BTreeMap::new();
+        for pid in self.reader.processes() {
+            for tid in self.reader.threads_of(pid) {
+                let Some(times) = self.reader.thread_times(pid, tid) else { continue };
+                let before_ns = self.run_ns.get(&tid).copied().unwrap_or(0);
+                let ns = times.run_ns.saturating_sub(before_ns);
+                if ns >= LEAST_NS {
+                    more.push((pid, tid, ns));
+                }
+                all.insert(tid, times.run_ns);
+            }
+        }
+        let first = std::mem::replace(&mut self.run_ns, all).is_empty();
+        if first {
+            return Vec::new();
+        }
+        more.sort_by_key(|(_, tid, ns)| (Reverse(*ns), *tid));
+        more.truncate(MOST_RAN);
+        let mut ran = Vec::with_capacity(more.len());
+        for (pid, tid, ns) in more {
+            let Some(counts) = self.reader.thread(pid, tid) else { continue };
+            ran.extend(counts.cpu.map(|cpu| Ran { tid, cpu, ns }));
+            self.names.insert(tid, counts.name);
+        }
+        ran
+    }
+
+    /// What is known of `spans`, those of which nothing is known left out. `tids`: threads of the run by the kernel's
+    /// numbers; the run began at `begun_ns` of `CLOCK_MONOTONIC`.
+    pub(crate) fn reports(
+        &self,
+        spans: &[Span],
+        tids: &BTreeMap<u32, u32>,
+        begun_ns: u64,
+    ) -> Vec<MeanwhileReport> {
+        let long = spans.iter().filter(|span| span.length_ns() >= LEAST_SPAN_NS);
+        long.filter_map(|span| self.report(span, tids, begun_ns)).collect()
+    }
+
+    fn report(
+        &self,
+        span: &Span,
+        tids: &BTreeMap<u32, u32>,
+        begun_ns: u64,
+    ) -> Option<MeanwhileReport> {
+        let cpu = span.cpu?;
+        let at = |ns: i64| begun_ns.saturating_add_signed(ns);
+        let (from, to) = (at(span.from_ns), at(span.to_ns));
+        let mut looks: Option<(u64, u64)> = None;
+        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+        for between in self.between.iter().filter(|b| b.from_ns < to && from < b.to_ns) {
+            let (first, _) = looks.unwrap_or((between.from_ns, 0));
+            looks = Some((first, between.to_ns));
+            for ran in between.ran.iter().filter(|ran| ran.cpu == cpu) {
+                let sum = sums.entry(ran.tid).or_default();
+                *sum = sum.saturating_add(ran.ns);
+            }
+        }
+        let (first, last) = looks?;
+        let mut all: Vec<(u32, u64)> =
+            sums.into_iter().filter(|(tid, _)| tids.get(tid) != Some(&span.thread)).collect();
+        all.sort_by_key(|(tid, ns)| (Reverse(*ns), *tid));
+        let named = |(tid, ns): (u32, u64)| {
+            let thread = tids.get(&tid).copied();
+            RanReport {
+                thread,
+                tid: thread.is_none().then_some(tid),
+                name: self.names.get(&tid).filter(|_| thread.is_none()).cloned(),
+                total_ns: ns.min(span.length_ns()),
+            }
+        };
+        let ran: Vec<RanReport> = all.into_iter().take(NAMED).map(named).collect();
+        let since = |ns: u64| i64::try_from(i128::from(ns) - i128::from(begun_ns)).unwrap_or(0);
+        (!ran.is_empty()).then(|| MeanwhileReport {
+            of: span.of.to_owned(),
+            thread: span.thread,
+            at_ns: span.to_ns,
+            length_ns: span.length_ns(),
+            looked_ns: since(first),
+            looked_again_ns: since(last),
+            ran,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Looks at 100, 200 and 300 ms; the run begins at 100 ms. 812 ran for 60 ms on CPU 1, 9 on CPU 0.
+    #[test]
+    fn those_on_the_cpu_around_the_gap_are_named() {
+        let between = |from: u64, to: u64, ran: &[(u32, u32, u64)]| Between {
+            from_ns: from * MS,
+            to_ns: to * MS,
+            ran: ran
+                .iter()
+                .map(|(tid, cpu, ms)| Ran { tid: *tid, cpu: *cpu, ns: ms * MS })
+                .collect(),
+        };
+        let counts = Counts {
+            between: VecDeque::from([
+                between(100, 202, &[(812, 1, 60), (9, 0, 90), (70, 1, 30), (71, 1, 5)]),
+                between(200, 301, &[(813, 1, 80)]),
+            ]),
+            names: BTreeMap::from([(812, "stress".to_owned())]),
+            ..Counts::default()
+        };
+        let tids = BTreeMap::from([(70, 0), (71, 1)]);
+        let gap = |from: i64, to: i64, cpu| Span {
+            of: Span::GAP,
+            thread: 0,
+            from_ns: from * MS as i64,
+            to_ns: to * MS as i64,
+            cpu,
+        };
+        let told = counts.reports(&[gap(10, 50, Some(1))], &tids, 100 * MS);
+        assert_eq!(told.len(), 1);
+        let ran: Vec<_> = told[0].ran.iter().map(|r| (r.thread, r.tid, r.total_ns / MS)).collect();
+        // No more than the gap, and not the thread itself.
+        assert_eq!(ran, [(None, Some(812), 40), (Some(1), None, 5)]);
+        assert_eq!(told[0].ran[0].name.as_deref(), Some("stress"));
+        assert_eq!((told[0].looked_ns, told[0].looked_again_ns), (0, 102 * MS as i64));
+        // Over two looks, in none, and where the CPU is not known.
+        let over = counts.reports(&[gap(90, 150, Some(1))], &tids, 100 * MS);
+        assert_eq!(over[0].ran.len(), 3);
+        let none = [gap(300, 400, Some(1)), gap(10, 50, None), gap(10, 50, Some(7))];
+        assert_eq!(counts.reports(&none, &tids, 100 * MS), []);
+    }
+
+    /// This very process is visible to itself.
+    #[test]
+    fn who_computes_is_seen() {
+        let mut counts = Counts::default();
+        counts.look();
+        let until = now_ns(ClockId::Monotonic) + 60 * MS;
+        while now_ns(ClockId::Monotonic) < until {}
+        counts.look();
+        if counts.run_ns.is_empty() {
+            return; // A kernel without schedstat.
+        }
+        let own = os::id();
+        let ran = &counts.between[0].ran;
+        assert!(ran.iter().any(|ran| ran.tid == own && ran.ns > 0), "{ran:?}");
+    }
+}
