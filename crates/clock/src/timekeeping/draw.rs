@@ -4,7 +4,7 @@ use super::bound::Status;
 use super::line::{Hold, Line, Place, UNORDERED_NS};
 use super::sample::Sample;
 use super::scales::difference;
-use super::slope::{Slope, share_of};
+use super::slope::{RELATIVE_BITS, Slope, share_of};
 use super::timebase::{Scale, SourceId, Timebase};
 
 /// The shortest time in which an error is absorbed, ns.
@@ -64,6 +64,9 @@ pub(super) fn over_counter<B: Timebase>(base: &B, old: &Line, plan: &Plan) -> Li
         .saturating_add(share_of(since_ns, plan.error))
         .saturating_add(UNORDERED_NS + 1);
     let slope = plan.slope.slower(absorbed(ahead_ns), plan.interval_ns);
+    // What proofs/timekeeping.py takes for granted: else the bound would not hold while the line slows down.
+    debug_assert!(plan.error <= 1 << RELATIVE_BITS, "a slope known to {} of 2^-32", plan.error);
+    debug_assert!(16 * u128::from(slope.mult) + 16 >= 15 * u128::from(plan.slope.mult), "{plan:?}");
     Line {
         source: plan.source,
         status: plan.status,

@@ -145,6 +145,9 @@ impl Line {
         let longest = LONGEST_NS.checked_div(self.growth).unwrap_or(LONGEST_NS);
         let room_ns = (i64::MAX as u64).saturating_sub(self.base_ns).min(longest);
         self.valid_for = self.valid_for.min(self.slope.ticks_floor(room_ns)).min(u64::MAX / 2);
+        // What proofs/timekeeping.py takes for granted of a read.
+        let end_ns = self.slope.ns_floor(self.valid_for);
+        debug_assert!(end_ns <= room_ns && end_ns.checked_mul(self.growth).is_some(), "{self:?}");
         self
     }
 }

@@ -87,7 +87,12 @@ impl Fit {
             return None;
         }
         let slope = Slope::between(window_ns, ticks)?;
-        let by_ticks = relative(first.half_ticks.saturating_add(last.half_ticks), ticks);
+        // Of the least number of ticks that may have passed, or the bound would be short by its own square; some
+        // more for the product of both errors (proofs/timekeeping.py).
+        let half_ticks = first.half_ticks.saturating_add(last.half_ticks);
+        let product = half_ticks / window_ns + 1;
+        let least_ticks = ticks.saturating_sub(half_ticks);
+        let by_ticks = relative(half_ticks.saturating_add(product), least_ticks);
         // Either reading of the clock is rounded down by less than 1 ns; 1 more for this rounding.
         let by_clock = relative(1, window_ns).saturating_add(1);
         Some(Fit { slope, error: by_ticks.saturating_add(by_clock), window_ns })
@@ -159,7 +164,7 @@ impl Row {
 mod tests {
     use hourglass_time::Span;
 
-    use super::super::slope::relative_from_ppb;
+    use super::super::slope::{relative_from_ppb, share_of};
     use super::*;
     use crate::source::SimSource;
     use crate::source::sim::{Fault, FaultKind, SimConfig};
@@ -175,6 +180,21 @@ mod tests {
         let truth = Slope::between(10, 23).unwrap();
         assert!(truth.distance(fit.slope) <= fit.error, "{fit:?}");
         assert!(fit.error < relative_from_ppb(1_100));
+    }
+
+    /// Brackets as wide as a tenth of the window, all of which speaks for a faster counter: the error is relative to what
+    /// was measured, and the bound was short by its own square.
+    #[test]
+    fn the_bound_holds_the_true_slope_however_wide_the_brackets() {
+        let wide = |ticks, ns| Sample { ticks, half_ticks: 50_000, ns };
+        for sign in [-1_i64, 1] {
+            // A tick a nanosecond.
+            let moved = 1_000_000_u64.saturating_add_signed(sign * 100_000);
+            let fit = Fit::between(&wide(0, 0), &wide(moved, 1_000_000)).unwrap();
+            let off_ns = fit.slope.ns_floor(1_000_000).abs_diff(1_000_000);
+            let allowed_ns = share_of(fit.slope.ns_floor(1_000_000), fit.error);
+            assert!(off_ns <= allowed_ns, "{off_ns} ns off, {allowed_ns} ns allowed: {fit:?}");
+        }
     }
 
     /// A tick of 52 ns (an ARM timer of 19.2 MHz) read in no time: the bracket has no width, and
