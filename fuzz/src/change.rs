@@ -1,0 +1,252 @@
+//! Changes of inputs.
+
+use hourglass_model::random::Stream;
+
+/// No input grows beyond this, bytes.
+const LONGEST: usize = 1 << 16;
+
+/// Texts that readers of numbers, strings and trees get wrong.
+const HARD: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "-0",
+    "0.5",
+    "1e308",
+    "1e999",
+    "1e-999",
+    "NaN",
+    "inf",
+    "255",
+    "256",
+    "65536",
+    "2147483647",
+    "2147483648",
+    "4294967295",
+    "4294967296",
+    "9007199254740993",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "340282366920938463463374607431768211456",
+    "0.000000000000000000000000000000000000001",
+    "99999999999999999999999999999999999999999999999999",
+    "null",
+    "true",
+    "[]",
+    "{}",
+    "\"\"",
+    "\u{0}",
+    "\u{202e}",
+    "</script><script>hostile=1</script>",
+    "<!--",
+    "&lt;",
+    "\\u0000",
+    "\\ud800",
+    "\r\n",
+];
+
+/// Words of binary files.
+const WORDS: &[u64] = &[
+    0,
+    1,
+    2,
+    0x7f,
+    0x80,
+    0xff,
+    0x7fff,
+    0xffff,
+    0x7fff_ffff,
+    0xffff_ffff,
+    1 << 62,
+    i64::MAX as u64,
+    1 << 63,
+    u64::MAX,
+];
+
+/// Draws changed inputs from a seed.
+#[derive(Debug)]
+pub struct Changer {
+    dice: Stream,
+    words: &'static [&'static str],
+}
+
+impl Changer {
+    /// Changes named by a seed, with the words of a target.
+    #[must_use]
+    pub fn new(seed: u64, words: &'static [&'static str]) -> Changer {
+        Changer { dice: Stream::of(&[seed]), words }
+    }
+
+    /// One of so many.
+    pub fn below(&mut self, count: usize) -> usize {
+        self.dice.below(count as u64) as usize
+    }
+
+    /// `input` after one to eight changes; `other` is another input, of which parts are taken.
+    #[must_use]
+    pub fn changed(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
+        let mut bytes = input.to_vec();
+        for _ in 0..1 << self.below(4) {
+            self.change(&mut bytes, other);
+            bytes.truncate(LONGEST);
+        }
+        bytes
+    }
+
+    fn change(&mut self, bytes: &mut Vec<u8>, other: &[u8]) {
+        let at = self.below(bytes.len() + 1);
+        match self.below(14) {
+            0 => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= 1 << self.dice.below(8);
+                }
+            }
+            1 => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = self.dice.below(256) as u8;
+                }
+            }
+            2 => bytes.insert(at, self.dice.below(256) as u8),
+            3 => drop(self.part(bytes).map(|range| drop(bytes.drain(range)))),
+            4 => bytes.truncate(at),
+            5 => self.repeat(bytes),
+            6 | 7 => self.replace_number(bytes),
+            8 => {
+                let word = self.word();
+                insert(bytes, at, word.as_bytes());
+            }
+            9 => self.replace_word(bytes),
+            10 => {
+                if let Some(range) = self.part(other) {
+                    insert(bytes, at, &other[range]);
+                }
+            }
+            11 => {
+                if let (Some(from), Some(to)) = (self.part(other), self.part(bytes)) {
+                    bytes.splice(to, other[from].iter().copied());
+                }
+            }
+            12 => self.exchange_lines(bytes),
+            _ => self.write_word(bytes, at),
+        }
+    }
+
+    /// A range within `bytes`, mostly short.
+    fn part(&mut self, bytes: &[u8]) -> Option<std::ops::Range<usize>> {
+        if bytes.is_empty() {
+            return None;
+        }
+        let start = self.below(bytes.len());
+        let most =
+            if self.below(4) == 0 { bytes.len() - start } else { 32.min(bytes.len() - start) };
+        Some(start..start + 1 + self.below(most))
+    }
+
+    /// A part once more, or very often: depth and length.
+    fn repeat(&mut self, bytes: &mut Vec<u8>) {
+        let Some(range) = self.part(bytes) else { return };
+        let part = bytes[range.clone()].to_vec();
+        let times = if self.below(16) == 0 { LONGEST / part.len() } else { 1 + self.below(4) };
+        insert(bytes, range.start, &part.repeat(times));
+    }
+
+    /// A number in digits becomes a hard one.
+    fn replace_number(&mut self, bytes: &mut Vec<u8>) {
+        let digit = |byte: &u8| byte.is_ascii_digit();
+        let starts: Vec<usize> = (0..bytes.len())
+            .filter(|at| digit(&bytes[*at]) && (*at == 0 || !digit(&bytes[at - 1])))
+            .collect();
+        if starts.is_empty() {
+            return;
+        }
+        let start = starts[self.below(starts.len())];
+        let length = bytes[start..].iter().take_while(|byte| digit(byte)).count();
+        let new = match self.below(3) {
+            0 => self.dice.below(1000).to_string(),
+            _ => HARD[self.below(HARD.len())].to_owned(),
+        };
+        bytes.splice(start..start + length, new.into_bytes());
+    }
+
+    /// A run of letters becomes a word of the target.
+    fn replace_word(&mut self, bytes: &mut Vec<u8>) {
+        let Some(range) = self.part(bytes) else { return };
+        let letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'-';
+        let before = bytes[..range.start].iter().rev().take_while(|byte| letter(byte)).count();
+        let behind = bytes[range.start..].iter().take_while(|byte| letter(byte)).count();
+        let word = self.word();
+        bytes.splice(range.start - before..range.start + behind, word.bytes());
+    }
+
+    fn word(&mut self) -> &'static str {
+        let of_target = !self.words.is_empty() && self.below(3) > 0;
+        let all = if of_target { self.words } else { HARD };
+        all[self.below(all.len())]
+    }
+
+    /// A line goes elsewhere, or is there twice.
+    fn exchange_lines(&mut self, bytes: &mut Vec<u8>) {
+        let mut lines: Vec<Vec<u8>> =
+            bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let (from, to) = (self.below(lines.len()), self.below(lines.len()));
+        let line = if self.below(2) == 0 { lines.remove(from) } else { lines[from].clone() };
+        lines.insert(to.min(lines.len()), line);
+        *bytes = lines.join(&b'\n');
+    }
+
+    /// A word of 1, 2, 4 or 8 bytes, in either order.
+    fn write_word(&mut self, bytes: &mut [u8], at: usize) {
+        let size = 1 << self.below(4);
+        let word = WORDS[self.below(WORDS.len())];
+        let word =
+            if self.below(2) == 0 { word.to_le_bytes() } else { word.swap_bytes().to_le_bytes() };
+        let at = if self.below(2) == 0 { at } else { at & !7 };
+        if let Some(place) = bytes.get_mut(at..at + size) {
+            place.copy_from_slice(&word[..size]);
+        }
+    }
+}
+
+fn insert(bytes: &mut Vec<u8>, at: usize, new: &[u8]) {
+    bytes.splice(at..at, new.iter().copied());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_names_the_changes_and_no_input_grows_without_end() {
+        let drawn = |seed| {
+            let mut changer = Changer::new(seed, &["wcet"]);
+            let mut bytes = b"[[task]]\nwcet = 3\n".to_vec();
+            let mut all = Vec::new();
+            for _ in 0..2_000 {
+                bytes = changer.changed(&bytes, b"period = 8");
+                all.push(bytes.clone());
+            }
+            all
+        };
+        assert_eq!(drawn(1), drawn(1));
+        let (one, two) = (drawn(1), drawn(2));
+        assert_ne!(one, two);
+        assert!(one.iter().all(|bytes| bytes.len() <= LONGEST));
+        assert!(one.iter().any(|bytes| bytes.len() > LONGEST / 2), "depth and length are tried");
+    }
+
+    #[test]
+    fn numbers_become_hard_ones() {
+        let mut changer = Changer::new(3, &[]);
+        let mut seen = false;
+        for _ in 0..1_000 {
+            let mut bytes = b"a = 12".to_vec();
+            changer.replace_number(&mut bytes);
+            assert!(bytes.starts_with(b"a = "), "{bytes:?}");
+            seen |= bytes == b"a = 18446744073709551616";
+        }
+        assert!(seen);
+    }
+}

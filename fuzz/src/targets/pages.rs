@@ -1,0 +1,183 @@
+//! What the kernel and other processes write into memory.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering;
+
+use hourglass_clock::Clock;
+use hourglass_clock::timekeeping::PageReader;
+use hourglass_reserve::progress::{Page as ProgressPage, Progress, ProgressSource, Word};
+use hourglass_sys::memfd::SharedWords;
+use hourglass_sys::tracefs::{Format, Page, PageLayout};
+
+use super::of_text;
+use crate::{Answer, Body, Target, answer};
+
+const LAYOUT: &str = include_str!("../../../crates/sys/tests/data/header_page.txt");
+
+pub(super) const RING: Target = Target {
+    name: "ring",
+    purpose: "pieces of the kernel's ring",
+    words: &[],
+    examples: || {
+        let text = include_str!("../../../crates/sys/tests/data/page.txt");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let words = lines.flat_map(str::split_ascii_whitespace);
+        vec![words.filter_map(|word| u8::from_str_radix(word, 16).ok()).collect()]
+    },
+    start: || {
+        let layout = PageLayout::parse(LAYOUT).expect("the layout of the tests is one");
+        Box::new(move |bytes| {
+            let Some(page) = Page::new(&layout, bytes) else { return 0 };
+            let mut entries = page.entries();
+            let inside: usize = entries.by_ref().map(|entry| entry.data.len() + 4).sum();
+            assert!(inside <= bytes.len(), "{inside} bytes in {}", bytes.len());
+            let sizes = (inside as u64 / 16).min(20);
+            1 + u64::from(entries.damaged()) + 2 * u64::from(page.lost().is_some()) + 8 * sizes
+        })
+    },
+};
+
+const FORMAT: &str = "name: sched_switch\nID: 372\nformat:\n\
+    \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+    \tfield:char prev_comm[8];\toffset:8;\tsize:8;\tsigned:0;\n\
+    \tfield:pid_t prev_pid;\toffset:16;\tsize:4;\tsigned:1;\n\
+    \tfield:__data_loc char[] name;\toffset:20;\tsize:4;\tsigned:0;\n\n\
+    print fmt: \"vec=%u [%s]\", REC->vec, __print_symbolic(REC->vec, { 0, \"HI\" }, { 0x10, \"RCU\" })\n";
+
+pub(super) const EVENT_FORMAT: Target = Target {
+    name: "event-format",
+    purpose: "`format` and `header_page` of the kernel's trace, and entries read by them",
+    words: &[
+        "field:",
+        "offset:",
+        "size:",
+        "signed:",
+        "ID:",
+        "print fmt:",
+        "__data_loc",
+        "commit",
+        "timestamp",
+        "data",
+        ";",
+        "{ 1, \"A\" }",
+    ],
+    examples: || vec![FORMAT.as_bytes().to_vec(), LAYOUT.as_bytes().to_vec()],
+    start: || {
+        of_text(|text| {
+            let entry: Vec<u8> = text.bytes().rev().collect();
+            let layout = PageLayout::parse(text);
+            let read =
+                layout.and_then(|layout| Some(Page::new(&layout, &entry)?.entries().count()));
+            let format = Format::parse(text);
+            let names = ["common_type", "prev_comm", "prev_pid", "name", "commit"];
+            let fields = format.iter().flat_map(|format| names.map(|name| format.field(name)));
+            let mut seen = 0;
+            for field in fields.flatten() {
+                let found = (field.read(&entry), field.text(&entry), field.rest(&entry));
+                seen = seen * 8 + u64::from(found.0.is_some()) + 2 * u64::from(found.1.is_some());
+            }
+            let symbols = format.map_or(0, |format| format.symbols().len() as u64);
+            answer(seen ^ symbols << 32, "")
+                ^ u64::from(layout.is_some())
+                ^ u64::from(read.is_some()) << 1
+        })
+    },
+};
+
+/// Words of a page of the clock.
+const CLOCK_WORDS: usize = 64;
+
+fn clock_page() -> Vec<u8> {
+    let clock = Clock::new();
+    let _ = clock.now();
+    let shared = clock.share().expect("the kernel shares memory");
+    let mut bytes = vec![0; 8 * CLOCK_WORDS];
+    File::from(shared).read_exact_at(&mut bytes, 0).expect("a page is as long");
+    bytes
+}
+
+/// What another process may have written: reads end, bounds are in order, nothing panics.
+fn clock() -> Body {
+    let page = SharedWords::create(c"fuzz", CLOCK_WORDS).expect("the kernel shares memory");
+    let file = File::from(page.as_fd().try_clone_to_owned().expect("a descriptor is left"));
+    Box::new(move |bytes| {
+        for (word, chunk) in page.words().iter().zip(padded(bytes).chunks_exact(8)) {
+            word.store(u64::from_le_bytes(chunk.try_into().unwrap_or_default()), Ordering::Relaxed);
+        }
+        let reader = match PageReader::open(&file) {
+            Ok(reader) => reader,
+            Err(error) => return answer(1, &error.to_string()),
+        };
+        for _ in 0..2 {
+            let bounds = [reader.now_bounded(), reader.now_bounded_ordered()];
+            assert!(bounds.iter().all(|b| b.earliest <= b.latest), "{bounds:?}");
+            let _ = (reader.now(), reader.recent(), reader.guard());
+        }
+        let writer = reader.writer();
+        2 + u64::from(writer.expired) + 2 * u64::from(reader.counter().is_some())
+    })
+}
+
+fn padded(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes.resize(8 * CLOCK_WORDS, 0);
+    bytes
+}
+
+pub(super) const CLOCK: Target = Target {
+    name: "clock-page",
+    purpose: "the page that another process's clock writes",
+    words: &[],
+    examples: || vec![clock_page()],
+    start: clock,
+};
+
+/// A page that a program has written to, and what is then read of it.
+fn progress() -> Body {
+    Box::new(|bytes| {
+        let page = ProgressPage::create().expect("the kernel shares memory");
+        let file = File::options().write(true).open(page.path()).expect("a page can be opened");
+        let mut word = Word::new(page.again().expect("a page can be mapped again"));
+        let mut answer: Answer = 0;
+        // Words between which it is read: what a program does in several steps.
+        for step in bytes.chunks(64) {
+            file.write_all_at(&step[..step.len().min(128)], 64).expect("a page can be written");
+            word.begin(1_000_000);
+            let done = word.done_ns();
+            assert!(done <= 1_000_000, "{done} of 1000000 ns");
+            let told =
+                (word.begun_ns().is_some(), word.is_silent(), word.rests(), word.has_ended());
+            answer = answer.rotate_left(3)
+                ^ u64::from(told.0)
+                ^ u64::from(told.1) << 1
+                ^ (done % 7) << 2;
+        }
+        file.write_all_at(&bytes[..bytes.len().min(128)], 0).expect("a page can be written");
+        let (told, opened, grid) = (page.was_told(), page.was_opened(), page.grid());
+        let again = ProgressPage::open(&page.path());
+        if again.is_ok() {
+            let mut writer = Progress::on(page);
+            let _ = writer.next_release_ns(u64::from_le_bytes([bytes.len() as u8; 8]));
+            writer.begin();
+            writer.report(1, 2);
+            let _ = writer.job();
+        }
+        answer ^ u64::from(told) << 9 ^ u64::from(opened) << 10 ^ u64::from(grid.is_some()) << 11
+    })
+}
+
+pub(super) const PROGRESS: Target = Target {
+    name: "progress-page",
+    purpose: "the page in which a program tells how far it is",
+    words: &[],
+    examples: || {
+        let page = |job: u64| [job, 100, 40, 0, 0, 0, 0, 0].map(u64::to_le_bytes).concat();
+        let head = [u64::from_le_bytes(*b"hgprogr\0"), 1, 1_000, 500, 1, 0, 0, 0]
+            .map(u64::to_le_bytes)
+            .concat();
+        vec![[page(2), page(4), page(3)].concat(), [head, page(2)].concat()]
+    },
+    start: progress,
+};
