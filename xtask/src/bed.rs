@@ -9,7 +9,9 @@
 mod aarch64;
 mod archive;
 pub(crate) mod binary;
+mod cgroup1;
 mod clock;
+mod container;
 mod debian;
 mod expect;
 mod guest;
@@ -18,8 +20,10 @@ mod hpet;
 mod isolated;
 mod kernels;
 mod linux7;
+mod no_rseq;
 mod rtc;
 mod smt;
+mod suspend;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,6 +45,10 @@ pub(crate) const BEDS: &[&Bed] = &[
     &smt::BED,
     &isolated::BED,
     &hotplug::BED,
+    &no_rseq::BED,
+    &container::BED,
+    &cgroup1::BED,
+    &suspend::BED,
     &linux7::BED,
     &kernels::PREEMPT_RT,
     &kernels::LINUX_5_10,
@@ -48,8 +56,14 @@ pub(crate) const BEDS: &[&Bed] = &[
 ];
 
 /// Beds of a minute and more, or with a longer download, which `cargo xtask slow` runs.
-pub(crate) const SLOW: &[&str] =
-    &[aarch64::NAME, kernels::PREEMPT_RT.name, kernels::LINUX_5_10.name, kernels::MANY_CPUS.name];
+pub(crate) const SLOW: &[&str] = &[
+    aarch64::NAME,
+    container::BED.name,
+    cgroup1::BED.name,
+    kernels::PREEMPT_RT.name,
+    kernels::LINUX_5_10.name,
+    kernels::MANY_CPUS.name,
+];
 
 /// A guest, and what is done in it.
 #[derive(Debug)]

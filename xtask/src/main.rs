@@ -9,6 +9,7 @@
 mod again;
 mod bed;
 mod failure;
+mod fuzz;
 mod package;
 mod python;
 mod skips;
@@ -38,6 +39,9 @@ Usage: cargo xtask COMMAND
   package --static           the command as one static binary (musl) in an archive, with the same
   python [TEST...]           build the Python package, install it into an environment of its own, and run
                              its tests, or those of these files in python/tests
+  fuzz [--minutes N] [TARGET...]
+                             try whatever Hourglass reads with inputs changed at random, for N minutes (10) in
+                             all; `cargo run -p hourglass-fuzz -- --list` names the targets
   soak [--sets N]            compare simulated responses with their bounds on N random sets, a
                              million if not said, in a release build
 
@@ -73,6 +77,13 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
             Ok(sets) if sets > 0 => soak::run(&Workspace::find()?, sets),
             _ => Err(Failure::Usage(format!("--sets: '{sets}' is no number above 0"))),
         },
+        ["fuzz", "--minutes", minutes, targets @ ..] => match minutes.parse::<u64>() {
+            Ok(minutes) if minutes > 0 => {
+                fuzz::run(&Workspace::find()?, minutes.saturating_mul(60), targets)
+            }
+            _ => Err(Failure::Usage(format!("--minutes: '{minutes}' is no number above 0"))),
+        },
+        ["fuzz", targets @ ..] => fuzz::run(&Workspace::find()?, fuzz::SECONDS, targets),
         ["python", tests @ ..] => python::run(&Workspace::find()?, tests).map(|_| ()),
         ["bed", "--list"] => {
             bed::list();

@@ -1,4 +1,5 @@
-//! The Python package: built as a wheel, installed into an environment of its own, and tested there.
+//! The Python package: built as a wheel, installed into an environment of its own, and tested there. And the proofs,
+//! whose prover comes as a Python package.
 //!
 //! Owns: the environment and what is installed into it. Must not: know what the tests try; touch the
 //! machine's own Python.
@@ -18,9 +19,9 @@ use crate::workspace::{Workspace, with_default_signals};
 /// The oldest Python that the package is for, as `pyproject.toml` says.
 const OLDEST: (u32, u32) = (3, 10);
 
-/// What builds the wheel, what runs the tests, and what the tests hand results to.
-const PACKAGES: [&str; 7] =
-    ["maturin", "pytest", "mypy", "numpy", "pandas", "polars", "matplotlib"];
+/// What builds the wheel, what runs the tests, what the tests hand results to, and what proves lemmas.
+const PACKAGES: [&str; 8] =
+    ["maturin", "pytest", "mypy", "numpy", "pandas", "polars", "matplotlib", "z3-solver"];
 
 /// Builds, installs, tests.
 ///
@@ -28,6 +29,9 @@ const PACKAGES: [&str; 7] =
 /// `Unable` where the machine has no Python, no `venv` or no way to PyPI; `Broken` where a test fails.
 pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<Done, Failure> {
     let python = Environment::make(workspace)?;
+    if tests.is_empty() {
+        prove(workspace, &python)?;
+    }
     let wheel = build(workspace, &python)?;
     let wheel = wheel.display().to_string();
     // No dependency is needed for the package itself, and its version stays while it changes.
@@ -69,6 +73,12 @@ pub(crate) fn prepare(workspace: &Workspace) {
 
 /// Held by who makes the environment.
 static MAKING: Mutex<()> = Mutex::new(());
+
+/// Lemmas about the arithmetic, each of which must be proven.
+fn prove(workspace: &Workspace, python: &Environment) -> Result<(), Failure> {
+    let script = workspace.root.join("proofs/timekeeping.py");
+    passes(python.program("python").arg(script), "python proofs/timekeeping.py")
+}
 
 /// A folder with a Python of its own.
 struct Environment(PathBuf);

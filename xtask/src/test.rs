@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::again::{self, Failed};
 use crate::bed;
 use crate::failure::Failure;
+use crate::fuzz;
 use crate::package;
 use crate::python;
 use crate::skips::{self, Skips};
@@ -149,6 +150,10 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
             }),
         ),
         ("soak".into(), Box::new(|| soak::run(workspace, SETS_EACH_WEEK).map(|()| Done::Passed))),
+        (
+            "fuzz".into(),
+            Box::new(|| fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| Done::Passed)),
+        ),
     ];
     for name in bed::SLOW {
         let step = || skip_if_unable(bed_twice(workspace, name));

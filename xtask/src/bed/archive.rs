@@ -21,7 +21,7 @@ const CONSOLE: (u32, u32) = (5, 1);
 const OUTPUT_LIMIT: &str = "256k";
 
 /// Writes the archive: the programs, each under its name, the libraries, each where the guest looks for it (and
-/// where it is on this machine), and an init that runs the steps and powers off.
+/// where it is on this machine), and an init that runs the steps and ends QEMU.
 ///
 /// # Errors
 /// A file cannot be read or written.
@@ -86,7 +86,8 @@ cd /tmp
              printf '\\n{end}%d\\n' $code\n"
         );
     }
-    script += "poweroff -f\n";
+    // QEMU ends on it (`-no-reboot`), even where the machine has slept meanwhile, and then does not power off.
+    script += "reboot -f\n";
     script
 }
 
@@ -148,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn init_marks_every_step_and_powers_off() {
+    fn init_marks_every_step_and_ends() {
         let steps = [Step { name: "clock", command: "hourglass clocks", expect: &[] }];
         let script = init(&steps);
         assert!(script.contains("echo 'BED-BEGIN clock'\n( hourglass clocks )"));
         assert!(script.contains("BED-END clock rc=%d"));
-        assert!(script.ends_with("poweroff -f\n"));
+        assert!(script.ends_with("reboot -f\n"));
     }
 }

@@ -1,0 +1,42 @@
+//! A C library that registers no restartable sequences (`glibc.pthread.rseq=0`), as older ones and musl's do not:
+//! Hourglass registers an area of its own, and says as much about gaps as with the library's.
+
+use super::debian::CLOUD_KERNEL;
+use super::expect::Expect::{ExitCode, Says, Values};
+use super::{Bed, Step};
+
+macro_rules! without {
+    ($command:literal) => {
+        concat!("GLIBC_TUNABLES=glibc.pthread.rseq=0 ", $command)
+    };
+}
+
+pub(super) const BED: Bed = Bed {
+    name: "no-rseq",
+    purpose: "a C library without restartable sequences: runs, latency, a reservation",
+    kernel: CLOUD_KERNEL,
+    libc: None,
+    machine: &["-smp", "2"],
+    kernel_arguments: "",
+    tests: &[],
+    steps: &[
+        Step {
+            name: "run",
+            command: without!("hourglass -n 2 -d 1s --json"),
+            expect: &[
+                ExitCode(0),
+                Says("whether the kernel took the CPU from the thread, looked at after each gap"),
+            ],
+        },
+        Step {
+            name: "latency",
+            command: without!("hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER"),
+            expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 50, none_below: 0.0 }],
+        },
+        Step {
+            name: "reserve",
+            command: without!("hourglass reserve 5ms/50ms --backend user -- true"),
+            expect: &[ExitCode(0)],
+        },
+    ],
+};
