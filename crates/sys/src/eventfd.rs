@@ -26,9 +26,13 @@ impl EventFd {
     /// Adds one, which makes it readable. May be called in a signal handler.
     pub fn post(&self) {
         let one = 1u64;
-        // SAFETY: eight bytes are read from a live u64. It fails only where the counter is at its
-        // end, and then it is readable anyway.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+        let written = || {
+            // SAFETY: eight bytes are read from a live u64. It fails only where the counter is at its
+            // end, and then it is readable anyway.
+            unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) }
+        };
+        // A filter of system calls (seccomp) may say so though the kernel does not; whoever waits would wait for ever.
+        while written() < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {}
     }
 
     /// Sets it to zero; returns what it was.

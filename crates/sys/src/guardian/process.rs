@@ -62,7 +62,9 @@ impl Duty<'_> {
         match PidFd::open(pid.unsigned_abs()) {
             Ok(file) => Ok(Post { pid, file, line }),
             Err(error) => {
-                drop(line);
+                // Left to itself it would wait for its partner, or put back what is still in use. It has done nothing.
+                // SAFETY: takes its arguments by value; a child that was not waited for keeps its number.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
                 wait_for(pid);
                 Err(error)
             }

@@ -101,6 +101,30 @@ fn what_is_undone_or_forgotten_here_is_not_done_by_the_guardian() {
     assert_eq!(texts(), ["later!", "after!", "before", "after!"]);
 }
 
+/// Injected faults: where the descriptors ran out for the second guardian, its maker waited for it for 20 s.
+#[test]
+fn descriptors_may_run_out_at_any_call() {
+    const CALLS: u64 = 16;
+    let all_end = || {
+        // SAFETY: a number by value; the descriptor is closed at once, nobody else has it.
+        let lowest = unsafe {
+            let lowest = libc::dup(0);
+            libc::close(lowest);
+            lowest
+        };
+        (0..CALLS).all(|more| {
+            let limit = u64::from(lowest.unsigned_abs()) + more;
+            let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: reads a live local.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+            let begun = Instant::now();
+            drop(Guardian::start());
+            begun.elapsed() < Duration::from_secs(15)
+        })
+    };
+    assert!(crate::fork::child_says(120_000, all_end).unwrap());
+}
+
 #[test]
 fn after_sigkill_everything_is_put_back() {
     let home = Home::new("guardian-killed");
