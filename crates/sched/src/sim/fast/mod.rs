@@ -1,5 +1,5 @@
-//! The common case, fast: independent periodic threads, each on a CPU of its own choice alone, under distinct
-//! fixed priorities or under EDF, preempted anywhere, at no cost.
+//! The common case, fast: independent periodic threads, each on a CPU of its own choice alone, under
+//! fixed priorities or under EDF, preempted anywhere or nowhere, at no cost.
 //!
 //! Owns: which systems it takes, and their simulation with statistics and slices. CPUs that share no thread do
 //! not know each other, so that one is simulated after the other, a stretch of time each. Its outcome and
@@ -10,6 +10,8 @@ mod ready;
 mod told;
 mod track;
 
+use std::cmp::Reverse;
+
 use super::check;
 use super::error::SimError;
 use super::outcome::{CpuOutcome, Outcome, ThreadOutcome};
@@ -19,7 +21,7 @@ use super::system::{Overheads, System};
 use super::thread::{Arrivals, Class, Jitter, Preemption, Thread};
 use keys::lane_bits;
 use told::Told;
-use track::Track;
+use track::{Order, Track};
 
 /// Jobs between two looks at whether to go on, about: some milliseconds.
 const JOBS_TO_ASK: u64 = 1 << 16;
@@ -128,7 +130,7 @@ fn tracks(system: &System, settings: Settings, tells: bool) -> Option<Vec<Track>
 }
 
 /// The track of a CPU with these threads; `None` where they are too many, or not all by deadline or by
-/// distinct priorities.
+/// priority.
 fn track(
     system: &System,
     settings: Settings,
@@ -140,22 +142,29 @@ fn track(
     if by_deadline && !threads.iter().all(is_edf) {
         return None;
     }
-    let most = 1u64 << (u64::BITS - lane_bits(threads.len()));
-    if !threads.iter().all(|at| is_simple(&system.threads[*at], settings.horizon, most)) {
-        return None;
-    }
+    let mut most = 1u64 << (u64::BITS - lane_bits(threads.len()));
+    let mut order = if by_deadline { Order::Deadline } else { Order::Priority };
     let mut threads = threads.to_vec();
     if !by_deadline {
         let priority = |at: usize| match system.threads[at].class {
             Class::Fifo(priority) => priority,
             _ => 0,
         };
-        threads.sort_by_key(|at| std::cmp::Reverse(priority(*at)));
+        let given = threads.clone();
+        threads.sort_by_key(|at| Reverse(priority(*at)));
         if threads.windows(2).any(|pair| priority(pair[0]) == priority(pair[1])) {
-            return None;
+            let mut groups: Vec<u32> = threads.iter().map(|at| priority(*at)).collect();
+            groups.dedup();
+            most >>= groups.len().next_power_of_two().trailing_zeros();
+            let group = |at: &usize| groups.partition_point(|group| *group > priority(*at)) as u64;
+            order = Order::Turn(given.iter().map(|at| group(at) * most).collect());
+            threads = given;
         }
     }
-    Track::new(system, settings, &threads, by_deadline, told)
+    if !threads.iter().all(|at| is_simple(&system.threads[*at], settings.horizon, most)) {
+        return None;
+    }
+    Track::new(system, settings, &threads, order, told)
 }
 
 /// Whether a thread is simple, with times below `most` ns: nine years with few threads, days with many.
@@ -177,7 +186,7 @@ fn is_simple(thread: &Thread, horizon: u64, most: u64) -> bool {
         && arrivals
         && thread.after.is_empty()
         && thread.tick <= 1
-        && thread.preemption == Preemption::Full
+        && matches!(thread.preemption, Preemption::Full | Preemption::None)
         && thread.marks.is_empty()
         && thread.server.is_none()
 }

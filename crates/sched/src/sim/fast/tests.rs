@@ -21,7 +21,17 @@ fn thread(dice: &mut Dice, class: Class) -> Thread {
         0 => Jitter::Worst(between(0, 90)),
         _ => Jitter::None,
     };
-    Thread { late, jitter, ..Thread::new(class, arrivals, cost, deadline) }
+    let preemption = if between(0, 4) == 0 { Preemption::None } else { Preemption::Full };
+    Thread { late, jitter, preemption, ..Thread::new(class, arrivals, cost, deadline) }
+}
+
+/// The class of a thread: by deadline, or by a priority of its own or one that others may have.
+fn class(dice: &mut Dice, by_deadline: bool, own: u32, equals: bool) -> Class {
+    match (by_deadline, equals) {
+        (true, _) => Class::Edf,
+        (false, true) => Class::Fifo(dice.up_to(2) as u32),
+        (false, false) => Class::Fifo(own),
+    }
 }
 
 fn run(system: &System, settings: Settings) -> Option<Result<Outcome, SimError>> {
@@ -79,10 +89,10 @@ fn of_engine(system: &System, settings: Settings) -> (Result<Outcome, SimError>,
 fn pinned(dice: &mut Dice, cpus: u32) -> System {
     let mut system = System::new(cpus);
     let by_deadline: Vec<bool> = (0..cpus).map(|_| dice.up_to(1) == 0).collect();
+    let equals = dice.up_to(1) == 0;
     for priority in 0..1 + dice.up_to(9) {
         let cpu = dice.up_to(u64::from(cpus) - 1) as u32;
-        let class =
-            if by_deadline[cpu as usize] { Class::Edf } else { Class::Fifo(priority as u32) };
+        let class = class(dice, by_deadline[cpu as usize], priority as u32, equals);
         system.threads.push(thread(dice, class).on(&[cpu]));
     }
     system
@@ -135,10 +145,11 @@ fn it_does_as_the_engine() {
     for seed in 0..3_000 {
         let mut dice = Dice::new(seed);
         let by_deadline = dice.up_to(1) == 0;
+        let equals = dice.up_to(1) == 0;
         let count = 1 + dice.up_to(5);
         let mut system = System::new(1);
         for priority in 0..count {
-            let class = if by_deadline { Class::Edf } else { Class::Fifo(priority as u32) };
+            let class = class(&mut dice, by_deadline, priority as u32, equals);
             system.threads.push(thread(&mut dice, class));
         }
         let most = if dice.up_to(9) == 0 { 50 } else { 1_000_000 };
@@ -193,7 +204,7 @@ fn many_threads_do_as_in_the_engine() {
         let count = [65, 66, 127, 128, 129, 200, 300][seed as usize % 7];
         let mut system = System::new(1 + (seed % 3) as u32 / 2);
         for priority in 0..count {
-            let class = if by_deadline { Class::Edf } else { Class::Fifo(priority) };
+            let class = class(&mut dice, by_deadline, priority, seed % 4 == 1);
             let mut made = thread(&mut dice, class).on(&[0]);
             // Else few ever run.
             if let Arrivals::Periodic { offset, period } = made.arrivals {
@@ -216,9 +227,10 @@ fn what_is_not_simple_is_left_to_the_engine() {
     let mut system = System::new(1);
     system.threads = vec![Thread::periodic(1, 3), Thread::periodic(1, 3)];
     let settings = Settings::until(10);
-    assert!(run(&system, settings).is_none(), "equal priorities");
-    system.threads[0].class = Class::Fifo(2);
     assert!(run(&system, settings).is_some());
+    system.threads[0].class = Class::RoundRobin(2);
+    assert!(run(&system, settings).is_none(), "turns");
+    system.threads[0].class = Class::Fifo(2);
     system.threads[0].jitter = Jitter::Random(1);
     assert!(run(&system, settings).is_none(), "jitter");
 }

@@ -5,8 +5,8 @@
 //! There is no queue of jobs: arrivals are a period apart, so that those that wait are known by their
 //! count. Who is ready is a bit each, in the order of urgency under fixed priorities.
 //!
-//! What runs for every event is compiled for each kind of track: `EDF`, by deadline instead of priority;
-//! `MANY`, more threads than a word has bits; `TELL`, slices are wanted.
+//! What runs for every event is compiled for each kind of track: `KEYS`, by a key of the job instead of the
+//! place of the lane, that is, by deadline, or by priority with equals in the order of their releases; `MANY`, more threads than a word has bits; `TELL`, slices are wanted.
 
 use super::super::engine::MOST_WAITING;
 use super::super::error::SimError;
@@ -14,7 +14,7 @@ use super::super::outcome::{CpuOutcome, FirstMiss, ThreadOutcome};
 use super::super::settings::Settings;
 use super::super::source::Costs;
 use super::super::system::System;
-use super::super::thread::{Arrivals, Late, Thread};
+use super::super::thread::{Arrivals, Late, Preemption, Thread};
 use super::keys::{Keys, NEVER};
 use super::ready::{MOST_THREADS, Ready, WORD};
 use super::told::{End, Told};
@@ -32,7 +32,11 @@ struct Lane {
     deadline: u64,
     /// Of all jobs, or of the current one where costs differ.
     cost: u64,
+    /// What is added to a release to make it a key, less the deadline where that counts.
+    base: Base,
     begun: bool,
+    /// Nobody preempts it.
+    firm: bool,
     skips: bool,
     /// Whether costs differ.
     drawn: bool,
@@ -54,16 +58,38 @@ struct Ledger {
     outcome: ThreadOutcome,
 }
 
+/// Who comes first.
+#[derive(Clone, Debug)]
+pub(super) enum Order {
+    /// The earliest absolute deadline.
+    Deadline,
+    /// The lanes as they stand.
+    Priority,
+    /// The priority of a lane, from which its keys begin, and of equals the job that was released first.
+    Turn(Vec<u64>),
+}
+
+/// What the keys of a lane say.
+#[derive(Clone, Copy, Debug)]
+enum Base {
+    /// The absolute deadline.
+    Deadline,
+    /// The release, counted from here.
+    Release(u64),
+}
+
 /// The state.
 #[derive(Debug)]
 pub(super) struct Track {
     now: u64,
     /// When the running job will be done; [`NEVER`] without one.
     end: u64,
-    by_deadline: bool,
+    by_key: bool,
+    /// Of jobs with equal keys, that of who runs comes first.
+    keeps: bool,
     /// Next releases.
     next: Keys,
-    /// Absolute deadlines of current jobs, for EDF.
+    /// Keys of current jobs: absolute deadlines, or releases behind those of more urgent priorities.
     dues: Keys,
     lanes: Vec<Lane>,
     ledgers: Vec<Ledger>,
@@ -98,7 +124,9 @@ fn lane(thread: &Thread, position: usize, seed: u64) -> Option<(Lane, Ledger)> {
         period,
         deadline: thread.deadline,
         cost: if let Costs::Worst(cost) = costs { cost } else { 0 },
+        base: Base::Deadline,
         begun: false,
+        firm: thread.preemption == Preemption::None,
         skips: thread.late == Late::Skip,
         drawn: !matches!(costs, Costs::Worst(_)),
         waiting: 0,
@@ -120,26 +148,31 @@ impl Ledger {
 }
 
 impl Track {
-    /// The threads at these positions on a CPU of their own: the most urgent first, or by deadline. `None` if
-    /// one of them is not periodic.
+    /// The threads at these positions on a CPU of their own. `None` if one of them is not periodic.
     pub(super) fn new(
         system: &System,
         settings: Settings,
         threads: &[usize],
-        by_deadline: bool,
+        order: Order,
         told: Option<Told>,
     ) -> Option<Track> {
         if threads.len() > MOST_THREADS {
             return None;
         }
         let made = threads.iter().map(|at| lane(&system.threads[*at], *at, settings.seed));
-        let (lanes, ledgers): (Vec<Lane>, Vec<Ledger>) = made.collect::<Option<_>>()?;
+        let (mut lanes, ledgers): (Vec<Lane>, Vec<Ledger>) = made.collect::<Option<_>>()?;
+        if let Order::Turn(bases) = &order {
+            for (lane, base) in lanes.iter_mut().zip(bases) {
+                lane.base = Base::Release(*base);
+            }
+        }
         let mut next = Keys::new(lanes.len());
         lanes.iter().enumerate().for_each(|(at, lane)| next.set(at, lane.floor));
         Some(Track {
             now: 0,
             end: NEVER,
-            by_deadline,
+            by_key: !matches!(order, Order::Priority),
+            keeps: matches!(order, Order::Deadline),
             dues: Keys::new(lanes.len()),
             next,
             ready: Ready::new(lanes.len()),
@@ -157,7 +190,7 @@ impl Track {
 
     /// What happens before `limit`, ns; if this is the horizon, also what ends at it.
     pub(super) fn advance(&mut self, limit: u64, is_horizon: bool) -> Result<(), SimError> {
-        match (self.by_deadline, many(self.lanes.len()), self.told.is_some()) {
+        match (self.by_key, many(self.lanes.len()), self.told.is_some()) {
             (false, false, false) => self.run::<false, false, false>(limit, is_horizon),
             (false, false, true) => self.run::<false, false, true>(limit, is_horizon),
             (false, true, false) => self.run::<false, true, false>(limit, is_horizon),
@@ -170,7 +203,7 @@ impl Track {
     }
 
     /// Each round goes to the next release or completion.
-    fn run<const EDF: bool, const MANY: bool, const TELL: bool>(
+    fn run<const KEYS: bool, const MANY: bool, const TELL: bool>(
         &mut self,
         limit: u64,
         is_horizon: bool,
@@ -189,15 +222,15 @@ impl Track {
             let completed = end == now;
             if completed {
                 self.count_event()?;
-                self.complete::<EDF, MANY, TELL>();
+                self.complete::<KEYS, MANY, TELL>();
             }
             if now < limit {
                 while release == now {
-                    self.release::<EDF, MANY>(lane)?;
+                    self.release::<KEYS, MANY>(lane)?;
                     (release, lane) = self.next.least::<MANY>();
                 }
             }
-            self.dispatch::<EDF, MANY, TELL>(completed);
+            self.dispatch::<KEYS, MANY, TELL>(completed);
             end = match self.running {
                 Some(at) => now.saturating_add(self.lanes[at].left),
                 None => NEVER,
@@ -219,7 +252,7 @@ impl Track {
 
     /// A job that arrived at `arrival` becomes the current one of its lane.
     #[inline]
-    fn start<const EDF: bool, const MANY: bool>(&mut self, at: usize, arrival: u64) {
+    fn start<const KEYS: bool, const MANY: bool>(&mut self, at: usize, arrival: u64) {
         let lane = &mut self.lanes[at];
         if lane.drawn {
             lane.cost = self.ledgers[at].costs.next();
@@ -227,14 +260,18 @@ impl Track {
         lane.arrival = arrival;
         lane.left = lane.cost;
         lane.begun = false;
-        if EDF {
-            self.dues.put::<MANY>(at, arrival + lane.deadline);
+        if KEYS {
+            let key = match lane.base {
+                Base::Deadline => arrival + lane.deadline,
+                Base::Release(base) => base + arrival.max(lane.floor),
+            };
+            self.dues.put::<MANY>(at, key);
         }
     }
 
     /// The running job is done.
     #[inline]
-    fn complete<const EDF: bool, const MANY: bool, const TELL: bool>(&mut self) {
+    fn complete<const KEYS: bool, const MANY: bool, const TELL: bool>(&mut self) {
         let Some(at) = self.running else { return };
         self.tell::<TELL>(at, End::Completed);
         let lane = &mut self.lanes[at];
@@ -253,10 +290,10 @@ impl Track {
             lane.waiting -= 1;
             // Of those that wait the first came a period after it.
             let arrival = lane.arrival + lane.period;
-            self.start::<EDF, MANY>(at, arrival);
+            self.start::<KEYS, MANY>(at, arrival);
         } else {
             self.ready.remove::<MANY>(at);
-            if EDF {
+            if KEYS {
                 self.dues.put::<MANY>(at, NEVER);
             }
         }
@@ -264,7 +301,7 @@ impl Track {
 
     /// Releases the next job of a lane.
     #[inline]
-    fn release<const EDF: bool, const MANY: bool>(&mut self, at: usize) -> Result<(), SimError> {
+    fn release<const KEYS: bool, const MANY: bool>(&mut self, at: usize) -> Result<(), SimError> {
         self.count_event()?;
         let lane = &mut self.lanes[at];
         let arrival = lane.coming;
@@ -276,7 +313,7 @@ impl Track {
             if !MANY {
                 self.fresh |= 1 << at;
             }
-            self.start::<EDF, MANY>(at, arrival);
+            self.start::<KEYS, MANY>(at, arrival);
         } else if lane.skips {
             self.ledgers[at].outcome.lost += 1;
         } else {
@@ -291,10 +328,13 @@ impl Track {
 
     /// Gives the CPU to the most urgent.
     #[inline]
-    fn dispatch<const EDF: bool, const MANY: bool, const TELL: bool>(&mut self, completed: bool) {
+    fn dispatch<const KEYS: bool, const MANY: bool, const TELL: bool>(&mut self, completed: bool) {
+        let held = self.running.filter(|at| !completed && self.lanes[*at].firm);
         let chosen = if self.ready.is_empty() {
             None
-        } else if EDF {
+        } else if held.is_some() {
+            held
+        } else if KEYS {
             self.earliest::<MANY>(completed)
         } else {
             Some(self.ready.first::<MANY>())
@@ -319,7 +359,7 @@ impl Track {
         }
     }
 
-    /// The earliest deadline; of equal ones that of who runs, else the first.
+    /// The least key; of equal ones that of who runs if that counts, else the first.
     #[inline]
     fn earliest<const MANY: bool>(&self, completed: bool) -> Option<usize> {
         let running = self.running.filter(|at| self.ready.has::<MANY>(*at));
@@ -328,7 +368,7 @@ impl Track {
             Some(at) if !completed && !MANY => self.dues.least_of(at, self.fresh),
             _ => self.dues.least::<MANY>(),
         };
-        let equal = running.filter(|at| self.dues.time(*at) == due);
+        let equal = running.filter(|at| self.keeps && self.dues.time(*at) == due);
         Some(equal.unwrap_or(lane))
     }
 
