@@ -6,8 +6,8 @@
 //! Must not: hold policy, retry on its own judgement, know what a task or a run is.
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is
-//! said further up. Other systems than Linux have [`clock`], [`prefetch`], [`allocation`], [`held`] and
-//! a wait of their own (`alarm`) only.
+//! said further up. Other systems than Linux have [`clock`], [`prefetch`], [`huge_pages`], [`allocation`],
+//! [`held`] and a wait of their own (`alarm`) only.
 
 #[cfg(target_os = "linux")]
 pub mod adjtimex;
@@ -40,6 +40,7 @@ pub mod heart_beat;
 pub mod held;
 #[cfg(target_os = "linux")]
 pub mod hpet;
+pub mod huge_pages;
 #[cfg(target_os = "linux")]
 pub mod idle_latency;
 #[cfg(target_os = "linux")]

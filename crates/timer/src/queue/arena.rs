@@ -124,6 +124,7 @@ impl<X: Default, T> Arena<X, T> {
         let more = timers.saturating_sub(self.slots.len());
         let reserved = self.slots.try_reserve_exact(more);
         reserved.map_err(|_| QueueError::OutOfMemory { timers })?;
+        hourglass_sys::huge_pages::ask_for(&self.slots);
         self.room = self.room.max(timers);
         Ok(())
     }

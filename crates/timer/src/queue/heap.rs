@@ -8,9 +8,15 @@
 //! with 10^6. Keys and slots lie in arrays of their own, so that the keys of all children of a node are
 //! one cache line, and choosing the least of them costs one miss; far down, where a node's children
 //! are not in the nearest cache, all its grandchildren are asked for one level ahead (482 ns without
-//! for 395 with). A node's children start at a multiple of eight because the root is entry 7.
+//! for 395 with), and memory is asked for in huge pages (706 ns without for 536 with, 0.72 and 0.56 of `BTreeMap`, on a
+//! busy virtual machine). Buckets of far timers before a small heap (a calendar queue) were tried and are not better: with
+//! 10^6 fire and re-arm took 0.7 to 1.2 of the heap's time, with 10^4 1.3, and inserting and cancelling five times
+//! as long, since each goes to a place in memory that nobody can ask for in advance. A node's children start at a
+//! multiple of eight because the root is entry 7.
 
 use std::collections::TryReserveError;
+
+use hourglass_sys::huge_pages;
 
 use super::arena::NONE;
 use super::{First, Key, Order};
@@ -208,6 +214,10 @@ impl Order for Heap {
         self.slots.try_reserve_exact(more)?;
         self.sequences.try_reserve_exact(slots - self.sequences.len())?;
         self.entries.try_reserve_exact(slots - self.entries.len())?;
+        huge_pages::ask_for(&self.keys);
+        huge_pages::ask_for(&self.slots);
+        huge_pages::ask_for(&self.sequences);
+        huge_pages::ask_for(&self.entries);
         self.keys.resize(lines, Keys([LAST; WIDTH]));
         self.slots.resize(lines, Slots([NONE; WIDTH]));
         self.sequences.resize(slots, 0);

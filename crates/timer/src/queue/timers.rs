@@ -31,7 +31,7 @@ use super::{Expired, Handle, Heap, Key, Order, QueueError};
 /// queue is looked at with the new time.
 ///
 /// **Memory.** With the default order 40 bytes a timer and the payload as an `Option` (so 56 with a
-/// payload of eight bytes), for as many as there is room.
+/// payload of eight bytes), for as many as there is room; in huge pages where the kernel grants them.
 ///
 /// ```
 /// use hourglass_time::{Instant, Monotonic, Span};
