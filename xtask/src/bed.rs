@@ -22,6 +22,7 @@ mod kernels;
 mod linux7;
 mod no_rseq;
 mod rtc;
+mod slice;
 mod smt;
 mod suspend;
 
@@ -50,6 +51,7 @@ pub(crate) const BEDS: &[&Bed] = &[
     &cgroup1::BED,
     &suspend::BED,
     &linux7::BED,
+    &slice::BED,
     &kernels::PREEMPT_RT,
     &kernels::LINUX_5_10,
     &kernels::MANY_CPUS,
@@ -65,6 +67,36 @@ pub(crate) const SLOW: &[&str] = &[
     kernels::MANY_CPUS.name,
 ];
 
+/// Beds whose kernel nobody packages: they run only when they are asked for by name.
+pub(crate) const ON_DEMAND: &[&str] = &[slice::BED.name];
+
+/// Where a guest's kernel comes from.
+#[derive(Debug)]
+enum Kernel {
+    /// The Debian package of it, or one that depends on that.
+    Debian(Package),
+    /// The file that this variable of the environment names, and where the text says how to build it.
+    Given { variable: &'static str, remedy: &'static str },
+}
+
+impl Kernel {
+    /// Its file.
+    ///
+    /// # Errors
+    /// The package cannot be had, or nobody says where the file is.
+    fn file(&self, cache: &Path) -> Result<PathBuf, Failure> {
+        match self {
+            Kernel::Debian(package) => debian::kernel(*package, cache),
+            Kernel::Given { variable, remedy } => {
+                let given = std::env::var_os(variable).map(PathBuf::from);
+                given.filter(|path| path.is_file()).ok_or_else(|| {
+                    Failure::Unable(format!("{variable} names no file with a kernel; {remedy}"))
+                })
+            }
+        }
+    }
+}
+
 /// A guest, and what is done in it.
 #[derive(Debug)]
 pub(crate) struct Bed {
@@ -72,8 +104,7 @@ pub(crate) struct Bed {
     pub(crate) name: &'static str,
     /// What it shows.
     purpose: &'static str,
-    /// The Debian package of the kernel, or one that depends on it.
-    kernel: Package,
+    kernel: Kernel,
     /// The C library of a second root below `/libc`, for which the guest's first step mounts the rest.
     libc: Option<Package>,
     /// What QEMU is told about the machine, besides what all guests share.
@@ -139,7 +170,7 @@ fn boot(workspace: &Workspace, bed: &Bed, binary: Option<PathBuf>) -> Result<(),
     fs::create_dir_all(&folder).map_err(|e| Failure::file(&folder, &e))?;
 
     let mut watch = Stopwatch::start(bed.name);
-    let kernel = debian::kernel(bed.kernel, &cache)?;
+    let kernel = bed.kernel.file(&cache)?;
     let busybox = debian::busybox(&cache)?;
     let libc = bed.libc.map(|package| debian::unpacked(package, &cache)).transpose()?;
     watch.lap("kernel and busybox are here");

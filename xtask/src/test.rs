@@ -127,7 +127,9 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
         ("documentation".into(), Box::new(|| documentation(workspace))),
         ("python".into(), Box::new(|| skip_if_unable(python::run(workspace, &[])))),
     ];
-    for (name, _) in bed::all().filter(|(name, _)| !bed::SLOW.contains(name)) {
+    for (name, _) in
+        bed::all().filter(|(name, _)| !bed::SLOW.contains(name) && !bed::ON_DEMAND.contains(name))
+    {
         steps.push((
             format!("bed {name}"),
             Box::new(move || match beds {

@@ -2,12 +2,12 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::ExitCode;
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 pub(super) const BED: Bed = Bed {
     name: "clock",
     purpose: "measuring without a trustworthy TSC",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "tsc=unstable",

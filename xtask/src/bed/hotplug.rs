@@ -2,12 +2,12 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 pub(super) const BED: Bed = Bed {
     name: "hotplug",
     purpose: "a CPU that goes offline and comes back, before a run and during one",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-smp", "3"],
     kernel_arguments: "",

@@ -7,13 +7,13 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says, Values};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 /// An HPET that may be mapped, and what can be in the way of that while the machine runs.
 pub(super) const BED: Bed = Bed {
     name: "hpet",
     purpose: "a machine with an HPET, and without a trustworthy TSC",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-cpu", "max", "-smp", "2"],
     kernel_arguments: "",
@@ -97,7 +97,7 @@ pub(super) const BED: Bed = Bed {
 pub(super) const REFUSED: Bed = Bed {
     name: "hpet-refused",
     purpose: "an HPET that the kernel does not let programs map",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-cpu", "max", "-smp", "2"],
     kernel_arguments: "hpet_mmap=0",
@@ -124,7 +124,7 @@ pub(super) const REFUSED: Bed = Bed {
 pub(super) const OFF: Bed = Bed {
     name: "hpet-off",
     purpose: "a machine without an HPET",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-M", "q35,hpet=off", "-cpu", "max", "-smp", "2"],
     kernel_arguments: "",

@@ -4,12 +4,12 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 pub(super) const BED: Bed = Bed {
     name: "isolated",
     purpose: "a CPU outside the inherited mask: isolcpus, nohz_full, rcu_nocbs",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-smp", "3"],
     kernel_arguments: "isolcpus=2 nohz_full=2 rcu_nocbs=2",

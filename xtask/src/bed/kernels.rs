@@ -2,7 +2,7 @@
 
 use super::debian::Package;
 use super::expect::Expect::{ExitCode, Says, Shows, Values};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 const NAME_OF_KERNEL: Step =
     Step { name: "kernel", command: "uname -srv", expect: &[ExitCode(0), Shows("Linux ")] };
@@ -42,7 +42,10 @@ const RESERVE: Step = Step {
 pub(super) const PREEMPT_RT: Bed = Bed {
     name: "preempt-rt",
     purpose: "PREEMPT_RT: clocks, latency, a run, a reservation",
-    kernel: Package { name: "linux-image-rt-amd64", suite: Some("trixie-backports") },
+    kernel: Kernel::Debian(Package {
+        name: "linux-image-rt-amd64",
+        suite: Some("trixie-backports"),
+    }),
     libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "",
@@ -61,7 +64,7 @@ pub(super) const PREEMPT_RT: Bed = Bed {
 pub(super) const LINUX_5_10: Bed = Bed {
     name: "linux5.10",
     purpose: "Linux 5.10: clocks, latency, a run, a reservation",
-    kernel: Package { name: "linux-image-cloud-amd64", suite: Some("bullseye") },
+    kernel: Kernel::Debian(Package { name: "linux-image-cloud-amd64", suite: Some("bullseye") }),
     libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "",
@@ -73,7 +76,7 @@ pub(super) const LINUX_5_10: Bed = Bed {
 pub(super) const MANY_CPUS: Bed = Bed {
     name: "many-cpus",
     purpose: "64 CPUs on two NUMA nodes: choosing the clock, placing threads",
-    kernel: super::debian::CLOUD_KERNEL,
+    kernel: Kernel::Debian(super::debian::CLOUD_KERNEL),
     libc: None,
     #[rustfmt::skip]
     machine: &[

@@ -7,7 +7,7 @@
 
 use super::debian::Package;
 use super::expect::Expect::{ExitCode, Says, Shows, Values};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 /// In the second root, where the C library is Debian 13's.
 macro_rules! in_libc {
@@ -19,7 +19,10 @@ macro_rules! in_libc {
 pub(super) const BED: Bed = Bed {
     name: "linux7",
     purpose: "Linux 7: both versions of rseq's ABI, time-slice extensions, the command",
-    kernel: Package { name: "linux-image-cloud-amd64", suite: Some("trixie-backports") },
+    kernel: Kernel::Debian(Package {
+        name: "linux-image-cloud-amd64",
+        suite: Some("trixie-backports"),
+    }),
     libc: Some(Package { name: "libc6", suite: Some("trixie") }),
     machine: &["-smp", "2"],
     kernel_arguments: "",

@@ -3,7 +3,7 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says, Values};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 /// Three seconds of 5.3 ms are 566 wake-ups; half of them leave room for a slow host.
 const LATENCIES: usize = 300;
@@ -12,7 +12,7 @@ pub(super) const BED: Bed = Bed {
     name: "rtc",
     purpose: "timers on the PC's real-time clock",
     // Its driver for the real-time clock is built in: no module is needed.
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "",

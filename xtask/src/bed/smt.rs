@@ -8,12 +8,12 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 pub(super) const BED: Bed = Bed {
     name: "smt",
     purpose: "hardware threads: who shares a core, and stopping who does",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-smp", "4,sockets=1,cores=2,threads=2"],
     kernel_arguments: "",
