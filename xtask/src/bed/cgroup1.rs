@@ -3,7 +3,7 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 /// In the group `a` of a controller.
 macro_rules! in_group {
@@ -15,7 +15,7 @@ macro_rules! in_group {
 pub(super) const BED: Bed = Bed {
     name: "cgroup1",
     purpose: "control groups of version 1: cpu and cpuset",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "",

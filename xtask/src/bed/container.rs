@@ -3,12 +3,12 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 pub(super) const BED: Bed = Bed {
     name: "container",
     purpose: "an unprivileged container: user namespace, 64 KiB locked, no real time, cpu.max",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "",

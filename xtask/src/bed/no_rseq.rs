@@ -3,7 +3,7 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says, Values};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 macro_rules! without {
     ($command:literal) => {
@@ -14,7 +14,7 @@ macro_rules! without {
 pub(super) const BED: Bed = Bed {
     name: "no-rseq",
     purpose: "a C library without restartable sequences: runs, latency, a reservation",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "",

@@ -2,7 +2,7 @@
 
 use super::debian::CLOUD_KERNEL;
 use super::expect::Expect::{ExitCode, Says, Values};
-use super::{Bed, Step};
+use super::{Bed, Kernel, Step};
 
 /// The machine sleeps for some seconds while a command runs; the kernel's log says so.
 macro_rules! sleeping {
@@ -18,7 +18,7 @@ macro_rules! sleeping {
 pub(super) const BED: Bed = Bed {
     name: "suspend",
     purpose: "the wall clock set back and forth, and a machine that sleeps, during runs and reservations",
-    kernel: CLOUD_KERNEL,
+    kernel: Kernel::Debian(CLOUD_KERNEL),
     libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "",

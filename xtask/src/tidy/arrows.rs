@@ -44,7 +44,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// The Python package lies beside `crates/`.
 const PYTHON: (&str, &[&str]) =
-    ("python", &["lab", "theory", "host", "reserve", "tasks", "timer", "clock", "time"]);
+    ("python", &["lab", "theory", "host", "reserve", "witness", "tasks", "timer", "clock", "time"]);
 
 /// The page that shows the arrows, and what stands between the two ends of one.
 const PAGE: &str = "ARCHITECTURE.md";
