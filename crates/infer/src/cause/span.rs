@@ -162,7 +162,9 @@ mod tests {
         let stopped = |ns| SpanSeen { throttled_ns: Some(ns), ..seen(60 * MS, 1, 0) };
         assert_eq!(cause(&other, stopped(58 * MS)), (Cause::CgroupQuota, QUOTA_COVERS));
         assert_eq!(cause(&other, stopped(20 * MS)).0, Cause::ContextSwitchInvoluntary);
-        assert_eq!(cause(&fifo, stopped(58 * MS)).0, Cause::ContextSwitchInvoluntary);
+        // A quota does not stop a real-time thread, and throttling lasts 50 ms and a tick at most.
+        let longer = SpanSeen { throttled_ns: Some(68 * MS), ..seen(70 * MS, 1, 0) };
+        assert_eq!(cause(&fifo, longer).0, Cause::ContextSwitchInvoluntary);
     }
 
     #[test]
