@@ -21,11 +21,13 @@ mod whole_file;
 
 use std::ffi::OsString;
 use std::io;
+use std::panic;
 use std::process::ExitCode;
 
 use crate::stop::Stop;
 
 fn main() -> ExitCode {
+    say_nothing_of_decoders();
     // Refused by no kernel; and if it were, the signals do what they do to any program.
     let _ = hourglass_lab::live_on();
     let words: Result<Vec<String>, OsString> =
@@ -38,6 +40,16 @@ fn main() -> ExitCode {
         }
     };
     done.unwrap_or_else(|error| explain(&error))
+}
+
+/// A decoder that panics on a damaged file becomes one clear line; its panic is not told besides.
+fn say_nothing_of_decoders() {
+    let say = panic::take_hook();
+    panic::set_hook(Box::new(move |panicked| {
+        if !hourglass_lab::store::is_decoding() {
+            say(panicked);
+        }
+    }));
 }
 
 /// Says why there is no result, and gives the exit code for it.

@@ -40,6 +40,7 @@ mod trace;
 pub use create::NewRunFolder;
 pub use error::{CreateError, LatencyError, OpenError, RowFault, TraceError, WriteError};
 pub use folder::RunFolder;
+pub use guard::is_decoding;
 pub use kernel::KernelEvents;
 pub use merge::{Merge, merge_by_start};
 pub use samples::KeptWakeUp;
