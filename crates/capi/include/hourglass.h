@@ -1937,7 +1937,7 @@ typedef struct hg_loss {
     uint64_t involuntary; /* switches forced on it; yields are counted here too */
     uint64_t faults;      /* page faults, at most */
     const char *cause;    /* a word of run folders' documents: "context_switch_involuntary"; of what took longest */
-    uint32_t confidence_ppm; /* of the cause; 0: nothing can be told */
+    uint32_t confidence_ppm; /* of the cause; 0: unknown */
     uint32_t cpu_before;
     uint32_t cpu_after;
     uint32_t who; /* who had the CPU, by the kernel's number; 0 where that is not known */
@@ -2003,7 +2003,7 @@ static inline hg_span hg_witness_begin(void)
 }
 
 /* A span ends. HG_EMPTY: nothing took the thread away. HG_OK: `loss` says what did.
- * Of a span that fails nothing is told, and it is over.
+ * A span that fails is over, and `loss` is left as it was.
  * Threads: own. Signals: safe. Errors: HG_EMPTY; HG_STALE for a span that was ended or is detached; HG_WRONG_THREAD for
  * one of another thread, or from before a fork behind which others began; HG_FORKED for one from before a fork;
  * HG_BUSY as at hg_witness_begin. Free: nothing. */

@@ -14,7 +14,7 @@ use crate::pointers::{give, is_there, read, write};
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hg_witness_view {
-    /// Where the section's name stands; NULL where there is none.
+    /// Address of the name of the section; NULL without a section.
     pub named: *const u64,
     /// What stands there while nothing happened.
     pub name: u64,
@@ -38,7 +38,7 @@ pub struct hg_span {
     pub busy: bool,
     /// Whether it is detached.
     pub travelling: bool,
-    /// Why nothing can be told of it.
+    /// Why it is unknown.
     pub untold: u8,
     /// 0.
     pub reserved: u8,

@@ -232,7 +232,7 @@ impl Core {
     }
 
     /// Arms the section and asks the kernel, until nothing comes in between; and how long that took where
-    /// something did, which may not be told from what was before, ns.
+    /// something did, which may look like what was before, ns.
     fn sample(&self) -> (Sample, u64) {
         let files = self.files.try_borrow();
         let files = files.as_deref().ok();

@@ -39,7 +39,7 @@
 //!
 //! A [`OpenSpan`] cannot be ended twice, nor in another thread: it is not `Send`. A task that moves takes its
 //! span along with [`Witness::detach`] and [`Witness::attach`]; [`follow`] does so for a future. In a child made
-//! by `fork` the thread's witness begins anew, and spans from before it cannot be told: [`Witness::try_end`] says
+//! by `fork` the thread's witness begins anew, and spans from before it are unknown: [`Witness::try_end`] says
 //! so with a [`SpanError`], and [`Witness::end`] with a loss whose confidence is 0 ([`Loss::is_untold`]).
 
 #![forbid(unsafe_code)]
@@ -93,7 +93,7 @@ pub enum Asks {
     Wanted,
 }
 
-/// Why nothing can be told of a span.
+/// Why a span is unknown.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum SpanError {
     /// It began in another thread, and was neither detached nor attached; or it is no span.
@@ -119,7 +119,7 @@ pub struct Witness {
 #[must_use = "a span is ended by `Witness::end`"]
 #[derive(Debug)]
 pub struct OpenSpan {
-    /// 0 for a span of which nothing can be told.
+    /// 0 for a span that is unknown.
     generation: u64,
     untold: Option<SpanError>,
     before: Totals,
@@ -196,7 +196,7 @@ impl Witness {
         OpenSpan { busy: true, ..self.begin() }
     }
 
-    /// A span ends. `None`: nothing took the thread away. Of a span that cannot be told ([`Witness::try_end`])
+    /// A span ends. `None`: nothing took the thread away. Of an unknown span ([`Witness::try_end`])
     /// the loss has no cause and no confidence, and is anything up to all of it ([`Loss::is_untold`]).
     #[inline]
     pub fn end(&self, span: OpenSpan) -> Option<Loss> {
@@ -209,7 +209,7 @@ impl Witness {
         })
     }
 
-    /// The same; what cannot be told is an error.
+    /// The same; an unknown span is an error.
     ///
     /// # Errors
     /// See [`SpanError`].
@@ -273,7 +273,7 @@ impl Witness {
         raw.open()
     }
 
-    /// Brings the counts up to date; why nothing can be told of a span that begins now.
+    /// Brings the counts up to date; why a span that begins now is unknown.
     fn settle(&self) -> Option<SpanError> {
         /// What comes in between again and again is left to the span.
         const TRIES: u32 = 4;
@@ -322,7 +322,7 @@ impl Travelling {
         Travelling { busy: true, ..Travelling::default() }
     }
 
-    /// What cannot be told of it, and why; `None` where all can.
+    /// Why what it lost is unknown; `None` where it is known.
     #[must_use]
     pub fn untold(&self) -> Option<SpanError> {
         self.untold

@@ -38,7 +38,7 @@ pub struct Loss {
     pub migrated: Option<(u32, u32)>,
     /// Why, where several things happened: of what took the longest.
     pub cause: Cause,
-    /// How sure the cause is, from 0 to 1; 0 means that nothing can be told.
+    /// How sure the cause is, from 0 to 1; 0 means unknown.
     pub confidence: f64,
     /// What speaks for it.
     pub evidence: Signs,
@@ -66,7 +66,7 @@ fn between(least_ns: u64, most_ns: u64) -> Bounded<Span> {
 }
 
 impl Loss {
-    /// Of a span about which nothing can be told but how long it was at most.
+    /// Of a span of which only the greatest length is known.
     pub(crate) fn untold(length_ns: u64) -> Loss {
         Loss {
             length: span(length_ns),
@@ -107,7 +107,7 @@ impl Loss {
         })
     }
 
-    /// Whether nothing can be told: the span was ended where its witness is not. See [`crate::SpanError`].
+    /// Whether it is unknown: the span was ended where its witness is not. See [`crate::SpanError`].
     #[must_use]
     pub fn is_untold(&self) -> bool {
         self.cause == Cause::Unknown && self.evidence.is_empty()

@@ -18,7 +18,7 @@ pub struct RawSpan {
     pub cpu: u32,
     /// Whether it does not wait.
     pub busy: bool,
-    /// Why nothing can be told: 0, or a place in `ERRORS` and one.
+    /// Why it is unknown: 0, or a place in `ERRORS` and one.
     pub untold: u8,
 }
 

@@ -83,7 +83,7 @@ fn pause(text: &str) -> Result<Span, String> {
 pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Result<ExitCode> {
     if watch.pids.is_empty() && watch.comm.is_none() {
         return Err(Stop::usage(
-            "nobody to watch: give a PID, or --comm NAME for every thread of that name",
+            "no process is given: give a PID, or --comm NAME for every thread of that name",
         )
         .into());
     }
