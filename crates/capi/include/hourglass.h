@@ -1913,7 +1913,7 @@ typedef struct hg_witness_view {
     const uint64_t *sums;
 } hg_witness_view;
 
-enum { HG_WITNESS_SUMS = 7 };
+enum { HG_WITNESS_SUMS = 8 };
 
 /* A span that goes on. The caller's own memory; nothing of it is to be freed or changed. */
 typedef struct hg_span {

@@ -29,7 +29,7 @@ pub struct hg_span {
     /// The thread's, when it began; 0 for none.
     pub generation: u64,
     /// The thread's, when it began; detached, what it lost.
-    pub sums: [u64; 7],
+    pub sums: [u64; 8],
     /// The counter, when it began; detached, how long it was.
     pub begun: u64,
     /// The CPU on which it began.

@@ -139,7 +139,7 @@ fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, Basis, Signs) {
         lost_ns: judged_ns,
         involuntary,
         voluntary,
-        faults: lost.faults,
+        major_faults: lost.major_faults,
         cpu_changed: ended.cpus.0 != ended.cpus.1,
         cleared: core.has_section().then_some(true),
         throttled_ns: core.facts.quota.map(|_| lost.throttled_ns),

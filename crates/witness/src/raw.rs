@@ -11,7 +11,7 @@ pub struct RawSpan {
     /// The thread's when it began; no thread's if it travels.
     pub generation: u64,
     /// The thread's sums when it began; what it lost if it travels.
-    pub sums: [u64; 7],
+    pub sums: [u64; 8],
     /// The counter when it began; how many ticks it was if it travels.
     pub ticks: u64,
     /// Where it began; [`RawSpan::NOWHERE`] if it has not.
@@ -36,15 +36,25 @@ fn error(code: u8) -> Option<SpanError> {
 }
 
 impl Totals {
-    fn words(self) -> [u64; 7] {
-        let Totals { voluntary, involuntary, faults, .. } = self;
+    fn words(self) -> [u64; 8] {
+        let Totals { voluntary, involuntary, faults, major_faults, .. } = self;
         let Totals { least_ns, most_ns, waited_ns, throttled_ns, .. } = self;
-        [voluntary, involuntary, faults, least_ns, most_ns, waited_ns, throttled_ns]
+        [voluntary, involuntary, faults, major_faults, least_ns, most_ns, waited_ns, throttled_ns]
     }
 
-    fn of_words(words: [u64; 7]) -> Totals {
-        let [voluntary, involuntary, faults, least_ns, most_ns, waited_ns, throttled_ns] = words;
-        Totals { voluntary, involuntary, faults, least_ns, most_ns, waited_ns, throttled_ns }
+    fn of_words(words: [u64; 8]) -> Totals {
+        let [voluntary, involuntary, faults, major_faults, times @ ..] = words;
+        let [least_ns, most_ns, waited_ns, throttled_ns] = times;
+        Totals {
+            voluntary,
+            involuntary,
+            faults,
+            major_faults,
+            least_ns,
+            most_ns,
+            waited_ns,
+            throttled_ns,
+        }
     }
 }
 
@@ -120,7 +130,7 @@ mod tests {
         assert_eq!(error(200), Some(SpanError::OtherThread));
         let raw = RawSpan {
             generation: 9,
-            sums: [1, 2, 3, 4, 5, 6, 7],
+            sums: [1, 2, 3, 4, 5, 6, 7, 8],
             ticks: 8,
             cpu: 3,
             busy: true,

@@ -46,6 +46,8 @@ pub(crate) struct Totals {
     pub(crate) voluntary: u64,
     pub(crate) involuntary: u64,
     pub(crate) faults: u64,
+    /// Those of them for which the thread may have waited.
+    pub(crate) major_faults: u64,
     /// Off the CPU at least and at most, ns.
     pub(crate) least_ns: u64,
     pub(crate) most_ns: u64,
@@ -154,14 +156,16 @@ impl Sample {
         let (now, then) = (self.counters, last.counters);
         let voluntary = now.voluntary.saturating_sub(then.voluntary);
         let involuntary = now.involuntary.saturating_sub(then.involuntary);
-        let faults = |of: Counters| of.minor_faults.saturating_add(of.major_faults);
+        let minor_faults = now.minor_faults.saturating_sub(then.minor_faults);
+        let major_faults = now.major_faults.saturating_sub(then.major_faults);
         let up = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         let waited = up(self.waited_ns, last.waited_ns);
         let (least_ns, most_ns) = self.off_cpu_since(last, waited, voluntary, involuntary);
         Totals {
             voluntary,
             involuntary,
-            faults: faults(now).saturating_sub(faults(then)),
+            faults: minor_faults.saturating_add(major_faults),
+            major_faults,
             least_ns: least_ns.saturating_sub(late_ns),
             most_ns,
             waited_ns: waited.unwrap_or(0),
@@ -214,6 +218,7 @@ impl Totals {
             voluntary: of(self.voluntary, other.voluntary),
             involuntary: of(self.involuntary, other.involuntary),
             faults: of(self.faults, other.faults),
+            major_faults: of(self.major_faults, other.major_faults),
             least_ns: of(self.least_ns, other.least_ns),
             most_ns: of(self.most_ns, other.most_ns),
             waited_ns: of(self.waited_ns, other.waited_ns),

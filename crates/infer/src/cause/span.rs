@@ -26,8 +26,8 @@ pub struct SpanSeen {
     pub involuntary: u64,
     /// Switches by its own waits.
     pub voluntary: u64,
-    /// Page faults, those before the span included that came since the counters were asked last.
-    pub faults: u64,
+    /// Major page faults: the kernel counts a fault so that had to wait and was tried again. The others keep the CPU.
+    pub major_faults: u64,
     /// Whether it went on upon another CPU.
     pub cpu_changed: bool,
     /// Whether the kernel cleared the critical section; `None` where there is none.
@@ -79,7 +79,7 @@ fn signs(seen: &SpanSeen) -> Signs {
         (Sign::CountedInvoluntary, seen.involuntary > 0),
         (Sign::CountedVoluntary, seen.voluntary > 0),
         (Sign::NoneCounted, seen.involuntary == 0 && seen.voluntary == 0),
-        (Sign::CountedFault, seen.faults > 0),
+        (Sign::CountedFault, seen.major_faults > 0),
         (Sign::CpuChanged, seen.cpu_changed),
     ] {
         if holds {
@@ -130,7 +130,7 @@ mod tests {
             lost_ns,
             involuntary,
             voluntary,
-            faults: 0,
+            major_faults: 0,
             cpu_changed: false,
             cleared: Some(true),
             throttled_ns: None,
@@ -157,6 +157,8 @@ mod tests {
         assert_eq!(cause(&other, seen(4 * MS, 1, 0)), (Cause::ContextSwitchInvoluntary, 1.0));
         assert_eq!(cause(&other, seen(4 * MS, 0, 1)), (Cause::ContextSwitchVoluntary, WAITED));
         assert_eq!(cause(&busy, seen(4 * MS, 0, 1)).0, Cause::Stopped);
+        let read = SpanSeen { major_faults: 1, ..seen(4 * MS, 0, 1) };
+        assert_eq!(cause(&busy, read).0, Cause::PageFault);
         assert_eq!(cause(&fifo, seen(50 * MS, 1, 0)), (Cause::RtThrottling, 0.5));
         assert_eq!(cause(&fifo, seen(20 * MS, 1, 0)).0, Cause::ContextSwitchInvoluntary);
         let stopped = |ns| SpanSeen { throttled_ns: Some(ns), ..seen(60 * MS, 1, 0) };
