@@ -293,7 +293,7 @@ fn sections_below_delay_a_budget() {
         ("preemptive = false", sporadic),
     ] {
         let text = set(section, server);
-        assert_eq!(answer(&text).tasks[0].verdict, Verdict::Unknown, "{text}");
+        assert_eq!(answer(&text).tasks[0].verdict, Verdict::Infeasible, "{text}");
     }
     // Of 3 ms, there is time.
     let short = set(&locks.replace("15", "3"), sporadic);
@@ -421,9 +421,10 @@ fn transformations_are_told() {
         found.assumptions
     );
     assert_eq!((found.verdict, bounds(&found)), (Verdict::Feasible, vec![1_000, 10_000]));
-    // Over the deadline in some phase, but perhaps not in this one.
     let late = answer(&text.replace("deadline = 10", "deadline = \"9500us\""));
-    assert_eq!(late.verdict, Verdict::Unknown);
+    // The phase of b is open: released at 0 it waits for a, and is done at 10 ms.
+    assert_eq!(late.verdict, Verdict::Infeasible);
+    assert_eq!(late.witness.unwrap().miss.unwrap().done_ns, Some(10_000_000));
     let overheads = "[machine]\noverheads = { context_switch = \"1ms\", tick_period = 100, tick_cost = \"1ms\" }\n";
     let found = answer(&format!("{}{overheads}", task("a", "wcet = 1\nperiod = 10")));
     // 1 + 2 switches, one that has just begun, and a tick.
@@ -477,10 +478,12 @@ fn known_phases() {
     let late = answer(&set("offset = 2", ""));
     assert_eq!((bounds(&late)[1], late.verdict), (6_000, Verdict::Infeasible));
     assert_eq!(late.witness.unwrap().task.as_deref(), Some("b"));
-    // Where a release moves or a phase is not known, any phase counts.
+    // Where a release moves or a phase is not known, any phase counts: the job of a that comes by 1 ms later delays
+    // b; and b may come together with a.
     for other in [set("offset = 4", "jitter = 1"), set("", "")] {
         let found = answer(&other);
-        assert_eq!((found.analysis.as_str(), found.verdict), ("fp-preemptive", Verdict::Unknown));
+        assert_eq!((found.analysis.as_str(), found.verdict), ("fp-preemptive", Verdict::Infeasible));
+        assert_eq!(found.witness.unwrap().task.as_deref(), Some("b"));
     }
     let request = Request { analysis: Some("fp-preemptive".into()), ..Request::default() };
     let found = check(&read(&set("offset = 4", "")), &request).unwrap();

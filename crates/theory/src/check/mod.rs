@@ -184,7 +184,7 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     }
     certainly_late(set, &mut document);
     overloaded(set, &mut document);
-    replay::confirm(set, &mut document);
+    replay::confirm(set, &mut document, asked.is_none());
     document.server = design::design(set, &request.server)?;
     document.understood = request.explain.then(|| set.explain());
     Ok(document)

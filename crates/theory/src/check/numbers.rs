@@ -76,7 +76,7 @@ pub(super) fn member(
     })
 }
 
-const NO_OFFSETS: &str = "offsets are not used: any phase is taken to be possible";
+pub(super) const NO_OFFSETS: &str = "offsets are not used: any phase is taken to be possible";
 
 /// The members of a draft with what the kernel costs.
 ///

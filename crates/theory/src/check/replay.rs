@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use hourglass_model::check::{CheckDocument, MissFacts, TaskFacts, Verdict, WitnessFacts};
+use hourglass_model::check::{
+    CheckDocument, MissFacts, ProcessorFacts, TaskFacts, Verdict, WitnessFacts,
+};
 use hourglass_sched::sim::{self, FirstMiss, Settings, SimError};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
@@ -21,19 +23,24 @@ const MOST_EVENTS: u64 = 4_000_000;
 /// Events of one scenario, at most.
 const EVENTS_AT_ONCE: u64 = 1_000_000;
 
+/// How often the horizon is doubled to see when a job that missed its deadline is done.
+const MOST_DOUBLINGS: u32 = 3;
+
 /// Simulates what the document calls missed. A task whose miss no scenario shows is not known to miss its
-/// deadline; the witness gets the miss that was seen, and the file that shows it.
-pub(super) fn confirm(set: &TaskSet, document: &mut CheckDocument) {
+/// deadline; the witness gets the miss that was seen, and the file that shows it. With `any` analysis, what is
+/// unknown is simulated too: with the phases that are given, and those that are open together.
+pub(super) fn confirm(set: &TaskSet, document: &mut CheckDocument, any: bool) {
     let wanted: Vec<usize> = late(document).collect();
     let by_demand = wanted.is_empty() && document.verdict == Verdict::Infeasible;
     let overloaded = document.verdict == Verdict::NoBound;
-    if wanted.is_empty() && !by_demand && !overloaded {
+    let unknown = any && wanted.is_empty() && document.verdict == Verdict::Unknown;
+    if wanted.is_empty() && !by_demand && !overloaded && !unknown {
         return;
     }
     let priorities: Vec<Option<u32>> = document.tasks.iter().map(|task| task.priority).collect();
     let base = scenario::together(set, &priorities);
     let mut replay = Replay {
-        events: MOST_EVENTS,
+        events: if unknown { EVENTS_AT_ONCE } else { MOST_EVENTS },
         grows: overloaded,
         why: NOT_SHOWN.to_owned(),
         seen: BTreeMap::new(),
@@ -41,8 +48,12 @@ pub(super) fn confirm(set: &TaskSet, document: &mut CheckDocument) {
     // All of them at once, which mostly is enough.
     let all: Vec<usize> = (0..set.tasks.len()).collect();
     let anybody = by_demand || overloaded;
-    let asked = if anybody { &all } else { &wanted };
-    replay.simulate(&base, asked, extent(set, document, &base, &wanted));
+    let asked = if anybody || unknown { &all } else { &wanted };
+    replay.simulate(&base, asked, extent(set, document, &base, asked));
+    if unknown {
+        promote(document, &replay);
+        return show(document, replay);
+    }
     for at in &wanted {
         replay.search(&base, *at, &document.tasks[*at], extent(set, document, &base, &[*at]));
     }
@@ -150,6 +161,7 @@ impl Replay {
         let repeats = repeats(&scenario.set).filter(|_| !self.grows).unwrap_or(u64::MAX);
         let most = extent.most.min(repeats).max(extent.first);
         let mut horizon = extent.first;
+        let mut longer = MOST_DOUBLINGS;
         loop {
             let events = self.events.min(EVENTS_AT_ONCE);
             let settings = Settings::until(horizon).with_most_events(events);
@@ -166,14 +178,24 @@ impl Replay {
             self.events -= outcome.events.min(events);
             let misses = outcome.threads.iter().take(model.tasks).map(|thread| thread.first_miss);
             self.note(scenario, misses, horizon);
-            if tasks.iter().any(|at| self.seen.contains_key(at)) || horizon >= most {
+            let mut seen = tasks.iter().filter_map(|at| self.seen.get(at)).peekable();
+            if seen.peek().is_none() {
+                if horizon >= most {
+                    return;
+                }
+                horizon = horizon.saturating_mul(2).min(most);
+                continue;
+            }
+            // When is it done?
+            if longer == 0 || seen.any(|seen| seen.miss.done_ns.is_some()) {
                 return;
             }
-            horizon = horizon.saturating_mul(2).min(most);
+            longer -= 1;
+            horizon = horizon.saturating_mul(2);
         }
     }
 
-    /// Keeps the misses of tasks that had none before.
+    /// Keeps the misses of tasks that had none before, or of which it was open when the late job is done.
     fn note(
         &mut self,
         scenario: &Scenario,
@@ -182,7 +204,11 @@ impl Replay {
     ) {
         let mut shared: Option<Rc<TaskSet>> = None;
         for ((at, task), miss) in scenario.places.iter().zip(&scenario.set.tasks).zip(misses) {
-            let Some(miss) = miss.filter(|_| !self.seen.contains_key(at)) else { continue };
+            let done = |miss: &FirstMiss, seen: &Seen| {
+                (seen.miss.done_ns, seen.miss.job) == (None, miss.job) && miss.done.is_some()
+            };
+            let is_new = |miss: &FirstMiss| self.seen.get(at).is_none_or(|seen| done(miss, seen));
+            let Some(miss) = miss.filter(is_new) else { continue };
             let facts = MissFacts {
                 task: task.name.clone(),
                 job: miss.job,
@@ -239,10 +265,31 @@ fn judge(document: &mut CheckDocument, wanted: &[usize], replay: &Replay) {
     }
     let before = document.verdict;
     super::conclude(document);
+    if before == Verdict::NoBound && !replay.seen.is_empty() {
+        document.verdict = document.verdict.max(before);
+        document.reason = None;
+    }
     if document.verdict == Verdict::Unknown && before != Verdict::Unknown {
         document.reason = Some(replay.why.clone());
         document.witness = None;
     }
+}
+
+/// What a scenario shows to be late is so, whatever the analysis could say.
+fn promote(document: &mut CheckDocument, replay: &Replay) {
+    for at in replay.seen.keys() {
+        let facts = &mut document.tasks[*at];
+        if facts.verdict == Verdict::Unknown {
+            facts.verdict = Verdict::Infeasible;
+            facts.reason = "a simulation of an allowed case shows that it is late".to_owned();
+        }
+        let facts = &document.tasks[*at];
+        let here = |on: &&mut ProcessorFacts| on.cpus == facts.cpus && on.server == facts.server;
+        if let Some(processor) = document.processors.iter_mut().find(here) {
+            processor.verdict = processor.verdict.max(facts.verdict);
+        }
+    }
+    super::conclude(document);
 }
 
 /// Gives the witness the miss that was seen, of its own task if that is among them.

@@ -16,6 +16,7 @@ use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
 use hourglass_sched::{admission, assign, bounds, checker};
 
 use super::global;
+use super::numbers::NO_OFFSETS;
 use super::processor::{Member, Processor};
 use super::proof;
 use super::servers::LEAST_SUPPLY;
@@ -203,7 +204,7 @@ pub(super) fn task(
         Outcome::Unknown(why) => {
             (facts.verdict, facts.reason) = (Verdict::Unknown, why.to_string());
         }
-        Outcome::Unbounded if processor.inexact.iter().all(|what| what == LEAST_SUPPLY) => {
+        Outcome::Unbounded if grows(processor) => {
             facts.verdict = Verdict::NoBound;
             facts.reason = "more is demanded than there is".to_owned();
         }
@@ -246,6 +247,12 @@ pub(super) fn task(
         }
     }
     None
+}
+
+/// Whether demand above the supply grows for ever: neither phases nor a supply that is sometimes more than its least
+/// change what is demanded and supplied in the long run.
+fn grows(processor: &Processor) -> bool {
+    processor.inexact.iter().all(|what| what == LEAST_SUPPLY || what == NO_OFFSETS)
 }
 
 /// Why an analysis cannot tell whether a deadline holds that its bound is over.
@@ -319,13 +326,12 @@ fn by_supply(processor: &Processor, numbers: &Numbers, server: &Server, solved: 
         return;
     };
     show_demand(&found, solved);
-    let only_supply = processor.inexact.iter().all(|what| what == LEAST_SUPPLY);
     let (verdict, reason) = match found.verdict {
         Judged::Feasible => {
             deadlines_are_bounds(processor, solved);
             return solved.conclude();
         }
-        Judged::NoBound if only_supply => {
+        Judged::NoBound if grows(processor) => {
             (Verdict::NoBound, "more is demanded than there is".to_owned())
         }
         Judged::Unknown(why) => (Verdict::Unknown, why.to_string()),
@@ -364,7 +370,7 @@ fn by_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
     let (verdict, reason) = match found {
         None => (Verdict::Unknown, "the proof does not hold; please report this".to_owned()),
         Some(Judged::Feasible) => (Verdict::Feasible, String::new()),
-        Some(Judged::NoBound) if exact => {
+        Some(Judged::NoBound) if grows(processor) => {
             (Verdict::NoBound, "more is demanded than there is".to_owned())
         }
         Some(Judged::Infeasible(_)) if exact => {
@@ -398,7 +404,7 @@ fn by_bound(
     }
     let (verdict, reason) = match bound(numbers) {
         Judged::Feasible => (Verdict::Feasible, "the deadline is the bound".to_owned()),
-        Judged::NoBound if processor.inexact.is_empty() => {
+        Judged::NoBound if grows(processor) => {
             (Verdict::NoBound, "more is demanded than there is".to_owned())
         }
         _ => (

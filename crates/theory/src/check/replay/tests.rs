@@ -258,3 +258,34 @@ fn global_deadlines_agree_with_the_simulation() {
         assert_eq!(document.verdict == Verdict::Infeasible, replayed(0, &set, &document));
     }
 }
+
+/// More demanded than there is grows, whatever the phases; and phases that are given and miss a deadline are a
+/// witness, also where the analysis takes any phase to be possible. Cases by hand.
+#[test]
+fn given_phases_are_simulated_before_anything_is_unknown() {
+    let span = |text: &str| text.parse::<Span>().unwrap();
+    let set = |preemption: Preemption, tasks: [(&str, &str, &str); 2]| {
+        let task = |(wcet, period, offset): (&str, &str, &str)| {
+            let mut task = Task::new(wcet, span(wcet), span(period));
+            task.offset = Some(span(offset));
+            task.preemption = preemption;
+            task
+        };
+        let mut set = TaskSet::new(tasks.into_iter().map(task).collect());
+        set.scheduler = Scheduler::Edf;
+        set
+    };
+    let over = set(Preemption::Full, [("10ms", "15ms", "10ms"), ("3ms", "8ms", "0ms")]);
+    let document = check(&over, &Request::default()).unwrap();
+    assert_eq!(document.verdict, Verdict::NoBound);
+    assert!(document.tasks.iter().all(|task| task.verdict == Verdict::NoBound));
+    assert!(replayed(0, &over, &document));
+    // The short one arrives 1 ms behind the other, which is not preempted, and is done at 9 ms, due at 6.
+    let late = set(Preemption::None, [("2ms", "5ms", "1ms"), ("7ms", "20ms", "0ms")]);
+    let document = check(&late, &Request::default()).unwrap();
+    assert_eq!(document.verdict, Verdict::Infeasible);
+    assert!(replayed(0, &late, &document));
+    // Never at the same time: nothing is late, and nothing is called so.
+    let apart = set(Preemption::None, [("2ms", "10ms", "8ms"), ("7ms", "10ms", "0ms")]);
+    assert!(check(&apart, &Request::default()).unwrap().verdict < Verdict::Infeasible);
+}
