@@ -482,7 +482,10 @@ fn known_phases() {
     // b; and b may come together with a.
     for other in [set("offset = 4", "jitter = 1"), set("", "")] {
         let found = answer(&other);
-        assert_eq!((found.analysis.as_str(), found.verdict), ("fp-preemptive", Verdict::Infeasible));
+        assert_eq!(
+            (found.analysis.as_str(), found.verdict),
+            ("fp-preemptive", Verdict::Infeasible)
+        );
         assert_eq!(found.witness.unwrap().task.as_deref(), Some("b"));
     }
     let request = Request { analysis: Some("fp-preemptive".into()), ..Request::default() };
