@@ -131,7 +131,7 @@ impl PySpan {
             let over = matches!(*state, State::Over);
             return Err(if over { closed() } else { Failure::new(Kind::Busy, text) }.into());
         };
-        if let Some(error) = travelling.untold() {
+        if let Some(error) = travelling.unknown() {
             return Err(failure(error).into());
         }
         let open = witness.attach(*travelling);

@@ -40,7 +40,7 @@
 //! A [`OpenSpan`] cannot be ended twice, nor in another thread: it is not `Send`. A task that moves takes its
 //! span along with [`Witness::detach`] and [`Witness::attach`]; [`follow`] does so for a future. In a child made
 //! by `fork` the thread's witness begins anew, and spans from before it are unknown: [`Witness::try_end`] says
-//! so with a [`SpanError`], and [`Witness::end`] with a loss whose confidence is 0 ([`Loss::is_untold`]).
+//! so with a [`SpanError`], and [`Witness::end`] with a loss whose confidence is 0 ([`Loss::is_unknown`]).
 
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
@@ -121,7 +121,7 @@ pub struct Witness {
 pub struct OpenSpan {
     /// 0 for a span that is unknown.
     generation: u64,
-    untold: Option<SpanError>,
+    unknown: Option<SpanError>,
     before: Totals,
     begun: u64,
     cpu: u32,
@@ -137,7 +137,7 @@ pub struct Travelling {
     ticks: u64,
     cpu: Option<u32>,
     busy: bool,
-    untold: Option<SpanError>,
+    unknown: Option<SpanError>,
 }
 
 impl Witness {
@@ -180,13 +180,13 @@ impl Witness {
     /// cause [`Cause::ContextSwitchVoluntary`]. A stop by a signal looks the same.
     #[inline]
     pub fn begin(&self) -> OpenSpan {
-        let untold = if self.core.is_quiet() { None } else { self.settle() };
+        let unknown = if self.core.is_quiet() { None } else { self.settle() };
         let (generation, before) = self.core.baseline();
         let cpu = self.core.cpu();
-        let generation = if untold.is_none() { generation } else { 0 };
+        let generation = if unknown.is_none() { generation } else { 0 };
         let begun = self.core.counter.read();
         let _of_this_thread = PhantomData;
-        OpenSpan { generation, untold, before, begun, cpu, busy: false, _of_this_thread }
+        OpenSpan { generation, unknown, before, begun, cpu, busy: false, _of_this_thread }
     }
 
     /// A span begins that does not wait: it only computes. A counted wait is then a stop, or a page
@@ -197,7 +197,7 @@ impl Witness {
     }
 
     /// A span ends. `None`: nothing took the thread away. Of an unknown span ([`Witness::try_end`])
-    /// the loss has no cause and no confidence, and is anything up to all of it ([`Loss::is_untold`]).
+    /// the loss has no cause and no confidence, and is anything up to all of it ([`Loss::is_unknown`]).
     #[inline]
     pub fn end(&self, span: OpenSpan) -> Option<Loss> {
         let ended = self.core.counter.read();
@@ -205,7 +205,7 @@ impl Witness {
             return None;
         }
         self.lost(&span, ended).unwrap_or_else(|_| {
-            Some(Loss::untold(self.core.length_ns(ended.saturating_sub(span.begun))))
+            Some(Loss::unknown(self.core.length_ns(ended.saturating_sub(span.begun))))
         })
     }
 
@@ -231,7 +231,7 @@ impl Witness {
             self.lost_since(&span)
         };
         Travelling {
-            untold: lost.err(),
+            unknown: lost.err(),
             lost: lost.unwrap_or_default(),
             ticks: ended.saturating_sub(span.begun),
             cpu: Some(span.cpu),
@@ -242,14 +242,14 @@ impl Witness {
     /// A span goes on in this thread.
     pub fn attach(&self, travelling: Travelling) -> OpenSpan {
         let span = self.begin();
-        let untold = travelling.untold.or(span.untold);
+        let unknown = travelling.unknown.or(span.unknown);
         OpenSpan {
             generation: match travelling.lost == Totals::default() {
-                _ if untold.is_some() => 0,
+                _ if unknown.is_some() => 0,
                 true => span.generation,
                 false => self.core.looked_at(),
             },
-            untold,
+            unknown,
             before: span.before.minus(travelling.lost),
             begun: span.begun.saturating_sub(travelling.ticks),
             cpu: travelling.cpu.unwrap_or(span.cpu),
@@ -300,7 +300,7 @@ impl Witness {
     }
 
     fn lost_since(&self, span: &OpenSpan) -> Result<Totals, SpanError> {
-        if let Some(error) = span.untold {
+        if let Some(error) = span.unknown {
             return Err(error);
         }
         if !self.core.is_quiet() {
@@ -324,7 +324,7 @@ impl Travelling {
 
     /// Why what it lost is unknown; `None` where it is known.
     #[must_use]
-    pub fn untold(&self) -> Option<SpanError> {
-        self.untold
+    pub fn unknown(&self) -> Option<SpanError> {
+        self.unknown
     }
 }

@@ -67,7 +67,7 @@ fn between(least_ns: u64, most_ns: u64) -> Bounded<Span> {
 
 impl Loss {
     /// Of a span of which only the greatest length is known.
-    pub(crate) fn untold(length_ns: u64) -> Loss {
+    pub(crate) fn unknown(length_ns: u64) -> Loss {
         Loss {
             length: span(length_ns),
             off_cpu: between(0, length_ns),
@@ -109,7 +109,7 @@ impl Loss {
 
     /// Whether it is unknown: the span was ended where its witness is not. See [`crate::SpanError`].
     #[must_use]
-    pub fn is_untold(&self) -> bool {
+    pub fn is_unknown(&self) -> bool {
         self.cause == Cause::Unknown && self.evidence.is_empty()
     }
 }
