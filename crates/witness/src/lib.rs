@@ -52,6 +52,7 @@ mod machine;
 mod neighbours;
 mod raw;
 mod sample;
+pub mod sites;
 
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -200,13 +201,20 @@ impl Witness {
     /// the loss has no cause and no confidence, and is anything up to all of it ([`Loss::is_unknown`]).
     #[inline]
     pub fn end(&self, span: OpenSpan) -> Option<Loss> {
+        self.end_at(span).0
+    }
+
+    /// The same, and when that was, on the counter.
+    #[inline]
+    pub(crate) fn end_at(&self, span: OpenSpan) -> (Option<Loss>, u64) {
         let ended = self.core.counter.read();
         if self.core.is_quiet() && self.core.generation() == span.generation {
-            return None;
+            return (None, ended);
         }
-        self.lost(&span, ended).unwrap_or_else(|_| {
+        let loss = self.lost(&span, ended).unwrap_or_else(|_| {
             Some(Loss::unknown(self.core.length_ns(ended.saturating_sub(span.begun))))
-        })
+        });
+        (loss, ended)
     }
 
     /// The same; an unknown span is an error.

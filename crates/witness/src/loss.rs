@@ -55,12 +55,12 @@ pub(crate) struct Ended {
     pub(crate) busy: bool,
 }
 
-fn span(ns: u64) -> Span {
+pub(crate) fn span(ns: u64) -> Span {
     Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 /// Both ends, in order.
-fn between(least_ns: u64, most_ns: u64) -> Bounded<Span> {
+pub(crate) fn between(least_ns: u64, most_ns: u64) -> Bounded<Span> {
     let most = span(most_ns);
     Bounded::new(span(least_ns), most).unwrap_or(Bounded::exact(most))
 }
