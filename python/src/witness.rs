@@ -17,7 +17,7 @@ const SPAN: &str = "span";
 
 /// What the scheduler took from a span.
 #[pyclass(frozen, get_all, name = "Loss", module = "hourglass.witness")]
-struct PyLoss {
+pub(crate) struct PyLoss {
     length_ns: u64,
     off_cpu_ns: (u64, u64),
     voluntary: u64,

@@ -35,6 +35,8 @@
 //! ([`Witness::asks`]). Another user of the section in the thread (tcmalloc, a measured loop) puts its own name
 //! there: that is neither ours nor none, and such an end asks the counters too.
 //!
+//! [`sites`] adds spans up by call site, and keeps the worst.
+//!
 //! # What goes wrong, and what is said then
 //!
 //! A [`OpenSpan`] cannot be ended twice, nor in another thread: it is not `Send`. A task that moves takes its

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use hourglass_witness::sites::{Missed, OTHER_SITES, Settings, Sites};
+use hourglass_witness::sites::{CauseLost, Missed, OTHER_SITES, Settings, Sites};
 use hourglass_witness::{Cause, Span};
 
 const PAUSE: Duration = Duration::from_millis(3);
@@ -40,11 +40,11 @@ fn threads_are_added_up() {
     assert_eq!((short.name.as_str(), short.spans, short.length.count()), ("short", 400, 400));
     assert!(short.place.contains("tests/sites.rs:"), "{}", short.place);
     assert_eq!((long.spans, long.disturbed, long.unknown), (20, 20, 0));
-    let cause = &long.causes[0];
-    assert_eq!(
-        (cause.cause, long.causes.iter().map(|cause| cause.count).sum()),
-        (Cause::ContextSwitchVoluntary, 20)
-    );
+    assert_eq!(long.causes.iter().map(|cause| cause.count).sum::<u64>(), 20);
+    // A host that is busy takes more than the waits did.
+    let is_wait = |cause: &&CauseLost| cause.cause == Cause::ContextSwitchVoluntary;
+    let cause = long.causes.iter().find(is_wait).unwrap();
+    assert!(cause.count >= 10 && cause.distribution.count() == cause.count);
     // 3 ms each: at least 2, and what the machine adds.
     assert!(long.lost.earliest() >= Span::from_millis(40), "{:?}", long.lost);
     assert!(cause.distribution.quantile(500_000) >= Span::from_millis(2));
@@ -53,7 +53,7 @@ fn threads_are_added_up() {
     assert!(long.lost.latest().nanos() >= cause.distribution.greatest().nanos());
 
     let greatest = long.greatest.unwrap();
-    assert_eq!((greatest.site.as_str(), greatest.cause), ("long", Cause::ContextSwitchVoluntary));
+    assert_eq!(greatest.site, "long");
     assert!(greatest.thread.starts_with("worker-") && greatest.tid > 0);
     assert!(greatest.off_cpu.latest().nanos() <= greatest.length.nanos() + 5_000, "{greatest:?}");
     let worst = sites.worst();

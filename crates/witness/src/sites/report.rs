@@ -87,7 +87,6 @@ pub struct SpanLost {
 
 /// A span that was kept one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct KeptSpan {
     /// Its site's place in [`crate::sites::Sites::report`].
     pub site: usize,
@@ -107,7 +106,6 @@ pub struct KeptSpan {
 
 /// What a span that was kept lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct KeptLost {
     /// At least, at most.
     pub off_cpu: Bounded<Span>,
