@@ -320,7 +320,9 @@ fn warnings(remarks: &Remarks, threads: &[ThreadReport]) -> Vec<Warning> {
             "record again with this version",
         ));
     }
-    if remarks.overlapping > 0 || remarks.out_of_order > 0 {
+    // Losses of spans are drawn in the middle of them, beside what others of the CPU really did.
+    let drawn = threads.iter().any(|thread| thread.workload == SPANS);
+    if !drawn && (remarks.overlapping > 0 || remarks.out_of_order > 0) {
         warnings.push(warning(
             "records-overlap",
             format!(

@@ -130,7 +130,6 @@ fn result(
     };
     RunResult {
         threads: threads.iter().map(report).collect(),
-        switches: summary.switches(),
         sites: sites.report().iter().map(site).collect(),
         worst_spans: sites.worst().iter().map(|span| lost(span, begin_ns)).collect(),
         ..RunResult::default()

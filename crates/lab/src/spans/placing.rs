@@ -109,27 +109,36 @@ fn place(node: &Node<'_>, gaps: &mut Vec<Gap>) -> u64 {
     if rest == 0 || (inner > 0 && rest <= ERROR_NS) {
         return inner;
     }
+    let counted = own_counts(node, &lost);
+    if counted.voluntary == 0 && counted.involuntary == 0 {
+        // Those within it had all switches: what is left is the error of their bounds.
+        return inner;
+    }
     let (from_ns, to_ns) = longest_free(node);
     let length = rest.min(to_ns - from_ns);
     let from_ns = from_ns + (to_ns - from_ns - length) / 2;
-    let switched = |inner: u64, own: u64| own.saturating_sub(inner);
-    let count = |of: fn(&KeptLost) -> u64| {
-        let inner = node.inner.iter().filter_map(|inner| inner.span.lost.as_ref()).map(of).sum();
-        u8::try_from(switched(inner, of(&lost))).unwrap_or(u8::MAX)
-    };
-    let counted = Counted {
-        involuntary: count(|lost| lost.switches.involuntary),
-        voluntary: count(|lost| lost.switches.voluntary),
-        faults: count(|lost| lost.faults),
-    };
     let evidence = Evidence { cleared: Some(true), counted: Some(counted) };
     let cpu_after = node.span.cpus.1;
     gaps.push(Gap { from_ns, to_ns: from_ns + length, cpu_after, evidence });
     inner.saturating_add(length)
 }
 
+/// What was counted in a span but not in those within it.
+fn own_counts(node: &Node<'_>, lost: &KeptLost) -> Counted {
+    let count = |of: fn(&KeptLost) -> u64| {
+        let inner = node.inner.iter().filter_map(|inner| inner.span.lost.as_ref());
+        let own = inner.map(of).fold(of(lost), u64::saturating_sub);
+        u8::try_from(own).unwrap_or(u8::MAX)
+    };
+    Counted {
+        involuntary: count(|lost| lost.switches.involuntary),
+        voluntary: count(|lost| lost.switches.voluntary),
+        faults: count(|lost| lost.faults),
+    }
+}
+
 /// The middle of a loss's bounds, ns.
-pub(super) fn middle_ns(lost: &KeptLost) -> u64 {
+fn middle_ns(lost: &KeptLost) -> u64 {
     let [least, most] = [lost.off_cpu.earliest(), lost.off_cpu.latest()].map(|span| span.nanos());
     u64::try_from(least.midpoint(most)).unwrap_or(0)
 }
@@ -199,8 +208,10 @@ mod tests {
         let counted: Vec<_> =
             all.iter().filter_map(|i| Some(i.evidence.counted?.voluntary)).collect();
         assert_eq!((counted, all[1].cpu), (vec![2, 1], 3));
-        // Within the error of the kernel's accounts it is the same loss.
-        let outer = span(1_000_000, 9_000_000, Some((590_000, 2)));
+        // Without a switch of its own it lost no more; and within the error of the kernel's accounts it is the same loss.
+        let outer = span(1_000_000, 9_000_000, Some((1_000_000, 2)));
+        assert_eq!(placed(vec![inner, outer]).len(), 2);
+        let outer = span(1_000_000, 9_000_000, Some((590_000, 3)));
         assert_eq!(placed(vec![inner, outer]).len(), 2);
     }
 

@@ -59,7 +59,6 @@ pub(super) fn causes(sites: &[SiteReport]) -> Option<Table> {
         .column(Column::Elastic, "cause")
         .column(Column::Number, "spans")
         .column(Column::Number, "median")
-        .column(Column::Number, "p99")
         .column(Column::Number, "max")
         .column(Column::Text, "together");
     let all = sites.iter().flat_map(|site| site.causes.iter().map(move |cause| (site, cause)));
@@ -77,7 +76,7 @@ fn cause_row(site: &SiteReport, cause: &SiteCause) -> Vec<(String, Tone)> {
         normal(clean::for_terminal(&cause.cause)),
         normal(cause.count.to_string()),
     ];
-    row.extend([cause.p50_ns, cause.p99_ns, cause.max_ns].map(|ns| normal(rounded(ns))));
+    row.extend([cause.p50_ns, cause.max_ns].map(|ns| normal(rounded(ns))));
     row.push(normal(between(cause.lost_least_ns, cause.lost_most_ns)));
     row
 }

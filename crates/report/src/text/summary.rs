@@ -293,7 +293,7 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
     let result = &document.result;
     // Threads that measure latency alone write no trace, so that it proves nothing of them.
     let untraced = result.threads.iter().filter(|thread| thread.latency.is_some()).count();
-    if result.threads.len() > untraced + 1 {
+    if result.threads.len() > untraced + 1 && result.sites.is_empty() {
         let beside = match untraced {
             0 => "",
             _ => "; those of threads that measure latency are not counted",
