@@ -78,16 +78,25 @@ fn ends(error: &WitnessError) -> Failure {
     Failure::invalid(error.to_string())
 }
 
+/// Constant texts: a signal handler may end a span that is unknown, and must not allocate.
 fn unknown(error: SpanError) -> Failure {
-    let kind = match error {
-        SpanError::OtherThread => HG_WRONG_THREAD,
-        SpanError::Forked => HG_FORKED,
-        SpanError::Interrupted => HG_BUSY,
+    let (kind, text) = match error {
+        SpanError::OtherThread => (
+            HG_WRONG_THREAD,
+            "the span began in another thread: detach it there and attach it here",
+        ),
+        SpanError::Forked => {
+            (HG_FORKED, "the process was forked within the span, and this is the child")
+        }
+        SpanError::Interrupted => (
+            HG_BUSY,
+            "the span was begun or ended by a signal handler within the begin or end of another one",
+        ),
     };
-    Failure::new(kind, error.to_string())
+    Failure::new(kind, text)
 }
 
-fn stale(text: &str) -> Failure {
+fn stale(text: &'static str) -> Failure {
     Failure::new(HG_STALE, text)
 }
 
@@ -254,6 +263,13 @@ pub unsafe extern "C" fn hg_witness_attach(span: *mut hg_span, error: *mut hg_er
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_spans_have_the_texts_of_the_witness() {
+        for error in [SpanError::OtherThread, SpanError::Forked, SpanError::Interrupted] {
+            assert_eq!(unknown(error).text, error.to_string());
+        }
+    }
 
     #[test]
     fn causes_are_called_as_in_documents() {

@@ -35,7 +35,7 @@ pub(super) struct LeftOut {
 /// The intervals of one thread with its gaps between them, by `CLOCK_MONOTONIC`, from all of its spans. `number` is
 /// the thread's in the run, `zero_ns` the run's zero.
 pub(super) fn intervals(
-    spans: &mut Vec<KeptSpan>,
+    spans: &mut [KeptSpan],
     number: u32,
     zero_ns: u64,
 ) -> (Vec<Interval>, LeftOut) {
@@ -202,7 +202,7 @@ mod tests {
     fn what_an_inner_span_lost_is_not_placed_twice() {
         let inner = span(2_000_000, 4_000_000, Some((500_000, 2)));
         let outer = span(1_000_000, 9_000_000, Some((1_000_000, 3)));
-        let (all, _) = intervals(&mut vec![inner, outer], 0, 0);
+        let (all, _) = intervals(&mut [inner, outer], 0, 0);
         let gaps: Vec<_> = all.windows(2).map(|pair| (pair[0].end_ns, pair[1].start_ns)).collect();
         assert_eq!(gaps, [(2_750_000, 3_250_000), (6_250_000, 6_750_000)]);
         let counted: Vec<_> =
