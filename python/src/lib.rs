@@ -43,6 +43,7 @@ mod reserve;
 mod runs;
 mod sched;
 mod scheduling;
+mod sites;
 mod sleep;
 mod spans;
 mod tables;
@@ -92,6 +93,7 @@ fn _hourglass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     runs::register(module)?;
     lab::register(module)?;
     sched::register(module)?;
+    sites::register(module)?;
     witness::register(module)?;
     Ok(())
 }

@@ -17,7 +17,7 @@ const SPAN: &str = "span";
 
 /// What the scheduler took from a span.
 #[pyclass(frozen, get_all, name = "Loss", module = "hourglass.witness")]
-struct PyLoss {
+pub(crate) struct PyLoss {
     length_ns: u64,
     off_cpu_ns: (u64, u64),
     voluntary: u64,
@@ -131,7 +131,7 @@ impl PySpan {
             let over = matches!(*state, State::Over);
             return Err(if over { closed() } else { Failure::new(Kind::Busy, text) }.into());
         };
-        if let Some(error) = travelling.untold() {
+        if let Some(error) = travelling.unknown() {
             return Err(failure(error).into());
         }
         let open = witness.attach(*travelling);

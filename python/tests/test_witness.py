@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import time
 
 import pytest
 
+import hourglass
 from hourglass import errors, witness
+from hourglass.errors import ClosedError
 
 
 def test_a_wait_is_a_loss_of_at_least_its_length() -> None:
@@ -214,3 +217,40 @@ def test_the_decorator_reports_disturbed_calls_only() -> None:
     with pytest.raises(KeyError):
         fails()
     assert len(losses) == 3
+
+
+def test_spans_are_recorded_by_call_site(tmp_path: pathlib.Path) -> None:
+    with witness.SpanRecording(tmp_path / "run") as recording:
+        for _ in range(5):
+            with recording.span("waits") as span:
+                time.sleep(0.003)
+            assert span.loss is not None and span.loss.off_cpu_ns[0] > 2_000_000
+        with recording.span("quick"):
+            pass
+        assert any("waits: " in line and "context_switch_voluntary" in line for line in recording.worst())
+        with pytest.raises(ClosedError):
+            span.__exit__()
+    run = hourglass.open_run(tmp_path / "run")
+    waits, quick = run.document["sites"]
+    assert (waits["name"], waits["spans"], waits["disturbed"]) == ("waits", 5, 5)
+    assert (quick["name"], quick["spans"]) == ("quick", 1)
+    assert "test_witness.py:" in waits["place"]
+    assert waits["lost_least_ns"] > 10_000_000
+    assert len([ns for ns in run.gaps["length_ns"] if ns > 2_000_000]) >= 5
+    with pytest.raises(ClosedError):
+        recording.finish()
+    with pytest.raises(ValueError, match="exists"):
+        witness.SpanRecording(tmp_path / "run")
+
+
+def test_the_worst_spans_are_dumped_on_a_signal(tmp_path: pathlib.Path) -> None:
+    dump = tmp_path / "worst"
+    with witness.SpanRecording(tmp_path / "run") as recording:
+        recording.dump_to(dump, signal.SIGUSR2)
+        with recording.span("callback"):
+            time.sleep(0.003)
+        signal.raise_signal(signal.SIGUSR2)
+        end = time.monotonic() + 20
+        while not (dump.exists() and "callback: " in dump.read_text()):
+            assert time.monotonic() < end
+            time.sleep(0.001)

@@ -1923,7 +1923,7 @@ typedef struct hg_span {
     uint32_t cpu;
     bool busy; /* may be set before the span ends: it did not wait by itself, so that a wait was a stop */
     bool travelling;
-    uint8_t untold;
+    uint8_t unknown;
     uint8_t reserved; /* 0 */
 } hg_span;
 

@@ -4,6 +4,7 @@
 //! the caller's `errno` is kept and its thread not cancelled.
 //! Must not: allocate in a call that did not fail.
 
+use std::borrow::Cow;
 use std::ffi::c_char;
 use std::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,11 +89,12 @@ pub struct hg_error {
 pub(crate) struct Failure {
     pub(crate) kind: hg_status,
     pub(crate) os_errno: i32,
-    pub(crate) text: String,
+    /// A constant text allocates nothing: a signal handler may meet it.
+    pub(crate) text: Cow<'static, str>,
 }
 
 impl Failure {
-    pub(crate) fn new(kind: hg_status, text: impl Into<String>) -> Failure {
+    pub(crate) fn new(kind: hg_status, text: impl Into<Cow<'static, str>>) -> Failure {
         Failure { kind, os_errno: 0, text: text.into() }
     }
 
@@ -100,20 +102,20 @@ impl Failure {
         Failure::new(HG_NULL, format!("`{what}` is NULL: give an address"))
     }
 
-    pub(crate) fn invalid(text: impl Into<String>) -> Failure {
+    pub(crate) fn invalid(text: impl Into<Cow<'static, str>>) -> Failure {
         Failure::new(HG_INVALID, text)
     }
 
     pub(crate) fn os(error: &std::io::Error) -> Failure {
         let os_errno = error.raw_os_error().unwrap_or(0);
-        Failure { kind: of_errno(os_errno), os_errno, text: error.to_string() }
+        Failure { kind: of_errno(os_errno), os_errno, text: error.to_string().into() }
     }
 
     fn of(kind: hg_status, os_errno: i32, error: &impl fmt::Display) -> Failure {
         let text = { IN_C }
             .iter()
             .fold(error.to_string(), |text, (rust, c)| text.replace(&format!("`{rust}`"), c));
-        Failure { kind, os_errno, text }
+        Failure { kind, os_errno, text: text.into() }
     }
 }
 
@@ -159,7 +161,7 @@ impl From<OpenPageError> for Failure {
                     "the file cannot be mapped ({error}): give a descriptor that hg_clock_share gave, \
                      and that is open"
                 );
-                Failure { kind: of_errno(os_errno), os_errno, text }
+                Failure { kind: of_errno(os_errno), os_errno, text: text.into() }
             }
             OpenPageError::OtherVersion { .. } => Failure::of(HG_OTHER_VERSION, 0, &error),
             OpenPageError::OtherCounter { .. } | OpenPageError::OtherArchitecture { .. } => {
@@ -209,7 +211,9 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Failure {
         let text = error.to_string();
         match error {
-            OpenError::Device { error, .. } => Failure { text, ..Failure::from(error) },
+            OpenError::Device { error, .. } => {
+                Failure { text: text.into(), ..Failure::from(error) }
+            }
             OpenError::Unknown { .. } => Failure::invalid(text),
             _ => Failure::new(HG_UNSUPPORTED, text),
         }

@@ -102,7 +102,7 @@ pub unsafe extern "C" fn hg_interrupt_on_signal(
         let interrupt = unsafe { interrupt_at(interrupt) }?;
         interrupt.interrupt_on_signal(signal).map_err(|found| {
             let text = format!("signal {signal} cannot interrupt sleeps: {found}");
-            Failure { text, ..Failure::os(&found) }
+            Failure { text: text.into(), ..Failure::os(&found) }
         })
     };
     // SAFETY: as the header says of `error`.

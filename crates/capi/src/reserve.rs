@@ -92,7 +92,7 @@ fn failure(refusal: &Refusal) -> Failure {
     let program = program.map_or("PROGRAM".to_owned(), |path| path.display().to_string());
     let text = refusal.to_string().replace("$(command -v hourglass)", &program);
     let text = text.replace("sudo hourglass ...", &format!("sudo {program}"));
-    Failure { kind, os_errno: refusal.errno.unwrap_or(0), text }
+    Failure { kind, os_errno: refusal.errno.unwrap_or(0), text: text.into() }
 }
 
 /// That a thread is there, which nothing but the kernel knows.

@@ -366,7 +366,7 @@ pub unsafe extern "C" fn hg_port_new(
             let text = format!(
                 "no port with room for {room} messages ({error}): give less, or close files"
             );
-            Failure { text, ..Failure::os(&error) }
+            Failure { text: text.into(), ..Failure::os(&error) }
         })?;
         Ok(hg_port { handle: PORTS.insert(made)? })
     };

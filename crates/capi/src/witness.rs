@@ -39,7 +39,7 @@ pub struct hg_span {
     /// Whether it is detached.
     pub travelling: bool,
     /// Why it is unknown.
-    pub untold: u8,
+    pub unknown: u8,
     /// 0.
     pub reserved: u8,
 }
@@ -78,16 +78,25 @@ fn ends(error: &WitnessError) -> Failure {
     Failure::invalid(error.to_string())
 }
 
-fn untold(error: SpanError) -> Failure {
-    let kind = match error {
-        SpanError::OtherThread => HG_WRONG_THREAD,
-        SpanError::Forked => HG_FORKED,
-        SpanError::Interrupted => HG_BUSY,
+/// Constant texts: a signal handler may end a span that is unknown, and must not allocate.
+fn unknown(error: SpanError) -> Failure {
+    let (kind, text) = match error {
+        SpanError::OtherThread => (
+            HG_WRONG_THREAD,
+            "the span began in another thread: detach it there and attach it here",
+        ),
+        SpanError::Forked => {
+            (HG_FORKED, "the process was forked within the span, and this is the child")
+        }
+        SpanError::Interrupted => (
+            HG_BUSY,
+            "the span was begun or ended by a signal handler within the begin or end of another one",
+        ),
     };
-    Failure::new(kind, error.to_string())
+    Failure::new(kind, text)
 }
 
-fn stale(text: &str) -> Failure {
+fn stale(text: &'static str) -> Failure {
     Failure::new(HG_STALE, text)
 }
 
@@ -98,7 +107,7 @@ fn raw(span: &hg_span) -> RawSpan {
         ticks: span.begun,
         cpu: span.cpu,
         busy: span.busy,
-        untold: span.untold,
+        unknown: span.unknown,
     }
 }
 
@@ -110,7 +119,7 @@ fn of_raw(raw: RawSpan, travelling: bool) -> hg_span {
         cpu: raw.cpu,
         busy: raw.busy,
         travelling,
-        untold: raw.untold,
+        unknown: raw.unknown,
         reserved: 0,
     }
 }
@@ -136,7 +145,7 @@ fn word(cause: Cause) -> &'static CStr {
     }
 }
 
-fn told(loss: &Loss, cpu: u32) -> hg_loss {
+fn in_c(loss: &Loss, cpu: u32) -> hg_loss {
     let (cpu_before, cpu_after) = loss.migrated.unwrap_or((cpu, cpu));
     hg_loss {
         length_ns: loss.length.nanos_or_zero(),
@@ -199,17 +208,17 @@ pub unsafe extern "C" fn hg_witness_end_call(
         if before.travelling {
             return Err(stale("the span is detached: attach it first"));
         }
-        if before.generation == 0 && before.untold == 0 {
+        if before.generation == 0 && before.unknown == 0 {
             return Err(stale("the span was ended, or never begun: begin it"));
         }
         // SAFETY: as above.
         unsafe { write(span, hg_span::default(), "span") }?;
         let witness = own()?;
-        match witness.try_end(witness.of_raw(raw(&before))).map_err(untold)? {
+        match witness.try_end(witness.of_raw(raw(&before))).map_err(unknown)? {
             // Without a text: it may be asked often.
             None => Err(Failure::new(HG_EMPTY, "")),
             // SAFETY: as the header says of `loss`.
-            Some(lost) => unsafe { write(loss, told(&lost, before.cpu), "loss") },
+            Some(lost) => unsafe { write(loss, in_c(&lost, before.cpu), "loss") },
         }
     };
     // SAFETY: as the header says of `error`.
@@ -222,7 +231,7 @@ pub unsafe extern "C" fn hg_witness_detach(span: *mut hg_span, error: *mut hg_er
     let work = || {
         // SAFETY: as the header says of `span`.
         let before = unsafe { read(span.cast_const(), "span") }?;
-        if before.travelling || (before.generation == 0 && before.untold == 0) {
+        if before.travelling || (before.generation == 0 && before.unknown == 0) {
             return Err(stale("the span was ended or detached: begin or attach it first"));
         }
         let witness = own()?;
@@ -254,6 +263,13 @@ pub unsafe extern "C" fn hg_witness_attach(span: *mut hg_span, error: *mut hg_er
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_spans_have_the_texts_of_the_witness() {
+        for error in [SpanError::OtherThread, SpanError::Forked, SpanError::Interrupted] {
+            assert_eq!(unknown(error).text, error.to_string());
+        }
+    }
 
     #[test]
     fn causes_are_called_as_in_documents() {

@@ -293,7 +293,7 @@ fn of_work() -> Vec<Layout> {
         }
         progress::hg_progress_page { words, job, handle, over, reserved }
         witness::hg_witness_view { named, name, sums }
-        witness::hg_span { generation, sums, begun, cpu, busy, travelling, untold, reserved }
+        witness::hg_span { generation, sums, begun, cpu, busy, travelling, unknown, reserved }
         witness::hg_loss {
             length_ns, off_cpu_least_ns, off_cpu_most_ns, waited_ns, voluntary, involuntary, faults,
             cause, confidence_ppm, cpu_before, cpu_after, who

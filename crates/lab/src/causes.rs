@@ -25,10 +25,13 @@ const NS_PER_S: f64 = 1e9;
 
 /// The first word of the workload of a program's own loop; no model has it.
 pub(crate) const LOOP: &str = "LOOP";
+/// The workload of a program's thread whose spans were recorded; no model has it.
+pub(crate) const SPANS: &str = "SPANS";
 
-/// Whether a workload is a program's own loop; also one of which nothing is known.
+/// Whether a workload is a program's own loop or spans; also one of which nothing is known.
 fn is_own(workload: &str) -> bool {
-    workload.split(' ').next().is_none_or(|word| word.is_empty() || word == LOOP)
+    let word = workload.split(' ').next().unwrap_or_default();
+    word.is_empty() || word == LOOP || word == SPANS
 }
 
 /// What gives the gaps of one run their causes.
@@ -317,7 +320,9 @@ fn warnings(remarks: &Remarks, threads: &[ThreadReport]) -> Vec<Warning> {
             "record again with this version",
         ));
     }
-    if remarks.overlapping > 0 || remarks.out_of_order > 0 {
+    // Losses of spans are drawn in the middle of them, beside what others of the CPU really did.
+    let drawn = threads.iter().any(|thread| thread.workload == SPANS);
+    if !drawn && (remarks.overlapping > 0 || remarks.out_of_order > 0) {
         warnings.push(warning(
             "records-overlap",
             format!(

@@ -83,7 +83,9 @@ impl KeptRun {
     /// is read as far as it is sound; a simulated one has no costs to infer.
     pub fn infer(&mut self) {
         let known = !self.document.result.inferences.is_empty();
-        if known || self.document.manifest.simulation.is_some() {
+        // Where the losses of spans are drawn proves nothing of the order in which threads ran.
+        let drawn = !self.document.result.sites.is_empty();
+        if known || drawn || self.document.manifest.simulation.is_some() {
             return;
         }
         let Ok(trace) = self.folder.intervals() else { return };

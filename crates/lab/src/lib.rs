@@ -1,7 +1,7 @@
 //! Experiments: the other crates put together into a run with its manifest, warnings and result.
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), the same for a loop of
-//! the user's own ([`own_loop`]), causes of gaps ([`causes`]), runs compared ([`compare`]), reading a
+//! the user's own ([`own_loop`]) and for spans of a program ([`spans`]), causes of gaps ([`causes`]), runs compared ([`compare`]), reading a
 //! kept run ([`kept_run`]), limits that a run has to keep ([`gates`]), workload files ([`workload_file`]), sets of
 //! tasks read ([`task_input`]) and made threads of ([`task_threads`]).
 //! Must not: draw, print, or parse arguments.
@@ -34,6 +34,7 @@ mod reserver;
 mod resources;
 pub mod run_contents;
 mod run_observer;
+pub mod spans;
 mod strays;
 mod switch_records;
 pub mod task_input;

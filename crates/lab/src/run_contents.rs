@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use hdrhistogram::Histogram;
 use hourglass_infer::cause::AttributedGap;
 use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp};
+use hourglass_model::sites::RecordedSpan;
 use hourglass_model::{Interval, KernelEvent};
 use hourglass_store::{LatencyError, TraceError};
 use hourglass_sys::memory::has_room;
@@ -42,6 +43,8 @@ pub struct RunContents {
     pub latest: Vec<LateWakeUp>,
     /// What the kernel told, in order of time.
     pub events: Vec<KernelEvent>,
+    /// Spans of a program one by one, in order of their starts.
+    pub spans: Vec<RecordedSpan>,
 }
 
 /// Why a run cannot be read as a whole.
@@ -110,7 +113,28 @@ impl KeptRun {
         let latest =
             late_wake_ups::latest(threads, &wake_ups, &events, manifest.epoch.monotonic_ns);
         let (latencies_us, latencies_ns) = (us, ns);
-        Ok(RunContents { intervals, causes, latencies_us, latencies_ns, wake_ups, latest, events })
+        let spans = self.spans()?;
+        Ok(RunContents {
+            intervals,
+            causes,
+            latencies_us,
+            latencies_ns,
+            wake_ups,
+            latest,
+            events,
+            spans,
+        })
+    }
+
+    /// Spans of a program, if there are not too many.
+    fn spans(&self) -> Result<Vec<RecordedSpan>, RunContentsError> {
+        let spans = self.folder.spans()?.into_iter().flatten();
+        let most = usize::try_from(MOST_RECORDS).unwrap_or(usize::MAX);
+        let spans = spans.take(most.saturating_add(1)).collect::<Result<Vec<_>, _>>()?;
+        match spans.len() > most {
+            true => Err(RunContentsError::TooMany { found: spans.len() as u64 }),
+            false => Ok(spans),
+        }
     }
 
     /// That there is room for everything, before any of it is read.

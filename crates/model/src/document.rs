@@ -9,6 +9,7 @@ use crate::inference::Inference;
 use crate::manifest::Manifest;
 use crate::meanwhile::MeanwhileReport;
 pub use crate::ran::RanReport;
+pub use crate::sites::{LostSpan, SiteCause, SiteReport};
 use crate::stack::StackReport;
 use crate::wakeup::WakeUpReport;
 pub use crate::warning::{Gate, Warning};
@@ -74,6 +75,12 @@ pub struct RunResult {
     /// What `watch` found about threads of other processes, if the run was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<WatchedReport>,
+    /// Call sites of a program that recorded its spans, and what the scheduler took from them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<SiteReport>,
+    /// The spans that lost most, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst_spans: Vec<LostSpan>,
 }
 
 /// The gap or wake-up at which a run ended.

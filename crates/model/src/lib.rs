@@ -35,6 +35,7 @@ pub mod reservation;
 pub mod reserve;
 pub mod reserve_clean;
 pub mod simulation;
+pub mod sites;
 pub mod stack;
 pub mod sweep;
 pub mod trace;

@@ -8,6 +8,7 @@ use hourglass_infer::cause::{AttributedGap, Composition, Ran, Share, Successor};
 use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp};
 use hourglass_model::document::{RunDocument, ThreadReport};
 use hourglass_model::kernel::KernelNames;
+use hourglass_model::sites::RecordedSpan;
 use hourglass_model::{Interval, KernelEvent};
 
 use crate::parties::Called;
@@ -34,6 +35,8 @@ pub struct Run<'a> {
     pub events: &'a [KernelEvent],
     /// Names for what the kernel's events number.
     pub names: &'a KernelNames,
+    /// Spans that a program recorded one by one, in order of start.
+    pub spans: &'a [RecordedSpan],
 }
 
 /// How late the wake-ups of a thread were.

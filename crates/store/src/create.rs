@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 use hourglass_model::KernelEvent;
 use hourglass_model::manifest::{Epoch, Manifest};
+use hourglass_model::sites::RecordedSpan;
 use hourglass_model::watched::WatchedLook;
 
 use crate::error::{CreateError, WriteError};
@@ -15,8 +16,8 @@ use crate::partial::{PartialFile, sync_folder};
 use crate::samples::{self, KeptWakeUp, Sample};
 use crate::trace::write::TraceWriter;
 use crate::{
-    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, SAMPLES_FILE, TRACE_FILE, kernel, latency, looks,
-    manifest,
+    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, SAMPLES_FILE, SPANS_FILE, TRACE_FILE, kernel,
+    latency, looks, manifest, spans,
 };
 
 /// A run folder that is being written.
@@ -157,6 +158,19 @@ impl NewRunFolder {
         looks::write(&partial, looks.into_iter())
     }
 
+    /// Writes `spans.parquet`: the spans that a program recorded one by one, in order of their starts.
+    ///
+    /// # Errors
+    /// They are not in order, or have a number that the format cannot hold; or the file refuses.
+    pub fn write_spans(
+        &mut self,
+        spans: impl IntoIterator<Item = RecordedSpan>,
+    ) -> Result<(), WriteError> {
+        let partial = PartialFile::create(&self.path, SPANS_FILE)
+            .map_err(|error| WriteError::file(self.path.join(SPANS_FILE), error))?;
+        spans::write(&partial, spans.into_iter())
+    }
+
     /// Writes `manifest.json`, which completes the folder, and opens it for reading.
     ///
     /// # Errors
@@ -203,7 +217,7 @@ impl Drop for NewRunFolder {
         }
         self.trace.discard();
         // Nobody is left to be told; what stays behind is recognised as half-written.
-        for name in [LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE] {
+        for name in [LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE, SPANS_FILE] {
             let _ = fs::remove_file(self.path.join(name));
         }
         let _ = fs::remove_dir(&self.path);

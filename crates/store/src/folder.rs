@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
 use hourglass_model::manifest::Manifest;
+use hourglass_model::sites::RecordedSpan;
 use hourglass_model::watched::WatchedLook;
 
 use crate::error::{LatencyError, OpenError, TraceError};
@@ -16,9 +17,10 @@ use crate::samples::KeptWakeUp;
 use crate::trace::Trace;
 use crate::trace::read::Intervals;
 use crate::{
-    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE, TRACE_FILE,
+    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE, SPANS_FILE,
+    TRACE_FILE,
 };
-use crate::{latency, looks, manifest, samples};
+use crate::{latency, looks, manifest, samples, spans};
 
 /// A complete run folder, open for reading.
 #[derive(Debug)]
@@ -163,6 +165,23 @@ impl RunFolder {
         match looks::read(self.path.join(LOOKS_FILE)) {
             Err(TraceError::Missing(_)) => Ok(None),
             looks => looks.map(Some),
+        }
+    }
+
+    /// The spans that a program recorded one by one, in order of their starts and decoded as they are asked for.
+    /// `None` if the folder has none.
+    ///
+    /// # Errors
+    /// The file is missing although the manifest has call sites, or is damaged; each span may be the first that
+    /// cannot be read.
+    pub fn spans(
+        &self,
+    ) -> Result<Option<impl Iterator<Item = Result<RecordedSpan, TraceError>> + use<>>, TraceError>
+    {
+        let has_sites = self.manifest.result.as_ref().is_some_and(|found| !found.sites.is_empty());
+        match spans::read(self.path.join(SPANS_FILE)) {
+            Err(TraceError::Missing(_)) if !has_sites => Ok(None),
+            spans => spans.map(Some),
         }
     }
 }

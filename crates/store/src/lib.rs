@@ -14,7 +14,8 @@
 //! 4. [`NewRunFolder::write_samples`]: `latency.parquet`, the same latencies one by one.
 //! 5. [`NewRunFolder::write_kernel_events`]: `kernel.parquet`, where the kernel was traced.
 //! 6. [`NewRunFolder::write_looks`]: `looks.parquet`, where other threads were watched.
-//! 7. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
+//! 7. [`NewRunFolder::write_spans`]: `spans.parquet`, where a program recorded its spans.
+//! 8. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
 //!
 //! Every file reaches the disk (`fsync`) before it gets its final name. Reading never panics,
 //! whatever the files contain.
@@ -33,6 +34,7 @@ mod merge;
 mod partial;
 pub mod rounds;
 mod samples;
+mod spans;
 pub mod sweep;
 mod table;
 mod trace;
@@ -66,6 +68,9 @@ pub const KERNEL_FILE: &str = "kernel.parquet";
 /// Name of the looks at watched threads in a run folder.
 pub const LOOKS_FILE: &str = "looks.parquet";
 
+/// Name of a program's spans in a run folder.
+pub const SPANS_FILE: &str = "spans.parquet";
+
 /// Every file of a run folder.
-const FILES: [&str; 6] =
-    [TRACE_FILE, LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE, MANIFEST_FILE];
+const FILES: [&str; 7] =
+    [TRACE_FILE, LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE, SPANS_FILE, MANIFEST_FILE];

@@ -35,12 +35,14 @@
 //! ([`Witness::asks`]). Another user of the section in the thread (tcmalloc, a measured loop) puts its own name
 //! there: that is neither ours nor none, and such an end asks the counters too.
 //!
+//! [`sites`] adds spans up by call site, and keeps the worst.
+//!
 //! # What goes wrong, and what is said then
 //!
 //! A [`OpenSpan`] cannot be ended twice, nor in another thread: it is not `Send`. A task that moves takes its
 //! span along with [`Witness::detach`] and [`Witness::attach`]; [`follow`] does so for a future. In a child made
 //! by `fork` the thread's witness begins anew, and spans from before it are unknown: [`Witness::try_end`] says
-//! so with a [`SpanError`], and [`Witness::end`] with a loss whose confidence is 0 ([`Loss::is_untold`]).
+//! so with a [`SpanError`], and [`Witness::end`] with a loss whose confidence is 0 ([`Loss::is_unknown`]).
 
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
@@ -52,6 +54,7 @@ mod machine;
 mod neighbours;
 mod raw;
 mod sample;
+pub mod sites;
 
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -121,7 +124,7 @@ pub struct Witness {
 pub struct OpenSpan {
     /// 0 for a span that is unknown.
     generation: u64,
-    untold: Option<SpanError>,
+    unknown: Option<SpanError>,
     before: Totals,
     begun: u64,
     cpu: u32,
@@ -137,7 +140,7 @@ pub struct Travelling {
     ticks: u64,
     cpu: Option<u32>,
     busy: bool,
-    untold: Option<SpanError>,
+    unknown: Option<SpanError>,
 }
 
 impl Witness {
@@ -180,13 +183,13 @@ impl Witness {
     /// cause [`Cause::ContextSwitchVoluntary`]. A stop by a signal looks the same.
     #[inline]
     pub fn begin(&self) -> OpenSpan {
-        let untold = if self.core.is_quiet() { None } else { self.settle() };
+        let unknown = if self.core.is_quiet() { None } else { self.settle() };
         let (generation, before) = self.core.baseline();
         let cpu = self.core.cpu();
-        let generation = if untold.is_none() { generation } else { 0 };
+        let generation = if unknown.is_none() { generation } else { 0 };
         let begun = self.core.counter.read();
         let _of_this_thread = PhantomData;
-        OpenSpan { generation, untold, before, begun, cpu, busy: false, _of_this_thread }
+        OpenSpan { generation, unknown, before, begun, cpu, busy: false, _of_this_thread }
     }
 
     /// A span begins that does not wait: it only computes. A counted wait is then a stop, or a page
@@ -197,16 +200,23 @@ impl Witness {
     }
 
     /// A span ends. `None`: nothing took the thread away. Of an unknown span ([`Witness::try_end`])
-    /// the loss has no cause and no confidence, and is anything up to all of it ([`Loss::is_untold`]).
+    /// the loss has no cause and no confidence, and is anything up to all of it ([`Loss::is_unknown`]).
     #[inline]
     pub fn end(&self, span: OpenSpan) -> Option<Loss> {
+        self.end_at(span).0
+    }
+
+    /// The same, and when that was, on the counter.
+    #[inline]
+    pub(crate) fn end_at(&self, span: OpenSpan) -> (Option<Loss>, u64) {
         let ended = self.core.counter.read();
         if self.core.is_quiet() && self.core.generation() == span.generation {
-            return None;
+            return (None, ended);
         }
-        self.lost(&span, ended).unwrap_or_else(|_| {
-            Some(Loss::untold(self.core.length_ns(ended.saturating_sub(span.begun))))
-        })
+        let loss = self.lost(&span, ended).unwrap_or_else(|_| {
+            Some(Loss::unknown(self.core.length_ns(ended.saturating_sub(span.begun))))
+        });
+        (loss, ended)
     }
 
     /// The same; an unknown span is an error.
@@ -231,7 +241,7 @@ impl Witness {
             self.lost_since(&span)
         };
         Travelling {
-            untold: lost.err(),
+            unknown: lost.err(),
             lost: lost.unwrap_or_default(),
             ticks: ended.saturating_sub(span.begun),
             cpu: Some(span.cpu),
@@ -242,14 +252,14 @@ impl Witness {
     /// A span goes on in this thread.
     pub fn attach(&self, travelling: Travelling) -> OpenSpan {
         let span = self.begin();
-        let untold = travelling.untold.or(span.untold);
+        let unknown = travelling.unknown.or(span.unknown);
         OpenSpan {
             generation: match travelling.lost == Totals::default() {
-                _ if untold.is_some() => 0,
+                _ if unknown.is_some() => 0,
                 true => span.generation,
                 false => self.core.looked_at(),
             },
-            untold,
+            unknown,
             before: span.before.minus(travelling.lost),
             begun: span.begun.saturating_sub(travelling.ticks),
             cpu: travelling.cpu.unwrap_or(span.cpu),
@@ -300,7 +310,7 @@ impl Witness {
     }
 
     fn lost_since(&self, span: &OpenSpan) -> Result<Totals, SpanError> {
-        if let Some(error) = span.untold {
+        if let Some(error) = span.unknown {
             return Err(error);
         }
         if !self.core.is_quiet() {
@@ -324,7 +334,7 @@ impl Travelling {
 
     /// Why what it lost is unknown; `None` where it is known.
     #[must_use]
-    pub fn untold(&self) -> Option<SpanError> {
-        self.untold
+    pub fn unknown(&self) -> Option<SpanError> {
+        self.unknown
     }
 }

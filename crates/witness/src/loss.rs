@@ -55,19 +55,19 @@ pub(crate) struct Ended {
     pub(crate) busy: bool,
 }
 
-fn span(ns: u64) -> Span {
+pub(crate) fn span(ns: u64) -> Span {
     Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 /// Both ends, in order.
-fn between(least_ns: u64, most_ns: u64) -> Bounded<Span> {
+pub(crate) fn between(least_ns: u64, most_ns: u64) -> Bounded<Span> {
     let most = span(most_ns);
     Bounded::new(span(least_ns), most).unwrap_or(Bounded::exact(most))
 }
 
 impl Loss {
     /// Of a span of which only the greatest length is known.
-    pub(crate) fn untold(length_ns: u64) -> Loss {
+    pub(crate) fn unknown(length_ns: u64) -> Loss {
         Loss {
             length: span(length_ns),
             off_cpu: between(0, length_ns),
@@ -109,7 +109,7 @@ impl Loss {
 
     /// Whether it is unknown: the span was ended where its witness is not. See [`crate::SpanError`].
     #[must_use]
-    pub fn is_untold(&self) -> bool {
+    pub fn is_unknown(&self) -> bool {
         self.cause == Cause::Unknown && self.evidence.is_empty()
     }
 }

@@ -28,6 +28,31 @@ pub(crate) enum Ticks {
     Os,
 }
 
+/// A counter beside `CLOCK_MONOTONIC`, from its first reading to the last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    first: u64,
+    first_ns: u64,
+    ticks: u64,
+    ns: u64,
+}
+
+impl Rate {
+    /// How long so many ticks are, ns, rounded down.
+    pub(crate) fn length_ns(&self, ticks: u64) -> u64 {
+        let length = u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks.max(1));
+        u64::try_from(length).unwrap_or(u64::MAX)
+    }
+
+    /// When the counter was there, ns of `CLOCK_MONOTONIC`.
+    pub(crate) fn at_ns(&self, ticks: u64) -> u64 {
+        match ticks.checked_sub(self.first) {
+            Some(since) => self.first_ns.saturating_add(self.length_ns(since)),
+            None => self.first_ns.saturating_sub(self.length_ns(self.first - ticks)),
+        }
+    }
+}
+
 impl Machine {
     /// This machine's. The first call tests the kernel for some milliseconds.
     pub(crate) fn here() -> &'static Machine {
@@ -38,6 +63,14 @@ impl Machine {
             let first = counter.with_clock();
             Machine { counter, first, tested: rseq::self_test(), rt_limit: rt_limit() }
         })
+    }
+
+    /// How ticks become nanoseconds, as it is found now.
+    pub(crate) fn rate(&self) -> Rate {
+        let (now, now_ns) = self.counter.with_clock();
+        let (first, first_ns) = self.first;
+        let ticks = now.saturating_sub(first).max(1);
+        Rate { first, first_ns, ticks, ns: now_ns.saturating_sub(first_ns) }
     }
 
     /// How long so many ticks are, ns, rounded up and with the error of the readings.

@@ -19,13 +19,13 @@ pub struct RawSpan {
     /// Whether it does not wait.
     pub busy: bool,
     /// Why it is unknown: 0, or a place in `ERRORS` and one.
-    pub untold: u8,
+    pub unknown: u8,
 }
 
 const ERRORS: [SpanError; 3] = [SpanError::OtherThread, SpanError::Forked, SpanError::Interrupted];
 
-fn code(untold: Option<SpanError>) -> u8 {
-    let place = ERRORS.iter().position(|error| Some(*error) == untold);
+fn code(unknown: Option<SpanError>) -> u8 {
+    let place = ERRORS.iter().position(|error| Some(*error) == unknown);
     place.map_or(0, |place| place as u8 + 1)
 }
 
@@ -64,8 +64,8 @@ impl RawSpan {
 
     pub(crate) fn open(self) -> OpenSpan {
         OpenSpan {
-            generation: if self.untold == 0 { self.generation } else { 0 },
-            untold: error(self.untold),
+            generation: if self.unknown == 0 { self.generation } else { 0 },
+            unknown: error(self.unknown),
             before: Totals::of_words(self.sums),
             begun: self.ticks,
             cpu: self.cpu,
@@ -81,7 +81,7 @@ impl RawSpan {
             ticks: self.ticks,
             cpu: Some(self.cpu).filter(|cpu| *cpu != RawSpan::NOWHERE),
             busy: self.busy,
-            untold: error(self.untold),
+            unknown: error(self.unknown),
         }
     }
 }
@@ -97,7 +97,7 @@ impl OpenSpan {
             ticks: self.begun,
             cpu: self.cpu,
             busy: self.busy,
-            untold: code(self.untold),
+            unknown: code(self.unknown),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Travelling {
             ticks: self.ticks,
             cpu: self.cpu.unwrap_or(RawSpan::NOWHERE),
             busy: self.busy,
-            untold: code(self.untold),
+            unknown: code(self.unknown),
         }
     }
 }
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn numbers_are_read_back() {
-        for untold in [None, Some(ERRORS[0]), Some(ERRORS[1]), Some(ERRORS[2])] {
-            assert_eq!(error(code(untold)), untold);
+        for unknown in [None, Some(ERRORS[0]), Some(ERRORS[1]), Some(ERRORS[2])] {
+            assert_eq!(error(code(unknown)), unknown);
         }
         assert_eq!(error(200), Some(SpanError::OtherThread));
         let raw = RawSpan {
@@ -134,7 +134,7 @@ mod tests {
             ticks: 8,
             cpu: 3,
             busy: true,
-            untold: 0,
+            unknown: 0,
         };
         assert_eq!(raw.open().into_raw(), raw);
         assert_eq!(raw.travelling().into_raw(), RawSpan { generation: 0, ..raw });

@@ -72,7 +72,7 @@ fn a_sleep_is_within_its_bounds() {
     alone(|| {
         let (witness, other) = (Witness::asking(), Witness::new().unwrap());
         assert_eq!(other.try_end(witness.begin()), Err(SpanError::OtherThread));
-        assert!(witness.end(other.begin()).unwrap().is_untold());
+        assert!(witness.end(other.begin()).unwrap().is_unknown());
     });
 }
 
@@ -87,7 +87,7 @@ fn sleeps(witness: &Witness) {
     assert!(loss.off_cpu.earliest() >= Span::from_millis(2), "{loss:?}");
     assert!(loss.switches.voluntary >= 1);
     assert_eq!(loss.cause, Cause::ContextSwitchVoluntary, "{loss:?}");
-    assert!(loss.confidence > 0.5 && !loss.is_untold());
+    assert!(loss.confidence > 0.5 && !loss.is_unknown());
     assert!(loss.evidence.contains(Sign::CountedVoluntary));
 }
 
@@ -211,7 +211,7 @@ fn a_forked_child_begins_anew() {
             let span = witness.begin();
             thread::sleep(PAUSE);
             let own = witness.end(span).is_some_and(|loss| loss.switches.voluntary > 0);
-            let second = witness.end(late).is_some_and(|loss: Loss| loss.is_untold());
+            let second = witness.end(late).is_some_and(|loss: Loss| loss.is_unknown());
             let span = witness.begin();
             first && own && second && witness.try_end(span).is_ok()
         });
@@ -231,7 +231,7 @@ fn a_span_travels_from_thread_to_thread() {
         thread::sleep(PAUSE);
         witness.detach(span)
     });
-    assert_eq!(travelling.untold(), None);
+    assert_eq!(travelling.unknown(), None);
     thread::sleep(20 * PAUSE);
     let loss = alone(move || {
         let witness = Witness::new().unwrap();

@@ -25,8 +25,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "lab",
         &[
-            "host", "workload", "reserve", "infer", "sched", "store", "clock", "sys", "tasks",
-            "model", "time",
+            "host", "workload", "reserve", "infer", "sched", "store", "witness", "clock", "sys",
+            "tasks", "model", "time",
         ],
     ),
     ("theory", &["lab", "workload", "infer", "sched", "store", "sys", "tasks", "model", "time"]),

@@ -52,6 +52,7 @@ impl Shown {
             latest: &self.contents.latest,
             events: &self.contents.events,
             names: &self.names,
+            spans: &self.contents.spans,
         }
     }
 

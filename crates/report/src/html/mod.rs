@@ -26,6 +26,7 @@ mod histograms;
 mod meanwhile;
 mod overview;
 mod plot;
+mod sites;
 mod stacks;
 mod table;
 mod tables;
@@ -70,6 +71,7 @@ pub fn page(run: &Run<'_>, title: &str) -> String {
     if let Some(report) = &run.document.result.watched {
         watched::write(&mut out, report);
     }
+    sites::write(&mut out, &run.document.result);
     timeline(&mut out, run, &ran);
     causes::write(&mut out, &run.document.result);
     histograms::latency(&mut out, run);

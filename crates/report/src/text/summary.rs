@@ -8,6 +8,7 @@ use hourglass_model::manifest::{ClockFacts, ReservedFacts, ThreadFacts};
 use super::Style;
 use super::inferences;
 use super::ran;
+use super::sites;
 use super::stacks;
 use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
 use super::verdict::verdict;
@@ -38,6 +39,12 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
         out.push_str(&watched::found(found, style));
     }
     title(&mut out, document, style);
+    if !result.sites.is_empty() {
+        sites::sites(&result.sites).write(&mut out, style);
+        if let Some(table) = sites::causes(&result.sites) {
+            table.write(&mut out, style);
+        }
+    }
     if !result.threads.is_empty() {
         threads(&result.threads).write(&mut out, style);
         gaps(&result.threads).write(&mut out, style);
@@ -286,7 +293,7 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
     let result = &document.result;
     // Threads that measure latency alone write no trace, so that it proves nothing of them.
     let untraced = result.threads.iter().filter(|thread| thread.latency.is_some()).count();
-    if result.threads.len() > untraced + 1 {
+    if result.threads.len() > untraced + 1 && result.sites.is_empty() {
         let beside = match untraced {
             0 => "",
             _ => "; those of threads that measure latency are not counted",
@@ -308,6 +315,7 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
     lines.block("Late", &inferences::late(&result.inferences));
     lines.block("Ran", &ran::lines(&result.causes));
     lines.block("Meanwhile", &ran::worst_meanwhile(&result.meanwhile));
+    lines.block("Worst", &sites::worst(&result.worst_spans));
     lines.block("Stack", &stacks::worst(&result.stacks));
     let mut emulated: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for thread in &result.threads {

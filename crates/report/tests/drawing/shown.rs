@@ -45,6 +45,7 @@ impl Made {
             latest: &self.latest,
             events: &self.events,
             names: &self.names,
+            spans: &[],
         }
     }
 }

@@ -2,11 +2,14 @@
 //! processor open (docs/reference/synthetic-track-event and `protos/perfetto/trace` there).
 //!
 //! One process with a track for each thread of the run, on which intervals are slices; below each
-//! a track of its gaps, named by their causes; a track for each CPU with the threads that ran
+//! a track of its gaps, named by their causes, and tracks of the spans that its program recorded, with what they lost
+//! inside of them (`spans.rs`); a track for each CPU with the threads that ran
 //! there, or where the kernel was traced everybody who had it, by name; and a track for each CPU with the kernel's
 //! events, interrupts among them.
 //!
 //! Time is `CLOCK_MONOTONIC` in nanoseconds; a snapshot ties it to `CLOCK_REALTIME`.
+
+mod spans;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
@@ -14,9 +17,9 @@ use std::io::{self, BufWriter, Write};
 use hourglass_infer::who_ran::{self, Occupant, Slice};
 use hourglass_model::{Interval, KernelEvent};
 
-use super::csv::onset;
-use super::kernel::{Phase, phase, words};
-use super::protobuf::Message;
+use crate::foreign::csv::onset;
+use crate::foreign::kernel::{Phase, phase, words};
+use crate::foreign::protobuf::Message;
 use crate::run::{Run, evidence, label};
 
 /// Field numbers of the messages, as `protos/perfetto/trace` has them.
@@ -106,6 +109,7 @@ pub fn perfetto(out: impl Write, run: &Run<'_>) -> io::Result<()> {
     trace.tracks(run)?;
     trace.whole_run(run)?;
     trace.intervals(run)?;
+    trace.spans(run)?;
     trace.scheduling(run)?;
     trace.kernel(run)?;
     trace.out.flush()
