@@ -322,6 +322,18 @@ impl Travelling {
         Travelling { busy: true, ..Travelling::default() }
     }
 
+    /// Both together, where a task ran in two threads, or in pieces that were detached each by itself: lengths
+    /// and losses are added.
+    pub fn and(self, other: Travelling) -> Travelling {
+        Travelling {
+            lost: self.lost.plus(other.lost),
+            ticks: self.ticks.saturating_add(other.ticks),
+            cpu: self.cpu.or(other.cpu),
+            busy: self.busy || other.busy,
+            untold: self.untold.or(other.untold),
+        }
+    }
+
     /// Why what it lost is unknown; `None` where it is known.
     #[must_use]
     pub fn untold(&self) -> Option<SpanError> {
