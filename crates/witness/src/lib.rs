@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod attributes;
 mod core;
 mod follow;
 mod loss;
@@ -52,6 +53,7 @@ mod machine;
 mod neighbours;
 mod raw;
 mod sample;
+mod samples;
 
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -59,6 +61,7 @@ use std::rc::Rc;
 use hourglass_sys::rseq::Unusable;
 use thiserror::Error;
 
+pub use attributes::AttributeValue;
 pub use follow::follow;
 pub use hourglass_infer::cause::{Sign, Signs};
 pub use hourglass_model::Cause;
@@ -66,6 +69,7 @@ pub use hourglass_time::{Bounded, Span};
 pub use loss::{Loss, Switches};
 #[doc(hidden)]
 pub use raw::RawSpan;
+pub use samples::{Figures, Sample, Samples, Summary};
 
 use crate::core::Core;
 use crate::loss::Ended;
