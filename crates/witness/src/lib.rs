@@ -46,6 +46,7 @@
 #![cfg(target_os = "linux")]
 
 mod attributes;
+mod benchmark;
 mod core;
 mod follow;
 mod loss;
@@ -53,7 +54,6 @@ mod machine;
 mod neighbours;
 mod raw;
 mod sample;
-mod samples;
 
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -62,6 +62,7 @@ use hourglass_sys::rseq::Unusable;
 use thiserror::Error;
 
 pub use attributes::AttributeValue;
+pub use benchmark::{Figures, Sample, Samples, Summary};
 pub use follow::follow;
 pub use hourglass_infer::cause::{Sign, Signs};
 pub use hourglass_model::Cause;
@@ -69,7 +70,6 @@ pub use hourglass_time::{Bounded, Span};
 pub use loss::{Loss, Switches};
 #[doc(hidden)]
 pub use raw::RawSpan;
-pub use samples::{Figures, Sample, Samples, Summary};
 
 use crate::core::Core;
 use crate::loss::Ended;

@@ -194,25 +194,33 @@ mod tests {
 
     #[test]
     fn a_summary_leaves_out_what_was_disturbed() {
-        let sample = |us: u64, lost: bool| Sample {
+        let witness = Witness::new().unwrap();
+        let span = witness.begin();
+        std::thread::sleep(Duration::from_millis(1));
+        let loss = witness.end(span);
+        let off_cpu = Duration::from_nanos(loss.unwrap().off_cpu.latest().nanos().unsigned_abs());
+        let cause = loss.unwrap().cause;
+        let sample = |us: u64, loss: Option<Loss>| Sample {
             elapsed: Duration::from_micros(us),
             iterations: 10,
-            loss: lost.then(|| Loss::untold(us * 1000)),
+            loss,
         };
+        let said = |samples: &[Sample]| Summary::of(samples).unwrap().to_string();
+
         assert_eq!(Summary::of(&[]), None);
-        let clean = Summary::of(&[sample(3, false), sample(1, false), sample(2, false)]).unwrap();
         assert_eq!(
-            clean.to_string(),
+            said(&[sample(3, None), sample(1, None), sample(2, None)]),
             "0 of 3 samples disturbed; median 200.0 ns, longest 300.0 ns"
         );
-        let some = Summary::of(&[sample(1, false), sample(900, true), sample(2, false)]).unwrap();
         assert_eq!(
-            some.to_string(),
-            "1 of 3 samples disturbed, 900.0µs off the CPU, mostly unknown; median 200.0 ns, longest 90000.0 ns; \
-             clean samples only: median 200.0 ns, longest 200.0 ns"
+            said(&[sample(1, None), sample(900, loss), sample(2, None)]),
+            format!(
+                "1 of 3 samples disturbed, {off_cpu:.1?} off the CPU, mostly {cause}; \
+                 median 200.0 ns, longest 90000.0 ns; \
+                 clean samples only: median 200.0 ns, longest 200.0 ns"
+            )
         );
-        let none = Summary::of(&[sample(900, true)]).unwrap();
-        assert_eq!((none.disturbed, none.clean), (1, None));
-        assert!(none.to_string().ends_with("; no clean sample"));
+        assert_eq!(Summary::of(&[sample(900, loss)]).unwrap().clean, None);
+        assert!(said(&[sample(900, loss)]).ends_with("; no clean sample"));
     }
 }
