@@ -44,7 +44,7 @@ struct Arguments {
     /// Rounds of each comparison; each runs ours and the peer's once. [default: 15, sleep 5; timer 15 or what fits into five minutes]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// sleep: these cases only, by length or length and policy (1ms, 10ms/fifo); may be repeated. infer: `calibration`. witness: `cost`.
+    /// sleep: these cases only, by length or length and policy (1ms, 10ms/fifo); may be repeated. infer: `calibration`. witness: `cost`, `server`, `truth`.
     #[arg(long, value_name = "CASE")]
     only: Vec<String>,
     /// sleep: draw misses over CPU time into this folder, a file for each length and policy.

@@ -1,6 +1,8 @@
 //! The suite `witness`: what a span costs, undisturbed and disturbed, beside what programs ask otherwise; and
 //! whether what is said of spans is true.
 
+#[cfg(feature = "server")]
+mod server;
 mod truth;
 
 use std::fs::File;
@@ -22,11 +24,21 @@ const SPANS: u32 = 20_000;
 /// Spans that sleep, in each round.
 const DISTURBED: u32 = 200;
 
-/// All cases, or only those of its part `cost`.
+/// All cases, or only those of its parts `cost`, `server` and `truth`.
 pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
-    let costs = std::thread::spawn(move || costs(rounds));
-    let mut rows = costs.join().map_err(|_| anyhow::anyhow!("the measuring thread panicked"))??;
-    if !only.iter().any(|part| part == "cost") {
+    let wanted = |part: &str| only.is_empty() || only.iter().any(|one| one == part);
+    let mut rows = Vec::new();
+    if wanted("cost") {
+        let costs = std::thread::spawn(move || costs(rounds));
+        rows.extend(costs.join().map_err(|_| anyhow::anyhow!("the measuring thread panicked"))??);
+    }
+    if wanted("server") {
+        #[cfg(feature = "server")]
+        rows.extend(server::measure(rounds)?);
+        #[cfg(not(feature = "server"))]
+        eprintln!("witness: no server is measured without `--features server`");
+    }
+    if wanted("truth") {
         rows.extend(truth::measure()?);
     }
     Ok(rows)

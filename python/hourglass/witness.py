@@ -30,7 +30,7 @@ from __future__ import annotations
 import functools as _functools
 import inspect as _inspect
 import sys as _sys
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Generator, Literal, Optional, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Generator, Literal, Optional, TypeVar, Union, cast
 
 from ._hourglass import Loss, SiteSpan, why_witness_asks
 from ._hourglass import Recording as _Recording
@@ -40,7 +40,7 @@ from .errors import ClosedError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Loss", "SiteSpan", "Span", "SpanRecording", "follow", "why_witness_asks", "witnessed"]
+__all__ = ["Loss", "SiteSpan", "Span", "SpanRecording", "attributes", "follow", "why_witness_asks", "witnessed"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
@@ -101,6 +101,26 @@ class SpanRecording(_Recording):
     def __exit__(self, *_raised: object) -> Literal[False]:
         self.finish()
         return False
+
+
+def attributes(loss: Loss) -> dict[str, Union[int, float, str]]:
+    """Names and values for a span of OpenTelemetry: `span.set_attributes(witness.attributes(loss))`.
+
+    `hourglass.off_cpu_ns` and `hourglass.off_cpu_least_ns` (for how long the thread was off the CPU, at most and at least),
+    `hourglass.waited_ns`, `hourglass.length_ns`, `hourglass.switches.voluntary`, `hourglass.switches.involuntary`,
+    `hourglass.cause`, and `hourglass.confidence` from 0 to 1.
+    """
+    least, most = loss.off_cpu_ns
+    return {
+        "hourglass.off_cpu_ns": most,
+        "hourglass.off_cpu_least_ns": least,
+        "hourglass.waited_ns": loss.waited_ns,
+        "hourglass.length_ns": loss.length_ns,
+        "hourglass.switches.voluntary": loss.voluntary,
+        "hourglass.switches.involuntary": loss.involuntary,
+        "hourglass.cause": loss.cause,
+        "hourglass.confidence": loss.confidence,
+    }
 
 
 class follow(Awaitable[_T]):  # noqa: N801

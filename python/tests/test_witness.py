@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,18 @@ def test_a_wait_is_a_loss_of_at_least_its_length() -> None:
     assert loss.voluntary >= 1
     # A busy host may take longer than the sleep did.
     assert loss.cause.startswith("context_switch") or loss.cause in ("quota", "migration"), loss.cause
+
+
+def test_attributes_are_those_of_the_rust_crate() -> None:
+    source = pathlib.Path(__file__).parents[2] / "crates" / "witness" / "src" / "attributes.rs"
+    with witness.Span() as span:
+        time.sleep(0.002)
+    loss = span.loss
+    assert loss is not None
+    attributes = witness.attributes(loss)
+    assert list(attributes) == re.findall(r'\("(hourglass[^"]*)"', source.read_text())
+    assert attributes["hourglass.off_cpu_ns"] == loss.off_cpu_ns[1]
+    assert attributes["hourglass.cause"] == loss.cause
 
 
 def test_some_short_span_keeps_its_cpu() -> None:

@@ -1453,6 +1453,45 @@ private:
     hg_span span_;
 };
 
+/// For google-benchmark: the span of a benchmark's loop. When it ends, the state has counters, so that repetitions show
+/// which of them the scheduler disturbed: `disturbed` (0 or 1), `switches`, `off_cpu_ns` and `off_cpu_least_ns`.
+///
+///     void parses(benchmark::State &state)
+///     {
+///         hourglass::benchmark_span span(state); // the last line before the loop
+///         for (auto _ : state) {
+///             parse();
+///         }
+///     }
+///
+/// Several threads: each makes its own, and google-benchmark adds them up. What the span cannot tell, in a forked
+/// child, is `disturbed` without other counters. Any state will do whose `counters` is a map of strings to numbers.
+template <typename State> class benchmark_span
+{
+public:
+    explicit benchmark_span(State &state) : state_(state) { span_ = hg_witness_begin(); }
+    ~benchmark_span()
+    {
+        hg_loss loss;
+        const hg_status ended = hg_witness_end(&span_, &loss, nullptr);
+        state_.counters["disturbed"] = ended == HG_EMPTY ? 0.0 : 1.0;
+        if (ended != HG_OK && ended != HG_EMPTY) {
+            return;
+        }
+        const auto number = [](std::uint64_t of) { return static_cast<double>(of); };
+        const bool lost = ended == HG_OK;
+        state_.counters["switches"] = lost ? number(loss.voluntary + loss.involuntary) : 0.0;
+        state_.counters["off_cpu_ns"] = lost ? number(loss.off_cpu_most_ns) : 0.0;
+        state_.counters["off_cpu_least_ns"] = lost ? number(loss.off_cpu_least_ns) : 0.0;
+    }
+    benchmark_span(const benchmark_span &) = delete;
+    benchmark_span &operator=(const benchmark_span &) = delete;
+
+private:
+    State &state_;
+    hg_span span_;
+};
+
 } // namespace hourglass
 
 #ifdef __SIZEOF_INT128__ // a processor of 64 bits

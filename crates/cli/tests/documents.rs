@@ -239,6 +239,27 @@ fn headings_have_the_names_that_links_use() {
     assert_eq!(anchors(text), ["a-run-kept", "what-its-for-all-of_it"]);
 }
 
+/// What the stories of the chapter about spans show is in their programs, which have tests of their own.
+#[test]
+fn stories_show_their_programs() {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let programs = [
+        "witness/examples/audio_callback.rs",
+        "witness/examples/benchmark_that_lies.rs",
+        "tracing/examples/tokio_request.rs",
+    ];
+    let programs =
+        programs.map(|path| words(&fs::read_to_string(root().join("crates").join(path)).unwrap()));
+    let page = fs::read_to_string(root().join("docs/src/guide/witness.md")).unwrap();
+    let (stories, _) = page.split_once("## Spans of tracing").unwrap();
+    let shown: Vec<_> =
+        stories.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(shown.len(), 3);
+    for block in shown {
+        assert!(programs.iter().any(|program| program.contains(&words(block))), "{block}");
+    }
+}
+
 /// Each document that the code names is on the page of documents.
 #[test]
 fn every_document_is_described() {

@@ -47,6 +47,8 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod attributes;
+mod benchmark;
 mod core;
 mod follow;
 mod loss;
@@ -62,6 +64,8 @@ use std::rc::Rc;
 use hourglass_sys::rseq::Unusable;
 use thiserror::Error;
 
+pub use attributes::AttributeValue;
+pub use benchmark::{Figures, Sample, Samples, Summary};
 pub use follow::follow;
 pub use hourglass_infer::cause::{Sign, Signs};
 pub use hourglass_model::Cause;
@@ -330,6 +334,18 @@ impl Travelling {
     /// The same of a span that does not wait: see [`Witness::begin_busy`].
     pub fn busy() -> Travelling {
         Travelling { busy: true, ..Travelling::default() }
+    }
+
+    /// Both together, where a task ran in two threads, or in pieces that were detached each by itself: lengths
+    /// and losses are added.
+    pub fn and(self, other: Travelling) -> Travelling {
+        Travelling {
+            lost: self.lost.plus(other.lost),
+            ticks: self.ticks.saturating_add(other.ticks),
+            cpu: self.cpu.or(other.cpu),
+            busy: self.busy || other.busy,
+            untold: self.untold.or(other.untold),
+        }
     }
 
     /// Why what it lost is unknown; `None` where it is known.

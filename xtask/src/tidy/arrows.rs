@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("workload", &["timer", "clock", "tasks", "model", "time", "sys"]),
     ("infer", &["model", "time"]),
     ("witness", &["infer", "clock", "sys", "model", "time"]),
+    ("tracing", &["witness", "time"]),
     ("sched", &["tasks", "model"]),
     ("store", &["model"]),
     ("reserve", &["sched", "timer", "model", "time", "sys"]),

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -515,10 +516,39 @@ void spans()
     }).join();
 }
 
+/// What of google-benchmark's state a span of a benchmark touches.
+struct benchmark_state {
+    std::map<std::string, double> counters;
+};
+
+void benchmark_spans()
+{
+    benchmark_state slept;
+    {
+        const hourglass::benchmark_span span(slept);
+        std::this_thread::sleep_for(2ms);
+    }
+    CHECK(slept.counters.size() == 4 && slept.counters["disturbed"] == 1.0);
+    CHECK(slept.counters["switches"] >= 1.0 && slept.counters["off_cpu_ns"] >= 2e6);
+    CHECK(slept.counters["off_cpu_least_ns"] <= slept.counters["off_cpu_ns"]);
+    // The best of many: a machine may interrupt any of them.
+    double undisturbed = 0;
+    for (int turn = 0; turn < 1000; turn++) {
+        benchmark_state quiet;
+        {
+            const hourglass::benchmark_span span(quiet);
+        }
+        undisturbed += 1.0 - quiet.counters["disturbed"];
+        CHECK(quiet.counters["disturbed"] == 1.0 || quiet.counters["off_cpu_ns"] == 0.0);
+    }
+    CHECK(undisturbed > 0);
+}
+
 int main()
 {
     hourglass::check_abi();
     spans();
+    benchmark_spans();
     clocks();
     sleeping();
     timers();

@@ -1,0 +1,156 @@
+//! A layer for `tracing`: spans say for how long the scheduler took their threads away, and why.
+//!
+//! ```
+//! use hourglass_tracing::WitnessLayer;
+//! use tracing_subscriber::layer::SubscriberExt;
+//!
+//! // Below the layers that print or export, which hear of a loss before they close the span.
+//! let subscriber = tracing_subscriber::registry().with(WitnessLayer::new()?);
+//! tracing::subscriber::with_default(subscriber, || {
+//!     use tracing::field::Empty;
+//!     let span = tracing::info_span!("request", off_cpu_ns = Empty, cause = Empty);
+//!     span.in_scope(|| { /* handle it */ });
+//! });
+//! # Ok::<(), hourglass_tracing::WitnessError>(())
+//! ```
+//!
+//! When a span closes that lost something, [`FIELDS`] that it declares are recorded. A span that declares none gets
+//! an event with all of them, at the level INFO, with the target `hourglass` and the span as its parent. Exporters
+//! find the whole [`Loss`] in the span's extensions, and a function of the program's own may be called
+//! ([`WitnessLayer::on_loss`]). A span that nothing disturbed has neither.
+//!
+//! Only the time counts while a span is entered: an instrumented future is witnessed while it is polled, in
+//! whatever thread. What a span within loses is lost by those around it too. A span that two threads have entered
+//! at once has the lengths and losses of both, added.
+//!
+//! Owns: the spans of `tracing` that are entered in a thread, and their losses when they close. Must not: filter,
+//! format or keep spans; touch spans that nothing disturbed, but for the length that is kept with them.
+
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+mod entered;
+mod told;
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hourglass_time::Span;
+use hourglass_witness::{Travelling, Witness};
+use tracing::dispatcher::WeakDispatch;
+use tracing::span::Id;
+use tracing::{Dispatch, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+pub use hourglass_witness::{Loss, WitnessError};
+pub use told::FIELDS;
+
+type OnLoss = Box<dyn Fn(&'static Metadata<'static>, &Loss) + Send + Sync>;
+
+/// Witnesses the spans of `tracing`. For a registry, or what is on top of one.
+pub struct WitnessLayer {
+    /// Tells spans of several registries in one thread apart.
+    number: u64,
+    at_least: Span,
+    events: bool,
+    on_loss: Option<OnLoss>,
+    dispatch: OnceLock<WeakDispatch>,
+}
+
+/// What a span lost so far, in its extensions.
+struct SoFar(Travelling);
+
+impl WitnessLayer {
+    /// The first witness of a process tests the kernel for some milliseconds, and this is done here.
+    ///
+    /// # Errors
+    /// [`WitnessError::ThreadEnds`], if the thread is about to end.
+    pub fn new() -> Result<WitnessLayer, WitnessError> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        Witness::new()?;
+        Ok(WitnessLayer {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            at_least: Span::ZERO,
+            events: true,
+            on_loss: None,
+            dispatch: OnceLock::new(),
+        })
+    }
+
+    /// Leaves out spans that were off the CPU for less, at most. Without it each loss counts, also a wait of a
+    /// microsecond.
+    #[must_use]
+    pub fn at_least(self, off_cpu: Duration) -> WitnessLayer {
+        let ns = i64::try_from(off_cpu.as_nanos()).unwrap_or(i64::MAX);
+        WitnessLayer { at_least: Span::from_nanos(ns), ..self }
+    }
+
+    /// Spans that declare none of the [`FIELDS`] get no event.
+    #[must_use]
+    pub fn without_events(self) -> WitnessLayer {
+        WitnessLayer { events: false, ..self }
+    }
+
+    /// Calls a function with each loss when its span closes, in the thread that closes it.
+    #[must_use]
+    pub fn on_loss(
+        self,
+        call: impl Fn(&'static Metadata<'static>, &Loss) + Send + Sync + 'static,
+    ) -> WitnessLayer {
+        WitnessLayer { on_loss: Some(Box::new(call)), ..self }
+    }
+
+    /// What a closing span lost, unless that is to be left out.
+    fn judge(&self, so_far: Travelling) -> Option<Loss> {
+        let witness = Witness::new().ok()?;
+        let loss = witness.end(witness.attach(so_far))?;
+        (loss.off_cpu.latest() >= self.at_least).then_some(loss)
+    }
+}
+
+impl fmt::Debug for WitnessLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("WitnessLayer");
+        shown.field("at_least", &self.at_least).field("events", &self.events);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for WitnessLayer {
+    fn on_register_dispatch(&self, subscriber: &Dispatch) {
+        // Of a layer that is handed to a second subscriber, the first hears.
+        let _ = self.dispatch.set(subscriber.downgrade());
+    }
+
+    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+        entered::enter(self.number, id);
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        let Some(more) = entered::exit(self.number, id) else { return };
+        let Some(span) = context.span(id) else { return };
+        let mut extensions = span.extensions_mut();
+        match extensions.get_mut::<SoFar>() {
+            Some(so_far) => so_far.0 = so_far.0.and(more),
+            None => extensions.insert(SoFar(more)),
+        }
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let Some(span) = context.span(&id) else { return };
+        let Some(SoFar(so_far)) = span.extensions_mut().remove::<SoFar>() else { return };
+        let Some(loss) = self.judge(so_far) else { return };
+        let metadata = span.metadata();
+        span.extensions_mut().replace(loss);
+        if let Some(call) = &self.on_loss {
+            call(metadata, &loss);
+        }
+        let Some(dispatch) = self.dispatch.get().and_then(WeakDispatch::upgrade) else { return };
+        if !told::recorded(&dispatch, &id, metadata, &loss) && self.events {
+            told::event(&dispatch, &id, &loss);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Samples of a benchmark: which ones the scheduler disturbed, and what the others say.
+
+use std::fmt;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use hourglass_model::Cause;
+
+use crate::{Loss, Witness, WitnessError};
+
+/// How often a sample is taken again that was disturbed. A routine that waits by itself is disturbed each time.
+const TRIES: u32 = 10;
+
+/// One sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Of all its iterations together.
+    pub elapsed: Duration,
+    /// At least 1.
+    pub iterations: u64,
+    /// What the scheduler took from it; `None` for a clean sample.
+    pub loss: Option<Loss>,
+}
+
+/// The samples of a benchmark. For harnesses that let a program time itself, as criterion does:
+///
+/// ```ignore
+/// let mut samples = hourglass_witness::Samples::new()?;
+/// criterion.bench_function("parse", |b| {
+///     b.iter_custom(|iterations| samples.time_clean(iterations, || parse(black_box(TEXT))))
+/// });
+/// if let Some(summary) = samples.summary() {
+///     eprintln!("parse: {summary}");
+/// }
+/// ```
+///
+/// With [`Samples::time_clean`] the harness's own statistics are those of clean samples; with [`Samples::time`] they
+/// are of all samples, and the [`Summary`] shows both.
+#[derive(Clone, Debug)]
+pub struct Samples {
+    witness: Witness,
+    kept: Vec<Sample>,
+}
+
+/// Times of one iteration, ns, over some samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Half of the samples took less.
+    pub median_ns: f64,
+    /// Of the longest sample.
+    pub longest_ns: f64,
+}
+
+/// What some samples say, with the disturbed ones and without.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// How many there are; at least one.
+    pub samples: usize,
+    /// How many of these the scheduler disturbed.
+    pub disturbed: usize,
+    /// For how long all of these together were off the CPU, at most.
+    pub off_cpu: Duration,
+    /// The cause of most of these.
+    pub mostly: Option<Cause>,
+    /// Of all samples.
+    pub all: Figures,
+    /// Of the clean ones; `None` if there is none.
+    pub clean: Option<Figures>,
+}
+
+impl Samples {
+    /// None yet, of the calling thread.
+    ///
+    /// # Errors
+    /// As [`Witness::new`].
+    pub fn new() -> Result<Samples, WitnessError> {
+        Ok(Samples { witness: Witness::new()?, kept: Vec::new() })
+    }
+
+    /// Runs a routine so often, and keeps the sample. Returns the time of all iterations together. 0 iterations keep
+    /// nothing.
+    pub fn time<T>(&mut self, iterations: u64, mut routine: impl FnMut() -> T) -> Duration {
+        self.take(iterations, &mut routine).elapsed
+    }
+
+    /// The same, and once more while the sample is disturbed, ten times at most. Each is kept; the time is that of
+    /// the last.
+    pub fn time_clean<T>(&mut self, iterations: u64, mut routine: impl FnMut() -> T) -> Duration {
+        let mut sample = self.take(iterations, &mut routine);
+        for _ in 1..TRIES {
+            if sample.loss.is_none() {
+                break;
+            }
+            sample = self.take(iterations, &mut routine);
+        }
+        sample.elapsed
+    }
+
+    fn take<T>(&mut self, iterations: u64, routine: &mut impl FnMut() -> T) -> Sample {
+        let span = self.witness.begin();
+        let begun = Instant::now();
+        for _ in 0..iterations {
+            black_box(routine());
+        }
+        let elapsed = begun.elapsed();
+        let sample = Sample { elapsed, iterations, loss: self.witness.end(span) };
+        if iterations > 0 {
+            self.kept.push(sample);
+        }
+        sample
+    }
+
+    /// All that were kept, in order. A harness takes some to warm up before those that it reports.
+    #[must_use]
+    pub fn samples(&self) -> &[Sample] {
+        &self.kept
+    }
+
+    /// Forgets those that were kept.
+    pub fn clear(&mut self) {
+        self.kept.clear();
+    }
+
+    /// What they say; `None` without a sample.
+    #[must_use]
+    pub fn summary(&self) -> Option<Summary> {
+        Summary::of(&self.kept)
+    }
+}
+
+impl Summary {
+    /// Of the samples that are given; `None` if that is none.
+    #[must_use]
+    pub fn of(samples: &[Sample]) -> Option<Summary> {
+        let losses = || samples.iter().filter_map(|sample| sample.loss.as_ref());
+        let off_cpu_ns = losses().map(|loss| loss.off_cpu.latest().nanos().unsigned_abs());
+        Some(Summary {
+            samples: samples.len(),
+            disturbed: losses().count(),
+            off_cpu: Duration::from_nanos(off_cpu_ns.fold(0, u64::saturating_add)),
+            mostly: most_frequent(losses().map(|loss| loss.cause)),
+            all: Figures::of(samples.iter())?,
+            clean: Figures::of(samples.iter().filter(|sample| sample.loss.is_none())),
+        })
+    }
+}
+
+/// Of two that are as frequent, the one that came first.
+fn most_frequent(causes: impl Iterator<Item = Cause>) -> Option<Cause> {
+    let mut counts: Vec<(Cause, usize)> = Vec::new();
+    for cause in causes {
+        match counts.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((cause, 1)),
+        }
+    }
+    counts.iter().rev().max_by_key(|(_, count)| *count).map(|(cause, _)| *cause)
+}
+
+impl Figures {
+    fn of<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Figures> {
+        let each =
+            |sample: &Sample| sample.elapsed.as_nanos() as f64 / sample.iterations.max(1) as f64;
+        let mut ns: Vec<f64> = samples.map(each).collect();
+        ns.sort_by(f64::total_cmp);
+        Some(Figures { median_ns: *ns.get(ns.len() / 2)?, longest_ns: *ns.last()? })
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} samples disturbed", self.disturbed, self.samples)?;
+        if let Some(cause) = self.mostly {
+            write!(f, ", {:.1?} off the CPU, mostly {cause}", self.off_cpu)?;
+        }
+        let Figures { median_ns, longest_ns } = self.all;
+        write!(f, "; median {median_ns:.1} ns, longest {longest_ns:.1} ns")?;
+        match self.clean {
+            _ if self.disturbed == 0 => Ok(()),
+            None => write!(f, "; no clean sample"),
+            Some(Figures { median_ns, longest_ns }) => {
+                write!(
+                    f,
+                    "; clean samples only: median {median_ns:.1} ns, longest {longest_ns:.1} ns"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_leaves_out_what_was_disturbed() {
+        let witness = Witness::new().unwrap();
+        let span = witness.begin();
+        std::thread::sleep(Duration::from_millis(1));
+        let loss = witness.end(span);
+        let off_cpu = Duration::from_nanos(loss.unwrap().off_cpu.latest().nanos().unsigned_abs());
+        let cause = loss.unwrap().cause;
+        let sample = |us: u64, loss: Option<Loss>| Sample {
+            elapsed: Duration::from_micros(us),
+            iterations: 10,
+            loss,
+        };
+        let said = |samples: &[Sample]| Summary::of(samples).unwrap().to_string();
+
+        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(
+            said(&[sample(3, None), sample(1, None), sample(2, None)]),
+            "0 of 3 samples disturbed; median 200.0 ns, longest 300.0 ns"
+        );
+        assert_eq!(
+            said(&[sample(1, None), sample(900, loss), sample(2, None)]),
+            format!(
+                "1 of 3 samples disturbed, {off_cpu:.1?} off the CPU, mostly {cause}; \
+                 median 200.0 ns, longest 90000.0 ns; \
+                 clean samples only: median 200.0 ns, longest 200.0 ns"
+            )
+        );
+        assert_eq!(Summary::of(&[sample(900, loss)]).unwrap().clean, None);
+        assert!(said(&[sample(900, loss)]).ends_with("; no clean sample"));
+    }
+}
