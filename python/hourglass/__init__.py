@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from . import reserve as reserve
     from . import runs as runs
     from . import sched as sched
+    from . import shards as shards
     from . import sleep as sleep
     from . import timers as timers
     from . import witness as witness
@@ -66,6 +67,7 @@ _MODULES = frozenset(
         "reserve",
         "runs",
         "sched",
+        "shards",
         "sleep",
         "timers",
         "witness",
