@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from . import clock as clock
     from . import deadlines as deadlines
     from . import errors as errors
+    from . import fleet as fleet
     from . import frames as frames
     from . import lab as lab
     from . import loops as loops
@@ -59,6 +60,7 @@ _MODULES = frozenset(
         "clock",
         "deadlines",
         "errors",
+        "fleet",
         "frames",
         "lab",
         "loops",
