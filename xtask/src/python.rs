@@ -20,8 +20,20 @@ use crate::workspace::{Workspace, with_default_signals};
 const OLDEST: (u32, u32) = (3, 10);
 
 /// What builds the wheel, what runs the tests, what the tests hand results to, and what proves lemmas.
-const PACKAGES: [&str; 9] =
-    ["maturin", "pytest", "mypy", "numpy", "pandas", "polars", "matplotlib", "z3-solver", "distributed"];
+const PACKAGES: [&str; 12] = [
+    "maturin",
+    "pytest",
+    "mypy",
+    "numpy",
+    "pandas",
+    "polars",
+    "matplotlib",
+    "z3-solver",
+    "distributed",
+    "ray",
+    "duckdb",
+    "pyyaml",
+];
 
 /// Builds, installs, tests.
 ///

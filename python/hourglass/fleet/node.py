@@ -8,6 +8,7 @@ engine.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -37,6 +38,8 @@ Answer = dict[str, Any]
 TAKES_CPUS = {"noise": ("-c", "--cpu-list", "--cores")}
 """Commands that are told by an option which CPUS they measure."""
 
+_PR_SET_PDEATHSIG = 1
+
 GRACE_S = 10
 """How long a command that is asked to end has for it."""
 
@@ -62,7 +65,7 @@ def _child(request: Mapping[str, Any], answer: Answer) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdin is not None and child.stdout is not None and child.stderr is not None
         try:
-            child.stdin.write(json.dumps(dict(request)).encode() + b"\n")
+            child.stdin.write(json.dumps({**request, "worker": os.getpid()}).encode() + b"\n")
             child.stdin.flush()
             # Its input stays open: that is how it knows that somebody waits.
             said = child.stdout.read()
@@ -91,7 +94,7 @@ def _serve() -> int:
     with _alone(notes):
         cpus, aside = _cpus(request.get("engine_cpus"), notes)
         about.update(_identity(), cpus=sorted(cpus), engine_cpus=sorted(aside))
-        engine = {} if aside & cpus else _engine()
+        engine = {} if aside & cpus else _engine(request["worker"])
         about["engine"] = sorted({name for name, _ in engine.values()})
         os.sched_setaffinity(0, aside)
         with _confined(engine, aside, notes):
@@ -140,7 +143,7 @@ def _cpus(asked: Optional[Sequence[int]], notes: list[str]) -> tuple[set[int], s
     return allowed, allowed
 
 
-def _engine() -> dict[int, tuple[str, set[int]]]:
+def _engine(worker: int) -> dict[int, tuple[str, set[int]]]:
     """The threads of the engine on this machine, by number: what each is called, and its CPUs."""
     found: dict[int, tuple[str, set[int]]] = {}
     for entry in os.listdir("/proc"):
@@ -148,7 +151,7 @@ def _engine() -> dict[int, tuple[str, set[int]]]:
             continue
         with contextlib.suppress(OSError):
             name = Path(f"/proc/{entry}/comm").read_text().strip()
-            if engine_process(name) or int(entry) == os.getppid():
+            if engine_process(name) or int(entry) == worker:
                 for thread in os.listdir(f"/proc/{entry}/task"):
                     found[int(thread)] = (name, os.sched_getaffinity(int(thread)))
     return found
@@ -203,6 +206,7 @@ def _command(request: Mapping[str, Any], cpus: set[int], aside: set[int], notes:
 def _run(command: Sequence[str], cpus: set[int], request: Mapping[str, Any]) -> tuple[int, str]:
     """Its exit status, and what it complained of last. It ends with who asked for it."""
     environment = {**os.environ, "HOURGLASS_NODE": request["node"]}
+    libc, starter = ctypes.CDLL(None), os.getpid()
     with tempfile.TemporaryFile() as errors:
         try:
             child = subprocess.Popen(
@@ -212,7 +216,7 @@ def _run(command: Sequence[str], cpus: set[int], request: Mapping[str, Any]) -> 
                 stderr=errors,
                 env=environment,
                 # Its main thread, too, belongs to what is measured only where it says so.
-                preexec_fn=lambda: os.sched_setaffinity(0, os.sched_getaffinity(0) | cpus),
+                preexec_fn=lambda: _as_measured(libc, cpus, starter),
             )
         except OSError as error:
             return 3, f"{command[0]}: {error.strerror}"
@@ -223,6 +227,14 @@ def _run(command: Sequence[str], cpus: set[int], request: Mapping[str, Any]) -> 
     if late:
         return -1, late
     return child.returncode, (said or [""])[-1].removeprefix("error: ")
+
+
+def _as_measured(libc: ctypes.CDLL, cpus: set[int], starter: int) -> None:
+    """In the command's process, before it begins: it may run on the measured CPUs, and ends if who started it is killed."""
+    os.sched_setaffinity(0, os.sched_getaffinity(0) | cpus)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != starter:
+        os._exit(1)
 
 
 def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> Optional[str]:
@@ -251,5 +263,15 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.wait()
 
 
+def _main() -> int:
+    """An engine that ends a worker kills the worker's children (Ray does), by which the engine's CPUs would stay what they are.
+    A child's child is left, sees that its input ends, and tidies up."""
+    child = os.fork()
+    if not child:
+        return _serve()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
 if __name__ == "__main__":
-    sys.exit(_serve())
+    sys.exit(_main())

@@ -39,7 +39,7 @@ h1{font-size:1.5rem;margin:0 0 .3rem}h2{font-size:1.1rem;margin:1.6rem 0 .4rem}
 p{margin:.3rem 0}table{border-collapse:collapse;width:100%}
 th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
 th{font-weight:600}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-td.bar{width:34%;min-width:10rem}.stack{display:flex;height:1.1rem;margin-top:.15rem}
+td:first-child{white-space:nowrap}td.bar{width:34%;min-width:10rem}.stack{display:flex;height:1.1rem;margin-top:.15rem}
 .stack i{display:block;height:100%;min-width:1px}.bad{color:var(--bad);font-weight:600}
 .key{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;margin:.4rem 0;padding:0;list-style:none}
 .key i{display:inline-block;width:.9rem;height:.9rem;margin-right:.4rem;vertical-align:-.1rem}
