@@ -9,8 +9,8 @@ as long as the longest over all nodes, so that of N nodes the delay D has the di
 (Petrini, Kerbyson and Pakin, SC 2003, for why it is the maximum; De, Kothari and Mann, IPDPS 2007, for predicting it from
 measured nodes; Tsafrir et al., ICS 2005, for the product). The nodes' phases are taken as independent; threads of a node are
 taken together, as they were recorded. Where nodes stall together, the truth is lower, and never below `at_least`. Simulations of
-the synchronisation agree within 15 % where the job is up to twice as slow; beyond that the prediction is too high, up to
-twice, because noise that falls into waits is counted.
+the synchronisation agree within 15 % where the job is up to half as slow again; where it takes several times as long the
+prediction is too high, by up to a factor of two, because noise that falls into waits is counted.
 
 The interval is a bootstrap's, over nodes and over blocks of time. It cannot know of noise that is rarer than
 what was measured: `measured_steps` says how many steps there were to see.
