@@ -58,7 +58,7 @@ def test_the_loaded_node_is_found_and_the_killed_one_missing(cluster, wrapper, t
     assert gone(int(mark.read_text()), 30), "the command of a worker that died goes on"
     assert not found.verdict(max_gap="1h").passed
     outliers = found.outliers()
-    assert outliers and {outlier.node for outlier in outliers} == {"loaded"}, outliers
+    assert outliers and outliers[0].node == "loaded", outliers
     for name in found.nodes:
         about = found.about[name]
         assert "raylet" in about["engine"] and "gcs_server" in about["engine"], about

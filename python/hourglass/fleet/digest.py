@@ -87,9 +87,9 @@ def digest(run: Run) -> Digest:
             found.total_ns[cause] = found.count[cause] = 0
             found.window_total_ns[cause] = [0] * WINDOWS
             found.window_longest_ns[cause] = [0] * WINDOWS
-            found.longest[cause] = Gap(thread, cpu, cause, start, end, names.get((thread, start, end), ()))
+            found.longest[cause] = Gap(thread, cpu, cause, start, end, names.get((thread, end), ()))
         if len(found.worst) < _LONGEST:
-            found.worst.append(Gap(thread, cpu, cause, start, end, names.get((thread, start, end), ())))
+            found.worst.append(Gap(thread, cpu, cause, start, end, names.get((thread, end), ())))
         found.total_ns[cause] += length
         found.count[cause] += 1
         window = min(WINDOWS - 1, max(0, end * WINDOWS // elapsed))
@@ -98,12 +98,11 @@ def digest(run: Run) -> Digest:
     return found
 
 
-def _meanwhile(document: dict[str, Any]) -> dict[tuple[int, int, int], tuple[str, ...]]:
-    """Who ran during the longest gaps, by thread, start and end; not the run's own command."""
+def _meanwhile(document: dict[str, Any]) -> dict[tuple[int, int], tuple[str, ...]]:
+    """Who ran during the longest gaps, by thread and end; not the run's own command."""
     found = {}
     for one in document.get("meanwhile") or []:
         if one["of"] == "gap":
             names = (who["name"] for who in sorted(one["ran"], key=lambda who: -who["total_ns"]))
-            key = (one["thread"], one["at_ns"], one["at_ns"] + one["length_ns"])
-            found[key] = tuple(dict.fromkeys(name for name in names if not name.startswith("hourglass")))
+            found[one["thread"], one["at_ns"]] = tuple(dict.fromkeys(name for name in names if not name.startswith("hourglass")))
     return found
