@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from . import clock as clock
     from . import deadlines as deadlines
     from . import errors as errors
+    from . import fleet as fleet
     from . import frames as frames
     from . import lab as lab
     from . import loops as loops
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from . import reserve as reserve
     from . import runs as runs
     from . import sched as sched
+    from . import shards as shards
     from . import sleep as sleep
     from . import timers as timers
     from . import witness as witness
@@ -58,6 +60,7 @@ _MODULES = frozenset(
         "clock",
         "deadlines",
         "errors",
+        "fleet",
         "frames",
         "lab",
         "loops",
@@ -66,6 +69,7 @@ _MODULES = frozenset(
         "reserve",
         "runs",
         "sched",
+        "shards",
         "sleep",
         "timers",
         "witness",

@@ -23,6 +23,7 @@ __all__ = [
     "ExhaustedError",
     "ForkedError",
     "InvalidError",
+    "LostError",
     "PermissionDeniedError",
     "SystemRefusedError",
     "UnsupportedError",
@@ -127,6 +128,12 @@ class EndedError(Error, RuntimeError):
     kind = "ended"
 
 
+class LostError(Error, RuntimeError):
+    """Work on another process or machine did not come back, however often it was asked for."""
+
+    kind = "lost"
+
+
 _KINDS: dict[str, type[Error]] = {
     found.kind: found
     for found in (
@@ -142,6 +149,7 @@ _KINDS: dict[str, type[Error]] = {
         ForkedError,
         CancelledError,
         EndedError,
+        LostError,
     )
 }
 

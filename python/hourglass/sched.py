@@ -28,7 +28,7 @@ import math
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
 
 from . import _hourglass
 from .errors import InvalidError, SystemRefusedError
@@ -37,9 +37,12 @@ from .lab import _path, command_line
 from .runs import _INTERVALS_UNKNOWN
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from typing_extensions import TypeGuard
 
     from ._hourglass import SpanLike
+    from .shards import Progress
 
 __all__ = [
     "Simulation",
@@ -363,6 +366,10 @@ def sweep(
     keep_sets: Optional[bool] = None,
     threads: Optional[int] = None,
     output: Union[None, str, os.PathLike[str]] = None,
+    executor: Union[None, Executor, Callable[[], Executor]] = None,
+    shards: Optional[int] = None,
+    retries: int = 3,
+    progress: Optional[Callable[[Progress], object]] = None,
 ) -> dict[str, Any]:
     """Compares analyses on random sets, as `hourglass sweep` does: the document `hourglass.sweep/1`.
 
@@ -374,7 +381,17 @@ def sweep(
     `output` keeps every finished point in a folder. Ctrl-C ends it and raises `KeyboardInterrupt`; the same call
     with that folder then continues. Raises `hourglass.errors.DataError` for a file that cannot be meant,
     `InvalidError` for an experiment that cannot be done.
+
+    With an `executor` the experiment is done in `shards` parts, each by one worker and with one thread (or
+    `threads`), and the result is, byte for byte, that of one process. It may be any `concurrent.futures.Executor`
+    (`distributed.Client.get_executor()`, say), or a function that makes one: then a pool that broke is replaced. A part
+    that does not come back is asked for again, up to `retries` times; after that `LostError` names it.
+    `progress` is called with a `hourglass.shards.Progress` after each part. Ctrl-C cancels what has not begun. Parts that
+    are done are in `OUTPUT.parts` until all are there, and the same call goes on from them.
     """
+    if executor is None and (shards is not None or progress is not None):
+        given = "shards" if shards is not None else "progress"
+        raise InvalidError(f"{given}: only for a sweep on an executor; add executor=..., or leave it out")
     if threads is not None and not 1 <= threads <= _MOST_THREADS:
         raise InvalidError(f"threads: {threads} is out of range; take 1 to {_MOST_THREADS}")
     said: dict[str, Any] = {
@@ -412,9 +429,40 @@ def sweep(
         "keys": [(str(key), _word(key, value)) for key, value in said.items() if value is not None],
         "threads": threads,
         "output": _path(output),
+        "shard": None,
     }
+    if executor is not None:
+        return _in_parts(template, asked, executor, shards, retries, progress)
     found: dict[str, Any] = json.loads(_hourglass.sweep(template, asked))
     return found
+
+
+def _in_parts(
+    template: Optional[_hourglass.TaskData],
+    asked: dict[str, Any],
+    executor: Union[Executor, Callable[[], Executor]],
+    count: Optional[int],
+    retries: int,
+    progress: Optional[Callable[[Progress], object]],
+) -> dict[str, Any]:
+    """A sweep on an executor. What workers are sent are texts: they need not have the file."""
+    from . import shards
+
+    path, output = asked["path"], asked["output"]
+    text = _hourglass.sweep_text(path) if path is not None else asked["text"]
+    asked = {**asked, "path": None, "text": text, "output": None}
+    facts: dict[str, Any] = json.loads(_hourglass.sweep_facts(template, asked))
+    # A given set, in the words that a worker finds the same in.
+    recipe = {**asked, "text": facts.get("template") or text, "threads": asked["threads"] or 1}
+    again = json.loads(_hourglass.sweep_facts(None, recipe))
+    if again != facts:
+        raise InvalidError("experiment: this set of tasks changes when it is written down; sweep it without executor")
+    if count is None:
+        # Some for each of a few hundred workers, and none without a set.
+        count = min(1_000, facts["sets"] * len(facts["utilisations"]))
+    return shards.sweep(
+        recipe, facts, executor, count, retries=retries, progress=progress, output=output
+    )
 
 
 def _word(key: str, value: Any) -> str:

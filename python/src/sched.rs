@@ -363,6 +363,8 @@ given! {
         keys: Vec<(String, String)>,
         threads: Option<usize>,
         output: Option<PathBuf>,
+        /// Which part of it, from 0, and how many there are; all of it without.
+        shard: Option<(u64, u64)>,
     }
 }
 
@@ -389,7 +391,15 @@ impl Sweep {
         for (key, value) in &self.keys {
             draft.set(key, value).map_err(Failure::invalid)?;
         }
-        draft.finish(template).map_err(Failure::invalid)
+        let mut experiment = draft.finish(template).map_err(Failure::invalid)?;
+        experiment.shard = match self.shard {
+            Some((index, of)) if index >= of => {
+                let text = format!("{index} of {of} is no part; count them from 0");
+                return Err(Failure::argument("shard", text));
+            }
+            shard => shard,
+        };
+        Ok(experiment)
     }
 }
 
@@ -408,13 +418,44 @@ fn sweep(py: Python<'_>, tasks: Option<&TaskData>, asked: &Bound<'_, PyDict>) ->
     let threads = asked.threads.unwrap_or_else(all);
     let folder = asked.output.as_deref();
     let swept = interruptible(py, || sweeping::run(&experiment, folder, threads, &mut Unwatched))?;
-    let swept = swept.map_err(|error| match error {
+    json(&swept.map_err(not_swept)?.document)
+}
+
+fn not_swept(error: SweepError) -> Failure {
+    match error {
         SweepError::InUse(_) => Failure::new(Kind::Busy, error),
         SweepError::NoThread(_) => Failure::new(Kind::Exhausted, error),
         SweepError::Folder(_) => Failure::argument("output", error),
         _ => Failure::invalid(error),
-    })?;
-    json(&swept.document)
+    }
+}
+
+/// What an experiment (or a part of one) is, as JSON: what its folder says of it.
+#[pyfunction]
+fn sweep_facts(tasks: Option<&TaskData>, asked: &Bound<'_, PyDict>) -> PyResult<String> {
+    json(&Sweep::of(asked)?.experiment(tasks)?.facts())
+}
+
+/// The text of a file that describes an experiment or a set of tasks; `None` if it is empty.
+#[pyfunction]
+fn sweep_text(path: PathBuf) -> PyResult<Option<String>> {
+    match input::text(&path) {
+        Err(InputError::Empty(_)) => Ok(None),
+        text => Ok(Some(text.map_err(|error| Failure::new(Kind::Data, error))?)),
+    }
+}
+
+/// The folder of a part below `folder`.
+#[pyfunction]
+fn sweep_part_folder(folder: PathBuf, index: u64, of: u64) -> PathBuf {
+    sweeping::part_folder(&folder, (index, of))
+}
+
+/// Puts the parts in `folders` together in `out`: the document `hourglass.sweep/1` as JSON.
+#[pyfunction]
+fn sweep_merge(py: Python<'_>, folders: Vec<PathBuf>, out: PathBuf) -> PyResult<String> {
+    let merged = py.detach(|| sweeping::merge(&folders, &out));
+    json(&merged.map_err(not_swept)?.document)
 }
 
 /// Adds them to the module.
@@ -424,5 +465,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(analyses, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(predict, module)?)?;
-    module.add_function(wrap_pyfunction!(sweep, module)?)
+    module.add_function(wrap_pyfunction!(sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep_facts, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep_text, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep_part_folder, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep_merge, module)?)
 }

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "src" / "guide"
-PAGES = [GUIDE / "python.md", GUIDE / "python-lab.md", ROOT / "python" / "README.md"]
+PAGES = [GUIDE / "python.md", GUIDE / "python-lab.md", GUIDE / "cluster.md", ROOT / "python" / "README.md"]
 
 
 def programs(text: str) -> list[str]:

@@ -20,7 +20,7 @@ use crate::workspace::{Workspace, with_default_signals};
 const OLDEST: (u32, u32) = (3, 10);
 
 /// What builds the wheel, what runs the tests, what the tests hand results to, and what proves lemmas.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 13] = [
     "maturin",
     "pytest",
     "pytest-benchmark",
@@ -30,6 +30,10 @@ const PACKAGES: [&str; 9] = [
     "polars",
     "matplotlib",
     "z3-solver",
+    "distributed",
+    "ray",
+    "duckdb",
+    "pyyaml",
 ];
 
 /// Builds, installs, tests.

@@ -344,7 +344,7 @@ impl Travelling {
             ticks: self.ticks.saturating_add(other.ticks),
             cpu: self.cpu.or(other.cpu),
             busy: self.busy || other.busy,
-            untold: self.untold.or(other.untold),
+            unknown: self.unknown.or(other.unknown),
         }
     }
 
