@@ -110,7 +110,7 @@ pub struct MergedSeries {
     pub thread: u32,
     /// What it counts.
     pub metric: Metric,
-    /// Why; null for latencies.
+    /// Why; null for latencies, and for gaps too short for a cause (1 us).
     pub cause: Option<Cause>,
     /// Rows of it in `histogram.parquet`.
     pub rows: u64,

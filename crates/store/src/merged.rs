@@ -3,7 +3,7 @@
 //! Owns: their layout. Must not: add or choose what is written.
 //!
 //! `histogram.parquet` has a row for each step of each histogram that is not empty: `run`, `node` (text), `thread`
-//! (int32), `metric`, `cause` (text; a latency's cause is empty), `lo_ns`, `hi_ns`, `count` (int64). A step holds the
+//! (int32), `metric`, `cause` (text; empty for latencies, and for gaps too short for a cause), `lo_ns`, `hi_ns`, `count` (int64). A step holds the
 //! values from `lo_ns` to below `hi_ns`. Rows are in the order of node, time of the run, thread, metric, cause, and
 //! `lo_ns`. `merged.json` (`hourglass.merged/1`) is written last: a folder without it is half-written.
 

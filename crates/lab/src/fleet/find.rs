@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hourglass_model::Policy;
 use hourglass_model::document::{RunResult, ThreadReport};
 use hourglass_model::manifest::{Epoch, Manifest, ThreadFacts};
 use hourglass_model::merged::{MergedRun, MergedThread};
@@ -190,7 +191,7 @@ fn thread(report: &ThreadReport, facts: Option<&ThreadFacts>) -> MergedThread {
     MergedThread {
         thread: report.id,
         policy: report.policy.clone(),
-        degraded: facts.is_some_and(|facts| facts.policy != facts.policy_asked),
+        degraded: facts.is_some_and(is_degraded),
         wall_ns: report.wall_ns,
         threshold_ns: facts.map_or(0, |facts| facts.gap_ns),
         gaps: report.gaps.count,
@@ -199,6 +200,12 @@ fn thread(report: &ThreadReport, facts: Option<&ThreadFacts>) -> MergedThread {
         wake_ups: report.latency.map(|latency| latency.count),
         wake_ups_lost: report.latency.map_or(0, |latency| latency.lost),
     }
+}
+
+/// Whether the policy in force is another than was asked for; one may be written in two ways.
+fn is_degraded(facts: &ThreadFacts) -> bool {
+    let asked: Option<Policy> = facts.policy_asked.parse().ok();
+    asked.zip(facts.policy.parse().ok()).is_some_and(|(asked, given)| asked != given)
 }
 
 /// A moment as `2026-11-23T23:40:12.123456789Z` (RFC 3339). Input in nanoseconds since 1970.

@@ -11,6 +11,8 @@ mod error;
 mod find;
 mod series;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

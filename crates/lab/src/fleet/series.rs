@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use hdrhistogram::Histogram;
-use hourglass_model::Cause;
 use hourglass_model::document::{LatencyReport, RUN_SCHEMA, RunDocument};
 use hourglass_model::merged::{MergedSeries, Metric};
 use hourglass_model::steps::{SIGNIFICANT_DIGITS, step_of};
+use hourglass_model::{Cause, Interval};
 use hourglass_store::{OpenError, RunFolder};
 
 use super::FleetError;
@@ -39,6 +39,30 @@ impl Counter {
     }
 }
 
+/// Gaps that are too short for a cause, by thread.
+#[derive(Default)]
+struct Short {
+    longest_ns: u64,
+    /// Where the last interval of each thread ended.
+    ends: BTreeMap<u32, i64>,
+    gaps: BTreeMap<u32, Counter>,
+}
+
+impl Short {
+    fn look_at(&mut self, interval: &Interval) {
+        let before = self.ends.insert(interval.thread, interval.end_ns);
+        let Some(from_ns) = before.filter(|_| interval.onset.is_gap()) else { return };
+        let length_ns = length_ns(from_ns, interval.start_ns);
+        if length_ns <= self.longest_ns {
+            self.gaps.entry(interval.thread).or_default().add(length_ns, from_ns);
+        }
+    }
+}
+
+fn length_ns(from_ns: i64, to_ns: i64) -> u64 {
+    u64::try_from(to_ns.saturating_sub(from_ns)).unwrap_or(0)
+}
+
 /// The series of the run in `path`, in order of thread, metric and cause. The folder is gone through; of its
 /// records nothing is kept.
 pub(super) fn of_folder(path: &Path) -> Result<Vec<Counted>, FleetError> {
@@ -60,21 +84,28 @@ pub(super) fn of_folder(path: &Path) -> Result<Vec<Counted>, FleetError> {
     Ok(all)
 }
 
-/// A series for each thread and cause of gaps.
+/// A series for each thread and cause of gaps, and one for those that are too short for a cause.
 fn gaps(folder: &RunFolder, document: &RunDocument) -> Result<Vec<Counted>, FleetError> {
     let explanation = Explanation::new(document, folder.intervals()?)?;
+    let mut short = Short { longest_ns: explanation.facts().reported_ns, ..Short::default() };
+    let intervals = folder.intervals()?.inspect(|interval| {
+        if let Ok(interval) = interval {
+            short.look_at(interval);
+        }
+    });
     let events = folder.kernel_events()?.into_iter().flatten();
-    let mut counters: BTreeMap<(u32, Cause), Counter> = BTreeMap::new();
-    for gap in explanation.gaps(folder.intervals()?, events) {
+    let mut counters: BTreeMap<(u32, Option<Cause>), Counter> = BTreeMap::new();
+    for gap in explanation.gaps(intervals, events) {
         let gap = gap?;
-        let length_ns = u64::try_from(gap.end_ns.saturating_sub(gap.start_ns)).unwrap_or(0);
-        counters.entry((gap.thread, gap.cause)).or_default().add(length_ns, gap.start_ns);
+        let length_ns = length_ns(gap.start_ns, gap.end_ns);
+        counters.entry((gap.thread, Some(gap.cause))).or_default().add(length_ns, gap.start_ns);
     }
-    let series = counters.into_iter().map(|((thread, cause), counter)| {
+    let short = short.gaps.into_iter().map(|(thread, counter)| ((thread, None), counter));
+    let series = short.chain(counters).map(|((thread, cause), counter)| {
         let series = MergedSeries {
             thread,
             metric: Metric::Gap,
-            cause: Some(cause),
+            cause,
             rows: counter.steps.len() as u64,
             count: counter.count,
             total_ns: Some(counter.total_ns),

@@ -133,11 +133,13 @@ fn node(runs: &[MergedRun], steps: &mut Steps) -> Result<FleetNode, FleetError> 
     let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
     let wall_ns = sum(&mut threads().map(|thread| thread.wall_ns));
     let tests_latency = threads().any(|thread| thread.wake_ups.is_some());
-    let count = sum(&mut threads().map(|thread| thread.gaps));
-    let looks_for_gaps = count > 0 || threads().any(|thread| thread.wake_ups.is_none());
-    let gaps = looks_for_gaps.then(|| {
-        let lost_ns = sum(&mut threads().map(|thread| thread.lost_ns));
-        let max_ns = threads().map(|thread| thread.longest_ns).max().unwrap_or(0);
+    // Those that test latency write no trace.
+    let traced = || threads().filter(|thread| thread.wake_ups.is_none());
+    let gaps = traced().next().is_some().then(|| {
+        let count = sum(&mut traced().map(|thread| thread.gaps));
+        let lost_ns = sum(&mut traced().map(|thread| thread.lost_ns));
+        let wall_ns = sum(&mut traced().map(|thread| thread.wall_ns));
+        let max_ns = traced().map(|thread| thread.longest_ns).max().unwrap_or(0);
         let [p50_ns, p99_ns, p999_ns] = gaps.percentiles(max_ns.max(gaps.max_ns));
         let most = gaps.by_cause.iter().max_by_key(|(_, total_ns)| **total_ns);
         FleetGaps {
