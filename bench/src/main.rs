@@ -10,6 +10,7 @@
 mod clock;
 mod document;
 mod infer;
+mod merge;
 mod paired;
 mod reserve;
 mod sched;
@@ -53,6 +54,12 @@ struct Arguments {
     /// sleep: draw the pictures of this record, and measure nothing.
     #[arg(long, value_name = "FILE", requires = "pictures")]
     drawn_from: Option<PathBuf>,
+    /// merge: nodes, each with a run of two threads; a tenth of them is measured too.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
+    nodes: u64,
+    /// merge: parts of an experiment.
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
+    parts: u64,
     /// clock: for how long bounds are compared with the kernel's clock, s.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     seconds: u64,
@@ -75,6 +82,8 @@ enum Suite {
     Reserve,
     /// The queue of timers, the wheel of timeouts, interrupted sleepers, timing faults.
     Timer,
+    /// Runs of many nodes put together: time and memory by their number; parts of an experiment found.
+    Merge,
     /// Spans: what witnessing one costs, and whether what is said of it is true.
     Witness,
 }
@@ -95,6 +104,7 @@ fn main() -> Result<()> {
         Suite::Infer => ("infer", rounds(15), plain(infer::measure(rounds(15), &arguments.only)?)),
         Suite::Sched => ("sched", rounds(15), plain(sched::measure(rounds(15))?)),
         Suite::Reserve => ("reserve", rounds(15), plain(reserve::measure(rounds(15))?)),
+        Suite::Merge => ("merge", 1, plain(merge::measure(arguments.nodes, arguments.parts)?)),
         Suite::Timer => ("timer", rounds(15), plain(timer::measure(arguments.rounds)?)),
         Suite::Witness => {
             ("witness", rounds(15), plain(witness::measure(rounds(15), &arguments.only)?))

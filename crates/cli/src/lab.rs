@@ -15,6 +15,7 @@ pub(crate) use hourglass_host::{Refusal, permitted_cpus, usual_cpus};
 pub(crate) use hourglass_lab::cache_cost;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::compare;
+pub(crate) use hourglass_lab::fleet;
 pub(crate) use hourglass_lab::give_up_capabilities;
 pub(crate) use hourglass_lab::infer::{CpuTimeline, who_ran};
 pub(crate) use hourglass_lab::sched::sim;

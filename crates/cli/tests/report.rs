@@ -110,3 +110,38 @@ fn folders_that_cannot_be_read_are_refused() {
     refused(&["export", "run", "--perfetto", "x"], folder, "truncated");
     assert!(!folder.join("x.html").exists() && !folder.join("x").exists());
 }
+
+/// Issue 23: runs of nodes become one table, each of their gaps in it; a node that answers twice is refused.
+#[test]
+fn runs_of_nodes_are_merged_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("runs")).unwrap();
+    for node in ["n1", "n2"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+        command.args(["-q", "-n", "1", "-d", "100ms", "-o"]).arg(format!("runs/{node}"));
+        let status = command.env("HOURGLASS_NODE", node).current_dir(folder).status().unwrap();
+        assert!(status.success());
+    }
+    let said = done(&["merge", "runs", "-o", "fleet", "--json"], folder);
+    let document: Value = serde_json::from_slice(&said).unwrap();
+    assert_eq!(document["schema"], "hourglass.fleet/1");
+    let nodes = document["nodes"].as_array().unwrap();
+    let mut names: Vec<&str> = nodes.iter().map(|node| node["node"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["n1", "n2"]);
+    // A full buffer is said.
+    let all_stored = nodes.iter().all(|node| node["gaps"]["stored"] == node["gaps"]["count"]);
+    assert!(all_stored || said.windows(15).any(|text| text == b"gaps-not-stored"));
+    assert_eq!(done(&["report", "fleet", "--json"], folder), said);
+    let shown = String::from_utf8(done(&["report", "fleet"], folder)).unwrap();
+    assert!(shown.starts_with("2 runs of 2 nodes: CPU by "), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    refused(&["report", "fleet", "-o", "page.html"], folder, "leave -o and --title out");
+    refused(&["report", "runs/n1"], folder, "-o: a run makes a page");
+    refused(&["merge", "runs", "runs/n1", "-o", "out"], folder, "of n1 is there twice, in runs/n1");
+    refused(&["merge", "runs", "-o", "fleet"], folder, "fleet exists already");
+    fs::remove_file(folder.join("runs/n2/manifest.json")).unwrap();
+    refused(&["merge", "runs", "-o", "out"], folder, "runs/n2 is half-written");
+    assert!(!folder.join("out").exists());
+}

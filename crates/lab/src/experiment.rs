@@ -47,6 +47,7 @@ use crate::interrupt_counts;
 use crate::kernel_trace;
 use crate::meanwhile;
 use crate::niceness;
+use crate::node;
 use crate::records::{self, lateness_ps, merged, switches};
 use crate::reserver::Kernel;
 use crate::resources::{check_cpus, check_memory};
@@ -258,7 +259,7 @@ pub(crate) fn run_and_add(
     // What happened around the hit is what was recorded last.
     spec.ring |= spec.guard.stop_on_gap.is_some() || spec.guard.stop_on_latency.is_some();
     let reader = HostReader::new(Path::new("/"));
-    let mut host = reader.read();
+    let mut host = node::named(reader.read());
     check_cpus(&spec, &host)?;
     check_memory(&spec, &host)?;
     // What the run will hold counts as what the machine has.

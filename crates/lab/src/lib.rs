@@ -1,9 +1,10 @@
 //! Experiments: the other crates put together into a run with its manifest, warnings and result.
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), the same for a loop of
-//! the user's own ([`own_loop`]) and for spans of a program ([`spans`]), causes of gaps ([`causes`]), runs compared ([`compare`]), reading a
-//! kept run ([`kept_run`]), limits that a run has to keep ([`gates`]), workload files ([`workload_file`]), sets of
-//! tasks read ([`task_input`]) and made threads of ([`task_threads`]).
+//! the user's own ([`own_loop`]) and for spans of a program ([`spans`]), causes of gaps ([`causes`]), runs compared
+//! ([`compare`]), reading a kept run ([`kept_run`]), runs of many nodes put together ([`fleet`]), limits that a run
+//! has to keep ([`gates`]), workload files ([`workload_file`]), sets of tasks read ([`task_input`]) and made threads
+//! of ([`task_threads`]).
 //! Must not: draw, print, or parse arguments.
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ mod evidence;
 pub mod experiment;
 mod failure;
 mod findings;
+pub mod fleet;
 pub mod gates;
 mod inferences;
 mod interrupt_counts;
@@ -27,6 +29,7 @@ mod late_wake_ups;
 mod live_view;
 mod meanwhile;
 mod niceness;
+mod node;
 pub mod noise;
 pub mod own_loop;
 mod records;

@@ -38,7 +38,7 @@ use crate::causes::LOOP;
 use crate::experiment::{Failure, Finished, conclude};
 use crate::records::switches;
 use crate::resources::check_memory;
-use crate::{evidence, findings, switch_records, tick};
+use crate::{evidence, findings, node, switch_records, tick};
 
 /// Why a loop cannot be measured. Nothing is left behind.
 #[derive(Debug, Error)]
@@ -81,7 +81,7 @@ impl MeasuredLoop {
     pub fn start(spec: LoopSpec, folder: Option<PathBuf>) -> Result<MeasuredLoop, LoopFailure> {
         spec.check()?;
         let reader = HostReader::new(Path::new("/"));
-        let mut host = reader.read();
+        let mut host = node::named(reader.read());
         host.tick = tick::of(&host);
         let checked = check_memory(&run_spec(&spec), &host);
         if let Err(Failure::Memory { wanted, given, limit }) = checked {

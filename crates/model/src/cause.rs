@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The cause of a gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The thread gave up the CPU by itself (yielded or waited) and another ran.
     ContextSwitchVoluntary,
@@ -109,6 +112,7 @@ mod tests {
     fn names_come_back() {
         for cause in Cause::ALL {
             assert_eq!(Cause::from_name(cause.name()), Some(cause));
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
         }
         assert_eq!(Cause::from_name("tick"), None);
     }

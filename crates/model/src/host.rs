@@ -14,6 +14,12 @@ use crate::cpus::CpuSet;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {
+    /// Name of the machine: what `HOURGLASS_NODE` says, else its host name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The kernel's identifier of this boot (`boot_id`), since which its monotonic clock counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
     /// `uname -r`.
     pub kernel: String,
     /// `uname -v`: build, and preemption model where it says so.

@@ -59,6 +59,12 @@ impl RunFolder {
         Ok(RunFolder { path, manifest, trace })
     }
 
+    /// Whether `path` is a run folder, or one that is half-written.
+    #[must_use]
+    pub fn is_at(path: &Path) -> bool {
+        path.join(MANIFEST_FILE).exists() || is_half_written(path)
+    }
+
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -31,6 +31,7 @@ mod latency;
 mod looks;
 mod manifest;
 mod merge;
+pub mod merged;
 mod partial;
 pub mod rounds;
 mod samples;

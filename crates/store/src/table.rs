@@ -60,6 +60,8 @@ pub(crate) enum Kind {
     Uint32,
     Int64,
     Uint64,
+    /// UTF-8. Such columns are written, and none is read.
+    Text,
 }
 
 /// Last four bytes of every Parquet file.
@@ -72,6 +74,7 @@ impl Kind {
             Kind::Uint32 => "uint32",
             Kind::Int64 => "int64",
             Kind::Uint64 => "uint64",
+            Kind::Text => "text",
         }
     }
 
@@ -115,6 +118,7 @@ impl Layout {
                 Kind::Uint32 => (PhysicalType::INT32, Some(LogicalType::integer(32, false))),
                 Kind::Int64 => (PhysicalType::INT64, None),
                 Kind::Uint64 => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
+                Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
             };
             let field = SchemaType::primitive_type_builder(column.name, physical)
                 .with_repetition(if column.nullable {

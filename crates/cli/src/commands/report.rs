@@ -1,4 +1,4 @@
-//! `report`: a run as one page that opens in a browser from disk.
+//! `report`: a run as one page that opens in a browser from disk; runs of many nodes as a table.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,28 +9,36 @@ use clap::{Args, ValueHint};
 use hourglass_report::html;
 use serde_json::json;
 
+use super::merge::show_fleet;
 use super::shown_run::Shown;
+use crate::lab::fleet;
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
+use crate::stop::Stop;
 use crate::whole_file;
 
-/// Write a run as one HTML page that needs no network
+/// Write a run as one HTML page that needs no network, or print the nodes of many
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass report monday -o monday.html
   hourglass report monday -o - --title 'Monday, with load' > monday.html
+  hourglass report fleet              nodes as rows, the worst first
+  hourglass report fleet --json       all of them (hourglass.fleet/1)
 
 The page holds the whole run: verdict, warnings with what mends them, causes of
 gaps, histograms, tables, manifest, and a timeline that zooms down to a
-microsecond by wheel, touch or keyboard. It fetches nothing, and prints.")]
+microsecond by wheel, touch or keyboard. It fetches nothing, and prints.
+
+Of a folder that hourglass merge made of runs, a table is printed: for each node
+gaps, time lost, percentiles, the longest, and the cause that took the most time.")]
 pub(crate) struct Report {
-    /// Folder that `run -o` wrote
+    /// Folder that `run -o` wrote, or `merge` made of such
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
-    /// Page to write; - is stdout
+    /// Page to write, of a run; - is stdout
     #[arg(short, long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Title of the page [default: the folder's name]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -41,26 +49,43 @@ pub(crate) struct Report {
 /// # Errors
 /// The folder holds no run, or the page cannot be written.
 pub(crate) fn report(report: &Report, settings: Settings) -> Result<ExitCode> {
+    if fleet::is_merged(&report.folder) {
+        return nodes(report, settings);
+    }
     let shown = Shown::read(&report.folder)?;
+    let Some(page_file) = &report.output else {
+        return Err(Stop::usage("-o: a run makes a page; name it, as in -o run.html").into());
+    };
     let folder = report.folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let title = report.title.clone().or(folder).unwrap_or_default();
     let page = html::page(&shown.run(), &title);
-    if report.output.as_os_str() == "-" {
+    if page_file.as_os_str() == "-" {
         super::no_json("report -o -", "a page", settings)?;
         io::stdout().lock().write_all(page.as_bytes()).context("cannot write to stdout")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let name = report.output.display();
-    whole_file::keep("-o", &report.output, page.as_bytes())?;
+    let name = page_file.display();
+    whole_file::keep("-o", page_file, page.as_bytes())?;
     if settings.json {
         output::json(&json!({
             "schema": "hourglass.report/1",
-            "page": report.output,
+            "page": page_file,
             "bytes": page.len(),
             "records": shown.records(),
         }))?;
     } else if !settings.quiet {
         messages::say(&format!("wrote {name}"));
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The table of nodes.
+fn nodes(report: &Report, settings: Settings) -> Result<ExitCode> {
+    if report.output.is_some() || report.title.is_some() {
+        let text = "runs that were put together make no page; leave -o and --title out, and take \
+                    --json for a program";
+        return Err(Stop::usage(text).into());
+    }
+    show_fleet(&report.folder, settings)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -57,6 +57,8 @@ impl HostReader {
         let mut scheduler = kernel::scheduler(files);
         scheduler.rt_group_scheduling = kernel.rt_group_scheduling(files);
         Host {
+            node: files.line("proc/sys/kernel/hostname"),
+            boot_id: files.line("proc/sys/kernel/random/boot_id"),
             clock_source: kernel::clock_source(files),
             frequency: power::frequency(files),
             idle: power::idle(files),

@@ -6,6 +6,7 @@ mod clocks;
 mod cyclic;
 mod diff;
 mod doctor;
+mod fleet;
 mod inferences;
 mod noise;
 mod paper;
@@ -38,6 +39,7 @@ pub use cyclic::{
 };
 pub use diff::diff;
 pub use doctor::doctor;
+pub use fleet::fleet;
 pub use noise::{NoiseCpu, noise};
 pub use paper::{paper, papers};
 pub use predict::predict;

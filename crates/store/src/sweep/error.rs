@@ -44,7 +44,7 @@ pub enum SweepFolderError {
         key: String,
         /// What it is there.
         there: String,
-        /// What was asked for.
+        /// What was asked for, and which keys differ besides.
         here: String,
     },
     /// It has no description.

@@ -206,12 +206,20 @@ fn same(
     let (there, here) = (keys(found), keys(wanted));
     let fields = there.as_object().into_iter().flatten();
     let differs = fields.filter(|(key, value)| here.get(key.as_str()) != Some(value));
-    let key = differs.map(|(key, _)| key.clone()).next().unwrap_or_else(|| "template".to_owned());
+    let only_here = here.as_object().into_iter().flatten();
+    let only_here = only_here.filter(|(key, _)| there.get(key.as_str()).is_none());
+    let mut keys = differs.chain(only_here).map(|(key, _)| key.clone());
+    let key = keys.next().unwrap_or_default();
+    let others: Vec<String> = keys.collect();
     let said = |from: &Value| from.get(&key).map_or("none".to_owned(), short);
+    let mut wanted = said(&here);
+    if !others.is_empty() {
+        wanted.push_str(&format!(" (besides: {})", others.join(", ")));
+    }
     Err(SweepFolderError::Another {
         path: path.to_path_buf(),
         there: said(&there),
-        here: said(&here),
+        here: wanted,
         key,
     })
 }

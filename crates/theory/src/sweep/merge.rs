@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hourglass_model::sweep::{KeptPoint, SweepExperiment};
+use hourglass_model::sweep::{KeptPoint, SweepExperiment, SweepShard};
 use hourglass_store::sweep::{EXPERIMENT_FILE, SweepFolder, SweepFolderError};
 
 use super::experiment::SweepError;
@@ -19,11 +19,27 @@ use super::run::{Swept, document, held};
 /// Numbers of missing parts that a message names.
 const NAMED: usize = 5;
 
-/// A folder with a part.
+/// A folder with a part. Of a million only this is kept.
 struct Part {
     path: PathBuf,
     index: u64,
-    experiment: SweepExperiment,
+}
+
+/// The parts of one experiment.
+struct Parts {
+    /// The experiment, with the first part's place in it.
+    first: SweepExperiment,
+    all: Vec<Part>,
+}
+
+impl Parts {
+    fn of(&self) -> u64 {
+        self.first.shard.as_ref().map_or(0, |shard| shard.of)
+    }
+
+    fn whole(&self) -> SweepExperiment {
+        SweepExperiment { shard: None, ..self.first.clone() }
+    }
 }
 
 /// The folder of a part below `folder`, where the parts of an experiment can stand together.
@@ -45,11 +61,11 @@ pub fn is_experiment(folder: &Path) -> bool {
 /// They are parts of different experiments, or cut differently; one is missing, there twice, or unfinished; a folder
 /// cannot be read, or `out` not be written. Then nothing is written.
 pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Swept, SweepError> {
-    let mut parts = find(folders)?;
-    parts.sort_by_key(|part| part.index);
-    let whole = of_one_experiment(&parts)?;
+    let mut parts = of_one_experiment(find(folders)?)?;
+    parts.all.sort_by(|a, b| (a.index, &a.path).cmp(&(b.index, &b.path)));
     all_there(&parts)?;
-    let (points, older) = added(&whole, &parts)?;
+    let whole = parts.whole();
+    let (points, older) = added(&whole, &parts.all)?;
     let _held = held(out)?;
     let mut folder = SweepFolder::open(out, &whole)?;
     let there = folder.take_points().len();
@@ -62,11 +78,12 @@ pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Swept, SweepError> {
     Ok(Swept { document, signal: None })
 }
 
-fn find(folders: &[PathBuf]) -> Result<Vec<Part>, SweepError> {
+/// The folders of parts, in the order in which they are named, and by name within one that holds several.
+fn find(folders: &[PathBuf]) -> Result<Vec<PathBuf>, SweepError> {
     let mut parts = Vec::new();
     for folder in folders {
         if is_experiment(folder) {
-            parts.push(part(folder.clone())?);
+            parts.push(folder.clone());
             continue;
         }
         let failed = |source| SweepError::Parts { path: folder.clone(), source };
@@ -74,59 +91,72 @@ fn find(folders: &[PathBuf]) -> Result<Vec<Part>, SweepError> {
         for entry in fs::read_dir(folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             if is_experiment(&path) {
-                parts.push(part(path)?);
+                parts.push(path);
             }
         }
-        if parts.len() == before {
+        let Some(found @ [_, ..]) = parts.get_mut(before..) else {
             return Err(SweepError::NoParts(folder.clone()));
-        }
+        };
+        found.sort();
     }
     Ok(parts)
 }
 
-fn part(path: PathBuf) -> Result<Part, SweepError> {
-    let experiment = SweepFolder::about(&path)?;
-    match &experiment.shard {
-        Some(shard) => Ok(Part { index: shard.index, experiment, path }),
-        None => Err(SweepError::NoPart(path)),
+/// The parts, each of which is of the same experiment and cut as the first is.
+fn of_one_experiment(paths: Vec<PathBuf>) -> Result<Parts, SweepError> {
+    let whole = |of: &SweepExperiment| SweepExperiment { shard: None, ..of.clone() };
+    let mut paths = paths.into_iter();
+    let Some(path) = paths.next() else { return Err(SweepError::NoParts(PathBuf::new())) };
+    let (first, index, of) = part(&path)?;
+    let wanted = whole(&first);
+    let first_path = path.clone();
+    let mut all = vec![Part { path, index }];
+    for path in paths {
+        let (experiment, index, cut) = part(&path)?;
+        SweepFolder::is_about(&path, &whole(&experiment), &wanted).map_err(
+            |error| match error {
+                SweepFolderError::Another { path, key, there, here } => {
+                    SweepError::OtherExperiment {
+                        path,
+                        key,
+                        there,
+                        other: first_path.clone(),
+                        here,
+                    }
+                }
+                error => error.into(),
+            },
+        )?;
+        if cut != of {
+            let other = first_path;
+            return Err(SweepError::CutOtherwise { path, of: cut, other, other_of: of });
+        }
+        all.push(Part { path, index });
     }
+    Ok(Parts { first, all })
 }
 
-/// The experiment of which all are parts.
-fn of_one_experiment(parts: &[Part]) -> Result<SweepExperiment, SweepError> {
-    let whole = |part: &Part| SweepExperiment { shard: None, ..part.experiment.clone() };
-    let of = |part: &Part| part.experiment.shard.as_ref().map_or(0, |shard| shard.of);
-    let Some(first) = parts.first() else { return Err(SweepError::NoParts(PathBuf::new())) };
-    let wanted = whole(first);
-    for part in parts {
-        SweepFolder::is_about(&part.path, &whole(part), &wanted).map_err(|error| match error {
-            SweepFolderError::Another { path, key, there, here } => {
-                SweepError::OtherExperiment { path, key, there, other: first.path.clone(), here }
-            }
-            error => error.into(),
-        })?;
-        if of(part) != of(first) {
-            let (path, other) = (part.path.clone(), first.path.clone());
-            return Err(SweepError::CutOtherwise {
-                path,
-                of: of(part),
-                other,
-                other_of: of(first),
-            });
+/// What a folder is a part of, its number, and how many there are.
+fn part(path: &Path) -> Result<(SweepExperiment, u64, u64), SweepError> {
+    let experiment = SweepFolder::about(path)?;
+    match &experiment.shard {
+        Some(SweepShard { index, of, .. }) => {
+            let (index, of) = (*index, *of);
+            Ok((experiment, index, of))
         }
+        None => Err(SweepError::NoPart(path.to_path_buf())),
     }
-    Ok(wanted)
 }
 
 /// That each part is there, and once; they are in order.
-fn all_there(parts: &[Part]) -> Result<(), SweepError> {
+fn all_there(parts: &Parts) -> Result<(), SweepError> {
+    let (of, parts) = (parts.of(), &parts.all);
     for pair in parts.windows(2) {
         if pair[0].index == pair[1].index {
             let (path, other) = (pair[0].path.clone(), pair[1].path.clone());
             return Err(SweepError::Double { index: pair[0].index, path, other });
         }
     }
-    let of = parts.first().and_then(|part| part.experiment.shard.as_ref()).map_or(0, |s| s.of);
     if parts.len() as u64 == of {
         return Ok(());
     }

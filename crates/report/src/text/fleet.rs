@@ -1,0 +1,128 @@
+//! Nodes beside each other, for people.
+//!
+//! Owns: their look. Must not: count.
+
+use std::fmt::Write;
+
+use hourglass_model::merged::{FleetDocument, FleetGaps, FleetLatency, FleetNode, FleetShare};
+
+use super::Style;
+use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
+use crate::clean;
+use crate::units::Scale;
+
+/// Nodes that are shown: a page of them. All are in the document.
+const SHOWN: usize = 20;
+
+/// Parts per billion in the fourth decimal of a percent.
+const PPB: u64 = 1_000;
+
+/// Spaces before the remedy of a warning.
+const INDENT: usize = 2;
+
+/// Nodes as rows, the worst first, one table for gaps and one for wake-ups; then what makes them hard to compare.
+#[must_use]
+pub fn fleet(document: &FleetDocument, style: Style) -> String {
+    let mut out = String::new();
+    let title = format!(
+        "{} of {}: {}",
+        counted(document.runs, "run"),
+        counted(document.nodes.len() as u64, "node"),
+        clean::for_terminal(&document.measured.join(", "))
+    );
+    let title = wrapped_within(NARROW, &title, 0, INDENT);
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{}\n", paint(&title, Tone::Heading, style));
+    let with_gaps: Vec<_> =
+        document.nodes.iter().filter_map(|node| Some((node, node.gaps.as_ref()?))).collect();
+    if !with_gaps.is_empty() {
+        gaps(&with_gaps).write(&mut out, style);
+        more(&mut out, with_gaps.len());
+    }
+    let late: Vec<_> =
+        document.nodes.iter().filter_map(|node| Some((node, node.latency.as_ref()?))).collect();
+    if !late.is_empty() {
+        latency(&late).write(&mut out, style);
+        more(&mut out, late.len());
+    }
+    shares(&mut out, "Hourglass", &document.versions);
+    shares(&mut out, "kernels", &document.kernels);
+    for warning in &document.warnings {
+        let text = format!("warning: {}", clean::for_terminal(&warning.text));
+        let text = wrapped_within(NARROW, &text, 0, INDENT);
+        let _ = writeln!(out, "{}", paint(&text, Tone::Caution, style));
+        let remedy = wrapped_within(NARROW, &warning.remedy, INDENT, INDENT);
+        let _ = writeln!(out, "{:INDENT$}{remedy}", "");
+    }
+    out
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+fn gaps(nodes: &[(&FleetNode, &FleetGaps)]) -> Table {
+    let nodes = nodes.get(..SHOWN).unwrap_or(nodes);
+    let scale = Scale::for_block(nodes.iter().map(|(_, gaps)| gaps.p99_ns));
+    let mut table = Table::new(format!("Gaps, lengths in {}", scale.name()))
+        .narrow()
+        .column(Column::Elastic, "node")
+        .column(Column::Number, "gaps")
+        .column(Column::Number, "lost %")
+        .column(Column::Number, "p50")
+        .column(Column::Number, "p99")
+        .column(Column::Number, "p99.9")
+        .column(Column::Number, "max")
+        .column(Column::Elastic, "most time by");
+    for (node, gaps) in nodes {
+        let lengths = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
+        let mut cells = vec![clean::for_terminal(&node.node), gaps.count.to_string()];
+        cells.push(format!("{:.4}", (gaps.lost_ppb / PPB) as f64 / 1e4));
+        cells.extend(lengths.map(|ns| scale.text(ns)));
+        cells.push(gaps.cause.map_or("-", |cause| cause.name()).to_owned());
+        table.row(cells.into_iter().map(|cell| (cell, Tone::Normal)).collect());
+    }
+    table
+}
+
+fn latency(nodes: &[(&FleetNode, &FleetLatency)]) -> Table {
+    let nodes = nodes.get(..SHOWN).unwrap_or(nodes);
+    let scale = Scale::for_block(nodes.iter().map(|(_, latency)| latency.p50_ns));
+    let mut table = Table::new(format!("Wake-ups, lateness in {}", scale.name()))
+        .narrow()
+        .column(Column::Elastic, "node")
+        .column(Column::Number, "wake-ups")
+        .column(Column::Number, "lost")
+        .column(Column::Number, "p50")
+        .column(Column::Number, "p99")
+        .column(Column::Number, "p99.9")
+        .column(Column::Number, "max");
+    for (node, latency) in nodes {
+        let times = [latency.p50_ns, latency.p99_ns, latency.p999_ns, latency.max_ns];
+        let counts = [latency.count, latency.lost].map(|count| count.to_string());
+        let mut cells = vec![clean::for_terminal(&node.node)];
+        cells.extend(counts);
+        cells.extend(times.map(|ns| scale.text(ns)));
+        table.row(cells.into_iter().map(|cell| (cell, Tone::Normal)).collect());
+    }
+    table
+}
+
+/// How many nodes are not shown. The empty line behind the table moves below it.
+fn more(out: &mut String, nodes: usize) {
+    if let Some(more @ 1..) = nodes.checked_sub(SHOWN) {
+        out.pop();
+        let _ = writeln!(out, "and {more} more; --json has all\n");
+    }
+}
+
+/// What the runs have in common, or not.
+fn shares(out: &mut String, what: &str, shares: &[FleetShare]) {
+    let share = |share: &FleetShare| match shares {
+        [_] => clean::for_terminal(&share.name),
+        _ => format!("{} ({})", clean::for_terminal(&share.name), counted(share.runs, "run")),
+    };
+    let all: Vec<String> = shares.iter().map(share).collect();
+    let line = wrapped_within(NARROW, &format!("{what}: {}", all.join(", ")), 0, INDENT);
+    let _ = writeln!(out, "{line}");
+}
