@@ -62,6 +62,7 @@ pub(super) fn draw(run: &KeptRun, mut contents: RunContents) {
         wake_ups: &contents.wake_ups,
         latest: &contents.latest,
         events: &contents.events,
+        spans: &contents.spans,
         names: &names,
     };
     check_page(&html::page(&shown, "a title"));
