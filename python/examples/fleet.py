@@ -2,8 +2,8 @@
 """A cluster on a laptop: a sweep in parts, and a fleet of four "nodes" that are all this machine.
 
     pip install './python[cluster]'
-    python examples/fleet.py              # a pool of processes; needs nothing else
-    python examples/fleet.py --dask       # the same sweep on a scheduler and workers of Dask
+    python python/examples/fleet.py              # a pool of processes; needs nothing else
+    python python/examples/fleet.py --dask       # the same sweep on a scheduler and workers of Dask
 
 The command hourglass has to be in PATH, or in $HOURGLASS. On a cluster only the two lines change that say who does the work:
 `executor=client.get_executor()`, and `engine="ray"`.
