@@ -1,7 +1,7 @@
 //! Measured folders put together: those of many nodes, or of many runs.
 //!
-//! Owns: which folders are found ([`find`]), that each run is there once and that all measured the same, adding them
-//! ([`merge`]), and the summary by node ([`summary`]). Must not: draw, print.
+//! Owns: which folders are found (`find`), that each run is there once and that all measured the same, adding them
+//! (`merge`), and the summary by node ([`summary`]). Must not: draw, print.
 //!
 //! Histograms of single runs stand beside each other in one table, in an order that the runs themselves define. So what
 //! is written does not depend on the order in which folders are named, nor on how many steps they were put together.
