@@ -84,7 +84,7 @@ def measured(command, tmp_path_factory):
 
 def gone(pid, seconds=10):
     """Whether a process ends within so long."""
-    for _ in range(20 * seconds):
+    for _ in range(20 * seconds + 1):
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
                 return True

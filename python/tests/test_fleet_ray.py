@@ -63,10 +63,21 @@ def test_the_loaded_node_is_found_and_the_killed_one_missing(cluster, wrapper, t
         about = found.about[name]
         assert "raylet" in about["engine"] and "gcs_server" in about["engine"], about
         assert not set(about["cpus"]) & set(about["engine_cpus"]), about
-    # The engine has its CPUs back.
+    # The engine has its CPUs back, once the process that measured on the killed node has ended as well.
     everything = os.sched_getaffinity(0)
-    raylets = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and comm(pid) == "raylet"]
-    assert len(raylets) >= 3 and all(os.sched_getaffinity(pid) == everything for pid in raylets)
+    for _ in range(100):
+        raylets = {pid: os.sched_getaffinity(pid) for pid in alive("raylet")}
+        if len(raylets) >= 3 and all(cpus == everything for cpus in raylets.values()):
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError(raylets)
+
+
+def alive(name):
+    """Processes of that name that have not ended."""
+    pids = (int(pid) for pid in os.listdir("/proc") if pid.isdigit())
+    return [pid for pid in pids if comm(pid) == name and not gone(pid, 0)]
 
 
 def comm(pid):

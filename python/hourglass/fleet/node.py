@@ -92,7 +92,9 @@ def _serve() -> int:
     notes: list[str] = []
     about: dict[str, Any] = {"node": request["node"], "notes": notes}
     with _alone(notes):
-        cpus, aside = _cpus(request.get("engine_cpus"), notes)
+        # Those of the worker: this process may have begun while another measurement here held the engine aside.
+        allowed = os.sched_getaffinity(request["worker"])
+        cpus, aside = _cpus(allowed, request.get("engine_cpus"), notes)
         about.update(_identity(), cpus=sorted(cpus), engine_cpus=sorted(aside))
         engine = {} if aside & cpus else _engine(request["worker"])
         about["engine"] = sorted({name for name, _ in engine.values()})
@@ -130,9 +132,8 @@ def _alone(notes: list[str]) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _cpus(asked: Optional[Sequence[int]], notes: list[str]) -> tuple[set[int], set[int]]:
+def _cpus(allowed: set[int], asked: Optional[Sequence[int]], notes: list[str]) -> tuple[set[int], set[int]]:
     """The CPUs to measure, and those for the engine."""
-    allowed = os.sched_getaffinity(0)
     aside = set(asked) & allowed if asked is not None else {min(allowed)}
     if asked is not None and not aside:
         notes.append(f"engine_cpus: none of {sorted(asked)} is allowed here; CPU {min(allowed)} was taken")
@@ -179,6 +180,26 @@ def _confined(engine: Mapping[int, tuple[str, set[int]]], aside: set[int], notes
             with contextlib.suppress(OSError):
                 if os.sched_getaffinity(thread) == aside:
                     os.sched_setaffinity(thread, before)
+        if moved:
+            _free_newcomers(moved, aside)
+
+
+def _free_newcomers(moved: Mapping[int, set[int]], aside: set[int]) -> None:
+    """What an engine started while it was confined runs where the process that started it runs again.
+
+    A process is known by its parent, for a worker that has just begun has no name of its own yet.
+    """
+    engine = set(moved)
+    for process in sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        with contextlib.suppress(OSError):
+            parent = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+            model = process if process in moved else parent
+            if model not in engine or process == os.getpid():
+                continue
+            engine.add(process)
+            for thread in map(int, os.listdir(f"/proc/{process}/task")):
+                if thread not in moved and os.sched_getaffinity(thread) == aside:
+                    os.sched_setaffinity(thread, os.sched_getaffinity(model))
 
 
 def _command(request: Mapping[str, Any], cpus: set[int], aside: set[int], notes: list[str]) -> Optional[str]:
