@@ -24,8 +24,6 @@ const WANTED: usize = 2_500;
 /// No load is measured for longer.
 const LONGEST: Duration = Duration::from_secs(40);
 const KILOBYTES: u64 = 16 << 10;
-/// Between the begin or end of a span and the reading of the clock beside it, ns.
-const BESIDE_NS: u64 = 200;
 
 /// What runs beside the spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +40,10 @@ enum Load {
 
 /// A span as the thread saw it.
 struct Seen {
-    from_ns: u64,
-    to_ns: u64,
+    /// Before and behind its begin, ns of `CLOCK_MONOTONIC`.
+    begun_ns: (u64, u64),
+    /// Before and behind its end.
+    ended_ns: (u64, u64),
     /// At least, at most, why.
     lost: Option<(u64, u64, Cause)>,
 }
@@ -52,6 +52,9 @@ struct Seen {
 #[derive(Debug, Default)]
 struct Count {
     spans: u64,
+    /// With a switch while it was begun or ended, which may be in it or not, or one that the trace left out: these are
+    /// not judged.
+    unclear: u64,
     there: u64,
     named: u64,
     both: u64,
@@ -75,8 +78,8 @@ pub(super) fn measure() -> Result<Vec<Row>> {
 impl Count {
     fn rows(&self, load: Load) -> Vec<Row> {
         eprintln!(
-            "truth: {load:?}: {} spans, {} switched, {} named, {} both, {} within, {} causes",
-            self.spans, self.there, self.named, self.both, self.within, self.caused
+            "truth: {load:?}: {} spans, {} unclear, {} switched, {} named, {} both, {} within, {} causes",
+            self.spans, self.unclear, self.there, self.named, self.both, self.within, self.caused
         );
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let subject = format!("hourglass/{load:?}").to_lowercase();
@@ -95,7 +98,7 @@ impl Count {
 
 /// One load: its spans and the kernel's switches.
 fn count(load: Load) -> Result<Count> {
-    let cpu = *hourglass_sys::thread::affinity()?.last().context("no CPU")?;
+    let cpu = *hourglass_sys::thread::affinity()?.first().context("no CPU")?;
     let tracefs = Tracefs::find().map_err(|error| anyhow::anyhow!("{error:?}"))?;
     let mut trace = Instance::create(&tracefs)?;
     trace.set_clock("mono")?;
@@ -121,19 +124,22 @@ fn mark(load: Load, cpu: u32) -> Result<(u32, Vec<Seen>)> {
     let (begun, mut lost) = (Instant::now(), 0);
     while lost < WANTED && begun.elapsed() < LONGEST && spans.len() < spans.capacity() {
         let busy = load != Load::Idle;
+        let begins_ns = now_ns(ClockId::Monotonic);
         let span = if busy { witness.begin_busy() } else { witness.begin() };
-        let from_ns = now_ns(ClockId::Monotonic);
+        let begun_ns = (begins_ns, now_ns(ClockId::Monotonic));
         match load {
             Load::Idle if spans.len() % 2 == 0 => std::thread::sleep(Duration::from_micros(200)),
             _ => spin(Duration::from_micros(300)),
         }
-        let to_ns = now_ns(ClockId::Monotonic);
-        let found = witness.end(span).map(|loss| {
+        let ends_ns = now_ns(ClockId::Monotonic);
+        let found = witness.end(span);
+        let ended_ns = (ends_ns, now_ns(ClockId::Monotonic));
+        let found = found.map(|loss| {
             let [least, most] = [loss.off_cpu.earliest(), loss.off_cpu.latest()];
             (least.nanos_or_zero(), most.nanos_or_zero(), loss.cause)
         });
         lost += usize::from(found.is_some());
-        spans.push(Seen { from_ns, to_ns, lost: found });
+        spans.push(Seen { begun_ns, ended_ns, lost: found });
     }
     Ok((id(), spans))
 }
@@ -145,32 +151,44 @@ fn spin(length: Duration) {
     }
 }
 
-/// When the thread left the CPU, when it came back, and in which state it left, in order.
-fn switches(
-    trace: &mut Instance,
-    tracefs: &Tracefs,
-    cpu: u32,
-    tid: u32,
-) -> Result<Vec<(u64, u64, u64)>> {
+/// What a trace says of a thread.
+#[derive(Debug, Default)]
+struct Switched {
+    /// When the thread left the CPU, when it came back, and in which state it left, in order.
+    switches: Vec<(u64, u64, u64)>,
+    /// From when to when a switch of the CPU is missing: another thread left it than the one that got it last. Kernels
+    /// leave switches out on a CPU that was offline once.
+    lost: Vec<(u64, u64)>,
+}
+
+fn switches(trace: &mut Instance, tracefs: &Tracefs, cpu: u32, tid: u32) -> Result<Switched> {
     let format = tracefs.format("sched", "sched_switch").context("no format of sched_switch")?;
     let field = |name: &str| format.field(name).with_context(|| format!("no field {name}"));
     let (prev, next, state) = (field("prev_pid")?, field("next_pid")?, field("prev_state")?);
     let layout = tracefs.page_layout()?;
     let mut reader = trace.reader(cpu)?;
     let mut room = vec![0; layout.size()];
-    let mut found = Vec::new();
+    let mut found = Switched::default();
     let mut out = None;
+    let mut last = None;
     let read = |field: &Field, bytes: &[u8]| field.read(bytes).unwrap_or(0);
     while let Some(length) = reader.take(&mut room)? {
         let page = Page::new(&layout, &room[..length]).context("a piece of the ring is damaged")?;
         let mut entries = page.entries();
         for entry in entries.by_ref() {
+            let runs = (entry.time, read(&next, entry.data));
+            if let Some((since, ran)) = last.replace(runs)
+                && ran != read(&prev, entry.data)
+            {
+                found.lost.push((since, entry.time));
+                out = None;
+            }
             if read(&prev, entry.data) == u64::from(tid) {
                 out = Some((entry.time, read(&state, entry.data)));
             } else if read(&next, entry.data) == u64::from(tid)
                 && let Some((left, state)) = out.take()
             {
-                found.push((left, entry.time, state));
+                found.switches.push((left, entry.time, state));
             }
         }
         ensure!(!entries.damaged(), "a piece of the ring is damaged");
@@ -178,7 +196,8 @@ fn switches(
     Ok(found)
 }
 
-fn compare(load: Load, spans: &[Seen], switches: &[(u64, u64, u64)]) -> Count {
+fn compare(load: Load, spans: &[Seen], seen: &Switched) -> Count {
+    let switches = &seen.switches;
     let mut count = Count::default();
     for span in spans {
         let within = |from: u64, to: u64| {
@@ -186,24 +205,38 @@ fn compare(load: Load, spans: &[Seen], switches: &[(u64, u64, u64)]) -> Count {
             let behind = switches.partition_point(|(left, _, _)| *left <= to);
             &switches[first..behind.max(first)]
         };
-        let inside = within(span.from_ns, span.to_ns);
-        let nearby = within(span.from_ns - BESIDE_NS, span.to_ns + BESIDE_NS);
-        // What lies between the span's edge and the reading of the clock may be in it or not.
-        let there = if span.lost.is_some() { nearby } else { inside };
         count.spans += 1;
+        let edges = [span.begun_ns, span.ended_ns].map(|(from, to)| within(from, to).len());
+        let lost = seen.lost.partition_point(|(_, to)| *to < span.begun_ns.0);
+        let unseen = seen.lost.get(lost).is_some_and(|(from, _)| *from <= span.ended_ns.1);
+        if edges != [0, 0] || unseen {
+            count.unclear += 1;
+            continue;
+        }
+        let there = within(span.begun_ns.1, span.ended_ns.0);
         count.there += u64::from(!there.is_empty());
         let Some((least, most, cause)) = span.lost else { continue };
         count.named += 1;
         if there.is_empty() {
+            let (from, to) = (span.begun_ns.1, span.ended_ns.0);
+            eprintln!(
+                "truth: {load:?}: {least} to {most} ns by {cause} from {from} to {to}, and no switch"
+            );
             continue;
         }
         count.both += 1;
         let off: u64 = there.iter().map(|(left, back, _)| back - left).sum();
         count.within += u64::from((least..=most).contains(&off));
         if !(least..=most).contains(&off) {
-            eprintln!("truth: {load:?}: {off} ns off the CPU, not in {least} to {most}: {there:?}");
+            let length = span.ended_ns.1 - span.begun_ns.0;
+            eprintln!(
+                "truth: {load:?}: {off} ns of {length} off the CPU, not in {least} to {most}: {there:?}"
+            );
         }
         count.caused += u64::from(cause == expected(there));
+        if cause != expected(there) {
+            eprintln!("truth: {load:?}: {cause}, not {}: {there:?}", expected(there));
+        }
         count.widths.push((most - least) as f64 / 1e3);
     }
     count

@@ -122,6 +122,14 @@ pub struct Counters {
     pub major_faults: u64,
 }
 
+impl Counters {
+    /// Context switches, of its own and forced.
+    #[must_use]
+    pub fn switches(&self) -> u64 {
+        self.voluntary.wrapping_add(self.involuntary)
+    }
+}
+
 /// Counters of the calling thread (`getrusage(RUSAGE_THREAD)`): a system call, some 150 ns.
 #[must_use]
 pub fn counters() -> Counters {

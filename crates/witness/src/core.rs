@@ -116,7 +116,7 @@ impl Core {
 
     /// Begins to count, from nothing.
     fn start(&self) {
-        let (sample, _) = self.sample();
+        let (_, sample) = self.sample();
         self.last.set(sample);
         self.sums.set(Sums { totals: Totals::default(), ..self.sums.get() });
     }
@@ -181,13 +181,14 @@ impl Core {
         }
     }
 
-    /// Brings the counts up to date. Where the thread turns out to be a forked child's, it begins anew.
+    /// Brings the counts up to date, and has the sums up to now: those that are kept may include what came while
+    /// the kernel was asked. Where the thread turns out to be a forked child's, it begins anew.
     ///
     /// # Errors
     /// [`SpanError::Forked`], once; [`SpanError::Interrupted`] in a signal handler that came upon this.
     #[cold]
     #[inline(never)]
-    pub(crate) fn settle(&self) -> Result<(), SpanError> {
+    pub(crate) fn settle(&self) -> Result<Totals, SpanError> {
         if self.settling.replace(true) {
             return Err(SpanError::Interrupted);
         }
@@ -198,31 +199,39 @@ impl Core {
         result
     }
 
-    fn settle_alone(&self) -> Result<(), SpanError> {
+    fn settle_alone(&self) -> Result<Totals, SpanError> {
         self.arm();
-        // First of all: what comes later may not be the span's.
-        let (now, last) = (thread::counters(), self.last.get().counters);
+        // First of all: what comes later is not the span's.
+        let (now, last) = (thread::counters(), self.last.get());
         if self.thread.get() != thread::id() {
-            self.thread.set(thread::id());
-            if let Ok(mut files) = self.files.try_borrow_mut() {
-                *files = Files::open();
-            }
-            self.sums.set(Sums { generation: fresh_generation(), ..self.sums.get() });
-            self.start();
+            self.begin_anew();
             return Err(SpanError::Forked);
         }
-        if (now.voluntary, now.involuntary) == (last.voluntary, last.involuntary) {
+        if now.switches() == last.counters.switches() {
             // A signal, an interrupt, another owner of the section; or there is no section to look at.
-            return Ok(());
+            return Ok(self.totals());
         }
-        let (sample, late_ns) = self.sample();
-        let more = sample.since(&self.last.get(), late_ns);
+        let (first, sample) = self.sample();
+        let below = Machine::here().below;
+        let (more, Sums { generation, totals }) = (sample.since(&last, below), self.sums.get());
+        let till_now = match first {
+            None => more,
+            Some(first) => first.up_to(now).since(&last, below),
+        };
         self.last.set(sample);
         self.neighbour.set(Note::leave(self.cpu(), self.thread.get(), sample.before_ns));
-        let Sums { generation, totals } = self.sums.get();
-        let generation = generation + u64::from(more.switches() > 0);
-        self.sums.set(Sums { generation, totals: totals.plus(more) });
-        Ok(())
+        self.sums.set(Sums { generation: generation + 1, totals: totals.plus(more) });
+        Ok(totals.plus(till_now))
+    }
+
+    /// The thread is a forked child's.
+    fn begin_anew(&self) {
+        self.thread.set(thread::id());
+        if let Ok(mut files) = self.files.try_borrow_mut() {
+            *files = Files::open();
+        }
+        self.sums.set(Sums { generation: fresh_generation(), ..self.sums.get() });
+        self.start();
     }
 
     fn arm(&self) {
@@ -231,23 +240,23 @@ impl Core {
         }
     }
 
-    /// Arms the section and asks the kernel, until nothing comes in between; and how long that took where
-    /// something did, which may look like what was before, ns.
-    fn sample(&self) -> (Sample, u64) {
+    /// Arms the section and asks the kernel, until the thread keeps its CPU meanwhile. The first answer, if it did
+    /// not do so then; and the last.
+    fn sample(&self) -> (Option<Sample>, Sample) {
         let files = self.files.try_borrow();
         let files = files.as_deref().ok();
-        let mut first = None;
+        let mut torn = None;
         let mut turn = 1;
         loop {
             self.arm();
             let sample = Sample::take(files);
-            let begun_ns = *first.get_or_insert(sample.before_ns);
-            let alone = match &self.section {
-                Some(section) => section.look() == State::Kept,
-                None => thread::counters() == sample.counters,
-            };
-            if alone || turn == TRIES {
-                return (sample, sample.before_ns.saturating_sub(begun_ns));
+            if thread::counters().switches() == sample.counters.switches() {
+                return (torn, sample);
+            }
+            let without_waits = sample.torn();
+            torn = torn.or(Some(without_waits));
+            if turn == TRIES {
+                return (torn, without_waits);
             }
             turn += 1;
         }

@@ -14,6 +14,20 @@ const SWITCH_NS: u64 = 50_000;
 /// so many of it.
 const HIDDEN_PARTS: u64 = 16;
 
+/// What a host takes from a thread is no more than so many times what it lets it have.
+const STOLEN_TIMES: u64 = 2;
+
+/// What the machine below the kernel may do to its accounts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Below {
+    /// How long a CPU may take to hear that another thread is to have it, ns.
+    pub(crate) late_ns: u64,
+    /// How long one that sleeps may take to wake up for it, ns.
+    pub(crate) woken_ns: u64,
+    /// How much of a thread's own time a host may take between two samples at most, ns: kernels leave it out.
+    pub(crate) stolen_ns: u64,
+}
+
 /// The files that are asked, open for as long as the thread.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -151,8 +165,20 @@ impl Sample {
         }
     }
 
-    /// What happened from `last` to this one. `late_ns` of it may lie behind the end that is meant.
-    pub(crate) fn since(&self, last: &Sample, late_ns: u64) -> Totals {
+    /// The same where the thread was switched while it was taken: the wait may be later than the rest.
+    pub(crate) fn torn(self) -> Sample {
+        Sample { waited_ns: None, ..self }
+    }
+
+    /// The same as of a moment before it, of which only the counters are known. Where the thread was switched since,
+    /// the time before it may have been all or nothing.
+    pub(crate) fn up_to(self, counters: Counters) -> Sample {
+        let same = self.counters.switches() == counters.switches();
+        Sample { counters, before_ns: if same { self.before_ns } else { 0 }, ..self }
+    }
+
+    /// What happened from `last` to this one.
+    pub(crate) fn since(&self, last: &Sample, below: Below) -> Totals {
         let (now, then) = (self.counters, last.counters);
         let voluntary = now.voluntary.saturating_sub(then.voluntary);
         let involuntary = now.involuntary.saturating_sub(then.involuntary);
@@ -160,13 +186,13 @@ impl Sample {
         let major_faults = now.major_faults.saturating_sub(then.major_faults);
         let up = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         let waited = up(self.waited_ns, last.waited_ns);
-        let (least_ns, most_ns) = self.off_cpu_since(last, waited, voluntary, involuntary);
+        let (least_ns, most_ns) = self.off_cpu_since(last, waited, (voluntary, involuntary), below);
         Totals {
             voluntary,
             involuntary,
             faults: minor_faults.saturating_add(major_faults),
             major_faults,
-            least_ns: least_ns.saturating_sub(late_ns),
+            least_ns,
             most_ns,
             waited_ns: waited.unwrap_or(0),
             throttled_ns: up(self.throttled_ns, last.throttled_ns).unwrap_or(0),
@@ -177,12 +203,16 @@ impl Sample {
     ///
     /// The time that it did not receive bounds it from above. From below it is what it waited for a CPU, as the
     /// kernel counts it; a wait of its own, which the kernel does not count, is the rest less what may be hidden.
+    ///
+    /// The kernel's accounts begin when another thread becomes ready, not when that one gets the CPU: a thread goes
+    /// on until its CPU hears of it. So they count too much as waited, and one that waited itself is charged for
+    /// time before it ran.
     fn off_cpu_since(
         &self,
         last: &Sample,
         waited_ns: Option<u64>,
-        voluntary: u64,
-        involuntary: u64,
+        (voluntary, involuntary): (u64, u64),
+        below: Below,
     ) -> (u64, u64) {
         let switches = voluntary.saturating_add(involuntary);
         if switches == 0 {
@@ -190,15 +220,18 @@ impl Sample {
         }
         let received = self.cpu_ns.saturating_sub(last.cpu_ns);
         let apart = |from: u64, to: u64| to.saturating_sub(from).saturating_sub(received);
-        let least = apart(last.after_ns, self.before_ns).saturating_sub(received / HIDDEN_PARTS);
+        let stolen = received.saturating_mul(STOLEN_TIMES).min(below.stolen_ns);
+        let hidden = (received / HIDDEN_PARTS).saturating_add(stolen);
+        let least = apart(last.after_ns, self.before_ns).saturating_sub(hidden);
         let most = apart(last.before_ns, self.after_ns);
-        let error = SWITCH_NS.saturating_mul(switches);
+        let error = SWITCH_NS.saturating_add(below.late_ns).saturating_mul(switches);
+        let woken = below.woken_ns.saturating_mul(voluntary);
         let (least, most) = match waited_ns {
             Some(waited) if voluntary == 0 => (waited, most.min(waited)),
             Some(waited) => (least.max(waited), most),
             None => (least, most),
         };
-        (least.saturating_sub(error), most.saturating_add(error))
+        (least.saturating_sub(error), most.saturating_add(error).saturating_add(woken))
     }
 }
 
@@ -247,7 +280,8 @@ mod tests {
     fn off_cpu_is_between_its_bounds() {
         let last = sample(1_000_000, 500_000, Some(0), (0, 0));
         let off = |cpu_ns: u64, waited: Option<u64>, switches| {
-            let totals = sample(11_000_000, 500_000 + cpu_ns, waited, switches).since(&last, 0);
+            let totals = sample(11_000_000, 500_000 + cpu_ns, waited, switches)
+                .since(&last, Below::default());
             (totals.least_ns, totals.most_ns)
         };
         assert_eq!(off(6_000_000, Some(0), (0, 0)), (0, 0), "no switch was counted");
@@ -261,15 +295,23 @@ mod tests {
             (3_999_900 - 375_000 - 2 * SWITCH_NS, 4_000_100 + 2 * SWITCH_NS)
         );
         assert_eq!(off(11_000_000, Some(0), (1, 0)), (0, SWITCH_NS), "never negative");
+        let late = |waited, switches| {
+            let below = Below { late_ns: 300_000, woken_ns: 400_000, stolen_ns: 1_000_000 };
+            let totals = sample(11_000_000, 6_500_000, waited, switches).since(&last, below);
+            (totals.least_ns, totals.most_ns)
+        };
+        assert_eq!(late(Some(3_990_000), (0, 1)), (3_640_000, 4_340_000));
+        assert_eq!(late(Some(3_990_000), (1, 0)), (3_640_000, 4_750_100));
+        assert_eq!(late(Some(0), (1, 0)), (3_999_900 - 375_000 - 1_350_000, 4_750_100));
     }
 
     #[test]
     fn the_ends_do_not_overflow() {
         let last = sample(u64::MAX - 200, u64::MAX, Some(u64::MAX), (u64::MAX, u64::MAX));
-        let totals = sample(0, 0, Some(0), (0, 0)).since(&last, u64::MAX);
+        let totals = sample(0, 0, Some(0), (0, 0)).since(&last, Below::default());
         assert_eq!((totals.least_ns, totals.switches()), (0, 0));
         let totals = sample(u64::MAX - 100, 0, None, (u64::MAX, u64::MAX))
-            .since(&Sample::default(), u64::MAX);
+            .since(&Sample::default(), Below::default());
         assert_eq!((totals.least_ns, totals.most_ns), (0, u64::MAX));
         assert_eq!(totals.plus(totals).minus(totals), totals);
     }

@@ -77,7 +77,7 @@ fn the_same_name_is_the_same_site_and_what_finds_no_room_is_counted() {
     let here = sites.here().unwrap();
     for site in all {
         let span = here.begin(site);
-        thread::sleep(Duration::from_micros(100));
+        thread::sleep(PAUSE);
         assert!(here.end(span).is_some());
     }
     let report = sites.report();
