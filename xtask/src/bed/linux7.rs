@@ -26,7 +26,7 @@ pub(super) const BED: Bed = Bed {
     libc: Some(Package { name: "libc6", suite: Some("trixie") }),
     machine: &["-smp", "2"],
     kernel_arguments: "",
-    tests: &["switches", "time_slice"],
+    tests: &["switches", "time_slice", "witnessed_spans"],
     steps: &[
         Step {
             name: "root",
@@ -57,6 +57,16 @@ pub(super) const BED: Bed = Bed {
             name: "time-slice",
             command: in_libc!("time_slice --nocapture"),
             expect: &[ExitCode(0), Shows("time-slice extension:"), Says("1 passed; 0 failed")],
+        },
+        Step {
+            name: "spans",
+            command: in_libc!("witnessed_spans --test-threads 1"),
+            expect: &[ExitCode(0), Says("0 failed")],
+        },
+        Step {
+            name: "spans-own-area",
+            command: "GLIBC_TUNABLES=glibc.pthread.rseq=0 witnessed_spans --test-threads 1",
+            expect: &[ExitCode(0), Says("0 failed")],
         },
         Step {
             name: "latency",

@@ -28,7 +28,8 @@ fn spin(length: Duration) {
     }
 }
 
-const PAUSE: Duration = Duration::from_millis(3);
+/// Longer than a host takes from a thread, twice.
+const PAUSE: Duration = Duration::from_millis(12);
 
 /// The kernel's own counts are the truth, and both are read in one thread.
 #[test]
@@ -84,7 +85,7 @@ fn sleeps(witness: &Witness) {
     let most = Span::from_nanos(begun.elapsed().as_nanos() as i64 + 2_000);
     assert!(loss.off_cpu.latest() <= most && loss.length <= most, "{loss:?}");
     // Its way into the sleep and out is all that the thread ran.
-    assert!(loss.off_cpu.earliest() >= Span::from_millis(2), "{loss:?}");
+    assert!(loss.off_cpu.earliest() >= Span::from_millis(6), "{loss:?}");
     assert!(loss.switches.voluntary >= 1);
     assert_eq!(loss.cause, Cause::ContextSwitchVoluntary, "{loss:?}");
     assert!(loss.confidence > 0.5 && !loss.is_unknown());
@@ -107,7 +108,7 @@ fn spans_may_nest_and_overlap() {
         let outer = witness.end(outer).unwrap();
         assert!(first.off_cpu.latest() < outer.off_cpu.latest());
         assert!(second.off_cpu.latest() < outer.off_cpu.latest());
-        assert!(outer.off_cpu.earliest() >= Span::from_millis(4), "{outer:?}");
+        assert!(outer.off_cpu.earliest() >= Span::from_millis(12), "{outer:?}");
         let all = first.switches.voluntary + second.switches.voluntary;
         assert_eq!(all, outer.switches.voluntary);
     });
@@ -242,8 +243,8 @@ fn a_span_travels_from_thread_to_thread() {
         witness.try_end(span).unwrap().unwrap()
     });
     assert!(loss.switches.voluntary >= 1);
-    assert!(loss.off_cpu.earliest() >= Span::from_millis(2), "{loss:?}");
-    assert!(loss.length < Span::from_millis(50), "{loss:?}");
+    assert!(loss.off_cpu.earliest() >= Span::from_millis(6), "{loss:?}");
+    assert!(loss.length < Span::from_millis(150), "{loss:?}");
 }
 
 #[test]
@@ -280,7 +281,7 @@ fn a_future_is_followed() {
         let polled = followed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         let Poll::Ready((answer, Some(loss))) = polled else { panic!("{polled:?}") };
         assert_eq!(answer, 42);
-        assert!(loss.switches.voluntary >= 1 && loss.length < Span::from_millis(50), "{loss:?}");
+        assert!(loss.switches.voluntary >= 1 && loss.length < Span::from_millis(150), "{loss:?}");
     });
     let mut quick = pin!(follow(async { 1 }));
     let polled = quick.as_mut().poll(&mut Context::from_waker(Waker::noop()));
