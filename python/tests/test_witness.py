@@ -55,7 +55,7 @@ def test_some_short_span_keeps_its_cpu() -> None:
 
 
 def test_a_stop_is_seen() -> None:
-    """Issue 22: SIGSTOP of known length. Another process stops this one's double for 50 ms."""
+    """Issue 22: SIGSTOP of known length. Another process stops this one's double for 70 ms."""
     program = """
 import os, time
 from hourglass import witness
@@ -77,7 +77,7 @@ print(losses[0].cause, losses[0].off_cpu_ns[1], flush=True)
         assert double.stdout.readline() == "ready\n"
         time.sleep(0.1)
         os.kill(double.pid, signal.SIGSTOP)
-        time.sleep(0.05)
+        time.sleep(0.07)
         os.kill(double.pid, signal.SIGCONT)
         cause, most = double.stdout.readline().split()
     finally:
@@ -236,8 +236,8 @@ def test_spans_are_recorded_by_call_site(tmp_path: pathlib.Path) -> None:
     with witness.SpanRecording(tmp_path / "run") as recording:
         for _ in range(5):
             with recording.span("waits") as span:
-                time.sleep(0.003)
-            assert span.loss is not None and span.loss.off_cpu_ns[0] > 2_000_000
+                time.sleep(0.012)
+            assert span.loss is not None and span.loss.off_cpu_ns[0] > 6_000_000
         with recording.span("quick"):
             pass
         assert any("waits: " in line and "context_switch_voluntary" in line for line in recording.worst())
@@ -248,7 +248,7 @@ def test_spans_are_recorded_by_call_site(tmp_path: pathlib.Path) -> None:
     assert (waits["name"], waits["spans"], waits["disturbed"]) == ("waits", 5, 5)
     assert (quick["name"], quick["spans"]) == ("quick", 1)
     assert "test_witness.py:" in waits["place"]
-    assert waits["lost_least_ns"] > 10_000_000
+    assert waits["lost_least_ns"] > 30_000_000
     assert len([ns for ns in run.gaps["length_ns"] if ns > 2_000_000]) >= 5
     with pytest.raises(ClosedError):
         recording.finish()

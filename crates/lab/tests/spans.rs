@@ -8,7 +8,7 @@ use hourglass_infer::cause::AttributedGap;
 use hourglass_lab::open_run;
 use hourglass_lab::spans::{DumpTo, Dumper, Settings, SpanRecording};
 
-const PAUSE: Duration = Duration::from_millis(3);
+const PAUSE: Duration = Duration::from_millis(12);
 
 /// Five requests on each of two threads, each with a wait of 3 ms that is an inner span; and many that wait for nothing.
 #[test]
@@ -45,9 +45,9 @@ fn losses_are_in_the_folder_with_their_causes() {
             (site.disturbed, site.causes[0].cause.as_str()),
             (10, "context_switch_voluntary")
         );
-        assert!(site.lost_least_ns > 20_000_000 && site.p50_ns >= 3_000_000, "{site:?}");
+        assert!(site.lost_least_ns > 60_000_000 && site.p50_ns >= 12_000_000, "{site:?}");
     }
-    assert!(result.worst_spans.len() >= 20 && result.worst_spans[0].lost_least_ns > 2_000_000);
+    assert!(result.worst_spans.len() >= 20 && result.worst_spans[0].lost_least_ns > 6_000_000);
     let names: Vec<_> = result.threads.iter().map(|thread| thread.name.clone().unwrap()).collect();
     assert!(names == ["one", "two"] || names == ["two", "one"], "{names:?}");
     for thread in &result.threads {

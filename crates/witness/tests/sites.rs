@@ -6,7 +6,7 @@ use std::time::Duration;
 use hourglass_witness::sites::{CauseLost, Missed, OTHER_SITES, Settings, Sites};
 use hourglass_witness::{Cause, Span};
 
-const PAUSE: Duration = Duration::from_millis(3);
+const PAUSE: Duration = Duration::from_millis(12);
 
 fn sites() -> Sites {
     Sites::new(Settings { spans: 1_000, ..Settings::default() })
@@ -45,11 +45,11 @@ fn threads_are_added_up() {
     let is_wait = |cause: &&CauseLost| cause.cause == Cause::ContextSwitchVoluntary;
     let cause = long.causes.iter().find(is_wait).unwrap();
     assert!(cause.count >= 10 && cause.distribution.count() == cause.count);
-    // 3 ms each: at least 2, and what the machine adds.
-    assert!(long.lost.earliest() >= Span::from_millis(40), "{:?}", long.lost);
+    // 12 ms each, of which a host leaves half to be sure of.
+    assert!(long.lost.earliest() >= Span::from_millis(120), "{:?}", long.lost);
     assert!(cause.distribution.quantile(500_000) >= Span::from_millis(2));
     assert!(long.length.quantile(0) <= long.length.quantile(1_000_000));
-    assert!(long.length.greatest() >= Span::from_millis(3));
+    assert!(long.length.greatest() >= Span::from_millis(12));
     assert!(long.lost.latest().nanos() >= cause.distribution.greatest().nanos());
 
     let greatest = long.greatest.unwrap();
