@@ -113,6 +113,13 @@ pub enum OpenError {
     /// A folder, but nothing of a run is in it.
     #[error("{} is not a run folder; make one with `hourglass run -o DIR`", .0.display())]
     NotARunFolder(PathBuf),
+    /// Runs that `hourglass merge` put together.
+    #[error(
+        "{} has runs that were put together, not one; `hourglass report {}` shows them",
+        .0.display(),
+        .0.display()
+    )]
+    Merged(PathBuf),
     /// The run goes on, or ended before its manifest was written.
     #[error(
         "{} is half-written: its run goes on, or ended before {} was written; wait for its end, or measure again",

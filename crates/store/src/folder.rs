@@ -12,6 +12,7 @@ use hourglass_model::watched::WatchedLook;
 
 use crate::error::{LatencyError, OpenError, TraceError};
 use crate::kernel::{self, KernelEvents};
+use crate::merged::MergedFolder;
 use crate::partial::partial_path;
 use crate::samples::KeptWakeUp;
 use crate::trace::Trace;
@@ -50,6 +51,8 @@ impl RunFolder {
         if !manifest.exists() {
             return Err(if is_half_written(&path) {
                 OpenError::HalfWritten(path)
+            } else if MergedFolder::is_at(&path) {
+                OpenError::Merged(path)
             } else {
                 OpenError::NotARunFolder(path)
             });

@@ -28,6 +28,12 @@ fn folders_that_are_none() {
     assert!(matches!(RunFolder::open(file.join("below")), Err(OpenError::NotFound(_))));
     assert!(matches!(RunFolder::open(&file), Err(OpenError::NotAFolder(_))));
     assert!(matches!(RunFolder::open(parent.path()), Err(OpenError::NotARunFolder(_))));
+    let merged = parent.path().join("merged");
+    fs::create_dir(&merged).unwrap();
+    fs::write(merged.join(hourglass_store::merged::MERGED_FILE), "{}").unwrap();
+    let refused = RunFolder::open(&merged).unwrap_err();
+    assert!(matches!(refused, OpenError::Merged(_)), "{refused}");
+    assert!(refused.to_string().contains("hourglass report "), "{refused}");
 }
 
 #[test]
