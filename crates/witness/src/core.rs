@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use hourglass_infer::cause::{Facts, Quota};
 use hourglass_sys::rseq::{Clearing, Section, State, Unusable};
-use hourglass_sys::thread;
+use hourglass_sys::thread::{self, Counters};
 
 use crate::machine::{Machine, Ticks};
 use crate::neighbours::Note;
@@ -116,7 +116,8 @@ impl Core {
 
     /// Begins to count, from nothing.
     fn start(&self) {
-        let (_, sample) = self.sample();
+        self.arm();
+        let (_, sample) = self.sample(thread::counters());
         self.last.set(sample);
         self.sums.set(Sums { totals: Totals::default(), ..self.sums.get() });
     }
@@ -211,12 +212,12 @@ impl Core {
             // A signal, an interrupt, another owner of the section; or there is no section to look at.
             return Ok(self.totals());
         }
-        let (first, sample) = self.sample();
+        let (first, sample) = self.sample(now);
         let below = Machine::here().below;
         let (more, Sums { generation, totals }) = (sample.since(&last, below), self.sums.get());
         let till_now = match first {
             None => more,
-            Some(first) => first.up_to(now).since(&last, below),
+            Some(first) => first.since(&last, below),
         };
         self.last.set(sample);
         self.neighbour.set(Note::leave(self.cpu(), self.thread.get(), sample.before_ns));
@@ -240,17 +241,16 @@ impl Core {
         }
     }
 
-    /// Arms the section and asks the kernel, until the thread keeps its CPU meanwhile. The first answer, if it did
-    /// not do so then; and the last.
-    fn sample(&self) -> (Option<Sample>, Sample) {
+    /// Asks the kernel for the rest that belongs to `counters`, and all anew until the thread keeps its CPU meanwhile.
+    /// The first answer, if it did not keep it then; and the last.
+    fn sample(&self, mut counters: Counters) -> (Option<Sample>, Sample) {
         let files = self.files.try_borrow();
         let files = files.as_deref().ok();
         let mut torn = None;
         let mut turn = 1;
         loop {
-            self.arm();
-            let sample = Sample::take(files);
-            if thread::counters().switches() == sample.counters.switches() {
+            let sample = Sample::take(counters, files);
+            if self.is_quiet() || thread::counters().switches() == counters.switches() {
                 return (torn, sample);
             }
             let without_waits = sample.torn();
@@ -259,6 +259,8 @@ impl Core {
                 return (torn, without_waits);
             }
             turn += 1;
+            self.arm();
+            counters = thread::counters();
         }
     }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::thread::{Counters, SchedStat, counters, id};
+use hourglass_sys::thread::{Counters, SchedStat, id};
 
 /// By how much the kernel's accounts and its switches may be apart at each switch, ns: it takes the time when it
 /// begins to choose the next thread, and switches when it has chosen.
@@ -150,13 +150,13 @@ fn read<T>(file: &File, take: impl FnOnce(&str) -> T) -> Option<T> {
 }
 
 impl Sample {
-    /// Asks the kernel: some five system calls, and one for each quota.
-    pub(crate) fn take(files: Option<&Files>) -> Sample {
+    /// Asks the kernel for what belongs to `counters`: two system calls, and one for each quota.
+    pub(crate) fn take(counters: Counters, files: Option<&Files>) -> Sample {
         let before_ns = now_ns(ClockId::Monotonic);
         let cpu_ns = now_ns(ClockId::ThreadCpu);
         let after_ns = now_ns(ClockId::Monotonic);
         Sample {
-            counters: counters(),
+            counters,
             waited_ns: files.and_then(Files::waited_ns),
             throttled_ns: files.and_then(Files::throttled_ns),
             before_ns,
@@ -165,16 +165,10 @@ impl Sample {
         }
     }
 
-    /// The same where the thread was switched while it was taken: the wait may be later than the rest.
+    /// The same where the thread was switched while it was taken: all but the counters may be of later, and how
+    /// much of the time it had is not known.
     pub(crate) fn torn(self) -> Sample {
-        Sample { waited_ns: None, ..self }
-    }
-
-    /// The same as of a moment before it, of which only the counters are known. Where the thread was switched since,
-    /// the time before it may have been all or nothing.
-    pub(crate) fn up_to(self, counters: Counters) -> Sample {
-        let same = self.counters.switches() == counters.switches();
-        Sample { counters, before_ns: if same { self.before_ns } else { 0 }, ..self }
+        Sample { waited_ns: None, before_ns: 0, ..self }
     }
 
     /// What happened from `last` to this one.
