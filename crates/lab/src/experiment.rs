@@ -55,6 +55,7 @@ use crate::run_observer::RunObserver;
 use crate::strays;
 use crate::switch_records;
 use crate::tick;
+use crate::utc;
 use crate::wakeups;
 pub use crate::watch::Watch;
 use crate::workload_file;
@@ -294,8 +295,10 @@ pub(crate) fn run_and_add(
         meanwhile: &mut meanwhile,
     };
     let reserver = Kernel::for_run(&spec);
+    let utc_before = utc::reading();
     let measured = hourglass_workload::run(&spec, choice, &reserver, &mut run_observer)
         .map_err(|error| failure(error, &host))?;
+    let utc = vec![utc_before, utc::reading()];
     let hit = gates::hit_report(&measured, &spec.guard);
     if let (Some(hit), Some(command)) = (&hit, &gates.on_hit) {
         let path = folder.as_ref().map(NewRunFolder::path);
@@ -314,6 +317,7 @@ pub(crate) fn run_and_add(
     result.hit = hit;
     let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };
     let mut manifest = findings::manifest(&measured, facts);
+    manifest.utc = utc;
     let tids: Vec<u32> = measured.threads.iter().map(|thread| thread.tid).collect();
     result.warnings.extend(reserver.end(&tids, &mut manifest.threads));
     manifest.kernel = kernel.as_ref().map(|kernel| kernel.facts.clone());

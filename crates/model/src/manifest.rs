@@ -43,6 +43,10 @@ pub struct Manifest {
     /// What threads and kernel could tell about gaps, and what would give the rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceFacts>,
+    /// The node's clocks before the run and after it. Absent where nobody read them: in simulations, and
+    /// in folders of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub utc: Vec<UtcReading>,
     /// The machine. Empty if it was simulated.
     pub host: Host,
     /// How the kernel's events were recorded, where they were.
@@ -93,6 +97,22 @@ pub struct Epoch {
     pub realtime_ns: u64,
     /// The raw counter.
     pub ticks: u64,
+}
+
+/// Where `CLOCK_MONOTONIC` stood to UTC at a moment, and the bound on that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UtcReading {
+    /// `CLOCK_MONOTONIC`: the middle of the bracket.
+    pub monotonic_ns: u64,
+    /// `CLOCK_REALTIME`, read within the bracket.
+    pub realtime_ns: u64,
+    /// Between the two readings of `CLOCK_MONOTONIC` around that of `CLOCK_REALTIME`.
+    pub bracket_ns: u64,
+    /// The most that `CLOCK_REALTIME` differs from UTC, as who synchronises it vouches for; null where
+    /// nobody does (`STA_UNSYNC`), and then nothing is known.
+    pub max_error_ns: Option<u64>,
+    /// Who said the bound: `adjtimex`, or `none` where the kernel was not to be asked.
+    pub source: String,
 }
 
 /// Which counter measured, why that one, and how it was converted.

@@ -6,11 +6,12 @@ use std::io::{PipeReader, PipeWriter};
 use std::os::fd::AsRawFd;
 
 use crate::checked;
+use crate::clock::{ClockId, now_ns};
 
 /// The kernel's account of its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
-    /// Whether somebody keeps the clock synchronised (`STA_UNSYNC` is not set).
+    /// Whether somebody keeps the clock synchronised (`STA_UNSYNC` is not set, the state is not `TIME_ERROR`).
     pub synchronised: bool,
     /// Greatest error of `CLOCK_REALTIME` against UTC that the synchroniser vouches for, us.
     pub max_error_us: u64,
@@ -32,15 +33,38 @@ pub fn discipline() -> io::Result<Discipline> {
     // SAFETY: an all-zero timex is valid, and with no mode set asks without changing anything.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel fills the live local.
-    checked(unsafe { libc::adjtimex(&raw mut state) })?;
+    let answer = checked(unsafe { libc::adjtimex(&raw mut state) })?;
     Ok(Discipline {
-        synchronised: state.status & libc::STA_UNSYNC == 0,
+        synchronised: answer != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0,
         max_error_us: u64::try_from(state.maxerror).unwrap_or(u64::MAX),
         frequency: state.freq,
         tick_us: state.tick,
         slewing: state.offset != 0,
         tai_offset_s: state.tai,
     })
+}
+
+/// `CLOCK_MONOTONIC` and `CLOCK_REALTIME` at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BothClocks {
+    /// `CLOCK_MONOTONIC`, the middle of the bracket, ns.
+    pub monotonic_ns: u64,
+    /// `CLOCK_REALTIME`, ns since 1970.
+    pub realtime_ns: u64,
+    /// Between the readings of `CLOCK_MONOTONIC` before and after that of `CLOCK_REALTIME`, ns.
+    pub bracket_ns: u64,
+}
+
+/// Reads both clocks, nine times, and keeps the narrowest bracket; about 1 us.
+#[must_use]
+pub fn both_clocks() -> BothClocks {
+    let read = |_| {
+        let before = now_ns(ClockId::Monotonic);
+        let realtime_ns = now_ns(ClockId::Realtime);
+        let bracket_ns = now_ns(ClockId::Monotonic).saturating_sub(before);
+        BothClocks { monotonic_ns: before.saturating_add(bracket_ns / 2), realtime_ns, bracket_ns }
+    };
+    (0..9).map(read).min_by_key(|both| both.bracket_ns).unwrap_or_default()
 }
 
 /// A change of the rate of the kernel's clock that does not outlast its maker: what it was is put back
@@ -142,6 +166,17 @@ impl Drop for Slewing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_clocks_are_of_one_moment() {
+        let before = now_ns(ClockId::Monotonic);
+        let both = both_clocks();
+        let after = now_ns(ClockId::Monotonic);
+        assert!(before <= both.monotonic_ns && both.monotonic_ns <= after, "{both:?}");
+        assert!(both.bracket_ns <= after - before, "{both:?}");
+        // 2020: a machine whose clock was never set fails its other tests, too.
+        assert!(both.realtime_ns > 1_577_836_800_000_000_000, "{both:?}");
+    }
 
     #[test]
     fn the_kernel_answers() {

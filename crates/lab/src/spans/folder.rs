@@ -294,6 +294,7 @@ fn manifest(
     };
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        utc: Vec::new(),
         hourglass: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: std::env::args().collect(),
         epoch: Epoch { monotonic_ns: begin_ns, realtime_ns, ticks: begin_ns },

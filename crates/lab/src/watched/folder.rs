@@ -208,6 +208,7 @@ fn manifest(
     let traced = kernel.is_some();
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        utc: Vec::new(),
         hourglass: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: request.command_line.clone(),
         epoch: Epoch { monotonic_ns: begin_ns, realtime_ns, ticks: begin_ns },
