@@ -101,7 +101,7 @@ class Fleet:
         self.missing: dict[str, str] = {}
         """Nodes that were to be measured and were not, with the reason."""
         self.about: dict[str, dict[str, Any]] = {}
-        """What each node said of itself: `host`, `kernel`, `boot_id`, `cpus`, `engine`, `notes`, `clock`."""
+        """What each node said of itself: `host`, `kernel`, `boot_id`, `cpus`, `engine`, `notes`."""
         self._folders: dict[str, Path] = {}
         self._documents: dict[str, dict[str, Any]] = {}
         for entry in sorted(folder.iterdir()):
@@ -293,15 +293,15 @@ class Fleet:
         return found, unknown
 
     def _one_clock(self, one: str, other: str) -> bool:
-        boot = self.about[one].get("boot_id")
-        return boot is not None and boot == self.about[other].get("boot_id")
+        boots = [self._documents[node]["manifest"]["host"].get("boot_id") for node in (one, other)]
+        return boots[0] is not None and boots[0] == boots[1]
 
     def _clock(self, node: str) -> Union[str, tuple[int, int]]:
         """From the times of a node's run to UTC, and the bound, ns; or what is missing."""
         begun = self._documents[node]["manifest"]["epoch"]["monotonic_ns"]
-        readings = self.about[node].get("clock")
+        readings = self._documents[node]["manifest"].get("utc")
         if not readings:
-            return "its folder has monotonic and UTC time, but no bound on UTC; measure with hourglass.fleet.measure"
+            return "its folder has no bound on UTC: it is of an earlier version, or was simulated"
         related = clocks.relation(readings)
         if related is not None:
             return begun + related.offset_ns, related.bound_ns

@@ -22,7 +22,6 @@ import time
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
-from . import clocks
 
 __all__ = ["ENGINES", "engine_process", "measure"]
 
@@ -100,9 +99,7 @@ def _serve() -> int:
         about["engine"] = sorted({name for name, _ in engine.values()})
         os.sched_setaffinity(0, aside)
         with _confined(engine, aside, notes):
-            before = clocks.reading()
             reason = _command(request, cpus, aside, notes)
-            about["clock"] = [before, clocks.reading()]
     json.dump({"about": about, "reason": reason}, sys.stdout)
     return 0
 
