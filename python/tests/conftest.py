@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sys
 import threading
 import time
 from typing import Callable, Iterator
@@ -14,12 +16,20 @@ import hourglass
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A skipped test is counted with those in Rust: `cargo xtask test` prints them all at its end."""
+    """A skipped test is counted with those in Rust: `cargo xtask test` prints them all at its end.
+
+    `pytest.skip("why [lacks: COMMAND]")` names a line for the shell that succeeds where the test can run.
+    """
     path = os.environ.get("HOURGLASS_SKIPPED")
     if path and report.skipped and isinstance(report.longrepr, tuple):
         why = " ".join(report.longrepr[2].split()).removeprefix("Skipped: ")
+        why, _, check = why.removesuffix("]").partition(" [lacks: ")
+        if missing := re.match(r"could not import '(\w+)'", why):
+            check = f"{sys.executable} -c 'import {missing[1]}'"
+        name = report.nodeid.rpartition("::")[2] or report.nodeid
+        need = check.split()[0] if check else "chance"
         with open(path, "a", encoding="utf-8") as file:
-            file.write(f"machine\t{report.nodeid}\t{why}\n")
+            file.write(f"{name}\t{need}\t{check}\t{why}\t\t\n")
 
 
 class Alarm:

@@ -34,7 +34,7 @@ def told():
     """What the command prints with `--json`."""
     command = os.environ.get("HOURGLASS") or shutil.which("hourglass")
     if not command:
-        pytest.skip("the command hourglass is not in PATH (or in $HOURGLASS)")
+        pytest.skip("no command hourglass [lacks: test -x \"$HOURGLASS\" || command -v hourglass]")
 
     def run(*words):
         printed = subprocess.run([command, *map(str, words), "--json"], capture_output=True, text=True)

@@ -58,7 +58,7 @@ os.execv(command, [command, *sys.argv[1:]])
 def command():
     found = os.environ.get("HOURGLASS") or shutil.which("hourglass")
     if not found:
-        pytest.skip("the command hourglass is not in PATH (or in $HOURGLASS)")
+        pytest.skip("no command hourglass [lacks: test -x \"$HOURGLASS\" || command -v hourglass]")
     return found
 
 
@@ -66,7 +66,7 @@ def command():
 def wrapper(command, tmp_path):
     """A command that loads one node, and the file by which another says that it is measured."""
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("an engine that is kept off needs a second CPU")
+        pytest.skip("an engine that is kept off needs a second CPU [lacks: test $(nproc) -gt 1]")
     file, mark = tmp_path / "wrapper", tmp_path / "mark"
     raylet = tmp_path / "raylet"
     raylet.symlink_to(os.path.realpath(sys.executable))

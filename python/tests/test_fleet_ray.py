@@ -1,6 +1,7 @@
 """A fleet on Ray: four raylets on one host, one of which is loaded and one killed as it is measured."""
 
 import os
+import sys
 import threading
 import time
 
@@ -31,7 +32,8 @@ def cluster(monkeypatch):
         ray.init(address=made.address, log_to_driver=False)
     except Exception as error:
         made.shutdown()
-        pytest.skip(f"Ray's processes do not start here, or not in time: {str(error).splitlines()[0]}")
+        check = f"timeout 120 {sys.executable} -c 'import ray; ray.init(num_cpus=1, include_dashboard=False)'"
+        pytest.skip(f"Ray's processes do not start here, or not in time: {str(error).splitlines()[0]} [lacks: {check}]")
     yield made, nodes
     ray.shutdown()
     made.shutdown()

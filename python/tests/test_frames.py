@@ -124,7 +124,7 @@ def test_what_the_kernel_told():
     try:
         run = hourglass.run([{"workload": "PERIODIC 1ms 5ms"}], duration="200ms", trace=True)
     except PermissionDeniedError as refused:
-        pytest.skip(str(refused))
+        pytest.skip(f"{refused} [lacks: test -w /sys/kernel/tracing/instances]")
     kernel, events = run.manifest["kernel"], run.kernel_events
     assert len(events) > 0
     if not sum(cpu["lost"] + cpu["damaged"] for cpu in kernel["cpus"]):

@@ -123,7 +123,7 @@ def test_everything_is_documented() -> None:
 
 def test_mypy_finds_the_package_typed() -> None:
     if importlib.util.find_spec("mypy") is None:
-        pytest.skip("mypy is not installed")
+        pytest.skip(f"no mypy [lacks: {sys.executable} -m mypy --version]")
     # Whether others' packages are typed, or there, is not this one's.
     others = ["--ignore-missing-imports", "--disable-error-code=import-untyped"]
     check = ["-m", "mypy", "--strict", "--no-incremental", "--cache-dir=/dev/null", *others, "-p", "hourglass"]
@@ -143,7 +143,7 @@ def test_a_second_interpreter_is_refused() -> None:
     modules = ("_interpreters", "_xxsubinterpreters")
     module = next((name for name in modules if importlib.util.find_spec(name) is not None), None)
     if module is None:
-        pytest.skip("this Python makes no interpreters")
+        pytest.skip(f"no interpreters [lacks: {sys.executable} -c 'import {modules[0]}' || {sys.executable} -c 'import {modules[1]}']")
     within = """
 try:
     import hourglass

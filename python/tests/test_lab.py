@@ -231,7 +231,7 @@ def test_sigterm_ends_the_program_when_the_folder_is_whole(tmp_path):
 
 def test_a_privilege_that_is_missing_is_told_with_the_line_that_grants_it():
     if os.geteuid() != 0:
-        pytest.skip("only root can drop its privileges for a child")
+        pytest.skip("only root can drop its privileges for a child [lacks: test $(id -u) = 0]")
     code = textwrap.dedent(
         """
         import os, resource

@@ -99,7 +99,7 @@ def test_scripts_are_read_by_their_shells(name):
     file = FOLDER / name
     shell = "bash" if name.endswith(".nhc") else "sh"
     if not shutil.which(shell):
-        pytest.skip(f"{shell} is not installed")
+        pytest.skip(f"no {shell} [lacks: command -v {shell}]")
     subprocess.run([shell, "-n", file], check=True)
     assert name.endswith(".nhc") or os.access(file, os.X_OK)
 
@@ -148,7 +148,7 @@ def test_only_a_node_that_is_not_quiet_is_drained(tools, tmp_path, status, drain
 def test_the_check_works_with_the_command():
     command = os.environ.get("HOURGLASS") or shutil.which("hourglass")
     if not command:
-        pytest.skip("the command hourglass is not in PATH (or in $HOURGLASS)")
+        pytest.skip("no command hourglass [lacks: test -x \"$HOURGLASS\" || command -v hourglass]")
     environment = {**os.environ, "HOURGLASS": command, "HOURGLASS_MAX_GAP": "1h"}
     done = subprocess.run([FOLDER / "node-check"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

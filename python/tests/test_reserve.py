@@ -39,7 +39,7 @@ def test_a_thread_is_reserved_for_and_let_go() -> None:
         except errors.Error as refused:
             assert refused.remedy, str(refused)
             assert os.sched_getscheduler(0) == before
-            pytest.skip(f"this machine reserves nothing: {refused}")
+            pytest.skip(f"this machine reserves nothing: {refused} [lacks: chrt --fifo 1 true]")
         # SCHED_DEADLINE, of which `os` has no name, besides the flag that children are not in it.
         assert os.sched_getscheduler(0) & 0xFF == 6
         threading.Thread(target=lambda: None).start()

@@ -33,7 +33,8 @@ def granted():
     """Skips where this machine or user gets no reservation."""
     document = reserved.check("1ms/20ms", backend="user")
     if document["backend"] is None:
-        pytest.skip("; ".join(refusal["remedy"] for refusal in document["refusals"]))
+        remedies = "; ".join(refusal["remedy"] for refusal in document["refusals"])
+        pytest.skip(f"{remedies} [lacks: chrt --fifo 1 true]")
 
 
 def test_check_has_the_keys_of_the_contract():
@@ -122,7 +123,7 @@ def test_wrong_types_and_numbers_without_a_counter(amount, options, error, text)
 def test_more_than_there_is_is_refused_with_all_reasons():
     much = {"amount": "99999us/100ms", "cpu": 0, "backend": "deadline"}
     if reserved.check(**much)["backend"] is not None:
-        pytest.skip("the deadline class has no limit here")
+        pytest.skip("the deadline class has no limit here [lacks: test $(cat /proc/sys/kernel/sched_rt_runtime_us) -gt 0]")
     with pytest.raises(reserved.Refused) as raised:
         reserved.command(["true"], **much)
     document = raised.value.document

@@ -12,7 +12,7 @@ pub(crate) mod binary;
 mod cgroup1;
 mod clock;
 mod container;
-mod debian;
+pub(crate) mod debian;
 mod expect;
 mod guest;
 mod hotplug;
@@ -30,6 +30,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+use hourglass_skip::Need;
 
 use crate::failure::Failure;
 use crate::workspace::Workspace;
@@ -90,7 +92,8 @@ impl Kernel {
             Kernel::Given { variable, remedy } => {
                 let given = std::env::var_os(variable).map(PathBuf::from);
                 given.filter(|path| path.is_file()).ok_or_else(|| {
-                    Failure::Unable(format!("{variable} names no file with a kernel; {remedy}"))
+                    let what = format!("{variable} names no file with a kernel; {remedy}");
+                    Failure::Unable(Need::runs(variable, format!("test -f \"${variable}\"")), what)
                 })
             }
         }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use hourglass_skip::Need;
+
 /// Why a task did not end well. The exit codes are those of `hourglass` itself.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -12,7 +14,7 @@ pub(crate) enum Failure {
     /// The command line says nothing that can be done.
     Usage(String),
     /// This machine cannot do it: a tool, a right or the network is missing.
-    Unable(String),
+    Unable(Need, String),
 }
 
 impl Failure {
@@ -21,20 +23,30 @@ impl Failure {
         match self {
             Failure::Broken(_) => 1,
             Failure::Usage(_) => 2,
-            Failure::Unable(_) => 3,
+            Failure::Unable(..) => 3,
         }
     }
 
     /// A file that could not be read or written.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
-        Failure::Unable(format!("{}: {error}", path.display()))
+        Failure::Broken(format!("{}: {error}", path.display()))
+    }
+
+    /// A program that could not be started: missing, or broken.
+    pub(crate) fn start(program: &str, error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                Failure::Unable(Need::program(program), format!("{program} is not installed"))
+            }
+            _ => Failure::Broken(format!("{program}: {error}")),
+        }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Broken(text) | Failure::Usage(text) | Failure::Unable(text) => {
+            Failure::Broken(text) | Failure::Usage(text) | Failure::Unable(_, text) => {
                 f.write_str(text)
             }
         }

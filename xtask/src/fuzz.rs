@@ -35,6 +35,6 @@ pub(crate) fn run(workspace: &Workspace, seconds: u64, targets: &[&str]) -> Resu
     match workspace.cargo(&arguments).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::Broken(format!("`{shown}` found something ({status})"))),
-        Err(error) => Err(Failure::Unable(format!("{shown}: {error}"))),
+        Err(error) => Err(Failure::Broken(format!("{shown}: {error}"))),
     }
 }

@@ -11,6 +11,7 @@ mod bed;
 mod failure;
 mod fuzz;
 mod package;
+mod provide;
 mod python;
 mod skips;
 mod soak;
@@ -51,6 +52,9 @@ Exit codes: 0 done, 1 a check failed, 2 usage, 3 this machine cannot (it says wh
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if matches!(words.first(), Some(&("test" | "slow"))) {
+        provide::tracefs();
+    }
     match dispatch(&words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -9,6 +9,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hourglass_skip::Need;
+
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
@@ -96,7 +98,9 @@ fn has_target(target: &str) -> Result<(), Failure> {
     match folder.is_some_and(|folder| Path::new(&folder).is_dir()) {
         true => Ok(()),
         false => {
-            Err(Failure::Unable(format!("no libraries for {target}: rustup target add {target}")))
+            let need = Need::runs(target, format!("rustup target add {target}"));
+            let what = format!("no libraries for {target}: rustup target add {target}");
+            Err(Failure::Unable(need, what))
         }
     }
 }
@@ -183,7 +187,7 @@ fn dependencies(workspace: &Workspace, made: &Path) -> Result<(), Failure> {
     let words = ["tree", "--package", "hourglass-rt", "--edges", "normal", "--prefix", "none"];
     let mut cargo = workspace.cargo(&words);
     cargo.args(["--locked", "--format", "{p}: {l}"]);
-    let output = cargo.output().map_err(|e| Failure::Unable(format!("cargo: {e}")))?;
+    let output = cargo.output().map_err(|e| Failure::start("cargo", &e))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Failure::Broken(format!("cargo tree: {}", said.trim())));
@@ -236,7 +240,8 @@ fn newest_libc(library: &[u8]) -> String {
 fn debian(workspace: &Workspace) -> Result<(), Failure> {
     let there = workspace.cargo(&["deb", "--version"]).output();
     if !there.is_ok_and(|output| output.status.success()) {
-        return Err(Failure::Unable("cargo-deb is missing: cargo install cargo-deb".into()));
+        let what = "cargo-deb is missing: cargo install cargo-deb";
+        return Err(Failure::Unable(Need::program("cargo-deb"), what.into()));
     }
     for package in DEBIAN {
         succeed(workspace.cargo(&["deb", "--no-build", "--no-strip"]).args(*package))?;
@@ -252,7 +257,7 @@ fn folder(path: &Path) -> Result<PathBuf, Failure> {
 
 fn succeed(command: &mut Command) -> Result<(), Failure> {
     let shown = command.get_program().to_string_lossy().into_owned();
-    let status = command.status().map_err(|e| Failure::Unable(format!("{shown}: {e}")))?;
+    let status = command.status().map_err(|e| Failure::Broken(format!("{shown}: {e}")))?;
     if status.success() {
         Ok(())
     } else {

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use hourglass_skip::Need;
+
 use crate::again;
 use crate::bed::binary;
 use crate::failure::Failure;
@@ -111,13 +113,14 @@ impl Environment {
             Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment.0).output();
         if !make.as_ref().is_ok_and(|output| output.status.success()) {
             let text = "`python3 -m venv` does not succeed: apt-get install python3-venv";
-            return Err(Failure::Unable(text.into()));
+            return Err(Failure::Unable(venv(), text.into()));
         }
         let install = ["install", "--quiet", "--disable-pip-version-check"];
         let installed = environment.program("pip").args(install).args(PACKAGES).status();
         if !installed.is_ok_and(|status| status.success()) {
             let text = format!("`pip install {wanted}` does not succeed: is PyPI to be reached?");
-            return Err(Failure::Unable(text));
+            let check = "python3 -m pip download --no-deps --dest $(mktemp -d) six";
+            return Err(Failure::Unable(Need::runs("PyPI", check), text));
         }
         fs::write(&finished, wanted).map_err(|error| Failure::file(&finished, &error))?;
         Ok(environment)
@@ -132,24 +135,27 @@ impl Environment {
     }
 }
 
+fn venv() -> Need {
+    Need::runs("Python's venv", "python3 -c 'import ensurepip, venv'")
+}
+
 /// That there is a Python, and a new one.
 fn is_new_enough() -> Result<(), Failure> {
     let ask = "import sys; print(*sys.version_info[:2])";
     let answer = Command::new("python3").args(["-c", ask]).output();
     let said = answer.ok().filter(|output| output.status.success());
     let Some(said) = said else {
-        return Err(Failure::Unable(
-            "python3 is not installed: apt-get install python3-venv".into(),
-        ));
+        let what = "python3 is not installed: apt-get install python3-venv";
+        return Err(Failure::Unable(venv(), what.into()));
     };
     let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
     if version(&said).is_some_and(|found| found >= OLDEST) {
         return Ok(());
     }
     let (major, minor) = OLDEST;
-    Err(Failure::Unable(format!(
-        "python3 is '{said}', the package is for {major}.{minor} and later"
-    )))
+    let check = format!("python3 -c 'import sys; sys.exit(sys.version_info < ({major}, {minor}))'");
+    let what = format!("python3 is '{said}', the package is for {major}.{minor} and later");
+    Err(Failure::Unable(Need::runs("a newer Python", check), what))
 }
 
 /// Two numbers with a space between them.
@@ -191,7 +197,7 @@ fn passes(command: &mut Command, shown: &str) -> Result<(), Failure> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::Broken(format!("`{shown}` failed ({status})"))),
-        Err(error) => Err(Failure::Unable(format!("{shown}: {error}"))),
+        Err(error) => Err(Failure::Broken(format!("{shown}: {error}"))),
     }
 }
 

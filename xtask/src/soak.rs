@@ -24,6 +24,6 @@ pub(crate) fn run(workspace: &Workspace, sets: u64) -> Result<(), Failure> {
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::Broken(format!("`{shown}` failed ({status})"))),
-        Err(error) => Err(Failure::Unable(format!("{shown}: {error}"))),
+        Err(error) => Err(Failure::Broken(format!("{shown}: {error}"))),
     }
 }

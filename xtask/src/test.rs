@@ -1,14 +1,18 @@
 //! All that CI runs, in the order in which it is cheapest to fail.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use hourglass_skip::Need;
 
 use crate::again::{self, Failed};
 use crate::bed;
 use crate::failure::Failure;
 use crate::fuzz;
 use crate::package;
+use crate::provide;
 use crate::python;
 use crate::skips::{self, Skips};
 use crate::soak;
@@ -40,18 +44,36 @@ const ELSEWHERE: [&str; 6] =
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     Passed,
-    /// These failed, and passed when they were run alone.
+    /// These failed or were skipped, and passed when they were run alone.
     Again(Vec<String>),
-    Skipped(String),
+    Skipped(Need, String),
+    /// Left out at the user's word.
+    Left(String),
 }
 
-type Step<'a> = (String, Box<dyn Fn() -> Result<Done, Failure> + 'a>);
+struct Step<'a> {
+    name: String,
+    /// A step without which this one cannot be.
+    after: Option<&'static str>,
+    run: Box<dyn Fn() -> Result<Done, Failure> + 'a>,
+}
+
+impl<'a> Step<'a> {
+    fn new(name: &str, run: impl Fn() -> Result<Done, Failure> + 'a) -> Step<'a> {
+        Step { name: name.into(), after: None, run: Box::new(run) }
+    }
+
+    fn after(self, step: &'static str) -> Step<'a> {
+        Step { after: Some(step), ..self }
+    }
+}
 
 /// Runs every step that each change is to pass.
 ///
 /// # Errors
-/// The failure of the first step that fails; those after it are not run.
+/// `Broken` if any step fails; all of them are run.
 pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
+    provide::all(workspace, beds == Beds::WherePossible);
     // Mostly waiting for the network, which compiling does not.
     thread::scope(|scope| {
         scope.spawn(|| python::prepare(workspace));
@@ -64,102 +86,120 @@ pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
 /// # Errors
 /// As [`run`].
 pub(crate) fn run_slow(workspace: &Workspace) -> Result<(), Failure> {
+    provide::all(workspace, true);
     run_all("slow", workspace, slow_steps(workspace))
 }
 
 /// Random sets whose simulation is compared with their bounds; a minute or two.
 const SETS_EACH_WEEK: u64 = 50_000;
 
-fn run_all(name: &str, workspace: &Workspace, steps: Vec<Step<'_>>) -> Result<(), Failure> {
+fn run_all(command: &str, workspace: &Workspace, steps: Vec<Step<'_>>) -> Result<(), Failure> {
     let mut summary = Vec::new();
+    let mut failures: Vec<String> = Vec::new();
+    let mut failed: Vec<String> = Vec::new();
     let mut alone = Vec::new();
+    let mut skipped_steps = 0;
     let skips = Skips::begin(workspace)?;
-    let command = name;
-    for (name, step) in steps {
-        println!("==> {name}");
-        let begin = Instant::now();
-        let done = step();
-        let took = seconds(begin.elapsed());
-        let line = match done {
-            Ok(Done::Passed) => format!("{name}: passed, {took}"),
-            Ok(Done::Again(tests)) => {
-                let line =
-                    format!("{name}: passed, {took}; only when run again alone: {}", tests.len());
-                alone.extend(tests);
-                line
-            }
-            Ok(Done::Skipped(why)) => format!("{name}: SKIPPED, {why}"),
-            Err(failure) => {
-                println!("<== {name}: FAILED, {took}; later steps were not run");
-                return Err(failure);
+    for Step { name, after, run } in steps {
+        let line = if let Some(missing) =
+            after.filter(|step| failed.iter().any(|name| name == step))
+        {
+            skipped_steps += 1;
+            failed.push(name.clone());
+            format!("{name}: SKIPPED, needs step {missing}, which failed")
+        } else {
+            println!("==> {name}");
+            let begin = Instant::now();
+            let done = run();
+            let took = seconds(begin.elapsed());
+            match done {
+                Ok(Done::Passed) => format!("{name}: passed, {took}"),
+                Ok(Done::Again(tests)) => {
+                    let many = tests.len();
+                    alone.extend(tests);
+                    format!("{name}: passed, {took}; only when run again alone: {many}")
+                }
+                Ok(Done::Left(why)) => format!("{name}: left out, {why}"),
+                Ok(Done::Skipped(need, why)) | Err(Failure::Unable(need, why)) => {
+                    skipped_steps += 1;
+                    if need.is_met() == Some(true) {
+                        failures.push(format!("{name}: skipped, though this machine has {need}"));
+                    }
+                    format!("{name}: SKIPPED, {took}; needs {need}: {why}")
+                }
+                Err(failure) => {
+                    failures.push(format!("{name}: {failure}"));
+                    failed.push(name.clone());
+                    format!("{name}: FAILED, {took}")
+                }
             }
         };
         println!("<== {line}");
         summary.push(line);
     }
-    println!("\ncargo xtask {command}: passed");
+    println!("\ncargo xtask {command}:");
     for line in summary {
         println!("  {line}");
     }
-    println!("tests that passed only when run again alone: {}", alone.len());
-    for test in alone {
-        println!("  {test}");
+    println!("steps skipped: {skipped_steps}");
+    let unexplained = again::shown_and_unexplained(&alone);
+    if let Err(failure) = skips.end() {
+        failures.push(failure.to_string());
     }
-    skips.end(std::env::var_os("CI").is_some())
+    failures.extend(unexplained);
+    if failures.is_empty() {
+        println!("cargo xtask {command}: passed");
+        return Ok(());
+    }
+    println!("cargo xtask {command}: FAILED");
+    for failure in &failures {
+        println!("  {failure}");
+    }
+    Err(Failure::Broken(format!("{} failed", failures.len())))
 }
 
+/// What is compiled first, and without which nothing can be run.
+const BUILD: &str = "build";
+
 fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
-    let mut steps: Vec<Step<'_>> = vec![
-        (
-            "format".into(),
-            Box::new(|| tool(workspace, "fmt", &["--all", "--", "--check", "--color=never"])),
-        ),
-        (
-            "clippy".into(),
-            Box::new(|| {
-                let checks = ["--workspace", "--all-targets", "--", "-D", "warnings"];
-                tool(workspace, "clippy", &checks)
-            }),
-        ),
-        ("other systems".into(), Box::new(|| other_systems(workspace))),
-        ("tidy".into(), Box::new(|| tidy::run(workspace).map(|()| Done::Passed))),
-        ("tests".into(), Box::new(|| tests(workspace))),
-        ("documentation".into(), Box::new(|| documentation(workspace))),
-        ("python".into(), Box::new(|| skip_if_unable(python::run(workspace, &[])))),
+    let mut steps = vec![
+        Step::new("format", || {
+            tool(workspace, "fmt", &["--all", "--", "--check", "--color=never"])
+        }),
+        Step::new("clippy", || {
+            tool(workspace, "clippy", &["--workspace", "--all-targets", "--", "-D", "warnings"])
+        }),
+        Step::new("other systems", || other_systems(workspace)),
+        Step::new("tidy", || tidy::run(workspace).map(|()| Done::Passed)),
+        Step::new(BUILD, || cargo(workspace, &["test", "--workspace", "--no-run", "--quiet"])),
+        Step::new("tests", || tests(workspace)).after(BUILD),
+        Step::new("documentation", || documentation(workspace)),
+        Step::new("python", || python::run(workspace, &[])).after(BUILD),
     ];
     for (name, _) in
         bed::all().filter(|(name, _)| !bed::SLOW.contains(name) && !bed::ON_DEMAND.contains(name))
     {
-        steps.push((
-            format!("bed {name}"),
-            Box::new(move || match beds {
-                Beds::Leave => Ok(Done::Skipped("--no-beds".into())),
-                Beds::WherePossible => skip_if_unable(bed_twice(workspace, name)),
-            }),
-        ));
+        let step = Step::new(&format!("bed {name}"), move || match beds {
+            Beds::Leave => Ok(Done::Left("--no-beds".into())),
+            Beds::WherePossible => bed_twice(workspace, name),
+        });
+        steps.push(step.after(BUILD));
     }
     steps
 }
 
 fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
-    let mut steps: Vec<Step<'_>> = vec![
-        (
-            "release build".into(),
-            Box::new(|| {
-                cargo(workspace, &["build", "--release", "--package", "hourglass-rt"])?;
-                let command = workspace.target.join("release/hourglass");
-                package::check_size(&command).map(|()| Done::Passed)
-            }),
-        ),
-        ("soak".into(), Box::new(|| soak::run(workspace, SETS_EACH_WEEK).map(|()| Done::Passed))),
-        (
-            "fuzz".into(),
-            Box::new(|| fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| Done::Passed)),
-        ),
+    let mut steps = vec![
+        Step::new("release build", || {
+            cargo(workspace, &["build", "--release", "--package", "hourglass-rt"])?;
+            let command = workspace.target.join("release/hourglass");
+            package::check_size(&command).map(|()| Done::Passed)
+        }),
+        Step::new("soak", || soak::run(workspace, SETS_EACH_WEEK).map(|()| Done::Passed)),
+        Step::new("fuzz", || fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| Done::Passed)),
     ];
     for name in bed::SLOW {
-        let step = || skip_if_unable(bed_twice(workspace, name));
-        steps.push((format!("bed {name}"), Box::new(step)));
+        steps.push(Step::new(&format!("bed {name}"), || bed_twice(workspace, name)));
     }
     steps
 }
@@ -180,12 +220,13 @@ fn tests(workspace: &Workspace) -> Result<Done, Failure> {
         again::shown(&mut command).map(|(status, lines)| (status, lines, shown))
     };
     let (status, lines, shown) = run(&[], &[])?;
+    let again = skipped_again(workspace)?;
     if status.success() {
-        return Ok(Done::Passed);
+        return Ok(if again.is_empty() { Done::Passed } else { Done::Again(again) });
     }
     let broken = || Failure::Broken(format!("`{shown}` failed ({status})"));
     let failed = again::of_cargo(&lines).ok_or_else(broken)?;
-    let mut names = Vec::new();
+    let mut names = again;
     for Failed { program, tests } in failed {
         let mut options = vec!["--test-threads=1".to_owned(), "--exact".to_owned()];
         options.extend(tests.iter().cloned());
@@ -197,6 +238,41 @@ fn tests(workspace: &Workspace) -> Result<Done, Failure> {
         names.extend(tests.iter().map(|test| format!("{} {test}", program.join(" "))));
     }
     Ok(Done::Again(names))
+}
+
+/// Tests that were skipped for what this machine has, because others had it at the time, are run once more, each alone.
+/// Those that ran then are named; those that were skipped again stay in the file.
+fn skipped_again(workspace: &Workspace) -> Result<Vec<String>, Failure> {
+    let file = skips::file(workspace);
+    let all = skips::all(&file)?;
+    let mistakes = skips::by_mistake(&all, &mut skips::Checks::default());
+    let programs: BTreeSet<_> = mistakes
+        .iter()
+        .filter(|one| !one.program.is_empty() && !one.need.check.is_empty())
+        .map(|one| (&one.program, &one.folder, &one.test))
+        .collect();
+    let (mut ran, mut kept) = (Vec::new(), all.clone());
+    for (program, folder, test) in programs {
+        println!("    {test} was skipped; alone: {program} --exact {test}");
+        let mut alone = Command::new(program);
+        alone.args(["--exact", test]).current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
+        // The same file, which has then what it lacks now.
+        let before = skips::keep(&file, &[]);
+        alone.env(skips::VARIABLE, &file);
+        let (status, lines) = again::shown(&mut alone)?;
+        before?;
+        let now = skips::all(&file)?;
+        kept.retain(|one| one.test != *test);
+        kept.extend(now.clone());
+        // A name that is no test's (of a thread) selects none.
+        if !status.success() || again::passed(&lines) == 0 {
+            kept.extend(all.iter().filter(|one| one.test == *test).cloned());
+        } else if now.is_empty() {
+            ran.push(test.clone());
+        }
+    }
+    skips::keep(&file, &kept)?;
+    Ok(ran)
 }
 
 /// A bed that failed is booted once more.
@@ -225,12 +301,14 @@ fn other_systems(workspace: &Workspace) -> Result<Done, Failure> {
     let added = Command::new("rustup").args(["target", "add"]).args(targets).status();
     if !added.is_ok_and(|status| status.success()) {
         let targets = targets.join(" ");
-        return Ok(Done::Skipped(format!("`rustup target add {targets}` does not succeed")));
+        let add = format!("rustup target add {targets}");
+        let why = format!("`{add}` does not succeed");
+        return Ok(Done::Skipped(Need::runs("rustup's targets", add), why));
     }
     for (target, crates) in OTHER_SYSTEMS {
         let check = [&["--target", target], crates, &["--", "-D", "warnings"]].concat();
-        if let Done::Skipped(why) = tool(workspace, "clippy", &check)? {
-            return Ok(Done::Skipped(why));
+        if let skipped @ Done::Skipped(..) = tool(workspace, "clippy", &check)? {
+            return Ok(skipped);
         }
     }
     Ok(Done::Passed)
@@ -240,7 +318,8 @@ fn other_systems(workspace: &Workspace) -> Result<Done, Failure> {
 fn tool(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<Done, Failure> {
     let answer = workspace.cargo(&[name, "--version"]).output();
     if !answer.is_ok_and(|output| output.status.success()) {
-        return Ok(Done::Skipped(format!("cargo {name} is not installed")));
+        let need = Need::runs(name, format!("cargo {name} --version"));
+        return Ok(Done::Skipped(need, format!("cargo {name} is not installed")));
     }
     cargo(workspace, &[&[name], arguments].concat())
 }
@@ -252,7 +331,7 @@ fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Done, Failure> {
 }
 
 fn passes(command: &mut Command, shown: &str) -> Result<(), Failure> {
-    let status = command.status().map_err(|e| Failure::Unable(format!("{shown}: {e}")))?;
+    let status = command.status().map_err(|e| Failure::Broken(format!("{shown}: {e}")))?;
     if status.success() {
         Ok(())
     } else {
@@ -260,26 +339,6 @@ fn passes(command: &mut Command, shown: &str) -> Result<(), Failure> {
     }
 }
 
-fn skip_if_unable(result: Result<Done, Failure>) -> Result<Done, Failure> {
-    match result {
-        Err(Failure::Unable(why)) => Ok(Done::Skipped(why)),
-        result => result,
-    }
-}
-
 fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_machine_cannot_do_is_skipped_but_a_failure_stays_one() {
-        let unable = Err(Failure::Unable("no qemu".into()));
-        assert!(matches!(skip_if_unable(unable), Ok(Done::Skipped(why)) if why == "no qemu"));
-        let broken = Err(Failure::Broken("late".into()));
-        assert!(matches!(skip_if_unable(broken), Err(Failure::Broken(_))));
-    }
 }

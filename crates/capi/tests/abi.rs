@@ -486,7 +486,7 @@ fn every_kind_of_the_header_is_one_of_the_librarys() {
 #[test]
 fn the_libraries_export_what_the_header_declares() {
     if !support::has("nm") {
-        skip(Need::Tool, "there is no nm (apt-get install binutils)");
+        skip(Need::program("nm"), "there is no nm (apt-get install binutils)");
         return;
     }
     let [shared, archive] = libraries();

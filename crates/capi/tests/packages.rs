@@ -31,7 +31,10 @@ fn ran(command: &mut Command) -> String {
 #[test]
 fn pkg_config_finds_it() {
     let Some(compiler) = compilers("c").first().copied().filter(|_| has("pkg-config")) else {
-        skip(Need::Tool, "there is no compiler or no pkg-config (apt-get install gcc pkg-config)");
+        skip(
+            Need::program("pkg-config"),
+            "there is no compiler or no pkg-config (apt-get install gcc pkg-config)",
+        );
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -71,7 +74,10 @@ fn pkg_config_finds_it() {
 #[test]
 fn cmake_finds_it() {
     if !has("cmake") || compilers("c++").is_empty() {
-        skip(Need::Tool, "there is no cmake or no C++ compiler (apt-get install cmake g++)");
+        skip(
+            Need::program("cmake"),
+            "there is no cmake or no C++ compiler (apt-get install cmake g++)",
+        );
         return;
     }
     let folder = tempfile::tempdir().unwrap();

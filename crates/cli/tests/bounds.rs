@@ -51,7 +51,7 @@ fn cpus_outside_of_the_affinity_may_be_named() {
     let taskset = Command::new("taskset").arg("--version").output();
     let (Some([first, .., last]), Ok(_)) = (cpus.get(..).filter(|cpus| cpus.len() > 1), taskset)
     else {
-        return skip(Need::SecondCpu, "a second CPU, and taskset");
+        return skip(Need::SECOND_CPU, "a second CPU, and taskset");
     };
     let setup = format!("taskset -c {first}");
     for words in [

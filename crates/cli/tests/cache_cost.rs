@@ -4,7 +4,7 @@ mod processes;
 
 use std::process::{Command, Output, Stdio};
 
-use processes::{received_ms, until};
+use processes::{received_ms, send, until};
 use serde_json::Value;
 
 fn cache_cost(line: &str) -> Output {
@@ -66,8 +66,7 @@ fn what_was_measured_before_a_signal_is_written() {
         .args("cache-cost --sizes 8K --trials 1000 --duration 50ms --threads 2 --json".split(' '));
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     until("trials are finished", || received_ms(child.id()) >= 1_500);
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    send("-INT", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();

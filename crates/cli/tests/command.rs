@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use processes::{catches, until, waits_of_the_measured};
+use processes::{catches, send, until, waits_of_the_measured};
 use serde_json::Value;
 
 const SIGINT: u32 = 2;
@@ -312,8 +312,7 @@ fn an_interrupted_run_prints_and_keeps_what_there_is() {
     }
     // From here the run takes some milliseconds to begin on a machine at rest.
     until("it measures", || waits_of_the_measured(running.0.id()) >= 20);
-    let pid = running.0.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    send("-INT", running.0.id().into()).unwrap();
     assert_eq!(running.exit_code(), Some(130));
     let mut stdout = String::new();
     running.0.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
@@ -363,8 +362,7 @@ fn a_watch_ends_with_ctrl_c() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.by_ref().any(|line| line.unwrap().ends_with("drift_ppb      +-")));
     let _ = lines.next();
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+    send("-INT", child.id().into()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
@@ -452,8 +450,7 @@ fn a_paper_that_is_interrupted_leaves_nothing_half_written() {
         sleep(Duration::from_millis(10));
     }
     until("SIGINT is caught", || catches(running.0.id(), SIGINT));
-    let pid = running.0.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    send("-INT", running.0.id().into()).unwrap();
     assert_eq!(running.exit_code(), Some(130));
     let mut stdout = String::new();
     running.0.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();

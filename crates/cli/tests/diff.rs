@@ -1,11 +1,14 @@
 //! `hourglass diff` and `run --against` as a script sees them. What was measured is judged only where
 //! the two sides differ by far.
 
+mod processes;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use processes::send;
 use serde_json::Value;
 
 fn command(line: &[&str]) -> Command {
@@ -245,8 +248,7 @@ fn whole_rounds_survive_an_interrupt() {
     {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    send("-INT", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let found = document(&output);

@@ -4,6 +4,8 @@
 //! A command gets a second and a half; then Ctrl-C, which every command must obey. So this shows
 //! that options exist and files are found, not that a run of an hour ends well.
 
+mod processes;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -12,6 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hourglass_skip::{Need, skip};
+use processes::send;
 
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// After Ctrl-C; a machine that others use may be slow.
@@ -73,8 +76,34 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// Runs one as a shell would; what was wrong with it, if anything.
-fn run(command: &str, place: &Path) -> Result<(), String> {
+/// What a command needed by what it said when it could not: the privilege or device whose lack it names. Whether the
+/// machine lacks that is checked by who runs the tests, not by what the command said.
+fn need_of(said: &str) -> Option<Need> {
+    let words = [
+        ("tracefs", Need::TRACEFS),
+        ("deadline class", Need::DEADLINE_CLASS),
+        ("CAP_SYS_NICE", Need::REAL_TIME),
+        ("RLIMIT_RTPRIO", Need::REAL_TIME),
+        ("real-time", Need::REAL_TIME),
+        ("performance counters", Need::COUNTERS),
+        ("siblings", Need::SIBLINGS),
+        ("only one CPU", Need::SECOND_CPU),
+        ("CPU 1", Need::SECOND_CPU),
+        ("cgroup", Need::CONTROL_GROUP),
+    ];
+    words.into_iter().find(|(word, _)| said.contains(word)).map(|(_, need)| need)
+}
+
+/// The words of a command that name what it makes.
+fn made_by(command: &str) -> Vec<&str> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let made =
+        words.windows(2).filter(|pair| matches!(pair[0], "-o" | "--output")).map(|pair| pair[1]);
+    made.collect()
+}
+
+/// Runs one as a shell would: what it lacked, or what was wrong with it.
+fn run(command: &str, place: &Path) -> Result<Option<Need>, String> {
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", place.join("bin").display());
     let said = fs::File::create(place.join("said")).unwrap();
@@ -96,12 +125,10 @@ fn run(command: &str, place: &Path) -> Result<(), String> {
         }
         if !interrupted && begin.elapsed() > PATIENCE {
             interrupted = true;
-            let group = format!("-{}", child.id());
-            assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+            send("-INT", -i64::from(child.id())).unwrap();
         }
         if begin.elapsed() > PATIENCE + GRACE {
-            let _ =
-                Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+            let _ = send("-KILL", -i64::from(child.id()));
             let _ = child.wait();
             return Err("does not end on Ctrl-C".into());
         }
@@ -110,12 +137,15 @@ fn run(command: &str, place: &Path) -> Result<(), String> {
     let said = fs::read_to_string(place.join("said")).unwrap();
     let code = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
     match code {
-        0 | 1 | 4 if !said.contains("panicked") => Ok(()),
-        130 if interrupted && !said.contains("panicked") => Ok(()),
-        // This machine cannot; the reason is in the line, and that is what a reader would get too.
-        3 => {
-            skip(Need::Machine, format_args!("this machine cannot run {command}: {}", said.trim()));
-            Ok(())
+        0 | 1 | 4 if !said.contains("panicked") => Ok(None),
+        130 if interrupted && !said.contains("panicked") => Ok(None),
+        // `reserve` has the child's codes for all others.
+        3 | 125 => {
+            let need = need_of(&said);
+            let need =
+                need.ok_or_else(|| format!("it names nothing that is missing: {}", said.trim()))?;
+            skip(need.clone(), format_args!("{command}: {}", said.trim()));
+            Ok(Some(need))
         }
         _ => Err(format!("exit code {code}: {}", said.trim())),
     }
@@ -127,9 +157,20 @@ fn works(page: &str) -> usize {
     let commands = commands(&text);
     let place = workplace();
     let mut broken = String::new();
+    let mut lacking: Vec<(&str, Need)> = Vec::new();
     for command in &commands {
-        if let Err(why) = run(command, place.path()) {
-            writeln!(broken, "{command}\n    {why}").unwrap();
+        let used =
+            lacking.iter().find(|(made, _)| command.split_whitespace().any(|word| word == *made));
+        if let Some((made, need)) = used {
+            skip(need.clone(), format_args!("{command}: {made} could not be made"));
+            continue;
+        }
+        match run(command, place.path()) {
+            Ok(None) => {}
+            Ok(Some(need)) => {
+                lacking.extend(made_by(command).into_iter().map(|made| (made, need.clone())))
+            }
+            Err(why) => writeln!(broken, "{command}\n    {why}").unwrap(),
         }
     }
     assert!(broken.is_empty(), "{page} shows commands that do not work:\n{broken}");

@@ -2,6 +2,8 @@
 //! taken apart, and no instance of the trace stays behind. Needs root and a mounted tracefs; where
 //! they are missing the tests say so and pass.
 
+mod processes;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -10,6 +12,7 @@ use std::time::{Duration, Instant};
 use hourglass_lab::store::RunFolder;
 use hourglass_model::{CpuSet, Interval, KernelEvent, KernelEventKind as Kind, Vector};
 use hourglass_skip::{Need, skip};
+use processes::send;
 use serde_json::Value;
 
 /// Where instances are made.
@@ -20,7 +23,7 @@ fn missing() -> bool {
     match std::fs::read_dir(INSTANCES) {
         Ok(_) => false,
         Err(error) => {
-            skip(Need::Tracefs, format_args!("{INSTANCES}: {error}; mount tracefs and be root"));
+            skip(Need::TRACEFS, format_args!("{INSTANCES}: {error}; mount tracefs and be root"));
             true
         }
     }
@@ -158,7 +161,7 @@ fn wake_ups_are_taken_apart() {
     assert_eq!(Some(joined + unjoined), document["threads"][0]["latency"]["count"].as_u64());
     assert_the_latest_are_marked(&RunFolder::open(&path).unwrap());
     if lacks_switches(&document, cpu) {
-        skip(Need::Kernel, format_args!("it does not record switches from idle on CPU {cpu}"));
+        skip(Need::CHANCE, format_args!("it does not record switches from idle on CPU {cpu}"));
     } else if document["manifest"]["kernel"]["same_counter"] == true {
         assert!(joined * 10 >= (joined + unjoined) * 9, "{joined} of {}", joined + unjoined);
     }
@@ -217,7 +220,7 @@ fn no_instance_stays_behind() {
     for signal in ["-INT", "-KILL"] {
         let mut child = started();
         let pid = child.id();
-        assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+        send(signal, pid.into()).unwrap();
         let status = child.wait().unwrap();
         assert!(!status.success(), "{signal}: {status:?}");
         let gone = within(Duration::from_secs(10), || instances(pid).is_empty());
@@ -262,7 +265,7 @@ fn the_longest_gaps_have_the_kernels_stacks() {
     let kernel = &document["manifest"]["kernel"];
     let missing = kernel["missing"].as_array().unwrap();
     if missing.iter().any(|name| name == "sched/sched_switch: stacktrace") {
-        return skip(Need::Tracefs, "this kernel has no trigger stacktrace");
+        return skip(Need::TRACEFS, "this kernel has no trigger stacktrace");
     }
     let stacks = document["stacks"].as_array().unwrap_or_else(|| panic!("{document}"));
     let longest = &stacks[0];

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use hourglass_skip::{Need, skip};
-use processes::{catches, until};
+use processes::{catches, send, until};
 use serde_json::Value;
 
 /// Its number on every processor that Linux has but for some of MIPS.
@@ -134,10 +134,7 @@ fn the_state_is_told_on_sigusr1_and_ctrl_c_ends_an_endless_run() {
         .spawn()
         .unwrap();
     let id = child.id();
-    let pid = id.to_string();
-    let signal = |name: &str| {
-        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
-    };
+    let signal = |name: &str| send(name, id.into()).unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let (teller, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -226,9 +223,9 @@ fn top_shows_the_run_on_a_terminal() {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     let allowed: hourglass_model::CpuSet = allowed.trim().parse().unwrap();
-    let Some(cpu) = allowed.iter().nth(1) else { return skip(Need::SecondCpu, "one CPU") };
+    let Some(cpu) = allowed.iter().nth(1) else { return skip(Need::SECOND_CPU, "one CPU") };
     terminal.args(["-qfec", &line(cpu), "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm");
-    let Ok(output) = terminal.output() else { return skip(Need::Tool, "script") };
+    let Ok(output) = terminal.output() else { return skip(Need::program("script"), "script") };
     let seen = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{seen}");
     let pictures: Vec<&str> = seen.split(&format!("noise, CPU {cpu} (drawn from CPU ")).collect();

@@ -92,7 +92,7 @@ fn laid_to_the_quota(run: &Value) -> (u64, u64) {
 fn group(us: u64) -> Option<Group> {
     let group = Group::with_quota(us);
     let named =
-        |why| skip(Need::ControlGroup, format_args!("{why}; be root where groups have quotas"));
+        |why| skip(Need::CONTROL_GROUP, format_args!("{why}; be root where groups have quotas"));
     group.map_err(named).ok()
 }
 

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use hourglass_skip::{Need, skip};
+use processes::send;
 
 #[path = "reserve/guardians.rs"]
 mod guardians;
@@ -17,6 +18,7 @@ mod killed;
 mod means;
 #[path = "reserve/page.rs"]
 mod page;
+mod processes;
 #[path = "reserve/several.rs"]
 mod several;
 
@@ -49,9 +51,9 @@ fn stderr(output: &Output) -> String {
 /// What a reservation by `backend` needs of the machine.
 fn need(backend: &str) -> Need {
     match backend {
-        "deadline" | "auto" => Need::DeadlineClass,
-        "quota" => Need::ControlGroup,
-        _ => Need::RealTime,
+        "deadline" => Need::DEADLINE_CLASS,
+        "quota" => Need::CONTROL_GROUP,
+        _ => Need::REAL_TIME,
     }
 }
 
@@ -183,7 +185,7 @@ impl Running {
     }
 
     fn signal(&self, signal: &str) {
-        assert!(kill(signal, self.0.id()).success());
+        kill(signal, self.0.id()).unwrap();
     }
 
     /// Stops all of its threads. On a busy machine some go on for milliseconds after the signal.
@@ -212,8 +214,8 @@ impl Drop for Running {
     }
 }
 
-fn kill(signal: &str, pid: u32) -> ExitStatus {
-    Command::new("kill").arg(signal).arg(pid.to_string()).stderr(Stdio::null()).status().unwrap()
+fn kill(signal: &str, pid: u32) -> std::io::Result<()> {
+    send(signal, pid.into())
 }
 
 fn soon(what: &str, mut done: impl FnMut() -> bool) {
@@ -397,7 +399,7 @@ fn beside(policy: &str, victim: &str, command: &str) -> Vec<String> {
 #[test]
 fn who_shares_the_cpu_is_stopped_and_runs_again() {
     let Some(victim) = busy_on(1) else {
-        return skip(Need::SecondCpu, "there is no second CPU, or no taskset");
+        return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id().to_string();
     // Some periods of work: nobody stands for what sleeps.
@@ -445,7 +447,7 @@ fn a_document_is_alone_on_stdout() {
 fn a_check_asks_what_the_run_would_ask() {
     let sharing = ["5ms/50ms", "--cpu", "0", "--smt", "monitor", "--interferes", "1"];
     if fs::metadata("/sys/devices/system/cpu/cpu1").is_err() {
-        return skip(Need::SecondCpu, "there is no second CPU");
+        return skip(Need::SECOND_CPU, "there is no second CPU");
     }
     let victim = Running::start(Command::new("sleep").arg("60"));
     let pid = victim.0.id().to_string();

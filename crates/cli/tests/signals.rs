@@ -6,7 +6,7 @@ mod processes;
 use std::process::{Child, Command, Output, Stdio};
 
 use hourglass_skip::{Need, skip};
-use processes::{catches, until};
+use processes::{catches, send, until};
 
 const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
 const SIGUSR1: u32 = 10;
@@ -18,11 +18,6 @@ fn under(setup: &str, words: &str) -> Command {
     shell.arg("-c").arg(format!("{setup}; exec {HOURGLASS} {words}"));
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     shell
-}
-
-fn send(child: &Child, signal: &str) {
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
 }
 
 /// Waits until a command has a handler for a signal; it must not end before.
@@ -55,8 +50,8 @@ fn ignored_signals_stay_ignored() {
         let mut command = under("trap '' HUP INT", words);
         let mut child = command.current_dir(home.path()).spawn().unwrap();
         await_handler(&mut child, SIGTERM);
-        send(&child, "-HUP");
-        send(&child, "-INT");
+        send("-HUP", child.id().into()).unwrap();
+        send("-INT", child.id().into()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{words}: {}", stderr(&output));
     }
@@ -70,7 +65,7 @@ fn a_question_ends_no_command() {
         let mut command = under(":", words);
         let mut child = command.current_dir(home.path()).spawn().unwrap();
         await_handler(&mut child, SIGUSR1);
-        send(&child, "-USR1");
+        send("-USR1", child.id().into()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{words}: {}", stderr(&output));
     }
@@ -116,7 +111,10 @@ fn what_is_started_inherits_what_was_ignored_and_blocked() {
     let shell = |line: &str| Command::new("sh").arg("-c").arg(line).output().unwrap();
     let plain = shell(&format!("{ENV} {SEES}"));
     if !plain.status.success() {
-        return skip(Need::Tool, format!("env(1) with --block-signal: {}", stderr(&plain)));
+        return skip(
+            Need::runs("env", "env --block-signal=TERM true"),
+            format!("env(1) with --block-signal: {}", stderr(&plain)),
+        );
     }
     let wanted = seen(&String::from_utf8(plain.stdout).unwrap());
     let [blocked, ignored] = wanted[..] else { panic!("{wanted:?}") };
@@ -131,7 +129,7 @@ fn what_is_started_inherits_what_was_ignored_and_blocked() {
     assert_eq!(seen(&text), by_shell, "{text}");
     let output = shell(&format!("{ENV} {HOURGLASS} reserve 1ms/20ms -- {SEES}"));
     if output.status.code() == Some(125) {
-        return skip(Need::RealTime, format!("a reservation: {}", stderr(&output).trim()));
+        return skip(Need::REAL_TIME, format!("a reservation: {}", stderr(&output).trim()));
     }
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(seen(&String::from_utf8_lossy(&output.stdout)), wanted);
@@ -144,7 +142,7 @@ fn a_question_that_is_ignored_is_not_answered() {
     let mut child = under("trap '' USR1", latency).spawn().unwrap();
     await_handler(&mut child, SIGTERM);
     assert!(!catches(child.id(), SIGUSR1));
-    send(&child, "-USR1");
+    send("-USR1", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(!stderr(&output).contains("# after"), "{}", stderr(&output));

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use processes::{received_ms, until};
+use processes::{received_ms, send, until};
 use serde_json::Value;
 
 const PAPER: &str = "[[task]]\nname = \"audio\"\nwcet = \"3ms\"\nperiod = \"8ms\"\n\
@@ -128,8 +128,7 @@ fn ctrl_c_keeps_what_was_simulated() {
     until("the folder is made", || folder.path().join("kept").exists());
     let before_ms = received_ms(child.id());
     until("something is simulated", || received_ms(child.id()) >= before_ms + 200);
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    send("-INT", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();

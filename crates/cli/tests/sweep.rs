@@ -1,11 +1,14 @@
 //! `hourglass sweep` as a script sees it: documents, files, refusals, Ctrl-C.
 
+mod processes;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use processes::send;
 use serde_json::Value;
 
 fn hourglass(words: &[&str]) -> Output {
@@ -201,8 +204,7 @@ fn ctrl_c_keeps_what_is_done() {
         assert!(begun.elapsed() < Duration::from_secs(60), "no point is finished");
         sleep(Duration::from_millis(5));
     }
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    send("-INT", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     if output.status.code() == Some(0) {

@@ -35,8 +35,7 @@ impl Busy {
     }
 
     fn signal(&self, name: &str) {
-        let done = Command::new("kill").args([name, &self.pid().to_string()]).status();
-        assert!(done.unwrap().success());
+        processes::send(name, self.pid().into()).unwrap();
     }
 }
 
@@ -75,7 +74,7 @@ fn shared_cpu() -> Option<u32> {
 /// among those named, with its own number: what else the machine runs may have had more.
 #[test]
 fn a_child_that_a_competitor_holds_back_waits() {
-    let Some(cpu) = shared_cpu() else { return skip(Need::Tool, "taskset") };
+    let Some(cpu) = shared_cpu() else { return skip(Need::program("taskset"), "taskset") };
     let (child, other) = (Busy::on(Some(cpu)), Busy::on(Some(cpu)));
     let found = document(&format!("{} -d 2s", child.pid()));
     assert_eq!((&found["schema"], &found["how"]), (&"hourglass.watch/1".into(), &"proc".into()));
@@ -214,11 +213,11 @@ fn the_kernels_events_say_who_ran() {
     const INSTANCES: &str = "/sys/kernel/tracing/instances";
     if let Err(error) = std::fs::read_dir(INSTANCES) {
         return skip(
-            Need::Tracefs,
+            Need::TRACEFS,
             format_args!("{INSTANCES}: {error}; mount tracefs and be root"),
         );
     }
-    let Some(cpu) = shared_cpu() else { return skip(Need::Tool, "taskset") };
+    let Some(cpu) = shared_cpu() else { return skip(Need::program("taskset"), "taskset") };
     let home = tempfile::tempdir().unwrap();
     let (child, other) = (Busy::on(Some(cpu)), Busy::on(Some(cpu)));
     let kept = home.path().join("kept");

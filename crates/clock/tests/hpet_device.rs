@@ -28,7 +28,7 @@ fn hpet() -> Option<Box<dyn ClockSource>> {
             }
             Err(why) => {
                 assert!(!is_required(), "{why}; {}", why.remedy());
-                skip(Need::Device, why);
+                skip(Need::file("/dev/hpet"), why);
                 return None;
             }
         }

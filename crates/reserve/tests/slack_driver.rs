@@ -159,7 +159,7 @@ fn priority_comes_before_the_cpu() {
     let mut others = thread::affinity().unwrap();
     let cpu = others.pop();
     let (Some(cpu), Some(_), Some(_)) = (cpu, others.first(), plan.priority) else {
-        return skip(Need::RealTime, "no real-time priority, or one CPU only");
+        return skip(Need::REAL_TIME, "no real-time priority, or one CPU only");
     };
     // This thread must not wait for the hog itself.
     thread::set_affinity(others).unwrap();

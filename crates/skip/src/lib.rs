@@ -2,110 +2,193 @@
 //!
 //! The test harness hides what a passed test prints, so a test that returns early looks like one that
 //! ran. [`skip`] also appends a line to the file named by [`FILE`]; `cargo xtask test` sets that
-//! variable, prints the lines at the end, and fails in CI on a test that CI's machine could have run.
+//! variable, prints the lines at the end, and checks each condition itself: a test that was skipped for
+//! what the machine has is run once more, alone, and fails the run if it is skipped again.
 //!
-//! Owns: the reasons for which a test may be skipped. Must not: decide whether a reason holds (the test
-//! does); depend on anything.
+//! Owns: the conditions for which a test may be skipped, each with a shell command that succeeds where it is met.
+//! Must not: decide for a test (the test does); ask Hourglass, whose answer is what is tested; depend on anything.
 
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
+use std::env;
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
+use std::process::{Command, Stdio};
 
 /// The environment variable with the path of the file to which skipped tests are appended.
 pub const FILE: &str = "HOURGLASS_SKIPPED";
 
-/// What a skipped test needs and this machine lacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
-    /// A program or library from a package, which CI installs.
-    Tool,
-    /// The kernel's trace, mounted, and the right to use it.
-    Tracefs,
-    /// A real-time policy: `CAP_SYS_NICE` or a limit of real-time priorities above zero.
-    RealTime,
-    /// The kernel's deadline class. A kernel may refuse it to root, too: where its account of the
-    /// bandwidth is full, and on some kernels where that account is wrong.
-    DeadlineClass,
-    /// A control group that can be made, with the controller that the test uses.
-    ControlGroup,
-    /// A second CPU that is online.
-    SecondCpu,
-    /// Hardware threads that share a core.
-    Siblings,
-    /// The processor's performance counters.
-    Counters,
-    /// A clock source or device that not every machine has (HPET, RTC, PTP).
-    Device,
-    /// What a kernel is built with or offers only from some version on.
-    Kernel,
-    /// What the machine is otherwise: its load, its limits, what others run on it.
-    Machine,
+/// What a test needs of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Need {
+    /// In a word or two, as in "needs tracefs".
+    pub name: Cow<'static, str>,
+    /// A line for a POSIX shell that ends with 0 where the machine has it, and with 126 or more where that cannot be found
+    /// out. Empty for [`Need::CHANCE`].
+    pub check: Cow<'static, str>,
 }
 
-/// Every [`Need`] with the word that stands for it in the file.
-const WORDS: [(Need, &str); 11] = [
-    (Need::Tool, "tool"),
-    (Need::Tracefs, "tracefs"),
-    (Need::RealTime, "real-time"),
-    (Need::DeadlineClass, "deadline-class"),
-    (Need::ControlGroup, "control-group"),
-    (Need::SecondCpu, "second-cpu"),
-    (Need::Siblings, "siblings"),
-    (Need::Counters, "counters"),
-    (Need::Device, "device"),
-    (Need::Kernel, "kernel"),
-    (Need::Machine, "machine"),
-];
+const fn need(name: &'static str, check: &'static str) -> Need {
+    Need { name: Cow::Borrowed(name), check: Cow::Borrowed(check) }
+}
 
 impl Need {
-    /// Whether CI's machine has it: CI runs as root on two CPUs, mounts tracefs and installs the
-    /// tools. A test that was skipped there for such a need was skipped by mistake.
+    /// The kernel's trace, mounted, and the right to use it.
+    pub const TRACEFS: Need = need("tracefs", "test -w /sys/kernel/tracing/instances");
+    /// A real-time policy.
+    pub const REAL_TIME: Need = need("real-time", "chrt --fifo 1 true");
+    /// The kernel's deadline class, with as much room as the tests ask for.
+    pub const DEADLINE_CLASS: Need = need(
+        "deadline-class",
+        "chrt --deadline --sched-runtime 40000000 --sched-deadline 100000000 --sched-period 100000000 0 true",
+    );
+    /// A control group that can be made.
+    pub const CONTROL_GROUP: Need = need(
+        "control-group",
+        "own=hourglass-skip-$$; for place in /sys/fs/cgroup/cpu /sys/fs/cgroup/unified /sys/fs/cgroup; do \
+         mkdir $place/$own && rmdir $place/$own && exit 0; done; exit 1",
+    );
+    /// Control groups of version 2, and the right to make one.
+    pub const CONTROL_GROUP_2: Need = need(
+        "control-group-2",
+        "place=$(grep -m 1 -w cgroup2 /proc/mounts | cut -d ' ' -f 2) && test -n \"$place\" && \
+         mkdir $place/hourglass-skip-$$ && rmdir $place/hourglass-skip-$$",
+    );
+    /// A second CPU that this process may use.
+    pub const SECOND_CPU: Need = need("second-cpu", "test $(nproc) -gt 1");
+    /// Hardware threads that share a core.
+    pub const SIBLINGS: Need = need(
+        "siblings",
+        "grep -q '[-,]' /sys/devices/system/cpu/cpu*/topology/thread_siblings_list",
+    );
+    /// The processor's performance counters.
+    pub const COUNTERS: Need = need(
+        "counters",
+        "test -e /sys/bus/event_source/devices/cpu && perf stat -e instructions:u true",
+    );
+    /// What the kernel counts for a thread (`perf_event_open`), permitted.
+    pub const PERF_EVENTS: Need = need(
+        "perf-events",
+        "grep -q 'Seccomp:.0' /proc/self/status && \
+         { test $(id -u) = 0 || test $(cat /proc/sys/kernel/perf_event_paranoid) -le 2; }",
+    );
+    /// Programs of the set-user-ID bit and of file capabilities that become what they say.
+    pub const FILE_CAPABILITIES: Need = need(
+        "file-capabilities",
+        "grep -q 'NoNewPrivs:.0' /proc/self/status && file=$(mktemp) && { setcap cap_sys_nice+ep $file; code=$?; \
+         rm -f $file; exit $code; }",
+    );
+    /// A user that may become another one.
+    pub const OTHER_USERS: Need =
+        need("other-users", "setpriv --reuid=65534 --regid=65534 --clear-groups true");
+    /// The right to set the machine's clock, which no daemon keeps.
+    pub const SET_CLOCK: Need = need(
+        "set-clock",
+        "setpriv --dump | grep -q 'Capability bounding set:.*sys_time' && test $(id -u) = 0 && \
+         ! cat /proc/[0-9]*/comm | grep -qxE 'chronyd|ntpd|systemd-timesyn|ptp4l|phc2sys'",
+    );
+    /// What the machine decides by chance: its load, or an oddity that no command shows. Only the tests that `cargo xtask
+    /// test` has on a list, with the reason, may be skipped for it.
+    pub const CHANCE: Need = need("chance", "");
+
+    /// A program on the search path.
     #[must_use]
-    pub fn is_met_in_ci(self) -> bool {
-        matches!(
-            self,
-            Need::Tool | Need::Tracefs | Need::RealTime | Need::ControlGroup | Need::SecondCpu
+    pub fn program(name: &str) -> Need {
+        Need::runs(name, format!("command -v {name}"))
+    }
+
+    /// A file or device that can be read.
+    #[must_use]
+    pub fn file(path: &str) -> Need {
+        Need::runs(path, format!("head -c 0 {path}"))
+    }
+
+    /// A processor that has what `/proc/cpuinfo` calls so.
+    #[must_use]
+    pub fn processor(flag: &str) -> Need {
+        Need::runs(flag, format!("grep -qw {flag} /proc/cpuinfo"))
+    }
+
+    /// An option that the kernel is built with.
+    #[must_use]
+    pub fn kernel(option: &str) -> Need {
+        let read = format!(
+            "zgrep -q ^{option}=y /proc/config.gz || grep -q ^{option}=y /boot/config-$(uname -r)"
+        );
+        Need::runs(
+            option,
+            format!(
+                "{{ test -e /proc/config.gz || test -e /boot/config-$(uname -r) || exit 127; }}; {read}"
+            ),
         )
     }
 
-    fn word(self) -> &'static str {
-        WORDS.iter().find(|(need, _)| *need == self).map_or("", |(_, word)| word)
+    /// Whatever makes a command line succeed.
+    #[must_use]
+    pub fn runs(name: &str, check: impl Into<String>) -> Need {
+        Need { name: name.to_owned().into(), check: check.into().into() }
+    }
+
+    /// Whether this machine has it; `None` where that cannot be found out.
+    #[must_use]
+    pub fn is_met(&self) -> Option<bool> {
+        if self.check.is_empty() {
+            return None;
+        }
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(&*self.check);
+        let path = env::var("PATH").unwrap_or_default();
+        shell.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+        let status =
+            shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        match status.ok()?.code()? {
+            0 => Some(true),
+            1..126 => Some(false),
+            _ => None,
+        }
     }
 }
 
 impl Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(&self.name)
     }
 }
 
 /// One skipped test: a line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skipped {
-    /// What was missing.
-    pub need: Need,
     /// The test's name, or the place in the sources where the harness gave its thread none.
     pub test: String,
-    /// The condition, in one line.
+    /// What was missing.
+    pub need: Need,
+    /// What was found, in one line.
     pub why: String,
+    /// The test program and the folder in which it ran; empty where that is not known.
+    pub program: String,
+    /// See `program`.
+    pub folder: String,
 }
 
 impl Skipped {
     /// Reads a line of the file; `None` where it is none.
     #[must_use]
     pub fn parse(line: &str) -> Option<Skipped> {
-        let mut fields = line.splitn(3, '\t');
-        let word = fields.next()?;
-        let (need, _) = WORDS.into_iter().find(|(_, known)| *known == word)?;
-        let (test, why) = (fields.next()?.to_owned(), fields.next()?.to_owned());
-        Some(Skipped { need, test, why })
+        let fields: Vec<String> = line.split('\t').map(str::to_owned).collect();
+        let [test, name, check, why, program, folder] = <[String; 6]>::try_from(fields).ok()?;
+        let whole = !test.is_empty() && !name.is_empty() && !why.is_empty();
+        let need = Need { name: name.into(), check: check.into() };
+        whole.then_some(Skipped { test, need, why, program, folder })
     }
 
-    fn line(&self) -> String {
-        format!("{}\t{}\t{}\n", self.need, self.test, self.why)
+    /// The line, with its end.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let Skipped { test, need: Need { name, check }, why, program, folder } = self;
+        format!("{test}\t{name}\t{check}\t{why}\t{program}\t{folder}\n")
     }
 }
 
@@ -119,10 +202,16 @@ pub fn skip(need: Need, why: impl Display) {
         _ => format!("{}:{}", place.file(), place.line()),
     };
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let skipped = Skipped { need, test: one_line(&test), why: one_line(&why.to_string()) };
-    let said = format!("skipped: {}", skipped.why);
+    let why = match one_line(&why.to_string()) {
+        nothing if nothing.is_empty() => format!("no {need}"),
+        why => why,
+    };
+    let said = format!("skipped: {why}");
     eprintln!("{said}");
-    let Some(path) = std::env::var_os(FILE) else { return };
+    let program = env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
+    let folder = env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let skipped = Skipped { test: one_line(&test), need, why, program, folder };
+    let Some(path) = env::var_os(FILE) else { return };
     let file = OpenOptions::new().append(true).create(true).open(&path);
     // One write for a line: tests of several threads and processes append to the same file.
     let written = file.and_then(|mut file| file.write_all(skipped.line().as_bytes()));
@@ -135,17 +224,31 @@ mod tests {
 
     #[test]
     fn a_line_is_read_as_it_was_written() {
-        for (need, word) in WORDS {
-            let skipped = Skipped { need, test: "a::test".into(), why: "no \"such\" thing".into() };
-            assert!(skipped.line().starts_with(word));
-            assert_eq!(Skipped::parse(skipped.line().trim_end()), Some(skipped));
+        for need in [Need::TRACEFS, Need::CHANCE, Need::program("clang"), Need::kernel("CONFIG_X")]
+        {
+            let skipped = Skipped {
+                test: "a::test".into(),
+                need,
+                why: "no \"such\" thing".into(),
+                program: "/a/b-1".into(),
+                folder: String::new(),
+            };
+            assert_eq!(Skipped::parse(skipped.line().trim_end_matches('\n')), Some(skipped));
         }
     }
 
     #[test]
     fn what_is_no_line_of_the_file_is_refused() {
-        for line in ["", "tool", "tool\ta test", "spoon\ta test\twhy"] {
+        for line in ["", "tool", "a\tb\tc\td\te", "\tb\tc\td\te\tf", "a\tb\tc\t\te\tf"] {
             assert_eq!(Skipped::parse(line), None, "{line:?}");
         }
+    }
+
+    #[test]
+    fn a_condition_is_met_or_not_or_cannot_be_found_out() {
+        assert_eq!(Need::program("sh").is_met(), Some(true));
+        assert_eq!(Need::file("/no/such/file").is_met(), Some(false));
+        assert_eq!(Need::runs("odd", "no-such-program-anywhere").is_met(), None);
+        assert_eq!(Need::CHANCE.is_met(), None);
     }
 }

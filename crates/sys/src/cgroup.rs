@@ -452,7 +452,7 @@ mod tests {
             Ok(group) => group,
             Err(error) => {
                 let why = format_args!("no control group can be made ({error})");
-                return skip(Need::ControlGroup, why);
+                return skip(Need::CONTROL_GROUP, why);
             }
         };
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();

@@ -76,7 +76,7 @@ mod tests {
         let counter = match Instructions::open(0, true) {
             Ok(counter) => counter,
             Err(refusal) => {
-                skip(Need::Counters, &refusal);
+                skip(Need::COUNTERS, &refusal);
                 assert!(!matches!(refusal, NotCounted::Gone), "the calling thread is there");
                 return;
             }

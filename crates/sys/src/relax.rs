@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn tpause_ends() {
         if !super::has_tpause() {
-            return skip(Need::Machine, "the processor has no WAITPKG");
+            return skip(Need::processor("waitpkg"), "the processor has no WAITPKG");
         }
         let begun = crate::counter::tsc();
         super::tpause(begun);
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn wfet_ends() {
         if !super::has_wfet() {
-            return skip(Need::Machine, "the processor has no FEAT_WFxT");
+            return skip(Need::processor("wfxt"), "the processor has no FEAT_WFxT");
         }
         let begun = crate::counter::cntvct();
         super::wfet(begun);

@@ -182,6 +182,15 @@ pub fn kick(tid: u32) -> io::Result<()> {
     .map(|_| ())
 }
 
+/// Sends a signal to a process, or to a process group by its number below zero; kill(2).
+///
+/// # Errors
+/// ESRCH if there is none; EPERM if this user may not.
+pub fn send_to(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: takes no memory.
+    checked(unsafe { libc::kill(pid, signal) }).map(|_| ())
+}
+
 /// Signals have numbers below this.
 const SIGNALS: usize = 65;
 

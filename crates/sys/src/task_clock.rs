@@ -54,7 +54,7 @@ mod tests {
         std::thread::spawn(|| {
             let clock = match TaskClock::open(0, true) {
                 Ok(clock) => clock,
-                Err(refused) => return skip(Need::Kernel, format_args!("{refused:?}")),
+                Err(refused) => return skip(Need::PERF_EVENTS, format_args!("{refused:?}")),
             };
             let spend = |ns: u64| {
                 let until = now_ns(ClockId::ThreadCpu) + ns;

@@ -225,7 +225,7 @@ mod tests {
         let life = Life { cpu, nice: 7, most_ns: 60_000_000_000 };
         let worker = Worker::start(life, || true).unwrap();
         let Ok(text) = std::fs::read_to_string(format!("/proc/{}/autogroup", worker.pid())) else {
-            return skip(Need::Kernel, "this kernel has no autogroups");
+            return skip(Need::file("/proc/self/autogroup"), "this kernel has no autogroups");
         };
         if !text.trim().is_empty() {
             assert!(text.trim().ends_with("nice 7"), "{text}");

@@ -36,7 +36,7 @@ fn a_handler_is_told_of_each_strength_and_never_early() {
             let handler = match handled {
                 Err(FaultError::CannotRestore { .. }) => {
                     return skip(
-                        Need::RealTime,
+                        Need::REAL_TIME,
                         "without a privilege a demoted thread stays demoted",
                     );
                 }

@@ -159,7 +159,7 @@ fn without_signals_there_is_an_error_and_what_is_watched_stays_so() {
     let me = std::process::id().to_string();
     let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();
     if !limited.is_ok_and(|status| status.success()) {
-        return skip(Need::Tool, "no prlimit here to take the signals away");
+        return skip(Need::program("prlimit"), "no prlimit here to take the signals away");
     }
     let mask = blocked();
     thread::spawn(move || {

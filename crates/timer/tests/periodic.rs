@@ -110,7 +110,7 @@ fn the_deadline_class_may_have_a_handler() {
             .policy(Scheduling::Deadline { reclaim: false })
     };
     if let Err(refused) = builder().spawn(|_job| ()) {
-        return skip(Need::DeadlineClass, refused);
+        return skip(Need::DEADLINE_CLASS, refused);
     }
     let settings = fault::Settings::with_strength(fault::Strength::Suspend);
     let attributes = fault::Attributes::DEFAULT;

@@ -31,7 +31,13 @@ fn on_the_rtc(test: impl FnOnce()) {
         Err(reason) => {
             assert_eq!(reason.to_string().lines().count(), 1);
             assert!(std::env::var_os(REQUIRED).is_none(), "{reason}");
-            return skip(Need::Device, reason);
+            return skip(
+                Need::runs(
+                    "RTC",
+                    "head -c 0 /dev/rtc0 || head -c 0 /dev/rtc || cat /sys/class/rtc/rtc0/dev",
+                ),
+                reason,
+            );
         }
     }
     test();

@@ -165,7 +165,7 @@ fn without_signals_a_posix_timer_is_refused() {
     let me = std::process::id().to_string();
     let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();
     if !limited.is_ok_and(|status| status.success()) {
-        return skip(Need::Tool, "no prlimit here to take the signals away");
+        return skip(Need::program("prlimit"), "no prlimit here to take the signals away");
     }
     let posix = EngineSettings { device: Device::PosixTimer, ..EngineSettings::default() };
     let refused = TimerService::with(&ServiceSettings::engines(1, &posix));

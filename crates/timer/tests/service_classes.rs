@@ -186,7 +186,7 @@ fn the_arming_threads_priority_is_stored() {
         told.recv().unwrap() == Some(Attributes::Fifo(2))
     });
     if !armed.join().unwrap() {
-        skip(Need::RealTime, "no real-time policy is permitted here");
+        skip(Need::REAL_TIME, "no real-time policy is permitted here");
         assert_eq!(class.statistics().ran, 0, "it ran without the priority");
     }
 }

@@ -377,7 +377,7 @@ fn a_deadline_thread_starts_services() {
     let started = move || {
         if sched::set(own).is_err() {
             return skip(
-                Need::DeadlineClass,
+                Need::DEADLINE_CLASS,
                 "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)",
             );
         }

@@ -339,7 +339,7 @@ fn the_best_of_many_is_precise() {
 fn real_time_threads_sleep_too() {
     let real_time = std::thread::spawn(|| {
         if sched::set(sched::Attributes::Fifo(10)).is_err() {
-            return skip(Need::RealTime, "SCHED_FIFO is refused here");
+            return skip(Need::REAL_TIME, "SCHED_FIFO is refused here");
         }
         let mut sleeper = Sleeper::new();
         for _ in 0..50 {

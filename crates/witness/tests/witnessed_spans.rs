@@ -40,8 +40,12 @@ fn a_span_lost_something_if_the_kernel_counted_a_switch() {
 }
 
 fn agrees_with_the_counters(witness: &Witness) {
-    let (mut lost, mut kept) = (0, 0);
-    for turn in 0..400 {
+    let (mut slept, mut lost, mut kept) = (0, 0, 0);
+    // Until enough sleeps have lost the CPU by the kernel's word: on a slow machine some are over before that.
+    for turn in 0..40_000 {
+        if slept >= 90 && kept >= 50 {
+            break;
+        }
         let before = counters();
         let span = witness.begin();
         match turn % 4 {
@@ -59,10 +63,13 @@ fn agrees_with_the_counters(witness: &Witness) {
             kept += 1;
         } else if turn % 4 == 0 {
             assert!(named >= counted - 1, "{loss:?} of {counted}");
+            slept += 1;
             lost += usize::from(named > 0);
         }
     }
-    assert!(lost > 90 && kept > 50, "{lost} {kept}");
+    // A switch between the kernel's counts and the span's begin or end is not the span's.
+    assert!(slept >= 90 && kept >= 50, "{slept} {kept}");
+    assert!(lost * 100 >= slept * 95, "{lost} of {slept}");
 }
 
 /// A sleep of a known length: the thread was off the CPU for at most the span, and the sleep is the cause.
@@ -148,7 +155,8 @@ fn a_competitor_is_an_involuntary_switch() {
     });
 }
 
-/// SIGSTOP for 30 ms and more: a busy span names it, by its own word that it does not wait.
+/// SIGSTOP for 30 ms and more: a busy span names it, by its own word that it does not wait. Ended by the first silence that
+/// long, since a slow machine takes its time to start the shell.
 #[test]
 fn a_stop_of_a_busy_span_is_named() {
     alone(|| {
@@ -157,17 +165,13 @@ fn a_stop_of_a_busy_span_is_named() {
             format!("sleep 0.05; kill -STOP {0}; sleep 0.03; kill -CONT {0}", std::process::id());
         let mut stopper = Command::new("sh").args(["-c", &line]).spawn().unwrap();
         let span = witness.begin_busy();
-        let until = Instant::now() + Duration::from_millis(300);
-        let mut stopped = false;
-        let mut last = Instant::now();
-        while last < until {
-            let now = Instant::now();
-            stopped |= now - last > Duration::from_millis(25);
-            last = now;
+        // SIGCONT has come when the shell has ended.
+        while stopper.try_wait().unwrap().is_none() {
+            spin(Duration::from_micros(200));
         }
         let loss = witness.end(span).unwrap();
         assert!(stopper.wait().unwrap().success());
-        assert!(stopped && loss.off_cpu.latest() >= Span::from_millis(25), "{loss:?}");
+        assert!(loss.off_cpu.latest() >= Span::from_millis(25), "{loss:?}");
         if loss.off_cpu.latest() < Span::from_millis(60) {
             assert_eq!(loss.cause, Cause::Stopped, "{loss:?}");
         }

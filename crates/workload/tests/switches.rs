@@ -106,14 +106,17 @@ fn traced() -> Option<(Measured, BTreeMap<u32, Vec<u64>>)> {
     let tracefs = match Tracefs::find() {
         Ok(tracefs) => tracefs,
         Err(reason) => {
-            skip(Need::Tracefs, reason);
+            skip(Need::TRACEFS, reason);
             return None;
         }
     };
     let cpu = *thread::affinity().unwrap().last().unwrap();
     let instance = Instance::create(&tracefs).unwrap();
     if let Err(reason) = instance.set_clock("x86-tsc") {
-        skip(Need::Kernel, reason);
+        skip(
+            Need::runs("trace clock x86-tsc", "grep -qw x86-tsc /sys/kernel/tracing/trace_clock"),
+            reason,
+        );
         return None;
     }
     instance.set_cpus(&[cpu], 4096).unwrap();

@@ -7,6 +7,8 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::debian;
+use hourglass_skip::Need;
+
 use crate::failure::Failure;
 use crate::workspace::{Workspace, has_program};
 
@@ -58,7 +60,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<(), Failure> {
     cargo.env("RUST_TEST_THREADS", "1");
     // For tests that start themselves once more.
     cargo.env("HOURGLASS_TEST_RUNNER", RUNNER);
-    let status = cargo.status().map_err(|e| Failure::Unable(format!("cargo: {e}")))?;
+    let status = cargo.status().map_err(|e| Failure::start("cargo", &e))?;
     let took = begin.elapsed().as_secs_f64();
     println!("bed {NAME}: built and run, {took:.1} s");
     if status.success() {
@@ -73,7 +75,10 @@ fn add_target() -> Result<(), Failure> {
     if has_standard_library() {
         return Ok(());
     }
-    let remedy = || Failure::Unable(format!("install the target: rustup target add {TARGET}"));
+    let remedy = || {
+        let add = format!("rustup target add {TARGET}");
+        Failure::Unable(Need::runs(TARGET, &*add), format!("install the target: {add}"))
+    };
     println!("installing {TARGET}");
     let status = Command::new("rustup").args(["target", "add", TARGET]).status();
     if status.is_ok_and(|status| status.success()) { Ok(()) } else { Err(remedy()) }

@@ -17,8 +17,8 @@ const CHARACTER_DEVICE: u32 = 0o020_600;
 /// `/dev/console`: without it the guest's init would have no output.
 const CONSOLE: (u32, u32) = (5, 1);
 
-/// Output beyond this is cut: the guest's serial line is slow.
-const OUTPUT_LIMIT: &str = "256k";
+/// Of longer output the beginning and the end are kept, of so many bytes each: the guest's serial line is slow.
+const OUTPUT_HALF: u32 = 128 << 10;
 
 /// Writes the archive: the programs, each under its name, the libraries, each where the guest looks for it (and
 /// where it is on this machine), and an init that runs the steps and ends QEMU.
@@ -82,7 +82,8 @@ cd /tmp
             "echo '{begin}'\n\
              ( {command} ) >/tmp/.output 2>&1 </dev/null\n\
              code=$?\n\
-             head -c {OUTPUT_LIMIT} /tmp/.output\n\
+             head -c {OUTPUT_HALF} /tmp/.output\n\
+             tail -c +$(({OUTPUT_HALF}+1)) /tmp/.output | tail -c {OUTPUT_HALF}\n\
              printf '\\n{end}%d\\n' $code\n"
         );
     }

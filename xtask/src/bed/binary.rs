@@ -39,7 +39,7 @@ fn program(workspace: &Workspace, test: &str, name: &str) -> Result<PathBuf, Fai
     let words = ["test", "--workspace", "--quiet", "--no-run", "--test", test];
     let mut cargo = workspace.cargo(&words);
     cargo.arg("--message-format=json").stderr(Stdio::inherit());
-    let output = cargo.output().map_err(|e| Failure::Unable(format!("cargo: {e}")))?;
+    let output = cargo.output().map_err(|e| Failure::start("cargo", &e))?;
     let messages = String::from_utf8_lossy(&output.stdout);
     let built = match executable(&messages, name) {
         Some(path) if output.status.success() => path,
@@ -52,7 +52,7 @@ fn program(workspace: &Workspace, test: &str, name: &str) -> Result<PathBuf, Fai
     match status {
         Ok(status) if status.success() => Ok(stripped),
         Ok(status) => Err(Failure::Broken(format!("strip {}: {status}", built.display()))),
-        Err(e) => Err(Failure::Unable(format!("strip (package binutils): {e}"))),
+        Err(e) => Err(Failure::start("strip", &e)),
     }
 }
 
@@ -80,11 +80,11 @@ pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, Failure> {
         return Ok(Vec::new());
     }
     let output = Command::new("ldd").arg(program).output();
-    let output = output.map_err(|e| Failure::Unable(format!("ldd (package libc-bin): {e}")))?;
+    let output = output.map_err(|e| Failure::start("ldd", &e))?;
     let said = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() || said.contains("not found") {
         let why = format!("ldd {}: {}", program.display(), said.trim());
-        return Err(Failure::Unable(why));
+        return Err(Failure::Broken(why));
     }
     Ok(files(&said))
 }

@@ -8,6 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hourglass_skip::Need;
+
 use crate::failure::Failure;
 use crate::workspace::has_program;
 
@@ -38,7 +40,7 @@ pub(super) fn kernel(package: Package, cache: &Path) -> Result<PathBuf, Failure>
     files
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| file_name(path).starts_with("vmlinuz"))
-        .ok_or_else(|| Failure::Unable(format!("no kernel in package {}", package.name)))
+        .ok_or_else(|| Failure::Broken(format!("no kernel in package {}", package.name)))
 }
 
 /// The content of a package.
@@ -59,18 +61,18 @@ pub(super) fn busybox(cache: &Path) -> Result<PathBuf, Failure> {
     let mut found = places.iter().map(|place| folder.join(place));
     found
         .find(|path| path.is_file())
-        .ok_or_else(|| Failure::Unable("no busybox in package busybox-static".into()))
+        .ok_or_else(|| Failure::Broken("no busybox in package busybox-static".into()))
 }
 
 /// Installs packages, if this process may.
 ///
 /// # Errors
 /// It may not, or apt fails.
-pub(super) fn install(packages: &[&str]) -> Result<(), Failure> {
+pub(crate) fn install(packages: &[&str]) -> Result<(), Failure> {
     let list = packages.join(" ");
     if !has_program("apt-get") || !is_root() {
         let remedy = format!("install {list} (Debian: apt-get install {list}, as root)");
-        return Err(Failure::Unable(format!("missing packages: {remedy}")));
+        return Err(unable(format!("missing packages: {remedy}")));
     }
     println!("installing {list}");
     let arguments = ["install", "--yes", "--quiet", "--no-install-recommends"];
@@ -93,7 +95,7 @@ fn fetched(
     }
     if !has_program("apt-get") || !has_program("dpkg-deb") {
         let what = format!("package {name} is taken from Debian, and apt-get is missing here");
-        return Err(Failure::Unable(what));
+        return Err(unable(what));
     }
     // Unpacked beside its place and renamed, so that a broken download is not taken for a whole.
     let fresh = cache.join("packages").join(format!("{kept}.part"));
@@ -110,14 +112,14 @@ fn fetched(
     apt.with_fresh_lists(download).map_err(|failure| match suite {
         None => failure,
         Some(suite) => {
-            Failure::Unable(format!("package {name} of Debian's {suite} cannot be had: {failure}"))
+            unable(format!("package {name} of Debian's {suite} cannot be had: {failure}"))
         }
     })?;
     let files = fs::read_dir(&fresh).map_err(|e| Failure::file(&fresh, &e))?;
     let archive = files
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| file_name(path).ends_with(".deb"))
-        .ok_or_else(|| Failure::Unable(format!("apt-get download brought no {name}")))?;
+        .ok_or_else(|| Failure::Broken(format!("apt-get download brought no {name}")))?;
     output_of(Command::new("dpkg-deb").arg("-x").args([&archive, &fresh]))?;
     fs::remove_file(&archive).map_err(|e| Failure::file(&archive, &e))?;
     fs::rename(&fresh, &folder).map_err(|e| Failure::file(&folder, &e))?;
@@ -164,7 +166,7 @@ impl Apt {
     fn of(suite: &str, cache: &Path) -> Result<Apt, Failure> {
         if !Path::new(KEYRING).is_file() {
             let what = format!("{KEYRING} is missing (package debian-archive-keyring)");
-            return Err(Failure::Unable(what));
+            return Err(unable(what));
         }
         let root = cache.join("apt").join(suite);
         let source = format!("deb [signed-by={KEYRING}] {} {suite} main\n", server()?);
@@ -233,8 +235,7 @@ impl Apt {
 fn server() -> Result<String, Failure> {
     let format = ["indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"];
     let known = output_of(Command::new("apt-get").args(format))?;
-    let none =
-        || Failure::Unable("this machine's apt knows no server of Debian: add one".to_owned());
+    let none = || unable("this machine's apt knows no server of Debian: add one".to_owned());
     debian_server(&known).map(str::to_owned).ok_or_else(none)
 }
 
@@ -246,13 +247,19 @@ fn debian_server(known: &str) -> Option<&str> {
 
 fn output_of(command: &mut Command) -> Result<String, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|e| Failure::Unable(format!("{name}: {e}")))?;
+    let output = command.output().map_err(|e| Failure::start(&name, &e))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let errors = String::from_utf8_lossy(&output.stderr);
     let last = errors.trim().lines().last().unwrap_or("no message");
-    Err(Failure::Unable(format!("{name} failed: {last}")))
+    Err(unable(format!("{name} failed: {last}")))
+}
+
+/// Packages cannot be had: another distribution, no network, or not root where root is needed.
+fn unable(what: String) -> Failure {
+    let check = "test $(id -u) = 0 && cd $(mktemp -d) && apt-get download busybox-static";
+    Failure::Unable(Need::runs("Debian's packages, as root", check), what)
 }
 
 fn is_root() -> bool {

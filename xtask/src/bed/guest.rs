@@ -8,6 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Bed, debian};
+use hourglass_skip::Need;
+
 use crate::failure::Failure;
 use crate::workspace::has_program;
 
@@ -25,8 +27,15 @@ const ARGUMENTS: &[&str] = &[
     "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
 ];
 
-/// A guest takes some ten seconds; one that takes this long hangs.
-const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// A guest takes some ten seconds of a processor, some a minute; one that takes this long runs in circles.
+const PROCESSOR_LIMIT: Duration = Duration::from_secs(180);
+
+/// A guest that gets less of a processor than [`ASLEEP`] in this time waits for what never comes. On a busy machine it gets
+/// its share.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// See [`SILENCE`]. An emulated machine that idles takes some hundredths of a processor.
+const ASLEEP: Duration = Duration::from_secs(4);
 
 /// How often the guest is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(50);
@@ -38,7 +47,7 @@ const POLL: Duration = Duration::from_millis(50);
 pub(super) fn possible() -> Result<(), Failure> {
     if ARCH != "x86_64" {
         let why = format!("beds run an x86-64 hourglass, and this machine is {ARCH}");
-        return Err(Failure::Unable(why));
+        return Err(Failure::Unable(Need::runs("x86-64", "test $(uname -m) = x86_64"), why));
     }
     if !has_program(QEMU) {
         debian::install(PACKAGES)?;
@@ -74,7 +83,7 @@ pub(super) fn run(
         .stdout(to_log()?)
         .stderr(to_log()?)
         .spawn()
-        .map_err(|e| Failure::Unable(format!("{QEMU}: {e}")))?;
+        .map_err(|e| Failure::start(QEMU, &e))?;
     let ended = wait(child);
     let console = fs::read(log).map_err(|e| Failure::file(log, &e))?;
     let console = String::from_utf8_lossy(&console).into_owned();
@@ -89,21 +98,36 @@ pub(super) fn run(
     }
 }
 
-/// Waits for the end of QEMU, and kills it when that takes too long.
+/// Waits for the end of QEMU, and kills it when the guest hangs. What counts is the time that it had a processor, since
+/// a machine with much else to do is no fault of the guest.
 fn wait(mut child: Child) -> Result<(), String> {
-    let deadline = Instant::now() + TIME_LIMIT;
+    let mut seen = (Instant::now(), Duration::ZERO);
     loop {
+        let used = processor_time(child.id());
+        if used >= seen.1 + ASLEEP {
+            seen = (Instant::now(), used);
+        }
+        let hangs = used > PROCESSOR_LIMIT || seen.0.elapsed() > SILENCE;
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => return Err(format!("{QEMU} failed ({status})")),
-            Ok(None) if Instant::now() < deadline => thread::sleep(POLL),
+            Ok(None) if !hangs => thread::sleep(POLL),
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                let limit = TIME_LIMIT.as_secs();
-                return Err(format!("the guest hung and was killed after {limit} s"));
+                let used = used.as_secs();
+                return Err(format!("the guest hung and was killed after {used} s of a processor"));
             }
             Err(e) => return Err(format!("{QEMU}: {e}")),
         }
     }
+}
+
+/// What the kernel has counted for a process, to a hundredth of a second; none for one that has ended.
+fn processor_time(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Its name may hold anything but is in parentheses.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
+    Duration::from_millis(ticks * 10)
 }

@@ -49,7 +49,7 @@ fn is_product(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let test = |part: &&str| matches!(*part, "tests" | "tests.rs" | "fake.rs");
     path.ends_with(".rs")
-        && matches!(parts[..], ["crates", _, "src", ..])
+        && matches!(parts[..], ["crates", name, "src", ..] if name != "skip") // tests only
         && !parts.iter().any(test)
 }
 

@@ -49,7 +49,10 @@ pub(crate) fn compilers(language: &str) -> Vec<&'static str> {
     let found: Vec<&str> = all.into_iter().filter(|program| has(program)).collect();
     for missing in all.iter().filter(|program| !found.contains(program)) {
         let package = missing.trim_matches('+');
-        skip(Need::Tool, format_args!("there is no {missing} (apt-get install {package})"));
+        skip(
+            Need::program(missing),
+            format_args!("there is no {missing} (apt-get install {package})"),
+        );
     }
     found
 }

@@ -113,11 +113,14 @@ impl Capable {
         match set {
             Ok(output) if output.status.success() => {}
             Ok(output) => {
-                skip(Need::Machine, format!("setcap is refused: {}", stderr(&output).trim()));
+                skip(
+                    Need::FILE_CAPABILITIES,
+                    format!("setcap is refused: {}", stderr(&output).trim()),
+                );
                 return None;
             }
             Err(error) => {
-                skip(Need::Tool, format!("no setcap (libcap2-bin): {error}"));
+                skip(Need::program("setcap"), format!("no setcap (libcap2-bin): {error}"));
                 return None;
             }
         }
@@ -127,7 +130,10 @@ impl Capable {
             capable.reserve(&["1ms/20ms", "--backend", "user", "--pid", &idle.pid(), "--check"]);
         if code(&granted) != 0 {
             let said = String::from_utf8_lossy(&granted.stdout).into_owned();
-            skip(Need::RealTime, format!("a user with the capability gets no reservation: {said}"));
+            skip(
+                Need::REAL_TIME,
+                format!("a user with the capability gets no reservation: {said}"),
+            );
             return None;
         }
         Some(capable)

@@ -57,7 +57,7 @@ fn a_capability_does_not_reach_the_processes_of_others() {
 fn a_capability_does_not_stop_or_slow_the_processes_of_others() {
     let Some(capable) = Capable::new() else { return };
     if last_cpu() == "0" {
-        return skip(Need::SecondCpu, "nobody shares with the only CPU");
+        return skip(Need::SECOND_CPU, "nobody shares with the only CPU");
     }
     let victim = Idle::of_root();
     let fake = capable.folder.path().join("group");
@@ -90,7 +90,11 @@ fn a_set_uid_program_is_not_raised() {
         let begun = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let Some(set_uid) = waiting_for(&program) else {
             let output = begun.wait_with_output().unwrap();
-            skip(Need::Machine, format!("{backend}: no set-uid program runs: {}", stderr(&output)));
+            let need = match backend {
+                "deadline" => Need::DEADLINE_CLASS,
+                _ => Need::FILE_CAPABILITIES,
+            };
+            skip(need, format!("{backend}: no set-uid program runs: {}", stderr(&output)));
             continue;
         };
         // Some periods later, and from then on.

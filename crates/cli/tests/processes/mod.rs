@@ -4,7 +4,24 @@
 #![allow(dead_code)] // each test uses its part
 
 use std::fs;
+use std::io;
 use std::time::{Duration, Instant};
+
+/// Sends a signal, by its name after `-`, to a process, or to a group by its number below zero. Container images have no
+/// program for that.
+pub(crate) fn send(signal: &str, pid: i64) -> io::Result<()> {
+    let numbers = [
+        ("-HUP", 1),
+        ("-INT", 2),
+        ("-KILL", 9),
+        ("-USR1", 10),
+        ("-TERM", 15),
+        ("-CONT", 18),
+        ("-STOP", 19),
+    ];
+    let (_, number) = numbers.into_iter().find(|(name, _)| *name == signal).unwrap();
+    hourglass_sys::signal::send_to(pid.try_into().unwrap(), number)
+}
 
 /// Waits until `what` is so.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -101,7 +101,7 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
 fn a_killed_monitor_leaves_nobody_frozen() {
     const ROUNDS: usize = 3;
     let Some(victim) = busy_on(1) else {
-        return skip(Need::SecondCpu, "there is no second CPU, or no taskset");
+        return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id();
     let seed = u64::from(std::process::id()) + 3;
@@ -163,7 +163,7 @@ fn a_stopped_keeper_leaves_nobody_raised() {
     running.signal("-CONT");
     soon("the work is raised again", raised);
     for pid in work() {
-        assert!(kill("-TERM", pid).success());
+        kill("-TERM", pid).unwrap();
     }
     let document = running.0.stdout.take().unwrap();
     let (status, text) = running.end(document);
@@ -179,7 +179,7 @@ fn a_stopped_keeper_leaves_nobody_raised() {
 #[test]
 fn no_protection_is_claimed_after_the_guardian_woke_them() {
     let Some(victim) = busy_on(1) else {
-        return skip(Need::SecondCpu, "there is no second CPU, or no taskset");
+        return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id();
     let mark = format!("{}-woken", std::process::id());
@@ -213,7 +213,7 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     running.signal("-CONT");
     for work in marked(&mark) {
         if fs::read_to_string(format!("/proc/{work}/comm")).is_ok_and(|name| name == "sh\n") {
-            assert!(kill("-TERM", work).success());
+            kill("-TERM", work).unwrap();
         }
     }
     let document = running.0.stdout.take().unwrap();

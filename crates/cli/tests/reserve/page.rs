@@ -64,7 +64,8 @@ fn whoever_is_started_can_tell_progress() {
             Command::new(first).args(words).arg("true").output().is_ok_and(|o| o.status.success())
         });
         if !tried {
-            skip(Need::Machine, format!("{launcher:?} is not granted here"));
+            let need = Need::runs("launcher", format!("{} true", launcher.join(" ")));
+            skip(need, format!("{launcher:?} is not granted here"));
             continue;
         }
         let Some(document) = watched(&[launcher, &[program], &own].concat()) else { return };
@@ -76,7 +77,10 @@ fn whoever_is_started_can_tell_progress() {
 #[test]
 fn a_closed_descriptor_is_told_as_the_cause() {
     if Command::new("bash").args(["-c", "true"]).output().is_err() {
-        return skip(Need::Tool, "there is no bash, which can close a descriptor of three digits");
+        return skip(
+            Need::program("bash"),
+            "there is no bash, which can close a descriptor of three digits",
+        );
     }
     let script = "eval \"exec $HOURGLASS_PROGRESS>&-\"; sleep 1; true";
     let Some(document) = watched(&["bash", "-c", script]) else { return };

@@ -288,7 +288,7 @@ mod tests {
     fn the_three_policies_do_what_they_say() {
         let rig = match Rig::here() {
             Ok(rig) => rig,
-            Err(why) => return skip(Need::RealTime, why),
+            Err(why) => return skip(Need::REAL_TIME, why),
         };
         println!("{}", rig.words());
         let jobs = product(8);

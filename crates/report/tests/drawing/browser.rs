@@ -26,7 +26,10 @@ fn browser() -> Option<PathBuf> {
     let found = BROWSERS.iter().flat_map(|name| folders.iter().map(move |dir| dir.join(name)));
     let found = found.into_iter().find(|path| path.is_file());
     if found.is_none() {
-        skip(Need::Tool, "no Chromium; apt-get install chromium-headless-shell");
+        skip(
+            Need::runs("Chromium", "command -v chromium-headless-shell || command -v chromium"),
+            "no Chromium; apt-get install chromium-headless-shell",
+        );
     }
     found
 }

@@ -235,7 +235,7 @@ mod tests {
                 }
                 Err(error) => {
                     let mount = hierarchy.mount().display();
-                    skip(Need::ControlGroup, format_args!("{mount}: {error}"));
+                    skip(Need::CONTROL_GROUP, format_args!("{mount}: {error}"));
                 }
             }
         }

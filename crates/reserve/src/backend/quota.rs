@@ -435,7 +435,7 @@ mod tests {
             Err(refusal) => {
                 let known = [Obstacle::Missing, Obstacle::Capability];
                 assert!(known.contains(&refusal.id), "{refusal}");
-                skip(Need::ControlGroup, refusal);
+                skip(Need::CONTROL_GROUP, refusal);
             }
         }
         assert_eq!(after, before);

@@ -109,7 +109,7 @@ mod tests {
         match Tree::over(&Target::Process(pid), clock, gone) {
             Ok(tree) => Some(tree),
             Err(refused) => {
-                skip(Need::Machine, refused);
+                skip(Need::PERF_EVENTS, refused);
                 None
             }
         }

@@ -2,7 +2,7 @@
 
 use hourglass_model::reserve::ReserveDocument;
 
-use super::others::Others;
+use super::others::{Others, goes_together};
 use super::pick::Wanted;
 use super::siblings::progress;
 use super::{Backend, Failure, Request, SiblingPolicy, Subject, document, siblings};
@@ -20,6 +20,7 @@ use crate::target::Target;
 /// # Errors
 /// The command, process or thread is not there.
 pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
+    goes_together(request)?;
     let mut document = document::asked(request);
     let subject = match &request.subject {
         Subject::Adopted(whom) => match Adopted::find(whom) {

@@ -34,6 +34,7 @@ const SIGNALLED: i32 = 128;
 /// # Errors
 /// [`Failure`]: nothing was started, and everything is as it was.
 pub fn run(request: &Request) -> Result<Outcome, Failure> {
+    others::goes_together(request)?;
     let signals =
         SignalFile::block(&PASSED).map_err(Failure::system("signals cannot be watched"))?;
     let urgent = Urgent::begin();

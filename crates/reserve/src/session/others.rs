@@ -49,7 +49,6 @@ impl<'a> Others<'a> {
         if request.also.is_empty() {
             return Ok(Others(Vec::new()));
         }
-        goes_together(request)?;
         let mut seen = match request.subject {
             Subject::Adopted(Whom::Process(pid)) => vec![pid],
             _ => Vec::new(),
@@ -204,8 +203,11 @@ pub(super) fn of_one(smt: &SmtReport, counts: &Counts, document: &ReserveDocumen
     }
 }
 
-/// Whether what was asked for can be had for several.
-fn goes_together(request: &Request) -> Result<(), Failure> {
+/// Whether the words go together, which is said before anything about a process.
+pub(super) fn goes_together(request: &Request) -> Result<(), Failure> {
+    if request.also.is_empty() {
+        return Ok(());
+    }
     let wrong = |text: &str| Err(Failure::Words(text.to_owned()));
     match (&request.subject, request.backend) {
         (Subject::Adopted(Whom::Thread(_) | Whom::Named(_)), _) => wrong(

@@ -88,7 +88,7 @@ mod tests {
             let had = sched::of(0).unwrap();
             let urgent = Urgent::begin();
             if urgent.before.is_none() {
-                return skip(Need::RealTime, "a real-time priority is refused here");
+                return skip(Need::REAL_TIME, "a real-time priority is refused here");
             }
             assert_eq!(sched::of(0).unwrap(), Some(Attributes::Fifo(PRIORITY)));
             let child = std::process::Command::new("sleep").arg("60").spawn();

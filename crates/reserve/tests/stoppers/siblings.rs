@@ -21,7 +21,7 @@ fn siblings() -> Option<(u32, u32, Option<u32>)> {
     });
     if found.is_none() {
         assert!(std::env::var_os("HOURGLASS_TEST_SIBLINGS_REQUIRED").is_none(), "no siblings");
-        skip(Need::Siblings, "no core of this machine has siblings that are online");
+        skip(Need::SIBLINGS, "no core of this machine has siblings that are online");
     }
     found
 }

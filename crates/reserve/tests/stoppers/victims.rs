@@ -64,13 +64,25 @@ pub(crate) fn required(kind: Kind) -> bool {
     named.split(',').any(|name| name == kind.name())
 }
 
+/// What a way of stopping takes.
+pub(crate) fn need(kind: Kind) -> Need {
+    let freezer = "place=$(grep -m 1 ' cgroup [^ ]*freezer' /proc/mounts | cut -d ' ' -f 2) && test -n \"$place\" \
+                   && mkdir $place/hourglass-skip-$$ && rmdir $place/hourglass-skip-$$";
+    match kind {
+        Kind::Cgroup2Freeze => Need::CONTROL_GROUP_2,
+        Kind::Cgroup1Freezer => Need::runs("control groups' freezer", freezer),
+        Kind::CoreCookie => Need::SIBLINGS,
+        Kind::Sigstop => Need::program("sh"),
+    }
+}
+
 /// Opens one; `None`, with the reason printed, if this machine has it not.
 pub(crate) fn opened(kind: Kind, wanted: &Wanted, guardian: &Guardian) -> Option<Box<dyn Stopper>> {
     match open(kind, wanted, guardian) {
         Ok(stopper) => Some(stopper),
         Err(reason) => {
             assert!(!required(kind), "{reason}");
-            skip(Need::Kernel, reason);
+            skip(need(kind), reason);
             None
         }
     }
@@ -106,7 +118,7 @@ impl Role {
             Some("open") => Some(role),
             word => {
                 assert!(!required(kind), "{word:?}");
-                skip(Need::Kernel, format_args!("{word:?}"));
+                skip(need(kind), format_args!("{word:?}"));
                 None
             }
         }

@@ -95,7 +95,7 @@ fn a_manifest_cut_off_or_no_file_at_all() {
     fs::remove_file(&file).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&file).status();
     if !made.is_ok_and(|status| status.success()) {
-        return skip(Need::Tool, "no mkfifo");
+        return skip(Need::program("mkfifo"), "no mkfifo");
     }
     let told = RunFolder::open(&path).unwrap_err().to_string();
     assert!(told.contains("not a regular file"), "{told}");
