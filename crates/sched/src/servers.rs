@@ -15,7 +15,7 @@ use crate::sections::segment_before;
 use crate::sections::{Sections, TimeModel};
 use crate::supply::{self, Supply, SupplyError};
 use crate::task::{Task, TaskError, TaskSet};
-use crate::verdict::{Analysis, Verdict};
+use crate::verdict::{Analysis, Outcome, Refusal, ResponseTime, TaskResult, Verdict, Window};
 
 /// The rules of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -166,6 +166,33 @@ impl Server {
     #[must_use]
     pub fn response_times(&self, set: &TaskSet) -> Option<Analysis> {
         Some(supply::fixed_priority(&self.counted(set), &self.supply()?))
+    }
+
+    /// The bound of the only task of a hard constant-bandwidth server that has budget for each job, where jobs come at
+    /// least a period apart: each finds the server idle with its deadline past, gets a full budget, and is done
+    /// by the new deadline (Abeni and Buttazzo 1998). `None` of all others, and where the supply bounds it better.
+    #[must_use]
+    pub fn whole_jobs(&self, set: &TaskSet) -> Option<Analysis> {
+        let [task] = set.tasks() else { return None };
+        let waits = task.suspension() > 0 || task.blocking() > 0 || task.curve().is_some();
+        let apart = task.period().checked_sub(task.jitter())?;
+        let fits = task.cost() <= self.budget && apart >= self.period;
+        if self.kind != Kind::HardBandwidth || waits || !fits {
+            return None;
+        }
+        let from_release = self.deadline;
+        let from_arrival = from_release.checked_add(task.jitter())?;
+        let supplied = self.response_times(set)?.from_arrival();
+        if supplied.first().copied().flatten().is_some_and(|bound| bound <= from_arrival) {
+            return None;
+        }
+        let verdict = match from_arrival <= task.deadline() {
+            true => Verdict::Feasible,
+            false => Verdict::Unknown(Refusal::NotExact),
+        };
+        let outcome = Outcome::Bounded(ResponseTime { from_arrival, from_release });
+        let task = TaskResult { outcome, verdict, window: Window::Closed, points: 0..0 };
+        Some(Analysis { tasks: vec![task], points: Vec::new() })
     }
 
     /// Checks the points of [`Server::response_times`] by substitution.

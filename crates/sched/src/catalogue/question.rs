@@ -167,6 +167,9 @@ pub(super) fn phases(of: &Question) -> Result<Bounds, String> {
 
 pub(super) fn supply(of: &Question) -> Result<Bounds, String> {
     let Situation::Inside(server) = &of.situation else { return fixed_priority(of) };
+    if let Some(found) = server.whole_jobs(&of.set) {
+        return Ok(bounds(found, true));
+    }
     let Some(found) = server.response_times(&of.set) else {
         return Err("what the server gives is not known".to_owned());
     };

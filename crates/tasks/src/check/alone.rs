@@ -4,6 +4,7 @@ use hourglass_time::Span;
 
 use super::{Checked, above_zero, bad, contradiction, not_negative};
 use crate::error::Place;
+use crate::rt_app::jobs::{Jobs, WakeUp};
 use crate::{Activation, Preemption, Task};
 
 pub(super) fn check(task: &Task) -> Checked {
@@ -25,7 +26,38 @@ pub(super) fn check(task: &Task) -> Checked {
     offset(&place, task)?;
     sections(&place, task)?;
     arrivals(&place, task)?;
-    timer(&place, task)
+    timer(&place, task)?;
+    phases(&place, task)
+}
+
+/// What the phases do in a job, and how often, is not more than the figures of the task say.
+fn phases(place: &Place, task: &Task) -> Checked {
+    let Some(program) = &task.program else { return Ok(()) };
+    let jobs = Jobs::of(program);
+    let over = |key: &str, said: Span, does: Span| {
+        let message = format!(
+            "{key} is {said}, but its phases come to {does} in a job; give {key} = \"{does}\", or \
+             change the phases"
+        );
+        Err(contradiction(place.clone(), message))
+    };
+    if jobs.execution > task.wcet {
+        return over("wcet", task.wcet, jobs.execution);
+    }
+    if jobs.suspension > task.suspension {
+        return over("suspension", task.suspension, jobs.suspension);
+    }
+    match jobs.separation {
+        Some(apart) if jobs.wake_up == WakeUp::Timer && apart < task.period => {
+            let message = format!(
+                "period is {}, but a timer in its phases releases a job every {apart}; give \
+                 period = \"{apart}\", or change the timer",
+                task.period
+            );
+            Err(contradiction(place.clone(), message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn offset(place: &Place, task: &Task) -> Checked {

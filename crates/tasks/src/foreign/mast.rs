@@ -51,6 +51,8 @@ struct Model {
     schedulers: BTreeMap<String, String>,
     uses_edf: bool,
     context_switch: Option<Span>,
+    /// Period and cost of the ticker that all processors have.
+    tick: Option<(Span, Span)>,
     servers: BTreeMap<String, Server>,
     resources: Vec<Resource>,
     operations: BTreeMap<String, Operation>,
@@ -61,6 +63,8 @@ struct Server {
     host: String,
     preemption: Preemption,
     priority: Option<u32>,
+    /// The deadline by which EDF orders it.
+    deadline: Option<Span>,
 }
 
 #[derive(Clone)]
@@ -173,10 +177,48 @@ impl Model {
             return Err(fields.wrong("the Speed_Factor must be 1; scale the execution times"));
         }
         self.costs(&mut fields, name)?;
+        let timer = fields.list("system_timer")?;
+        self.timer(&fields, name, timer)?;
         let number = u32::try_from(self.processors.len()).unwrap_or(u32::MAX);
         self.processors.insert(key_of(name), number);
         // Interrupts are not tasks of the model unless a server has their priority.
-        fields.done(&["max_", "min_", "avg_", "best_", "system_timer"])
+        fields.done(&["max_", "min_", "avg_", "best_"])
+    }
+
+    /// The timer of a processor. A ticker takes time at each tick, on all CPUs of a set of tasks.
+    fn timer(&mut self, fields: &Fields<'_>, name: &str, timer: &[Entry]) -> Import<()> {
+        let mut tick = None;
+        if !timer.is_empty() {
+            let mut timer = fields.within("System_Timer", timer);
+            let kind = key_of(timer.needed("type")?);
+            let cost = timer.time("worst_overhead", Round::Up, &mut self.inexact)?;
+            let cost = cost.unwrap_or(Span::ZERO);
+            match kind.as_str() {
+                "ticker" => {
+                    let period = timer.time("period", Round::Down, &mut self.inexact)?;
+                    let period = period.ok_or_else(|| timer.wrong("Period is missing"))?;
+                    tick = Some((period, cost)).filter(|_| cost.is_positive());
+                }
+                "alarm_clock" if cost.is_positive() => self.notes.about(
+                    &format!("processor '{}'", name.escape_debug()),
+                    "the Worst_Overhead of its Alarm_Clock is passed over; count it in each \
+                     Worst_Case_Execution_Time",
+                ),
+                "alarm_clock" => {}
+                other => {
+                    return Err(timer
+                        .wrong(&format!("the type {} is not translated", other.escape_debug())));
+                }
+            }
+            timer.done(&["avg_", "best_"])?;
+        }
+        if !self.processors.is_empty() && self.tick != tick {
+            return Err(fields.wrong(
+                "its System_Timer is not that of the other processors, and a set of tasks has one tick",
+            ));
+        }
+        self.tick = tick;
+        Ok(())
     }
 
     /// Costs of switches and interrupts.
@@ -232,12 +274,13 @@ impl Model {
         };
         let policy = fields.list("server_sched_parameters")?;
         let mut policy = fields.within("Server_Sched_Parameters", policy);
+        let mut deadline = None;
         let preemption = match key_of(policy.needed("type")?).as_str() {
             "fixed_priority_policy" => Preemption::Full,
             "non_preemptible_fp_policy" => Preemption::None,
             "edf_policy" => {
                 self.uses_edf = true;
-                let _ = policy.take("deadline");
+                deadline = policy.time("deadline", Round::Down, &mut self.inexact)?;
                 Preemption::Full
             }
             other => {
@@ -256,7 +299,7 @@ impl Model {
         policy.done(&["preassigned"])?;
         // Synchronisation of EDF servers is that of their resources.
         let _ = fields.take("synchronization_parameters");
-        self.servers.insert(key_of(name), Server { host, preemption, priority });
+        self.servers.insert(key_of(name), Server { host, preemption, priority, deadline });
         fields.done(&[])
     }
 
@@ -273,7 +316,10 @@ impl Model {
                 );
             }
         };
-        let ceiling = fields.word("ceiling")?.and_then(|word| word.parse::<u32>().ok());
+        let ceiling = match fields.word("ceiling")?.map(str::parse::<u32>) {
+            Some(Err(_)) => return Err(fields.wrong("Ceiling must be a whole number")),
+            ceiling => ceiling.and_then(Result::ok),
+        };
         self.resources.push(Resource { name: key_of(name), protocol, ceiling });
         fields.done(&["preassigned", "preemption_level"])
     }
@@ -326,6 +372,7 @@ impl Model {
         self.notes.file("the file has no unit; its times are taken as milliseconds");
         let mut set = TaskSet::default();
         set.machine.overheads.context_switch = self.context_switch;
+        (set.machine.overheads.tick_period, set.machine.overheads.tick_cost) = self.tick.unzip();
         for element in std::mem::take(&mut self.transactions) {
             self.transaction(&element, &mut set)?;
         }
@@ -394,7 +441,17 @@ impl Model {
             let (mut task, output) = self.activity(&mut handler, &arrival, &name)?;
             handler.done(&[])?;
             at = output;
+            let scheduled = task.deadline.take();
             task.deadline = deadlines.get(&at).copied();
+            let due = task.deadline();
+            if let Some(scheduled) = scheduled.filter(|scheduled| *scheduled != due) {
+                let message = format!(
+                    "the deadline of {scheduled} in its EDF_Policy is not the deadline of {due} that it must \
+                     meet; a task is scheduled by the deadline that it has, so make them equal"
+                );
+                let place = Place::named("task", &name);
+                return Err(TaskSetError::Contradiction { place, message });
+            }
             if task.deadline.is_none() {
                 self.notes.about(
                     &format!("task '{name}'"),
@@ -505,6 +562,7 @@ impl Model {
             critical_sections: operation.sections.clone(),
             preemption: server.preemption,
             priority: server.priority,
+            deadline: server.deadline,
             cpus: Some([cpu].into_iter().collect::<CpuSet>()),
             name: name.to_owned(),
             ..arrival.clone()

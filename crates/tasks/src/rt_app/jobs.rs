@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_time::Span;
 
-use crate::{Program, Step};
+use crate::{Phase, Program, Step};
 
 /// What a job begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WakeUp {
+pub(crate) enum WakeUp {
     /// A timer.
     Timer,
     /// Another thread, in a thread without timers.
@@ -23,32 +23,32 @@ pub(super) enum WakeUp {
 
 /// What holds for every job of a program.
 #[derive(Clone, Debug)]
-pub(super) struct Jobs {
-    pub(super) wake_up: WakeUp,
+pub(crate) struct Jobs {
+    pub(crate) wake_up: WakeUp,
     /// The longest execution time.
-    pub(super) execution: Span,
+    pub(crate) execution: Span,
     /// The longest time slept in all within a job.
-    pub(super) suspension: Span,
+    pub(crate) suspension: Span,
     /// The shortest time between two jobs, where it is known.
-    pub(super) separation: Option<Span>,
+    pub(crate) separation: Option<Span>,
     /// For each mutex the longest time of holding it, and how often a job does at most.
-    pub(super) sections: BTreeMap<String, (Span, u32)>,
+    pub(crate) sections: BTreeMap<String, (Span, u32)>,
     /// Conditions that it waits for, within or between jobs.
-    pub(super) conditions: BTreeSet<String>,
+    pub(crate) conditions: BTreeSet<String>,
     /// Names under which it waits to be resumed.
-    pub(super) suspends: BTreeSet<String>,
+    pub(crate) suspends: BTreeSet<String>,
     /// What it signals, and what it resumes, and how often a job does so at most.
-    pub(super) signals: BTreeMap<String, u32>,
-    pub(super) resumes: BTreeMap<String, u32>,
+    pub(crate) signals: BTreeMap<String, u32>,
+    pub(crate) resumes: BTreeMap<String, u32>,
     /// What the figures above leave out, in words.
-    pub(super) doubts: BTreeSet<&'static str>,
+    pub(crate) doubts: BTreeSet<&'static str>,
 }
 
 /// Twice through, so that the job that crosses the end is seen whole.
 const ROUNDS: u64 = 2;
 
 impl Jobs {
-    pub(super) fn of(program: &Program) -> Jobs {
+    pub(crate) fn of(program: &Program) -> Jobs {
         let once = || program.phases.iter().flat_map(|phase| &phase.steps);
         let has = |test: fn(&Step) -> bool| once().any(test);
         let wake_up = if has(is_timer) {
@@ -60,12 +60,13 @@ impl Jobs {
         } else {
             WakeUp::Never
         };
-        let rounds = |loops: Option<u64>| loops.unwrap_or(ROUNDS).min(ROUNDS);
         let mut walk = Walk::new(wake_up);
-        for _ in 0..rounds(program.loops) {
+        'all: for _ in 0..rounds(program.loops) {
             for phase in &program.phases {
-                for _ in 0..rounds(phase.loops) {
-                    phase.steps.iter().for_each(|step| walk.step(step));
+                walk.phase(phase);
+                // What stands behind a phase without an end is never reached.
+                if phase.loops.is_none() {
+                    break 'all;
                 }
             }
         }
@@ -77,8 +78,12 @@ impl Jobs {
     }
 }
 
+fn rounds(loops: Option<u64>) -> u64 {
+    loops.unwrap_or(ROUNDS).min(ROUNDS)
+}
+
 /// Whether timers release the jobs.
-pub(super) fn starts_by_timer(program: &Program) -> bool {
+pub(crate) fn starts_by_timer(program: &Program) -> bool {
     program.phases.iter().flat_map(|phase| &phase.steps).any(is_timer)
 }
 
@@ -127,6 +132,64 @@ impl Walk {
             signals: BTreeMap::new(),
             resumes: BTreeMap::new(),
             held: Vec::new(),
+        }
+    }
+
+    /// A phase with all its rounds: as many as a job may cross, or all of them where none of them waits.
+    fn phase(&mut self, phase: &Phase) {
+        let wakes = phase.steps.iter().any(|step| self.wakes(step));
+        for round in 0..rounds(phase.loops) {
+            let before = (self.execution, self.suspension);
+            let counts = [self.counts.clone(), self.signals.clone(), self.resumes.clone()];
+            phase.steps.iter().for_each(|step| self.step(step));
+            if round + 1 == ROUNDS && !wakes {
+                match phase.loops {
+                    Some(loops) => self.again(loops - ROUNDS, before, &counts),
+                    None => (self.jobs.wake_up, self.jobs.separation) = (WakeUp::Never, None),
+                }
+            }
+        }
+    }
+
+    /// Whether a job begins after this step.
+    fn wakes(&self, step: &Step) -> bool {
+        match self.jobs.wake_up {
+            WakeUp::Timer => is_timer(step),
+            WakeUp::Thread => is_wait(step),
+            WakeUp::Sleep => is_sleep(step),
+            WakeUp::Never => false,
+        }
+    }
+
+    /// So many more rounds like the last, before which the figures of the job were these.
+    fn again(&mut self, times: u64, before: (Span, Span), counts: &[BTreeMap<String, u32>; 3]) {
+        let more = |now: Span, before: Span| {
+            let each = i128::from(now.nanos()) - i128::from(before.nanos());
+            let all = each.saturating_mul(i128::from(times));
+            Span::from_nanos(i64::try_from(all).unwrap_or(i64::MAX))
+        };
+        let executed = more(self.execution, before.0);
+        self.execution = self.execution.saturating_add(executed);
+        self.suspension = self.suspension.saturating_add(more(self.suspension, before.1));
+        for (_, length) in &mut self.held {
+            *length = length.saturating_add(executed);
+        }
+        let most = times.try_into().unwrap_or(u32::MAX);
+        for (name, here) in &mut self.counts {
+            repeat(here, counts[0].get(name), most);
+            let known = self.jobs.sections.entry(name.clone()).or_default();
+            known.1 = known.1.max(*here);
+        }
+        let made = [
+            (&mut self.signals, &mut self.jobs.signals),
+            (&mut self.resumes, &mut self.jobs.resumes),
+        ];
+        for ((here, all), before) in made.into_iter().zip(&counts[1..]) {
+            for (name, count) in here.iter_mut() {
+                repeat(count, before.get(name), most);
+                let known = all.entry(name.clone()).or_default();
+                *known = (*known).max(*count);
+            }
         }
     }
 
@@ -237,6 +300,12 @@ impl Walk {
 /// The name of a semaphore among those of conditions, which have no blanks.
 fn semaphore(name: &str) -> String {
     format!("semaphore {name}")
+}
+
+/// What was counted in the last round, so many times more.
+fn repeat(count: &mut u32, before: Option<&u32>, times: u32) {
+    let each = *count - before.copied().unwrap_or(0);
+    *count = count.saturating_add(each.saturating_mul(times));
 }
 
 /// One more of `name` in the job at hand, and the most in any job.

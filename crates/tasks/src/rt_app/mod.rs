@@ -17,7 +17,7 @@
 //! be said so is kept in the steps and noted. A thread without `cpus` may run anywhere.
 
 mod events;
-mod jobs;
+pub(super) mod jobs;
 mod lenient;
 mod read;
 mod threads;

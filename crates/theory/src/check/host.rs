@@ -3,7 +3,7 @@
 //! Owns: who runs where and by which rule, and [`processor`], the one place where a [`Processor`] is built. What cannot be treated soundly refuses
 //! its processor, with the reason. Must not: analyse.
 
-use hourglass_model::CpuSet;
+use hourglass_model::{CpuSet, Policy};
 use hourglass_sched as sched;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
@@ -352,7 +352,8 @@ fn fill(
             Preemption::Threshold(threshold) => rank_above(&known, threshold).max(*rank),
             _ => *rank,
         });
-        if rule == Rule::FixedPriority && !task.has_fixed_priority() {
+        let is_reserved = task.policy == Some(Policy::Deadline);
+        if rule == Rule::FixedPriority && !task.has_fixed_priority() && !is_reserved {
             member.unknown = Some("no analysis here bounds the time-sharing classes".to_owned());
         }
         draft.members.push(member);

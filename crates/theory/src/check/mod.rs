@@ -33,6 +33,7 @@
 mod chains;
 mod design;
 mod global;
+mod guard;
 mod host;
 mod locks;
 mod numbers;
@@ -185,6 +186,7 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     certainly_late(set, &mut document);
     overloaded(set, &mut document);
     replay::confirm(set, &mut document, asked.is_none());
+    guard::confirm(set, &mut document);
     document.server = design::design(set, &request.server)?;
     document.understood = request.explain.then(|| set.explain());
     Ok(document)

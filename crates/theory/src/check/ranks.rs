@@ -5,7 +5,7 @@
 use hourglass_model::{CpuSet, Policy};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::DEADLINE_CLASS;
-use hourglass_tasks::TaskSet;
+use hourglass_tasks::{ServerKind, TaskSet};
 
 use super::host::Draft;
 
@@ -30,6 +30,15 @@ pub(super) fn ranks(set: &TaskSet, tasks: &[usize], rule: Rule) -> Result<Vec<u3
     for position in tasks {
         let task = &set.tasks[*position];
         match task.policy {
+            Some(Policy::Deadline) if in_reservation(set, &task.name) => {
+                if tasks.len() > 1 {
+                    return Err(format!(
+                        "task '{}' is in the deadline class, where a reservation has one thread; give it a \
+                         [[server]] of its own",
+                        task.name
+                    ));
+                }
+            }
             Some(Policy::Deadline) => {
                 return Err(format!(
                     "task '{}' is in the deadline class without a reservation; add a [[server]] \
@@ -50,6 +59,12 @@ pub(super) fn ranks(set: &TaskSet, tasks: &[usize], rule: Rule) -> Result<Vec<u3
     let known = known_priorities(set);
     let rank = |position: &usize| priorities[*position].map_or(0, |p| rank_among(&known, p));
     Ok(tasks.iter().map(rank).collect())
+}
+
+/// Whether a task runs in a server as the deadline class has them.
+fn in_reservation(set: &TaskSet, task: &str) -> bool {
+    let kind = set.server_of(task).map(|server| server.kind);
+    matches!(kind, Some(ServerKind::CbsHard | ServerKind::CbsSoft))
 }
 
 /// The priorities of tasks and servers, ascending, each once.

@@ -13,6 +13,7 @@ use hourglass_sched::sim::{self, FirstMiss, Settings, SimError};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
+use super::guard;
 use super::proof::time;
 use super::scenario::{self, Scenario};
 use crate::simulate;
@@ -44,6 +45,7 @@ pub(super) fn confirm(set: &TaskSet, document: &mut CheckDocument, any: bool) {
         grows: overloaded,
         why: NOT_SHOWN.to_owned(),
         seen: BTreeMap::new(),
+        covered: 0,
     };
     // All of them at once, which mostly is enough.
     let all: Vec<usize> = (0..set.tasks.len()).collect();
@@ -52,6 +54,7 @@ pub(super) fn confirm(set: &TaskSet, document: &mut CheckDocument, any: bool) {
     replay.simulate(&base, asked, extent(set, document, &base, asked));
     if unknown {
         promote(document, &replay);
+        say_covered(document, &replay);
         return show(document, replay);
     }
     for at in &wanted {
@@ -121,6 +124,8 @@ struct Replay {
     why: String,
     /// The first miss of each task that had one, by its position in the set.
     seen: BTreeMap<usize, Seen>,
+    /// For how long anything was simulated, ns.
+    covered: u64,
 }
 
 /// No scenario shows a miss.
@@ -150,7 +155,7 @@ impl Replay {
 
     /// Simulates a scenario, further and further, until one of these tasks misses a deadline.
     fn simulate(&mut self, scenario: &Scenario, tasks: &[usize], extent: Extent) {
-        let model = match simulate::model(&scenario.set, simulate::Choices::default()) {
+        let model = match simulate::model(&scenario.set, guard::AS_SIMULATED) {
             Ok(model) => model,
             Err(failure) => {
                 self.why = failure.to_string();
@@ -176,6 +181,7 @@ impl Replay {
                 }
             };
             self.events -= outcome.events.min(events);
+            self.covered = self.covered.max(horizon);
             let misses = outcome.threads.iter().take(model.tasks).map(|thread| thread.first_miss);
             self.note(scenario, misses, horizon);
             let mut seen = tasks.iter().filter_map(|at| self.seen.get(at)).peekable();
@@ -208,7 +214,8 @@ impl Replay {
                 (seen.miss.done_ns, seen.miss.job) == (None, miss.job) && miss.done.is_some()
             };
             let is_new = |miss: &FirstMiss| self.seen.get(at).is_none_or(|seen| done(miss, seen));
-            let Some(miss) = miss.filter(is_new) else { continue };
+            let counts = |_: &FirstMiss| scenario.is_whole || task.has_fixed_priority();
+            let Some(miss) = miss.filter(is_new).filter(counts) else { continue };
             let facts = MissFacts {
                 task: task.name.clone(),
                 job: miss.job,
@@ -292,6 +299,22 @@ fn promote(document: &mut CheckDocument, replay: &Replay) {
     super::conclude(document);
 }
 
+/// What was simulated without a miss, where a bound is over a deadline.
+fn say_covered(document: &mut CheckDocument, replay: &Replay) {
+    if !replay.seen.is_empty() || replay.covered == 0 {
+        return;
+    }
+    let tasks = document.tasks.iter_mut().map(|task| &mut task.reason);
+    for reason in document.reason.iter_mut().chain(tasks) {
+        if reason.starts_with("the bound is over the deadline") {
+            let covered = time(replay.covered);
+            reason.push_str(&format!(
+                "; with open phases together, no job misses its deadline in a simulation of {covered}"
+            ));
+        }
+    }
+}
+
 /// Gives the witness the miss that was seen, of its own task if that is among them.
 fn show(document: &mut CheckDocument, mut replay: Replay) {
     let named = document.witness.as_ref().and_then(|witness| witness.task.clone());
@@ -310,6 +333,9 @@ fn show(document: &mut CheckDocument, mut replay: Replay) {
     let horizon = i64::try_from(horizon).ok().map(Span::from_nanos);
     let scenario = TaskSet { horizon, ..scenario.as_ref().clone() };
     let scenario = format!("{}{}", header(&miss), scenario.to_toml());
+    if !guard::shows(&scenario, &miss) {
+        return guard::take_back(document, NOT_SHOWN);
+    }
     document.witness = Some(WitnessFacts { miss: Some(miss), scenario: Some(scenario), ..witness });
 }
 

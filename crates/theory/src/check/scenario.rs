@@ -4,8 +4,9 @@
 //! equals. A scenario changes nothing that the description says: it chooses among the phases that are open,
 //! takes every job at its longest, and every floating section where it hurts. Must not: simulate, judge.
 
+use hourglass_model::Policy;
 use hourglass_model::check::FixedPoint;
-use hourglass_tasks::{Activation, Assignment, Preemption, Scheduler, Task, TaskSet};
+use hourglass_tasks::{Activation, Assignment, Preemption, Scheduler, Step, Task, TaskSet};
 use hourglass_time::Span;
 
 /// Cases of the busy window that are tried for a task, at most.
@@ -22,6 +23,8 @@ pub(super) struct Scenario {
     pub(super) together: u64,
     /// Where each of its tasks stands in the set that is described.
     pub(super) places: Vec<usize>,
+    /// Whether all background threads are in it. Those that are not only matter to tasks of time-sharing classes.
+    pub(super) is_whole: bool,
     /// Of which tasks any phase is possible.
     open: Vec<bool>,
 }
@@ -30,6 +33,7 @@ pub(super) struct Scenario {
 /// `priorities` are those that were found, where they were to be found.
 pub(super) fn together(set: &TaskSet, priorities: &[Option<u32>]) -> Scenario {
     let mut set = set.clone();
+    let is_whole = leave_out(&mut set);
     for task in &mut set.tasks {
         (task.execution_time, task.bcet, task.program) = (None, None, None);
         // A sporadic one may come as often as it may, from any instant on.
@@ -48,7 +52,7 @@ pub(super) fn together(set: &TaskSet, priorities: &[Option<u32>]) -> Scenario {
         task.offset = span(together.saturating_sub(lead));
     }
     let places = (0..set.tasks.len()).collect();
-    Scenario { set, together, places, open }
+    Scenario { set, together, places, is_whole, open }
 }
 
 /// Scenarios that may show a miss of the task at `task`, the likelier ones first. `points` are the cases of its
@@ -64,6 +68,32 @@ pub(super) fn candidates<'a>(
         shifts.filter_map(move |shift| base.with(task, blocker, shift))
     });
     std::iter::once(base.clone()).chain(blocked)
+}
+
+/// Leaves out the time-sharing threads in the background that wait for others, where tasks have steps: a scenario has
+/// jobs instead of these steps, so that such a thread would wait for ever, or not at all. Whether none was left out.
+fn leave_out(set: &mut TaskSet) -> bool {
+    let waits = |step: &Step| {
+        matches!(
+            step,
+            Step::Wait { .. }
+                | Step::Suspend(_)
+                | Step::Barrier(_)
+                | Step::Take(_)
+                | Step::Forked { .. }
+        )
+    };
+    let is_urgent = |policy: Policy| policy.is_real_time() || policy == Policy::Deadline;
+    let before = set.background.len();
+    if set.tasks.iter().any(|task| task.program.is_some()) {
+        set.background.retain(|thread| {
+            let mut steps = thread.program.phases.iter().flat_map(|phase| &phase.steps);
+            let changes = thread.program.phases.iter().filter_map(|phase| phase.policy);
+            let mut policies = thread.policy.into_iter().chain(changes);
+            policies.any(is_urgent) || !steps.any(waits)
+        });
+    }
+    set.background.len() == before
 }
 
 /// Priorities that were found become given ones; without them, deadline-monotonic ones hold.

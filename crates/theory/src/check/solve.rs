@@ -202,7 +202,7 @@ pub(super) fn task(
     };
     match result.outcome {
         Outcome::Unknown(why) => {
-            (facts.verdict, facts.reason) = (Verdict::Unknown, why.to_string());
+            (facts.verdict, facts.reason) = (Verdict::Unknown, refused(processor, why));
         }
         Outcome::Unbounded if grows(processor) => {
             facts.verdict = Verdict::NoBound;
@@ -262,6 +262,16 @@ fn refused(processor: &Processor, why: Refusal) -> String {
             "the bound is over the deadline, but blocking, tasks of equal priority, or phases among \
              which the search was given up may never come so"
                 .to_owned()
+        }
+        Refusal::NotExact if matches!(processor.situation, Situation::Shared(_)) => {
+            let rule = if processor.rule == Rule::Edf { "edf" } else { "fixed priorities" };
+            format!("the bound is over the deadline, but bounds of global {rule} need not be reached")
+        }
+        Refusal::NotExact
+            if processor.sections == Sections::Preemptive
+                && processor.members.iter().all(|m| m.task.suspension() + m.task.blocking() == 0) =>
+        {
+            "the bound is over the deadline, but need not be reached".to_owned()
         }
         why => why.to_string(),
     }

@@ -66,6 +66,13 @@ pub(super) fn horizon(
     }
 }
 
+/// Until everything has repeated, or about so many jobs have come, whichever is earlier, ns.
+pub(crate) fn horizon_of(set: &TaskSet, jobs: u64) -> u64 {
+    let repeated = hyperperiod(set).and_then(|period| until_repeated(set, period, false));
+    let repeated = repeated.filter(|_| !super::script::any(set) && !takes_turns(set));
+    time_of(set, jobs).min(repeated.unwrap_or(u64::MAX))
+}
+
 /// Whether quanta or shares are carried from one job to the next, over any number of hyperperiods.
 fn takes_turns(set: &TaskSet) -> bool {
     let by_turns = |scheduler| matches!(scheduler, Scheduler::RoundRobin | Scheduler::Fair);

@@ -115,8 +115,7 @@ fn marks(set: &TaskSet, task: &Task, warnings: &mut Warnings) -> Result<Vec<Mark
     }
     let held = sections.iter().map(|(_, length)| *length).fold(0, u64::saturating_add);
     let count = sections.len() as u64;
-    let free = wcet.checked_sub(held).filter(|free| *free >= count.saturating_sub(1));
-    let Some(free) = free else {
+    let Some(free) = wcet.checked_sub(held) else {
         return Err(Failure::SectionsOverWcet { task: task.name.clone(), wcet: task.wcet });
     };
     let gap = free / (count + 1);
@@ -132,13 +131,12 @@ fn marks(set: &TaskSet, task: &Task, warnings: &mut Warnings) -> Result<Vec<Mark
         );
         warn(warnings, "suspension", text, "");
     }
-    // At least 1 ns between two sections, where room is scarce.
-    let mut at = if count > 1 && gap == 0 { 0 } else { gap };
+    let mut at = gap;
     for (resource, length) in &sections {
         marks.push(Mark { at, action: Action::Lock(*resource) });
         at += length;
         marks.push(Mark { at, action: Action::Unlock(*resource) });
-        at += gap.max(1);
+        at += gap;
     }
     if !sections.is_empty() && task.program.is_none() {
         let text = format!("task '{}': its critical sections lie evenly in its jobs", task.name);

@@ -59,6 +59,7 @@ use thiserror::Error;
 
 use crate::check::NO_TASK;
 
+pub(crate) use horizon::horizon_of;
 pub use horizon::{DEFAULT_JOBS, hyperperiod};
 pub use system::{Choices, Model, model};
 
@@ -175,8 +176,7 @@ pub enum Failure {
     NoPriorities,
     /// Critical sections that do not fit into a job.
     #[error(
-        "task '{task}': its critical sections, with 1ns between two, take longer than its wcet of \
-         {wcet}; make them shorter or fewer"
+        "task '{task}': its critical sections take longer than its wcet of {wcet}; make them shorter or fewer"
     )]
     SectionsOverWcet {
         /// The task.

@@ -214,7 +214,8 @@ impl<const TELL: bool> Machine<TELL> {
             Action::Lock(resource) => self.lock(thread, resource),
             Action::Unlock(resource) => {
                 self.unlock(thread, resource)?;
-                Ok(true)
+                // CPUs are given out before a section that follows at once.
+                Ok(false)
             }
         }
     }
