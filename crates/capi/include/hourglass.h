@@ -437,19 +437,19 @@ enum {
 
 typedef struct hg_scale_time {
     int64_t ns;        /* since the scale's beginning */
-    uint64_t error_ns; /* holds unless somebody set that clock since the last calibration */
+    uint64_t error_ns; /* bound on the distance to what the kernel says */
     uint32_t status;   /* HG_CLOCK_* */
     uint32_t reserved;
 } hg_scale_time;
 
-/* The time on a scale of the kernel.
+/* The time on a scale of the kernel; other scales than HG_SCALE_MONOTONIC are read from the kernel.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID for no scale. Free: nothing. */
 hg_status hg_now_on(int32_t scale, hg_scale_time *time, hg_error *error);
 
 /* Who vouches for wall-clock time. */
 enum {
     HG_WALL_UNKNOWN = 0,      /* nobody */
-    HG_WALL_SYNCHRONISED = 1, /* the kernel's synchroniser */
+    HG_WALL_SYNCHRONISED = 1, /* the kernel's synchroniser, at this read */
     HG_WALL_BY_HAND = 2,      /* it was set by hg_wall_set */
     HG_WALL_STEERED = 3       /* it is steered by hg_wall_steer */
 };
@@ -468,7 +468,9 @@ typedef struct hg_wall_reference {
     uint64_t error_ns;
 } hg_wall_reference;
 
-/* Wall-clock time.
+/* Wall-clock time. Unless it was set or is steered, each read asks the kernel (adjtimex, about 0.5 us), so that
+ * steps, a greater error and the loss of synchronisation are seen at once; nothing needs to maintain the clock
+ * for it. Around a leap second that the kernel announces error_ns is a second more.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_wall_time hg_wall(void);
 
