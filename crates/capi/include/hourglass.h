@@ -941,7 +941,8 @@ typedef void (*hg_release_fn)(void *user);
 enum {
     HG_STRENGTH_NOTIFY = 0, /* its handler is told; the thread runs on */
     HG_STRENGTH_DEMOTE = 1, /* and it gets other scheduling before that */
-    HG_STRENGTH_SUSPEND = 2 /* it stands where it is until the verdict, whatever it holds */
+    HG_STRENGTH_SUSPEND = 2 /* it stands where it is until the verdict, whatever it holds; one that does not get
+                               to run, once it runs */
 };
 
 /* All zero notifies. */
@@ -1532,7 +1533,8 @@ typedef struct hg_periodic_settings {
                                    all that share it. Stays until it is freed. May be NULL */
     hg_completed_fn on_miss;          /* called after a job that missed its deadline. May be NULL */
     hg_completed_fn on_cost_overrun;  /* called after a job that used more than its budget */
-    hg_fault_fn on_fault; /* called when a deadline passes, on a thread of its own. May be NULL */
+    hg_fault_fn on_fault; /* called when a deadline passes, on a thread of its own, also where this one does
+                             not get to run (but for HG_STRENGTH_SUSPEND). May be NULL */
     hg_watch_settings watch;     /* with on_fault: how the thread is watched */
     hg_handler_settings handler; /* with on_fault: how that thread runs */
     bool watch_budget;           /* on_fault is called also when the budget is used up */
