@@ -757,14 +757,14 @@ enum {
     HG_ENDS_SURELY_REACHED = 1 /* so is the earliest time that it may be */
 };
 
-/* Begins as hg_sleep_defaults(), hg_sleep_frugal() or hg_sleep_precise(), not all zero.
+/* Begins as hg_sleep_defaults(), hg_sleep_frugal() or hg_sleep_precise(); all zero is HG_INVALID.
  * What may be spun is the sum of per_sleep_ns, of_wait_ppm and, to cover two of three wake-ups, share_ppm. */
 typedef struct hg_sleep_settings {
     uint32_t policy;            /* HG_SLEEP_* */
     uint32_t hz;                /* ticks a second, for HG_SLEEP_THESIS */
     uint64_t per_sleep_ns;      /* what may be spun in a sleep */
     uint32_t share_ppm;         /* of the time slept, parts per million */
-    uint32_t quantile_ppm;      /* which share of the wake-ups the margin covers, parts per million */
+    uint32_t quantile_ppm;      /* which share of the wake-ups the margin covers, at most 1,000,000 parts per million */
     uint32_t of_wait_ppm;       /* of what the kernel's wait takes of the CPU, parts per million */
     uint32_t reserved;          /* 0 */
     uint64_t longest_margin_ns; /* at most 500,000 are ever learnt */
