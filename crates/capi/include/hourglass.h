@@ -437,19 +437,19 @@ enum {
 
 typedef struct hg_scale_time {
     int64_t ns;        /* since the scale's beginning */
-    uint64_t error_ns; /* holds unless somebody set that clock since the last calibration */
+    uint64_t error_ns; /* bound on the distance to what the kernel says */
     uint32_t status;   /* HG_CLOCK_* */
     uint32_t reserved;
 } hg_scale_time;
 
-/* The time on a scale of the kernel.
+/* The time on a scale of the kernel; other scales than HG_SCALE_MONOTONIC are read from the kernel.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID for no scale. Free: nothing. */
 hg_status hg_now_on(int32_t scale, hg_scale_time *time, hg_error *error);
 
 /* Who vouches for wall-clock time. */
 enum {
     HG_WALL_UNKNOWN = 0,      /* nobody */
-    HG_WALL_SYNCHRONISED = 1, /* the kernel's synchroniser */
+    HG_WALL_SYNCHRONISED = 1, /* the kernel's synchroniser, at this read */
     HG_WALL_BY_HAND = 2,      /* it was set by hg_wall_set */
     HG_WALL_STEERED = 3       /* it is steered by hg_wall_steer */
 };
@@ -468,7 +468,9 @@ typedef struct hg_wall_reference {
     uint64_t error_ns;
 } hg_wall_reference;
 
-/* Wall-clock time.
+/* Wall-clock time. Unless it was set or is steered, each read asks the kernel (adjtimex, about 0.5 us), so that
+ * steps, a greater error and the loss of synchronisation are seen at once; nothing needs to maintain the clock
+ * for it. Around a leap second that the kernel announces error_ns is a second more.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_wall_time hg_wall(void);
 
@@ -755,14 +757,14 @@ enum {
     HG_ENDS_SURELY_REACHED = 1 /* so is the earliest time that it may be */
 };
 
-/* Begins as hg_sleep_defaults(), hg_sleep_frugal() or hg_sleep_precise(), not all zero.
+/* Begins as hg_sleep_defaults(), hg_sleep_frugal() or hg_sleep_precise(); all zero is HG_INVALID.
  * What may be spun is the sum of per_sleep_ns, of_wait_ppm and, to cover two of three wake-ups, share_ppm. */
 typedef struct hg_sleep_settings {
     uint32_t policy;            /* HG_SLEEP_* */
     uint32_t hz;                /* ticks a second, for HG_SLEEP_THESIS */
     uint64_t per_sleep_ns;      /* what may be spun in a sleep */
     uint32_t share_ppm;         /* of the time slept, parts per million */
-    uint32_t quantile_ppm;      /* which share of the wake-ups the margin covers, parts per million */
+    uint32_t quantile_ppm;      /* which share of the wake-ups the margin covers, at most 1,000,000 parts per million */
     uint32_t of_wait_ppm;       /* of what the kernel's wait takes of the CPU, parts per million */
     uint32_t reserved;          /* 0 */
     uint64_t longest_margin_ns; /* at most 500,000 are ever learnt */
@@ -939,7 +941,8 @@ typedef void (*hg_release_fn)(void *user);
 enum {
     HG_STRENGTH_NOTIFY = 0, /* its handler is told; the thread runs on */
     HG_STRENGTH_DEMOTE = 1, /* and it gets other scheduling before that */
-    HG_STRENGTH_SUSPEND = 2 /* it stands where it is until the verdict, whatever it holds */
+    HG_STRENGTH_SUSPEND = 2 /* it stands where it is until the verdict, whatever it holds; one that does not get
+                               to run, once it runs */
 };
 
 /* All zero notifies. */
@@ -1530,7 +1533,8 @@ typedef struct hg_periodic_settings {
                                    all that share it. Stays until it is freed. May be NULL */
     hg_completed_fn on_miss;          /* called after a job that missed its deadline. May be NULL */
     hg_completed_fn on_cost_overrun;  /* called after a job that used more than its budget */
-    hg_fault_fn on_fault; /* called when a deadline passes, on a thread of its own. May be NULL */
+    hg_fault_fn on_fault; /* called when a deadline passes, on a thread of its own, also where this one does
+                             not get to run (but for HG_STRENGTH_SUSPEND). May be NULL */
     hg_watch_settings watch;     /* with on_fault: how the thread is watched */
     hg_handler_settings handler; /* with on_fault: how that thread runs */
     bool watch_budget;           /* on_fault is called also when the budget is used up */

@@ -1106,6 +1106,9 @@ public:
     const hg_job &facts() const noexcept { return *inner_; }
     steady_clock::time_point release() const noexcept { return steady_clock::at(inner_->release_ns); }
     steady_clock::time_point deadline() const noexcept { return steady_clock::at(inner_->deadline_ns); }
+    std::uint64_t number() const noexcept { return inner_->number; }
+    bool late() const noexcept { return inner_->late; }
+    std::uint64_t lost_before() const noexcept { return inner_->lost_before; }
     bool is_stopping() const noexcept { return hg_job_is_stopping(inner_); }
     hg_standing check() const
     {

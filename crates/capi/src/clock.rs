@@ -303,9 +303,12 @@ pub extern "C" fn hg_clock_source() -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_clock_set_source(source: i32, error: *mut hg_error) -> hg_status {
     let work = || {
-        let number = u16::try_from(source)
-            .map_err(|_| Failure::invalid(format!("no source is {source}: give an HG_SOURCE_*")))?;
-        Ok(clock().set_source(SourceId(number))?)
+        let known = [SourceId::OS, SourceId::TSC, SourceId::CNTVCT, SourceId::HPET];
+        let found =
+            known.into_iter().find(|known| i32::from(known.0) == source).ok_or_else(|| {
+                Failure::invalid(format!("no source is {source}: give an HG_SOURCE_*"))
+            })?;
+        Ok(clock().set_source(found)?)
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

@@ -111,8 +111,36 @@ impl From<Settings> for hg_sleep_settings {
 }
 
 impl hg_sleep_settings {
+    /// What a program gives that forgot to begin with the defaults.
+    const ALL_ZERO: hg_sleep_settings = hg_sleep_settings {
+        policy: 0,
+        hz: 0,
+        per_sleep_ns: 0,
+        share_ppm: 0,
+        quantile_ppm: 0,
+        of_wait_ppm: 0,
+        reserved: 0,
+        longest_margin_ns: 0,
+        seed_ns: 0,
+        sample_every: 0,
+        ends_when: 0,
+    };
+
     /// As the sleeper knows them.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        /// All of the wake-ups, parts per million.
+        const ALL_PPM: u32 = 1_000_000;
+        if *self == hg_sleep_settings::ALL_ZERO {
+            let text = "settings of a sleep are not all zero: begin with hg_sleep_defaults()";
+            return Err(Failure::invalid(text));
+        }
+        if self.reserved != 0 {
+            return Err(Failure::invalid("reserved is 0 in settings of a sleep"));
+        }
+        if self.quantile_ppm > ALL_PPM {
+            let text = format!("quantile_ppm is at most {ALL_PPM}, not {}", self.quantile_ppm);
+            return Err(Failure::invalid(text));
+        }
         let policy = match self.policy {
             0 => Policy::Learned,
             1 => Policy::KernelOnly,

@@ -33,7 +33,7 @@ mod tests {
             frequency: 0,
             tick_us: 10_000,
             slewing: false,
-            tai_offset_s: 0,
+            leap: adjtimex::Leap::None,
         };
         let with = stated(both, Some(found));
         assert_eq!((with.max_error_ns, with.source.as_str()), (Some(1_500_000), "adjtimex"));

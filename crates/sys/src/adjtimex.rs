@@ -21,8 +21,20 @@ pub struct Discipline {
     pub tick_us: i64,
     /// Whether an offset is being slewed away at this moment.
     pub slewing: bool,
-    /// TAI minus UTC, s; 0 where nobody told the kernel.
-    pub tai_offset_s: i32,
+    /// Whether a leap second is near.
+    pub leap: Leap,
+}
+
+/// What the kernel says of a leap second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leap {
+    /// None is announced.
+    None,
+    /// At the next midnight of UTC, or, until the announcement is withdrawn, at the last one
+    /// (`STA_INS`, `STA_DEL`, `TIME_INS`, `TIME_DEL`, `TIME_WAIT`).
+    Announced,
+    /// It is being inserted (`TIME_OOP`).
+    Running,
 }
 
 /// Asks the kernel; about 0.3 us.
@@ -40,7 +52,12 @@ pub fn discipline() -> io::Result<Discipline> {
         frequency: state.freq,
         tick_us: state.tick,
         slewing: state.offset != 0,
-        tai_offset_s: state.tai,
+        leap: match answer {
+            libc::TIME_OOP => Leap::Running,
+            libc::TIME_INS | libc::TIME_DEL | libc::TIME_WAIT => Leap::Announced,
+            _ if state.status & (libc::STA_INS | libc::STA_DEL) != 0 => Leap::Announced,
+            _ => Leap::None,
+        },
     })
 }
 

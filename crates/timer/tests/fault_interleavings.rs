@@ -5,7 +5,9 @@
 //! the old waiter ran), and hung. Waits are modelled as futexes: a wake-up that is missed is a
 //! deadlock, which loom reports.
 
-use hourglass_sys::stop::{Answer, Disarmed, Gate, Machine, Offender, Strength, Word, Words};
+use hourglass_sys::stop::{
+    Answer, Disarmed, Expected, Gate, Machine, OVERDUE_NS, Offender, Strength, Word, Words,
+};
 
 /// A word around one of another kind of atomic, with `before` each of its operations.
 macro_rules! word {
@@ -91,6 +93,30 @@ mod in_every_order {
         }
     }
 
+    /// The same at a time that a test sets.
+    struct Passing(World, Arc<AtomicU64>);
+
+    impl Machine<Modelled> for Passing {
+        fn now_ns(&self) -> u64 {
+            self.1.load(Ordering::SeqCst)
+        }
+        fn set_timer(&self, _at_ns: u64) -> bool {
+            true
+        }
+        fn stop_timer(&self) {}
+        fn wait(&self, word: &L32, expected: u32, until_ns: u64) {
+            if until_ns > self.now_ns() {
+                self.0.wait(word, expected, until_ns);
+            }
+        }
+        fn wake(&self, word: &L32) {
+            self.0.wake(word);
+        }
+        fn is_child(&self) -> bool {
+            false
+        }
+    }
+
     /// `faults` deadlines that are past, one after the other, against a handler that answers
     /// `answers` of them and then closes the gate.
     fn meet(strength: Strength, faults: u64, answers: u64) {
@@ -113,7 +139,7 @@ mod in_every_order {
                 })
             };
             let world = World(kernel);
-            let mut told = 0;
+            let (mut told, mut expected) = (0, Expected::NOTHING);
             while told < answers {
                 let is_last = gate.is_gone();
                 while let Some(mail) = gate.take(&world) {
@@ -133,7 +159,7 @@ mod in_every_order {
                     break;
                 }
                 if told < answers {
-                    gate.wait_for_mail(&world);
+                    gate.wait_for_mail(&mut expected, &world);
                 }
             }
             gate.close(&world);
@@ -166,7 +192,7 @@ mod in_every_order {
             };
             let world = World(kernel);
             assert!(gate.open());
-            let mut told = 0;
+            let (mut told, mut expected) = (0, Expected::NOTHING);
             loop {
                 let is_last = gate.is_gone();
                 if let Some(mail) = gate.take(&world) {
@@ -177,11 +203,66 @@ mod in_every_order {
                 if is_last {
                     break;
                 }
-                gate.wait_for_mail(&world);
+                gate.wait_for_mail(&mut expected, &world);
             }
             offender.join().unwrap();
             assert_eq!(told + gate.untold(), 1);
         });
+    }
+
+    /// A deadline that is overdue while its thread gives it up or its signal comes: told of once, by one of both.
+    #[test]
+    fn an_overdue_deadline_is_told_of_once() {
+        for (strength, signal) in
+            [Strength::Notify, Strength::Hold].map(|s| [(s, true), (s, false)]).concat()
+        {
+            let mut model = loom::model::Builder::new();
+            model.preemption_bound = Some(3);
+            model.check(move || {
+                let gate = Arc::new(Gate::<Modelled>::new());
+                gate.set_strength(strength);
+                assert!(gate.open());
+                let kernel = Arc::new(Kernel::new(()));
+                let now_ns = Arc::new(AtomicU64::new(0));
+                let world = || Passing(World(Arc::clone(&kernel)), Arc::clone(&now_ns));
+                let own = world();
+                let depth = L32::new(0);
+                assert!(Offender { gate: &*gate, depth: &depth, machine: &own }.arm(1_000));
+                now_ns.store(1_000 + OVERDUE_NS, Ordering::SeqCst);
+                let offender = {
+                    let gate = Arc::clone(&gate);
+                    loom::thread::spawn(move || {
+                        let own = Offender { gate: &*gate, depth: &depth, machine: &own };
+                        if signal {
+                            own.expired();
+                        } else {
+                            let _ = own.disarm();
+                        }
+                        gate.leave_for_good(&own.machine.0);
+                    })
+                };
+                let world = world();
+                let (mut told, mut expected) = (0, Expected::NOTHING);
+                loop {
+                    let is_last = gate.is_gone();
+                    while let Some(mail) =
+                        gate.take(&world).or_else(|| gate.take_overdue(|| false, &world))
+                    {
+                        assert_eq!((mail.number, mail.deadline_ns), (1, 1_000));
+                        told += 1;
+                        gate.release(mail.number, &world);
+                        gate.answer(&mail, Answer::GO_ON, &world);
+                        gate.finish();
+                    }
+                    if is_last {
+                        break;
+                    }
+                    gate.wait_for_mail(&mut expected, &world);
+                }
+                offender.join().unwrap();
+                assert_eq!((told, gate.faults(), gate.untold()), (1, 1, 0));
+            });
+        }
     }
 
     #[test]

@@ -165,6 +165,7 @@ static void sources(void)
     CHECK(hg_clock_set_source(HG_SOURCE_HPET, &error) == HG_UNSUPPORTED);
     CHECK(strstr(error.text, "hpet") && hg_clock_source() == HG_SOURCE_OS);
     CHECK(hg_clock_set_source(-1, &error) == HG_INVALID);
+    CHECK(hg_clock_set_source(0, &error) == HG_INVALID && hg_clock_set_source(99, &error) == HG_INVALID);
     OK(hg_clock_events(events, 64, &count, &error));
     CHECK(count >= 1 && hg_clock_count(HG_EVENT_BY_HAND) >= 1 && hg_clock_count(99) == 0);
     CHECK(events[count - 1].kind == HG_EVENT_BY_HAND && events[count - 1].text[0] != '\0');

@@ -114,6 +114,19 @@ static void sleepers(void)
     OK(hg_sleeper_free(again, &error));
     settings.policy = 44;
     CHECK(hg_sleeper_new(&settings, &again, &error) == HG_INVALID && error.kind == HG_INVALID);
+    /* What the header says of the settings. */
+    for (int row = 0; row < 3; row++) {
+        settings = hg_sleep_defaults();
+        if (row == 0) {
+            settings.quantile_ppm = 1000001;
+        } else if (row == 1) {
+            settings.reserved = 1;
+        } else {
+            memset(&settings, 0, sizeof settings);
+        }
+        CHECK(hg_sleeper_new(&settings, &again, &error) == HG_INVALID && error.kind == HG_INVALID);
+    }
+
     CHECK(hg_sleeper_new(NULL, NULL, &error) == HG_NULL && strstr(error.text, "sleeper"));
 }
 

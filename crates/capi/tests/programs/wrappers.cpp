@@ -311,6 +311,8 @@ static void periodic()
         hourglass::periodic_thread thread(1ms, [&jobs, alive = counted()](hourglass::job &job) {
             (void)alive;
             CHECK(job.release() <= hourglass::steady_clock::now() && job.deadline() > job.release());
+            CHECK(job.number() == job.facts().number && job.late() == job.facts().late);
+            CHECK(job.lost_before() == job.facts().lost_before);
             CHECK(job.check().until_deadline_ns <= 1000000 && !job.is_stopping());
             return ++jobs < 5;
         });

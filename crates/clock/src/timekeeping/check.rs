@@ -42,7 +42,7 @@ impl Timekeeper {
         now_ns: u64,
     ) -> Checked {
         let boottime = Offset::measure(context.base, Scale::Boottime);
-        let before = self.scales.boottime;
+        let before = self.boottime;
         let slept_ns = boottime.ns.saturating_sub(before.ns);
         if before.is_known() && boottime.is_known() && slept_ns > SUSPENDED_NS {
             return Checked::Distrust(What::Suspended { ns: slept_ns.unsigned_abs() });

@@ -15,12 +15,14 @@ use super::line::Hold;
 use super::native::Native;
 use super::page::{self, Page, Words, word};
 use super::read::{self, Wanted};
+use super::scales::Offset;
 use super::settings::Settings;
 use super::share::SharedPage;
 use super::slope::share_of;
 use super::timebase::{Scale, SourceId, Timebase};
 use super::timekeeper::{Context, Phase, Timekeeper};
-use super::wall::{WallReference, WallTime};
+use super::utc;
+use super::wall::{Wall, WallReference, WallTime};
 use crate::trust::Trust;
 
 /// A clock on `CLOCK_MONOTONIC`'s scale that tells how far it may be off.
@@ -106,8 +108,7 @@ pub struct SetSourceError(pub SourceId);
 pub struct ScaleTime {
     /// ns since that scale's beginning.
     pub ns: i64,
-    /// Bound on the distance to what the kernel says on that scale, ns; holds unless somebody set
-    /// that clock since the last calibration.
+    /// Bound on the distance to what the kernel says on that scale, ns.
     pub error_ns: u64,
     /// What the bound rests on.
     pub status: Status,
@@ -236,43 +237,39 @@ impl<B: Timebase> Clock<B> {
         let ahead = second.count.wrapping_sub(first.count);
         let backwards = ahead > u64::MAX / 2;
         let length = if backwards { ahead.wrapping_neg() } else { ahead };
-        let length_ns = content.scales.raw.ns_floor(length);
+        let length_ns = content.raw.slope.ns_floor(length);
         let ns = i64::try_from(length_ns).unwrap_or(i64::MAX);
         Ok(Elapsed {
             ns: if backwards { -ns } else { ns },
-            error_ns: share_of(length_ns, content.scales.raw_error).saturating_add(1),
+            error_ns: share_of(length_ns, content.raw.error).saturating_add(1),
         })
     }
 
-    /// The time on another scale of the kernel: `now` plus that scale's own offset, with both
-    /// bounds. [`Scale::Raw`], of which no offset is kept, is read from the kernel.
+    /// The time on a scale of the kernel. Other scales than [`Scale::Monotonic`] are read from the kernel,
+    /// since each may be set or go on by itself at any moment.
     #[must_use]
     pub fn now_on(&self, scale: Scale) -> ScaleTime {
-        let bounds = self.now_bounded();
-        let content = page::content(&self.page).unwrap_or(page::Content::UNDRAWN);
-        let offset = content.scales.offset(scale);
-        if !offset.is_known() {
+        if scale != Scale::Monotonic {
             let ns = i64::try_from(self.base.reference_ns(scale)).unwrap_or(i64::MAX);
             return ScaleTime { ns, error_ns: 1, status: Status::OsClock };
         }
-        let middle = i64::try_from(bounds.middle()).unwrap_or(i64::MAX);
-        ScaleTime {
-            ns: middle.saturating_add(offset.ns),
-            error_ns: bounds.error_ns().saturating_add(offset.bound_ns),
-            status: bounds.status,
-        }
+        let bounds = self.now_bounded();
+        let ns = i64::try_from(bounds.middle()).unwrap_or(i64::MAX);
+        ScaleTime { ns, error_ns: bounds.error_ns(), status: bounds.status }
     }
 
     /// Wall-clock time, with a bound on its error against UTC if anybody vouches for it.
+    ///
+    /// Unless it was set or is steered here, each read asks the kernel (about 0.5 us), so that a step of its clock, a
+    /// greater error and the loss of synchronisation are seen at once. Around a leap second that the kernel announces the
+    /// bound is a second wider. Nothing needs to maintain the clock for it.
     #[must_use]
     pub fn wall(&self) -> WallTime {
-        let bounds = self.now_bounded();
         let content = page::content(&self.page).unwrap_or(page::Content::UNDRAWN);
-        if content.wall == super::wall::WallLine::UNKNOWN {
-            let ns = i64::try_from(self.base.reference_ns(Scale::Realtime)).unwrap_or(i64::MAX);
-            let status = super::wall::WallStatus::Unknown;
-            return WallTime { ns, error_ns: None, status };
+        if content.wall.follows_kernel() {
+            return utc::of_kernel(&self.base);
         }
+        let bounds = self.now_bounded();
         content.wall.at(bounds.middle(), bounds.error_ns())
     }
 
@@ -284,16 +281,15 @@ impl<B: Timebase> Clock<B> {
     /// Steers wall-clock time of this clock by an external reference, which is to come every some
     /// seconds. Errors up to 128 ms are slewed away, larger ones stepped.
     pub fn steer_wall(&self, said: WallReference) {
-        self.change(|timekeeper, _| timekeeper.wall.steer(said));
+        self.change(|timekeeper, context| {
+            let kernel = Offset::measure(context.base, Scale::Realtime);
+            timekeeper.wall.steer(said, kernel);
+        });
     }
 
     /// Lets the kernel say again what wall-clock time is.
     pub fn release_wall(&self) {
-        self.change(|timekeeper, context| {
-            timekeeper.wall.release();
-            timekeeper.kernel = context.base.discipline();
-            timekeeper.measure_scales(context, context.base.reference_ns(Scale::Monotonic));
-        });
+        self.change(|timekeeper, _| timekeeper.wall = Wall::FOLLOWING);
     }
 
     /// Does what is due: judges the machine, looks for reasons not to trust the counter, calibrates.

@@ -53,6 +53,7 @@ mod timebase;
 mod timekeeper;
 mod trust;
 mod typed;
+mod utc;
 mod wall;
 mod watch;
 
@@ -74,7 +75,7 @@ pub use share::{OpenPageError, PageReader, Writer};
 pub use sourced::WithSource;
 pub use steering::{ReferenceLine, Steering};
 pub use text::Text;
-pub use timebase::{Discipline, Scale, SourceId, Timebase};
+pub use timebase::{Discipline, Leap, Scale, SourceId, Timebase};
 pub use trust::MeasuredRate;
 pub use typed::Timeline;
 pub use wall::{WallReference, WallStatus, WallTime};

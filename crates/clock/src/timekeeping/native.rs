@@ -11,6 +11,8 @@ use super::settings::Prior;
 use super::steering::Steering;
 #[cfg(target_os = "linux")]
 use super::text::Text;
+#[cfg(target_os = "linux")]
+use super::timebase::Leap;
 use super::timebase::{Discipline, Scale, SourceId, Timebase};
 #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
 use crate::source::{Frequency, FrequencyOrigin};
@@ -121,7 +123,11 @@ impl Timebase for Native {
             max_error_ns: found.max_error_us.saturating_mul(1_000),
             correction: by_frequency.saturating_add(by_tick),
             slewing: found.slewing,
-            tai_offset_s: found.tai_offset_s,
+            leap: match found.leap {
+                adjtimex::Leap::None => Leap::None,
+                adjtimex::Leap::Announced => Leap::Announced,
+                adjtimex::Leap::Running => Leap::Running,
+            },
         })
     }
 

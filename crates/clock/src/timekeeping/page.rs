@@ -1,6 +1,6 @@
 //! The calibration page: all that a reader needs, in atomics, in process memory or shared.
 //!
-//! # Layout, version 1
+//! # Layout, version 2
 //! 512 bytes, aligned to 64: 64 words of 64 bits in the byte order of the machine.
 //!
 //! | word | meaning |
@@ -31,11 +31,8 @@
 //! | 6 | growth of the bound, 2^-32 ns a ns |
 //! | 7 | hold: what a bounded read has to look at, 0 nothing (the bound holds by itself), 1 the OS clock (nothing says that it holds), 2 the guard (in the upper half the generation under which the line was drawn) |
 //! | 8, 9, 10 | mult and shift against `CLOCK_MONOTONIC_RAW`; bound on their relative error, 2^-32 |
-//! | 11, 12 | `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`, ns, signed; bound on its error, ns |
-//! | 13, 14 | the same for `CLOCK_TAI` |
-//! | 15, 16 | the same for `CLOCK_BOOTTIME` |
-//! | 17-22 | wall-clock time: base (ns monotonic), wall at the base (ns since 1970, signed), rate minus one (2^-32, signed), bound (ns), its growth (2^-32), status |
-//! | 23 | zero |
+//! | 11-16 | wall-clock time that this process set or steers, with status 0 where the kernel's decides: base (ns monotonic), wall at the base (ns since 1970, signed), rate minus one (2^-32, signed), bound (ns), its growth (2^-32), status |
+//! | 17-23 | zero |
 //!
 //! # Reading
 //! Load the turn (acquire); load the words of its slot and the counter; fence (acquire); load the
@@ -54,7 +51,7 @@ use hourglass_sys::memfd::{ReadOnlyWords, SharedWords};
 
 use super::bound::{Reading, Status};
 use super::line::{self, Hold, Line};
-use super::scales::Scales;
+use super::scales::RawRate;
 #[cfg(not(target_os = "linux"))]
 use super::share::SharedWords;
 use super::slope::Slope;
@@ -64,7 +61,7 @@ use super::wall::WallLine;
 /// What the first word holds: `hgclkpag` in ASCII, the first letter in the lowest byte.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"hgclkpag");
 /// The version of the layout described in this module.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Words of a page.
 pub const WORDS: usize = 64;
 /// Bytes of a page.
@@ -105,10 +102,10 @@ const BASE_NS: usize = 4;
 const BOUND_NS: usize = 5;
 const GROWTH: usize = 6;
 const HOLD: usize = 7;
-/// Where the words of [`Scales`] begin.
-const SCALES: usize = 8;
+/// Where the words of [`RawRate`] begin.
+const RAW: usize = 8;
 /// Where the words of [`WallLine`] begin.
-const WALL: usize = 17;
+const WALL: usize = 11;
 
 /// Set in the turn while the writer switches.
 pub(super) const SWITCHING: u64 = 1;
@@ -148,7 +145,7 @@ impl Words for Page {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) line: Line,
-    pub(super) scales: Scales,
+    pub(super) raw: RawRate,
     pub(super) wall: WallLine,
 }
 
@@ -258,7 +255,7 @@ pub(super) fn content_under<W: Words>(words: &W, turn: u64) -> Content {
     let word = |index: usize| words.load(slot + index, Relaxed);
     Content {
         line: line_under(words, turn),
-        scales: Scales::from_words(std::array::from_fn(|i| word(SCALES + i))),
+        raw: RawRate::from_words(std::array::from_fn(|i| word(RAW + i))),
         wall: WallLine::from_words(std::array::from_fn(|i| word(WALL + i))),
     }
 }
@@ -310,7 +307,7 @@ const fn meta_of(line: &Line) -> u64 {
 impl Content {
     /// What holds before anything was measured.
     pub(super) const UNDRAWN: Content =
-        Content { line: Line::UNDRAWN, scales: Scales::UNKNOWN, wall: WallLine::UNKNOWN };
+        Content { line: Line::UNDRAWN, raw: RawRate::UNKNOWN, wall: WallLine::UNKNOWN };
 
     /// Writes a slot; the writer's fences say when.
     fn write(&self, words: &[AtomicU64], slot: usize) {
@@ -328,7 +325,7 @@ impl Content {
         put(BOUND_NS, line.bound_ns);
         put(GROWTH, line.growth);
         put(HOLD, line.hold.to_word());
-        self.scales.to_words().iter().enumerate().for_each(|(i, v)| put(SCALES + i, *v));
+        self.raw.to_words().iter().enumerate().for_each(|(i, v)| put(RAW + i, *v));
         self.wall.to_words().iter().enumerate().for_each(|(i, v)| put(WALL + i, *v));
     }
 }
@@ -343,10 +340,10 @@ impl Page {
         words[word::ARCHITECTURE] = AtomicU64::new(ARCHITECTURE);
         words[FIRST_SLOT + META] = AtomicU64::new(meta_of(&Line::UNDRAWN));
         words[FIRST_SLOT + MULT] = AtomicU64::new(Line::UNDRAWN.slope.mult);
-        let scales = Scales::UNKNOWN.to_words();
+        let raw = RawRate::UNKNOWN.to_words();
         let mut index = 0;
-        while index < scales.len() {
-            words[FIRST_SLOT + SCALES + index] = AtomicU64::new(scales[index]);
+        while index < raw.len() {
+            words[FIRST_SLOT + RAW + index] = AtomicU64::new(raw[index]);
             index += 1;
         }
         Page { words }

@@ -3,13 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hourglass_time::Span;
-
 use super::native::Native;
 use super::settings::Prior;
 use super::steering::{ReferenceLine, Steering};
 use super::text::Text;
-use super::timebase::{Discipline, Scale, SourceId, Timebase};
+use super::timebase::{Discipline, Leap, Scale, SourceId, Timebase};
 use crate::source::{ClockSource, SimSource, SourceName};
 
 impl SourceId {
@@ -140,9 +138,16 @@ impl Timebase for SimSource {
     }
 
     fn reference_ns(&self, scale: Scale) -> u64 {
-        let slept = if scale == Scale::Boottime { self.suspended() } else { Span::ZERO };
+        let kernel = self.kernel_now();
+        let realtime_ns = kernel.as_ref().map_or(0, |k| k.realtime_ns);
+        let ahead_ns = match scale {
+            Scale::Monotonic | Scale::Raw => 0,
+            Scale::Boottime => self.suspended().nanos(),
+            Scale::Realtime => realtime_ns,
+            Scale::Tai => kernel.map_or(0, |k| realtime_ns + k.tai_s * 1_000_000_000),
+        };
         let read = if scale == Scale::Raw { self.monotonic_raw() } else { self.monotonic() };
-        read.nanos_or_zero().saturating_add(slept.nanos_or_zero())
+        read.nanos_or_zero().saturating_add_signed(ahead_ns)
     }
 
     fn supports(&self, source: SourceId) -> bool {
@@ -156,13 +161,15 @@ impl Timebase for SimSource {
     }
 
     fn discipline(&self) -> Option<Discipline> {
-        let (correction, slewing) = self.kernel_now().map_or((0, false), |k| k.corrections());
+        let kernel = self.kernel_now();
+        let (correction, slewing) = kernel.as_ref().map_or((0, false), |k| k.corrections());
+        let max_error_us = kernel.as_ref().and_then(|k| k.max_error_us);
         Some(Discipline {
-            synchronised: false,
-            max_error_ns: 0,
+            synchronised: max_error_us.is_some(),
+            max_error_ns: max_error_us.unwrap_or(0).saturating_mul(1_000),
             correction,
             slewing,
-            tai_offset_s: 0,
+            leap: kernel.map_or(Leap::None, |k| k.leap()),
         })
     }
 
@@ -255,6 +262,8 @@ impl<B: Timebase + ?Sized> Timebase for Arc<B> {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_time::Span;
+
     use super::super::{Clock, EventKind, Settings, Status};
     use super::*;
     use crate::source::sim::{Fault, FaultKind, SimConfig};

@@ -73,8 +73,19 @@ pub struct Discipline {
     pub correction: i64,
     /// Whether the rate is being changed for a while to slew an offset away.
     pub slewing: bool,
-    /// TAI minus UTC, s; 0 where nobody said.
-    pub tai_offset_s: i32,
+    /// Whether a leap second is near.
+    pub leap: Leap,
+}
+
+/// What the reference's timekeeper says of a leap second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leap {
+    /// None is announced.
+    None,
+    /// At the next midnight of UTC, or at the last one, if the announcement still stands.
+    Announced,
+    /// It is being inserted.
+    Running,
 }
 
 /// A counter and a reference clock that a [`super::Clock`] runs on: the machine's, or simulated
@@ -114,7 +125,8 @@ pub trait Timebase: Send + Sync {
         None
     }
 
-    /// What the reference's timekeeper says; `None` if it does not tell.
+    /// What the reference's timekeeper says; `None` if it does not tell. Each read of wall-clock time
+    /// asks: MUST NOT allocate or lock, and SHOULD cost less than 1 us.
     fn discipline(&self) -> Option<Discipline>;
 
     /// Under which generation the reference runs: another even number after every change of its rate,

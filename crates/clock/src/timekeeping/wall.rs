@@ -3,7 +3,6 @@
 
 use super::scales::Offset;
 use super::slope::{relative, relative_from_ppb, share_of};
-use super::timebase::Discipline;
 
 /// What vouches for wall-clock time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +41,7 @@ pub struct WallReference {
     pub error_ns: u64,
 }
 
-/// Wall-clock time as a page holds it.
+/// Wall-clock time that was set or is steered, as a page holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WallLine {
     base_ns: u64,
@@ -66,13 +65,12 @@ const LARGEST_RATE: i64 = 500 * (1 << 32) / 1_000_000;
 const PHI_PPB: u64 = 15_000;
 /// How far off a rate may be that nobody measured: 100 ppm, what crystals are sold with.
 const UNMEASURED_PPB: u64 = 100_000;
-/// How fast the kernel lets its own bound grow: 500 ppm.
-const KERNEL_GROWTH_PPB: u64 = 500_000;
 /// The shortest distance of references over which a rate is worth taking, and over which an error
 /// is absorbed.
 const SHORTEST_NS: u64 = 1_000_000_000;
 
 impl WallLine {
+    /// The kernel decides.
     pub(super) const UNKNOWN: WallLine = WallLine {
         base_ns: 0,
         wall_ns: 0,
@@ -81,6 +79,10 @@ impl WallLine {
         growth: 0,
         status: WallStatus::Unknown,
     };
+
+    pub(super) fn follows_kernel(&self) -> bool {
+        self.status == WallStatus::Unknown
+    }
 
     /// Wall-clock time at a monotonic one that is known to within `error_ns`.
     pub(super) fn at(&self, monotonic_ns: u64, error_ns: u64) -> WallTime {
@@ -91,8 +93,7 @@ impl WallLine {
         let bound = self.bound_ns.saturating_add(share_of(age_ns, self.growth));
         WallTime {
             ns: ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
-            error_ns: (self.status != WallStatus::Unknown)
-                .then(|| bound.saturating_add(error_ns).saturating_add(1)),
+            error_ns: Some(bound.saturating_add(error_ns).saturating_add(1)),
             status: self.status,
         }
     }
@@ -129,43 +130,15 @@ impl WallLine {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wall {
     pub(super) line: WallLine,
-    follows_os: bool,
     last: Option<WallReference>,
 }
 
 impl Wall {
     /// The kernel's `CLOCK_REALTIME` decides.
-    pub(super) const FOLLOWING: Wall =
-        Wall { line: WallLine::UNKNOWN, follows_os: true, last: None };
-
-    /// What the kernel says now; ignored while somebody else decides.
-    pub(super) fn follow(&mut self, now_ns: u64, offset: Offset, kernel: Option<Discipline>) {
-        if !self.follows_os || !offset.is_known() {
-            return;
-        }
-        let vouched = kernel.filter(|k| k.synchronised);
-        let max_error_ns = vouched.map_or(0, |k| k.max_error_ns);
-        self.line = WallLine {
-            base_ns: now_ns,
-            wall_ns: now_ns.cast_signed().saturating_add(offset.ns),
-            rate: 0,
-            bound_ns: offset.bound_ns.saturating_add(max_error_ns),
-            growth: relative_from_ppb(KERNEL_GROWTH_PPB),
-            status: match vouched {
-                Some(_) => WallStatus::Synchronised,
-                None => WallStatus::Unknown,
-            },
-        };
-    }
-
-    /// Lets the kernel decide again, from the next [`Wall::follow`].
-    pub(super) fn release(&mut self) {
-        *self = Wall { line: self.line, ..Wall::FOLLOWING };
-    }
+    pub(super) const FOLLOWING: Wall = Wall { line: WallLine::UNKNOWN, last: None };
 
     /// Sets the time: it may step either way.
     pub(super) fn set(&mut self, said: WallReference) {
-        self.follows_os = false;
         self.last = None;
         self.line = WallLine {
             base_ns: said.monotonic_ns,
@@ -178,20 +151,25 @@ impl Wall {
     }
 
     /// Steers by a reference: the rate is what the last two references say, an error of up to
-    /// 128 ms is absorbed by 15/16 until the next one is due, a larger one stepped.
-    pub(super) fn steer(&mut self, said: WallReference) {
-        let here = self.line.at(said.monotonic_ns, 0).ns;
+    /// 128 ms is absorbed by 15/16 until the next one is due, a larger one stepped. `kernel` is what was told
+    /// until the first one.
+    pub(super) fn steer(&mut self, said: WallReference, kernel: Offset) {
+        let follows_kernel = self.line.follows_kernel();
+        let here = if follows_kernel {
+            said.monotonic_ns.cast_signed().saturating_add(kernel.ns)
+        } else {
+            self.line.at(said.monotonic_ns, 0).ns
+        };
         let ahead = here.saturating_sub(said.wall_ns);
-        let first = self.line == WallLine::UNKNOWN;
+        let first = follows_kernel && !kernel.is_known();
         let last = self
             .last
             .filter(|last| said.monotonic_ns.saturating_sub(last.monotonic_ns) >= SHORTEST_NS);
         let distance_ns = last.map_or(SHORTEST_NS, |l| said.monotonic_ns - l.monotonic_ns);
         let (rate, rate_error) = match &last {
             Some(last) => rate_between(last, &said),
-            None => (self.known_rate(), relative_from_ppb(UNMEASURED_PPB)),
+            None => (self.line.rate, relative_from_ppb(UNMEASURED_PPB)),
         };
-        self.follows_os = false;
         let phi = relative_from_ppb(PHI_PPB);
         self.line = if first || ahead.saturating_abs() > STEP_NS {
             WallLine {
@@ -218,11 +196,6 @@ impl Wall {
             }
         };
         self.last = Some(said);
-    }
-
-    /// The rate that was learnt, if any.
-    fn known_rate(&self) -> i64 {
-        if self.follows_os { 0 } else { self.line.rate }
     }
 }
 

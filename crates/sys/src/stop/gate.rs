@@ -9,6 +9,9 @@ use super::words::{Native, Word, Words};
 /// No deadline.
 pub const NEVER: u64 = u64::MAX;
 
+/// How long after a deadline whoever answers looks whether the thread acted upon it. One that runs does so at once.
+pub const OVERDUE_NS: u64 = 50_000;
+
 /// A fault is to be acted upon.
 pub(super) const PENDING_FAULT: u32 = 1;
 /// An answer is to be taken.
@@ -122,6 +125,39 @@ pub struct Gate<W: Words = Native> {
     pub(super) epoch: W::U32,
     /// What whoever answers waits on.
     pub(super) word: W::U32,
+    /// The earliest deadline at which whoever answers looks by itself; 0 if they do not wait.
+    pub(super) looks_for_ns: W::U64,
+}
+
+/// Which deadline whoever answers expects of a thread that has none at the moment: as far from its last one as that
+/// was from the one before, so that a thread with periodic deadlines needs to wake nobody when it takes them.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    last_ns: u64,
+    distance_ns: u64,
+    arming: u64,
+}
+
+impl Expected {
+    /// None.
+    pub const NOTHING: Expected = Expected { last_ns: 0, distance_ns: NEVER, arming: 0 };
+
+    /// The deadline to look for next, where the thread's is `deadline_ns` after so many changes of it.
+    fn next(&mut self, deadline_ns: u64, arming: u64) -> u64 {
+        let has_changed = self.arming != arming;
+        self.arming = arming;
+        if deadline_ns == NEVER {
+            if has_changed {
+                self.last_ns = self.last_ns.saturating_add(self.distance_ns);
+            }
+            return if has_changed { self.last_ns } else { NEVER };
+        }
+        if self.last_ns != 0 && deadline_ns > self.last_ns {
+            self.distance_ns = deadline_ns - self.last_ns;
+        }
+        self.last_ns = deadline_ns;
+        deadline_ns
+    }
 }
 
 /// Nobody answers.
@@ -170,6 +206,7 @@ impl<W: Words> Gate<W> {
             ended: zero32(),
             epoch: zero32(),
             word: zero32(),
+            looks_for_ns: zero64(),
         }
     }
 
@@ -251,6 +288,7 @@ impl<W: Words> Gate<W> {
         // Left by the one before. What comes from the next line on is for this one.
         self.mail.store(0);
         self.busy.store(0);
+        self.looks_for_ns.store(0);
         self.open.store(OPEN);
         true
     }
@@ -307,6 +345,44 @@ impl<W: Words> Gate<W> {
         Some(mail)
     }
 
+    /// Takes a deadline that was passed [`OVERDUE_NS`] ago and is still in force: the thread does not get to run, or its
+    /// signal is slow. Not where that is to stand by itself ([`Strength::Suspend`]), and not where it is to stand for a
+    /// moment ([`Strength::Hold`]) and `is_within` a region. Until [`Gate::finish`], as [`Gate::take`].
+    pub fn take_overdue(
+        &self,
+        is_within: impl FnOnce() -> bool,
+        machine: &impl Machine<W>,
+    ) -> Option<Mail> {
+        let (strength, arming) = (self.strength(), self.arming.load());
+        let deadline_ns = self.deadline_ns.load();
+        let now_ns = machine.now_ns();
+        let is_due = self.is_open()
+            && deadline_ns != NEVER
+            && now_ns >= deadline_ns.saturating_add(OVERDUE_NS);
+        if !is_due || strength == Strength::Suspend || (strength == Strength::Hold && is_within()) {
+            return None;
+        }
+        self.busy.store(1);
+        if !self.deadline_ns.replace(deadline_ns, NEVER) {
+            self.busy.store(0);
+            return None;
+        }
+        let fault_arming = self.fault_arming.load();
+        if fault_arming < arming {
+            // Refused if the thread passed another one meanwhile.
+            self.fault_arming.replace(fault_arming, arming);
+        }
+        let number = self.faults.add(1).wrapping_add(1);
+        Some(Mail {
+            number,
+            deadline_ns,
+            stopped_ns: now_ns,
+            strength,
+            deferred: false,
+            stands: false,
+        })
+    }
+
     /// Lets the thread go on from the fault with that number.
     pub fn release(&self, number: u64, machine: &impl Machine<W>) {
         self.released.store(number);
@@ -335,11 +411,37 @@ impl<W: Words> Gate<W> {
         self.busy.store(0);
     }
 
-    /// Waits until there may be something to take, or nobody to answer for.
-    pub fn wait_for_mail(&self, machine: &impl Machine<W>) {
+    /// Waits until there may be something to take, or nobody to answer for: a message, or the thread's deadline, where
+    /// that may be [overdue](Gate::take_overdue).
+    pub fn wait_for_mail(&self, expected: &mut Expected, machine: &impl Machine<W>) {
+        /// How soon to look again for a region that the thread is in.
+        const AGAIN_NS: u64 = 1_000_000;
         let word = self.word.load();
-        if self.mail.load() == 0 && self.is_open() && !self.is_gone() {
-            machine.wait(&self.word, word, NEVER);
+        let strength = self.strength();
+        let next_ns = match strength {
+            Strength::Suspend => NEVER,
+            Strength::Notify | Strength::Hold => {
+                let arming = self.arming.load();
+                expected.next(self.deadline_ns.load(), arming)
+            }
+        };
+        let mut until_ns = next_ns.saturating_add(OVERDUE_NS);
+        let now_ns = machine.now_ns();
+        if until_ns <= now_ns && strength == Strength::Hold {
+            until_ns = now_ns.saturating_add(AGAIN_NS);
+        }
+        self.looks_for_ns.store(next_ns);
+        // A thread that took an earlier one before it saw that rings for none.
+        let is_seen = strength == Strength::Suspend || self.deadline_ns.load() >= next_ns;
+        if is_seen && self.mail.load() == 0 && self.is_open() && !self.is_gone() {
+            machine.wait(&self.word, word, until_ns);
+        }
+    }
+
+    /// The thread took a deadline: wakes whoever looks for later ones only.
+    pub(super) fn is_looked_for(&self, at_ns: u64, machine: &impl Machine<W>) {
+        if at_ns < self.looks_for_ns.load() && self.strength() != Strength::Suspend {
+            self.ring(machine);
         }
     }
 

@@ -15,7 +15,7 @@ mod native;
 mod offender;
 mod words;
 
-pub use gate::{Answer, Gate, Mail, NEVER, Strength};
+pub use gate::{Answer, Expected, Gate, Mail, NEVER, OVERDUE_NS, Strength};
 pub use machine::Machine;
 pub use native::{Kernel, SeatError, Stops, WatchedThread, enter, has_ended, leave};
 pub use offender::{Disarmed, Offender};

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::gate::{Gate, NEVER};
@@ -66,6 +66,8 @@ struct Shared {
     cookie: usize,
     /// Whether the thread is to be called to account when its budget's timer signals.
     counts_budget: AtomicBool,
+    /// The thread's own `DEPTH`, as long as it is watched.
+    depth: AtomicPtr<AtomicU32>,
     /// Whether the number is its own; locked while somebody uses that.
     life: Mutex<Life>,
 }
@@ -199,7 +201,8 @@ impl WatchedThread {
             let machine = Kernel { timer, pid: std::process::id() };
             let life = Mutex::new(Life { with_watched: true, before: None });
             let counts_budget = AtomicBool::new(false);
-            Ok(Shared { gate: Gate::new(), machine, tid, cookie, counts_budget, life })
+            let depth = AtomicPtr::new(DEPTH.with(|depth| ptr::from_ref(depth).cast_mut()));
+            Ok(Shared { gate: Gate::new(), machine, tid, cookie, counts_budget, depth, life })
         });
         let shared = match taken {
             Ok(shared) => Arc::new(shared),
@@ -369,6 +372,18 @@ impl Stops {
             }
             Ok(())
         })
+    }
+
+    /// Whether the thread is in a region that puts stops off.
+    #[must_use]
+    pub fn is_within(&self) -> bool {
+        self.with_tid(|_| {
+            let depth = self.0.depth.load(Ordering::Relaxed);
+            // SAFETY: the watched thread's own, which lives until its end; while this runs it cannot give up its
+            // registration, which it does before.
+            unsafe { (*depth).load(Ordering::SeqCst) != 0 }
+        })
+        .unwrap_or(false)
     }
 
     /// Makes the thread look at its gate, wherever it is; whether it will.

@@ -50,6 +50,8 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
             self.gate.deadline_ns.store(NEVER);
         } else if past {
             self.claim();
+        } else {
+            self.gate.is_looked_for(at_ns, self.machine);
         }
         self.look_for_call();
         self.leave();
@@ -176,7 +178,7 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
     fn claim(&self) {
         let deadline_ns = self.gate.deadline_ns.swap(NEVER);
         if deadline_ns == NEVER {
-            // A signal was quicker.
+            // A signal was quicker, or whoever answers.
             return;
         }
         self.gate.fault_arming.store(self.gate.arming.load());
@@ -202,8 +204,7 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         let deferred = if self.depth.load() == 0 { 0 } else { DEFERRED };
         let stopped_ns = self.machine.now_ns();
         let strength = gate.strength();
-        gate.faults.add(1);
-        let number = gate.faults.load();
+        let number = gate.faults.add(1).wrapping_add(1);
         if !self.find_room(strength, stopped_ns) {
             gate.untold.add(1);
             return;
@@ -278,17 +279,23 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
     /// Takes the deadline of an answer, if it answers the last fault and nothing came after that.
     fn adopt(&self) {
         let gate = self.gate;
-        let is_last = gate.new_for.load() == gate.faults.load();
+        let number = gate.new_for.load();
+        let is_last = number != 0 && number == gate.faults.load();
         let is_same = gate.fault_arming.load() == gate.arming.load();
-        if !is_last || !is_same || gate.deadline_ns.load() != NEVER || gate.faults.load() == 0 {
+        if !is_last || !is_same || gate.deadline_ns.load() != NEVER {
             return;
         }
         let at_ns = gate.new_deadline_ns.load();
+        // Once: whoever answers may take it as overdue before its fault is counted.
+        if !gate.new_for.replace(number, 0) {
+            return;
+        }
         gate.deadline_ns.store(at_ns);
         if at_ns <= self.machine.now_ns() {
             self.claim();
         } else {
             self.machine.set_timer(at_ns);
+            gate.is_looked_for(at_ns, self.machine);
             self.look_for_call();
         }
     }

@@ -50,6 +50,7 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
         assert!(watched.gate().open() && !watched.gate().open());
         std::thread::scope(|scope| {
             let keeper = scope.spawn(move || {
+                let mut expected = Expected::NOTHING;
                 let mut mails = Vec::new();
                 while mails.len() < 2 {
                     mails.extend(stops.gate().take(&kernel));
@@ -68,7 +69,7 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
                         [_, _] => stops.gate().close(&kernel),
                         _ => {}
                     }
-                    stops.gate().wait_for_mail(&kernel);
+                    stops.gate().wait_for_mail(&mut expected, &kernel);
                 }
                 stops.gate().vacate(&kernel);
                 mails

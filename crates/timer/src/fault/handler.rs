@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use hourglass_sys::sched::{self, Attributes as Scheduling};
-use hourglass_sys::stop::{self, Answer, Kernel, Mail, Stops};
+use hourglass_sys::stop::{self, Answer, Expected, Kernel, Mail, Stops};
 use hourglass_sys::thread::{set_affinity, set_affinity_of};
 
 use super::error::FaultError;
@@ -201,18 +201,25 @@ struct Service<F, A> {
 
 impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
     fn run(&mut self) {
+        let mut expected = Expected::NOTHING;
         loop {
             // Asked before: what was told until then is handled.
             let is_last = !self.stops.gate().is_open() || self.stops.gate().is_gone();
-            while let Some(mail) = self.stops.gate().take(&self.kernel) {
+            while let Some(mail) = self.next() {
                 self.handle(&mail);
                 self.stops.gate().finish();
             }
             if is_last {
                 return;
             }
-            self.stops.gate().wait_for_mail(&self.kernel);
+            self.stops.gate().wait_for_mail(&mut expected, &self.kernel);
         }
+    }
+
+    fn next(&self) -> Option<Mail> {
+        let gate = self.stops.gate();
+        gate.take(&self.kernel)
+            .or_else(|| gate.take_overdue(|| self.stops.is_within(), &self.kernel))
     }
 
     /// Somebody else may be installed from here on.

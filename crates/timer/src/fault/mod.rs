@@ -53,6 +53,11 @@
 //! CPU). The signal handler notes the time, wakes the handler and stands at a gate. What it waits
 //! for there is an epoch, not a flag: a thread that is resumed and late again before it ran is not lost.
 //!
+//! A signal needs its thread to run. So the handler's thread looks by itself 0.05 ms after a deadline, and takes the fault
+//! of a thread that is to be told of or demoted and did not act upon it: a starved one. That is one wake-up of the
+//! handler for each deadline; a thread with periodic ones wakes it for none. A suspension is the thread's own act, and
+//! so is a demotion within a region, and taking a new deadline that a verdict gives: those wait until it runs.
+//!
 //! # The three strengths
 //!
 //! - [`Strength::Notify`]: a message. Nothing is done to the thread. A handler that is occupied with one

@@ -4,9 +4,9 @@
 //! threads. Must not: know more of the gate than its two sides do.
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use hourglass_sys::stop::{Answer, Disarmed, Gate, Machine, Mail, NEVER, Offender};
+use hourglass_sys::stop::{Answer, Disarmed, Gate, Machine, Mail, NEVER, OVERDUE_NS, Offender};
 use hourglass_time::Span;
 
 use super::deadlines::{Deadlines, Side};
@@ -67,9 +67,12 @@ impl<F: FnMut(&Fault) -> Verdict> World<F> {
     fn handle(&self) {
         let at_ns = self.now_ns.get();
         match self.next.replace(Next::Nothing) {
-            Next::Nothing => {}
-            Next::Look { .. } => {
-                let Some(mail) = self.gate.take(self) else { return };
+            look @ (Next::Nothing | Next::Look { .. }) => {
+                let told = match look {
+                    Next::Look { .. } => self.gate.take(self),
+                    _ => self.gate.take_overdue(|| self.is_within(), self),
+                };
+                let Some(mail) = told else { return };
                 if mail.strength == Strength::Demote.done() {
                     self.demoted.set(true);
                     self.gate.release(mail.number, self);
@@ -98,7 +101,23 @@ impl<F: FnMut(&Fault) -> Verdict> World<F> {
     /// When the next signal comes, and when the handler goes on.
     fn events(&self) -> (u64, u64) {
         let signal_ns = self.timer_ns.get().map(|at| at.saturating_add(self.delays.signal_ns));
-        (signal_ns.unwrap_or(NEVER), self.next.get().at_ns().unwrap_or(NEVER))
+        let handler_ns = self.next.get().at_ns().unwrap_or_else(|| self.overdue_ns());
+        (signal_ns.unwrap_or(NEVER), handler_ns)
+    }
+
+    /// When the handler looks by itself.
+    fn overdue_ns(&self) -> u64 {
+        let looks = match Strength::from(self.gate.strength()) {
+            Strength::Notify => true,
+            Strength::Demote => !self.is_within(),
+            Strength::Suspend => false,
+        };
+        let deadline_ns = self.gate.deadline_ns().filter(|_| looks);
+        deadline_ns.map_or(NEVER, |at_ns| at_ns.saturating_add(OVERDUE_NS))
+    }
+
+    fn is_within(&self) -> bool {
+        self.depth.load(Ordering::Relaxed) != 0
     }
 
     /// The thread works, or sleeps, for so long; standing comes on top.

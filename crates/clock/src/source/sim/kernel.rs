@@ -2,6 +2,8 @@
 
 use hourglass_time::Span;
 
+use crate::timekeeping::Leap;
+
 /// A kernel over a simulated counter. Without one `CLOCK_MONOTONIC` is true time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimKernel {
@@ -39,11 +41,41 @@ pub enum AdjustmentKind {
     },
     /// `adjtime(3)`: so many microseconds, 500 in every second.
     SingleShot(i64),
+    /// `clock_settime`: `CLOCK_REALTIME` is set forward by so many nanoseconds. Nobody synchronises it any more.
+    Set(i64),
+    /// `ADJ_SETOFFSET`: `CLOCK_REALTIME` steps by so many nanoseconds, and is synchronised as it was.
+    Step(i64),
+    /// `ADJ_STATUS` without `STA_UNSYNC`, `ADJ_MAXERROR`: it is synchronised, and off by so many microseconds at most.
+    Synchronised(u64),
+    /// `STA_UNSYNC`.
+    Unsynchronised,
+    /// `STA_INS`, `STA_DEL`, or none of them: a leap second at the next midnight.
+    Leap(Option<LeapKind>),
+}
+
+/// Which leap second is announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeapKind {
+    /// 23:59:60.
+    Inserted,
+    /// 23:59:59 is left out.
+    Deleted,
+}
+
+/// How far the kernel is with a leap second (`time_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeapState {
+    Ok,
+    Coming(LeapKind),
+    Running,
+    Over,
 }
 
 /// Bits behind the point of a multiplier.
 pub(super) const SHIFT: u32 = 24;
 const S_NS: i128 = 1_000_000_000;
+/// `NTP_PHASE_LIMIT`: a greater error is none that anybody vouches for, us.
+const LARGEST_ERROR_US: u64 = 16_000_000;
 
 /// The clock at a moment: from there on the counter times a multiplier.
 #[derive(Clone, Debug)]
@@ -66,6 +98,14 @@ pub(crate) struct State {
     single_now_us: i64,
     /// How far the clock is behind what it should be, in 2^-24 ns / hertz.
     behind: i128,
+    /// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`, ns.
+    pub(crate) realtime_ns: i64,
+    /// `CLOCK_TAI` minus `CLOCK_REALTIME`, s.
+    pub(crate) tai_s: i64,
+    /// Greatest error that is vouched for, us; `None` if nobody synchronises the clock.
+    pub(crate) max_error_us: Option<u64>,
+    announced: Option<LeapKind>,
+    leap: LeapState,
 }
 
 impl State {
@@ -84,6 +124,11 @@ impl State {
             single_us: 0,
             single_now_us: 0,
             behind: 0,
+            realtime_ns: 0,
+            tai_s: 0,
+            max_error_us: None,
+            announced: None,
+            leap: LeapState::Ok,
         }
     }
 
@@ -123,6 +168,15 @@ impl State {
         (((ppb << 32) / S_NS) as i64, self.offset_ns != 0)
     }
 
+    /// What `adjtimex` reports of a leap second.
+    pub(crate) fn leap(&self) -> Leap {
+        match (self.leap, self.announced) {
+            (LeapState::Running, _) => Leap::Running,
+            (LeapState::Ok, None) => Leap::None,
+            _ => Leap::Announced,
+        }
+    }
+
     /// Lets everything happen up to a moment of true time; `count` tells the count at one.
     pub(super) fn follow(&mut self, kernel: &SimKernel, now_ns: i64, count: impl Fn(i64) -> u64) {
         let tick_ns = kernel.tick.nanos().max(100_000);
@@ -144,24 +198,51 @@ impl State {
     /// Begins a new line where the clock is now.
     fn move_on(&mut self, ticks: u64) {
         let ahead = i128::from(ticks.wrapping_sub(self.base_ticks));
-        let second = |base: i128| (base >> SHIFT) / S_NS;
+        let second = |base: i128| ((base >> SHIFT) + i128::from(self.realtime_ns)) / S_NS;
         let before = second(self.base);
         let should = ahead * (self.rate_ppb() << SHIFT);
         let does = ahead * i128::from(self.mult()) * i128::from(self.hertz);
-        self.base = self.at(ticks);
+        let base = self.at(ticks);
+        let now = second(base);
+        self.base = base;
         self.behind += should - does;
         self.base_ticks = ticks;
         self.generation = self.generation.wrapping_add(2);
-        if second(self.base) != before {
-            self.begin_second();
+        if now != before {
+            self.begin_second(now);
         }
     }
 
-    fn begin_second(&mut self) {
+    /// `second_overflow`; `second` is since 1970.
+    fn begin_second(&mut self, second: i128) {
+        self.leap_second(second);
+        let error_us = self.max_error_us.map(|us| us.saturating_add(500));
+        self.max_error_us = error_us.filter(|us| *us < LARGEST_ERROR_US);
         self.chunk_ns = self.offset_ns >> (2 + self.constant);
         self.offset_ns -= self.chunk_ns;
         self.single_now_us = self.single_us.clamp(-500, 500);
         self.single_us -= self.single_now_us;
+    }
+
+    fn leap_second(&mut self, second: i128) {
+        const DAY_S: i128 = 86_400;
+        self.leap = match (self.leap, self.announced) {
+            (LeapState::Coming(LeapKind::Inserted), Some(_)) if second % DAY_S == 0 => {
+                self.realtime_ns -= S_NS as i64;
+                LeapState::Running
+            }
+            (LeapState::Coming(LeapKind::Deleted), Some(_)) if (second + 1) % DAY_S == 0 => {
+                self.realtime_ns += S_NS as i64;
+                self.tai_s -= 1;
+                LeapState::Over
+            }
+            (LeapState::Running, _) => {
+                self.tai_s += 1;
+                LeapState::Over
+            }
+            (LeapState::Over, Some(_)) => LeapState::Over,
+            (_, announced) => announced.map_or(LeapState::Ok, LeapState::Coming),
+        };
     }
 
     fn adjust(&mut self, what: AdjustmentKind) {
@@ -173,6 +254,14 @@ impl State {
                 self.constant = constant.min(10);
             }
             AdjustmentKind::SingleShot(us) => self.single_us = us,
+            AdjustmentKind::Set(ns) => {
+                self.realtime_ns = self.realtime_ns.saturating_add(ns);
+                self.max_error_us = None;
+            }
+            AdjustmentKind::Step(ns) => self.realtime_ns = self.realtime_ns.saturating_add(ns),
+            AdjustmentKind::Synchronised(us) => self.max_error_us = Some(us),
+            AdjustmentKind::Unsynchronised => self.max_error_us = None,
+            AdjustmentKind::Leap(kind) => self.announced = kind,
         }
     }
 }

@@ -16,7 +16,7 @@ use super::{ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, Sourc
 pub use drift::Drift;
 use drift::{ATTOSECONDS_PER_NS, random};
 pub use fault::{Fault, FaultKind};
-pub use kernel::{Adjustment, AdjustmentKind, SimKernel};
+pub use kernel::{Adjustment, AdjustmentKind, LeapKind, SimKernel};
 
 /// CPUs that can have an offset of their own.
 const CPUS: usize = 64;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::settings::Prior;
 use super::steering::Steering;
 use super::text::Text;
-use super::timebase::{Discipline, Scale, SourceId, Timebase};
+use super::timebase::{Discipline, Leap, Scale, SourceId, Timebase};
 
 /// Small, seeded, good enough (Steele & Vigna's splitmix64).
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ impl Double {
                 max_error_ns: 0,
                 correction: 0,
                 slewing: false,
-                tai_offset_s: 0,
+                leap: Leap::None,
             },
         })))
     }

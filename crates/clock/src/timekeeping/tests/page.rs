@@ -18,11 +18,7 @@ fn content(number: u64) -> Content {
         growth: 0,
         hold: Hold::Always,
     };
-    Content {
-        line,
-        scales: Scales { raw_error: number, ..Scales::UNKNOWN },
-        wall: WallLine::UNKNOWN,
-    }
+    Content { line, raw: RawRate { error: number, ..RawRate::UNKNOWN }, wall: WallLine::UNKNOWN }
 }
 
 #[test]
@@ -31,7 +27,7 @@ fn the_layout_is_the_documented_one() {
     let page = Page::new();
     let word = |index| Words::load(&page, index, Relaxed);
     assert_eq!(word(0).to_le_bytes(), *b"hgclkpag");
-    assert_eq!((word(1), word(2), word(8)), (1, 512, 0));
+    assert_eq!((word(1), word(2), word(8)), (2, 512, 0));
     page.switch(None, |_| content(7)).unwrap();
     // Slot 1 counts, turn 1.
     assert_eq!(word(8), 0b110);

@@ -16,12 +16,12 @@ fn said(monotonic_ns: u64, error_ns: u64) -> WallReference {
 #[test]
 fn steering_slews_and_learns_the_rate() {
     let mut wall = Wall::FOLLOWING;
-    wall.steer(said(SECOND_NS, 1_000));
+    wall.steer(said(SECOND_NS, 1_000), Offset::UNKNOWN);
     let mut last = i64::MIN;
     for second in 1..400u64 {
         let now_ns = second * SECOND_NS;
         if second.is_multiple_of(16) {
-            wall.steer(said(now_ns, 1_000));
+            wall.steer(said(now_ns, 1_000), Offset::UNKNOWN);
         }
         let time = wall.line.at(now_ns, 0);
         assert!(time.ns > last, "slewing does not step back");
@@ -42,7 +42,10 @@ fn a_reference_faster_than_is_followed_is_not_claimed_to_be_held() {
         let now_ns = second * SECOND_NS;
         if second <= 100 && second.is_multiple_of(10) {
             let wall_ns = fast(now_ns);
-            wall.steer(WallReference { monotonic_ns: now_ns, wall_ns, error_ns: 1_000 });
+            wall.steer(
+                WallReference { monotonic_ns: now_ns, wall_ns, error_ns: 1_000 },
+                Offset::UNKNOWN,
+            );
         }
         let time = wall.line.at(now_ns, 0);
         let error = time.ns.abs_diff(fast(now_ns));
@@ -57,34 +60,18 @@ fn large_errors_are_stepped() {
     wall.set(WallReference { monotonic_ns: 5, wall_ns: 77, error_ns: 3 });
     let by_hand = wall.line.at(1_005, 0);
     assert_eq!((by_hand.ns, by_hand.status), (1_077, WallStatus::ByHand));
-    wall.steer(said(SECOND_NS, 10));
+    wall.steer(said(SECOND_NS, 10), Offset::UNKNOWN);
     assert_eq!(wall.line.at(SECOND_NS, 0).ns, truth(SECOND_NS));
 }
 
+/// The first reference goes on from what the kernel told until then.
 #[test]
-fn an_unsynchronised_kernel_vouches_for_nothing() {
-    let offset = Offset { ns: 1_000, bound_ns: 20 };
-    let kernel = Discipline {
-        synchronised: false,
-        max_error_ns: 16_000_000_000,
-        correction: 0,
-        slewing: false,
-        tai_offset_s: 0,
-    };
+fn steering_begins_where_the_kernel_is() {
     let mut wall = Wall::FOLLOWING;
-    wall.follow(500, offset, Some(kernel));
-    let time = wall.line.at(600, 0);
-    assert_eq!((time.ns, time.error_ns, time.status), (1_600, None, WallStatus::Unknown));
-    wall.follow(500, offset, Some(Discipline { synchronised: true, max_error_ns: 40, ..kernel }));
-    let time = wall.line.at(500, 5);
-    // Offset, synchroniser, reading, and two roundings.
-    assert_eq!((time.error_ns, time.status), (Some(67), WallStatus::Synchronised));
-    wall.set(WallReference { monotonic_ns: 0, wall_ns: 0, error_ns: 0 });
-    wall.follow(500, offset, Some(kernel));
-    assert_eq!(wall.line.at(0, 0).status, WallStatus::ByHand, "set by hand stays");
-    wall.release();
-    wall.follow(500, offset, Some(kernel));
-    assert_eq!(wall.line.at(0, 0).status, WallStatus::Unknown);
+    let ahead = Offset { ns: truth(SECOND_NS) - SECOND_NS.cast_signed() + 5_000_000, bound_ns: 20 };
+    wall.steer(said(SECOND_NS, 1_000), ahead);
+    let time = wall.line.at(SECOND_NS, 0);
+    assert_eq!((time.ns, time.error_ns), (truth(SECOND_NS) + 5_000_000, Some(5_001_002)));
 }
 
 #[test]
@@ -93,7 +80,7 @@ fn nothing_overflows() {
     for monotonic_ns in [0, u64::MAX] {
         for wall_ns in [i64::MIN, i64::MAX] {
             let said = WallReference { monotonic_ns, wall_ns, error_ns: u64::MAX };
-            wall.steer(said);
+            wall.steer(said, Offset::UNKNOWN);
             let _ = wall.line.at(u64::MAX - monotonic_ns, u64::MAX);
             wall.set(said);
             let _ = wall.line.at(u64::MAX - monotonic_ns, u64::MAX);

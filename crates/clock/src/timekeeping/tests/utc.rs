@@ -1,0 +1,246 @@
+//! UTC with its bound while the kernel's clock steps, leaps and is let go, on simulated time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hourglass_time::Span;
+
+use super::super::{Clock, Settings, SourceId, Start, Steering};
+use super::*;
+use crate::source::SimSource;
+use crate::source::sim::{Adjustment, AdjustmentKind as Kind, LeapKind, SimConfig, SimKernel};
+
+const S: i64 = SECOND_NS as i64;
+/// 5 s before a midnight of UTC.
+const BEGIN_NS: i64 = 20_000 * 86_400 * S - 5 * S;
+/// How far the kernel's clock is ahead of UTC; 3 ms are vouched for.
+const AHEAD_NS: i64 = 2_000_000;
+
+/// Each question to the kernel takes 100 ns, so that whatever happens also happens within a read.
+struct Asked(SimSource);
+
+impl Asked {
+    fn pass(&self) {
+        self.0.advance(Span::from_nanos(100));
+    }
+}
+
+impl Timebase for Asked {
+    fn ticks(&self, source: SourceId) -> u64 {
+        self.0.ticks(source)
+    }
+    fn ticks_ordered(&self, source: SourceId) -> u64 {
+        self.0.ticks(source)
+    }
+    fn ticks_enclosing(&self, source: SourceId) -> u64 {
+        self.0.ticks(source)
+    }
+    fn reference_ns(&self, scale: Scale) -> u64 {
+        self.pass();
+        self.0.reference_ns(scale)
+    }
+    fn supports(&self, source: SourceId) -> bool {
+        self.0.supports(source)
+    }
+    fn choose(&self, root: &Path) -> SourceId {
+        self.0.choose(root)
+    }
+    fn discipline(&self) -> Option<Discipline> {
+        self.pass();
+        self.0.discipline()
+    }
+    fn generation(&self) -> u32 {
+        self.0.generation()
+    }
+    fn steering(&self, source: SourceId) -> Steering {
+        self.0.steering(source)
+    }
+}
+
+/// What happens, and what the reads have to be like.
+struct Row {
+    name: &'static str,
+    /// After the beginning, ns.
+    happens: Vec<(i64, Kind)>,
+    /// At which moments the bound must be known, and at most this.
+    known: Vec<(i64, u64)>,
+    /// At which moments it must not be known.
+    unknown: Vec<i64>,
+}
+
+/// How often a reader reads.
+const EVERY_NS: i64 = 2 * MS as i64;
+const MS: u64 = 1_000_000;
+
+fn rows() -> Vec<Row> {
+    let row = |name, happens: &[(i64, Kind)], known: &[(i64, u64)], unknown: &[i64]| Row {
+        name,
+        happens: happens.to_vec(),
+        known: known.to_vec(),
+        unknown: unknown.to_vec(),
+    };
+    let leap = |kind| Kind::Leap(Some(kind));
+    vec![
+        row("undisturbed", &[], &[(S / 2, 4 * MS), (9 * S, 9 * MS)], &[]),
+        row("clock_settime", &[(S, Kind::Set(30 * S))], &[(S - EVERY_NS, 4 * MS)], &[S, 9 * S]),
+        row(
+            "makestep",
+            &[(S, Kind::Step(S / 2)), (S, Kind::Synchronised(503_000))],
+            &[(S - EVERY_NS, 5 * MS), (S, 510 * MS)],
+            &[],
+        ),
+        row(
+            "makestep back, and a smaller bound",
+            &[
+                (S, Kind::Step(S / 2)),
+                (S, Kind::Synchronised(503_000)),
+                (2 * S, Kind::Step(-S / 2)),
+                (2 * S, Kind::Synchronised(3_000)),
+            ],
+            &[(2 * S - EVERY_NS, 510 * MS), (2 * S + EVERY_NS, 4 * MS)],
+            &[],
+        ),
+        row(
+            "an inserted leap second",
+            &[(S, leap(LeapKind::Inserted)), (8 * S + S / 2, Kind::Leap(None))],
+            &[(S, 5 * MS), (5 * S, 1_010 * MS), (10 * S, 10 * MS)],
+            &[],
+        ),
+        row(
+            "a deleted leap second",
+            &[(S, leap(LeapKind::Deleted)), (8 * S + S / 2, Kind::Leap(None))],
+            &[(S, 5 * MS), (4 * S, 1_010 * MS), (10 * S, 10 * MS)],
+            &[],
+        ),
+        row(
+            "a greater error",
+            &[(S, Kind::Synchronised(800_000))],
+            &[(S - EVERY_NS, 4 * MS), (S, 801 * MS)],
+            &[],
+        ),
+        row("nobody synchronises", &[(S, Kind::Unsynchronised)], &[], &[S, 9 * S]),
+        row(
+            "somebody synchronises",
+            &[(0, Kind::Unsynchronised), (S, Kind::Synchronised(3_000))],
+            &[(S, 4 * MS)],
+            &[S - EVERY_NS],
+        ),
+    ]
+}
+
+impl Row {
+    fn sim(&self) -> Asked {
+        let adjustment =
+            |(at, kind): &(i64, Kind)| Adjustment { at: Span::from_nanos(*at + 1), kind: *kind };
+        let first = [(0, Kind::Set(BEGIN_NS + AHEAD_NS)), (0, Kind::Synchronised(3_000))];
+        let adjustments = first.iter().chain(&self.happens).map(adjustment).collect();
+        let tick = Span::from_millis(4);
+        let kernel = Some(SimKernel { tick, adjustments, shown: true });
+        Asked(SimSource::new(SimConfig { kernel, ..SimConfig::default() }))
+    }
+
+    /// What the clock may say at a moment, by UTC: 23:59:60 is 00:00:00, too.
+    fn utc(&self, at: i64) -> std::ops::RangeInclusive<i64> {
+        let after = |leap: i64| BEGIN_NS + at + leap;
+        match self.happens.iter().find_map(|(_, kind)| match kind {
+            Kind::Leap(Some(kind)) => Some(kind),
+            _ => None,
+        }) {
+            Some(LeapKind::Inserted) if at > 6 * S => after(-S)..=after(-S),
+            Some(LeapKind::Inserted) if at >= 5 * S => after(-S)..=after(0),
+            Some(LeapKind::Deleted) if at >= 4 * S => after(S)..=after(S),
+            _ => after(0)..=after(0),
+        }
+    }
+
+    fn holds(&self, start: SourceId, maintained: bool) {
+        let asked = Arc::new(self.sim());
+        let settings =
+            Settings { start: Start::With(start), look_every_ns: u64::MAX, ..Settings::DEFAULT };
+        let clock = Clock::on(Arc::clone(&asked), settings);
+        let mut met = 0;
+        for turn in 0..(11 * S / EVERY_NS) {
+            let at = turn * EVERY_NS + 10;
+            let late = at - asked.0.true_time().nanos();
+            asked.0.advance(Span::from_nanos(late));
+            if maintained {
+                clock.maintain();
+            }
+            let before = asked.0.true_time().nanos();
+            let told = clock.wall();
+            let after = asked.0.true_time().nanos();
+            let (earliest, latest) = (*self.utc(before).start(), *self.utc(after).end());
+            let context = format!("{}, {start}, {maintained}, {at} ns: {told:?}", self.name);
+            if let Some(error_ns) = told.error_ns {
+                let error_ns = error_ns.cast_signed();
+                let inside = told.ns - error_ns <= latest && told.ns + error_ns >= earliest;
+                assert!(inside, "{context}, {earliest}..{latest}");
+            }
+            let moment = turn * EVERY_NS;
+            let known = self.known.iter().filter(|(at, _)| *at == moment);
+            let unknown = self.unknown.iter().filter(|at| **at == moment);
+            for (_, most_ns) in known {
+                assert!(told.error_ns.is_some_and(|ns| ns <= *most_ns), "{context}");
+                met += 1;
+            }
+            for _ in unknown {
+                assert_eq!((told.error_ns, told.status), (None, WallStatus::Unknown), "{context}");
+                met += 1;
+            }
+        }
+        assert_eq!(met, self.known.len() + self.unknown.len(), "{}", self.name);
+    }
+}
+
+/// The bound on UTC holds at every read, whatever clock serves, and with or without maintenance: the cases in which a
+/// guest's clock was off for up to 0.9 s by more than told, and for ever where the kernel's clock served.
+#[test]
+fn the_bound_on_utc_holds_whatever_is_done_to_the_kernels_clock() {
+    for row in rows() {
+        for start in [SourceId::SIMULATED, SourceId::OS] {
+            row.holds(start, false);
+            row.holds(start, true);
+        }
+    }
+}
+
+/// A step that falls into a read, at every place of it.
+#[test]
+fn a_step_within_a_read_is_seen() {
+    for at in (0..600).step_by(10) {
+        let row = Row {
+            name: "within",
+            happens: vec![
+                (1_000 + at, Kind::Step(-S / 2)),
+                (1_000 + at, Kind::Synchronised(500_000)),
+            ],
+            known: vec![],
+            unknown: vec![],
+        };
+        let asked = row.sim();
+        asked.0.advance(Span::from_nanos(1_000));
+        let before = asked.0.true_time().nanos();
+        let told = of_kernel(&asked);
+        let after = asked.0.true_time().nanos();
+        let error_ns = told.error_ns.unwrap().cast_signed();
+        let (earliest, latest) = (told.ns - error_ns, told.ns + error_ns);
+        assert!(earliest <= BEGIN_NS + after && latest >= BEGIN_NS + before, "{at}: {told:?}");
+    }
+}
+
+#[test]
+fn nothing_overflows() {
+    let said = |leap| Discipline {
+        synchronised: true,
+        max_error_ns: u64::MAX,
+        correction: 0,
+        slewing: false,
+        leap,
+    };
+    for ns in [0, u64::MAX] {
+        for leap in [Leap::None, Leap::Announced, Leap::Running] {
+            assert_eq!(bound(&said(leap), ns), u64::MAX);
+        }
+    }
+    assert_eq!(held(u64::MAX), i64::MAX);
+}

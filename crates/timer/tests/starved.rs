@@ -1,0 +1,133 @@
+//! A thread that does not get to run passes its deadline, too. Source: RT-Mach sends the message when the deadline passes
+//! (Savage and Tokuda 1993, section 4); a starved thread's handler was called 22.7 ms after a deadline of 3 ms, when the
+//! thread ran again.
+
+mod watching;
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hourglass_skip::{Need, skip};
+use hourglass_sys::sched::{self, Attributes as Scheduling};
+use hourglass_sys::thread::{affinity, set_affinity};
+use hourglass_time::Span;
+use hourglass_timer::PeriodicThread;
+use hourglass_timer::fault::{
+    Attributes, Deadline, Fault, Settings, Strength, Verdict, deadline_handler,
+};
+use watching::{LONG, in_a_thread, now, watch};
+
+const STARVED: Duration = Duration::from_millis(25);
+const SOON: Span = Span::from_millis(3);
+const TURNS: usize = 3;
+
+/// Two CPUs, if this process may use real-time priorities on them.
+fn two_cpus() -> Option<(u32, u32)> {
+    let cpus = affinity().unwrap();
+    let [first, second, ..] = cpus[..] else {
+        skip(Need::Machine, "one CPU");
+        return None;
+    };
+    let allowed = in_a_thread(|| sched::set(Scheduling::Fifo(2)));
+    if let Err(error) = allowed {
+        skip(Need::RealTime, error.to_string());
+        return None;
+    }
+    Some((first, second))
+}
+
+/// Keeps the CPU from all others for a while, each time it is asked; answers when it is done, ns.
+fn hog(cpu: u32) -> (Sender<()>, Receiver<u64>) {
+    let (begin, asked) = mpsc::channel::<()>();
+    let (tell, ended) = mpsc::channel();
+    thread::spawn(move || {
+        set_affinity([cpu]).unwrap();
+        sched::set(Scheduling::Fifo(50)).unwrap();
+        while asked.recv().is_ok() {
+            let begun = Instant::now();
+            while begun.elapsed() < STARVED {
+                std::hint::spin_loop();
+            }
+            if tell.send(now()).is_err() {
+                return;
+            }
+        }
+    });
+    (begin, ended)
+}
+
+fn attributes(cpu: u32) -> Attributes {
+    Attributes { scheduling: Some(Scheduling::Fifo(51)), cpu: Some(cpu), ..Attributes::DEFAULT }
+}
+
+/// Never before its deadline, and at least once while the thread was kept from running.
+fn called_in_time(called: &[(Fault, u64)]) {
+    assert!(called.iter().all(|(fault, _)| fault.handled_ns >= fault.deadline_ns), "{called:?}");
+    assert!(called.iter().any(|(fault, ended_ns)| fault.handled_ns < *ended_ns), "{called:?}");
+}
+
+#[test]
+fn a_starved_threads_handler_is_called_before_it_runs_again() {
+    let Some((first, second)) = two_cpus() else { return };
+    for strength in [Strength::Notify, Strength::Demote] {
+        in_a_thread(|| {
+            set_affinity([first]).unwrap();
+            let (begin, ended) = hog(first);
+            let mut watch = watch(strength);
+            let (tell, told) = mpsc::channel();
+            let handler = deadline_handler(
+                &watch.thread(),
+                attributes(second),
+                |fault, tell: &mut Sender<Fault>| {
+                    let _ = tell.send(*fault);
+                    Verdict::Resume
+                },
+                tell,
+            )
+            .unwrap();
+            let turn = |_| {
+                watch.arm(Deadline::In(SOON)).unwrap();
+                begin.send(()).unwrap();
+                let ended_ns = ended.recv_timeout(LONG).unwrap();
+                (told.recv_timeout(LONG).unwrap(), ended_ns)
+            };
+            called_in_time(&Vec::from_iter((0..TURNS).map(turn)));
+            assert_eq!((watch.faults(), watch.untold()), (TURNS as u64, 0), "each told of once");
+            assert_eq!(sched::of(0).unwrap(), Some(Scheduling::Other(0)));
+            drop(handler);
+        });
+    }
+}
+
+#[test]
+fn so_is_that_of_a_starved_periodic_thread() {
+    let Some((first, second)) = two_cpus() else { return };
+    let (begin, ended) = hog(first);
+    let (tell, told) = mpsc::channel();
+    let thread = PeriodicThread::builder("starved")
+        .period(Span::from_millis(60))
+        .deadline(SOON)
+        .cpu(first)
+        .deadline_handler(
+            Settings::with_strength(Strength::Notify),
+            attributes(second),
+            |fault, tell: &mut Sender<Fault>| {
+                let _ = tell.send(*fault);
+                Verdict::Resume
+            },
+            tell,
+        )
+        .spawn(move |_job| {
+            // The hog comes at once.
+            let _ = begin.send(());
+        })
+        .unwrap();
+    let turn = |_| {
+        let ended_ns = ended.recv_timeout(LONG).unwrap();
+        (told.recv_timeout(LONG).unwrap(), ended_ns)
+    };
+    let called = Vec::from_iter((0..TURNS).map(turn));
+    thread.stop().unwrap();
+    called_in_time(&called);
+}
