@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use hourglass_sys::thread;
-
 use super::Backend;
 use crate::admission::{self, Facts, Lateness, Obstacle, Refusal};
 use crate::backend::choose::{self, Choice, Whom};
@@ -151,11 +149,7 @@ impl Wanted<'_> {
             Backend::Deadline => admission::deadline(self.request, facts),
             Backend::User => {
                 let mut refusals = user::check(self.request, facts);
-                let (Target::Thread(id) | Target::Process(id)) = self.target;
-                let cpus = match self.request.cpu {
-                    Some(cpu) => vec![cpu],
-                    None => thread::affinity_of(*id).unwrap_or_default(),
-                };
+                let cpus = user::cpus_of(self.target, self.request).unwrap_or_default();
                 // Beside those that there are, if nothing else is in the way.
                 if refusals.is_empty() {
                     refusals.extend(user::check_present(self.request, &cpus, facts).err());
