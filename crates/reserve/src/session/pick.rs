@@ -146,7 +146,13 @@ impl Wanted<'_> {
     /// What would be in the way of one.
     fn refused(&self, kind: Backend, facts: &Facts) -> Vec<Refusal> {
         match kind {
-            Backend::Deadline => admission::deadline(self.request, facts),
+            Backend::Deadline => {
+                let mut refusals = admission::deadline(self.request, facts);
+                if refusals.is_empty() {
+                    refusals.extend(user::check_above(self.request, facts).err());
+                }
+                refusals
+            }
             Backend::User => {
                 let mut refusals = user::check(self.request, facts);
                 let cpus = user::cpus_of(self.target, self.request).unwrap_or_default();

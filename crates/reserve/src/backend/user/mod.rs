@@ -59,6 +59,7 @@ pub mod budget;
 pub mod claims;
 pub mod demand;
 mod enforcer;
+mod gap;
 #[cfg(test)]
 #[path = "tests/guardians.rs"]
 mod guardians;
@@ -80,6 +81,7 @@ mod team;
 mod tests;
 pub mod turns;
 mod unguarded;
+mod unseen;
 mod usage;
 
 use std::io;
@@ -92,7 +94,7 @@ use hourglass_time::Span;
 
 pub(crate) use self::admit::remove_claims;
 use self::admit::{admit, refusal, share};
-pub use self::admit::{check, check_beside, check_present, unseen};
+pub use self::admit::{check, check_above, check_beside, check_present, unseen};
 use self::budget::Terms;
 use self::claims::priority_for;
 use self::enforcer::Enforcer;
@@ -154,12 +156,12 @@ impl User {
         if let Some(Attributes::Deadline { .. }) = policy {
             return Err(in_the_class(first));
         }
-        let facts = Facts::here(Some(first));
-        check(request, &facts).into_iter().next().map_or(Ok(()), Err)?;
         let cpus = cpus_of(target, request).map_err(refused)?;
         let share = share(request, &cpus);
         // Written down first: of two at the same time at least one sees the other.
         let entry = self.claims.then(|| Registry::of_the_machine().enter(&share));
+        let facts = Facts::here(Some(first));
+        check(request, &facts).into_iter().next().map_or(Ok(()), Err)?;
         if let Some(entry) = &entry {
             admit(&share, entry.others(), &facts)?;
         }
