@@ -8,7 +8,7 @@ use hourglass_sched::admission::Fraction;
 use hourglass_time::Span;
 
 use super::claims::{DEADLINE_CLASS, Misfit, Share, fits, fits_above, priority_for};
-use super::registry::{Held, Holder, Registry};
+use super::registry::{Entry, Held, Holder, Registry};
 use crate::admission::facts::{DeadlineThread, Facts};
 use crate::admission::{self, Obstacle, Refusal};
 use crate::backend::{Doubt, Kind, Request};
@@ -114,6 +114,19 @@ pub fn check_above(request: &Request, facts: &Facts) -> Result<(), Refusal> {
         let all: Vec<Held> = claims.into_iter().chain(others).collect();
         Refusal { backend: Kind::Deadline, ..misfits(&misfit, &new, &all, facts) }
     })
+}
+
+/// Who else has time of the CPUs of a claim, at its priority or above.
+pub(super) fn above(entry: &Entry) -> Vec<String> {
+    let own = entry.share();
+    let mut others = entry.others();
+    others.extend(in_class(&Facts::here(None), &own.cpus));
+    let above = others.iter().filter(|held| {
+        held.share.priority >= own.priority && !held.share.cpus.intersection(&own.cpus).is_empty()
+    });
+    let mut names: Vec<String> = above.map(|held| held.holder.to_string()).collect();
+    names.extend(entry.unclaimed().map(|pid| format!("process {pid}, which has no claim")));
+    names
 }
 
 /// The new one beside others of its kind and beside the deadline class.

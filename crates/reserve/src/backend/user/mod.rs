@@ -309,6 +309,10 @@ impl Reserved for Keeping {
         doubts
     }
 
+    fn outranked_by(&self) -> Vec<String> {
+        self.entry.as_ref().map_or_else(Vec::new, admit::above)
+    }
+
     fn first_ns(&self) -> Option<u64> {
         Some(self.enforcer.told().first_ns)
     }

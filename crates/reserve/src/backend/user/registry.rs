@@ -144,6 +144,7 @@ pub(super) struct Entry {
     registry: Registry,
     number: u32,
     process: u32,
+    share: Share,
     file: Option<(File, PathBuf)>,
     gap: Option<Gap>,
 }
@@ -187,7 +188,7 @@ impl Registry {
         };
         let name = file.as_ref().and_then(|(_, path)| path.file_name().map(ToOwned::to_owned));
         own.entries.push(OwnEntry { process, number, share: share.clone(), name });
-        Entry { registry: self.clone(), number, process, file, gap }
+        Entry { registry: self.clone(), number, process, share: share.clone(), file, gap }
     }
 
     /// All reservations of now.
@@ -347,6 +348,16 @@ impl Registry {
 }
 
 impl Entry {
+    /// What it claims.
+    pub(super) fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// A process that keeps a reservation without a claim.
+    pub(super) fn unclaimed(&self) -> Option<u32> {
+        unseen::keeper_but(|| self.registry.holders())
+    }
+
     /// All other reservations of now.
     pub(super) fn others(&self) -> Vec<Held> {
         self.registry.but(Some(self.number))
