@@ -202,6 +202,10 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
     };
     let text = match document.overruns {
         0 => format!("no period wanted more than {kept}"),
+        overruns if overruns >= document.periods => {
+            "it wanted all it could get in every period: no larger budget ends the overruns"
+                .to_owned()
+        }
         overruns => format!("{} wanted more than {kept}", periods(overruns)),
     };
     line(out, "overruns", &text, Tone::Normal, style);

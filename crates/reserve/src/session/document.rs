@@ -236,7 +236,11 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
                  co-runners stand (times --alpha beside them), and they stand for longer than they would have to",
                 smt.unmoved, smt.jobs
             );
-            warn("progress-unmoved", text, "report progress with hg_progress or crate::Progress");
+            warn(
+                "progress-unmoved",
+                text,
+                "report progress with hg_progress (C) or hourglass_reserve::progress::Progress (Rust)",
+            );
         }
         if smt.backwards > 0 {
             let text = format!(
