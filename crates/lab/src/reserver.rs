@@ -103,10 +103,7 @@ impl Reserver for Kernel {
             };
             let choice = choose(Whom::Thread, pinned, coarse.as_deref(), refused);
             let Some(kind) = choice.kind else {
-                // The class' answer says what is missing for both.
-                let class = said.iter().position(|refusal| refusal.backend == Kind::Deadline);
-                let refusal = said.swap_remove(class.unwrap_or(0));
-                return Err(denied(refusal, reservation, &facts));
+                return Err(denied(&choice.refusals, reservation, &facts));
             };
             match self.by(kind, tid, &request) {
                 Ok(kept) => {
@@ -134,19 +131,31 @@ fn no_guardian() -> Refusal {
     }
 }
 
-/// The refusal, and the other means if that one would do.
-fn denied(refusal: Refusal, reservation: &Reservation, facts: &Facts) -> Denied {
+/// What each means says, and the one that was not asked if it would do.
+fn denied(refusals: &[Refusal], reservation: &Reservation, facts: &Facts) -> Denied {
     let request = Request { reservation: *reservation, cpu: None };
-    let mut remedy = refusal.remedy;
-    if admission::user(&request, facts).is_empty() {
+    let alike = refusals.windows(2).all(|two| two[0].cause == two[1].cause);
+    let each = |refusal: &Refusal| match refusal.backend {
+        _ if alike => refusal.cause.clone(),
+        Kind::Deadline => format!("the deadline class: {}", refusal.cause),
+        Kind::User | Kind::Quota => format!("a user-space reserve: {}", refusal.cause),
+    };
+    let mut causes: Vec<String> = refusals.iter().map(each).collect();
+    causes.dedup();
+    let mut remedies: Vec<String> = refusals.iter().map(|refusal| refusal.remedy.clone()).collect();
+    remedies.dedup();
+    let asked = refusals.iter().any(|refusal| refusal.backend == Kind::User);
+    if !asked && admission::user(&request, facts).is_empty() {
         let soft = if reservation.strength() == Strength::Soft { " --soft" } else { "" };
-        remedy.push_str(&format!(
-            "; or a reserve in user space: hourglass reserve {}/{}{soft} --backend user -- COMMAND",
+        remedies.push(format!(
+            "a reserve in user space: hourglass reserve {}/{}{soft} --backend user -- COMMAND",
             reservation.budget(),
             reservation.period()
         ));
     }
-    Denied { errno: refusal.errno.unwrap_or_default(), cause: refusal.cause, remedy }
+    let errno = refusals.iter().find_map(|refusal| refusal.errno);
+    let errno = errno.unwrap_or_default();
+    Denied { errno, cause: causes.join("; "), remedy: remedies.join("; or ") }
 }
 
 #[cfg(test)]
@@ -165,7 +174,36 @@ mod tests {
             cause: "the bandwidth is gone".to_owned(),
             remedy: "reserve less".to_owned(),
         };
-        denied(refusal, &reservation, facts).remedy
+        denied(&[refusal], &reservation, facts).remedy
+    }
+
+    /// The bug: the class was named, where the user-space reserve had been refused for another reason that
+    /// would have been mended.
+    #[test]
+    fn both_means_say_why() {
+        let (budget, period) = (Span::from_millis(17), Span::from_millis(33));
+        let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
+        let refusal = |backend, cause: &str, remedy: &str| Refusal {
+            backend,
+            id: Obstacle::Bandwidth,
+            errno: None,
+            cause: cause.to_owned(),
+            remedy: remedy.to_owned(),
+        };
+        let said = |refusals: &[Refusal]| {
+            let denied = denied(refusals, &reservation, &Facts::default());
+            (denied.cause, denied.remedy)
+        };
+        let both = [
+            refusal(Kind::User, "it comes too late", "reserve less"),
+            refusal(Kind::Deadline, "it wants all CPUs", "taskset"),
+        ];
+        let cause =
+            "a user-space reserve: it comes too late; the deadline class: it wants all CPUs";
+        assert_eq!(said(&both), (cause.to_owned(), "reserve less; or taskset".to_owned()));
+        let nested =
+            [Kind::User, Kind::Deadline].map(|kind| refusal(kind, "it is inside", "outside"));
+        assert_eq!(said(&nested), ("it is inside".to_owned(), "outside".to_owned()));
     }
 
     /// The other means is named only to those who may use it.

@@ -19,7 +19,7 @@ pub struct ReserveDocument {
     pub backend: Option<String>,
     /// Why this one, in one sentence.
     pub reason: String,
-    /// Whether the budget is promised, and not only a limit.
+    /// Whether the budget is promised, and not only a limit: `kept` tells whether the promise was kept.
     pub guarantee: bool,
     /// Processor time of a period, ns.
     pub budget_ns: u64,
@@ -76,6 +76,14 @@ pub struct ReserveDocument {
     /// document of its own, with the same `schema`, whose `smt` has the jobs of that reservation. Empty without.
     #[serde(default)]
     pub also: Vec<ReserveDocument>,
+    /// Whether every period in which the whole budget was wanted had it by its deadline, whatever was promised; null
+    /// where periods were left out and no other was missed, without a whole period, and of a quota.
+    #[serde(default)]
+    pub kept: Option<bool>,
+    /// What may have had the CPU, or failed, where `kept` is false, as far as is known: `process 4711 (...) of user 0`,
+    /// `thread 4712 (...) of the deadline class`, `member-moved`, `keeper-late`. Empty where nothing is known of it.
+    #[serde(default)]
+    pub broken_by: Vec<String>,
 }
 
 /// One step of the histogram of supply.

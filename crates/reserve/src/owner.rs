@@ -187,8 +187,8 @@ fn guarded(
     })
 }
 
-/// Gives a thread that this program raised a policy below that, whoever's it is by now: it must be the same
-/// thread. Root's programs do not look at that, for the sake of the time it takes: nobody can hold them up between
+/// Gives a thread that this program raised a policy below that, whoever's it is by now, and leaves its nice value as it
+/// is: it must be the same thread. Root's programs do not look at that, for the sake of the time it takes: nobody can hold them up between
 /// finding a thread and changing it.
 ///
 /// # Errors
@@ -197,7 +197,7 @@ pub(crate) fn lower(life: Life, policy: Attributes) -> io::Result<()> {
     if restricted().is_some() && !life.goes_on() {
         return Err(io::Error::from_raw_os_error(ESRCH));
     }
-    sched::set_of(life.id, policy)
+    sched::put_back(life.id, policy)
 }
 
 #[cfg(test)]

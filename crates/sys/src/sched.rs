@@ -78,6 +78,35 @@ pub fn set_without_children(tid: u32, attributes: Attributes) -> io::Result<()> 
     set_raw(tid, &raw)
 }
 
+/// Gives thread `tid` the policy of `attributes`; the nice value stays the one that it has now, which it keeps under a
+/// real-time policy too, and which may be another one than it had before that.
+///
+/// # Errors
+/// As [`set_of`].
+pub fn put_back(tid: u32, attributes: Attributes) -> io::Result<()> {
+    // That children begin anew cannot be taken back without privilege; the policy can.
+    put_back_with(tid, attributes, 0)
+        .or_else(|_| put_back_with(tid, attributes, libc::SCHED_RESET_ON_FORK))
+}
+
+fn put_back_with(tid: u32, attributes: Attributes, flag: libc::c_int) -> io::Result<()> {
+    let policy = match attributes {
+        Attributes::Other(_) => libc::SCHED_OTHER,
+        Attributes::Batch(_) => libc::SCHED_BATCH,
+        Attributes::Idle => libc::SCHED_IDLE,
+        _ if flag == 0 => return set_of(tid, attributes),
+        _ => return set_without_children(tid, attributes),
+    };
+    let none = libc::sched_param { sched_priority: 0 };
+    // `sched_setattr` takes a nice value; this call keeps the thread's own (`_sched_setscheduler` in
+    // kernel/sched/syscalls.c).
+    // SAFETY: the structure is a live one.
+    checked_long(unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, tid, policy | flag, ptr::from_ref(&none))
+    })
+    .map(drop)
+}
+
 fn raw_from(attributes: Attributes) -> RawAttributes {
     let mut raw = RawAttributes { size: size_of::<RawAttributes>() as u32, ..Default::default() };
     match attributes {
@@ -110,7 +139,7 @@ fn raw_from(attributes: Attributes) -> RawAttributes {
     raw
 }
 
-/// Policy and parameters of a thread, whole, as they were: what [`Attributes`] cannot say too.
+/// Policy and parameters of a thread as they were: what [`Attributes`] cannot say too.
 #[derive(Clone, Copy, Debug)]
 pub struct Saved(RawAttributes);
 
@@ -123,12 +152,13 @@ impl Saved {
         raw_of(tid).map(Saved)
     }
 
-    /// Puts them back.
+    /// Puts them back, but for the nice value, which stays the one that the thread has now.
     ///
     /// # Errors
     /// As [`set_of`].
     pub fn restore(self, tid: u32) -> io::Result<()> {
-        set_raw(tid, &self.0)
+        let nice = nice_of(tid).map_or(self.0.nice, i32::from);
+        set_raw(tid, &RawAttributes { nice, ..self.0 })
     }
 }
 
@@ -251,6 +281,31 @@ mod tests {
             saved.restore(0).unwrap();
             assert_eq!(of(0).unwrap(), Some(Attributes::Other(3)));
             assert_eq!(raw_of(0).unwrap().flags & FLAG_RESET_ON_FORK, FLAG_RESET_ON_FORK);
+        })
+        .join()
+        .unwrap();
+    }
+
+    /// The bug: a nice value that was set under a real-time policy was gone when the policy was put back.
+    #[test]
+    fn a_nice_value_set_meanwhile_stays() {
+        std::thread::spawn(|| {
+            let saved = Saved::of(0).unwrap();
+            let before = of(0).unwrap().unwrap();
+            let raised = set(Attributes::Fifo(1)).is_ok();
+            // SAFETY: takes no memory.
+            checked(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 15) }).unwrap();
+            put_back(0, before).unwrap();
+            assert_eq!((of(0).unwrap(), nice()), (Some(Attributes::Other(15)), 15), "{raised}");
+            for attributes in [Attributes::Batch(0), Attributes::Idle] {
+                put_back(0, attributes).unwrap();
+                assert_eq!(nice(), 15);
+            }
+            if raised {
+                set(Attributes::Fifo(1)).unwrap();
+                saved.restore(0).unwrap();
+                assert_eq!(of(0).unwrap(), Some(Attributes::Other(15)));
+            }
         })
         .join()
         .unwrap();

@@ -52,7 +52,7 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "TIME")]
     deadline: Option<Span>,
     /// CPU to which the work is bound
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = words::cpu, allow_hyphen_values = true)]
     cpu: Option<u32>,
     /// What enforces it: auto, deadline (kernel, one thread), user (a group of
     /// threads) or quota (a limit only)
@@ -66,7 +66,7 @@ pub(crate) struct Reserve {
     #[arg(long, conflicts_with_all = ["amount", "check", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     clean: bool,
     /// Reserve for this running process
-    #[arg(long, value_name = "PID", conflicts_with_all = ["thread", "command"])]
+    #[arg(long, value_name = "PID", conflicts_with_all = ["thread", "command"], value_parser = words::process)]
     pid: Option<u32>,
     /// Reserve for this running thread
     #[arg(long, value_name = "NAME|TID", conflicts_with = "command")]

@@ -104,10 +104,25 @@ fn heading(out: &mut String, document: &ReserveDocument, style: Style) {
         cpus => format!(", on CPUs {}", list(cpus)),
     };
     if let Some(backend) = &document.backend {
-        let text = format!("{}, {promise}, {strength}{cpus}", named(backend));
+        let text = match broken(document) {
+            Some(broken) => {
+                format!("{}, {strength}{cpus}; {promise}, and {broken}", named(backend))
+            }
+            None => format!("{}, {promise}, {strength}{cpus}", named(backend)),
+        };
         line(out, "backend", &text, Tone::Normal, style);
     }
     line(out, "because", &document.reason, Tone::Faint, style);
+}
+
+/// That the budget was not there in all periods, and why.
+fn broken(document: &ReserveDocument) -> Option<String> {
+    let missed = document.missed.filter(|_| document.kept == Some(false))?;
+    let why = match &document.broken_by[..] {
+        [] => "who had the CPU is not known".to_owned(),
+        some => format!("because of {}", some.join(", ")),
+    };
+    Some(format!("not kept in {missed} of {}, {why}", periods(document.periods)))
 }
 
 fn histogram(out: &mut String, document: &ReserveDocument, style: Style) {
@@ -187,6 +202,10 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
     };
     let text = match document.overruns {
         0 => format!("no period wanted more than {kept}"),
+        overruns if overruns >= document.periods => {
+            "it wanted all it could get in every period: no larger budget ends the overruns"
+                .to_owned()
+        }
         overruns => format!("{} wanted more than {kept}", periods(overruns)),
     };
     line(out, "overruns", &text, Tone::Normal, style);
@@ -255,6 +274,28 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// The bug: "guaranteed" stood alone above "missed 7 periods".
+    #[test]
+    fn a_promise_that_was_not_kept_says_so() {
+        let told = |missed, broken_by: &[&str]| {
+            let document = ReserveDocument {
+                missed: Some(missed),
+                kept: Some(missed == 0),
+                periods: 30,
+                guarantee: true,
+                broken_by: broken_by.iter().map(|by| (*by).to_owned()).collect(),
+                ..document()
+            };
+            reserve(&document, Style::default()).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert!(!told(0, &[]).contains("not kept"));
+        let unknown = told(7, &[]);
+        let wanted = "; guaranteed, and not kept in 7 of 30 periods, who had the CPU is not known";
+        assert!(unknown.contains(wanted), "{unknown}");
+        let known = told(7, &["member-moved"]);
+        assert!(known.contains("not kept in 7 of 30 periods, because of member-moved"), "{known}");
+    }
+
     fn document() -> ReserveDocument {
         ReserveDocument {
             schema: hourglass_model::reserve::RESERVE_SCHEMA.to_owned(),
@@ -282,6 +323,8 @@ mod tests {
             exit_code: Some(0),
             interrupted: false,
             yield_ends_period: Some(false),
+            kept: Some(true),
+            broken_by: Vec::new(),
             kept_ns: None,
             also: Vec::new(),
         }

@@ -49,7 +49,7 @@ fn words(cause: Cause) -> &'static str {
         Cause::Migration => "migrations",
         Cause::PageFault => "page faults",
         Cause::RtThrottling => "real-time throttling",
-        Cause::DeadlineBudget => "used-up budgets of the deadline class",
+        Cause::DeadlineBudget => "used-up budgets of the reservation",
         Cause::CgroupQuota => "the control group's quota",
         Cause::Stopped => "stops by a signal",
         Cause::IrqOrBelow => "interrupts or what is below the kernel (which of them is not known)",

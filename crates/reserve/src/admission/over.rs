@@ -38,7 +38,9 @@ pub fn for_demand(largest_ns: u64, period_ns: u64) -> u64 {
 #[must_use]
 pub fn suggested(supply: &Supply, budget_ns: u64, period_ns: u64) -> Option<u64> {
     let rare = supply.overruns.saturating_mul(RARE) < supply.periods;
-    if supply.periods == 0 || supply.overruns == 0 || rare {
+    // Who wants all there is in every period would overrun a larger budget as well.
+    let always = supply.overruns >= supply.periods;
+    if supply.periods == 0 || supply.overruns == 0 || rare || always {
         return None;
     }
     let most = supply.steps.keys().next_back().copied().unwrap_or(0).max(budget_ns);

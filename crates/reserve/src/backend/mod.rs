@@ -81,6 +81,10 @@ pub trait Reserved: Send + fmt::Debug {
     fn doubts(&self) -> Vec<Doubt> {
         Vec::new()
     }
+    /// Who has time above the target on its CPUs by now, as far as can be seen: reservations and the deadline class.
+    fn outranked_by(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Ends it and puts everything back. Doing it twice does nothing.
     ///
     /// # Errors

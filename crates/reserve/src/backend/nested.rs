@@ -80,7 +80,7 @@ fn by_mark() -> Option<u32> {
 }
 
 /// Whether a process has a thread that keeps a reserve.
-fn keeps(pid: u32) -> bool {
+pub(super) fn keeps(pid: u32) -> bool {
     let name = |tid: u32| fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"));
     members::threads_of(pid)
         .into_iter()

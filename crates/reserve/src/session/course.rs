@@ -109,6 +109,7 @@ pub(super) fn add_outcome(document: &mut ReserveDocument, picked: &mut Picked, s
         document::take_turns(document);
     }
     let doubts = picked.reserved.doubts();
+    document::add_kept(document, &doubts, || picked.reserved.outranked_by());
     if !doubts.is_empty() || document.kept_ns.is_some_and(|kept| kept > document.budget_ns) {
         // While nobody held the work to its budget it took what it could; and where more than the budget was given,
         // overruns are of that.

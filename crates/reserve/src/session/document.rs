@@ -44,6 +44,8 @@ pub(super) fn asked(request: &Request) -> ReserveDocument {
         yield_ends_period: None,
         kept_ns: None,
         also: Vec::new(),
+        kept: None,
+        broken_by: Vec::new(),
     }
 }
 
@@ -90,6 +92,28 @@ pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
     document.supply = supply.steps.iter().map(step).collect();
     let suggested = over::suggested(supply, document.budget_ns, document.period_ns);
     document.suggested_budget_ns = suggested.filter(|_| !limit);
+}
+
+/// Says whether the budget was there in each period, and else why not: `outranked` names who stood above the work.
+pub(super) fn add_kept(
+    document: &mut ReserveDocument,
+    doubts: &[Doubt],
+    outranked: impl FnOnce() -> Vec<String>,
+) {
+    let has = |id: &str| doubts.iter().any(|doubt| doubt.id == id);
+    let late = has("periods-left-out") || has("keeper-absent");
+    document.kept = match document.missed {
+        _ if document.periods == 0 => None,
+        Some(0) if late => None,
+        missed => missed.map(|missed| missed == 0),
+    };
+    if document.kept != Some(false) {
+        return;
+    }
+    document.broken_by = outranked();
+    let by = [("member-moved", has("member-moved")), ("keeper-late", late)];
+    let by = by.into_iter().filter(|(_, is_so)| *is_so).map(|(id, _)| id.to_owned());
+    document.broken_by.extend(by);
 }
 
 /// Leaves out what the account of one reservation does not say where several take turns.
@@ -212,7 +236,11 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
                  co-runners stand (times --alpha beside them), and they stand for longer than they would have to",
                 smt.unmoved, smt.jobs
             );
-            warn("progress-unmoved", text, "report progress with hg_progress or crate::Progress");
+            warn(
+                "progress-unmoved",
+                text,
+                "report progress with hg_progress (C) or hourglass_reserve::progress::Progress (Rust)",
+            );
         }
         if smt.backwards > 0 {
             let text = format!(

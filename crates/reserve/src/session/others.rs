@@ -6,7 +6,6 @@
 
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
-use hourglass_sys::thread;
 
 use super::pick::{Picked, Wanted};
 use super::siblings::{self, Sharing};
@@ -101,10 +100,7 @@ impl<'a> Others<'a> {
             let (Target::Process(id) | Target::Thread(id)) = other.adopted.target();
             let facts = Facts::here(Some(*id));
             let asked = Asked { reservation: other.asked.reservation, cpu: first.cpu };
-            let cpus = match first.cpu {
-                Some(cpu) => vec![cpu],
-                None => thread::affinity_of(*id).unwrap_or_default(),
-            };
+            let cpus = user::cpus_of(other.adopted.target(), &asked).unwrap_or_default();
             let refused = user::check(&asked, &facts).into_iter().next();
             let refused =
                 refused.or_else(|| user::check_beside(&asked, &cpus, &beside, &facts).err());

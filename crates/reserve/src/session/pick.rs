@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use hourglass_sys::thread;
-
 use super::Backend;
 use crate::admission::{self, Facts, Lateness, Obstacle, Refusal};
 use crate::backend::choose::{self, Choice, Whom};
@@ -148,14 +146,16 @@ impl Wanted<'_> {
     /// What would be in the way of one.
     fn refused(&self, kind: Backend, facts: &Facts) -> Vec<Refusal> {
         match kind {
-            Backend::Deadline => admission::deadline(self.request, facts),
+            Backend::Deadline => {
+                let mut refusals = admission::deadline(self.request, facts);
+                if refusals.is_empty() {
+                    refusals.extend(user::check_above(self.request, facts).err());
+                }
+                refusals
+            }
             Backend::User => {
                 let mut refusals = user::check(self.request, facts);
-                let (Target::Thread(id) | Target::Process(id)) = self.target;
-                let cpus = match self.request.cpu {
-                    Some(cpu) => vec![cpu],
-                    None => thread::affinity_of(*id).unwrap_or_default(),
-                };
+                let cpus = user::cpus_of(self.target, self.request).unwrap_or_default();
                 // Beside those that there are, if nothing else is in the way.
                 if refusals.is_empty() {
                     refusals.extend(user::check_present(self.request, &cpus, facts).err());

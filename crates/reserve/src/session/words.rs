@@ -15,7 +15,28 @@ pub fn amount(text: &str) -> Result<(Span, Span), String> {
         return Err("budget and period are wanted, such as 3.1ms/8ms".to_owned());
     };
     let span = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
-    Ok((span(budget)?, span(period)?))
+    let (budget, period) = (span(budget)?, span(period)?);
+    if budget.nanos_or_zero() == 0 || period.nanos_or_zero() == 0 {
+        return Err("budget and period above zero are wanted, such as 3.1ms/8ms".to_owned());
+    }
+    Ok((budget, period))
+}
+
+/// The number of a process.
+///
+/// # Errors
+/// A text that says what is wanted.
+pub fn process(text: &str) -> Result<u32, String> {
+    let wrong = || "the number of a process is wanted, such as 4711 (pgrep NAME finds it)";
+    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(|| wrong().to_owned())
+}
+
+/// The number of a CPU.
+///
+/// # Errors
+/// A text that says what is wanted.
+pub fn cpu(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "the number of a CPU is wanted, from 0 on".to_owned())
 }
 
 /// What enforces it; `None` is `auto`.
@@ -148,8 +169,18 @@ mod tests {
     fn amounts_have_a_budget_and_a_period() {
         let wanted = (Span::from_micros(3_100), Span::from_millis(8));
         assert_eq!(amount("3.1ms/8ms"), Ok(wanted));
-        for text in ["3ms", "3ms/", "/8ms", "3/8x", "3ms/8ms/9ms"] {
+        for text in ["3ms", "3ms/", "/8ms", "3/8x", "3ms/8ms/9ms", "3ms/0ms", "0ms/8ms"] {
             assert!(amount(text).is_err(), "{text}");
         }
+        assert!(amount("3ms/0ms").unwrap_err().contains("above zero"));
+    }
+
+    #[test]
+    fn processes_and_cpus_are_numbers() {
+        assert_eq!((process("4711"), cpu("0")), (Ok(4711), Ok(0)));
+        for text in ["self", "0", "-1", ""] {
+            assert!(process(text).unwrap_err().contains("process"), "{text}");
+        }
+        assert!(cpu("-1").unwrap_err().contains("CPU"));
     }
 }

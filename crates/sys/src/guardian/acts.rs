@@ -143,10 +143,7 @@ fn take_cookie(words: &Written) -> io::Result<()> {
 fn of_thread(words: &Written) -> io::Result<()> {
     let Some(id) = life(words) else { return Ok(()) };
     // Policy before CPUs: a thread of the deadline class cannot be given any.
-    let policy = undo::attributes(words).map_or(Ok(()), |given| {
-        // That children begin anew cannot be taken back without privilege; the policy can.
-        sched::set_of(id, given).or_else(|_| sched::set_without_children(id, given))
-    });
+    let policy = undo::attributes(words).map_or(Ok(()), |given| sched::put_back(id, given));
     policy.and(affinity(id, words))
 }
 
@@ -169,7 +166,7 @@ fn members(list: &CStr, words: &Written) -> io::Result<()> {
                 ))
             );
             found |= urgent;
-            let policy = if urgent { sched::set_of(id, Attributes::Other(0)) } else { Ok(()) };
+            let policy = if urgent { sched::put_back(id, Attributes::Other(0)) } else { Ok(()) };
             policy.and(affinity(id, words)).or_else(gone)
         });
         if !found {

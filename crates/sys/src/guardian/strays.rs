@@ -73,7 +73,7 @@ fn of_process(
             return Ok(());
         }
         *found = true;
-        let lowered = if raised { sched::set_of(tid, Attributes::Other(0)) } else { Ok(()) };
+        let lowered = if raised { sched::put_back(tid, Attributes::Other(0)) } else { Ok(()) };
         lowered.and(affinity(tid, words)).or_else(gone)
     });
     close(threads);

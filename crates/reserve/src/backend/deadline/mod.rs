@@ -34,12 +34,12 @@ use std::time::{Duration, Instant};
 
 use hourglass_model::{Reservation, Strength};
 use hourglass_sys::sched::{self, Attributes, Saved};
-use hourglass_sys::signal;
+use hourglass_sys::{signal, thread};
 
 use crate::admission::{
     Facts, Obstacle, Refusal, Tick, bandwidth, explain, ownership, ownership_of,
 };
-use crate::backend::{Backend, Doubt, Kind, Request, Reserved, nested};
+use crate::backend::{Backend, Doubt, Kind, Request, Reserved, nested, user};
 use crate::owner;
 use crate::target::Target;
 
@@ -81,6 +81,7 @@ impl Backend for Deadline {
             pinned.map_or(Ok(()), Err)?;
         }
         nested::refusal(Kind::Deadline, target).map_or(Ok(()), Err)?;
+        user::check_above(request, &Facts::here(Some(tid)))?;
         let reserved = look::ReservedThread::of(tid).map_err(refused)?;
         let saved = Saved::of(tid).map_err(refused)?;
         let attributes = attributes(&request.reservation, false);
@@ -89,6 +90,8 @@ impl Backend for Deadline {
         })
         .map_err(|error| ownership_of(Kind::Deadline, &error).unwrap_or_else(|| refused(error)))?;
         let held = held::Held::new(reserved, saved, &request.reservation, coarse);
+        // Who made a claim meanwhile sees this thread, or is seen here; `held` puts everything back.
+        user::check_above(request, &Facts::here(Some(tid)))?;
         if let Target::Process(_) = target {
             // It may have made a thread meanwhile; `held` puts everything back.
             the_thread(target, request)?;
@@ -189,9 +192,15 @@ pub fn enter(reservation: &Reservation) -> io::Result<()> {
 /// # Errors
 /// What stands in the way, and the line that mends it.
 pub fn enter_or_say_why(reservation: &Reservation) -> Result<(), Refusal> {
-    enter(reservation).map_err(|error| {
-        let request = Request { reservation: *reservation, cpu: None };
-        refusal(&error, None, &request)
+    let request = Request { reservation: *reservation, cpu: None };
+    let above = || user::check_above(&request, &Facts::here(Some(thread::id())));
+    nested::refusal(Kind::Deadline, &Target::Thread(thread::id())).map_or(Ok(()), Err)?;
+    above()?;
+    let before = Saved::of(0).map_err(|error| refusal(&error, None, &request))?;
+    enter(reservation).map_err(|error| refusal(&error, None, &request))?;
+    above().inspect_err(|_| {
+        // It was let in just now.
+        let _ = before.restore(0);
     })
 }
 

@@ -7,9 +7,9 @@ use hourglass_model::CpuSet;
 use hourglass_sched::admission::Fraction;
 use hourglass_time::Span;
 
-use super::claims::{DEADLINE_CLASS, Misfit, Share, fits, priority_for};
-use super::registry::{Held, Holder, Registry};
-use crate::admission::facts::Facts;
+use super::claims::{DEADLINE_CLASS, Misfit, Share, fits, fits_above, priority_for};
+use super::registry::{Entry, Held, Holder, Registry};
+use crate::admission::facts::{DeadlineThread, Facts};
 use crate::admission::{self, Obstacle, Refusal};
 use crate::backend::{Doubt, Kind, Request};
 
@@ -96,47 +96,92 @@ fn times(request: &Request) -> Option<Refusal> {
     ))
 }
 
+/// Whether a thread of the deadline class, of which `facts` are, would leave the reservations of this kind their time: it
+/// stands above them all.
+///
+/// # Errors
+/// What does not fit.
+pub fn check_above(request: &Request, facts: &Facts) -> Result<(), Refusal> {
+    let claims = Registry::of_the_machine().all();
+    let Some(cpus) = facts.affinity.as_ref().filter(|_| !claims.is_empty()) else { return Ok(()) };
+    let cpus: Vec<u32> = cpus.iter().collect();
+    let new = Share { priority: DEADLINE_CLASS, ..share(request, &cpus) };
+    let others = in_class(facts, &new.cpus);
+    let class: Vec<Share> =
+        std::iter::once(new.clone()).chain(others.iter().map(|held| held.share.clone())).collect();
+    let shares: Vec<Share> = claims.iter().map(|held| held.share.clone()).collect();
+    fits_above(&class, &shares, cap(facts)).map_err(|misfit| {
+        let all: Vec<Held> = claims.into_iter().chain(others).collect();
+        Refusal { backend: Kind::Deadline, ..misfits(&misfit, &new, &all, facts) }
+    })
+}
+
+/// Who else has time of the CPUs of a claim, at its priority or above.
+pub(super) fn above(entry: &Entry) -> Vec<String> {
+    let own = entry.share();
+    let mut others = entry.others();
+    others.extend(in_class(&Facts::here(None), &own.cpus));
+    let above = others.iter().filter(|held| {
+        held.share.priority >= own.priority && !held.share.cpus.intersection(&own.cpus).is_empty()
+    });
+    let mut names: Vec<String> = above.map(|held| held.holder.to_string()).collect();
+    names.extend(entry.unclaimed().map(|pid| format!("process {pid}, which has no claim")));
+    names
+}
+
 /// The new one beside others of its kind and beside the deadline class.
 pub(super) fn admit(new: &Share, mut others: Vec<Held>, facts: &Facts) -> Result<(), Refusal> {
-    others.extend(facts.deadline_threads.iter().map(|thread| Held {
+    others.extend(in_class(facts, &new.cpus));
+    let shares: Vec<Share> = others.iter().map(|held| held.share.clone()).collect();
+    fits(new, &shares, cap(facts)).map_err(|misfit| misfits(&misfit, new, &others, facts))
+}
+
+/// The threads of the deadline class; on `cpus`, where that cannot be told.
+fn in_class(facts: &Facts, cpus: &CpuSet) -> Vec<Held> {
+    let held = |thread: &DeadlineThread| Held {
         share: Share {
-            cpus: thread.cpus.clone().unwrap_or_else(|| new.cpus.clone()),
+            cpus: thread.cpus.clone().unwrap_or_else(|| cpus.clone()),
             budget_ns: thread.runtime_ns,
             deadline_ns: thread.period_ns,
             period_ns: thread.period_ns,
             priority: DEADLINE_CLASS,
         },
         holder: Holder::Thread(thread.tid, crate::owner::for_people(&thread.name)),
-    }));
-    let whole = Fraction { numerator: 1, denominator: 1 };
-    let cap = match (facts.rt_runtime_us.map(u64::try_from), facts.rt_period_us) {
-        (Some(Ok(numerator)), Some(denominator)) => Fraction { numerator, denominator },
-        _ => whole,
     };
-    let shares: Vec<Share> = others.iter().map(|held| held.share.clone()).collect();
-    fits(new, &shares, cap).map_err(|misfit| {
-        let cause = match misfit {
-            Misfit::Sum { cpu } => format!(
-                "on CPU {cpu} the reservations together are more than real-time threads may have \
-                 (kernel.sched_rt_runtime_us is {} of {} us): {}",
-                cap.numerator,
-                cap.denominator,
-                holders(&others, cpu)
-            ),
-            Misfit::Late { cpu, share } if share == *new => format!(
-                "on CPU {cpu} the reservations that are there would delay {} beyond its deadline of {}: {}",
-                span(share.budget_ns),
-                span(share.deadline_ns),
-                holders(&others, cpu)
-            ),
-            Misfit::Late { cpu, share } => format!(
-                "on CPU {cpu} a reservation that is there would come too late, due within {}: {}",
-                span(share.deadline_ns),
-                holders(others.iter().filter(|held| held.share == share), cpu)
-            ),
-        };
-        refusal(Obstacle::Bandwidth, cause, "reserve less, or take another CPU with --cpu")
-    })
+    facts.deadline_threads.iter().map(held).collect()
+}
+
+/// What real-time threads may have of a CPU.
+fn cap(facts: &Facts) -> Fraction {
+    match (facts.rt_runtime_us.map(u64::try_from), facts.rt_period_us) {
+        (Some(Ok(numerator)), Some(denominator)) => Fraction { numerator, denominator },
+        _ => Fraction { numerator: 1, denominator: 1 },
+    }
+}
+
+fn misfits(misfit: &Misfit, new: &Share, others: &[Held], facts: &Facts) -> Refusal {
+    let cap = cap(facts);
+    let cause = match misfit {
+        Misfit::Sum { cpu } => format!(
+            "on CPU {cpu} the reservations together are more than real-time threads may have \
+             (kernel.sched_rt_runtime_us is {} of {} us): {}",
+            cap.numerator,
+            cap.denominator,
+            holders(others, *cpu)
+        ),
+        Misfit::Late { cpu, share } if share == new => format!(
+            "on CPU {cpu} the reservations that are there would delay {} beyond its deadline of {}: {}",
+            span(share.budget_ns),
+            span(share.deadline_ns),
+            holders(others, *cpu)
+        ),
+        Misfit::Late { cpu, share } => format!(
+            "on CPU {cpu} a reservation that is there would come too late, due within {}: {}",
+            span(share.deadline_ns),
+            holders(others.iter().filter(|held| held.share == *share), *cpu)
+        ),
+    };
+    refusal(Obstacle::Bandwidth, cause, "reserve less, or take another CPU with --cpu")
 }
 
 fn span(ns: u64) -> Span {

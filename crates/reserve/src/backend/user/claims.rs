@@ -69,20 +69,45 @@ pub fn fits(new: &Share, others: &[Share], cap: Fraction) -> Result<(), Misfit> 
     for cpu in new.cpus.iter() {
         let mut here = vec![new];
         here.extend(others.iter().filter(|other| other.cpus.contains(cpu)));
-        let tasks = here.iter().filter_map(|share| task(share, false)).collect();
-        if admits(&TaskSet::new(tasks), cap, 1) != Some(true) {
-            return Err(Misfit::Sum { cpu });
+        fit_on(cpu, &here, here.len(), cap)?;
+    }
+    Ok(())
+}
+
+/// Whether `claims` are kept below threads of the deadline class, of which the first one is new. On how many CPUs these
+/// are together is the kernel's to admit.
+///
+/// # Errors
+/// What does not fit.
+pub fn fits_above(class: &[Share], claims: &[Share], cap: Fraction) -> Result<(), Misfit> {
+    let Some(new) = class.first() else { return Ok(()) };
+    for cpu in new.cpus.iter() {
+        let on = |share: &&Share| share.cpus.contains(cpu);
+        let mut here: Vec<&Share> = claims.iter().filter(on).collect();
+        let judged = here.len();
+        if judged > 0 {
+            here.extend(class.iter().filter(on));
+            fit_on(cpu, &here, judged, cap)?;
         }
-        for (position, share) in here.iter().enumerate() {
-            let tasks = here.iter().enumerate().filter_map(|(k, one)| task(one, k != position));
-            // The other ones are there to delay it; whether they are late is asked when it is their turn.
-            let tasks = tasks.enumerate().map(|(k, task)| (k == position, task));
-            let set = TaskSet::new(tasks.filter_map(delaying).collect());
-            let verdict =
-                verdict_within(&set, Sections::Preemptive, TimeModel::Discrete, Effort::default());
-            if verdict != Verdict::Feasible {
-                return Err(Misfit::Late { cpu, share: (*share).clone() });
-            }
+    }
+    Ok(())
+}
+
+/// Whether all of one CPU's together leave what others have, and the first ones, `judged` of them, are in time.
+fn fit_on(cpu: u32, here: &[&Share], judged: usize, cap: Fraction) -> Result<(), Misfit> {
+    let tasks = here.iter().filter_map(|share| task(share, false)).collect();
+    if admits(&TaskSet::new(tasks), cap, 1) != Some(true) {
+        return Err(Misfit::Sum { cpu });
+    }
+    for (position, share) in here.iter().enumerate().take(judged) {
+        let tasks = here.iter().enumerate().filter_map(|(k, one)| task(one, k != position));
+        // The other ones are there to delay it; whether they are late is asked when it is their turn.
+        let tasks = tasks.enumerate().map(|(k, task)| (k == position, task));
+        let set = TaskSet::new(tasks.filter_map(delaying).collect());
+        let verdict =
+            verdict_within(&set, Sections::Preemptive, TimeModel::Discrete, Effort::default());
+        if verdict != Verdict::Feasible {
+            return Err(Misfit::Late { cpu, share: (*share).clone() });
         }
     }
     Ok(())
@@ -141,6 +166,23 @@ mod tests {
         assert_eq!(fits(&new, std::slice::from_ref(&other), USUAL), Err(Misfit::Sum { cpu: 1 }));
         let elsewhere = Share { cpus: "2".parse().unwrap(), ..other };
         assert_eq!(fits(&new, &[elsewhere], USUAL), Ok(()));
+    }
+
+    /// The bug: 80 ms of 100 in the deadline class were granted above 60 of 100 from user space.
+    #[test]
+    fn the_deadline_class_leaves_claims_their_time() {
+        let in_class = |cpus, budget: u64| Share {
+            priority: DEADLINE_CLASS,
+            ..share(cpus, budget * MS, 100 * MS, 100 * MS)
+        };
+        let claim = share("1", 60 * MS, 100 * MS, 100 * MS);
+        let fits = |class: &[Share]| fits_above(class, std::slice::from_ref(&claim), USUAL);
+        assert_eq!(fits(&[in_class("0-1", 80)]), Err(Misfit::Sum { cpu: 1 }));
+        assert_eq!(fits(&[in_class("0-1", 20)]), Ok(()));
+        assert_eq!(fits(&[in_class("0-1", 20), in_class("0-1", 20)]), Err(Misfit::Sum { cpu: 1 }));
+        // On CPUs without claims the kernel's sum is enough.
+        assert_eq!(fits(&[in_class("0", 80), in_class("0", 80)]), Ok(()));
+        assert_eq!(fits_above(&[in_class("0-1", 90), in_class("0-1", 90)], &[], USUAL), Ok(()));
     }
 
     /// Half of the CPU each: the sum would do with all of it for real-time threads, but the longer one

@@ -22,7 +22,7 @@ use super::budget::{Budget, Level, Reading, Terms};
 use super::demand::Demand;
 use super::orders::{Act, Orders};
 use super::sharing::Sharing;
-use super::team::{Queue, Team};
+use super::team::{Moved, Queue, Team};
 use super::unguarded;
 use crate::guardian::{Absent, Pledge};
 use crate::supply::Supply;
@@ -74,6 +74,8 @@ pub struct Told {
     pub absent: u64,
     /// The most threads at a time that belong to another user, and are not raised ([`crate::owner`]).
     pub foreign: u64,
+    /// Members that left the CPUs of the reservation.
+    pub moved: Moved,
 }
 
 /// Ends the period that lasts for the reserved work, which is not dispatched as such until the next one: suspended if
@@ -350,6 +352,8 @@ impl Run {
         let before = self.orders.level();
         self.absent = self.pledge.broken();
         self.orders.heed(self.team.woken());
+        let brought = self.team.bring_all_back();
+        self.note(brought);
         let ends = self.budget.judges(now_ns(ClockId::Monotonic)) && before == Level::Lowered;
         if self.several && (before == Level::Raised || ends) {
             self.turn = !self.turn;
@@ -478,6 +482,9 @@ impl Run {
         told.refused = self.orders.refused();
         told.absent = self.absent;
         told.foreign = self.team.most_foreign() as u64;
+        if told.moved != *self.team.moved() {
+            told.moved.clone_from(self.team.moved());
+        }
         if told.fault.is_none() {
             told.fault.clone_from(&self.fault);
         }

@@ -14,7 +14,8 @@
 //! priority changes nothing that can be read (neither its state nor its counts of switches), so that only the kernel
 //! sees it; in the deadline class it does end the period. A thread of this process that is done calls
 //! [`EndPeriod::end`] instead.
-//! A thread that sets a policy itself has it until its next turn. Threads that others put into
+//! A thread that sets a real-time policy itself has it until its next turn; a timesharing one, and its nice value, it
+//! has again whenever it is not raised. Who leaves the CPUs of the reservation is brought back (`team/places.rs`). Threads that others put into
 //! a real-time class above priority 88 are not in the account, but for those of the deadline class.
 //!
 //! Owns: [`User`]. [`budget`] and [`turns`] decide, `enforcer` carries out, `team` knows the members.
@@ -58,6 +59,7 @@ pub mod budget;
 pub mod claims;
 pub mod demand;
 mod enforcer;
+mod gap;
 #[cfg(test)]
 #[path = "tests/guardians.rs"]
 mod guardians;
@@ -67,6 +69,9 @@ mod killed;
 #[cfg(test)]
 #[path = "tests/left.rs"]
 mod left;
+#[cfg(test)]
+#[path = "tests/meddling.rs"]
+mod meddling;
 mod orders;
 mod registry;
 mod sharing;
@@ -76,6 +81,7 @@ mod team;
 mod tests;
 pub mod turns;
 mod unguarded;
+mod unseen;
 mod usage;
 
 use std::io;
@@ -88,7 +94,7 @@ use hourglass_time::Span;
 
 pub(crate) use self::admit::remove_claims;
 use self::admit::{admit, refusal, share};
-pub use self::admit::{check, check_beside, check_present, unseen};
+pub use self::admit::{check, check_above, check_beside, check_present, unseen};
 use self::budget::Terms;
 use self::claims::priority_for;
 use self::enforcer::Enforcer;
@@ -150,15 +156,12 @@ impl User {
         if let Some(Attributes::Deadline { .. }) = policy {
             return Err(in_the_class(first));
         }
-        let facts = Facts::here(Some(first));
-        check(request, &facts).into_iter().next().map_or(Ok(()), Err)?;
-        let cpus = match request.cpu {
-            Some(cpu) => vec![cpu],
-            None => thread::affinity_of(first).map_err(refused)?,
-        };
+        let cpus = cpus_of(target, request).map_err(refused)?;
         let share = share(request, &cpus);
         // Written down first: of two at the same time at least one sees the other.
         let entry = self.claims.then(|| Registry::of_the_machine().enter(&share));
+        let facts = Facts::here(Some(first));
+        check(request, &facts).into_iter().next().map_or(Ok(()), Err)?;
         if let Some(entry) = &entry {
             admit(&share, entry.others(), &facts)?;
         }
@@ -167,6 +170,7 @@ impl User {
         let plan = Plan {
             priority: priority_for(share.deadline_ns),
             pin: request.cpu,
+            cpus: cpus.clone(),
             freezes: strength == Strength::Hard,
             grouped: self.grouped,
             privileged: facts.sys_nice == Some(true) && facts.user_namespace != Some(true),
@@ -245,7 +249,8 @@ impl Reserved for Keeping {
         let told = self.told();
         let unseen = self.entry.as_ref().and_then(Entry::doubt);
         let outside = self.leavers.iter().flat_map(Leavers::doubts);
-        let mut doubts: Vec<Doubt> = unseen.into_iter().chain(outside).collect();
+        let mut doubts: Vec<Doubt> =
+            unseen.into_iter().chain(outside).chain(told.moved.doubt()).collect();
         if told.left_out > told.supply.periods / TOLERATED_PART {
             let left_out = told.left_out;
             let latest =
@@ -304,6 +309,10 @@ impl Reserved for Keeping {
         doubts
     }
 
+    fn outranked_by(&self) -> Vec<String> {
+        self.entry.as_ref().map_or_else(Vec::new, admit::above)
+    }
+
     fn first_ns(&self) -> Option<u64> {
         Some(self.enforcer.told().first_ns)
     }
@@ -312,6 +321,26 @@ impl Reserved for Keeping {
         self.leavers.iter_mut().for_each(Leavers::end);
         self.enforcer.end()
     }
+}
+
+/// The CPUs of a reservation: where its members may be.
+///
+/// # Errors
+/// ESRCH if the target has ended.
+pub fn cpus_of(target: &Target, request: &Request) -> io::Result<Vec<u32>> {
+    if let Some(cpu) = request.cpu {
+        return Ok(vec![cpu]);
+    }
+    let first = first_of(target);
+    let mut cpus = thread::affinity_of(first)?;
+    if let Target::Process(_) = target {
+        let threads = members::tree(first).into_iter().flat_map(members::threads_of);
+        // Who ends meanwhile needs none.
+        cpus.extend(threads.filter_map(|tid| thread::affinity_of(tid).ok()).flatten());
+        cpus.sort_unstable();
+        cpus.dedup();
+    }
+    Ok(cpus)
 }
 
 fn first_of(target: &Target) -> u32 {

@@ -27,6 +27,8 @@ use hourglass_sys::lock::{self, Holder as LockHolder};
 use hourglass_sys::{strange_file, user};
 
 use super::claims::{Share, priority_for};
+use super::gap::Gap;
+use super::unseen;
 use crate::backend::Doubt;
 use crate::owner;
 
@@ -111,56 +113,29 @@ pub(super) struct Held {
     pub holder: Holder,
 }
 
-/// Why not everybody on the machine sees an entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Gap {
-    /// No entry can be made there.
-    Closed(PathBuf, String),
-    /// Others than root may replace the folder's entries.
-    Untrusted(PathBuf, String),
-    /// It is the folder of a container.
-    Container(PathBuf),
-}
-
-impl From<Gap> for Doubt {
-    fn from(gap: Gap) -> Doubt {
-        let (text, remedy) = match gap {
-            Gap::Closed(folder, why) => (
-                format!(
-                    "others do not see this reservation, and may be promised the same time: {}: {why}",
-                    folder.display()
-                ),
-                "let a group write down its reservations: sudo install -d -o root -g hourglass -m 1775 /run/hourglass/claims \
-                 (the Debian package does), and be a member of that group",
-            ),
-            Gap::Untrusted(folder, why) => (
-                format!(
-                    "what reservations there are is not known: {} is not to be trusted, {why}",
-                    folder.display()
-                ),
-                "sudo rm -r /run/hourglass/claims && sudo install -d -o root -g hourglass -m 1775 /run/hourglass/claims",
-            ),
-            Gap::Container(folder) => (
-                format!(
-                    "reservations outside of this container are not seen, and do not see this one: {} is its own",
-                    folder.display()
-                ),
-                "share the folder of the machine with the container: --volume /run/hourglass/claims:/run/hourglass/claims",
-            ),
-        };
-        Doubt { id: "reservations-unseen", text, remedy }
-    }
-}
-
 /// The place where they are written down.
 #[derive(Clone, Debug)]
 pub(super) struct Registry {
     folder: PathBuf,
     /// Who must own it.
     owner: u32,
-    /// Whether it is a container's own.
-    container: bool,
+    /// Why others of the machine may have another one.
+    apart: Apart,
     own: Arc<Mutex<Own>>,
+}
+
+/// Whose the folder is.
+#[derive(Clone, Copy, Debug)]
+enum Apart {
+    /// Everybody's, as far as can be seen. Who keeps a reservation has an entry there.
+    No,
+    /// A container's own.
+    Container,
+    /// Not that of this process of the machine.
+    Private(u32),
+    /// One for tests, which other keepers do not know.
+    #[cfg(test)]
+    Test,
 }
 
 /// An entry of this process; it goes when this is dropped, and ends to count when the process ends.
@@ -169,6 +144,7 @@ pub(super) struct Entry {
     registry: Registry,
     number: u32,
     process: u32,
+    share: Share,
     file: Option<(File, PathBuf)>,
     gap: Option<Gap>,
 }
@@ -183,16 +159,22 @@ impl Registry {
     fn find() -> Registry {
         let roots = [Path::new("/proc/1/root"), Path::new("/")];
         let seen = roots.into_iter().find(|root| fs::metadata(root.join("run")).is_ok());
-        let folder = seen.unwrap_or(roots[1]).join(FOLDER);
+        let root = seen.unwrap_or(roots[1]);
+        let folder = root.join(FOLDER);
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let shared = Path::new("/").join(FOLDER);
         let shared = shared.ancestors().take(2).any(|place| is_mounted(&mounts, place));
-        let container = !is_first_namespace() && !shared;
-        Registry { folder, owner: 0, container, own: Arc::default() }
+        let apart = match unseen::elsewhere(root, FOLDER) {
+            _ if !is_first_namespace() && !shared => Apart::Container,
+            Some(pid) if !shared => Apart::Private(pid),
+            _ => Apart::No,
+        };
+        Registry { folder, owner: 0, apart, own: Arc::default() }
     }
 
     /// Writes down a reservation. That others do not see it is no failure; [`Entry::doubt`] tells.
     pub(super) fn enter(&self, share: &Share) -> Entry {
+        let around = self.around();
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.made = own.made.wrapping_add(1);
         let (process, number) = (process::id(), own.made);
@@ -201,12 +183,12 @@ impl Registry {
             self.make(share).map_err(closed)
         });
         let (file, gap) = match made {
-            Ok(made) => (Some(made), self.around()),
+            Ok(made) => (Some(made), around),
             Err(gap) => (None, Some(gap)),
         };
         let name = file.as_ref().and_then(|(_, path)| path.file_name().map(ToOwned::to_owned));
         own.entries.push(OwnEntry { process, number, share: share.clone(), name });
-        Entry { registry: self.clone(), number, process, file, gap }
+        Entry { registry: self.clone(), number, process, share: share.clone(), file, gap }
     }
 
     /// All reservations of now.
@@ -226,7 +208,22 @@ impl Registry {
     }
 
     fn around(&self) -> Option<Gap> {
-        self.container.then(|| Gap::Container(self.folder.clone()))
+        match self.apart {
+            Apart::No => unseen::keeper_but(|| self.holders()).map(Gap::Unclaimed),
+            Apart::Container => Some(Gap::Container(self.folder.clone())),
+            Apart::Private(pid) => Some(Gap::Private(self.folder.clone(), pid)),
+            #[cfg(test)]
+            Apart::Test => None,
+        }
+    }
+
+    /// The processes that hold entries.
+    fn holders(&self) -> Vec<u32> {
+        let pid = |held: Held| match held.holder {
+            Holder::Process { pid, .. } => pid,
+            Holder::Thread(..) => None,
+        };
+        self.all().into_iter().filter_map(pid).collect()
     }
 
     /// Whether the folder is there; who may write to it must be right then.
@@ -351,6 +348,16 @@ impl Registry {
 }
 
 impl Entry {
+    /// What it claims.
+    pub(super) fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// A process that keeps a reservation without a claim.
+    pub(super) fn unclaimed(&self) -> Option<u32> {
+        unseen::keeper_but(|| self.registry.holders())
+    }
+
     /// All other reservations of now.
     pub(super) fn others(&self) -> Vec<Held> {
         self.registry.but(Some(self.number))
@@ -358,7 +365,9 @@ impl Entry {
 
     /// What is to be known before the reservation is believed.
     pub(super) fn doubt(&self) -> Option<Doubt> {
-        self.gap.clone().map(Doubt::from)
+        // Somebody may have begun meanwhile.
+        let gap = self.gap.clone().or_else(|| self.registry.around());
+        gap.map(Doubt::from)
     }
 }
 

@@ -4,6 +4,8 @@
 //! Must not: decide when.
 
 mod asking;
+mod own;
+mod places;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -15,6 +17,8 @@ use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
+use self::own::Before;
+pub(super) use self::places::Moved;
 use super::usage::{Tally, Usage};
 use crate::backend::gather::{Gathered, gather, unless_gone};
 use crate::backend::members;
@@ -33,6 +37,8 @@ pub(super) struct Plan {
     pub(super) priority: u8,
     /// The CPU on which they are to stay.
     pub(super) pin: Option<u32>,
+    /// The CPUs that the reservation has: that one, or all on which they were.
+    pub(super) cpus: Vec<u32>,
     /// They will have to be suspended.
     pub(super) freezes: bool,
     /// A control group is made for them, where one can be.
@@ -42,25 +48,6 @@ pub(super) struct Plan {
     pub(super) privileged: bool,
 }
 
-/// The policy and the CPUs that a thread had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Before {
-    policy: Attributes,
-    cpus: Vec<u32>,
-}
-
-impl Before {
-    /// What it has while it is not raised: that, or timesharing priority if that was a real-time one.
-    fn lowered(&self) -> Attributes {
-        match self.policy {
-            Attributes::Fifo(_) | Attributes::RoundRobin(_) | Attributes::Deadline { .. } => {
-                Attributes::Other(0)
-            }
-            policy => policy,
-        }
-    }
-}
-
 /// One thread. Dropping it puts it back.
 #[derive(Debug)]
 struct Known {
@@ -68,6 +55,9 @@ struct Known {
     before: Before,
     kept: Option<Kept>,
     time: Option<ThreadTime>,
+    /// How often it left the CPUs of the reservation, and whether it is not raised for that.
+    moves: u32,
+    outside: bool,
 }
 
 /// One process that has no group to be suspended by.
@@ -106,6 +96,7 @@ pub(super) struct Team {
     foreign: HashSet<u32>,
     /// The most of these at a time.
     most_foreign: usize,
+    moved: Moved,
     gathered: Option<Gathered>,
     /// The numbers of the members, where a group lists them.
     list: Option<File>,
@@ -156,6 +147,7 @@ impl Team {
             known: HashMap::new(),
             foreign: HashSet::new(),
             most_foreign: 0,
+            moved: Moved::default(),
             gathered,
             list: listed,
             guardian,
@@ -204,9 +196,15 @@ impl Team {
         self.guardian.must_live()?;
         let policy = Attributes::Fifo(self.plan.priority.saturating_add(u8::from(turn)));
         if self.begin_anew() {
-            self.give(queue, |life, _| owner::set_policy_without_children(life.id, policy))
+            self.give(queue, |known| match known.outside {
+                false => owner::set_policy_without_children(known.life.id, policy),
+                true => known.lower(),
+            })
         } else {
-            self.give(queue, |life, _| owner::set_policy(life.id, policy))
+            self.give(queue, |known| match known.outside {
+                false => owner::set_policy(known.life.id, policy),
+                true => known.lower(),
+            })
         }
     }
 
@@ -233,23 +231,20 @@ impl Team {
     /// # Errors
     /// As [`Team::raise`].
     pub(super) fn lower(&mut self) -> io::Result<()> {
-        self.give(Queue::default(), |life, before| owner::lower(life, before.lowered()))
+        self.give(Queue::default(), Known::lower)
     }
 
     /// The kernel puts a thread whose priority is raised behind the others of its new one, and a thread whose
     /// priority is lowered before them (sched(7)): so from above the last one is the first to be lowered.
-    fn give(
-        &mut self,
-        queue: Queue<'_>,
-        set: impl Fn(Life, &Before) -> io::Result<()>,
-    ) -> io::Result<()> {
+    fn give(&mut self, queue: Queue<'_>, set: impl Fn(&Known) -> io::Result<()>) -> io::Result<()> {
         let mut first = Ok(());
         for _ in 0..PASSES {
             let met = self.meet_all();
             let mut lost = Vec::new();
             for tid in self.sequence(queue) {
+                first = first.and(self.heed_policy(tid));
                 let Some(known) = self.known.get(&tid) else { continue };
-                match set(known.life, &known.before) {
+                match set(known) {
                     // It has executed a set-uid program since it was met.
                     Err(error) if owner::foreign(&error).is_some() => lost.push(tid),
                     given => first = first.and(unless_gone(given)),
@@ -416,7 +411,7 @@ impl Team {
             && self.complete
             && self.is_raised(sched::of(tid).ok().flatten())
         {
-            unless_gone(sched::set_of(tid, self.before.lowered()))?;
+            unless_gone(sched::put_back(tid, self.before.lowered()))?;
         }
         Ok(true)
     }
@@ -439,15 +434,6 @@ impl Team {
             None if life.goes_on() => self.restore(life.id, &before),
             None => Ok(()),
         }
-    }
-
-    fn restore(&self, tid: u32, before: &Before) -> io::Result<()> {
-        let policy = unless_gone(sched::set_of(tid, before.policy));
-        if self.plan.pin.is_none() {
-            return policy;
-        }
-        let cpus = before.cpus.iter().copied();
-        policy.and(unless_gone(thread::set_affinity_of(tid, cpus)))
     }
 
     fn meet_processes(&mut self) -> io::Result<()> {
@@ -473,34 +459,6 @@ impl Team {
     fn is_at_the_top(&self, tid: u32) -> bool {
         let group = self.gathered.as_ref().map(|gathered| &gathered.group);
         group.is_some_and(|group| group.threads().is_ok_and(|threads| threads.contains(&tid)))
-    }
-
-    /// Writes down what a new member has, then keeps it on its CPU.
-    fn meet(&self, tid: u32) -> io::Result<Known> {
-        let life = Life::of(tid)?;
-        let policy = sched::of(tid)?.unwrap_or(Attributes::Other(0));
-        let begins_anew = self.begin_anew() && policy == Attributes::Other(0);
-        let inherited = self.complete && (self.is_raised(Some(policy)) || begins_anew);
-        let before = if inherited {
-            self.before.clone()
-        } else {
-            let cpus = thread::affinity_of(tid)?;
-            let pinned = self.complete && self.plan.pin.is_some_and(|cpu| cpus == [cpu]);
-            Before { policy, cpus: if pinned { self.before.cpus.clone() } else { cpus } }
-        };
-        // What is done for all members of a group is enough for most.
-        let usual = Before { policy: Attributes::Other(0), cpus: self.before.cpus.clone() };
-        let kept = if self.members.is_some() && before == usual && self.is_at_the_top(tid) {
-            None
-        } else {
-            let cpus = self.plan.pin.map(|_| before.cpus.clone());
-            let attributes = Some(before.policy);
-            Some(self.guardian.keep(&Undo::Thread { thread: life, attributes, cpus })?)
-        };
-        if let Some(cpu) = self.plan.pin {
-            owner::pin(tid, &[cpu])?;
-        }
-        Ok(Known { life, before, kept, time: None })
     }
 }
 

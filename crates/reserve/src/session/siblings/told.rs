@@ -160,7 +160,7 @@ pub(super) fn untold(page: &Page, lost: Option<&Lost>) -> Option<Warning> {
             "the command never opened its page of progress, and processor time counted instead: either it tells no \
              progress, or what started it did not pass on the descriptor that HOURGLASS_PROGRESS names"
                 .to_owned(),
-            "report progress with hg_progress or crate::Progress; sudo and some launchers close descriptors \
+            "report progress with hg_progress (C) or hourglass_reserve::progress::Progress (Rust); sudo and some launchers close descriptors \
              and clear the environment: start hourglass behind them",
         ),
     };

@@ -187,7 +187,7 @@ impl Threads {
                 let inherited = [Some(pid), parent_of(pid)].into_iter().flatten();
                 let mut known = inherited.filter_map(|id| Some(self.slowed.get(&id)?.0));
                 if let Some(attributes) = known.next() {
-                    done = done.and(sched::set_of(tid, attributes).or_else(unless_ended));
+                    done = done.and(sched::put_back(tid, attributes).or_else(unless_ended));
                 }
             }
         }

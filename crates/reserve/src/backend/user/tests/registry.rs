@@ -15,7 +15,7 @@ fn registry() -> (TempDir, Registry) {
     let at = Registry {
         folder: folder.path().join("run/claims"),
         owner: user::real(),
-        container: false,
+        apart: Apart::Test,
         own: Arc::default(),
     };
     (folder, at)
@@ -133,7 +133,7 @@ fn a_folder_that_others_may_write_to_is_not_trusted() {
     assert!(doubt.text.contains("it belongs to user"), "{}", doubt.text);
     // In a container of its own it is said, and written down all the same.
     fs::set_permissions(&registry.folder, Permissions::from_mode(0o755)).unwrap();
-    let inside = Registry { container: true, ..registry };
+    let inside = Registry { apart: Apart::Container, ..registry };
     let entry = inside.enter(&share("0", 3));
     assert!(entry.doubt().unwrap().text.contains("container"));
     assert_eq!(inside.all().len(), 1);
@@ -147,7 +147,7 @@ fn without_a_folder_it_is_said() {
     let registry = Registry {
         folder: folder.path().join("run/hourglass/claims"),
         owner: user::real(),
-        container: false,
+        apart: Apart::Test,
         own: Arc::default(),
     };
     let entry = registry.enter(&share("0", 1));
