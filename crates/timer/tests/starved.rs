@@ -26,12 +26,12 @@ const TURNS: usize = 3;
 fn two_cpus() -> Option<(u32, u32)> {
     let cpus = affinity().unwrap();
     let [first, second, ..] = cpus[..] else {
-        skip(Need::Machine, "one CPU");
+        skip(Need::SECOND_CPU, "one CPU");
         return None;
     };
     let allowed = in_a_thread(|| sched::set(Scheduling::Fifo(2)));
     if let Err(error) = allowed {
-        skip(Need::RealTime, error.to_string());
+        skip(Need::REAL_TIME, error.to_string());
         return None;
     }
     Some((first, second))
