@@ -17,7 +17,7 @@ pub struct SiteReport {
     pub disturbed: u64,
     /// Spans of which nothing is known, as those from before a fork.
     pub unknown: u64,
-    /// Median length of the spans.
+    /// Median length of the spans, rounded up by less than 1/16; the same for the quantiles below.
     pub p50_ns: u64,
     /// 99 of 100 are not longer.
     pub p99_ns: u64,
@@ -44,7 +44,7 @@ pub struct SiteCause {
     pub lost_least_ns: u64,
     /// The same, at most.
     pub lost_most_ns: u64,
-    /// Median of what each lost, the middle between at least and at most.
+    /// Median of what each lost at most, rounded up by less than 1/8.
     pub p50_ns: u64,
     /// 99 of 100 lost no more.
     pub p99_ns: u64,

@@ -105,7 +105,7 @@ fn close<'a>(open: &mut Vec<Node<'a>>, roots: &mut Vec<Node<'a>>, at_ns: u64) {
 fn place(node: &Node<'_>, gaps: &mut Vec<Gap>) -> u64 {
     let inner: u64 = node.inner.iter().map(|inner| place(inner, gaps)).sum();
     let Some(lost) = node.span.lost.filter(|lost| !lost.unknown) else { return inner };
-    let rest = middle_ns(&lost).saturating_sub(inner);
+    let rest = lost.off_cpu.latest().nanos_or_zero().saturating_sub(inner);
     if rest == 0 || (inner > 0 && rest <= ERROR_NS) {
         return inner;
     }
@@ -135,12 +135,6 @@ fn own_counts(node: &Node<'_>, lost: &KeptLost) -> Counted {
         voluntary: count(|lost| lost.switches.voluntary),
         faults: count(|lost| lost.faults),
     }
-}
-
-/// The middle of a loss's bounds, ns.
-fn middle_ns(lost: &KeptLost) -> u64 {
-    let [least, most] = [lost.off_cpu.earliest(), lost.off_cpu.latest()].map(|span| span.nanos());
-    u64::try_from(least.midpoint(most)).unwrap_or(0)
 }
 
 /// The longest part of a span that no span within it covers.

@@ -1,5 +1,7 @@
 //! One line that says how the run went, from what the run document already states.
 
+use std::collections::BTreeMap;
+
 use hourglass_model::Cause;
 use hourglass_model::document::{Deadlines, RunResult, ThreadReport};
 
@@ -12,7 +14,7 @@ use crate::units::rounded;
 /// Where gaps have causes, the one that took the most time is named too.
 pub(crate) fn verdict(result: &RunResult) -> (String, Tone) {
     let (mut text, tone) = outcome(result);
-    if let Some(worst) = worst_cause(result) {
+    if let Some(worst) = worst_of_sites(result).or_else(|| worst_cause(result)) {
         text.push_str("; ");
         text.push_str(&worst);
     }
@@ -32,6 +34,25 @@ fn worst_cause(result: &RunResult) -> Option<String> {
         text.push_str(&format!(", confidence {:.0} %", worst.confidence * 100.0));
     }
     Some(text)
+}
+
+/// `most time off the CPU within spans went to voluntary context switches: 2.45 to 63.3 ms in 30`. What spans lost is known to
+/// lie between bounds, and the trace's gaps are as long as the greater of them.
+fn worst_of_sites(result: &RunResult) -> Option<String> {
+    let mut causes: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
+    for cause in result.sites.iter().flat_map(|site| &site.causes) {
+        let sum = causes.entry(&cause.cause).or_default();
+        sum.0 = sum.0.saturating_add(cause.lost_least_ns);
+        sum.1 = sum.1.saturating_add(cause.lost_most_ns);
+        sum.2 = sum.2.saturating_add(cause.count);
+    }
+    let (name, (least, most, count)) = causes.into_iter().max_by_key(|(_, sum)| sum.1)?;
+    let name = match Cause::from_name(name) {
+        Some(cause) => words(cause),
+        None => name,
+    };
+    let lost = super::between(least, most);
+    Some(format!("most time off the CPU within spans went to {name}: {lost} in {count}"))
 }
 
 /// A confidence that would be written as 100 %.

@@ -77,9 +77,9 @@ impl Entry {
         }
     }
 
-    /// By which spans are compared: the middle of what was lost at least and at most.
+    /// By which spans are compared: what was lost at most.
     pub(crate) fn lost_ns(&self) -> u64 {
-        self.least_ns.midpoint(self.most_ns)
+        self.most_ns
     }
 
     fn words(&self) -> [u64; WORDS] {
@@ -198,10 +198,9 @@ impl Entries {
 
 /// What the entry of a place lost; less than nothing where there is none. For the writing thread.
 fn lost_there(slot: &[AtomicU64]) -> Option<u64> {
-    const LEAST: usize = 4;
     const MOST: usize = 5;
     let at = |place: usize| slot.get(place).map(|word| word.load(Ordering::Relaxed));
-    (at(0)? > 0).then_some(at(LEAST)?.midpoint(at(MOST)?))
+    (at(0)? > 0).then_some(at(MOST)?)
 }
 
 #[cfg(test)]

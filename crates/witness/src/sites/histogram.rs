@@ -64,11 +64,19 @@ pub(crate) fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
+/// A step, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    least_ns: u64,
+    most_ns: u64,
+    count: u64,
+}
+
 /// How often which lengths of time were counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
-    /// Steps that have counts: the least length in each, ns, and how often. In ascending order.
-    steps: Vec<(u64, u64)>,
+    /// Steps that have counts. In ascending order.
+    steps: Vec<Step>,
     greatest_ns: u64,
 }
 
@@ -87,14 +95,20 @@ impl Distribution {
             }
         }
         let counted = sums.into_iter().enumerate().filter(|(_, count)| *count > 0);
-        let steps = counted.map(|(step, count)| (ns(scale.least(step)), count)).collect();
-        Distribution { steps, greatest_ns }
+        let step = |(step, count)| {
+            let least_ns = ns(scale.least(step));
+            // The last step has no end.
+            let last = step + 1 == scale.steps();
+            let most_ns = if last { u64::MAX } else { ns(scale.least(step + 1) - 1) };
+            Step { least_ns, most_ns: most_ns.min(greatest_ns.max(least_ns)), count }
+        };
+        Distribution { steps: counted.map(step).collect(), greatest_ns }
     }
 
     /// How many were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.steps.iter().map(|(_, count)| count).sum()
+        self.steps.iter().map(|step| step.count).sum()
     }
 
     /// The greatest.
@@ -103,30 +117,23 @@ impl Distribution {
         Span::from_nanos(i64::try_from(self.greatest_ns).unwrap_or(i64::MAX))
     }
 
-    /// The length that this many of a million do not exceed, but for the width of its step: 1/16 of span lengths, 1/8
-    /// of lost time and about a microsecond. Zero if nothing was counted.
+    /// A length that this many of a million do not exceed: never too low, and too high by less than the width of its step,
+    /// 1/16 of span lengths, 1/8 of lost time and about a microsecond. Zero if nothing was counted.
     #[must_use]
     pub fn quantile(&self, ppm: u32) -> Span {
         let rank = (u128::from(self.count()) * u128::from(ppm.min(1_000_000))).div_ceil(1_000_000);
         let mut seen = 0_u128;
-        let mut found = 0;
-        for (at, (least_ns, count)) in self.steps.iter().enumerate() {
-            seen += u128::from(*count);
-            found = *least_ns;
-            if seen >= rank {
-                // The last step ends with the greatest, which is exact.
-                let last = at + 1 == self.steps.len();
-                found = if last { self.greatest_ns.max(found) } else { found };
-                break;
-            }
-        }
-        Span::from_nanos(i64::try_from(found).unwrap_or(i64::MAX))
+        let found = self.steps.iter().find(|step| {
+            seen += u128::from(step.count);
+            seen >= rank
+        });
+        Span::from_nanos(found.map_or(0, |step| i64::try_from(step.most_ns).unwrap_or(i64::MAX)))
     }
 
     /// Each step that has counts: its least length, and how many there are. For histograms of other tools.
     pub fn steps(&self) -> impl Iterator<Item = (Span, u64)> + '_ {
         let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
-        self.steps.iter().map(move |(least_ns, count)| (span(*least_ns), *count))
+        self.steps.iter().map(move |step| (span(step.least_ns), step.count))
     }
 }
 
@@ -157,8 +164,33 @@ mod tests {
         }
         let found = Distribution::of(LENGTHS, [&counts[..]].into_iter(), |ticks| ticks, 70_000);
         let at = |ppm| found.quantile(ppm).nanos();
-        assert_eq!((found.count(), at(500_000), at(500_001)), (100, 10, 992));
-        assert_eq!((at(990_000), at(990_001), at(1_000_000)), (992, 70_000, 70_000));
+        assert_eq!((found.count(), at(500_000), at(500_001)), (100, 10, 1_023));
+        assert_eq!((at(990_000), at(990_001), at(1_000_000)), (1_023, 70_000, 70_000));
         assert_eq!(Distribution::default().quantile(500_000), Span::ZERO);
+    }
+
+    /// The bug: the median of ten spans of 12 ms and more was told as 11.98 ms.
+    #[test]
+    fn quantiles_are_never_too_low_and_too_high_by_a_step_at_most() {
+        for (scale, width) in [(LENGTHS, 16), (LOSSES, 8)] {
+            for seed in 0..200_u64 {
+                let value = |at: u64| {
+                    (seed * 7_919 + 12_000_000 + at * at * (seed * seed + 1) * 977) % (1 << 41)
+                };
+                let mut values: Vec<u64> = (0..31).map(value).collect();
+                let counts = zeros(scale.steps());
+                values.iter().for_each(|value| add(&counts[scale.step(*value)], 1));
+                values.sort_unstable();
+                let found = Distribution::of(scale, [&counts[..]].into_iter(), |ns| ns, values[30]);
+                for (rank, exact) in values.iter().enumerate() {
+                    let ppm = u32::try_from((rank + 1) * 1_000_000 / 31).unwrap();
+                    let told = found.quantile(ppm).nanos() as u64;
+                    assert!(
+                        told >= *exact && told <= exact + exact / width + 1_024,
+                        "{seed}: {told} of {exact}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -47,7 +47,7 @@ pub struct CauseLost {
     pub count: u64,
     /// Summed over them: at least, at most.
     pub lost: Bounded<Span>,
-    /// How much each lost: the middle of its two bounds. Of those for which a histogram was left.
+    /// How much each lost, at most. Of those for which a histogram was left.
     pub distribution: Distribution,
 }
 
