@@ -30,7 +30,7 @@ from __future__ import annotations
 import functools as _functools
 import inspect as _inspect
 import sys as _sys
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Generator, Literal, Optional, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Generator, Literal, Optional, TypeVar, Union, cast
 
 from ._hourglass import Loss, SiteSpan, why_witness_asks
 from ._hourglass import Recording as _Recording
@@ -123,19 +123,65 @@ def attributes(loss: Loss) -> dict[str, Union[int, float, str]]:
     }
 
 
-class follow(Awaitable[_T]):  # noqa: N801
-    """Awaits a coroutine and witnesses its steps: `task = witness.follow(handle()); await task; task.loss`.
+def _steps(span: _Span, inner: Any) -> Generator[Any, Any, Any]:
+    """The steps of an iterator, each within the span; between two of them the span is paused."""
+    given: Any = None
+    raised: Optional[BaseException] = None
+    while True:
+        span.resume()
+        try:
+            if raised is not None:
+                if not hasattr(inner, "throw"):  # A plain iterator takes no exception.
+                    raise raised
+                asked = inner.throw(raised)
+            elif given is None:
+                asked = next(inner)
+            else:
+                asked = inner.send(given)
+        except StopIteration as done:
+            return done.value
+        finally:
+            span.pause()
+        raised = None
+        given = None
+        try:
+            given = yield asked
+        except GeneratorExit:
+            if hasattr(inner, "close"):
+                inner.close()
+            raise
+        except BaseException as error:  # Cancellation, mostly: the coroutine's own affair.
+            raised = error
 
-    The time between two steps, in which it waits and other tasks run, is not its own.
+
+class _Step(Awaitable[_T]):
+    """An awaitable whose steps are within a span that goes on afterwards."""
+
+    __slots__ = ("_inner", "_span")
+
+    def __init__(self, span: _Span, inner: Awaitable[_T]) -> None:
+        self._span = span
+        self._inner = inner
+
+    def __await__(self) -> Generator[Any, Any, _T]:
+        return _steps(self._span, self._inner.__await__())
+
+
+class follow(Coroutine[Any, Any, _T]):  # noqa: N801
+    """Awaits a coroutine and witnesses its steps: `steps = witness.follow(handle()); await steps; steps.loss`.
+
+    The time between two steps, in which it waits and other tasks run, is not its own. It is a coroutine itself:
+    `asyncio.create_task(steps)`.
     """
 
-    __slots__ = ("_coroutine", "_loss", "_span")
+    __slots__ = ("_coroutine", "_loss", "_running", "_span")
 
     def __init__(self, coroutine: Awaitable[_T]) -> None:
         """Of a coroutine, or whatever may be awaited; nothing runs before it is."""
         self._coroutine = coroutine
         self._span = _Span()
         self._loss: Optional[Loss] = None
+        self._running: Optional[Generator[Any, Any, _T]] = None
 
     @property
     def loss(self) -> Optional[Loss]:
@@ -143,43 +189,43 @@ class follow(Awaitable[_T]):  # noqa: N801
         return self._loss
 
     def __await__(self) -> Generator[Any, Any, _T]:
-        inner = self._coroutine.__await__()
-        given: Any = None
-        raised: Optional[BaseException] = None
         try:
-            while True:
-                self._span.resume()
-                try:
-                    if raised is not None:
-                        if not hasattr(inner, "throw"):  # A plain iterator, which is not told.
-                            raise raised
-                        asked = inner.throw(raised)
-                    elif given is None:
-                        asked = next(inner)
-                    else:
-                        asked = inner.send(given)
-                except StopIteration as done:
-                    return cast(_T, done.value)
-                finally:
-                    self._span.pause()
-                raised = None
-                given = None
-                try:
-                    given = yield asked
-                except GeneratorExit:
-                    inner.close()
-                    raise
-                except BaseException as error:  # Cancellation, mostly: the coroutine's own affair.
-                    raised = error
+            return cast(_T, (yield from _steps(self._span, self._coroutine.__await__())))
         finally:
             self._loss = self._span.end()
+
+    def _steps(self) -> Generator[Any, Any, _T]:
+        if self._running is None:
+            self._running = self.__await__()
+        return self._running
+
+    def send(self, value: Any) -> Any:
+        """The next step, as of any coroutine."""
+        return self._steps().send(value)
+
+    def throw(self, *raised: Any) -> Any:
+        """The next step, which begins with an exception."""
+        return self._steps().throw(*raised)
+
+    def close(self) -> None:
+        """Ends it where it is."""
+        if self._running is not None:
+            self._running.close()
+        elif hasattr(self._coroutine, "close"):
+            self._coroutine.close()
 
 
 def witnessed(report: Callable[[Loss], object]) -> Callable[[_F], _F]:
     """A decorator: `report` is called with what was taken from a call, after each call that was disturbed.
 
-    For functions and coroutine functions. It is not called where nothing happened, and its exceptions are the caller's.
+    For functions, coroutine functions, and generators of both kinds, whose steps are the call: what happens between two
+    of them is the caller's. It is not called where nothing happened, and its exceptions are the caller's.
     """
+
+    def over(span: _Span) -> None:
+        loss = span.end()
+        if loss is not None:
+            report(loss)
 
     def decorate(function: _F) -> _F:
         if _inspect.iscoroutinefunction(function):
@@ -195,6 +241,45 @@ def witnessed(report: Callable[[Loss], object]) -> Callable[[_F], _F]:
 
             return cast(_F, steps)
 
+        if _inspect.isgeneratorfunction(function):
+
+            @_functools.wraps(function)
+            def items(*args: Any, **kwargs: Any) -> Any:
+                span = _Span()
+                try:
+                    return (yield from _steps(span, function(*args, **kwargs)))
+                finally:
+                    over(span)
+
+            return cast(_F, items)
+
+        if _inspect.isasyncgenfunction(function):
+
+            @_functools.wraps(function)
+            async def async_items(*args: Any, **kwargs: Any) -> Any:
+                span = _Span()
+                inner = function(*args, **kwargs)
+                step = inner.__anext__()
+                try:
+                    while True:
+                        try:
+                            item = await _Step(span, step)
+                        except StopAsyncIteration:
+                            return
+                        try:
+                            given = yield item
+                        except GeneratorExit:
+                            await _Step(span, inner.aclose())
+                            raise
+                        except BaseException as error:
+                            step = inner.athrow(error)
+                        else:
+                            step = inner.asend(given)
+                finally:
+                    over(span)
+
+            return cast(_F, async_items)
+
         @_functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             span = _Span()
@@ -202,9 +287,7 @@ def witnessed(report: Callable[[Loss], object]) -> Callable[[_F], _F]:
             try:
                 return function(*args, **kwargs)
             finally:
-                loss = span.end()
-                if loss is not None:
-                    report(loss)
+                over(span)
 
         return cast(_F, call)
 

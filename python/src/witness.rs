@@ -25,7 +25,7 @@ pub(crate) struct PyLoss {
     waited_ns: u64,
     faults: u64,
     migrated: Option<(u32, u32)>,
-    cause: &'static str,
+    cause: String,
     confidence: f64,
     evidence: String,
     who: Option<u32>,
@@ -45,7 +45,7 @@ impl From<hourglass_witness::Loss> for PyLoss {
             waited_ns: ns(loss.waited),
             faults: loss.faults,
             migrated: loss.migrated,
-            cause: loss.cause.name(),
+            cause: loss.cause.name().to_owned(),
             confidence: loss.confidence,
             evidence: loss.evidence.to_string(),
             who: loss.who,
@@ -53,8 +53,39 @@ impl From<hourglass_witness::Loss> for PyLoss {
     }
 }
 
+/// All of a loss, in the order of its fields, as `pickle` and `copy` keep it.
+type Kept =
+    ((u64, (u64, u64), u64, u64, u64, u64), (Option<(u32, u32)>, String, f64, String, Option<u32>));
+
 #[pymethods]
 impl PyLoss {
+    #[new]
+    fn new(kept: Kept) -> PyLoss {
+        let ((length_ns, off_cpu_ns, voluntary, involuntary, waited_ns, faults), rest) = kept;
+        let (migrated, cause, confidence, evidence, who) = rest;
+        PyLoss {
+            length_ns,
+            off_cpu_ns,
+            voluntary,
+            involuntary,
+            waited_ns,
+            faults,
+            migrated,
+            cause,
+            confidence,
+            evidence,
+            who,
+        }
+    }
+
+    fn __getnewargs__(&self) -> (Kept,) {
+        let counted = (self.voluntary, self.involuntary, self.waited_ns, self.faults);
+        let (voluntary, involuntary, waited_ns, faults) = counted;
+        let numbers = (self.length_ns, self.off_cpu_ns, voluntary, involuntary, waited_ns, faults);
+        let (cause, evidence) = (self.cause.clone(), self.evidence.clone());
+        ((numbers, (self.migrated, cause, self.confidence, evidence, self.who)),)
+    }
+
     fn __repr__(slf: &Bound<'_, PyLoss>) -> PyResult<String> {
         repr(slf, &["off_cpu_ns", "voluntary", "involuntary", "cause", "confidence"])
     }

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import pathlib
+import pickle
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+
+from collections.abc import AsyncGenerator, Generator
 
 import pytest
 
@@ -230,6 +234,74 @@ def test_the_decorator_reports_disturbed_calls_only() -> None:
     with pytest.raises(KeyError):
         fails()
     assert len(losses) == 3
+
+
+def test_steps_of_generators_are_the_call() -> None:
+    """Findings on the witness, 2.6: a decorated generator was watched at its creation only, and never lost anything."""
+    losses: list[witness.Loss] = []
+
+    @witness.witnessed(losses.append)
+    def doubles(count: int) -> Generator[int, int, str]:
+        given = 0
+        for _ in range(count):
+            time.sleep(0.002)
+            given = yield 2 * given
+        return "over"
+
+    turns = doubles(2)
+    assert next(turns) == 0 and turns.send(21) == 42
+    time.sleep(0.2)
+    with pytest.raises(StopIteration) as over:
+        turns.send(0)
+    assert over.value.value == "over"
+    assert len(losses) == 1 and losses[0].voluntary >= 2
+    # What the caller did between two steps is not the call's.
+    assert losses[0].length_ns < 200_000_000
+    left = doubles(9)
+    next(left)
+    left.close()
+    assert len(losses) == 2
+
+    @witness.witnessed(losses.append)
+    async def items(count: int) -> AsyncGenerator[int, int]:
+        for item in range(count):
+            time.sleep(0.002)
+            await asyncio.sleep(0.05)
+            yield item
+
+    async def program() -> list[int]:
+        return [item async for item in items(3)]
+
+    assert asyncio.run(program()) == [0, 1, 2]
+    assert len(losses) == 3 and losses[2].voluntary >= 3
+    assert losses[2].length_ns < 150_000_000
+
+
+def test_a_followed_coroutine_is_a_task() -> None:
+    async def steps() -> str:
+        time.sleep(0.002)
+        await asyncio.sleep(0.001)
+        return "done"
+
+    async def program() -> witness.follow[str]:
+        followed = witness.follow(steps())
+        assert await asyncio.create_task(followed) == "done"
+        return followed
+
+    followed = asyncio.run(program())
+    assert followed.loss is not None and followed.loss.voluntary >= 1
+
+
+def test_a_loss_may_be_pickled_and_copied() -> None:
+    """Results of a process pool are pickled."""
+    with witness.Span() as span:
+        time.sleep(0.002)
+    loss = span.loss
+    assert loss is not None
+    names = [name for name in dir(loss) if not name.startswith("_")]
+    assert len(names) == 11
+    for twin in (pickle.loads(pickle.dumps(loss)), copy.copy(loss), copy.deepcopy(loss)):
+        assert [getattr(twin, name) for name in names] == [getattr(loss, name) for name in names]
 
 
 def test_spans_are_recorded_by_call_site(tmp_path: pathlib.Path) -> None:

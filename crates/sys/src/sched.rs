@@ -97,12 +97,13 @@ fn put_back_with(tid: u32, attributes: Attributes, flag: libc::c_int) -> io::Res
         _ if flag == 0 => return set_of(tid, attributes),
         _ => return set_without_children(tid, attributes),
     };
-    let none = libc::sched_param { sched_priority: 0 };
+    // The kernel's `struct sched_param` is this one number; that of musl has more.
+    let no_priority: libc::c_int = 0;
     // `sched_setattr` takes a nice value; this call keeps the thread's own (`_sched_setscheduler` in
     // kernel/sched/syscalls.c).
     // SAFETY: the structure is a live one.
     checked_long(unsafe {
-        libc::syscall(libc::SYS_sched_setscheduler, tid, policy | flag, ptr::from_ref(&none))
+        libc::syscall(libc::SYS_sched_setscheduler, tid, policy | flag, ptr::from_ref(&no_priority))
     })
     .map(drop)
 }

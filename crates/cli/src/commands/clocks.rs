@@ -43,7 +43,7 @@ pub(crate) struct Clocks {
     /// Print the evidence about every clock
     #[arg(long)]
     evidence: bool,
-    /// Also open each clock device and watch its ticks
+    /// Open each clock device and watch its ticks, instead of the table of clocks
     #[arg(long)]
     devices: bool,
     /// Resolution to ask the devices for
@@ -98,7 +98,8 @@ fn length(text: &str) -> Result<Span, String> {
 pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
     let mut document = lab::clocks(clocks.policy, clocks.verify)
         .map_err(|error| Stop::machine(vec![error.to_string()]))?;
-    if !settings.json {
+    // The devices were asked for, not the sources.
+    if !settings.json && !(clocks.devices && !clocks.evidence && !clocks.verify) {
         output::text(&text::clocks(&document, clocks.evidence, output::style()))?;
     }
     if clocks.devices {
