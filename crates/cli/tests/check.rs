@@ -207,6 +207,11 @@ fn what_cannot_be_read() {
     let circle =
         PAPER.replace("\"3ms\"", "\"3ms\"\nafter = [\"video\"]").replace("\"8ms\"", "\"33ms\"");
     refused(circle.replace("17ms\"", "17ms\"\nafter = [\"audio\"]"), "audio");
+    // Phases that run five times as long as the wcet says.
+    let phases =
+        "\nphases = [{ loops = 10, steps = [\"run 1500us\"] }, { steps = [\"timer t 8ms\"] }]";
+    let mismatch = PAPER.replace("\"3ms\"", &format!("\"3ms\"{phases}"));
+    refused(mismatch, "wcet is 3ms, but its phases come to 15ms in a job");
     refused("[{\"id\": \"a\"}]", "use hourglass check --corpus FOLDER");
     for (words, wanted) in [
         (&["/nowhere.toml"][..], "/nowhere.toml"),

@@ -47,6 +47,21 @@ fn phases(place: &Place, task: &Task) -> Checked {
     if jobs.suspension > task.suspension {
         return over("suspension", task.suspension, jobs.suspension);
     }
+    for (resource, (length, count)) in
+        jobs.sections.iter().filter(|(_, (length, _))| length.is_positive())
+    {
+        let declared =
+            task.critical_sections.iter().filter(|section| section.resource == *resource);
+        let longest = declared.clone().map(|section| section.length).max();
+        let all = declared.map(|section| section.count).fold(0, u32::saturating_add);
+        if longest.is_none_or(|longest| longest < *length) || all < *count {
+            let message = format!(
+                "critical_sections: its phases lock '{resource}' in a job, {count} x {length} at most; give \
+                 {{ resource = \"{resource}\", length = \"{length}\", count = {count} }}, or change the phases"
+            );
+            return Err(contradiction(place.clone(), message));
+        }
+    }
     match jobs.separation {
         Some(apart) if jobs.wake_up == WakeUp::Timer && apart < task.period => {
             let message = format!(

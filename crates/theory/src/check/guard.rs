@@ -3,7 +3,7 @@
 //! Owns: what is simulated of a file that is called feasible, whether a written witness shows its miss, what becomes of
 //! an answer that does not agree. Must not: bound anything, make scenarios.
 
-use hourglass_model::check::{CheckDocument, MissFacts, Verdict};
+use hourglass_model::check::{CheckDocument, MissFacts, Verdict, WitnessFacts};
 use hourglass_sched::sim::{self, FirstMiss, Settings};
 use hourglass_tasks::{Step, Task, TaskSet};
 
@@ -93,19 +93,25 @@ fn contradict(document: &mut CheckDocument, at: usize, task: &Task, miss: FirstM
     }
 }
 
-/// Whether the steps of a task wait for other threads, so that its wcet and suspension are not all.
+/// Whether the steps of a task wait for other threads, so that its wcet and suspension are not all. Locks are in
+/// its critical sections.
 fn has_more(task: &Task) -> bool {
     let phases = task.program.iter().flat_map(|program| &program.phases);
     phases.flat_map(|phase| &phase.steps).any(|step| {
-        matches!(
-            step,
-            Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_) | Step::Lock(_)
-        )
+        matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
     })
 }
 
+/// Gives the document a witness whose file shows its miss; of another, nothing is left, nor of what it was for.
+pub(super) fn admit(document: &mut CheckDocument, witness: WitnessFacts, else_why: &str) {
+    match (&witness.scenario, &witness.miss) {
+        (Some(scenario), Some(miss)) if shows(scenario, miss) => document.witness = Some(witness),
+        _ => take_back(document, else_why),
+    }
+}
+
 /// Whether a witness, as it is written, shows this miss to `hourglass simulate`.
-pub(super) fn shows(scenario: &str, miss: &MissFacts) -> bool {
+fn shows(scenario: &str, miss: &MissFacts) -> bool {
     let Ok(set) = TaskSet::from_toml(scenario) else { return false };
     let Ok(model) = simulate::model(&set, AS_SIMULATED) else { return false };
     let horizon = set.horizon.map_or(0, |horizon| horizon.nanos_or_zero());
@@ -117,7 +123,7 @@ pub(super) fn shows(scenario: &str, miss: &MissFacts) -> bool {
 }
 
 /// Nothing is called late any more.
-pub(super) fn take_back(document: &mut CheckDocument, why: &str) {
+fn take_back(document: &mut CheckDocument, why: &str) {
     document.witness = None;
     for task in document.tasks.iter_mut().filter(|task| task.verdict > Verdict::Unknown) {
         (task.verdict, task.reason) = (Verdict::Unknown, why.to_owned());
@@ -128,3 +134,6 @@ pub(super) fn take_back(document: &mut CheckDocument, why: &str) {
     document.verdict = Verdict::Unknown;
     document.reason = Some(why.to_owned());
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,19 +30,17 @@ pub(super) fn ranks(set: &TaskSet, tasks: &[usize], rule: Rule) -> Result<Vec<u3
     for position in tasks {
         let task = &set.tasks[*position];
         match task.policy {
-            Some(Policy::Deadline) if in_reservation(set, &task.name) => {
-                if tasks.len() > 1 {
-                    return Err(format!(
-                        "task '{}' is in the deadline class, where a reservation has one thread; give it a \
-                         [[server]] of its own",
-                        task.name
-                    ));
-                }
-            }
-            Some(Policy::Deadline) => {
+            Some(Policy::Deadline) if !in_reservation(set, &task.name) => {
                 return Err(format!(
                     "task '{}' is in the deadline class without a reservation; add a [[server]] \
                      with its budget and period",
+                    task.name
+                ));
+            }
+            Some(Policy::Deadline) if tasks.len() > 1 => {
+                return Err(format!(
+                    "task '{}' is in the deadline class, where a reservation has one thread; give it a \
+                     [[server]] of its own",
                     task.name
                 ));
             }

@@ -156,7 +156,9 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
     }
     let points = (0..numbers.len()).map(|member| analysis.points(member).len() as u64);
     solved.facts.verified_points = points.sum();
-    solved.facts.verified_by = Some("substitution".to_owned());
+    // A bound by a theorem has no points to put in.
+    let has_points = solved.facts.verified_points > 0;
+    solved.facts.verified_by = has_points.then(|| "substitution".to_owned());
     let members = processor.members.iter().enumerate().filter(|(_, m)| m.position.is_some());
     for ((at, member), (_, facts)) in members.zip(&mut solved.tasks) {
         let witness = task(processor, member, at, &analysis, facts);

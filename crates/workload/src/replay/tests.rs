@@ -60,7 +60,9 @@ fn toml(text: &str) -> TaskSet {
 
 /// One task that goes through `phases`, in TOML; how long and how often it says is not looked at.
 fn going_through(phases: &str) -> TaskSet {
-    toml(&format!("task = [{{ name = 't', wcet = '1ms', period = '20ms', phases = [{phases}] }}]"))
+    toml(&format!(
+        "task = [{{ name = 't', wcet = '1s', suspension = '1s', period = '1ms', phases = [{phases}] }}]"
+    ))
 }
 
 #[test]
@@ -217,6 +219,8 @@ fn completed(measured: &Measured, thread: usize) -> u64 {
 fn threads_wake_each_other() {
     let set = toml(
         r#"
+        [[resource]]
+        name = "m"
         [[task]]
         name = "waker"
         wcet = "100us"
@@ -231,6 +235,7 @@ fn threads_wake_each_other() {
         name = "conditional"
         wcet = "100us"
         period = "5ms"
+        critical_sections = [{ resource = "m", length = "100us" }]
         phases = [{ steps = ["lock m", "wait c m", "run 100us", "unlock m"] }]
         [[task]]
         name = "first"
@@ -268,11 +273,15 @@ fn a_deadlock_ends_with_the_run() {
             name = "one"
             wcet = "100us"
             period = "10ms"
+            suspension = "20ms"
+            critical_sections = [{{ resource = "a", length = "100us" }}, {{ resource = "b", length = "100us" }}]
             phases = [{{ steps = ["lock a", "sleep 20ms", "lock b", "run 100us", "unlock b", "unlock a", "timer unique 10ms"] }}]
             [[task]]
             name = "two"
             wcet = "100us"
             period = "10ms"
+            suspension = "20ms"
+            critical_sections = [{{ resource = "a", length = "100us" }}, {{ resource = "b", length = "100us" }}]
             phases = [{{ steps = ["lock b", "sleep 20ms", "lock a", "run 100us", "unlock a", "unlock b", "timer unique 10ms"] }}]
             [[background]]
             name = "nobody"

@@ -1,0 +1,197 @@
+//! Small files that had a wrong answer, and the right one: phases, ticks, reservations, and background threads.
+
+use std::path::Path;
+
+use hourglass_lab::task_input;
+use hourglass_model::check::{CheckDocument, Verdict};
+use hourglass_theory::check::{self, Request};
+
+/// rt-app's phase without a wait, `loop` times within a job: only two of them were counted.
+fn rt_app(loops: u32, other: &str) -> String {
+    format!(
+        r#"{{ "tasks": {{ "burst": {{ "cpus": [0], "policy": "SCHED_FIFO", "priority": 20, "phases": {{
+          "work": {{ "loop": {loops}, "run": 1000 }},
+          "wait": {{ "loop": 1, "timer": {{ "ref": "t", "period": 8000, "mode": "absolute" }} }} }} }}{other} }},
+          "global": {{ "duration": 2, "default_policy": "SCHED_FIFO" }} }}"#
+    )
+}
+
+const OTHER: &str = r#", "other": { "cpus": [0], "policy": "SCHED_FIFO", "priority": 10, "run": 5000,
+    "timer": { "ref": "u", "period": 8000, "mode": "absolute" } }"#;
+
+/// Both reservations are in the file, 0.94 of a CPU; that of the tasks was overlooked.
+const RT_APP_DEADLINE: &str = r#"{ "tasks": {
+    "a": { "policy": "SCHED_DEADLINE", "cpus": [0], "dl-runtime": 2500, "dl-period": 5000, "dl-deadline": 5000,
+      "run": 2400, "timer": { "ref": "a", "period": 5000, "mode": "absolute" } },
+    "b": { "policy": "SCHED_DEADLINE", "cpus": [0], "dl-runtime": 3100, "dl-period": 7000, "dl-deadline": 7000,
+      "run": 3000, "timer": { "ref": "b", "period": 7000, "mode": "absolute" } } },
+    "global": { "duration": 1 } }"#;
+
+/// A ticker of half a millisecond in each, which was passed over.
+const MAST: &str = r"Model (
+    Model_Name => small,
+    Model_Date => 2024-05-01);
+
+Processing_Resource (
+    Type => Fixed_Priority_Processor,
+    Name => CPU_1,
+    Max_Priority => 100,
+    Min_Priority => 1,
+    Max_Interrupt_Priority => 101,
+    Min_Interrupt_Priority  => 101,
+    Worst_Context_Switch => 0.0,
+    System_Timer => (Type => Ticker, Worst_Overhead => 0.5, Period => 1));
+
+Scheduling_Server (
+    Type => Fixed_Priority,
+    Name => Server_A,
+    Server_Sched_Parameters => ( Type => Fixed_Priority_Policy, The_Priority => 9),
+    Server_Processing_Resource => CPU_1);
+Scheduling_Server (
+    Type => Fixed_Priority,
+    Name => Server_B,
+    Server_Sched_Parameters => ( Type => Fixed_Priority_Policy, The_Priority => 5),
+    Server_Processing_Resource => CPU_1);
+
+Operation ( Type => Simple, Name => Op_A, Worst_Case_Execution_Time => 2);
+Operation ( Type => Simple, Name => Op_B, Worst_Case_Execution_Time => 4);
+
+Transaction (
+    Type => Regular,
+    Name => Tr_A,
+    External_Events => ( (Type => Periodic, Name => EA, Period => 6)),
+    Internal_Events => ( (Type => Regular, Name => OA,
+       Timing_Requirements => (Type => Hard_Global_Deadline, Deadline => 6, Referenced_Event => EA))),
+    Event_Handlers => ( (Type => Activity, Input_Event => EA, Output_Event => OA,
+       Activity_Operation => Op_A, Activity_Server => Server_A)));
+Transaction (
+    Type => Regular,
+    Name => Tr_B,
+    External_Events => ( (Type => Sporadic, Name => EB, Min_Interarrival => 12)),
+    Internal_Events => ( (Type => Regular, Name => OB,
+       Timing_Requirements => (Type => Hard_Global_Deadline, Deadline => 12, Referenced_Event => EB))),
+    Event_Handlers => ( (Type => Activity, Input_Event => EB, Output_Event => OB,
+       Activity_Operation => Op_B, Activity_Server => Server_B)));";
+
+/// A server for a task of the same period, whose jobs each need at most the budget.
+fn server(kind: &str, name: &str, budget: &str, [wcet, period]: [&str; 2], rest: &str) -> String {
+    format!(
+        "[[server]]\nname = \"s{name}\"\nkind = \"{kind}\"\nbudget = \"{budget}\"\nperiod = \"{period}\"\n\
+         cpus = \"0\"\ntasks = [\"{name}\"]\n{}",
+        task(name, wcet, period, &format!("cpu = \"0\"\n{rest}"))
+    )
+}
+
+fn task(name: &str, wcet: &str, period: &str, rest: &str) -> String {
+    format!("[[task]]\nname = \"{name}\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\n{rest}\n")
+}
+
+/// Tasks of global EDF, by their costs and periods in ms.
+fn global(cpus: &str, tasks: &[(u32, u32)]) -> String {
+    let each = tasks.iter().enumerate();
+    let each = each.map(|(at, (wcet, period))| {
+        task(&format!("t{at}"), &format!("{wcet}ms"), &format!("{period}ms"), "")
+    });
+    format!("scheduler = \"edf\"\n[machine]\ncpus = \"{cpus}\"\n{}", each.collect::<String>())
+}
+
+/// A background thread that is suspended but for a millisecond was taken to be busy.
+const BACKGROUND: &str = r#"[machine]
+cpus = "0"
+[[task]]
+name = "a"
+period = "6ms"
+wcet = "4ms"
+policy = "OTHER:0"
+[[background]]
+name = "b"
+policy = "OTHER:0"
+phases = [{ steps = ["suspend b", "run 1ms"] }]
+"#;
+
+/// Two sections that fill the job; such sets could not be simulated.
+fn back_to_back(deadline: &str) -> String {
+    let sections =
+        "critical_sections = [{ resource = \"m\", length = \"3ms\", count = 2 }]\npriority = 1\n";
+    format!(
+        "[[resource]]\nname = \"m\"\nprotocol = \"ceiling\"\n{}{}",
+        task(
+            "hi",
+            "1ms",
+            "12ms",
+            "priority = 2\ncritical_sections = [{ resource = \"m\", length = \"1ms\", count = 1 }]"
+        ),
+        task("lo", "6ms", "12ms", &format!("{sections}deadline = \"{deadline}\""))
+    )
+}
+
+struct Case {
+    name: &'static str,
+    file: String,
+    verdict: Verdict,
+    /// Of each task in us, where there is one.
+    bounds: &'static [Option<u64>],
+    /// What the reason or the witness says.
+    why: &'static str,
+}
+
+fn answer(file: &str) -> CheckDocument {
+    let input = task_input::parse(Path::new("file"), file, None).unwrap();
+    check::check(&input.set, &Request::default()).unwrap()
+}
+
+#[test]
+fn files_mean_what_they_say() {
+    use Verdict::{Feasible, Infeasible, NoBound, Unknown};
+    let reservations = server("cbs-hard", "a", "2.5ms", ["2.4ms", "5ms"], "policy = \"DEADLINE\"")
+        + &server("cbs-hard", "b", "3.1ms", ["3ms", "7ms"], "policy = \"DEADLINE\"");
+    let hard = server("cbs-hard", "a", "3ms", ["3ms", "10ms"], "activation = \"sporadic\"");
+    let global_edf =
+        "bounds of global edf need not be reached; with open phases together, no job misses";
+    let ge2 = [(1, 6), (3, 12), (3, 3), (3, 6)];
+    let ge3 = [(1, 16), (1, 8), (7, 16), (7, 16), (6, 6), (2, 3)];
+    let case = |name, file, verdict, bounds, why| Case { name, file, verdict, bounds, why };
+    let cases = [
+        case("rtapp-loop", rt_app(10, ""), NoBound, &[None][..], "5/4 of a processor"),
+        case("rtapp-loop2", rt_app(4, OTHER), NoBound, &[Some(4_000), None], "9/8 of a processor"),
+        case("mast-ticker", MAST.to_owned(), Infeasible, &[Some(4_000), None], "Tr_B"),
+        case("rtapp-dl1", RT_APP_DEADLINE.to_owned(), Feasible, &[Some(5_000), Some(7_000)], ""),
+        case("dl-server", reservations, Feasible, &[Some(5_000), Some(7_000)], ""),
+        case("cbs-hard", hard, Feasible, &[Some(10_000)], ""),
+        case("bg", BACKGROUND.to_owned(), Unknown, &[None], "time-sharing"),
+        case(
+            "ge1",
+            global("0-1", &[(1, 6), (4, 6), (1, 2), (3, 6)]),
+            Unknown,
+            &[None; 4],
+            global_edf,
+        ),
+        case("ge2", global("0-1", &ge2), Unknown, &[None; 4], global_edf),
+        case("ge3", global("0-2", &ge3), Unknown, &[None; 6], global_edf),
+        case("sections", back_to_back("12ms"), Feasible, &[Some(4_000), Some(7_000)], ""),
+        case("sections over", back_to_back("6ms"), Infeasible, &[Some(4_000), Some(7_000)], "'lo'"),
+    ];
+    for Case { name, file, verdict, bounds, why } in cases {
+        let found = answer(&file);
+        assert_eq!(found.verdict, verdict, "{name}: {found:?}");
+        let us =
+            |task: &hourglass_model::check::TaskFacts| task.response_time_ns.map(|ns| ns / 1_000);
+        assert_eq!(found.tasks.iter().map(us).collect::<Vec<_>>(), bounds, "{name}");
+        let witness = found.witness.map(|witness| witness.text);
+        let said = format!("{} {}", found.reason.unwrap_or_default(), witness.unwrap_or_default());
+        assert!(said.contains(why), "{name}: {said}");
+    }
+}
+
+/// A bound by a theorem has no points that can be put in; "0 points verified by substitution" was said.
+#[test]
+fn a_proof_is_named_only_where_there_is_one() {
+    let hard = answer(&server("cbs-hard", "a", "3ms", ["3ms", "10ms"], ""));
+    let [on] = &hard.processors[..] else { panic!("{hard:?}") };
+    assert_eq!(
+        (hard.verdict, on.verified_points, on.verified_by.as_deref()),
+        (Verdict::Feasible, 0, None)
+    );
+    let plain = answer(&task("a", "3ms", "10ms", ""));
+    assert_eq!(plain.processors[0].verified_by.as_deref(), Some("substitution"));
+}

@@ -1,0 +1,3 @@
+//! Files as they are read, checked and simulated.
+
+mod answers;
