@@ -177,13 +177,14 @@ fn cgroup_quota(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     warning(
         "cgroup-quota",
         format!(
-            "{} together want {} of a CPU but {} grants {}: gaps of up to {} in every {}",
+            "{} together want {} of a CPU but {} grants {}: gaps of up to {} in every {}{}",
             name(&ordinary),
             percent(wanted),
             quota.file,
             percent(granted),
             micros(machine::quota_gap_us(quota, busy)),
-            micros(quota.period_us)
+            micros(quota.period_us),
+            machine::quota_debt(host, quota, busy)
         ),
         machine::quota_remedy(host, quota),
     )

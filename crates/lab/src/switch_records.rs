@@ -13,6 +13,8 @@ use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 use hourglass_workload::{LiveThreads, Timeline};
 
+use crate::time_namespace::Offset;
+
 /// Room for each second of the run, bytes: a thousand switches, each told twice.
 const BYTES_PER_SECOND: u64 = 64 << 10;
 
@@ -35,7 +37,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// The narrowest of some pairs, so that an interruption does not spoil it.
+    /// The narrowest of some pairs, so that an interruption does not spoil it; the raw clock as records have it.
     fn now() -> Moment {
         const PAIRS: u32 = 64;
         let pair = || {
@@ -45,7 +47,10 @@ impl Moment {
             (width, Moment { monotonic_ns: before + width / 2, raw_ns })
         };
         let narrowest = (0..PAIRS).map(|_| pair()).min_by_key(|(width, _)| *width);
-        narrowest.map(|(_, moment)| moment).unwrap_or_default()
+        let moment = narrowest.map(|(_, moment)| moment).unwrap_or_default();
+        // Where the offset is not known, records and trace do not fit, which is noticed.
+        let offset = Offset::of_this_process().unwrap_or_default();
+        Moment { raw_ns: offset.kernel_ns(moment.raw_ns), ..moment }
     }
 
     /// The raw counter at that moment.

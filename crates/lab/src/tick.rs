@@ -2,13 +2,15 @@
 //!
 //! Owns: its period, its phase, and how these are known. Must not: say which gap is a tick.
 //!
-//! Linux 6.4 and later begin the tick at multiples of its length on `CLOCK_MONOTONIC` (commit 13bb06f8dd42,
-//! "tick/common: Align tick period during sched_timer setup"). Elsewhere the phase is measured:
+//! Linux 6.4 and later begin the tick at multiples of its length on the kernel's `CLOCK_MONOTONIC` (commit 13bb06f8dd42,
+//! "tick/common: Align tick period during sched_timer setup"), from which a time namespace's differs. Elsewhere the phase is measured:
 //! `CLOCK_MONOTONIC_COARSE` moves when a tick came. With `skew_tick=1` each CPU is later than the one
 //! before it by half a tick's length, divided by the number of CPUs (`kernel/time/tick-sched.c`).
 
 use hourglass_model::host::{Host, HostTick};
 use hourglass_sys::clock::{ClockId, now_ns, resolution_ns};
+
+use crate::time_namespace::Offset;
 
 /// A tick is noticed within this by the coarse clock, ns: measured, 27 to 150 us in a virtual machine.
 const NOTICED_NS: u64 = 150_000;
@@ -23,10 +25,14 @@ const PATIENCE: u64 = 12;
 pub(crate) fn of(host: &Host) -> Option<HostTick> {
     let period_ns = resolution_ns(ClockId::MonotonicCoarse).ok().filter(|ns| *ns >= 100_000)?;
     let skew_ns = skew_ns(host, period_ns)?;
+    let offset = Offset::of_this_process();
+    let aligned_ns = offset.map(|offset| offset.phase_ns(period_ns));
     if is_aligned(&host.kernel) {
-        return Some(HostTick { period_ns, phase_ns: Some(0), skew_ns });
+        return Some(HostTick { period_ns, phase_ns: aligned_ns, skew_ns });
     }
-    let phase_ns = phase_ns(&moves(period_ns), period_ns, skew_ns);
+    let moves = moves(period_ns).into_iter().filter_map(|at| Some(offset?.kernel_ns(at)));
+    let phase_ns = phase_ns(&moves.collect::<Vec<_>>(), period_ns, skew_ns)
+        .and_then(|phase| Some((phase + aligned_ns?) % period_ns));
     Some(HostTick { period_ns, phase_ns, skew_ns })
 }
 

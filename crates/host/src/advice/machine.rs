@@ -3,7 +3,7 @@
 
 use hourglass_model::host::{Bound, CpuQuota, FrequencyPolicy, Host, IdleState};
 
-use super::share_ppm;
+use super::{micros, share_ppm};
 
 /// Idle states that take longer than this to leave show in wake-up latencies; shallower ones are
 /// within the noise of an interrupt.
@@ -112,6 +112,9 @@ pub(crate) fn rt_time_limit_us(host: &Host) -> Option<u64> {
     }
 }
 
+/// The longest tick of any kernel, microseconds.
+const LONGEST_TICK_US: u64 = 10_000;
+
 /// The share of a CPU that a quota grants, parts per million.
 pub(crate) fn quota_ppm(quota: &CpuQuota) -> u64 {
     share_ppm(quota.quota_us, quota.period_us)
@@ -137,6 +140,21 @@ pub(crate) fn quota_remedy(host: &Host, quota: &CpuQuota) -> String {
 /// many CPUs are busy: they draw on it at once, so it is spent that much sooner.
 pub(crate) fn quota_gap_us(quota: &CpuQuota, busy: u64) -> u64 {
     quota.period_us.saturating_sub(quota.quota_us / busy.max(1))
+}
+
+/// Beside the gap in each period: where a tick is longer than the quota, a group overdraws before the kernel sees it.
+pub(crate) fn quota_debt(host: &Host, quota: &CpuQuota, busy: u64) -> String {
+    let of_rate = host.tick_hz.and_then(|hz| 1_000_000_u64.checked_div(u64::from(hz)));
+    let tick_us =
+        host.tick.map(|tick| tick.period_ns / 1_000).or(of_rate).unwrap_or(LONGEST_TICK_US);
+    if tick_us.saturating_mul(busy.max(1)) < quota.quota_us {
+        return String::new();
+    }
+    format!(
+        "; spent is noticed at ticks of {}, so a group overdraws {} and owes several periods at once",
+        micros(tick_us),
+        micros(quota.quota_us)
+    )
 }
 
 /// The load average and the number of CPUs, if other programs are at work.

@@ -182,6 +182,15 @@ fn a_quota_stops_what_wants_more() {
     assert!(warning.text.contains("up to 25ms in every 100ms"), "{}", warning.text);
     assert!(warning.text.contains("want 200 % of a CPU"), "{}", warning.text);
     assert!(warning.remedy.contains("without --cpus"));
+    assert!(!warning.text.contains("owes"), "{}", warning.text);
+    // A tick of 4 ms against 1.5 ms of 50 ms: gaps of up to 204 ms were measured.
+    let mut small = host.clone();
+    let quota = &mut small.cgroup.cpu_quotas[0];
+    (quota.quota_us, quota.period_us) = (1_500, 50_000);
+    small.tick_hz = Some(250);
+    let warnings = before_run(&small, &two[..1]);
+    let text = &of(&warnings, "cgroup-quota").text;
+    assert!(text.contains("48.5ms in every 50ms; spent is noticed at ticks of 4ms"), "{text}");
     // One CPU's worth is within the quota, on whichever account.
     assert_eq!(before_run(&host, &two[..1]), []);
     assert_eq!(before_run(&host, &[thread(0, "OTHER:0", "1"), thread(1, "BATCH", "1")]), []);

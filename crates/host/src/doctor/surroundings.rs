@@ -73,9 +73,10 @@ pub(super) fn quota(e: &Evidence) -> Verdict {
     Verdict::fail(
         format!(
             "{grants}: when it is spent, all threads but real-time ones are stopped for up to {} \
-             in every {}",
+             in every {}{}",
             micros(machine::quota_gap_us(quota, usable)),
-            micros(quota.period_us)
+            micros(quota.period_us),
+            machine::quota_debt(&e.host, quota, usable)
         ),
         remedy::own(e, &machine::quota_remedy(&e.host, quota)),
     )

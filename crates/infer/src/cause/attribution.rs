@@ -318,17 +318,20 @@ impl<'a> Attribution<'a> {
         let replenished = budget
             .filter(|budget| may_be_budget(*budget, length))
             .and_then(|_| on(patterns.replenished.get(&interval.thread)));
-        let quota = self
+        let may_be = self
             .facts
             .quota
-            .filter(|quota| quota.throttled > 0 && may_be_quota(known, length, quota.period_ns))
+            .filter(|quota| quota.throttled > 0 && may_be_quota(known, length, *quota))
             // Each CPU counts by itself, so no gap is longer than their sum.
             .filter(|quota| quota.throttled_ns.is_none_or(|all| length / 2 <= all))
-            .filter(|_| before.cpu == interval.cpu || interval.onset == Onset::Migration)
+            .filter(|_| before.cpu == interval.cpu || interval.onset == Onset::Migration);
+        let quota = may_be
             .and(patterns.quota)
             .filter(|periods| periods.holds(before.end_ns, interval.start_ns))
             .map(|periods| periods.confidence);
-        Stops { throttled, replenished, quota }
+        // Where its periods do not show, each gap may be the quota's.
+        let unplaced = may_be.and(patterns.quota_most).filter(|_| patterns.quota.is_none());
+        Stops { throttled, replenished, quota, unplaced }
     }
 }
 

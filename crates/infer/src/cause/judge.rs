@@ -88,6 +88,8 @@ pub(super) struct Stops {
     pub(super) replenished: Option<f64>,
     /// Ended with a quota's period.
     pub(super) quota: Option<f64>,
+    /// May be a quota's whose periods do not show: which part of such gaps is at most.
+    pub(super) unplaced: Option<f64>,
 }
 
 /// A cause, how it is known, who had the CPU, where the time went.
@@ -193,7 +195,7 @@ impl Case<'_> {
             return stop;
         }
         if let Some(cause) = counted {
-            return (cause, Basis::Seen).adjusted(self);
+            return (cause, self.unless_stopped(cause)).adjusted(self);
         }
         if seen {
             return (self.interleaved(), Basis::Seen);
@@ -226,6 +228,18 @@ impl Case<'_> {
         self.signs.insert(Sign::QuotaPeriod);
         self.signs.insert(Sign::QuotaCounted);
         inferred(Cause::CgroupQuota, confidence.min(MOST_BUDGET))
+    }
+
+    /// How a switch is known that the kernel counted or recorded: the kernel counts a quota's stop as involuntary too.
+    fn unless_stopped(&mut self, cause: Cause) -> Basis {
+        let involuntary = cause == Cause::ContextSwitchInvoluntary && self.successor.is_none();
+        match self.stops.unplaced.filter(|_| involuntary) {
+            Some(most) => {
+                self.signs.insert(Sign::QuotaCounted);
+                Basis::Inferred { confidence: (1.0 - most).max(GUESSED) }
+            }
+            None => Basis::Seen,
+        }
     }
 
     /// What the records of the thread's switches say.

@@ -99,10 +99,11 @@ fn stops(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> Stops {
     });
     let quota = facts
         .quota
-        .filter(|quota| may_be_quota(Some(thread), seen.lost_ns, quota.period_ns))
+        .filter(|quota| may_be_quota(Some(thread), seen.lost_ns, *quota))
         .and(seen.throttled_ns)
         .filter(|ns| *ns > 0 && *ns >= seen.lost_ns / 2);
-    Stops { throttled: limit.map(|_| false), quota: quota.map(|_| QUOTA_COVERS), replenished: None }
+    let (throttled, quota) = (limit.map(|_| false), quota.map(|_| QUOTA_COVERS));
+    Stops { throttled, quota, ..Stops::default() }
 }
 
 #[cfg(test)]

@@ -69,6 +69,8 @@ pub struct Patterns {
     pub(super) throttlings: BTreeMap<u32, Throttlings>,
     pub(super) replenished: BTreeMap<u32, Grid>,
     pub(super) quota: Option<QuotaPeriods>,
+    /// Which part of the gaps that may be a quota's are so at most, from 0 to 1.
+    pub(super) quota_most: Option<f64>,
 }
 
 /// The ticks of a CPU.
@@ -211,8 +213,11 @@ impl<'a> Survey<'a> {
     /// What was learnt.
     #[must_use]
     pub fn finish(self) -> Patterns {
-        let mut patterns =
-            Patterns { quota: self.quota.and_then(QuotaFinder::finish), ..Patterns::default() };
+        let mut patterns = Patterns {
+            quota_most: self.quota.as_ref().map(QuotaFinder::most),
+            ..Patterns::default()
+        };
+        patterns.quota = self.quota.and_then(QuotaFinder::finish);
         for (number, cpu) in self.cpus {
             // Ticks of a slow rate lie on the grid of a fast one, seldom: the fastest rate whose
             // points mostly have a gap is the right one.
@@ -276,18 +281,18 @@ impl Gap {
         quota: Option<Quota>,
         interval: &Interval,
     ) -> bool {
-        let period_ns = quota.map_or(0, |quota| quota.period_ns);
-        may_be_quota(thread, self.length, period_ns) && not_kept(interval)
+        quota.is_some_and(|quota| may_be_quota(thread, self.length, quota)) && not_kept(interval)
     }
 }
 
 /// Whether a gap of this length may be a quota's.
-pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, period_ns: u64) -> bool {
+pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, quota: Quota) -> bool {
     let ordinary = thread
         .and_then(|thread| thread.policy)
         .is_none_or(|policy| matches!(policy, Policy::Other(_) | Policy::Batch | Policy::Idle));
-    // Whom a competitor keeps waiting behind that comes back later.
-    ordinary && length >= STOPPED_NS && length <= period_ns.saturating_mul(2)
+    // Whom a competitor keeps waiting behind that comes back later, by a period.
+    let periods = (length / quota.period_ns.max(1)).saturating_sub(1);
+    ordinary && length >= STOPPED_NS && periods <= quota.throttled
 }
 
 /// Whether a gap of this length may be one in which the thread's reservation had no budget left.

@@ -9,6 +9,7 @@ use hourglass_model::kernel::ClockCheck;
 use hourglass_workload::AnyCounter;
 
 use super::drain::MARK;
+use crate::time_namespace::Offset;
 
 /// Marks written for one check; the one with the narrowest bracket counts.
 const MARKS: u64 = 16;
@@ -22,13 +23,19 @@ pub(super) struct TraceClock {
 
 impl TraceClock {
     /// The best of those that are `offered`; `None` if none of them can be put on the counter.
-    pub(super) fn choose(kind: CounterKind, offered: &[String]) -> Option<TraceClock> {
+    pub(super) fn choose(
+        kind: CounterKind,
+        offered: &[String],
+        offset: Option<Offset>,
+    ) -> Option<TraceClock> {
         let own = match kind {
             #[cfg(target_arch = "x86_64")]
             CounterKind::Tsc => Some("x86-tsc"),
             #[cfg(target_arch = "aarch64")]
             CounterKind::Cntvct => None,
-            CounterKind::OsMonotonic => Some("mono"),
+            CounterKind::OsMonotonic => {
+                Some("mono").filter(|_| offset.is_some_and(Offset::is_none))
+            }
         };
         let has = |name: &&str| offered.iter().any(|clock| clock == name);
         if let Some(name) = own.filter(has) {
@@ -132,13 +139,15 @@ mod tests {
         let os = CounterKind::OsMonotonic;
         let all = offered(&["local", "mono", "mono_raw", "x86-tsc"]);
         let mono = TraceClock { name: "mono", same: true };
-        assert_eq!(TraceClock::choose(os, &all), Some(mono));
+        let none = Some(Offset::default());
+        assert_eq!(TraceClock::choose(os, &all, none), Some(mono));
         let raw = TraceClock { name: "mono_raw", same: false };
-        assert_eq!(TraceClock::choose(os, &offered(&["local", "mono_raw"])), Some(raw));
-        assert_eq!(TraceClock::choose(os, &offered(&["local"])), None);
+        assert_eq!(TraceClock::choose(os, &all, None), Some(raw), "not where it may be another's");
+        assert_eq!(TraceClock::choose(os, &offered(&["local", "mono_raw"]), none), Some(raw));
+        assert_eq!(TraceClock::choose(os, &offered(&["local"]), none), None);
         #[cfg(target_arch = "x86_64")]
         assert_eq!(
-            TraceClock::choose(CounterKind::Tsc, &all),
+            TraceClock::choose(CounterKind::Tsc, &all, None),
             Some(TraceClock { name: "x86-tsc", same: true })
         );
     }

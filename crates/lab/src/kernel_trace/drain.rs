@@ -14,6 +14,7 @@ use hourglass_workload::marker::LATE_MARK;
 use super::catalogue::{Plans, Table};
 use super::keep::{Lane, Raw};
 use super::stacks::Stacks;
+use crate::time_namespace::Offset;
 
 /// What every mark of ours begins with; its number follows.
 pub(super) const MARK: &str = "hourglass-mark ";
@@ -31,13 +32,16 @@ pub(super) struct Decoder {
     /// Marks that were found: number and time.
     pub(super) marks: BTreeMap<u64, u64>,
     pub(super) stacks: Stacks,
+    /// From the kernel's clock, on which timers are set, to the process's.
+    offset: Option<Offset>,
 }
 
 impl Decoder {
     pub(super) fn new(plans: Plans, mark: Option<(u16, Field)>, stacks: Stacks) -> Decoder {
         let softirqs = plans.softirqs.iter().cloned().collect();
         let names = KernelNames { softirqs, ..KernelNames::default() };
-        Decoder { plans, mark, names, marks: BTreeMap::new(), stacks }
+        let offset = Offset::of_this_process();
+        Decoder { plans, mark, names, marks: BTreeMap::new(), stacks, offset }
     }
 
     pub(super) fn plans(&self) -> &Plans {
@@ -74,10 +78,14 @@ impl Decoder {
             self.look_for_mark(id, time, data, lane, room);
             return;
         };
-        let b = plan.b.of(data) as u32;
-        let raw =
-            Raw { time, value: plan.value.of(data), a: plan.a.of(data) as u32, b, kind: plan.kind };
-        lane.push(raw, room);
+        let (a, b) = (plan.a.of(data) as u32, plan.b.of(data) as u32);
+        let raw = Raw { time, value: plan.value.of(data), a, b, kind: plan.kind };
+        match self.offset {
+            Some(offset) => lane.push(raw.on(offset), room),
+            // For when a timer was set is not known.
+            None if raw.kind == KernelEventKind::HrtimerStart => {}
+            None => lane.push(raw, room),
+        }
         for (table, number, name) in &plan.names {
             let table = match table {
                 Table::Threads => &mut self.names.threads,

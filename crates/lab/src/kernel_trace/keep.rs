@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 use hourglass_model::KernelEventKind as Kind;
 
+use crate::time_namespace::Offset;
+
 /// Events in a chunk. A table that grew would be copied while the run is measured.
 const CHUNK: usize = 16 * 1024;
 
@@ -16,6 +18,17 @@ pub(super) struct Raw {
     pub(super) a: u32,
     pub(super) b: u32,
     pub(super) kind: Kind,
+}
+
+impl Raw {
+    /// The same with the expiry of a timer on the clock of this process.
+    pub(super) fn on(self, offset: Offset) -> Raw {
+        if self.kind != Kind::HrtimerStart {
+            return self;
+        }
+        let expiry = offset.own_ns(u64::from(self.b) << 32 | u64::from(self.a));
+        Raw { a: expiry as u32, b: (expiry >> 32) as u32, ..self }
+    }
 }
 
 /// The events of one CPU.

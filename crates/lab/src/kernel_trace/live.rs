@@ -19,6 +19,7 @@ use super::{
     DRAINED_RING, EVENT_BYTES, EVENT_SHARE, Emptied, MOST_EVENTS, RING_SHARE, SMALLEST_RING, Size,
     set_rings,
 };
+use crate::time_namespace::Offset;
 
 /// The clock of the events.
 const CLOCK: &str = "mono";
@@ -34,6 +35,7 @@ pub(crate) struct Live {
     size: Size,
     ring_bytes: u64,
     handed: BTreeMap<u32, u64>,
+    offset: Offset,
     instance: Instance,
 }
 
@@ -44,6 +46,11 @@ impl Live {
     /// The machine cannot, or this user may not; the line that grants it is in the refusal.
     pub(crate) fn begin(cpus: &CpuSet, memory: Option<u64>) -> Result<Live, Refusal> {
         let tracefs = Tracefs::find().map_err(|missing| refused(&missing))?;
+        let offset = Offset::of_this_process().ok_or_else(|| Refusal {
+            what: "--trace".to_owned(),
+            reason: "/proc/self/timens_offsets does not say how far CLOCK_MONOTONIC is from the kernel's".to_owned(),
+            remedy: "drop --trace".to_owned(),
+        })?;
         let size = streamed(cpus, memory);
         let mut instance = Instance::create(&tracefs).map_err(|error| failed(&error))?;
         instance.set_clock(CLOCK).map_err(|error| failed(&error))?;
@@ -61,13 +68,14 @@ impl Live {
         let least = size.cpus.iter().filter_map(|cpu| instance.ring_bytes(*cpu)).min();
         instance.switch(true).map_err(|error| failed(&error))?;
         let ring_bytes = least.unwrap_or(size.ring_bytes);
-        Ok(Live { recording, ring_bytes, size, handed: BTreeMap::new(), instance })
+        Ok(Live { recording, ring_bytes, size, handed: BTreeMap::new(), offset, instance })
     }
 
     /// Hands over what came since the last time, in order of time: all but what is younger than a millisecond.
     /// `now_ns` is `CLOCK_MONOTONIC` before the call, `epoch_ns` its value at the beginning of the run.
     pub(crate) fn take(&mut self, now_ns: u64, epoch_ns: u64, each: impl FnMut(KernelEvent)) {
-        self.hand_over(now_ns.saturating_sub(SETTLING_NS), epoch_ns, each);
+        let before = self.offset.kernel_ns(now_ns.saturating_sub(SETTLING_NS));
+        self.hand_over(before, epoch_ns, each);
     }
 
     /// Ends, hands over the rest, and tells how it went.
@@ -94,14 +102,15 @@ impl Live {
         let lanes: Vec<Lane> =
             self.recording.lanes.iter_mut().map(|lane| lane.take_before(before)).collect();
         self.recording.make_room(self.size.most_events);
-        let handed = &mut self.handed;
+        let (handed, offset) = (&mut self.handed, self.offset);
         merged(&lanes).for_each(|(cpu, raw)| {
             *handed.entry(cpu).or_default() += u64::from(raw.kind != Kind::Lost);
-            let since = i128::from(raw.time) - i128::from(epoch_ns);
+            let ticks = offset.own_ns(raw.time);
+            let since = i128::from(ticks) - i128::from(epoch_ns);
             let ns = i64::try_from(since).unwrap_or(if since < 0 { i64::MIN } else { i64::MAX });
             each(KernelEvent {
                 ns,
-                ticks: raw.time,
+                ticks,
                 value: raw.value,
                 cpu,
                 a: raw.a,

@@ -44,6 +44,7 @@ use hourglass_workload::spec::RunSpec;
 use hourglass_workload::{AnyCounter, Timeline};
 
 use crate::failure::Failure;
+use crate::time_namespace::Offset;
 use catalogue::{Plans, Scope};
 use clock::{Map, Marks, TraceClock};
 use drain::{Decoder, Drainer, Recording};
@@ -193,11 +194,17 @@ impl Session {
         let size = Size::choose(&measured, &allowed, spec.duration, host.memory.total_bytes);
         let mut instance = Instance::create(&tracefs).map_err(|error| failed(&error))?;
         let offered = instance.clocks();
-        let clock = TraceClock::choose(kind, &offered).ok_or_else(|| Refusal {
-            what: "--trace".to_owned(),
-            reason: format!("no trace clock of this kernel fits the run's: {}", offered.join(" ")),
-            remedy: "drop --trace".to_owned(),
-        })?;
+        let clock =
+            TraceClock::choose(kind, &offered, Offset::of_this_process()).ok_or_else(|| {
+                Refusal {
+                    what: "--trace".to_owned(),
+                    reason: format!(
+                        "no trace clock of this kernel fits the run's: {}",
+                        offered.join(" ")
+                    ),
+                    remedy: "drop --trace".to_owned(),
+                }
+            })?;
         instance.set_clock(clock.name).map_err(|error| failed(&error))?;
         set_rings(&instance, &size).map_err(|error| failed(&error))?;
         let plans = Plans::enable(&tracefs, &instance, Scope::Everything);
