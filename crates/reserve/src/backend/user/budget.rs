@@ -116,7 +116,7 @@ enum Judged {
 
 /// The grain is this part of the budget, within limits: more often than the lower one nobody needs
 /// to look, and by more than the upper one no budget should be exceeded.
-const GRAIN_PART: u64 = 100;
+const GRAIN_PART: u64 = 500;
 const GRAIN_NS: (u64, u64) = (5_000, 50_000);
 
 /// The histogram of supply has so many steps to a budget.
