@@ -120,6 +120,30 @@ pub fn state_of(tid: u32) -> Option<char> {
     fields_behind_name(tid)?.chars().next()
 }
 
+/// Where a thread is, and how urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// As [`state_of`].
+    pub(super) state: char,
+    /// On which it runs, or ran last.
+    pub(super) cpu: u32,
+    /// The real-time priority; 0 outside of these classes.
+    pub(super) priority: u32,
+    /// The number of its policy.
+    pub(super) policy: u32,
+}
+
+/// The same of thread `tid`.
+pub(super) fn placed(tid: u32) -> Option<Placed> {
+    /// Fields behind the name before the CPU; priority and policy follow it.
+    const CPU: usize = 36;
+    let fields = fields_behind_name(tid)?;
+    let state = fields.chars().next()?;
+    let mut numbers = fields.split(' ').skip(CPU).map(str::parse);
+    let mut number = || numbers.next()?.ok();
+    Some(Placed { state, cpu: number()?, priority: number()?, policy: number()? })
+}
+
 /// What stands in `/proc/TID/stat` behind the name, which may have blanks and brackets.
 fn fields_behind_name(tid: u32) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;

@@ -15,6 +15,9 @@ const SETTLED_NS: u64 = 500_000_000;
 /// How often who has no descriptor is looked at, ns.
 const LOOK_NS: u64 = 50_000_000;
 
+/// How often the reservation itself is looked at, ns.
+const WATCH_NS: u64 = 100_000_000;
+
 /// Whose end is waited for.
 #[derive(Debug)]
 pub struct Wait<'a> {
@@ -38,7 +41,7 @@ pub enum Ended {
 
 /// Waits. Signals that the kernel sent by itself (the keys of a terminal) are not passed on, since
 /// who was started has had them too. `settled` is called once, half a second after the begin, if it has not ended by
-/// then.
+/// then; `watch` ten times a second.
 ///
 /// # Errors
 /// What the kernel answers; does not happen.
@@ -46,10 +49,12 @@ pub fn until_end(
     wait: &Wait<'_>,
     signals: &SignalFile,
     settled: impl FnOnce(),
+    mut watch: impl FnMut(),
 ) -> io::Result<Ended> {
     let mut asked = None;
     let settles_ns = now_ns(ClockId::Monotonic).saturating_add(SETTLED_NS);
     let mut settled = Some(settled);
+    let mut watched_ns = now_ns(ClockId::Monotonic);
     loop {
         while let Some(came) = signals.next()? {
             if ENDING.contains(&came.signal) {
@@ -70,17 +75,22 @@ pub fn until_end(
         if wait.file.is_none() && !wait.life.goes_on() {
             return Ok(Ended::Gone(asked));
         }
-        let left_ns = settles_ns.saturating_sub(now_ns(ClockId::Monotonic));
+        let now = now_ns(ClockId::Monotonic);
+        let left_ns = settles_ns.saturating_sub(now);
         if left_ns == 0
             && let Some(settled) = settled.take()
         {
             settled();
         }
-        let until_settled = settled.is_some().then_some(left_ns);
-        let timeout_ns = wait.file.is_none().then_some(LOOK_NS).or(until_settled);
+        if now.saturating_sub(watched_ns) >= WATCH_NS {
+            watched_ns = now;
+            watch();
+        }
+        let timeout_ns = if wait.file.is_none() { LOOK_NS } else { WATCH_NS };
+        let timeout_ns = settled.as_ref().map_or(timeout_ns, |_| timeout_ns.min(left_ns));
         let signal = signals.as_fd();
         let file = wait.file.map_or(signal, AsFd::as_fd);
-        match either_readable(file, signal, timeout_ns) {
+        match either_readable(file, signal, Some(timeout_ns)) {
             Ok((true, false)) if wait.file.is_some() => return Ok(Ended::Gone(asked)),
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}

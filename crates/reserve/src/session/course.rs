@@ -78,7 +78,11 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
     let going = subject.go()?;
     drop(urgent);
     let look = || protection.iter_mut().for_each(|protection| protection.look(&target, handed));
-    let ended = until_end(&going.wait()?, &signals, look)
+    let watch = || {
+        picked.look();
+        others.look();
+    };
+    let ended = until_end(&going.wait()?, &signals, look, watch)
         .map_err(Failure::system("the end cannot be waited for"))?;
     let watched = protection.map(Protection::end);
     let (smt, warnings, counts) = watched
@@ -86,6 +90,7 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
             (Some(smt), warnings, counts)
         });
     document.warnings.extend(warnings);
+    picked.look();
     if let Err(error) = picked.reserved.release() {
         document.warnings.push(not_undone(&error));
     }
@@ -109,7 +114,7 @@ pub(super) fn add_outcome(document: &mut ReserveDocument, picked: &mut Picked, s
         document::take_turns(document);
     }
     let doubts = picked.reserved.doubts();
-    document::add_kept(document, &doubts, || picked.reserved.outranked_by());
+    document::add_kept(document, &doubts, picked.broken.names());
     if !doubts.is_empty() || document.kept_ns.is_some_and(|kept| kept > document.budget_ns) {
         // While nobody held the work to its budget it took what it could; and where more than the budget was given,
         // overruns are of that.

@@ -95,11 +95,7 @@ pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
 }
 
 /// Says whether the budget was there in each period, and else why not: `outranked` names who stood above the work.
-pub(super) fn add_kept(
-    document: &mut ReserveDocument,
-    doubts: &[Doubt],
-    outranked: impl FnOnce() -> Vec<String>,
-) {
+pub(super) fn add_kept(document: &mut ReserveDocument, doubts: &[Doubt], outranked: &[String]) {
     let has = |id: &str| doubts.iter().any(|doubt| doubt.id == id);
     let late = has("periods-left-out") || has("keeper-absent");
     document.kept = match document.missed {
@@ -110,7 +106,7 @@ pub(super) fn add_kept(
     if document.kept != Some(false) {
         return;
     }
-    document.broken_by = outranked();
+    document.broken_by = outranked.to_vec();
     let by = [("member-moved", has("member-moved")), ("keeper-late", late)];
     let by = by.into_iter().filter(|(_, is_so)| *is_so).map(|(id, _)| id.to_owned());
     document.broken_by.extend(by);

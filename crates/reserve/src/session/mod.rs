@@ -27,6 +27,7 @@
 //! lock. `reserve --clean` (`clean.rs`) carries out the files that no process has locked: with the rights of the user to whom a file belongs
 //! (`privilege.rs`), and without capabilities unless that is root.
 
+mod broken;
 mod check;
 mod clean;
 mod course;

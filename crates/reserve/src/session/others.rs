@@ -156,6 +156,11 @@ impl<'a> Others<'a> {
         })
     }
 
+    /// Looks at each, as [`Picked::look`].
+    pub(super) fn look(&mut self) {
+        self.0.iter_mut().filter_map(|other| other.picked.as_mut()).for_each(Picked::look);
+    }
+
     /// Whether what is kept for each is what they take turns on: then the account of one by itself does not say
     /// whether it had its budget, and the jobs that were watched do.
     pub(super) fn is_several(&self, smt: Option<&SmtReport>) -> bool {
@@ -170,6 +175,7 @@ impl<'a> Others<'a> {
         let several = self.is_several(smt);
         let of = |mut other: Other<'_>| {
             if let Some(picked) = &mut other.picked {
+                picked.look();
                 if let Err(error) = picked.reserved.release() {
                     other.document.warnings.push(course::not_undone(&error));
                 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::Backend;
+use super::broken::Broken;
 use crate::admission::{self, Facts, Lateness, Obstacle, Refusal};
 use crate::backend::choose::{self, Choice, Whom};
 use crate::backend::deadline::Deadline;
@@ -37,6 +38,15 @@ pub(super) struct Picked {
     pub(super) refused: Vec<Refusal>,
     /// By how much the budget may come late, where that was looked at.
     pub(super) lateness: Option<Lateness>,
+    /// Who stood above the work when periods were missed.
+    pub(super) broken: Broken,
+}
+
+impl Picked {
+    /// To be called now and then, and before it is released.
+    pub(super) fn look(&mut self) {
+        self.broken.look(self.reserved.as_mut());
+    }
 }
 
 /// That nobody would undo the reservation.
@@ -79,7 +89,15 @@ impl Wanted<'_> {
                     let refused = choice.refusals;
                     let facts = facts.get_or_insert_with(|| Facts::here(self.subject()));
                     let lateness = self.lateness(kind, facts);
-                    return Ok(Picked { reserved, kind, guarantee, reason, refused, lateness });
+                    return Ok(Picked {
+                        reserved,
+                        kind,
+                        guarantee,
+                        reason,
+                        refused,
+                        lateness,
+                        broken: Broken::default(),
+                    });
                 }
                 Err(refusal) => said.push((kind, refusal)),
             }

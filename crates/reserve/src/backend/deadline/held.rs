@@ -14,7 +14,7 @@ use hourglass_sys::sched::{self, Attributes, Saved};
 use super::at_tick;
 use super::ledger::Ledger;
 use super::look::{Look, ReservedThread, Stuck};
-use crate::backend::{Doubt, Reserved};
+use crate::backend::{Doubt, Reserved, user};
 use crate::owner;
 use crate::supply::Supply;
 
@@ -167,6 +167,10 @@ impl Reserved for Held {
             });
         }
         doubts
+    }
+
+    fn outranked_by(&self) -> Vec<String> {
+        user::in_class_beside(self.reserved.tid)
     }
 
     fn release(&mut self) -> io::Result<()> {

@@ -9,6 +9,7 @@ use hourglass_time::Span;
 
 use super::claims::{DEADLINE_CLASS, Misfit, Share, fits, fits_above, priority_for};
 use super::registry::{Entry, Held, Holder, Registry};
+use super::urgent;
 use crate::admission::facts::{DeadlineThread, Facts};
 use crate::admission::{self, Obstacle, Refusal};
 use crate::backend::{Doubt, Kind, Request};
@@ -126,7 +127,17 @@ pub(super) fn above(entry: &Entry) -> Vec<String> {
     });
     let mut names: Vec<String> = above.map(|held| held.holder.to_string()).collect();
     names.extend(entry.unclaimed().map(|pid| format!("process {pid}, which has no claim")));
+    names.extend(urgent::above(&own.cpus, own.priority));
     names
+}
+
+/// The other threads of the deadline class that may run where thread `tid` may.
+pub(in crate::backend) fn in_class_beside(tid: u32) -> Vec<String> {
+    let facts = Facts::here(Some(tid));
+    let cpus = facts.affinity.clone().unwrap_or_default();
+    let meets = |held: &Held| !held.share.cpus.intersection(&cpus).is_empty();
+    let others = in_class(&facts, &cpus);
+    others.into_iter().filter(meets).map(|held| held.holder.to_string()).collect()
 }
 
 /// The new one beside others of its kind and beside the deadline class.

@@ -6,7 +6,9 @@
 //! The reservation is that of Inoue et al., section 4.1: periods follow each other on a grid, in each
 //! the work is dispatched at the highest priority until it has had its budget, then not before
 //! the next one. What is left of a budget is not carried over. What is used beyond it, until the
-//! look that finds out, is not taken from the next one: the promise comes before the limit.
+//! look that finds out, is paid back from the next one, so that any number of periods has as many budgets and what
+//! the last look was late. More than a part of the budget is not paid back, nor what is used while nobody looked: then the
+//! promise comes before the limit.
 
 use std::collections::BTreeMap;
 
@@ -89,6 +91,12 @@ struct Period {
     /// The same for what is charged to the budget: at least as much.
     charged_ns: u64,
     denied_ns: u64,
+    /// The budget less what the period before it has to pay back.
+    budget_ns: u64,
+    /// From where what is used beyond it counts: `used_ns`, or `charged_ns` where the look at the begin was too late to tell.
+    pays_from_ns: u64,
+    /// What was used beyond it until it was lowered, where it goes on after that.
+    over_ns: u64,
     /// Whether the budget was delivered by the deadline, once that is known.
     judged: Option<Judged>,
     /// Since when the work stands although it wants more.
@@ -108,12 +116,15 @@ enum Judged {
 
 /// The grain is this part of the budget, within limits: more often than the lower one nobody needs
 /// to look, and by more than the upper one no budget should be exceeded.
-const GRAIN_PART: u64 = 100;
+const GRAIN_PART: u64 = 500;
 const GRAIN_NS: (u64, u64) = (5_000, 50_000);
 
 /// The histogram of supply has so many steps to a budget.
 const STEPS: u64 = 50;
 const LEAST_STEP_NS: u64 = 1_000;
+
+/// At most this part of a budget is paid back.
+const PAID_PART: u64 = 10;
 
 /// A period counts if what was used in it is known to this part of the budget.
 const KNOWN_PART: u64 = 10;
@@ -127,7 +138,7 @@ impl Budget {
             grain_ns: (terms.budget_ns / GRAIN_PART).clamp(GRAIN_NS.0, GRAIN_NS.1),
             step_ns: (terms.budget_ns / STEPS).max(LEAST_STEP_NS),
             last: reading,
-            period: Period::begin(reading.now_ns, reading.used_ns, reading),
+            period: Period::begin(reading.now_ns, reading.used_ns, reading, terms.budget_ns),
             level: Level::Raised,
             supply: Supply { throttled_ns: Some(0), ..Supply::default() },
             left_out: 0,
@@ -147,13 +158,15 @@ impl Budget {
         }
         let spent = reading.used_ns.saturating_sub(self.period.charged_ns);
         let raised = self.level == Level::Raised;
-        let used_up = raised && spent >= self.terms.budget_ns;
+        let used_up = raised && spent >= self.period.budget_ns;
         if used_up || raised && self.period.ended {
             self.level = match self.terms.strength {
                 Strength::Hard => Level::Suspended,
                 Strength::Soft => Level::Lowered,
             };
             self.period.judged.get_or_insert(Judged::Kept { all: true });
+            let used = reading.used_ns.saturating_sub(self.period.pays_from_ns);
+            self.period.over_ns = used.saturating_sub(self.period.budget_ns);
         }
         self.last = reading;
         Order { level: self.level, next_ns: self.next(reading.now_ns, spent), used_up }
@@ -220,8 +233,8 @@ impl Budget {
         let for_certain = spent.saturating_sub(self.used_since(deadline, reading));
         let denied = reading.denied_ns.saturating_sub(self.period.denied_ns);
         let in_time = denied.saturating_sub(reading.now_ns.saturating_sub(deadline));
-        let wanted = for_certain.saturating_add(in_time) >= self.terms.budget_ns;
-        let delivered = spent >= self.terms.budget_ns;
+        let wanted = for_certain.saturating_add(in_time) >= self.period.budget_ns;
+        let delivered = spent >= self.period.budget_ns;
         self.period.judged = Some(match (wanted, delivered) {
             (true, false) => Judged::Missed,
             (_, all) => Judged::Kept { all },
@@ -236,8 +249,9 @@ impl Budget {
         let skipped = behind.checked_div(self.terms.period_ns).unwrap_or(0);
         let delivered = reading.used_ns.saturating_sub(self.period.used_ns).saturating_sub(unsure);
         let open = self.period.judged == Some(Judged::Kept { all: true })
-            && delivered < self.terms.budget_ns;
-        if skipped > 0 || open || unsure > self.terms.budget_ns / KNOWN_PART {
+            && delivered < self.period.budget_ns;
+        let late = skipped > 0 || unsure > self.terms.budget_ns / KNOWN_PART;
+        if late || open {
             self.left_out = self.left_out.saturating_add(skipped).saturating_add(1);
         } else {
             self.close(delivered);
@@ -250,8 +264,25 @@ impl Budget {
         }
         let begin = end.saturating_add(skipped.saturating_mul(self.terms.period_ns));
         let counted = reading.used_ns.saturating_sub(unsure);
-        self.period = Period::begin(begin, counted, reading);
+        let owed = if skipped > 0 { 0 } else { self.owed(counted) };
+        let budget = self.terms.budget_ns.saturating_sub(owed);
+        self.period = Period::begin(begin, counted, reading, budget);
+        if late {
+            self.period.pays_from_ns = reading.used_ns;
+        }
         self.level = Level::Raised;
+    }
+
+    /// What the next period pays back, where `used_ns` had been used when this one ended.
+    fn owed(&self, used_ns: u64) -> u64 {
+        let over = match self.level {
+            // What it used after that it had as anybody has.
+            Level::Lowered => self.period.over_ns,
+            Level::Raised | Level::Suspended => used_ns
+                .saturating_sub(self.period.pays_from_ns)
+                .saturating_sub(self.period.budget_ns),
+        };
+        over.min(self.terms.budget_ns / PAID_PART)
     }
 
     fn close(&mut self, delivered: u64) {
@@ -278,7 +309,7 @@ impl Budget {
         if self.level != Level::Raised {
             return end;
         }
-        let left = self.terms.budget_ns.saturating_sub(spent);
+        let left = self.period.budget_ns.saturating_sub(spent);
         let used_up = left.div_ceil(self.terms.cpus.max(1)).max(self.grain_ns);
         let next = now_ns.saturating_add(used_up).min(end);
         let deadline = self.deadline_ns();
@@ -287,12 +318,15 @@ impl Budget {
 }
 
 impl Period {
-    fn begin(begin_ns: u64, used_ns: u64, reading: Reading) -> Period {
+    fn begin(begin_ns: u64, used_ns: u64, reading: Reading, budget_ns: u64) -> Period {
         Period {
             begin_ns,
             used_ns,
             charged_ns: reading.used_ns,
             denied_ns: reading.denied_ns,
+            budget_ns,
+            pays_from_ns: used_ns,
+            over_ns: 0,
             judged: None,
             stands_since_ns: None,
             ended: false,

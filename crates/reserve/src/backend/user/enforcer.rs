@@ -4,7 +4,9 @@
 //! above all that it raises. Where the reserved work has one CPU, it runs there: when it looks, the
 //! work does not run, and its processor time is up to date. Elsewhere a change of priority brings it
 //! up to date (the kernel does so otherwise at the tick only).
-//! Must not: decide; [`Budget`] does.
+//! Must not: decide; `Budget` does.
+
+mod run;
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,13 +20,11 @@ use hourglass_sys::futex::{self, Woken};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
-use super::budget::{Budget, Level, Reading, Terms};
-use super::demand::Demand;
-use super::orders::{Act, Orders};
-use super::sharing::Sharing;
+use self::run::Run;
+use super::budget::Terms;
 use super::team::{Moved, Queue, Team};
 use super::unguarded;
-use crate::guardian::{Absent, Pledge};
+use crate::guardian::Pledge;
 use crate::supply::Supply;
 
 /// Above every raised thread, below the guardian.
@@ -289,215 +289,4 @@ fn keep(shared: &Shared, work: Work) -> io::Result<()> {
         next = (!run.has_ended()).then(|| run.look(shared));
     }
     run.end(shared)
-}
-
-/// A reservation in force.
-struct Run {
-    team: Team,
-    budget: Budget,
-    demand: Demand,
-    orders: Orders,
-    /// Whose turn it is among the members.
-    sharing: Sharing,
-    /// They were lowered before they were suspended.
-    lowered: bool,
-    /// That there will be a look in time, after each for the next one.
-    pledge: Pledge,
-    patience_ns: u64,
-    absent: u64,
-    /// Running threads must be touched before their time is read.
-    several: bool,
-    turn: bool,
-    used_ns: u64,
-    denied_ns: u64,
-    periods: u64,
-    raised_ns: u64,
-    looks: u64,
-    latest_ns: u64,
-    fault: Option<String>,
-}
-
-impl Run {
-    /// `woken`: what [`Team::woken`] was before they were raised.
-    fn begin(mut team: Team, terms: Terms, pledge: Pledge, several: bool, woken: u64) -> Run {
-        let mut demand = Demand::default();
-        let used_ns = team.used_ns().unwrap_or(0);
-        let now = now_ns(ClockId::Monotonic);
-        demand.observe(now, used_ns, &team.samples());
-        let reading = Reading { now_ns: now, used_ns, denied_ns: 0 };
-        Run {
-            team,
-            budget: Budget::begin(terms, reading),
-            demand,
-            orders: Orders::raised(woken),
-            sharing: Sharing::default(),
-            lowered: false,
-            pledge,
-            patience_ns: patience(&terms),
-            absent: 0,
-            several,
-            turn: false,
-            used_ns,
-            denied_ns: 0,
-            periods: 0,
-            raised_ns: now,
-            looks: 0,
-            latest_ns: 0,
-            fault: None,
-        }
-    }
-
-    /// Looks once and obeys; when to look again.
-    fn look(&mut self, shared: &Shared) -> u64 {
-        let before = self.orders.level();
-        self.absent = self.pledge.broken();
-        self.orders.heed(self.team.woken());
-        let brought = self.team.bring_all_back();
-        self.note(brought);
-        let ends = self.budget.judges(now_ns(ClockId::Monotonic)) && before == Level::Lowered;
-        if self.several && (before == Level::Raised || ends) {
-            self.turn = !self.turn;
-            let from_above = before == Level::Raised && !self.turn;
-            let touched = self.team.raise(self.turn, self.sharing.queue(from_above));
-            self.turned(touched);
-        }
-        // Between the two readings the work can have used at most the time between them; a little too
-        // late is the side on which the promise is kept.
-        self.used_ns = self.team.used_ns().unwrap_or(self.used_ns);
-        let now = now_ns(ClockId::Monotonic);
-        if self.budget.judges(now) {
-            let samples = self.team.samples();
-            self.denied_ns = self.demand.observe(now, self.used_ns, &samples);
-        }
-        let reading = Reading { now_ns: now, used_ns: self.used_ns, denied_ns: self.denied_ns };
-        let order = self.budget.look(reading);
-        if order.used_up && self.team.wants() {
-            self.budget.wanted_more();
-        }
-        let resumed = before == Level::Suspended && order.level == Level::Raised;
-        let another = self.sharing.look(&mut self.team, now, before, order.level);
-        let from_below = self.lowered || before == Level::Lowered;
-        self.obey(order.level, now);
-        if another && !from_below {
-            self.turn = !self.turn;
-            let rotated = self.sharing.rotate(&mut self.team, self.turn);
-            self.turned(rotated);
-        }
-        if resumed {
-            // From here on it may wait for a CPU; while it stood it did not.
-            let samples = self.team.samples();
-            let now = now_ns(ClockId::Monotonic);
-            self.denied_ns = self.demand.observe(now, self.used_ns, &samples);
-        }
-        self.looks = self.looks.saturating_add(1);
-        self.tell(shared);
-        let raised = order.level == Level::Raised;
-        let turn = if raised { self.sharing.next_ns(&self.team, now) } else { None };
-        let next = order.next_ns.min(turn.unwrap_or(u64::MAX));
-        let next = self.orders.next_ns(now, next);
-        let pledged = self.pledge.until(next.saturating_add(self.patience_ns));
-        self.note(pledged);
-        next
-    }
-
-    fn obey(&mut self, level: Level, now_ns: u64) {
-        let periods = self.budget.supply().periods.saturating_add(self.budget.left_out());
-        let another = periods != self.periods;
-        self.periods = periods;
-        let again = now_ns.saturating_sub(self.raised_ns) >= RAISED_AGAIN_NS;
-        let anew = another && (again || !self.team.is_grouped());
-        let act = self.orders.act(level, anew);
-        if matches!(act, Act::Raise | Act::ResumeAndRaise) {
-            // Also those who are new since the last time.
-            self.raised_ns = now_ns;
-        }
-        let obeyed = match act {
-            Act::Nothing => Ok(()),
-            Act::Raise => self.team.raise(self.turn, self.sharing.queue(false)),
-            Act::Resume if self.lowered => {
-                let resumed = self.team.resume();
-                resumed.and(self.team.raise(self.turn, self.sharing.queue(false)))
-            }
-            Act::Resume => self.team.resume(),
-            Act::ResumeAndRaise => {
-                let raised = self.team.raise(self.turn, self.sharing.queue(false));
-                self.team.resume().and(raised)
-            }
-            Act::Lower => self.team.lower(),
-            Act::ResumeAndLower => {
-                let lowered = self.team.lower();
-                self.team.resume().and(lowered)
-            }
-            Act::Suspend => self.suspend(),
-        };
-        self.lowered &= level == Level::Suspended;
-        self.orders.done(obeyed.is_ok());
-        self.note(obeyed);
-    }
-
-    /// Freezing takes a lock of the kernel that a member may hold who is not at its turn: among others of its own
-    /// priority that spin it would never come to release it. At timesharing priority it does.
-    fn suspend(&mut self) -> io::Result<()> {
-        let (lowered, done) = unguarded::suspend(&mut self.team, self.sharing.has_company());
-        self.lowered |= lowered;
-        done
-    }
-
-    /// How it ended that raised members were to get the other one of their priorities. Where no guardian lives at the
-    /// moment they have kept theirs, and nothing was refused: a later look does it.
-    fn turned(&mut self, answer: io::Result<()>) {
-        match answer {
-            Err(error) if Absent::is_behind(&error) => self.turn = !self.turn,
-            answer => self.note(answer),
-        }
-    }
-
-    fn note(&mut self, answer: io::Result<()>) {
-        if let Err(error) = answer {
-            self.fault.get_or_insert_with(|| error.to_string());
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.budget.judges(now_ns(ClockId::Monotonic)) && self.team.has_ended()
-    }
-
-    /// Never waits: whoever reads runs below, and would be waited for.
-    fn tell(&self, shared: &Shared) {
-        let mut told = match shared.told.try_lock() {
-            Ok(told) => told,
-            Err(_) => return,
-        };
-        if told.supply.periods != self.budget.supply().periods || told.looks == 0 {
-            told.supply = self.budget.supply().clone();
-        }
-        self.tell_rest(&mut told);
-    }
-
-    fn tell_rest(&self, told: &mut Told) {
-        told.left_out = self.budget.left_out();
-        told.looks = self.looks;
-        told.own_ns = now_ns(ClockId::ThreadCpu);
-        told.latest_ns = self.latest_ns;
-        told.refused = self.orders.refused();
-        told.absent = self.absent;
-        told.foreign = self.team.most_foreign() as u64;
-        if told.moved != *self.team.moved() {
-            told.moved.clone_from(self.team.moved());
-        }
-        if told.fault.is_none() {
-            told.fault.clone_from(&self.fault);
-        }
-    }
-
-    fn end(self, shared: &Shared) -> io::Result<()> {
-        {
-            let mut told = shared.told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.supply = self.budget.supply().clone();
-            self.tell_rest(&mut told);
-        }
-        // Nobody is kept to a budget any more, and nobody stays raised.
-        let pledged = self.pledge.until(0);
-        self.team.put_back().and(pledged)
-    }
 }

@@ -82,7 +82,9 @@ mod tests;
 pub mod turns;
 mod unguarded;
 mod unseen;
+mod urgent;
 mod usage;
+mod written;
 
 use std::io;
 use std::path::Path;
@@ -92,6 +94,7 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 use hourglass_time::Span;
 
+pub(super) use self::admit::in_class_beside;
 pub(crate) use self::admit::remove_claims;
 use self::admit::{admit, refusal, share};
 pub use self::admit::{check, check_above, check_beside, check_present, unseen};

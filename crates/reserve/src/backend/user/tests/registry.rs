@@ -3,8 +3,11 @@
 use std::mem::forget;
 
 use hourglass_sys::fork::child_says;
+use hourglass_sys::guardian::Life;
 use tempfile::TempDir;
 
+use super::super::claims::priority_for;
+use super::super::written::parse;
 use super::*;
 
 const LIMIT_MS: u32 = 10_000;

@@ -1,0 +1,101 @@
+//! The text of an entry of the registry: written, and believed or not.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use hourglass_sys::guardian::Life;
+use hourglass_sys::lock::{self, Holder as LockHolder};
+use hourglass_sys::strange_file;
+
+use super::claims::{Share, priority_for};
+use super::registry::{Held, Holder};
+use crate::owner;
+
+/// The first line of an entry.
+const VERSION: &str = "hourglass-claim/1";
+/// Most bytes of an entry: a list of 1,024 single CPUs takes 5,000.
+const LONGEST: u64 = 8_192;
+
+/// What is written in an entry.
+pub(super) fn text(share: &Share, pid: u32) -> io::Result<String> {
+    let started = Life::of(pid)?.started;
+    let Share { cpus, budget_ns, deadline_ns, period_ns, .. } = share;
+    Ok(format!(
+        "{VERSION}\nstarted {started}\ncpus {cpus}\nbudget_ns {budget_ns}\ndeadline_ns {deadline_ns}\nperiod_ns \
+         {period_ns}\n"
+    ))
+}
+
+/// The same, read: when the process began, and what is reserved. `None` for anything else.
+pub(super) fn parse(text: &str) -> Option<(u64, Share)> {
+    let mut lines = text.lines();
+    if lines.next()? != VERSION {
+        return None;
+    }
+    let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+    let started = field("started")?.parse().ok()?;
+    let cpus = field("cpus")?.parse().ok()?;
+    let mut time = |name: &str| field(name)?.parse::<u64>().ok().filter(|ns| *ns > 0);
+    let (budget_ns, deadline_ns, period_ns) =
+        (time("budget_ns")?, time("deadline_ns")?, time("period_ns")?);
+    let priority = u32::from(priority_for(deadline_ns));
+    Some((started, Share { cpus, budget_ns, deadline_ns, period_ns, priority }))
+}
+
+/// The reservation of another process that an entry tells of. One that nobody holds is removed, where this process may.
+pub(super) fn held(path: &Path) -> Option<Held> {
+    let file = strange_file::open(path, false).ok()?;
+    let metadata = file.metadata().ok()?;
+    let pid = match lock::process_that_holds(&file).ok()? {
+        LockHolder::None => {
+            sweep(path);
+            return None;
+        }
+        LockHolder::Process(pid) => Some(pid),
+        LockHolder::Unseen => None,
+    };
+    let mut text = String::new();
+    (&file).take(LONGEST).read_to_string(&mut text).ok()?;
+    // A second name would be in another folder, to which the file belongs.
+    let (started, share) = parse(&text).filter(|_| metadata.nlink() == 1)?;
+    let uid = metadata.uid();
+    if pid.is_some_and(|pid| !is_its_maker(pid, started, uid)) {
+        return None;
+    }
+    let command = pid.map(command_of).unwrap_or_default();
+    Some(Held { share, holder: Holder::Process { pid, command, uid } })
+}
+
+/// Whether the process that holds an entry, by the kernel's word, can be the one that made it: it began when the entry
+/// says, and has the entry's owner among its user IDs, or that is root, who may have made it before it became
+/// another user. One that is not shown (`hidepid`) is believed for its lock.
+fn is_its_maker(pid: u32, started: u64, uid: u32) -> bool {
+    let Ok(life) = Life::of(pid) else { return true };
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let mut uids = line.unwrap_or_default().split_ascii_whitespace();
+    life.started == started && (uid == 0 || uids.any(|own| own.parse() == Ok(uid)))
+}
+
+/// Removes an entry that nobody holds. Nobody takes it for his own meanwhile, since it is held while it is removed.
+fn sweep(path: &Path) {
+    let Ok(file) = strange_file::open(path, true) else { return };
+    let ours = lock::try_for_process(&file).unwrap_or(false);
+    if ours && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The command line of a process, for people.
+pub(super) fn command_of(pid: u32) -> String {
+    const MOST: usize = 60;
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ");
+    let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let whole = if line.is_empty() { name().trim().to_owned() } else { line };
+    let short: String = whole.chars().take(MOST).collect();
+    let more = if short.len() < whole.len() { "..." } else { "" };
+    format!("{}{more}", owner::for_people(&short))
+}

@@ -1,0 +1,72 @@
+//! Who stood above the work when its budget was not there, looked up while that is so.
+//!
+//! Owns: the names. Must not: look where no period was missed.
+
+use crate::backend::Reserved;
+
+/// So many are named.
+const NAMED: usize = 8;
+
+/// What was found until now.
+#[derive(Debug, Default)]
+pub(super) struct Broken {
+    missed: u64,
+    names: Vec<String>,
+}
+
+impl Broken {
+    /// Looks up who stands above the work if a period was missed since the last look.
+    pub(super) fn look(&mut self, reserved: &mut dyn Reserved) {
+        let missed = reserved.supply().missed;
+        if missed <= self.missed {
+            return;
+        }
+        self.missed = missed;
+        for name in reserved.outranked_by() {
+            if self.names.len() < NAMED && !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
+    }
+
+    /// Whom it saw.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supply::Supply;
+
+    #[derive(Debug)]
+    struct Made(u64, &'static [&'static str]);
+
+    impl Reserved for Made {
+        fn supply(&mut self) -> Supply {
+            Supply { missed: self.0, ..Supply::default() }
+        }
+
+        fn outranked_by(&self) -> Vec<String> {
+            self.1.iter().map(|name| (*name).to_owned()).collect()
+        }
+
+        fn release(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The bug: who had the CPU was looked up at the end, when it was gone.
+    #[test]
+    fn who_is_gone_at_the_end_is_named() {
+        let mut broken = Broken::default();
+        // Who is there and takes nothing is not named.
+        broken.look(&mut Made(0, &["process 1"]));
+        broken.look(&mut Made(2, &["process 2", "process 3"]));
+        broken.look(&mut Made(3, &["process 3"]));
+        broken.look(&mut Made(3, &["process 4"]));
+        broken.look(&mut Made(3, &[]));
+        assert_eq!(broken.names(), ["process 2", "process 3"]);
+    }
+}
