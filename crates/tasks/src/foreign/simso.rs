@@ -32,7 +32,12 @@ pub(super) fn read(text: &str) -> Import<Translated> {
     let mut set = TaskSet::default();
     execution_model(root, &mut notes);
     scheduler(root, &mut set, &mut notes)?;
-    processors(root, &mut set, &mut notes)?;
+    let cycles = match attribute(root, "cycles_per_ms") {
+        Some(value) => whole(root, "cycles_per_ms", value)?,
+        None => 1_000_000,
+    };
+    set.horizon = duration(root, cycles)?;
+    processors(root, cycles, &mut set, &mut notes)?;
     let mut inexact = false;
     tasks(root, &mut set, &mut notes, &mut inexact)?;
     if inexact {
@@ -84,11 +89,20 @@ fn scheduler(root: Node<'_, '_>, set: &mut TaskSet, notes: &mut Notes) -> Import
     Ok(())
 }
 
-fn processors(root: Node<'_, '_>, set: &mut TaskSet, notes: &mut Notes) -> Import<()> {
-    let cycles: u128 = match attribute(root, "cycles_per_ms") {
-        Some(value) => whole(root, "cycles_per_ms", value)?,
-        None => 1_000_000,
-    };
+/// For how long it is simulated.
+fn duration(root: Node<'_, '_>, cycles: u128) -> Import<Option<Span>> {
+    let Some(value) = attribute(root, "duration") else { return Ok(None) };
+    let time = decimal(root, "duration", value)?.span(1_000_000, cycles, Round::Down);
+    let (time, _) = time.ok_or_else(|| bad(root, "duration", value, "out of range"))?;
+    Ok(Some(time).filter(|time| time.is_positive()))
+}
+
+fn processors(
+    root: Node<'_, '_>,
+    cycles: u128,
+    set: &mut TaskSet,
+    notes: &mut Notes,
+) -> Import<()> {
     let all: Vec<Node<'_, '_>> =
         xml::elements(root).filter(|node| node.tag_name().name() == "processors").collect();
     let mut cpus = CpuSet::default();

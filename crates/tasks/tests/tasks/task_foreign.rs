@@ -22,13 +22,7 @@ fn us(us: i64) -> Span {
     Span::from_micros(us)
 }
 
-const SCHEDCAT: &str = r#"<?xml version="1.0"?>
-<taskset><properties utilization="0.5" count="2"/>
- <task id="1" period="10000" wcet="2000" partition="1" wss="64">
-  <resources><requirement res_id="3" max_writes="2" max_write_length="50" max_reads="1" max_read_length="20"/></resources>
- </task>
- <task period="20000" wcet="3000.5" deadline="15000"><affinity><cpu id="0"/><cpu id="2"/></affinity></task>
-</taskset>"#;
+const SCHEDCAT: &str = include_str!("../data/schedcat.xml");
 
 /// As `schedcat.model.serialize` writes it.
 #[test]
@@ -75,16 +69,7 @@ fn what_schedcat_says_beyond_that_is_named() {
     assert!(error.contains("DTD"), "{error}");
 }
 
-const SIMSO: &str = r#"<simulation duration="100000000" cycles_per_ms="1000000" etm="acet">
- <sched class="simso.schedulers.FP" overhead="0" overhead_activate="5"/>
- <caches memory_access_time="100"/>
- <processors><processor name="A" id="1" cl_overhead="10" cs_overhead="20" speed="1.0"/></processors>
- <tasks><field name="priority" type="int"/>
-  <task name="a" id="1" task_type="Periodic" abort_on_miss="no" period="10.0" activationDate="1" deadline="8.5"
-   WCET="2.0000001" ACET="1" et_stddev="0.1" base_cpi="1.0" instructions="0" mix="0.5" preemption_cost="0"
-   list_activation_dates="" followed_by="2" priority="-3"/>
-  <task name="b" id="2" task_type="APeriodic" period="0" deadline="20" WCET="1" priority="7"/>
- </tasks></simulation>"#;
+const SIMSO: &str = include_str!("../data/simso.xml");
 
 #[test]
 fn simso() {
@@ -215,31 +200,7 @@ fn parts_of_rt_apps_files_are_its() {
     assert!(refused.starts_with("line 3"), "{refused}");
 }
 
-const MAST: &str = r#"
--- Two tasks on one processor.
-Model ( Model_Name => Small, Model_Date => 2000-01-01 );
-Processing_Resource ( Type => Fixed_Priority_Processor, Name => CPU_1,
-   Max_Priority => 400, Min_Priority => 1, Worst_Context_Switch => 0.25 );
-Scheduling_Server ( Type => Fixed_Priority, Name => S1,
-   Server_Sched_Parameters => ( Type => Fixed_Priority_Policy, The_Priority => 10, Preassigned => Yes ),
-   Server_Processing_Resource => CPU_1 );
-Scheduling_Server ( Type => Fixed_Priority, Name => S2,
-   Server_Sched_Parameters => ( Type => Non_Preemptible_FP_Policy, The_Priority => 5 ),
-   Server_Processing_Resource => cpu_1 );
-Shared_Resource ( Type => Immediate_Ceiling_Resource, Name => R, Ceiling => 12 );
-Operation ( Type => Simple, Name => Locked, Worst_Case_Execution_Time => 0.5, Shared_Resources_List => (R) );
-Operation ( Type => Simple, Name => Free, Worst_Case_Execution_Time => 2.5, Best_Case_Execution_Time => 1 );
-Operation ( Type => Composite, Name => All, Composite_Operation_List => (Locked, Free) );
-Transaction ( Type => Regular, Name => T,
-   External_Events => ( ( Type => Periodic, Name => E, Period => 10, Max_Jitter => 1 ) ),
-   Internal_Events => (
-      ( Type => Regular, Name => M ),
-      ( Type => Regular, Name => O,
-        Timing_Requirements => ( Type => Hard_Global_Deadline, Deadline => 9, Referenced_Event => E ) ) ),
-   Event_Handlers => (
-      ( Type => Activity, Input_Event => M, Output_Event => O, Activity_Operation => Free, Activity_Server => S2 ),
-      ( Type => Activity, Input_Event => E, Output_Event => M, Activity_Operation => All, Activity_Server => S1 ) ) );
-"#;
+const MAST: &str = include_str!("../data/mast.txt");
 
 #[test]
 fn mast() {
@@ -279,34 +240,7 @@ fn what_mast_says_beyond_that_is_named() {
 }
 
 /// Two tasks of one core at 2 MHz: 4000 ticks are 2 ms.
-const AMALTHEA: &str = r#"<am:Amalthea xmi:version="2.0" xmlns:xmi="http://www.omg.org/XMI"
- xmlns:am="http://app4mc.eclipse.org/amalthea/1.0.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
- <swModel>
-  <tasks xmi:id="A?type=Task" name="A" stimuli="p?type=S" preemption="preemptive">
-   <activityGraph><items xsi:type="am:Group" ordered="true">
-    <items xsi:type="am:RunnableCall" runnable="r?type=R"/><items xsi:type="am:RunnableCall" runnable="r?type=R"/>
-   </items></activityGraph></tasks>
-  <runnables xmi:id="r?type=R" name="r"><activityGraph>
-   <items xsi:type="am:LabelAccess" access="read"/>
-   <items xsi:type="am:Ticks">
-    <default xsi:type="am:DiscreteValueStatistics" lowerBound="10" upperBound="90000"/>
-    <extended key="D?type=P"><value xsi:type="am:DiscreteValueConstant" value="4000"/></extended>
-   </items></activityGraph></runnables>
- </swModel>
- <hwModel><definitions xsi:type="am:ProcessingUnitDefinition" xmi:id="D?type=P" name="D"/>
-  <domains xsi:type="am:FrequencyDomain" xmi:id="F?type=F" name="F"><defaultValue value="2.0" unit="MHz"/></domains>
-  <structures><modules xsi:type="am:ProcessingUnit" xmi:id="C?type=C" name="C" frequencyDomain="F?type=F" definition="D?type=P"/></structures>
- </hwModel>
- <osModel><operatingSystems name="os"><taskSchedulers xmi:id="s?type=T" name="s">
-  <schedulingAlgorithm xsi:type="am:FixedPriorityPreemptive"/></taskSchedulers></operatingSystems></osModel>
- <stimuliModel><stimuli xsi:type="am:PeriodicStimulus" xmi:id="p?type=S" name="p"><recurrence value="10" unit="ms"/>
-  <offset value="500" unit="us"/></stimuli></stimuliModel>
- <constraintsModel><requirements xsi:type="am:ProcessRequirement" process="A?type=Task">
-  <limit xsi:type="am:TimeRequirementLimit" limitType="UpperLimit" metric="ResponseTime"><limitValue value="8" unit="ms"/></limit>
- </requirements></constraintsModel>
- <mappingModel><taskAllocation task="A?type=Task" scheduler="s?type=T" affinity="C?type=C">
-  <schedulingParameters priority="5"/></taskAllocation></mappingModel>
-</am:Amalthea>"#;
+const AMALTHEA: &str = include_str!("../data/amalthea.xml");
 
 #[test]
 fn amalthea() {

@@ -20,7 +20,7 @@ const OTHER: &str = r#", "other": { "cpus": [0], "policy": "SCHED_FIFO", "priori
     "timer": { "ref": "u", "period": 8000, "mode": "absolute" } }"#;
 
 /// Both reservations are in the file, 0.94 of a CPU; that of the tasks was overlooked.
-const RT_APP_DEADLINE: &str = r#"{ "tasks": {
+pub(crate) const RT_APP_DEADLINE: &str = r#"{ "tasks": {
     "a": { "policy": "SCHED_DEADLINE", "cpus": [0], "dl-runtime": 2500, "dl-period": 5000, "dl-deadline": 5000,
       "run": 2400, "timer": { "ref": "a", "period": 5000, "mode": "absolute" } },
     "b": { "policy": "SCHED_DEADLINE", "cpus": [0], "dl-runtime": 3100, "dl-period": 7000, "dl-deadline": 7000,
@@ -28,7 +28,7 @@ const RT_APP_DEADLINE: &str = r#"{ "tasks": {
     "global": { "duration": 1 } }"#;
 
 /// A ticker of half a millisecond in each, which was passed over.
-const MAST: &str = r"Model (
+pub(crate) const MAST: &str = r"Model (
     Model_Name => small,
     Model_Date => 2024-05-01);
 

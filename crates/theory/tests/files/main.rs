@@ -1,3 +1,4 @@
 //! Files as they are read, checked and simulated.
 
 mod answers;
+mod changes;
