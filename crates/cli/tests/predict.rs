@@ -55,9 +55,13 @@ fn exit_codes() {
     assert_eq!(predict(&format!("{light} --no-run")).status.code(), Some(0));
     let heavy = file("heavy.toml", &task("11ms"));
     assert_eq!(predict(&format!("{heavy} --no-run")).status.code(), Some(1));
-    let forked = format!("{}phases = [{{ steps = [\"run 1ms\", \"fork b\"] }}]\n", task("1ms"));
+    let forked = format!(
+        "{}phases = [{{ steps = [\"run 1ms\", \"fork b\", \"timer t 10ms\"] }}]\n",
+        task("1ms")
+    );
     for (wrong, said) in [
         (file("forked.toml", &forked), "fork b"),
+        (file("endless.toml", &forked.replace(", \"timer t 10ms\"", "")), "never wait"),
         (file("edf.toml", &format!("scheduler = \"edf\"\n{}", task("1ms"))), "edf"),
         (file("empty.toml", ""), "empty.toml"),
         ("not-there.toml".to_owned(), "not-there.toml"),

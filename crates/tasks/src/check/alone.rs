@@ -41,6 +41,13 @@ fn phases(place: &Place, task: &Task) -> Checked {
         );
         Err(contradiction(place.clone(), message))
     };
+    if jobs.execution > task.wcet && jobs.wake_up == WakeUp::Never {
+        let message = format!(
+            "its phases never wait, so that no job ends; end them with a step such as timer {} {}",
+            task.name, task.period
+        );
+        return Err(contradiction(place.clone(), message));
+    }
     if jobs.execution > task.wcet {
         return over("wcet", task.wcet, jobs.execution);
     }

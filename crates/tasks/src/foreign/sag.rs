@@ -1,8 +1,8 @@
 //! Job sets of schedule-abstraction graphs (`np-schedulability-analysis`, CSV): the jobs of one hyperperiod.
 //!
-//! Owns: finding the periodic tasks whose jobs they are. Must not: make tasks of jobs that are of none.
+//! Owns: finding the periodic tasks whose jobs they are, and tasks that stand for other jobs. Must not: judge.
 //!
-//! Jobs of a task are a period apart, with the same jitter, execution times and relative deadline. All tasks
+//! Jobs of a periodic task are a period apart, with the same jitter, execution times and relative deadline. All tasks
 //! together cover one hyperperiod, so that a task with a single job comes once in it.
 
 use std::collections::BTreeMap;
@@ -66,6 +66,7 @@ pub(crate) fn looks_like(text: &str) -> Option<Format> {
 #[derive(Clone, Debug)]
 struct Job {
     line: usize,
+    id: String,
     release: i64,
     jitter: i64,
     shortest: i64,
@@ -95,17 +96,51 @@ pub(super) fn read(text: &str) -> Import<Translated> {
     for (_, jobs) in &mut tasks {
         jobs.sort_by_key(|job| job.release);
     }
-    let Some(hyperperiod) = hyperperiod(&tasks)? else {
-        let text = "no task has two jobs, so that nothing says how often they come; hourglass reads job sets of \
-                    periodic tasks";
-        return Err(TaskSetError::Contradiction { place: Place::file(), message: text.to_owned() });
+    let (set, notes) = match periodic(&tasks) {
+        Ok(found) => found,
+        Err(why) => job_set(&tasks, &why)?,
+    };
+    Ok(Translated { set, notes: notes.sentences() })
+}
+
+/// Jobs of periodic tasks.
+fn periodic(tasks: &[(String, Vec<Job>)]) -> Import<(TaskSet, Notes)> {
+    let Some(hyperperiod) = hyperperiod(tasks)? else {
+        let message = "no task has two jobs, so that nothing says how often they come".to_owned();
+        return Err(TaskSetError::Contradiction { place: Place::file(), message });
     };
     let mut set = TaskSet::default();
-    for (name, jobs) in &tasks {
+    for (name, jobs) in tasks {
         set.tasks.push(task(name, jobs, hyperperiod)?);
     }
-    let notes = order(&mut set, &tasks)?;
-    Ok(Translated { set, notes: notes.sentences() })
+    let notes = order(&mut set, tasks)?;
+    Ok((set, notes))
+}
+
+/// Any other jobs: each is a task that comes again only when all of them are done, so that no two rounds meet.
+fn job_set(tasks: &[(String, Vec<Job>)], why: &TaskSetError) -> Import<(TaskSet, Notes)> {
+    let jobs = || tasks.iter().flat_map(|(_, jobs)| jobs);
+    let latest = jobs().map(|job| job.release.saturating_add(job.jitter)).max().unwrap_or(0);
+    let done = jobs().fold(latest, |sum, job| sum.saturating_add(job.longest));
+    let round = jobs().map(|job| job.due).max().unwrap_or(0).max(done);
+    let line = jobs().next().map_or(0, |job| job.line);
+    if round == i64::MAX {
+        return Err(wrong(line, "times too long".to_owned()));
+    }
+    let each = tasks.iter().flat_map(|(name, jobs)| {
+        jobs.iter().map(move |job| (format!("{name}J{}", job.id), vec![job.clone()]))
+    });
+    let each: Vec<(String, Vec<Job>)> = each.collect();
+    let mut set = TaskSet::default();
+    for (name, job) in &each {
+        set.tasks.push(task(name, job, round)?);
+    }
+    let mut notes = order(&mut set, &each)?;
+    notes.file(&format!(
+        "the jobs are not those of periodic tasks ({why}): each is a task that comes again after {}, when all are done",
+        Span::from_nanos(round)
+    ));
+    Ok((set, notes))
 }
 
 fn wrong(line: usize, message: String) -> TaskSetError {
@@ -145,6 +180,7 @@ fn row(line: usize, cells: &[&str]) -> Import<(String, Job)> {
     }
     let job = Job {
         line,
+        id: cells[1].to_owned(),
         release,
         jitter: latest - release,
         shortest,
@@ -168,7 +204,7 @@ fn hyperperiod(tasks: &[(String, Vec<Job>)]) -> Import<Option<i64>> {
             Some((known, other)) if known != covered => {
                 let text = format!(
                     "the jobs of task {name} cover {covered} ns and those of task {other} {known} ns: this is no \
-                     hyperperiod of periodic tasks, and hourglass reads no other job sets"
+                     hyperperiod"
                 );
                 return Err(wrong(first.line, text));
             }
@@ -189,10 +225,7 @@ fn task(name: &str, jobs: &[Job], hyperperiod: i64) -> Import<Task> {
         let nominal = nominal.and_then(|since| first.release.checked_add(since));
         let same = |job: &Job| (job.jitter, job.shortest, job.longest, job.deadline);
         if nominal != Some(job.release) || same(job) != same(first) || period <= 0 {
-            let text = format!(
-                "this job of task {name} is not like its others, a period apart; hourglass reads job sets of \
-                 periodic tasks"
-            );
+            let text = format!("this job of task {name} is not like its others, a period apart");
             return Err(wrong(job.line, text));
         }
     }
@@ -212,7 +245,9 @@ fn order(set: &mut TaskSet, tasks: &[(String, Vec<Job>)]) -> Import<Notes> {
     let mut notes = Notes::default();
     notes.file("the file has no unit; its times are taken as microseconds");
     notes.file("jobs run without preemption, on one CPU");
-    if let Some((name, _)) = tasks.iter().find(|(_, jobs)| jobs.len() == 1) {
+    let lone = tasks.iter().find(|(_, jobs)| jobs.len() == 1);
+    let is_periodic = tasks.iter().any(|(_, jobs)| jobs.len() > 1);
+    if let Some((name, _)) = lone.filter(|_| is_periodic) {
         notes.about(&format!("task 'T{name}'"), "its only job is taken to come once a hyperperiod");
     }
     let mut jobs = tasks.iter().flat_map(|(_, jobs)| jobs);
@@ -229,8 +264,7 @@ fn order(set: &mut TaskSet, tasks: &[(String, Vec<Job>)]) -> Import<Notes> {
         let own = jobs[0].priority;
         if let Some(job) = jobs.iter().find(|job| job.priority != own) {
             let text = format!(
-                "the priority differs from that of other jobs of task {name}, and not all priorities are deadlines; \
-                 hourglass has priorities of tasks, and EDF"
+                "the priority differs from that of other jobs of task {name}, and not all priorities are deadlines"
             );
             return Err(wrong(job.line, text));
         }

@@ -6,8 +6,8 @@ use hourglass_model::check::ServerDesign;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::design::{self, Wanted};
 use hourglass_sched::fixed_priority::Sections;
-use hourglass_sched::servers::{Inside, Kind};
-use hourglass_sched::supply;
+use hourglass_sched::servers::{Inside, Kind, Server};
+use hourglass_sched::{TaskSet as Numbers, checker, supply};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
@@ -15,8 +15,12 @@ use super::RequestError;
 use super::host;
 use super::numbers;
 use super::processor::Notes;
+use super::proof;
 
-/// The smallest budget in which all tasks of the set meet their deadlines under fixed priorities, every
+/// What a reservation has of its period at most: what Linux admits of real-time threads unless it is set up otherwise.
+const MOST_PERCENT: u128 = 95;
+
+/// The smallest budget in which all tasks of the set meet their deadlines under fixed priorities or EDF, every
 /// one of `periods`: of several, the one that takes the least share of the processor, two context
 /// switches a period included. At most 65 analyses for each. `None` without periods.
 ///
@@ -53,32 +57,40 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
     if let Some(why) = &one.refused {
         return none(why);
     }
-    let plain = one.rule == Rule::FixedPriority
-        && one.sections == Sections::Preemptive
+    let inside = match one.rule {
+        Rule::FixedPriority => Some(Inside::FixedPriority),
+        Rule::Edf => Some(Inside::Edf),
+        Rule::Fifo => None,
+    };
+    let plain = one.sections == Sections::Preemptive
         && !matches!(one.situation, Situation::Shared(_))
         && !one.has_thresholds()
         && !one.finds_priorities
         && one.members.iter().all(|member| member.unknown.is_none());
-    if !plain {
-        return none("a reservation is designed for preemptive fixed priorities that are known");
-    }
-    let burst = one.has_bursts();
-    if burst {
+    let Some(inside) = inside.filter(|_| plain) else {
+        return none(
+            "a reservation is designed for preemptive fixed priorities that are known, and for EDF",
+        );
+    };
+    if one.has_bursts() {
         return none("a reservation for tasks with bursts is not designed here");
     }
     let tasks = one.in_any_phase();
-    let (inside, kind) = (Inside::FixedPriority, Kind::Periodic);
-    let wanted = Wanted { set: &tasks, inside, kind, step: 1 };
+    let wanted = Wanted { set: &tasks, inside, kind: Kind::Periodic, step: 1 };
     let switches = numbers::costs(set).switch.saturating_mul(2);
-    let found = design::best(&wanted, periods, switches);
-    let Some(found) = found.and_then(|found| found.server.supply()) else {
+    let Some(found) = design::best(&wanted, periods, switches).map(|found| found.server) else {
         return none("even the whole processor is not known to suffice");
     };
-    let analysis = supply::fixed_priority(&tasks, &found);
-    if !supply::holds(&tasks, &found, &analysis) {
-        return none("the proof of the budget does not hold; please report this");
+    if u128::from(found.budget()) * 100 > u128::from(found.period()) * MOST_PERCENT {
+        return none(&format!(
+            "the least budget is {} every {}, and Linux admits 95 % of a CPU for real-time threads",
+            proof::time(found.budget()),
+            proof::time(found.period())
+        ));
     }
-    let bounds = analysis.from_arrival();
+    let Some(bounds) = bounds(&tasks, inside, &found) else {
+        return none("the proof of the budget does not hold; please report this");
+    };
     let mut response_times_ns = vec![None; set.tasks.len()];
     for (member, bound) in one.members.iter().zip(bounds) {
         if let Some(position) = member.position {
@@ -91,4 +103,21 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
     }
     let (period_ns, budget_ns) = (found.period(), Some(found.budget()));
     ServerDesign { period_ns, budget_ns, response_times_ns, reason }
+}
+
+/// Bounds of response times in the server, whose proof holds.
+fn bounds(tasks: &Numbers, inside: Inside, server: &Server) -> Option<Vec<Option<u64>>> {
+    let supply = server.supply()?;
+    match inside {
+        Inside::FixedPriority => {
+            let analysis = supply::fixed_priority(tasks, &supply);
+            supply::holds(tasks, &supply, &analysis).then(|| analysis.from_arrival())
+        }
+        Inside::Edf => {
+            let found = server.demand(tasks)?;
+            checker::supplied_demand(tasks, &supply, &found).ok()?;
+            // Of a demand that is met, each deadline is a bound.
+            Some(tasks.tasks().iter().map(|task| Some(task.deadline())).collect())
+        }
+    }
 }

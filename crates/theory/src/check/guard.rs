@@ -70,7 +70,7 @@ fn contradict(document: &mut CheckDocument, at: usize, task: &Task, miss: FirstM
         task.name,
         time(miss.due)
     );
-    let why = match has_more(task) {
+    let why = match waits_for_others(task) {
         true => format!("{seen}: its steps take time that its figures do not say"),
         false => format!(
             "the analysis says that every deadline holds, but {seen}; one of the two is wrong, which is a \
@@ -95,7 +95,7 @@ fn contradict(document: &mut CheckDocument, at: usize, task: &Task, miss: FirstM
 
 /// Whether the steps of a task wait for other threads, so that its wcet and suspension are not all. Locks are in
 /// its critical sections.
-fn has_more(task: &Task) -> bool {
+pub(crate) fn waits_for_others(task: &Task) -> bool {
     let phases = task.program.iter().flat_map(|program| &program.phases);
     phases.flat_map(|phase| &phase.steps).any(|step| {
         matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))

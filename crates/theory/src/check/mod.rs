@@ -62,6 +62,7 @@ pub use hourglass_sched::catalogue::{CHECKED as ANALYSES, Entry};
 pub use hourglass_sched::partition::{Fit, Order};
 pub use place::placing;
 
+pub(crate) use guard::waits_for_others;
 use processor::{Notes, Processor};
 use solve::Solved;
 

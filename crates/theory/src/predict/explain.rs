@@ -13,6 +13,7 @@ use super::seen::Seen;
 use super::terms::Found;
 use super::theory;
 use super::window::Window;
+use crate::check::waits_for_others;
 use hourglass_lab::task_threads::Plan;
 
 /// Lengths of time over which noise is averaged, in ms; each gives a bound, and the least counts.
@@ -24,8 +25,8 @@ const MOST_FAILURES: usize = 4;
 /// What is less than this does not stand in a sentence, where something else does.
 const TRIFLE_NS: u64 = 10_000;
 
-/// Explains each task whose simulation is over its bound: it simulates ticks, which on paper there
-/// are none of.
+/// Explains each task whose simulation is over its bound: it simulates ticks, of which there are none on paper, and
+/// steps that wait for others, which no bound counts.
 pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) {
     let with_ticks = theory::bounds(set);
     if with_ticks.verdict != document.verdict {
@@ -45,22 +46,36 @@ pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) 
     if !document.tasks.iter().any(over) {
         return;
     }
+    let has_ticks = set.tasks.iter().any(|task| task.tick().is_some());
+    let waits = set.tasks.iter().any(waits_for_others);
     for (position, task) in document.tasks.iter_mut().enumerate() {
         if !over(task) {
             continue;
         }
+        let simulated = nearly(task.simulated_ns.unwrap_or(0));
         let bound = with_ticks.tasks.get(position).and_then(|bound| bound.response_ns);
+        if !has_ticks || bound == task.bound_ns {
+            task.explained = Some(waits);
+            let why = match waits {
+                true => {
+                    "steps of tasks wait for other threads, which wcet and suspension leave out"
+                }
+                false => {
+                    "nothing in the file says why, which is a defect of Hourglass: please report it with the file"
+                }
+            };
+            task.explanation = Some(format!("the simulated {simulated} is over the bound: {why}"));
+            continue;
+        }
         task.corrected_bound_ns = bound;
-        let simulated = task.simulated_ns.unwrap_or(0);
         task.explained = Some(reaches(task.simulated_ns, bound));
         task.explanation = Some(match bound {
             Some(bound) => format!(
-                "the simulated {} comes with the ticks of its timers, which the bound leaves out: \
+                "the simulated {simulated} comes with the ticks of its timers, which the bound leaves out: \
                  with them it is {}",
-                nearly(simulated),
                 about(bound)
             ),
-            None => format!("nothing bounds it with the ticks that lead to {}", nearly(simulated)),
+            None => format!("nothing bounds it with the ticks that lead to {simulated}"),
         });
     }
 }

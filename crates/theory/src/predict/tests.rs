@@ -6,7 +6,7 @@ use hourglass_model::{Interval, Onset, Policy};
 use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 
-use super::explain::{about, beside_noise, corrected, nearly};
+use super::explain::{self, about, beside_noise, corrected, nearly};
 use super::noise::Noise;
 use super::terms::Found;
 use super::{Request, RunRequest, predict, theory};
@@ -68,6 +68,23 @@ fn a_simulated_tick_is_explained() {
             .iter()
             .any(|note| note.ends_with("counts them, deadlines are missed"))
     );
+}
+
+/// A difference was explained by ticks, also where no task has any.
+#[test]
+fn ticks_that_are_not_there_explain_nothing() {
+    let waiting = "phases = [{ steps = [\"run 1ms\", \"take x\", \"timer t 8ms\"] }]\n";
+    for (steps, wanted) in [("", "a defect of Hourglass"), (waiting, "wait for other threads")] {
+        let text = format!("[[task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"8ms\"\n{steps}");
+        let set = TaskSet::from_toml(&text).unwrap();
+        let mut document = predict(request(set.clone(), None), &mut ()).unwrap().document;
+        let task = &mut document.tasks[0];
+        (task.bound_ns, task.simulated_ns, task.explanation) = (Some(MS), Some(3 * MS), None);
+        explain::explain_simulation(&set, &mut document);
+        let said = document.tasks[0].explanation.clone().unwrap();
+        assert!(said.contains(wanted) && !said.contains("tick"), "{said}");
+        assert_eq!(document.tasks[0].corrected_bound_ns, None);
+    }
 }
 
 /// Section 5.5: "with 8 ms of release jitter and a 19 ms worst-case compute time" it is 39 ms.

@@ -31,7 +31,7 @@ const RT_APP_LOOPS: &str = r#"{ "tasks": {
     "wait": { "loop": 1, "sleep": 500, "timer": { "ref": "t", "period": 8000, "mode": "absolute" } } } },
   "other": { "cpus": [0], "policy": "SCHED_FIFO", "priority": 10, "delay": 100, "run": 3000,
     "timer": { "ref": "u", "period": 16000, "mode": "absolute" } } },
-  "global": { "duration": 2, "default_policy": "SCHED_FIFO" } }"#;
+  "global": { "duration": 1, "default_policy": "SCHED_FIFO" } }"#;
 
 /// Two tasks, of which one may come late.
 const SAG: &str = "Task ID, Job ID, Arrival min, Arrival max, Cost min, Cost max, Deadline, Priority\n\
