@@ -66,6 +66,42 @@ fn granted(backend: &str) -> bool {
     code(&tried) != OWN
 }
 
+/// The registry knew what is reserved, and nothing showed it.
+#[test]
+fn what_is_in_force_is_listed() {
+    if !granted("user") {
+        return;
+    }
+    let words = ["reserve", AMOUNT, "--backend", "user", "--", "sleep", "60"];
+    let mut child = Command::new(HOURGLASS).args(words).stderr(Stdio::null()).spawn().unwrap();
+    let pid = child.id();
+    let listed = || -> Option<serde_json::Value> {
+        let output = reserve(&["--list", "--json"]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["schema"], "hourglass.reservations/1");
+        let mut all = document["reservations"].as_array().unwrap().iter();
+        all.find(|one| one["pid"] == pid).cloned()
+    };
+    let begun = Instant::now();
+    let known = || listed().filter(|one| one["periods"].as_u64() > Some(0));
+    let one = loop {
+        if let Some(one) = known() {
+            break one;
+        }
+        assert!(begun.elapsed().as_secs() < 20, "not listed: {:?}", listed());
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let reserved = (one["budget_ns"].as_u64(), one["period_ns"].as_u64());
+    assert_eq!(reserved, (Some(1_000_000), Some(20_000_000)));
+    assert_eq!((&one["backend"], &one["kept"]), (&"user".into(), &true.into()), "{one}");
+    let text = String::from_utf8(reserve(&["--list"]).stdout).unwrap();
+    assert!(text.contains("1ms/20ms") && text.contains(&pid.to_string()), "{text}");
+    send("-TERM", pid.into()).unwrap();
+    child.wait().unwrap();
+    assert!(listed().is_none());
+}
+
 #[test]
 fn exit_codes_are_those_of_the_command_or_tell_why_there_is_none() {
     let one_line = |words: &[&str], wanted: i32, says: &str| {

@@ -33,6 +33,7 @@ pub mod predict;
 pub mod ran;
 pub mod random;
 pub mod reservation;
+pub mod reservations;
 pub mod reserve;
 pub mod reserve_clean;
 pub mod simulation;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
+use hourglass_model::reserve::ReserveDocument;
 use hourglass_model::{Reservation, Strength};
 use hourglass_report::text;
 use hourglass_time::Span;
@@ -22,15 +22,18 @@ use crate::stop::{self, Stop};
 /// Guarantee a CPU budget to a program, also beside hyper-threads
 #[derive(Args, Debug)]
 #[command(override_usage = "hourglass reserve [OPTIONS] <BUDGET/PERIOD> [COMMAND]...
+       hourglass reserve --list
        hourglass reserve --clean")]
 #[command(after_help = "Examples:
   hourglass reserve 3.1ms/8ms -- player song.flac
+  hourglass reserve 30% -- encoder                 3ms of each 10ms
   hourglass reserve 3.1ms/8ms --soft --cpu 1 -- make
   hourglass reserve 25ms/33.3ms --thread audio     a thread that runs already
   hourglass reserve 3ms/8ms --check                would it be granted?
   hourglass reserve 55ms/70ms --cpu 0 --smt monitor --stop 4711 -- encoder
   hourglass reserve 6ms/20ms --also 5ms/40ms=4711 --cpu 0 -- player
   hourglass reserve 3.1ms/8ms --json -- ./job > supply.json
+  hourglass reserve --list                         what is reserved on this machine
   hourglass reserve --clean                        after a crash or an OOM kill
 
 A command ends with its own code: 128+n if signal n ended it, 127 if there is no
@@ -42,8 +45,9 @@ if the records cannot be read.
 What was delivered goes to stderr; with --json it goes to stdout, and what the
 command prints to stderr.")]
 pub(crate) struct Reserve {
-    /// CPU time in each period, such as 3.1ms/8ms
-    #[arg(value_name = "BUDGET/PERIOD", value_parser = amount, required_unless_present = "clean")]
+    /// CPU time in each period, such as 3.1ms/8ms; or a share of a CPU, such as 30%: of
+    /// each 10 ms, and below 5% of as many of them as give half a millisecond
+    #[arg(value_name = "BUDGET/PERIOD", value_parser = amount, required_unless_present_any = ["clean", "list"])]
     amount: Option<Amount>,
     /// Let it continue at time-sharing priority when the budget is used up
     #[arg(long)]
@@ -61,6 +65,10 @@ pub(crate) struct Reserve {
     /// Only say whether it would be granted, or what to change; nothing is started
     #[arg(long)]
     check: bool,
+    /// Say what is reserved on this machine: by hourglass from user space, and by
+    /// threads of the deadline class
+    #[arg(long, conflicts_with_all = ["amount", "check", "clean", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
+    list: bool,
     /// Undo what killed reservations left: threads raised or pinned, processes
     /// stopped, control groups. Reservations in force are not touched
     #[arg(long, conflicts_with_all = ["amount", "check", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
@@ -103,6 +111,11 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "TIME", value_parser = words::interval)]
     #[arg(requires = "smt", help_heading = SHARING)]
     interval: Option<Span>,
+    /// Stop co-runners when no more slack than this is left, instead of the margin that is
+    /// measured before the run; it grows if stopping takes longer
+    #[arg(long, value_name = "TIME", value_parser = words::interval)]
+    #[arg(requires = "smt", help_heading = SHARING)]
+    margin: Option<Span>,
     /// Source of progress: auto, word (the program reports it), instructions (counted by
     /// the processor) or cpu-time
     #[arg(long, value_name = "SOURCE", default_value = "auto", value_parser = progress)]
@@ -179,7 +192,9 @@ fn stopper(text: &str) -> Result<Choice<Stopper>, String> {
 /// # Errors
 /// The reservation cannot be made, or the words make no sense.
 pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode> {
-    let Some(amount) = reserve.amount else { return clean(settings) };
+    let Some(amount) = reserve.amount else {
+        return if reserve.list { list(settings) } else { clean(settings) };
+    };
     let request = Request { aside: settings.json, ..request(reserve, amount)? };
     if reserve.check {
         let document = reserve::check(&request).map_err(|failure| stop(failure, settings))?;
@@ -199,6 +214,18 @@ pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode>
     }
     warn(&outcome.document, settings);
     Ok(ExitCode::from(outcome.exit_code))
+}
+
+/// Says what is in force.
+fn list(settings: Settings) -> Result<ExitCode> {
+    let document = reserve::list();
+    if settings.json {
+        output::json(&document)?;
+    } else {
+        output::text(&text::reservations(&document, output::style()))?;
+        document.warnings.iter().filter(|_| !settings.quiet).for_each(messages::warn);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Undoes what killed ones left.
@@ -240,6 +267,7 @@ fn request(reserve: &Reserve, amount: Amount) -> Result<Request, Stop> {
         graded: reserve.slow_first,
         alpha: reserve.alpha,
         interval: reserve.interval,
+        margin: reserve.margin,
         progress: reserve.progress.named(),
     });
     if reserve.interval.is_some() && reserve.smt != Some(SiblingPolicy::Monitor) {
@@ -291,10 +319,7 @@ fn stop(failure: Failure, settings: Settings) -> anyhow::Error {
             {
                 return error;
             }
-            let line = |refusal: &ReserveRefusal| {
-                format!("{}: {}; {}", refusal.backend, refusal.cause, refusal.remedy)
-            };
-            document.refusals.iter().map(line).collect()
+            reserve::refusal_lines(&document)
         }
         other => vec![other.to_string()],
     };

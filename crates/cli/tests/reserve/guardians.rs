@@ -182,6 +182,28 @@ fn what_all_of_them_left_is_undone_by_clean() {
     assert_eq!(guards(other.0.id()).len(), 2);
 }
 
+/// The bug: hourglass killed while its guardians were stopped (SIGSTOP): `--clean` said that the reservation was in force.
+#[test]
+fn clean_lets_stopped_guardians_go_on() {
+    if !granted("user") {
+        return;
+    }
+    let mark = format!("{}-stopped", std::process::id());
+    let _ended = Ended(mark.clone());
+    let (mut running, found) = started("user", &mark);
+    let maker = running.0.id();
+    signal_at_once("-STOP", &found);
+    // No other ones are made for those that live.
+    kill_at_once(&[maker]);
+    running.0.wait().unwrap();
+    let (code, document) = cleaned();
+    assert_eq!(code, 0, "{document}");
+    let mut found = document["found"].as_array().unwrap().iter();
+    assert!(found.any(|one| one["maker"] == maker && one["state"] == "undone"), "{document}");
+    assert!(left_behind(&mark).is_empty(), "{:?}", left_behind(&mark));
+    soon("all are gone", || gone(&mark));
+}
+
 #[test]
 fn clean_stands_alone() {
     for words in [&["--clean", "3ms/8ms"][..], &["--clean", "--check"], &["--clean", "--pid", "1"]]

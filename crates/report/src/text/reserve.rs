@@ -296,6 +296,20 @@ mod tests {
         assert!(known.contains("not kept in 7 of 30 periods, because of member-moved"), "{known}");
     }
 
+    /// The bug: a larger budget was suggested to work that wants all there is.
+    #[test]
+    fn overruns_of_every_period_are_told_as_such() {
+        let overrun = |overruns| {
+            let text = reserve(&ReserveDocument { overruns, ..document() }, Style::Plain);
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert!(overrun(999).contains("overruns 999 periods wanted more than the budget"));
+        assert!(
+            overrun(1_000)
+                .contains("overruns it wanted all it could get in every period: no larger budget")
+        );
+    }
+
     fn document() -> ReserveDocument {
         ReserveDocument {
             schema: hourglass_model::reserve::RESERVE_SCHEMA.to_owned(),

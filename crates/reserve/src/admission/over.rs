@@ -88,5 +88,8 @@ mod tests {
         assert_eq!(suggested(&supply(10_000, 9), 3 * MS, 8 * MS), None);
         assert_eq!(suggested(&supply(1_000, 999), 3 * MS, 8 * MS), Some(3_100_000));
         assert_eq!(suggested(&supply(1_000, 999), 8 * MS, 8 * MS), None);
+        // The bug: work that always wants more was told the next larger budget, run after run.
+        assert_eq!(suggested(&supply(1_000, 1_000), 3 * MS, 8 * MS), None);
+        assert_eq!(suggested(&supply(1_000, 1_001), 3 * MS, 8 * MS), None);
     }
 }

@@ -75,6 +75,10 @@ pub(super) fn cpu(request: &Request, facts: &Facts) -> Option<Refusal> {
 pub(crate) fn not_there(request: &Request, facts: &Facts) -> Option<(String, String)> {
     let cpu = request.cpu?;
     let online = facts.online.as_ref().filter(|online| !online.contains(cpu))?;
+    if facts.present.as_ref().is_some_and(|present| !present.contains(cpu)) {
+        let cause = format!("there is no CPU {cpu} on this machine; online are {online}");
+        return Some((cause, "choose one of these with --cpu".to_owned()));
+    }
     Some((
         format!("CPU {cpu} is not among /sys/devices/system/cpu/online, {online}"),
         format!(

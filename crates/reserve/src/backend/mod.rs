@@ -81,6 +81,8 @@ pub trait Reserved: Send + fmt::Debug {
     fn doubts(&self) -> Vec<Doubt> {
         Vec::new()
     }
+    /// To be called now and then, from a thread that is not reserved: lets others know how it goes.
+    fn look(&mut self) {}
     /// Who has time above the target on its CPUs by now, as far as can be seen: reservations and the deadline class.
     fn outranked_by(&self) -> Vec<String> {
         Vec::new()

@@ -78,10 +78,7 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
     let going = subject.go()?;
     drop(urgent);
     let look = || protection.iter_mut().for_each(|protection| protection.look(&target, handed));
-    let watch = || {
-        picked.look();
-        others.look();
-    };
+    let watch = || others.look_with(&mut picked);
     let ended = until_end(&going.wait()?, &signals, look, watch)
         .map_err(Failure::system("the end cannot be waited for"))?;
     let watched = protection.map(Protection::end);

@@ -252,3 +252,50 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::Reservation;
+
+    use super::*;
+
+    fn kept(
+        missed: Option<u64>,
+        periods: u64,
+        ids: &[&'static str],
+    ) -> (Option<bool>, Vec<String>) {
+        let span = Span::from_millis;
+        let request = Request {
+            reservation: Reservation::new(span(3), span(8), Strength::Hard).unwrap(),
+            cpu: None,
+            backend: None,
+            subject: Subject::Nobody,
+            siblings: None,
+            also: Vec::new(),
+            aside: false,
+        };
+        let mut document = ReserveDocument { missed, periods, ..asked(&request) };
+        let doubt = |id: &&'static str| Doubt { id, text: String::new(), remedy: "" };
+        let doubts: Vec<Doubt> = ids.iter().map(doubt).collect();
+        add_kept(&mut document, &doubts, &["process 1".to_owned()]);
+        (document.kept, document.broken_by)
+    }
+
+    /// The bug: "guaranteed" was all that was said of a budget that was missing in 7 periods.
+    #[test]
+    fn what_was_kept_is_known_or_not_said() {
+        let broken = |more: &[&str]| {
+            let names = ["process 1"].iter().chain(more);
+            (Some(false), names.map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        let said = |kept| (kept, Vec::new());
+        assert_eq!(kept(Some(0), 30, &[]), said(Some(true)));
+        assert_eq!(kept(Some(7), 30, &[]), broken(&[]));
+        assert_eq!(kept(Some(7), 30, &["member-moved"]), broken(&["member-moved"]));
+        assert_eq!(kept(Some(7), 30, &["keeper-absent"]), broken(&["keeper-late"]));
+        // Periods were left out, of a quota nothing is known, and there was none.
+        assert_eq!(kept(Some(0), 30, &["periods-left-out"]), said(None));
+        assert_eq!(kept(None, 30, &[]), said(None));
+        assert_eq!(kept(Some(0), 0, &[]), said(None));
+    }
+}

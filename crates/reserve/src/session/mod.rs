@@ -32,6 +32,7 @@ mod check;
 mod clean;
 mod course;
 mod document;
+mod list;
 mod others;
 mod pick;
 mod siblings;
@@ -50,7 +51,7 @@ pub use crate::smt::sharers::Selection;
 pub use crate::smt::stopper::Kind as Stopper;
 pub use crate::smt::topology::Interference;
 use hourglass_model::Reservation;
-use hourglass_model::reserve::ReserveDocument;
+use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
 pub use hourglass_sched::slack::Rate;
 /// For a program that starts a process of its own for each reserved command.
 pub use hourglass_sys::process::end_with_parent;
@@ -59,6 +60,7 @@ use hourglass_time::Span;
 pub use check::check;
 pub use clean::clean;
 pub use course::run;
+pub use list::list;
 pub use others::warnings_of;
 
 /// What is to be reserved, and for whom.
@@ -117,6 +119,8 @@ pub struct Siblings {
     pub alpha: Rate,
     /// How often slack is looked at; `None` when it can be used up.
     pub interval: Option<Span>,
+    /// The margin at which co-runners are stopped; `None` is what was measured.
+    pub margin: Option<Span>,
     /// Where progress is read, beside processor time; `None` wherever it can be.
     pub progress: Option<ProgressFrom>,
 }
@@ -169,12 +173,28 @@ impl Failure {
     }
 }
 
+/// Each refusal in a line; what several backends say of the same thing stands there once.
+#[must_use]
+pub fn refusal_lines(document: &ReserveDocument) -> Vec<String> {
+    let mut said: Vec<(Vec<&str>, &ReserveRefusal)> = Vec::new();
+    for refusal in &document.refusals {
+        let same = |other: &ReserveRefusal| {
+            (&other.cause, &other.remedy) == (&refusal.cause, &refusal.remedy)
+        };
+        match said.iter_mut().find(|(_, other)| same(other)) {
+            Some((backends, _)) => backends.push(&refusal.backend),
+            None => said.push((vec![&refusal.backend], refusal)),
+        }
+    }
+    let line = |(backends, refusal): (Vec<&str>, &ReserveRefusal)| {
+        format!("{}: {}; {}", backends.join(", "), refusal.cause, refusal.remedy)
+    };
+    said.into_iter().map(line).collect()
+}
+
 /// The refusals in one line.
 fn refusals(document: &ReserveDocument) -> String {
-    let each = document.refusals.iter();
-    let lines: Vec<String> = each
-        .map(|refusal| format!("{}: {}; {}", refusal.backend, refusal.cause, refusal.remedy))
-        .collect();
+    let lines = refusal_lines(document);
     if lines.is_empty() { "nothing here enforces it".to_owned() } else { lines.join("; ") }
 }
 

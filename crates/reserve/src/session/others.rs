@@ -156,8 +156,9 @@ impl<'a> Others<'a> {
         })
     }
 
-    /// Looks at each, as [`Picked::look`].
-    pub(super) fn look(&mut self) {
+    /// Looks at the first one and at each, as [`Picked::look`].
+    pub(super) fn look_with(&mut self, first: &mut Picked) {
+        first.look();
         self.0.iter_mut().filter_map(|other| other.picked.as_mut()).for_each(Picked::look);
     }
 

@@ -45,6 +45,7 @@ pub(super) struct Picked {
 impl Picked {
     /// To be called now and then, and before it is released.
     pub(super) fn look(&mut self) {
+        self.reserved.look();
         self.broken.look(self.reserved.as_mut());
     }
 }

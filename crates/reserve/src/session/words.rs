@@ -6,13 +6,24 @@ use hourglass_time::Span;
 
 use super::{Backend, ProgressFrom, Rate, SiblingPolicy, Stopper};
 
-/// Budget and period, such as `3.1ms/8ms`.
+/// The period of a share, unless its budget would be shorter than [`SHARED_BUDGET_NS`], ns.
+const SHARED_PERIOD_NS: u64 = 10_000_000;
+/// Shorter budgets would mostly be the keeper's own time, ns.
+const SHARED_BUDGET_NS: u64 = 500_000;
+
+/// Budget and period, such as `3.1ms/8ms`, or a share of a CPU, such as `30%`: in each 10 ms; for a share below 5 % in the
+/// shortest multiple of 10 ms in which it is half a millisecond.
 ///
 /// # Errors
 /// A text that says what is wanted.
 pub fn amount(text: &str) -> Result<(Span, Span), String> {
+    if let Some(percent) = text.strip_suffix('%') {
+        return share(percent);
+    }
     let Some((budget, period)) = text.split_once('/') else {
-        return Err("budget and period are wanted, such as 3.1ms/8ms".to_owned());
+        return Err(
+            "budget and period are wanted, such as 3.1ms/8ms, or a share, such as 30%".to_owned()
+        );
     };
     let span = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
     let (budget, period) = (span(budget)?, span(period)?);
@@ -20,6 +31,27 @@ pub fn amount(text: &str) -> Result<(Span, Span), String> {
         return Err("budget and period above zero are wanted, such as 3.1ms/8ms".to_owned());
     }
     Ok((budget, period))
+}
+
+/// Budget and period of a share of a CPU in percent, with up to three decimals.
+fn share(percent: &str) -> Result<(Span, Span), String> {
+    /// One percent in thousandths of it.
+    const UNIT: u64 = 1_000;
+    let wrong = || "a share above 0% and up to 100% is wanted, such as 30% or 12.5%".to_owned();
+    let (whole, decimals) = percent.split_once('.').unwrap_or((percent, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(decimals) || whole.is_empty() || decimals.len() > 3 {
+        return Err(wrong());
+    }
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let part: u64 = format!("{decimals:0<3}").parse().map_err(|_| wrong())?;
+    let share = whole.checked_mul(UNIT).and_then(|share| share.checked_add(part));
+    let share = share.filter(|share| (1..=100 * UNIT).contains(share)).ok_or_else(wrong)?;
+    // No overflow: a share is at most 100,000, and the number of periods at most 5,000.
+    let of_one = SHARED_PERIOD_NS / (100 * UNIT) * share;
+    let periods = SHARED_BUDGET_NS.div_ceil(of_one).max(1);
+    let span = |ns: u64| i64::try_from(ns * periods).map(Span::from_nanos).map_err(|_| wrong());
+    Ok((span(of_one)?, span(SHARED_PERIOD_NS)?))
 }
 
 /// The number of a process.
@@ -137,6 +169,36 @@ pub fn also(text: &str) -> Result<(Span, Span, u32), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_have_a_period() {
+        for (share, amount) in [
+            ("30%", "3ms/10ms"),
+            ("12.5%", "1.25ms/10ms"),
+            ("5%", "500us/10ms"),
+            ("4.999%", "999.8us/20ms"),
+            ("1%", "500us/50ms"),
+            ("0.001%", "500us/50s"),
+            ("99.999%", "9.9999ms/10ms"),
+            ("100%", "10ms/10ms"),
+        ] {
+            assert_eq!(super::amount(share), super::amount(amount), "{share}");
+        }
+        for wrong in [
+            "%",
+            "0%",
+            "0.000%",
+            "100.001%",
+            "-3%",
+            "1.2345%",
+            "3e1%",
+            "30 %",
+            "99999999999999999999%",
+        ] {
+            assert!(super::amount(wrong).is_err(), "{wrong}");
+        }
+        assert!(super::amount("30").is_err() && super::amount("0.3").is_err());
+    }
 
     #[test]
     fn rates_are_exact() {

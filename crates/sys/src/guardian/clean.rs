@@ -10,14 +10,15 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::acts;
 use super::record::{self, Head, Place, Record, UNFINISHED};
 use super::table::SLOTS;
 use super::undo::{LAST, Life, Undo, WRITE, Written};
-use crate::runtime_folder;
+use crate::{runtime_folder, signal};
 
 /// The folders of the calling user in which there may be records.
 #[must_use]
@@ -30,6 +31,10 @@ pub const FOLDER: &str = record::FOLDER;
 
 /// A record is being made for no longer than that.
 const UNFINISHED_FOR: Duration = Duration::from_secs(60);
+
+/// A guardian that goes on again has undone a record within that.
+const UNDONE_WITHIN: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// One record.
 #[derive(Debug)]
@@ -137,10 +142,57 @@ fn one(path: PathBuf) -> Option<Leftover> {
     let label = String::from_utf8_lossy(&head.name).trim_end_matches('\0').to_owned();
     let place = head.place();
     let leftover = Leftover { maker: head.maker.id, name: label, ..bare(State::Alive) };
-    if (place == Place::Here && head.maker.goes_on()) || !record.take_over() {
+    if place == Place::Here && head.maker.goes_on() {
         return Some(leftover);
     }
+    if !record.take_over() {
+        return Some(awakened(&path, leftover));
+    }
     Some(undo_all(&record, &head, leftover))
+}
+
+/// Guardians whose maker is gone and that were stopped (SIGSTOP) do nothing: they are let go on, and undo the record.
+fn awakened(path: &Path, leftover: Leftover) -> Leftover {
+    let stopped: Vec<u32> = holders(path).into_iter().filter(|pid| is_stopped(*pid)).collect();
+    if stopped.is_empty() {
+        return leftover;
+    }
+    for pid in stopped.into_iter().filter_map(|pid| i32::try_from(pid).ok()) {
+        if signal::send_to(pid, libc::SIGCONT).is_err() {
+            return Leftover { state: State::Left, ..leftover };
+        }
+    }
+    let begun = Instant::now();
+    // It is removed when nothing is left of it.
+    while path.exists() {
+        if begun.elapsed() > UNDONE_WITHIN {
+            return leftover;
+        }
+        std::thread::sleep(LOOK);
+    }
+    Leftover { state: State::Undone, ..leftover }
+}
+
+/// The processes that hold a lock on a file (proc_locks(5)).
+fn holders(path: &Path) -> Vec<u32> {
+    /// Fields before the process; the file follows it.
+    const BEFORE: usize = 4;
+    let Ok(inode) = fs::metadata(path).map(|file| file.ino()) else { return Vec::new() };
+    let text = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let of = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(BEFORE);
+        let pid = fields.next()?.parse().ok()?;
+        let number = fields.next()?.rsplit(':').next()?.parse::<u64>().ok()?;
+        (number == inode).then_some(pid)
+    };
+    text.lines().filter_map(of).collect()
+}
+
+/// Whether a process is a guardian that stands by a signal that stops (proc_pid_stat(5)).
+fn is_stopped(pid: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.contains("(hourglass-guard")
+        && text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
 }
 
 fn undo_all(record: &Record, head: &Head, leftover: Leftover) -> Leftover {

@@ -37,6 +37,8 @@ pub struct Facts {
     pub deadline_period_max_us: Option<u64>,
     /// CPUs that can run threads.
     pub online: Option<CpuSet>,
+    /// CPUs that the machine has, online or not.
+    pub present: Option<CpuSet>,
     /// CPUs on which the subject may run.
     pub affinity: Option<CpuSet>,
     /// CPUs of the subject's root domain, over which the kernel balances deadline threads.
@@ -129,6 +131,7 @@ impl Facts {
             domain: group.domain,
             cpuset: group.cpuset,
             online,
+            present: files.cpus("sys/devices/system/cpu/present"),
             affinity,
             fair_servers,
             fair_servers_known,

@@ -8,6 +8,7 @@ use hourglass_sched::admission::Fraction;
 use hourglass_time::Span;
 
 use super::claims::{DEADLINE_CLASS, Misfit, Share, fits, fits_above, priority_for};
+use super::listed::InForce;
 use super::registry::{Entry, Held, Holder, Registry};
 use super::urgent;
 use crate::admission::facts::{DeadlineThread, Facts};
@@ -61,7 +62,11 @@ pub fn check_beside(
     facts: &Facts,
 ) -> Result<(), Refusal> {
     let mut others = Registry::of_the_machine().all();
-    let with_it = |one: &Request| Held { share: share(one, cpus), holder: Holder::this_process() };
+    let with_it = |one: &Request| Held {
+        share: share(one, cpus),
+        holder: Holder::this_process(),
+        course: None,
+    };
     others.extend(beside.iter().map(with_it));
     admit(&share(request, cpus), others, facts)
 }
@@ -126,7 +131,9 @@ pub(super) fn above(entry: &Entry) -> Vec<String> {
         held.share.priority >= own.priority && !held.share.cpus.intersection(&own.cpus).is_empty()
     });
     let mut names: Vec<String> = above.map(|held| held.holder.to_string()).collect();
-    names.extend(entry.unclaimed().map(|pid| format!("process {pid}, which has no claim")));
+    names.extend(
+        entry.unclaimed().map(|pid| format!("{}, which has no claim", Holder::process(pid))),
+    );
     names.extend(urgent::above(&own.cpus, own.priority));
     names
 }
@@ -138,6 +145,15 @@ pub(in crate::backend) fn in_class_beside(tid: u32) -> Vec<String> {
     let meets = |held: &Held| !held.share.cpus.intersection(&cpus).is_empty();
     let others = in_class(&facts, &cpus);
     others.into_iter().filter(meets).map(|held| held.holder.to_string()).collect()
+}
+
+/// The reservations of this kind and of the deadline class in force, and what stands against that these are all.
+pub fn in_force() -> (Vec<InForce>, Option<Doubt>) {
+    let registry = Registry::of_the_machine();
+    let facts = Facts::here(None);
+    let all = facts.online.clone().unwrap_or_default();
+    let held = registry.all().into_iter().chain(in_class(&facts, &all));
+    (held.map(InForce::from).collect(), registry.gap().map(Doubt::from))
 }
 
 /// The new one beside others of its kind and beside the deadline class.
@@ -158,6 +174,7 @@ fn in_class(facts: &Facts, cpus: &CpuSet) -> Vec<Held> {
             priority: DEADLINE_CLASS,
         },
         holder: Holder::Thread(thread.tid, crate::owner::for_people(&thread.name)),
+        course: None,
     };
     facts.deadline_threads.iter().map(held).collect()
 }

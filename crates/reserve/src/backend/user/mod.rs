@@ -69,6 +69,7 @@ mod killed;
 #[cfg(test)]
 #[path = "tests/left.rs"]
 mod left;
+mod listed;
 #[cfg(test)]
 #[path = "tests/meddling.rs"]
 mod meddling;
@@ -97,12 +98,13 @@ use hourglass_time::Span;
 pub(super) use self::admit::in_class_beside;
 pub(crate) use self::admit::remove_claims;
 use self::admit::{admit, refusal, share};
-pub use self::admit::{check, check_above, check_beside, check_present, unseen};
+pub use self::admit::{check, check_above, check_beside, check_present, in_force, unseen};
 use self::budget::Terms;
 use self::claims::priority_for;
 use self::enforcer::Enforcer;
 pub(super) use self::enforcer::NAME as KEEPER;
 pub use self::enforcer::{EndPeriod, Told};
+pub use self::listed::InForce;
 use self::registry::{Entry, Registry};
 use self::team::{Plan, Team};
 use super::leavers::Leavers;
@@ -314,6 +316,11 @@ impl Reserved for Keeping {
 
     fn outranked_by(&self) -> Vec<String> {
         self.entry.as_ref().map_or_else(Vec::new, admit::above)
+    }
+
+    fn look(&mut self) {
+        let Supply { periods, missed, .. } = self.supply();
+        self.entry.iter_mut().for_each(|entry| entry.tell(periods, missed));
     }
 
     fn first_ns(&self) -> Option<u64> {

@@ -17,7 +17,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{
+    DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown,
+};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -28,7 +30,7 @@ use hourglass_sys::{strange_file, user};
 use super::claims::Share;
 use super::gap::Gap;
 use super::unseen;
-use super::written::{command_of, held, text};
+use super::written::{command_of, course, held, text};
 use crate::backend::Doubt;
 
 /// The folder.
@@ -112,6 +114,8 @@ pub(super) struct Held {
     pub share: Share,
     /// By whom.
     pub holder: Holder,
+    /// Complete periods, and how many were missed; `None` where that is not written down.
+    pub course: Option<(u64, u64)>,
 }
 
 /// The place where they are written down.
@@ -147,6 +151,8 @@ pub(super) struct Entry {
     process: u32,
     share: Share,
     file: Option<(File, PathBuf)>,
+    /// What was written of its course.
+    course: Option<(u64, u64)>,
     gap: Option<Gap>,
 }
 
@@ -189,7 +195,20 @@ impl Registry {
         };
         let name = file.as_ref().and_then(|(_, path)| path.file_name().map(ToOwned::to_owned));
         own.entries.push(OwnEntry { process, number, share: share.clone(), name });
-        Entry { registry: self.clone(), number, process, share: share.clone(), file, gap }
+        Entry {
+            registry: self.clone(),
+            number,
+            process,
+            share: share.clone(),
+            file,
+            course: None,
+            gap,
+        }
+    }
+
+    /// Why there may be more than [`Registry::all`].
+    pub(super) fn gap(&self) -> Option<Gap> {
+        self.trusted().err().or_else(|| self.around())
     }
 
     /// All reservations of now.
@@ -334,7 +353,11 @@ impl Registry {
         let known: HashSet<&OsString> = mine().filter_map(|entry| entry.name.as_ref()).collect();
         let holder = Holder::this_process();
         let here = mine().filter(|entry| Some(entry.number) != number);
-        let here = here.map(|entry| Held { share: entry.share.clone(), holder: holder.clone() });
+        let here = here.map(|entry| Held {
+            share: entry.share.clone(),
+            holder: holder.clone(),
+            course: None,
+        });
         let mut found: Vec<Held> = here.collect();
         if self.trusted() != Ok(true) {
             return found;
@@ -352,6 +375,19 @@ impl Entry {
     /// What it claims.
     pub(super) fn share(&self) -> &Share {
         &self.share
+    }
+
+    /// Writes down how many periods there were, and how many were missed.
+    pub(super) fn tell(&mut self, periods: u64, missed: u64) {
+        let Some((file, _)) = self.file.as_ref().filter(|_| self.course != Some((periods, missed)))
+        else {
+            return;
+        };
+        if let Ok(text) = text(&self.share, self.process) {
+            // Behind the rest, which never changes; where it fails the course is not known to others.
+            let _ = file.write_all_at(course(periods, missed).as_bytes(), text.len() as u64);
+            self.course = Some((periods, missed));
+        }
     }
 
     /// A process that keeps a reservation without a claim.

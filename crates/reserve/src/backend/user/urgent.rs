@@ -5,13 +5,13 @@
 use hourglass_model::CpuSet;
 
 use super::registry::Holder;
-use crate::backend::members;
+use crate::backend::{members, nested};
 
 /// `SCHED_FIFO` and `SCHED_RR`.
 const REAL_TIME: [u32; 2] = [1, 2];
 
 /// Processes with a thread that runs on `cpus` at this moment, or waits to, above `priority` and the one above it, which a
-/// reservation takes turns with. This process and the kernel's threads are left out.
+/// reservation takes turns with. This process, the kernel's threads and those that keep reservations are left out.
 pub(super) fn above(cpus: &CpuSet, priority: u32) -> Vec<String> {
     let own = std::process::id();
     let runs = |tid: u32| {
@@ -22,7 +22,7 @@ pub(super) fn above(cpus: &CpuSet, priority: u32) -> Vec<String> {
     };
     let of = |pid: u32| {
         let highest = members::threads_of(pid).into_iter().filter_map(runs).max()?;
-        (!members::is_kernel_thread(pid))
+        (!members::is_kernel_thread(pid) && !nested::keeps(pid))
             .then(|| format!("{} at real-time priority {highest}", Holder::process(pid)))
     };
     members::all_processes().into_iter().filter(|pid| *pid != own).filter_map(of).collect()

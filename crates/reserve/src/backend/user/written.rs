@@ -15,6 +15,8 @@ use crate::owner;
 
 /// The first line of an entry.
 const VERSION: &str = "hourglass-claim/1";
+/// What the line of its course begins with.
+const COURSE: &str = "course";
 /// Most bytes of an entry: a list of 1,024 single CPUs takes 5,000.
 const LONGEST: u64 = 8_192;
 
@@ -26,6 +28,20 @@ pub(super) fn text(share: &Share, pid: u32) -> io::Result<String> {
         "{VERSION}\nstarted {started}\ncpus {cpus}\nbudget_ns {budget_ns}\ndeadline_ns {deadline_ns}\nperiod_ns \
          {period_ns}\n"
     ))
+}
+
+/// A line that follows the text while the reservation lasts: of one length always, so that it is written over.
+pub(super) fn course(periods: u64, missed: u64) -> String {
+    format!("{COURSE} {periods:020} {missed:020}\n")
+}
+
+/// The same, read: periods and how many were missed. It may be just being written.
+fn course_of(text: &str) -> Option<(u64, u64)> {
+    let line = text.lines().find_map(|line| line.strip_prefix(COURSE))?;
+    let mut numbers = line.split_ascii_whitespace().map(str::parse);
+    let (periods, missed) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    let whole = text.len() == text.find(COURSE)? + course(periods, missed).len();
+    (whole && missed <= periods).then_some((periods, missed))
 }
 
 /// The same, read: when the process began, and what is reserved. `None` for anything else.
@@ -65,7 +81,8 @@ pub(super) fn held(path: &Path) -> Option<Held> {
         return None;
     }
     let command = pid.map(command_of).unwrap_or_default();
-    Some(Held { share, holder: Holder::Process { pid, command, uid } })
+    let course = course_of(&text);
+    Some(Held { share, holder: Holder::Process { pid, command, uid }, course })
 }
 
 /// Whether the process that holds an entry, by the kernel's word, can be the one that made it: it began when the entry

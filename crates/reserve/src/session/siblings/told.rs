@@ -99,11 +99,11 @@ impl Seen {
         }
         if report.margin_ns > report.first_margin_ns {
             let text = format!(
-                "stopping co-runners took up to {} in the run, longer than was measured before it: the margin grew from \
-                 {} to {}, and before that it was too small",
-                span(report.statistics.stop_max_ns),
+                "the margin grew from {} to {} in the run, and before that it was too small: stopping co-runners (up to \
+                 {}) and the lateness of timers together took longer than was measured before the run",
                 span(report.first_margin_ns),
-                span(report.margin_ns)
+                span(report.margin_ns),
+                span(report.statistics.stop_max_ns)
             );
             let remedy = "another --stopper; fewer processes in the set; in a virtual machine, the host was away";
             warnings.push(warning("margin-grew", text, remedy));

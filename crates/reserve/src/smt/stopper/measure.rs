@@ -72,8 +72,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// On this machine, for co-runners on `shares` if this process may run there; 600 trials in at most
-    /// 1.5 s.
+    /// On this machine, for co-runners on `shares` if this process may run there; 2,000 trials in at most
+    /// 4 s, of which the 99.9th percentile leaves two aside.
     ///
     /// # Errors
     /// This process may run on one CPU only.
@@ -88,7 +88,7 @@ impl Setup {
         let elsewhere = allowed.difference(&core);
         let other = || allowed.iter().find(|cpu| *cpu != victim);
         let controller = elsewhere.iter().next().or_else(other).unwrap_or(victim);
-        Ok(Setup { controller, victim, trials: 600, limit_ms: 1_500, priority: 60 })
+        Ok(Setup { controller, victim, trials: 2_000, limit_ms: 4_000, priority: 60 })
     }
 }
 

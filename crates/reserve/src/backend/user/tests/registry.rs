@@ -62,6 +62,19 @@ fn an_entry_is_seen_until_it_ends() {
     assert_eq!((registry.all(), names(&registry)), (vec![], vec![]));
 }
 
+/// `reserve --list` of another process says how it goes.
+#[test]
+fn the_course_of_a_reservation_is_seen() {
+    let (_folder, registry) = registry();
+    let mut entry = registry.enter(&share("0", 1));
+    for course in [None, Some((40, 0)), Some((41, 3)), Some((u64::MAX, 3))] {
+        course.into_iter().for_each(|(periods, missed)| entry.tell(periods, missed));
+        let said =
+            child_says(LIMIT_MS, || registry.all().iter().map(|held| held.course).eq([course]));
+        assert!(said.unwrap(), "{course:?}");
+    }
+}
+
 /// The entry of a process that was killed is not counted, and goes when somebody looks.
 #[test]
 fn an_entry_ends_with_its_process() {
@@ -209,4 +222,18 @@ fn root_opens_the_folder_around_the_entries() {
         drop(registry.enter(&share("0", 1)));
         assert_eq!(mode(), if user::real() == 0 { 0o755 } else { 0o700 });
     }
+}
+
+/// The bug: a mount namespace with a `/run` of its own promised the same time once more, and so did whoever had no claim.
+#[test]
+fn who_does_not_see_the_same_claims_is_told() {
+    let (_folder, registry) = registry();
+    let private = Registry { apart: Apart::Private(4711), ..registry };
+    let entry = private.enter(&share("0", 1));
+    for doubt in [entry.doubt(), private.doubt(), Some(Gap::Unclaimed(4711).into())] {
+        let doubt = doubt.unwrap();
+        assert_eq!(doubt.id, "reservations-unseen");
+        assert!(doubt.text.contains("process 4711"), "{}", doubt.text);
+    }
+    assert_eq!(private.gap(), Some(Gap::Private(private.folder.clone(), 4711)));
 }
