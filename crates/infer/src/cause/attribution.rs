@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{Interval, KernelEvent, Onset};
 
-use super::facts::Facts;
+use super::facts::{Facts, InterruptFacts};
 use super::gap::{AttributedGap, length_ns};
 use super::grid::{Grid, near};
-use super::judge::{Case, Stops};
+use super::judge::{Case, MOST_INTERRUPTS, Stops};
 use super::kernel::{KernelSide, Soundness, Told};
 use super::repeats::RepeatFollower;
 use super::signs::{Sign, Signs};
@@ -218,7 +218,11 @@ impl<'a> Attribution<'a> {
         let ticks = self.patterns.ticks.get(&before.cpu);
         let own = |ticks: &&Ticks| self.is_next_tick(ticks, before, interval.start_ns);
         let due = ticks.filter(own);
-        let tick = due.filter(|ticks| ticks.show()).map(|ticks| self.tick_confidence(ticks));
+        let counted = self.facts.interrupts.get(&before.cpu);
+        let tick = due.and_then(|ticks| match ticks.show() {
+            true => Some(self.tick_confidence(ticks)),
+            false => ticks.among_others(length, counted?.timer),
+        });
         let case = Case {
             facts: self.facts,
             thread,
@@ -234,9 +238,13 @@ impl<'a> Attribution<'a> {
             tick_due: due.is_some(),
             ticks_known: ticks.is_some_and(Ticks::show),
             periodic: tick.is_none() && self.periodic(before, length),
-            too_short: ticks.and_then(Ticks::too_short_ns).is_some_and(|least| length < least),
+            too_short: ticks.and_then(Ticks::too_short_ns).is_some_and(|least| length < least)
+                && self
+                    .part(before, length, |of| of.others)
+                    .is_some_and(|part| part <= MOST_INTERRUPTS),
+            ticks_missing: ticks.zip(counted).is_some_and(|(of, all)| of.contradict(all.timer)),
             quiet: self.quiet(before, interval.start_ns),
-            interrupts_share: self.interrupts_share(before, length),
+            interrupts_share: self.part(before, length, |of| of.most),
             signs: signs(before, interval),
         };
         let verdict = case.judge();
@@ -295,9 +303,14 @@ impl<'a> Attribution<'a> {
         counted.is_some_and(|counted| counted.is_quiet(before.end_ns, end_ns))
     }
 
-    /// Which part of the gaps at least as long can be interrupts, if all of these are.
-    fn interrupts_share(&self, before: &Thread, length: u64) -> Option<f64> {
-        let most = self.facts.interrupts.get(&before.cpu)?.most;
+    /// Which part of the gaps at least as long can be interrupts `of` a kind, if all of these are.
+    fn part(
+        &self,
+        before: &Thread,
+        length: u64,
+        of: impl Fn(&InterruptFacts) -> u64,
+    ) -> Option<f64> {
+        let most = of(self.facts.interrupts.get(&before.cpu)?);
         let gaps = self.patterns.kept.get(&before.cpu)?.at_least(length);
         Some(most as f64 / (gaps.max(1) as f64))
     }

@@ -288,8 +288,12 @@ impl<'a> KernelSide<'a> {
     }
 
     fn switch(&mut self, event: &KernelEvent) {
-        let waiting = self.accounts.values_mut().filter(|account| account.waits_for(event.cpu));
-        waiting.for_each(|account| account.charge(event.a, event.ns));
+        let waiting = self.accounts.iter_mut().filter(|(_, account)| account.waits_for(event.cpu));
+        for (thread, account) in waiting {
+            // Who leaves a CPU had taken it: that switch is missing.
+            account.told.hole |= self.numbers.get(&event.a) == Some(thread);
+            account.charge(event.a, event.ns);
+        }
         self.switch_out(event);
         let next = self.numbers.get(&event.b).copied();
         let cpu = self.cpus.entry(event.cpu).or_default();

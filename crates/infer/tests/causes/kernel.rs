@@ -1,6 +1,6 @@
 //! Gaps with the kernel's own events.
 
-use hourglass_infer::cause::{Basis, CauseTally, Facts, KernelCoverage, Sign, Successor};
+use hourglass_infer::cause::{Basis, CauseTally, Facts, KernelCoverage, Quota, Sign, Successor};
 use hourglass_model::{Cause, KernelEventKind as Kind, Onset, Policy};
 
 use crate::generator::{
@@ -208,4 +208,34 @@ fn events_of_a_drifted_clock_are_refused() {
     assert!(remarks.events_refused && remarks.events_inside > 100, "{remarks:?}");
     let late = found.iter().filter(|gap| gap.start_ns > SECOND);
     assert!(late.clone().count() > 100 && late.clone().all(|gap| gap.composition.is_none()));
+}
+
+/// `watch --trace -o`: a gap of 1.05 s in which the thread itself ran, and a preempted thread beside an idle CPU, both
+/// "involuntary" at 100 %. Who leaves the CPU at 300 ms of a gap from 100 to 900 ms; the quota's stops; what it is.
+#[test]
+fn events_that_contradict_a_preemption_lower_its_confidence() {
+    for (leaves, throttled, cause, sign) in [
+        (OTHER, 0, Some(Cause::ContextSwitchInvoluntary), None),
+        (OURS, 0, None, Some(Sign::KernelLost)), // that it had come back is missing
+        (0, 0, Some(Cause::Unknown), Some(Sign::IdleMeanwhile)),
+        (0, 3, Some(Cause::CgroupQuota), Some(Sign::IdleMeanwhile)),
+    ] {
+        let trace = [
+            interval(0, 1, 0, 100 * MS, Onset::Start, Default::default()),
+            interval(0, 1, 900 * MS, 950 * MS, Onset::Gap, Default::default()),
+        ];
+        let events = [
+            event(100 * MS, 1, Kind::Switch, OURS, if leaves == OURS { OTHER } else { leaves }, 0),
+            event(700 * MS, 1, Kind::Switch, leaves, OTHER, 0),
+            event(900 * MS, 1, Kind::Switch, OTHER, OURS, 0),
+        ];
+        let mut facts = covered(Policy::Other(0), 0);
+        facts.threads.values_mut().for_each(|thread| thread.number = Some(OURS));
+        facts.quota = Some(Quota { period_ns: 100_000_000, throttled, throttled_ns: None });
+        let (found, _, _) = attributed(&facts, &trace, &events);
+        let gap = &found[0];
+        assert!(cause.is_none_or(|cause| gap.cause == cause), "{leaves} {gap:?}");
+        assert!(sign.is_none_or(|sign| gap.evidence.contains(sign)), "{leaves} {gap:?}");
+        assert_eq!(gap.confidence() == 1.0, sign.is_none(), "{leaves} {gap:?}");
+    }
 }
