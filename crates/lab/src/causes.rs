@@ -103,6 +103,7 @@ impl Explanation {
                 }
             }
         }
+        tally.know(gaps.ran());
         let remarks = gaps.remarks();
         let result = &mut document.result;
         result.causes = tally.reports();

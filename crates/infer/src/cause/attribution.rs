@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Interval, KernelEvent, Onset};
+use hourglass_model::{Cause, Interval, KernelEvent, Onset};
 
 use super::facts::{Facts, InterruptFacts};
-use super::gap::{AttributedGap, length_ns};
+use super::gap::{AttributedGap, Successor, length_ns};
 use super::grid::{Grid, near};
 use super::judge::{Case, MOST_INTERRUPTS, Stops};
 use super::kernel::{KernelSide, Soundness, Told};
@@ -41,7 +41,11 @@ pub struct Attribution<'a> {
     cpus: BTreeMap<u32, Cpu>,
     last_start_ns: i64,
     remarks: Remarks,
+    ran: RanByCause,
 }
+
+/// Who had the CPU in the gaps of each cause, and for how long, ns.
+pub type RanByCause = BTreeMap<Cause, BTreeMap<Successor, u64>>;
 
 #[derive(Clone, Copy, Debug)]
 struct Thread {
@@ -104,6 +108,7 @@ impl<'a> Attribution<'a> {
             cpus: BTreeMap::new(),
             last_start_ns: i64::MIN,
             remarks: Remarks::default(),
+            ran: RanByCause::new(),
         }
     }
 
@@ -144,13 +149,27 @@ impl<'a> Attribution<'a> {
             self.remarks.short_ns = self.remarks.short_ns.saturating_add(length);
             return None;
         }
-        Some(self.attribute(&before, interval, told, switched))
+        let gap = self.attribute(&before, interval, told, switched);
+        if let Some(kernel) = self.kernel.as_ref().filter(|_| gap.ran.most().is_some()) {
+            let all = self.ran.entry(gap.cause).or_default();
+            for share in kernel.all_that_ran() {
+                let sum = all.entry(share.who).or_default();
+                *sum = sum.saturating_add(share.ns);
+            }
+        }
+        Some(gap)
     }
 
     /// From here on there are no more events, although the run went on: they could not be read.
     pub fn lose_events(&mut self) {
         self.kernel = None;
         self.switches = None;
+    }
+
+    /// Who had the CPU so far: all threads, not only the few that a gap names.
+    #[must_use]
+    pub fn ran(&self) -> &RanByCause {
+        &self.ran
     }
 
     /// How the causes were found, so far.
