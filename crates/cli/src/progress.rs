@@ -21,6 +21,8 @@ const STEP_MS: i64 = 100;
 /// How the names of warnings begin that may keep a user from starting the run: threads that
 /// starve the machine, or are throttled.
 const GRAVE: &str = "rt-";
+/// The warning of a run that may be killed before it says anything else: also where it is to be quiet.
+pub(crate) const FATAL: &str = "rt-time-limit";
 
 /// Follows a run: warnings before it, progress during it.
 #[derive(Debug)]
@@ -56,12 +58,14 @@ impl Progress {
 
 impl Watch for Progress {
     fn warn(&mut self, warnings: &[Warning]) {
-        if self.quiet {
-            return;
-        }
-        let now = |warning: &&Warning| !self.summary_follows || warning.id.starts_with(GRAVE);
-        warnings.iter().filter(now).for_each(messages::warn);
-        self.warned.extend_from_slice(warnings);
+        let new = |warning: &&Warning| !self.warned.contains(warning);
+        let new: Vec<Warning> = warnings.iter().filter(new).cloned().collect();
+        let now = |warning: &&Warning| match self.quiet {
+            true => warning.id == FATAL,
+            false => !self.summary_follows || warning.id.starts_with(GRAVE),
+        };
+        new.iter().filter(now).for_each(messages::warn);
+        self.warned.extend(new);
     }
 
     fn started(&mut self, duration: Span, ticking: bool) {

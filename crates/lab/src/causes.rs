@@ -103,6 +103,7 @@ impl Explanation {
                 }
             }
         }
+        tally.know(gaps.ran());
         let remarks = gaps.remarks();
         let result = &mut document.result;
         result.causes = tally.reports();
@@ -192,7 +193,8 @@ fn facts(document: &RunDocument) -> Facts {
 fn interrupts(counted: &CpuInterrupts, tick_ns: Option<u64>, elapsed_ns: u64) -> InterruptFacts {
     let ticks = tick_ns.and_then(|ns| elapsed_ns.checked_div(ns)).unwrap_or(0);
     let most = counted.others.saturating_add(counted.timer.saturating_sub(ticks));
-    InterruptFacts { most, quiet: counted.quiet.clone() }
+    let (others, timer) = (counted.others, counted.timer);
+    InterruptFacts { most, others, timer, quiet: counted.quiet.clone() }
 }
 
 /// The tick on the time line of a run that began at `begun_ns` of `CLOCK_MONOTONIC`, against which it was

@@ -268,6 +268,7 @@ pub(crate) fn run_and_add(
     host.tick = tick::of(&host);
     let wanted = demands(&spec);
     let mut warnings = advice::before_run(&host, &wanted);
+    crate::watch::warn_of_the_end(watch, &warnings);
     warnings.extend(niceness::fit(&mut spec, &host));
     warnings.extend(idle_priorities(&spec));
     let choice = choice::choose(Path::new("/"));

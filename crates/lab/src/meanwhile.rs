@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use hourglass_host::facts::HostReader;
+use hourglass_model::Cause;
 use hourglass_model::document::RanReport;
 use hourglass_model::meanwhile::MeanwhileReport;
 use hourglass_sys::clock::{ClockId, now_ns};
@@ -26,6 +27,8 @@ const MOST_RAN: usize = 16;
 const LEAST_NS: u64 = 20_000;
 /// Of shorter gaps and wake-ups nothing is said, ns: too many others ran between two looks.
 const LEAST_SPAN_NS: u64 = 100_000;
+/// Asleep for longer than this, ns, and not waiting for a CPU: the supervising thread wakes up every 100 ms.
+const LONG_ASLEEP_NS: u64 = 250_000_000;
 /// How many are named.
 const NAMED: usize = 3;
 
@@ -56,6 +59,35 @@ pub(crate) struct Counts {
     run_ns: BTreeMap<u32, u64>,
     names: BTreeMap<u32, String>,
     between: VecDeque<Between>,
+    /// When the supervising thread was last seen to run, and how long it had waited for CPUs by then.
+    awake: Option<(u64, u64)>,
+    stopped: Stopped,
+}
+
+/// When the process was stopped, on `CLOCK_MONOTONIC`.
+#[derive(Debug, Default)]
+struct Stopped {
+    spans: Vec<(u64, u64)>,
+}
+
+impl Stopped {
+    /// The supervising thread ran at `from_ns` and next at `to_ns`, and waited for a CPU for `waited_ns` of that.
+    fn asleep(&mut self, from_ns: u64, to_ns: u64, waited_ns: u64) {
+        let asleep_ns = to_ns.saturating_sub(from_ns);
+        let waited = waited_ns >= asleep_ns / 4;
+        if asleep_ns > LONG_ASLEEP_NS && !waited && self.spans.len() < MOST_LOOKS {
+            self.spans.push((from_ns, to_ns));
+        }
+    }
+
+    /// Whether the time up to `to_ns` is such a stop: most of it, and no short part of it.
+    fn explains(&self, from_ns: u64, to_ns: u64) -> bool {
+        let length_ns = to_ns.saturating_sub(from_ns);
+        self.spans.iter().any(|(begun, ended)| {
+            let within = to_ns.min(*ended).saturating_sub(from_ns.max(*begun));
+            within >= length_ns / 2 && within >= ended.saturating_sub(*begun) / 2
+        })
+    }
 }
 
 impl Default for Counts {
@@ -67,6 +99,8 @@ impl Default for Counts {
             run_ns: BTreeMap::new(),
             names: BTreeMap::new(),
             between: VecDeque::new(),
+            awake: None,
+            stopped: Stopped::default(),
         }
     }
 }
@@ -74,9 +108,19 @@ impl Default for Counts {
 impl Counts {
     /// Looks, unless the last look took too much for that.
     pub(crate) fn look_if_due(&mut self) {
-        if now_ns(ClockId::Monotonic) >= self.due_ns {
+        let now = now_ns(ClockId::Monotonic);
+        if let (Some((from_ns, before_ns)), Some(wait_ns)) = (self.awake, self.waited_ns()) {
+            self.stopped.asleep(from_ns, now, wait_ns.saturating_sub(before_ns));
+        }
+        if now >= self.due_ns {
             self.look();
         }
+        self.awake = self.waited_ns().map(|wait_ns| (now_ns(ClockId::Monotonic), wait_ns));
+    }
+
+    /// For how long this thread waited for CPUs so far.
+    fn waited_ns(&self) -> Option<u64> {
+        Some(self.reader.thread_times(std::process::id(), os::id())?.wait_ns)
     }
 
     /// Looks now.
@@ -157,6 +201,10 @@ impl Counts {
             }
         }
         let (first, last) = looks?;
+        let stopped = self.stopped.explains(from, to);
+        if stopped {
+            sums.clear();
+        }
         let mut all: Vec<(u32, u64)> =
             sums.into_iter().filter(|(tid, _)| tids.get(tid) != Some(&span.thread)).collect();
         all.sort_by_key(|(tid, ns)| (Reverse(*ns), *tid));
@@ -171,7 +219,8 @@ impl Counts {
         };
         let ran: Vec<RanReport> = all.into_iter().take(NAMED).map(named).collect();
         let since = |ns: u64| i64::try_from(i128::from(ns) - i128::from(begun_ns)).unwrap_or(0);
-        (!ran.is_empty()).then(|| MeanwhileReport {
+        (stopped || !ran.is_empty()).then(|| MeanwhileReport {
+            cause: stopped.then_some(Cause::Stopped),
             of: span.of.to_owned(),
             thread: span.thread,
             at_ns: span.to_ns,
@@ -228,6 +277,30 @@ mod tests {
         assert_eq!(over[0].ran.len(), 3);
         let none = [gap(300, 400, Some(1)), gap(10, 50, None), gap(10, 50, Some(7))];
         assert_eq!(counts.reports(&none, &tids, 100 * MS), []);
+    }
+
+    /// `latency` with SIGSTOP, 0.4 s later SIGCONT: whoever had the CPU then is not the reason.
+    #[test]
+    fn a_process_that_was_stopped_is_not_laid_to_others() {
+        for (waited, gap, stopped) in [
+            (1, (150, 550), true),
+            (300, (150, 550), false), // kept waiting for a CPU
+            (1, (150, 170), false),   // before the stop
+            (1, (540, 550), false),
+        ] {
+            let ran = vec![Ran { tid: 812, cpu: 1, ns: 300 * MS }];
+            let between = Between { from_ns: 100 * MS, to_ns: 560 * MS, ran };
+            let mut counts = Counts { between: VecDeque::from([between]), ..Counts::default() };
+            counts.stopped.asleep(130 * MS, 550 * MS, waited * MS);
+            let (from, to) = (gap.0 * MS as i64, gap.1 * MS as i64);
+            let of = Span { of: Span::GAP, thread: 0, from_ns: from, to_ns: to, cpu: Some(1) };
+            let told = counts.reports(&[of], &BTreeMap::new(), 0);
+            let expected = stopped.then_some(Cause::Stopped);
+            assert_eq!((told[0].cause, told[0].ran.is_empty()), (expected, stopped), "{gap:?}");
+        }
+        let mut usual = Stopped::default();
+        usual.asleep(0, 110 * MS, 0);
+        assert!(!usual.explains(0, 100 * MS));
     }
 
     /// This very process is visible to itself.

@@ -32,3 +32,36 @@ impl Watch for () {
     fn tick(&mut self, _elapsed: Span) {}
     fn ended(&mut self) {}
 }
+
+/// Warns at once of what may end the process before there is a run: later it says nothing.
+pub(crate) fn warn_of_the_end(watch: &mut dyn Watch, warnings: &[Warning]) {
+    if let Some(killed) = warnings.iter().find(|warning| warning.id == "rt-time-limit") {
+        watch.warn(std::slice::from_ref(killed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `prlimit --rttime=200000:200000 hourglass noise -f 10 -c 1 -D2` was killed without a word.
+    #[test]
+    fn what_kills_the_process_is_said_before_the_run() {
+        #[derive(Default)]
+        struct Heard(Vec<String>);
+        impl Watch for Heard {
+            fn warn(&mut self, warnings: &[Warning]) {
+                self.0.extend(warnings.iter().map(|warning| warning.id.clone()));
+            }
+            fn started(&mut self, _duration: Span, _ticking: bool) {}
+            fn tick(&mut self, _elapsed: Span) {}
+            fn ended(&mut self) {}
+        }
+        let warning =
+            |id: &str| Warning { id: id.to_owned(), text: String::new(), remedy: String::new() };
+        let mut heard = Heard::default();
+        warn_of_the_end(&mut heard, &[warning("governor"), warning("rt-time-limit")]);
+        warn_of_the_end(&mut heard, &[warning("governor")]);
+        assert_eq!(heard.0, ["rt-time-limit"]);
+    }
+}

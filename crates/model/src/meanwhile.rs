@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Cause;
 use crate::ran::RanReport;
 
 /// One of the longest gaps or latest wake-ups of a run, and the threads that ran on its CPU around it.
@@ -23,4 +24,7 @@ pub struct MeanwhileReport {
     pub looked_again_ns: i64,
     /// Those that ran between these looks, and at the second were on its CPU; the one with the most first.
     pub ran: Vec<RanReport>,
+    /// `stopped`: meanwhile no thread of the process ran or waited for a CPU, as under SIGSTOP or in a freezer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
 }

@@ -104,6 +104,20 @@ pub(crate) fn who_ran(ran: &Ran, names: &KernelNames) -> String {
     if ran.is_empty() { String::new() } else { format!("ran meanwhile: {}", ran.join(", ")) }
 }
 
+/// Why a wake-up was late: `timer interrupt late by 1.89 ms: host or interrupts off (loop (812) was current)`, where that
+/// took most of it; else who ran.
+pub(crate) fn late_because(one: &LateWakeUp, names: &KernelNames) -> String {
+    let Some(stages) = one.stages.map(|up| up.stages_ns()) else { return who_ran(&one.ran, names) };
+    let late_ns = stages[0].max(0).unsigned_abs();
+    if late_ns <= one.late_ns / 2 {
+        return who_ran(&one.ran, names);
+    }
+    let current =
+        one.ran.most().map(|share| format!(" ({} was current)", called(share.who, names)));
+    let late = rounded(late_ns);
+    format!("timer interrupt late by {late}: host or interrupts off{}", current.unwrap_or_default())
+}
+
 /// `stress (812) 3.20 ms`.
 fn share_of(share: Share, names: &KernelNames) -> String {
     format!("{} {}", called(share.who, names), rounded(share.ns))
@@ -134,4 +148,45 @@ fn composition(parts: &Composition) -> String {
     ];
     let some = parts.into_iter().filter(|(_, ns)| *ns > 0);
     some.map(|(name, ns)| format!("{name} {}", rounded(ns))).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_infer::wakeup::WakeUp;
+
+    use super::*;
+
+    /// `latency --trace`: 1.92 ms late, of that 1,888 us to the interrupt, beside a loop; and one that was kept waiting.
+    #[test]
+    fn a_late_interrupt_is_not_laid_to_the_current_thread() {
+        let names = KernelNames {
+            threads: BTreeMap::from([(28_818, "loop".to_owned())]),
+            ..KernelNames::default()
+        };
+        let share = Share { who: Successor::Kernel(28_818), ns: 1_890_000 };
+        for (interrupt_ns, expected) in [
+            (
+                1_888_000,
+                "timer interrupt late by 1.89 ms: host or interrupts off (loop (28818) was current)",
+            ),
+            (5_000, "ran meanwhile: loop (28818) 1.89 ms"),
+        ] {
+            let up = WakeUp {
+                tid: 7,
+                expiry_ns: 0,
+                interrupt_ns,
+                handler_ns: interrupt_ns + 500,
+                waking_ns: interrupt_ns + 1_000,
+                switch_ns: 1_910_000,
+                cpu: 1,
+                user_ns: 1_920_000,
+            };
+            let ran = Ran::of([share]);
+            let one =
+                LateWakeUp { thread: 0, woke_ns: 0, late_ns: 1_920_000, stages: Some(up), ran };
+            assert_eq!(late_because(&one, &names), expected);
+            let unjoined = LateWakeUp { stages: None, ..one };
+            assert!(late_because(&unjoined, &names).starts_with("ran meanwhile"));
+        }
+    }
 }

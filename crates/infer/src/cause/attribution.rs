@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Interval, KernelEvent, Onset};
+use hourglass_model::{Cause, Interval, KernelEvent, Onset};
 
-use super::facts::Facts;
-use super::gap::{AttributedGap, length_ns};
+use super::facts::{Facts, InterruptFacts};
+use super::gap::{AttributedGap, Successor, length_ns};
 use super::grid::{Grid, near};
-use super::judge::{Case, Stops};
+use super::judge::{Case, MOST_INTERRUPTS, Stops};
 use super::kernel::{KernelSide, Soundness, Told};
 use super::repeats::RepeatFollower;
 use super::signs::{Sign, Signs};
@@ -41,7 +41,11 @@ pub struct Attribution<'a> {
     cpus: BTreeMap<u32, Cpu>,
     last_start_ns: i64,
     remarks: Remarks,
+    ran: RanByCause,
 }
+
+/// Who had the CPU in the gaps of each cause, and for how long, ns.
+pub type RanByCause = BTreeMap<Cause, BTreeMap<Successor, u64>>;
 
 #[derive(Clone, Copy, Debug)]
 struct Thread {
@@ -104,6 +108,7 @@ impl<'a> Attribution<'a> {
             cpus: BTreeMap::new(),
             last_start_ns: i64::MIN,
             remarks: Remarks::default(),
+            ran: RanByCause::new(),
         }
     }
 
@@ -144,13 +149,27 @@ impl<'a> Attribution<'a> {
             self.remarks.short_ns = self.remarks.short_ns.saturating_add(length);
             return None;
         }
-        Some(self.attribute(&before, interval, told, switched))
+        let gap = self.attribute(&before, interval, told, switched);
+        if let Some(kernel) = self.kernel.as_ref().filter(|_| gap.ran.most().is_some()) {
+            let all = self.ran.entry(gap.cause).or_default();
+            for share in kernel.all_that_ran() {
+                let sum = all.entry(share.who).or_default();
+                *sum = sum.saturating_add(share.ns);
+            }
+        }
+        Some(gap)
     }
 
     /// From here on there are no more events, although the run went on: they could not be read.
     pub fn lose_events(&mut self) {
         self.kernel = None;
         self.switches = None;
+    }
+
+    /// Who had the CPU so far: all threads, not only the few that a gap names.
+    #[must_use]
+    pub fn ran(&self) -> &RanByCause {
+        &self.ran
     }
 
     /// How the causes were found, so far.
@@ -218,7 +237,11 @@ impl<'a> Attribution<'a> {
         let ticks = self.patterns.ticks.get(&before.cpu);
         let own = |ticks: &&Ticks| self.is_next_tick(ticks, before, interval.start_ns);
         let due = ticks.filter(own);
-        let tick = due.filter(|ticks| ticks.show()).map(|ticks| self.tick_confidence(ticks));
+        let counted = self.facts.interrupts.get(&before.cpu);
+        let tick = due.and_then(|ticks| match ticks.show() {
+            true => Some(self.tick_confidence(ticks)),
+            false => ticks.among_others(length, counted?.timer),
+        });
         let case = Case {
             facts: self.facts,
             thread,
@@ -234,9 +257,13 @@ impl<'a> Attribution<'a> {
             tick_due: due.is_some(),
             ticks_known: ticks.is_some_and(Ticks::show),
             periodic: tick.is_none() && self.periodic(before, length),
-            too_short: ticks.and_then(Ticks::too_short_ns).is_some_and(|least| length < least),
+            too_short: ticks.and_then(Ticks::too_short_ns).is_some_and(|least| length < least)
+                && self
+                    .part(before, length, |of| of.others)
+                    .is_some_and(|part| part <= MOST_INTERRUPTS),
+            ticks_missing: ticks.zip(counted).is_some_and(|(of, all)| of.contradict(all.timer)),
             quiet: self.quiet(before, interval.start_ns),
-            interrupts_share: self.interrupts_share(before, length),
+            interrupts_share: self.part(before, length, |of| of.most),
             signs: signs(before, interval),
         };
         let verdict = case.judge();
@@ -295,9 +322,14 @@ impl<'a> Attribution<'a> {
         counted.is_some_and(|counted| counted.is_quiet(before.end_ns, end_ns))
     }
 
-    /// Which part of the gaps at least as long can be interrupts, if all of these are.
-    fn interrupts_share(&self, before: &Thread, length: u64) -> Option<f64> {
-        let most = self.facts.interrupts.get(&before.cpu)?.most;
+    /// Which part of the gaps at least as long can be interrupts `of` a kind, if all of these are.
+    fn part(
+        &self,
+        before: &Thread,
+        length: u64,
+        of: impl Fn(&InterruptFacts) -> u64,
+    ) -> Option<f64> {
+        let most = of(self.facts.interrupts.get(&before.cpu)?);
         let gaps = self.patterns.kept.get(&before.cpu)?.at_least(length);
         Some(most as f64 / (gaps.max(1) as f64))
     }

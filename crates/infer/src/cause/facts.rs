@@ -61,11 +61,15 @@ pub struct TickClock {
     pub skew_ns: u64,
 }
 
-/// Interrupts of a CPU in the run, ticks apart.
+/// Interrupts of a CPU in the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterruptFacts {
-    /// How many there were, at most.
+    /// How many there were that were no ticks, at most.
     pub most: u64,
+    /// Those of devices and from other CPUs (`RES` and `CAL` of `/proc/interrupts`), which may be shorter than ticks.
+    pub others: u64,
+    /// Those of its timer, ticks among them.
+    pub timer: u64,
     /// Stretches of the run in which there was none, ns from its start, ascending.
     pub quiet: Vec<(i64, i64)>,
 }

@@ -23,7 +23,9 @@ const BELOW_PERIODIC: f64 = 0.97;
 /// It is shorter than half of the shortest ticks, in a virtual machine.
 const BELOW_SHORT: f64 = 0.97;
 /// Of gaps of that size no more than this part can be interrupts; half of it is to be expected.
-const MOST_INTERRUPTS: f64 = 0.1;
+pub(super) const MOST_INTERRUPTS: f64 = 0.1;
+/// The same where ticks were counted that do not show.
+const WITHOUT_TICKS: f64 = 0.5;
 /// An interrupt, or what is below the kernel.
 const IRQ_OR_BELOW: f64 = 0.97;
 /// The critical section was cleared, and a tick was due, although most gaps there are something else.
@@ -39,6 +41,8 @@ const THROTTLED_ONCE: f64 = 0.5;
 const THROTTLED_PERIODIC: f64 = 0.97;
 /// A stop of that length, once, and the kernel said that it throttles.
 const THROTTLED_LOGGED: f64 = 0.9;
+/// A quota stopped the group in the run, and the CPU was idle while the thread could have run.
+const QUOTA_BY_IDLE: f64 = 0.9;
 /// A budget or a quota explains a long gap that ends on its grid, at most with this.
 const MOST_BUDGET: f64 = 0.97;
 /// The thread yielded and was away for longer than a yield takes, nothing else is known.
@@ -70,7 +74,9 @@ pub(super) struct Case<'a> {
     pub(super) tick_due: bool,
     pub(super) ticks_known: bool,
     pub(super) periodic: bool,
-    /// Whether it is shorter than any interrupt.
+    /// Whether ticks were counted that do not show among the gaps.
+    pub(super) ticks_missing: bool,
+    /// Whether it is shorter than ticks, and shorter interrupts are too few.
     pub(super) too_short: bool,
     /// Whether no interrupt but ticks was counted meanwhile.
     pub(super) quiet: bool,
@@ -151,13 +157,29 @@ impl Case<'_> {
             let rest = sums.tick_ns.max(sums.irq_ns).max(sums.softirq_ns).max(sums.fault_ns);
             let silent = sums.silent_ns.saturating_sub(DELIVERY_NS);
             if sums.switched_ns >= rest.max(silent) {
-                return (self.switch_seen(told), Basis::Seen);
+                return match self.switch_seen(told) {
+                    Cause::ContextSwitchInvoluntary if is_idle(told) => self.kept_from_idle(),
+                    cause => (cause, Basis::Seen),
+                };
             }
         }
         if !told.worked && told.to.is_none() {
             return self.silent(told);
         }
         (longest(told), Basis::Seen)
+    }
+
+    /// A thread that could run left a CPU to idleness: something forbade it to run, or an event is missing.
+    fn kept_from_idle(&mut self) -> (Cause, Basis) {
+        self.signs.insert(Sign::IdleMeanwhile);
+        let throttled = self.facts.quota.is_some_and(|quota| quota.throttled > 0);
+        if throttled
+            && self.thread.and_then(|thread| thread.policy).is_none_or(|of| !is_real_time(of))
+        {
+            self.signs.insert(Sign::QuotaCounted);
+            return (Cause::CgroupQuota, Basis::Inferred { confidence: QUOTA_BY_IDLE });
+        }
+        (Cause::Unknown, Basis::Inferred { confidence: GUESSED })
     }
 
     fn switch_seen(&self, told: &Told) -> Cause {
@@ -320,6 +342,11 @@ impl Case<'_> {
             self.signs.insert(Sign::Periodic);
         }
         let inferred = |cause, confidence| (cause, Basis::Inferred { confidence });
+        // What says when ticks are, says when no other interrupt was.
+        if self.ticks_missing {
+            self.signs.insert(Sign::TicksMissing);
+            return inferred(Cause::IrqOrBelow, WITHOUT_TICKS);
+        }
         if self.quiet {
             self.signs.insert(Sign::NoInterruptCounted);
             return inferred(Cause::BelowKernel, BELOW_QUIET);
@@ -403,6 +430,12 @@ impl Adjusted for (Cause, Basis) {
 /// Whether a policy is above ordinary threads.
 fn is_real_time(policy: Policy) -> bool {
     matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline)
+}
+
+/// Whether the CPU was idle for most of the time in which the thread was off it.
+fn is_idle(told: &Told) -> bool {
+    let idle = told.ran.iter().find(|share| share.who == Successor::Kernel(0));
+    idle.is_some_and(|idle| idle.ns > told.composition.switched_ns / 2)
 }
 
 /// The work that took the longest. What no event accounts for is the delivery of that work, but

@@ -116,6 +116,8 @@ pub(super) struct KernelSide<'a> {
     cpus: BTreeMap<u32, Cpu>,
     numbers: BTreeMap<u32, u32>,
     soundness: Soundness,
+    /// Who had the CPU in the last gap, all of them.
+    last: BTreeMap<u32, u64>,
 }
 
 impl<'a> KernelSide<'a> {
@@ -129,6 +131,7 @@ impl<'a> KernelSide<'a> {
             cpus: BTreeMap::new(),
             numbers: numbers.collect(),
             soundness: Soundness::default(),
+            last: BTreeMap::new(),
         })
     }
 
@@ -198,17 +201,18 @@ impl<'a> KernelSide<'a> {
         let covers = |cpu| self.coverage.cpus.contains_key(&cpu);
         account.told.other_timer = account.other_expired && !account.tick_expired;
         account.told.complete &= self.complete(interval.cpu);
-        account.told.ran = self.ran(&account.others);
+        self.last = std::mem::take(&mut account.others);
+        account.told.ran = Ran::of(self.all_that_ran());
         (covers(account.cpu) && covers(interval.cpu)).then_some(account.told)
     }
 
-    /// Who of these, by the kernel's numbers, had the most.
-    fn ran(&self, others: &BTreeMap<u32, u64>) -> Ran {
-        let who = |number: &u32| match self.numbers.get(number) {
+    /// Who had the CPU in the gap that [`KernelSide::run`] told of last.
+    pub(super) fn all_that_ran(&self) -> impl Iterator<Item = Share> + '_ {
+        let who = move |number: &u32| match self.numbers.get(number) {
             Some(thread) => Successor::OfRun(*thread),
             None => Successor::Kernel(*number),
         };
-        Ran::of(others.iter().map(|(number, ns)| Share { who: who(number), ns: *ns }))
+        self.last.iter().map(move |(number, ns)| Share { who: who(number), ns: *ns })
     }
 
     fn number_of(&self, thread: u32) -> Option<u32> {
@@ -288,8 +292,12 @@ impl<'a> KernelSide<'a> {
     }
 
     fn switch(&mut self, event: &KernelEvent) {
-        let waiting = self.accounts.values_mut().filter(|account| account.waits_for(event.cpu));
-        waiting.for_each(|account| account.charge(event.a, event.ns));
+        let waiting = self.accounts.iter_mut().filter(|(_, account)| account.waits_for(event.cpu));
+        for (thread, account) in waiting {
+            // Who leaves a CPU had taken it: that switch is missing.
+            account.told.hole |= self.numbers.get(&event.a) == Some(thread);
+            account.charge(event.a, event.ns);
+        }
         self.switch_out(event);
         let next = self.numbers.get(&event.b).copied();
         let cpu = self.cpus.entry(event.cpu).or_default();

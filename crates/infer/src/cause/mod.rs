@@ -42,7 +42,7 @@ mod tally;
 mod throttled;
 mod tick;
 
-pub use attribution::{Attribution, Remarks};
+pub use attribution::{Attribution, RanByCause, Remarks};
 pub use facts::{
     Facts, InterruptFacts, KernelCoverage, Quota, REPORTED_NS, RtLimit, SwitchFacts, ThreadFacts,
     TickClock,

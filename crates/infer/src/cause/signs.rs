@@ -66,11 +66,15 @@ pub enum Sign {
     FewInterrupts = 28,
     /// It is too short to be an interrupt: ticks take at least twice as long.
     ShorterThanTicks = 29,
+    /// The CPU was idle for most of the time.
+    IdleMeanwhile = 30,
+    /// Ticks were counted that do not show among the gaps.
+    TicksMissing = 31,
 }
 
 impl Sign {
     /// All.
-    pub const ALL: [Sign; 30] = [
+    pub const ALL: [Sign; 32] = [
         Sign::KernelSwitch,
         Sign::KernelWork,
         Sign::KernelSilent,
@@ -101,6 +105,8 @@ impl Sign {
         Sign::NoInterruptCounted,
         Sign::FewInterrupts,
         Sign::ShorterThanTicks,
+        Sign::IdleMeanwhile,
+        Sign::TicksMissing,
     ];
 
     /// What a person reads.
@@ -137,6 +143,8 @@ impl Sign {
             Sign::NoInterruptCounted => "no interrupt but ticks was counted",
             Sign::FewInterrupts => "far fewer interrupts were counted than there are such gaps",
             Sign::ShorterThanTicks => "it is far shorter than ticks are",
+            Sign::IdleMeanwhile => "the CPU was idle meanwhile",
+            Sign::TicksMissing => "ticks were counted that do not show among the gaps",
         }
     }
 }

@@ -62,6 +62,7 @@ pub fn judge_span(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> (Caus
         ticks_known: false,
         periodic: false,
         too_short: false,
+        ticks_missing: false,
         quiet: false,
         interrupts_share: None,
         signs,

@@ -4,7 +4,7 @@ use std::iter::Peekable;
 
 use hourglass_model::{Interval, KernelEvent};
 
-use super::attribution::{Attribution, Remarks};
+use super::attribution::{Attribution, RanByCause, Remarks};
 use super::facts::Facts;
 use super::gap::AttributedGap;
 use super::survey::{Patterns, Survey};
@@ -60,6 +60,12 @@ impl<I, K: Iterator> Attributed<'_, I, K> {
     #[must_use]
     pub fn remarks(&self) -> Remarks {
         self.attribution.remarks()
+    }
+
+    /// Who had the CPU in the gaps so far.
+    #[must_use]
+    pub fn ran(&self) -> &RanByCause {
+        self.attribution.ran()
     }
 }
 

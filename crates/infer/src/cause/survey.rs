@@ -99,6 +99,20 @@ impl Ticks {
         }
     }
 
+    /// How sure it is that a gap of this length at a tick's moment is the tick, where ticks do not show; `counted` are the
+    /// timer's interrupts.
+    pub(super) fn among_others(&self, length: u64, counted: u64) -> Option<f64> {
+        match self {
+            Ticks::Clocked(gaps) => gaps.among_others(length, counted),
+            Ticks::Found(_) => None,
+        }
+    }
+
+    /// Whether ticks were `counted` that do not show.
+    pub(super) fn contradict(&self, counted: u64) -> bool {
+        matches!(self, Ticks::Clocked(gaps) if gaps.contradict(counted))
+    }
+
     /// A gap shorter than this, ns, is no interrupt.
     pub(super) fn too_short_ns(&self) -> Option<u64> {
         match self {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hourglass_model::Cause;
 use hourglass_model::document::{CauseReport, RanReport};
 
+use super::attribution::RanByCause;
 use super::gap::{AttributedGap, Ran, Share, Successor};
 use crate::GapStatistics;
 
@@ -39,6 +40,15 @@ impl CauseTally {
         for share in gap.ran.iter() {
             let all = sum.ran.entry(share.who).or_default();
             *all = all.saturating_add(share.ns);
+        }
+    }
+
+    /// Who had the CPU in all gaps that were added, where more is known than the gaps name.
+    pub fn know(&mut self, ran: &RanByCause) {
+        for (cause, all) in ran {
+            if let Some(sum) = self.causes.get_mut(cause) {
+                sum.ran.clone_from(all);
+            }
         }
     }
 

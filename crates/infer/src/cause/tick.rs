@@ -16,6 +16,14 @@ const FEWEST: u64 = 3;
 /// where all would be there by chance. Measured, `bench/record/infer-calibration-*`.
 const TICK: f64 = 0.98;
 const OTHER_AT_CHANCE: f64 = 0.1;
+/// Where most gaps at the points are there by chance, those no longer than this, ns, that hold one are ticks; of such
+/// gaps at least so many were: 0.97 and 0.88 were measured.
+const LONGEST_NS: u64 = 50_000;
+const TICK_AT_CHANCE: f64 = 0.88;
+/// Of the ticks to expect one in so many shows at least, where their points are right and ticks were counted.
+const SHOWN_ONE_IN: u64 = 20;
+/// With fewer ticks to expect nothing is said of those that do not show: a second at 250 Hz.
+const FEWEST_EXPECTED: u64 = 250;
 /// With fewer ticks nothing is known of how short they are.
 const FEWEST_LENGTHS: u64 = 50;
 /// One tick in so many is shorter than the shortest that counts.
@@ -112,14 +120,32 @@ impl TickGaps {
         enough.then(|| self.lengths.lower_bound(self.hits / SHORT_ONE_IN) / 2)
     }
 
+    /// How sure it is that a gap of this length that holds a point is the tick, where ticks do not show: in it is a tick, if
+    /// so many timer interrupts were `counted`.
+    pub(super) fn among_others(&self, length: u64, counted: u64) -> Option<f64> {
+        let there = self.hits >= FEWEST && counted.saturating_mul(2) >= self.expected();
+        (there && length <= LONGEST_NS).then_some(TICK_AT_CHANCE)
+    }
+
+    /// Whether ticks were `counted` that do not show: then their points are wrong, or the clock is.
+    pub(super) fn contradict(&self, counted: u64) -> bool {
+        let expected = self.expected();
+        expected >= FEWEST_EXPECTED
+            && counted.saturating_mul(2) >= expected
+            && self.hits.saturating_mul(SHOWN_ONE_IN) < expected
+    }
+
+    fn expected(&self) -> u64 {
+        self.passed_ns / self.period_ns().max(1)
+    }
+
     pub(super) fn period_ns(&self) -> u64 {
         self.grid.period_ns.unsigned_abs()
     }
 
     /// Share of the points to expect at which something was seen, per mille.
     pub(super) fn share_per_mille(&self) -> u64 {
-        let expected = self.passed_ns / self.period_ns().max(1);
-        self.hits.saturating_mul(1_000) / expected.max(1)
+        self.hits.saturating_mul(1_000) / self.expected().max(1)
     }
 }
 
@@ -145,6 +171,38 @@ mod tests {
             assert_eq!(grid.point(start, end), point, "{start} to {end}");
         }
         assert_eq!(TickGrid::new(TickClock { period_ns: 1, ..CLOCK }, 0), None);
+    }
+
+    #[test]
+    fn ticks_among_many_gaps_and_ticks_that_do_not_show() {
+        const PERIOD: i64 = 4_000_000;
+        let clock = TickClock { period_ns: 4_000_000, at_ns: 0, skew_ns: 0 };
+        // Every how many points a gap is there, every how many ns another, timer interrupts that were counted.
+        for (one_in, others_ns, counted, named, contradiction) in [
+            (1, 20_000, 1_000, Some(TICK_AT_CHANCE), false), // many gaps of the host
+            (1, 20_000, 0, None, false),                     // no tick there (nohz_full)
+            (50, 0, 1_000, Some(TICK_AT_CHANCE), true),      // the points are wrong
+            (50, 0, 10, None, false),
+        ] {
+            let mut gaps = TickGaps::new(clock, 0).unwrap();
+            gaps.pass(1_000 * 4_000_000);
+            for tick in (0..1_000).filter(|tick| tick % one_in == 0) {
+                gaps.push(tick * PERIOD - 2_000, tick * PERIOD + 10_000);
+            }
+            for at in (0..1_000 * PERIOD).step_by(others_ns.max(PERIOD as usize)) {
+                let within = if others_ns == 0 { 0 } else { PERIOD / others_ns as i64 };
+                (1..within).for_each(|k| {
+                    gaps.push(
+                        at + k * others_ns as i64 + 50_000,
+                        at + k * others_ns as i64 + 55_000,
+                    );
+                });
+            }
+            assert_eq!(gaps.among_others(12_000, counted), named, "{one_in} {others_ns} {counted}");
+            assert_eq!(gaps.among_others(60_000, counted), None);
+            assert_eq!(gaps.contradict(counted), contradiction, "{one_in} {others_ns} {counted}");
+            assert!(others_ns == 0 || !gaps.shows());
+        }
     }
 
     #[test]

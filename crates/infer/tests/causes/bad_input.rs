@@ -128,7 +128,7 @@ fn any_facts() -> impl Strategy<Value = Facts> {
                 interrupts: quota
                     .map(|(at, most)| {
                         let quiet = vec![(at as i64, i64::MAX), (i64::MIN, at as i64)];
-                        (0, InterruptFacts { most, quiet })
+                        (0, InterruptFacts { most, others: most / 2, timer: most, quiet })
                     })
                     .into_iter()
                     .collect(),

@@ -1,6 +1,10 @@
 //! Gaps with the kernel's own events.
 
-use hourglass_infer::cause::{Basis, CauseTally, Facts, KernelCoverage, Sign, Successor};
+use std::convert::Infallible;
+
+use hourglass_infer::cause::{
+    self, Basis, CauseTally, Facts, KernelCoverage, Quota, Sign, Successor,
+};
 use hourglass_model::{Cause, KernelEventKind as Kind, Onset, Policy};
 
 use crate::generator::{
@@ -208,4 +212,64 @@ fn events_of_a_drifted_clock_are_refused() {
     assert!(remarks.events_refused && remarks.events_inside > 100, "{remarks:?}");
     let late = found.iter().filter(|gap| gap.start_ns > SECOND);
     assert!(late.clone().count() > 100 && late.clone().all(|gap| gap.composition.is_none()));
+}
+
+/// D4: four threads in each gap; the gap names three, the sum of all gaps has the fourth too.
+#[test]
+fn the_sum_has_all_who_ran() {
+    let trace: Vec<_> = (0..3)
+        .map(|k| interval(0, 1, k * 100 * MS, k * 100 * MS + MS, Onset::Gap, Default::default()))
+        .collect();
+    let mut events = Vec::new();
+    for begun in (0..2).map(|k| k * 100 * MS + MS) {
+        // 700 + n has the CPU for n times 10 ms less.
+        let mut leaves = OURS;
+        for (n, at) in [(0, 0), (1, 40), (2, 70), (3, 90)] {
+            events.push(event(begun + at * MS, 1, Kind::Switch, leaves, 700 + n, 0));
+            leaves = 700 + n;
+        }
+        events.push(event(begun + 99 * MS, 1, Kind::Switch, leaves, OURS, 0));
+    }
+    let mut facts = covered(Policy::Other(0), 0);
+    facts.threads.values_mut().for_each(|thread| thread.number = Some(OURS));
+    let patterns = cause::survey(&facts, trace.iter().copied().map(Ok::<_, Infallible>));
+    let Ok(patterns) = patterns;
+    let (intervals, events) =
+        (trace.into_iter().map(Ok::<_, Infallible>), events.into_iter().map(Ok));
+    let mut gaps = cause::attribute(&facts, &patterns, intervals, events);
+    let named = gaps.by_ref().map(|gap| gap.map_or(0, |gap| gap.ran.iter().count())).max();
+    assert_eq!(named, Some(3));
+    let all = &gaps.ran()[&Cause::ContextSwitchInvoluntary];
+    let sums: Vec<i64> = all.values().map(|ns| *ns as i64 / MS).collect();
+    assert_eq!(sums, [80, 60, 40, 18]);
+}
+
+/// `watch --trace -o`: a gap of 1.05 s in which the thread itself ran, and a preempted thread beside an idle CPU, both
+/// "involuntary" at 100 %. Who leaves the CPU at 300 ms of a gap from 100 to 900 ms; the quota's stops; what it is.
+#[test]
+fn events_that_contradict_a_preemption_lower_its_confidence() {
+    for (leaves, throttled, cause, sign) in [
+        (OTHER, 0, Some(Cause::ContextSwitchInvoluntary), None),
+        (OURS, 0, None, Some(Sign::KernelLost)), // that it had come back is missing
+        (0, 0, Some(Cause::Unknown), Some(Sign::IdleMeanwhile)),
+        (0, 3, Some(Cause::CgroupQuota), Some(Sign::IdleMeanwhile)),
+    ] {
+        let trace = [
+            interval(0, 1, 0, 100 * MS, Onset::Start, Default::default()),
+            interval(0, 1, 900 * MS, 950 * MS, Onset::Gap, Default::default()),
+        ];
+        let events = [
+            event(100 * MS, 1, Kind::Switch, OURS, if leaves == OURS { OTHER } else { leaves }, 0),
+            event(700 * MS, 1, Kind::Switch, leaves, OTHER, 0),
+            event(900 * MS, 1, Kind::Switch, OTHER, OURS, 0),
+        ];
+        let mut facts = covered(Policy::Other(0), 0);
+        facts.threads.values_mut().for_each(|thread| thread.number = Some(OURS));
+        facts.quota = Some(Quota { period_ns: 100_000_000, throttled, throttled_ns: None });
+        let (found, _, _) = attributed(&facts, &trace, &events);
+        let gap = &found[0];
+        assert!(cause.is_none_or(|cause| gap.cause == cause), "{leaves} {gap:?}");
+        assert!(sign.is_none_or(|sign| gap.evidence.contains(sign)), "{leaves} {gap:?}");
+        assert_eq!(gap.confidence() == 1.0, sign.is_none(), "{leaves} {gap:?}");
+    }
 }

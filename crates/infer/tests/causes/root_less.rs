@@ -53,7 +53,7 @@ const TICK: TickClock = TickClock { period_ns: 4_000_000, at_ns: 1_234_567, skew
 
 /// No interrupt came to CPU 1 but ticks.
 fn quiet(until: i64) -> BTreeMap<u32, InterruptFacts> {
-    [(1, InterruptFacts { most: 0, quiet: vec![(0, until)] })].into()
+    [(1, InterruptFacts { quiet: vec![(0, until)], ..InterruptFacts::default() })].into()
 }
 
 #[test]
@@ -137,7 +137,8 @@ fn interrupts_and_the_host_are_told_apart_by_the_kernels_counts() {
     let trace = trace(&mut dice, 0, 1, &planted, until, true);
     let irqs = planted.iter().filter(|p| p.cause == Cause::Irq).count() as u64;
     let of_counts = |most: u64, quiet: Vec<(i64, i64)>| {
-        let interrupts = [(1, InterruptFacts { most, quiet })].into();
+        let interrupts =
+            [(1, InterruptFacts { most, others: most, quiet, ..InterruptFacts::default() })].into();
         let facts = Facts { interrupts, ..facts(&[Policy::Other(0)]) };
         attributed(&facts, &trace, &[]).0
     };
@@ -151,6 +152,31 @@ fn interrupts_and_the_host_are_told_apart_by_the_kernels_counts() {
     let few = of_counts(irqs, Vec::new());
     assert!(few.iter().filter(|gap| below(gap)).count() > few.len() / 2);
     assert!(few.iter().filter(|gap| below(gap)).all(|gap| gap.confidence() < 0.98));
+}
+
+/// IPIs of 1 to 4 us, on a processor whose ticks take 16 us: 26 % of what was called "below the kernel, for it is far
+/// shorter than ticks" at 0.97. Only where those are counted, and are few, may that be said.
+#[test]
+fn what_is_shorter_than_ticks_may_be_from_another_cpu() {
+    let mut dice = Dice::new(48);
+    let until = 10 * SECOND;
+    let ticks = [1_234_567, 4 * MS, 5 * US];
+    let mut all = periodic(&mut dice, Cause::TimerTick, ticks, [14 * US, 18 * US], until);
+    all.extend(random(&mut dice, Cause::BelowKernel, 20 * MS, [1_100, 4 * US], until));
+    let planted = woven(all);
+    let trace = trace(&mut dice, 0, 1, &planted, until, true);
+    let short = planted.iter().filter(|p| p.cause == Cause::BelowKernel).count() as u64;
+    for (others, known, below) in
+        [(short, true, false), (short / 20, true, true), (0, false, false)]
+    {
+        let counts = InterruptFacts { most: 10 * short, others, timer: 2_500, quiet: Vec::new() };
+        let interrupts = if known { [(1, counts)].into() } else { BTreeMap::new() };
+        let facts = Facts { tick_clock: Some(TICK), interrupts, ..facts(&[Policy::Other(0)]) };
+        let (found, _, _) = attributed(&facts, &trace, &[]);
+        let named =
+            found.iter().filter(|gap| gap.evidence.contains(Sign::ShorterThanTicks)).count();
+        assert_eq!(named as u64 > short / 2, below, "{others} {known}: {named} of {short}");
+    }
 }
 
 /// Issue 19: of ten stops beside a competitor all were called involuntary, for certain.

@@ -22,6 +22,7 @@ use hourglass_model::manifest::{
 };
 use hourglass_model::watched::{WatchedLook, WatchedReport, WatchedThread};
 use hourglass_store::{NewRunFolder, WriteError};
+use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
 
@@ -252,6 +253,17 @@ fn manifest(
     }
 }
 
+/// Budget and period of a thread of the deadline class that is still there.
+fn budget(tid: u32) -> Option<String> {
+    let Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) = sched::of(tid)
+    else {
+        return None;
+    };
+    let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
+    let span = |ns: u64| i64::try_from(ns).ok().map(Span::from_nanos);
+    Some(format!("{}/{}", span(runtime_ns)?, span(period_ns)?))
+}
+
 fn facts(id: u32, thread: &WatchedThread, records: u64) -> ThreadFacts {
     let policy = thread.policy.clone().unwrap_or_default();
     let cpus: CpuSet = os::affinity_of(thread.tid).unwrap_or_default().into_iter().collect();
@@ -261,7 +273,7 @@ fn facts(id: u32, thread: &WatchedThread, records: u64) -> ThreadFacts {
         wake_up: String::new(),
         policy_asked: policy.clone(),
         policy,
-        reservation: None,
+        reservation: budget(thread.tid),
         reserved: None,
         cpus: cpus.to_string(),
         start_ns: thread.since_ns,

@@ -2,14 +2,12 @@
 
 use std::fmt::Write;
 
-use hourglass_model::document::RanReport;
 use hourglass_model::meanwhile::MeanwhileReport;
 
 use super::causes::seconds;
 use super::table::{Cell, Kind, Table, text};
 use crate::clean::for_terminal;
-use crate::text::{BY_COUNTS, who, worst_heading};
-use crate::units::rounded;
+use crate::text::{BY_COUNTS, reason, worst_heading};
 
 /// Writes the table; nothing where nothing is known, as where the kernel was traced.
 pub(super) fn write(out: &mut String, all: &[MeanwhileReport]) {
@@ -35,13 +33,11 @@ pub(super) fn write(out: &mut String, all: &[MeanwhileReport]) {
 }
 
 fn row(report: &MeanwhileReport) -> Vec<Cell> {
-    let of = |ran: &RanReport| format!("{} {}", for_terminal(&who(ran)), rounded(ran.total_ns));
-    let ran: Vec<String> = report.ran.iter().map(of).collect();
     let (first, last) = (report.looked_ns, report.looked_again_ns);
     vec![
         text(worst_heading(&report.of, report.length_ns, report.thread)),
         text(seconds(report.at_ns)),
-        text(ran.join(", ")),
+        text(for_terminal(&reason(report))),
         text(format!("{} and {}", seconds(first), seconds(last))),
     ]
 }

@@ -10,7 +10,7 @@ use super::causes::seconds;
 use super::columns::Column;
 use super::table::{Cell, Kind, Table, count, grouped, text};
 use crate::clean::for_terminal;
-use crate::run::{Run, label, who_ran};
+use crate::run::{Run, label, late_because};
 use crate::units::{Scale, rounded};
 
 /// Wake-ups that a page has at most.
@@ -56,7 +56,7 @@ pub(super) fn json(run: &Run<'_>) -> Value {
             "stages": one.stages.map(|up| {
                 [up.expiry_ns, up.interrupt_ns, up.handler_ns, up.waking_ns, up.switch_ns, up.user_ns]
             }),
-            "ran": for_terminal(&who_ran(&one.ran, run.names)),
+            "ran": for_terminal(&late_because(one, run.names)),
         })
     });
     json!({
@@ -106,7 +106,7 @@ pub(super) fn latest(out: &mut String, run: &Run<'_>) {
     let longest = run.latest.iter().map(|one| one.late_ns).max().unwrap_or(0);
     let mut table = Table::new(caption, &columns);
     for one in run.latest {
-        table.row_above(row(one, staged, scale, longest), &who_ran(&one.ran, run.names));
+        table.row_above(row(one, staged, scale, longest), &late_because(one, run.names));
     }
     out.push_str(
         "<section aria-labelledby=\"latest-h\">\n<h2 id=\"latest-h\">Latest wake-ups</h2>\n",

@@ -45,7 +45,7 @@ pub use noise::{NoiseCpu, noise};
 pub use paper::{paper, papers};
 pub use predict::predict;
 pub use ran::{BY_COUNTS, meanwhile};
-pub(crate) use ran::{heading as worst_heading, who};
+pub(crate) use ran::{heading as worst_heading, reason, who};
 pub use records::RecordWriter;
 pub use reservations::reservations;
 pub use reserve::{reserve, reserve_check};

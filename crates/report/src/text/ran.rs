@@ -23,11 +23,19 @@ pub(super) fn lines(causes: &[CauseReport]) -> Vec<String> {
 #[must_use]
 pub fn meanwhile(all: &[MeanwhileReport]) -> Vec<String> {
     let line = |report: &MeanwhileReport| {
-        let of = |ran: &RanReport| format!("{} {}", who(ran), rounded(ran.total_ns));
-        let ran: Vec<String> = report.ran.iter().map(of).collect();
-        format!("{}: {}", heading(&report.of, report.length_ns, report.thread), ran.join(", "))
+        let heading = heading(&report.of, report.length_ns, report.thread);
+        format!("{heading}: {}", reason(report))
     };
     all.iter().map(line).collect()
+}
+
+/// `stopped`, or those who ran.
+pub(crate) fn reason(report: &MeanwhileReport) -> String {
+    let of = |ran: &RanReport| format!("{} {}", who(ran), rounded(ran.total_ns));
+    match report.cause {
+        Some(cause) => format!("{cause}: no thread of the process ran, or waited for a CPU"),
+        None => report.ran.iter().map(of).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// The same of the longest gap and of the latest wake-up only, and what such lines are worth.

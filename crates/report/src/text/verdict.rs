@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hourglass_model::Cause;
 use hourglass_model::document::{Deadlines, RunResult, ThreadReport};
 
+use super::ran::who;
 use super::table::Tone;
 use crate::units::rounded;
 
@@ -33,6 +34,11 @@ fn worst_cause(result: &RunResult) -> Option<String> {
     if worst.confidence < CERTAIN {
         text.push_str(&format!(", confidence {:.0} %", worst.confidence * 100.0));
     }
+    let switch = Cause::from_name(&worst.cause).is_some_and(Cause::is_switch);
+    let ran: Vec<String> = worst.ran.iter().filter(|_| switch).take(NAMED).map(who).collect();
+    if !ran.is_empty() {
+        text.push_str(&format!("; ran meanwhile: {}", ran.join(", ")));
+    }
     Some(text)
 }
 
@@ -54,6 +60,9 @@ fn worst_of_sites(result: &RunResult) -> Option<String> {
     let lost = super::between(least, most);
     Some(format!("most time off the CPU within spans went to {name}: {lost} in {count}"))
 }
+
+/// How many are named of those that had the CPU.
+const NAMED: usize = 3;
 
 /// A confidence that would be written as 100 %.
 const CERTAIN: f64 = 0.995;
@@ -153,4 +162,36 @@ fn failed(deadlines: &Deadlines) -> u64 {
 
 fn periods(deadlines: &Deadlines) -> u64 {
     failed(deadlines).saturating_add(deadlines.hit)
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::document::{CauseReport, RanReport};
+
+    use super::*;
+
+    /// "2.48 s in 472" without a name, while the line `Ran` had three.
+    #[test]
+    fn who_took_the_cpu_is_named() {
+        for (cause, named) in [("context_switch_involuntary", true), ("timer_tick", false)] {
+            let ran = |tid| RanReport {
+                thread: None,
+                tid: Some(tid),
+                name: Some("loop".to_owned()),
+                total_ns: 1_000_000,
+            };
+            let worst = CauseReport {
+                cause: cause.to_owned(),
+                count: 472,
+                total_ns: 2_480_000_000,
+                confidence: 1.0,
+                ran: vec![ran(812), ran(813)],
+                p50_ns: 5_000_000,
+                max_ns: 37_100_000,
+            };
+            let result = RunResult { causes: vec![worst], ..RunResult::default() };
+            let text = worst_cause(&result).unwrap();
+            assert_eq!(text.ends_with("; ran meanwhile: loop (812), loop (813)"), named, "{text}");
+        }
+    }
 }

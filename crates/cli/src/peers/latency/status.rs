@@ -11,6 +11,7 @@ use hourglass_time::Span;
 use super::read::View;
 use crate::lab::{LiveThreads, Watch};
 use crate::messages;
+use crate::progress::FATAL;
 
 /// Follows the run on stderr.
 #[derive(Debug)]
@@ -94,10 +95,11 @@ pub(super) fn unit(view: &View) -> CyclicUnit {
 
 impl Watch for Status {
     fn warn(&mut self, warnings: &[Warning]) {
-        if !self.quiet {
-            warnings.iter().for_each(messages::warn);
-        }
-        self.warned.extend_from_slice(warnings);
+        let new = |warning: &&Warning| !self.warned.contains(warning);
+        let new: Vec<Warning> = warnings.iter().filter(new).cloned().collect();
+        let now = |warning: &&Warning| !self.quiet || warning.id == FATAL;
+        new.iter().filter(now).for_each(messages::warn);
+        self.warned.extend(new);
     }
 
     fn live_threads(&mut self, live_threads: &LiveThreads) {
