@@ -61,11 +61,10 @@ pub fn clocks(document: &ClocksDocument, evidence: bool, style: Style) -> String
 }
 
 /// What one column of clock devices means.
-const OFF: &str =
-    "skew: of the resolution granted from the one asked for; ticks: periods that passed in
-0.1 s or 3 of them, also where several ended in one wait; mean: distance of ticks;
-off: of single intervals from the resolution, half of them and the worst, since
-the thread that serves a device is woken late\n";
+const OFF: &str = "skew: of the resolution granted from the one asked for; ticks: periods that
+passed in 0.1 s or 3 of them, also where several ended in one wait; mean:
+distance of ticks; off: of single intervals from the resolution, half of them
+and the worst, since the thread that serves a device is woken late\n";
 
 /// The clock devices of a machine, and how they tick.
 #[must_use]
