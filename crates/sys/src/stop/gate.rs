@@ -359,7 +359,11 @@ impl<W: Words> Gate<W> {
         let is_due = self.is_open()
             && deadline_ns != NEVER
             && now_ns >= deadline_ns.saturating_add(OVERDUE_NS);
-        if !is_due || strength == Strength::Suspend || (strength == Strength::Hold && is_within()) {
+        if !is_due || strength == Strength::Suspend {
+            return None;
+        }
+        let deferred = is_within();
+        if strength == Strength::Hold && deferred {
             return None;
         }
         self.busy.store(1);
@@ -373,14 +377,7 @@ impl<W: Words> Gate<W> {
             self.fault_arming.replace(fault_arming, arming);
         }
         let number = self.faults.add(1).wrapping_add(1);
-        Some(Mail {
-            number,
-            deadline_ns,
-            stopped_ns: now_ns,
-            strength,
-            deferred: false,
-            stands: false,
-        })
+        Some(Mail { number, deadline_ns, stopped_ns: now_ns, strength, deferred, stands: false })
     }
 
     /// Lets the thread go on from the fault with that number.
