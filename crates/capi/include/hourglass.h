@@ -4,7 +4,7 @@
  *   cc program.c $(pkg-config --cflags --libs hourglass)
  *
  * Structs of settings begin all zero (`= { 0 }`, memset), which is what is usual where their text says nothing
- * else; an hg_sleep_settings begins as hg_sleep_defaults().
+ * else; an hg_sleep_settings begins as hg_sleep_defaults(). Their reserved fields are 0; HG_INVALID otherwise.
  *
  * Each function says four things
  *
