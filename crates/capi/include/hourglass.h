@@ -4,7 +4,7 @@
  *   cc program.c $(pkg-config --cflags --libs hourglass)
  *
  * Structs of settings begin all zero (`= { 0 }`, memset), which is what is usual where their text says nothing
- * else; an hg_sleep_settings begins as hg_sleep_defaults().
+ * else; an hg_sleep_settings begins as hg_sleep_defaults(). Their reserved fields are 0; HG_INVALID otherwise.
  *
  * Each function says four things
  *
@@ -708,9 +708,9 @@ hg_status hg_interrupt_on_signal(hg_interrupt *interrupt, int32_t signal, hg_err
 enum {
     HG_DELAY_NONE = 0,         /* it did not, by more than 1 us */
     HG_DELAY_ALREADY_PAST = 1, /* the deadline had passed when it was asked for */
-    HG_DELAY_WOKEN_LATE = 2,   /* the kernel woke the thread late */
+    HG_DELAY_WOKEN_LATE = 2,   /* the kernel woke the thread late, or it was stopped (SIGSTOP), which looks the same */
     HG_DELAY_PREEMPTED = 3,    /* the CPU was given to somebody else */
-    HG_DELAY_STALLED = 4       /* an interrupt, the firmware, or a hypervisor */
+    HG_DELAY_STALLED = 4       /* an interrupt, the firmware, a hypervisor, or a stop */
 };
 
 typedef struct hg_slept {

@@ -10,7 +10,7 @@ use hourglass_timer::fault::{
 
 use crate::error::{Failure, guard, hg_error, hg_status};
 use crate::pointers::hg_release_fn;
-use crate::pointers::{User, give, offer, read_or_default};
+use crate::pointers::{User, give, offer, read_or_default, unused};
 use crate::scheduling::hg_scheduling;
 use crate::table::{Table, handles};
 
@@ -129,6 +129,7 @@ impl hg_watch_settings {
 
 impl hg_handler_settings {
     pub(crate) fn attributes(&self) -> Result<Attributes, Failure> {
+        unused(self.reserved, "hg_handler_settings")?;
         Ok(Attributes {
             scheduling: self.scheduling.attributes()?,
             cpu: self.pinned.then_some(self.cpu),

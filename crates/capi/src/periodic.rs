@@ -15,7 +15,7 @@ use crate::fault::{asked, hg_fault_fn, hg_handler_settings, hg_watch_settings};
 use crate::interrupt::{hg_interrupt, interrupt_at};
 use crate::job::{Lent, Mark, hg_body_fn, hg_completed_fn, run, tells};
 use crate::pointers::hg_release_fn;
-use crate::pointers::{User, give, is_there, nanoseconds, offer, read, text};
+use crate::pointers::{User, give, is_there, nanoseconds, offer, read, text, unused};
 use crate::scheduling::hg_scheduling;
 use crate::sleep::{hg_sleep_settings, settings_or};
 use crate::table::{Table, handles};
@@ -158,6 +158,7 @@ impl hg_periodic_settings {
     /// # Safety
     /// As the header says of what they point to.
     unsafe fn builder(&self, user: &Lent) -> Result<Builder, Failure> {
+        unused(self.reserved, "hg_periodic_settings")?;
         // SAFETY: as the caller promises.
         let mut builder = PeriodicThread::builder(unsafe { text(self.name, "periodic") }?);
         builder = match (self.period_ns, self.hertz) {
@@ -171,7 +172,8 @@ impl hg_periodic_settings {
             1 => OverrunPolicy::CatchUp,
             2 => OverrunPolicy::Delay,
             other => {
-                let text = format!("no answer to overruns is {other}: give an HG_OVERRUN_*");
+                let text =
+                    format!("on_overrun {other} is no answer to overruns: give an HG_OVERRUN_*");
                 return Err(Failure::invalid(text));
             }
         });
@@ -214,8 +216,8 @@ impl hg_periodic_settings {
     }
 
     fn watched(&self, builder: Builder, user: &Lent) -> Result<Builder, Failure> {
-        let Some(call) = self.on_fault else { return Ok(builder) };
         let (watch, handler) = (self.watch.settings()?, self.handler.attributes()?);
+        let Some(call) = self.on_fault else { return Ok(builder) };
         let user = user.clone();
         // Of the handler's thread, for which the periodic one waits: its code is that one's, too.
         let entry = move |fault: &Fault, (): &mut ()| user.with(|user| asked(call, fault, user));

@@ -116,6 +116,17 @@ pub(crate) unsafe fn write_all<T>(
     Ok(())
 }
 
+/// That what a later version may give a meaning has none yet.
+///
+/// # Errors
+/// `HG_INVALID`.
+pub(crate) fn unused<T: Default + PartialEq>(reserved: T, of: &str) -> Result<(), Failure> {
+    if reserved == T::default() {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!("`reserved` of {of} is not 0: begin with all zero")))
+}
+
 /// A length of time or a time, ns, of which C may say twice as much as there is.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use crate::error::{
     Failure, HG_FORKED, HG_OK, HG_OS, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error,
     hg_status,
 };
-use crate::pointers::{give, is_there, nanoseconds, path, read, text, write, write_all};
+use crate::pointers::{give, is_there, nanoseconds, path, read, text, unused, write, write_all};
 use crate::table::{Table, handles};
 use crate::threads::thread_number;
 
@@ -172,6 +172,7 @@ impl hg_loop_spec {
     /// # Safety
     /// As the header says of `name`.
     unsafe fn spec(&self) -> Result<LoopSpec, Failure> {
+        unused(self.reserved, "hg_loop_spec")?;
         let span = |ns: u64, name: &str| nanoseconds(ns, name).map(Span::from_nanos);
         // SAFETY: as the caller promises.
         let name = unsafe { text(self.name, "loop") }?;

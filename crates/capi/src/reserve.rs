@@ -15,7 +15,7 @@ use crate::error::{
     Failure, HG_BUSY, HG_INVALID, HG_OS, HG_PERMISSION, HG_STALE, HG_UNSUPPORTED, guard, hg_error,
     hg_status,
 };
-use crate::pointers::{give, read};
+use crate::pointers::{give, nanoseconds, read, unused};
 use crate::table::{Table, handles};
 
 /// Processor time that is asked for.
@@ -64,15 +64,20 @@ static RESERVATIONS: Table<Mutex<Box<dyn Reserved>>> = Table::new(15, "reservati
 
 impl hg_request {
     fn request(&self) -> Result<Request, Failure> {
-        let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        unused(self.reserved, "hg_request")?;
+        if self.budget_ns == 0 {
+            return Err(Failure::invalid("budget_ns is 0: give the processor time of a period"));
+        }
+        let span = |ns: u64, name: &str| nanoseconds(ns, name).map(Span::from_nanos);
         let strength = if self.soft { Strength::Soft } else { Strength::Hard };
         let invalid = |error: &dyn std::fmt::Display| Failure::invalid(error.to_string());
+        let (budget, period) =
+            (span(self.budget_ns, "budget_ns")?, span(self.period_ns, "period_ns")?);
         let mut reservation =
-            Reservation::new(span(self.budget_ns), span(self.period_ns), strength)
-                .map_err(|error| invalid(&error))?;
+            Reservation::new(budget, period, strength).map_err(|error| invalid(&error))?;
         if self.deadline_ns != 0 {
-            reservation =
-                reservation.with_deadline(span(self.deadline_ns)).map_err(|e| invalid(&e))?;
+            let deadline = span(self.deadline_ns, "deadline_ns")?;
+            reservation = reservation.with_deadline(deadline).map_err(|error| invalid(&error))?;
         }
         Ok(Request { reservation, cpu: self.pinned.then_some(self.cpu) })
     }

@@ -4,6 +4,7 @@ use hourglass_timer::fault::Scheduling as Attributes;
 use hourglass_timer::periodic::Scheduling;
 
 use crate::error::Failure;
+use crate::pointers::unused;
 
 /// A scheduling policy; all zero is the one that is inherited.
 #[repr(C)]
@@ -28,7 +29,8 @@ pub struct hg_scheduling {
 impl hg_scheduling {
     fn nice(&self) -> Result<i8, Failure> {
         i8::try_from(self.priority).ok().filter(|nice| (-20..=19).contains(nice)).ok_or_else(|| {
-            let text = format!("{} is not a nice value: give one from -20 to 19", self.priority);
+            let text =
+                format!("priority {} is not a nice value: give one from -20 to 19", self.priority);
             Failure::invalid(text)
         })
     }
@@ -37,7 +39,7 @@ impl hg_scheduling {
         let level = u8::try_from(self.priority).ok().filter(|level| (1..=99).contains(level));
         level.ok_or_else(|| {
             let text =
-                format!("{} is not a real-time priority: give one from 1 to 99", self.priority);
+                format!("priority {} is not a real-time one: give one from 1 to 99", self.priority);
             Failure::invalid(text)
         })
     }
@@ -48,6 +50,7 @@ impl hg_scheduling {
 
     /// For a thread of any kind; `None` is the inherited one.
     pub(crate) fn attributes(&self) -> Result<Option<Attributes>, Failure> {
+        unused(self.reserved, "hg_scheduling")?;
         Ok(Some(match self.policy {
             0 => return Ok(None),
             1 => Attributes::Other(self.nice()?),
@@ -68,6 +71,7 @@ impl hg_scheduling {
 
     /// For a periodic thread, which has budget, deadline and period of its own.
     pub(crate) fn periodic(&self) -> Result<Scheduling, Failure> {
+        unused(self.reserved, "hg_scheduling")?;
         Ok(match self.policy {
             0 => Scheduling::Inherited,
             1 => Scheduling::Other(self.nice()?),

@@ -13,7 +13,7 @@ use hourglass_timer::service::{
 };
 
 use crate::error::{Failure, HG_EMPTY, HG_TIMEOUT, answer, guard, hg_error, hg_status};
-use crate::pointers::{give, is_there, read_or_default, text, write};
+use crate::pointers::{give, is_there, read_or_default, text, unused, write};
 use crate::scheduling::hg_scheduling;
 use crate::table::{Table, handles};
 
@@ -154,6 +154,7 @@ pub struct hg_message {
 
 impl hg_service_settings {
     fn settings(&self) -> Result<ServiceSettings, Failure> {
+        unused(self.reserved, "hg_service_settings")?;
         let device = match self.device {
             0 => Device::Sleep,
             1 => Device::TimerFd,
@@ -171,7 +172,10 @@ impl hg_service_settings {
         let attributes = self.scheduling.attributes()?;
         let tick = match self.tick_ns {
             0 => None,
-            ns => Some(Period::new(ns, 1).map_err(|error| Failure::invalid(error.to_string()))?),
+            ns => Some(
+                Period::new(ns, 1)
+                    .map_err(|error| Failure::invalid(format!("tick_ns: {error}")))?,
+            ),
         };
         let engines = (0..self.engines.max(1)).map(|number| EngineSettings {
             cpus: if self.pinned { vec![self.cpu.saturating_add(number)] } else { Vec::new() },
@@ -301,6 +305,7 @@ pub unsafe extern "C" fn hg_class_new(
     let work = || {
         // SAFETY: as the header says of `settings`.
         let settings = unsafe { read_or_default(settings) };
+        unused(settings.reserved, "hg_class_settings")?;
         let default = ClassSettings::default();
         let room = match settings.room {
             0 => default.room,

@@ -10,7 +10,7 @@ use hourglass_timer::sleep::{Budget, Delay, EndsWhen, Interrupt, Policy, Setting
 
 use crate::error::{Failure, HG_INTERRUPTED, guard, hg_error, hg_status};
 use crate::interrupt::{NEVER, hg_interrupt, interrupt_at};
-use crate::pointers::{offer, read};
+use crate::pointers::{offer, read, unused};
 
 /// What happened in a sleep.
 #[repr(C)]
@@ -134,9 +134,7 @@ impl hg_sleep_settings {
             let text = "settings of a sleep are not all zero: begin with hg_sleep_defaults()";
             return Err(Failure::invalid(text));
         }
-        if self.reserved != 0 {
-            return Err(Failure::invalid("reserved is 0 in settings of a sleep"));
-        }
+        unused(self.reserved, "hg_sleep_settings")?;
         if self.quantile_ppm > ALL_PPM {
             let text = format!("quantile_ppm is at most {ALL_PPM}, not {}", self.quantile_ppm);
             return Err(Failure::invalid(text));
@@ -145,9 +143,12 @@ impl hg_sleep_settings {
             0 => Policy::Learned,
             1 => Policy::KernelOnly,
             2 => Policy::SpinOnly,
+            3 if self.hz == 0 => {
+                return Err(Failure::invalid("hz is 0: HG_SLEEP_THESIS counts in ticks a second"));
+            }
             3 => Policy::Thesis { hz: self.hz },
             other => {
-                let text = format!("no way to sleep is {other}: give an HG_SLEEP_*");
+                let text = format!("policy {other} is no way to sleep: give an HG_SLEEP_*");
                 return Err(Failure::invalid(text));
             }
         };
@@ -155,7 +156,7 @@ impl hg_sleep_settings {
             0 => EndsWhen::Reached,
             1 => EndsWhen::SurelyReached,
             other => {
-                let text = format!("no end of a sleep is {other}: give an HG_ENDS_*");
+                let text = format!("ends_when {other} is no end of a sleep: give an HG_ENDS_*");
                 return Err(Failure::invalid(text));
             }
         };

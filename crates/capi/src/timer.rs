@@ -9,7 +9,7 @@ use hourglass_timer::service::{Action, Arm, Expiration, Expiry, TimerSettings, W
 
 use crate::error::{Failure, guard, hg_error, hg_status};
 use crate::fault::{hg_watched, watched_of};
-use crate::pointers::{User, give, hg_release_fn, offer, read, read_or_default};
+use crate::pointers::{User, give, hg_release_fn, offer, read, read_or_default, unused};
 use crate::service::{class_of, hg_class, hg_expiration, hg_owner, hg_port, owner_of, port_of};
 use crate::table::{Table, handles};
 use crate::threads::{hg_thread, waker_of};
@@ -127,6 +127,7 @@ impl hg_action {
 impl Given {
     fn action(self) -> Result<Action, Failure> {
         let Given { action, user } = self;
+        unused(action.reserved, "hg_action")?;
         let function = || {
             action.call.ok_or_else(|| Failure::null("call")).map(|call| {
                 move |expiration: &Expiration| {
@@ -147,7 +148,7 @@ impl Given {
             4 => Action::deferred(&class_of(action.class_)?, function()?),
             5 => Action::fault(watched_of(action.watched)?),
             other => {
-                let text = format!("no action is {other}: give an HG_ACTION_*");
+                let text = format!("kind {other} is no action: give an HG_ACTION_*");
                 return Err(Failure::invalid(text));
             }
         })
@@ -156,9 +157,10 @@ impl Given {
 
 impl hg_timer_settings {
     fn with(&self, action: Action) -> Result<TimerSettings, Failure> {
+        unused((self.reserved, self.reserved_too), "hg_timer_settings")?;
         let base = Base::ALL.get(self.base as usize).copied();
         let base = base.ok_or_else(|| {
-            Failure::invalid(format!("no clock of timers is {}: give an HG_BASE_*", self.base))
+            Failure::invalid(format!("base {} is no clock of timers: give an HG_BASE_*", self.base))
         })?;
         let on_set = if self.expire_on_set { OnSet::Expire } else { OnSet::Follow };
         let engine = self.on_engine.then_some(self.engine as usize);
@@ -167,7 +169,8 @@ impl hg_timer_settings {
 }
 
 impl hg_arm {
-    fn arm(&self) -> Arm {
+    fn arm(&self) -> Result<Arm, Failure> {
+        unused(self.reserved, "hg_arm")?;
         let expiry = match self.relative {
             true => Expiry::After(Span::from_nanos(self.expiry_ns)),
             false => Expiry::At(self.expiry_ns),
@@ -178,12 +181,12 @@ impl hg_arm {
             i64::MIN => Some(Span::ZERO),
             ns => Some(Span::from_nanos(ns)),
         };
-        Arm {
+        Ok(Arm {
             expiry,
             period,
             slack: Span::from_nanos(self.slack_ns),
             priority: self.has_priority.then_some(self.priority),
-        }
+        })
     }
 }
 
@@ -218,7 +221,7 @@ pub unsafe extern "C" fn hg_timer_arm(
 ) -> hg_status {
     let work = || {
         // SAFETY: as the header says of `arm`.
-        let arm = unsafe { read(arm, "arm") }?.arm();
+        let arm = unsafe { read(arm, "arm") }?.arm()?;
         Ok(TIMERS.get(timer.handle)?.arm(arm)?)
     };
     // SAFETY: as the header says of `error`.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_model::CpuSet;
 use hourglass_time::Span;
 
 use super::error::{Place, TaskSetError};
@@ -116,7 +117,7 @@ fn name(keys: &Keys<'_>) -> Read<String> {
 }
 
 /// `cpus`, or the same as `cpu`.
-fn cpus(keys: &Keys<'_>) -> Read<Option<hourglass_model::CpuSet>> {
+fn cpus(keys: &Keys<'_>) -> Read<Option<CpuSet>> {
     if keys.get("cpu").is_some() && keys.get("cpus").is_some() {
         let message = "cpu and cpus are the same; give one of them".to_owned();
         return Err(TaskSetError::Contradiction { place: keys.place.clone(), message });
@@ -316,9 +317,35 @@ fn server(place: Place, node: &Node, unit: Option<Span>) -> Read<Server> {
     })
 }
 
+/// The CPU that a list of them names for the second time.
+fn named_again(node: &Node) -> Option<u32> {
+    let parts: Vec<String> = match node {
+        Node::List(items) => items.iter().map(Node::to_string).collect(),
+        Node::Text(text) => text.split(',').map(str::to_owned).collect(),
+        _ => return None,
+    };
+    let parts = parts.iter().filter_map(|part| part.parse::<CpuSet>().ok());
+    let mut known = CpuSet::default();
+    for part in parts {
+        if let Some(cpu) = part.iter().find(|cpu| known.contains(*cpu)) {
+            return Some(cpu);
+        }
+        part.iter().for_each(|cpu| known.insert(cpu));
+    }
+    None
+}
+
 fn machine(node: &Node, unit: Option<Span>) -> Read<Machine> {
     let keys = Keys::open(Place::part("machine"), node, &words::MACHINE_KEYS, None)?;
-    let core = |node: &Node| keys.as_cpus("cores", node);
+    let core = |node: &Node| match named_again(node) {
+        Some(cpu) => Err(TaskSetError::BadValue {
+            place: Place::part("machine"),
+            key: "cores".to_owned(),
+            value: format!("CPU {cpu}"),
+            reason: "it is there twice in a core; name it once".to_owned(),
+        }),
+        None => keys.as_cpus("cores", node),
+    };
     let overheads = keys.get("overheads").map(|node| overheads(node, unit)).transpose()?;
     Ok(Machine {
         cpus: keys.cpus("cpus")?,

@@ -22,6 +22,8 @@ mod schedcat;
 mod simso;
 mod xml;
 
+use std::collections::BTreeSet;
+
 use super::error::TaskSetError;
 use super::{Format, TaskSet};
 
@@ -76,15 +78,16 @@ pub(super) use sag::looks_like as sag_format;
 /// Notes that are said once, however many elements they are about: the first of them, and how many more.
 #[derive(Default)]
 struct Notes {
-    all: Vec<(String, String, usize)>,
+    all: Vec<(String, String, BTreeSet<String>)>,
 }
 
 impl Notes {
     /// `what` is about `who`.
     fn about(&mut self, who: &str, what: &str) {
         match self.all.iter_mut().find(|(_, known, _)| known == what) {
-            Some((_, _, more)) => *more += 1,
-            None => self.all.push((who.to_owned(), what.to_owned(), 0)),
+            Some((first, _, more)) if first != who => drop(more.insert(who.to_owned())),
+            Some(_) => {}
+            None => self.all.push((who.to_owned(), what.to_owned(), BTreeSet::new())),
         }
     }
 
@@ -94,7 +97,10 @@ impl Notes {
     }
 
     fn sentences(self) -> Vec<String> {
-        let sentence = |(who, what, more): (String, String, usize)| match (who.as_str(), more) {
+        let sentence = |(who, what, more): (String, String, BTreeSet<String>)| match (
+            who.as_str(),
+            more.len(),
+        ) {
             ("", _) => what,
             (who, 0) => format!("{who}: {what}"),
             (who, more) => format!("{who} and {more} more: {what}"),

@@ -420,6 +420,12 @@ fn the_machine() {
         with("[machine]\ncores = [[0, 1], [1, 2]]"),
         "machine: cores = CPU 1: a CPU belongs to one core only"
     );
+    for twice in ["[3, 3]", "\"3,3\"", "\"2-3,3\"", "\"3,2-3\""] {
+        assert_eq!(
+            with(&format!("[machine]\ncpus = \"0-3\"\ncores = [[0, 1], {twice}]")),
+            "machine: cores = CPU 3: it is there twice in a core; name it once"
+        );
+    }
     assert_eq!(
         with("[machine.overheads]\ntick_cost = \"4ms\"\ntick_period = \"4ms\""),
         "machine.overheads: tick_cost = 4ms: no time is left between ticks, which come every 4ms"

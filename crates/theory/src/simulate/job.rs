@@ -37,7 +37,7 @@ pub(super) fn thread(
     if task.program.is_none() || !choices.follows_steps {
         thread.marks = marks(set, task, warnings)?;
     }
-    unsaid(task, choices.follows_steps, warnings);
+    unsaid(task, choices, warnings);
     Ok(thread)
 }
 
@@ -149,7 +149,7 @@ fn marks(set: &TaskSet, task: &Task, warnings: &mut Warnings) -> Result<Vec<Mark
 pub(super) const MOST_SECTIONS: usize = 1_000;
 
 /// What a file says and a simulation does not follow.
-fn unsaid(task: &Task, follows_steps: bool, warnings: &mut Warnings) {
+fn unsaid(task: &Task, choices: Choices, warnings: &mut Warnings) {
     if task.blocking.is_positive() {
         let text = format!(
             "task '{}': blocking of {} is not simulated, because no blocking task is named",
@@ -157,12 +157,21 @@ fn unsaid(task: &Task, follows_steps: bool, warnings: &mut Warnings) {
         );
         warn(warnings, "blocking", text, "describe critical sections or non-preemptive sections");
     }
-    if task.program.is_some() && !follows_steps {
+    if task.program.is_none() {
+        return;
+    }
+    if !choices.follows_steps {
         let text = format!(
             "task '{}': its steps are not followed one by one; its wcet, period and critical \
              sections are simulated",
             task.name
         );
         warn(warnings, "steps", text, "");
+    } else if task.jitter.is_positive() && choices.releases != Releases::Nominal {
+        let text = format!(
+            "task '{}': its jitter of {} is not simulated, because its phases say when it is released",
+            task.name, task.jitter
+        );
+        warn(warnings, "jitter", text, "describe it without phases");
     }
 }

@@ -159,6 +159,12 @@ fn what_means_something_else_is_named() {
         budget = 2
         period = 40
         tasks = ["d"]
+        [[task]]
+        name = "e"
+        wcet = 1
+        period = 80
+        jitter = 5
+        phases = [{ steps = ["run 1ms", "timer t 80ms"] }]
         [[background]]
         name = "cat"
         phases = [{ steps = ["run 1ms", "sleep 1ms"], loops = "forever" }]
@@ -171,6 +177,7 @@ fn what_means_something_else_is_named() {
         "critical-sections",
         "critical-sections",
         "floating-sections",
+        "jitter",
         "phases",
         "server-supply",
         "suspension",

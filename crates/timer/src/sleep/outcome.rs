@@ -10,14 +10,16 @@ pub enum Delay {
     /// The deadline had passed when the sleep was asked for. The kernel was not entered.
     AlreadyPast,
     /// The kernel woke the thread after the deadline, and nobody had taken the CPU from it: the
-    /// timer was late, the CPU slow to leave its idle state, or the thread had to wait for a CPU.
+    /// timer was late, the CPU slow to leave its idle state, or the thread had to wait for a CPU. A thread
+    /// that was stopped meanwhile (`SIGSTOP`, a debugger, a frozen control group) looks the same: the
+    /// kernel keeps nothing by which the thread could tell afterwards.
     WokenLate,
     /// The CPU was given to somebody else against the thread's will (`ru_nivcsw` grew), after the
     /// kernel had woken it or while it spun. Not asked for with [`super::Policy::KernelOnly`], where it
     /// would be a system call or two in each sleep: such a sleep is [`Delay::WokenLate`].
     Preempted,
     /// The spin stood still across the deadline though the scheduler took the CPU from nobody: an
-    /// interrupt, the firmware, or a hypervisor that ran another guest.
+    /// interrupt, the firmware, a hypervisor that ran another guest, or a stop (`SIGSTOP`).
     Stalled,
 }
 
