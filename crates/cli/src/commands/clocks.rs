@@ -98,8 +98,8 @@ fn length(text: &str) -> Result<Span, String> {
 pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
     let mut document = lab::clocks(clocks.policy, clocks.verify)
         .map_err(|error| Stop::machine(vec![error.to_string()]))?;
-    // The devices were asked for, not the sources.
-    if !settings.json && !(clocks.devices && !clocks.evidence && !clocks.verify) {
+    let sources_asked = !clocks.devices || clocks.evidence || clocks.verify;
+    if sources_asked && !settings.json {
         output::text(&text::clocks(&document, clocks.evidence, output::style()))?;
     }
     if clocks.devices {
