@@ -79,6 +79,7 @@ impl Asked {
             graded: self.slow_first,
             alpha: words::rate(&self.alpha).map_err(|error| Failure::argument("alpha", error))?,
             interval: None,
+            margin: None,
             progress: None,
         }))
     }
