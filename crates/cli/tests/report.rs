@@ -88,6 +88,15 @@ fn latencies_become_the_files_of_cyclictest() {
     assert!(fs::read_to_string(folder.join("a.hlog")).unwrap().contains("Tag=thread-0,"));
     let page = done(&["report", "run", "-o", "-"], folder);
     assert!(String::from_utf8(page).unwrap().contains("Latency of wake-ups"));
+    // Of a log that is damaged the file is at fault, and not stdout, nor the file to be written.
+    fs::write(folder.join("run/latency.hlog"), "damaged\n").unwrap();
+    for out in ["-", "b.hlog"] {
+        let said = hourglass(&["export", "run", "--hdr", out], folder);
+        let text = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(said.status.code(), Some(2), "{text}");
+        assert!(text.contains("latency.hlog") && !text.contains("stdout"), "{text}");
+        assert!(!text.contains("b.hlog"), "{text}");
+    }
 }
 
 /// What a crash, a copy that broke off, or a wrong name leaves.

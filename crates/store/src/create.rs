@@ -187,7 +187,11 @@ impl NewRunFolder {
             // the files are safe, and the name will follow.
             let _ = sync_folder(parent);
         }
-        RunFolder::open(&self.path).map_err(|error| WriteError::file(&self.path, error))
+        RunFolder::open(&self.path).map_err(|error| WriteError::Whole {
+            path: self.path.clone(),
+            doubt: "cannot be read back",
+            source: error.into(),
+        })
     }
 
     /// Removes the folder and all that was written into it: the run was called off.

@@ -81,9 +81,28 @@ pub enum WriteError {
         /// Why.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// All of the folder is written, and something failed after that.
+    #[error("{} is whole, but {doubt}: {source}", .path.display())]
+    Whole {
+        /// The run folder.
+        path: PathBuf,
+        /// What does not hold, or is not known.
+        doubt: &'static str,
+        /// What failed.
+        source: Box<dyn Error + Send + Sync>,
+    },
 }
 
 impl WriteError {
+    /// What to say of `what` that was to be kept.
+    #[must_use]
+    pub fn said_of(&self, what: &str) -> String {
+        match self {
+            WriteError::Whole { .. } => self.to_string(),
+            _ => format!("{what} was not kept: {self}"),
+        }
+    }
+
     /// A refusal of the system or of an encoder for the file at `path`.
     pub(crate) fn file(
         path: impl Into<PathBuf>,

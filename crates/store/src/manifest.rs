@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::MANIFEST_FILE;
 use crate::error::{OpenError, WriteError};
-use crate::partial::PartialFile;
+use crate::partial::{PartialFile, sync_folder};
 
 /// Writes the manifest into `folder` under a temporary name and renames it.
 pub(crate) fn write(folder: &Path, manifest: &Manifest) -> Result<(), WriteError> {
@@ -27,7 +27,17 @@ pub(crate) fn write(folder: &Path, manifest: &Manifest) -> Result<(), WriteError
     let partial = PartialFile::create(folder, MANIFEST_FILE).map_err(failed)?;
     let mut writer = BufWriter::new(partial.file());
     writer.write_all(&text).and_then(|()| writer.flush()).map_err(failed)?;
-    partial.commit().map_err(failed)
+    partial.publish().map_err(failed)?;
+    settled(folder, sync_folder(folder))
+}
+
+/// What holds of a whole folder once its names were to be brought to the disk.
+fn settled(folder: &Path, synced: io::Result<()>) -> Result<(), WriteError> {
+    synced.map_err(|error| WriteError::Whole {
+        path: folder.to_path_buf(),
+        doubt: "may be gone if the machine stops before the disk has its names",
+        source: error.into(),
+    })
 }
 
 /// Reads the manifest at `path`.
@@ -73,4 +83,23 @@ fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     text.strip_suffix(&place).unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a folder that is whole and can be read it was said that the run was not kept.
+    #[test]
+    fn what_fails_behind_the_manifest_leaves_a_whole_folder() {
+        let folder = Path::new("run");
+        assert!(settled(folder, Ok(())).is_ok());
+        let error = settled(folder, Err(io::Error::other("no answer"))).unwrap_err();
+        let wanted = "run is whole, but may be gone if the machine stops before the disk has its \
+                      names: no answer";
+        assert_eq!(error.said_of("the run"), wanted);
+        let refused = WriteError::file(folder, io::Error::other("no answer"));
+        let wanted = "the run was not kept: run cannot be written: no answer";
+        assert_eq!(refused.said_of("the run"), wanted);
+    }
 }

@@ -45,12 +45,17 @@ impl PartialFile {
 
     /// Gives the file its final name once its contents are on the disk.
     pub(crate) fn commit(&self) -> io::Result<()> {
-        self.file.sync_all()?;
-        fs::rename(&self.partial, &self.target)?;
+        self.publish()?;
         match self.target.parent() {
             Some(folder) => sync_folder(folder),
             None => Ok(()),
         }
+    }
+
+    /// The same, but the name may not be on the disk.
+    pub(crate) fn publish(&self) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.partial, &self.target)
     }
 
     /// Removes the file under its temporary name, if it still has it.

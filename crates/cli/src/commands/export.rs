@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
-use hourglass_report::foreign;
+use hourglass_report::foreign::{self, HdrError};
 use serde_json::json;
 
 use super::shown_run::Shown;
@@ -114,6 +114,7 @@ pub(crate) fn export(export: &Export, settings: Settings) -> Result<ExitCode> {
             let done = write(export, format, &shown, io::stdout().lock());
             match done {
                 Err(error) if crate::is_closed_pipe(&error) => {}
+                Err(error) if error.is::<Stop>() => return Err(error),
                 done => done.context("cannot write to stdout")?,
             }
             continue;
@@ -172,6 +173,7 @@ fn to_file(export: &Export, format: Format, shown: &Shown, path: &Path) -> Resul
         })
     };
     written.map_err(|error| match error.downcast_ref::<io::Error>() {
+        _ if error.is::<Stop>() => error,
         Some(error) => whole_file::refused(&option, path, error).into(),
         None => Stop::usage(format!("{option}: {}: {error}", path.display())).into(),
     })
@@ -185,8 +187,13 @@ fn write(export: &Export, format: Format, shown: &Shown, out: impl Write) -> Res
         Format::Cyclictest => Ok(foreign::cyclictest(out, &run)?),
         Format::CyclictestHist => Ok(foreign::cyclictest_histogram(out, &run, export.rows)?),
         Format::Hdr => {
-            let histograms = shown.recalled.latency_histograms().map_err(|error| anyhow!(error))?;
-            Ok(foreign::hdr(out, &shown.document().manifest, &histograms)?)
+            let histograms = shown.recalled.latency_histograms();
+            let histograms = histograms.map_err(|error| Stop::usage(error.to_string()))?;
+            let written = foreign::hdr(out, &shown.document().manifest, &histograms);
+            written.map_err(|error| match error {
+                HdrError::Write(error) => error.into(),
+                other => Stop::usage(other.to_string()).into(),
+            })
         }
     }
 }

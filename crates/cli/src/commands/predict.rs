@@ -106,7 +106,7 @@ pub(crate) fn predict(predict: &Predict, settings: Settings) -> Result<ExitCode>
         output::text(&text::predict(&predicted.document, output::style()))?;
     }
     if let Some(reason) = &predicted.not_kept {
-        return Err(Stop::machine(vec![format!("-o: the run was not kept: {reason}")]).into());
+        return Err(Stop::machine(vec![format!("-o: {reason}")]).into());
     }
     let folder = predicted.document.run.as_ref().and_then(|run| run.folder.as_ref());
     if let Some(folder) = folder.filter(|_| !settings.quiet) {

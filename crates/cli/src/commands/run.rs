@@ -83,7 +83,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
     match &finished.kept {
         Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
         Some(Err(error)) => {
-            return Err(Stop::machine(vec![format!("-o: the run was not kept: {error}")]).into());
+            return Err(Stop::machine(vec![format!("-o: {}", error.said_of("the run"))]).into());
         }
         _ => {}
     }

@@ -202,7 +202,7 @@ fn simulate_file(
             None
         }
         Some(Err(error)) => {
-            Some(Stop::machine(vec![format!("-o: the simulation was not kept: {error}")]))
+            Some(Stop::machine(vec![format!("-o: {}", error.said_of("the simulation"))]))
         }
         None => None,
     };

@@ -128,7 +128,7 @@ pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Resu
             messages::say(&format!("wrote {}", folder.display()))
         }
         Some(Err(error)) => {
-            return Err(Stop::machine(vec![format!("-o: it was not kept: {error}")]).into());
+            return Err(Stop::machine(vec![format!("-o: {}", error.said_of("it"))]).into());
         }
         _ => {}
     }

@@ -62,7 +62,7 @@ fn say_kept(finished: &Finished, quiet: bool) -> Result<(), Stop> {
     match &finished.kept {
         Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
         Some(Err(error)) => {
-            return Err(Stop::machine(vec![format!("-o: the run was not kept: {error}")]));
+            return Err(Stop::machine(vec![format!("-o: {}", error.said_of("the run"))]));
         }
         _ => {}
     }

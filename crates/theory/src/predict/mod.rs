@@ -176,7 +176,7 @@ fn tell_run(document: &mut PredictDocument, plan: &Plan, finished: &Finished) ->
     let warnings = result.warnings.iter().map(|w| format!("{}; {}", w.text, w.remedy));
     let (folder, not_kept) = match &finished.kept {
         Some(Ok(path)) => (Some(path.display().to_string()), None),
-        Some(Err(error)) => (None, Some(error.to_string())),
+        Some(Err(error)) => (None, Some(error.said_of("the run"))),
         None => (None, None),
     };
     document.run = Some(MeasurementFacts {
