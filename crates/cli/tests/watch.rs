@@ -5,7 +5,8 @@ mod processes;
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use hourglass_skip::{Need, skip};
 use serde_json::Value;
@@ -249,4 +250,75 @@ fn the_kernels_events_say_who_ran() {
     assert!(seen.abs_diff(counted) < ns(&found["elapsed_ns"]) / 5, "{seen} {counted}");
     assert!(hourglass("report kept -o page.html", home.path()).status.success());
     assert!(hourglass("render kept -o picture.svg", home.path()).status.success());
+}
+
+/// Threads of 1 ms are not there any more at a look 300 ms later; the process is the test's own.
+#[test]
+fn threads_that_no_look_saw_are_missing() {
+    let ends = AtomicBool::new(false);
+    let compute = || {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(1) {}
+    };
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) {
+                std::thread::spawn(compute).join().unwrap();
+            }
+        });
+        let output = watch(&format!("{} -d 1200ms --interval 300ms --json -q", std::process::id()));
+        ends.store(true, Ordering::Relaxed);
+        output
+    });
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    if found["warnings"].to_string().contains("no-schedstat") {
+        return assert!(output.status.success());
+    }
+    assert_eq!(output.status.code(), Some(4), "{found}");
+    assert_eq!(found["premises"][0]["id"], "threads-unseen");
+    let process = &found["processes"][0];
+    let of = |key: &str| process[key].as_u64().unwrap();
+    assert!(of("seen_cpu_ns") < of("cpu_ns"), "{process}");
+    assert!(stderr(&output).contains("the threads seen of"), "{output:?}");
+}
+
+/// Not of `watch`, but of the same kind: another process changes the CPUs of a thread that is measured.
+#[test]
+fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let cpus: hourglass_model::CpuSet = line.trim().parse().unwrap();
+    let mut cpus = cpus.iter();
+    let (Some(first), Some(second)) = (cpus.next(), cpus.next()) else {
+        return skip(Need::SECOND_CPU, "one CPU");
+    };
+    if Command::new("taskset").arg("--version").output().is_err() {
+        return skip(Need::program("taskset"), "taskset");
+    }
+    for line in ["-q --json -n 1 -d 2s --cpu CPU", "-q --json -n 1 -d 2s -w LAT 10ms --cpu CPU"] {
+        let line = line.replace("CPU", &second.to_string());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+        command.args(line.split(' ')).stdin(Stdio::null());
+        let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let tasks = format!("/proc/{}/task", run.id());
+        let pinned = || {
+            let tids = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+            let mut tids = tids.map(|entry| entry.file_name().into_string().unwrap());
+            tids.find(|tid| {
+                let status = format!("{tasks}/{tid}/status");
+                let status = std::fs::read_to_string(status).unwrap_or_default();
+                status.contains(&format!("Cpus_allowed_list:\t{second}\n"))
+            })
+        };
+        processes::until("a thread is pinned", || pinned().is_some());
+        std::thread::sleep(Duration::from_millis(600));
+        let mut moved = Command::new("taskset");
+        moved.args(["-pc", &first.to_string(), &pinned().unwrap()]);
+        assert!(moved.output().unwrap().status.success());
+        let output = run.wait_with_output().unwrap();
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found["premises"][0]["id"], "pinning-lost", "{line}: {output:?}");
+        assert_eq!(output.status.code(), Some(4), "{line}");
+        assert!(stderr(&output).contains("no verdict: thread 0"), "{output:?}");
+    }
 }

@@ -61,6 +61,7 @@ pub fn before_run(host: &Host, threads: &[ThreadDemand]) -> Vec<Warning> {
         throttling::rt_throttling(host, threads),
         rt_time_limit(host, threads),
         cgroup_quota(host, threads),
+        autogroup(host, threads),
         clock_source(host),
         governor(host, threads),
         idle_states(host, threads),
@@ -94,7 +95,7 @@ pub fn without(threads: &[ThreadDemand], refused: &[Shortfall]) -> Vec<ThreadDem
 /// Puts what [`before_run`] says of `threads` in the place of what it said of them before.
 pub fn judge_again(host: &Host, threads: &[ThreadDemand], warnings: &mut Vec<Warning>) {
     let anew = before_run(host, threads);
-    let of_threads = ["rt-throttling", "rt-time-limit", "cgroup-quota"];
+    let of_threads = ["rt-throttling", "rt-time-limit", "cgroup-quota", "autogroup"];
     warnings.retain(|warning| !of_threads.contains(&warning.id.as_str()));
     let mut now: Vec<Warning> =
         anew.into_iter().filter(|warning| of_threads.contains(&warning.id.as_str())).collect();
@@ -103,6 +104,13 @@ pub fn judge_again(host: &Host, threads: &[ThreadDemand], warnings: &mut Vec<War
 }
 
 /// A warning.
+/// Nice values that count within a session only.
+fn autogroup(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
+    let is_nice = |thread: &ThreadDemand| matches!(thread.policy, Policy::Other(1.. | ..=-1));
+    let counts = host.scheduler.autogroup == Some(true) && threads.iter().any(is_nice);
+    counts.then(machine::autogroup_warning)
+}
+
 fn warning(id: &str, text: String, remedy: String) -> Option<Warning> {
     Some(Warning { id: id.to_owned(), text, remedy })
 }

@@ -48,6 +48,7 @@ use crate::kernel_trace;
 use crate::meanwhile;
 use crate::niceness;
 use crate::node;
+use crate::premises::Masks;
 use crate::records::{self, lateness_ps, merged, switches};
 use crate::reserver::Kernel;
 use crate::resources::{check_cpus, check_memory};
@@ -285,6 +286,7 @@ pub(crate) fn run_and_add(
     let (told, switches_of) = (&mut warnings, recorder);
     let mut interrupts = interrupt_counts::Session::of(&spec, host.tick);
     let mut meanwhile = (!traced).then(meanwhile::Counts::default);
+    let mut masks = Masks::of(&spec);
     let mut run_observer = RunObserver {
         watch,
         warnings: told,
@@ -294,6 +296,7 @@ pub(crate) fn run_and_add(
         switches: switches_of,
         live_threads: None,
         meanwhile: &mut meanwhile,
+        masks: &mut masks,
     };
     let reserver = Kernel::for_run(&spec);
     let utc_before = utc::reading();
@@ -314,6 +317,7 @@ pub(crate) fn run_and_add(
     warnings.extend(kernel.iter().flat_map(|kernel| kernel.warnings.iter().cloned()));
     let mut result = findings::result(&measured, &spec, warnings);
     result.switches = switches(&measured);
+    masks.fill(&mut result);
     result.gates = gates::evaluate(&gates, &measured, &spec, hit.as_ref());
     result.hit = hit;
     let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };

@@ -32,6 +32,7 @@ mod niceness;
 mod node;
 pub mod noise;
 pub mod own_loop;
+mod premises;
 mod records;
 mod reserver;
 mod resources;

@@ -8,6 +8,7 @@ use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 use hourglass_workload::run::Shortfall;
 
+use crate::premises::Masks;
 use crate::watch::Watch;
 use crate::{interrupt_counts, kernel_trace, meanwhile, switch_records};
 
@@ -24,8 +25,18 @@ pub(crate) struct RunObserver<'a> {
     pub(crate) switches: Option<&'a mut switch_records::Session>,
     /// Who runs meanwhile, by counts, where nothing is traced.
     pub(crate) meanwhile: &'a mut Option<meanwhile::Counts>,
+    /// The CPUs of pinned threads.
+    pub(crate) masks: &'a mut Masks,
     /// Before the run: none.
     pub(crate) live_threads: Option<LiveThreads>,
+}
+
+impl RunObserver<'_> {
+    fn look_at_masks(&mut self, elapsed: Span) {
+        if let Some(live) = &self.live_threads {
+            self.masks.look(live, elapsed);
+        }
+    }
 }
 
 impl hourglass_workload::Watch for RunObserver<'_> {
@@ -33,6 +44,7 @@ impl hourglass_workload::Watch for RunObserver<'_> {
         // Not earlier: if there is no run, its refusal is the only thing to say.
         self.watch.warn(self.warnings);
         self.watch.started(duration, ticking);
+        self.look_at_masks(Span::ZERO);
         self.interrupts.begin();
         if let Some(counts) = &mut self.meanwhile {
             counts.look();
@@ -50,6 +62,7 @@ impl hourglass_workload::Watch for RunObserver<'_> {
         if let Some(counts) = &mut self.meanwhile {
             counts.look_if_due();
         }
+        self.look_at_masks(elapsed);
         self.watch.tick(elapsed);
     }
     fn refused(&mut self, shortfalls: &[Shortfall]) {

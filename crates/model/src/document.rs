@@ -12,7 +12,7 @@ pub use crate::ran::RanReport;
 pub use crate::sites::{LostSpan, SiteCause, SiteReport};
 use crate::stack::StackReport;
 use crate::wakeup::WakeUpReport;
-pub use crate::warning::{Gate, Warning};
+pub use crate::warning::{Gate, Premise, Warning};
 use crate::watched::WatchedReport;
 
 /// Name and version of the run document.
@@ -60,6 +60,9 @@ pub struct RunResult {
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// What the run rests on and did not hold to its end: the exit code is 4.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub premises: Vec<Premise>,
     /// Limits that the run had to keep.
     #[serde(default)]
     pub gates: Vec<Gate>,

@@ -13,6 +13,17 @@ pub struct Warning {
     pub remedy: String,
 }
 
+/// Something that a measurement rests on and that did not hold to its end: there is no verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Premise {
+    /// Stable name for scripts: `threads-unseen`.
+    pub id: String,
+    /// What is so.
+    pub text: String,
+    /// When it was first found, counted from the start of the measurement.
+    pub at_ns: u64,
+}
+
 /// A limit, and whether it was kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ran::RanReport;
-use crate::warning::Warning;
+use crate::warning::{Premise, Warning};
 
 /// Name and version of the document.
 pub const WATCH_SCHEMA: &str = "hourglass.watch/1";
@@ -40,6 +40,9 @@ pub struct WatchedReport {
     pub events_lost: Option<u64>,
     /// What a reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
+    /// What did not hold to the end: the exit code is 4.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub premises: Vec<Premise>,
     /// Whether a signal ended it.
     pub interrupted: bool,
 }
@@ -58,6 +61,12 @@ pub struct WatchedProcess {
     /// For how long, summed over CPUs, where the kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_throttled_ns: Option<u64>,
+    /// Its CPU time meanwhile, threads that ended included. No key where the threads seen had it but for a twentieth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<u64>,
+    /// What the threads seen had of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_cpu_ns: Option<u64>,
     /// Whether it ended meanwhile.
     pub ended: bool,
 }

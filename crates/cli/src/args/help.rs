@@ -128,7 +128,10 @@ pub(crate) const EXIT_CODES: [(&str, &str); 6] = [
     ),
     ("2", "wrong usage or bad input; nothing was run"),
     ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
-    ("4", "measured, and no verdict: --against (see --fail-on) or --control could not decide"),
+    (
+        "4",
+        "measured, and no verdict: --against (see --fail-on) or --control could not decide, or a thread lost its CPUs",
+    ),
     (
         "130",
         "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept, marked as interrupted",

@@ -90,12 +90,16 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
     Ok(exit_code(&finished))
 }
 
-/// What the shell is told of a run: the signal that ended it, or whether it kept its limits, or that beside its
-/// control nothing was decided.
+/// What the shell is told of a run: the signal that ended it, or that what it rests on did not hold, or whether
+/// it kept its limits, or that beside its control nothing was decided.
 pub(crate) fn exit_code(finished: &lab::Finished) -> ExitCode {
+    let premises = &finished.document.result.premises;
+    // Also where it is to be quiet.
+    premises.iter().for_each(|premise| messages::say(&format!("no verdict: {}", premise.text)));
     let kept = finished.document.result.gates.iter().all(|gate| gate.passed);
     match finished.signal() {
         Some(signal) => stop::ended_by(signal),
+        None if !premises.is_empty() => ExitCode::from(stop::UNDECIDED),
         None if kept => against::answered(finished.document.result.control.as_ref()),
         None => ExitCode::from(stop::NO),
     }

@@ -37,6 +37,7 @@ Exit codes:
   0    watched to the end
   2    wrong usage; no such process, or no thread of that name
   3    this user may not see it, or may not trace
+  4    threads that began and ended between two looks are missing
   130  ended by Ctrl-C; what was seen is printed and kept
 
 Examples:
@@ -113,11 +114,14 @@ pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Resu
     if is_live {
         view.clear()?;
     }
+    let is_whole = finished.report.premises.is_empty();
     let said = if settings.json {
         let document = WatchDocument { schema: WATCH_SCHEMA.to_owned(), found: finished.report };
-        if !settings.quiet {
-            document.found.warnings.iter().for_each(messages::warn);
-        }
+        let premises = &document.found.premises;
+        let is_premise = |id: &String| premises.iter().any(|premise| premise.id == *id);
+        let warnings = document.found.warnings.iter();
+        let said = warnings.filter(|warning| !settings.quiet || is_premise(&warning.id));
+        said.for_each(messages::warn);
         output::json(&document)
     } else {
         output::text(&text::watched(&finished.report, output::style()))
@@ -132,7 +136,8 @@ pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Resu
         }
         _ => {}
     }
-    Ok(finished.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+    let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(4) };
+    Ok(finished.signal.map_or(code, stop::ended_by))
 }
 
 /// The table on a terminal.

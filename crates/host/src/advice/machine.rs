@@ -1,6 +1,7 @@
 //! Judgements of the machine alone, whatever runs on it. The advice before a run asks whether they
 //! touch its threads; the doctor tells them all.
 
+use hourglass_model::document::Warning;
 use hourglass_model::host::{Bound, CpuQuota, FrequencyPolicy, Host, IdleState};
 
 use super::{micros, share_ppm};
@@ -25,6 +26,23 @@ pub(crate) const CHOOSE_TSC: &str =
 /// Keeps the processors at their highest frequency.
 pub(crate) const PERFORMANCE: &str =
     "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
+
+/// What autogroups do (`sched(7)`).
+pub(crate) const NICE_WITHIN_SESSION: &str = "a nice value counts only among the threads of its session, unless a \
+                                              control group with the cpu controller is below the root";
+
+/// Lets nice values count among all threads.
+pub(crate) const NO_AUTOGROUP: &str = "sudo sysctl kernel.sched_autogroup_enabled=0";
+
+/// That nice values count within a session only.
+#[must_use]
+pub fn autogroup_warning() -> Warning {
+    Warning {
+        id: "autogroup".to_owned(),
+        text: format!("autogroups are on: {NICE_WITHIN_SESSION}"),
+        remedy: NO_AUTOGROUP.to_owned(),
+    }
+}
 
 /// What helps in a virtual machine.
 pub const LEAVE_THE_GUEST: &str =

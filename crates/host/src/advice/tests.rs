@@ -61,6 +61,19 @@ fn a_quiet_machine_needs_no_advice() {
 }
 
 /// Seen with a FIFO spinner: eight of eight large gaps of 50 to 54 ms, one second apart.
+/// `sched(7)`: with autogroups a nice value counts among the threads of a session.
+#[test]
+fn nice_values_count_within_a_session() {
+    let warns = |autogroup, policy: &str| {
+        let mut host = quiet();
+        host.scheduler.autogroup = autogroup;
+        ids(&before_run(&host, &[thread(0, policy, "")])).contains(&"autogroup")
+    };
+    assert!(warns(Some(true), "OTHER:5") && warns(Some(true), "OTHER:-3"));
+    assert!(!warns(Some(true), "OTHER:0") && !warns(Some(true), "FIFO:5"));
+    assert!(!warns(Some(false), "OTHER:5") && !warns(None, "OTHER:5"));
+}
+
 #[test]
 fn a_real_time_spinner_is_throttled() {
     let threads = [

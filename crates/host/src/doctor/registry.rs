@@ -40,7 +40,7 @@ const fn of_cpus(id: &'static str, judge: fn(&Evidence) -> Verdict, wanted: &'st
 
 /// All checks, in the order of documents.
 #[rustfmt::skip]
-pub(super) const CHECKS: [Check; 48] = [
+pub(super) const CHECKS: [Check; 49] = [
     check("clock-source", clock::source, "the processor's counter: other clocks are slower, or not the machine's own"),
     check("clock-choice", clock::choice, "a counter that all evidence speaks for: it is read in tens of nanoseconds, without the kernel"),
     check("tsc", clock::tsc, "a counter of constant rate in all power states (constant_tsc, nonstop_tsc)"),
@@ -50,6 +50,7 @@ pub(super) const CHECKS: [Check; 48] = [
     check("rt-group", scheduler::group_budget, "real-time time for the control group: without it no real-time thread may run"),
     check("memlock", limits::locked_memory, "leave to lock all memory: a page fault may wait for a disk"),
     check("nice", limits::nice, "nice values below 0 for the ordinary threads that real-time ones wait for"),
+    check("autogroup", scheduler::autogroup, "no autogroups: with them nice values mean nothing between sessions"),
     check("rt-time-limit", limits::real_time_limit, "no limit on time without a wait: threads that spin are killed at it"),
     check("timer-slack", limits::timer_slack, "small timer slack: time-sharing threads wake up to that late; real-time threads have none"),
     check("cgroup-quota", surroundings::quota, "no quota (cpu.max): a group that has spent it is stopped until the next period"),

@@ -10,11 +10,13 @@ use hourglass_model::tuning::{Access, FairServer};
 
 use super::evidence::Evidence;
 use super::remedy;
-use super::verdict::{Verdict, unread};
+use super::verdict::{Verdict, unread, unread_unless_absent};
+use crate::advice::machine::{NICE_WITHIN_SESSION, NO_AUTOGROUP};
 use crate::advice::refused::{hidden_rt_budget, no_rt_budget};
 use crate::advice::throttling::{self, LIFT_THROTTLING, RISK, nanos};
 
 const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+const AUTOGROUP: &str = "/proc/sys/kernel/sched_autogroup_enabled";
 const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";
 const PREEMPT: &str = "/sys/kernel/debug/sched/preempt";
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
@@ -65,6 +67,17 @@ pub(super) fn throttling(e: &Evidence) -> Verdict {
                 remedy(),
             )
         }
+    }
+}
+
+/// Sessions that are scheduling groups.
+pub(super) fn autogroup(e: &Evidence) -> Verdict {
+    match e.host.scheduler.autogroup {
+        Some(true) => {
+            Verdict::warn(format!("on: {NICE_WITHIN_SESSION}"), remedy::kernel(e, NO_AUTOGROUP))
+        }
+        Some(false) => Verdict::ok("off"),
+        None => unread_unless_absent(e, AUTOGROUP, "this kernel has none"),
     }
 }
 

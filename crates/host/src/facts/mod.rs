@@ -137,6 +137,18 @@ impl HostReader {
         threads::counts(&self.files, pid, tid)
     }
 
+    /// CPU time of a process so far, in steps of 10 ms, threads that have ended included; `None` if there is none.
+    #[must_use]
+    pub fn process_cpu_ns(&self, pid: u32) -> Option<u64> {
+        threads::cpu_ns(&self.files, pid)
+    }
+
+    /// Whether each session is a scheduling group of its own; `None` where the kernel does not tell.
+    #[must_use]
+    pub fn autogroup(&self) -> Option<bool> {
+        self.files.flag("proc/sys/kernel/sched_autogroup_enabled")
+    }
+
     /// How quotas of control groups stopped a process so far; `None` without a quota.
     #[must_use]
     pub fn quota_stopped(&self, pid: u32) -> Option<Stopped> {

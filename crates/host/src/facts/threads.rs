@@ -46,6 +46,9 @@ impl ThreadCounts {
     }
 }
 
+/// The unit of times in `/proc/PID/stat`, which is the same on every machine that Linux offers 64 bits on.
+const TICK_NS: u64 = 10_000_000;
+
 /// The numbers in `/proc`: every process that is visible.
 pub(super) fn processes(files: &Files) -> Vec<u32> {
     numbers(files, "proc")
@@ -66,6 +69,14 @@ fn numbers(files: &Files, folder: &str) -> Vec<u32> {
 /// The process of a thread, which may be the thread itself; `None` if there is none.
 pub(super) fn process_of(files: &Files, tid: u32) -> Option<u32> {
     field(&files.text(&format!("proc/{tid}/status"))?, "Tgid", ':')?.parse().ok()
+}
+
+/// User and system time of a process, threads that have ended included (`proc_pid_stat(5)`), ns; `None` if there is none.
+pub(super) fn cpu_ns(files: &Files, pid: u32) -> Option<u64> {
+    let text = files.text(&format!("proc/{pid}/stat"))?;
+    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
+    let ticks = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    ticks(14)?.checked_add(ticks(15)?)?.checked_mul(TICK_NS)
 }
 
 /// What a thread is called; `None` if there is none.

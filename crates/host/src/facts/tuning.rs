@@ -17,7 +17,7 @@ use super::{cgroup, interrupts};
 
 /// The files and folders whose being readable the doctor wants to know: each is named where a
 /// check depends on it.
-pub(crate) const PROBED: [&str; 44] = [
+pub(crate) const PROBED: [&str; 45] = [
     "/dev/cpu_dma_latency",
     "/proc/1/comm",
     "/proc/cmdline",
@@ -33,6 +33,7 @@ pub(crate) const PROBED: [&str; 44] = [
     "/proc/stat",
     "/proc/sys/kernel/numa_balancing",
     "/proc/sys/kernel/osrelease",
+    "/proc/sys/kernel/sched_autogroup_enabled",
     "/proc/sys/kernel/sched_rt_runtime_us",
     "/proc/sys/kernel/soft_watchdog",
     "/proc/sys/kernel/timer_migration",

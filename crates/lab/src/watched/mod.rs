@@ -1,7 +1,7 @@
 //! Threads of other processes, watched from outside: what kept them from running.
 //!
-//! Owns: whom to look at (`whom`), looking again and again, what the looks add up to (`tally`), who had the CPU
-//! instead by counts (`others`) or by the kernel's events (`traced`), the run folder (`folder`).
+//! Owns: whom to look at (`whom`), looking again and again, what the looks add up to (`tally`) and what they miss
+//! (`unseen`), who had the CPU instead by counts (`others`) or by the kernel's events (`traced`), the run folder (`folder`).
 //! Must not: change anything about those who are watched.
 //!
 //! Every look reads the kernel's counts of each thread in `/proc`, which needs no privilege. Looking costs processor
@@ -12,6 +12,7 @@ mod folder;
 mod others;
 mod tally;
 mod traced;
+mod unseen;
 mod whom;
 
 use std::collections::BTreeMap;
@@ -20,9 +21,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hourglass_clock::timekeeping::{Native, Scale, Timebase};
+use hourglass_host::advice::machine;
 use hourglass_host::facts::{HostReader, Stopped};
 use hourglass_host::refusal::Refusal;
-use hourglass_model::document::Warning;
+use hourglass_model::document::{Premise, Warning};
 use hourglass_model::watched::{WatchedLook, WatchedProcess, WatchedReport};
 use hourglass_store::{CreateError, RunFolder, WriteError};
 use hourglass_sys::{signal, thread as os};
@@ -31,6 +33,7 @@ use hourglass_time::Span;
 use others::Others;
 use tally::Tally;
 use traced::Traced;
+use unseen::CpuTime;
 use whom::Finder;
 pub use whom::{NotFound, Whom};
 
@@ -134,6 +137,8 @@ pub fn watch(
 struct Process {
     name: String,
     throttled: Option<(Stopped, Stopped)>,
+    /// Of a process of which all threads are watched, where they have times.
+    cpu_time: Option<CpuTime>,
     ended: bool,
 }
 
@@ -141,6 +146,8 @@ struct Process {
 struct Session {
     reader: HostReader,
     finder: Finder,
+    /// Whether nice values count within a session only.
+    autogroup: bool,
     others: Others,
     traced: Option<Traced>,
     processes: BTreeMap<u32, Process>,
@@ -169,6 +176,7 @@ impl Session {
     ) -> Session {
         let asked_ns = request.every.max(SHORTEST).nanos_or_zero();
         Session {
+            autogroup: reader.autogroup() == Some(true),
             reader,
             finder,
             others: Others::default(),
@@ -243,6 +251,8 @@ impl Session {
             self.meet(pid, tid);
         }
         let begin_ns = used_ns();
+        let cpu_ns: Vec<_> =
+            self.processes.keys().map(|pid| self.reader.process_cpu_ns(*pid)).collect();
         for tally in self.threads.values_mut() {
             let at_ns = monotonic_ns().saturating_sub(self.begin_ns);
             tally.look(&self.reader, at_ns);
@@ -250,13 +260,19 @@ impl Session {
                 kept.extend(tally.at_last_look());
             }
         }
-        for (pid, process) in &mut self.processes {
+        for ((pid, process), cpu_ns) in self.processes.iter_mut().zip(cpu_ns) {
             process.ended =
                 self.threads.values().all(|tally| tally.pid != *pid || tally.has_ended());
             if let (Some((_, last)), Some(now)) =
                 (&mut process.throttled, self.reader.quota_stopped(*pid))
             {
                 *last = now;
+            }
+            let times = process.cpu_time.as_mut().zip(cpu_ns).filter(|_| !process.ended);
+            if let Some((times, cpu_ns)) = times {
+                times.take(cpu_ns, unseen::ran_ns(&self.threads, *pid), self.now_ns);
+            } else if self.looks == 0 && self.finder.has_all_of(*pid) {
+                process.cpu_time = self.reader.process_cpu_ns(*pid).map(CpuTime::new);
             }
         }
         let took_ns = used_ns().saturating_sub(begin_ns);
@@ -285,23 +301,35 @@ impl Session {
         self.processes.entry(pid).or_insert_with(|| Process {
             name: reader.thread_name(pid, pid).unwrap_or_default(),
             throttled: reader.quota_stopped(pid).map(|stopped| (stopped, stopped)),
+            cpu_time: None,
             ended: false,
         });
     }
 
     fn report(&self) -> WatchedReport {
+        let (mut troubles, counted) = (Vec::new(), !self.threads.values().any(Tally::lacks_times));
         let processes = self.processes.iter().map(|(pid, process)| {
             let periods = process.throttled.and_then(|(a, b)| b.periods.checked_sub(a.periods));
             let ns = process.throttled.and_then(|(a, b)| b.ns?.checked_sub(a.ns?));
-            WatchedProcess {
+            let mut report = WatchedProcess {
                 pid: *pid,
                 // A program may have become another one meanwhile.
                 name: self.threads.get(pid).map_or(&process.name, Tally::name).clone(),
                 quota_throttled: periods,
                 quota_throttled_ns: ns,
                 ended: process.ended,
+                ..WatchedProcess::default()
+            };
+            if let Some(times) = process.cpu_time.filter(|_| counted) {
+                times.fill(&mut report);
+                troubles.extend(times.trouble(&report));
             }
+            report
         });
+        let processes = processes.collect();
+        let (missing, premises): (Vec<Warning>, Vec<Premise>) = troubles.into_iter().unzip();
+        let mut warnings = self.warnings();
+        warnings.extend(missing);
         let mut threads: Vec<_> = self.threads.values().map(Tally::report).collect();
         if let Some(traced) = &self.traced {
             let at_ns = i64::try_from(self.now_ns).unwrap_or(i64::MAX);
@@ -316,10 +344,11 @@ impl Session {
             interval_ns: self.every_ns,
             elapsed_ns: self.now_ns,
             looks: self.looks,
-            processes: processes.collect(),
+            processes,
             threads,
             events_lost: self.traced.as_ref().map(Traced::lost),
-            warnings: self.warnings(),
+            warnings,
+            premises,
             interrupted: false,
         }
     }
@@ -338,6 +367,9 @@ impl Session {
                 ),
                 remedy: "watch fewer threads, or ask for a longer --interval".to_owned(),
             });
+        }
+        if self.autogroup && self.threads.values().any(Tally::is_nice) {
+            warnings.push(machine::autogroup_warning());
         }
         warnings.extend(self.others.warning().filter(|_| self.traced.is_none()));
         if self.threads.values().any(Tally::lacks_times) {

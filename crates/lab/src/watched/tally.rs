@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_host::facts::{HostReader, ThreadCounts};
+use hourglass_model::Policy;
 use hourglass_model::watched::{WatchedInterval, WatchedLook, WatchedThread};
 
 /// A thread since it was first seen.
@@ -137,6 +138,16 @@ impl Tally {
         Some(counted.saturating_add(self.pending().map_or(0, |interval| interval.wait_ns)))
     }
 
+    /// Whether it has a nice value other than 0.
+    pub(super) fn is_nice(&self) -> bool {
+        matches!(self.last.policy, Some(Policy::Other(1.. | ..=-1)))
+    }
+
+    /// How long it has run so far; `None` of one that never did, too.
+    pub(super) fn run_ns(&self) -> Option<u64> {
+        grown(&self.first, &self.last, |c| c.times.map(|times| times.run_ns))
+    }
+
     pub(super) fn report(&self) -> WatchedThread {
         let count = |of: fn(&ThreadCounts) -> Option<u64>| grown(&self.first, &self.last, of);
         let known = self.first.times.is_some();
@@ -150,7 +161,7 @@ impl Tally {
             ended: self.ended,
             since_ns: self.since_ns,
             cpu: self.last.cpu,
-            run_ns: count(|c| c.times.map(|times| times.run_ns)),
+            run_ns: self.run_ns(),
             wait_ns: self.wait_ns(),
             worst_interval: intervals.max_by_key(|interval| interval.wait_ns),
             stopped_ns: Some(self.stopped_ns),

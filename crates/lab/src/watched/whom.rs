@@ -19,6 +19,13 @@ pub enum Whom {
     Named(String),
 }
 
+impl Whom {
+    /// Whether all threads of a process are meant.
+    pub(super) fn has_all_of(&self, pid: u32) -> bool {
+        matches!(self, Whom::Numbers(numbers) if numbers.contains(&pid))
+    }
+}
+
 /// Why there is nobody to watch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFound {
@@ -48,6 +55,10 @@ pub(super) struct Finder {
 impl Finder {
     pub(super) fn new(whom: &Whom) -> Finder {
         Finder { whom: whom.clone(), due_ns: 0 }
+    }
+
+    pub(super) fn has_all_of(&self, pid: u32) -> bool {
+        self.whom.has_all_of(pid)
     }
 
     /// Whether everybody is there who is named.

@@ -65,7 +65,12 @@ pub fn watched_live(report: &WatchedReport, width: u16, height: u16, style: Styl
 
 fn heading(out: &mut String, report: &WatchedReport, style: Style) {
     let count = report.threads.len();
-    let threads = if count == 1 { "thread" } else { "threads" };
+    let threads = match (count, report.premises.is_empty()) {
+        (1, true) => "thread",
+        (_, true) => "threads",
+        (1, false) => "thread seen",
+        (_, false) => "threads seen",
+    };
     let of = match &report.processes[..] {
         [one] => format!("{} ({})", clean::for_terminal(&one.name), one.pid),
         all => format!("{} processes", all.len()),
@@ -152,6 +157,16 @@ fn lines(out: &mut String, report: &WatchedReport, told: usize, style: Style) {
             out.push_str(&paint(&line, Tone::Caution, style));
             out.push('\n');
         }
+        if let (Some(cpu_ns), Some(seen_ns)) = (process.cpu_ns, process.seen_cpu_ns) {
+            let name = clean::for_terminal(&process.name);
+            let (seen, whole) = (rounded(seen_ns), rounded(cpu_ns));
+            let line = format!(
+                "Not whole: the threads seen of {name} ({}) ran {seen} of its {whole}",
+                process.pid
+            );
+            out.push_str(&paint(&line, Tone::Caution, style));
+            out.push('\n');
+        }
     }
     for thread in report.threads.iter().take(told) {
         let name = format!("{} ({})", clean::for_terminal(&thread.name), thread.tid);
@@ -213,6 +228,7 @@ fn all(ran: &[RanReport]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_model::document::Premise;
     use hourglass_model::watched::{WatchedInterval, WorstDelay};
 
     use super::*;
@@ -255,7 +271,7 @@ mod tests {
                 name: "pipewire".into(),
                 quota_throttled: Some(3),
                 quota_throttled_ns: Some(50_000_000),
-                ended: false,
+                ..WatchedProcess::default()
             }],
             threads: (0..threads).map(|tid| thread(71 + tid, 9_000_000)).collect(),
             ..WatchedReport::default()
@@ -282,6 +298,19 @@ mod tests {
         }
         // What the kernel did not tell: migrations, and with the major ones the page faults.
         assert!(text.contains("42      -       -"), "{text}");
+    }
+
+    #[test]
+    fn threads_that_were_not_seen_are_missing() {
+        let mut report = report(2);
+        (report.processes[0].cpu_ns, report.processes[0].seen_cpu_ns) =
+            (Some(3_200_000_000), Some(100_000_000));
+        report.premises =
+            vec![Premise { id: "threads-unseen".into(), text: String::new(), at_ns: 1 }];
+        let text = watched(&report, Style::Plain);
+        assert!(text.starts_with("pipewire (70): 2 threads seen for 3.00 s"), "{text}");
+        let line = "Not whole: the threads seen of pipewire (70) ran 100 ms of its 3.20 s\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

@@ -210,6 +210,7 @@ pub(crate) const TEXTS: Texts = Texts {
         ("1", "measured, and a limit was broken or -T was hit"),
         ("2", "wrong usage or bad input; nothing was run"),
         ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
+        ("4", "measured, and no verdict: a thread lost the CPUs that it was given"),
         ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept"),
     ],
     examples: &[

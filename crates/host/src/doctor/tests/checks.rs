@@ -387,6 +387,10 @@ fn the_rest_of_the_memory_and_the_build() {
     let mut e = tuned_evidence();
     e.tuning.memory.merging = Some(1);
     says("ksm", &e, Status::Warn, "merges", "echo 2 | sudo tee /sys/kernel/mm/ksm/run");
+    e.host.scheduler.autogroup = Some(true);
+    says("autogroup", &e, Status::Warn, "its session", "kernel.sched_autogroup_enabled=0");
+    e.host.scheduler.autogroup = Some(false);
+    says("autogroup", &e, Status::Ok, "off", "");
     e.host.scheduler.numa_balancing = Some(true);
     says("numa-balancing", &e, Status::Warn, "on", "kernel.numa_balancing=0");
     e.tuning.memory.nodes = Some(1);
