@@ -99,7 +99,8 @@ pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
     let mut document = lab::clocks(clocks.policy, clocks.verify)
         .map_err(|error| Stop::machine(vec![error.to_string()]))?;
     // The devices were asked for, not the sources.
-    if !settings.json && !(clocks.devices && !clocks.evidence && !clocks.verify) {
+    let only_devices = clocks.devices && !clocks.evidence && !clocks.verify;
+    if !settings.json && !only_devices {
         output::text(&text::clocks(&document, clocks.evidence, output::style()))?;
     }
     if clocks.devices {
