@@ -66,7 +66,7 @@ impl hg_request {
     fn request(&self) -> Result<Request, Failure> {
         unused(self.reserved, "hg_request")?;
         if self.budget_ns == 0 {
-            return Err(Failure::invalid("budget_ns is 0: give the processor time of a period"));
+            return Err(Failure::invalid("budget_ns is 0: it must be above zero"));
         }
         let span = |ns: u64, name: &str| nanoseconds(ns, name).map(Span::from_nanos);
         let strength = if self.soft { Strength::Soft } else { Strength::Hard };

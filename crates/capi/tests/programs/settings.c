@@ -1,5 +1,6 @@
 /* Settings that cannot be meant: each struct that a function takes, one field of it wrong at a time. HG_INVALID, and
  * the text names the field. As they begin, the same structs are taken. Source: "reserved fields are 0" of the header. */
+#define _DEFAULT_SOURCE
 #include <hourglass.h>
 #include <string.h>
 
