@@ -271,7 +271,7 @@ pub(crate) fn run_and_add(
     let mut warnings = advice::before_run(&host, &wanted);
     crate::watch::warn_of_the_end(watch, &warnings);
     warnings.extend(niceness::fit(&mut spec, &host));
-    warnings.extend(idle_priorities(&spec));
+    warnings.extend(niceness::without_effect(&spec));
     let choice = choice::choose(Path::new("/"));
     let mut tracing = kernel_trace::start(trace, &spec, &choice, &host, &mut warnings)?;
     spec.marker = tracing.as_ref().and_then(kernel_trace::Session::marker);
@@ -438,22 +438,6 @@ pub(crate) fn failure(error: RunError, host: &Host) -> Failure {
         RunError::Refused(shortfalls) => Failure::Refused(refusal::of_all(&shortfalls, host)),
         other => Failure::Other(other.to_string()),
     }
-}
-
-/// Priorities that a reservation leaves without effect.
-fn idle_priorities(spec: &RunSpec) -> impl Iterator<Item = Warning> + '_ {
-    let named = spec.threads.iter().enumerate().filter(|(_, thread)| {
-        let priority = !matches!(thread.policy, Policy::Other(0) | Policy::Deadline);
-        priority && thread.reservation.is_some()
-    });
-    named.map(|(id, thread)| Warning {
-        id: "priority-unused".to_owned(),
-        text: format!(
-            "thread {id}: its priority ({}) has no effect while it runs under its reservation",
-            thread.policy
-        ),
-        remedy: "drop -p for this thread".to_owned(),
-    })
 }
 
 fn demands(spec: &RunSpec) -> Vec<ThreadDemand> {

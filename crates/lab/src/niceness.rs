@@ -40,6 +40,22 @@ pub(crate) fn fit(spec: &mut RunSpec, host: &Host) -> Option<Warning> {
     })
 }
 
+/// Priorities that a reservation leaves without effect.
+pub(crate) fn without_effect(spec: &RunSpec) -> impl Iterator<Item = Warning> + '_ {
+    let named = spec.threads.iter().enumerate().filter(|(_, thread)| {
+        let priority = !matches!(thread.policy, Policy::Other(0) | Policy::Deadline);
+        priority && thread.reservation.is_some()
+    });
+    named.map(|(id, thread)| Warning {
+        id: "priority-unused".to_owned(),
+        text: format!(
+            "thread {id}: its priority ({}) has no effect while it runs under its reservation",
+            thread.policy
+        ),
+        remedy: "drop -p for this thread".to_owned(),
+    })
+}
+
 /// The nice value of a thread whose priority was given by name or by default.
 fn named(thread: &ThreadSpec) -> Option<i8> {
     match thread.policy {

@@ -98,6 +98,8 @@ fn strayed(thread: &ThreadReport) -> Option<Premise> {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_model::document::StrayReport;
+
     use super::*;
 
     fn ids(masks: &Masks, threads: Vec<ThreadReport>) -> Vec<(String, u64)> {
@@ -115,7 +117,7 @@ mod tests {
         };
         let thread = |strays: bool| ThreadReport {
             cpus: vec![1],
-            strayed: strays.then(|| hourglass_model::document::StrayReport {
+            strayed: strays.then_some(StrayReport {
                 at_ns: 9,
                 from_cpu: 1,
                 to_cpu: 0,
