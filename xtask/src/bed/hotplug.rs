@@ -35,7 +35,11 @@ pub(super) const BED: Bed = Bed {
             command: "hourglass -n 1 -d 3s --cpu 1 --json & sleep 2; \
                       echo 0 >/sys/devices/system/cpu/cpu1/online; wait $!; code=$?; \
                       echo 1 >/sys/devices/system/cpu/cpu1/online; exit $code",
-            expect: &[ExitCode(0), Says("\"id\": \"left-its-cpus\"")],
+            expect: &[
+                ExitCode(4),
+                Says("\"id\": \"pinning-lost\""),
+                Says("\"id\": \"left-its-cpus\""),
+            ],
         },
         Step {
             name: "clocks",
