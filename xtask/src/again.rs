@@ -18,7 +18,10 @@ const MOST: usize = 3;
 
 /// Tests that may pass only when run again alone, by how their names end, and why that is no defect of theirs or of what they
 /// test. Any other fails the run, since what fails beside others fails for users.
-const EXPLAINED: [(&str, &str); 0] = [];
+const EXPLAINED: [(&str, &str); 1] = [(
+    "bed linux7",
+    "beside load an emulated guest's accounts are off by more than the intervals of spans leave room for",
+)];
 
 /// Prints the tests that passed only alone; returns a line for each without an explanation.
 pub(crate) fn shown_and_unexplained(alone: &[String]) -> Vec<String> {
