@@ -18,7 +18,7 @@ const MOST: usize = 3;
 
 /// What may pass only when run again alone, by words of the names, and why. Anything else fails the run, since what fails
 /// beside others fails for users. To be shortened, not to be added to.
-const EXPLAINED: [(&str, &str); 8] = [
+const EXPLAINED: [(&str, &str); 6] = [
     (
         "bed linux7",
         "beside load an emulated guest's accounts are off by more than intervals leave room for",
@@ -33,8 +33,6 @@ const EXPLAINED: [(&str, &str); 8] = [
         "--test reserve ",
         "real-time reservations of several tests on two CPUs, each kept to a budget",
     ),
-    ("backend::user::tests::live::", "the same, in the library"),
-    ("--test kernel_trace ", "one ring of the kernel's for all tests that trace at once"),
     ("test_fleet_ray.py", "four raylets and their agents on two CPUs"),
 ];
 
