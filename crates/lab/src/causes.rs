@@ -168,6 +168,7 @@ fn facts(document: &RunDocument) -> Facts {
         runtime_ns,
         period_ns,
         logged,
+        others_ns: real_time_others_ns(document),
     });
     let tick_ns = host.tick.map(|tick| tick.period_ns);
     let of_cpu = |of: &CpuInterrupts| (of.cpu, interrupts(of, tick_ns, manifest.elapsed_ns));
@@ -185,6 +186,24 @@ fn facts(document: &RunDocument) -> Facts {
         kernel: manifest.kernel.as_ref().and_then(|kernel| coverage(kernel, manifest)),
         switches: switch_facts(manifest),
         ..Facts::default()
+    }
+}
+
+/// For how long real-time threads of other processes ran that may take the CPU of one of the run.
+fn real_time_others_ns(document: &RunDocument) -> u64 {
+    let manifest = &document.manifest;
+    let own = manifest.threads.iter().filter_map(|thread| priority(&thread.policy)).min();
+    let others = manifest.host.change.iter().flat_map(|change| &change.real_time_others);
+    let others = others.filter(|other| priority(&other.policy) >= own);
+    others.map(|other| other.ran_ns).fold(0, u64::saturating_add)
+}
+
+/// Where a real-time policy stands among those: the deadline class is above all.
+fn priority(text: &str) -> Option<u8> {
+    match policy(text)? {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => Some(priority),
+        Policy::Deadline => Some(u8::MAX),
+        _ => None,
     }
 }
 

@@ -116,6 +116,7 @@ mod tests {
         };
         Manifest {
             schema: MANIFEST_SCHEMA.to_owned(),
+            pid: None,
             utc: Vec::new(),
             hourglass: String::new(),
             command_line: Vec::new(),

@@ -299,6 +299,8 @@ pub(crate) fn run_and_add(
         masks: &mut masks,
     };
     let reserver = Kernel::for_run(&spec);
+    let real_time = spec.threads.iter().any(|thread| thread.policy.is_real_time());
+    let others = real_time.then(|| reader.real_time_others());
     let utc_before = utc::reading();
     let measured = hourglass_workload::run(&spec, choice, &reserver, &mut run_observer)
         .map_err(|error| failure(error, &host))?;
@@ -310,7 +312,10 @@ pub(crate) fn run_and_add(
     }
     drop(held);
     let interrupts = interrupts.finish(measured.timeline.epoch.monotonic_ns);
-    host.change = Some(HostChange { interrupts, ..reader.change_since(&host.start) });
+    let real_time_others =
+        others.map(|before| reader.real_time_others_since(&before)).unwrap_or_default();
+    host.change =
+        Some(HostChange { interrupts, real_time_others, ..reader.change_since(&host.start) });
 
     let kernel = tracing.map(kernel_trace::Session::finish);
     warnings.extend(findings::warnings(&measured, &spec, &host));

@@ -226,6 +226,7 @@ pub(crate) fn manifest(measured: &Measured, facts: Facts) -> Manifest {
     let timeline = &measured.timeline;
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        pid: Some(std::process::id()),
         utc: Vec::new(),
         hourglass: env!("CARGO_PKG_VERSION").to_owned(),
         command_line,

@@ -442,6 +442,24 @@ pub struct HostChange {
     /// Interrupts of the CPUs that were measured, where the kernel counts them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<CpuInterrupts>,
+    /// Real-time threads of other processes that ran for a millisecond or more, those that ran longest first; where
+    /// threads of the run are real-time ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub real_time_others: Vec<RealTimeThread>,
+}
+
+/// A thread of a real-time policy, and for how long it ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RealTimeThread {
+    /// The kernel's number of it.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its policy and priority, as `FIFO:50`.
+    pub policy: String,
+    /// Time on a CPU, ns.
+    pub ran_ns: u64,
 }
 
 /// Interrupts of a CPU during a run, as `/proc/interrupts` and `/proc/softirqs` count them.

@@ -20,6 +20,10 @@ pub struct Manifest {
     pub hourglass: String,
     /// The command line, word by word.
     pub command_line: Vec<String>,
+    /// The process whose threads were measured. Absent where there are several, in simulations, and in folders of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Where the run's zero lies on the clocks.
     pub epoch: Epoch,
     /// How long the run was meant to be.

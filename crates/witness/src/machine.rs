@@ -160,5 +160,10 @@ fn rt_limit() -> Option<RtLimit> {
     };
     let runtime_ns = us("/proc/sys/kernel/sched_rt_runtime_us")?;
     let period_ns = us("/proc/sys/kernel/sched_rt_period_us")?;
-    (runtime_ns < period_ns).then_some(RtLimit { runtime_ns, period_ns, logged: false })
+    (runtime_ns < period_ns).then_some(RtLimit {
+        runtime_ns,
+        period_ns,
+        logged: false,
+        others_ns: 0,
+    })
 }

@@ -25,7 +25,7 @@ pub(crate) mod tuning;
 
 use std::path::Path;
 
-use hourglass_model::host::{Host, HostChange, HostMoment};
+use hourglass_model::host::{Host, HostChange, HostMoment, RealTimeThread};
 use hourglass_model::tuning::Tuning;
 
 pub use cgroup::Stopped;
@@ -38,6 +38,10 @@ pub use threads::ThreadCounts;
 pub struct HostReader {
     files: Files,
 }
+
+/// Real-time threads at a moment, with the time that each had run.
+#[derive(Clone, Debug, Default)]
+pub struct RealTimeThreads(threads::RealTime);
 
 impl HostReader {
     /// A reader of the tree below `root`; `/` is this machine.
@@ -135,6 +139,18 @@ impl HostReader {
     #[must_use]
     pub fn thread(&self, pid: u32, tid: u32) -> Option<ThreadCounts> {
         threads::counts(&self.files, pid, tid)
+    }
+
+    /// Real-time threads of all processes but this one. Takes some 20 us for each thread of the machine.
+    #[must_use]
+    pub fn real_time_others(&self) -> RealTimeThreads {
+        RealTimeThreads(threads::real_time(&self.files, std::process::id()))
+    }
+
+    /// Those of them that ran for a millisecond or more since `before`, the longest first, 16 at most.
+    #[must_use]
+    pub fn real_time_others_since(&self, before: &RealTimeThreads) -> Vec<RealTimeThread> {
+        threads::real_time_since(&before.0, self.real_time_others().0)
     }
 
     /// CPU time of a process so far, in steps of 10 ms, threads that have ended included; `None` if there is none.

@@ -95,6 +95,6 @@ pub(super) fn change(start: &HostMoment, end: &HostMoment) -> HostChange {
         quota_throttled_ns: grown(start.quota_throttled_ns, end.quota_throttled_ns),
         rt_throttling_logged: grown(start.rt_throttling_logged, end.rt_throttling_logged),
         thermal_throttled: grown(start.thermal_throttled, end.thermal_throttled),
-        interrupts: Vec::new(),
+        ..HostChange::default()
     }
 }

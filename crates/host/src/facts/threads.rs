@@ -1,6 +1,10 @@
 //! What the kernel counts for the threads of any process, in `/proc`.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use hourglass_model::Policy;
+use hourglass_model::host::RealTimeThread;
 use hourglass_sys::thread::SchedStat;
 
 use super::files::{Files, clean, field};
@@ -103,6 +107,49 @@ pub(super) fn counts(files: &Files, pid: u32, tid: u32) -> Option<ThreadCounts> 
     counts.migrations = number(&sched, "se.nr_migrations");
     Some(counts)
 }
+
+/// Real-time threads by number and begin, with the time that each ran.
+pub(super) type RealTime = BTreeMap<(u32, u64), RealTimeThread>;
+
+/// Those of all processes but one.
+pub(super) fn real_time(files: &Files, but: u32) -> RealTime {
+    let mut found = RealTime::new();
+    for pid in processes(files).into_iter().filter(|pid| *pid != but) {
+        for tid in of_process(files, pid) {
+            let stat = files.text(&format!("proc/{pid}/task/{tid}/stat"));
+            let Some(counts) = stat.and_then(|text| statistics(&text)) else { continue };
+            let Some(policy) =
+                counts.policy.filter(|policy| policy.is_real_time() || *policy == Policy::Deadline)
+            else {
+                continue;
+            };
+            let ran_ns = times(files, pid, tid).map_or(0, |times| times.run_ns);
+            let policy = policy.to_string();
+            let thread = RealTimeThread { tid, name: counts.name, policy, ran_ns };
+            found.insert((tid, counts.begun), thread);
+        }
+    }
+    found
+}
+
+/// Those that ran since, longest first.
+pub(super) fn real_time_since(before: &RealTime, now: RealTime) -> Vec<RealTimeThread> {
+    let mut ran: Vec<RealTimeThread> = now
+        .into_iter()
+        .filter_map(|(key, thread)| {
+            let earlier_ns = before.get(&key).map_or(0, |thread| thread.ran_ns);
+            let ran_ns = thread.ran_ns.checked_sub(earlier_ns).filter(|ns| *ns >= SEEN_NS)?;
+            Some(RealTimeThread { ran_ns, ..thread })
+        })
+        .collect();
+    ran.sort_by_key(|thread| (Reverse(thread.ran_ns), thread.tid));
+    ran.truncate(MOST_REAL_TIME);
+    ran
+}
+
+/// What ran shorter is left out, as the kernel's own threads mostly are.
+const SEEN_NS: u64 = 1_000_000;
+const MOST_REAL_TIME: usize = 16;
 
 /// The text of `/proc/PID/task/TID/stat` (`proc_pid_stat(5)`).
 fn statistics(text: &str) -> Option<ThreadCounts> {

@@ -112,6 +112,8 @@ pub struct RtLimit {
     /// Whether the kernel said in this run that it throttles. Most say it once since boot, so that
     /// silence says nothing.
     pub logged: bool,
+    /// For how long real-time threads that are not of the run had a CPU meanwhile, ns: their turns look the same.
+    pub others_ns: u64,
 }
 
 /// A quota on the time of ordinary threads.

@@ -11,6 +11,7 @@ use super::gap::Basis;
 use super::judge::{Case, Stops};
 use super::signs::{Sign, Signs};
 use super::survey::{longest_tick_ns, may_be_quota, may_be_throttling};
+use super::throttled::Others;
 
 /// A wait was counted in a span that may wait: or it was a stop, which the thread's counters do not tell apart.
 const WAITED: f64 = 0.9;
@@ -97,6 +98,7 @@ fn stops(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> Stops {
     }
     let limit = facts.rt_limit.filter(|limit| {
         may_be_throttling(thread.policy, *limit, seen.lost_ns, longest_tick_ns(facts))
+            && limit.part_of_others(seen.lost_ns) != Others::All
     });
     let quota = facts
         .quota
@@ -140,7 +142,12 @@ mod tests {
     }
 
     fn facts() -> Facts {
-        let rt_limit = Some(RtLimit { runtime_ns: 950 * MS, period_ns: 1_000 * MS, logged: false });
+        let rt_limit = Some(RtLimit {
+            runtime_ns: 950 * MS,
+            period_ns: 1_000 * MS,
+            logged: false,
+            others_ns: 0,
+        });
         let quota = Some(Quota { period_ns: 100 * MS, throttled: 1, throttled_ns: None });
         Facts { rt_limit, quota, ..Facts::default() }
     }

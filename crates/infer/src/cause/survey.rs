@@ -387,7 +387,7 @@ impl Thread {
         let tick_ns = longest_tick_ns(facts);
         let may_be = |limit| may_be_throttling(policy, limit, gap.length, tick_ns);
         if facts.rt_limit.is_some_and(may_be) {
-            self.throttled.push(gap.start);
+            self.throttled.push(gap.start, gap.length);
         }
     }
 }

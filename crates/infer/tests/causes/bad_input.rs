@@ -137,6 +137,7 @@ fn any_facts() -> impl Strategy<Value = Facts> {
                     runtime_ns,
                     period_ns,
                     logged: true,
+                    others_ns: runtime_ns / 7,
                 }),
                 switches: kernel
                     .map(|(lost, error_ns)| SwitchFacts { complete: lost == 0, error_ns }),

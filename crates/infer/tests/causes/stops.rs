@@ -25,8 +25,12 @@ fn real_time_throttling_is_named() {
     let mut facts = facts(&[Policy::Fifo(50)]);
     let (without, _, _) = attributed(&facts, &trace, &[]);
     assert!(without.iter().all(|gap| gap.cause == Cause::ContextSwitchInvoluntary));
-    facts.rt_limit =
-        Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false });
+    facts.rt_limit = Some(RtLimit {
+        runtime_ns: 950_000_000,
+        period_ns: 1_000_000_000,
+        logged: false,
+        others_ns: 0,
+    });
     let (found, _, _) = attributed(&facts, &trace, &[]);
     let score = of(&found, &planted, Cause::RtThrottling);
     assert_eq!((score.precision, score.recall), (1.0, 1.0), "{score:?}");
@@ -57,8 +61,12 @@ fn throttling_is_named_where_only_long_gaps_are_known() {
         known.push(Interval { start_ns: to, end_ns: to, ..pair[1] });
     }
     let mut facts = facts(&[Policy::Fifo(80)]);
-    facts.rt_limit =
-        Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false });
+    facts.rt_limit = Some(RtLimit {
+        runtime_ns: 950_000_000,
+        period_ns: 1_000_000_000,
+        logged: false,
+        others_ns: 0,
+    });
     let (found, patterns, _) = attributed(&facts, &known, &[]);
     let score = of(&found, &planted, Cause::RtThrottling);
     assert_eq!((score.precision, score.recall), (1.0, 1.0), "{score:?}");
@@ -142,8 +150,12 @@ fn turns_of_a_competitor_are_no_throttling() {
         );
         let trace = trace(&mut dice, 0, 0, &woven(turns), until, true);
         let mut facts = facts(&[Policy::Fifo(50)]);
-        facts.rt_limit =
-            Some(RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false });
+        facts.rt_limit = Some(RtLimit {
+            runtime_ns: 950_000_000,
+            period_ns: 1_000_000_000,
+            logged: false,
+            others_ns: 0,
+        });
         let (found, _, _) = attributed(&facts, &trace, &[]);
         assert!(found.len() > 8);
         assert!(found.iter().all(|gap| gap.cause == Cause::ContextSwitchInvoluntary));

@@ -39,6 +39,7 @@ fn run(began_s: u64, gap_ns: u64) -> Run {
     let calibration = CalibrationFacts::default();
     let manifest = Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        pid: None,
         utc: Vec::new(),
         hourglass: "0.1.0".to_owned(),
         command_line: ["hourglass", "-n", "1"].map(str::to_owned).to_vec(),

@@ -62,6 +62,7 @@ impl Made {
         };
         let mut manifest = Manifest {
             schema: MANIFEST_SCHEMA.to_owned(),
+            pid: None,
             utc: Vec::new(),
             hourglass: "0.1.0".to_owned(),
             command_line: vec!["hourglass".to_owned()],

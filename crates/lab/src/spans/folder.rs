@@ -294,6 +294,7 @@ fn manifest(
     };
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        pid: Some(std::process::id()),
         utc: Vec::new(),
         hourglass: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: std::env::args().collect(),

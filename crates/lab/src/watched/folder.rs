@@ -209,6 +209,10 @@ fn manifest(
     let traced = kernel.is_some();
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        pid: match report.processes.as_slice() {
+            [one] => Some(one.pid),
+            _ => None,
+        },
         utc: Vec::new(),
         hourglass: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: request.command_line.clone(),

@@ -22,6 +22,8 @@ struct Trace {
 
 #[derive(Clone, PartialEq, Message)]
 struct Packet {
+    #[prost(message, optional, tag = "1")]
+    scheduling: Option<Bundle>,
     #[prost(message, optional, tag = "6")]
     clock_snapshot: Option<ClockSnapshot>,
     #[prost(uint64, optional, tag = "8")]
@@ -36,6 +38,37 @@ struct Packet {
     defaults: Option<Defaults>,
     #[prost(message, optional, tag = "60")]
     track: Option<TrackDescriptor>,
+}
+
+/// Of `ftrace/ftrace_event_bundle.proto` and `ftrace/sched.proto`.
+#[derive(Clone, PartialEq, Message)]
+struct Bundle {
+    #[prost(uint32, optional, tag = "1")]
+    cpu: Option<u32>,
+    #[prost(message, repeated, tag = "2")]
+    events: Vec<Scheduling>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Scheduling {
+    #[prost(uint64, optional, tag = "1")]
+    timestamp: Option<u64>,
+    #[prost(uint32, optional, tag = "2")]
+    tid: Option<u32>,
+    #[prost(message, optional, tag = "4")]
+    switch: Option<Switch>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Switch {
+    #[prost(int32, optional, tag = "2")]
+    prev: Option<i32>,
+    #[prost(int64, optional, tag = "4")]
+    prev_state: Option<i64>,
+    #[prost(string, optional, tag = "5")]
+    next_comm: Option<String>,
+    #[prost(int32, optional, tag = "6")]
+    next: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -200,22 +233,32 @@ fn perfetto_has_every_interval_gap_and_event() {
     assert!(kernel.iter().any(|slice| slice.2 == "switch from idle to kworker/0:1 (12)"));
 }
 
-/// Everybody who had a CPU is a slice with a name, which interrupts do not cut; they are on a track of their own.
+/// Every switch is a scheduling event, of which Perfetto makes its own table; processor's interrupts are on a track.
 #[test]
 fn perfetto_has_who_ran() {
-    let run = competed();
+    let mut run = competed();
+    run.document.manifest.pid = Some(69);
     let trace = decoded(&run);
     let at = |ms: u64| run.document.manifest.epoch.monotonic_ns + ms * 1_000_000;
-    let ran = slices(&trace, track_named(&trace, "CPU 0, who had it"));
-    let (ours, theirs) = ("thread 0: CPU".to_owned(), "spinner (812)".to_owned());
-    let interrupt = 20_000;
-    let wanted = [
-        (at(0) + interrupt, at(4), ours.clone()),
-        (at(4) + interrupt, at(6), theirs),
-        (at(6) + interrupt, at(14), ours),
-    ];
-    assert_eq!(ran[..3], wanted);
-    assert_eq!(ran.len(), 201);
+    let bundles: Vec<_> = trace.packet.iter().filter_map(|p| p.scheduling.as_ref()).collect();
+    assert!(bundles.iter().all(|bundle| bundle.cpu == Some(0)));
+    let events: Vec<_> = bundles.iter().flat_map(|bundle| &bundle.events).collect();
+    assert_eq!(events.len(), 200);
+    let of = |place: usize| {
+        let switch = events[place].switch.clone().unwrap();
+        let times = (events[place].timestamp.unwrap(), events[place].tid.unwrap());
+        (
+            times,
+            switch.prev.unwrap(),
+            switch.prev_state.unwrap(),
+            switch.next.unwrap(),
+            switch.next_comm.unwrap(),
+        )
+    };
+    assert_eq!(of(0), ((at(4), 70), 70, 0, 812, "spinner".to_owned()));
+    assert_eq!(of(1), ((at(6), 812), 812, 0, 70, "hourglass".to_owned()));
+    let process = trace.packet.iter().find_map(|p| p.track.as_ref()?.process.clone()).unwrap();
+    assert_eq!(process.pid, Some(69));
     let kernel = slices(&trace, track_named(&trace, "CPU 0, kernel"));
     assert_eq!(kernel.iter().filter(|slice| slice.2 == "local timer interrupt").count(), 1_000);
 }

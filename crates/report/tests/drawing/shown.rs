@@ -59,6 +59,7 @@ pub(crate) fn manifest() -> Manifest {
     };
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        pid: None,
         utc: Vec::new(),
         hourglass: "0.1.0".to_owned(),
         command_line: ["hourglass", "-n", "2", "-d", "5s"].map(str::to_owned).to_vec(),

@@ -14,6 +14,7 @@ use hourglass_store::{KeptWakeUp, LatencyError, RunFolder, Trace};
 pub(crate) fn manifest() -> Manifest {
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        pid: None,
         utc: Vec::new(),
         hourglass: "0.1.0".to_owned(),
         command_line: vec!["hourglass".to_owned(), "-d".to_owned(), "1s".to_owned()],

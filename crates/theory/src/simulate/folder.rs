@@ -209,6 +209,7 @@ fn manifest(
     };
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        pid: None,
         utc: Vec::new(),
         hourglass: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: request.command_line.clone(),

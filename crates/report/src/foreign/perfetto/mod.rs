@@ -9,12 +9,12 @@
 //!
 //! Time is `CLOCK_MONOTONIC` in nanoseconds; a snapshot ties it to `CLOCK_REALTIME`.
 
+mod scheduling;
 mod spans;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
-use hourglass_infer::who_ran::{self, Occupant, Slice};
 use hourglass_model::{Interval, KernelEvent};
 
 use crate::foreign::csv::onset;
@@ -74,6 +74,8 @@ mod field {
 /// `BuiltinClock`.
 const REALTIME: u64 = 1;
 const MONOTONIC: u64 = 3;
+/// The clock of scheduling events. A run does not keep how long the machine was suspended, so that it counts as never.
+const BOOTTIME: u64 = 6;
 
 /// `TrackEvent.Type`.
 const SLICE_BEGIN: u64 = 1;
@@ -86,10 +88,8 @@ const STATE_CLEARED: u64 = 1;
 /// All packets come from one writer.
 const SEQUENCE: u64 = 1;
 
-/// The number by which the UI knows the process. It is made up: a run does not keep its own.
-const PROCESS_ID: i64 = 1;
-/// The first of those by which it knows threads, where a run did not keep the kernel's.
-const FIRST_THREAD_ID: i64 = 1_000_000_000;
+/// What stands for a process's number where a run did not keep it; threads without a number have those behind it.
+const MADE_UP_ID: i64 = 1_000_000_000;
 
 /// Tracks by the ranges of their numbers.
 const PROCESS_TRACK: u64 = 1;
@@ -104,7 +104,7 @@ const KERNEL_TRACKS: u64 = 4 << 32;
 /// Those of the writer beneath.
 pub fn perfetto(out: impl Write, run: &Run<'_>) -> io::Result<()> {
     let zero_ns = run.document.manifest.epoch.monotonic_ns;
-    let mut trace = Trace { out: BufWriter::new(out), zero_ns, ran: scheduled(run) };
+    let mut trace = Trace { out: BufWriter::new(out), zero_ns, traced: scheduling::cpus(run) };
     trace.clocks(run)?;
     trace.tracks(run)?;
     trace.whole_run(run)?;
@@ -120,42 +120,8 @@ struct Trace<W: Write> {
     out: BufWriter<W>,
     /// The run's zero on `CLOCK_MONOTONIC`.
     zero_ns: u64,
-    /// Who had each CPU that the kernel's trace covers.
-    ran: BTreeMap<u32, Vec<Slice>>,
-}
-
-/// The threads that had each CPU on which a switch was recorded, in order of time. Interrupts do not cut them:
-/// they are on a track of their own.
-fn scheduled(run: &Run<'_>) -> BTreeMap<u32, Vec<Slice>> {
-    let Some(facts) = &run.document.manifest.kernel else { return BTreeMap::new() };
-    let end_ns = i64::try_from(run.document.manifest.elapsed_ns).unwrap_or(i64::MAX);
-    let mut ran: BTreeMap<u32, Vec<Slice>> = BTreeMap::new();
-    let mut interrupted: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
-    for slice in who_ran::slices(run.events, end_ns) {
-        match slice.who {
-            _ if !facts.covers(slice.cpu) => {}
-            Occupant::Idle => {}
-            Occupant::Interrupts => {
-                let last = interrupted.entry(slice.cpu).or_insert((slice.from_ns, slice.to_ns));
-                let from_ns = if last.1 == slice.from_ns { last.0 } else { slice.from_ns };
-                *last = (from_ns, slice.to_ns);
-            }
-            Occupant::Thread(_) => {
-                let all = ran.entry(slice.cpu).or_default();
-                match all.last_mut() {
-                    Some(last)
-                        if last.who == slice.who
-                            && interrupted.get(&slice.cpu)
-                                == Some(&(last.to_ns, slice.from_ns)) =>
-                    {
-                        last.to_ns = slice.to_ns;
-                    }
-                    _ => all.push(slice),
-                }
-            }
-        }
-    }
-    ran
+    /// The CPUs of which every switch is known.
+    traced: BTreeSet<u32>,
 }
 
 impl<W: Write> Trace<W> {
@@ -171,6 +137,7 @@ impl<W: Write> Trace<W> {
         let snapshot = Message::new()
             .message(field::CLOCKS, &clock(MONOTONIC, epoch.monotonic_ns))
             .message(field::CLOCKS, &clock(REALTIME, epoch.realtime_ns))
+            .message(field::CLOCKS, &clock(BOOTTIME, epoch.monotonic_ns))
             .uint(field::PRIMARY_CLOCK, MONOTONIC);
         let defaults = Message::new().uint(field::TIMESTAMP_CLOCK_ID, MONOTONIC);
         let packet = Message::new()
@@ -190,15 +157,15 @@ impl<W: Write> Trace<W> {
     }
 
     fn tracks(&mut self, run: &Run<'_>) -> io::Result<()> {
-        let process =
-            Message::new().int(field::PID, PROCESS_ID).text(field::PROCESS_NAME, "hourglass");
+        let pid = run.document.manifest.pid.map_or(MADE_UP_ID, i64::from);
+        let process = Message::new().int(field::PID, pid).text(field::PROCESS_NAME, "hourglass");
         let descriptor = Message::new().uint(field::UUID, PROCESS_TRACK);
         self.track(&descriptor.message(field::PROCESS, &process))?;
         for thread in &run.document.result.threads {
             let name = format!("{}: {}", thread.id, label(thread));
-            let tid = thread.tid.map_or(FIRST_THREAD_ID + i64::from(thread.id), i64::from);
+            let tid = thread.tid.map_or(MADE_UP_ID + i64::from(thread.id), i64::from);
             let described = Message::new()
-                .int(field::PID, PROCESS_ID)
+                .int(field::PID, pid)
                 .int(field::TID, tid)
                 .text(field::THREAD_NAME, &name);
             let descriptor = Message::new()
@@ -209,11 +176,8 @@ impl<W: Write> Trace<W> {
             self.named(GAP_TRACKS, thread.id, parent, &format!("gaps of thread {}", thread.id))?;
         }
         let cpus: BTreeSet<u32> = run.intervals.iter().map(|record| record.cpu).collect();
-        let cpus: BTreeSet<u32> =
-            cpus.union(&self.ran.keys().copied().collect()).copied().collect();
-        for cpu in cpus {
-            let what = if self.ran.contains_key(&cpu) { ", who had it" } else { "" };
-            self.named(CPU_TRACKS, cpu, PROCESS_TRACK, &format!("CPU {cpu}{what}"))?;
+        for cpu in cpus.difference(&self.traced.clone()) {
+            self.named(CPU_TRACKS, *cpu, PROCESS_TRACK, &format!("CPU {cpu}"))?;
         }
         let cpus: BTreeSet<u32> = run.events.iter().map(|event| event.cpu).collect();
         for cpu in cpus {
@@ -272,7 +236,7 @@ impl<W: Write> Trace<W> {
             let range = (record.start_ns, record.end_ns);
             let running = with_number(named("run", "running"), "CPU", u64::from(record.cpu));
             self.slice(THREAD_TRACKS + u64::from(record.thread), range, running)?;
-            if self.ran.contains_key(&record.cpu) {
+            if self.traced.contains(&record.cpu) {
                 self.gap_before(run, before.insert(record.thread, *record), record)?;
                 continue;
             }
@@ -281,21 +245,6 @@ impl<W: Write> Trace<W> {
             let there = with_number(there, "thread", u64::from(record.thread));
             self.slice(CPU_TRACKS + u64::from(record.cpu), range, there)?;
             self.gap_before(run, before.insert(record.thread, *record), record)?;
-        }
-        Ok(())
-    }
-
-    /// Scheduling slices: everybody who had a CPU, by name.
-    fn scheduling(&mut self, run: &Run<'_>) -> io::Result<()> {
-        let called = run.called();
-        for (cpu, slices) in std::mem::take(&mut self.ran) {
-            for slice in slices {
-                let Occupant::Thread(number) = slice.who else { continue };
-                let begin = named("sched", &called.in_full(slice.who));
-                let begin = with_number(begin, "thread", u64::from(number));
-                let track = CPU_TRACKS + u64::from(cpu);
-                self.slice(track, (slice.from_ns, slice.to_ns), begin)?;
-            }
         }
         Ok(())
     }
