@@ -109,6 +109,10 @@ policy = "OTHER:0"
 phases = [{ steps = ["suspend b", "run 1ms"] }]
 "#;
 
+/// T1 is released by 7 us; T0 begins at 0 or after it. Neither the phases nor the jobs were used.
+const JOB_SET: &str = "Task ID, Job ID, Arrival min, Arrival max, Cost min, Cost max, Deadline, Priority\n\
+     0, 0, 0, 0, 2, 2, 10, 2\n0, 1, 10, 10, 2, 2, 20, 2\n1, 2, 0, 7, 3, 3, 10, 1\n1, 3, 10, 17, 3, 3, 20, 1\n";
+
 /// Two sections that fill the job; such sets could not be simulated.
 fn back_to_back(deadline: &str) -> String {
     let sections =
@@ -158,6 +162,7 @@ fn files_mean_what_they_say() {
         case("rtapp-dl1", RT_APP_DEADLINE.to_owned(), Feasible, &[Some(5_000), Some(7_000)], ""),
         case("dl-server", reservations, Feasible, &[Some(5_000), Some(7_000)], ""),
         case("cbs-hard", hard, Feasible, &[Some(10_000)], ""),
+        case("job set", JOB_SET.to_owned(), Feasible, &[Some(5), Some(10)], ""),
         case("bg", BACKGROUND.to_owned(), Unknown, &[None], "time-sharing"),
         case(
             "ge1",
