@@ -236,3 +236,29 @@ fn what_is_advised_is_admitted() {
     let refused = most("960ms").unwrap_err();
     assert!(refused.contains("Linux admits 95 %"), "{refused}");
 }
+
+/// Budgets and periods were advised that the deadline class does not take: sched(7), and `__checkparam_dl` in Linux.
+#[test]
+fn what_the_deadline_class_refuses_is_said() {
+    let words = |wcet: &str, task_period: &str, period: &str| {
+        let text = task("a", wcet, task_period, "");
+        let set = task_input::parse(Path::new("file"), &text, None).unwrap().set;
+        let request = Request { server: vec![period.parse().unwrap()], ..Request::default() };
+        let design = check::check(&set, &request).unwrap().server.unwrap();
+        assert!(design.budget_ns.is_some(), "{period}: {}", design.reason);
+        design.reason
+    };
+    for (wcet, task_period, period, refused) in [
+        ("1ms", "10ms", "99us", Some("100us to 4s")),
+        ("1ms", "10ms", "100us", None),
+        ("1s", "20s", "4s", None),
+        ("1s", "20s", "4001ms", Some("100us to 4s")),
+        ("100ns", "1s", "1ms", Some("1024ns")),
+        ("2ms", "1s", "1ms", None),
+    ] {
+        let reason = words(wcet, task_period, period);
+        let said = reason.contains("deadline class refuses");
+        assert_eq!(said, refused.is_some(), "{period}: {reason}");
+        assert!(refused.is_none_or(|words| reason.contains(words)), "{period}: {reason}");
+    }
+}
