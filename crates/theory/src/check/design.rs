@@ -108,13 +108,20 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
     if periods.len() > 1 {
         reason.push_str("; of these periods, this one takes the least share");
     }
-    if !PERIODS_OF_CLASS.contains(&found.period()) {
-        reason.push_str("; Linux's deadline class refuses it: periods of 100us to 4s are taken");
-    } else if found.budget() < LEAST_OF_CLASS {
-        reason.push_str("; Linux's deadline class refuses it: budgets of 1024ns or more are taken");
-    }
+    reason.push_str(refused_by_class(&found));
     let (period_ns, budget_ns) = (found.period(), Some(found.budget()));
     ServerDesign { period_ns, budget_ns, response_times_ns, reason }
+}
+
+/// Why Linux's deadline class does not take a reservation, to be appended; empty if it does.
+fn refused_by_class(server: &Server) -> &'static str {
+    if !PERIODS_OF_CLASS.contains(&server.period()) {
+        "; Linux's deadline class refuses it: periods of 100us to 4s are taken"
+    } else if server.budget() < LEAST_OF_CLASS {
+        "; Linux's deadline class refuses it: budgets of 1024ns or more are taken"
+    } else {
+        ""
+    }
 }
 
 /// Bounds of response times in the server, whose proof holds.
