@@ -201,9 +201,9 @@ pub fn plan(set: &TaskSet, wish: &RunRequest, seed: u64) -> Result<Plan, PlanErr
             let (task, duration) = (task.name.clone(), wish.duration);
             return Err(PlanError::Late { task, offset, duration });
         }
-        // The kernel admits threads to the deadline class only where they may run everywhere.
-        let cpus = Some(task.cpus.clone().unwrap_or_else(|| standard.clone()));
-        let cpus = cpus.filter(|_| reservation.is_none());
+        // The kernel admits threads to the deadline class only where they may run everywhere: elsewhere a
+        // reservation is kept in user space.
+        let cpus = task.cpus.clone().or_else(|| reservation.is_none().then(|| standard.clone()));
         check_cpus(&format!("task '{}'", task.name.escape_debug()), cpus.as_ref())?;
         threads.push(ThreadSpec {
             model: thread.model,
@@ -320,4 +320,27 @@ fn room(task: &Task, duration: Span) -> usize {
     let periods = duration.nanos_or_zero() / task.period.nanos_or_zero().max(1);
     let jobs = periods.saturating_add(task.arrivals.len() as u64).saturating_add(SPARE_JOBS);
     usize::try_from(jobs.min(MOST_JOBS)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bug: CPUs of a task with a reservation were left out without a word, so that its means changed by chance.
+    #[test]
+    fn a_reservation_is_kept_where_the_file_says() {
+        let file = |cpus: &str| {
+            format!(
+                "[[server]]\nname = \"s\"\nkind = \"cbs-hard\"\nbudget = \"2ms\"\nperiod = \"5ms\"\ntasks = [\"a\"]\n\
+                 [[task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"5ms\"\npolicy = \"DEADLINE\"\n{cpus}"
+            )
+        };
+        for (cpus, kept) in [("cpus = \"0\"\n", Some("0")), ("", None)] {
+            let set = TaskSet::from_toml(&file(cpus)).unwrap();
+            let planned = plan(&set, &RunRequest::of(Span::from_millis(100)), 1).unwrap();
+            let [thread] = &planned.spec.threads[..] else { panic!("{:?}", planned.spec) };
+            assert!(thread.reservation.is_some());
+            assert_eq!(thread.cpus.as_ref().map(ToString::to_string).as_deref(), kept);
+        }
+    }
 }

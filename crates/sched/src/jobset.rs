@@ -12,7 +12,7 @@ use crate::verdict::{Refusal, Verdict, Witness};
 /// A job with release and execution time known up to an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its number; of equal priorities the smaller one goes first.
+    /// Its number.
     pub id: u64,
     /// Earliest and latest release.
     pub release: (u64, u64),
@@ -22,6 +22,30 @@ pub struct Job {
     pub deadline: u64,
     /// The smaller number is more urgent; under EDF the deadline.
     pub priority: u64,
+}
+
+/// Which of two jobs of equal priority goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ties {
+    /// The one with the smaller number.
+    ById,
+    /// The one that is released first; either one where that is not known.
+    ByRelease,
+    /// Either one.
+    Any,
+}
+
+impl Ties {
+    /// Whether `other` is certain to go before `job` when both are released.
+    fn goes_before(self, other: &Job, job: &Job) -> bool {
+        other.priority < job.priority
+            || other.priority == job.priority
+                && match self {
+                    Ties::ById => other.id < job.id,
+                    Ties::ByRelease => other.release.1 < job.release.0,
+                    Ties::Any => false,
+                }
+    }
 }
 
 /// A job whose intervals are empty.
@@ -42,26 +66,50 @@ pub struct Explored {
     pub finish: Vec<Option<(u64, u64)>>,
 }
 
-/// A set of positions.
-type Done = Vec<u64>;
+/// Which jobs are done: all before the first of these positions, and the ones that follow it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Done {
+    first: usize,
+    others: Vec<usize>,
+}
+
+impl Done {
+    fn has(&self, position: usize) -> bool {
+        position < self.first || self.others.binary_search(&position).is_ok()
+    }
+
+    fn with(&self, position: usize) -> Done {
+        let mut others = self.others.clone();
+        let at = others.binary_search(&position).unwrap_or_else(|at| at);
+        others.insert(at, position);
+        let is_next = |(at, other): &(usize, &usize)| **other == self.first + at;
+        let passed = others.iter().enumerate().take_while(is_next).count();
+        Done { first: self.first + passed, others: others.split_off(passed) }
+    }
+}
 
 /// Explores all schedules of a work-conserving scheduler that never preempts. Goes on after a
 /// deadline is missed.
 ///
 /// # Errors
 /// An interval that is empty.
-pub fn explore(jobs: &[Job], effort: Effort) -> Result<Explored, EmptyInterval> {
+pub fn explore(jobs: &[Job], ties: Ties, effort: Effort) -> Result<Explored, EmptyInterval> {
     let empty = |job: &&Job| job.release.0 > job.release.1 || job.cost.0 > job.cost.1;
     if let Some(job) = jobs.iter().find(empty) {
         return Err(EmptyInterval { id: job.id });
     }
+    // In order of their releases, so that a search for what may run next ends early.
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|at| jobs[*at].release);
+    let sorted: Vec<Job> = order.iter().map(|at| jobs[*at]).collect();
+    let mut found = vec![None; jobs.len()];
     let mut finish = vec![None; jobs.len()];
-    let verdict = match search(jobs, effort, &mut finish) {
-        Ok(()) => judge(jobs, &finish),
-        Err(why) => {
-            finish = vec![None; jobs.len()];
-            Verdict::Unknown(why)
+    let verdict = match search(&sorted, ties, effort, &mut found) {
+        Ok(()) => {
+            order.iter().zip(found).for_each(|(at, found)| finish[*at] = found);
+            judge(jobs, &finish)
         }
+        Err(why) => Verdict::Unknown(why),
     };
     Ok(Explored { verdict, finish })
 }
@@ -80,27 +128,29 @@ fn judge(jobs: &[Job], finish: &[Option<(u64, u64)>]) -> Verdict {
 
 fn search(
     jobs: &[Job],
+    ties: Ties,
     mut effort: Effort,
     finish: &mut [Option<(u64, u64)>],
 ) -> Result<(), Refusal> {
     // All states with the same number of jobs done: which, and when the processor becomes free.
-    let start: Done = vec![0; jobs.len().div_ceil(64)];
+    let start = Done { first: 0, others: Vec::new() };
     let mut states = BTreeMap::from([(start, vec![(0, 0)])]);
     for _ in 0..jobs.len() {
         let mut next: BTreeMap<Done, Vec<(u64, u64)>> = BTreeMap::new();
         for (done, frees) in &states {
             for free in frees {
-                for position in 0..jobs.len() {
-                    effort.look(1)?;
-                    let Some(start) = starts(jobs, done, *free, position) else { continue };
-                    let cost = jobs[position].cost;
+                let waiting = waiting(jobs, done, *free);
+                for position in &waiting {
+                    effort.look(waiting.len())?;
+                    let Some(start) = starts(jobs, ties, &waiting, *free, *position) else {
+                        continue;
+                    };
+                    let cost = jobs[*position].cost;
                     let earliest = start.0.checked_add(cost.0).ok_or(Refusal::Overflow)?;
                     let latest = start.1.checked_add(cost.1).ok_or(Refusal::Overflow)?;
-                    let seen = finish[position].unwrap_or((earliest, latest));
-                    finish[position] = Some((seen.0.min(earliest), seen.1.max(latest)));
-                    let mut after = done.clone();
-                    after[position / 64] |= 1 << (position % 64);
-                    next.entry(after).or_default().push((earliest, latest));
+                    let seen = finish[*position].unwrap_or((earliest, latest));
+                    finish[*position] = Some((seen.0.min(earliest), seen.1.max(latest)));
+                    next.entry(done.with(*position)).or_default().push((earliest, latest));
                 }
             }
         }
@@ -110,22 +160,34 @@ fn search(
     Ok(())
 }
 
-fn is_done(done: &Done, position: usize) -> bool {
-    done[position / 64] >> (position % 64) & 1 == 1
+/// The jobs, in order of their earliest releases, that may be released before one must begin.
+fn waiting(jobs: &[Job], done: &Done, free: (u64, u64)) -> Vec<usize> {
+    let mut waiting = Vec::new();
+    let mut first_sure = u64::MAX;
+    for position in (done.first..jobs.len()).filter(|at| !done.has(*at)) {
+        if jobs[position].release.0 > free.1.max(first_sure) {
+            break;
+        }
+        first_sure = first_sure.min(jobs[position].release.1);
+        waiting.push(position);
+    }
+    waiting
 }
 
-/// When a job may start as the next one, if the processor becomes free within `free`.
-fn starts(jobs: &[Job], done: &Done, free: (u64, u64), position: usize) -> Option<(u64, u64)> {
-    if is_done(done, position) {
-        return None;
-    }
+/// When one of the waiting jobs may start as the next one, if the processor becomes free within `free`.
+fn starts(
+    jobs: &[Job],
+    ties: Ties,
+    waiting: &[usize],
+    free: (u64, u64),
+    position: usize,
+) -> Option<(u64, u64)> {
     let job = &jobs[position];
-    let waiting = || jobs.iter().enumerate().filter(|(other, _)| !is_done(done, *other));
     // At the latest when the first job is sure to be released, if the processor is free by then.
-    let first_sure = waiting().map(|(_, other)| other.release.1).min()?;
+    let first_sure = waiting.iter().map(|at| jobs[*at].release.1).min()?;
     let mut latest = free.1.max(first_sure);
-    let before = |other: &Job| (other.priority, other.id) < (job.priority, job.id);
-    for (_, other) in waiting().filter(|(at, other)| *at != position && before(other)) {
+    let others = waiting.iter().filter(|at| **at != position).map(|at| &jobs[*at]);
+    for other in others.filter(|other| ties.goes_before(other, job)) {
         // Before a more urgent one is sure to be released.
         latest = latest.min(other.release.1.checked_sub(1)?);
     }
@@ -205,7 +267,7 @@ mod tests {
                     priority: *priority,
                 })
                 .collect();
-            let found = explore(&jobs, Effort::default()).unwrap();
+            let found = explore(&jobs, Ties::ById, Effort::default()).unwrap();
             prop_assert_eq!(found.finish, by_force(&jobs));
         }
     }
@@ -213,6 +275,6 @@ mod tests {
     #[test]
     fn intervals_must_not_be_empty() {
         let job = Job { id: 7, release: (3, 2), cost: (1, 1), deadline: 9, priority: 0 };
-        assert_eq!(explore(&[job], Effort::default()), Err(EmptyInterval { id: 7 }));
+        assert_eq!(explore(&[job], Ties::ById, Effort::default()), Err(EmptyInterval { id: 7 }));
     }
 }

@@ -8,7 +8,7 @@ use hourglass_sched::bursts;
 use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::effort::Effort;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::jobset::{self, Job};
+use hourglass_sched::jobset::{self, Job, Ties};
 use hourglass_sched::offsets;
 use hourglass_sched::supply::{self, Supply};
 use hourglass_sched::thresholds;
@@ -177,7 +177,7 @@ fn a_set_of_jobs_is_no_set_of_tasks() {
         priority: id,
     };
     let jobs = [job(0, 2, 5), job(1, 4, 11)];
-    let explored = jobset::explore(&jobs, Effort::default()).unwrap();
+    let explored = jobset::explore(&jobs, Ties::ById, Effort::default()).unwrap();
     assert_eq!(explored.verdict, Verdict::Feasible);
     let tasks = set(&[(2, 5, 5), (4, 11, 11)]);
     let found = fixed_priority::analyse(&tasks, Sections::NonPreemptive, TimeModel::Discrete);

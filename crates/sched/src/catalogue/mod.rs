@@ -302,9 +302,9 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         cases: &[("np-jobset", others::jobset)],
-        ..example(
+        ..checked(
             "np-jobset",
-            "a set of jobs that are not preempted, by all schedules",
+            "jobs that arrive at known times and are not preempted, by all schedules",
             "Nasri and Brandenburg 2017",
         )
     },
@@ -467,6 +467,6 @@ mod tests {
         };
         assert_eq!(all.iter().find(|word| taken(word)), None);
         assert!(checked_by("dm").is_none() && contender("fifo").is_none());
-        assert!(checked_by("np-jobset").is_none());
+        assert!(checked_by("cbs").is_none());
     }
 }

@@ -9,7 +9,7 @@ use crate::bounds as limits;
 use crate::cbs::{self, Server};
 use crate::effort::Effort;
 use crate::fixed_priority::{self, Sections, TimeModel};
-use crate::jobset::{self, Job};
+use crate::jobset::{self, Job, Ties};
 use crate::slack::{Decision, Promise, Rate, slack_of_each};
 use crate::task::TaskSet;
 
@@ -81,7 +81,7 @@ pub(crate) fn jobset(case: &Case, name: &str) -> Result<Value, BadCase> {
         priority: job.priority,
     };
     let jobs: Vec<Job> = read.iter().map(job).collect();
-    let found = jobset::explore(&jobs, Effort::default())
+    let found = jobset::explore(&jobs, Ties::ById, Effort::default())
         .map_err(|why| BadCase::NoAnswer(why.to_string()))?;
     match name {
         "schedulable" => Ok(is_feasible(found.verdict)),

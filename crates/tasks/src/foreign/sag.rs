@@ -80,6 +80,7 @@ struct Job {
 pub(super) fn read(text: &str) -> Import<Translated> {
     let mut tasks: Vec<(String, Vec<Job>)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut lines: BTreeMap<(String, String), usize> = BTreeMap::new();
     for (position, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         let is_head = tasks.is_empty() && Decimal::read(cells[0]).is_none();
@@ -87,6 +88,10 @@ pub(super) fn read(text: &str) -> Import<Translated> {
             continue;
         }
         let (task, job) = row(position + 1, &cells)?;
+        if let Some(before) = lines.insert((task.clone(), job.id.clone()), job.line) {
+            let text = format!("job {} of task {task} is on line {before} already", job.id);
+            return Err(wrong(job.line, text));
+        }
         let place = *places.entry(task.clone()).or_insert_with(|| {
             tasks.push((task, Vec::new()));
             tasks.len() - 1

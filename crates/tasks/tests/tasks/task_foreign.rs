@@ -171,6 +171,14 @@ fn finite_job_sets_are_read() {
     assert_eq!(read(SAG).set.scheduler, Scheduler::Edf);
 }
 
+/// A job is named by its task and its number; one that came twice counted as two.
+#[test]
+fn a_job_of_a_job_set_is_there_once() {
+    let twice = format!("{SAG}3, 9, 60, 60, 3, 13, 120, 120\n");
+    assert!(refused(&twice).contains("line 11: job 9 of task 3 is on line 10 already"));
+    assert_eq!(read(&SAG.replace("2, 8, 30", "2, 1, 30")).set.tasks.len(), 9);
+}
+
 #[test]
 fn other_job_sets_are_named() {
     assert!(refused(&format!("{SAG}4, 1, 0, 0\n")).contains("4 columns where a job has 8"));

@@ -20,6 +20,13 @@ use super::proof;
 /// What a reservation has of its period at most: what Linux admits of real-time threads unless it is set up otherwise.
 const MOST_PERCENT: u128 = 95;
 
+/// The periods that Linux's deadline class takes unless it is set up otherwise (`sched_deadline_period_min_us` and
+/// `_max_us`), ns.
+const PERIODS_OF_CLASS: std::ops::RangeInclusive<u64> = 100_000..=4_000_000_000;
+
+/// The least budget that it takes, ns (`DL_SCALE`).
+const LEAST_OF_CLASS: u64 = 1 << 10;
+
 /// The smallest budget in which all tasks of the set meet their deadlines under fixed priorities or EDF, every
 /// one of `periods`: of several, the one that takes the least share of the processor, two context
 /// switches a period included. At most 65 analyses for each. `None` without periods.
@@ -101,8 +108,20 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
     if periods.len() > 1 {
         reason.push_str("; of these periods, this one takes the least share");
     }
+    reason.push_str(refused_by_class(&found));
     let (period_ns, budget_ns) = (found.period(), Some(found.budget()));
     ServerDesign { period_ns, budget_ns, response_times_ns, reason }
+}
+
+/// Why Linux's deadline class does not take a reservation, to be appended; empty if it does.
+fn refused_by_class(server: &Server) -> &'static str {
+    if !PERIODS_OF_CLASS.contains(&server.period()) {
+        "; Linux's deadline class refuses it: periods of 100us to 4s are taken"
+    } else if server.budget() < LEAST_OF_CLASS {
+        "; Linux's deadline class refuses it: budgets of 1024ns or more are taken"
+    } else {
+        ""
+    }
 }
 
 /// Bounds of response times in the server, whose proof holds.

@@ -35,6 +35,7 @@ mod design;
 mod global;
 mod guard;
 mod host;
+mod jobs;
 mod locks;
 mod numbers;
 mod place;
@@ -175,8 +176,12 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
             Err(why) => refuse(&mut document, &why),
         },
         Ok(processors) => {
-            let solved: Vec<Solved> = processors.iter().map(|p| solve::solve(p, asked)).collect();
+            let (solved, counted) = solve_each(set, &processors, asked);
             put_together(&mut document, solved);
+            if counted {
+                document.assumptions.retain(|assumed| assumed != numbers::NO_OFFSETS);
+                document.assumptions.push(jobs::EXPLORED.to_owned());
+            }
             if request.sensitivity {
                 document.breakdown = Some(sensitivity::breakdown(set, &processors));
                 document.sensitivity = Some(sensitivity::sensitivity(set, &processors));
@@ -191,6 +196,20 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
     document.server = design::design(set, &request.server)?;
     document.understood = request.explain.then(|| set.explain());
     Ok(document)
+}
+
+/// The answers for all processors, and whether offsets count on all where they are given.
+fn solve_each(set: &TaskSet, processors: &[Processor], asked: Option<&str>) -> (Vec<Solved>, bool) {
+    let explores = asked.is_none_or(|name| name == jobs::NAME);
+    let (mut explored, mut passed_over) = (false, false);
+    let solved = processors.iter().map(|processor| {
+        let mut solved = solve::solve(processor, asked);
+        let refined = explores && jobs::refine(set, processor, &mut solved, asked.is_some());
+        explored |= refined;
+        passed_over |= !refined && processor.inexact.iter().any(|w| w == numbers::NO_OFFSETS);
+        solved
+    });
+    (solved.collect(), explored && !passed_over)
 }
 
 /// Why threads that are no tasks are not analysed.
@@ -211,6 +230,7 @@ fn fit(processors: &[Processor], name: &str) -> Result<(), RequestError> {
             // Without suspension, both say the same.
             "global-fp-bc" => fitting == "global-fp-lc",
             "fp-suspension" => fitting == "fp-preemptive" || fitting == name,
+            jobs::NAME => ["fp-nonpreemptive", "edf-nonpreemptive"].contains(&fitting),
             _ => fitting == name,
         };
         if !fits {

@@ -109,6 +109,10 @@ policy = "OTHER:0"
 phases = [{ steps = ["suspend b", "run 1ms"] }]
 "#;
 
+/// T1 is released by 7 us; T0 begins at 0 or after it. Neither the phases nor the jobs were used.
+const JOB_SET: &str = "Task ID, Job ID, Arrival min, Arrival max, Cost min, Cost max, Deadline, Priority\n\
+     0, 0, 0, 0, 2, 2, 10, 2\n0, 1, 10, 10, 2, 2, 20, 2\n1, 2, 0, 7, 3, 3, 10, 1\n1, 3, 10, 17, 3, 3, 20, 1\n";
+
 /// Two sections that fill the job; such sets could not be simulated.
 fn back_to_back(deadline: &str) -> String {
     let sections =
@@ -158,6 +162,7 @@ fn files_mean_what_they_say() {
         case("rtapp-dl1", RT_APP_DEADLINE.to_owned(), Feasible, &[Some(5_000), Some(7_000)], ""),
         case("dl-server", reservations, Feasible, &[Some(5_000), Some(7_000)], ""),
         case("cbs-hard", hard, Feasible, &[Some(10_000)], ""),
+        case("job set", JOB_SET.to_owned(), Feasible, &[Some(5), Some(10)], ""),
         case("bg", BACKGROUND.to_owned(), Unknown, &[None], "time-sharing"),
         case(
             "ge1",
@@ -230,4 +235,30 @@ fn what_is_advised_is_admitted() {
     assert!(most("900ms").unwrap() <= 95_000);
     let refused = most("960ms").unwrap_err();
     assert!(refused.contains("Linux admits 95 %"), "{refused}");
+}
+
+/// Budgets and periods were advised that the deadline class does not take: sched(7), and `__checkparam_dl` in Linux.
+#[test]
+fn what_the_deadline_class_refuses_is_said() {
+    let words = |wcet: &str, task_period: &str, period: &str| {
+        let text = task("a", wcet, task_period, "");
+        let set = task_input::parse(Path::new("file"), &text, None).unwrap().set;
+        let request = Request { server: vec![period.parse().unwrap()], ..Request::default() };
+        let design = check::check(&set, &request).unwrap().server.unwrap();
+        assert!(design.budget_ns.is_some(), "{period}: {}", design.reason);
+        design.reason
+    };
+    for (wcet, task_period, period, refused) in [
+        ("1ms", "10ms", "99us", Some("100us to 4s")),
+        ("1ms", "10ms", "100us", None),
+        ("1s", "20s", "4s", None),
+        ("1s", "20s", "4001ms", Some("100us to 4s")),
+        ("100ns", "1s", "1ms", Some("1024ns")),
+        ("2ms", "1s", "1ms", None),
+    ] {
+        let reason = words(wcet, task_period, period);
+        let said = reason.contains("deadline class refuses");
+        assert_eq!(said, refused.is_some(), "{period}: {reason}");
+        assert!(refused.is_none_or(|words| reason.contains(words)), "{period}: {reason}");
+    }
 }
