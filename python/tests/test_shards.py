@@ -249,14 +249,14 @@ def test_dask_with_two_of_four_workers_killed(whole, tmp_path, monkeypatch):
         n_workers=4, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None, worker_dashboard_address=None
     ) as cluster, distributed.Client(cluster) as client:
         client.wait_for_workers(4, timeout=60)
+        # Asked before: the scheduler may not know yet that one of them is gone.
+        alive = list(client.run(os.getpid).values())
         killed = []
 
         def progress(step):
             if step.done in (5, 12) and len(killed) < 2:
-                alive = client.run(os.getpid)
-                pid = next(pid for pid in alive.values() if pid not in killed)
-                killed.append(pid)
-                os.kill(pid, signal.SIGKILL)
+                killed.append(alive[len(killed)])
+                os.kill(killed[-1], signal.SIGKILL)
 
         executor = client.get_executor(pure=False)
         document = sched.sweep(EXPERIMENT, executor=executor, shards=40, output=tmp_path / "out", progress=progress)
