@@ -106,8 +106,9 @@ impl Entry {
             let answer = call.call1(py, (told,));
             let verdict = answer.and_then(|answer| verdict(answer.bind(py)));
             let verdict = verdict.unwrap_or_else(|error| {
-                self.raised.fetch_add(1, Ordering::Relaxed);
                 error.write_unraisable(py, Some(call.bind(py)));
+                // The hook is Python code, in which another thread may have its turn: what is counted has been told.
+                self.raised.fetch_add(1, Ordering::Relaxed);
                 Verdict::Resume
             });
             // What it holds may be the last of it, and needs the interpreter to go.

@@ -88,8 +88,9 @@ impl Callback {
             let call = self.cell().as_ref().map(|call| call.clone_ref(py));
             let Some(call) = call else { return };
             if let Err(error) = call.call1(py, (told,)) {
-                self.raised.fetch_add(1, Ordering::Relaxed);
                 error.write_unraisable(py, Some(call.bind(py)));
+                // The hook is Python code, in which another thread may have its turn: what is counted has been told.
+                self.raised.fetch_add(1, Ordering::Relaxed);
             }
             // What it holds may be the last of it, and needs the interpreter to go.
             drop(call);

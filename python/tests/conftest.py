@@ -32,6 +32,22 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
             file.write(f"{name}\t{need}\t{check}\t{why}\t\t\n")
 
 
+URGENT = """
+import os, pathlib
+for urgent in (
+    os.setsid,
+    lambda: os.setpriority(os.PRIO_PROCESS, 0, -20),
+    lambda: pathlib.Path("/proc/self/autogroup").write_text("-20"),
+):
+    try:
+        urgent()
+    except OSError:
+        pass
+"""
+"""Puts a program before what else wants the CPU, where that is allowed: what is bounded then is its own time. Nice values
+count within a session, and a session has one of its own (sched(7))."""
+
+
 class Alarm:
     """Sends this process a signal, once, and knows when."""
 
@@ -76,8 +92,8 @@ def interrupted_within_ms(alarm: Callable[[], Alarm], waits: Callable[[], object
     best = float("inf")
     for _ in range(5):
         one = alarm()
-        one.after(0.06)
         with pytest.raises(KeyboardInterrupt):
+            one.after(0.06)
             waits()
         best = min(best, (time.monotonic_ns() - one.sent_ns) / 1e6)
         one.join()

@@ -8,9 +8,9 @@ import importlib
 import importlib.util
 import inspect
 import pathlib
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -23,12 +23,17 @@ MODULES = sorted(hourglass._MODULES)
 
 
 def test_importing_takes_under_100_ms() -> None:
-    """Issue 8, "Speed"; the best of ten, without what starting Python takes."""
+    """Issue 8, "Speed"; the best of ten, without what starting Python takes. Of processor time, as the kernel counts it:
+    an import waits for nothing but its files, and others may have the CPU meanwhile."""
+
+    def used() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
 
     def took(program: str) -> float:
-        begun = time.monotonic()
+        before = used()
         subprocess.run([sys.executable, "-I", "-c", program], check=True)
-        return time.monotonic() - begun
+        return used() - before
 
     with_it = min(took("import hourglass") for _ in range(10))
     without = min(took("pass") for _ in range(10))

@@ -137,7 +137,12 @@ def test_one_thread_at_a_time_has_a_sleeper() -> None:
 
     def long() -> None:
         begun.set()
-        sleeper.sleep_for("1h")
+        while True:
+            try:
+                sleeper.sleep_for("1h")
+                return
+            except errors.BusyError:
+                pass  # The other thread has it at the moment.
 
     other = threading.Thread(target=long)
     other.start()
@@ -169,11 +174,19 @@ def test_ctrl_c_ends_a_sleep_within_50_ms(alarm: Callable[[], Alarm]) -> None:
 def test_a_handler_that_raises_nothing_ends_no_sleep(alarm: Callable[[], Alarm]) -> None:
     heard: list[int] = []
     signal.signal(signal.SIGINT, lambda number, _frame: heard.append(number))
-    alarm().after(0.05)
-    begun = time.monotonic_ns()
-    slept = sleep.sleep_for("200ms")
-    assert slept.reached and time.monotonic_ns() - begun >= 200_000_000
-    assert heard == [signal.SIGINT]
+    for turn in range(1, 6):
+        one = alarm()
+        one.after(0.05)
+        begun = time.monotonic_ns()
+        slept = sleep.sleep_for("200ms")
+        ended = time.monotonic_ns()
+        assert slept.reached and ended - begun >= 200_000_000
+        one.join()
+        assert heard == [signal.SIGINT] * turn
+        # Whether it came during the sleep is chance where the machine is busy.
+        if begun < one.sent_ns < ended:
+            return
+    raise AssertionError("no signal came during a sleep")
 
 
 def test_a_handler_may_sleep_and_interrupt(alarm: Callable[[], Alarm]) -> None:
@@ -190,8 +203,14 @@ def test_a_handler_may_sleep_and_interrupt(alarm: Callable[[], Alarm]) -> None:
         stop.set()
 
     signal.signal(signal.SIGINT, handle)
-    alarm().after(0.05)
-    assert sleeper.sleep_for("20s").interrupted
+    # Where the machine is busy, one may come before the sleep.
+    for _ in range(5):
+        one = alarm()
+        one.after(0.05)
+        assert sleeper.sleep_for("20s").interrupted and stop.clear()
+        one.join()
+        if refused:
+            break
     assert len(refused) == 1
 
 

@@ -8,6 +8,7 @@ import os
 import pathlib
 import pickle
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_some_short_span_keeps_its_cpu() -> None:
 
 
 def test_a_stop_is_seen() -> None:
-    """Issue 22: SIGSTOP of known length. Another process stops this one's double for 70 ms."""
+    """Issue 22: SIGSTOP of known length. Another process stops this one's double for 70 ms, until one stop was in a span."""
     program = """
 import os, time
 from hourglass import witness
@@ -79,10 +80,10 @@ print(losses[0].cause, losses[0].off_cpu_ns[1], flush=True)
     assert double.stdout is not None
     try:
         assert double.stdout.readline() == "ready\n"
-        time.sleep(0.1)
-        os.kill(double.pid, signal.SIGSTOP)
-        time.sleep(0.07)
-        os.kill(double.pid, signal.SIGCONT)
+        while not select.select([double.stdout], [], [], 0.1)[0]:
+            os.kill(double.pid, signal.SIGSTOP)
+            time.sleep(0.07)
+            os.kill(double.pid, signal.SIGCONT)
         cause, most = double.stdout.readline().split()
     finally:
         double.kill()
@@ -248,15 +249,19 @@ def test_steps_of_generators_are_the_call() -> None:
             given = yield 2 * given
         return "over"
 
+    begun = time.monotonic_ns()
     turns = doubles(2)
     assert next(turns) == 0 and turns.send(21) == 42
-    time.sleep(0.2)
+    between = time.monotonic_ns()
+    time.sleep(0.05)
+    between = time.monotonic_ns() - between
     with pytest.raises(StopIteration) as over:
         turns.send(0)
     assert over.value.value == "over"
     assert len(losses) == 1 and losses[0].voluntary >= 2
-    # What the caller did between two steps is not the call's.
-    assert losses[0].length_ns < 200_000_000
+    # What the caller did between two steps is not the call's; the two clocks are within a thousandth.
+    whole = time.monotonic_ns() - begun
+    assert losses[0].length_ns <= whole - between + whole // 1_000
     left = doubles(9)
     next(left)
     left.close()
@@ -272,9 +277,11 @@ def test_steps_of_generators_are_the_call() -> None:
     async def program() -> list[int]:
         return [item async for item in items(3)]
 
-    assert asyncio.run(program()) == [0, 1, 2]
-    assert len(losses) == 3 and losses[2].voluntary >= 3
-    assert losses[2].length_ns < 150_000_000
+    for _ in range(5):
+        assert asyncio.run(program()) == [0, 1, 2]
+    assert len(losses) == 7 and all(loss.voluntary >= 3 for loss in losses[2:])
+    # The loop's waits, 150 ms, are not the call's: the best of five.
+    assert min(loss.length_ns for loss in losses[2:]) < 150_000_000
 
 
 def test_a_followed_coroutine_is_a_task() -> None:
@@ -305,11 +312,15 @@ def test_a_loss_may_be_pickled_and_copied() -> None:
 
 
 def test_spans_are_recorded_by_call_site(tmp_path: pathlib.Path) -> None:
+    lost: list[tuple[int, int]] = []
     with witness.SpanRecording(tmp_path / "run") as recording:
         for _ in range(5):
             with recording.span("waits") as span:
                 time.sleep(0.012)
-            assert span.loss is not None and span.loss.off_cpu_ns[0] > 6_000_000
+            assert span.loss is not None and span.loss.off_cpu_ns[1] >= 12_000_000
+            lost.append(span.loss.off_cpu_ns)
+        # A host that takes the processor widens the interval downwards: the best of five.
+        assert max(least for least, _ in lost) > 6_000_000, lost
         with recording.span("quick"):
             pass
         assert any("waits: " in line and "context_switch_voluntary" in line for line in recording.worst())
@@ -320,7 +331,7 @@ def test_spans_are_recorded_by_call_site(tmp_path: pathlib.Path) -> None:
     assert (waits["name"], waits["spans"], waits["disturbed"]) == ("waits", 5, 5)
     assert (quick["name"], quick["spans"]) == ("quick", 1)
     assert "test_witness.py:" in waits["place"]
-    assert waits["lost_least_ns"] > 30_000_000
+    assert (waits["lost_least_ns"], waits["lost_most_ns"]) == tuple(map(sum, zip(*lost)))
     assert len([ns for ns in run.gaps["length_ns"] if ns > 2_000_000]) >= 5
     with pytest.raises(ClosedError):
         recording.finish()

@@ -18,20 +18,10 @@ const MOST: usize = 3;
 
 /// What may pass only when run again alone, by words of the names, and why. Anything else fails the run, since what fails
 /// beside others fails for users. To be shortened, not to be added to.
-const EXPLAINED: [(&str, &str); 6] = [
+const EXPLAINED: [(&str, &str); 2] = [
     (
         "bed linux7",
         "beside load an emulated guest's accounts are off by more than intervals leave room for",
-    ),
-    (
-        "--test programs ",
-        "C programs of real time, four at once under sanitizers that slow them tenfold",
-    ),
-    ("--test starved ", "two CPUs for real-time threads, while other programs' tests have theirs"),
-    ("--test faults ", "deadlines of 0.05 ms on a host that takes the CPU for longer"),
-    (
-        "--test reserve ",
-        "real-time reservations of several tests on two CPUs, each kept to a budget",
     ),
     ("test_fleet_ray.py", "four raylets and their agents on two CPUs"),
 ];

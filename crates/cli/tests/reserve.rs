@@ -24,13 +24,14 @@ mod several;
 
 const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
 
-/// Little enough that several tests at once fit beside what else is reserved.
+/// Little enough that it fits beside what else is reserved.
 const AMOUNT: &str = "1ms/20ms";
 
-/// Held by tests that reserve more than that: together they are more than real-time threads may have.
-fn much() -> std::sync::MutexGuard<'static, ()> {
-    static MUCH: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    MUCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Held by each test that reserves: together they are more than real-time threads may have, and each is kept to its
+/// budget on two CPUs that others have at a real-time priority.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Ended by its own failure.
@@ -69,6 +70,7 @@ fn granted(backend: &str) -> bool {
 /// The registry knew what is reserved, and nothing showed it.
 #[test]
 fn what_is_in_force_is_listed() {
+    let _alone = alone();
     if !granted("user") {
         return;
     }
@@ -104,6 +106,7 @@ fn what_is_in_force_is_listed() {
 
 #[test]
 fn exit_codes_are_those_of_the_command_or_tell_why_there_is_none() {
+    let _alone = alone();
     let one_line = |words: &[&str], wanted: i32, says: &str| {
         let output = reserve(words);
         let text = stderr(&output);
@@ -143,6 +146,7 @@ fn exit_codes_are_those_of_the_command_or_tell_why_there_is_none() {
 
 #[test]
 fn the_commands_output_is_its_own() {
+    let _alone = alone();
     if !granted("auto") {
         return;
     }
@@ -162,12 +166,12 @@ fn the_commands_output_is_its_own() {
     assert_eq!(code(&output), 3);
 }
 
-/// What a command got is counted, period by period. A busy machine may leave periods uncounted, and another test may have
-/// the bandwidth: the best of some tries counts.
+/// What a command got is counted, period by period. A busy machine may leave periods uncounted, and what ended just now
+/// may still have the bandwidth: the best of some tries counts.
 #[test]
 fn what_was_delivered_is_counted() {
+    let _alone = alone();
     const TRIES: usize = 10;
-    let _much = much();
     for backend in ["deadline", "user"] {
         if !granted(backend) {
             continue;
@@ -264,6 +268,7 @@ fn soon(what: &str, mut done: impl FnMut() -> bool) {
 
 #[test]
 fn signals_are_passed_on_and_the_commands_answer_counts() {
+    let _alone = alone();
     if !granted("auto") {
         return;
     }
@@ -306,6 +311,7 @@ const OTHER: u32 = 0;
 
 #[test]
 fn who_is_adopted_goes_on_when_the_reservation_ends() {
+    let _alone = alone();
     if !granted("deadline") {
         return;
     }
@@ -434,6 +440,7 @@ fn beside(policy: &str, victim: &str, command: &str) -> Vec<String> {
 /// On CPUs that are no siblings the mechanism is the same: who was named is stopped and runs again.
 #[test]
 fn who_shares_the_cpu_is_stopped_and_runs_again() {
+    let _alone = alone();
     let Some(victim) = busy_on(1) else {
         return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
     };
@@ -468,6 +475,7 @@ fn who_shares_the_cpu_is_stopped_and_runs_again() {
 /// The contract: one document on stdout and nothing else there, whatever the command prints.
 #[test]
 fn a_document_is_alone_on_stdout() {
+    let _alone = alone();
     let words = ["reserve", "--json", "5ms/50ms", "--", "echo", "said by the command"];
     let output = Command::new(HOURGLASS).args(words).output().unwrap();
     if code(&output) == OWN {
@@ -481,6 +489,7 @@ fn a_document_is_alone_on_stdout() {
 /// The bug: a check said yes without asking for what keeps co-runners off.
 #[test]
 fn a_check_asks_what_the_run_would_ask() {
+    let _alone = alone();
     let sharing = ["5ms/50ms", "--cpu", "0", "--smt", "monitor", "--interferes", "1"];
     if fs::metadata("/sys/devices/system/cpu/cpu1").is_err() {
         return skip(Need::SECOND_CPU, "there is no second CPU");

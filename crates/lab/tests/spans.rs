@@ -41,13 +41,17 @@ fn losses_are_in_the_folder_with_their_causes() {
     let found: Vec<_> = result.sites.iter().map(|site| (site.name.as_str(), site.spans)).collect();
     assert_eq!(found, [("request", 10), ("wait", 10), ("quick", 1_010)]);
     for site in &result.sites[..2] {
-        assert_eq!(
-            (site.disturbed, site.causes[0].cause.as_str()),
-            (10, "context_switch_voluntary")
-        );
-        assert!(site.lost_least_ns > 60_000_000 && site.p50_ns >= 12_000_000, "{site:?}");
+        assert_eq!(site.disturbed, 10);
+        // A busy machine may take more than a wait did.
+        let mut causes = site.causes.iter().map(|cause| cause.cause.as_str());
+        assert!(causes.any(|cause| cause == "context_switch_voluntary"), "{site:?}");
+        assert!(site.lost_most_ns >= 120_000_000 && site.p50_ns >= 12_000_000, "{site:?}");
+        // Each is in its dump.
+        let worst = result.worst_spans.iter().filter(|span| span.site == site.name);
+        assert!(worst.clone().count() >= 10);
+        // A host that takes the processor widens intervals downwards: the best of them.
+        assert!(worst.map(|span| span.lost_least_ns).max() > Some(6_000_000), "{result:?}");
     }
-    assert!(result.worst_spans.len() >= 20 && result.worst_spans[0].lost_least_ns > 6_000_000);
     let names: Vec<_> = result.threads.iter().map(|thread| thread.name.clone().unwrap()).collect();
     assert!(names == ["one", "two"] || names == ["two", "one"], "{names:?}");
     for thread in &result.threads {

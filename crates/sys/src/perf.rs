@@ -400,15 +400,18 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(1));
         records.enable().unwrap();
         let before = now_ns(ClockId::MonotonicRaw);
+        // A sleep may be over before its thread has left the CPU: as many as the kernel counts.
+        let counted = crate::thread::counters().voluntary;
         for _ in 0..20 {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
+        let counted = (crate::thread::counters().voluntary - counted) as usize;
         let after = now_ns(ClockId::MonotonicRaw);
         let found = records.finish();
         assert_eq!((found.lost, found.damaged), (Some(0), false));
         let of = |way| found.switches.iter().filter(|switch| switch.way == way).count();
-        assert!(of(Way::Waited) >= 20, "{found:?}");
-        assert!(of(Way::In) >= 20, "{found:?}");
+        assert!(counted >= 1 && of(Way::Waited) >= counted, "{counted}, {found:?}");
+        assert!(of(Way::In) >= counted, "{counted}, {found:?}");
         assert!(found.switches.iter().all(|s| s.tid == tid));
         assert!(found.switches.iter().all(|s| (before..=after).contains(&s.raw_ns)));
         assert!(found.switches.is_sorted_by_key(|switch| switch.raw_ns));

@@ -282,10 +282,11 @@ mod tests {
         in_a_thread(|signal| {
             let timer = PosixTimer::new(thread::id(), signal).unwrap();
             assert_eq!(timer.remaining().unwrap(), (0, 0));
+            timer.set_absolute(now_ns(ClockId::Monotonic) + 60_000_000_000, 0).unwrap();
+            let (left, interval) = timer.remaining().unwrap();
+            assert!(left > 0 && left <= 60_000_000_000 && interval == 0);
             let at = now_ns(ClockId::Monotonic) + 2_000_000;
             timer.set_absolute(at, 0).unwrap();
-            let (left, interval) = timer.remaining().unwrap();
-            assert!(left > 0 && left <= 2_000_000 && interval == 0);
             assert_eq!(take(signal, None).unwrap(), Some(Origin::Timer));
             assert!(now_ns(ClockId::Monotonic) >= at);
             timer.set_relative(60_000_000_000).unwrap();

@@ -189,6 +189,7 @@ fn regions_put_the_stop_off_to_their_outermost_end() {
     in_a_thread(|| {
         let mut watch = watch(Strength::Suspend);
         let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        let mut deferred = 0;
         for _ in 0..20 {
             let before = watch.faults();
             let outer = Region::enter();
@@ -198,10 +199,15 @@ fn regions_put_the_stop_off_to_their_outermost_end() {
             assert!(faults.try_recv().is_err(), "stopped in a region");
             assert_eq!(watch.faults(), before);
             drop(outer);
-            assert_eq!(watch.faults(), before + 1);
-            let fault = faults.try_recv().unwrap();
-            assert!(fault.deferred && fault.stopped_ns >= deadline + 300_000);
+            // A host may keep the timer's interrupt from this CPU until the region is over.
+            let at_its_end = watch.faults();
+            work_until_late(&watch, before + 1);
+            let fault = faults.recv_timeout(LONG).unwrap();
+            assert!(fault.stopped_ns >= deadline + 300_000, "{fault:?}");
+            assert!(!fault.deferred || at_its_end == before + 1, "{fault:?}");
+            deferred += u32::from(fault.deferred);
         }
+        assert!(deferred > 0);
     });
 }
 

@@ -78,35 +78,50 @@ fn the_earliest_comes_first() {
     assert_eq!(unpark.times.load(Ordering::Acquire), 0);
 }
 
+/// On a busy machine a deadline may pass while something is done before it: of so many tries one is in time.
+const TRIES: usize = 10;
+
 #[test]
 fn a_dropped_future_wakes_nobody() {
     let driver = Driver::start().unwrap();
-    let unpark = unpark();
-    let waker = Waker::from(Arc::clone(&unpark));
-    {
-        let mut dropped = pin!(driver.sleep_for(Span::from_millis(5)));
-        assert!(dropped.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    }
-    block_on(driver.sleep_for(Span::from_millis(15)));
-    assert_eq!(unpark.times.load(Ordering::Acquire), 0);
-    // The entry is gone: with it the last reference but ours.
-    drop(waker);
-    assert_eq!(Arc::strong_count(&unpark), 1);
+    let in_time = |_| {
+        let unpark = unpark();
+        let waker = Waker::from(Arc::clone(&unpark));
+        let mut dropped = Box::pin(driver.sleep_for(Span::from_millis(5)));
+        let deadline = dropped.deadline_ns();
+        let polled = dropped.as_mut().poll(&mut Context::from_waker(&waker));
+        drop(dropped);
+        let in_time = now() < deadline;
+        assert!(!in_time || polled.is_pending(), "early");
+        block_on(driver.sleep_for(Span::from_millis(15)));
+        assert!(!in_time || unpark.times.load(Ordering::Acquire) == 0);
+        // The entry is gone: with it the last reference but ours.
+        drop(waker);
+        assert_eq!(Arc::strong_count(&unpark), 1);
+        in_time
+    };
+    assert!((0..TRIES).any(in_time));
 }
 
 /// A future that another task polls wakes that one only.
 #[test]
 fn the_last_to_poll_is_woken() {
     let driver = Driver::start().unwrap();
-    let (first, second) = (unpark(), unpark());
-    let mut future = pin!(driver.sleep_for(Span::from_millis(20)));
-    for task in [&first, &second] {
-        let waker = Waker::from(Arc::clone(task));
-        assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    }
-    block_on(driver.sleep_for(Span::from_millis(30)));
-    let times = |task: &Arc<Unpark>| task.times.load(Ordering::Acquire);
-    assert_eq!((times(&first), times(&second)), (0, 1));
+    let in_time = |_| {
+        let (first, second) = (unpark(), unpark());
+        let mut future = pin!(driver.sleep_for(Span::from_millis(20)));
+        let deadline = future.deadline_ns();
+        for task in [&first, &second] {
+            let waker = Waker::from(Arc::clone(task));
+            let _ = future.as_mut().poll(&mut Context::from_waker(&waker));
+        }
+        let in_time = now() < deadline;
+        block_on(driver.sleep_for(Span::from_millis(30)));
+        let times = |task: &Arc<Unpark>| task.times.load(Ordering::Acquire);
+        assert!(!in_time || (times(&first), times(&second)) == (0, 1));
+        in_time
+    };
+    assert!((0..TRIES).any(in_time));
 }
 
 #[test]
@@ -158,10 +173,14 @@ fn a_panicking_waker_is_alone() {
     }
     let driver = Driver::start().unwrap();
     let waker = Waker::from(Arc::new(Panics));
-    let mut future = pin!(driver.sleep_for(Span::from_millis(1)));
-    assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    block_on(driver.sleep_for(Span::from_millis(5)));
-    assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    let is_pending = |_| {
+        let mut future = pin!(driver.sleep_for(Span::from_millis(1)));
+        let is_pending = future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending();
+        block_on(driver.sleep_for(Span::from_millis(5)));
+        assert!(!is_pending || future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+        is_pending
+    };
+    assert!((0..TRIES).any(is_pending));
 }
 
 /// The thread ends with the last handle or future, whichever that is.

@@ -172,11 +172,11 @@ fn kicks_wake_and_are_kept() {
         assert_eq!(device.wait(Some(begin_ns + 30 * MS)), Ok(Woken::Limit), "{name}");
         let ran_ns = now_ns(ClockId::ThreadCpu) - ran_ns;
         assert!(ran_ns < 15 * MS, "{name} ran for {ran_ns} ns in a wait of 30 ms");
-        // A kick leaves the event as it is. That is far enough not to pass before the wait.
+        // A kick leaves the event as it is. On a busy machine that may pass before the wait.
         let at_ns = program(device, 50 * MS);
         kick.kick();
-        assert_eq!(device.wait(None), Ok(Woken::Kicked), "{name}");
-        assert_eq!(wait(device), EVENT, "{name}");
+        let woken = [wait(device), wait(device)];
+        assert!(woken == [Woken::Kicked, EVENT] || woken == [EVENT, Woken::Kicked], "{name}");
         assert!(now() >= at_ns, "{name}");
     });
 }

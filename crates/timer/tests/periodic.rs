@@ -162,7 +162,8 @@ fn a_panic_is_told_and_the_statistics_are_kept() {
     assert_eq!(*kept, statistics.read());
 }
 
-/// A job that spins three times its budget has overrun it; a sleep in it would not have.
+/// A job that spins three times its budget has overrun it; a sleep in it would not have. Of what a host takes from a
+/// thread the CPU clock counts some, so that of the jobs that sleep the best counts.
 #[test]
 fn a_cost_overrun_is_seen_by_the_cpu_clock() {
     let (tell, told) = channel();
@@ -175,16 +176,19 @@ fn a_cost_overrun_is_seen_by_the_cpu_clock() {
                 0 => spin(3 * MS),
                 _ => std::thread::sleep(std::time::Duration::from_millis(3)),
             }
-            assert_eq!(job.check().is_cost_overrun(), job.number() % 2 == 0);
+            assert!(job.check().is_cost_overrun() || job.number() % 2 == 1);
             until(6, job.number())
         })
         .unwrap();
     let (_, statistics) = thread.join().unwrap();
-    assert_eq!((statistics.cost_overruns, statistics.jobs), (3, 6));
+    assert_eq!(statistics.jobs, 6);
     assert!(statistics.cpu_ns >= 9 * MS && statistics.response.max_ns() >= Some(3 * MS));
     let told: Vec<(u64, u64)> = told.iter().collect();
-    assert_eq!(told.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 2, 4]);
-    assert!(told.iter().all(|(_, cost_ns)| *cost_ns >= 3 * MS));
+    assert_eq!(told.len() as u64, statistics.cost_overruns);
+    let (spun, slept): (Vec<_>, Vec<_>) = told.into_iter().partition(|(number, _)| number % 2 == 0);
+    assert_eq!(spun.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 2, 4]);
+    assert!(spun.iter().all(|(_, cost_ns)| *cost_ns >= 3 * MS));
+    assert!(slept.len() < 3 && slept.iter().all(|(_, cost_ns)| *cost_ns >= MS), "{slept:?}");
 }
 
 /// Threads with one epoch are released at points of one grid, each at its phase.
@@ -368,8 +372,9 @@ fn a_deadline_handler_ends_the_thread() {
     let (ended, statistics) = thread.join().unwrap();
     assert_eq!(ended, Ended::ByWatch);
     let faults: Vec<Fault> = told.iter().collect();
-    // More than three only where the handler was slower than a period.
-    assert!(faults.len() >= 3 && faults[2].count == 3, "{faults:?}");
+    // More than three, or some untold, only where the handler was slower than a period.
+    assert!(faults.len() >= 3 && faults.is_sorted_by_key(|fault| fault.count), "{faults:?}");
+    assert!(faults[2].count == 3 || faults[2].untold > 0, "{faults:?}");
     assert!(statistics.jobs >= 3 && statistics.misses == statistics.jobs);
     for fault in &faults {
         assert!(fault.thread == id && fault.handled_ns >= fault.deadline_ns);

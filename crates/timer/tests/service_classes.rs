@@ -53,6 +53,7 @@ fn queued_actions_run_by_priority_then_by_age() {
     let (service, owner) = service();
     let class = service.class("order", ClassSettings::default()).unwrap();
     let gate = Gate::armed(&owner, &class, None);
+    gate.wait();
     let (tell, told) = mpsc::channel();
     let start = now() + 2 * MS;
     let priorities = [1, 5, 1, 9, 5];
@@ -113,6 +114,7 @@ fn expiries_wait_together() {
     let (service, owner) = service();
     let class = service.class("together", ClassSettings::default()).unwrap();
     let gate = Gate::armed(&owner, &class, None);
+    gate.wait();
     let (tell, told) = mpsc::channel();
     let action = Action::deferred(&class, move |expiration| {
         let _ = tell.send((expiration.expiry_ns, expiration.overruns));

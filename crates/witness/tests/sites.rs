@@ -45,8 +45,7 @@ fn threads_are_added_up() {
     let is_wait = |cause: &&CauseLost| cause.cause == Cause::ContextSwitchVoluntary;
     let cause = long.causes.iter().find(is_wait).unwrap();
     assert!(cause.count >= 10 && cause.distribution.count() == cause.count);
-    // 12 ms each, of which a host leaves half to be sure of.
-    assert!(long.lost.earliest() >= Span::from_millis(120), "{:?}", long.lost);
+    assert!(long.lost.latest() >= Span::from_millis(20 * 12), "{:?}", long.lost);
     assert!(cause.distribution.quantile(500_000) >= Span::from_millis(2));
     assert!(long.length.quantile(0) <= long.length.quantile(1_000_000));
     assert!(long.length.greatest() >= Span::from_millis(12));
@@ -58,6 +57,9 @@ fn threads_are_added_up() {
     assert!(greatest.off_cpu.latest().nanos() <= greatest.length.nanos() + 5_000, "{greatest:?}");
     let worst = sites.worst();
     assert!(worst.len() >= 20 && worst[0].off_cpu.latest() >= worst[19].off_cpu.earliest());
+    // A host that takes the processor widens intervals downwards: the best of them.
+    let least = worst.iter().map(|span| span.off_cpu.earliest()).max();
+    assert!(least >= Some(Span::from_millis(6)), "{worst:?}");
 
     // One by one: all 420, each in its thread, none overlapping another of it.
     let spans: Vec<_> = sites.spans().collect();
@@ -106,20 +108,23 @@ fn tables_are_handed_on() {
     assert_eq!(of, ids);
 }
 
-/// A task's span is counted where it ends, without the time that its task waited.
+/// A task's span is counted where it ends, without the time that its task waited: some of ten loses nothing.
 #[test]
 fn a_travelling_span_is_counted_once() {
-    let sites = sites();
-    let site = sites.site("task");
-    let here = sites.here().unwrap();
-    let span = here.begin(site);
-    let travelling = here.detach(span);
-    thread::sleep(PAUSE);
-    let ended = || sites.here().unwrap().end(sites.here().unwrap().attach(travelling));
-    assert_eq!(thread::scope(|scope| scope.spawn(ended).join().unwrap()), None);
-    let [report] = sites.report().try_into().unwrap();
-    assert_eq!((report.spans, report.disturbed), (1, 0));
-    assert!(report.length.greatest() < Span::from_millis(3), "{:?}", report.length);
+    let undisturbed = |_| {
+        let sites = sites();
+        let site = sites.site("task");
+        let here = sites.here().unwrap();
+        let span = here.begin(site);
+        let travelling = here.detach(span);
+        thread::sleep(PAUSE);
+        let ended = || sites.here().unwrap().end(sites.here().unwrap().attach(travelling));
+        let lost = thread::scope(|scope| scope.spawn(ended).join().unwrap());
+        let [report] = sites.report().try_into().unwrap();
+        assert_eq!((report.spans, report.disturbed), (1, u64::from(lost.is_some())));
+        report.disturbed == 0 && report.length.greatest() < Span::from_millis(3)
+    };
+    assert!((0..10).any(undisturbed));
 }
 
 #[test]
@@ -132,16 +137,19 @@ fn a_dump_has_the_worst_and_is_asked_for_by_a_great_loss() {
     assert!(!sites.take_asked());
     here.run(site, || thread::sleep(PAUSE));
     assert!(sites.take_asked() && !sites.take_asked());
+    // A busy machine may take more than a wait did.
+    (0..4).for_each(|_| here.run(site, || thread::sleep(PAUSE)));
+    let _ = sites.take_asked();
     let mut text = Vec::new();
     sites.dump(&mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains(" of 2 spans were disturbed; the "), "{text}");
-    let worst = text.lines().nth(1).unwrap();
-    assert!(
-        worst.starts_with("callback: ") && worst.contains("context_switch_voluntary"),
-        "{worst}"
-    );
-    assert!(worst.contains("a voluntary switch was counted"), "{worst}");
+    assert!(text.contains(" of 6 spans were disturbed; the "), "{text}");
+    let worst = || text.lines().skip(1).filter(|line| line.starts_with("callback: "));
+    assert!(worst().count() >= 5, "{text}");
+    let waited = |line: &str| {
+        line.contains("context_switch_voluntary") && line.contains("a voluntary switch was counted")
+    };
+    assert!(worst().any(waited), "{text}");
     sites.ask();
     assert!(sites.take_asked());
 }

@@ -89,9 +89,17 @@ fn a_sleep_is_within_its_bounds() {
 const TRIES: usize = 8;
 
 fn sleeps(witness: &Witness) {
-    let least = (0..TRIES).map(|_| one_sleep(witness).off_cpu.earliest()).collect::<Vec<_>>();
+    let losses = (0..TRIES).map(|_| one_sleep(witness)).collect::<Vec<_>>();
     // Its way into the sleep and out is all that the thread ran.
-    assert!(least.iter().any(|least| *least >= Span::from_millis(6)), "{least:?}");
+    let least = losses.iter().map(|loss| loss.off_cpu.earliest()).max();
+    assert!(least >= Some(Span::from_millis(6)), "{losses:?}");
+    // On a busy machine it may wait for the CPU for longer than it slept.
+    let is_wait = |loss: &Loss| {
+        loss.cause == Cause::ContextSwitchVoluntary
+            && loss.confidence > 0.5
+            && loss.evidence.contains(Sign::CountedVoluntary)
+    };
+    assert!(losses.iter().any(is_wait), "{losses:?}");
 }
 
 fn one_sleep(witness: &Witness) -> Loss {
@@ -101,10 +109,8 @@ fn one_sleep(witness: &Witness) -> Loss {
     let loss = witness.end(span).unwrap();
     let most = Span::from_nanos(begun.elapsed().as_nanos() as i64 + 2_000);
     assert!(loss.off_cpu.latest() <= most && loss.length <= most, "{loss:?}");
-    assert!(loss.switches.voluntary >= 1);
-    assert_eq!(loss.cause, Cause::ContextSwitchVoluntary, "{loss:?}");
-    assert!(loss.confidence > 0.5 && !loss.is_unknown());
-    assert!(loss.evidence.contains(Sign::CountedVoluntary));
+    assert!(loss.off_cpu.latest() >= Span::from_millis(12), "{loss:?}");
+    assert!(loss.switches.voluntary >= 1 && !loss.is_unknown());
     loss
 }
 
@@ -248,25 +254,46 @@ fn a_forked_child_begins_anew() {
 /// A task's span: what it lost in a thread that is no more goes along, the way between the threads does not.
 #[test]
 fn a_span_travels_from_thread_to_thread() {
-    let travelling = alone(|| {
+    let least = (0..TRIES).map(|_| travelled().off_cpu.earliest()).max();
+    assert!(least >= Some(Span::from_millis(6)), "{least:?}");
+}
+
+/// With how long `work` took.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let begun = Instant::now();
+    let done = work();
+    (done, begun.elapsed())
+}
+
+/// No longer than that, but for the two clocks.
+fn is_within(length: Span, most: Duration) -> bool {
+    length <= Span::from_nanos((most + most / 1_000).as_nanos() as i64 + 2_000)
+}
+
+fn travelled() -> Loss {
+    let (travelling, first) = alone(|| {
         let witness = Witness::new().unwrap();
-        let span = witness.begin();
-        thread::sleep(PAUSE);
-        witness.detach(span)
+        timed(|| {
+            let span = witness.begin();
+            thread::sleep(PAUSE);
+            witness.detach(span)
+        })
     });
     assert_eq!(travelling.unknown(), None);
-    thread::sleep(20 * PAUSE);
-    let loss = alone(move || {
+    thread::sleep(PAUSE);
+    let (loss, second) = alone(move || {
         let witness = Witness::new().unwrap();
-        let span = witness.attach(travelling);
-        spin(Duration::from_micros(10));
-        let travelling = witness.detach(span);
-        let span = witness.attach(travelling);
-        witness.try_end(span).unwrap().unwrap()
+        timed(|| {
+            let span = witness.attach(travelling);
+            spin(Duration::from_micros(10));
+            let travelling = witness.detach(span);
+            let span = witness.attach(travelling);
+            witness.try_end(span).unwrap().unwrap()
+        })
     });
     assert!(loss.switches.voluntary >= 1);
-    assert!(loss.off_cpu.earliest() >= Span::from_millis(6), "{loss:?}");
-    assert!(loss.length < Span::from_millis(150), "{loss:?}");
+    assert!(is_within(loss.length, first + second), "{loss:?}");
+    loss
 }
 
 #[test]
@@ -294,16 +321,20 @@ fn a_future_is_followed() {
         future
     }
     let mut followed = Box::pin(movable(follow(task())));
-    let mut followed = alone(move || {
-        assert!(followed.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        followed
+    let (mut followed, first) = alone(move || {
+        let poll = || followed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let (polled, first) = timed(poll);
+        assert!(polled.is_pending());
+        (followed, first)
     });
-    thread::sleep(20 * PAUSE);
+    thread::sleep(PAUSE);
     alone(move || {
-        let polled = followed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let poll = || followed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let (polled, second) = timed(poll);
         let Poll::Ready((answer, Some(loss))) = polled else { panic!("{polled:?}") };
         assert_eq!(answer, 42);
-        assert!(loss.switches.voluntary >= 1 && loss.length < Span::from_millis(150), "{loss:?}");
+        assert!(loss.switches.voluntary >= 1, "{loss:?}");
+        assert!(is_within(loss.length, first + second), "{loss:?}");
     });
     let mut quick = pin!(follow(async { 1 }));
     let polled = quick.as_mut().poll(&mut Context::from_waker(Waker::noop()));

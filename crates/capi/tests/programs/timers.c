@@ -163,9 +163,12 @@ static void wakes(void)
 static void *cancels(void *user)
 {
     hg_timer timer;
+    bool cancelled = false;
     timer.handle = *(uint64_t *)user;
-    hg_sleep_for(5 * MS, NULL, NULL, NULL);
-    hg_timer_cancel(timer, HG_CANCEL_ALL, NULL, NULL);
+    while (!cancelled) { /* The sleep may not have begun. */
+        hg_sleep_for(5 * MS, NULL, NULL, NULL);
+        CHECK(hg_timer_cancel(timer, HG_CANCEL_ALL, &cancelled, NULL) == HG_OK);
+    }
     return NULL;
 }
 

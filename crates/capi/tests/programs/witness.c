@@ -25,22 +25,31 @@ static void sleep_ms(long ms)
     (void)nanosleep(&length, NULL);
 }
 
-static void a_sleep(void)
+/* Of so many spans the best counts: a host that takes the processor widens intervals downwards, and on a busy machine
+ * a thread may wait for the CPU for longer than it slept. */
+enum { TRIES = 8 };
+
+/* Whether it had a lower end worth the name, and its cause. */
+static bool a_sleep(void)
 {
     hg_loss loss;
+    bool good;
     const long before = waits();
     hg_span outer = hg_witness_begin();
     hg_span span = hg_witness_begin();
     sleep_ms(12);
     OK(hg_witness_end(&span, &loss, &error));
     CHECK(loss.voluntary >= 1 && loss.voluntary <= (uint64_t)(waits() - before));
-    CHECK(loss.off_cpu_least_ns >= 6 * MS && loss.off_cpu_most_ns <= loss.length_ns);
-    CHECK(strcmp(loss.cause, "context_switch_voluntary") == 0 && loss.confidence_ppm > 500000);
+    CHECK(loss.off_cpu_least_ns <= loss.off_cpu_most_ns && loss.off_cpu_most_ns >= 12 * MS);
+    CHECK(loss.off_cpu_most_ns <= loss.length_ns);
+    good = loss.off_cpu_least_ns >= 6 * MS && strcmp(loss.cause, "context_switch_voluntary") == 0
+        && loss.confidence_ppm > 500000;
     /* Ended twice. */
     CHECK(hg_witness_end(&span, &loss, &error) == HG_STALE);
     CHECK(hg_witness_detach(&span, &error) == HG_STALE && hg_witness_attach(&span, &error) == HG_STALE);
     OK(hg_witness_end(&outer, &loss, NULL));
     CHECK(loss.voluntary >= 1);
+    return good;
 }
 
 static void nothing(void)
@@ -74,7 +83,7 @@ static void *sleeps_and_detaches(void *span)
     return NULL;
 }
 
-static void other_threads(void)
+static bool other_threads(void)
 {
     pthread_t thread;
     hg_loss loss;
@@ -85,7 +94,8 @@ static void other_threads(void)
     CHECK(hg_witness_end(&span, &loss, &error) == HG_STALE);
     OK(hg_witness_attach(&span, &error));
     OK(hg_witness_end(&span, &loss, &error));
-    CHECK(loss.voluntary >= 1 && loss.off_cpu_least_ns >= 6 * MS);
+    CHECK(loss.voluntary >= 1 && loss.off_cpu_most_ns >= 12 * MS);
+    return loss.off_cpu_least_ns >= 6 * MS;
 }
 
 static void forked(void)
@@ -106,11 +116,16 @@ static void forked(void)
 int main(void)
 {
     hg_witness_view view;
+    int tries = 0;
     OK(hg_check_abi(&error));
     OK(hg_witness_open(&view, &error));
-    a_sleep();
+    while (!a_sleep()) {
+        CHECK(++tries < TRIES);
+    }
     nothing();
-    other_threads();
+    for (tries = 0; !other_threads();) {
+        CHECK(++tries < TRIES);
+    }
     forked();
     return 0;
 }

@@ -37,7 +37,7 @@ fn started(backend: &str, mark: &str) -> (Running, Vec<u32>) {
     loop {
         match start(backend, mark) {
             Ok(started) => return started,
-            // Another test has the bandwidth for a while.
+            // What ended just now may still have the bandwidth.
             Err(text) if text.contains("together are more") && begun.elapsed().as_secs() < 30 => {
                 std::thread::sleep(Duration::from_millis(300));
             }
@@ -89,6 +89,7 @@ fn signal_at_once(signal: &str, pids: &[u32]) {
 /// 25 cases.
 #[test]
 fn a_killed_guardian_is_made_up_for() {
+    let _alone = alone();
     const ROUNDS: u32 = 6;
     for backend in ["deadline", "user", "quota"] {
         if !granted(backend) {
@@ -139,6 +140,7 @@ fn claims_of(maker: u32) -> Vec<String> {
 /// left, undoes it, and finds nothing the second time; a reservation in force is left alone.
 #[test]
 fn what_all_of_them_left_is_undone_by_clean() {
+    let _alone = alone();
     const TRIES: u32 = 12;
     if !granted("user") {
         return;
@@ -185,6 +187,7 @@ fn what_all_of_them_left_is_undone_by_clean() {
 /// The bug: hourglass killed while its guardians were stopped (SIGSTOP): `--clean` said that the reservation was in force.
 #[test]
 fn clean_lets_stopped_guardians_go_on() {
+    let _alone = alone();
     if !granted("user") {
         return;
     }

@@ -67,6 +67,7 @@ impl Moments {
 
 #[test]
 fn killed_at_any_moment_it_leaves_nothing_behind() {
+    let _alone = alone();
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     const ROUNDS: usize = 8;
     let seed = u64::from(std::process::id()) + 1;
@@ -99,6 +100,7 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
 /// The issue: kill -9 of the monitor at random moments leaves no process frozen.
 #[test]
 fn a_killed_monitor_leaves_nobody_frozen() {
+    let _alone = alone();
     const ROUNDS: usize = 3;
     let Some(victim) = busy_on(1) else {
         return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
@@ -134,6 +136,7 @@ fn a_killed_monitor_leaves_nobody_frozen() {
 /// budget, nor stands; and it is kept again when the keeper comes back.
 #[test]
 fn a_stopped_keeper_leaves_nobody_raised() {
+    let _alone = alone();
     if !granted("user") {
         return;
     }
@@ -178,6 +181,7 @@ fn a_stopped_keeper_leaves_nobody_raised() {
 /// the monitor.
 #[test]
 fn no_protection_is_claimed_after_the_guardian_woke_them() {
+    let _alone = alone();
     let Some(victim) = busy_on(1) else {
         return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
     };

@@ -47,6 +47,7 @@ fn watched(command: &[&str]) -> Option<Value> {
 /// The bug: the page was a path in hourglass's own `/proc`, which these could not open, and nothing was told.
 #[test]
 fn whoever_is_started_can_tell_progress() {
+    let _alone = alone();
     // Another user must be able to execute it.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -76,6 +77,7 @@ fn whoever_is_started_can_tell_progress() {
 /// A command that could not tell anything is not taken for one that did not want to.
 #[test]
 fn a_closed_descriptor_is_told_as_the_cause() {
+    let _alone = alone();
     if Command::new("bash").args(["-c", "true"]).output().is_err() {
         return skip(
             Need::program("bash"),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use hourglass_skip::{Need, skip};
 
 use super::{
-    AMOUNT, HOURGLASS, OWN, Running, busy_on, code, much, policies, reserve, soon, stands, stderr,
+    AMOUNT, HOURGLASS, OWN, Running, alone, busy_on, code, policies, reserve, soon, stands, stderr,
 };
 
 /// Words for work on CPU 0 that is watched beside a process on CPU 1.
@@ -57,7 +57,7 @@ fn what_does_not_go_together_is_one_line() {
 /// reached them. Each has its own account, and the further one goes on when the first has ended.
 #[test]
 fn two_reservations_share_a_core() {
-    let _much = much();
+    let _alone = alone();
     let (Some(victim), Some(other)) = (busy_on(1), busy_on(0)) else {
         return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
     };
@@ -101,7 +101,7 @@ fn two_reservations_share_a_core() {
 /// What together is more than a core is refused before anything is started, by the check as by the run.
 #[test]
 fn the_sum_is_admitted() {
-    let _much = much();
+    let _alone = alone();
     let (Some(victim), Some(other)) = (busy_on(1), busy_on(0)) else {
         return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
     };
@@ -132,6 +132,7 @@ fn the_sum_is_admitted() {
 /// works by its children is counted.
 #[test]
 fn counted_instructions_are_had_or_refused_in_a_line() {
+    let _alone = alone();
     let Some(victim) = busy_on(1) else {
         return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
     };
@@ -167,6 +168,7 @@ fn counted_instructions_are_had_or_refused_in_a_line() {
 /// The bug: a job that left its control group went on as "guaranteed".
 #[test]
 fn who_leaves_is_named_and_nothing_is_guaranteed() {
+    let _alone = alone();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let unified = mounts.lines().find(|line| line.contains(" - cgroup2 "));
     let Some(mount) = unified.and_then(|line| line.split(' ').nth(4)) else {
@@ -200,6 +202,7 @@ fn who_leaves_is_named_and_nothing_is_guaranteed() {
 /// A further reservation ends with its process, and the first one goes on.
 #[test]
 fn a_further_one_may_end_first() {
+    let _alone = alone();
     let other = Running::start(Command::new("sleep").arg("0.3"));
     let also = format!("1ms/50ms={}", other.0.id());
     let output = reserve(&["--json", AMOUNT, "--also", &also, "--", "sleep", "0.8"]);
