@@ -4,6 +4,7 @@
 //! force before it is admitted.
 
 use hourglass_model::Reservation;
+use hourglass_sys::user;
 use hourglass_time::Span;
 
 use super::Keeping;
@@ -53,6 +54,13 @@ pub(crate) fn may_change(pid: u32, budget: Span, period: Span) -> Result<(), Str
     let (own, others): (Vec<Held>, Vec<Held>) =
         Registry::of_the_machine().all().into_iter().partition(is_its);
     let share = match &own[..] {
+        [Held { holder: Holder::Process { uid, .. }, .. }]
+            if ![0, *uid].contains(&user::real()) =>
+        {
+            return Err(format!(
+                "process {pid} belongs to user {uid}, and only that one and root may change it"
+            ));
+        }
         [one] => &one.share,
         [] => {
             return Err(format!(
