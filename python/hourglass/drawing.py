@@ -35,6 +35,7 @@ CAUSES = {
     "page_fault": (GREEN, "////"),
     "rt_throttling": (VERMILION, ""),
     "deadline_budget": (VERMILION, "////"),
+    "reservation_budget": (VERMILION, "\\\\"),
     "cgroup_quota": (VERMILION, "xxxx"),
     "stopped": (PURPLE, ""),
     "irq_or_below": (BLACK, "///"),

@@ -59,6 +59,7 @@ fn facts() -> Facts {
         waits_unseen: false,
         highest: false,
         reservation: None,
+        in_user_space: false,
         number: None,
     };
     let kernel = KernelCoverage { cpus: (0..THREADS).map(|cpu| (cpu, 0)).collect(), error_ns: 0 };

@@ -137,6 +137,7 @@ fn word(cause: Cause) -> &'static CStr {
         Cause::PageFault => c"page_fault",
         Cause::RtThrottling => c"rt_throttling",
         Cause::DeadlineBudget => c"deadline_budget",
+        Cause::ReservationBudget => c"reservation_budget",
         Cause::CgroupQuota => c"cgroup_quota",
         Cause::Stopped => c"stopped",
         Cause::IrqOrBelow => c"irq_or_below",

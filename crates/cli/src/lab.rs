@@ -16,7 +16,6 @@ pub(crate) use hourglass_lab::cache_cost;
 pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::compare;
 pub(crate) use hourglass_lab::fleet;
-pub(crate) use hourglass_lab::give_up_capabilities;
 pub(crate) use hourglass_lab::infer::{CpuTimeline, who_ran};
 pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
@@ -31,6 +30,7 @@ pub(crate) use hourglass_lab::{ClockPolicy, SourceName, UnknownClockPolicy, Unkn
 pub(crate) use hourglass_lab::{
     Failure, Finished, Gates, KeptRun, Limit, LiveView, Request, RunContents, Watch, open_run, run,
 };
+pub(crate) use hourglass_lab::{give_up_capabilities, shows_lines};
 pub(crate) use hourglass_papers as paper;
 pub(crate) use hourglass_reserve::session as reserve;
 pub(crate) use hourglass_theory as theory;

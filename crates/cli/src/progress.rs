@@ -5,11 +5,13 @@ use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
 use hourglass_model::document::Warning;
+use hourglass_model::live::ReserveMoment;
+use hourglass_report::text;
 use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::lab::compare::rounds::{RoundsRequest, RoundsWatch, Side};
-use crate::lab::{Watch, sweep};
+use crate::lab::{Watch, shows_lines, sweep};
 use crate::messages;
 
 /// What the bar looks like; its message is the duration of the run.
@@ -219,6 +221,33 @@ impl sweep::Watch for SetsProgress {
 
     fn ended(&mut self) {
         if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Follows a reservation in a line.
+#[derive(Debug)]
+pub(crate) struct ReserveProgress(Option<ProgressBar>);
+
+impl ReserveProgress {
+    /// On stderr, if that is a terminal and may be written to.
+    pub(crate) fn new(quiet: bool) -> ReserveProgress {
+        let style = ProgressStyle::with_template("{wide_msg}").ok();
+        ReserveProgress(style.filter(|_| !quiet && io::stderr().is_terminal()).map(|style| {
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style)
+        }))
+    }
+
+    /// Draws it anew; not where the command draws on all of the terminal.
+    pub(crate) fn show(&self, moment: &ReserveMoment) {
+        if let Some(bar) = self.0.as_ref().filter(|_| shows_lines(io::stderr())) {
+            bar.set_message(text::reserve_moment(moment));
+        }
+    }
+
+    pub(crate) fn ended(self) {
+        if let Some(bar) = self.0 {
             bar.finish_and_clear();
         }
     }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use hourglass_skip::{Need, skip};
 use processes::send;
 
+#[path = "reserve/changed.rs"]
+mod changed;
 #[path = "reserve/guardians.rs"]
 mod guardians;
 #[path = "reserve/killed.rs"]

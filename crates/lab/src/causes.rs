@@ -239,6 +239,7 @@ fn threads(
             waits_unseen: is_own(&thread.workload),
             highest: known.highest,
             reservation: reservation.or_else(|| budget_and_period(&thread.policy)),
+            in_user_space: thread.policy.starts_with(RESERVED[1]),
             number: report.and_then(|report| report.tid),
         };
         (thread.id, facts)

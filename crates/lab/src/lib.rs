@@ -82,8 +82,9 @@ pub use hourglass_reserve as reservations;
 pub use hourglass_sys::signal::catch_stop_during;
 pub use hourglass_sys::user::give_up_capabilities;
 
-/// For commands: what does not end them.
+/// For commands: what does not end them; whether a terminal shows lines.
 pub use hourglass_sys::signal::live_on;
+pub use hourglass_sys::terminal::shows_lines;
 
 /// What a trace says, for those who go through one themselves.
 pub use hourglass_infer as infer;

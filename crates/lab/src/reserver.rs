@@ -13,6 +13,7 @@ use hourglass_reserve::backend::choose::{Whom, choose};
 use hourglass_reserve::backend::user::User;
 use hourglass_reserve::backend::{Backend, Kind, Request, Reserved, deadline};
 use hourglass_reserve::guardian::Guardian;
+use hourglass_reserve::session::kept_until_now;
 use hourglass_reserve::target::Target;
 use hourglass_sys::thread;
 use hourglass_workload::RunSpec;
@@ -51,8 +52,9 @@ impl Kernel {
         for Made { tid, facts, kept } in made {
             let place = tids.iter().position(|known| *known == tid);
             let Some(thread) = place.and_then(|place| threads.get_mut(place)) else { continue };
-            thread.reserved = Some(facts);
+            let facts = thread.reserved.insert(facts);
             let Some(mut kept) = kept else { continue };
+            (facts.kept, facts.broken_by) = kept_until_now(kept.as_mut());
             let released = kept.release();
             doubts.extend(kept.doubts().into_iter().map(|doubt| Warning {
                 id: doubt.id.to_owned(),
@@ -107,7 +109,11 @@ impl Reserver for Kernel {
             };
             match self.by(kind, tid, &request) {
                 Ok(kept) => {
-                    let facts = ReservedFacts { by: kind.to_string(), reason: choice.reason };
+                    let facts = ReservedFacts {
+                        by: kind.to_string(),
+                        reason: choice.reason,
+                        ..ReservedFacts::default()
+                    };
                     let first_ns = kept.as_ref().and_then(|kept| kept.first_ns());
                     let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
                     made.push(Made { tid, facts, kept });

@@ -28,6 +28,8 @@ pub enum Cause {
     RtThrottling,
     /// The budget of the deadline class was used up.
     DeadlineBudget,
+    /// The budget of a reserve that is kept from user space was used up.
+    ReservationBudget,
     /// The quota of the control group was used up.
     CgroupQuota,
     /// The thread was stopped by a signal.
@@ -41,8 +43,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All.
-    pub const ALL: [Cause; 15] = [
+    /// All. Folders store places in it: another one comes last.
+    pub const ALL: [Cause; 16] = [
         Cause::ContextSwitchVoluntary,
         Cause::ContextSwitchInvoluntary,
         Cause::ContextSwitch,
@@ -58,6 +60,7 @@ impl Cause {
         Cause::IrqOrBelow,
         Cause::BelowKernel,
         Cause::Unknown,
+        Cause::ReservationBudget,
     ];
 
     /// The name in documents.
@@ -74,6 +77,7 @@ impl Cause {
             Cause::PageFault => "page_fault",
             Cause::RtThrottling => "rt_throttling",
             Cause::DeadlineBudget => "deadline_budget",
+            Cause::ReservationBudget => "reservation_budget",
             Cause::CgroupQuota => "cgroup_quota",
             Cause::Stopped => "stopped",
             Cause::IrqOrBelow => "irq_or_below",

@@ -52,3 +52,22 @@ pub struct LiveWorst {
     /// worst wake-up to the one behind it.
     pub waited_ns: Option<u64>,
 }
+
+/// A reservation at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReserveMoment {
+    /// Since the begin, ns.
+    pub elapsed_ns: u64,
+    /// The budget of a period, ns.
+    pub budget_ns: u64,
+    /// What the last complete period was given, ns; `None` without any, and of a quota.
+    pub last_ns: Option<u64>,
+    /// Complete periods so far.
+    pub periods: u64,
+    /// Those of them whose budget was wanted and not delivered in time; `None` where that is not known.
+    pub missed: Option<u64>,
+    /// Those of them in which more was wanted.
+    pub overruns: u64,
+    /// Whether the budget is promised, and nothing is known by now that stands against it.
+    pub guarantee: bool,
+}

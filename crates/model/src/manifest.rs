@@ -192,6 +192,13 @@ pub struct ReservedFacts {
     pub by: String,
     /// Why, in one sentence.
     pub reason: String,
+    /// Whether every period in which the whole budget was wanted had it in time; null where that is not known, as in
+    /// the deadline class.
+    #[serde(default)]
+    pub kept: Option<bool>,
+    /// What may have had the CPU, or failed, where `kept` is false, as `reserve` names it; empty where nothing is known of it.
+    #[serde(default)]
+    pub broken_by: Vec<String>,
 }
 
 /// Execution times that were read from a file, which may have changed since.

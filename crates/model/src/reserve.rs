@@ -84,6 +84,34 @@ pub struct ReserveDocument {
     /// `thread 4712 (...) of the deadline class`, `member-moved`, `keeper-late`. Empty where nothing is known of it.
     #[serde(default)]
     pub broken_by: Vec<String>,
+    /// Processor time that the work had from the begin of the reservation to its end, ns, beyond budgets too; null where it is
+    /// not counted, as of a quota of control groups of version 1.
+    #[serde(default)]
+    pub cpu_time_ns: Option<u64>,
+    /// From the begin of the reservation to its end, ns; null from `--check`.
+    #[serde(default)]
+    pub wall_ns: Option<u64>,
+    /// Processor time of the thread that keeps the reservation, ns; null where the kernel keeps it.
+    #[serde(default)]
+    pub keeper_ns: Option<u64>,
+    /// The longest time for which the work had the CPU by its reservation without a break, ns: for no longer in a row did
+    /// others on that CPU wait for it. An upper bound, measured by the keeper of a user-space reserve on one CPU; null elsewhere.
+    #[serde(default)]
+    pub others_waited_max_ns: Option<u64>,
+    /// Budgets that it was given meanwhile by `reserve --change`, in their order; empty without.
+    #[serde(default)]
+    pub changes: Vec<ReserveChange>,
+}
+
+/// A reservation's budget was changed while it was in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReserveChange {
+    /// When the first period with it began, ns after the first one of all.
+    pub at_ns: u64,
+    /// The budget from then on, ns.
+    pub budget_ns: u64,
+    /// The period from then on, ns.
+    pub period_ns: u64,
 }
 
 /// One step of the histogram of supply.

@@ -15,6 +15,23 @@ pub struct Supply {
     pub overruns: u64,
     /// Time that the target stood because its budget was used up, ns; `None` where not known.
     pub throttled_ns: Option<u64>,
+    /// What the last of them was given, ns; `None` without any, and where not known.
+    pub last_ns: Option<u64>,
+    /// Budgets and periods that it was given meanwhile, each with the begin of its first period, ns after the first of all.
+    pub changes: Vec<(u64, u64, u64)>,
+}
+
+/// What a reservation cost, until now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Processor time of the target since the begin, ns, beyond budgets too; `None` where not counted.
+    pub used_ns: Option<u64>,
+    /// In this time, ns.
+    pub wall_ns: u64,
+    /// Processor time of the thread that keeps it, ns; `None` where the kernel keeps it.
+    pub keeper_ns: Option<u64>,
+    /// The longest time for which the target had its CPU by the reservation in a row, ns, at most; `None` where not known.
+    pub longest_ns: Option<u64>,
 }
 
 impl Supply {

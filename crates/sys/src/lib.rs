@@ -91,6 +91,7 @@ pub mod strange_file;
 #[cfg(target_os = "linux")]
 pub mod task_clock;
 #[cfg(target_os = "linux")]
+pub mod terminal;
 pub mod thread;
 #[cfg(target_os = "linux")]
 pub mod time_slice;

@@ -21,6 +21,30 @@ pub const PASSED: [i32; 7] = [
 /// Those of [`PASSED`] by which a program is asked to end.
 pub const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
+/// By which a reservation is asked to change: the number with it says how.
+#[must_use]
+pub fn change() -> i32 {
+    libc::SIGRTMIN() + 9
+}
+
+/// Sends a signal with a number to a process that reads it from a [`SignalFile`].
+///
+/// # Errors
+/// `Unsupported` if the process does not block the signal, which would end it; what the kernel answers otherwise, such as
+/// EPERM for a process of another user.
+pub fn send_value(pid: u32, signal: i32, value: u64) -> io::Result<()> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    let blocked = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let bit = u32::try_from(signal - 1).ok().and_then(|place| 1_u64.checked_shl(place));
+    let (Some(_), Ok(pid)) = (bit.filter(|bit| blocked & bit != 0), i32::try_from(pid)) else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    let value = libc::sigval { sival_ptr: value as *mut libc::c_void };
+    // SAFETY: takes numbers; the pointer is handed on as one, and read by nobody.
+    checked(unsafe { libc::sigqueue(pid, signal, value) }).map(drop)
+}
+
 /// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Came {
@@ -29,6 +53,8 @@ pub struct Came {
     /// Whether the kernel sent it by itself, as it does for the keys of a terminal, to all
     /// processes of the group in the foreground; else a process did.
     pub by_kernel: bool,
+    /// The number that came with it; 0 with most.
+    pub value: u64,
 }
 
 /// Signals that no longer act on this process, but are read here.
@@ -87,7 +113,8 @@ impl SignalFile {
             return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
         }
         let by_kernel = information.ssi_code == libc::SI_KERNEL;
-        Ok(Some(Came { signal: information.ssi_signo as i32, by_kernel }))
+        let value = if information.ssi_code == libc::SI_QUEUE { information.ssi_ptr } else { 0 };
+        Ok(Some(Came { signal: information.ssi_signo as i32, by_kernel, value }))
     }
 }
 
@@ -119,12 +146,27 @@ mod tests {
             assert_eq!(signals.next().unwrap(), None);
             // SAFETY: takes no memory.
             unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGWINCH) };
-            let came = Came { signal: libc::SIGWINCH, by_kernel: false };
+            let came = Came { signal: libc::SIGWINCH, by_kernel: false, value: 0 };
             assert_eq!(signals.next().unwrap(), Some(came));
             assert_eq!(signals.next().unwrap(), None);
         })
         .join()
         .unwrap();
+    }
+
+    /// A process that would end of it does not get it.
+    #[test]
+    fn a_number_comes_with_a_signal() {
+        let said = crate::fork::child_says(10_000, || {
+            let pid = std::process::id();
+            let refused = send_value(pid, change(), 7).map_err(|error| error.kind());
+            let signals = SignalFile::block(&[change()]).unwrap();
+            let value = 0x1234_5678_9abc_def0;
+            send_value(pid, change(), value).unwrap();
+            let came = Came { signal: change(), by_kernel: false, value };
+            refused == Err(io::ErrorKind::Unsupported) && signals.next().unwrap() == Some(came)
+        });
+        assert!(said.unwrap());
     }
 
     /// `nohup hourglass reserve --pid` ended with the terminal: the ignored SIGHUP was blocked, and read.

@@ -133,6 +133,7 @@ fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, Basis, Signs) {
         waits_unseen: !ended.busy,
         highest: false,
         reservation: None,
+        in_user_space: false,
         number: None,
     };
     let seen = SpanSeen {

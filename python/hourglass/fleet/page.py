@@ -25,6 +25,7 @@ COLOURS = {
     "below_kernel": "#cc79a7",
     "rt_throttling": "#7f3b08",
     "deadline_budget": "#a0522d",
+    "reservation_budget": "#cd853f",
     "cgroup_quota": "#8c510a",
     "stopped": "#333333",
     "page_fault": "#b8a800",

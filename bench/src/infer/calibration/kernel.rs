@@ -166,7 +166,9 @@ pub(super) fn is_right(gap: &AttributedGap, truth: (Truth, Option<u32>), rivals:
             truth == Truth::Preempted && had.is_none_or(|tid| !rivals.contains(&tid))
         }
         // The loads have no such limit.
-        Cause::DeadlineBudget | Cause::CgroupQuota | Cause::Unknown => false,
+        Cause::DeadlineBudget | Cause::ReservationBudget | Cause::CgroupQuota | Cause::Unknown => {
+            false
+        }
         Cause::Stopped => truth == Truth::Stopped,
         Cause::IrqOrBelow => matches!(truth, Truth::Irq | Truth::Softirq | Truth::Below),
         Cause::BelowKernel => truth == Truth::Below,

@@ -1,6 +1,7 @@
 //! `reserve`: a command, process or thread under a reservation; or whether it would be granted.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -10,18 +11,24 @@ use hourglass_model::{Reservation, Strength};
 use hourglass_report::text;
 use hourglass_time::Span;
 
+use self::from::How;
 use crate::lab::reserve::{
     self, Backend, Failure, Interference, ProgressFrom, Rate, Request, Selection, SiblingPolicy,
     Siblings, Stopper, Subject, Whom, words,
 };
 use crate::messages;
 use crate::output;
+use crate::progress::ReserveProgress;
 use crate::settings::Settings;
 use crate::stop::{self, Stop};
+
+mod from;
 
 /// Guarantee a CPU budget to a program, also beside hyper-threads
 #[derive(Args, Debug)]
 #[command(override_usage = "hourglass reserve [OPTIONS] <BUDGET/PERIOD> [COMMAND]...
+       hourglass reserve --change <PID> <BUDGET/PERIOD>
+       hourglass reserve --from <DIR|FILE>
        hourglass reserve --list
        hourglass reserve --clean")]
 #[command(after_help = "Examples:
@@ -34,20 +41,22 @@ use crate::stop::{self, Stop};
   hourglass reserve 6ms/20ms --also 5ms/40ms=4711 --cpu 0 -- player
   hourglass reserve 3.1ms/8ms --json -- ./job > supply.json
   hourglass reserve --list                         what is reserved on this machine
+  hourglass reserve --from run1                    what should its threads reserve?
+  hourglass reserve --change 4711 4ms/8ms          while it runs; PID from --list
   hourglass reserve --clean                        after a crash or an OOM kill
 
 A command ends with its own code: 128+n if signal n ended it, 127 if there is no
 such program, 126 if it cannot be executed, 125 if it could not be given its
 reservation and was not started, or hourglass itself failed. Options that make
 no sense end with 2, before anything is started. --check ends with 0 for yes
-and 1 for no; --clean with 0 if nothing is left, 1 if something is left, and 3
+and 1 for no, and so do --change and --from; --clean with 0 if nothing is left, 1 if something is left, and 3
 if the records cannot be read.
 What was delivered goes to stderr; with --json it goes to stdout, and what the
 command prints to stderr.")]
 pub(crate) struct Reserve {
     /// CPU time in each period, such as 3.1ms/8ms; or a share of a CPU, such as 30%: of
     /// each 10 ms, and below 5% of as many of them as give half a millisecond
-    #[arg(value_name = "BUDGET/PERIOD", value_parser = amount, required_unless_present_any = ["clean", "list"])]
+    #[arg(value_name = "BUDGET/PERIOD", value_parser = amount, required_unless_present_any = ["clean", "list", "from"])]
     amount: Option<Amount>,
     /// Let it continue at time-sharing priority when the budget is used up
     #[arg(long)]
@@ -69,6 +78,16 @@ pub(crate) struct Reserve {
     /// threads of the deadline class
     #[arg(long, conflicts_with_all = ["amount", "check", "clean", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     list: bool,
+    /// Give a reservation that hourglass keeps from user space, as process PID of --list, another
+    /// budget from its next period on. Admission is as at the start; its user and root may
+    #[arg(long, value_name = "PID", value_parser = words::process, requires = "amount")]
+    #[arg(conflicts_with_all = ["check", "list", "clean", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
+    change: Option<u32>,
+    /// Say what to reserve for each periodic thread of a run folder, or each task of a file (as check reads
+    /// them): the longest execution time and a margin; and whether it would be granted, each by itself
+    #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
+    #[arg(conflicts_with_all = ["amount", "check", "list", "clean", "pid", "thread", "command", "smt", "deadline", "also"])]
+    from: Option<PathBuf>,
     /// Undo what killed reservations left: threads raised or pinned, processes
     /// stopped, control groups. Reservations in force are not touched
     #[arg(long, conflicts_with_all = ["amount", "check", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
@@ -193,8 +212,19 @@ fn stopper(text: &str) -> Result<Choice<Stopper>, String> {
 /// The reservation cannot be made, or the words make no sense.
 pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode> {
     let Some(amount) = reserve.amount else {
-        return if reserve.list { list(settings) } else { clean(settings) };
+        return match &reserve.from {
+            Some(path) => {
+                let strength = strength(reserve);
+                let how = How { strength, cpu: reserve.cpu, backend: reserve.backend.named() };
+                from::from(path, how, settings)
+            }
+            None if reserve.list => list(settings),
+            None => clean(settings),
+        };
     };
+    if let Some(pid) = reserve.change {
+        return change(pid, amount, settings);
+    }
     let request = Request { aside: settings.json, ..request(reserve, amount)? };
     if reserve.check {
         let document = reserve::check(&request).map_err(|failure| stop(failure, settings))?;
@@ -206,7 +236,10 @@ pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode>
         let code = if document.backend.is_some() { stop::YES } else { stop::NO };
         return Ok(ExitCode::from(code));
     }
-    let outcome = reserve::run(&request).map_err(|failure| stop(failure, settings))?;
+    let progress = ReserveProgress::new(settings.quiet || settings.json);
+    let outcome = reserve::run_watched(&request, &mut |moment| progress.show(moment));
+    progress.ended();
+    let outcome = outcome.map_err(|failure| stop(failure, settings))?;
     if settings.json {
         output::unless_closed(output::json(&outcome.document))?;
     } else if !settings.quiet {
@@ -214,6 +247,18 @@ pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode>
     }
     warn(&outcome.document, settings);
     Ok(ExitCode::from(outcome.exit_code))
+}
+
+/// Gives one that is in force another budget.
+fn change(pid: u32, amount: Amount, settings: Settings) -> Result<ExitCode> {
+    let document = reserve::change(pid, amount.budget, amount.period)
+        .map_err(|why| Stop::with(stop::NO, vec![why]))?;
+    if settings.json {
+        output::json(&document)?;
+    } else if !settings.quiet {
+        output::text(&text::reservations(&document, output::style()))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Says what is in force.
@@ -252,7 +297,7 @@ fn warn(document: &ReserveDocument, settings: Settings) {
 
 fn request(reserve: &Reserve, amount: Amount) -> Result<Request, Stop> {
     let Amount { budget, period } = amount;
-    let strength = if reserve.soft { Strength::Soft } else { Strength::Hard };
+    let strength = strength(reserve);
     let wrong = |error| Stop::usage(format!("{budget}/{period}: {error}"));
     let mut reservation = Reservation::new(budget, period, strength).map_err(wrong)?;
     if let Some(deadline) = reserve.deadline {
@@ -282,6 +327,10 @@ fn request(reserve: &Reserve, amount: Amount) -> Result<Request, Stop> {
         also: reserve.also.iter().map(|also| further(also, strength)).collect::<Result<_, _>>()?,
         aside: false,
     })
+}
+
+fn strength(reserve: &Reserve) -> Strength {
+    if reserve.soft { Strength::Soft } else { Strength::Hard }
 }
 
 /// A further reservation, as strong as the first one.

@@ -363,7 +363,8 @@ impl<'a> Attribution<'a> {
             .map(|periods| periods.confidence);
         // Where its periods do not show, each gap may be the quota's.
         let unplaced = may_be.and(patterns.quota_most).filter(|_| patterns.quota.is_none());
-        Stops { throttled, replenished, quota, unplaced }
+        let in_user_space = known.is_some_and(|known| known.in_user_space);
+        Stops { throttled, replenished, in_user_space, quota, unplaced }
     }
 }
 

@@ -96,8 +96,10 @@ pub struct ThreadFacts {
     /// Whether it has a real-time priority above that of all threads of the run that share a CPU
     /// with it.
     pub highest: bool,
-    /// Its reservation in the deadline class: budget and period, ns.
+    /// Its reservation: budget and period, ns.
     pub reservation: Option<(u64, u64)>,
+    /// Whether that is kept from user space, and not by the deadline class.
+    pub in_user_space: bool,
     /// The kernel's number of it, where it is known; else it is learnt from the kernel's events.
     pub number: Option<u32>,
 }

@@ -92,6 +92,8 @@ pub(super) struct Stops {
     pub(super) throttled: Option<bool>,
     /// Ended at a replenishment.
     pub(super) replenished: Option<f64>,
+    /// Its reservation is kept from user space.
+    pub(super) in_user_space: bool,
     /// Ended with a quota's period.
     pub(super) quota: Option<f64>,
     /// May be a quota's whose periods do not show: which part of such gaps is at most.
@@ -230,7 +232,11 @@ impl Case<'_> {
         let inferred = |cause, confidence| Some((cause, Basis::Inferred { confidence }));
         if let Some(confidence) = self.stops.replenished {
             self.signs.insert(Sign::Replenished);
-            return inferred(Cause::DeadlineBudget, confidence.min(MOST_BUDGET));
+            let cause = match self.stops.in_user_space {
+                true => Cause::ReservationBudget,
+                false => Cause::DeadlineBudget,
+            };
+            return inferred(cause, confidence.min(MOST_BUDGET));
         }
         if let Some(periodic) = self.stops.throttled {
             self.signs.insert(Sign::ThrottlingLength);

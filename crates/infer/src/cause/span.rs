@@ -125,6 +125,7 @@ mod tests {
             waits_unseen: waits,
             highest: false,
             reservation: None,
+            in_user_space: false,
             number: None,
         }
     }

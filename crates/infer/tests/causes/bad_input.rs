@@ -105,6 +105,7 @@ fn any_facts() -> impl Strategy<Value = Facts> {
             waits_unseen,
             highest: never_waits,
             reservation,
+            in_user_space: never_waits,
             number: None,
         });
     (

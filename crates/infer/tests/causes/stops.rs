@@ -75,9 +75,17 @@ fn throttling_is_named_where_only_long_gaps_are_known() {
 }
 
 /// Measured: 3 ms in 8 ms leave gaps of 2.1, 6.1 and 10.1 ms, because the budget is only looked at
-/// by the tick; each ends at a replenishment.
+/// by the tick; each ends at a replenishment. Whose budget it was is named (the bug: a user-space reserve's had the name
+/// of the deadline class).
 #[test]
 fn a_used_up_budget_is_named() {
+    for (in_user_space, cause) in [(false, Cause::DeadlineBudget), (true, Cause::ReservationBudget)]
+    {
+        used_up(in_user_space, cause);
+    }
+}
+
+fn used_up(in_user_space: bool, cause: Cause) {
     let mut dice = Dice::new(62);
     let until = 4 * SECOND;
     let mut planted = Vec::new();
@@ -86,7 +94,7 @@ fn a_used_up_budget_is_named() {
         let length = [2_100, 6_100][dice.roll(0, 2) as usize] * US;
         let start = replenished - length;
         let late = dice.roll(5 * US, 12 * US);
-        planted.push(Planted { start, length: length + late, cause: Cause::DeadlineBudget });
+        planted.push(Planted { start, length: length + late, cause });
         replenished += 8 * MS;
     }
     let own = random(&mut dice, Cause::ContextSwitchInvoluntary, 30 * MS, [5 * US, 90 * US], until);
@@ -94,9 +102,11 @@ fn a_used_up_budget_is_named() {
     let planted = woven(planted);
     let trace = trace(&mut dice, 0, 0, &planted, until, true);
     let mut facts = facts(&[Policy::Deadline]);
-    facts.threads.get_mut(&0).unwrap().reservation = Some((3_000_000, 8_000_000));
+    let thread = facts.threads.get_mut(&0).unwrap();
+    thread.reservation = Some((3_000_000, 8_000_000));
+    thread.in_user_space = in_user_space;
     let (found, _, _) = attributed(&facts, &trace, &[]);
-    let score = of(&found, &planted, Cause::DeadlineBudget);
+    let score = of(&found, &planted, cause);
     assert!(score.precision >= 0.99 && score.recall >= 0.99, "{score:?}");
 }
 

@@ -16,6 +16,7 @@ pub(crate) fn facts(policies: &[Policy]) -> Facts {
         waits_unseen: false,
         highest: false,
         reservation: None,
+        in_user_space: false,
         number: None,
     };
     Facts {

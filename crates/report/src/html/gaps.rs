@@ -28,7 +28,7 @@ impl Gap<'_> {
 
 /// What a gap may be, in words; the causes first, in the order of [`Cause::ALL`], then what the
 /// recorder knows without a cause. The style sheet has a colour for each, by number.
-pub(super) const KINDS: [&str; 18] = [
+pub(super) const KINDS: [&str; 19] = [
     "context switch, voluntary",
     "context switch, involuntary",
     "context switch",
@@ -44,14 +44,15 @@ pub(super) const KINDS: [&str; 18] = [
     "interrupt or below the kernel",
     "below the kernel",
     "unknown",
+    "reservation budget used up",
     "short, or no cause known",
     "yield",
     "moved to another CPU",
 ];
 
-const WITHOUT_CAUSE: usize = 15;
-const YIELDED: usize = 16;
-const MOVED: usize = 17;
+const WITHOUT_CAUSE: usize = 16;
+const YIELDED: usize = 17;
+const MOVED: usize = 18;
 
 /// The kind of a cause.
 pub(super) fn kind_of(cause: Cause) -> usize {

@@ -48,7 +48,7 @@ pub use ran::{BY_COUNTS, meanwhile};
 pub(crate) use ran::{heading as worst_heading, reason, who};
 pub use records::RecordWriter;
 pub use reservations::reservations;
-pub use reserve::{reserve, reserve_check};
+pub use reserve::{reserve, reserve_check, reserve_moment, reserve_proposals};
 pub use reserve_clean::reserve_clean;
 pub use simulation::simulation;
 pub(crate) use sites::{between, sentence as lost_span};

@@ -1,15 +1,19 @@
 //! What a reservation gave, or whether it would be granted, in columns of 80.
 
-use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SupplyStep};
-
-use hourglass_time::Span;
+use hourglass_model::reserve::{ReserveDocument, SupplyStep};
 
 use super::Style;
 use super::table::{Tone, paint, wrapped_within};
 use crate::clean;
 use crate::units::{Scale, rounded};
 
+mod checked;
 mod siblings;
+mod took;
+
+pub use checked::{reserve_check, reserve_proposals};
+use took::amount;
+pub use took::reserve_moment;
 
 /// Columns of a line of text.
 const PAGE: usize = 80;
@@ -36,6 +40,7 @@ pub fn reserve(document: &ReserveDocument, style: Style) -> String {
     } else {
         line(&mut out, "supply", "no whole period was watched", Tone::Faint, style);
     }
+    took::took(&mut out, document, style);
     if let Some(smt) = &document.smt {
         siblings::told(&mut out, smt, style);
     }
@@ -44,37 +49,6 @@ pub fn reserve(document: &ReserveDocument, style: Style) -> String {
         out.push('\n');
         out.push_str(&reserve(also, style));
     }
-    out
-}
-
-/// Whether a reservation would be granted, by what, and what is in the way of the others.
-#[must_use]
-pub fn reserve_check(document: &ReserveDocument, style: Style) -> String {
-    let mut out = String::new();
-    heading(&mut out, document, style);
-    if !document.refusals.is_empty() {
-        out.push('\n');
-    }
-    document.refusals.iter().for_each(|refusal| refused(&mut out, refusal, style));
-    suggestion(&mut out, document, style);
-    let (verdict, tone) = match &document.backend {
-        Some(backend) if document.guarantee => {
-            (format!("yes: {} would give it", named(backend)), Tone::Good)
-        }
-        Some(backend) if backend == "quota" => {
-            (format!("as a limit only, by {}", named(backend)), Tone::Caution)
-        }
-        Some(backend) => (
-            format!("not guaranteed (see the warnings): {} would take it", named(backend)),
-            Tone::Caution,
-        ),
-        None if document.refusals.iter().any(|refusal| refusal.backend == "smt") => {
-            ("no: what --smt asks for cannot be had".to_owned(), Tone::Bad)
-        }
-        None => ("no: nothing here would give it".to_owned(), Tone::Bad),
-    };
-    out.push_str(&paint(&verdict, tone, style));
-    out.push('\n');
     out
 }
 
@@ -216,24 +190,9 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
     line(out, "throttled", &text, Tone::Normal, style);
 }
 
-fn refused(out: &mut String, refusal: &ReserveRefusal, style: Style) {
-    let head = match &refusal.errno {
-        Some(errno) => format!("{}: {} ({errno})", refusal.backend, refusal.id),
-        None => format!("{}: {}", refusal.backend, refusal.id),
-    };
-    out.push_str(&paint(&clean::for_terminal(&head), Tone::Bad, style));
-    out.push('\n');
-    let cause = wrapped_within(PAGE, &clean::for_terminal(&refusal.cause), 2, 2);
-    // The remedy stays on one line, to be copied.
-    let remedy = clean::for_terminal(&refusal.remedy);
-    out.push_str(&format!("  {cause}\n  remedy: {remedy}\n"));
-}
-
 fn suggestion(out: &mut String, document: &ReserveDocument, style: Style) {
     let Some(budget) = document.suggested_budget_ns else { return };
-    // As the command line takes it.
-    let exact = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
-    let asked = format!("{}/{}", exact(budget), exact(document.period_ns));
+    let asked = amount((budget, document.period_ns));
     let text = match document.periods {
         0 => format!("{asked}, if jobs need all of {}", rounded(document.budget_ns)),
         _ => format!("{asked}, by the overruns of this run"),
@@ -268,7 +227,7 @@ fn line(out: &mut String, head: &str, text: &str, tone: Tone, style: Style) {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::reserve::SmtReport;
+    use hourglass_model::reserve::{ReserveRefusal, SmtReport};
 
     use super::*;
 
@@ -310,7 +269,7 @@ mod tests {
         );
     }
 
-    fn document() -> ReserveDocument {
+    pub(super) fn document() -> ReserveDocument {
         ReserveDocument {
             schema: hourglass_model::reserve::RESERVE_SCHEMA.to_owned(),
             target: "encoder --fast".to_owned(),
@@ -339,6 +298,11 @@ mod tests {
             yield_ends_period: Some(false),
             kept: Some(true),
             broken_by: Vec::new(),
+            cpu_time_ns: None,
+            wall_ns: None,
+            keeper_ns: None,
+            others_waited_max_ns: None,
+            changes: Vec::new(),
             kept_ns: None,
             also: Vec::new(),
         }

@@ -147,9 +147,18 @@ fn reserved(lines: &mut Lines, threads: &[ThreadFacts]) {
             "deadline" => "the kernel's deadline class",
             other => other,
         };
-        let text =
-            format!("thread {} by {by}: {}", ids.join(", "), clean::for_terminal(&first.reason));
-        lines.line("Reserved", &text, Tone::Normal);
+        let reason = clean::for_terminal(&first.reason);
+        let (kept, tone) = match (first.kept, &first.broken_by[..]) {
+            (None, _) => (String::new(), Tone::Normal),
+            (Some(true), _) => ("; kept in every period".to_owned(), Tone::Normal),
+            (Some(false), []) => ("; not kept, who had the CPU is not known".to_owned(), Tone::Bad),
+            (Some(false), by) => {
+                let by = clean::for_terminal(&by.join(", "));
+                (format!("; not kept, because of {by}"), Tone::Bad)
+            }
+        };
+        let text = format!("thread {} by {by}: {reason}{kept}", ids.join(", "));
+        lines.line("Reserved", &text, tone);
         rest = others;
     }
 }

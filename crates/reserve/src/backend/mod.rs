@@ -3,9 +3,10 @@
 use std::fmt;
 
 use hourglass_model::Reservation;
+use hourglass_time::Span;
 
 use crate::admission::Refusal;
-use crate::supply::Supply;
+use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
 pub mod choose;
@@ -72,6 +73,8 @@ pub trait Backend: fmt::Debug {
 pub trait Reserved: Send + fmt::Debug {
     /// What was delivered until now.
     fn supply(&mut self) -> Supply;
+    /// What that took until now; all that is known, also when it has been released.
+    fn spent(&mut self) -> Spent;
     /// When its first period began, ns of `CLOCK_MONOTONIC`; `None` if periods begin with the work
     /// itself, as in the deadline class.
     fn first_ns(&self) -> Option<u64> {
@@ -86,6 +89,13 @@ pub trait Reserved: Send + fmt::Debug {
     /// Who has time above the target on its CPUs by now, as far as can be seen: reservations and the deadline class.
     fn outranked_by(&self) -> Vec<String> {
         Vec::new()
+    }
+    /// Budget and period are these from the next period on.
+    ///
+    /// # Errors
+    /// Why not; it goes on as it was.
+    fn change(&mut self, _budget: Span, _period: Span) -> Result<(), String> {
+        Err("only a user-space reserve can be changed".to_owned())
     }
     /// Ends it and puts everything back. Doing it twice does nothing.
     ///

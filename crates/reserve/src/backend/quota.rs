@@ -7,6 +7,7 @@
 use std::io;
 
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
+use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread;
 
 use super::gather::{Gathered, home_of, make, unless_gone};
@@ -15,7 +16,7 @@ use super::{Backend, Doubt, Kind, Request, Reserved, members};
 use crate::admission::{self, Facts, Obstacle, Refusal};
 use crate::guardian::{Guardian, Kept, Life, Undo};
 use crate::owner;
-use crate::supply::Supply;
+use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
 /// What the kernel takes for a period and for a quota, us (`kernel/sched/core.c`: `min_cfs_quota_period`,
@@ -130,6 +131,8 @@ struct Capped {
     gathered: Option<Gathered>,
     /// What was told last.
     supply: Supply,
+    spent: Spent,
+    begun_ns: u64,
 }
 
 impl Capped {
@@ -149,6 +152,8 @@ impl Capped {
             pinned: Vec::new(),
             gathered: Some(gathered),
             supply: Supply::default(),
+            spent: Spent::default(),
+            begun_ns: now_ns(ClockId::Monotonic),
         };
         if let Some(cpu) = request.cpu {
             // Before it moves, so that what it forks meanwhile inherits.
@@ -203,18 +208,21 @@ fn microseconds(request: &Request) -> (u64, u64) {
 
 /// What the kernel says of a group. It counts periods in which the group ran only, and does not say what
 /// each of them was given.
-fn told(group: &Group) -> io::Result<Supply> {
+fn told(group: &Group) -> io::Result<(Supply, Option<u64>)> {
     let text = group.read("cpu.stat")?;
-    Ok(read(&text, group.version()))
+    let used_us = number_in(&text, "usage_usec");
+    Ok((read(&text, group.version()), used_us.map(|us| us.saturating_mul(1_000))))
+}
+
+fn number_in(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (name, number) = line.split_once(' ')?;
+        (name == key).then(|| number.trim().parse().ok())?
+    })
 }
 
 fn read(text: &str, version: Version) -> Supply {
-    let number = |key: &str| {
-        text.lines().find_map(|line| {
-            let (name, number) = line.split_once(' ')?;
-            (name == key).then(|| number.trim().parse::<u64>().ok())?
-        })
-    };
+    let number = |key: &str| number_in(text, key);
     let throttled_ns = match version {
         Version::V2 => number("throttled_usec").map(|us| us.saturating_mul(1_000)),
         Version::V1 => number("throttled_time"),
@@ -229,10 +237,18 @@ fn read(text: &str, version: Version) -> Supply {
 
 impl Reserved for Capped {
     fn supply(&mut self) -> Supply {
-        if let Some(told) = self.gathered.as_ref().and_then(|own| told(&own.group).ok()) {
-            self.supply = told;
+        if let Some((supply, used_ns)) =
+            self.gathered.as_ref().and_then(|own| told(&own.group).ok())
+        {
+            self.supply = supply;
+            let wall_ns = now_ns(ClockId::Monotonic).saturating_sub(self.begun_ns);
+            self.spent = Spent { used_ns, wall_ns, ..Spent::default() };
         }
         self.supply.clone()
+    }
+
+    fn spent(&mut self) -> Spent {
+        self.spent
     }
 
     fn doubts(&self) -> Vec<Doubt> {

@@ -295,6 +295,10 @@ mod tests {
     }
 
     impl Reserved for Fake {
+        fn spent(&mut self) -> crate::supply::Spent {
+            crate::supply::Spent::default()
+        }
+
         fn supply(&mut self) -> crate::supply::Supply {
             crate::supply::Supply::default()
         }

@@ -7,7 +7,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::eventfd::either_readable;
 use hourglass_sys::guardian::Life;
 use hourglass_sys::pidfd::PidFd;
-use hourglass_sys::signal_file::{ENDING, SignalFile};
+use hourglass_sys::signal_file::{self, ENDING, SignalFile};
 
 /// When whoever waits is asked to look at what was started, ns after the start.
 const SETTLED_NS: u64 = 500_000_000;
@@ -41,7 +41,7 @@ pub enum Ended {
 
 /// Waits. Signals that the kernel sent by itself (the keys of a terminal) are not passed on, since
 /// who was started has had them too. `settled` is called once, half a second after the begin, if it has not ended by
-/// then; `watch` ten times a second.
+/// then; `watch` ten times a second, and with what a signal asks to be changed.
 ///
 /// # Errors
 /// What the kernel answers; does not happen.
@@ -49,7 +49,7 @@ pub fn until_end(
     wait: &Wait<'_>,
     signals: &SignalFile,
     settled: impl FnOnce(),
-    mut watch: impl FnMut(),
+    mut watch: impl FnMut(Option<u64>),
 ) -> io::Result<Ended> {
     let mut asked = None;
     let settles_ns = now_ns(ClockId::Monotonic).saturating_add(SETTLED_NS);
@@ -57,6 +57,10 @@ pub fn until_end(
     let mut watched_ns = now_ns(ClockId::Monotonic);
     loop {
         while let Some(came) = signals.next()? {
+            if came.signal == signal_file::change() {
+                watch(Some(came.value));
+                continue;
+            }
             if ENDING.contains(&came.signal) {
                 if !wait.pass_on {
                     return Ok(Ended::Asked(came.signal));
@@ -84,7 +88,7 @@ pub fn until_end(
         }
         if now.saturating_sub(watched_ns) >= WATCH_NS {
             watched_ns = now;
-            watch();
+            watch(None);
         }
         let timeout_ns = if wait.file.is_none() { LOOK_NS } else { WATCH_NS };
         let timeout_ns = settled.as_ref().map_or(timeout_ns, |_| timeout_ns.min(left_ns));

@@ -2,7 +2,17 @@
 //!
 //! Owns: the names. Must not: look where no period was missed.
 
+use super::document;
 use crate::backend::Reserved;
+
+/// Whether a reservation gave its budget in each period until now, and else what may have had the CPU, or failed, as far
+/// as can still be seen: [`hourglass_model::reserve::ReserveDocument::kept`] and `broken_by`. To be asked before it is released.
+pub fn kept_until_now(reserved: &mut dyn Reserved) -> (Option<bool>, Vec<String>) {
+    let mut broken = Broken::default();
+    broken.look(reserved);
+    let supply = reserved.supply();
+    document::kept(supply.periods, Some(supply.missed), &reserved.doubts(), broken.names())
+}
 
 /// So many are named.
 const NAMED: usize = 8;
@@ -44,6 +54,10 @@ mod tests {
     struct Made(u64, &'static [&'static str]);
 
     impl Reserved for Made {
+        fn spent(&mut self) -> crate::supply::Spent {
+            crate::supply::Spent::default()
+        }
+
         fn supply(&mut self) -> Supply {
             Supply { missed: self.0, ..Supply::default() }
         }

@@ -3,14 +3,16 @@
 use std::os::fd::AsRawFd;
 
 use hourglass_model::document::Warning;
+use hourglass_model::live::ReserveMoment;
 use hourglass_model::reserve::ReserveDocument;
-use hourglass_sys::{sched, thread};
+use hourglass_sys::{sched, signal_file, thread};
 
+use super::moment::Moments;
 use super::others::{self, Others};
 use super::pick::{Picked, Wanted};
 use super::siblings::{self, Protection};
 use super::urgent::Urgent;
-use super::{Failure, Outcome, Request, Subject, document};
+use super::{Failure, Outcome, Request, Subject, change, document};
 use crate::backend;
 use crate::command::{
     Adopted, Child, Ended, Ending, Gated, Launch, PASSED, SignalFile, Wait, until_end,
@@ -34,9 +36,24 @@ const SIGNALLED: i32 = 128;
 /// # Errors
 /// [`Failure`]: nothing was started, and everything is as it was.
 pub fn run(request: &Request) -> Result<Outcome, Failure> {
+    run_watched(request, &mut |_| {})
+}
+
+/// The same as [`run`]; `watch` is called about once a second with how it goes.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    request: &Request,
+    watch: &mut dyn FnMut(&ReserveMoment),
+) -> Result<Outcome, Failure> {
     others::goes_together(request)?;
-    let signals =
-        SignalFile::block(&PASSED).map_err(Failure::system("signals cannot be watched"))?;
+    let mut read = PASSED.to_vec();
+    // What shares its time with others stays as it was granted.
+    if request.siblings.is_none() && request.also.is_empty() {
+        read.push(signal_file::change());
+    }
+    let signals = SignalFile::block(&read).map_err(Failure::system("signals cannot be watched"))?;
     let urgent = Urgent::begin();
     let page = siblings::page(request)?;
     let begun = Begun::find(request, page.as_ref())?;
@@ -78,9 +95,16 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
     let going = subject.go()?;
     drop(urgent);
     let look = || protection.iter_mut().for_each(|protection| protection.look(&target, handed));
-    let watch = || others.look_with(&mut picked);
+    let mut moments = Moments::begin(&document, !request.also.is_empty());
+    let mut refused = Vec::new();
+    let watch = |asked: Option<u64>| {
+        refused.extend(asked.and_then(|number| change::asked(&mut picked, number)));
+        others.look_with(&mut picked);
+        moments.look(&mut picked, watch);
+    };
     let ended = until_end(&going.wait()?, &signals, look, watch)
         .map_err(Failure::system("the end cannot be waited for"))?;
+    document.warnings.extend(refused);
     let watched = protection.map(Protection::end);
     let (smt, warnings, counts) = watched
         .map_or((None, Vec::new(), Vec::new()), |(smt, warnings, counts)| {
@@ -107,6 +131,7 @@ pub fn run(request: &Request) -> Result<Outcome, Failure> {
 /// turns on what is kept for each of them.
 pub(super) fn add_outcome(document: &mut ReserveDocument, picked: &mut Picked, several: bool) {
     document::add_supply(document, &picked.reserved.supply());
+    document::add_spent(document, &picked.reserved.spent());
     if several {
         document::take_turns(document);
     }

@@ -2,7 +2,9 @@
 
 use hourglass_model::Strength;
 use hourglass_model::document::Warning;
-use hourglass_model::reserve::{RESERVE_SCHEMA, ReserveDocument, ReserveRefusal, SupplyStep};
+use hourglass_model::reserve::{
+    RESERVE_SCHEMA, ReserveChange, ReserveDocument, ReserveRefusal, SupplyStep,
+};
 use hourglass_time::Span;
 
 use super::{Backend, Request, Subject, Whom};
@@ -10,7 +12,7 @@ use crate::admission::{Lateness, Obstacle, Refusal, over};
 use crate::backend::Doubt;
 use crate::command::Adopted;
 use crate::owner::{Foreign, REMEDY};
-use crate::supply::Supply;
+use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
 /// What was asked, of which nothing has come yet.
@@ -46,6 +48,11 @@ pub(super) fn asked(request: &Request) -> ReserveDocument {
         also: Vec::new(),
         kept: None,
         broken_by: Vec::new(),
+        cpu_time_ns: None,
+        wall_ns: None,
+        keeper_ns: None,
+        others_waited_max_ns: None,
+        changes: Vec::new(),
     }
 }
 
@@ -91,25 +98,49 @@ pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
         |(up_to_ns, periods): (&u64, &u64)| SupplyStep { up_to_ns: *up_to_ns, periods: *periods };
     document.supply = supply.steps.iter().map(step).collect();
     let suggested = over::suggested(supply, document.budget_ns, document.period_ns);
-    document.suggested_budget_ns = suggested.filter(|_| !limit);
+    document.suggested_budget_ns = suggested.filter(|_| !limit && supply.changes.is_empty());
+    let change = |&(at_ns, budget_ns, period_ns): &(u64, u64, u64)| ReserveChange {
+        at_ns,
+        budget_ns,
+        period_ns,
+    };
+    document.changes = supply.changes.iter().map(change).collect();
+}
+
+/// Adds what it took.
+pub(super) fn add_spent(document: &mut ReserveDocument, spent: &Spent) {
+    document.cpu_time_ns = spent.used_ns;
+    document.wall_ns = (spent.wall_ns > 0).then_some(spent.wall_ns);
+    document.keeper_ns = spent.keeper_ns;
+    document.others_waited_max_ns = spent.longest_ns;
 }
 
 /// Says whether the budget was there in each period, and else why not: `outranked` names who stood above the work.
 pub(super) fn add_kept(document: &mut ReserveDocument, doubts: &[Doubt], outranked: &[String]) {
+    (document.kept, document.broken_by) =
+        kept(document.periods, document.missed, doubts, outranked);
+}
+
+/// Whether the budget was there in each of `periods`, of which so many were `missed`, and else why not.
+pub(super) fn kept(
+    periods: u64,
+    missed: Option<u64>,
+    doubts: &[Doubt],
+    outranked: &[String],
+) -> (Option<bool>, Vec<String>) {
     let has = |id: &str| doubts.iter().any(|doubt| doubt.id == id);
     let late = has("periods-left-out") || has("keeper-absent");
-    document.kept = match document.missed {
-        _ if document.periods == 0 => None,
+    let kept = match missed {
+        _ if periods == 0 => None,
         Some(0) if late => None,
         missed => missed.map(|missed| missed == 0),
     };
-    if document.kept != Some(false) {
-        return;
+    if kept != Some(false) {
+        return (kept, Vec::new());
     }
-    document.broken_by = outranked.to_vec();
     let by = [("member-moved", has("member-moved")), ("keeper-late", late)];
     let by = by.into_iter().filter(|(_, is_so)| *is_so).map(|(id, _)| id.to_owned());
-    document.broken_by.extend(by);
+    (kept, outranked.iter().cloned().chain(by).collect())
 }
 
 /// Leaves out what the account of one reservation does not say where several take turns.

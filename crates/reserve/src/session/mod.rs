@@ -28,11 +28,13 @@
 //! (`privilege.rs`), and without capabilities unless that is root.
 
 mod broken;
+mod change;
 mod check;
 mod clean;
 mod course;
 mod document;
 mod list;
+mod moment;
 mod others;
 mod pick;
 mod siblings;
@@ -57,9 +59,11 @@ pub use hourglass_sched::slack::Rate;
 pub use hourglass_sys::process::end_with_parent;
 use hourglass_time::Span;
 
+pub use broken::kept_until_now;
+pub use change::change;
 pub use check::check;
 pub use clean::clean;
-pub use course::run;
+pub use course::{run, run_watched};
 pub use list::list;
 pub use others::warnings_of;
 

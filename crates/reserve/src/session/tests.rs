@@ -31,6 +31,8 @@ fn the_document_has_what_was_delivered() {
         missed: 1,
         overruns: 4,
         throttled_ns: Some(7),
+        last_ns: Some(3 * MS),
+        changes: Vec::new(),
     };
     let mut document = document::asked(&request(Subject::Command(vec!["a".into(), "b c".into()])));
     assert_eq!(document.target, "a b c");

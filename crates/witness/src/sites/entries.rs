@@ -43,7 +43,7 @@ pub(crate) fn narrow(number: u32) -> u16 {
 
 /// The cause's place in [`Cause::ALL`].
 pub(crate) fn code(cause: Cause) -> usize {
-    Cause::ALL.iter().position(|one| *one == cause).unwrap_or(Cause::ALL.len() - 1)
+    Cause::ALL.iter().position(|one| *one == cause).unwrap_or(Cause::ALL.len())
 }
 
 fn bits(signs: Signs) -> u64 {

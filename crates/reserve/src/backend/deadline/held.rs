@@ -16,7 +16,7 @@ use super::ledger::Ledger;
 use super::look::{Look, ReservedThread, Stuck};
 use crate::backend::{Doubt, Reserved, user};
 use crate::owner;
-use crate::supply::Supply;
+use crate::supply::{Spent, Supply};
 
 /// Of the thread that looks, a few tens of microseconds in each period: as the keeper of a user-space reserve has it.
 const PRIORITY: u8 = 95;
@@ -140,6 +140,10 @@ fn look_on(shared: &Shared, reserved: &ReservedThread, saved: Saved, period_ns: 
 impl Reserved for Held {
     fn supply(&mut self) -> Supply {
         locked(&self.shared.ledger).supply().clone()
+    }
+
+    fn spent(&mut self) -> Spent {
+        locked(&self.shared.ledger).spent()
     }
 
     fn doubts(&self) -> Vec<Doubt> {

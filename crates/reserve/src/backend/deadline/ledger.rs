@@ -13,7 +13,7 @@
 //! 6.6 ms and the next one 0.5. What a period really had is the thread's processor time between its begin and its end,
 //! from looks that come soon behind them.
 
-use crate::supply::Supply;
+use crate::supply::{Spent, Supply};
 
 use super::look::Look;
 
@@ -92,6 +92,7 @@ pub(super) struct Ledger {
     supply: Supply,
     open: Option<Open>,
     window: Option<Window>,
+    first: Option<Look>,
     /// The look before this one.
     last: Option<Look>,
     /// Periods of which it is not known what they had, since the look came too late.
@@ -115,6 +116,7 @@ impl Ledger {
             supply: Supply::default(),
             open: None,
             window: None,
+            first: None,
             last: None,
             left_out: 0,
             offset: None,
@@ -126,6 +128,16 @@ impl Ledger {
     /// What is known so far.
     pub(super) fn supply(&self) -> &Supply {
         &self.supply
+    }
+
+    /// What the thread had between the first look and the last one.
+    pub(super) fn spent(&self) -> Spent {
+        let Some((first, last)) = self.first.zip(self.last) else { return Spent::default() };
+        Spent {
+            used_ns: Some(last.cpu_ns.saturating_sub(first.cpu_ns)),
+            wall_ns: last.at_ns.saturating_sub(first.at_ns),
+            ..Spent::default()
+        }
     }
 
     /// Periods that are not in the supply, since they were looked at too late; of those too short to be looked at one by
@@ -163,6 +175,7 @@ impl Ledger {
         if let Some(open) = &mut self.open {
             open.seen_ns = look.at_ns;
         }
+        self.first.get_or_insert(*look);
         self.last = Some(*look);
     }
 
@@ -400,6 +413,7 @@ impl Ledger {
 
     fn count(&mut self, had: u64, wanted: bool) {
         self.supply.periods += 1;
+        self.supply.last_ns = Some(had);
         let width = (self.budget_ns / STEPS).max(LEAST_STEP_NS);
         let upper = had.div_ceil(width).saturating_mul(width);
         // The budget itself is a step.

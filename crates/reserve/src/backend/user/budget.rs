@@ -70,6 +70,9 @@ pub struct Order {
 #[derive(Clone, Debug)]
 pub struct Budget {
     terms: Terms,
+    /// Those of the next period.
+    next: Option<Terms>,
+    begun_ns: u64,
     /// Shortest time between two looks while a budget runs out, ns.
     grain_ns: u64,
     /// Width of the steps of the histogram, ns.
@@ -129,13 +132,19 @@ const PAID_PART: u64 = 10;
 /// A period counts if what was used in it is known to this part of the budget.
 const KNOWN_PART: u64 = 10;
 
+fn grain_ns(terms: &Terms) -> u64 {
+    (terms.budget_ns / GRAIN_PART).clamp(GRAIN_NS.0, GRAIN_NS.1)
+}
+
 impl Budget {
     /// The first period begins with this reading.
     #[must_use]
     pub fn begin(terms: Terms, reading: Reading) -> Budget {
         Budget {
             terms,
-            grain_ns: (terms.budget_ns / GRAIN_PART).clamp(GRAIN_NS.0, GRAIN_NS.1),
+            next: None,
+            begun_ns: reading.now_ns,
+            grain_ns: grain_ns(&terms),
             step_ns: (terms.budget_ns / STEPS).max(LEAST_STEP_NS),
             last: reading,
             period: Period::begin(reading.now_ns, reading.used_ns, reading, terms.budget_ns),
@@ -192,6 +201,23 @@ impl Budget {
     pub fn end_period(&mut self) {
         self.period.judged.get_or_insert(Judged::Kept { all: false });
         self.period.ended = true;
+    }
+
+    /// Budget, deadline and period are these from the next period on. Steps of the histogram stay as they are.
+    pub fn change(&mut self, terms: Terms) {
+        self.next = Some(terms);
+    }
+
+    /// Whether the next period has other terms.
+    #[must_use]
+    pub fn is_to_change(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// What is reserved now.
+    #[must_use]
+    pub fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// What was delivered in the complete periods so far.
@@ -264,6 +290,7 @@ impl Budget {
         }
         let begin = end.saturating_add(skipped.saturating_mul(self.terms.period_ns));
         let counted = reading.used_ns.saturating_sub(unsure);
+        self.begin_next_terms(begin);
         let owed = if skipped > 0 { 0 } else { self.owed(counted) };
         let budget = self.terms.budget_ns.saturating_sub(owed);
         self.period = Period::begin(begin, counted, reading, budget);
@@ -271,6 +298,14 @@ impl Budget {
             self.period.pays_from_ns = reading.used_ns;
         }
         self.level = Level::Raised;
+    }
+
+    fn begin_next_terms(&mut self, begin_ns: u64) {
+        let Some(terms) = self.next.take() else { return };
+        self.terms = terms;
+        self.grain_ns = grain_ns(&terms);
+        let at_ns = begin_ns.saturating_sub(self.begun_ns);
+        self.supply.changes.push((at_ns, terms.budget_ns, terms.period_ns));
     }
 
     /// What the next period pays back, where `used_ns` had been used when this one ended.
@@ -293,6 +328,7 @@ impl Budget {
         let step = delivered.div_ceil(self.step_ns).saturating_mul(self.step_ns);
         let supply = &mut self.supply;
         supply.periods = supply.periods.saturating_add(1);
+        supply.last_ns = Some(delivered);
         count(&mut supply.steps, step);
         let judged = self.period.judged;
         if judged == Some(Judged::Missed) {

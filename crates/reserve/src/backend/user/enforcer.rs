@@ -25,7 +25,7 @@ use super::budget::Terms;
 use super::team::{Moved, Queue, Team};
 use super::unguarded;
 use crate::guardian::Pledge;
-use crate::supply::Supply;
+use crate::supply::{Spent, Supply};
 
 /// Above every raised thread, below the guardian.
 pub(super) const PRIORITY: u8 = 95;
@@ -62,8 +62,8 @@ pub struct Told {
     pub left_out: u64,
     /// Looks so far.
     pub looks: u64,
-    /// Processor time that the thread itself has used, ns.
-    pub own_ns: u64,
+    /// What it took; `keeper_ns` is the processor time of the thread itself.
+    pub spent: Spent,
     /// How late the latest look was, ns.
     pub latest_ns: u64,
     /// The first order that the kernel refused.
@@ -104,6 +104,8 @@ struct Shared {
     /// 0, [`ENDED`] or [`YIELDED`].
     bell: AtomicU32,
     told: Mutex<Told>,
+    /// Terms from the next period on, and the priority of who is raised then.
+    change: Mutex<Option<(Terms, u8)>>,
 }
 
 /// What it is to do.
@@ -169,6 +171,12 @@ impl Enforcer {
     /// What ends a period early.
     pub(super) fn ender(&self) -> EndPeriod {
         EndPeriod(Arc::clone(&self.shared))
+    }
+
+    /// Other terms from the next period on, and the priority of who is raised.
+    pub(super) fn change(&self, terms: Terms, priority: u8) {
+        *self.shared.change.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((terms, priority));
     }
 
     /// What it told last.

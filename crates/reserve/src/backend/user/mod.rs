@@ -56,6 +56,7 @@
 
 mod admit;
 pub mod budget;
+mod change;
 pub mod claims;
 pub mod demand;
 mod enforcer;
@@ -74,6 +75,7 @@ mod listed;
 #[path = "tests/meddling.rs"]
 mod meddling;
 mod orders;
+mod reach;
 mod registry;
 mod sharing;
 mod team;
@@ -100,6 +102,7 @@ pub(crate) use self::admit::remove_claims;
 use self::admit::{admit, refusal, share};
 pub use self::admit::{check, check_above, check_beside, check_present, in_force, unseen};
 use self::budget::Terms;
+pub(crate) use self::change::may_change;
 use self::claims::priority_for;
 use self::enforcer::Enforcer;
 pub(super) use self::enforcer::NAME as KEEPER;
@@ -112,7 +115,7 @@ use super::{Backend, Doubt, Kind, Request, Reserved, members, nested};
 use crate::admission::facts::Facts;
 use crate::admission::{self, Obstacle, Refusal};
 use crate::guardian::{Absent, Guardian};
-use crate::supply::Supply;
+use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
 /// Periods left out are told if they are more than this part of the others.
@@ -195,7 +198,8 @@ impl User {
         };
         let pledge = self.guardian.pledge().map_err(refused)?;
         enforcer.enforce(team, terms, pledge, cpus.len() > 1).map_err(refused)?;
-        Ok(Keeping { leavers, enforcer, grouped, entry })
+        let request = request.clone();
+        Ok(Keeping { leavers, enforcer, grouped, entry, request, terms })
     }
 }
 
@@ -221,6 +225,8 @@ pub struct Keeping {
     enforcer: Enforcer,
     grouped: bool,
     entry: Option<Entry>,
+    request: Request,
+    terms: Terms,
 }
 
 impl Keeping {
@@ -248,6 +254,10 @@ impl Keeping {
 impl Reserved for Keeping {
     fn supply(&mut self) -> Supply {
         self.enforcer.told().supply
+    }
+
+    fn spent(&mut self) -> Spent {
+        self.told().spent
     }
 
     fn doubts(&self) -> Vec<Doubt> {
@@ -321,6 +331,10 @@ impl Reserved for Keeping {
     fn look(&mut self) {
         let Supply { periods, missed, .. } = self.supply();
         self.entry.iter_mut().for_each(|entry| entry.tell(periods, missed));
+    }
+
+    fn change(&mut self, budget: Span, period: Span) -> Result<(), String> {
+        self.change_to(budget, period)
     }
 
     fn first_ns(&self) -> Option<u64> {

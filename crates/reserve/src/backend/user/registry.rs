@@ -213,7 +213,7 @@ impl Registry {
 
     /// All reservations of now.
     pub(super) fn all(&self) -> Vec<Held> {
-        self.but(None)
+        self.but(&[])
     }
 
     /// What would be in the way of being seen by everybody, for a reservation that is not made yet.
@@ -345,14 +345,14 @@ impl Registry {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// All but one of this process.
-    fn but(&self, number: Option<u32>) -> Vec<Held> {
+    /// All but some of this process.
+    fn but(&self, numbers: &[u32]) -> Vec<Held> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let pid = process::id();
         let mine = || own.entries.iter().filter(|entry| entry.process == pid);
         let known: HashSet<&OsString> = mine().filter_map(|entry| entry.name.as_ref()).collect();
         let holder = Holder::this_process();
-        let here = mine().filter(|entry| Some(entry.number) != number);
+        let here = mine().filter(|entry| !numbers.contains(&entry.number));
         let here = here.map(|entry| Held {
             share: entry.share.clone(),
             holder: holder.clone(),
@@ -397,7 +397,15 @@ impl Entry {
 
     /// All other reservations of now.
     pub(super) fn others(&self) -> Vec<Held> {
-        self.registry.but(Some(self.number))
+        self.registry.but(&[self.number])
+    }
+
+    /// A further entry, with another share, and what is reserved beside both. Until one of the two is dropped, others see
+    /// both: neither is rewritten while it is read.
+    pub(super) fn enter_instead(&self, share: &Share) -> (Entry, Vec<Held>) {
+        let entry = self.registry.enter(share);
+        let others = self.registry.but(&[self.number, entry.number]);
+        (entry, others)
     }
 
     /// What is to be known before the reservation is believed.

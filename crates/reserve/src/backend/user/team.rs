@@ -166,6 +166,11 @@ impl Team {
         self.usage.read_ns()
     }
 
+    /// The priority of members from the next raising on.
+    pub(super) fn change_priority(&mut self, priority: u8) {
+        self.plan.priority = priority;
+    }
+
     /// Whether a group counts and keeps those who are made later.
     pub(super) fn is_grouped(&self) -> bool {
         self.gathered.is_some()

@@ -10,11 +10,13 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use super::super::budget::{Budget, Level, Reading, Terms};
 use super::super::demand::Demand;
 use super::super::orders::{Act, Orders};
+use super::super::reach::Reach;
 use super::super::sharing::Sharing;
 use super::super::team::Team;
 use super::super::unguarded;
 use super::{RAISED_AGAIN_NS, Shared, Told, patience};
 use crate::guardian::{Absent, Pledge};
+use crate::supply::Spent;
 
 /// A reservation in force.
 pub(super) struct Run {
@@ -29,11 +31,18 @@ pub(super) struct Run {
     /// That there will be a look in time, after each for the next one.
     pledge: Pledge,
     patience_ns: u64,
+    /// The priority that members get with the terms of the next period.
+    priority: Option<u8>,
     absent: u64,
     /// Running threads must be touched before their time is read.
     several: bool,
     turn: bool,
+    /// When it began, and what the members had had then, ns.
+    begun: (u64, u64),
+    looked_ns: u64,
     used_ns: u64,
+    /// For how long others waited.
+    reach: Reach,
     denied_ns: u64,
     periods: u64,
     pub(super) raised_ns: u64,
@@ -65,10 +74,14 @@ impl Run {
             lowered: false,
             pledge,
             patience_ns: patience(&terms),
+            priority: None,
             absent: 0,
             several,
             turn: false,
+            begun: (now, used_ns),
+            looked_ns: now,
             used_ns,
+            reach: Reach::begin(now, used_ns),
             denied_ns: 0,
             periods: 0,
             raised_ns: now,
@@ -96,12 +109,20 @@ impl Run {
         // late is the side on which the promise is kept.
         self.used_ns = self.team.used_ns().unwrap_or(self.used_ns);
         let now = now_ns(ClockId::Monotonic);
+        self.looked_ns = now;
+        let mut wants = true;
         if self.budget.judges(now) {
             let samples = self.team.samples();
+            wants = samples.iter().any(|sample| sample.runnable);
             self.denied_ns = self.demand.observe(now, self.used_ns, &samples);
         }
+        self.reach.look(now, self.used_ns, before == Level::Raised, wants);
         let reading = Reading { now_ns: now, used_ns: self.used_ns, denied_ns: self.denied_ns };
+        self.take_change(shared);
         let order = self.budget.look(reading);
+        if order.level != Level::Raised {
+            self.reach.end();
+        }
         if order.used_up && self.team.wants() {
             self.budget.wanted_more();
         }
@@ -131,12 +152,33 @@ impl Run {
         next
     }
 
+    /// Never waits, as [`Run::tell`]: a later look takes it.
+    fn take_change(&mut self, shared: &Shared) {
+        if let Ok(mut change) = shared.change.try_lock()
+            && let Some((terms, priority)) = change.take()
+        {
+            self.budget.change(terms);
+            self.priority = Some(priority);
+        }
+    }
+
+    /// Whether the period that begins is the first one with other terms.
+    fn changes(&mut self) -> bool {
+        let Some(priority) = self.priority.take_if(|_| !self.budget.is_to_change()) else {
+            return false;
+        };
+        self.patience_ns = patience(self.budget.terms());
+        self.team.change_priority(priority);
+        true
+    }
+
     fn obey(&mut self, level: Level, now_ns: u64) {
         let periods = self.budget.supply().periods.saturating_add(self.budget.left_out());
         let another = periods != self.periods;
         self.periods = periods;
         let again = now_ns.saturating_sub(self.raised_ns) >= RAISED_AGAIN_NS;
-        let anew = another && (again || !self.team.is_grouped());
+        let changes = self.changes();
+        let anew = another && (again || !self.team.is_grouped()) || changes;
         let act = self.orders.act(level, anew);
         if matches!(act, Act::Raise | Act::ResumeAndRaise) {
             // Also those who are new since the last time.
@@ -208,7 +250,13 @@ impl Run {
     fn tell_rest(&self, told: &mut Told) {
         told.left_out = self.budget.left_out();
         told.looks = self.looks;
-        told.own_ns = now_ns(ClockId::ThreadCpu);
+        let (begun_ns, used_before_ns) = self.begun;
+        told.spent = Spent {
+            used_ns: Some(self.used_ns.saturating_sub(used_before_ns)),
+            wall_ns: self.looked_ns.saturating_sub(begun_ns),
+            keeper_ns: Some(now_ns(ClockId::ThreadCpu)),
+            longest_ns: (!self.several).then(|| self.reach.max_ns()),
+        };
         told.latest_ns = self.latest_ns;
         told.refused = self.orders.refused();
         told.absent = self.absent;

@@ -322,3 +322,31 @@ fn a_period_ended_by_the_work_is_over_until_the_next() {
         assert!(supply.wanted.is_empty(), "{supply:?}");
     }
 }
+
+/// A budget was what it was at the start. Another one holds from a period's begin on, and what was before is judged by the
+/// one that was then.
+#[test]
+fn another_budget_begins_with_a_period() {
+    let reading = |now_ns, used_ns| Reading { now_ns, used_ns, denied_ns: 0 };
+    let mut budget = Budget::begin(terms(Strength::Hard, 1), reading(0, 0));
+    let shorter = Terms {
+        budget_ns: 2 * MS,
+        deadline_ns: 4 * MS,
+        period_ns: 4 * MS,
+        ..terms(Strength::Hard, 1)
+    };
+    budget.change(shorter);
+    let order = |level, next_ns, used_up| Order { level, next_ns, used_up };
+    let suspended = budget.look(reading(3_100_000, 3_100_000));
+    assert_eq!(suspended, order(Level::Suspended, 8 * MS, true));
+    assert!(budget.is_to_change());
+    let raised = budget.look(reading(8 * MS, 3_100_000));
+    assert_eq!(raised, order(Level::Raised, 10 * MS, false));
+    let suspended = budget.look(reading(10 * MS, 5_100_000));
+    assert_eq!(suspended, order(Level::Suspended, 12 * MS, true));
+    budget.look(reading(12 * MS, 5_100_000));
+    let supply = budget.supply();
+    assert_eq!((supply.periods, supply.missed, supply.last_ns), (2, 0, Some(2 * MS)));
+    assert_eq!(supply.changes, [(8 * MS, 2 * MS, 4 * MS)]);
+    assert_eq!((budget.terms(), budget.is_to_change()), (&shorter, false));
+}

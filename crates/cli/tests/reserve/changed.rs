@@ -1,0 +1,160 @@
+//! What a reservation took, how it goes, and another budget while it is in force.
+
+use super::*;
+
+/// A command that spins for as long as it is let, under a reservation, with its document.
+fn spinner(words: &[&str]) -> Child {
+    let spin = ["--", "sh", "-c", "while :; do :; done"];
+    let mut command = Command::new(HOURGLASS);
+    command.args(["reserve", "--json", "--backend", "user", "--cpu", "0"]).args(words).args(spin);
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Budget and period, ns, and complete periods.
+fn listed(pid: u32) -> Option<(u64, u64, u64)> {
+    let output = reserve(&["--list", "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut all = document["reservations"].as_array().unwrap().iter();
+    let one = all.find(|one| one["pid"] == pid && one["backend"] == "user")?;
+    let number = |key: &str| one[key].as_u64();
+    Some((number("budget_ns")?, number("period_ns")?, number("periods").unwrap_or(0)))
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed().as_secs() < 30, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn ended(child: Child) -> serde_json::Value {
+    send("-TERM", child.id().into()).unwrap();
+    serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+/// The bug: a budget was what it was at the start, and the report had neither CPU time nor what others waited.
+#[test]
+fn a_budget_is_changed_while_it_is_in_force() {
+    if !granted("user") {
+        return;
+    }
+    let child = spinner(&["2ms/40ms"]);
+    let pid = child.id();
+    let name = pid.to_string();
+    wait_for("not listed", || listed(pid).is_some_and(|(.., periods)| periods > 2));
+    // Refused as at the start would be, in a line; it goes on as it was.
+    for amount in ["39.9ms/40ms", "1us/40ms", "2.00005ms/40ms"] {
+        let output = reserve(&["--change", &name, amount]);
+        let text = stderr(&output);
+        assert_eq!((code(&output), text.lines().count()), (1, 1), "{amount}: {text}");
+    }
+    assert!(listed(pid).is_some_and(|(budget_ns, ..)| budget_ns == 2_000_000));
+    // Another priority too: its period is shorter by octaves.
+    let output = reserve(&["--change", &name, "1ms/10ms", "--json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["reservations"][0]["budget_ns"], 1_000_000);
+    let now = |periods| {
+        move |(budget, period, now)| budget == 1_000_000 && period == 10_000_000 && now > periods
+    };
+    wait_for("not changed", || listed(pid).is_some_and(now(20)));
+    let document = ended(child);
+    let change = &document["changes"][0];
+    assert_eq!(
+        (&change["budget_ns"], &change["period_ns"]),
+        (&1_000_000.into(), &10_000_000.into())
+    );
+    assert!(change["at_ns"].as_u64() > Some(40_000_000), "{change}");
+    assert_eq!(document["budget_ns"], 2_000_000);
+    let number = |key: &str| document[key].as_u64().unwrap_or_else(|| panic!("{key}: {document}"));
+    // It was suspended whenever its budget was used up: 2/40, then 1/10.
+    let (used, wall) = (number("cpu_time_ns"), number("wall_ns"));
+    assert!(used > 0 && used < wall / 2, "{used} of {wall}");
+    let waited = number("others_waited_max_ns");
+    assert!(waited > 0 && waited <= used, "{waited} of {used}");
+    assert!(number("keeper_ns") > 0);
+    let gone = reserve(&["--change", &name, "1ms/10ms"]);
+    assert!(
+        code(&gone) == 1 && stderr(&gone).contains("keeps no reservation"),
+        "{}",
+        stderr(&gone)
+    );
+}
+
+/// Several reservations share what was granted to them together, and those of `run` are kept until its end.
+#[test]
+fn what_is_not_to_be_changed_says_so() {
+    if !granted("user") {
+        return;
+    }
+    let words = "run -n 1 --cpu 0 -w PERIODIC 500us 40ms -rh 1ms 40ms -d 5s --json";
+    let mut command = Command::new(HOURGLASS);
+    command.args(words.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    let pid = child.id();
+    let begun = Instant::now();
+    while listed(pid).is_none() && begun.elapsed().as_secs() < 4 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    if listed(pid).is_some() {
+        let output = reserve(&["--change", &pid.to_string(), "2ms/40ms"]);
+        let text = stderr(&output);
+        assert!(code(&output) == 1 && text.contains("can be changed"), "{text}");
+    }
+    send("-INT", pid.into()).unwrap();
+    child.wait_with_output().unwrap();
+}
+
+/// A line a second on a terminal, and nothing elsewhere. `script` (util-linux) makes the terminal.
+#[test]
+fn a_line_is_drawn_on_a_terminal_only() {
+    if !granted("user") {
+        return;
+    }
+    let words = ["reserve", AMOUNT, "--backend", "user"];
+    let command = |more: &[&str]| {
+        let words = words.iter().chain(more).copied().collect::<Vec<_>>().join(" ");
+        format!("{HOURGLASS} {words} -- sleep 2.5")
+    };
+    let drawn = |line: String| {
+        let output =
+            Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    match drawn(command(&[])) {
+        Ok(text) => {
+            let says = |part: &str| assert!(text.contains(part), "{part}: {text}");
+            ["1 s: ", "2 s: ", "s: guaranteed, kept in ", "CPU time"].into_iter().for_each(says);
+            let quiet = drawn(command(&["-q"])).unwrap();
+            assert!(!quiet.contains("1 s: "), "{quiet}");
+        }
+        Err(error) => skip(Need::program("script"), error.to_string()),
+    }
+    let output = Command::new("sh").args(["-c", &command(&[])]).output().unwrap();
+    let text = stderr(&output);
+    assert!(text.contains("CPU time") && !text.contains("1 s: "), "{text}");
+}
+
+/// What to reserve was to be guessed, and tried. Hourglass paper, section 5.6: 3 ms every 8 ms take 3.1.
+#[test]
+fn what_to_reserve_is_said_for_each_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tasks.toml");
+    let tasks = "[[task]]\nname = \"video\"\nwcet = \"3ms\"\nperiod = \"8ms\"\n\n[[task]]\nname = \"all\"\nwcet = \"8ms\"\n\
+                 period = \"8ms\"\n";
+    fs::write(&file, tasks).unwrap();
+    let file = file.to_str().unwrap();
+    let output = reserve(&["--from", file, "--json"]);
+    // No machine gives all of a CPU from user space.
+    let words = ["--from", file, "--json", "--backend", "user"];
+    assert_eq!(code(&reserve(&words)), 1);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let amount = |one: &serde_json::Value| (one["target"].clone(), one["budget_ns"].as_u64());
+    assert_eq!(amount(&document), ("video".into(), Some(3_100_000)));
+    assert_eq!(amount(&document["also"][0]), ("all".into(), Some(8_000_000)));
+    let text = String::from_utf8(reserve(&["--from", file]).stdout).unwrap();
+    assert!(text.starts_with("video: reserve 3.1ms/8ms\ngranted "), "{text}");
+    let refused = reserve(&["--from", "/dev/null"]);
+    assert_eq!((code(&refused), stderr(&refused).lines().count()), (2, 1), "{}", stderr(&refused));
+}

@@ -1,0 +1,79 @@
+//! Whether reservations would be granted.
+
+use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
+
+use super::took::{amount, exact};
+use super::{PAGE, Style, Tone, heading, line, named, suggestion};
+use crate::clean;
+use crate::text::table::{paint, wrapped_within};
+
+/// Whether a reservation would be granted, by what, and what is in the way of the others.
+#[must_use]
+pub fn reserve_check(document: &ReserveDocument, style: Style) -> String {
+    let mut out = String::new();
+    heading(&mut out, document, style);
+    if !document.refusals.is_empty() {
+        out.push('\n');
+    }
+    document.refusals.iter().for_each(|refusal| refused(&mut out, refusal, style));
+    suggestion(&mut out, document, style);
+    let (verdict, tone) = verdict(document);
+    out.push_str(&paint(&verdict, tone, style));
+    out.push('\n');
+    out
+}
+
+/// Whether it would be granted, in words.
+fn verdict(document: &ReserveDocument) -> (String, Tone) {
+    match &document.backend {
+        Some(backend) if document.guarantee => {
+            (format!("yes: {} would give it", named(backend)), Tone::Good)
+        }
+        Some(backend) if backend == "quota" => {
+            (format!("as a limit only, by {}", named(backend)), Tone::Caution)
+        }
+        Some(backend) => (
+            format!("not guaranteed (see the warnings): {} would take it", named(backend)),
+            Tone::Caution,
+        ),
+        None if document.refusals.iter().any(|refusal| refusal.backend == "smt") => {
+            ("no: what --smt asks for cannot be had".to_owned(), Tone::Bad)
+        }
+        None => ("no: nothing here would give it".to_owned(), Tone::Bad),
+    }
+}
+
+/// What to reserve for each of several tasks, and whether it would be granted.
+#[must_use]
+pub fn reserve_proposals(document: &ReserveDocument, style: Style) -> String {
+    let mut out = String::new();
+    for one in std::iter::once(document).chain(&document.also) {
+        let (verdict, tone) = verdict(one);
+        let times = amount((one.budget_ns, one.period_ns));
+        let deadline = match one.deadline_ns == one.period_ns {
+            true => String::new(),
+            false => format!(" --deadline {}", exact(one.deadline_ns)),
+        };
+        let head = format!("{}: reserve {times}{deadline}", clean::for_terminal(&one.target));
+        out.push_str(&paint(&head, Tone::Heading, style));
+        out.push('\n');
+        line(&mut out, "granted", &verdict, tone, style);
+        if one.backend.is_none() {
+            one.refusals.iter().for_each(|refusal| refused(&mut out, refusal, style));
+        }
+    }
+    out
+}
+
+fn refused(out: &mut String, refusal: &ReserveRefusal, style: Style) {
+    let head = match &refusal.errno {
+        Some(errno) => format!("{}: {} ({errno})", refusal.backend, refusal.id),
+        None => format!("{}: {}", refusal.backend, refusal.id),
+    };
+    out.push_str(&paint(&clean::for_terminal(&head), Tone::Bad, style));
+    out.push('\n');
+    let cause = wrapped_within(PAGE, &clean::for_terminal(&refusal.cause), 2, 2);
+    // The remedy stays on one line, to be copied.
+    let remedy = clean::for_terminal(&refusal.remedy);
+    out.push_str(&format!("  {cause}\n  remedy: {remedy}\n"));
+}

@@ -1,0 +1,100 @@
+//! A reservation of this kind is given another budget while it is in force.
+//!
+//! Owns: its admission, which is that of a new one in its place, and the order to the keeper. Must not: change what is in
+//! force before it is admitted.
+
+use hourglass_model::Reservation;
+use hourglass_sys::user;
+use hourglass_time::Span;
+
+use super::Keeping;
+use super::admit::{admit, check};
+use super::budget::Terms;
+use super::claims::{Share, priority_for};
+use super::registry::{Held, Holder, Registry};
+use crate::admission::facts::Facts;
+use crate::backend::Request;
+
+/// The same with another budget and period; a deadline at the end of the period moves with it.
+fn changed(of: &Reservation, budget: Span, period: Span) -> Result<Reservation, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{budget}/{period}: {error}");
+    let new = Reservation::new(budget, period, of.strength()).map_err(|error| wrong(&error))?;
+    if of.deadline() == of.period() {
+        return Ok(new);
+    }
+    new.with_deadline(of.deadline()).map_err(|error| wrong(&error))
+}
+
+fn share_of(reservation: &Reservation, before: &Share) -> Share {
+    let deadline_ns = reservation.deadline().nanos_or_zero();
+    Share {
+        cpus: before.cpus.clone(),
+        budget_ns: reservation.budget().nanos_or_zero(),
+        deadline_ns,
+        period_ns: reservation.period().nanos_or_zero(),
+        priority: u32::from(priority_for(deadline_ns)),
+    }
+}
+
+fn admitted(share: &Share, reservation: &Reservation, others: Vec<Held>) -> Result<(), String> {
+    let facts = Facts::here(None);
+    let request = Request { reservation: *reservation, cpu: None };
+    let refused = check(&request, &facts).into_iter().next();
+    let refused = refused.map_or_else(|| admit(share, others, &facts), Err);
+    refused.map_err(|refusal| format!("{}; {}", refusal.cause, refusal.remedy))
+}
+
+/// Whether the reservation that process `pid` keeps may have another budget and period, as far as can be seen from outside.
+///
+/// # Errors
+/// Why not, in a line.
+pub(crate) fn may_change(pid: u32, budget: Span, period: Span) -> Result<(), String> {
+    let is_its =
+        |held: &Held| matches!(held.holder, Holder::Process { pid: Some(of), .. } if of == pid);
+    let (own, others): (Vec<Held>, Vec<Held>) =
+        Registry::of_the_machine().all().into_iter().partition(is_its);
+    let share = match &own[..] {
+        [Held { holder: Holder::Process { uid, .. }, .. }]
+            if ![0, *uid].contains(&user::real()) =>
+        {
+            return Err(format!(
+                "process {pid} belongs to user {uid}, and only that one and root may change it"
+            ));
+        }
+        [one] => &one.share,
+        [] => {
+            return Err(format!(
+                "process {pid} keeps no reservation from user space; hourglass reserve --list names those that do"
+            ));
+        }
+        several => return Err(format!("process {pid} keeps {} reservations", several.len())),
+    };
+    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    // Whether it is soft bears on no admission.
+    let strength = hourglass_model::Strength::Hard;
+    let before = Reservation::new(span(share.budget_ns), span(share.period_ns), strength)
+        .and_then(|whole| whole.with_deadline(span(share.deadline_ns)))
+        .map_err(|error| error.to_string())?;
+    let new = changed(&before, budget, period)?;
+    admitted(&share_of(&new, share), &new, others)
+}
+
+impl Keeping {
+    /// See [`crate::backend::Reserved::change`].
+    pub(super) fn change_to(&mut self, budget: Span, period: Span) -> Result<(), String> {
+        let Some(before) = &self.entry else {
+            return Err("it shares the time of another reservation".to_owned());
+        };
+        let reservation = changed(&self.request.reservation, budget, period)?;
+        let share = share_of(&reservation, before.share());
+        // Written down first, as at the start.
+        let (entry, others) = before.enter_instead(&share);
+        admitted(&share, &reservation, others)?;
+        let Share { budget_ns, deadline_ns, period_ns, .. } = share;
+        self.terms = Terms { budget_ns, deadline_ns, period_ns, ..self.terms };
+        self.enforcer.change(self.terms, priority_for(deadline_ns));
+        self.request.reservation = reservation;
+        self.entry = Some(entry);
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! Another budget for a reservation that is in force.
+//!
+//! The process that keeps it is asked by a signal with a number (`sigqueue(3)`), which the kernel lets its user and root send.
+//! It answers by its claim: another one takes the place of the first when it is admitted.
+
+use std::io;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use hourglass_model::document::Warning;
+use hourglass_model::reservations::ReservationsDocument;
+use hourglass_sys::signal_file;
+use hourglass_time::Span;
+
+use super::list;
+use super::pick::Picked;
+use crate::backend::{Kind, user};
+
+/// Times travel in this unit, ns, with 32 bits for each.
+const UNIT_NS: u64 = 100;
+/// For so long an answer is waited for; the keeper looks ten times a second.
+const PATIENCE: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn number(budget: Span, period: Span) -> Result<u64, String> {
+    let units = |span: Span| {
+        let ns = span.nanos_or_zero();
+        let units = u32::try_from(ns / UNIT_NS).ok().filter(|_| ns.is_multiple_of(UNIT_NS));
+        units
+            .map(u64::from)
+            .ok_or_else(|| format!("{span}: a change takes multiples of 100ns up to 429 s"))
+    };
+    Ok(units(budget)? << 32 | units(period)?)
+}
+
+fn times(number: u64) -> (Span, Span) {
+    let span = |units: u64| Span::from_nanos(i64::try_from(units * UNIT_NS).unwrap_or(i64::MAX));
+    (span(number >> 32), span(number & u64::from(u32::MAX)))
+}
+
+/// Has the process `pid`, which keeps one reservation from user space, give it another budget and period. Returns it as
+/// it is then; the first period with them begins after the one that lasts.
+///
+/// # Errors
+/// Why not, in a line; it goes on as it was.
+pub fn change(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
+    let number = number(budget, period)?;
+    user::may_change(pid, budget, period)?;
+    signal_file::send_value(pid, signal_file::change(), number).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::Unsupported => {
+                "only what hourglass reserve keeps, without --smt and --also, can be changed"
+                    .to_owned()
+            }
+            io::ErrorKind::PermissionDenied => {
+                "it belongs to another user, and only that one and root may change it".to_owned()
+            }
+            _ => error.to_string(),
+        };
+        format!("process {pid}: {why}")
+    })?;
+    let begun = Instant::now();
+    let (budget_ns, period_ns) = (budget.nanos_or_zero(), period.nanos_or_zero());
+    while begun.elapsed() < PATIENCE {
+        sleep(PAUSE);
+        let mut all = list();
+        all.reservations
+            .retain(|one| one.pid == Some(pid) && one.backend == Kind::User.to_string());
+        if matches!(&all.reservations[..], [one] if (one.budget_ns, one.period_ns) == (budget_ns, period_ns))
+        {
+            return Ok(all);
+        }
+    }
+    Err(format!("process {pid} did not take it: its report says why"))
+}
+
+/// Carries out what a signal asked for; what to say at the end if it is refused.
+pub(super) fn asked(picked: &mut Picked, number: u64) -> Option<Warning> {
+    let (budget, period) = times(number);
+    let refused = picked.reserved.change(budget, period).err()?;
+    Some(Warning {
+        id: "change-refused".to_owned(),
+        text: format!("the budget was to be changed to {budget}/{period}: {refused}"),
+        remedy: "hourglass reserve --change asks again".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_come_back() {
+        let (budget, period) = (Span::from_micros(3_100), Span::from_millis(8));
+        assert_eq!(times(number(budget, period).unwrap()), (budget, period));
+        assert!(number(Span::from_nanos(150), period).is_err());
+        assert!(number(budget, Span::from_secs(430)).is_err());
+    }
+}
