@@ -133,6 +133,10 @@ impl ProgressSource for Word {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
     use super::*;
     use crate::progress::Progress;
 
@@ -249,13 +253,19 @@ mod tests {
     fn nothing_is_seen_that_was_not_told() {
         const JOBS: u64 = 2_000;
         let (mut progress, mut word) = pair();
+        // The job and the thousandths of it that are told next: written before each report, read behind each look.
+        let told = Arc::new(AtomicU64::new(0));
+        let telling = Arc::clone(&told);
         let writer = std::thread::spawn(move || {
             for job in 1..=JOBS {
+                telling.store(job * 10_000, Ordering::SeqCst);
                 progress.begin();
                 let total = 10 + job % 7;
                 for done in 1..=total {
                     // A guess of the whole that turns out too large.
-                    progress.report(done, if done < total { total * 4 } else { total });
+                    let whole = if done < total { total * 4 } else { total };
+                    telling.store(job * 10_000 + done * 1_000 / whole, Ordering::SeqCst);
+                    progress.report(done, whole);
                 }
             }
         });
@@ -268,8 +278,13 @@ mod tests {
             assert!(word.job >= last);
             last = word.job;
             let done = word.done_ns();
-            // The last step before the end may be seen with the whole of the end, which has then come.
-            assert!(done <= 250 || done >= 900, "{done}");
+            let told = told.load(Ordering::SeqCst);
+            let most = match (told / 10_000).cmp(&word.job) {
+                Less => 0,
+                Equal => told % 10_000,
+                Greater => 1_000,
+            };
+            assert!(done <= most, "{done} of job {} where {told} was told", word.job);
         }
         writer.join().unwrap();
         assert_eq!(word.doubts().backwards, 0);
