@@ -148,6 +148,7 @@ fn manifest(lost: &[(u64, u64)]) -> Manifest {
     let reports = (0..THREADS).zip(lost).map(report).collect();
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
+        pid: None,
         utc: Vec::new(),
         hourglass: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: vec!["hourglass".to_owned(), "noise".to_owned()],
