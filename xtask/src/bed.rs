@@ -34,6 +34,7 @@ use std::time::Instant;
 use hourglass_skip::Need;
 
 use crate::failure::Failure;
+use crate::package;
 use crate::workspace::Workspace;
 use debian::Package;
 use expect::Expect;
@@ -53,6 +54,7 @@ pub(crate) const BEDS: &[&Bed] = &[
     &cgroup1::BED,
     &suspend::BED,
     &linux7::BED,
+    &linux7::STATIC,
     &slice::BED,
     &kernels::PREEMPT_RT,
     &kernels::LINUX_5_10,
@@ -64,6 +66,7 @@ pub(crate) const SLOW: &[&str] = &[
     aarch64::NAME,
     container::BED.name,
     cgroup1::BED.name,
+    linux7::STATIC.name,
     kernels::PREEMPT_RT.name,
     kernels::LINUX_5_10.name,
     kernels::MANY_CPUS.name,
@@ -152,6 +155,9 @@ pub(crate) fn run(
     binary: Option<PathBuf>,
 ) -> Result<(), Failure> {
     match BEDS.iter().find(|bed| bed.name == name) {
+        Some(bed) if binary.is_none() && bed.name == linux7::STATIC.name => {
+            boot(workspace, bed, Some(package::static_program(workspace)?))
+        }
         Some(bed) => boot(workspace, bed, binary),
         None if name == aarch64::NAME && binary.is_none() => aarch64::run(workspace),
         None => {

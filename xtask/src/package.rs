@@ -54,22 +54,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     debian(workspace)
 }
 
-/// Builds the command for musl, which links everything in, and packs it with manual pages, completions and
-/// licences.
+/// Builds the static command, and packs it with manual pages, completions and licences.
 ///
 /// # Errors
 /// `Broken` if it does not build, is too large or not static; `Unable` without that target.
 pub(crate) fn run_static(workspace: &Workspace) -> Result<(), Failure> {
-    let target = format!("{}-unknown-linux-musl", ARCH);
-    has_target(&target)?;
-    let words =
-        ["build", "--release", "--locked", "--package", "hourglass-rt", "--target", &target];
-    succeed(&mut workspace.cargo(&words))?;
-    let release = workspace.target.join(&target).join("release");
-    let program = release.join("hourglass");
-    check_size(&program)?;
-    is_static(&program)?;
-    let name = format!("hourglass-{}-{target}", env!("CARGO_PKG_VERSION"));
+    let program = static_program(workspace)?;
+    let release = program.parent().unwrap_or(&workspace.target).to_owned();
+    let name = format!("hourglass-{}-{}", env!("CARGO_PKG_VERSION"), musl());
     let made = release.join(&name);
     if made.exists() {
         fs::remove_dir_all(&made).map_err(|e| Failure::file(&made, &e))?;
@@ -87,6 +79,26 @@ pub(crate) fn run_static(workspace: &Workspace) -> Result<(), Failure> {
     succeed(tar.arg(&name))?;
     println!("made {}", archive.display());
     Ok(())
+}
+
+/// Builds the command for musl, which links everything in; where it is.
+///
+/// # Errors
+/// As [`run_static`].
+pub(crate) fn static_program(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    let target = musl();
+    has_target(&target)?;
+    let words =
+        ["build", "--release", "--locked", "--package", "hourglass-rt", "--target", &target];
+    succeed(&mut workspace.cargo(&words))?;
+    let program = workspace.target.join(&target).join("release/hourglass");
+    check_size(&program)?;
+    is_static(&program)?;
+    Ok(program)
+}
+
+fn musl() -> String {
+    format!("{ARCH}-unknown-linux-musl")
 }
 
 /// Whether rustup has the target.

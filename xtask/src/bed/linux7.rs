@@ -16,13 +16,51 @@ macro_rules! in_libc {
     };
 }
 
+const KERNEL: Kernel =
+    Kernel::Debian(Package { name: "linux-image-cloud-amd64", suite: Some("trixie-backports") });
+
+/// The command as a static binary: musl registers no area.
+pub(super) const STATIC: Bed = Bed {
+    name: "linux7-static",
+    purpose: "Linux 7 and the command as a static binary: runs, latency, a reservation",
+    kernel: KERNEL,
+    libc: None,
+    machine: &["-smp", "2"],
+    kernel_arguments: "",
+    tests: &[],
+    steps: &[
+        Step {
+            name: "run",
+            command: "hourglass -n 2 -d 1s --json",
+            expect: &[
+                ExitCode(0),
+                // The guest's clock is the kernel's, so that the loop makes system calls: known by a test of the area.
+                Says("keeps a critical section when it switches a thread inside a system call"),
+            ],
+        },
+        Step {
+            name: "latency",
+            command: "hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER",
+            expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 10, none_below: 0.0 }],
+        },
+        Step { name: "noise", command: "hourglass noise -D 1s", expect: &[ExitCode(0)] },
+        Step {
+            name: "reserve",
+            command: "hourglass reserve 5ms/50ms --backend user -- true",
+            expect: &[ExitCode(0)],
+        },
+        Step {
+            name: "clocks",
+            command: "hourglass clocks",
+            expect: &[ExitCode(0), Shows("by policy strict:")],
+        },
+    ],
+};
+
 pub(super) const BED: Bed = Bed {
     name: "linux7",
     purpose: "Linux 7: both versions of rseq's ABI, time-slice extensions, the command",
-    kernel: Kernel::Debian(Package {
-        name: "linux-image-cloud-amd64",
-        suite: Some("trixie-backports"),
-    }),
+    kernel: KERNEL,
     libc: Some(Package { name: "libc6", suite: Some("trixie") }),
     machine: &["-smp", "2"],
     kernel_arguments: "",
