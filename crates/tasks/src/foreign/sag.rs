@@ -81,10 +81,12 @@ pub(super) fn read(text: &str) -> Import<Translated> {
     let mut tasks: Vec<(String, Vec<Job>)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut lines: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for (position, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+    let lines_with_text = text.trim_start_matches('\u{feff}').lines().enumerate();
+    let lines_with_text = lines_with_text.filter(|(_, line)| !line.trim().is_empty());
+    for (count, (position, line)) in lines_with_text.enumerate() {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let is_head = tasks.is_empty() && Decimal::read(cells[0]).is_none();
-        if line.trim().is_empty() || is_head {
+        // A line without a number names the columns; a task may be called by a word.
+        if count == 0 && cells.iter().all(|cell| Decimal::read(cell).is_none()) {
             continue;
         }
         let (task, job) = row(position + 1, &cells)?;
@@ -114,6 +116,14 @@ fn periodic(tasks: &[(String, Vec<Job>)]) -> Import<(TaskSet, Notes)> {
         let message = "no task has two jobs, so that nothing says how often they come".to_owned();
         return Err(TaskSetError::Contradiction { place: Place::file(), message });
     };
+    // The file has these jobs alone: that they come again must change nothing for them.
+    if let Some(job) = tasks.iter().flat_map(|(_, jobs)| jobs).find(|job| job.due > hyperperiod) {
+        let text = format!(
+            "it is due behind {}, when they would come again",
+            Span::from_nanos(hyperperiod)
+        );
+        return Err(wrong(job.line, text));
+    }
     let mut set = TaskSet::default();
     for (name, jobs) in tasks {
         set.tasks.push(task(name, jobs, hyperperiod)?);

@@ -141,12 +141,22 @@ fn finite_job_sets_are_read() {
     let fewer = SAG.replace("1, 6, 50, 50, 1,  2, 60, 60\n", "");
     let sooner = SAG.replace("20, 20, 1", "10, 20, 1");
     let ranks = SAG.replace("30, 30\n1, 4", "30, 31\n1, 4").replace("7,  7, 60", "7,  8, 60");
+    let head = SAG.lines().next().unwrap();
+    let named = format!("{head}\nA,1,0,0,5,5,7,1\n2,1,0,0,1,1,9,2\n");
     for (text, jobs, why) in [
         (one_each, 2, "no task has two jobs"),
         (SAG, 9, unlike),
         (&fewer, 8, "no hyperperiod"),
         (&sooner, 9, "not like its others"),
         (&ranks, 9, "priority"),
+        // Repeated for ever they would need 6/5 of the processor.
+        (
+            "1,1,0,0,1,3,5,1\n1,2,5,5,1,3,10,1\n2,1,0,0,1,3,20,2\n2,2,5,5,1,3,25,2\n",
+            4,
+            "due behind 10us",
+        ),
+        // Jobs ahead of the first task with a number were left out.
+        (&named, 2, "no task has two jobs"),
     ] {
         let found = read(text);
         assert_eq!(found.set.tasks.len(), jobs, "{text}");
