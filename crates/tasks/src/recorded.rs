@@ -125,6 +125,14 @@ impl Recorded {
     ) -> Result<(), TaskSetError> {
         let name = format!("thread-{}", facts.id);
         let place = Place::named("task", &name);
+        if !is_stated && seen.longest > period {
+            let message = format!(
+                "jobs began as close as {period}, and one took {}: these are no jobs of one period; record a thread with one, or \
+                 write the task by hand",
+                seen.longest
+            );
+            return Err(TaskSetError::Contradiction { place, message });
+        }
         let wrong = |key: &str, value: &str, reason: String| TaskSetError::BadValue {
             place: place.clone(),
             key: key.to_owned(),

@@ -215,8 +215,8 @@ pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode>
         return match &reserve.from {
             Some(path) => {
                 let strength = strength(reserve);
-                let how = How { strength, cpu: reserve.cpu, backend: reserve.backend.named() };
-                from::from(path, how, settings)
+                let (cpu, backend) = (reserve.cpu, reserve.backend.named());
+                from::from(How { path, strength, cpu, backend }, settings)
             }
             None if reserve.list => list(settings),
             None => clean(settings),

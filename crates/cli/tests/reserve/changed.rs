@@ -155,6 +155,20 @@ fn what_to_reserve_is_said_for_each_task() {
     assert_eq!(amount(&document["also"][0]), ("all".into(), Some(8_000_000)));
     let text = String::from_utf8(reserve(&["--from", file]).stdout).unwrap();
     assert!(text.starts_with("video: reserve 3.1ms/8ms\ngranted "), "{text}");
+    // One job in each period was said to be enough for all of these.
+    for (keys, cause) in [
+        ("arrivals = [\"1ms\", \"2ms\"]", "closer together"),
+        ("jitter = \"6ms\"", "closer together"),
+        ("suspension = \"1ms\"", "waits within"),
+        ("deadline = \"2ms\"", "more than the deadline of 2ms"),
+        ("cpus = \"4000\"", "no CPU 4000"),
+    ] {
+        let text = format!("[[task]]\nname = \"a\"\nwcet = \"3ms\"\nperiod = \"8ms\"\n{keys}\n");
+        fs::write(file, text).unwrap();
+        let output = reserve(&["--from", file]);
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        assert!(code(&output) == 1 && text.contains(cause), "{keys}: {text}");
+    }
     let refused = reserve(&["--from", "/dev/null"]);
     assert_eq!((code(&refused), stderr(&refused).lines().count()), (2, 1), "{}", stderr(&refused));
 }

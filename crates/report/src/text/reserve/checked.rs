@@ -39,6 +39,9 @@ fn verdict(document: &ReserveDocument) -> (String, Tone) {
         None if document.refusals.iter().any(|refusal| refusal.backend == "smt") => {
             ("no: what --smt asks for cannot be had".to_owned(), Tone::Bad)
         }
+        None if document.refusals.iter().any(|refusal| refusal.id == "no-proposal") => {
+            ("no: no budget of one job a period is proposed".to_owned(), Tone::Bad)
+        }
         None => ("no: nothing here would give it".to_owned(), Tone::Bad),
     }
 }
