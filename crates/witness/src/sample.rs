@@ -1,11 +1,11 @@
 //! What the kernel counted for the calling thread up to a moment, and what two moments tell of the time between.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
-use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::thread::{Counters, SchedStat, id};
+use hourglass_sys::thread::{Counters, SchedStat};
+
+use crate::quotas::{Quotas, read};
 
 /// By how much the kernel's accounts and its switches may be apart at each switch, ns: it takes the time when it
 /// begins to choose the next thread, and switches when it has chosen.
@@ -16,6 +16,9 @@ const HIDDEN_PARTS: u64 = 16;
 
 /// What a host takes from a thread is no more than so many times what it lets it have.
 const STOLEN_TIMES: u64 = 2;
+
+/// Marks in the sums that quotas were counted which are not the thread's any more, ns: no quota stops a group for two years.
+pub(crate) const OTHER_QUOTAS_NS: u64 = 1 << 56;
 
 /// What the machine below the kernel may do to its accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,10 +35,7 @@ pub(crate) struct Below {
 #[derive(Debug)]
 pub(crate) struct Files {
     schedstat: Option<File>,
-    /// `cpu.stat` of each group that has a quota.
-    quotas: Vec<File>,
-    /// The longest period of a quota, ns.
-    pub(crate) quota_period_ns: Option<u64>,
+    pub(crate) quotas: Quotas,
 }
 
 /// The counts at a moment.
@@ -45,7 +45,7 @@ pub(crate) struct Sample {
     /// Runnable, waiting for a CPU, ns.
     waited_ns: Option<u64>,
     /// Stopped by quotas, ns.
-    throttled_ns: Option<u64>,
+    pub(crate) throttled_ns: Option<u64>,
     /// `CLOCK_MONOTONIC` before and behind the reading of the thread's clock.
     pub(crate) before_ns: u64,
     after_ns: u64,
@@ -66,87 +66,19 @@ pub(crate) struct Totals {
     pub(crate) least_ns: u64,
     pub(crate) most_ns: u64,
     pub(crate) waited_ns: u64,
+    /// And [`OTHER_QUOTAS_NS`] for each time that other quotas were found to be the thread's.
     pub(crate) throttled_ns: u64,
 }
 
 impl Files {
     /// The calling thread's. Allocates.
     pub(crate) fn open() -> Files {
-        let limited = limited_groups();
-        let quota_period_ns = limited.iter().map(|(_, period_ns)| *period_ns).max();
-        let stat = |(group, _): &(Group, u64)| File::open(group.path().join("cpu.stat")).ok();
-        Files {
-            schedstat: File::open("/proc/thread-self/schedstat").ok(),
-            quotas: limited.iter().filter_map(stat).collect(),
-            quota_period_ns,
-        }
+        Files { schedstat: File::open("/proc/thread-self/schedstat").ok(), quotas: Quotas::open() }
     }
 
     fn waited_ns(&self) -> Option<u64> {
         read(self.schedstat.as_ref()?, |text| SchedStat::read(text).map(|stat| stat.wait_ns))?
     }
-
-    fn throttled_ns(&self) -> Option<u64> {
-        let of = |file| read(file, throttled_ns).flatten();
-        self.quotas.iter().map(of).try_fold(0, |sum: u64, ns| Some(sum.saturating_add(ns?)))
-    }
-}
-
-/// The thread's groups with a quota, and its period, ns.
-fn limited_groups() -> Vec<(Group, u64)> {
-    let own = Hierarchy::with("cpu").and_then(|hierarchy| {
-        let group = hierarchy.of(id())?;
-        Ok((group, hierarchy.mount().to_owned()))
-    });
-    let Ok((own, mount)) = own else { return Vec::new() };
-    let mut limited = Vec::new();
-    let mut next = Some(own);
-    while let Some(group) = next.filter(|group| group.path().starts_with(&mount)) {
-        next = group.parent();
-        if let Some(period_ns) = period_ns(&group) {
-            limited.push((group, period_ns));
-        }
-    }
-    limited
-}
-
-/// The period of a group's quota, ns; `None` without a quota.
-fn period_ns(group: &Group) -> Option<u64> {
-    let us: u64 = match group.version() {
-        Version::V1 if group.number("cpu.cfs_quota_us").ok()? > 0 => {
-            u64::try_from(group.number("cpu.cfs_period_us").ok()?).ok()?
-        }
-        Version::V1 => return None,
-        Version::V2 => {
-            let text = group.read("cpu.max").ok()?;
-            let (quota, period) = text.trim().split_once(' ')?;
-            quota.parse::<u64>().ok()?;
-            period.parse().ok()?
-        }
-    };
-    us.checked_mul(1_000)
-}
-
-/// What `cpu.stat` says: version 2 in us, version 1 in ns.
-fn throttled_ns(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let (key, number) = line.split_once(' ')?;
-        let number: u64 = number.trim().parse().ok()?;
-        match key {
-            "throttled_usec" => number.checked_mul(1_000),
-            "throttled_time" => Some(number),
-            _ => None,
-        }
-    })
-}
-
-/// Reads a small file anew. Allocates nothing.
-fn read<T>(file: &File, take: impl FnOnce(&str) -> T) -> Option<T> {
-    const MOST: usize = 1_024;
-    let mut room = [0; MOST];
-    let length = file.read_at(&mut room, 0).ok()?;
-    let text = std::str::from_utf8(room.get(..length)?).ok()?;
-    Some(take(text))
 }
 
 impl Sample {
@@ -158,7 +90,7 @@ impl Sample {
         Sample {
             counters,
             waited_ns: files.and_then(Files::waited_ns),
-            throttled_ns: files.and_then(Files::throttled_ns),
+            throttled_ns: files.and_then(|files| files.quotas.throttled_ns()),
             before_ns,
             after_ns,
             cpu_ns,
@@ -256,6 +188,12 @@ impl Totals {
     pub(crate) fn switches(&self) -> u64 {
         self.voluntary.saturating_add(self.involuntary)
     }
+
+    /// For how long quotas stopped the thread's groups, and whether these were the same all the time, as far as was
+    /// noticed.
+    pub(crate) fn throttled(&self) -> (u64, bool) {
+        (self.throttled_ns % OTHER_QUOTAS_NS, self.throttled_ns < OTHER_QUOTAS_NS)
+    }
 }
 
 #[cfg(test)]
@@ -308,14 +246,5 @@ mod tests {
             .since(&Sample::default(), Below::default());
         assert_eq!((totals.least_ns, totals.most_ns), (0, u64::MAX));
         assert_eq!(totals.plus(totals).minus(totals), totals);
-    }
-
-    #[test]
-    fn both_versions_of_cpu_stat_are_read() {
-        let second = "usage_usec 9\nnr_periods 4\nnr_throttled 2\nthrottled_usec 7500\n";
-        assert_eq!(throttled_ns(second), Some(7_500_000));
-        assert_eq!(throttled_ns("nr_throttled 12\nthrottled_time 345\n"), Some(345));
-        assert_eq!(throttled_ns("usage_usec 9\n"), None);
-        assert_eq!(throttled_ns("throttled_usec x\n"), None);
     }
 }
