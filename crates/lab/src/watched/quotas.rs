@@ -78,7 +78,8 @@ mod tests {
     /// Each group's counts are of all that were ever in it: only what grew while the process was seen there is its own.
     #[test]
     fn counts_of_two_groups_are_not_taken_from_each_other() {
-        let rows: [(&[(&str, u64)], Option<u64>, Option<u64>); 6] = [
+        type Looks = &'static [(&'static str, u64)];
+        let rows: [(Looks, Option<u64>, Option<u64>); 6] = [
             (&[("a", 70), ("a", 75), ("a", 80)], Some(10), None),
             (&[("", 0), ("", 0)], None, None),
             (&[("", 0), ("a", 500), ("a", 503)], Some(3), Some(1)),
