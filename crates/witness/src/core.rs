@@ -109,7 +109,8 @@ impl Core {
     fn start(&self) {
         self.arm();
         let (_, sample) = self.sample(thread::counters());
-        self.last.set(sample);
+        // Since boot, so that the host is asked.
+        self.last.set(self.with_stolen(sample, &Sample::default()));
         self.sums.set(Sums { totals: Totals::default(), ..self.sums.get() });
     }
 
@@ -204,11 +205,12 @@ impl Core {
             return Ok(self.totals());
         }
         let (first, sample) = self.sample(now);
+        let sample = self.with_stolen(sample, &last);
         let below = Machine::here().below;
         let (more, Sums { generation, totals }) = (sample.since(&last, below), self.sums.get());
         let till_now = match first {
             None => more,
-            Some(first) => first.since(&last, below),
+            Some(first) => first.with_stolen_of(&sample).since(&last, below),
         };
         self.last.set(sample);
         self.neighbour.set(Note::leave(self.cpu(), self.thread.get(), sample.before_ns));
@@ -283,6 +285,11 @@ impl Core {
             self.arm();
             counters = thread::counters();
         }
+    }
+
+    fn with_stolen(&self, sample: Sample, last: &Sample) -> Sample {
+        let files = self.files.try_borrow();
+        sample.with_stolen(last, self.cpu(), files.as_deref().ok())
     }
 
     /// How long so many ticks are, ns, rounded up.

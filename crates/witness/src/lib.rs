@@ -62,6 +62,7 @@ mod quotas;
 mod raw;
 mod sample;
 pub mod sites;
+mod stolen;
 
 use std::marker::PhantomData;
 use std::rc::Rc;

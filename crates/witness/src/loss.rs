@@ -142,11 +142,12 @@ fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, Basis, Signs) {
         lost_ns: judged_ns,
         involuntary,
         voluntary,
-        major_faults: lost.major_faults,
+        major_faults: lost.major_faults(),
         cpu_changed: ended.cpus.0 != ended.cpus.1,
         cleared: core.has_section().then_some(true),
         throttled_ns: quota.map(|_| throttled_ns),
         other_quotas: !(counted && same),
+        stolen_ns: lost.stolen_ns(),
     };
     let facts = Facts { rt_limit: Machine::here().rt_limit, quota, ..Facts::default() };
     judge_span(&facts, &thread, &seen)

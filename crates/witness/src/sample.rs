@@ -5,7 +5,9 @@ use std::fs::File;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread::{Counters, SchedStat};
 
+use crate::machine::Machine;
 use crate::quotas::{Quotas, read};
+use crate::stolen::{STOLEN_FROM_NS, Stolen};
 
 /// By how much the kernel's accounts and its switches may be apart at each switch, ns: it takes the time when it
 /// begins to choose the next thread, and switches when it has chosen.
@@ -19,6 +21,10 @@ const STOLEN_TIMES: u64 = 2;
 
 /// Marks in the sums that quotas were counted which are not the thread's any more, ns: no quota stops a group for two years.
 pub(crate) const OTHER_QUOTAS_NS: u64 = 1 << 56;
+
+/// What the host stole stands in the sums above the major faults, in so many ns.
+const STOLEN_UNIT_NS: u64 = 1_000;
+const ABOVE_FAULTS: u32 = 32;
 
 /// What the machine below the kernel may do to its accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +41,8 @@ pub(crate) struct Below {
 #[derive(Debug)]
 pub(crate) struct Files {
     schedstat: Option<File>,
+    /// `/proc/stat`, where a host may steal.
+    stat: Option<File>,
     pub(crate) quotas: Quotas,
 }
 
@@ -46,6 +54,8 @@ pub(crate) struct Sample {
     waited_ns: Option<u64>,
     /// Stopped by quotas, ns.
     pub(crate) throttled_ns: Option<u64>,
+    /// Of a reading that may be older.
+    stolen: Option<Stolen>,
     /// `CLOCK_MONOTONIC` before and behind the reading of the thread's clock.
     pub(crate) before_ns: u64,
     after_ns: u64,
@@ -60,7 +70,7 @@ pub(crate) struct Totals {
     pub(crate) voluntary: u64,
     pub(crate) involuntary: u64,
     pub(crate) faults: u64,
-    /// Those of them for which the thread may have waited.
+    /// Those of them for which the thread may have waited; and what the host stole, see [`Totals::stolen_ns`].
     pub(crate) major_faults: u64,
     /// Off the CPU at least and at most, ns.
     pub(crate) least_ns: u64,
@@ -73,11 +83,20 @@ pub(crate) struct Totals {
 impl Files {
     /// The calling thread's. Allocates.
     pub(crate) fn open() -> Files {
-        Files { schedstat: File::open("/proc/thread-self/schedstat").ok(), quotas: Quotas::open() }
+        let may_steal = Machine::here().below.stolen_ns > 0;
+        Files {
+            schedstat: File::open("/proc/thread-self/schedstat").ok(),
+            stat: if may_steal { File::open("/proc/stat").ok() } else { None },
+            quotas: Quotas::open(),
+        }
     }
 
     fn waited_ns(&self) -> Option<u64> {
         read(self.schedstat.as_ref()?, |text| SchedStat::read(text).map(|stat| stat.wait_ns))?
+    }
+
+    fn stolen(&self, cpu: u32) -> Option<Stolen> {
+        read(self.stat.as_ref()?, |text| Stolen::read(text, cpu))?
     }
 }
 
@@ -91,6 +110,7 @@ impl Sample {
             counters,
             waited_ns: files.and_then(Files::waited_ns),
             throttled_ns: files.and_then(|files| files.quotas.throttled_ns()),
+            stolen: None,
             before_ns,
             after_ns,
             cpu_ns,
@@ -103,6 +123,19 @@ impl Sample {
         Sample { waited_ns: None, before_ns: 0, ..self }
     }
 
+    /// With what the host stole up to now: asked where the thread was away for long, as it was at `last` otherwise.
+    pub(crate) fn with_stolen(self, last: &Sample, cpu: u32, files: Option<&Files>) -> Sample {
+        let passed = self.after_ns.saturating_sub(last.before_ns);
+        let away = passed.saturating_sub(self.cpu_ns.saturating_sub(last.cpu_ns));
+        let asked = files.filter(|_| away >= STOLEN_FROM_NS).and_then(|files| files.stolen(cpu));
+        Sample { stolen: asked.or(last.stolen), ..self }
+    }
+
+    /// With what it stole up to `later`.
+    pub(crate) fn with_stolen_of(self, later: &Sample) -> Sample {
+        Sample { stolen: later.stolen, ..self }
+    }
+
     /// What happened from `last` to this one.
     pub(crate) fn since(&self, last: &Sample, below: Below) -> Totals {
         let (now, then) = (self.counters, last.counters);
@@ -112,12 +145,14 @@ impl Sample {
         let major_faults = now.major_faults.saturating_sub(then.major_faults);
         let up = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         let waited = up(self.waited_ns, last.waited_ns);
-        let (least_ns, most_ns) = self.off_cpu_since(last, waited, (voluntary, involuntary), below);
+        let stolen_ns = self.stolen.zip(last.stolen).map_or(0, |(now, then)| now.since(then));
+        let switches = (voluntary, involuntary);
+        let (least_ns, most_ns) = self.off_cpu_since(last, waited, switches, stolen_ns, below);
         Totals {
             voluntary,
             involuntary,
             faults: minor_faults.saturating_add(major_faults),
-            major_faults,
+            major_faults: major_faults.wrapping_add((stolen_ns / STOLEN_UNIT_NS) << ABOVE_FAULTS),
             least_ns,
             most_ns,
             waited_ns: waited.unwrap_or(0),
@@ -128,7 +163,8 @@ impl Sample {
     /// For how long the thread was off the CPU between the two, at least and at most, ns.
     ///
     /// The time that it did not receive bounds it from above. From below it is what it waited for a CPU, as the
-    /// kernel counts it; a wait of its own, which the kernel does not count, is the rest less what may be hidden.
+    /// kernel counts it; a wait of its own, which the kernel does not count, is the rest less what may be hidden, and
+    /// less what the kernel counted as stolen by the host: of a thread that has the CPU it looks like a wait.
     ///
     /// The kernel's accounts begin when another thread becomes ready, not when that one gets the CPU: a thread goes
     /// on until its CPU hears of it. So they count too much as waited, and one that waited itself is charged for
@@ -138,6 +174,7 @@ impl Sample {
         last: &Sample,
         waited_ns: Option<u64>,
         (voluntary, involuntary): (u64, u64),
+        stolen_ns: u64,
         below: Below,
     ) -> (u64, u64) {
         let switches = voluntary.saturating_add(involuntary);
@@ -147,7 +184,7 @@ impl Sample {
         let received = self.cpu_ns.saturating_sub(last.cpu_ns);
         let apart = |from: u64, to: u64| to.saturating_sub(from).saturating_sub(received);
         let stolen = received.saturating_mul(STOLEN_TIMES).min(below.stolen_ns);
-        let hidden = (received / HIDDEN_PARTS).saturating_add(stolen);
+        let hidden = (received / HIDDEN_PARTS).saturating_add(stolen.max(stolen_ns));
         let least = apart(last.after_ns, self.before_ns).saturating_sub(hidden);
         let most = apart(last.before_ns, self.after_ns);
         let error = SWITCH_NS.saturating_add(below.late_ns).saturating_mul(switches);
@@ -183,6 +220,15 @@ impl Totals {
             waited_ns: of(self.waited_ns, other.waited_ns),
             throttled_ns: of(self.throttled_ns, other.throttled_ns),
         }
+    }
+
+    pub(crate) fn major_faults(&self) -> u64 {
+        self.major_faults % (1 << ABOVE_FAULTS)
+    }
+
+    /// What the host may have stolen, where it stole so much that it shows.
+    pub(crate) fn stolen_ns(&self) -> u64 {
+        (self.major_faults >> ABOVE_FAULTS).saturating_mul(STOLEN_UNIT_NS)
     }
 
     pub(crate) fn switches(&self) -> u64 {
@@ -235,6 +281,25 @@ mod tests {
         assert_eq!(late(Some(3_990_000), (0, 1)), (3_640_000, 4_340_000));
         assert_eq!(late(Some(3_990_000), (1, 0)), (3_640_000, 4_750_100));
         assert_eq!(late(Some(0), (1, 0)), (3_999_900 - 375_000 - 1_350_000, 4_750_100));
+    }
+
+    /// The worst span that was found: 23.3 ms, of which the host stole all but 67 us. What it stole is no wait of the
+    /// thread.
+    #[test]
+    fn what_the_host_stole_is_not_off_the_cpu_for_sure() {
+        const MS: u64 = 1_000_000;
+        let at = |wall_ns, steps: u64, voluntary| {
+            let text = format!("cpu 1 2 3 4 5 6 7 {steps}\ncpu1 1 2 3 4 5 6 7 {steps}\nintr");
+            let stolen = Stolen::read(&text, 1);
+            Sample { stolen, ..sample(wall_ns, 0, Some(0), (voluntary, 0)) }
+        };
+        let of = |steps| {
+            let totals = at(MS + 23_320_000, steps, 1).since(&at(MS, 40, 0), Below::default());
+            assert_eq!(totals.major_faults(), 0);
+            (totals.least_ns / MS, totals.most_ns / MS, totals.stolen_ns() / MS)
+        };
+        assert_eq!(of(40), (23, 23, 0));
+        assert_eq!(of(42), (0, 23, 30));
     }
 
     #[test]

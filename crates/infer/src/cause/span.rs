@@ -15,6 +15,8 @@ use super::throttled::Others;
 
 /// A wait was counted in a span that may wait: or it was a stop, which the thread's counters do not tell apart.
 const WAITED: f64 = 0.9;
+/// Of a wait in which the host stole at least half as much: from the thread, or from others while it waited.
+const STOLEN: f64 = 0.5;
 /// The quota's time of stops is not known, or not for all of the loss: it may be the quota, or not.
 const QUOTA_UNKNOWN: f64 = 0.5;
 /// The quota's time of stops covers most of the loss.
@@ -39,6 +41,8 @@ pub struct SpanSeen {
     pub throttled_ns: Option<u64>,
     /// Whether the thread was under other quotas for a part of it, so that not all that stopped it is counted.
     pub other_quotas: bool,
+    /// What a host stole meanwhile, as far as the kernel counted it, ns: from a thread that has its CPU it looks like a wait.
+    pub stolen_ns: u64,
 }
 
 /// Why, how that is known, and what speaks for it: by the rules that gaps of a run are judged by.
@@ -74,6 +78,7 @@ pub fn judge_span(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> (Caus
     };
     let verdict = case.judge();
     let at_most = match verdict.cause {
+        Cause::ContextSwitchVoluntary | Cause::Stopped if is_stolen(seen) => STOLEN,
         Cause::ContextSwitchVoluntary if thread.waits_unseen => WAITED,
         Cause::ContextSwitchInvoluntary | Cause::CgroupQuota if is_quota_unknown(thread, seen) => {
             QUOTA_UNKNOWN
@@ -84,7 +89,14 @@ pub fn judge_span(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> (Caus
         true => Basis::Inferred { confidence: at_most },
         false => verdict.basis,
     };
-    (verdict.cause, basis, verdict.signs)
+    // A thread that does not wait had its CPU but for the stop.
+    let below = verdict.cause == Cause::Stopped && is_stolen(seen);
+    (if below { Cause::BelowKernel } else { verdict.cause }, basis, verdict.signs)
+}
+
+/// Whether a host may have had most of the time of a wait.
+fn is_stolen(seen: &SpanSeen) -> bool {
+    seen.involuntary == 0 && seen.stolen_ns > 0 && seen.stolen_ns >= seen.lost_ns / 2
 }
 
 fn signs(seen: &SpanSeen) -> Signs {
@@ -96,6 +108,7 @@ fn signs(seen: &SpanSeen) -> Signs {
         (Sign::NoneCounted, seen.involuntary == 0 && seen.voluntary == 0),
         (Sign::CountedFault, seen.major_faults > 0),
         (Sign::CpuChanged, seen.cpu_changed),
+        (Sign::VirtualMachine, seen.stolen_ns > 0),
     ] {
         if holds {
             signs.insert(sign);
@@ -159,6 +172,7 @@ mod tests {
             cleared: Some(true),
             throttled_ns: None,
             other_quotas: false,
+            stolen_ns: 0,
         }
     }
 
@@ -219,6 +233,23 @@ mod tests {
         assert_eq!(moved(&fifo, None, 20 * MS, 1), (forced, 1.0));
         let waited = (Cause::ContextSwitchVoluntary, WAITED);
         assert_eq!(moved(&ordinary, Some(0), 60 * MS, 0), waited);
+    }
+
+    /// What a host steals from a thread that has its CPU looks like a wait of it: the evidence says so.
+    #[test]
+    fn a_wait_within_stolen_time_is_not_certain() {
+        let of = |waits, voluntary, stolen_ns| {
+            let seen = SpanSeen { stolen_ns, ..seen(23 * MS, 1 - voluntary, voluntary) };
+            let (cause, basis, signs) =
+                judge_span(&facts(), &thread(Policy::Other(0), waits), &seen);
+            assert_eq!(signs.contains(Sign::VirtualMachine), stolen_ns > 0);
+            (cause, basis.confidence())
+        };
+        assert_eq!(of(true, 1, 0), (Cause::ContextSwitchVoluntary, WAITED));
+        assert_eq!(of(true, 1, 30 * MS), (Cause::ContextSwitchVoluntary, STOLEN));
+        assert_eq!(of(false, 1, 30 * MS), (Cause::BelowKernel, STOLEN));
+        assert_eq!(of(false, 1, 0).0, Cause::Stopped);
+        assert_eq!(of(true, 0, 30 * MS), (Cause::ContextSwitchInvoluntary, 1.0));
     }
 
     #[test]
