@@ -17,7 +17,7 @@ import pytest
 from hourglass import fleet
 from hourglass.errors import DataError, InvalidError
 from hourglass.fleet import clocks, node as on_node, prediction, statistics
-from hourglass.fleet.engines import Callables, Local
+from hourglass.fleet.engines import Callables, Local, Ray
 
 ARGUMENTS = ["noise", "-D500ms", "--warm-up=50ms", "-f10", "--best-effort", "--gap=1us", "-q"]
 
@@ -134,13 +134,66 @@ def test_a_node_that_answers_twice_is_refused(measured, tmp_path):
         fleet.open_fleet(copy)
 
 
-def test_two_names_of_one_machine_are_refused(command, tmp_path):
-    """Unless the engine says that they are, for trials."""
-    reaches = {name: lambda work, request: work(request) for name in "ab"}
-    with pytest.raises(DataError, match="are one machine .*which answered twice"):
-        fleet.measure(ARGUMENTS, engine=reaches, hourglass=command, output=tmp_path / "out", at_once=1)
-    kept = fleet.open_fleet(tmp_path / "out")
-    assert kept.nodes == ["a"] and list(kept.missing) == ["b"]
+def _boots(boot):
+    """Reaches a node that says it is another machine."""
+
+    def reach(work, request):
+        answer = work(request)
+        answer["about"]["boot_id"] = boot
+        return answer
+
+    return reach
+
+
+def test_of_one_machine_the_first_answer_is_kept(command, tmp_path):
+    """Unless the engine says that they are, for trials. What others answer later is kept, too."""
+    reaches = {name: _boots(boot) for name, boot in [("a", "one"), ("b", "one"), ("c", "one"), ("d", "two")]}
+    found = fleet.measure(ARGUMENTS, engine=reaches, hourglass=command, output=tmp_path / "out", at_once=1)
+    for kept in (found, fleet.open_fleet(tmp_path / "out")):
+        assert kept.nodes == ["a", "d"] and list(kept.missing) == ["b", "c"]
+        assert all("are one machine" in reason and "which answered twice" in reason for reason in kept.missing.values())
+        notes = [note for note in kept.about["a"]["notes"] if "same machine" in note]
+        assert len(notes) == 2 and "'b'" in notes[0] and "'c'" in notes[1]
+        assert not any("same machine" in note for note in kept.about["d"]["notes"])
+        assert not kept.verdict(max_gap="1h").passed
+
+
+def test_two_nodes_of_one_machine_are_refused_before_they_are_measured(tmp_path):
+    """Where the engine knows it, as Ray does of raylets on one host."""
+
+    class Knows(Callables):
+        def machine(self, node):
+            return "10.0.0.1" if node in "ab" else node
+
+    asked = tmp_path / "asked"
+    asked.mkdir()
+
+    def reach(work, request):
+        (asked / request["node"]).touch()
+
+    with pytest.raises(InvalidError, match=r"'a' and 'b' are one machine \(10.0.0.1\).*same_machine=True"):
+        fleet.measure(ARGUMENTS, engine=Knows(dict.fromkeys("abc", reach)), output=tmp_path / "out")
+    assert not list(asked.iterdir())
+    fleet.measure(ARGUMENTS, engine=Knows(dict.fromkeys("abc", reach)), nodes=["b", "c"], output=tmp_path / "two")
+    assert sorted(file.name for file in asked.iterdir()) == ["b", "c"]
+    trial = Knows(dict.fromkeys("abc", reach), same_machine=True)
+    fleet.measure(ARGUMENTS, engine=trial, output=tmp_path / "trial")
+    assert sorted(file.name for file in asked.iterdir()) == ["a", "b", "c"]
+
+
+def test_ray_names_the_machine_of_a_raylet():
+    engine = object.__new__(Ray)
+    engine.same_machine, engine._ids, engine._addresses = False, {}, {}
+
+    class Two:
+        @staticmethod
+        def nodes():
+            row = {"Alive": True, "NodeManagerHostname": "vm", "NodeManagerAddress": "10.0.0.1"}
+            return [{**row, "NodeID": "1" * 16}, {**row, "NodeID": "2" * 16}]
+
+    engine._ray = Two
+    names = engine.nodes(None)
+    assert len(names) == 2 and {engine.machine(name) for name in names} == {"10.0.0.1"}
 
 
 def test_a_lost_node_is_missing_and_never_zero(command):
@@ -411,6 +464,26 @@ def test_prediction_against_a_simulation_of_the_synchronisation(seed, worse, ove
     assert 0.9 * done <= told.slowdown <= over * done, (seed, told, done)
     assert told.low <= told.slowdown <= told.high and told.at_least <= told.slowdown
     assert told.measured_nodes == 4 and told.measured_steps == 8_000
+
+
+@pytest.mark.parametrize(
+    "slowdown, low, high, known, high_side",
+    [
+        (0.05, 0.0, 0.2, True, False),
+        (0.0, 0.0, 0.0, True, False),
+        (2.0, 1.8, 2.5, True, True),
+        (0.4, 0.1, 3.0, False, False),
+        # Three nodes, one of which is loaded: the estimate stood at the end of its own interval.
+        (405.1967, 6.106, 405.2083, False, True),
+    ],
+)
+def test_a_prediction_says_what_it_does_not_know(slowdown, low, high, known, high_side):
+    told = prediction.Prediction(3, 10**6, slowdown, low, high, 0.95, low, 3, 9000)
+    text = str(told)
+    assert told.known is known and (f"{100 * slowdown:.2f} % slower" in text) is known
+    assert ("not known" in text) is not known
+    assert told.may_be_high is high_side and ("up to a factor of two" in text) is high_side
+    assert f"{100 * low:.2f} to {100 * high:.2f} %" in text
 
 
 def test_prediction_on_recorded_noise_against_the_simulation(measured):

@@ -2007,7 +2007,7 @@ static inline hg_span hg_witness_begin(void)
 }
 
 /* A span ends. HG_EMPTY: nothing took the thread away. HG_OK: `loss` says what did.
- * A span that fails is over, and `loss` is left as it was.
+ * A span that fails is over (a detached one, too; not for HG_NULL), and `loss` is left as it was.
  * Threads: own. Signals: safe. Errors: HG_EMPTY; HG_STALE for a span that was ended or is detached; HG_WRONG_THREAD for
  * one of another thread, or from before a fork behind which others began; HG_FORKED for one from before a fork;
  * HG_BUSY as at hg_witness_begin. Free: nothing. */

@@ -206,14 +206,14 @@ pub unsafe extern "C" fn hg_witness_end_call(
         is_there(loss, "loss")?;
         // SAFETY: as the header says of `span`.
         let before = unsafe { read(span.cast_const(), "span") }?;
+        // SAFETY: as above.
+        unsafe { write(span, hg_span::default(), "span") }?;
         if before.travelling {
-            return Err(stale("the span is detached: attach it first"));
+            return Err(stale("the span was detached, and is over: attach it before its end"));
         }
         if before.generation == 0 && before.unknown == 0 {
             return Err(stale("the span was ended, or never begun: begin it"));
         }
-        // SAFETY: as above.
-        unsafe { write(span, hg_span::default(), "span") }?;
         let witness = own()?;
         match witness.try_end(witness.of_raw(raw(&before))).map_err(unknown)? {
             // Without a text: it may be asked often.

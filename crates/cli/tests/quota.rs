@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use hourglass_model::CpuSet;
 use hourglass_skip::{Need, skip};
@@ -64,6 +65,8 @@ fn a_cpu() -> u32 {
     allowed.iter().last().unwrap()
 }
 
+const RUN: [&str; 8] = ["run", "-n", "1", "-d", "2s", "-q", "--json", "--cpu"];
+
 /// A thread that never waits, in the group.
 fn run_in(group: &Path) -> Value {
     let enter = "echo $$ > \"$1/cgroup.procs\" && shift && exec \"$@\"";
@@ -71,7 +74,8 @@ fn run_in(group: &Path) -> Value {
         .args(["-c", enter, "sh"])
         .arg(group)
         .arg(env!("CARGO_BIN_EXE_hourglass"))
-        .args(["run", "-n", "1", "-d", "2s", "-q", "--json", "--cpu", &a_cpu().to_string()])
+        .args(RUN)
+        .arg(a_cpu().to_string())
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -127,4 +131,36 @@ fn a_quota_that_stopped_nobody_is_no_cause() {
     let run = run_in(&group.0);
     assert_eq!(run["manifest"]["host"]["change"]["quota_throttled"], 0);
     assert_eq!(laid_to_the_quota(&run), (0, 0), "{}", run["causes"]);
+}
+
+/// A run that comes into the group while it measures: its counts are not taken from those of the group it was in.
+#[test]
+fn a_run_that_is_moved_says_so() {
+    let Some(group) = group(5_000) else { return };
+    let run = Command::new(env!("CARGO_BIN_EXE_hourglass"))
+        .args(RUN)
+        .arg(a_cpu().to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(800));
+    fs::write(group.0.join("cgroup.procs"), run.id().to_string()).unwrap();
+    let output = run.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let change = &run["manifest"]["host"]["change"];
+    assert!(change["quota_throttled"].is_null() && change["quotas"].is_array(), "{change}");
+    let mut warnings = run["warnings"].as_array().unwrap().iter();
+    assert!(warnings.any(|warning| warning["id"] == "quota-changed"), "{}", run["warnings"]);
+    // A stop of 95 ms is laid to the quota, or the switch is not certain.
+    let causes = run["causes"].as_array().unwrap().iter();
+    let certain = causes.filter(|cause| cause["cause"] == "context_switch_involuntary");
+    let certain = certain.filter(|cause| cause["max_ns"].as_u64() >= Some(90_000_000));
+    assert!(
+        certain.clone().all(|cause| cause["confidence"].as_f64() < Some(1.0)),
+        "{}",
+        run["causes"]
+    );
 }

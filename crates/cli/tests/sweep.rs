@@ -135,6 +135,48 @@ fn a_folder_holds_the_result_and_goes_on() {
     assert!(stderr.contains("another experiment: there seed is 1, here 9"), "{stderr}");
 }
 
+/// A description that was cut anywhere is written anew by the command that would go on; beside points of which it is not
+/// known whose they are, and for another experiment, it stays as it is.
+#[test]
+fn a_cut_description_does_not_stop_who_goes_on() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("cut");
+    let words = [&SMALL[..], &["-o", folder.to_str().unwrap()]].concat();
+    let first = document(&words);
+    let (file, points) = (folder.join("experiment.json"), folder.join("points.jsonl"));
+    let (whole, kept) = (fs::read(&file).unwrap(), fs::read(&points).unwrap());
+    for length in [0, 1, whole.len() / 2, whole.len() - 3] {
+        fs::write(&file, &whole[..length]).unwrap();
+        fs::write(&points, "").unwrap();
+        assert_eq!(document(&words), first, "{length}");
+        assert_eq!(fs::read(&file).unwrap(), whole);
+    }
+    let cut = &whole[..whole.len() - 3];
+    fs::write(&file, cut).unwrap();
+    assert_eq!(fs::read(&points).unwrap(), kept);
+    let refused = |words: &[&str]| {
+        let output = hourglass(words);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("remove the folder"), "{output:?}");
+        assert_eq!(fs::read(&file).unwrap(), cut);
+    };
+    refused(&words);
+    fs::remove_file(&points).unwrap();
+    refused(&[&words[..], &["--seed", "9"]].concat());
+}
+
+#[test]
+fn a_quiet_sweep_that_is_kept_prints_nothing() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("quiet");
+    let words = [&SMALL[..], &["-q", "-o", folder.to_str().unwrap()]].concat();
+    let plain: Vec<&str> = words.iter().copied().filter(|word| *word != "--json").collect();
+    let output = hourglass(&plain);
+    assert!(output.status.success());
+    assert_eq!((text(&output.stdout), text(&output.stderr)), (String::new(), String::new()));
+    assert!(!hourglass(&[&words[..], &["--json"]].concat()).stdout.is_empty());
+}
+
 #[test]
 fn files_describe_experiments_and_tasks() {
     let parent = tempfile::tempdir().unwrap();

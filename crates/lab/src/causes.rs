@@ -10,7 +10,7 @@ use hourglass_infer::cause::{
     Quota, Remarks, RtLimit, Sign, SwitchFacts, ThreadFacts, TickClock,
 };
 use hourglass_model::document::{RunDocument, ThreadReport, Warning};
-use hourglass_model::host::{CpuInterrupts, HostTick};
+use hourglass_model::host::{CpuInterrupts, Host, HostTick};
 use hourglass_model::kernel::KernelFacts;
 use hourglass_model::manifest::{EvidenceFacts, Manifest};
 use hourglass_model::{Cause, Interval, KernelEvent, Policy};
@@ -114,6 +114,7 @@ impl Explanation {
             });
         }
         let mut warnings = warnings(&remarks, &result.threads);
+        warnings.extend(other_quotas(&document.manifest.host));
         warnings.extend(self.host_period().filter(|_| hosts >= FEWEST_OF_HOST));
         warnings.retain(|new| result.warnings.iter().all(|known| known.id != new.id));
         result.warnings.extend(warnings);
@@ -153,16 +154,40 @@ fn is_hosts(gap: &AttributedGap) -> bool {
 /// With fewer such gaps the host's period is not told.
 const FEWEST_OF_HOST: u64 = 5;
 
+/// The quota, and how often it stopped the process: at most each period where the process came under other quotas
+/// meanwhile, since then neither count has all.
+fn quota(host: &Host, elapsed_ns: u64) -> Option<Quota> {
+    let change = host.change.as_ref();
+    let others = change.and_then(|change| change.quotas.as_ref());
+    let at_start = machine::tightest_quota(host);
+    let quota = others.and_then(|quotas| quotas.first()).or(at_start)?;
+    let period_ns = quota.period_us.saturating_mul(1_000);
+    let counted = change.and_then(|change| change.quota_throttled).unwrap_or(0);
+    let all = || (elapsed_ns / period_ns.max(1)).saturating_add(1);
+    Some(Quota {
+        period_ns,
+        throttled: if others.is_some() { all() } else { counted },
+        throttled_ns: change.and_then(|change| change.quota_throttled_ns),
+    })
+}
+
+/// That the counts of quotas are not those of the run.
+fn other_quotas(host: &Host) -> Option<Warning> {
+    host.change.as_ref()?.quotas.as_ref()?;
+    Some(Warning {
+        id: "quota-changed".to_owned(),
+        text: "the process came under other quotas meanwhile (moved to another control group, or cpu.max was set): how \
+               often quotas stopped it is not known, and switches forced on it are less than certain"
+            .to_owned(),
+        remedy: "start the command in the group in which it is to be measured".to_owned(),
+    })
+}
+
 /// What a run's document tells the inference.
 fn facts(document: &RunDocument) -> Facts {
     let manifest = &document.manifest;
     let host = &manifest.host;
     let change = host.change.as_ref();
-    let quota = machine::tightest_quota(host).map(|quota| Quota {
-        period_ns: quota.period_us.saturating_mul(1_000),
-        throttled: change.and_then(|change| change.quota_throttled).unwrap_or(0),
-        throttled_ns: change.and_then(|change| change.quota_throttled_ns),
-    });
     let logged = change.and_then(|change| change.rt_throttling_logged).is_some_and(|told| told > 0);
     let rt_limit = throttling::in_force_ns(host).map(|(runtime_ns, period_ns)| RtLimit {
         runtime_ns,
@@ -182,7 +207,7 @@ fn facts(document: &RunDocument) -> Facts {
         interrupts: change.into_iter().flat_map(|change| &change.interrupts).map(of_cpu).collect(),
         virtual_machine: host.virtual_machine.present,
         rt_limit,
-        quota,
+        quota: quota(host, manifest.elapsed_ns),
         kernel: manifest.kernel.as_ref().and_then(|kernel| coverage(kernel, manifest)),
         switches: switch_facts(manifest),
         ..Facts::default()

@@ -409,6 +409,9 @@ pub struct HostMoment {
     pub quota_throttled: Option<u64>,
     /// For how long it did (`throttled_usec` or `throttled_time`), ns, summed over CPUs.
     pub quota_throttled_ns: Option<u64>,
+    /// The quotas that were counted, own group first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub quotas: Vec<CpuQuota>,
     /// How often the kernel's log says that it throttles real-time threads; once at most in most
     /// kernels, from boot on. `None` where the log cannot be read.
     pub rt_throttling_logged: Option<u64>,
@@ -430,10 +433,13 @@ pub struct HostChange {
     pub clock_source: Option<String>,
     /// Whether the kernel changed its clock source meanwhile.
     pub clock_source_changed: bool,
-    /// Periods in which a quota stopped the process's control groups.
+    /// Periods in which a quota stopped the process's control groups; null where they were others at the end.
     pub quota_throttled: Option<u64>,
     /// For how long it did, ns, summed over CPUs.
     pub quota_throttled_ns: Option<u64>,
+    /// The quotas at the end, where they are of other groups than at the start; empty where there was none any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quotas: Option<Vec<CpuQuota>>,
     /// How often the kernel's log says, anew, that it throttles real-time threads. 0 says nothing,
     /// since most kernels say it once.
     pub rt_throttling_logged: Option<u64>,

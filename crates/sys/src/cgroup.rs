@@ -99,12 +99,16 @@ impl Hierarchy {
     pub fn of(&self, id: u32) -> io::Result<Group> {
         let who = if id == 0 { "self".to_owned() } else { id.to_string() };
         let text = fs::read_to_string(Path::new("/proc").join(who).join("cgroup"))?;
-        let name = self.name_in(&text).ok_or_else(not_mounted)?;
-        let inside = Path::new(name).strip_prefix(&self.root).map_err(|_| not_mounted())?;
-        if inside.components().any(|part| part.as_os_str() == "..") {
-            return Err(not_mounted());
-        }
-        Ok(Group { version: self.version, path: self.mount.join(inside) })
+        let below = self.below_mount(&text).ok_or_else(not_mounted)?;
+        Ok(Group { version: self.version, path: self.mount.join(below) })
+    }
+
+    /// Where below the mount the group is that the text of `/proc/PID/cgroup` names; `None` if it is outside what is
+    /// mounted here. Allocates nothing.
+    #[must_use]
+    pub fn below_mount<'a>(&self, text: &'a str) -> Option<&'a Path> {
+        let below = Path::new(self.name_in(text)?).strip_prefix(&self.root).ok()?;
+        (!below.components().any(|part| part.as_os_str() == "..")).then_some(below)
     }
 
     /// Which line of `/proc/PID/cgroup` is this hierarchy's.

@@ -58,6 +58,8 @@ pub mod memory;
 #[cfg(target_os = "linux")]
 pub mod namespace;
 #[cfg(target_os = "linux")]
+pub mod open;
+#[cfg(target_os = "linux")]
 pub mod perf;
 #[cfg(target_os = "linux")]
 pub mod pidfd;

@@ -6,13 +6,13 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-use hourglass_infer::cause::{Facts, Quota};
+use hourglass_infer::cause::Quota;
 use hourglass_sys::rseq::{Clearing, Section, State, Unusable};
 use hourglass_sys::thread::{self, Counters};
 
 use crate::machine::{Machine, Ticks};
 use crate::neighbours::Note;
-use crate::sample::{Files, Sample, Totals};
+use crate::sample::{Files, OTHER_QUOTAS_NS, Sample, Totals};
 use crate::{Asks, SpanError, WitnessError};
 
 /// A generation counts disturbances in its low bits; the thread's number is above them. A process that makes
@@ -45,7 +45,6 @@ pub(crate) struct Core {
     neighbour: Cell<Note>,
     pub(crate) asks: Option<Asks>,
     pub(crate) counter: Ticks,
-    pub(crate) facts: Facts,
 }
 
 thread_local! {
@@ -91,24 +90,16 @@ impl Core {
             Ok(section) => (Some(section), None),
             Err(asks) => (None, Some(asks)),
         };
-        let files = Files::open();
-        // How often it stops the group is asked of each span.
-        let quota = files.quota_period_ns.map(|period_ns| Quota {
-            period_ns,
-            throttled: 1,
-            throttled_ns: None,
-        });
         let core = Core {
             section,
             sums: Cell::new(Sums { generation: fresh_generation(), totals: Totals::default() }),
             last: Cell::default(),
             settling: Cell::new(false),
-            files: RefCell::new(files),
+            files: RefCell::new(Files::open()),
             thread: Cell::new(thread::id()),
             neighbour: Cell::default(),
             asks,
             counter: Machine::here().counter,
-            facts: Facts { rt_limit: Machine::here().rt_limit, quota, ..Facts::default() },
         };
         core.start();
         core
@@ -118,7 +109,8 @@ impl Core {
     fn start(&self) {
         self.arm();
         let (_, sample) = self.sample(thread::counters());
-        self.last.set(sample);
+        // Since boot, so that the host is asked.
+        self.last.set(self.with_stolen(sample, &Sample::default()));
         self.sums.set(Sums { totals: Totals::default(), ..self.sums.get() });
     }
 
@@ -213,11 +205,12 @@ impl Core {
             return Ok(self.totals());
         }
         let (first, sample) = self.sample(now);
+        let sample = self.with_stolen(sample, &last);
         let below = Machine::here().below;
         let (more, Sums { generation, totals }) = (sample.since(&last, below), self.sums.get());
         let till_now = match first {
             None => more,
-            Some(first) => first.since(&last, below),
+            Some(first) => first.with_stolen_of(&sample).since(&last, below),
         };
         self.last.set(sample);
         self.neighbour.set(Note::leave(self.cpu(), self.thread.get(), sample.before_ns));
@@ -233,6 +226,36 @@ impl Core {
         }
         self.sums.set(Sums { generation: fresh_generation(), ..self.sums.get() });
         self.start();
+    }
+
+    /// The thread's quota, and whether it is of the groups whose counts the sums have; where others are found, theirs
+    /// are taken from now on. Enters the kernel for each group.
+    pub(crate) fn quota(&self) -> (Option<Quota>, bool) {
+        // A signal handler must not bring the counts up to date in between.
+        if self.settling.replace(true) {
+            return (None, false);
+        }
+        compiler_fence(Ordering::SeqCst);
+        let found = self.follow_quotas();
+        compiler_fence(Ordering::SeqCst);
+        self.settling.set(false);
+        found.unwrap_or((None, false))
+    }
+
+    fn follow_quotas(&self) -> Option<(Option<Quota>, bool)> {
+        let mut files = self.files.try_borrow_mut().ok()?;
+        let others = files.quotas.follow();
+        if others {
+            let mut last = self.last.get();
+            last.throttled_ns = files.quotas.throttled_ns();
+            self.last.set(last);
+            let Sums { generation, mut totals } = self.sums.get();
+            totals.throttled_ns = totals.throttled_ns.wrapping_add(OTHER_QUOTAS_NS);
+            self.sums.set(Sums { generation: generation + 1, totals });
+        }
+        // How often it stops the group is asked of each span.
+        let of = |period_ns| Quota { period_ns, throttled: 1, throttled_ns: None };
+        Some((files.quotas.period_ns().map(of), !others))
     }
 
     fn arm(&self) {
@@ -262,6 +285,11 @@ impl Core {
             self.arm();
             counters = thread::counters();
         }
+    }
+
+    fn with_stolen(&self, sample: Sample, last: &Sample) -> Sample {
+        let files = self.files.try_borrow();
+        sample.with_stolen(last, self.cpu(), files.as_deref().ok())
     }
 
     /// How long so many ticks are, ns, rounded up.

@@ -23,7 +23,9 @@
 //! thread are what they were when they were asked last, so neither the begin nor the end of a span asks them: a
 //! span remembers those sums (`core.rs`). An end that finds the name gone asks once (`sample.rs`): context
 //! switches, the time received and waited for, quotas. The differences are the span's, and those of all spans
-//! around it. Where no switch was counted it was a signal or an interrupt, and the span lost nothing.
+//! around it. Where no switch was counted it was a signal or an interrupt, and the span lost nothing. A forced loss of
+//! 100 us or more asks which quotas are the thread's now, too (`quotas.rs`): of a span in which these were others than
+//! before, a part of the stops may be counted nowhere, and neither the quota nor another thread is a certain cause.
 //!
 //! Time off the CPU is an interval. At most: what the thread did not receive since it was last asked, for then
 //! it had its CPU up to the span's begin. At least: what it waited for a CPU, by the kernel's count; of its own
@@ -56,9 +58,11 @@ mod follow;
 mod loss;
 mod machine;
 mod neighbours;
+mod quotas;
 mod raw;
 mod sample;
 pub mod sites;
+mod stolen;
 
 use std::marker::PhantomData;
 use std::rc::Rc;

@@ -1,11 +1,12 @@
 //! What a span lost.
 
-use hourglass_infer::cause::{Basis, Signs, SpanSeen, ThreadFacts, judge_span};
+use hourglass_infer::cause::{Basis, Facts, Signs, SpanSeen, ThreadFacts, judge_span};
 use hourglass_model::{Cause, Policy};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_time::{Bounded, Span};
 
 use crate::core::Core;
+use crate::machine::Machine;
 use crate::sample::Totals;
 
 /// Shorter losses are not asked about policies and quotas, ns.
@@ -136,16 +137,21 @@ fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, Basis, Signs) {
         in_user_space: false,
         number: None,
     };
+    let (throttled_ns, counted) = lost.throttled();
+    let (quota, same) = if long && involuntary > 0 { core.quota() } else { (None, true) };
     let seen = SpanSeen {
         lost_ns: judged_ns,
         involuntary,
         voluntary,
-        major_faults: lost.major_faults,
+        major_faults: lost.major_faults(),
         cpu_changed: ended.cpus.0 != ended.cpus.1,
         cleared: core.has_section().then_some(true),
-        throttled_ns: core.facts.quota.map(|_| lost.throttled_ns),
+        throttled_ns: quota.map(|_| throttled_ns),
+        other_quotas: !(counted && same),
+        stolen_ns: lost.stolen_ns(),
     };
-    judge_span(&core.facts, &thread, &seen)
+    let facts = Facts { rt_limit: Machine::here().rt_limit, quota, ..Facts::default() };
+    judge_span(&facts, &thread, &seen)
 }
 
 /// The calling thread's policy.

@@ -1,11 +1,13 @@
 //! What the kernel counted for the calling thread up to a moment, and what two moments tell of the time between.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
-use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::thread::{Counters, SchedStat, id};
+use hourglass_sys::thread::{Counters, SchedStat};
+
+use crate::machine::Machine;
+use crate::quotas::{Quotas, read};
+use crate::stolen::{STOLEN_FROM_NS, Stolen};
 
 /// By how much the kernel's accounts and its switches may be apart at each switch, ns: it takes the time when it
 /// begins to choose the next thread, and switches when it has chosen.
@@ -16,6 +18,13 @@ const HIDDEN_PARTS: u64 = 16;
 
 /// What a host takes from a thread is no more than so many times what it lets it have.
 const STOLEN_TIMES: u64 = 2;
+
+/// Marks in the sums that quotas were counted which are not the thread's any more, ns: no quota stops a group for two years.
+pub(crate) const OTHER_QUOTAS_NS: u64 = 1 << 56;
+
+/// What the host stole stands in the sums above the major faults, in so many ns.
+const STOLEN_UNIT_NS: u64 = 1_000;
+const ABOVE_FAULTS: u32 = 32;
 
 /// What the machine below the kernel may do to its accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,10 +41,9 @@ pub(crate) struct Below {
 #[derive(Debug)]
 pub(crate) struct Files {
     schedstat: Option<File>,
-    /// `cpu.stat` of each group that has a quota.
-    quotas: Vec<File>,
-    /// The longest period of a quota, ns.
-    pub(crate) quota_period_ns: Option<u64>,
+    /// `/proc/stat`, where a host may steal.
+    stat: Option<File>,
+    pub(crate) quotas: Quotas,
 }
 
 /// The counts at a moment.
@@ -45,7 +53,9 @@ pub(crate) struct Sample {
     /// Runnable, waiting for a CPU, ns.
     waited_ns: Option<u64>,
     /// Stopped by quotas, ns.
-    throttled_ns: Option<u64>,
+    pub(crate) throttled_ns: Option<u64>,
+    /// Of a reading that may be older.
+    stolen: Option<Stolen>,
     /// `CLOCK_MONOTONIC` before and behind the reading of the thread's clock.
     pub(crate) before_ns: u64,
     after_ns: u64,
@@ -60,25 +70,24 @@ pub(crate) struct Totals {
     pub(crate) voluntary: u64,
     pub(crate) involuntary: u64,
     pub(crate) faults: u64,
-    /// Those of them for which the thread may have waited.
+    /// Those of them for which the thread may have waited; and what the host stole, see [`Totals::stolen_ns`].
     pub(crate) major_faults: u64,
     /// Off the CPU at least and at most, ns.
     pub(crate) least_ns: u64,
     pub(crate) most_ns: u64,
     pub(crate) waited_ns: u64,
+    /// And [`OTHER_QUOTAS_NS`] for each time that other quotas were found to be the thread's.
     pub(crate) throttled_ns: u64,
 }
 
 impl Files {
     /// The calling thread's. Allocates.
     pub(crate) fn open() -> Files {
-        let limited = limited_groups();
-        let quota_period_ns = limited.iter().map(|(_, period_ns)| *period_ns).max();
-        let stat = |(group, _): &(Group, u64)| File::open(group.path().join("cpu.stat")).ok();
+        let may_steal = Machine::here().below.stolen_ns > 0;
         Files {
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
-            quotas: limited.iter().filter_map(stat).collect(),
-            quota_period_ns,
+            stat: if may_steal { File::open("/proc/stat").ok() } else { None },
+            quotas: Quotas::open(),
         }
     }
 
@@ -86,67 +95,9 @@ impl Files {
         read(self.schedstat.as_ref()?, |text| SchedStat::read(text).map(|stat| stat.wait_ns))?
     }
 
-    fn throttled_ns(&self) -> Option<u64> {
-        let of = |file| read(file, throttled_ns).flatten();
-        self.quotas.iter().map(of).try_fold(0, |sum: u64, ns| Some(sum.saturating_add(ns?)))
+    fn stolen(&self, cpu: u32) -> Option<Stolen> {
+        read(self.stat.as_ref()?, |text| Stolen::read(text, cpu))?
     }
-}
-
-/// The thread's groups with a quota, and its period, ns.
-fn limited_groups() -> Vec<(Group, u64)> {
-    let own = Hierarchy::with("cpu").and_then(|hierarchy| {
-        let group = hierarchy.of(id())?;
-        Ok((group, hierarchy.mount().to_owned()))
-    });
-    let Ok((own, mount)) = own else { return Vec::new() };
-    let mut limited = Vec::new();
-    let mut next = Some(own);
-    while let Some(group) = next.filter(|group| group.path().starts_with(&mount)) {
-        next = group.parent();
-        if let Some(period_ns) = period_ns(&group) {
-            limited.push((group, period_ns));
-        }
-    }
-    limited
-}
-
-/// The period of a group's quota, ns; `None` without a quota.
-fn period_ns(group: &Group) -> Option<u64> {
-    let us: u64 = match group.version() {
-        Version::V1 if group.number("cpu.cfs_quota_us").ok()? > 0 => {
-            u64::try_from(group.number("cpu.cfs_period_us").ok()?).ok()?
-        }
-        Version::V1 => return None,
-        Version::V2 => {
-            let text = group.read("cpu.max").ok()?;
-            let (quota, period) = text.trim().split_once(' ')?;
-            quota.parse::<u64>().ok()?;
-            period.parse().ok()?
-        }
-    };
-    us.checked_mul(1_000)
-}
-
-/// What `cpu.stat` says: version 2 in us, version 1 in ns.
-fn throttled_ns(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let (key, number) = line.split_once(' ')?;
-        let number: u64 = number.trim().parse().ok()?;
-        match key {
-            "throttled_usec" => number.checked_mul(1_000),
-            "throttled_time" => Some(number),
-            _ => None,
-        }
-    })
-}
-
-/// Reads a small file anew. Allocates nothing.
-fn read<T>(file: &File, take: impl FnOnce(&str) -> T) -> Option<T> {
-    const MOST: usize = 1_024;
-    let mut room = [0; MOST];
-    let length = file.read_at(&mut room, 0).ok()?;
-    let text = std::str::from_utf8(room.get(..length)?).ok()?;
-    Some(take(text))
 }
 
 impl Sample {
@@ -158,7 +109,8 @@ impl Sample {
         Sample {
             counters,
             waited_ns: files.and_then(Files::waited_ns),
-            throttled_ns: files.and_then(Files::throttled_ns),
+            throttled_ns: files.and_then(|files| files.quotas.throttled_ns()),
+            stolen: None,
             before_ns,
             after_ns,
             cpu_ns,
@@ -171,6 +123,19 @@ impl Sample {
         Sample { waited_ns: None, before_ns: 0, ..self }
     }
 
+    /// With what the host stole up to now: asked where the thread was away for long, as it was at `last` otherwise.
+    pub(crate) fn with_stolen(self, last: &Sample, cpu: u32, files: Option<&Files>) -> Sample {
+        let passed = self.after_ns.saturating_sub(last.before_ns);
+        let away = passed.saturating_sub(self.cpu_ns.saturating_sub(last.cpu_ns));
+        let asked = files.filter(|_| away >= STOLEN_FROM_NS).and_then(|files| files.stolen(cpu));
+        Sample { stolen: asked.or(last.stolen), ..self }
+    }
+
+    /// With what it stole up to `later`.
+    pub(crate) fn with_stolen_of(self, later: &Sample) -> Sample {
+        Sample { stolen: later.stolen, ..self }
+    }
+
     /// What happened from `last` to this one.
     pub(crate) fn since(&self, last: &Sample, below: Below) -> Totals {
         let (now, then) = (self.counters, last.counters);
@@ -180,12 +145,14 @@ impl Sample {
         let major_faults = now.major_faults.saturating_sub(then.major_faults);
         let up = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         let waited = up(self.waited_ns, last.waited_ns);
-        let (least_ns, most_ns) = self.off_cpu_since(last, waited, (voluntary, involuntary), below);
+        let stolen_ns = self.stolen.zip(last.stolen).map_or(0, |(now, then)| now.since(then));
+        let switches = (voluntary, involuntary);
+        let (least_ns, most_ns) = self.off_cpu_since(last, waited, switches, stolen_ns, below);
         Totals {
             voluntary,
             involuntary,
             faults: minor_faults.saturating_add(major_faults),
-            major_faults,
+            major_faults: major_faults.wrapping_add((stolen_ns / STOLEN_UNIT_NS) << ABOVE_FAULTS),
             least_ns,
             most_ns,
             waited_ns: waited.unwrap_or(0),
@@ -196,7 +163,8 @@ impl Sample {
     /// For how long the thread was off the CPU between the two, at least and at most, ns.
     ///
     /// The time that it did not receive bounds it from above. From below it is what it waited for a CPU, as the
-    /// kernel counts it; a wait of its own, which the kernel does not count, is the rest less what may be hidden.
+    /// kernel counts it; a wait of its own, which the kernel does not count, is the rest less what may be hidden, and
+    /// less what the kernel counted as stolen by the host: of a thread that has the CPU it looks like a wait.
     ///
     /// The kernel's accounts begin when another thread becomes ready, not when that one gets the CPU: a thread goes
     /// on until its CPU hears of it. So they count too much as waited, and one that waited itself is charged for
@@ -206,6 +174,7 @@ impl Sample {
         last: &Sample,
         waited_ns: Option<u64>,
         (voluntary, involuntary): (u64, u64),
+        stolen_ns: u64,
         below: Below,
     ) -> (u64, u64) {
         let switches = voluntary.saturating_add(involuntary);
@@ -215,7 +184,7 @@ impl Sample {
         let received = self.cpu_ns.saturating_sub(last.cpu_ns);
         let apart = |from: u64, to: u64| to.saturating_sub(from).saturating_sub(received);
         let stolen = received.saturating_mul(STOLEN_TIMES).min(below.stolen_ns);
-        let hidden = (received / HIDDEN_PARTS).saturating_add(stolen);
+        let hidden = (received / HIDDEN_PARTS).saturating_add(stolen.max(stolen_ns));
         let least = apart(last.after_ns, self.before_ns).saturating_sub(hidden);
         let most = apart(last.before_ns, self.after_ns);
         let error = SWITCH_NS.saturating_add(below.late_ns).saturating_mul(switches);
@@ -253,8 +222,23 @@ impl Totals {
         }
     }
 
+    pub(crate) fn major_faults(&self) -> u64 {
+        self.major_faults % (1 << ABOVE_FAULTS)
+    }
+
+    /// What the host may have stolen, where it stole so much that it shows.
+    pub(crate) fn stolen_ns(&self) -> u64 {
+        (self.major_faults >> ABOVE_FAULTS).saturating_mul(STOLEN_UNIT_NS)
+    }
+
     pub(crate) fn switches(&self) -> u64 {
         self.voluntary.saturating_add(self.involuntary)
+    }
+
+    /// For how long quotas stopped the thread's groups, and whether these were the same all the time, as far as was
+    /// noticed.
+    pub(crate) fn throttled(&self) -> (u64, bool) {
+        (self.throttled_ns % OTHER_QUOTAS_NS, self.throttled_ns < OTHER_QUOTAS_NS)
     }
 }
 
@@ -299,6 +283,25 @@ mod tests {
         assert_eq!(late(Some(0), (1, 0)), (3_999_900 - 375_000 - 1_350_000, 4_750_100));
     }
 
+    /// The worst span that was found: 23.3 ms, of which the host stole all but 67 us. What it stole is no wait of the
+    /// thread.
+    #[test]
+    fn what_the_host_stole_is_not_off_the_cpu_for_sure() {
+        const MS: u64 = 1_000_000;
+        let at = |wall_ns, steps: u64, voluntary| {
+            let text = format!("cpu 1 2 3 4 5 6 7 {steps}\ncpu1 1 2 3 4 5 6 7 {steps}\nintr");
+            let stolen = Stolen::read(&text, 1);
+            Sample { stolen, ..sample(wall_ns, 0, Some(0), (voluntary, 0)) }
+        };
+        let of = |steps| {
+            let totals = at(MS + 23_320_000, steps, 1).since(&at(MS, 40, 0), Below::default());
+            assert_eq!(totals.major_faults(), 0);
+            (totals.least_ns / MS, totals.most_ns / MS, totals.stolen_ns() / MS)
+        };
+        assert_eq!(of(40), (23, 23, 0));
+        assert_eq!(of(42), (0, 23, 30));
+    }
+
     #[test]
     fn the_ends_do_not_overflow() {
         let last = sample(u64::MAX - 200, u64::MAX, Some(u64::MAX), (u64::MAX, u64::MAX));
@@ -308,14 +311,5 @@ mod tests {
             .since(&Sample::default(), Below::default());
         assert_eq!((totals.least_ns, totals.most_ns), (0, u64::MAX));
         assert_eq!(totals.plus(totals).minus(totals), totals);
-    }
-
-    #[test]
-    fn both_versions_of_cpu_stat_are_read() {
-        let second = "usage_usec 9\nnr_periods 4\nnr_throttled 2\nthrottled_usec 7500\n";
-        assert_eq!(throttled_ns(second), Some(7_500_000));
-        assert_eq!(throttled_ns("nr_throttled 12\nthrottled_time 345\n"), Some(345));
-        assert_eq!(throttled_ns("usage_usec 9\n"), None);
-        assert_eq!(throttled_ns("throttled_usec x\n"), None);
     }
 }

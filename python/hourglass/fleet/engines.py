@@ -83,6 +83,7 @@ class Ray:
         if self._mine:
             self._ray.init(address=address or "auto", log_to_driver=False)
         self._ids: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
 
     def nodes(self, where: Optional[Mapping[str, str]]) -> list[str]:
         """Those that are alive; by their names where these are different, else by their numbers."""
@@ -92,8 +93,13 @@ class Ray:
             labels = found.get("Labels") or {}
             if all(labels.get(key) == value for key, value in (where or {}).items()):
                 number = found["NodeID"]
-                self._ids[name if names.count(name) == 1 else f"{name}-{number[:8]}"] = number
+                node = name if names.count(name) == 1 else f"{name}-{number[:8]}"
+                self._ids[node], self._addresses[node] = number, found["NodeManagerAddress"]
         return list(self._ids)
+
+    def machine(self, node: str) -> str:
+        """The address of its host, on which there may be several raylets."""
+        return self._addresses[node]
 
     def submit(self, node: str, work: Work, request: Mapping[str, Any]) -> Future[on_node.Answer]:
         """Starts it there; a node that dies loses it, and it is not tried elsewhere."""

@@ -56,7 +56,9 @@ def measure(
     missing. At most `at_once` nodes are measured at a time; all without, and one where nodes share a machine. `progress(node, reason)` is called after each, with None where
     it was measured. Ctrl-C cancels what has not begun, and keeps what came.
 
-    Raises `InvalidError` for what cannot be asked, `DataError` where a node answers twice, or two are one machine.
+    Of two nodes that are one machine the one that answers first is kept, with a note in `about`, and the other is missing;
+    an engine made with `same_machine=True` keeps both. Raises `InvalidError` for what cannot be asked, `DataError` where an
+    engine brings a node's answer twice.
     """
     words = [str(word) for word in arguments]
     if not words or any(word.startswith(_OURS) for word in words):
@@ -66,6 +68,7 @@ def measure(
     folder, room = _folder(output)
     try:
         chosen = _chosen(reaches, nodes, where)
+        _each_alone(reaches, chosen)
         gathered = _Gathered(folder, reaches.same_machine, progress)
         asked = {
             "arguments": words,
@@ -128,6 +131,21 @@ def _chosen(
     return list(nodes)
 
 
+def _each_alone(reaches: Engine, chosen: Sequence[str]) -> None:
+    """Refuses two nodes on one machine where the engine knows machines beforehand, and was not made for that."""
+    machine: Optional[Callable[[str], str]] = getattr(reaches, "machine", None)
+    if machine is None or reaches.same_machine:
+        return
+    first: dict[str, str] = {}
+    for node in chosen:
+        other = first.setdefault(machine(node), node)
+        if other != node:
+            raise InvalidError(
+                f"nodes: '{other}' and '{node}' are one machine ({machine(node)}); "
+                "name one of them, or make the engine with same_machine=True"
+            )
+
+
 class _Gathered:
     """The answers so far."""
 
@@ -156,12 +174,11 @@ class _Gathered:
         if answer["reason"] is not None:
             self.lost(node, answer["reason"])
             return
-        if not self._same_machine:
-            for other, there in self.there.items():
-                if there["boot_id"] == about["boot_id"]:
-                    raise DataError(
-                        f"nodes '{other}' and '{node}' are one machine ({about['host']}), which answered twice; name each once"
-                    )
+        one = (name for name, there in self.there.items() if there["boot_id"] == about["boot_id"])
+        other = None if self._same_machine else next(one, None)
+        if other is not None:
+            self._twice(other, node, about["host"])
+            return
         place = self.folder / _file_name(node)
         place.mkdir()
         for name, data in answer["files"].items():
@@ -170,6 +187,13 @@ class _Gathered:
         _write(place / ABOUT, about)
         self.there[node] = about
         self._tell(node, None)
+
+    def _twice(self, first: str, node: str, host: str) -> None:
+        """Keeps the first answer of a machine, and notes there that the other one may have disturbed it."""
+        about = self.there[first]
+        about["notes"] = [*about["notes"], f"node '{node}' is the same machine ({host}): each may have measured the other"]
+        _write(self.folder / _file_name(first) / ABOUT, about)
+        self.lost(node, f"nodes '{first}' and '{node}' are one machine ({host}), which answered twice; name each once")
 
 
 def _ask(

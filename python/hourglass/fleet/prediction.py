@@ -38,6 +38,9 @@ MOST_STEPS = 200_000
 DEPTHS = (1.0, 1.5, 2.5, 5.0, 20.0, float("inf"))
 """How far within a gap a step may begin, in lengths of a step; see `_steps`."""
 
+AGREED = 0.5
+"""Up to this slow-down simulations agree within 15 %."""
+
 _BINS_A_DOUBLING = 16
 _DOUBLINGS = 42
 _ROUNDS = 6
@@ -60,11 +63,23 @@ class Prediction:
     measured_steps: int
     """Steps that the records have, of all nodes together. Noise that is rarer was not seen."""
 
+    @property
+    def known(self) -> bool:
+        """Whether the ends of the interval are jobs whose times are within a factor of two. `slowdown` says nothing else."""
+        return 1 + self.high <= 2 * (1 + self.low)
+
+    @property
+    def may_be_high(self) -> bool:
+        """Whether the job is slowed by more than simulations agree for: then all of it may be too high, up to a factor of two."""
+        return self.slowdown > AGREED
+
     def __str__(self) -> str:
+        slower = f"{100 * self.slowdown:.2f} % slower (" if self.known else "how much slower is not known ("
         return (
-            f"{self.nodes} nodes that synchronise every {self.sync_ns / 1e6:g} ms: {100 * self.slowdown:.2f} % slower "
-            f"({100 * self.low:.2f} to {100 * self.high:.2f} %, {100 * self.confidence:g} %), from "
+            f"{self.nodes} nodes that synchronise every {self.sync_ns / 1e6:g} ms: {slower}"
+            f"{100 * self.low:.2f} to {100 * self.high:.2f} %, {100 * self.confidence:g} %), from "
             f"{self.measured_nodes} nodes and {self.measured_steps} steps"
+            + ("; so much may be too high by up to a factor of two" if self.may_be_high else "")
         )
 
 

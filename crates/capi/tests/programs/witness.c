@@ -91,7 +91,10 @@ static bool other_threads(void)
     CHECK(pthread_create(&thread, NULL, ends_another_s, &span) == 0 && pthread_join(thread, NULL) == 0);
     /* It travels, and the thread in which it began is no more. */
     CHECK(pthread_create(&thread, NULL, sleeps_and_detaches, &span) == 0 && pthread_join(thread, NULL) == 0);
-    CHECK(hg_witness_end(&span, &loss, &error) == HG_STALE);
+    /* The end of one that is detached fails, and then it is over. */
+    hg_span copy = span;
+    CHECK(hg_witness_end(&copy, &loss, &error) == HG_STALE);
+    CHECK(hg_witness_attach(&copy, &error) == HG_STALE && hg_witness_end(&copy, &loss, &error) == HG_STALE);
     OK(hg_witness_attach(&span, &error));
     OK(hg_witness_end(&span, &loss, &error));
     CHECK(loss.voluntary >= 1 && loss.off_cpu_most_ns >= 12 * MS);

@@ -137,7 +137,9 @@ pub(crate) fn sweep(sweep: &Sweep, settings: Settings) -> Result<ExitCode> {
     if let Some(folder) = folder {
         draw(&swept.document, folder, settings)?;
     }
-    show(&swept.document, settings)?;
+    if folder.is_none() || settings.json || !settings.quiet {
+        show(&swept.document, settings)?;
+    }
     Ok(swept.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
 }
 

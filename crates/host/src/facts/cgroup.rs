@@ -74,12 +74,14 @@ pub(super) fn has_rt_budget(files: &Files) -> Option<bool> {
 }
 
 /// How quotas stopped a process, since its groups exist.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stopped {
     /// In so many periods.
     pub periods: u64,
     /// For so long, summed over CPUs; `None` where the kernel does not tell.
     pub ns: Option<u64>,
+    /// The quotas, own group first.
+    pub quotas: Vec<CpuQuota>,
 }
 
 /// How quotas stopped a process, which is named as in `/proc`; `None` without a quota.
@@ -94,11 +96,17 @@ pub(super) fn quota_stopped(files: &Files, process: &str) -> Option<Stopped> {
         };
         let us = count("throttled_usec ").map(|us| us.saturating_mul(1_000));
         // Version 1 has nanoseconds under a name of its own.
-        Some(Stopped { periods: count("nr_throttled ")?, ns: us.or(count("throttled_time ")) })
+        let quotas = vec![quota.clone()];
+        Some(Stopped {
+            periods: count("nr_throttled ")?,
+            ns: us.or(count("throttled_time ")),
+            quotas,
+        })
     };
     quotas.iter().filter_map(of_group).reduce(|a, b| Stopped {
         periods: a.periods.saturating_add(b.periods),
         ns: a.ns.zip(b.ns).map(|(a, b)| a.saturating_add(b)),
+        quotas: [a.quotas, b.quotas].concat(),
     })
 }
 

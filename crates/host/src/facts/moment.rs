@@ -39,8 +39,9 @@ pub(super) fn now(files: &Files) -> HostMoment {
         steal_ns,
         steal_ns_by_cpu,
         clock_source: kernel::current_clock_source(files),
-        quota_throttled: stopped.map(|stopped| stopped.periods),
-        quota_throttled_ns: stopped.and_then(|stopped| stopped.ns),
+        quota_throttled: stopped.as_ref().map(|stopped| stopped.periods),
+        quota_throttled_ns: stopped.as_ref().and_then(|stopped| stopped.ns),
+        quotas: stopped.map(|stopped| stopped.quotas).unwrap_or_default(),
         rt_throttling_logged: log::count(files, log::RT_THROTTLING),
         thermal_throttled: thermal_throttled(files),
     }
@@ -75,6 +76,11 @@ fn thermal_throttled(files: &Files) -> Option<u64> {
 /// back) tells nothing.
 pub(super) fn change(start: &HostMoment, end: &HostMoment) -> HostChange {
     let grown = |start: Option<u64>, end: Option<u64>| end?.checked_sub(start?);
+    let files = |moment: &HostMoment| -> Vec<String> {
+        moment.quotas.iter().map(|quota| quota.file.clone()).collect()
+    };
+    let other_quotas = files(start) != files(end);
+    let of_quotas = |start, end| grown(start, end).filter(|_| !other_quotas);
     let steal_ns_by_cpu = end
         .steal_ns_by_cpu
         .iter()
@@ -91,8 +97,9 @@ pub(super) fn change(start: &HostMoment, end: &HostMoment) -> HostChange {
         clock_source_changed: start.clock_source.is_some()
             && end.clock_source.is_some()
             && start.clock_source != end.clock_source,
-        quota_throttled: grown(start.quota_throttled, end.quota_throttled),
-        quota_throttled_ns: grown(start.quota_throttled_ns, end.quota_throttled_ns),
+        quota_throttled: of_quotas(start.quota_throttled, end.quota_throttled),
+        quota_throttled_ns: of_quotas(start.quota_throttled_ns, end.quota_throttled_ns),
+        quotas: other_quotas.then(|| end.quotas.clone()),
         rt_throttling_logged: grown(start.rt_throttling_logged, end.rt_throttling_logged),
         thermal_throttled: grown(start.thermal_throttled, end.thermal_throttled),
         ..HostChange::default()

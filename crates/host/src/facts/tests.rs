@@ -6,7 +6,7 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hourglass_model::CpuSet;
-use hourglass_model::host::{Bound, Host};
+use hourglass_model::host::{Bound, Host, HostChange};
 use hourglass_model::tuning::{Access, BootLoader};
 
 use super::HostReader;
@@ -154,6 +154,34 @@ fn the_change_is_that_of_the_run_alone() {
     assert_eq!(change.quota_throttled_ns, Some(7_500_000 - 1_250_000));
     assert_eq!(change.rt_throttling_logged, Some(1));
     assert!(change.clock_source_changed);
+}
+
+/// A process that is moved to another group, or gets a quota: the counts of one are not taken from those of another.
+#[test]
+fn counts_of_two_groups_are_not_taken_from_each_other() {
+    let stat = "nr_throttled 500\nthrottled_usec 7500000\n";
+    let moved = [
+        ("proc/self/cgroup", "0::/libpod-1/busy\n"),
+        ("sys/fs/cg roup/busy/cpu.max", "5000 50000\n"),
+        ("sys/fs/cg roup/busy/cpu.stat", stat),
+    ];
+    let change = |before: FakeMachine, files: &[(&str, &str)]| {
+        let start = before.reader().moment();
+        before.with(files).reader().change_since(&start)
+    };
+    let to_it = change(v2_container(), &moved);
+    assert_eq!((to_it.quota_throttled, to_it.quota_throttled_ns), (None, None));
+    let files = |change: &HostChange| -> Vec<String> {
+        change.quotas.as_ref().unwrap().iter().map(|quota| quota.file.clone()).collect()
+    };
+    assert_eq!(files(&to_it), ["/sys/fs/cg roup/busy/cpu.max", "/sys/fs/cg roup/cpu.max"]);
+    let unlimited = ("sys/fs/cg roup/cpu.max", "max 100000\n");
+    let came = change(v2_container().with(&[unlimited]), &[("sys/fs/cg roup/cpu.max", "1 9\n")]);
+    assert_eq!((came.quota_throttled, files(&came).len()), (None, 1));
+    let went = change(v2_container(), &[unlimited]);
+    assert_eq!((went.quota_throttled, files(&went).len()), (None, 0));
+    let other_limit = change(v2_container(), &[("sys/fs/cg roup/cpu.max", "9000 100000\n")]);
+    assert_eq!((other_limit.quota_throttled, other_limit.quotas), (Some(0), None));
 }
 
 #[test]

@@ -362,7 +362,8 @@ impl<'a> Attribution<'a> {
             .filter(|periods| periods.holds(before.end_ns, interval.start_ns))
             .map(|periods| periods.confidence);
         // Where its periods do not show, each gap may be the quota's.
-        let unplaced = may_be.and(patterns.quota_most).filter(|_| patterns.quota.is_none());
+        let shown = patterns.quota.is_some_and(|periods| periods.begin_is_known());
+        let unplaced = may_be.and(patterns.quota_most).filter(|_| !shown && quota.is_none());
         let in_user_space = known.is_some_and(|known| known.in_user_space);
         Stops { throttled, replenished, in_user_space, quota, unplaced }
     }

@@ -127,6 +127,11 @@ impl QuotaFinder {
 }
 
 impl QuotaPeriods {
+    /// Whether gaps shorter than a period can be laid to it.
+    pub(super) fn begin_is_known(&self) -> bool {
+        self.phase_ns.is_some()
+    }
+
     /// Whether a gap holds the beginning of a period, but for a step.
     pub(super) fn holds(&self, start: i64, end: i64) -> bool {
         if length_ns(start, end) >= self.period_ns.unsigned_abs() {

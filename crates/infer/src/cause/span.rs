@@ -6,7 +6,7 @@
 
 use hourglass_model::{Cause, Onset};
 
-use super::facts::{Facts, ThreadFacts};
+use super::facts::{Facts, Quota, ThreadFacts};
 use super::gap::Basis;
 use super::judge::{Case, Stops};
 use super::signs::{Sign, Signs};
@@ -15,6 +15,10 @@ use super::throttled::Others;
 
 /// A wait was counted in a span that may wait: or it was a stop, which the thread's counters do not tell apart.
 const WAITED: f64 = 0.9;
+/// Of a wait in which the host stole at least half as much: from the thread, or from others while it waited.
+const STOLEN: f64 = 0.5;
+/// The quota's time of stops is not known, or not for all of the loss: it may be the quota, or not.
+const QUOTA_UNKNOWN: f64 = 0.5;
 /// The quota's time of stops covers most of the loss.
 const QUOTA_COVERS: f64 = 0.97;
 
@@ -35,6 +39,10 @@ pub struct SpanSeen {
     pub cleared: Option<bool>,
     /// For how long quotas stopped its control groups meanwhile, ns; `None` without a quota.
     pub throttled_ns: Option<u64>,
+    /// Whether the thread was under other quotas for a part of it, so that not all that stopped it is counted.
+    pub other_quotas: bool,
+    /// What a host stole meanwhile, as far as the kernel counted it, ns: from a thread that has its CPU it looks like a wait.
+    pub stolen_ns: u64,
 }
 
 /// Why, how that is known, and what speaks for it: by the rules that gaps of a run are judged by.
@@ -69,9 +77,26 @@ pub fn judge_span(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> (Caus
         signs,
     };
     let verdict = case.judge();
-    let unsure = verdict.cause == Cause::ContextSwitchVoluntary && thread.waits_unseen;
-    let basis = if unsure { Basis::Inferred { confidence: WAITED } } else { verdict.basis };
-    (verdict.cause, basis, verdict.signs)
+    let at_most = match verdict.cause {
+        Cause::ContextSwitchVoluntary | Cause::Stopped if is_stolen(seen) => STOLEN,
+        Cause::ContextSwitchVoluntary if thread.waits_unseen => WAITED,
+        Cause::ContextSwitchInvoluntary | Cause::CgroupQuota if is_quota_unknown(thread, seen) => {
+            QUOTA_UNKNOWN
+        }
+        _ => 1.0,
+    };
+    let basis = match verdict.basis.confidence() > at_most {
+        true => Basis::Inferred { confidence: at_most },
+        false => verdict.basis,
+    };
+    // A thread that does not wait had its CPU but for the stop.
+    let below = verdict.cause == Cause::Stopped && is_stolen(seen);
+    (if below { Cause::BelowKernel } else { verdict.cause }, basis, verdict.signs)
+}
+
+/// Whether a host may have had most of the time of a wait.
+fn is_stolen(seen: &SpanSeen) -> bool {
+    seen.involuntary == 0 && seen.stolen_ns > 0 && seen.stolen_ns >= seen.lost_ns / 2
 }
 
 fn signs(seen: &SpanSeen) -> Signs {
@@ -83,12 +108,20 @@ fn signs(seen: &SpanSeen) -> Signs {
         (Sign::NoneCounted, seen.involuntary == 0 && seen.voluntary == 0),
         (Sign::CountedFault, seen.major_faults > 0),
         (Sign::CpuChanged, seen.cpu_changed),
+        (Sign::VirtualMachine, seen.stolen_ns > 0),
     ] {
         if holds {
             signs.insert(sign);
         }
     }
     signs
+}
+
+/// Whether the counts may lack stops of a quota that took so long.
+fn is_quota_unknown(thread: &ThreadFacts, seen: &SpanSeen) -> bool {
+    // For so many periods as it takes.
+    let any = Quota { period_ns: u64::MAX, throttled: 1, throttled_ns: None };
+    seen.other_quotas && seen.involuntary > 0 && may_be_quota(Some(thread), seen.lost_ns, any)
 }
 
 /// Throttling and quotas force switches: of a loss by waits alone they are not the cause.
@@ -113,7 +146,7 @@ fn stops(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> Stops {
 mod tests {
     use hourglass_model::Policy;
 
-    use super::super::facts::{Quota, RtLimit};
+    use super::super::facts::RtLimit;
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -139,6 +172,8 @@ mod tests {
             cpu_changed: false,
             cleared: Some(true),
             throttled_ns: None,
+            other_quotas: false,
+            stolen_ns: 0,
         }
     }
 
@@ -177,6 +212,45 @@ mod tests {
         // A quota does not stop a real-time thread, and throttling lasts 50 ms and a tick at most.
         let longer = SpanSeen { throttled_ns: Some(68 * MS), ..seen(70 * MS, 1, 0) };
         assert_eq!(cause(&fifo, longer).0, Cause::ContextSwitchInvoluntary);
+    }
+
+    /// Where the counts are of other groups than those that the thread was in, neither the quota nor that it was not
+    /// the quota is certain; of what no quota does nothing changes.
+    #[test]
+    fn counts_of_other_quotas_make_nothing_certain() {
+        let (ordinary, fifo) = (thread(Policy::Other(0), true), thread(Policy::Fifo(10), true));
+        let moved = |thread: &ThreadFacts, throttled_ns, lost_ns, involuntary| {
+            let counts = seen(lost_ns, involuntary, 1 - involuntary);
+            let seen = SpanSeen { throttled_ns, other_quotas: true, ..counts };
+            let (cause, basis, _) = judge_span(&facts(), thread, &seen);
+            (cause, basis.confidence())
+        };
+        let forced = Cause::ContextSwitchInvoluntary;
+        assert_eq!(moved(&ordinary, None, 60 * MS, 1), (forced, QUOTA_UNKNOWN));
+        assert_eq!(moved(&ordinary, Some(0), 60 * MS, 1), (forced, QUOTA_UNKNOWN));
+        let quota = (Cause::CgroupQuota, QUOTA_UNKNOWN);
+        assert_eq!(moved(&ordinary, Some(60 * MS), 60 * MS, 1), quota);
+        assert_eq!(moved(&ordinary, Some(0), 20_000, 1), (forced, 1.0), "shorter than a stop");
+        assert_eq!(moved(&fifo, None, 20 * MS, 1), (forced, 1.0));
+        let waited = (Cause::ContextSwitchVoluntary, WAITED);
+        assert_eq!(moved(&ordinary, Some(0), 60 * MS, 0), waited);
+    }
+
+    /// What a host steals from a thread that has its CPU looks like a wait of it: the evidence says so.
+    #[test]
+    fn a_wait_within_stolen_time_is_not_certain() {
+        let of = |waits, voluntary, stolen_ns| {
+            let seen = SpanSeen { stolen_ns, ..seen(23 * MS, 1 - voluntary, voluntary) };
+            let (cause, basis, signs) =
+                judge_span(&facts(), &thread(Policy::Other(0), waits), &seen);
+            assert_eq!(signs.contains(Sign::VirtualMachine), stolen_ns > 0);
+            (cause, basis.confidence())
+        };
+        assert_eq!(of(true, 1, 0), (Cause::ContextSwitchVoluntary, WAITED));
+        assert_eq!(of(true, 1, 30 * MS), (Cause::ContextSwitchVoluntary, STOLEN));
+        assert_eq!(of(false, 1, 30 * MS), (Cause::BelowKernel, STOLEN));
+        assert_eq!(of(false, 1, 0).0, Cause::Stopped);
+        assert_eq!(of(true, 0, 30 * MS), (Cause::ContextSwitchInvoluntary, 1.0));
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use hourglass_model::host::{CpuQuota, HostChange};
 
 /// As manifests write reservations and policies in force.
 #[test]
@@ -48,4 +49,31 @@ fn interrupts_are_counted_without_ticks() {
     assert!(interrupts(&counted, None, second).is_quiet(5, 9));
     assert!(!interrupts(&counted, None, second).is_quiet(4, 9));
     assert!(!interrupts(&counted, None, second).is_quiet(6, 10));
+}
+
+/// Counts of one group say nothing of a run that was in two: a quota may have stopped it in each period.
+#[test]
+fn a_quota_that_came_meanwhile_may_have_stopped_the_run() {
+    let of = |us: u64| CpuQuota { file: "cpu.max".into(), quota_us: us, period_us: 50_000 };
+    let host = |start: &[CpuQuota], end: Option<&[CpuQuota]>, throttled| {
+        let mut host = Host::default();
+        host.cgroup.cpu_quotas = start.to_vec();
+        host.change = Some(HostChange {
+            quota_throttled: throttled,
+            quotas: end.map(<[_]>::to_vec),
+            ..HostChange::default()
+        });
+        host
+    };
+    let rows = [
+        (host(&[], None, None), None, false),
+        (host(&[of(5_000)], None, Some(7)), Some(7), false),
+        (host(&[of(5_000)], Some(&[of(9_000)]), None), Some(61), true),
+        (host(&[], Some(&[of(9_000)]), None), Some(61), true),
+        (host(&[of(9_000)], Some(&[]), None), Some(61), true),
+    ];
+    for (host, throttled, warned) in rows {
+        assert_eq!(quota(&host, 3_000_000_000).map(|quota| quota.throttled), throttled);
+        assert_eq!(other_quotas(&host).is_some(), warned);
+    }
 }

@@ -230,7 +230,11 @@ fn warnings(runs: &[MergedRun], nodes: &[FleetNode]) -> Vec<Warning> {
         &format!("gaps are counted from up to {most} ns on, elsewhere from {least} ns on"),
         "give the same --gap everywhere, or compare longer gaps only",
     );
-    let few = |node: &&FleetNode| node.gaps.as_ref().is_some_and(|gaps| gaps.stored < gaps.count);
+    let few = |node: &&FleetNode| {
+        let unstored = node.gaps.as_ref().map_or(0, |gaps| gaps.count.saturating_sub(gaps.stored));
+        // A gap at an end of the run is between no two records, however much room there is.
+        unstored > threads().filter(|(run, _)| run.node == node.node).count() as u64
+    };
     warn(
         "gaps-not-stored",
         nodes.iter().filter(few).map(|node| node.node.clone()).collect(),

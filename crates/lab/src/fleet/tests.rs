@@ -370,10 +370,14 @@ fn what_makes_nodes_unlike_is_said() {
         manifest.threads[0].policy = "OTHER:0".to_owned();
         manifest.threads[0].gap_ns = 500;
         let result = manifest.result.as_mut().unwrap();
-        result.threads[0].gaps.count += 1;
+        result.threads[0].gaps.count += 2;
         result.interrupted = true;
     });
     noise("n4", 40).keep_with(&runs, "unnamed", |manifest| manifest.host.node = None);
+    noise("n5", 50).keep_with(&runs, "n5", |manifest| {
+        // The gap at the end of the run: more room would not help.
+        manifest.result.as_mut().unwrap().threads[0].gaps.count += 1;
+    });
     let out = home.path().join("out");
     merge(&[runs], &out).unwrap();
     let document = summary(&out).unwrap();
@@ -390,5 +394,5 @@ fn what_makes_nodes_unlike_is_said() {
     assert_eq!(ids, wanted);
     assert!(document.warnings[..6].iter().all(|warning| warning.text.starts_with("n3: ")));
     assert!(document.warnings[6].text.starts_with("unnamed: "));
-    assert_eq!(document.kernels[0].runs, 3);
+    assert_eq!(document.kernels[0].runs, 4);
 }

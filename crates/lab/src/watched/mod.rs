@@ -10,6 +10,7 @@
 
 mod folder;
 mod others;
+mod quotas;
 mod tally;
 mod traced;
 mod unseen;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 use hourglass_clock::timekeeping::{Native, Scale, Timebase};
 use hourglass_host::advice::machine;
-use hourglass_host::facts::{HostReader, Stopped};
+use hourglass_host::facts::HostReader;
 use hourglass_host::refusal::Refusal;
 use hourglass_model::document::{Premise, Warning};
 use hourglass_model::watched::{WatchedLook, WatchedProcess, WatchedReport};
@@ -31,6 +32,7 @@ use hourglass_sys::{signal, thread as os};
 use hourglass_time::Span;
 
 use others::Others;
+use quotas::QuotaCounts;
 use tally::Tally;
 use traced::Traced;
 use unseen::CpuTime;
@@ -136,7 +138,7 @@ pub fn watch(
 #[derive(Debug)]
 struct Process {
     name: String,
-    throttled: Option<(Stopped, Stopped)>,
+    quotas: QuotaCounts,
     /// Of a process of which all threads are watched, where they have times.
     cpu_time: Option<CpuTime>,
     ended: bool,
@@ -263,10 +265,8 @@ impl Session {
         for ((pid, process), cpu_ns) in self.processes.iter_mut().zip(cpu_ns) {
             process.ended =
                 self.threads.values().all(|tally| tally.pid != *pid || tally.has_ended());
-            if let (Some((_, last)), Some(now)) =
-                (&mut process.throttled, self.reader.quota_stopped(*pid))
-            {
-                *last = now;
+            if !process.ended {
+                process.quotas.take(self.reader.quota_stopped(*pid), self.now_ns);
             }
             let times = process.cpu_time.as_mut().zip(cpu_ns).filter(|_| !process.ended);
             if let Some((times, cpu_ns)) = times {
@@ -300,7 +300,7 @@ impl Session {
         let reader = &self.reader;
         self.processes.entry(pid).or_insert_with(|| Process {
             name: reader.thread_name(pid, pid).unwrap_or_default(),
-            throttled: reader.quota_stopped(pid).map(|stopped| (stopped, stopped)),
+            quotas: QuotaCounts::new(reader.quota_stopped(pid)),
             cpu_time: None,
             ended: false,
         });
@@ -309,17 +309,15 @@ impl Session {
     fn report(&self) -> WatchedReport {
         let (mut troubles, counted) = (Vec::new(), !self.threads.values().any(Tally::lacks_times));
         let processes = self.processes.iter().map(|(pid, process)| {
-            let periods = process.throttled.and_then(|(a, b)| b.periods.checked_sub(a.periods));
-            let ns = process.throttled.and_then(|(a, b)| b.ns?.checked_sub(a.ns?));
             let mut report = WatchedProcess {
                 pid: *pid,
                 // A program may have become another one meanwhile.
                 name: self.threads.get(pid).map_or(&process.name, Tally::name).clone(),
-                quota_throttled: periods,
-                quota_throttled_ns: ns,
                 ended: process.ended,
                 ..WatchedProcess::default()
             };
+            process.quotas.fill(&mut report);
+            troubles.extend(process.quotas.trouble(&report));
             if let Some(times) = process.cpu_time.filter(|_| counted) {
                 times.fill(&mut report);
                 troubles.extend(times.trouble(&report));

@@ -6,7 +6,8 @@
 //! `experiment.json` says what is done, and is there first. `points.jsonl` has a line for each finished
 //! point (of a part of an experiment: for each point of which it has sets), in their order, on the disk before the next is waited for; a last line that is not whole is
 //! taken away. `sweep.json`, `sweep.parquet` and, where sets are kept, `sets.parquet` are
-//! written from it, anew at each end, and get their names when they are complete. None of them says
+//! written from it, anew at each end, and get their names when they are complete. A description that is cut is written
+//! anew where no point is there. None of them says
 //! when or how often the program ran.
 
 mod error;
@@ -64,13 +65,16 @@ impl SweepFolder {
     ) -> Result<SweepFolder, SweepFolderError> {
         let path = path.into();
         make(&path)?;
-        match read_experiment(&path)? {
-            Some(found) => same(&path, &found, experiment)?,
-            None => {
-                refuse_others(&path)?;
-                let text = serde_json::to_vec_pretty(experiment);
-                write_whole(&path, EXPERIMENT_FILE, text)?;
-            }
+        let begun = is_begun(&path, experiment);
+        match read_experiment(&path) {
+            Err(SweepFolderError::Damaged { .. }) if begun => write_experiment(&path, experiment)?,
+            found => match found? {
+                Some(found) => same(&path, &found, experiment)?,
+                None => {
+                    refuse_others(&path)?;
+                    write_experiment(&path, experiment)?;
+                }
+            },
         }
         let (journal, points) = open_journal(&path, experiment)?;
         Ok(SweepFolder { path, journal, experiment: experiment.clone(), points })
@@ -191,6 +195,20 @@ fn read_experiment(path: &Path) -> Result<Option<SweepExperiment>, SweepFolderEr
     let read = serde_json::from_slice(&text);
     read.map(Some)
         .map_err(|error| SweepFolderError::Damaged { path: file, reason: error.to_string() })
+}
+
+/// Whether the description is the beginning of this experiment's, and no point is there yet: of points it would not be
+/// known whose they are.
+fn is_begun(path: &Path, experiment: &SweepExperiment) -> bool {
+    let no_point = fs::metadata(path.join(POINTS_FILE))
+        .map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |points| points.len() == 0);
+    let there = fs::read(path.join(EXPERIMENT_FILE));
+    let whole = serde_json::to_vec_pretty(experiment);
+    no_point && there.ok().zip(whole.ok()).is_some_and(|(there, whole)| whole.starts_with(&there))
+}
+
+fn write_experiment(path: &Path, experiment: &SweepExperiment) -> Result<(), SweepFolderError> {
+    write_whole(path, EXPERIMENT_FILE, serde_json::to_vec_pretty(experiment))
 }
 
 /// Two experiments that are one.
