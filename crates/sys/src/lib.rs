@@ -94,6 +94,7 @@ pub mod strange_file;
 pub mod task_clock;
 #[cfg(target_os = "linux")]
 pub mod terminal;
+#[cfg(target_os = "linux")]
 pub mod thread;
 #[cfg(target_os = "linux")]
 pub mod time_slice;

@@ -72,7 +72,10 @@ pub(crate) fn need(kind: Kind) -> Need {
         Kind::Cgroup2Freeze => Need::CONTROL_GROUP_2,
         Kind::Cgroup1Freezer => Need::runs("control groups' freezer", freezer),
         Kind::CoreCookie => Need::SIBLINGS,
-        Kind::Sigstop => Need::program("sh"),
+        // Only to slow threads and bring them back takes a privilege.
+        Kind::Sigstop => {
+            Need::runs("leaving SCHED_IDLE", "chrt --idle 0 sh -c 'chrt --other --pid 0 $$'")
+        }
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn from(how: How<'_>, settings: Settings) -> Result<ExitCode> {
     let mut rest = proposals.into_iter();
     let Some(first) = rest.next() else {
         return Err(
-            Stop::usage(format!("{}: it has no tasks to reserve for", path.display())).into()
+            Stop::usage(format!("{}: it has no tasks to reserve for", how.path.display())).into()
         );
     };
     let document = ReserveDocument { also: rest.collect(), ..first };
