@@ -140,6 +140,22 @@ impl Case<'_> {
         }
     }
 
+    /// The verdict on the time before a thread ran for the first time.
+    pub(super) fn judge_unstarted(self) -> Verdict {
+        let (cause, basis) = match self.successor {
+            Some(_) => (Cause::ContextSwitch, Basis::Seen),
+            None => (Cause::Unknown, Basis::Inferred { confidence: GUESSED }),
+        };
+        Verdict {
+            cause,
+            basis,
+            signs: self.signs,
+            to: self.successor.map(Successor::OfRun),
+            ran: Ran::default(),
+            composition: None,
+        }
+    }
+
     fn by_kernel(&mut self, told: &Told) -> (Cause, Basis) {
         if told.to.is_some() {
             self.signs.insert(Sign::KernelSwitch);
