@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Cause, Interval, KernelEvent, Onset};
+use hourglass_model::{Cause, Interval, KernelEvent, Onset, Policy};
 
 use super::facts::{Facts, InterruptFacts};
 use super::gap::{AttributedGap, Successor, length_ns};
@@ -378,7 +378,12 @@ impl<'a> Attribution<'a> {
         // Where its periods do not show, each gap may be the quota's.
         let unplaced = may_be.and(patterns.quota_most).filter(|_| patterns.quota.is_none());
         let in_user_space = known.is_some_and(|known| known.in_user_space);
-        Stops { throttled, replenished, in_user_space, quota, unplaced }
+        let real_time = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
+        let without_stop = limit
+            .filter(|_| real_time)
+            .zip(patterns.lost.get(&interval.thread))
+            .and_then(|(limit, lost)| lost.without_stop(limit, length));
+        Stops { throttled, replenished, in_user_space, quota, unplaced, without_stop }
     }
 }
 

@@ -140,7 +140,9 @@ fn any_facts() -> impl Strategy<Value = Facts> {
                     period_ns,
                     logged: true,
                     others_ns: runtime_ns / 7,
+                    others_ended: period_ns % 2 == 0,
                 }),
+                real_time: kernel.map(|(lost, _)| (0..3).filter(|of| *of != lost as u32).collect()),
                 switches: kernel
                     .map(|(lost, error_ns)| SwitchFacts { complete: lost == 0, error_ns }),
                 quota: quota.map(|(period_ns, throttled)| Quota {
