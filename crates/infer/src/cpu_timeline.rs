@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::Interval;
+use hourglass_model::{Interval, Onset};
 
 /// The time between the end of a CPU's previous record and the start of the next: the last column
 /// of the paper's record lines (section 5.1).
@@ -49,6 +49,13 @@ impl CpuTimeline {
             end_ns: interval.end_ns,
             end_ticks: interval.end_ticks,
         };
+        // The edge of a gap at an end of the run, where another thread had the CPU.
+        let edge = interval.start_ns == interval.end_ns;
+        let inside = |last: &Last| last.end_ns > interval.start_ns;
+        let within = self.last.get(&interval.cpu).is_some_and(inside);
+        if edge && (interval.onset == Onset::Start || within) {
+            return None;
+        }
         let before = self.last.insert(interval.cpu, now)?;
         if before.thread != interval.thread {
             self.switches = self.switches.saturating_add(1);
@@ -118,7 +125,6 @@ impl<I: Iterator<Item = Interval>> Iterator for CpuGaps<I> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_model::Onset;
 
     fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64) -> Interval {
         Interval {

@@ -3,14 +3,17 @@
 //!
 //! Owns: facts from a manifest, warnings from what the inference remarked. Must not: infer.
 
+use std::collections::BTreeSet;
+
 use hourglass_host::advice::machine;
 use hourglass_host::advice::throttling::{self, nanos};
+use hourglass_host::facts::MOST_REAL_TIME;
 use hourglass_infer::cause::{
     self, Attributed, AttributedGap, CauseTally, Facts, InterruptFacts, KernelCoverage, Patterns,
     Quota, Remarks, RtLimit, Sign, SwitchFacts, ThreadFacts, TickClock,
 };
 use hourglass_model::document::{RunDocument, ThreadReport, Warning};
-use hourglass_model::host::{CpuInterrupts, Host, HostTick};
+use hourglass_model::host::{CpuInterrupts, Host, HostChange, HostTick, RealTimeThread};
 use hourglass_model::kernel::KernelFacts;
 use hourglass_model::manifest::{EvidenceFacts, Manifest};
 use hourglass_model::{Cause, Interval, KernelEvent, Policy};
@@ -194,6 +197,7 @@ fn facts(document: &RunDocument) -> Facts {
         period_ns,
         logged,
         others_ns: real_time_others_ns(document),
+        others_ended: above_own(manifest).any(|other| other.ended),
     });
     let tick_ns = host.tick.map(|tick| tick.period_ns);
     let of_cpu = |of: &CpuInterrupts| (of.cpu, interrupts(of, tick_ns, manifest.elapsed_ns));
@@ -207,6 +211,7 @@ fn facts(document: &RunDocument) -> Facts {
         interrupts: change.into_iter().flat_map(|change| &change.interrupts).map(of_cpu).collect(),
         virtual_machine: host.virtual_machine.present,
         rt_limit,
+        real_time: change.and_then(real_time),
         quota: quota(host, manifest.elapsed_ns),
         kernel: manifest.kernel.as_ref().and_then(|kernel| coverage(kernel, manifest)),
         switches: switch_facts(manifest),
@@ -214,13 +219,29 @@ fn facts(document: &RunDocument) -> Facts {
     }
 }
 
-/// For how long real-time threads of other processes ran that may take the CPU of one of the run.
+/// For how long real-time threads of other processes ran in the run that may take the CPU of one of the run, if they ran
+/// evenly between the looks at them.
 fn real_time_others_ns(document: &RunDocument) -> u64 {
     let manifest = &document.manifest;
+    let ns = above_own(manifest).map(|other| other.ran_ns).fold(0, u64::saturating_add);
+    let change = manifest.host.change.as_ref();
+    let over_ns = change.and_then(|change| change.real_time_others_over_ns).unwrap_or(0);
+    let part = u128::from(ns) * u128::from(manifest.elapsed_ns) / u128::from(over_ns.max(1));
+    u64::try_from(part).map_or(ns, |part| part.min(ns))
+}
+
+/// Real-time threads of other processes that may take the CPU of one of the run.
+fn above_own(manifest: &Manifest) -> impl Iterator<Item = &RealTimeThread> {
     let own = manifest.threads.iter().filter_map(|thread| priority(&thread.policy)).min();
     let others = manifest.host.change.iter().flat_map(|change| &change.real_time_others);
-    let others = others.filter(|other| priority(&other.policy) >= own);
-    others.map(|other| other.ran_ns).fold(0, u64::saturating_add)
+    others.filter(move |other| priority(&other.policy) >= own)
+}
+
+/// The numbers of all real-time threads of other processes, where so few ran that all are known.
+fn real_time(change: &HostChange) -> Option<BTreeSet<u32>> {
+    change.real_time_others_over_ns?;
+    let few = change.real_time_others.len() < MOST_REAL_TIME;
+    few.then(|| change.real_time_others.iter().map(|thread| thread.tid).collect())
 }
 
 /// Where a real-time policy stands among those: the deadline class is above all.

@@ -312,10 +312,12 @@ pub(crate) fn run_and_add(
     }
     drop(held);
     let interrupts = interrupts.finish(measured.timeline.epoch.monotonic_ns);
-    let real_time_others =
-        others.map(|before| reader.real_time_others_since(&before)).unwrap_or_default();
+    let (others, real_time_others_over_ns) =
+        others.map(|before| reader.real_time_others_since(&before)).unzip();
+    let real_time_others = others.unwrap_or_default();
+    let change = reader.change_since(&host.start);
     host.change =
-        Some(HostChange { interrupts, real_time_others, ..reader.change_since(&host.start) });
+        Some(HostChange { interrupts, real_time_others, real_time_others_over_ns, ..change });
 
     let kernel = tracing.map(kernel_trace::Session::finish);
     warnings.extend(findings::warnings(&measured, &spec, &host));

@@ -135,7 +135,7 @@ pub struct ThreadReport {
     pub wall_ns: u64,
     /// Intervals found, stored or not.
     pub intervals: u64,
-    /// Gaps that were forced on the thread; its own waits are not among them.
+    /// Gaps that were forced on the thread between its start and its end; its own waits are not among them.
     pub gaps: GapReport,
     /// Periods, for models that have them.
     pub deadlines: Option<Deadlines>,

@@ -448,10 +448,14 @@ pub struct HostChange {
     /// Interrupts of the CPUs that were measured, where the kernel counts them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<CpuInterrupts>,
-    /// Real-time threads of other processes that ran for a millisecond or more, those that ran longest first; where
-    /// threads of the run are real-time ones.
+    /// Real-time threads of other processes that ran for a millisecond or more, those that ran longest first, and behind
+    /// them those that ended meanwhile, 16 at most; where threads of the run are real-time ones. A thread that also began
+    /// meanwhile is not among them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub real_time_others: Vec<RealTimeThread>,
+    /// The time between the two looks at them, ns: longer than the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub real_time_others_over_ns: Option<u64>,
 }
 
 /// A thread of a real-time policy, and for how long it ran.
@@ -464,8 +468,11 @@ pub struct RealTimeThread {
     pub name: String,
     /// Its policy and priority, as `FIFO:50`.
     pub policy: String,
-    /// Time on a CPU, ns.
+    /// Time on a CPU, ns; not known, and 0, of one that ended.
     pub ran_ns: u64,
+    /// Whether it ended meanwhile.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
 }
 
 /// Interrupts of a CPU during a run, as `/proc/interrupts` and `/proc/softirqs` count them.

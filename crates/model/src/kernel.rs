@@ -43,8 +43,7 @@ pub struct KernelCpu {
     /// Pieces of the ring that could not be read to their end.
     #[serde(default)]
     pub damaged: u64,
-    /// Switches between idle and a thread that the kernel did not record although no event was lost:
-    /// the CPU went to idle, and the next that left it was a thread, or the other way round.
+    /// Switches that the kernel did not record although no event was lost: who left the CPU is not who was given it.
     #[serde(default)]
     pub missing_switches: u64,
 }

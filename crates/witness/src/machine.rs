@@ -165,5 +165,6 @@ fn rt_limit() -> Option<RtLimit> {
         period_ns,
         logged: false,
         others_ns: 0,
+        others_ended: false,
     })
 }

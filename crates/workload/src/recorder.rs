@@ -270,12 +270,20 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         self
     }
 
-    /// Begins the thread's first interval, now.
+    /// Begins the thread's first interval, now. It was to run from its start on: what it lost until now is a gap, and
+    /// the interval before that has no length.
     pub fn begin(&mut self) {
         self.witness.begin();
         let now = self.counter.read();
-        self.last = now.ticks;
+        let start = self.settings.start.min(self.settings.finish);
+        let late = now.ticks.saturating_sub(start) > self.paused.max(self.settings.gap);
+        // Models that measure wake-ups write no trace.
+        let late = late && self.memory.lateness.is_none();
+        self.last = if late { start } else { now.ticks };
         self.open_at(now.cpu, Onset::Start, Evidence::NONE);
+        if late {
+            self.note_gap_with(now, Onset::Gap, Evidence::NONE);
+        }
     }
 
     /// When the thread was to start, on the counter: the origin of its periods.

@@ -24,6 +24,7 @@ mod threads;
 pub(crate) mod tuning;
 
 use std::path::Path;
+use std::time::Instant;
 
 use hourglass_model::host::{Host, HostChange, HostMoment, RealTimeThread};
 use hourglass_model::tuning::Tuning;
@@ -31,7 +32,7 @@ use hourglass_model::tuning::Tuning;
 pub use cgroup::Stopped;
 use files::Files;
 use hourglass_sys::thread::SchedStat;
-pub use threads::ThreadCounts;
+pub use threads::{MOST_REAL_TIME, ThreadCounts};
 
 /// Reads the facts below a root folder.
 #[derive(Clone, Debug)]
@@ -40,8 +41,8 @@ pub struct HostReader {
 }
 
 /// Real-time threads at a moment, with the time that each had run.
-#[derive(Clone, Debug, Default)]
-pub struct RealTimeThreads(threads::RealTime);
+#[derive(Clone, Debug)]
+pub struct RealTimeThreads(Instant, threads::RealTime);
 
 impl HostReader {
     /// A reader of the tree below `root`; `/` is this machine.
@@ -144,13 +145,16 @@ impl HostReader {
     /// Real-time threads of all processes but this one. Takes some 20 us for each thread of the machine.
     #[must_use]
     pub fn real_time_others(&self) -> RealTimeThreads {
-        RealTimeThreads(threads::real_time(&self.files, std::process::id()))
+        RealTimeThreads(Instant::now(), threads::real_time(&self.files, std::process::id()))
     }
 
-    /// Those of them that ran for a millisecond or more since `before`, the longest first, 16 at most.
+    /// Those of them that ran for a millisecond or more since `before`, the longest first, then those that ended, 16 at
+    /// most; and how long ago that was, ns.
     #[must_use]
-    pub fn real_time_others_since(&self, before: &RealTimeThreads) -> Vec<RealTimeThread> {
-        threads::real_time_since(&before.0, self.real_time_others().0)
+    pub fn real_time_others_since(&self, before: &RealTimeThreads) -> (Vec<RealTimeThread>, u64) {
+        let now = self.real_time_others();
+        let over_ns = u64::try_from(before.0.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        (threads::real_time_since(&before.1, now.1), over_ns)
     }
 
     /// CPU time of a process so far, in steps of 10 ms, threads that have ended included; `None` if there is none.

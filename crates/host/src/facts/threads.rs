@@ -125,15 +125,18 @@ pub(super) fn real_time(files: &Files, but: u32) -> RealTime {
             };
             let ran_ns = times(files, pid, tid).map_or(0, |times| times.run_ns);
             let policy = policy.to_string();
-            let thread = RealTimeThread { tid, name: counts.name, policy, ran_ns };
+            let thread = RealTimeThread { tid, name: counts.name, policy, ran_ns, ended: false };
             found.insert((tid, counts.begun), thread);
         }
     }
     found
 }
 
-/// Those that ran since, longest first.
+/// Those that ran since, longest first, and those that are no more.
 pub(super) fn real_time_since(before: &RealTime, now: RealTime) -> Vec<RealTimeThread> {
+    let gone = before.iter().filter(|(key, _)| !now.contains_key(key));
+    let ended = gone.map(|(_, thread)| RealTimeThread { ran_ns: 0, ended: true, ..thread.clone() });
+    let ended: Vec<RealTimeThread> = ended.collect();
     let mut ran: Vec<RealTimeThread> = now
         .into_iter()
         .filter_map(|(key, thread)| {
@@ -143,13 +146,15 @@ pub(super) fn real_time_since(before: &RealTime, now: RealTime) -> Vec<RealTimeT
         })
         .collect();
     ran.sort_by_key(|thread| (Reverse(thread.ran_ns), thread.tid));
+    ran.extend(ended);
     ran.truncate(MOST_REAL_TIME);
     ran
 }
 
 /// What ran shorter is left out, as the kernel's own threads mostly are.
 const SEEN_NS: u64 = 1_000_000;
-const MOST_REAL_TIME: usize = 16;
+/// Real-time threads that are named, at most.
+pub const MOST_REAL_TIME: usize = 16;
 
 /// The text of `/proc/PID/task/TID/stat` (`proc_pid_stat(5)`).
 fn statistics(text: &str) -> Option<ThreadCounts> {
@@ -250,6 +255,20 @@ mod tests {
         let found = machine.reader().thread(24700, 24751).unwrap();
         assert_eq!((found.times, found.migrations, found.voluntary), (None, None, None));
         assert_eq!(found.minor_faults, Some(7361));
+    }
+
+    /// A competitor that ended before the second look was as if it had not been.
+    #[test]
+    fn real_time_threads_that_ended_are_named() {
+        let thread = |tid: u32, ran_ns| {
+            let (name, policy) = ("x".to_owned(), "FIFO:50".to_owned());
+            ((tid, 1), RealTimeThread { tid, name, policy, ran_ns, ended: false })
+        };
+        let before = RealTime::from([thread(1, 5), thread(2, 7_000_000), thread(3, 0)]);
+        let now = RealTime::from([thread(1, 5), thread(3, 2 * SEEN_NS), thread(4, 3 * SEEN_NS)]);
+        let found = real_time_since(&before, now);
+        let found: Vec<_> = found.iter().map(|t| (t.tid, t.ran_ns, t.ended)).collect();
+        assert_eq!(found, [(4, 3 * SEEN_NS, false), (3, 2 * SEEN_NS, false), (2, 0, true)]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Cause, Interval, KernelEvent, Onset};
+use hourglass_model::{Cause, Interval, KernelEvent, Onset, Policy};
 
 use super::facts::{Facts, InterruptFacts};
 use super::gap::{AttributedGap, Successor, length_ns};
@@ -52,6 +52,8 @@ struct Thread {
     cpu: u32,
     end_ns: i64,
     successor: Option<u32>,
+    /// It was to run from here on, and had not been seen to.
+    unstarted: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -138,7 +140,12 @@ impl<'a> Attribution<'a> {
         self.note_successor(interval);
         let told = self.kernel.as_mut().and_then(|kernel| kernel.run(interval));
         let switched = self.switches.as_mut().and_then(|switches| switches.run(interval));
-        let fresh = Thread { cpu: interval.cpu, end_ns: interval.end_ns, successor: None };
+        let fresh = Thread {
+            cpu: interval.cpu,
+            end_ns: interval.end_ns,
+            successor: None,
+            unstarted: interval.onset == Onset::Start && is_edge(interval),
+        };
         let before = self.threads.insert(interval.thread, fresh)?;
         if !interval.onset.is_gap() {
             return None;
@@ -201,7 +208,10 @@ impl<'a> Attribution<'a> {
         }
         self.last_start_ns = self.last_start_ns.max(interval.start_ns);
         let own = self.threads.get(&interval.thread).is_some_and(|t| t.end_ns > interval.start_ns);
-        let cpu = self.cpus.get(&interval.cpu).is_some_and(|cpu| cpu.end_ns > interval.start_ns);
+        // Where a thread is about to have the CPU at the end of the run, another has it still.
+        let runs = !is_edge(interval);
+        let late = |cpu: &Cpu| runs && cpu.end_ns > interval.start_ns;
+        let cpu = self.cpus.get(&interval.cpu).is_some_and(late);
         if own || cpu {
             self.remarks.overlapping = self.remarks.overlapping.saturating_add(1);
         }
@@ -266,7 +276,11 @@ impl<'a> Attribution<'a> {
             interrupts_share: self.part(before, length, |of| of.most),
             signs: signs(before, interval),
         };
-        let verdict = case.judge();
+        // What the thread found out, and what the kernel told, is of threads that had begun to run.
+        let verdict = match before.unstarted && interval.evidence.is_none() {
+            true => case.judge_unstarted(),
+            false => case.judge(),
+        };
         AttributedGap {
             thread: interval.thread,
             cpu_before: before.cpu,
@@ -365,8 +379,18 @@ impl<'a> Attribution<'a> {
         let shown = patterns.quota.is_some_and(|periods| periods.begin_is_known());
         let unplaced = may_be.and(patterns.quota_most).filter(|_| !shown && quota.is_none());
         let in_user_space = known.is_some_and(|known| known.in_user_space);
-        Stops { throttled, replenished, in_user_space, quota, unplaced }
+        let real_time = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
+        let without_stop = limit
+            .filter(|_| real_time)
+            .zip(patterns.lost.get(&interval.thread))
+            .and_then(|(limit, lost)| lost.without_stop(limit, length));
+        Stops { throttled, replenished, in_user_space, quota, unplaced, without_stop }
     }
+}
+
+/// Whether it is only the edge of a gap.
+fn is_edge(interval: &Interval) -> bool {
+    interval.start_ns == interval.end_ns
 }
 
 /// What the thread itself found out, and what the trace shows by itself.

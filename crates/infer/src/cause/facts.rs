@@ -1,6 +1,6 @@
 //! What is known about a run beside its trace. All of it may be absent: then only the trace speaks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_model::Policy;
 
@@ -23,6 +23,9 @@ pub struct Facts {
     pub virtual_machine: Option<bool>,
     /// What keeps real-time threads from using all of a CPU.
     pub rt_limit: Option<RtLimit>,
+    /// The kernel's numbers of all real-time threads that are not of the run and ran for a millisecond or more, where
+    /// that is known.
+    pub real_time: Option<BTreeSet<u32>>,
     /// The control group's quota, and whether it stopped the group in this run.
     pub quota: Option<Quota>,
     /// What the kernel's events cover, where there are any.
@@ -42,6 +45,7 @@ impl Default for Facts {
             interrupts: BTreeMap::new(),
             virtual_machine: None,
             rt_limit: None,
+            real_time: None,
             quota: None,
             kernel: None,
             switches: None,
@@ -116,6 +120,8 @@ pub struct RtLimit {
     pub logged: bool,
     /// For how long real-time threads that are not of the run had a CPU meanwhile, ns: their turns look the same.
     pub others_ns: u64,
+    /// Whether more may have run, which ended meanwhile: for how long is not known.
+    pub others_ended: bool,
 }
 
 /// A quota on the time of ordinary threads.

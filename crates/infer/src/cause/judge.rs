@@ -10,6 +10,7 @@ use super::gap::{Basis, Composition, Ran, Successor};
 use super::kernel::Told;
 use super::signs::{Sign, Signs};
 use super::switched::Switched;
+use super::throttled::gave_way;
 
 /// On its way into the kernel and out an interrupt takes no longer than this, ns; in virtual
 /// machines 12 us are usual. What is silent for longer was not the interrupt's delivery.
@@ -43,6 +44,8 @@ const THROTTLED_PERIODIC: f64 = 0.97;
 const THROTTLED_LOGGED: f64 = 0.9;
 /// A quota stopped the group in the run, and the CPU was idle while the thread could have run.
 const QUOTA_BY_IDLE: f64 = 0.9;
+/// Time-sharing threads ran while a real-time thread could have. One that had its priority from a lock looks the same.
+const TIME_SHARED: f64 = 0.9;
 /// A budget or a quota explains a long gap that ends on its grid, at most with this.
 const MOST_BUDGET: f64 = 0.97;
 /// The thread yielded and was away for longer than a yield takes, nothing else is known.
@@ -98,6 +101,8 @@ pub(super) struct Stops {
     pub(super) quota: Option<f64>,
     /// May be a quota's whose periods do not show: which part of such gaps is at most.
     pub(super) unplaced: Option<f64>,
+    /// May hold a throttling: how sure it is that it does not.
+    pub(super) without_stop: Option<f64>,
 }
 
 /// A cause, how it is known, who had the CPU, where the time went.
@@ -140,6 +145,22 @@ impl Case<'_> {
         }
     }
 
+    /// The verdict on the time before a thread ran for the first time.
+    pub(super) fn judge_unstarted(self) -> Verdict {
+        let (cause, basis) = match self.successor {
+            Some(_) => (Cause::ContextSwitch, Basis::Seen),
+            None => (Cause::Unknown, Basis::Inferred { confidence: GUESSED }),
+        };
+        Verdict {
+            cause,
+            basis,
+            signs: self.signs,
+            to: self.successor.map(Successor::OfRun),
+            ran: Ran::default(),
+            composition: None,
+        }
+    }
+
     fn by_kernel(&mut self, told: &Told) -> (Cause, Basis) {
         if told.to.is_some() {
             self.signs.insert(Sign::KernelSwitch);
@@ -161,6 +182,10 @@ impl Case<'_> {
             if sums.switched_ns >= rest.max(silent) {
                 return match self.switch_seen(told) {
                     Cause::ContextSwitchInvoluntary if is_idle(told) => self.kept_from_idle(),
+                    Cause::ContextSwitchInvoluntary if gave_way(self.facts, self.thread, told) => {
+                        self.signs.insert(Sign::TimeSharing);
+                        (Cause::RtThrottling, Basis::Inferred { confidence: TIME_SHARED })
+                    }
                     cause => (cause, Basis::Seen),
                 };
             }
@@ -258,16 +283,20 @@ impl Case<'_> {
         inferred(Cause::CgroupQuota, confidence.min(MOST_BUDGET))
     }
 
-    /// How a switch is known that the kernel counted or recorded: the kernel counts a quota's stop as involuntary too.
+    /// How a switch is known that the kernel counted or recorded: the kernel counts stops by a quota or by
+    /// the real-time limit as involuntary too.
     fn unless_stopped(&mut self, cause: Cause) -> Basis {
         let involuntary = cause == Cause::ContextSwitchInvoluntary && self.successor.is_none();
-        match self.stops.unplaced.filter(|_| involuntary) {
-            Some(most) => {
-                self.signs.insert(Sign::QuotaCounted);
-                Basis::Inferred { confidence: (1.0 - most).max(GUESSED) }
-            }
-            None => Basis::Seen,
+        if !involuntary {
+            return Basis::Seen;
         }
+        if let Some(most) = self.stops.unplaced {
+            self.signs.insert(Sign::QuotaCounted);
+            return Basis::Inferred { confidence: (1.0 - most).max(GUESSED) };
+        }
+        let Some(confidence) = self.stops.without_stop else { return Basis::Seen };
+        self.signs.insert(Sign::ThrottlingPossible);
+        Basis::Inferred { confidence: confidence.max(GUESSED) }
     }
 
     /// What the records of the thread's switches say.
@@ -434,7 +463,7 @@ impl Adjusted for (Cause, Basis) {
 }
 
 /// Whether a policy is above ordinary threads.
-fn is_real_time(policy: Policy) -> bool {
+pub(super) fn is_real_time(policy: Policy) -> bool {
     matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline)
 }
 

@@ -70,11 +70,15 @@ pub enum Sign {
     IdleMeanwhile = 30,
     /// Ticks were counted that do not show among the gaps.
     TicksMissing = 31,
+    /// Real-time throttling may have been a part of it.
+    ThrottlingPossible = 32,
+    /// Time-sharing threads had the CPU for most of the time.
+    TimeSharing = 33,
 }
 
 impl Sign {
     /// All.
-    pub const ALL: [Sign; 32] = [
+    pub const ALL: [Sign; 34] = [
         Sign::KernelSwitch,
         Sign::KernelWork,
         Sign::KernelSilent,
@@ -107,6 +111,8 @@ impl Sign {
         Sign::ShorterThanTicks,
         Sign::IdleMeanwhile,
         Sign::TicksMissing,
+        Sign::ThrottlingPossible,
+        Sign::TimeSharing,
     ];
 
     /// What a person reads.
@@ -145,13 +151,15 @@ impl Sign {
             Sign::ShorterThanTicks => "it is far shorter than ticks are",
             Sign::IdleMeanwhile => "the CPU was idle meanwhile",
             Sign::TicksMissing => "ticks were counted that do not show among the gaps",
+            Sign::ThrottlingPossible => "real-time throttling may be a part of it",
+            Sign::TimeSharing => "time-sharing threads had the CPU",
         }
     }
 }
 
 /// A set of [`Sign`]s. Written, it is their words joined by `; `.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Signs(u32);
+pub struct Signs(u64);
 
 impl Signs {
     /// The empty set.
@@ -159,7 +167,7 @@ impl Signs {
 
     /// Puts a sign into the set.
     pub fn insert(&mut self, sign: Sign) {
-        self.0 |= 1 << sign as u8;
+        self.0 |= 1_u64 << sign as u8;
     }
 
     /// The set with this sign.
@@ -172,7 +180,7 @@ impl Signs {
     /// Whether the sign is in the set.
     #[must_use]
     pub fn contains(self, sign: Sign) -> bool {
-        self.0 & (1 << sign as u8) != 0
+        self.0 & (1_u64 << sign as u8) != 0
     }
 
     /// Whether the set is empty.

@@ -183,6 +183,7 @@ mod tests {
             period_ns: 1_000 * MS,
             logged: false,
             others_ns: 0,
+            others_ended: false,
         });
         let quota = Some(Quota { period_ns: 100 * MS, throttled: 1, throttled_ns: None });
         Facts { rt_limit, quota, ..Facts::default() }

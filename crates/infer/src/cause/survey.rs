@@ -13,7 +13,7 @@ use super::grid::{Grid, GridFinder};
 use super::quota::{QuotaFinder, QuotaPeriods};
 use super::repeats::{RepeatFinder, Repeats};
 use super::sizes::Sizes;
-use super::throttled::{Candidates, Throttlings};
+use super::throttled::{Candidates, Lost, PART_NS, Throttlings};
 use super::tick::TickGaps;
 
 /// Ticks per second that kernels are built with.
@@ -45,6 +45,7 @@ struct Thread {
     watched: bool,
     succeeded: bool,
     throttled: Candidates,
+    lost: Lost,
     replenished: Option<GridFinder>,
 }
 
@@ -67,6 +68,8 @@ pub struct Patterns {
     /// Gaps that were no switch and no tick.
     pub(super) kept: BTreeMap<u32, Sizes>,
     pub(super) throttlings: BTreeMap<u32, Throttlings>,
+    /// What threads lost that the real-time limit may have stopped.
+    pub(super) lost: BTreeMap<u32, Lost>,
     pub(super) replenished: BTreeMap<u32, Grid>,
     pub(super) quota: Option<QuotaPeriods>,
     /// Which part of the gaps that may be a quota's are so at most, from 0 to 1.
@@ -202,6 +205,9 @@ impl<'a> Survey<'a> {
                 switched: thread.succeeded || switched(interval),
             };
             let known = self.facts.threads.get(&interval.thread);
+            if length >= PART_NS && !thread.succeeded && not_kept(interval) {
+                thread.lost.push(length);
+            }
             thread.learn(&gap, known, self.facts);
             if let Some(finder) = &mut self.quota
                 && gap.may_be_quota(known, self.facts.quota, interval)
@@ -250,6 +256,7 @@ impl<'a> Survey<'a> {
             if let Some(limit) = self.facts.rt_limit {
                 let found = thread.throttled.finish(limit, longest_tick_ns(self.facts));
                 patterns.throttlings.insert(number, found);
+                patterns.lost.insert(number, thread.lost);
             }
             if let Some(grid) = thread.replenished.and_then(GridFinder::finish) {
                 patterns.replenished.insert(number, grid);
@@ -372,6 +379,7 @@ impl Thread {
             watched: is_watched(interval),
             succeeded: false,
             throttled: Candidates::default(),
+            lost: Lost::default(),
             replenished: reservation
                 .and_then(|(_, period)| GridFinder::new(period, REPLENISHED_ONE_IN)),
         }

@@ -3,8 +3,13 @@
 //! The kernel throttles once in a period, for the period less the runtime. Gaps of that length that come more often
 //! are the turns of a competitor; of these only such are throttlings as lie whole periods apart.
 
-use super::facts::RtLimit;
+use hourglass_model::{KernelEvent, Policy};
+
+use super::facts::{Facts, RtLimit, ThreadFacts};
+use super::gap::Successor;
 use super::grid::periods_apart;
+use super::judge::is_real_time;
+use super::kernel::Told;
 
 /// Throttlings are a period apart within one part in so many (measured: 1.000 to 1.004 s).
 const PARTS: u64 = 50;
@@ -85,11 +90,73 @@ impl RtLimit {
     /// Nine tenths are all: the kernel counts their time, and gaps are a little longer.
     pub(super) fn part_of_others(self, lost_ns: u64) -> Others {
         match self.others_ns {
-            others if others < lost_ns / 10 || others == 0 => Others::None,
+            others if others < lost_ns / 10 || others == 0 => match self.others_ended {
+                true => Others::Some,
+                false => Others::None,
+            },
             others if others >= lost_ns / 10 * 9 && !self.logged => Others::All,
             _ => Others::Some,
         }
     }
+}
+
+/// A gap that may hold a part of a throttling is not shorter, ns: the kernel stops threads at its tick.
+pub(super) const PART_NS: u64 = 1_000_000;
+/// What two switches take beside the turn of a competitor, ns.
+const SWITCHES_NS: u64 = 20_000;
+/// How sure a long gap is no throttling, where others had as much time as the thread lost.
+const COVERED: f64 = 0.8;
+
+/// What a thread lost in gaps in which it may have been switched out or stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lost {
+    ns: u64,
+    gaps: u64,
+}
+
+impl Lost {
+    pub(super) fn push(&mut self, length_ns: u64) {
+        self.ns = self.ns.saturating_add(length_ns);
+        self.gaps = self.gaps.saturating_add(1);
+    }
+
+    /// How sure it is that a gap of this length had no throttling in it; `None` for sure.
+    pub(super) fn without_stop(self, limit: RtLimit, length_ns: u64) -> Option<f64> {
+        let stop = limit.period_ns.saturating_sub(limit.runtime_ns);
+        let switches = self.gaps.saturating_mul(SWITCHES_NS);
+        let slack = switches.saturating_add(limit.others_ns / PARTS);
+        let uncovered = self.ns.saturating_sub(limit.others_ns);
+        let uncovered = if uncovered <= slack { 0 } else { uncovered };
+        let held = if uncovered == 0 { stop } else { stop.min(uncovered) };
+        let long = length_ns >= held.saturating_sub(held / 5);
+        let part = |of: u64, all: u64| 1.0 - of.min(all) as f64 / (all.max(1) as f64);
+        match (uncovered, long) {
+            _ if stop == 0 || length_ns < PART_NS => None,
+            (0, false) => None,
+            (0, true) => Some(COVERED),
+            (_, true) => Some(part(held, length_ns)),
+            (_, false) => Some(part(uncovered, self.ns)),
+        }
+    }
+}
+
+/// Whether a real-time thread waited for time-sharing ones, as only the kernel's limit has it do.
+pub(super) fn gave_way(facts: &Facts, thread: Option<&ThreadFacts>, told: &Told) -> bool {
+    let policy = thread.and_then(|thread| thread.policy);
+    let limited = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
+    let limited = limited && facts.rt_limit.is_some();
+    let Some(others) = facts.real_time.as_ref().filter(|_| limited) else { return false };
+    let time_sharing = |who: Successor| match who {
+        Successor::Kernel(0 | KernelEvent::UNTOLD) => false,
+        Successor::Kernel(number) => !others.contains(&number),
+        Successor::OfRun(thread) => {
+            let known = facts.threads.get(&thread).and_then(|thread| thread.policy);
+            known.is_some_and(|policy| !is_real_time(policy))
+        }
+    };
+    let shares = told.ran.iter().filter(|share| time_sharing(share.who));
+    let ns = shares.map(|share| share.ns).fold(0, u64::saturating_add);
+    ns > told.composition.switched_ns / 2 && ns >= PART_NS
 }
 
 impl Throttlings {
@@ -108,8 +175,13 @@ mod tests {
     use super::*;
 
     const MS: i64 = 1_000_000;
-    const LIMIT: RtLimit =
-        RtLimit { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false, others_ns: 0 };
+    const LIMIT: RtLimit = RtLimit {
+        runtime_ns: 950_000_000,
+        period_ns: 1_000_000_000,
+        logged: false,
+        others_ns: 0,
+        others_ended: false,
+    };
 
     fn found(starts_ms: &[i64]) -> (usize, usize) {
         beside(LIMIT, starts_ms)
@@ -135,6 +207,28 @@ mod tests {
             let limit = RtLimit { logged, others_ns: others_ms * 1_000_000, ..LIMIT };
             assert_eq!(beside(limit, &starts), expected, "{others_ms} ms, logged {logged}");
         }
+        let ended = RtLimit { others_ended: true, ..LIMIT };
+        assert_eq!(beside(ended, &starts), (0, 4), "one that ended may have had them");
+    }
+
+    /// Seen: of a gap of 35 ms a competitor had 8, and it was an involuntary switch for sure.
+    #[test]
+    fn what_others_do_not_cover_may_be_a_stop() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let sure = |others_ms: u64, length_ms: u64, turns: u64| {
+            let mut lost = Lost::default();
+            (0..turns).for_each(|_| lost.push(ms(2)));
+            lost.push(ms(length_ms));
+            let limit = RtLimit { others_ns: ms(others_ms), ..LIMIT };
+            (lost.without_stop(limit, ms(length_ms)), lost.without_stop(limit, ms(2)))
+        };
+        assert_eq!(sure(408, 8, 200), (None, None), "covered");
+        let (long, short) = sure(408, 60, 200);
+        assert!(long.unwrap() < 0.5 && (0.8..0.95).contains(&short.unwrap()), "{long:?} {short:?}");
+        assert!(sure(408, 35, 200).0.unwrap() < 0.5);
+        assert_eq!(sure(460, 60, 200), (Some(COVERED), None), "long enough");
+        assert_eq!(sure(0, 5, 3).0, Some(0.0), "of nobody is known that he ran");
+        assert_eq!(Lost::default().without_stop(LIMIT, PART_NS - 1), None);
     }
 
     #[test]

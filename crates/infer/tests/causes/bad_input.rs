@@ -1,5 +1,6 @@
 //! What a trace should not contain: read as far as it is sound, and said; never a panic.
 
+use hourglass_infer::TraceSummary;
 use hourglass_infer::cause::{
     CauseTally, Facts, InterruptFacts, KernelCoverage, Quota, RtLimit, SwitchFacts, ThreadFacts,
     TickClock,
@@ -139,7 +140,9 @@ fn any_facts() -> impl Strategy<Value = Facts> {
                     period_ns,
                     logged: true,
                     others_ns: runtime_ns / 7,
+                    others_ended: period_ns % 2 == 0,
                 }),
+                real_time: kernel.map(|(lost, _)| (0..3).filter(|of| *of != lost as u32).collect()),
                 switches: kernel
                     .map(|(lost, error_ns)| SwitchFacts { complete: lost == 0, error_ns }),
                 quota: quota.map(|(period_ns, throttled)| Quota {
@@ -182,5 +185,29 @@ proptest! {
         let reports = tally.reports();
         prop_assert_eq!(reports.iter().map(|r| r.count).sum::<u64>(), remarks.gaps);
         prop_assert!(reports.is_sorted_by(|a, b| a.total_ns >= b.total_ns));
+    }
+
+    /// The causes have the time of all gaps, but for those too short for one.
+    #[test]
+    fn causes_add_up_to_the_gaps(
+        facts in any_facts(),
+        intervals in proptest::collection::vec(any_interval(), 0..120),
+        events in proptest::collection::vec(any_event(), 0..200),
+    ) {
+        let held = |i: Interval| Interval {
+            start_ns: i.start_ns.clamp(0, 20 * MS),
+            end_ns: i.end_ns.clamp(0, 20 * MS),
+            ..i
+        };
+        let mut intervals: Vec<Interval> = intervals.into_iter().map(held).collect();
+        intervals.sort_by_key(|interval| interval.start_ns);
+        let (found, _, remarks) = attributed(&facts, &intervals, &events);
+        let mut summary = TraceSummary::new();
+        summary.extend(intervals);
+        let gaps = summary.threads().iter().map(|t| t.gaps.total_ns).sum::<u64>();
+        let mut tally = CauseTally::new();
+        found.iter().for_each(|gap| tally.push(gap));
+        let causes = tally.reports().iter().map(|cause| cause.total_ns).sum::<u64>();
+        prop_assert_eq!(causes + remarks.short_ns, gaps);
     }
 }

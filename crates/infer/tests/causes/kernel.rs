@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use hourglass_infer::cause::{
-    self, Basis, CauseTally, Facts, KernelCoverage, Quota, Sign, Successor,
+    self, Basis, CauseTally, Facts, KernelCoverage, Quota, RtLimit, Sign, Successor,
 };
 use hourglass_model::{Cause, KernelEventKind as Kind, Onset, Policy};
 
@@ -271,5 +271,50 @@ fn events_that_contradict_a_preemption_lower_its_confidence() {
         assert!(cause.is_none_or(|cause| gap.cause == cause), "{leaves} {gap:?}");
         assert!(sign.is_none_or(|sign| gap.evidence.contains(sign)), "{leaves} {gap:?}");
         assert_eq!(gap.confidence() == 1.0, sign.is_none(), "{leaves} {gap:?}");
+    }
+}
+
+/// Seen: of 60 ms in which a FIFO thread waited, time-sharing threads had 48. Who is a real-time thread is read from `/proc`,
+/// and where it is not known the gap is a switch.
+#[test]
+fn time_sharing_threads_before_a_real_time_one_are_throttling() {
+    let (own, rival, rustc) = (900, 901, 902);
+    let switch = |ns, a, b| event(ns, 0, Kind::Switch, a, b, 0);
+    let events = [
+        switch(10 * MS, own, rival),
+        switch(16 * MS, rival, rustc),
+        switch(64 * MS, rustc, rival),
+        switch(70 * MS, rival, own),
+        switch(80 * MS, own, rival),
+        switch(88 * MS, rival, own),
+    ];
+    let at = |start, end, onset| interval(0, 0, start, end, onset, Default::default());
+    let trace = [
+        at(0, 10 * MS, Onset::Start),
+        at(70 * MS, 80 * MS, Onset::Gap),
+        at(88 * MS, 90 * MS, Onset::Gap),
+    ];
+    let limit = RtLimit {
+        runtime_ns: 950_000_000,
+        period_ns: 1_000_000_000,
+        logged: false,
+        others_ns: 20_000_000,
+        others_ended: false,
+    };
+    for (policy, rt_limit, real_time, throttled) in [
+        (Policy::Fifo(40), Some(limit), Some([rival].into()), true),
+        (Policy::Fifo(40), Some(limit), Some([rival, rustc].into()), false),
+        (Policy::Fifo(40), Some(limit), None, false),
+        (Policy::Fifo(40), None, Some([rival].into()), false),
+        (Policy::Other(0), Some(limit), Some([rival].into()), false),
+    ] {
+        let mut known = Facts { rt_limit, real_time, ..covered(policy, 0) };
+        known.threads.get_mut(&0).unwrap().number = Some(own);
+        let (found, _, _) = attributed(&known, &trace, &events);
+        let causes: Vec<Cause> = found.iter().map(|gap| gap.cause).collect();
+        let switch = Cause::ContextSwitchInvoluntary;
+        let first = if throttled { Cause::RtThrottling } else { switch };
+        assert_eq!(causes, [first, switch], "{policy:?} {known:?}");
+        assert_eq!(found[0].evidence.contains(Sign::TimeSharing), throttled);
     }
 }

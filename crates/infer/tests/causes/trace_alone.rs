@@ -85,3 +85,36 @@ fn short_gaps_are_counted_apart() {
     let (found, _, remarks) = attributed(&facts(&[Policy::Other(0)]), &trace, &[]);
     assert_eq!((found.len(), remarks.short, remarks.short_ns), (1, 3, 1_700));
 }
+
+/// Measured: FIFO 40 beside FIFO 60. What is before a thread's first interval is no switch that it has
+/// counted, and no silence of the kernel: another thread of the run that had the CPU is seen, else nothing is known. The
+/// edge of a thread that has the CPU only after the end is beside the last interval of another, not within it.
+#[test]
+fn the_ends_of_a_run_are_gaps() {
+    use hourglass_infer::CpuTimeline;
+    use hourglass_infer::cause::KernelCoverage;
+    let edge = |thread, at, onset| plain(thread, 0, at, at, onset);
+    let late = [edge(0, 0, Onset::Start), edge(0, SECOND, Onset::Gap)];
+    let shared = [
+        edge(0, 0, Onset::Start),
+        plain(1, 0, 20, SECOND + 30, Onset::Start),
+        edge(0, SECOND, Onset::Gap),
+    ];
+    for traced in [false, true] {
+        let mut known = facts(&[Policy::Fifo(40), Policy::Fifo(60)]);
+        known.threads.get_mut(&0).unwrap().highest = true;
+        known.kernel = traced.then(|| KernelCoverage { cpus: [(0, 0)].into(), error_ns: 0 });
+        for (intervals, cause) in [(&late[..], Cause::Unknown), (&shared[..], Cause::ContextSwitch)]
+        {
+            let (found, _, remarks) = attributed(&known, intervals, &[]);
+            let [gap] = found[..] else { panic!("{found:?}") };
+            assert_eq!(
+                (gap.cause, gap.length_ns(), remarks.overlapping),
+                (cause, 1_000_000_000, 0)
+            );
+            let mut timeline = CpuTimeline::new();
+            assert!(intervals.iter().all(|i| timeline.push(i).is_none_or(|gap| gap.ns >= 0)));
+            assert_eq!(timeline.switches(), 0);
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use hourglass_model::KernelEventKind as Kind;
 
+use super::missing::MissingSwitches;
 use crate::time_namespace::Offset;
 
 /// Events in a chunk. A table that grew would be copied while the run is measured.
@@ -117,27 +118,9 @@ impl Lane {
         }
     }
 
-    /// Switches between idle and a thread of which the record lacks the event, though none was lost:
-    /// whom the CPU was given to is not who left it next. Idle is thread 0 on every CPU for good; the
-    /// number of any other may change while it runs (`execve` of a thread), which is no gap.
-    pub(super) fn missing_switches(&self) -> u64 {
-        // What could not be read to its end says nothing of what the kernel wrote.
-        if self.damaged > 0 {
-            return 0;
-        }
-        let (mut given_to, mut missing) = (None, 0);
-        for raw in self.iter() {
-            match raw.kind {
-                Kind::Switch => {
-                    let lacks = |last: u32| last != raw.a && (last == 0 || raw.a == 0);
-                    missing += u64::from(given_to.is_some_and(lacks));
-                    given_to = Some(raw.b);
-                }
-                Kind::Lost => given_to = None,
-                _ => {}
-            }
-        }
-        missing
+    /// Switches that the kernel did not write. What could not be read to its end says nothing of that.
+    pub(super) fn missing(&self, all: &MissingSwitches) -> u64 {
+        if self.damaged > 0 { 0 } else { all.on(self.cpu) }
     }
 
     fn iter(&self) -> impl Iterator<Item = &Raw> {
@@ -195,36 +178,6 @@ mod tests {
         assert_eq!((times(&lane.take_before(9)), times(&lane)), (vec![1, 5], vec![9, 12]));
         lane.push(raw(11), &mut room);
         assert_eq!((times(&lane.take_before(20)), times(&lane)), (vec![9, 11, 12], vec![]));
-    }
-
-    fn switch(time: u64, from: u32, to: u32) -> Raw {
-        Raw { a: from, b: to, ..raw(time) }
-    }
-
-    /// A CPU that had been offline and came back: its kernel wrote no switch from idle, 5 of 481
-    /// wake-ups were joined, and nothing said why.
-    #[test]
-    fn switches_from_idle_that_the_kernel_does_not_write_are_counted() {
-        let lane = |raws: &[Raw]| {
-            let (mut lane, mut room) = (Lane::new(1), 100);
-            raws.iter().for_each(|raw| lane.push(*raw, &mut room));
-            lane
-        };
-        let whole = [switch(1, 0, 70), switch(2, 70, 8), switch(3, 8, 0), switch(4, 0, 70)];
-        assert_eq!(lane(&whole).missing_switches(), 0);
-        let no_from_idle = [switch(1, 70, 0), raw_waking(2), switch(3, 70, 0), switch(5, 70, 0)];
-        assert_eq!(lane(&no_from_idle).missing_switches(), 2);
-        assert_eq!(lane(&[switch(1, 0, 70), switch(3, 0, 70)]).missing_switches(), 1, "to idle");
-        assert_eq!(lane(&[switch(1, 0, 70), switch(3, 71, 0)]).missing_switches(), 0, "execve");
-        let lost = Raw { kind: Kind::Lost, ..raw(2) };
-        assert_eq!(lane(&[switch(1, 70, 0), lost, switch(3, 70, 0)]).missing_switches(), 0);
-        let mut damaged = lane(&no_from_idle);
-        damaged.damaged = 1;
-        assert_eq!(damaged.missing_switches(), 0);
-    }
-
-    fn raw_waking(time: u64) -> Raw {
-        Raw { a: 70, b: 1, kind: Kind::Waking, ..raw(time) }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use hourglass_sys::tracefs::{Instance, Tracefs};
 use super::catalogue::{Plans, Scope};
 use super::drain::{Decoder, Recording};
 use super::keep::{Lane, merged};
+use super::missing::MissingSwitches;
 use super::stacks::Stacks;
 use super::told::{failed, refused};
 use super::{
@@ -35,6 +36,7 @@ pub(crate) struct Live {
     size: Size,
     ring_bytes: u64,
     handed: BTreeMap<u32, u64>,
+    missing: MissingSwitches,
     offset: Offset,
     instance: Instance,
 }
@@ -68,7 +70,15 @@ impl Live {
         let least = size.cpus.iter().filter_map(|cpu| instance.ring_bytes(*cpu)).min();
         instance.switch(true).map_err(|error| failed(&error))?;
         let ring_bytes = least.unwrap_or(size.ring_bytes);
-        Ok(Live { recording, ring_bytes, size, handed: BTreeMap::new(), offset, instance })
+        Ok(Live {
+            recording,
+            ring_bytes,
+            size,
+            handed: BTreeMap::new(),
+            missing: MissingSwitches::default(),
+            offset,
+            instance,
+        })
     }
 
     /// Hands over what came since the last time, in order of time: all but what is younger than a millisecond.
@@ -102,8 +112,9 @@ impl Live {
         let lanes: Vec<Lane> =
             self.recording.lanes.iter_mut().map(|lane| lane.take_before(before)).collect();
         self.recording.make_room(self.size.most_events);
-        let (handed, offset) = (&mut self.handed, self.offset);
+        let (handed, missing, offset) = (&mut self.handed, &mut self.missing, self.offset);
         merged(&lanes).for_each(|(cpu, raw)| {
+            missing.event(cpu, &raw);
             *handed.entry(cpu).or_default() += u64::from(raw.kind != Kind::Lost);
             let ticks = offset.own_ns(raw.time);
             let since = i128::from(ticks) - i128::from(epoch_ns);
@@ -126,7 +137,7 @@ impl Live {
             events: self.handed.get(&lane.cpu).copied().unwrap_or(0),
             lost: lane.lost.max(self.instance.counts(lane.cpu).lost()),
             damaged: lane.damaged,
-            missing_switches: 0,
+            missing_switches: lane.missing(&self.missing),
         };
         let cpus = self.recording.lanes.iter().map(of_lane).collect();
         let plans = self.recording.decoder.plans();

@@ -22,6 +22,7 @@ mod clock;
 mod drain;
 mod keep;
 pub(crate) mod live;
+mod missing;
 mod stacks;
 mod told;
 
@@ -322,12 +323,13 @@ impl Session {
         }
         let checks = self.marks.checks(&recording.decoder.marks);
         let map = Map::new(self.clock, &checks);
+        let missing = missing::of(&recording.lanes);
         let cpus = recording.lanes.iter().map(|lane| KernelCpu {
             cpu: lane.cpu,
             events: lane.events(),
             lost: lane.lost,
             damaged: lane.damaged,
-            missing_switches: lane.missing_switches(),
+            missing_switches: lane.missing(&missing),
         });
         let mut facts = self.facts(checks, cpus.collect());
         let plans = recording.decoder.plans();

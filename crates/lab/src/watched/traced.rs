@@ -18,6 +18,8 @@ use crate::kernel_trace::live::Live;
 
 /// What is kept for a folder takes no more than this part of the memory, one of so many.
 const KEPT_SHARE: u64 = 8;
+/// The warning that switches are missing.
+const SWITCHES_MISSING: &str = "switch-events-missing";
 /// Bytes of what is kept for a switch: the event and the interval that it ends.
 const KEPT_BYTES: u64 = 104;
 /// Kept at most.
@@ -129,11 +131,13 @@ impl Traced {
         let mut warnings = crate::kernel_trace::live_warnings(facts, &troubles);
         let missing = delays.missing();
         if missing > 0 {
+            let all: u64 = facts.cpus.iter().map(|cpu| cpu.missing_switches).sum();
+            warnings.retain(|warning| warning.id != SWITCHES_MISSING);
             warnings.push(Warning {
-                id: "switch-events-missing".to_owned(),
+                id: SWITCHES_MISSING.to_owned(),
                 text: format!(
-                    "--trace: switches of the watched threads are missing ({missing} times) from the kernel's \
-                     record, which lost none by its own account: delays around them are not counted"
+                    "--trace: {all} switches are missing from the kernel's record, which lost none by its own \
+                     account, and watched threads have {missing} of their ends: delays around them are not counted"
                 ),
                 remedy: "measure again".to_owned(),
             });

@@ -141,7 +141,10 @@ fn wake_ups_or_gaps(threads: &[&ThreadReport]) -> String {
             let longest = rounded(thread.gaps.max_ns);
             format!("longest gap {longest} (thread {})", thread.id)
         }
-        Some(_) => "no gaps".to_owned(),
+        Some(_) => {
+            let unseen = threads.iter().find(|t| t.cpu_time_ns == 0 && t.latency.is_none());
+            unseen.map_or("no gaps".to_owned(), |t| format!("thread {} did not run", t.id))
+        }
         None => "no threads".to_owned(),
     }
 }
@@ -170,6 +173,16 @@ mod tests {
     use hourglass_model::document::{CauseReport, RanReport};
 
     use super::*;
+
+    /// "CPU share 0.0 %, no gaps".
+    #[test]
+    fn a_thread_that_did_not_run_has_not_no_gaps() {
+        for (cpu_time_ns, said) in [(0, "thread 0 did not run"), (1, "no gaps")] {
+            let threads = vec![ThreadReport { cpu_time_ns, ..ThreadReport::default() }];
+            let (text, _) = verdict(&RunResult { threads, ..RunResult::default() });
+            assert_eq!(text, said);
+        }
+    }
 
     /// "2.48 s in 472" without a name, while the line `Ran` had three.
     #[test]

@@ -50,7 +50,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     }
 
     /// Ends the interval, counts what passed until `now`, and begins the next interval there. A
-    /// gap that outlasts the thread's time ends with it, and no interval begins.
+    /// gap that outlasts the thread's time ends with it, and the interval behind it has no length.
     fn note_gap(&mut self, now: Reading, onset: Onset) -> u64 {
         let (now, evidence) = self.ask_about(now);
         self.note_gap_with(now, onset, evidence)
@@ -73,11 +73,12 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         }
         let (start, cpu_before) = (self.last, self.last_cpu);
         self.last = resumed;
-        if !over {
-            let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
-            let (end, cpu_after) = (resumed, now.cpu);
-            self.keep_gap(LongGap { start, end, cpu_before, cpu_after, onset, evidence });
-            self.open_at(now.cpu, onset, evidence);
+        let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
+        let (end, cpu_after) = (resumed, now.cpu);
+        self.keep_gap(LongGap { start, end, cpu_before, cpu_after, onset, evidence });
+        self.open_at(now.cpu, onset, evidence);
+        if over {
+            self.close();
         }
         self.heed_gap(lost);
         lost
