@@ -325,6 +325,9 @@ impl Reserved for Keeping {
     }
 
     fn outranked_by(&self) -> Vec<String> {
+        if self.told().busy {
+            return vec!["keeper-busy".to_owned()];
+        }
         self.entry.as_ref().map_or_else(Vec::new, admit::above)
     }
 
