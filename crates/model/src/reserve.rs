@@ -81,11 +81,12 @@ pub struct ReserveDocument {
     #[serde(default)]
     pub kept: Option<bool>,
     /// What may have had the CPU, or failed, where `kept` is false, as far as is known: `process 4711 (...) of user 0`,
-    /// `thread 4712 (...) of the deadline class`, `member-moved`, `keeper-late`. Empty where nothing is known of it.
+    /// `thread 4712 (...) of the deadline class`, `member-moved`, `keeper-late`, `keeper-busy` (the thread that keeps the
+    /// reservation had the CPU itself). Empty where nothing is known of it.
     #[serde(default)]
     pub broken_by: Vec<String>,
     /// Processor time that the work had from the begin of the reservation to its end, ns, beyond budgets too; null where it is
-    /// not counted, as of a quota of control groups of version 1.
+    /// not counted, as of a quota of control groups of version 1, or where the keeper was away and no control group counts it.
     #[serde(default)]
     pub cpu_time_ns: Option<u64>,
     /// From the begin of the reservation to its end, ns; null from `--check`.
@@ -94,8 +95,9 @@ pub struct ReserveDocument {
     /// Processor time of the thread that keeps the reservation, ns; null where the kernel keeps it.
     #[serde(default)]
     pub keeper_ns: Option<u64>,
-    /// The longest time for which the work had the CPU by its reservation without a break, ns: for no longer in a row did
-    /// others on that CPU wait for it. An upper bound, measured by the keeper of a user-space reserve on one CPU; null elsewhere.
+    /// The longest time for which the work, by its reservation, and the thread that keeps it had the CPU without leaving it to
+    /// others, ns, as that thread measured it. No bound: who is above both is not counted, nor are interrupts. Of a
+    /// user-space reserve on one CPU; null elsewhere, and where that thread was away.
     #[serde(default)]
     pub others_waited_max_ns: Option<u64>,
     /// Budgets that it was given meanwhile by `reserve --change`, in their order; empty without.

@@ -30,7 +30,8 @@ pub struct Spent {
     pub wall_ns: u64,
     /// Processor time of the thread that keeps it, ns; `None` where the kernel keeps it.
     pub keeper_ns: Option<u64>,
-    /// The longest time for which the target had its CPU by the reservation in a row, ns, at most; `None` where not known.
+    /// The longest time for which the target, by the reservation, and its keeper had the CPU in a row, ns, as measured; `None`
+    /// where not known.
     pub longest_ns: Option<u64>,
 }
 

@@ -177,6 +177,37 @@ fn a_stopped_keeper_leaves_nobody_raised() {
     assert_eq!(document["guarantee"], false);
 }
 
+/// The bug: where the command ended while its keeper was stopped, the report said that all was kept, and had neither the
+/// time nor the processor time after the stop.
+#[test]
+fn what_ended_while_the_keeper_was_stopped_is_not_said_to_be_kept() {
+    let _alone = alone();
+    if !granted("user") {
+        return;
+    }
+    let mark = format!("{}-away", std::process::id());
+    let _ended = Ended(mark.clone());
+    let script = "echo ready; exec timeout 1 sh -c 'while :; do :; done'";
+    let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
+    let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
+    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    std::thread::sleep(Duration::from_millis(200));
+    running.stop();
+    std::thread::sleep(Duration::from_millis(1_500));
+    running.signal("-CONT");
+    let document = running.0.stdout.take().unwrap();
+    let (_, text) = running.end(document);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let warnings = document["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["id"] == "keeper-absent"), "{document}");
+    assert_eq!(document["guarantee"], false);
+    assert_ne!(document["kept"], true);
+    assert!(document["wall_ns"].as_u64() > Some(1_500_000_000), "{document}");
+}
+
 /// The bug: protection was claimed for a run in which the guardian had let co-runners run, since nothing was heard of
 /// the monitor.
 #[test]

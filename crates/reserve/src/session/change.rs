@@ -3,7 +3,9 @@
 //! The process that keeps it is asked by a signal with a number (`sigqueue(3)`), which the kernel lets its user and root send.
 //! It answers by its claim: another one takes the place of the first when it is admitted.
 
+use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,8 @@ use crate::backend::{Kind, user};
 const UNIT_NS: u64 = 100;
 /// For so long an answer is waited for; the keeper looks ten times a second.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// And for so long others that ask before.
+const TURN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 fn number(budget: Span, period: Span) -> Result<u64, String> {
@@ -38,6 +42,24 @@ fn times(number: u64) -> (Span, Span) {
     (span(number >> 32), span(number & u64::from(u32::MAX)))
 }
 
+/// Waits until no other process asks for a change; `None` where no lock says so.
+fn wait_for_turn() -> Result<Option<File>, String> {
+    let begun = Instant::now();
+    loop {
+        match user::alone() {
+            Ok(Some(alone)) => return Ok(Some(alone)),
+            Ok(None) if begun.elapsed() < TURN => sleep(PAUSE),
+            Ok(None) => {
+                let seconds = TURN.as_secs();
+                return Err(format!(
+                    "nothing was changed: others have asked for changes for {seconds} s"
+                ));
+            }
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
 /// Has the process `pid`, which keeps one reservation from user space, give it another budget and period. Returns it as
 /// it is then; the first period with them begins after the one that lasts.
 ///
@@ -45,6 +67,7 @@ fn times(number: u64) -> (Span, Span) {
 /// Why not, in a line; it goes on as it was.
 pub fn change(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
     let number = number(budget, period)?;
+    let _alone = wait_for_turn()?;
     user::may_change(pid, budget, period)?;
     signal_file::send_value(pid, signal_file::change(), number).map_err(|error| {
         let why = match error.kind() {
@@ -55,6 +78,7 @@ pub fn change(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocume
             io::ErrorKind::PermissionDenied => {
                 "it belongs to another user, and only that one and root may change it".to_owned()
             }
+            io::ErrorKind::NotFound => "it has ended".to_owned(),
             _ => error.to_string(),
         };
         format!("process {pid}: {why}")
@@ -71,7 +95,14 @@ pub fn change(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocume
             return Ok(all);
         }
     }
-    Err(format!("process {pid} did not take it: its report says why"))
+    let goes_on = Path::new(&format!("/proc/{pid}")).exists();
+    Err(match goes_on {
+        true => format!(
+            "process {pid} has not taken it for {} s; where it refused it, its report says why",
+            PATIENCE.as_secs()
+        ),
+        false => format!("process {pid} has ended, and did not take it before"),
+    })
 }
 
 /// Carries out what a signal asked for; what to say at the end if it is refused.

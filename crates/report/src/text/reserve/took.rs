@@ -20,7 +20,7 @@ pub(super) fn took(out: &mut String, document: &ReserveDocument, style: Style) {
     line(out, "CPU time", &(used + &keeper.unwrap_or_default()), Tone::Normal, style);
     if let (Some(ns), [cpu]) = (document.others_waited_max_ns, &document.cpus[..]) {
         let text =
-            format!("on CPU {cpu} waited for it at most {} in a row, as measured", rounded(ns));
+            format!("on CPU {cpu} waited for it up to {} in a row, as measured", rounded(ns));
         line(out, "others", &text, Tone::Normal, style);
     }
     let begin = (document.budget_ns, document.period_ns);
@@ -104,7 +104,7 @@ mod tests {
             document.changes = vec![change(2_100 * MS, 4 * MS), change(3_000 * MS, 5 * MS)];
         });
         let expected = "CPU time 2.48 s in 8.00 s: 31.0 % of a CPU; keeping it took below 0.1 % \
-                        others on CPU 1 waited for it at most 6.00 ms in a row, as measured \
+                        others on CPU 1 waited for it up to 6.00 ms in a row, as measured \
                         changed from 3.1ms/8ms to 4ms/8ms after 2.10 s \
                         changed from 4ms/8ms to 5ms/8ms after 3.00 s";
         assert_eq!(whole, expected);

@@ -9,6 +9,9 @@
 //! look that finds out, is paid back from the next one, so that any number of periods has as many budgets and what
 //! the last look was late. More than a part of the budget is not paid back, nor what is used while nobody looked: then the
 //! promise comes before the limit.
+//!
+//! Looks take the CPU from the work that they look at, so that their number is limited: each one leaves the work the time that
+//! it waits for, and a rest of the budget that is worth no look counts as used up and is added to the next one.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +32,14 @@ pub struct Terms {
     pub cpus: u64,
     /// Hard: suspended when the budget is used up. Soft: lowered.
     pub strength: Strength,
+}
+
+impl Terms {
+    /// Whether one who had so much of a period has half of what others may take of it without harm to the budget.
+    #[must_use]
+    pub fn are_broken_by(&self, took_ns: u64) -> bool {
+        took_ns >= self.deadline_ns.saturating_sub(self.budget_ns) / 2
+    }
 }
 
 /// How the work is dispatched.
@@ -78,6 +89,8 @@ pub struct Budget {
     /// Width of the steps of the histogram, ns.
     step_ns: u64,
     last: Reading,
+    /// How long looks take, ns; a running mean.
+    cost_ns: u64,
     period: Period,
     level: Level,
     supply: Supply,
@@ -106,6 +119,20 @@ struct Period {
     stands_since_ns: Option<u64>,
     /// The work itself has ended it.
     ended: bool,
+    /// What was left of the budget when it counted as used up.
+    rest_ns: u64,
+    /// What the last look waits for.
+    awaited: Option<Awaited>,
+    /// Shortest time that the next look leaves to the work, ns: longer after each one that found that it had hardly run.
+    pause_ns: u64,
+}
+
+/// The next look is to find that the work has used the budget.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    due_ns: u64,
+    /// Of less the work has hardly run.
+    least_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +156,13 @@ const LEAST_STEP_NS: u64 = 1_000;
 /// At most this part of a budget is paid back.
 const PAID_PART: u64 = 10;
 
+/// A rest of the budget that is not used when it could have been is worth another look if it is more than one step of the
+/// histogram, and more than so many looks take.
+const REST_LOOKS: u64 = 4;
+
+/// A look counts to the mean by this part.
+const COST_PART: u64 = 8;
+
 /// A period counts if what was used in it is known to this part of the budget.
 const KNOWN_PART: u64 = 10;
 
@@ -147,6 +181,7 @@ impl Budget {
             grain_ns: grain_ns(&terms),
             step_ns: (terms.budget_ns / STEPS).max(LEAST_STEP_NS),
             last: reading,
+            cost_ns: 0,
             period: Period::begin(reading.now_ns, reading.used_ns, reading, terms.budget_ns),
             level: Level::Raised,
             supply: Supply { throttled_ns: Some(0), ..Supply::default() },
@@ -167,7 +202,11 @@ impl Budget {
         }
         let spent = reading.used_ns.saturating_sub(self.period.charged_ns);
         let raised = self.level == Level::Raised;
-        let used_up = raised && spent >= self.period.budget_ns;
+        let used_up = raised && self.is_used_up(reading, spent);
+        if used_up {
+            self.period.rest_ns = self.period.budget_ns.saturating_sub(spent);
+            self.period.budget_ns = self.period.budget_ns.min(spent);
+        }
         if used_up || raised && self.period.ended {
             self.level = match self.terms.strength {
                 Strength::Hard => Level::Suspended,
@@ -178,7 +217,36 @@ impl Budget {
             self.period.over_ns = used.saturating_sub(self.period.budget_ns);
         }
         self.last = reading;
-        Order { level: self.level, next_ns: self.next(reading.now_ns, spent), used_up }
+        Order { level: self.level, next_ns: self.next(reading.now_ns, reading.now_ns), used_up }
+    }
+
+    /// When to look again after a look that was over at `now_ns`: no sooner than the work has had time to run. `stood`: it
+    /// had no CPU during the look.
+    pub fn next_after(&mut self, now_ns: u64, stood: bool) -> u64 {
+        let took = now_ns.saturating_sub(self.last.now_ns);
+        let part = COST_PART - 1;
+        self.cost_ns = self.cost_ns.saturating_mul(part).saturating_add(took) / COST_PART;
+        self.next(if stood { now_ns } else { self.last.now_ns }, now_ns)
+    }
+
+    /// Whether nothing is left of the budget, or less than is worth another look.
+    fn is_used_up(&mut self, reading: Reading, spent: u64) -> bool {
+        let rest = self.period.budget_ns.saturating_sub(spent);
+        let ran = reading.used_ns.saturating_sub(self.last.used_ns);
+        let awaited = self.period.awaited.filter(|awaited| reading.now_ns >= awaited.due_ns);
+        let idle = awaited.is_some_and(|awaited| ran < awaited.least_ns);
+        if idle {
+            let longest = self.cost_ns.saturating_mul(REST_LOOKS).max(self.grain_ns);
+            let longer = self.period.pause_ns.max(self.grain_ns).saturating_mul(2);
+            self.period.pause_ns = longer.min(longest);
+        }
+        rest == 0 || rest <= if idle { self.rest_ns() } else { self.grain_ns.min(self.rest_ns()) }
+    }
+
+    /// The longest rest that is worth no look after one that found that the work had hardly run.
+    fn rest_ns(&self) -> u64 {
+        let looks = self.cost_ns.saturating_mul(REST_LOOKS);
+        looks.max(self.terms.budget_ns / STEPS).min(self.terms.budget_ns / PAID_PART)
     }
 
     /// Whether a look at `now_ns` decides on a deadline, for which [`Reading::denied_ns`] is needed.
@@ -259,8 +327,10 @@ impl Budget {
         let for_certain = spent.saturating_sub(self.used_since(deadline, reading));
         let denied = reading.denied_ns.saturating_sub(self.period.denied_ns);
         let in_time = denied.saturating_sub(reading.now_ns.saturating_sub(deadline));
-        let wanted = for_certain.saturating_add(in_time) >= self.period.budget_ns;
-        let delivered = spent >= self.period.budget_ns;
+        // What a period before it left is not promised by the deadline.
+        let promised = self.period.budget_ns.min(self.terms.budget_ns);
+        let wanted = for_certain.saturating_add(in_time) >= promised;
+        let delivered = spent >= promised;
         self.period.judged = Some(match (wanted, delivered) {
             (true, false) => Judged::Missed,
             (_, all) => Judged::Kept { all },
@@ -291,8 +361,7 @@ impl Budget {
         let begin = end.saturating_add(skipped.saturating_mul(self.terms.period_ns));
         let counted = reading.used_ns.saturating_sub(unsure);
         self.begin_next_terms(begin);
-        let owed = if skipped > 0 { 0 } else { self.owed(counted) };
-        let budget = self.terms.budget_ns.saturating_sub(owed);
+        let budget = if skipped > 0 { self.terms.budget_ns } else { self.next_budget(counted) };
         self.period = Period::begin(begin, counted, reading, budget);
         if late {
             self.period.pays_from_ns = reading.used_ns;
@@ -308,8 +377,9 @@ impl Budget {
         self.supply.changes.push((at_ns, terms.budget_ns, terms.period_ns));
     }
 
-    /// What the next period pays back, where `used_ns` had been used when this one ended.
-    fn owed(&self, used_ns: u64) -> u64 {
+    /// The budget of the next period, where `used_ns` had been used when this one ended: less what it has to pay back, or
+    /// with what this one left.
+    fn next_budget(&self, used_ns: u64) -> u64 {
         let over = match self.level {
             // What it used after that it had as anybody has.
             Level::Lowered => self.period.over_ns,
@@ -317,7 +387,12 @@ impl Budget {
                 .saturating_sub(self.period.pays_from_ns)
                 .saturating_sub(self.period.budget_ns),
         };
-        over.min(self.terms.budget_ns / PAID_PART)
+        let budget = self.terms.budget_ns;
+        let most = budget / PAID_PART;
+        let owed = over.saturating_sub(self.period.rest_ns).min(most);
+        let left = self.period.rest_ns.saturating_sub(over).min(most);
+        let with_left = budget.saturating_add(left).min(self.terms.deadline_ns.max(budget));
+        with_left.saturating_sub(owed)
     }
 
     fn close(&mut self, delivered: u64) {
@@ -339,17 +414,23 @@ impl Budget {
         }
     }
 
-    /// The earliest time at which something can be to do.
-    fn next(&self, now_ns: u64, spent: u64) -> u64 {
+    /// The earliest time at which something can be to do, where the work goes on at `from_ns` and the look was over at
+    /// `over_ns`.
+    fn next(&mut self, from_ns: u64, over_ns: u64) -> u64 {
         let end = self.end_ns();
+        self.period.awaited = None;
         if self.level != Level::Raised {
             return end;
         }
-        let left = self.period.budget_ns.saturating_sub(spent);
-        let used_up = left.div_ceil(self.terms.cpus.max(1)).max(self.grain_ns);
-        let next = now_ns.saturating_add(used_up).min(end);
+        let spent = self.last.used_ns.saturating_sub(self.period.charged_ns);
+        let left = self.period.budget_ns.saturating_sub(spent).div_ceil(self.terms.cpus.max(1));
+        let pause = self.period.pause_ns.max(self.grain_ns);
+        let due = from_ns.saturating_add(left).max(over_ns.saturating_add(pause));
+        self.period.awaited = Some(Awaited { due_ns: due, least_ns: left.div_ceil(2) });
+        let next = due.min(end);
         let deadline = self.deadline_ns();
-        if self.period.judged.is_none() && now_ns < deadline { next.min(deadline) } else { next }
+        let judges = self.period.judged.is_none() && self.last.now_ns < deadline;
+        if judges { next.min(deadline) } else { next }
     }
 }
 
@@ -366,6 +447,9 @@ impl Period {
             judged: None,
             stands_since_ns: None,
             ended: false,
+            rest_ns: 0,
+            awaited: None,
+            pause_ns: 0,
         }
     }
 }

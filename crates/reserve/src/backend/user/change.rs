@@ -3,8 +3,11 @@
 //! Owns: its admission, which is that of a new one in its place, and the order to the keeper. Must not: change what is in
 //! force before it is admitted.
 
+use std::fs::File;
+use std::io;
+
 use hourglass_model::Reservation;
-use hourglass_sys::user;
+use hourglass_sys::{lock, user};
 use hourglass_time::Span;
 
 use super::Keeping;
@@ -42,6 +45,16 @@ fn admitted(share: &Share, reservation: &Reservation, others: Vec<Held>) -> Resu
     let refused = check(&request, &facts).into_iter().next();
     let refused = refused.map_or_else(|| admit(share, others, &facts), Err);
     refused.map_err(|refusal| format!("{}; {}", refusal.cause, refusal.remedy))
+}
+
+/// What to keep open while one reservation of the machine is asked to change, so that no other one is: whether another budget
+/// was taken is seen by the claim, of which there are two for a moment. `None` while another process has it.
+///
+/// # Errors
+/// No reservation is written down, or the kernel has no such lock.
+pub(crate) fn alone() -> io::Result<Option<File>> {
+    let folder = Registry::of_the_machine().open()?;
+    Ok(lock::try_exclusive(&folder)?.then_some(folder))
 }
 
 /// Whether the reservation that process `pid` keeps may have another budget and period, as far as can be seen from outside.

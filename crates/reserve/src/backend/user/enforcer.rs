@@ -70,8 +70,10 @@ pub struct Told {
     pub fault: Option<String>,
     /// How many it refused; each was given again until it was taken.
     pub refused: u64,
-    /// How often the thread was away for so long that the guardian lowered the work.
+    /// How often the thread was away for so long that the guardian lowers the work.
     pub absent: u64,
+    /// The last period that was missed was so since the thread itself had the CPU for half of the slack or more.
+    pub busy: bool,
     /// The most threads at a time that belong to another user, and are not raised ([`crate::owner`]).
     pub foreign: u64,
     /// Members that left the CPUs of the reservation.
@@ -287,8 +289,7 @@ fn keep(shared: &Shared, work: Work) -> io::Result<()> {
     let mut next = Some(run.look(shared));
     while let Some(due) = next.take() {
         if sleep_until(shared, due) {
-            let late = now_ns(ClockId::Monotonic).saturating_sub(due);
-            run.latest_ns = run.latest_ns.max(late);
+            run.woke(due);
         } else if !shared.yielded() {
             break;
         } else {

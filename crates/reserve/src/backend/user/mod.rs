@@ -102,7 +102,7 @@ pub(crate) use self::admit::remove_claims;
 use self::admit::{admit, refusal, share};
 pub use self::admit::{check, check_above, check_beside, check_present, in_force, unseen};
 use self::budget::Terms;
-pub(crate) use self::change::may_change;
+pub(crate) use self::change::{alone, may_change};
 use self::claims::priority_for;
 use self::enforcer::Enforcer;
 pub(super) use self::enforcer::NAME as KEEPER;
@@ -325,6 +325,9 @@ impl Reserved for Keeping {
     }
 
     fn outranked_by(&self) -> Vec<String> {
+        if self.told().busy {
+            return vec!["keeper-busy".to_owned()];
+        }
         self.entry.as_ref().map_or_else(Vec::new, admit::above)
     }
 

@@ -102,6 +102,11 @@ impl Orders {
         }
     }
 
+    /// Whether the members are known to be below real-time priority, or to stand.
+    pub(super) fn leave_the_cpu(&self) -> bool {
+        matches!(self.stands, Some(Level::Lowered | Level::Suspended))
+    }
+
     /// When to look next, if nothing else is to be done before `next_ns`.
     pub(super) fn next_ns(&self, now_ns: u64, next_ns: u64) -> u64 {
         match self.stands {

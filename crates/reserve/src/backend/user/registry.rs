@@ -206,6 +206,14 @@ impl Registry {
         }
     }
 
+    /// The folder itself, which can be locked as a whole.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(super) fn open(&self) -> io::Result<File> {
+        File::open(&self.folder)
+    }
+
     /// Why there may be more than [`Registry::all`].
     pub(super) fn gap(&self) -> Option<Gap> {
         self.trusted().err().or_else(|| self.around())

@@ -166,6 +166,11 @@ impl Team {
         self.usage.read_ns()
     }
 
+    /// Whether that has also what members used after the last look, and have ended since.
+    pub(super) fn counts_the_dead(&self) -> bool {
+        self.usage.counts_the_dead()
+    }
+
     /// The priority of members from the next raising on.
     pub(super) fn change_priority(&mut self, priority: u8) {
         self.plan.priority = priority;

@@ -43,6 +43,11 @@ impl Usage {
         }
     }
 
+    /// Whether the sum has also what members used after the last look, and have ended since.
+    pub(super) fn counts_the_dead(&self) -> bool {
+        matches!(self, Usage::Group(_))
+    }
+
     /// Tells which processes there are now, where that is needed.
     pub(super) fn tell(&mut self, processes: impl FnOnce() -> Vec<u32>) {
         if let Usage::Processes(tally) = self {

@@ -34,6 +34,12 @@ pub(super) struct Run {
     /// The priority that members get with the terms of the next period.
     priority: Option<u8>,
     absent: u64,
+    /// Looks that came later than the guardian waits for.
+    away: u64,
+    /// See [`Told::busy`].
+    busy: bool,
+    /// What the keeper itself had had when the period began, ns.
+    kept_ns: u64,
     /// Running threads must be touched before their time is read.
     several: bool,
     turn: bool,
@@ -41,13 +47,15 @@ pub(super) struct Run {
     begun: (u64, u64),
     looked_ns: u64,
     used_ns: u64,
+    /// Whether that is known.
+    counts: bool,
     /// For how long others waited.
     reach: Reach,
     denied_ns: u64,
     periods: u64,
     pub(super) raised_ns: u64,
     looks: u64,
-    pub(super) latest_ns: u64,
+    latest_ns: u64,
     fault: Option<String>,
 }
 
@@ -76,12 +84,16 @@ impl Run {
             patience_ns: patience(&terms),
             priority: None,
             absent: 0,
+            away: 0,
+            busy: false,
+            kept_ns: now_ns(ClockId::ThreadCpu),
             several,
             turn: false,
             begun: (now, used_ns),
             looked_ns: now,
             used_ns,
-            reach: Reach::begin(now, used_ns),
+            counts: true,
+            reach: Reach::begin(now, used_ns.saturating_add(now_ns(ClockId::ThreadCpu))),
             denied_ns: 0,
             periods: 0,
             raised_ns: now,
@@ -94,7 +106,7 @@ impl Run {
     /// Looks once and obeys; when to look again.
     pub(super) fn look(&mut self, shared: &Shared) -> u64 {
         let before = self.orders.level();
-        self.absent = self.pledge.broken();
+        self.absent = self.pledge.broken().max(self.away);
         self.orders.heed(self.team.woken());
         let brought = self.team.bring_all_back();
         self.note(brought);
@@ -116,12 +128,19 @@ impl Run {
             wants = samples.iter().any(|sample| sample.runnable);
             self.denied_ns = self.demand.observe(now, self.used_ns, &samples);
         }
-        self.reach.look(now, self.used_ns, before == Level::Raised, wants);
+        let kept_ns = now_ns(ClockId::ThreadCpu);
+        let taken_ns = self.used_ns.saturating_add(kept_ns);
+        self.reach.look(now, taken_ns, !self.orders.leave_the_cpu(), wants);
         let reading = Reading { now_ns: now, used_ns: self.used_ns, denied_ns: self.denied_ns };
         self.take_change(shared);
+        let terms = *self.budget.terms();
+        let missed = self.budget.supply().missed;
         let order = self.budget.look(reading);
-        if order.level != Level::Raised {
-            self.reach.end();
+        if self.budget.supply().missed > missed {
+            self.busy = terms.are_broken_by(kept_ns.saturating_sub(self.kept_ns));
+        }
+        if self.periods() != self.periods {
+            self.kept_ns = kept_ns;
         }
         if order.used_up && self.team.wants() {
             self.budget.wanted_more();
@@ -130,6 +149,9 @@ impl Run {
         let another = self.sharing.look(&mut self.team, now, before, order.level);
         let from_below = self.lowered || before == Level::Lowered;
         self.obey(order.level, now);
+        if self.orders.leave_the_cpu() {
+            self.reach.end();
+        }
         if another && !from_below {
             self.turn = !self.turn;
             let rotated = self.sharing.rotate(&mut self.team, self.turn);
@@ -145,11 +167,23 @@ impl Run {
         self.tell(shared);
         let raised = order.level == Level::Raised;
         let turn = if raised { self.sharing.next_ns(&self.team, now) } else { None };
-        let next = order.next_ns.min(turn.unwrap_or(u64::MAX));
+        let over = now_ns(ClockId::Monotonic);
+        let next = self.budget.next_after(over, !self.several).min(turn.unwrap_or(u64::MAX));
         let next = self.orders.next_ns(now, next);
         let pledged = self.pledge.until(next.saturating_add(self.patience_ns));
         self.note(pledged);
         next
+    }
+
+    /// The thread woke for the look that was due then.
+    pub(super) fn woke(&mut self, due_ns: u64) {
+        let late = now_ns(ClockId::Monotonic).saturating_sub(due_ns);
+        self.latest_ns = self.latest_ns.max(late);
+        self.away = self.away.saturating_add(u64::from(late > self.patience_ns));
+    }
+
+    fn periods(&self) -> u64 {
+        self.budget.supply().periods.saturating_add(self.budget.left_out())
     }
 
     /// Never waits, as [`Run::tell`]: a later look takes it.
@@ -173,7 +207,7 @@ impl Run {
     }
 
     fn obey(&mut self, level: Level, now_ns: u64) {
-        let periods = self.budget.supply().periods.saturating_add(self.budget.left_out());
+        let periods = self.periods();
         let another = periods != self.periods;
         self.periods = periods;
         let again = now_ns.saturating_sub(self.raised_ns) >= RAISED_AGAIN_NS;
@@ -247,19 +281,35 @@ impl Run {
         self.tell_rest(&mut told);
     }
 
+    /// What was used until now, and whether anybody looked. Without a look what ended meanwhile has used is known to a
+    /// group only.
+    fn look_a_last_time(&mut self) {
+        self.absent = self.pledge.broken().max(self.away);
+        self.used_ns = self.team.used_ns().unwrap_or(self.used_ns);
+        self.looked_ns = now_ns(ClockId::Monotonic);
+        let taken_ns = self.used_ns.saturating_add(now_ns(ClockId::ThreadCpu));
+        self.reach.look(self.looked_ns, taken_ns, !self.orders.leave_the_cpu(), true);
+        if self.absent > 0 {
+            self.counts = self.team.counts_the_dead();
+            let (now_ns, used_ns) = (self.looked_ns, self.used_ns);
+            self.budget.look(Reading { now_ns, used_ns, denied_ns: self.denied_ns });
+        }
+    }
+
     fn tell_rest(&self, told: &mut Told) {
         told.left_out = self.budget.left_out();
         told.looks = self.looks;
         let (begun_ns, used_before_ns) = self.begun;
         told.spent = Spent {
-            used_ns: Some(self.used_ns.saturating_sub(used_before_ns)),
+            used_ns: self.counts.then(|| self.used_ns.saturating_sub(used_before_ns)),
             wall_ns: self.looked_ns.saturating_sub(begun_ns),
             keeper_ns: Some(now_ns(ClockId::ThreadCpu)),
-            longest_ns: (!self.several).then(|| self.reach.max_ns()),
+            longest_ns: (!self.several && self.absent == 0).then(|| self.reach.max_ns()),
         };
         told.latest_ns = self.latest_ns;
         told.refused = self.orders.refused();
         told.absent = self.absent;
+        told.busy = self.busy;
         told.foreign = self.team.most_foreign() as u64;
         if told.moved != *self.team.moved() {
             told.moved.clone_from(self.team.moved());
@@ -269,7 +319,8 @@ impl Run {
         }
     }
 
-    pub(super) fn end(self, shared: &Shared) -> io::Result<()> {
+    pub(super) fn end(mut self, shared: &Shared) -> io::Result<()> {
+        self.look_a_last_time();
         {
             let mut told = shared.told.lock().unwrap_or_else(PoisonError::into_inner);
             told.supply = self.budget.supply().clone();
