@@ -173,6 +173,9 @@ fn row(line: usize, cells: &[&str]) -> Import<(String, Job)> {
         value: cells[column].to_owned(),
         reason: reason.to_owned(),
     };
+    if let Some(column) = (0..2).find(|column| cells[*column].chars().any(char::is_control)) {
+        return Err(bad(column, "it has a control character"));
+    }
     let time = |column: usize| -> Import<i64> {
         let number = Decimal::read(cells[column]).ok_or_else(|| bad(column, "give a number"))?;
         match number.span(UNIT_NS, 1, Round::Up) {

@@ -191,6 +191,9 @@ fn a_job_of_a_job_set_is_there_once() {
 
 #[test]
 fn other_job_sets_are_named() {
+    assert!(
+        refused(&SAG.replace("2, 8, 30", "2, 8\u{1}, 30")).contains("it has a control character")
+    );
     assert!(refused(&format!("{SAG}4, 1, 0, 0\n")).contains("4 columns where a job has 8"));
     let is_named = |text: &str, word: &str| match Format::of(text) {
         Format::Unread(what) => assert!(what.contains(word), "{what}"),
