@@ -6,13 +6,14 @@
 use std::fs;
 
 use hourglass_sys::cgroup::Group;
+use hourglass_sys::sched;
 
 /// Process `root` and its descendants, `root` first; empty if it has ended.
 #[must_use]
 pub fn tree(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
-    if fs::metadata(format!("/proc/{root}")).is_err() {
+    if !sched::is_there(root) || fs::metadata(format!("/proc/{root}")).is_err() {
         return Vec::new();
     }
     while let Some(parent) = found.get(next).copied() {
@@ -29,7 +30,7 @@ pub fn tree(root: u32) -> Vec<u32> {
 /// The children of all threads of process `pid`.
 fn children_of(pid: u32) -> Vec<u32> {
     let mut children = Vec::new();
-    for tid in threads_of(pid) {
+    for tid in threads_of(pid).into_iter().filter(|tid| sched::is_there(*tid)) {
         match fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
             Ok(text) => {
                 children.extend(
@@ -60,7 +61,7 @@ pub fn all_processes() -> Vec<u32> {
 /// The threads of process `pid`; empty if it has ended.
 #[must_use]
 pub fn threads_of(pid: u32) -> Vec<u32> {
-    names(&format!("/proc/{pid}/task"))
+    if sched::is_there(pid) { names(&format!("/proc/{pid}/task")) } else { Vec::new() }
 }
 
 /// The names in a folder that are numbers.
@@ -92,7 +93,8 @@ pub fn processes_within(group: &Group) -> Vec<u32> {
 /// The process that thread `tid` belongs to.
 #[must_use]
 pub fn process_of(tid: u32) -> Option<u32> {
-    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let text =
+        sched::is_there(tid).then(|| fs::read_to_string(format!("/proc/{tid}/status")))?.ok()?;
     text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
 }
 
@@ -146,7 +148,8 @@ pub(super) fn placed(tid: u32) -> Option<Placed> {
 
 /// What stands in `/proc/TID/stat` behind the name, which may have blanks and brackets.
 fn fields_behind_name(tid: u32) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+    let text =
+        sched::is_there(tid).then(|| fs::read_to_string(format!("/proc/{tid}/stat")))?.ok()?;
     text.rsplit_once(") ").map(|(_, fields)| fields.to_owned())
 }
 

@@ -216,6 +216,9 @@ pub(super) struct Stat {
 pub(super) fn stat(id: u32) -> Option<Stat> {
     /// Fields behind the parent up to the start.
     const START: usize = 17;
+    if !sched::is_there(id) {
+        return None;
+    }
     let mut path = *b"/proc/##########/stat\0";
     let name = named(&mut path, id)?;
     let file = open(name, libc::O_RDONLY).ok()?;
