@@ -125,15 +125,16 @@ fn a_line_is_drawn_on_a_terminal_only() {
     match drawn(command(&[])) {
         Ok(text) => {
             let says = |part: &str| assert!(text.contains(part), "{part}: {text}");
-            ["1 s: ", "2 s: ", "s: guaranteed, kept in ", "CPU time"].into_iter().for_each(says);
+            // A host that takes the CPU for a while has a period left out of 50, which is no guarantee at that moment.
+            [" s: ", "guaranteed, kept in ", "CPU time"].into_iter().for_each(says);
             let quiet = drawn(command(&["-q"])).unwrap();
-            assert!(!quiet.contains("1 s: "), "{quiet}");
+            assert!(!quiet.contains(", kept in "), "{quiet}");
         }
         Err(error) => skip(Need::program("script"), error.to_string()),
     }
     let output = Command::new("sh").args(["-c", &command(&[])]).output().unwrap();
     let text = stderr(&output);
-    assert!(text.contains("CPU time") && !text.contains("1 s: "), "{text}");
+    assert!(text.contains("CPU time") && !text.contains(", kept in "), "{text}");
 }
 
 /// What to reserve was to be guessed, and tried. Hourglass paper, section 5.6: 3 ms every 8 ms take 3.1.
