@@ -4,23 +4,27 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hourglass_model::CpuSet;
 use hourglass_skip::{Need, skip};
 use serde_json::Value;
 
-/// A control group that is removed when it is dropped.
-struct Group(PathBuf);
+/// A control group that is removed when it is dropped. One at a time: threads of one would take the CPU of the other.
+struct Group(PathBuf, #[expect(dead_code)] MutexGuard<'static, ()>);
+
+static ALONE: Mutex<()> = Mutex::new(());
 
 impl Group {
     /// A group with a quota of so many microseconds in 100 ms, in version 1 or 2.
     fn with_quota(us: u64) -> Result<Group, String> {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let (root, files) = controller().ok_or("no cpu controller is mounted")?;
         let path = root.join(format!("hourglass-test-{}-{us}", std::process::id()));
         let refused = |error: std::io::Error| format!("{}: {error}", path.display());
         fs::create_dir(&path).map_err(refused)?;
-        let group = Group(path.clone());
+        let group = Group(path.clone(), alone);
         for (file, text) in files(us) {
             fs::write(path.join(file), text).map_err(refused)?;
         }
