@@ -107,7 +107,7 @@ impl Entry {
             let verdict = answer.and_then(|answer| verdict(answer.bind(py)));
             let verdict = verdict.unwrap_or_else(|error| {
                 error.write_unraisable(py, Some(call.bind(py)));
-                // The hook is Python code, in which another thread may have its turn: what is counted has been told.
+                // The hook is Python code, in which another thread may have its turn: an exception is counted after the hook had it.
                 self.raised.fetch_add(1, Ordering::Relaxed);
                 Verdict::Resume
             });

@@ -89,7 +89,7 @@ impl Callback {
             let Some(call) = call else { return };
             if let Err(error) = call.call1(py, (told,)) {
                 error.write_unraisable(py, Some(call.bind(py)));
-                // The hook is Python code, in which another thread may have its turn: what is counted has been told.
+                // The hook is Python code, in which another thread may have its turn: an exception is counted after the hook had it.
                 self.raised.fetch_add(1, Ordering::Relaxed);
             }
             // What it holds may be the last of it, and needs the interpreter to go.

@@ -6,6 +6,15 @@ use hourglass_model::{Cause, Interval, Onset, Policy};
 use crate::generator::{Dice, MS, Planted, SECOND, US, periodic, random, trace, woven};
 use crate::support::{attributed, facts, of};
 
+/// The kernel's default (`sched_rt_runtime_us`), beside no other real-time thread.
+const LIMIT: RtLimit = RtLimit {
+    runtime_ns: 950_000_000,
+    period_ns: 1_000_000_000,
+    logged: false,
+    others_ns: 0,
+    others_ended: false,
+};
+
 /// Measured: of a FIFO spinner 8 of 8 long gaps took 50.06 to 54.08 ms and began 1.000 to 1.004 s
 /// apart.
 #[test]
@@ -25,13 +34,7 @@ fn real_time_throttling_is_named() {
     let mut facts = facts(&[Policy::Fifo(50)]);
     let (without, _, _) = attributed(&facts, &trace, &[]);
     assert!(without.iter().all(|gap| gap.cause == Cause::ContextSwitchInvoluntary));
-    facts.rt_limit = Some(RtLimit {
-        runtime_ns: 950_000_000,
-        period_ns: 1_000_000_000,
-        logged: false,
-        others_ns: 0,
-        others_ended: false,
-    });
+    facts.rt_limit = Some(LIMIT);
     let (found, _, _) = attributed(&facts, &trace, &[]);
     let score = of(&found, &planted, Cause::RtThrottling);
     assert_eq!((score.precision, score.recall), (1.0, 1.0), "{score:?}");
@@ -62,13 +65,7 @@ fn throttling_is_named_where_only_long_gaps_are_known() {
         known.push(Interval { start_ns: to, end_ns: to, ..pair[1] });
     }
     let mut facts = facts(&[Policy::Fifo(80)]);
-    facts.rt_limit = Some(RtLimit {
-        runtime_ns: 950_000_000,
-        period_ns: 1_000_000_000,
-        logged: false,
-        others_ns: 0,
-        others_ended: false,
-    });
+    facts.rt_limit = Some(LIMIT);
     let (found, patterns, _) = attributed(&facts, &known, &[]);
     let score = of(&found, &planted, Cause::RtThrottling);
     assert_eq!((score.precision, score.recall), (1.0, 1.0), "{score:?}");
@@ -162,13 +159,7 @@ fn turns_of_a_competitor_are_no_throttling() {
         );
         let trace = trace(&mut dice, 0, 0, &woven(turns), until, true);
         let mut facts = facts(&[Policy::Fifo(50)]);
-        facts.rt_limit = Some(RtLimit {
-            runtime_ns: 950_000_000,
-            period_ns: 1_000_000_000,
-            logged: false,
-            others_ns: 0,
-            others_ended: false,
-        });
+        facts.rt_limit = Some(LIMIT);
         let (found, _, _) = attributed(&facts, &trace, &[]);
         assert!(found.len() > 8);
         assert!(found.iter().all(|gap| gap.cause == Cause::ContextSwitchInvoluntary));
@@ -192,13 +183,7 @@ fn a_stop_beside_a_competitor_is_not_a_switch_for_sure() {
         (Policy::Other(0), 400, false),
     ] {
         let mut facts = facts(&[policy]);
-        facts.rt_limit = Some(RtLimit {
-            runtime_ns: 950_000_000,
-            period_ns: 1_000_000_000,
-            logged: false,
-            others_ns: others_ms * 1_000_000,
-            others_ended: false,
-        });
+        facts.rt_limit = Some(RtLimit { others_ns: others_ms * 1_000_000, ..LIMIT });
         let (found, _, _) = attributed(&facts, &trace, &[]);
         let long = found.iter().find(|gap| gap.length_ns() > 30_000_000).unwrap();
         assert_eq!(long.cause, switch);

@@ -1,7 +1,7 @@
 //! The kernel's switches and wake-ups as scheduling events, from which Perfetto makes its tables `sched` and
 //! `thread_state` and its row of each CPU.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use hourglass_model::{KernelEvent, KernelEventKind};
@@ -41,7 +41,7 @@ mod ftrace {
 /// The kernel's number of nice value 0: a run does not keep priorities at each switch.
 const UNKNOWN_PRIORITY: i64 = 120;
 
-/// So many events are one packet.
+/// Events of one packet, at most.
 const CHUNK: usize = 1_000;
 
 /// The CPUs of which every switch is known.
@@ -53,8 +53,8 @@ pub(super) fn cpus(run: &Run<'_>) -> BTreeSet<u32> {
 
 impl<W: Write> Trace<W> {
     pub(super) fn scheduling(&mut self, run: &Run<'_>) -> io::Result<()> {
-        let mut running = BTreeMap::new();
         for cpu in self.traced.clone() {
+            let mut running = 0;
             let of_cpu = run.events.iter().filter(|event| event.cpu == cpu);
             let events: Vec<Message> = of_cpu
                 .filter_map(|event| self.scheduling_event(run, event, &mut running))
@@ -72,12 +72,12 @@ impl<W: Write> Trace<W> {
         Ok(())
     }
 
-    /// `running` has the thread that took each CPU last.
+    /// `running` is the thread that took the CPU last; 0 is idle.
     fn scheduling_event(
         &self,
         run: &Run<'_>,
         event: &KernelEvent,
-        running: &mut BTreeMap<u32, u32>,
+        running: &mut u32,
     ) -> Option<Message> {
         let at = |tid: u32| {
             let stamped = Message::new().uint(ftrace::TIMESTAMP, self.at(event.ns));
@@ -90,7 +90,7 @@ impl<W: Write> Trace<W> {
         let number = |message: Message, field, tid: u32| message.int(field, i64::from(tid));
         match event.kind {
             KernelEventKind::Switch => {
-                running.insert(event.cpu, event.b);
+                *running = event.b;
                 let switch = Message::new().text(ftrace::PREV_COMM, name(event.a));
                 let switch = number(switch, ftrace::PREV_TID, event.a)
                     .int(ftrace::PREV_PRIORITY, UNKNOWN_PRIORITY)
@@ -106,8 +106,7 @@ impl<W: Write> Trace<W> {
                     .int(ftrace::PRIORITY, UNKNOWN_PRIORITY)
                     .int(ftrace::SUCCESS, 1);
                 let waking = number(waking, ftrace::TARGET_CPU, event.b);
-                let waker = running.get(&event.cpu).copied().unwrap_or(0);
-                Some(at(waker).message(ftrace::WAKING, &waking))
+                Some(at(*running).message(ftrace::WAKING, &waking))
             }
             _ => None,
         }
