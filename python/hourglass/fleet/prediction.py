@@ -79,7 +79,7 @@ class Prediction:
             f"{self.nodes} nodes that synchronise every {self.sync_ns / 1e6:g} ms: {slower}"
             f"{100 * self.low:.2f} to {100 * self.high:.2f} %, {100 * self.confidence:g} %), from "
             f"{self.measured_nodes} nodes and {self.measured_steps} steps"
-            + ("; so much may be too high by up to a factor of two" if self.may_be_high else "")
+            + ("; it may be too high by up to a factor of two" if self.may_be_high else "")
         )
 
 

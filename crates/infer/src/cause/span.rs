@@ -119,7 +119,7 @@ fn signs(seen: &SpanSeen) -> Signs {
 
 /// Whether the counts may lack stops of a quota that took so long.
 fn is_quota_unknown(thread: &ThreadFacts, seen: &SpanSeen) -> bool {
-    // For so many periods as it takes.
+    // The period is not known, so that a loss of any length may be a stop.
     let any = Quota { period_ns: u64::MAX, throttled: 1, throttled_ns: None };
     seen.other_quotas && seen.involuntary > 0 && may_be_quota(Some(thread), seen.lost_ns, any)
 }

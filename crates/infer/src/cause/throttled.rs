@@ -227,7 +227,7 @@ mod tests {
         assert!(long.unwrap() < 0.5 && (0.8..0.95).contains(&short.unwrap()), "{long:?} {short:?}");
         assert!(sure(408, 35, 200).0.unwrap() < 0.5);
         assert_eq!(sure(460, 60, 200), (Some(COVERED), None), "long enough");
-        assert_eq!(sure(0, 5, 3).0, Some(0.0), "of nobody is known that he ran");
+        assert_eq!(sure(0, 5, 3).0, Some(0.0), "no other thread is known to have run");
         assert_eq!(Lost::default().without_stop(LIMIT, PART_NS - 1), None);
     }
 

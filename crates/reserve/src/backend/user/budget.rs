@@ -157,7 +157,7 @@ const LEAST_STEP_NS: u64 = 1_000;
 const PAID_PART: u64 = 10;
 
 /// A rest of the budget that is not used when it could have been is worth another look if it is more than one step of the
-/// histogram, and more than so many looks take.
+/// histogram, and longer than this number of looks.
 const REST_LOOKS: u64 = 4;
 
 /// A look counts to the mean by this part.

@@ -21,7 +21,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// The work was raised at this time, and had had so much processor time together with its keeper.
+    /// The work was raised at `now_ns`; it and its keeper had had `taken_ns` of processor time.
     pub(super) fn begin(now_ns: u64, taken_ns: u64) -> Reach {
         Reach { now_ns, taken_ns, span_ns: 0, max_ns: 0 }
     }
