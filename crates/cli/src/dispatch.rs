@@ -123,7 +123,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Predict(predict) => commands::predict::predict(&predict, settings),
         Command::Sweep(sweep) => commands::sweep::sweep(&sweep, settings),
         Command::Merge(merge) => commands::merge::merge(&merge, settings),
-        Command::Reserve(reserve) => commands::reserve::reserve(&reserve, settings),
+        Command::Reserve(reserve) => commands::reserve::reserve(&reserve, words, settings),
         Command::CacheCost(asked) => commands::cache_cost::measure(&asked, settings),
         Command::Watch(watch) => commands::watch::watch(&watch, words, settings),
         Command::Paper(paper) => commands::paper::paper(&paper, settings),

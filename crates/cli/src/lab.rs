@@ -17,6 +17,7 @@ pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
 pub(crate) use hourglass_lab::compare;
 pub(crate) use hourglass_lab::fleet;
 pub(crate) use hourglass_lab::infer::{CpuTimeline, who_ran};
+pub(crate) use hourglass_lab::reserved_folder::ReservedFolder;
 pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::task_input;

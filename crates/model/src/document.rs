@@ -9,6 +9,7 @@ use crate::inference::Inference;
 use crate::manifest::Manifest;
 use crate::meanwhile::MeanwhileReport;
 pub use crate::ran::RanReport;
+use crate::reserve::ReserveDocument;
 pub use crate::sites::{LostSpan, SiteCause, SiteReport};
 use crate::stack::StackReport;
 use crate::wakeup::WakeUpReport;
@@ -78,6 +79,9 @@ pub struct RunResult {
     /// What `watch` found about threads of other processes, if the run was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<WatchedReport>,
+    /// What came of a reservation, if the folder is of `reserve -o`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<ReserveDocument>,
     /// Call sites of a program that recorded its spans, and what the scheduler took from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteReport>,

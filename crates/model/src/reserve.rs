@@ -100,7 +100,8 @@ pub struct ReserveDocument {
     /// user-space reserve on one CPU; null elsewhere, and where that thread was away.
     #[serde(default)]
     pub others_waited_max_ns: Option<u64>,
-    /// Budgets that it was given meanwhile by `reserve --change`, in their order; empty without.
+    /// Budgets that it was given meanwhile, by `reserve --change` or, in the deadline class, by anyone who may; in their
+    /// order; empty without.
     #[serde(default)]
     pub changes: Vec<ReserveChange>,
 }

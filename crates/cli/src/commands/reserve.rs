@@ -12,6 +12,7 @@ use hourglass_report::text;
 use hourglass_time::Span;
 
 use self::from::How;
+use crate::lab::ReservedFolder;
 use crate::lab::reserve::{
     self, Backend, Failure, Interference, ProgressFrom, Rate, Request, Selection, SiblingPolicy,
     Siblings, Stopper, Subject, Whom, words,
@@ -40,6 +41,7 @@ mod from;
   hourglass reserve 55ms/70ms --cpu 0 --smt monitor --stop 4711 -- encoder
   hourglass reserve 6ms/20ms --also 5ms/40ms=4711 --cpu 0 -- player
   hourglass reserve 3.1ms/8ms --json -- ./job > supply.json
+  hourglass reserve 30% -o encoder -- encoder      kept for show and report
   hourglass reserve --list                         what is reserved on this machine
   hourglass reserve --from run1                    what should its threads reserve?
   hourglass reserve --change 4711 4ms/8ms          while it runs; PID from --list
@@ -78,8 +80,9 @@ pub(crate) struct Reserve {
     /// threads of the deadline class
     #[arg(long, conflicts_with_all = ["amount", "check", "clean", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     list: bool,
-    /// Give a reservation that hourglass keeps from user space, as process PID of --list, another
-    /// budget from its next period on. Admission is as at the start; its user and root may
+    /// Give the reservation of process PID of --list another budget, from its next period on: the one that
+    /// it keeps from user space, or its thread in the deadline class. Admission is as at the
+    /// start; its user and root may
     #[arg(long, value_name = "PID", value_parser = words::process, requires = "amount")]
     #[arg(conflicts_with_all = ["check", "list", "clean", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     change: Option<u32>,
@@ -140,6 +143,10 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "SOURCE", default_value = "auto", value_parser = progress)]
     #[arg(requires = "smt", help_heading = SHARING)]
     progress: Choice<ProgressFrom>,
+    /// Keep what came of it in this folder, which show and report read
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["check", "change", "list", "from", "clean"])]
+    output: Option<PathBuf>,
     /// Program and its arguments; put -- before it if it begins with a dash
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
@@ -210,7 +217,7 @@ fn stopper(text: &str) -> Result<Choice<Stopper>, String> {
 ///
 /// # Errors
 /// The reservation cannot be made, or the words make no sense.
-pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode> {
+pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -> Result<ExitCode> {
     let Some(amount) = reserve.amount else {
         return match &reserve.from {
             Some(path) => {
@@ -236,16 +243,31 @@ pub(crate) fn reserve(reserve: &Reserve, settings: Settings) -> Result<ExitCode>
         let code = if document.backend.is_some() { stop::YES } else { stop::NO };
         return Ok(ExitCode::from(code));
     }
+    let program = std::iter::once("hourglass".to_owned());
+    let create =
+        |path| ReservedFolder::create(path, program.chain(words.iter().cloned()).collect());
+    let folder = reserve.output.as_deref().map(create).transpose();
+    let folder = folder.map_err(|error| Stop::usage(format!("-o: {error}")))?;
     let progress = ReserveProgress::new(settings.quiet || settings.json);
     let outcome = reserve::run_watched(&request, &mut |moment| progress.show(moment));
     progress.ended();
     let outcome = outcome.map_err(|failure| stop(failure, settings))?;
+    let kept = folder.map(|folder| folder.keep(&outcome.document));
     if settings.json {
         output::unless_closed(output::json(&outcome.document))?;
     } else if !settings.quiet {
         output::to_stderr(&text::reserve(&outcome.document, output::style_of_stderr()));
     }
     warn(&outcome.document, settings);
+    match kept {
+        Some(Ok(folder)) if !settings.quiet => {
+            messages::say(&format!("wrote {}", folder.display()));
+        }
+        Some(Err(error)) => {
+            return Err(Stop::with(stop::OWN, vec![format!("-o: {}", error.said_of("it"))]).into());
+        }
+        _ => {}
+    }
     Ok(ExitCode::from(outcome.exit_code))
 }
 

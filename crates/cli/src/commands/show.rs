@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use hourglass_model::document::RunDocument;
 
 use crate::lab;
 use crate::messages;
@@ -66,6 +67,14 @@ pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
             let gap = if number > 0 { "\n" } else { "" };
             output::unless_closed(output::text(&format!("{gap}{}\n\n", folder.display())))?;
         }
+        // Lines are of records, of which some folders have none.
+        let asked = show.records || show.cycles;
+        let format = match format {
+            Format::Lines { .. } if !asked && has_no_records(recalled.document()) => {
+                Format::Summary
+            }
+            format => format,
+        };
         if !matches!(format, Format::Lines { .. }) {
             recalled.find_causes();
             recalled.infer();
@@ -76,4 +85,10 @@ pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
         output::print(&mut recalled, format).map_err(super::damaged)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Of a reservation, or of threads that were watched without the kernel's trace.
+fn has_no_records(document: &RunDocument) -> bool {
+    let result = &document.result;
+    result.reservation.is_some() || result.watched.is_some() && document.manifest.kernel.is_none()
 }

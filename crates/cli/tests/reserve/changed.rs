@@ -3,11 +3,35 @@
 use super::*;
 
 /// A command that spins for as long as it is let, under a reservation, with its document.
-fn spinner(words: &[&str]) -> Child {
+fn spinner(words: &[&str]) -> Spinner {
     let spin = ["--", "sh", "-c", "while :; do :; done"];
     let mut command = Command::new(HOURGLASS);
-    command.args(["reserve", "--json", "--backend", "user", "--cpu", "0"]).args(words).args(spin);
-    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    command.args(["reserve", "--json"]).args(words).args(spin);
+    Spinner(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok())
+}
+
+/// Ends with the test, however that ends.
+struct Spinner(Option<Child>);
+
+impl Spinner {
+    fn pid(&self) -> u32 {
+        self.0.as_ref().map_or(0, Child::id)
+    }
+
+    fn ended(mut self) -> serde_json::Value {
+        send("-TERM", self.pid().into()).unwrap();
+        let output = self.0.take().unwrap().wait_with_output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = send("-TERM", child.id().into());
+            let _ = child.wait();
+        }
+    }
 }
 
 /// Budget and period, ns, and complete periods.
@@ -28,19 +52,15 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn ended(child: Child) -> serde_json::Value {
-    send("-TERM", child.id().into()).unwrap();
-    serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
-}
-
 /// The bug: a budget was what it was at the start, and the report had neither CPU time nor what others waited.
 #[test]
 fn a_budget_is_changed_while_it_is_in_force() {
+    let _alone = alone();
     if !granted("user") {
         return;
     }
-    let child = spinner(&["2ms/40ms"]);
-    let pid = child.id();
+    let child = spinner(&["--backend", "user", "--cpu", "0", "2ms/40ms"]);
+    let pid = child.pid();
     let name = pid.to_string();
     wait_for("not listed", || listed(pid).is_some_and(|(.., periods)| periods > 2));
     // Refused as at the start would be, in a line; it goes on as it was.
@@ -59,7 +79,7 @@ fn a_budget_is_changed_while_it_is_in_force() {
         move |(budget, period, now)| budget == 1_000_000 && period == 10_000_000 && now > periods
     };
     wait_for("not changed", || listed(pid).is_some_and(now(20)));
-    let document = ended(child);
+    let document = child.ended();
     let change = &document["changes"][0];
     assert_eq!(
         (&change["budget_ns"], &change["period_ns"]),
@@ -82,9 +102,50 @@ fn a_budget_is_changed_while_it_is_in_force() {
     );
 }
 
+/// In the deadline class the thread itself is given another budget, also by others than hourglass (`chrt -d`). The bug: then
+/// its periods were judged by the budget of the start.
+#[test]
+fn a_budget_of_the_deadline_class_is_changed_too() {
+    let _alone = alone();
+    if !granted("deadline") {
+        return;
+    }
+    let child = spinner(&["--backend", "deadline", "20ms/100ms"]);
+    let spins = || {
+        let output = reserve(&["--list", "--json"]);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let all = document["reservations"].as_array().unwrap().clone();
+        let spins = |one: &serde_json::Value| {
+            one["backend"] == "deadline"
+                && one["command"].as_str().is_some_and(|line| line.contains("while :"))
+        };
+        all.iter().find(|one| spins(one)).and_then(|one| one["pid"].as_u64())
+    };
+    wait_for("not in the class", || spins().is_some());
+    let name = spins().unwrap().to_string();
+    std::thread::sleep(Duration::from_millis(500));
+    let refused = reserve(&["--change", &name, "1us/100ms"]);
+    assert_eq!((code(&refused), stderr(&refused).lines().count()), (1, 1), "{}", stderr(&refused));
+    let output = reserve(&["--change", &name, "10ms/100ms", "--json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["reservations"][0]["budget_ns"], 10_000_000);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let document = child.ended();
+    let change = &document["changes"][0];
+    assert_eq!(
+        (&change["budget_ns"], &change["period_ns"]),
+        (&10_000_000.into(), &100_000_000.into())
+    );
+    // Half of it ends each period's supply early, by the terms of the start.
+    let (periods, missed) = (document["periods"].as_u64(), document["missed"].as_u64());
+    assert!(missed <= periods.map(|periods| periods / 2), "{document}");
+}
+
 /// Several reservations share what was granted to them together, and those of `run` are kept until its end.
 #[test]
 fn what_is_not_to_be_changed_says_so() {
+    let _alone = alone();
     if !granted("user") {
         return;
     }
@@ -106,9 +167,49 @@ fn what_is_not_to_be_changed_says_so() {
     child.wait_with_output().unwrap();
 }
 
+/// Wanted by users: the report was on the terminal only, and gone with it.
+#[test]
+fn what_came_of_it_is_kept_in_a_folder() {
+    let _alone = alone();
+    if !granted("user") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("kept");
+    let name = folder.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let words = [&[AMOUNT, "--backend", "user", "-o", name], more].concat();
+        reserve(&[&words[..], &["--", "sh", "-c", "sleep 0.3; exit 7"]].concat())
+    };
+    let refused = reserve(&["2s/1s", "-o", name, "--", "true"]);
+    assert!(code(&refused) == 2 && !folder.exists(), "{}", stderr(&refused));
+    let kept = run(&[]);
+    assert!(code(&kept) == 7 && stderr(&kept).contains("wrote "), "{}", stderr(&kept));
+    let again = run(&[]);
+    assert!(code(&again) == 2 && stderr(&again).contains("exists already"), "{}", stderr(&again));
+    let show = |words: &[&str]| {
+        let output = Command::new(HOURGLASS).args(words).output().unwrap();
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = show(&["show", name]);
+    assert!(text.contains("CPU time") && text.contains("sh -c sleep 0.3"), "{text}");
+    let document: serde_json::Value =
+        serde_json::from_str(&show(&["show", "--json", name])).unwrap();
+    assert_eq!(document["reservation"]["exit_code"], 7, "{document}");
+    let page = place.path().join("kept.html");
+    show(&["report", name, "-o", page.to_str().unwrap()]);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("<h2 id=\"reservation-h\">") && page.contains("every period"),
+        "no section"
+    );
+}
+
 /// A line a second on a terminal, and nothing elsewhere. `script` (util-linux) makes the terminal.
 #[test]
 fn a_line_is_drawn_on_a_terminal_only() {
+    let _alone = alone();
     if !granted("user") {
         return;
     }
@@ -178,11 +279,12 @@ fn what_to_reserve_is_said_for_each_task() {
 /// "No such file or directory (os error 2)".
 #[test]
 fn changes_at_once_are_made_one_after_the_other() {
+    let _alone = alone();
     if !granted("user") {
         return;
     }
-    let child = spinner(&["2ms/40ms"]);
-    let pid = child.id();
+    let child = spinner(&["--backend", "user", "--cpu", "0", "2ms/40ms"]);
+    let pid = child.pid();
     wait_for("not listed", || listed(pid).is_some_and(|(.., periods)| periods > 2));
     let ask = |amount: &str| {
         let mut command = Command::new(HOURGLASS);
@@ -194,7 +296,7 @@ fn changes_at_once_are_made_one_after_the_other() {
         let output = asked.wait_with_output().unwrap();
         assert_eq!(code(&output), 0, "{}", stderr(&output));
     }
-    let document = ended(child);
+    let document = child.ended();
     let last = document["changes"].as_array().and_then(|changes| changes.last()).cloned();
     assert!(last.is_some_and(|last| last["at_ns"].as_u64() > Some(0)), "{document}");
     assert_eq!(document["warnings"].as_array().map(Vec::len), Some(0), "{document}");

@@ -151,6 +151,9 @@ fn run(path: &Path) -> Result<MergedRun, FleetError> {
     if result.watched.is_some() {
         return kind("of hourglass watch, whose threads are those of other programs");
     }
+    if result.reservation.is_some() {
+        return kind("of hourglass reserve, and no threads were measured");
+    }
     let host = &manifest.host;
     let named_by_folder = || path.file_name().map(|name| name.to_string_lossy().into_owned());
     let measured: BTreeSet<String> = manifest.threads.iter().map(measured).collect();

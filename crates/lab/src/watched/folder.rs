@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 
-use hourglass_clock::timekeeping::{Native, Scale, Timebase};
 use hourglass_infer::{ThreadSummary, TraceSummary};
 use hourglass_model::CpuSet;
 use hourglass_model::document::{
@@ -16,10 +15,7 @@ use hourglass_model::document::{
 };
 use hourglass_model::host::Host;
 use hourglass_model::kernel::KernelFacts;
-use hourglass_model::manifest::{
-    CalibrationFacts, ClockFacts, Epoch, EvidenceFacts, MANIFEST_SCHEMA, Manifest, MemoryFacts,
-    ThreadFacts,
-};
+use hourglass_model::manifest::{EvidenceFacts, Manifest, ThreadFacts};
 use hourglass_model::watched::{WatchedLook, WatchedReport, WatchedThread};
 use hourglass_store::{NewRunFolder, WriteError};
 use hourglass_sys::sched::{self, Attributes};
@@ -30,9 +26,7 @@ use super::WatchRequest;
 use super::traced::Kept;
 use crate::causes::Explanation;
 use crate::findings::percentiles;
-
-/// Ticks of `CLOCK_MONOTONIC` in a second: one a nanosecond.
-const HERTZ: f64 = 1e9;
+use crate::outside;
 
 /// What stands for the workload, of which nothing is known.
 const WORKLOAD: &str = "WATCHED";
@@ -202,58 +196,28 @@ fn manifest(
     kernel: Option<KernelFacts>,
     records: u64,
 ) -> Manifest {
-    // Read together now, and set back by what passed since the first look.
-    let since_ns = Native.reference_ns(Scale::Monotonic).saturating_sub(begin_ns);
-    let realtime_ns = Native.reference_ns(Scale::Realtime).saturating_sub(since_ns);
-    let calibration = CalibrationFacts { frequency_hz: HERTZ, ..CalibrationFacts::default() };
     let traced = kernel.is_some();
+    let found =
+        if traced { "the kernel's switches, wakings and migrations" } else { "not recorded" };
+    let threads = report.threads.iter().zip(0..).map(|(thread, id)| facts(id, thread, records));
+    let command_line = request.command_line.clone();
     Manifest {
-        schema: MANIFEST_SCHEMA.to_owned(),
         pid: match report.processes.as_slice() {
             [one] => Some(one.pid),
             _ => None,
         },
-        utc: Vec::new(),
-        hourglass: env!("CARGO_PKG_VERSION").to_owned(),
-        command_line: request.command_line.clone(),
-        epoch: Epoch { monotonic_ns: begin_ns, realtime_ns, ticks: begin_ns },
         duration_ns: request.length.map_or(report.elapsed_ns, Span::nanos_or_zero),
-        elapsed_ns: report.elapsed_ns,
-        seed: 0,
         records_capacity: records,
-        ring: false,
-        clock: ClockFacts {
-            source: "monotonic".to_owned(),
-            trusted: false,
-            reason: "the kernel counts by it".to_owned(),
-            frequency_hz: HERTZ,
-            calibration_start: calibration,
-            calibration_end: calibration,
-        },
-        threads: report
-            .threads
-            .iter()
-            .zip(0..)
-            .map(|(thread, id)| facts(id, thread, records))
-            .collect(),
-        memory: MemoryFacts::default(),
-        dma_latency_us: None,
+        threads: threads.collect(),
         evidence: vec![EvidenceFacts {
             source: EvidenceFacts::TRACE.to_owned(),
             used: traced,
-            found: if traced {
-                "the kernel's switches, wakings and migrations"
-            } else {
-                "not recorded"
-            }
-            .to_owned(),
+            found: found.to_owned(),
             remedy: (!traced).then(|| "run as root with --trace".to_owned()),
             ..EvidenceFacts::default()
         }],
-        host,
         kernel,
-        simulation: None,
-        result: None,
+        ..outside::manifest(command_line, host, begin_ns, report.elapsed_ns)
     }
 }
 

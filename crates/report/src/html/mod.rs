@@ -26,6 +26,7 @@ mod histograms;
 mod meanwhile;
 mod overview;
 mod plot;
+mod reservation;
 mod sites;
 mod stacks;
 mod table;
@@ -68,11 +69,16 @@ pub fn page(run: &Run<'_>, title: &str) -> String {
     header(&mut out, run, title);
     out.push_str("<main>\n");
     overview::write(&mut out, run.document);
+    if let Some(reservation) = &run.document.result.reservation {
+        reservation::write(&mut out, reservation);
+    }
     if let Some(report) = &run.document.result.watched {
         watched::write(&mut out, report);
     }
     sites::write(&mut out, &run.document.result);
-    timeline(&mut out, run, &ran);
+    if run.document.result.reservation.is_none() {
+        timeline(&mut out, run, &ran);
+    }
     causes::write(&mut out, &run.document.result);
     histograms::latency(&mut out, run);
     wake_ups::latest(&mut out, run);
@@ -107,10 +113,12 @@ fn head(out: &mut String, title: &str) {
 fn header(out: &mut String, run: &Run<'_>, title: &str) {
     let manifest = &run.document.manifest;
     let count = run.document.result.threads.len();
-    let mut said = vec![
-        format!("{count} {}", if count == 1 { "thread" } else { "threads" }),
-        rounded(manifest.elapsed_ns),
-    ];
+    let what = match (&run.document.result.reservation, count) {
+        (Some(_), _) => "a reservation".to_owned(),
+        (None, 1) => "1 thread".to_owned(),
+        (None, count) => format!("{count} threads"),
+    };
+    let mut said = vec![what, rounded(manifest.elapsed_ns)];
     if manifest.simulation.is_some() {
         said.push("simulated".to_owned());
     } else if manifest.epoch.realtime_ns > 0 {

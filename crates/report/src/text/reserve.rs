@@ -99,6 +99,20 @@ fn broken(document: &ReserveDocument) -> Option<String> {
     Some(format!("not kept in {missed} of {}, {why}", periods(document.periods)))
 }
 
+/// Whether the budget was there in every period, in a line.
+pub(super) fn verdict(document: &ReserveDocument) -> (String, Tone) {
+    match (document.kept, broken(document)) {
+        (Some(true), _) => {
+            (format!("the budget was kept in all of {}", periods(document.periods)), Tone::Good)
+        }
+        (_, Some(broken)) => (format!("the budget was {broken}"), Tone::Bad),
+        _ if is_limit(document) => {
+            ("a quota is a limit: nothing was promised".to_owned(), Tone::Normal)
+        }
+        _ => ("whether the budget was kept in every period is not known".to_owned(), Tone::Caution),
+    }
+}
+
 fn histogram(out: &mut String, document: &ReserveDocument, style: Style) {
     let rows = joined(&document.supply);
     let most = rows.iter().map(|row| row.periods).max().unwrap_or(0).max(1);

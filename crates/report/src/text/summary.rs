@@ -35,6 +35,13 @@ const NOTHING: &str = "-";
 pub fn summary(document: &RunDocument, style: Style) -> String {
     let result = &document.result;
     let mut out = String::new();
+    if let Some(reservation) = &result.reservation {
+        out.push_str(&super::reserve(reservation, style));
+        out.push('\n');
+        let mut lines = Lines { out, style };
+        cautions(&mut lines, document);
+        return lines.out;
+    }
     if let Some(found) = &result.watched {
         out.push_str(&watched::found(found, style));
     }

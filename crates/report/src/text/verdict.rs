@@ -90,6 +90,9 @@ fn words(cause: Cause) -> &'static str {
 }
 
 fn outcome(result: &RunResult) -> (String, Tone) {
+    if let Some(reservation) = &result.reservation {
+        return super::reserve::verdict(reservation);
+    }
     // An idle control is there to be compared with, and has no deadlines of its own.
     let control = result.control.as_ref().and_then(|control| control.thread);
     let load: Vec<&ThreadReport> =

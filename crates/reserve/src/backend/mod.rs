@@ -104,6 +104,16 @@ pub trait Reserved: Send + fmt::Debug {
     fn release(&mut self) -> std::io::Result<()>;
 }
 
+/// The same with another budget and period; a deadline at the end of the period moves with it.
+fn changed(of: &Reservation, budget: Span, period: Span) -> Result<Reservation, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{budget}/{period}: {error}");
+    let new = Reservation::new(budget, period, of.strength()).map_err(|error| wrong(&error))?;
+    if of.deadline() == of.period() {
+        return Ok(new);
+    }
+    new.with_deadline(of.deadline()).map_err(|error| wrong(&error))
+}
+
 /// A reason not to believe the numbers as they stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {

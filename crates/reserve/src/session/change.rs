@@ -1,6 +1,6 @@
 //! Another budget for a reservation that is in force.
 //!
-//! The process that keeps it is asked by a signal with a number (`sigqueue(3)`), which the kernel lets its user and root send.
+//! In the deadline class the kernel is asked, and whoever looks at the thread sees it. Else the process that keeps it is asked by a signal with a number (`sigqueue(3)`), which the kernel lets its user and root send.
 //! It answers by its claim: another one takes the place of the first when it is admitted.
 
 use std::fs::File;
@@ -16,7 +16,7 @@ use hourglass_time::Span;
 
 use super::list;
 use super::pick::Picked;
-use crate::backend::{Kind, user};
+use crate::backend::{Kind, deadline, user};
 
 /// Times travel in this unit, ns, with 32 bits for each.
 const UNIT_NS: u64 = 100;
@@ -60,12 +60,41 @@ fn wait_for_turn() -> Result<Option<File>, String> {
     }
 }
 
-/// Has the process `pid`, which keeps one reservation from user space, give it another budget and period. Returns it as
-/// it is then; the first period with them begins after the one that lasts.
+/// Gives the reservation of process `pid` another budget and period: the one that it keeps from user space, or that of its
+/// thread in the deadline class, which may be named by its own number. Returns it as it is then; the first period with them
+/// begins after the one that lasts.
 ///
 /// # Errors
 /// Why not, in a line; it goes on as it was.
 pub fn change(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
+    let mut all = list();
+    all.reservations.retain(|one| one.pid == Some(pid) || one.tid == Some(pid));
+    let class: Vec<u32> = all.reservations.iter().filter_map(|one| one.tid).collect();
+    match &class[..] {
+        [tid] if all.reservations.len() == 1 => change_in_class(*tid, budget, period),
+        [_, _, ..] => {
+            let named: Vec<String> = class.iter().map(u32::to_string).collect();
+            let named = named.join(", ");
+            Err(format!(
+                "process {pid} has several threads in the deadline class; name one of {named}"
+            ))
+        }
+        _ => change_kept(pid, budget, period),
+    }
+}
+
+/// In the deadline class.
+fn change_in_class(tid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
+    let gone = || Err("it has left the class".to_owned());
+    let changed = deadline::change(tid, budget, period).unwrap_or_else(gone);
+    changed.map_err(|why| format!("thread {tid}: {why}"))?;
+    let mut all = list();
+    all.reservations.retain(|one| one.tid == Some(tid));
+    Ok(all)
+}
+
+/// Kept from user space by process `pid`.
+fn change_kept(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
     let number = number(budget, period)?;
     let _alone = wait_for_turn()?;
     user::may_change(pid, budget, period)?;

@@ -109,6 +109,17 @@ fn wake(reserved: &ReservedThread) {
     }
 }
 
+/// Budget, deadline and period that the class gives a thread, ns: anyone who may can change them.
+fn terms_of(tid: u32) -> Option<(u64, u64, u64)> {
+    match sched::of(tid) {
+        Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) => {
+            let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
+            Some((runtime_ns, deadline_ns, period_ns))
+        }
+        _ => None,
+    }
+}
+
 /// Looks until the thread has ended or nobody asks any more. One that executes a set-uid program is put back.
 fn look_on(shared: &Shared, reserved: &ReservedThread, saved: Saved, period_ns: u64) {
     // On time, where that is granted: what a period had is known from a look soon behind its end.
@@ -125,7 +136,10 @@ fn look_on(shared: &Shared, reserved: &ReservedThread, saved: Saved, period_ns: 
         }
         let next_ns = {
             let mut ledger = locked(&shared.ledger);
-            ledger.take(&look);
+            match terms_of(reserved.tid) {
+                Some(terms) if terms != ledger.terms() => ledger.change_terms(terms, &look),
+                _ => ledger.take(&look),
+            }
             ledger.next_look_ns(now_ns(ClockId::Monotonic))
         };
         let ended = locked(&shared.ended);

@@ -89,10 +89,14 @@ pub(super) struct Ledger {
     deadline_ns: u64,
     period_ns: u64,
     soft: bool,
+    /// Of a step of the histogram, ns.
+    width_ns: u64,
     supply: Supply,
     open: Option<Open>,
     window: Option<Window>,
     first: Option<Look>,
+    /// The deadline of the period that goes on under earlier terms.
+    before: Option<u64>,
     /// The look before this one.
     last: Option<Look>,
     /// Periods of which it is not known what they had, since the look came too late.
@@ -113,10 +117,12 @@ impl Ledger {
             deadline_ns,
             period_ns: period_ns.max(1),
             soft,
+            width_ns: (budget_ns / STEPS).max(LEAST_STEP_NS),
             supply: Supply::default(),
             open: None,
             window: None,
             first: None,
+            before: None,
             last: None,
             left_out: 0,
             offset: None,
@@ -146,12 +152,35 @@ impl Ledger {
         self.left_out
     }
 
+    /// What the thread was given by the look after which it has other terms: budget, deadline and period, ns, the last above
+    /// zero. They hold from the next period of the server on, and no period counts until then.
+    pub(super) fn change_terms(&mut self, terms: (u64, u64, u64), look: &Look) {
+        let (budget_ns, deadline_ns, period_ns) = terms;
+        (self.budget_ns, self.deadline_ns, self.period_ns) =
+            (budget_ns, deadline_ns, period_ns.max(1));
+        (self.open, self.window, self.pair) = (None, None, false);
+        self.before = Some(look.deadline_ns);
+        let first_ns = self.first.map_or(look.at_ns, |first| first.at_ns);
+        let at_ns = look.at_ns.saturating_sub(first_ns);
+        self.supply.changes.push((at_ns, budget_ns, period_ns));
+    }
+
+    /// Budget, deadline and period, ns.
+    pub(super) fn terms(&self) -> (u64, u64, u64) {
+        (self.budget_ns, self.deadline_ns, self.period_ns)
+    }
+
     /// Takes the next look; they come in order of time, and the first shortly after the thread entered.
     pub(super) fn take(&mut self, look: &Look) {
         // Asleep when it was given the class, it has no period before it wakes.
         if look.deadline_ns == 0 {
             return;
         }
+        if self.before == Some(look.deadline_ns) {
+            self.last = Some(*look);
+            return;
+        }
+        self.before = None;
         match self.open {
             Some(open) if open.deadline_ns == look.deadline_ns => self.heed_early(&open, look),
             Some(open) => {
@@ -414,8 +443,7 @@ impl Ledger {
     fn count(&mut self, had: u64, wanted: bool) {
         self.supply.periods += 1;
         self.supply.last_ns = Some(had);
-        let width = (self.budget_ns / STEPS).max(LEAST_STEP_NS);
-        let upper = had.div_ceil(width).saturating_mul(width);
+        let upper = had.div_ceil(self.width_ns).saturating_mul(self.width_ns);
         // The budget itself is a step.
         let upper = if had <= self.budget_ns { upper.min(self.budget_ns) } else { upper };
         *self.supply.steps.entry(upper).or_default() += 1;

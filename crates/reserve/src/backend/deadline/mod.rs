@@ -23,6 +23,7 @@
 //! the account of the budget tells, what it really had the thread's clock. A look that comes too late to tell leaves the
 //! period out. `admission/tick.rs` says which budgets are of the order of the tick at which the kernel ends them.
 
+mod change;
 mod held;
 mod ledger;
 mod look;
@@ -42,6 +43,8 @@ use crate::admission::{
 use crate::backend::{Backend, Doubt, Kind, Request, Reserved, nested, user};
 use crate::owner;
 use crate::target::Target;
+
+pub(crate) use change::change;
 
 /// How long a refusal for want of bandwidth is taken to be the echo of a reservation that has
 /// just ended; about 180 ms were measured.

@@ -16,17 +16,7 @@ use super::budget::Terms;
 use super::claims::{Share, priority_for};
 use super::registry::{Held, Holder, Registry};
 use crate::admission::facts::Facts;
-use crate::backend::Request;
-
-/// The same with another budget and period; a deadline at the end of the period moves with it.
-fn changed(of: &Reservation, budget: Span, period: Span) -> Result<Reservation, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("{budget}/{period}: {error}");
-    let new = Reservation::new(budget, period, of.strength()).map_err(|error| wrong(&error))?;
-    if of.deadline() == of.period() {
-        return Ok(new);
-    }
-    new.with_deadline(of.deadline()).map_err(|error| wrong(&error))
-}
+use crate::backend::{Request, changed};
 
 fn share_of(reservation: &Reservation, before: &Share) -> Share {
     let deadline_ns = reservation.deadline().nanos_or_zero();

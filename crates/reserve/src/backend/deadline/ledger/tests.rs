@@ -337,3 +337,25 @@ fn a_soft_one_is_counted_where_it_is_known() {
     ledger.take(&look(227 * MS, 31 * MS, 3));
     assert_eq!(ledger.supply().periods, 1);
 }
+
+/// The bug: terms that were changed meanwhile (`chrt -d`) were judged by those of the start, so that every period was missed,
+/// or none.
+#[test]
+fn periods_are_judged_by_the_terms_that_they_had() {
+    let mut server = Server::new(3 * MS, 8 * MS, Work::Always);
+    server.tick = STEP;
+    let mut ledger = Ledger::new(3 * MS, 8 * MS, 8 * MS, false);
+    server.watched(&mut ledger, 900 * MS, 0);
+    let before = ledger.supply().clone();
+    assert!(before.periods > 90 && before.missed == 0, "{before:?}");
+    (server.budget, server.period) = (MS as i64, 10 * MS);
+    ledger.change_terms((MS, 10 * MS, 10 * MS), &server.look());
+    server.watched(&mut ledger, 1_900 * MS, 0);
+    let after = ledger.supply();
+    let counted = after.periods - before.periods;
+    assert!((90..=100).contains(&counted) && after.missed == 0, "{after:?}");
+    assert!(after.delivered_min_ns().is_some_and(|ns| ns.abs_diff(MS) < 100 * US), "{after:?}");
+    let [(at_ns, budget_ns, period_ns)] = after.changes[..] else { panic!("{after:?}") };
+    assert!(at_ns.abs_diff(800 * MS) < 10 * MS, "{at_ns}");
+    assert_eq!((budget_ns, period_ns), (MS, 10 * MS));
+}

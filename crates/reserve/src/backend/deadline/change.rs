@@ -1,0 +1,51 @@
+//! A thread of the class is given another budget: the kernel admits it as it admits a new one, and whoever looks at the thread
+//! sees that its terms are others.
+
+use hourglass_model::{Reservation, Strength};
+use hourglass_sys::sched::{self, Attributes, Saved};
+use hourglass_time::Span;
+
+use super::{ownership, refusal, waiting_for_echo};
+use crate::admission::{Facts, Refusal};
+use crate::backend::{Kind, Request, changed, user};
+use crate::owner;
+
+/// The terms of thread `tid`, if it is in the class, and whether the kernel tells it of overruns.
+fn terms(tid: u32) -> Option<(Reservation, bool)> {
+    let Attributes::Deadline { runtime_ns, deadline_ns, period_ns, reclaim, overrun_signal } =
+        sched::of(tid).ok()??
+    else {
+        return None;
+    };
+    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
+    let strength = if reclaim { Strength::Soft } else { Strength::Hard };
+    let whole = Reservation::new(span(runtime_ns), span(period_ns), strength).ok()?;
+    Some((whole.with_deadline(span(deadline_ns)).ok()?, overrun_signal))
+}
+
+/// Gives thread `tid` of the class another budget and period, from its next period on; a deadline at the end of the period
+/// moves with it. `None` if it is not in the class.
+///
+/// # Errors
+/// Why not, in a line; it goes on as it was.
+pub(crate) fn change(tid: u32, budget: Span, period: Span) -> Option<Result<(), String>> {
+    let (before, overrun_signal) = terms(tid)?;
+    let saved = Saved::of(tid).ok()?;
+    let said = |refusal: Refusal| format!("{}; {}", refusal.cause, refusal.remedy);
+    Some(changed(&before, budget, period).and_then(|new| {
+        let request = Request { reservation: new, cpu: None };
+        let attributes = super::attributes(&new, overrun_signal);
+        let set = || owner::set_policy_without_children(tid, attributes);
+        let above = || user::check_above(&request, &Facts::here(Some(tid)));
+        ownership(Kind::Deadline, tid).and_then(|()| above()).map_err(said)?;
+        waiting_for_echo(Some(tid), &new, set)
+            .map_err(|error| said(refusal(&error, Some(tid), &request)))?;
+        // Who made a claim meanwhile sees this one, or is seen here.
+        above().map_err(|refused| {
+            // It was let in so a moment ago.
+            let _ = saved.restore(tid);
+            said(refused)
+        })
+    }))
+}
