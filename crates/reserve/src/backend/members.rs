@@ -4,6 +4,7 @@
 //! meanwhile may be missed, and the caller looks again. Must not: change anything.
 
 use std::fs;
+use std::str::FromStr;
 
 use hourglass_sys::cgroup::Group;
 use hourglass_sys::sched;
@@ -28,7 +29,8 @@ pub fn tree(root: u32) -> Vec<u32> {
 }
 
 /// The children of all threads of process `pid`.
-fn children_of(pid: u32) -> Vec<u32> {
+#[must_use]
+pub fn children_of(pid: u32) -> Vec<u32> {
     let mut children = Vec::new();
     for tid in threads_of(pid).into_iter().filter(|tid| sched::is_there(*tid)) {
         match fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
@@ -101,7 +103,13 @@ pub fn process_of(tid: u32) -> Option<u32> {
 /// The parent of process `pid`.
 #[must_use]
 pub fn parent_of(pid: u32) -> Option<u32> {
-    fields_behind_name(pid)?.split(' ').nth(1)?.parse().ok()
+    field_of(pid, 1)
+}
+
+/// A number in `/proc/TID/stat`, by how many fields stand before it behind the name (`proc_pid_stat(5)`: 0 is the state).
+#[must_use]
+pub fn field_of<T: FromStr>(tid: u32, before: usize) -> Option<T> {
+    fields_behind_name(tid)?.split(' ').nth(before)?.parse().ok()
 }
 
 /// Whether `tid` is a thread of the kernel, which has no program.
@@ -111,9 +119,7 @@ pub fn is_kernel_thread(tid: u32) -> bool {
     const KERNEL: u64 = 0x0020_0000;
     /// Fields behind the name before the flags.
     const FLAGS: usize = 6;
-    fields_behind_name(tid)
-        .and_then(|fields| fields.split(' ').nth(FLAGS)?.parse::<u64>().ok())
-        .is_some_and(|flags| flags & KERNEL != 0)
+    field_of(tid, FLAGS).is_some_and(|flags: u64| flags & KERNEL != 0)
 }
 
 /// The state of thread `tid` as `ps` shows it: R, S, D, T, Z...

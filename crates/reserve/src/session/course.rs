@@ -13,7 +13,7 @@ use super::pick::{Picked, Wanted};
 use super::siblings::{self, Protection};
 use super::urgent::Urgent;
 use super::{Failure, Outcome, Request, Subject, change, document};
-use crate::backend;
+use crate::backend::{self, members};
 use crate::command::{
     Adopted, Child, Ended, Ending, Gated, Launch, PASSED, SignalFile, Wait, until_end,
 };
@@ -261,7 +261,7 @@ pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Fa
     let failed = || Failure::system("the changes to undo cannot be recorded");
     let threads = match target {
         Target::Thread(tid) => vec![*tid],
-        Target::Process(pid) => threads_of(*pid),
+        Target::Process(pid) => members::threads_of(*pid),
     };
     let mut kept = Vec::new();
     for tid in threads {
@@ -272,12 +272,6 @@ pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Fa
         kept.push(guardian.keep(&undo).map_err(failed())?);
     }
     Ok(kept)
-}
-
-/// The threads of a process.
-pub(super) fn threads_of(pid: u32) -> Vec<u32> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Says what was made.

@@ -18,8 +18,11 @@ use hourglass_model::CpuSet;
 use hourglass_sys::cgroup::{Group, Hierarchy};
 use thiserror::Error;
 
-use super::stopper::members::{Members, field, numbers_in, parent_of, process_of, threads};
+use super::stopper::members::Members;
 use super::stopper::{CoRunners, Wanted};
+use crate::backend::members::{
+    all_processes, field_of, is_kernel_thread, parent_of, process_of, threads_of,
+};
 use crate::owner::Foreign;
 use crate::target::Target;
 
@@ -247,9 +250,7 @@ fn in_group(path: &Path) -> BTreeSet<u32> {
 fn session_of(session: u32) -> impl Iterator<Item = u32> {
     /// Behind the name: state, parent, process group, session.
     const SESSION: usize = 3;
-    let of =
-        move |pid: &u32| field(*pid, SESSION).and_then(|text| text.parse().ok()) == Some(session);
-    numbers_in("/proc").into_iter().filter(of)
+    all_processes().into_iter().filter(move |pid| field_of(*pid, SESSION) == Some(session))
 }
 
 /// Whether none of a process's threads may run on `shares`.
@@ -259,7 +260,7 @@ fn elsewhere(pid: u32, shares: &CpuSet) -> Option<Spared> {
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         list.trim().parse::<CpuSet>().ok()
     };
-    let mut sets = threads(pid).into_iter().filter_map(|tid| allowed(&tid)).peekable();
+    let mut sets = threads_of(pid).into_iter().filter_map(|tid| allowed(&tid)).peekable();
     if shares.is_empty() || sets.peek().is_none() {
         return None;
     }
@@ -293,9 +294,6 @@ impl MustRun {
     }
 
     fn why(&self, pid: u32) -> Option<Spared> {
-        /// `PF_KTHREAD` among the flags, field 9 of the line: 6 behind the state.
-        const FLAGS: usize = 6;
-        const KERNEL_THREAD: u64 = 0x0020_0000;
         if pid == 1 {
             return Some(Spared::First);
         }
@@ -309,8 +307,7 @@ impl MustRun {
         if self.ancestors.contains(&pid) {
             return Some(Spared::Ancestor);
         }
-        let flags = field(pid, FLAGS).and_then(|text| text.parse::<u64>().ok());
-        let kernel = flags.filter(|flags| flags & KERNEL_THREAD != 0).map(|_| Spared::Kernel);
+        let kernel = is_kernel_thread(pid).then_some(Spared::Kernel);
         kernel.or_else(|| Foreign::of(pid).map(|_| Spared::Foreign))
     }
 }

@@ -5,6 +5,9 @@ use std::io;
 
 use hourglass_sys::clock::others::ProcessTime;
 use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::sched;
+
+use crate::backend::members;
 
 /// A thread, and what tells it from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +21,7 @@ impl ReservedThread {
     /// Thread `tid`.
     pub(super) fn of(tid: u32) -> io::Result<ReservedThread> {
         let (_, started) = state_and_start(tid)?;
-        let status = fs::read_to_string(format!("/proc/{tid}/status")).map_err(gone)?;
-        let process =
-            status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
-        Ok(ReservedThread { tid, process: process.unwrap_or(tid), started })
+        Ok(ReservedThread { tid, process: members::process_of(tid).unwrap_or(tid), started })
     }
 
     /// Whether it still lives.
@@ -32,6 +32,9 @@ impl ReservedThread {
 
 /// State and starting time of a thread: fields 3 and 22 of its `stat` (proc(5)).
 fn state_and_start(tid: u32) -> io::Result<(u8, u64)> {
+    if !sched::is_there(tid) {
+        return Err(gone(io::ErrorKind::NotFound.into()));
+    }
     let stat = fs::read_to_string(format!("/proc/{tid}/stat")).map_err(gone)?;
     // The name may hold anything, also blanks and brackets.
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -47,12 +50,6 @@ fn gone(error: io::Error) -> io::Error {
         io::ErrorKind::NotFound => io::Error::from_raw_os_error(crate::admission::ESRCH),
         _ => error,
     }
-}
-
-/// The threads of a process; none if it has ended.
-pub(super) fn threads_of(process: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// A thread of the class at one moment.

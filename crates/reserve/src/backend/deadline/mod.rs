@@ -40,7 +40,7 @@ use hourglass_sys::{signal, thread};
 use crate::admission::{
     Facts, Obstacle, Refusal, Tick, bandwidth, explain, ownership, ownership_of,
 };
-use crate::backend::{Backend, Doubt, Kind, Request, Reserved, nested, user};
+use crate::backend::{Backend, Doubt, Kind, Request, Reserved, members, nested, user};
 use crate::owner;
 use crate::target::Target;
 
@@ -119,7 +119,7 @@ fn the_thread(target: &Target, request: &Request) -> Result<u32, Refusal> {
         Target::Thread(tid) => return Ok(*tid),
         Target::Process(process) => *process,
     };
-    match look::threads_of(process).as_slice() {
+    match members::threads_of(process).as_slice() {
         [] => Err(explain(crate::admission::ESRCH, request, &Facts::default())),
         [thread] => Ok(*thread),
         threads => Err(Refusal {

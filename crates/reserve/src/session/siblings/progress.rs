@@ -8,7 +8,6 @@ use hourglass_sys::instructions::{Instructions, NotCounted};
 use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::task_clock::TaskClock;
 
-use super::super::course::threads_of;
 use super::super::{Failure, ProgressFrom, Siblings};
 use crate::backend::members;
 use crate::progress::ProgressSource;
@@ -112,7 +111,9 @@ fn wanting(target: &Target) -> Wanting {
     Box::new(move || {
         let threads = match target {
             Target::Thread(tid) => vec![tid],
-            Target::Process(pid) => members::tree(pid).into_iter().flat_map(threads_of).collect(),
+            Target::Process(pid) => {
+                members::tree(pid).into_iter().flat_map(members::threads_of).collect()
+            }
         };
         let states: Vec<char> = threads.into_iter().filter_map(members::state_of).collect();
         // Nobody is left: then nothing is known. A thread in a wait that nothing interrupts has asked for it.

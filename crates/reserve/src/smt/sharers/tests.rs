@@ -77,7 +77,7 @@ fn kernel_threads_are_spared() {
 #[test]
 fn a_session_leaves_out_who_must_run() {
     let (one, other) = (Idle::new(), Idle::new());
-    let session = field(one.pid(), 3).unwrap().parse().unwrap();
+    let session = field_of(one.pid(), 3).unwrap();
     let reserved = Some(Target::Process(other.pid()));
     let selected = select(&[Selection::Session(session)], reserved, &CpuSet::default()).unwrap();
     let CoRunners::Processes(pids) = &selected.wanted.co_runners else { panic!("{selected:?}") };
@@ -99,7 +99,7 @@ fn a_session_leaves_out_who_cannot_run_there() {
     let (here, there) = (Idle::new(), Idle::new());
     hourglass_sys::thread::set_affinity_of(here.pid(), [*first]).unwrap();
     hourglass_sys::thread::set_affinity_of(there.pid(), [*last]).unwrap();
-    let session = Selection::Session(field(here.pid(), 3).unwrap().parse().unwrap());
+    let session = Selection::Session(field_of(here.pid(), 3).unwrap());
     let selected = select(&[session], None, &[*first].into_iter().collect()).unwrap();
     let CoRunners::Processes(pids) = &selected.wanted.co_runners else { panic!("{selected:?}") };
     assert!(pids.contains(&here.pid()) && !pids.contains(&there.pid()));

@@ -9,8 +9,9 @@ use std::io;
 
 use hourglass_sys::core_sched::{self, Scope};
 
-use super::members::{Members, process_of};
+use super::members::Members;
 use super::{Kind, Stopper, Unavailable, Wanted};
+use crate::backend::members::process_of;
 use crate::guardian::{Guardian, Kept, Life, Undo};
 use crate::smt::topology::Topology;
 use crate::target::Target;

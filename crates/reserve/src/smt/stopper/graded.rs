@@ -10,8 +10,9 @@ use std::io;
 use hourglass_sys::cgroup::Group;
 use hourglass_sys::sched::{self, Attributes};
 
-use super::members::{Members, parent_of, threads};
+use super::members::Members;
 use super::{CoRunners, Kind, Stopper, Unavailable, Wanted};
+use crate::backend::members::{parent_of, threads_of};
 use crate::guardian::{Guardian, Kept, Life, Undo};
 use crate::owner;
 
@@ -143,7 +144,7 @@ impl Slow {
 impl Threads {
     fn now(&self) -> io::Result<Vec<(u32, u32)>> {
         let processes = self.set.processes(&self.spared)?;
-        let of = |pid| threads(pid).into_iter().map(move |tid| (pid, tid));
+        let of = |pid| threads_of(pid).into_iter().map(move |tid| (pid, tid));
         Ok(processes.into_iter().flat_map(of).collect())
     }
 

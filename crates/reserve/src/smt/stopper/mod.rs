@@ -25,6 +25,7 @@ use hourglass_model::CpuSet;
 use hourglass_sys::cgroup::{Group, Version};
 use thiserror::Error;
 
+use crate::backend::members::process_of;
 use crate::guardian::Guardian;
 use crate::target::Target;
 
@@ -245,7 +246,7 @@ fn never(wanted: &Wanted, keepers: &[u32]) -> Vec<u32> {
     never.extend(keepers);
     match wanted.reserved {
         Some(Target::Process(pid)) => never.push(pid),
-        Some(Target::Thread(tid)) => never.extend(members::process_of(tid)),
+        Some(Target::Thread(tid)) => never.extend(process_of(tid)),
         None => {}
     }
     never

@@ -10,8 +10,9 @@ use crate::guardian::{Guardian, Kept, Life, Undo};
 use crate::owner::Foreign;
 use hourglass_sys::pidfd::PidFd;
 
-use super::members::{Members, field, threads};
+use super::members::Members;
 use super::{Kind, Stopper, Unavailable, Wanted};
+use crate::backend::members::{state_of, threads_of};
 
 /// How often the set is looked at again in one stop. A set that forks faster than that is not
 /// stopped by signals.
@@ -86,8 +87,8 @@ impl Signals {
         if Foreign::of(pid).is_some() {
             return Ok(None);
         }
-        match (field(pid, 0).as_deref(), Life::of(pid)) {
-            (Some("T" | "t"), _) | (_, Err(_)) => Ok(None),
+        match (state_of(pid), Life::of(pid)) {
+            (Some('T' | 't'), _) | (_, Err(_)) => Ok(None),
             (_, Ok(life)) => {
                 let kept = self.guardian.keep(&Undo::Continue(life))?;
                 Ok(Some(Member { process, kept }))
@@ -105,11 +106,8 @@ fn has_ended(error: &io::Error) -> bool {
 /// Whether no thread of a process runs on in user mode: it is stopped, has ended, or will be stopped before it comes
 /// back from a wait that nothing interrupts.
 fn stands(pid: u32) -> bool {
-    let state = |tid: u32| field(tid, 0);
-    threads(pid)
-        .into_iter()
-        .filter_map(state)
-        .all(|state| matches!(&*state, "T" | "t" | "Z" | "X" | "D"))
+    let mut states = threads_of(pid).into_iter().filter_map(state_of);
+    states.all(|state| matches!(state, 'T' | 't' | 'Z' | 'X' | 'D'))
 }
 
 impl Stopper for Signals {
