@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
-use hourglass_model::document::Warning;
+use hourglass_model::document::{Premise, Warning};
 use hourglass_model::live::ReserveMoment;
 use hourglass_report::text;
 use hourglass_time::Span;
@@ -106,6 +106,14 @@ impl Watch for Progress {
         }
     }
 
+    fn broke(&mut self, premise: &Premise) {
+        let say = || messages::no_verdict(premise, &self.which);
+        match &self.bar {
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+
     fn ended(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -141,6 +149,10 @@ impl Watch for RoundsProgress {
 
     fn tick(&mut self, elapsed: Span) {
         self.0.tick(elapsed);
+    }
+
+    fn broke(&mut self, premise: &Premise) {
+        self.0.broke(premise);
     }
 
     fn ended(&mut self) {

@@ -3,6 +3,7 @@
 
 mod processes;
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -279,7 +280,9 @@ fn threads_that_no_look_saw_are_missing() {
     let process = &found["processes"][0];
     let of = |key: &str| process[key].as_u64().unwrap();
     assert!(of("seen_cpu_ns") < of("cpu_ns"), "{process}");
-    assert!(stderr(&output).contains("the threads seen of"), "{output:?}");
+    let said = stderr(&output);
+    assert!(said.starts_with("hourglass: no verdict so far: the threads seen of"), "{said}");
+    assert_eq!(said.lines().count(), 1, "once: {said}");
 }
 
 /// Not of `watch`, but of the same kind: another process changes the CPUs of a thread that is measured.
@@ -299,7 +302,7 @@ fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
         let line = line.replace("CPU", &second.to_string());
         let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
         command.args(line.split(' ')).stdin(Stdio::null());
-        let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let tasks = format!("/proc/{}/task", run.id());
         let pinned = || {
             let tids = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
@@ -315,10 +318,18 @@ fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
         let mut moved = Command::new("taskset");
         moved.args(["-pc", &first.to_string(), &pinned().unwrap()]);
         assert!(moved.output().unwrap().status.success());
+        // A run of which nothing else comes has the line, too.
+        let mut first = String::new();
+        let mut said = BufReader::new(run.stderr.take().unwrap());
+        said.read_line(&mut first).unwrap();
+        assert!(first.contains("no verdict: thread 0"), "{line}: {first}");
+        assert!(run.try_wait().unwrap().is_none(), "{line}: it is said while the run goes on");
         let output = run.wait_with_output().unwrap();
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(found["premises"][0]["id"], "pinning-lost", "{line}: {output:?}");
         assert_eq!(output.status.code(), Some(4), "{line}");
-        assert!(stderr(&output).contains("no verdict: thread 0"), "{output:?}");
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "", "{line}: once");
     }
 }

@@ -324,7 +324,7 @@ pub(crate) fn run_and_add(
     warnings.extend(kernel.iter().flat_map(|kernel| kernel.warnings.iter().cloned()));
     let mut result = findings::result(&measured, &spec, warnings);
     result.switches = switches(&measured);
-    masks.fill(&mut result);
+    masks.fill(&mut result, watch);
     result.gates = gates::evaluate(&gates, &measured, &spec, hit.as_ref());
     result.hit = hit;
     let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };

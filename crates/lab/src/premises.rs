@@ -12,6 +12,8 @@ use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
+use crate::watch::Watch;
+
 /// A thread did not keep the CPUs that it was given.
 const PINNING_LOST: &str = "pinning-lost";
 
@@ -37,9 +39,10 @@ impl Masks {
         Masks { given, tids: BTreeMap::new(), broken: BTreeMap::new() }
     }
 
-    /// Looks at those that run.
-    pub(crate) fn look(&mut self, live: &LiveThreads, elapsed: Span) {
+    /// Looks at those that run; returns what was not known to be broken.
+    pub(crate) fn look(&mut self, live: &LiveThreads, elapsed: Span) -> Vec<Premise> {
         let at_ns = elapsed.nanos_or_zero();
+        let known: Vec<usize> = self.broken.keys().copied().collect();
         for ((place, given), glance) in self.given.iter().enumerate().zip(live.read()) {
             let Some(given) = given.as_ref().filter(|_| glance.tid != 0) else { continue };
             // A thread that has ended has none.
@@ -51,29 +54,38 @@ impl Masks {
                 self.broken.entry(place).or_insert((cpus, at_ns));
             }
         }
+        let places = self.broken.keys().filter(|place| !known.contains(place));
+        places.filter_map(|place| self.changed(*place)).collect()
     }
 
-    /// What broke, by the masks and by where the threads of `result` ran.
-    fn premises(&self, result: &RunResult) -> Vec<Premise> {
-        let changed = self.broken.iter().filter_map(|(place, (cpus, at_ns))| {
-            let given = self.given.get(*place)?.as_ref()?;
-            let text = format!(
-                "thread {place}: its CPUs were changed from outside from {given} to {cpus} (taskset -p, a cpuset, a CPU \
-                 that went offline)"
-            );
-            Some(Premise { id: PINNING_LOST.to_owned(), text, at_ns: *at_ns })
-        });
+    /// That the mask of the thread at `place` was changed.
+    fn changed(&self, place: usize) -> Option<Premise> {
+        let (cpus, at_ns) = self.broken.get(&place)?;
+        let given = self.given.get(place)?.as_ref()?;
+        let text = format!(
+            "thread {place}: its CPUs were changed from outside from {given} to {cpus} (taskset -p, a cpuset, a CPU that \
+             went offline)"
+        );
+        Some(Premise { id: PINNING_LOST.to_owned(), text, at_ns: *at_ns })
+    }
+
+    /// What broke, by the masks, and beyond that by where the threads of `result` ran.
+    fn premises(&self, result: &RunResult) -> (Vec<Premise>, Vec<Premise>) {
+        let changed = self.broken.keys().filter_map(|place| self.changed(*place)).collect();
         let seen = |thread: &&ThreadReport| {
             !thread.workload.starts_with(OWN_CPUS)
                 && !self.broken.contains_key(&(thread.id as usize))
         };
         let strayed = result.threads.iter().filter(seen).filter_map(strayed);
-        changed.chain(strayed).collect()
+        (changed, strayed.collect())
     }
 
-    /// Puts them into `result`; `left-its-cpus` warns of threads that were seen elsewhere already.
-    pub(crate) fn fill(self, result: &mut RunResult) {
-        result.premises = self.premises(result);
+    /// Puts them into `result` and tells `watch` those that no look found; `left-its-cpus` warns of threads that
+    /// were seen elsewhere already.
+    pub(crate) fn fill(self, result: &mut RunResult, watch: &mut dyn Watch) {
+        let (changed, strayed) = self.premises(result);
+        strayed.iter().for_each(|premise| watch.broke(premise));
+        result.premises = changed.into_iter().chain(strayed).collect();
         if result.threads.iter().any(|thread| thread.strayed.is_some()) {
             return;
         }
@@ -104,8 +116,8 @@ mod tests {
 
     fn ids(masks: &Masks, threads: Vec<ThreadReport>) -> Vec<(String, u64)> {
         let result = RunResult { threads, ..RunResult::default() };
-        let found = masks.premises(&result).into_iter();
-        found.map(|premise| (premise.id, premise.at_ns)).collect()
+        let (changed, strayed) = masks.premises(&result);
+        changed.into_iter().chain(strayed).map(|premise| (premise.id, premise.at_ns)).collect()
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub(crate) struct RunObserver<'a> {
 impl RunObserver<'_> {
     fn look_at_masks(&mut self, elapsed: Span) {
         if let Some(live) = &self.live_threads {
-            self.masks.look(live, elapsed);
+            let broken = self.masks.look(live, elapsed);
+            broken.iter().for_each(|premise| self.watch.broke(premise));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who hears how a run goes.
 
-use hourglass_model::document::Warning;
+use hourglass_model::document::{Premise, Warning};
 use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 
@@ -20,6 +20,10 @@ pub trait Watch {
     /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
     fn asked(&mut self, elapsed: Span) {
         let _ = elapsed;
+    }
+    /// Something that the run rests on did not hold; each once, as soon as it is noticed, which may be after the end.
+    fn broke(&mut self, premise: &Premise) {
+        let _ = premise;
     }
     /// All threads have ended.
     fn ended(&mut self);

@@ -8,9 +8,9 @@ use hourglass_report::text;
 
 use super::run::refusal;
 use crate::args::RunArguments;
-use crate::lab::compare::Rules;
 use crate::lab::compare::control::{self, Plan};
 use crate::lab::compare::rounds::{Compared, DEFAULT_ROUNDS, RoundsRequest, Way, rounds};
+use crate::lab::compare::{PREMISE_BROKEN, Rules};
 use crate::lab::{self, Gates, RunSpec};
 use crate::messages;
 use crate::output;
@@ -46,6 +46,7 @@ pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
     let compared = in_turn(request, run.settings)?;
     Ok(match compared.signal {
         Some(signal) => stop::ended_by(signal),
+        None if broke(&compared.document) => ExitCode::from(stop::UNDECIDED),
         None if !kept_limits(&compared.document) => ExitCode::from(stop::NO),
         None => run.fail_on.unwrap_or_default().code(&compared.document),
     })
@@ -104,6 +105,7 @@ pub(super) fn with_control(run: RunArguments) -> Result<Controlled> {
     let compared = in_turn(request, run.settings)?;
     Ok(Controlled::Done(match compared.signal {
         Some(signal) => stop::ended_by(signal),
+        None if broke(&compared.document) => ExitCode::from(stop::UNDECIDED),
         None if kept_limits(&compared.document) => answered(compared.document.control.as_ref()),
         None => ExitCode::from(stop::NO),
     }))
@@ -116,6 +118,11 @@ pub(super) fn answered(control: Option<&ControlReport>) -> ExitCode {
         Some(control) if control.verdict == DiffVerdict::Unknown => ExitCode::from(stop::UNDECIDED),
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// Whether a premise of a run broke.
+pub(super) fn broke(document: &DiffDocument) -> bool {
+    document.warnings.iter().any(|warning| warning.id == PREMISE_BROKEN)
 }
 
 /// Whether each run of each round kept its limits.

@@ -125,6 +125,9 @@ impl FailOn {
         let unknown = |verdict: DiffVerdict| verdict == DiffVerdict::Unknown;
         let undecided = unknown(document.verdict);
         let doubt = document.metrics.iter().any(|metric| unknown(metric.verdict));
+        if against::broke(document) {
+            return UNDECIDED;
+        }
         let is_open = match self {
             FailOn::Worse => false,
             FailOn::Unknown => undecided,
@@ -141,8 +144,10 @@ impl FailOn {
 #[cfg(test)]
 mod tests {
     use hourglass_model::diff::DiffMetric;
+    use hourglass_model::document::Warning;
 
     use super::*;
+    use crate::lab::compare::PREMISE_BROKEN;
 
     /// What a test in CI expects: a code of its own for what cannot be decided, or none if it says so. A
     /// against A ended with 1 in 22 of 23, as if B were worse.
@@ -165,6 +170,10 @@ mod tests {
             let found =
                 [FailOn::Worse, FailOn::Unknown, FailOn::Doubt].map(|f| f.number(&document));
             assert_eq!(found, wanted, "{verdict:?}");
+            let id = PREMISE_BROKEN.to_owned();
+            let broken = Warning { id, text: String::new(), remedy: String::new() };
+            let document = DiffDocument { warnings: vec![broken], ..document };
+            assert_eq!(FailOn::Worse.number(&document), 4, "of runs without a verdict");
         }
     }
 

@@ -94,8 +94,6 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
 /// it kept its limits, or that beside its control nothing was decided.
 pub(crate) fn exit_code(finished: &lab::Finished) -> ExitCode {
     let premises = &finished.document.result.premises;
-    // Also where it is to be quiet.
-    premises.iter().for_each(|premise| messages::say(&format!("no verdict: {}", premise.text)));
     let kept = finished.document.result.gates.iter().all(|gate| gate.passed);
     match finished.signal() {
         Some(signal) => stop::ended_by(signal),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use hourglass_model::document::RunDocument;
+use hourglass_report::text;
 
 use crate::lab;
 use crate::messages;
@@ -78,6 +79,10 @@ pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
         if !matches!(format, Format::Lines { .. }) {
             recalled.find_causes();
             recalled.infer();
+        }
+        if format != Format::Summary {
+            let broken = text::broken(&recalled.document().result);
+            broken.for_each(|premise| messages::no_verdict(premise, ""));
         }
         if !settings.quiet && format != Format::Summary {
             recalled.document().result.warnings.iter().for_each(messages::warn);

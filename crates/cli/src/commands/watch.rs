@@ -1,5 +1,6 @@
 //! `watch`: what keeps the threads of another program from running.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -103,8 +104,16 @@ pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Resu
     let mut view = View { terminal: Term::stdout(), drawn: 0 };
     let is_live = view.terminal.is_term() && !settings.json;
     let mut written = Ok(());
+    let mut broken = BTreeSet::new();
     let found = watched::watch(&request, |report| {
-        if is_live {
+        let new = report.premises.iter().filter(|premise| broken.insert(premise.id.clone()));
+        for premise in new {
+            if is_live {
+                written = view.clear();
+            }
+            messages::no_verdict(premise, " so far");
+        }
+        if is_live && written.is_ok() {
             written = view.draw(report);
         }
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -117,10 +126,8 @@ pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Resu
     let is_whole = finished.report.premises.is_empty();
     let said = if settings.json {
         let document = WatchDocument { schema: WATCH_SCHEMA.to_owned(), found: finished.report };
-        let premises = &document.found.premises;
-        let is_premise = |id: &String| premises.iter().any(|premise| premise.id == *id);
         let warnings = document.found.warnings.iter();
-        let said = warnings.filter(|warning| !settings.quiet || is_premise(&warning.id));
+        let said = warnings.filter(|warning| !settings.quiet && !broken.contains(&warning.id));
         said.for_each(messages::warn);
         output::json(&document)
     } else {

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 
 use console::Term;
 use hourglass_model::CpuSet;
-use hourglass_model::document::Warning;
+use hourglass_model::document::{Premise, Warning};
 use hourglass_report::text;
 use hourglass_time::Span;
 
@@ -136,6 +136,11 @@ impl Watch for Top<'_> {
             self.due = elapsed.saturating_add(self.every);
             self.draw(elapsed);
         }
+    }
+
+    fn broke(&mut self, premise: &Premise) {
+        self.clear();
+        self.rest.broke(premise);
     }
 
     fn asked(&mut self, elapsed: Span) {

@@ -8,7 +8,7 @@ use hourglass_model::{Cause, Onset};
 
 use super::facts::{Facts, Quota, ThreadFacts};
 use super::gap::Basis;
-use super::judge::{Case, Stops};
+use super::judge::{Case, MOST_QUOTA, Stops};
 use super::signs::{Sign, Signs};
 use super::survey::{longest_tick_ns, may_be_quota, may_be_throttling};
 use super::throttled::Others;
@@ -19,8 +19,6 @@ const WAITED: f64 = 0.9;
 const STOLEN: f64 = 0.5;
 /// The quota's time of stops is not known, or not for all of the loss: it may be the quota, or not.
 const QUOTA_UNKNOWN: f64 = 0.5;
-/// The quota's time of stops covers most of the loss.
-const QUOTA_COVERS: f64 = 0.97;
 
 /// What a thread found out about a span in which it was off the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +136,7 @@ fn stops(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> Stops {
         .filter(|quota| may_be_quota(Some(thread), seen.lost_ns, *quota))
         .and(seen.throttled_ns)
         .filter(|ns| *ns > 0 && *ns >= seen.lost_ns / 2);
-    let (throttled, quota) = (limit.map(|_| false), quota.map(|_| QUOTA_COVERS));
+    let (throttled, quota) = (limit.map(|_| false), quota.map(|_| MOST_QUOTA));
     Stops { throttled, quota, ..Stops::default() }
 }
 
@@ -205,10 +203,10 @@ mod tests {
         assert_eq!(cause(&busy, seen(4 * MS, 0, 1)).0, Cause::Stopped);
         let read = SpanSeen { major_faults: 1, ..seen(4 * MS, 0, 1) };
         assert_eq!(cause(&busy, read).0, Cause::PageFault);
-        assert_eq!(cause(&fifo, seen(50 * MS, 1, 0)), (Cause::RtThrottling, 0.5));
+        assert_eq!(cause(&fifo, seen(50 * MS, 1, 0)), (Cause::RtThrottling, 0.27));
         assert_eq!(cause(&fifo, seen(20 * MS, 1, 0)).0, Cause::ContextSwitchInvoluntary);
         let stopped = |ns| SpanSeen { throttled_ns: Some(ns), ..seen(60 * MS, 1, 0) };
-        assert_eq!(cause(&other, stopped(58 * MS)), (Cause::CgroupQuota, QUOTA_COVERS));
+        assert_eq!(cause(&other, stopped(58 * MS)), (Cause::CgroupQuota, MOST_QUOTA));
         assert_eq!(cause(&other, stopped(20 * MS)).0, Cause::ContextSwitchInvoluntary);
         // A quota does not stop a real-time thread, and throttling lasts 50 ms and a tick at most.
         let longer = SpanSeen { throttled_ns: Some(68 * MS), ..seen(70 * MS, 1, 0) };

@@ -127,7 +127,11 @@ fn add(finished: &mut Finished, rules: &Rules) {
     };
     let pairs: Vec<_> =
         part(true).iter().zip(&part(false)).map(|(a, b)| (a.values(), b.values())).collect();
-    let metrics = by_rounds(&pairs, rules);
+    let mut metrics = by_rounds(&pairs, rules);
+    let holds = finished.document.result.premises.is_empty();
+    if !holds {
+        super::decide_nothing(&mut metrics);
+    }
     let report = ControlReport {
         thread: Some(id),
         cpus,
@@ -135,7 +139,7 @@ fn add(finished: &mut Finished, rules: &Rules) {
         policy,
         method: "beside".to_owned(),
         pairs: pairs.len() as u64,
-        statements: statements::beside(finished, id).into_iter().collect(),
+        statements: statements::beside(finished, id).into_iter().filter(|_| holds).collect(),
         ..statement(metrics)
     };
     let result = &mut finished.document.result;

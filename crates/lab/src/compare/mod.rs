@@ -32,7 +32,7 @@ mod statements;
 mod tests;
 
 use hourglass_infer::compare::{by_parts, by_rounds, overall};
-use hourglass_model::diff::{DIFF_SCHEMA, DiffDocument};
+use hourglass_model::diff::{DIFF_SCHEMA, DiffDocument, DiffMetric};
 
 pub use folders::CompareError;
 pub use hourglass_infer::compare::Rules;
@@ -40,6 +40,9 @@ pub use hourglass_model::diff::DiffVerdict;
 
 use side::Run;
 use statements::Pairing;
+
+/// The warning of a comparison for each run of which a premise broke: nothing is decided.
+pub const PREMISE_BROKEN: &str = "premise-broken";
 
 /// Compares as many runs of one way as of the other: each with its partner, or, if there is one of
 /// each only, part by part.
@@ -58,7 +61,7 @@ fn document_of(
     let gap_ns = a.iter().chain(&b).map(Run::gap_ns).max().unwrap_or(0).max(least_gap_ns);
     a.iter_mut().chain(&mut b).for_each(|run| run.sample.drop_gaps_to(gap_ns));
     let rounds = a.len().min(b.len());
-    let (method, metrics) = match (&a[..], &b[..]) {
+    let (method, mut metrics) = match (&a[..], &b[..]) {
         ([a], [b]) => ("blocks", by_parts(&a.sample, &b.sample, rules)),
         _ => {
             let values = |run: &Run| run.sample.values();
@@ -66,7 +69,12 @@ fn document_of(
             ("rounds", by_rounds(&pairs, rules))
         }
     };
-    let mut warnings = differences::warnings(&a, &b);
+    let mut warnings = side::broken(&a, &b);
+    let holds = warnings.is_empty();
+    if !holds {
+        decide_nothing(&mut metrics);
+    }
+    warnings.extend(differences::warnings(&a, &b));
     if method == "rounds" {
         let planned = reach::Planned::of_metrics(&metrics);
         warnings.extend(planned.and_then(|planned| planned.warning(rounds as u64)));
@@ -86,8 +94,16 @@ fn document_of(
         differences: differences::differences(&a, &b),
         warnings,
         gates: side::gates(&a, &b),
-        statements: statements::of(&a, &b, pairing),
+        statements: if holds { statements::of(&a, &b, pairing) } else { Vec::new() },
         control: None,
         interrupted: false,
+    }
+}
+
+/// Of runs that rest on what did not hold.
+fn decide_nothing(metrics: &mut [DiffMetric]) {
+    for metric in metrics {
+        metric.verdict = DiffVerdict::Unknown;
+        metric.reason = "what a run rests on did not hold".to_owned();
     }
 }

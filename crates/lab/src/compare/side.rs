@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use hourglass_infer::compare::Sample;
 use hourglass_model::diff::{DiffSide, RoundGates};
-use hourglass_model::document::{Gate, RunDocument};
+use hourglass_model::document::{Gate, Premise, RunDocument, Warning};
 use hourglass_model::manifest::Manifest;
 
-use super::CompareError;
 use super::statements::Observed;
+use super::{CompareError, PREMISE_BROKEN};
 use crate::{Finished, KeptRun};
 
 /// What is known of a run.
@@ -23,6 +23,8 @@ pub(super) struct Run {
     /// Records and latencies that found no room.
     pub(super) dropped: u64,
     pub(super) interrupted: bool,
+    /// What it rests on and did not hold.
+    pub(super) premises: Vec<Premise>,
     /// Some latencies are there as a histogram only.
     pub(super) without_order: bool,
 }
@@ -43,6 +45,7 @@ impl Run {
             folder,
             dropped: own().map(|thread| thread.records_dropped).sum(),
             interrupted: result.interrupted,
+            premises: result.premises.clone(),
             without_order: false,
         }
     }
@@ -135,4 +138,18 @@ pub(super) fn gates(a: &[Run], b: &[Run]) -> Vec<RoundGates> {
     let rounds = (1u64..).zip(a.iter().zip(b));
     let all = rounds.flat_map(|(round, (a, b))| [of(round, "a", a), of(round, "b", b)]);
     all.filter(|found| !found.gates.is_empty()).collect()
+}
+
+/// What the runs rest on and did not hold, round by round.
+pub(super) fn broken(a: &[Run], b: &[Run]) -> Vec<Warning> {
+    let of = |round: u64, side: char, run: &Run| -> Vec<Warning> {
+        let warning = |premise: &Premise| Warning {
+            id: PREMISE_BROKEN.to_owned(),
+            text: format!("no verdict, round {round}, {side}: {}", premise.text),
+            remedy: "measure again".to_owned(),
+        };
+        run.premises.iter().map(warning).collect()
+    };
+    let rounds = (1u64..).zip(a.iter().zip(b));
+    rounds.flat_map(|(round, (a, b))| [of(round, 'A', a), of(round, 'B', b)]).flatten().collect()
 }

@@ -2,7 +2,7 @@
 
 use hourglass_infer::compare::Sample;
 use hourglass_model::diff::Statement;
-use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
+use hourglass_model::document::{Premise, RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
@@ -75,6 +75,7 @@ fn run(began_s: u64, gap_ns: u64) -> Run {
         folder: None,
         dropped: 0,
         interrupted: false,
+        premises: Vec::new(),
         without_order: false,
     }
 }
@@ -206,6 +207,32 @@ fn observe(run: &mut Run) {
     let (schema, result) = (RUN_SCHEMA.to_owned(), RunResult::default());
     let document = RunDocument { schema, manifest: run.manifest.clone(), result };
     run.observed = Observed::of(&document);
+}
+
+/// A round of which a thread lost its CPU was compared as any other, and `--against` ended with 0 or 1.
+#[test]
+fn a_premise_that_broke_in_any_round_leaves_nothing_decided() {
+    let side = |began_s: u64, every_us: i64| -> Vec<Run> {
+        (0..10).map(|round| with_gaps(began_s + round, every_us, None)).collect()
+    };
+    for broken in [None, Some((7, 'A')), Some((2, 'B'))] {
+        let (mut a, mut b) = (side(1, 40_000), side(20, 4_000));
+        if let Some((round, letter)) = broken {
+            let runs = if letter == 'A' { &mut a } else { &mut b };
+            let text = "thread 0 was moved".to_owned();
+            runs[round - 1].premises = vec![Premise { id: "pinning-lost".into(), text, at_ns: 1 }];
+        }
+        let document = compared(a, b);
+        let said = warning(&document, PREMISE_BROKEN).map(|warning| warning.text.clone());
+        let wanted = broken
+            .map(|(round, side)| format!("no verdict, round {round}, {side}: thread 0 was moved"));
+        assert_eq!(said, wanted);
+        if broken.is_some() {
+            assert_eq!(document.verdict, DiffVerdict::Unknown);
+            assert!(document.metrics.iter().all(|m| m.verdict == DiffVerdict::Unknown));
+            assert_eq!(document.statements, []);
+        }
+    }
 }
 
 /// Section 4: few gaps in an idle run, many beside a load: the load causes them. Of threads that are not on

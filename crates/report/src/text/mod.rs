@@ -58,6 +58,7 @@ pub use summary::{limit, summary};
 pub use sweep::{sweep, sweep_summary};
 pub(crate) use table::Tone;
 pub use top::top;
+pub use verdict::broken;
 pub(crate) use verdict::verdict;
 pub use watch::{WATCH_SHOWN, watch_header, watch_line, watch_picture};
 pub use watched::{watched, watched_live};

@@ -11,7 +11,7 @@ use super::ran;
 use super::sites;
 use super::stacks;
 use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
-use super::verdict::verdict;
+use super::verdict::{broken, verdict};
 use super::wakeups;
 use super::watched;
 use crate::clean;
@@ -41,6 +41,11 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
         let mut lines = Lines { out, style };
         cautions(&mut lines, document);
         return lines.out;
+    }
+    for premise in broken(result) {
+        let text = clean::for_terminal(&format!("No verdict: {}", premise.text));
+        out.push_str(&paint(&wrapped_within(NARROW, &text, 0, 0), Tone::Caution, style));
+        out.push_str("\n\n");
     }
     if let Some(found) = &result.watched {
         out.push_str(&watched::found(found, style));

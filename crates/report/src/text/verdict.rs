@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_model::Cause;
-use hourglass_model::document::{Deadlines, RunResult, ThreadReport};
+use hourglass_model::document::{Deadlines, Premise, RunResult, ThreadReport};
 
 use super::ran::who;
 use super::table::Tone;
@@ -13,13 +13,24 @@ use crate::units::rounded;
 /// finishing in time is what an application cares about (section 5.4).
 ///
 /// Where gaps have causes, the one that took the most time is named too.
+///
+/// Of a run that rests on what did not hold there is none.
 pub(crate) fn verdict(result: &RunResult) -> (String, Tone) {
+    if let Some(premise) = broken(result).next() {
+        return (format!("none: {}", premise.text), Tone::Caution);
+    }
     let (mut text, tone) = outcome(result);
     if let Some(worst) = worst_of_sites(result).or_else(|| worst_cause(result)) {
         text.push_str("; ");
         text.push_str(&worst);
     }
     (text, tone)
+}
+
+/// What a run, or what was watched, rests on and did not hold.
+pub fn broken(result: &RunResult) -> impl Iterator<Item = &Premise> {
+    let watched = result.watched.iter().flat_map(|report| &report.premises);
+    result.premises.iter().chain(watched)
 }
 
 /// `most time in gaps went to timer ticks: 49.2 ms in 2500, confidence 95 %`.
@@ -174,6 +185,7 @@ fn periods(deadlines: &Deadlines) -> u64 {
 #[cfg(test)]
 mod tests {
     use hourglass_model::document::{CauseReport, RanReport};
+    use hourglass_model::watched::WatchedReport;
 
     use super::*;
 
@@ -184,6 +196,20 @@ mod tests {
             let threads = vec![ThreadReport { cpu_time_ns, ..ThreadReport::default() }];
             let (text, _) = verdict(&RunResult { threads, ..RunResult::default() });
             assert_eq!(text, said);
+        }
+    }
+
+    /// "all 40 periods on time" of a thread that had lost its CPU.
+    #[test]
+    fn there_is_none_where_a_premise_broke() {
+        let premises =
+            || vec![Premise { id: "pinning-lost".to_owned(), text: "moved".to_owned(), at_ns: 1 }];
+        let watched = WatchedReport { premises: premises(), ..WatchedReport::default() };
+        for result in [
+            RunResult { premises: premises(), ..RunResult::default() },
+            RunResult { watched: Some(watched), ..RunResult::default() },
+        ] {
+            assert_eq!(verdict(&result).0, "none: moved");
         }
     }
 

@@ -2,8 +2,8 @@
 
 use hourglass_model::diff::ControlReport;
 use hourglass_model::document::{
-    CauseReport, Deadlines, GapReport, Gate, LatencyReport, RUN_SCHEMA, RanReport, RunDocument,
-    RunResult, ThreadReport, Warning,
+    CauseReport, Deadlines, GapReport, Gate, LatencyReport, Premise, RUN_SCHEMA, RanReport,
+    RunDocument, RunResult, ThreadReport, Warning,
 };
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest};
@@ -200,6 +200,18 @@ fn a_control_is_not_the_load() {
     );
     assert!(text.contains("Verdict      longest gap"), "{text}");
     assert!(text.contains("(thread 0)\nControl      it is the platform\n"), "{text}");
+}
+
+/// That a thread had lost its CPU stood among the warnings only, below "all 40 periods on time".
+#[test]
+fn a_premise_that_broke_is_the_first_line() {
+    let text = "thread 0: its CPUs were changed from outside".to_owned();
+    let premises = vec![Premise { id: "pinning-lost".to_owned(), text: text.clone(), at_ns: 1 }];
+    let threads = vec![thread(0, "CPU", "OTHER:0")];
+    let broken = document(RunResult { threads, premises, ..RunResult::default() });
+    let printed = summary(&broken, Style::Plain);
+    assert_eq!(printed.lines().next(), Some(&*format!("No verdict: {text}")));
+    assert!(printed.contains(&format!("Verdict      none: {text}")), "{printed}");
 }
 
 /// The outcomes of sections 5.5 and 5.6.

@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use console::Term;
-use hourglass_model::document::Warning;
+use hourglass_model::document::{Premise, Warning};
 use hourglass_report::text::{CyclicThread, CyclicUnit, cyclic_status};
 use hourglass_time::Span;
 
@@ -138,6 +138,11 @@ impl Watch for Status {
         // Whoever asked may have gone.
         let _ = io::stderr().write_all(text.as_bytes());
         self.drawn = 0;
+    }
+
+    fn broke(&mut self, premise: &Premise) {
+        let _ = Term::stderr().clear_last_lines(std::mem::take(&mut self.drawn));
+        messages::no_verdict(premise, "");
     }
 
     fn ended(&mut self) {
