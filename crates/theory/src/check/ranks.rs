@@ -97,7 +97,9 @@ pub(super) fn background(
     let cpus: CpuSet = cpus.parse().unwrap_or_default();
     let priorities = set.priorities();
     for thread in &set.background {
-        let apart = thread.cpus.as_ref().unwrap_or(&all).intersection(&cpus).is_empty();
+        let moves = thread.program.phases.iter().filter_map(|phase| phase.cpus.as_ref());
+        let mut own = moves.chain([thread.cpus.as_ref().unwrap_or(&all)]);
+        let apart = own.all(|own| own.intersection(&cpus).is_empty());
         let phases = thread.program.phases.iter().filter_map(|phase| phase.policy);
         let policies: Vec<Policy> = thread.policy.into_iter().chain(phases).collect();
         let why = format!("nothing bounds how often the background thread '{}' runs", thread.name);
