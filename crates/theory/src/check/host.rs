@@ -388,7 +388,7 @@ fn burden(
                 .to_owned(),
         );
     }
-    let others = servers::as_tasks(set, servers, rule, !tasks.is_empty())?;
+    let others = servers::as_tasks(set, servers, rule, tasks)?;
     let charged = numbers::charged(set, &costs, sections, draft, notes)?.beside(&others);
     let by_locks = locks::blocking(set, tasks, charged.tasks(), rule, &costs)?;
     let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;

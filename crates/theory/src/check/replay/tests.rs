@@ -1,5 +1,7 @@
 //! Random sets of every kind that can be called infeasible: the witness is simulated as it is written.
 
+mod servers;
+
 use hourglass_model::check::{CheckDocument, Verdict};
 use hourglass_tasks::{
     Activation, CriticalSection, Preemption, Protocol, Resource, Scheduler, Server, ServerKind,

@@ -121,9 +121,9 @@ fn no_simulated_response_is_over_its_bound() {
 /// By hand: 4 ms beside what each program takes before the job of 4 ms is done.
 #[test]
 fn what_a_background_thread_may_take_is_bounded() {
-    let cases: [(&[&str], Option<u64>, Option<u64>, Option<u64>); 8] = [
-        // Steps, loops of the phase, loops of the program, the bound in ms.
-        (&["suspend b", "run 1ms"], None, None, Some(4)),
+    // Steps, loops of the phase and of the program, the bound in ms.
+    let cases = [
+        (&["suspend b", "run 1ms"][..], None, None, Some(4)),
         (&["run 1ms", "suspend b"], Some(3), None, Some(5)),
         (&["sleep 100ms", "run 1ms"], None, None, Some(5)),
         (&["sleep 3ms", "run 1ms"], None, None, Some(6)),
