@@ -161,6 +161,15 @@ pub enum TaskSetWarning {
         /// How many other tasks have such a priority.
         others: usize,
     },
+    /// A priority where the class decides.
+    #[error(
+        "server '{server}': its priority is not used; a constant-bandwidth server is chosen by its deadline, \
+         before every fixed priority, as in the kernel's deadline class"
+    )]
+    PriorityNotUsed {
+        /// The server.
+        server: String,
+    },
     /// A job that cannot be finished in time even alone.
     #[error(
         "task '{task}': the execution time of {wcet} is longer than the deadline of {deadline}; \

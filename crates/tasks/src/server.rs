@@ -52,6 +52,14 @@ pub enum ServerKind {
     ExplicitDeadline,
 }
 
+impl ServerKind {
+    /// Whether it is chosen by its deadline, before every fixed priority, as the kernel's deadline class is.
+    #[must_use]
+    pub fn is_constant_bandwidth(self) -> bool {
+        matches!(self, ServerKind::CbsHard | ServerKind::CbsSoft)
+    }
+}
+
 impl Server {
     /// A server with this budget and period, without tasks.
     #[must_use]

@@ -9,5 +9,7 @@
 pub mod check;
 pub mod examples;
 pub mod predict;
+#[cfg(test)]
+mod random;
 pub mod simulate;
 pub mod sweep;

@@ -168,7 +168,8 @@ pub(super) fn phases(of: &Question) -> Result<Bounds, String> {
 pub(super) fn supply(of: &Question) -> Result<Bounds, String> {
     let Situation::Inside(server) = &of.situation else { return fixed_priority(of) };
     if let Some(found) = server.whole_jobs(&of.set) {
-        return Ok(bounds(found, true));
+        let proven = checker::whole_jobs(&of.set, server, &found).is_ok();
+        return Ok(bounds(found, proven));
     }
     let Some(found) = server.response_times(&of.set) else {
         return Err("what the server gives is not known".to_owned());

@@ -59,6 +59,9 @@ fn about_server(set: &TaskSet, server: &Server, found: &mut Vec<TaskSetWarning>)
     if server.tasks.is_empty() {
         found.push(TaskSetWarning::EmptyServer { server: server.name.clone() });
     }
+    if server.kind.is_constant_bandwidth() && server.priority.is_some() {
+        found.push(TaskSetWarning::PriorityNotUsed { server: server.name.clone() });
+    }
     if is_overloaded(set, server) {
         found.push(TaskSetWarning::ServerOverloaded {
             server: server.name.clone(),

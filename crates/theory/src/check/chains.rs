@@ -70,7 +70,9 @@ fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
         none("several CPUs for a task")
     } else if !set.servers.is_empty() || members().any(|member| member.position.is_none()) {
         none("servers or ticks")
-    } else if processor.finds_priorities || members().any(|member| member.unknown.is_some()) {
+    } else if let Some(why) = members().find_map(|member| member.unknown.clone()) {
+        Err(why)
+    } else if processor.finds_priorities {
         none("priorities that are not known")
     } else if processor.has_bursts() || processor.has_thresholds() {
         none("bursts or preemption thresholds")

@@ -12,7 +12,7 @@ use hourglass_tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 use super::MOST_TOGETHER;
 use super::processor::{Member, Notes, Processor};
 use super::ranks::{background, known_priorities, rank_above, ranks};
-use super::{locks, numbers, servers};
+use super::{locks, numbers, servers, time_sharing};
 
 /// The processors of a set, each task on one of them. Without `phases`, offsets are not used.
 ///
@@ -179,6 +179,10 @@ pub(super) fn processor(
         inexact: draft.inexact,
         refused,
         holds_to_deadline: rule == Rule::Edf && numbers::costs(set).tick.is_some(),
+        time_sharing: match place {
+            Place::Cpu(cpu, _) if rule == Rule::FixedPriority => time_sharing::of(set, cpu, tasks),
+            _ => None,
+        },
     }
 }
 
@@ -384,7 +388,7 @@ fn burden(
                 .to_owned(),
         );
     }
-    let others = servers::as_tasks(set, servers, rule, !tasks.is_empty())?;
+    let others = servers::as_tasks(set, servers, rule, tasks)?;
     let charged = numbers::charged(set, &costs, sections, draft, notes)?.beside(&others);
     let by_locks = locks::blocking(set, tasks, charged.tasks(), rule, &costs)?;
     let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;

@@ -47,6 +47,7 @@ mod scenario;
 mod sensitivity;
 mod servers;
 mod solve;
+mod time_sharing;
 
 use std::cmp::Ordering;
 

@@ -7,6 +7,8 @@ use hourglass_sched::catalogue::{Question, Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::{Task, TaskSet as Numbers};
 
+use super::time_sharing::TimeSharing;
+
 /// A task of the set, or something else that takes processor time.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
@@ -39,6 +41,8 @@ pub(super) struct Processor {
     pub(super) refused: Option<String>,
     /// A bound over the deadline is none: ticks count only up to the deadline.
     pub(super) holds_to_deadline: bool,
+    /// Its tasks of time-sharing classes, which the analysis of the others does not bound.
+    pub(super) time_sharing: Option<TimeSharing>,
 }
 
 impl Processor {

@@ -5,7 +5,7 @@
 use hourglass_model::{CpuSet, Policy};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::DEADLINE_CLASS;
-use hourglass_tasks::{ServerKind, TaskSet};
+use hourglass_tasks::TaskSet;
 
 use super::host::Draft;
 
@@ -61,8 +61,7 @@ pub(super) fn ranks(set: &TaskSet, tasks: &[usize], rule: Rule) -> Result<Vec<u3
 
 /// Whether a task runs in a server as the deadline class has them.
 fn in_reservation(set: &TaskSet, task: &str) -> bool {
-    let kind = set.server_of(task).map(|server| server.kind);
-    matches!(kind, Some(ServerKind::CbsHard | ServerKind::CbsSoft))
+    set.server_of(task).is_some_and(|server| server.kind.is_constant_bandwidth())
 }
 
 /// The priorities of tasks and servers, ascending, each once.
@@ -97,7 +96,9 @@ pub(super) fn background(
     let cpus: CpuSet = cpus.parse().unwrap_or_default();
     let priorities = set.priorities();
     for thread in &set.background {
-        let apart = thread.cpus.as_ref().unwrap_or(&all).intersection(&cpus).is_empty();
+        let moves = thread.program.phases.iter().filter_map(|phase| phase.cpus.as_ref());
+        let mut own = moves.chain([thread.cpus.as_ref().unwrap_or(&all)]);
+        let apart = own.all(|own| own.intersection(&cpus).is_empty());
         let phases = thread.program.phases.iter().filter_map(|phase| phase.policy);
         let policies: Vec<Policy> = thread.policy.into_iter().chain(phases).collect();
         let why = format!("nothing bounds how often the background thread '{}' runs", thread.name);

@@ -76,10 +76,31 @@ pub(super) fn known(server: &Server) -> Result<servers::Server, String> {
 
 /// The deadline class, which comes before every fixed priority.
 fn is_first(server: &Server) -> bool {
-    matches!(server.kind, ServerKind::CbsHard | ServerKind::CbsSoft) || server.priority.is_none()
+    server.kind.is_constant_bandwidth() || server.priority.is_none()
 }
 
-/// The servers of a processor, each as a task of it; `tasks` tells whether others run there.
+/// That no server has the priority of a task beside it or of another server: its budget is no job that came at some
+/// time, so that first come, first served does not say who is first.
+fn ranks_differ(set: &TaskSet, servers: &[&Server], tasks: &[usize]) -> Result<(), String> {
+    let priorities = set.priorities();
+    let ranked = servers.iter().filter(|server| !is_first(server));
+    for (at, server) in ranked.clone().enumerate() {
+        let same = |position: &&usize| priorities[**position] == server.priority;
+        let other = ranked.clone().take(at).find(|other| other.priority == server.priority);
+        let other = other.map(|other| label(other));
+        let task = || Some(format!("task '{}'", set.tasks[*tasks.iter().find(same)?].name));
+        if let Some(other) = other.or_else(task) {
+            return Err(format!(
+                "{} and {other} have the same priority, and which of them is first is not known; make the \
+                 priorities different",
+                label(server)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The servers of a processor, each as a task of it, beside these tasks.
 ///
 /// # Errors
 /// No analysis has them there, in a sentence.
@@ -87,11 +108,12 @@ pub(super) fn as_tasks(
     set: &TaskSet,
     servers: &[&Server],
     rule: Rule,
-    tasks: bool,
+    beside: &[usize],
 ) -> Result<Vec<Task>, String> {
     if servers.is_empty() {
         return Ok(Vec::new());
     }
+    let tasks = !beside.is_empty();
     let assignment = set.assignment();
     if rule == Rule::FixedPriority && assignment == Assignment::Optimal && tasks {
         return Err("priorities are to be found beside servers; give priorities".to_owned());
@@ -104,6 +126,9 @@ pub(super) fn as_tasks(
     if rule == Rule::FixedPriority && tasks && assignment != Assignment::Given && ranked {
         return Err("servers have priorities, and those of the tasks are assigned; give them too"
             .to_owned());
+    }
+    if rule == Rule::FixedPriority {
+        ranks_differ(set, servers, beside)?;
     }
     let priorities = ranks::known_priorities(set);
     let placed = |server: &&Server| {

@@ -20,6 +20,7 @@ use super::numbers::NO_OFFSETS;
 use super::processor::{Member, Processor};
 use super::proof;
 use super::servers::LEAST_SUPPLY;
+use super::time_sharing;
 
 /// Sections delay by their whole length, which is never quite reached.
 const TIME: TimeModel = TimeModel::Continuous;
@@ -181,6 +182,7 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
         }
         return;
     }
+    time_sharing::solve(processor, solved);
     solved.conclude();
 }
 

@@ -27,7 +27,8 @@ impl Ranks {
         if assignment == Assignment::Optimal && set.scheduler == Scheduler::FixedPriority {
             return Err(Failure::NoPriorities);
         }
-        let between = |server: &Server| server.priority.is_none() && !is_constant_bandwidth(server);
+        let between =
+            |server: &Server| server.priority.is_none() && !server.kind.is_constant_bandwidth();
         let scale = match assignment {
             Assignment::Given => 1,
             _ if set.servers.iter().any(between) => 2,
@@ -80,10 +81,13 @@ impl Ranks {
     }
 
     fn rank(&self, server: &Server) -> Rank {
+        if server.kind.is_constant_bandwidth() {
+            return Rank::Deadline;
+        }
         if let Some(priority) = server.priority {
             return Rank::Priority(priority.saturating_mul(self.scale));
         }
-        if self.by_deadline || is_constant_bandwidth(server) {
+        if self.by_deadline {
             return Rank::Deadline;
         }
         let highest = self.tasks.iter().copied().max().unwrap_or(0);
@@ -120,8 +124,4 @@ impl Ranks {
         let ceiling = set.ceiling(resource).unwrap_or(0);
         sim::Protocol::Ceiling(ceiling.saturating_mul(self.scale))
     }
-}
-
-fn is_constant_bandwidth(server: &Server) -> bool {
-    matches!(server.kind, ServerKind::CbsHard | ServerKind::CbsSoft)
 }

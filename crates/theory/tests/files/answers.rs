@@ -163,7 +163,7 @@ fn files_mean_what_they_say() {
         case("dl-server", reservations, Feasible, &[Some(5_000), Some(7_000)], ""),
         case("cbs-hard", hard, Feasible, &[Some(10_000)], ""),
         case("job set", JOB_SET.to_owned(), Feasible, &[Some(5), Some(10)], ""),
-        case("bg", BACKGROUND.to_owned(), Unknown, &[None], "time-sharing"),
+        case("bg", BACKGROUND.to_owned(), Feasible, &[Some(4_000)], ""),
         case(
             "ge1",
             global("0-1", &[(1, 6), (4, 6), (1, 2), (3, 6)]),

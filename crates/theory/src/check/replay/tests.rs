@@ -1,5 +1,7 @@
 //! Random sets of every kind that can be called infeasible: the witness is simulated as it is written.
 
+mod servers;
+
 use hourglass_model::check::{CheckDocument, Verdict};
 use hourglass_tasks::{
     Activation, CriticalSection, Preemption, Protocol, Resource, Scheduler, Server, ServerKind,
@@ -9,31 +11,11 @@ use hourglass_time::Span;
 
 use super::{NOT_SHOWN, TOO_FAR};
 use crate::check::{Request, check};
+use crate::random::{self, Dice, us};
 use crate::simulate::{self, simulate};
 
 /// Sets in CI. `HOURGLASS_SETS` asks for another number.
 const SETS: u64 = 400;
-
-/// Numbers after each other from a seed (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn between(&mut self, low: u64, high: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        low + (z ^ (z >> 31)) % (high - low + 1)
-    }
-
-    fn one_in(&mut self, parts: u64) -> bool {
-        self.between(1, parts) == 1
-    }
-}
-
-fn us(number: u64) -> Span {
-    Span::from_nanos(i64::try_from(number * 1_000).unwrap())
-}
 
 /// What all tasks of a set may have.
 #[derive(Clone, Copy)]
@@ -195,7 +177,7 @@ fn is_of(seed: u64, set: &TaskSet, scenario: &TaskSet) {
 /// called so and no scenario showed is counted: it must be rare.
 #[test]
 fn every_witness_is_replayed_by_the_simulation() {
-    let sets = std::env::var("HOURGLASS_SETS").ok().and_then(|text| text.parse().ok());
+    let sets = random::sets();
     let (mut infeasible, mut shown, mut refuted, mut over) = (0, 0, 0, 0);
     for seed in 0..sets.unwrap_or(SETS) {
         let set = set(seed);

@@ -1,0 +1,79 @@
+//! One task whose jobs each find a full budget, checked by its conditions.
+//!
+//! Owns: what [`whole_jobs`] checks. Must not: search.
+
+use crate::servers::{Kind, Server};
+use crate::task::TaskSet;
+use crate::verdict::{Outcome, ResponseTime, Window};
+
+use super::{Defect, check_verdict};
+
+/// Checks an answer of [`Server::whole_jobs`]: one task that never waits, alone in a hard constant-bandwidth server;
+/// releases at least a period of the server apart, so that the deadline before is past; no job longer than the budget; and
+/// that the bound is the deadline of the server, from the release (Abeni and Buttazzo, RTSS 1998).
+///
+/// # Errors
+/// The first thing that does not hold; the task is always 0.
+pub fn whole_jobs(
+    set: &TaskSet,
+    server: &Server,
+    analysis: &crate::verdict::Analysis,
+) -> Result<(), Defect> {
+    let ([task], [result]) = (set.tasks(), &analysis.tasks[..]) else {
+        return Err(Defect::Numbers { task: 0 });
+    };
+    let apart = i128::from(task.period) - i128::from(task.jitter);
+    let finds_it_whole = server.kind() == Kind::HardBandwidth
+        && task.is_plain()
+        && (task.suspension, task.blocking) == (0, 0)
+        && apart >= i128::from(server.period())
+        && task.cost <= server.budget();
+    if !finds_it_whole || result.window != Window::Closed {
+        return Err(Defect::Window { task: 0 });
+    }
+    let from_release = server.deadline();
+    let from_arrival = u128::from(from_release) + u128::from(task.jitter);
+    match result.outcome {
+        Outcome::Bounded(ResponseTime { from_arrival: stated, from_release: of_release })
+            if (u128::from(stated), of_release) == (from_arrival, from_release) => {}
+        _ => return Err(Defect::Bound { task: 0 }),
+    }
+    check_verdict(0, task, result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::Task;
+
+    /// A job of 3 every 10 in 3 every 10 is done by 10; nothing of that may differ.
+    #[test]
+    fn every_condition_counts() {
+        let server = |kind, budget| Server::new(kind, 10, budget).unwrap();
+        let hard = server(Kind::HardBandwidth, 3);
+        let task = Task::new(3, 10, 10).unwrap();
+        let set = |task: Task| TaskSet::in_order(vec![task]);
+        let found = hard.whole_jobs(&set(task.clone())).unwrap();
+        assert_eq!(whole_jobs(&set(task.clone()), &hard, &found), Ok(()));
+        let others = [
+            task.with_jitter(1),
+            task.with_blocking(1),
+            task.with_suspension(1),
+            task.with_bursts(&[1]).unwrap(),
+            Task::new(4, 10, 10).unwrap(),
+            Task::new(3, 9, 10).unwrap(),
+            Task::new(3, 10, 9).unwrap(),
+        ];
+        for other in others {
+            assert!(whole_jobs(&set(other.clone()), &hard, &found).is_err(), "{other:?}");
+        }
+        assert!(whole_jobs(&TaskSet::new(Vec::new()), &hard, &found).is_err());
+        for other in [server(Kind::SoftBandwidth, 3), server(Kind::HardBandwidth, 2)] {
+            assert!(whole_jobs(&set(task.clone()), &other, &found).is_err(), "{other:?}");
+        }
+        let mut shorter = found;
+        shorter.tasks[0].outcome =
+            Outcome::Bounded(ResponseTime { from_arrival: 9, from_release: 9 });
+        assert!(whole_jobs(&set(task), &hard, &shorter).is_err());
+    }
+}

@@ -1,0 +1,237 @@
+//! Tasks of the time-sharing classes: whatever the order in which threads get the processor, it is not idle while
+//! a job waits for it.
+//!
+//! Owns: what background threads may take of a processor, and the bounds of time-sharing tasks there. Such a task is
+//! analysed as the least urgent of all: between the last idle instant before a job arrives and its end, nothing is
+//! executed but jobs of its own task up to it, and what others release meanwhile. That holds for every
+//! work-conserving order, and needs no idea of shares. Must not: guess how often a thread that nothing holds back runs.
+
+use hourglass_model::check::Verdict;
+use hourglass_model::{CpuSet, Policy};
+use hourglass_sched as sched;
+use hourglass_sched::fixed_priority::Sections;
+use hourglass_tasks::{Background, Program, Step, TaskSet};
+
+use super::MOST_TOGETHER;
+use super::processor::{Member, Processor};
+use super::proof;
+use super::solve::Solved;
+
+/// The time-sharing tasks of a processor.
+#[derive(Clone, Debug)]
+pub(super) struct TimeSharing {
+    /// Where they stand among the members.
+    members: Vec<usize>,
+    /// What background threads do there, or why no bound is known.
+    beside: Result<Beside, String>,
+}
+
+/// What runs beside the tasks.
+#[derive(Clone, Debug, Default)]
+struct Beside {
+    /// In all, ns.
+    once: u64,
+    /// Again and again.
+    members: Vec<Member>,
+}
+
+/// What a program may execute, ns.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Demand {
+    once: u64,
+    /// So much, and how long it sleeps at least before it does so again.
+    each: Option<(u64, u64)>,
+}
+
+/// Of these tasks on one CPU: those of time-sharing classes, and what runs beside them.
+pub(super) fn of(set: &TaskSet, cpu: &str, tasks: &[usize]) -> Option<TimeSharing> {
+    let shares = |(_, position): &(usize, &usize)| {
+        let task = &set.tasks[**position];
+        let other = !task.has_fixed_priority() && task.policy != Some(Policy::Deadline);
+        other && set.server_of(&task.name).is_none()
+    };
+    let members: Vec<usize> = tasks.iter().enumerate().filter(shares).map(|(at, _)| at).collect();
+    let beside = || {
+        plain(set, tasks)?;
+        beside(set, &cpu.parse().unwrap_or_default(), tasks)
+    };
+    (!members.is_empty()).then(|| TimeSharing { members, beside: beside() })
+}
+
+/// That nothing makes a job wait while the processor is idle, or costs more the more often threads take turns.
+fn plain(set: &TaskSet, tasks: &[usize]) -> Result<(), String> {
+    let tasks = || tasks.iter().map(|position| &set.tasks[*position]);
+    let is = |span: Option<hourglass_time::Span>| span.is_some_and(|span| span.is_positive());
+    let costs = &set.machine.overheads;
+    let what = if tasks().any(|task| !task.critical_sections.is_empty()) {
+        "locks"
+    } else if tasks().any(|task| task.suspension.is_positive()) {
+        "suspension"
+    } else if !set.servers.is_empty() {
+        "servers"
+    } else if set.machine.has_siblings() {
+        "sibling CPUs"
+    } else if is(costs.context_switch) || is(costs.cache_delay) || is(costs.tick_cost) {
+        "costs of switches or ticks"
+    } else {
+        return Ok(());
+    };
+    Err(format!("no analysis here has {what} beside time-sharing classes"))
+}
+
+/// The background threads that may run on a CPU.
+fn beside(set: &TaskSet, cpu: &CpuSet, tasks: &[usize]) -> Result<Beside, String> {
+    let moves_here = |program: &Program| {
+        let cpus = program.phases.iter().filter_map(|phase| phase.cpus.as_ref());
+        cpus.into_iter().any(|cpus| !cpus.intersection(cpu).is_empty())
+    };
+    let others = set.tasks.iter().enumerate().filter(|(at, _)| !tasks.contains(at));
+    let mut others = others.filter_map(|(_, task)| Some((task, task.program.as_ref()?)));
+    if let Some((task, _)) = others.find(|(_, program)| moves_here(program)) {
+        return Err(format!("task '{}' moves to CPU {cpu} in its phases", task.name));
+    }
+    let mut found = Beside::default();
+    let all = set.cpus();
+    for thread in &set.background {
+        let own = thread.cpus.as_ref().unwrap_or(&all);
+        if own.intersection(cpu).is_empty() && !moves_here(&thread.program) {
+            continue;
+        }
+        let why =
+            || format!("nothing bounds how often the background thread '{}' runs", thread.name);
+        let demand = demand(set, &thread.program).ok_or_else(why)?;
+        found.once = found.once.checked_add(demand.once).ok_or_else(why)?;
+        found.members.extend(demand.each.map(|each| member(thread, each)).transpose()?);
+    }
+    Ok(found)
+}
+
+/// A thread that sleeps between what it executes, as a task with at least so long between two arrivals. Where it
+/// sleeps several times, what it does within that time is still no more than one round.
+fn member(thread: &Background, (run, sleep): (u64, u64)) -> Result<Member, String> {
+    let name = format!("background '{}'", thread.name);
+    let task = sched::Task::new(run, sleep, sleep).map_err(|why| format!("{name}: {why}"))?;
+    Ok(Member { position: None, name, task, jitter: 0, unknown: None })
+}
+
+/// What a program executes; `None` where nothing bounds that.
+fn demand(set: &TaskSet, program: &Program) -> Option<Demand> {
+    let (mut run, mut sleep) = (0u64, 0u64);
+    for phase in program.phases.iter().filter(|phase| phase.loops != Some(0)) {
+        let (one_run, one_sleep, ends) = once_through(set, &phase.steps)?;
+        let Some(loops) = phase.loops.filter(|_| !ends) else {
+            return match ends {
+                true => Some(Demand { once: run.checked_add(one_run)?, each: None }),
+                false => again(run, one_run, one_sleep),
+            };
+        };
+        run = run.checked_add(one_run.checked_mul(loops)?)?;
+        sleep = sleep.checked_add(one_sleep.checked_mul(loops)?)?;
+    }
+    match program.loops {
+        Some(loops) if sleep == 0 || loops <= 1 => {
+            Some(Demand { once: run.checked_mul(loops)?, each: None })
+        }
+        _ => again(0, run, sleep),
+    }
+}
+
+/// So much once, and then so much between two sleeps for ever. Rounds without a sleep never leave the processor,
+/// whatever their steps are.
+fn again(once: u64, run: u64, sleep: u64) -> Option<Demand> {
+    match (run, sleep) {
+        (_, 0) => None,
+        (0, _) => Some(Demand { once, each: None }),
+        _ => Some(Demand { once, each: Some((run, sleep)) }),
+    }
+}
+
+/// What steps execute and sleep, and whether a thread stops in them for ever. What others do about it counts as
+/// done at once.
+fn once_through(set: &TaskSet, steps: &[Step]) -> Option<(u64, u64, bool)> {
+    let (mut run, mut sleep) = (0u64, 0u64);
+    for step in steps {
+        match step {
+            Step::Run(time) | Step::RunFor(time) => run = run.checked_add(time.nanos_or_zero())?,
+            Step::Sleep(time) => sleep = sleep.checked_add(time.nanos_or_zero())?,
+            Step::Suspend(name) if !is_resumed(set, name) => return Some((run, sleep, true)),
+            Step::Memory(_)
+            | Step::Io(_)
+            | Step::Read { .. }
+            | Step::Write { .. }
+            | Step::Chase { .. } => return None,
+            _ => {}
+        }
+    }
+    Some((run, sleep, false))
+}
+
+/// Whether any thread resumes the one with this name.
+fn is_resumed(set: &TaskSet, name: &str) -> bool {
+    let tasks = set.tasks.iter().filter_map(|task| task.program.as_ref());
+    let programs = tasks.chain(set.background.iter().map(|thread| &thread.program));
+    let mut steps = programs.flat_map(|program| &program.phases).flat_map(|phase| &phase.steps);
+    steps.any(|step| matches!(step, Step::Resume(resumed) if resumed == name))
+}
+
+/// Bounds the time-sharing tasks of a processor whose other tasks are done.
+pub(super) fn solve(processor: &Processor, solved: &mut Solved) {
+    let Some(of) = &processor.time_sharing else { return };
+    let count = processor.members.len() + of.beside.as_ref().map_or(0, |found| found.members.len());
+    let looks = count.saturating_mul(count).saturating_mul(of.members.len());
+    for at in &of.members {
+        // Its points among equals, first come, first served, prove nothing here.
+        let facts = &mut solved.tasks[*at].1;
+        facts.fixed_points.clear();
+        solved.facts.verified_points -= std::mem::take(&mut facts.fixed_point_count);
+        let found = match &of.beside {
+            _ if looks > MOST_TOGETHER * MOST_TOGETHER => Err("too many threads".to_owned()),
+            Ok(beside) => one(processor, beside, *at, solved),
+            Err(why) => Err(why.clone()),
+        };
+        if let Err(why) = found {
+            let facts = &mut solved.tasks[*at].1;
+            facts.verdict = Verdict::Unknown;
+            facts.reason =
+                format!("the time-sharing classes order threads in no known way, and {why}");
+        }
+    }
+}
+
+/// Bounds the member at `at` as the least urgent of all.
+fn one(
+    processor: &Processor,
+    beside: &Beside,
+    at: usize,
+    solved: &mut Solved,
+) -> Result<(), String> {
+    if processor.sections != Sections::Preemptive || processor.has_bursts() {
+        return Err("no analysis here has bursts or non-preemptive sections beside them".to_owned());
+    }
+    let mut least = Processor { time_sharing: None, ..processor.clone() };
+    least.members.extend(beside.members.iter().cloned());
+    for (member, rank) in least.members.iter_mut().zip(1..) {
+        (member.task, member.unknown) = (member.task.plain().with_priority(rank), None);
+    }
+    let own = &mut least.members[at];
+    let blocking = own.task.blocking().checked_add(beside.once).ok_or(super::numbers::TOO_LONG)?;
+    own.task = own.task.with_priority(0).with_blocking(blocking);
+    least.inexact.push("others need not run before it".to_owned());
+    let question = least.question();
+    let found = question.analysis().and_then(|entry| entry.bounds(&question));
+    let found = found.ok_or("no analysis here gives bounds of this")??;
+    if !found.is_proven {
+        return Err("the proof of the bounds does not hold; please report this".to_owned());
+    }
+    let facts = &mut solved.tasks[at].1;
+    super::solve::task(&least, &least.members[at], at, &found.analysis, facts);
+    if facts.verdict == Verdict::NoBound {
+        facts.verdict = Verdict::Unknown;
+    }
+    proof::add_points(&least, &question, &found.analysis, at, facts);
+    solved.facts.verified_points += facts.fixed_point_count;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
