@@ -803,6 +803,17 @@ hg_status hg_sleeper_until(hg_sleeper sleeper, uint64_t deadline_ns, hg_slept *s
 hg_status hg_sleeper_for(hg_sleeper sleeper, uint64_t length_ns, hg_slept *slept, hg_error *error);
 hg_status hg_sleeper_ticks(hg_sleeper sleeper, uint64_t count, hg_slept *slept, hg_error *error);
 
+/* Sets the calling thread's timer slack to 1 ns, for all its waits and the threads that it starts: its sleeps are spared
+ * three system calls each. For the thread that sleeps by it.
+ * Threads: any, one at a time. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY. Free: nothing. */
+hg_status hg_sleeper_take_slack(hg_sleeper sleeper, hg_error *error);
+
+/* Keeps all CPUs out of idle states that take longer than that to leave, us, until the sleeper is freed: wake-ups are
+ * sooner, at the price of power. A later call replaces this one.
+ * Threads: any, one at a time. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY; HG_OS if /dev/cpu_dma_latency is
+ * missing or may not be written. Free: nothing. */
+hg_status hg_sleeper_hold_idle_latency(hg_sleeper sleeper, uint32_t us, hg_error *error);
+
 /* Ends its sleep and every later one, until hg_sleeper_clear.
  * Threads: any. Signals: safe. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_sleeper_interrupt(hg_sleeper sleeper);

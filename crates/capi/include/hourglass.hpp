@@ -606,6 +606,17 @@ public:
             return hg_sleeper_ticks(handle_, count, slept, e);
         });
     }
+    /// No timer slack in the calling thread any more, which is to sleep by it.
+    void take_slack()
+    {
+        detail::check([&](hg_error *e) { return hg_sleeper_take_slack(handle_, e); });
+    }
+    /// No idle states that take longer to leave, as long as it lives.
+    void hold_idle_latency(std::chrono::microseconds most)
+    {
+        const auto us = static_cast<std::uint32_t>(detail::length(most) / 1000);
+        detail::check([&](hg_error *e) { return hg_sleeper_hold_idle_latency(handle_, us, e); });
+    }
     /// The margin of a sleep of that length, in the thread that slept by it last; else 0.
     std::chrono::nanoseconds margin(std::chrono::nanoseconds length) const noexcept
     {

@@ -132,6 +132,35 @@ pub unsafe extern "C" fn hg_sleeper_ticks(
     unsafe { kept_sleep(sleeper, Until::Ticks(count), slept, error) }
 }
 
+/// Takes the calling thread's timer slack for good.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_sleeper_take_slack(
+    sleeper: hg_sleeper,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        SLEEPERS.get(sleeper.handle)?.for_sleep()?.take_slack();
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
+/// Keeps CPUs out of deep idle states while it lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_sleeper_hold_idle_latency(
+    sleeper: hg_sleeper,
+    us: u32,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let kept = SLEEPERS.get(sleeper.handle)?;
+        kept.for_sleep()?.hold_idle_latency(us).map_err(|error| Failure::os(&error))
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
 /// Ends its sleeps.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleeper_interrupt(sleeper: hg_sleeper) -> hg_status {

@@ -18,19 +18,60 @@ pub use crate::woken::Woken;
 /// What the kernel answers; does not happen for a word of this process.
 pub fn wait_until(word: &AtomicU32, expected: u32, deadline_ns: u64) -> io::Result<Woken> {
     let deadline = timespec(deadline_ns);
+    let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+    match i32::try_from(-wait_bitset(word, operation, expected, &deadline)) {
+        Ok(libc::ETIMEDOUT) => Ok(Woken::Timeout),
+        Ok(libc::EAGAIN) => Ok(Woken::Changed),
+        Ok(libc::EINTR) => Ok(Woken::Signal),
+        Ok(error @ 1..) => Err(io::Error::from_raw_os_error(error)),
+        _ => Ok(Woken::Woken),
+    }
+}
+
+/// The call itself, and the kernel's answer. Not by the C library: after a long wait its code and `errno` are in no
+/// cache, which costs as much as the rest of the way out.
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
+#[inline(always)]
+fn wait_bitset(word: &AtomicU32, operation: i32, expected: u32, until: &libc::timespec) -> i64 {
+    let answer: i64;
+    // SAFETY: the word and the deadline outlive the call, which writes to neither and changes these registers only.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") libc::SYS_futex => answer,
+            in("rdi") word.as_ptr(),
+            in("rsi") operation,
+            in("rdx") expected,
+            in("r10") ptr::from_ref(until),
+            in("r8") ptr::null::<u32>(),
+            in("r9") libc::FUTEX_BITSET_MATCH_ANY,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// The same.
+#[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
+fn wait_bitset(word: &AtomicU32, operation: i32, expected: u32, until: &libc::timespec) -> i64 {
     // SAFETY: the word and the deadline outlive the call; the unused argument is null.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
-            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
+            operation,
             expected,
-            &raw const deadline,
+            ptr::from_ref(until),
             ptr::null::<u32>(),
             libc::FUTEX_BITSET_MATCH_ANY,
         )
     };
-    ended(answer)
+    match answer {
+        -1 => -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL)),
+        answer => i64::from(answer),
+    }
 }
 
 /// Waits while `word` is `expected`, `length_ns` from the kernel's entry at most (`FUTEX_WAIT`):

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -102,11 +103,20 @@ static void sleepers(void)
     CHECK(hg_sleeper_for(shared, 1, NULL, &error) == HG_STALE && strstr(error.text, "freed"));
     CHECK(hg_sleeper_interrupt(shared) == HG_STALE && !hg_sleeper_clear(shared));
     CHECK(hg_sleeper_free(shared, &error) == HG_STALE);
+    CHECK(hg_sleeper_take_slack(shared, &error) == HG_STALE);
+    CHECK(hg_sleeper_hold_idle_latency(shared, 0, &error) == HG_STALE);
     settings.policy = HG_SLEEP_KERNEL_ONLY;
     OK(hg_sleeper_new(&settings, &again, &error));
     CHECK(again.handle != shared.handle && hg_sleeper_for(shared, 1, NULL, NULL) == HG_STALE);
     OK(hg_sleeper_until(again, hg_now() + 1000, NULL, &error));
     (void)hg_sleeper_margin(again, MS);
+    OK(hg_sleeper_take_slack(again, &error));
+    CHECK(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0) == 1);
+    OK(hg_sleeper_until(again, hg_now() + 1000 * 1000, NULL, &error));
+    CHECK(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0) == 1);
+    if (hg_sleeper_hold_idle_latency(again, 1000, &error) != HG_OK) {
+        CHECK(error.os_errno != 0 && error.text[0] != '\0');
+    }
     OK(hg_sleeper_ticks(again, 1000, NULL, &error));
     OK(hg_sleeper_free(again, &error));
     CHECK(hg_sleeper_for(none, 1, NULL, &error) == HG_NULL);

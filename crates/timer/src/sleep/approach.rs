@@ -29,6 +29,16 @@ pub(super) enum Until {
     Passed(u64),
 }
 
+impl Until {
+    #[inline]
+    const fn deadline_ns(self, begun_ns: u64) -> u64 {
+        match self {
+            Until::Time(deadline_ns) => deadline_ns,
+            Until::Passed(length_ns) => begun_ns.saturating_add(length_ns),
+        }
+    }
+}
+
 /// What is left of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -72,10 +82,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     #[inline(never)]
     pub(super) fn approach(&mut self, until: Until) -> Rest {
         let begun = self.clock.now_ordered();
-        let deadline = match until {
-            Until::Time(deadline_ns) => deadline_ns,
-            Until::Passed(length_ns) => begun.saturating_add(length_ns),
-        };
+        let deadline = until.deadline_ns(begun);
         let mut rest = Rest {
             slept: Slept {
                 deadline_ns: deadline,
@@ -102,6 +109,30 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         rest
     }
 
+    /// A whole sleep that is the kernel's wait and nothing else; `None` if there is nothing to wait for, or more to do.
+    /// By itself and straight on: what the thread runs after a long wait is in no cache.
+    #[inline(never)]
+    pub(super) fn only_wait(&mut self, until: Until) -> Option<Slept> {
+        let begun = self.clock.now_ordered();
+        let deadline = until.deadline_ns(begun);
+        let spins = self.settings.ends_when != EndsWhen::Reached;
+        if spins || deadline.saturating_sub(begun) < SHORTEST_WAIT_NS || self.interrupter.is_set() {
+            return None;
+        }
+        let Waited { woke_ns, interrupted, .. } = self.wait_absolute(Place::UNKNOWN, deadline);
+        let late = !interrupted && woke_ns.saturating_sub(deadline) > Delay::ON_TIME_NS;
+        Some(Slept {
+            deadline_ns: deadline,
+            woke_ns,
+            kernel_ns: woke_ns.saturating_sub(begun),
+            spin_ns: 0,
+            margin_ns: 0,
+            longest_step_ns: 0,
+            interrupted,
+            delay: if late { Delay::WokenLate } else { Delay::None },
+        })
+    }
+
     fn get_near(&mut self, rest: &mut Rest, left: u64) {
         let deadline = rest.slept.deadline_ns;
         // Who only waits in the kernel learns nothing and spins nothing: it is spared the questions.
@@ -117,26 +148,12 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             rest.slept.woke_ns = waited.woke_ns;
             rest.slept.interrupted = waited.interrupted;
             rest.waited = Some(waited);
-            if !asks && self.is_over(&mut rest.slept) {
-                return;
-            }
             rest.from_ns = self.clock.now_ordered();
         }
         rest.stage = match deadline.saturating_sub(rest.from_ns) {
             left if left > REHEARSAL_NS => Stage::Rehearsal,
             _ => Stage::Last,
         };
-    }
-
-    /// Whether a sleep that is all kernel wait is over; if so, nothing is left to look at. What the
-    /// thread runs after a long wait is in no cache, so that it is to be little.
-    fn is_over(&self, slept: &mut Slept) -> bool {
-        let over =
-            slept.interrupted || (slept.reached() && self.settings.ends_when == EndsWhen::Reached);
-        if over && slept.miss_ns() > Delay::ON_TIME_NS && !slept.interrupted {
-            slept.delay = Delay::WokenLate;
-        }
-        over
     }
 
     fn plan(&mut self, place: Place, left: u64) -> Plan {
@@ -167,6 +184,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             let thought_ns = self.clock.now_ordered().saturating_sub(begun);
             (thought_ns, self.mechanism.cpu_time_ns())
         });
+        self.mechanism.spin_follows();
         self.mechanism.clock_says(begun);
         let waited = match self.settings.policy {
             Policy::Thesis { .. } => self.wait_relative(begun, until),
@@ -182,6 +200,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 
     /// Waits for an absolute time, without slack.
+    #[inline(always)]
     fn wait_absolute(&mut self, place: Place, until: u64) -> Waited {
         let none = self.has_no_slack || place.class.is_real_time();
         let slack = if none { None } else { self.mechanism.slack_ns() };

@@ -26,6 +26,11 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// driven it out of the caches, which makes the return some 150 ns late.
     #[inline(always)]
     pub(super) fn sleep_to(&mut self, until: Until) -> Slept {
+        if self.settings.policy == Policy::KernelOnly
+            && let Some(slept) = self.only_wait(until)
+        {
+            return slept;
+        }
         let mut rest = self.approach(until);
         if rest.stage == Stage::Over {
             return rest.slept;

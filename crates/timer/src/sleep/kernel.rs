@@ -60,12 +60,16 @@ impl Default for Kernel {
 }
 
 impl Mechanism for Kernel {
-    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken {
+    fn spin_follows(&mut self) {
         // Each time, since a sleeper may go to another thread.
         if !self.refused {
             self.extends = time_slice::enable();
             self.refused = !self.extends && time_slice::is_available();
         }
+    }
+
+    #[inline]
+    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken {
         futex::wait_until(word, expected, deadline_ns).unwrap_or(Woken::Timeout)
     }
 

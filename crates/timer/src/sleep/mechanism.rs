@@ -81,6 +81,9 @@ pub trait Mechanism {
     /// Sets it; refusals are not told.
     fn set_slack_ns(&mut self, slack_ns: u64);
 
+    /// Told before a wait that a spin follows it, on this thread.
+    fn spin_follows(&mut self) {}
+
     /// Told that a spin is over: what was asked for in its last moments, not to be preempted say, is
     /// asked for no more.
     fn spin_ended(&mut self) {}
