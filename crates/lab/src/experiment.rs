@@ -261,12 +261,7 @@ pub(crate) fn run_and_add(
     // What happened around the hit is what was recorded last.
     spec.ring |= spec.guard.stop_on_gap.is_some() || spec.guard.stop_on_latency.is_some();
     let reader = HostReader::new(Path::new("/"));
-    let mut host = node::named(reader.read());
-    check_cpus(&spec, &host)?;
-    check_memory(&spec, &host)?;
-    // What the run will hold counts as what the machine has.
-    host.idle.latency_limit_us = dma_latency_us.or(host.idle.latency_limit_us);
-    host.tick = tick::of(&host);
+    let mut host = host_for(&reader, &spec, dma_latency_us)?;
     let wanted = demands(&spec);
     let mut warnings = advice::before_run(&host, &wanted);
     crate::watch::warn_of_the_end(watch, &warnings);
@@ -312,13 +307,13 @@ pub(crate) fn run_and_add(
     }
     drop(held);
     let interrupts = interrupts.finish(measured.timeline.epoch.monotonic_ns);
-    let (others, real_time_others_over_ns) =
-        others.map(|before| reader.real_time_others_since(&before)).unzip();
-    let real_time_others = others.unwrap_or_default();
-    let change = reader.change_since(&host.start);
-    host.change =
-        Some(HostChange { interrupts, real_time_others, real_time_others_over_ns, ..change });
-
+    let (others, over_ns) = others.map(|before| reader.real_time_others_since(&before)).unzip();
+    host.change = Some(HostChange {
+        interrupts,
+        real_time_others: others.unwrap_or_default(),
+        real_time_others_over_ns: over_ns,
+        ..reader.change_since(&host.start)
+    });
     let kernel = tracing.map(kernel_trace::Session::finish);
     warnings.extend(findings::warnings(&measured, &spec, &host));
     warnings.extend(kernel.iter().flat_map(|kernel| kernel.warnings.iter().cloned()));
@@ -337,6 +332,16 @@ pub(crate) fn run_and_add(
     manifest.evidence.extend(evidence::of_kernel(kernel.is_some(), records.as_ref()));
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
     Ok(conclude(document, folder, measured, (kernel, records, meanwhile), add))
+}
+
+/// The machine as it is before the run, if it has the CPUs and the memory; what the run will hold counts as what it has.
+fn host_for(reader: &HostReader, spec: &RunSpec, dma_us: Option<u32>) -> Result<Host, Failure> {
+    let mut host = node::named(reader.read());
+    check_cpus(spec, &host)?;
+    check_memory(spec, &host)?;
+    host.idle.latency_limit_us = dma_us.or(host.idle.latency_limit_us);
+    host.tick = tick::of(&host);
+    Ok(host)
 }
 
 fn kernel_events<'a>(

@@ -78,13 +78,10 @@ pub fn run_watched(
         request: &asked,
         within: false,
     };
-    let mut picked = match wanted.reserve(&guardian) {
-        Ok(picked) => picked,
-        Err(refused) => {
-            document.refusals = refused.iter().map(document::refusal).collect();
-            return Err(Failure::Refused(Box::new(document)));
-        }
-    };
+    let mut picked = wanted.reserve(&guardian).map_err(|refused| {
+        document.refusals = refused.iter().map(document::refusal).collect();
+        Failure::Refused(Box::new(document.clone()))
+    })?;
     subject.confirm(picked.reserved.as_mut())?;
     describe(&mut document, &picked, &target);
     siblings::describe(&mut document, &reservation);
@@ -105,6 +102,19 @@ pub fn run_watched(
     let ended = until_end(&going.wait()?, &signals, look, watch)
         .map_err(Failure::system("the end cannot be waited for"))?;
     document.warnings.extend(refused);
+    conclude(&mut document, picked, protection, others);
+    kept.into_iter().for_each(Kept::forget);
+    document.warnings.extend(document::doubts(&document));
+    finish(document, &going, ended)
+}
+
+/// Undoes the reservation, and says what was delivered.
+fn conclude(
+    document: &mut ReserveDocument,
+    mut picked: Picked,
+    protection: Option<Protection>,
+    others: Others,
+) {
     let watched = protection.map(Protection::end);
     let (smt, warnings, counts) = watched
         .map_or((None, Vec::new(), Vec::new()), |(smt, warnings, counts)| {
@@ -115,16 +125,13 @@ pub fn run_watched(
     if let Err(error) = picked.reserved.release() {
         document.warnings.push(not_undone(&error));
     }
-    add_outcome(&mut document, &mut picked, others.is_several(smt.as_ref()));
+    add_outcome(document, &mut picked, others.is_several(smt.as_ref()));
     let own = counts.first().zip(smt.as_ref());
     if let Some((counts, smt)) = own {
         // Against co-runners only what is given can be kept.
-        document.smt = Some(others::of_one(smt, counts, &document));
+        document.smt = Some(others::of_one(smt, counts, document));
     }
     document.also = others.end(smt.as_ref(), counts.get(1..).unwrap_or_default());
-    kept.into_iter().for_each(Kept::forget);
-    document.warnings.extend(document::doubts(&document));
-    finish(document, &going, ended)
 }
 
 /// Adds what was delivered, when all periods have been counted, and what there is to doubt about it. `several` take
