@@ -778,7 +778,8 @@ typedef struct hg_sleep_settings {
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_sleep_settings hg_sleep_defaults(void);
 
-/* As little CPU time as a precise sleep takes: a quarter more than a plain one.
+/* Little CPU time: a quarter more than a plain sleep, and a two-thousandth of the time slept where two of
+ * three wake-ups need that.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_sleep_settings hg_sleep_frugal(void);
 

@@ -106,6 +106,10 @@ pub struct SimMachine {
     waits: u64,
     /// Time in which the thread had no CPU.
     away_ns: u64,
+    /// What the first question for the class after a wait takes, ns.
+    cold_ns: u64,
+    /// Whether the next one is that.
+    is_cold: bool,
     /// What low-power waits are a multiple of, ns.
     quantum_ns: Option<u64>,
     /// Time spent in them, ns.
@@ -138,6 +142,8 @@ impl SimMachine {
             preemptions: 0,
             waits: 0,
             away_ns: 0,
+            cold_ns: 0,
+            is_cold: false,
             quantum_ns: None,
             low_power_ns: 0,
             extension_ns: None,
@@ -184,6 +190,12 @@ impl SimMachine {
     #[must_use]
     pub fn slice_extensions(&self) -> Option<u64> {
         (!self.asked).then_some(self.extensions)
+    }
+
+    /// From now on a wait drives the sleeper's own code out of the caches, so that the next question for the class takes
+    /// so long, ns.
+    pub fn set_cold_ns(&mut self, cold_ns: u64) {
+        self.cold_ns = cold_ns;
     }
 
     /// The clock's counter stands still from now on, while true time goes on.
@@ -302,6 +314,7 @@ impl SimMachine {
             }
         };
         self.advance_to(self.now().saturating_add(lateness));
+        self.is_cold = true;
         let waited = self.now() - begun;
         self.away_ns += waited.saturating_sub(self.load.wait_cost_ns);
         // Nobody is preempted while it waits.
@@ -380,6 +393,10 @@ impl Mechanism for SimMachine {
     }
 
     fn class(&mut self) -> Class {
+        // A sleeper's first question.
+        if std::mem::take(&mut self.is_cold) {
+            self.work(self.cold_ns);
+        }
         self.class
     }
 

@@ -22,6 +22,12 @@ fn fixed_seed() -> u64 {
     given.unwrap_or(7_919)
 }
 
+/// Where a peer's fixed time happens to fit.
+const LATE_AND_ALIKE: [Kind; 2] = [
+    Kind { spread: Spread::Alike, mean_ns: 68_000, wait_ns: 30_000 },
+    Kind { spread: Spread::Alike, mean_ns: 90_000, wait_ns: 30_000 },
+];
+
 /// How wake-ups are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spread {
@@ -96,20 +102,32 @@ struct Point {
 }
 
 fn ours(seed: u64, class: Class, load: Load, length_ns: u64, settings: Settings) -> Point {
+    ours_cold(seed, class, load, length_ns, settings, 0)
+}
+
+fn ours_cold(
+    seed: u64,
+    class: Class,
+    load: Load,
+    length_ns: u64,
+    settings: Settings,
+    cold_ns: u64,
+) -> Point {
     let mut sleeper = sleeper(seed, load, settings);
     sleeper.mechanism().set_class(class);
+    sleeper.mechanism().set_cold_ns(cold_ns);
     let _ = Run::of(&mut sleeper, SLEEPS, || length_ns);
     let run = Run::of(&mut sleeper, SLEEPS, || length_ns);
     Point { p50_ns: run.miss_ns(500_000), cpu_ns: run.cpu_ns / u64::from(SLEEPS) }
 }
 
 /// A plain sleep without slack and then spinning, begun so long before the end, as by `spin_sleep`
-/// (125 us, with slack) or by nobody (0).
+/// (125 us, with slack; tuned to 100 us without it) or by nobody (0).
 fn peer(seed: u64, class: Class, load: Load, length_ns: u64, early_ns: u64) -> Point {
     let mut machine = sleeper(seed, load, Settings::DEFAULT);
     let machine = machine.mechanism();
     machine.set_class(class);
-    if early_ns == 0 {
+    if early_ns != SPIN_SLEEP_NS {
         machine.set_slack_ns(1);
     }
     let (word, begun, mut misses) = (AtomicU32::new(0), machine.cpu_time_ns(), Vec::new());
@@ -130,6 +148,13 @@ fn peer(seed: u64, class: Class, load: Load, length_ns: u64, early_ns: u64) -> P
 }
 
 const SPIN_SLEEP_NS: u64 = 125_000;
+const TUNED_NS: u64 = 100_000;
+
+/// Whether it misses less at the median for the same CPU. The margin goes with the last few wake-ups, which where
+/// they are not alike costs a little.
+fn is_below(peer: Point, own: Point) -> bool {
+    peer.p50_ns + 1_000 + own.p50_ns / 5 < own.p50_ns && peer.cpu_ns <= own.cpu_ns
+}
 
 /// No peer misses less at the median for the same CPU; ours is at most twice the dearer of a plain
 /// sleep and `spin_sleep`, but for what two of three wake-ups need; and the median is precise from
@@ -147,11 +172,7 @@ fn no_peers_point_is_below_ours() {
                     "{kind:?} {length_ns} {class:?}: {own:?}, plain {plain:?}, spin_sleep {spin_sleep:?}"
                 );
                 for peer in [plain, spin_sleep] {
-                    // The margin goes with the last few wake-ups, which where they are not alike
-                    // costs a little.
-                    let near = 1_000 + own.p50_ns / 5;
-                    let below = peer.p50_ns + near < own.p50_ns && peer.cpu_ns <= own.cpu_ns;
-                    assert!(!below, "{said}");
+                    assert!(!is_below(peer, own), "{said}");
                 }
                 let dearer = plain.cpu_ns.max(spin_sleep.cpu_ns);
                 let usual =
@@ -161,6 +182,29 @@ fn no_peers_point_is_below_ours() {
                 let affordable = kind.covering(720_000) * 11 / 10 <= length_ns / 200;
                 if length_ns >= 10_000_000 && affordable {
                     assert!(own.p50_ns <= 1_000, "{said}");
+                }
+            }
+        }
+    }
+}
+
+/// Nor of a frugal sleep's, also where the sleeper's own code is driven out of the caches: with a quarter of the wait
+/// and nothing else 10 to 15 us of that left nothing to spin after 100 ms, and a sleep ended 28 to 78 us late at the
+/// CPU time at which `spin_sleep` was late by 2 to 26 (measured on an Intel guest).
+#[test]
+fn no_peers_point_is_below_a_frugal_one() {
+    let seed = fixed_seed();
+    for kind in Kind::all().chain(LATE_AND_ALIKE) {
+        for (length_ns, cold_ns) in [(1_000_000, 0), (10_000_000, 2_000), (100_000_000, 15_000)] {
+            for class in [Class::OTHER, Class::FIFO] {
+                let (load, settings) = (kind.load(), Settings::FRUGAL);
+                let own = ours_cold(seed, class, load, length_ns, settings, cold_ns);
+                for early_ns in [0, SPIN_SLEEP_NS, TUNED_NS] {
+                    let peer = peer(seed, class, kind.load(), length_ns, early_ns);
+                    let said = format!(
+                        "{kind:?} {length_ns} {class:?}: {own:?}, {early_ns} early {peer:?}"
+                    );
+                    assert!(!is_below(peer, own), "{said}");
                 }
             }
         }
@@ -215,7 +259,7 @@ fn words_for_intent_are_in_order() {
             );
             // A mean of some hundred sleeps.
             let slack = 1_500 + kind.mean_ns / 4;
-            assert!(frugal.cpu_ns <= kind.wait_ns * 5 / 4 + slack, "{said}");
+            assert!(frugal.cpu_ns <= kind.wait_ns * 5 / 4 + length_ns / 2_000 + slack, "{said}");
             assert!(frugal.cpu_ns <= default.cpu_ns + slack, "{said}");
             assert!(default.cpu_ns <= precise.cpu_ns + slack, "{said}");
             assert!(precise.p50_ns <= default.p50_ns.max(100), "{said}");
