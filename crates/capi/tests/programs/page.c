@@ -1,5 +1,6 @@
 /* The inline reads of a page, by the processor's own counter. With ALONE it needs no library: the test bed `aarch64`
  * compiles it for a processor for which there is none. */
+#define _DEFAULT_SOURCE
 #include <hourglass.h>
 
 #include "check.h"
