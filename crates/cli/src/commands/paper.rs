@@ -12,7 +12,7 @@ use hourglass_model::paper::{Drawing, PaperDocument};
 use hourglass_report::svg;
 use hourglass_report::text;
 
-use crate::lab::paper::{self, Effort, PAPERS};
+use crate::lab::paper::{self, MeasurementSize, PAPERS};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
@@ -61,7 +61,7 @@ pub(crate) fn paper(paper: &Paper, settings: Settings) -> Result<ExitCode> {
         check_table(chosen, id)?;
     }
     let folder = paper.output.as_deref().map(Folder::make).transpose()?;
-    let effort = if paper.quick { Effort::Quick } else { Effort::Full };
+    let effort = if paper.quick { MeasurementSize::Quick } else { MeasurementSize::Full };
     let tell = io::stderr().is_terminal() && !settings.quiet;
     let measured = chosen.measure(
         effort,

@@ -9,33 +9,33 @@ use hourglass_sys::wait::nanosleep_until;
 use hourglass_reserve::account::{Account, GAP_NS, Reading};
 use hourglass_reserve::progress::Progress;
 
-use super::emulator::Pace;
-use super::jobs::{Jobs, Phase};
-use super::outcome::Done;
-use super::trial::Phased;
+use super::emulator::Participant;
+use super::jobs::{JobPhase, ProcessJobs};
+use super::outcome::FinishedJob;
+use super::trial::PhaseWork;
 
 /// Waiting for others, as it is emulated, that takes longer than reading the clock, ns.
 const CONTENDED_NS: u64 = 1_000;
 
 /// What the loop found.
-pub(super) struct Found {
-    pub(super) done: Vec<Done>,
+pub(super) struct LoopResult {
+    pub(super) done: Vec<FinishedJob>,
     pub(super) best_effort_ns: u64,
 }
 
 /// The loop of the real-time process.
 pub(super) struct Loop<'a> {
-    pub(super) jobs: &'a Jobs,
+    pub(super) jobs: &'a ProcessJobs,
     /// Whether the monitor goes by what the jobs tell.
     pub(super) told: bool,
-    pub(super) pace: Pace<'a>,
+    pub(super) pace: Participant<'a>,
     pub(super) account: Account,
     pub(super) progress: Progress,
 }
 
 /// Where the time of a job went, ns.
 #[derive(Clone, Copy, Debug, Default)]
-struct Went {
+struct JobBreakdown {
     /// In all, without what is emulated.
     own_ns: u64,
     /// What the job's progress was worth to the monitor, beyond what it had needed until then; the most.
@@ -56,10 +56,10 @@ impl Loop<'_> {
     pub(super) fn run(
         mut self,
         first: u64,
-        phases: &mut [Phased],
+        phases: &mut [PhaseWork],
         others: &dyn Fn() -> u64,
         stopped: fn() -> bool,
-    ) -> Option<Found> {
+    ) -> Option<LoopResult> {
         let period_ns = self.jobs.period_ns;
         let mut done = Vec::with_capacity(self.jobs.jobs.len());
         let mut before = 0;
@@ -84,7 +84,7 @@ impl Loop<'_> {
         }
         let end = first + self.jobs.jobs.len() as u64 * period_ns;
         let _ = nanosleep_until(end);
-        Some(Found { done, best_effort_ns: others().saturating_sub(before) })
+        Some(LoopResult { done, best_effort_ns: others().saturating_sub(before) })
     }
 
     /// Does a job, and says what came of it. What it needed by itself is what the kernel charges it for,
@@ -92,10 +92,10 @@ impl Loop<'_> {
     /// what is left takes no more than its share of what is reserved.
     fn timed(
         &mut self,
-        job: &[Phase],
-        phases: &mut [Phased],
+        job: &[JobPhase],
+        phases: &mut [PhaseWork],
         (period, release): (u64, u64),
-    ) -> Done {
+    ) -> FinishedJob {
         let switches = thread::counters();
         let begun = now_ns(ClockId::Monotonic);
         let went = self.job(job, phases);
@@ -106,7 +106,7 @@ impl Loop<'_> {
         let others_ns = went.waited_ns.saturating_add(went.taken_ns);
         let ahead_ns = if self.told { went.ahead_ns } else { 0 };
         let (felt, left) = went.felt;
-        Done {
+        FinishedJob {
             period,
             response_ns,
             own_ns: went.own_ns.saturating_sub(others_ns),
@@ -121,14 +121,17 @@ impl Loop<'_> {
         }
     }
 
-    fn job(&mut self, job: &[Phase], phases: &mut [Phased]) -> Went {
+    fn job(&mut self, job: &[JobPhase], phases: &mut [PhaseWork]) -> JobBreakdown {
         let total: u64 = job.iter().map(|phase| phase.ns).sum();
-        let (mut went, mut done) = (Went { felt: (0, total), ..Went::default() }, 0);
+        let (mut went, mut done) =
+            (JobBreakdown { felt: (0, total), ..JobBreakdown::default() }, 0);
         self.progress.begin();
         let mut read = self.account.read();
         let mut last = now_ns(ClockId::Monotonic);
         for phase in job {
-            let Some(Phased { work, chunk }) = phases.get_mut(phase.kind.place()) else { continue };
+            let Some(PhaseWork { work, chunk }) = phases.get_mut(phase.kind.place()) else {
+                continue;
+            };
             let mut left = phase.ns;
             while left > 0 {
                 let this = chunk.run(work.as_mut(), chunk.ns.min(left));
@@ -167,7 +170,7 @@ impl Loop<'_> {
 
     /// What became of the time since `read`, with a gap in it of so many ns: what others of this kernel do not have of a gap
     /// is a host's, and so is what the kernel says that the host stole.
-    fn span(&self, read: Reading, gap_ns: u64, went: &mut Went) -> Reading {
+    fn span(&self, read: Reading, gap_ns: u64, went: &mut JobBreakdown) -> Reading {
         let now = self.account.read();
         let spent = now.since(read);
         went.waited_ns += spent.waited_ns.unwrap_or(0);

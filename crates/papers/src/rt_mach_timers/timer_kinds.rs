@@ -12,7 +12,7 @@ use super::service::ServiceTimers;
 
 /// Who.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum TimerKind {
     /// `timer_create` and its kin.
     Posix,
     /// `timerfd_create` and its kin.
@@ -23,26 +23,26 @@ pub(super) enum Subject {
     Queue,
 }
 
-impl Subject {
-    pub(super) const ALL: [Subject; 4] =
-        [Subject::Posix, Subject::TimerFd, Subject::Service, Subject::Queue];
+impl TimerKind {
+    pub(super) const ALL: [TimerKind; 4] =
+        [TimerKind::Posix, TimerKind::TimerFd, TimerKind::Service, TimerKind::Queue];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Subject::Posix => "POSIX timer",
-            Subject::TimerFd => "timerfd",
-            Subject::Service => "service",
-            Subject::Queue => "queue",
+            TimerKind::Posix => "POSIX timer",
+            TimerKind::TimerFd => "timerfd",
+            TimerKind::Service => "service",
+            TimerKind::Queue => "queue",
         }
     }
 
     /// Nothing but room for so many timers.
-    pub(super) fn open(self, timers: usize) -> Result<Box<dyn Timers>, String> {
+    pub(super) fn open(self, timers: usize) -> Result<Box<dyn TimerOperations>, String> {
         Ok(match self {
-            Subject::Posix => Box::new(PosixTimers(Vec::with_capacity(timers))),
-            Subject::TimerFd => Box::new(TimerFds(Vec::with_capacity(timers))),
-            Subject::Service => Box::new(ServiceTimers::with_room(timers)?),
-            Subject::Queue => Box::new(QueueTimers {
+            TimerKind::Posix => Box::new(PosixTimers(Vec::with_capacity(timers))),
+            TimerKind::TimerFd => Box::new(TimerFds(Vec::with_capacity(timers))),
+            TimerKind::Service => Box::new(ServiceTimers::with_room(timers)?),
+            TimerKind::Queue => Box::new(QueueTimers {
                 queue: Queue::with_capacity(timers).map_err(|error| error.to_string())?,
                 timers: Vec::with_capacity(timers),
             }),
@@ -51,12 +51,12 @@ impl Subject {
 
     /// Whether its timers re-arm themselves.
     pub(super) fn is_periodic(self) -> bool {
-        self != Subject::Queue
+        self != TimerKind::Queue
     }
 }
 
 /// The operations of the paper's Table 1 on timers, which are numbered from 0.
-pub(super) trait Timers {
+pub(super) trait TimerOperations {
     /// One more timer.
     fn create(&mut self) -> io::Result<()>;
 
@@ -75,7 +75,7 @@ const SIGNAL: i32 = 4;
 
 struct PosixTimers(Vec<PosixTimer>);
 
-impl Timers for PosixTimers {
+impl TimerOperations for PosixTimers {
     fn create(&mut self) -> io::Result<()> {
         self.0.push(PosixTimer::new(thread::id(), realtime_signals().0 + SIGNAL)?);
         Ok(())
@@ -96,7 +96,7 @@ impl Timers for PosixTimers {
 
 struct TimerFds(Vec<TimerFd>);
 
-impl Timers for TimerFds {
+impl TimerOperations for TimerFds {
     fn create(&mut self) -> io::Result<()> {
         self.0.push(TimerFd::new()?);
         Ok(())
@@ -120,7 +120,7 @@ struct QueueTimers {
     timers: Vec<Handle>,
 }
 
-impl Timers for QueueTimers {
+impl TimerOperations for QueueTimers {
     fn create(&mut self) -> io::Result<()> {
         self.timers.push(self.queue.create(0).map_err(io::Error::other)?);
         Ok(())

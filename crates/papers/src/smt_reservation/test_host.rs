@@ -17,9 +17,9 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
 use super::contention::CoRunner;
-use super::jobs::Kind;
+use super::jobs::WorkKind;
 use super::trial::WATCHED_PERCENT;
-use super::work::{Cosines, Motion, Product, Words, Work, step_ps};
+use super::workloads::{Computation, DctWork, MotionEstimation, Product, WordLookup, step_ps};
 
 /// `SCHED_FIFO` priority of the real-time process, above what else may be real-time on the machine, and of
 /// the monitor, which is above it.
@@ -35,7 +35,7 @@ const STOPS_MS: u64 = 2_500;
 
 /// A machine on which the evaluation can be done.
 #[derive(Debug)]
-pub(super) struct Rig {
+pub(super) struct SmtTestHost {
     /// The CPU of the real-time process.
     pub(super) cpu: u32,
     /// The CPU that shares with it, or stands for one that does.
@@ -47,26 +47,26 @@ pub(super) struct Rig {
     /// Puts back what this process does not live to put back.
     pub(super) guardian: Guardian,
     /// How long a step of each phase takes, ps.
-    phases: [u64; Kind::ALL.len()],
+    phases: [u64; WorkKind::ALL.len()],
     /// The same of each co-runner.
     co_runners: [u64; CoRunner::ALL.len()],
 }
 
-impl Rig {
+impl SmtTestHost {
     /// This machine. Takes some 3 s.
     ///
     /// # Errors
     /// One line: what is missing, and what would mend it.
-    pub(super) fn here() -> Result<Rig, String> {
+    pub(super) fn for_this_machine() -> Result<SmtTestHost, String> {
         // In a thread of its own, which has the real-time class until it ends.
-        let made = std::thread::Builder::new().name("smt-rig".into()).spawn(Rig::make);
+        let made = std::thread::Builder::new().name("smt-rig".into()).spawn(SmtTestHost::make);
         match made.map_err(|error| error.to_string())?.join() {
             Ok(rig) => rig,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
 
-    fn make() -> Result<Rig, String> {
+    fn make() -> Result<SmtTestHost, String> {
         let (cpu, sibling, emulated) = places()?;
         let guardian = Guardian::start().map_err(|error| format!("no guardian: {error}"))?;
         let shares: CpuSet = [sibling].into_iter().collect();
@@ -79,13 +79,13 @@ impl Rig {
         let stopping = chosen.measured;
         drop(chosen);
         take_place(cpu)?;
-        Ok(Rig {
+        Ok(SmtTestHost {
             cpu,
             sibling,
             emulated,
             stopping,
             guardian,
-            phases: Kind::ALL.map(|kind| step_ps(phase(kind).as_mut())),
+            phases: WorkKind::ALL.map(|kind| step_ps(phase(kind).as_mut())),
             co_runners: CoRunner::ALL.map(|kind| step_ps(co_runner(kind).as_mut())),
         })
     }
@@ -96,7 +96,7 @@ impl Rig {
     }
 
     /// How long a step of a phase takes, ps.
-    pub(super) fn phase_ps(&self, kind: Kind) -> u64 {
+    pub(super) fn phase_ps(&self, kind: WorkKind) -> u64 {
         self.phases.get(kind.place()).copied().unwrap_or(1)
     }
 
@@ -172,20 +172,20 @@ pub(super) fn take_place(cpu: u32) -> Result<(), String> {
 }
 
 /// What a phase computes.
-pub(super) fn phase(kind: Kind) -> Box<dyn Work> {
+pub(super) fn phase(kind: WorkKind) -> Box<dyn Computation> {
     match kind {
-        Kind::Product => Box::new(Product::<f64>::new()),
-        Kind::Motion => Box::new(Motion::new()),
-        Kind::Cosines => Box::new(Cosines::new()),
-        Kind::Words => Box::new(Words::new()),
+        WorkKind::Product => Box::new(Product::<f64>::new()),
+        WorkKind::Motion => Box::new(MotionEstimation::new()),
+        WorkKind::Cosines => Box::new(DctWork::new()),
+        WorkKind::Words => Box::new(WordLookup::new()),
     }
 }
 
 /// What a co-runner computes.
-pub(super) fn co_runner(kind: CoRunner) -> Box<dyn Work> {
+pub(super) fn co_runner(kind: CoRunner) -> Box<dyn Computation> {
     match kind {
         CoRunner::Integer => Box::new(Product::<i32>::new()),
         CoRunner::Float => Box::new(Product::<f64>::new()),
-        CoRunner::Compile => Box::new(Words::new()),
+        CoRunner::Compile => Box::new(WordLookup::new()),
     }
 }

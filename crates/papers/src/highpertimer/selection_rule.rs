@@ -7,11 +7,11 @@ use hourglass_clock::choice::thesis::{self, Cost};
 use hourglass_model::paper::Decision;
 use hourglass_sys::clock::ClockId;
 
-use super::super::costs::Costs;
-use super::reads::{Found, Here, Read, ReadTable};
+use super::super::costs::ReadCosts;
+use super::reads::{LocalReads, ReadMethod, ReadResult, ReadTable};
 
 /// The thesis' OS timer, since section 2.3.2.
-pub(super) const OS: Read = Read::Clock(ClockId::Monotonic);
+pub(super) const OS: ReadMethod = ReadMethod::Clock(ClockId::Monotonic);
 
 /// What the rule chooses.
 fn decision(given: &str, tsc_is_stable: bool, hpet: Option<Cost>, os: Cost) -> Decision {
@@ -24,7 +24,7 @@ fn decision(given: &str, tsc_is_stable: bool, hpet: Option<Cost>, os: Cost) -> D
 }
 
 /// The numbers that a table of the thesis prints for a source.
-fn printed(table: &ReadTable, read: Read) -> Option<Cost> {
+fn printed(table: &ReadTable, read: ReadMethod) -> Option<Cost> {
     let unit_ns = table.unit.ns();
     let subject = table.subjects.iter().find(|subject| subject.read == read)?;
     Some(Cost { mean_ns: subject.mean * unit_ns, stddev_ns: subject.deviation * unit_ns })
@@ -34,18 +34,20 @@ fn printed(table: &ReadTable, read: Read) -> Option<Cost> {
 /// where its TSC is stable, also as if it were not.
 pub(super) fn by_thesis(table: &ReadTable, given: &str, processor: &Cpuid) -> Vec<Decision> {
     let Some(os) = printed(table, OS) else { return Vec::new() };
-    let hpet = printed(table, Read::Hpet);
+    let hpet = printed(table, ReadMethod::Hpet);
     with_and_without_tsc(thesis::tsc_is_stable(processor), given, hpet, os)
 }
 
 /// By the numbers found here; where this TSC is stable, also as if it were not. Where there is an
 /// HPET to choose, also by the deviations up to the 99th percentile.
-pub(super) fn by_measurement(here: &Here) -> Vec<Decision> {
-    let unfiltered = |costs: &Costs| Cost { mean_ns: costs.mean_ns, stddev_ns: costs.deviation_ns };
-    let calm = |costs: &Costs| Cost { mean_ns: costs.mean_ns, stddev_ns: costs.calm_deviation_ns };
+pub(super) fn by_measurement(here: &LocalReads) -> Vec<Decision> {
+    let unfiltered =
+        |costs: &ReadCosts| Cost { mean_ns: costs.mean_ns, stddev_ns: costs.deviation_ns };
+    let calm =
+        |costs: &ReadCosts| Cost { mean_ns: costs.mean_ns, stddev_ns: costs.calm_deviation_ns };
     let Some(os) = here.costs(OS) else { return Vec::new() };
     let stable =
-        here.cpuid.is_some_and(thesis::tsc_is_stable) && here.costs(Read::Rdtscp).is_some();
+        here.cpuid.is_some_and(thesis::tsc_is_stable) && here.costs(ReadMethod::Rdtscp).is_some();
     let hpet = wide_hpet(here);
     let measured = "the numbers measured here";
     let mut decisions =
@@ -58,10 +60,10 @@ pub(super) fn by_measurement(here: &Here) -> Vec<Decision> {
 }
 
 /// The costs of the HPET, if its counter has 64 bits: the thesis refuses narrower ones.
-fn wide_hpet<'a>(here: &'a Here) -> Option<&'a Costs> {
+fn wide_hpet<'a>(here: &'a LocalReads) -> Option<&'a ReadCosts> {
     let subjects = here.table.subjects.iter().zip(here.found);
     subjects.into_iter().find_map(|(subject, found)| match found {
-        Found::Costs { costs, bits: 64 } if subject.read == Read::Hpet => Some(costs),
+        ReadResult::Costs { costs, bits: 64 } if subject.read == ReadMethod::Hpet => Some(costs),
         _ => None,
     })
 }

@@ -16,10 +16,10 @@ use hourglass_timer::queue::{Handle, Heap, Order, Queue, QueueError, RedBlackTre
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;
-use super::super::bench::Bench;
-use super::super::costs::Pinned;
+use super::super::bench::MeasurementHost;
+use super::super::costs::PinnedThread;
 use super::super::rows::{beside, found, lacking};
-use super::super::words::{sentence, time, times};
+use super::super::sentences::{sentence, time, times};
 use super::MACHINE;
 
 pub(super) const ID: &str = "5.1";
@@ -74,12 +74,14 @@ impl Structure {
         }
     }
 
-    fn filled(self, pending: usize) -> Result<Box<dyn Behind>, String> {
+    fn filled(self, pending: usize) -> Result<Box<dyn PendingQueue>, String> {
         let said = |error: QueueError| error.to_string();
         Ok(match self {
-            Structure::List => Box::new(Filled::<SortedList>::with(pending).map_err(said)?),
-            Structure::RedBlack => Box::new(Filled::<RedBlackTree>::with(pending).map_err(said)?),
-            Structure::Heap => Box::new(Filled::<Heap>::with(pending).map_err(said)?),
+            Structure::List => Box::new(FilledQueue::<SortedList>::with(pending).map_err(said)?),
+            Structure::RedBlack => {
+                Box::new(FilledQueue::<RedBlackTree>::with(pending).map_err(said)?)
+            }
+            Structure::Heap => Box::new(FilledQueue::<Heap>::with(pending).map_err(said)?),
             Structure::Kernel => Box::new(FilledKernel::with(pending).map_err(|error| {
                 format!("{error}; ulimit -i tells how many signals may be queued")
             })?),
@@ -88,7 +90,7 @@ impl Structure {
 }
 
 /// Timers that are pending, and a batch that goes behind them.
-trait Behind {
+trait PendingQueue {
     /// Arms the batch behind all that are pending.
     fn arm(&mut self) -> io::Result<()>;
 
@@ -96,14 +98,14 @@ trait Behind {
     fn cancel(&mut self) -> io::Result<()>;
 }
 
-struct Filled<B: Order> {
+struct FilledQueue<B: Order> {
     queue: Queue<Sim, (), B>,
     batch: Vec<Handle>,
     last: Instant<Sim>,
 }
 
-impl<B: Order> Filled<B> {
-    fn with(pending: usize) -> Result<Filled<B>, QueueError> {
+impl<B: Order> FilledQueue<B> {
+    fn with(pending: usize) -> Result<FilledQueue<B>, QueueError> {
         let mut queue = Queue::with_capacity(pending + BATCH)?;
         let mut last = Instant::ZERO;
         for _ in 0..pending {
@@ -112,11 +114,11 @@ impl<B: Order> Filled<B> {
             queue.arm(timer, last, Span::ZERO)?;
         }
         let batch = (0..BATCH).map(|_| queue.create(())).collect::<Result<_, _>>()?;
-        Ok(Filled { queue, batch, last })
+        Ok(FilledQueue { queue, batch, last })
     }
 }
 
-impl<B: Order> Behind for Filled<B> {
+impl<B: Order> PendingQueue for FilledQueue<B> {
     fn arm(&mut self) -> io::Result<()> {
         for (after, timer) in (1..).zip(&self.batch) {
             let at = self.last.saturating_add(Span::from_micros(after));
@@ -159,7 +161,7 @@ impl FilledKernel {
     }
 }
 
-impl Behind for FilledKernel {
+impl PendingQueue for FilledKernel {
     fn arm(&mut self) -> io::Result<()> {
         let mut all = (1..).zip(&self.batch);
         all.try_for_each(|(after, timer)| timer.set_absolute(self.last_ns + after * 1_000, 0))
@@ -171,7 +173,7 @@ impl Behind for FilledKernel {
 }
 
 /// What arming behind so many took, or why it could not be done.
-type Found = (usize, Result<Batches, String>);
+type PendingCost = (usize, Result<Batches, String>);
 
 fn behind(
     structure: Structure,
@@ -196,13 +198,13 @@ fn behind(
     Some(Ok(batches))
 }
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     measure_rounds(ROUNDS, bench.stopped)
 }
 
 pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<MeasuredTable> {
-    let _pinned = Pinned::to_last_cpu();
-    let mut all: Vec<(Structure, Vec<Found>)> = Vec::new();
+    let _pinned = PinnedThread::to_last_cpu();
+    let mut all: Vec<(Structure, Vec<PendingCost>)> = Vec::new();
     for structure in Structure::ALL {
         let mut found = Vec::new();
         for &pending in structure.sizes() {
@@ -235,8 +237,9 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
 }
 
 /// ns of one arming, where it was measured.
-fn costs(found: &[Found]) -> Vec<(usize, f64)> {
-    let cost = |(pending, batches): &Found| Some((*pending, batches.as_ref().ok()?.median_ns()?));
+fn costs(found: &[PendingCost]) -> Vec<(usize, f64)> {
+    let cost =
+        |(pending, batches): &PendingCost| Some((*pending, batches.as_ref().ok()?.median_ns()?));
     found.iter().filter_map(cost).collect()
 }
 
@@ -248,7 +251,7 @@ pub(super) fn slope(costs: &[(usize, f64)]) -> Option<f64> {
     Some((each * 1e3).round() / 1e3 + 0.0)
 }
 
-fn rows_of(structure: Structure, all: &[Found]) -> Vec<PaperRow> {
+fn rows_of(structure: Structure, all: &[PendingCost]) -> Vec<PaperRow> {
     let mut rows: Vec<PaperRow> = all
         .iter()
         .map(|(pending, batches)| {
@@ -270,7 +273,7 @@ fn rows_of(structure: Structure, all: &[Found]) -> Vec<PaperRow> {
     rows
 }
 
-fn explain(all: &[(Structure, Vec<Found>)]) -> String {
+fn explain(all: &[(Structure, Vec<PendingCost>)]) -> String {
     let of = |wanted: Structure| {
         let (_, found) = all.iter().find(|(structure, _)| *structure == wanted)?;
         let costs = costs(found);
@@ -291,7 +294,7 @@ fn explain(all: &[(Structure, Vec<Found>)]) -> String {
     ))
 }
 
-fn curves(all: &[(Structure, Vec<Found>)]) -> Curves {
+fn curves(all: &[(Structure, Vec<PendingCost>)]) -> Curves {
     // Nothing pending has no place on a logarithmic edge.
     let place = |(pending, ns): (usize, f64)| Place { across: pending as f64, up: ns };
     let mut curves: Vec<Curve> = all

@@ -19,7 +19,7 @@ struct Bucket {
 /// All buckets hold the same number of measurements. When they are used up, neighbours become
 /// one and that number doubles, so that the length need not be known before.
 #[derive(Debug, Default)]
-pub(super) struct Thinned {
+pub(super) struct Downsampler {
     buckets: Vec<Bucket>,
     /// A bucket holds two to the power of this many.
     shift: u32,
@@ -28,7 +28,7 @@ pub(super) struct Thinned {
     sampled: u64,
 }
 
-impl Thinned {
+impl Downsampler {
     /// Takes the next measurement.
     #[inline]
     pub(super) fn push(&mut self, value: u64) {
@@ -65,7 +65,7 @@ impl Thinned {
     }
 
     /// What was kept, in the order of the measurements.
-    pub(super) fn kept(&self) -> Vec<Numbered> {
+    pub(super) fn points(&self) -> Vec<Numbered> {
         let of = |bucket: &Bucket| [bucket.least, bucket.sample, bucket.greatest];
         let mut kept: Vec<Numbered> = self.buckets.iter().flat_map(of).collect();
         kept.sort_unstable();
@@ -98,9 +98,9 @@ mod tests {
     use super::*;
 
     fn thinned(values: impl IntoIterator<Item = u64>) -> Vec<Numbered> {
-        let mut thinned = Thinned::default();
+        let mut thinned = Downsampler::default();
         values.into_iter().for_each(|value| thinned.push(value));
-        thinned.kept()
+        thinned.points()
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn the_stretch_doubles_when_the_buckets_are_used_up() {
         let stretch = |length: u64| {
-            let mut thinned = Thinned::default();
+            let mut thinned = Downsampler::default();
             (0..length).for_each(|value| thinned.push(value));
             thinned.stretch()
         };
@@ -145,7 +145,7 @@ mod tests {
     /// one read in 16 is dear, so about one sample in 16 is.
     #[test]
     fn samples_do_not_keep_step_with_a_period() {
-        let mut thinned = Thinned::default();
+        let mut thinned = Downsampler::default();
         (0..1_u64 << 20).for_each(|n| thinned.push(if n % 16 == 0 { 100 } else { 10 }));
         let dear = thinned.buckets.iter().filter(|bucket| bucket.sample.1 == 100).count();
         let samples = thinned.buckets.len();

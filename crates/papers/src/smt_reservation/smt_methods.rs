@@ -1,10 +1,10 @@
 //! How others are treated beside the real-time process (section 4.2).
 
-use super::simulated::Method;
+use super::simulated::SimMethod;
 
 /// A policy, and where progress is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Way {
+pub(super) enum SmtMethod {
     /// The scheduler does not know of hardware threads.
     Ignore,
     /// Others stand while the real-time process runs.
@@ -17,42 +17,42 @@ pub(super) enum Way {
     CpuTime,
 }
 
-impl Way {
+impl SmtMethod {
     /// As tables write it.
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Way::Ignore => "ignore",
-            Way::Disable => "disable",
-            Way::Word => "monitor, word",
-            Way::Instructions => "monitor, instructions",
-            Way::CpuTime => "monitor, CPU time",
+            SmtMethod::Ignore => "ignore",
+            SmtMethod::Disable => "disable",
+            SmtMethod::Word => "monitor, word",
+            SmtMethod::Instructions => "monitor, instructions",
+            SmtMethod::CpuTime => "monitor, CPU time",
         }
     }
 
     /// Whether slack is monitored.
     pub(super) const fn monitors(self) -> bool {
-        matches!(self, Way::Word | Way::Instructions | Way::CpuTime)
+        matches!(self, SmtMethod::Word | SmtMethod::Instructions | SmtMethod::CpuTime)
     }
 
     /// The same in the simulator, which has no clock for processor time that counts in part.
-    pub(super) const fn simulated(self) -> Option<Method> {
+    pub(super) const fn simulated(self) -> Option<SimMethod> {
         match self {
-            Way::Ignore => Some(Method::Ignore),
-            Way::Disable => Some(Method::Disable),
-            Way::Word => Some(Method::Reported(256)),
-            Way::Instructions => Some(Method::Counted),
-            Way::CpuTime => None,
+            SmtMethod::Ignore => Some(SimMethod::Ignore),
+            SmtMethod::Disable => Some(SimMethod::Disable),
+            SmtMethod::Word => Some(SimMethod::Reported(256)),
+            SmtMethod::Instructions => Some(SimMethod::Counted),
+            SmtMethod::CpuTime => None,
         }
     }
 
     /// Colour of its curve, the same in all figures.
     pub(super) const fn colour(self) -> u32 {
         match self {
-            Way::Ignore => 1,
-            Way::Disable => 0,
-            Way::Word => 2,
-            Way::Instructions => 3,
-            Way::CpuTime => 4,
+            SmtMethod::Ignore => 1,
+            SmtMethod::Disable => 0,
+            SmtMethod::Word => 2,
+            SmtMethod::Instructions => 3,
+            SmtMethod::CpuTime => 4,
         }
     }
 }

@@ -10,10 +10,10 @@ use hourglass_sys::sched;
 use hourglass_sys::thread::{affinity, counters, rusage_split_ns, set_affinity, timer_slack};
 use hourglass_timer::sleep::{Class, Policy, Settings, Sleeper, Slept};
 
-use super::super::super::bench::Bench;
+use super::super::super::bench::MeasurementHost;
 use super::super::super::costs::measuring_cpu;
-use super::Way;
-use super::block::{Block, Called, Machine, Sleeps, Usage, block};
+use super::SleepMethod;
+use super::block::{Block, BlockSleeper, OutOfLineSleep, Sleeps, Usage, block};
 
 /// The kernel stops a real-time thread that spins for 0.95 s: blocks of one are kept below that, ns.
 const LONGEST_RT_SPIN_NS: u64 = 300_000_000;
@@ -24,14 +24,14 @@ const LONGEST_RT_SPIN_NS: u64 = 300_000_000;
 /// each keeps what it learns. The threads have the policy and the timer slack of the one that makes
 /// them. They end when this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct Here {
+pub(in super::super) struct LocalSleeper {
     workers: Vec<Worker>,
     class: Class,
 }
 
 #[derive(Debug)]
 struct Worker {
-    way: Way,
+    way: SleepMethod,
     /// `None` once it is to end.
     jobs: Option<Sender<Job>>,
     blocks: Receiver<Block>,
@@ -41,11 +41,11 @@ struct Worker {
 /// Length, ns, and how often.
 type Job = (u64, usize);
 
-impl Here {
+impl LocalSleeper {
     /// Threads for these ways; `thesis` is how the thesis' sleeps.
-    pub(in super::super) fn new(ways: &[Way], thesis: Policy) -> Here {
+    pub(in super::super) fn new(ways: &[SleepMethod], thesis: Policy) -> LocalSleeper {
         let workers = ways.iter().filter_map(|way| Worker::start(*way, thesis)).collect();
-        Here { workers, class: class() }
+        LocalSleeper { workers, class: class() }
     }
 }
 
@@ -55,7 +55,7 @@ fn class() -> Class {
 }
 
 /// Under which conditions is measured, in words.
-pub(in super::super) fn conditions(bench: &Bench) -> String {
+pub(in super::super) fn conditions(bench: &MeasurementHost) -> String {
     let policy = match class().0 {
         0 => "SCHED_OTHER",
         1 => "SCHED_FIFO",
@@ -78,10 +78,10 @@ pub(in super::super) fn conditions(bench: &Bench) -> String {
     format!("{policy}{cpu}{slack}{below}{load}")
 }
 
-impl Machine for Here {
-    fn block(&mut self, way: Way, length_ns: u64, times: usize) -> Result<Block, String> {
+impl BlockSleeper for LocalSleeper {
+    fn block(&mut self, way: SleepMethod, length_ns: u64, times: usize) -> Result<Block, String> {
         let spun = length_ns.saturating_mul(times as u64);
-        if way == Way::Busy && self.class.is_real_time() && spun > LONGEST_RT_SPIN_NS {
+        if way == SleepMethod::Busy && self.class.is_real_time() && spun > LONGEST_RT_SPIN_NS {
             return Err("the kernel stops a real-time thread that spins so long; run it under \
                         SCHED_OTHER"
                 .into());
@@ -97,7 +97,7 @@ impl Machine for Here {
 }
 
 impl Worker {
-    fn start(way: Way, thesis: Policy) -> Option<Worker> {
+    fn start(way: SleepMethod, thesis: Policy) -> Option<Worker> {
         let (jobs, todo) = channel();
         let (done, blocks) = channel();
         let work = move || {
@@ -107,14 +107,14 @@ impl Worker {
             }
             let ours = |policy| Sleeper::with(Settings::with_policy(policy));
             match way {
-                Way::System => work(&mut System, &todo, &done),
-                Way::KernelOnly => work(&mut ours(Policy::KernelOnly), &todo, &done),
-                Way::Busy => work(&mut ours(Policy::SpinOnly), &todo, &done),
-                Way::Thesis => work(&mut ours(thesis), &todo, &done),
-                Way::ThesisCalled => work(&mut Called(ours(thesis)), &todo, &done),
-                Way::Learned => work(&mut ours(Policy::Learned), &todo, &done),
-                Way::Frugal => work(&mut Sleeper::with(Settings::FRUGAL), &todo, &done),
-                Way::Precise => work(&mut Sleeper::with(Settings::PRECISE), &todo, &done),
+                SleepMethod::System => work(&mut System, &todo, &done),
+                SleepMethod::KernelOnly => work(&mut ours(Policy::KernelOnly), &todo, &done),
+                SleepMethod::Busy => work(&mut ours(Policy::SpinOnly), &todo, &done),
+                SleepMethod::Thesis => work(&mut ours(thesis), &todo, &done),
+                SleepMethod::ThesisCalled => work(&mut OutOfLineSleep(ours(thesis)), &todo, &done),
+                SleepMethod::Learned => work(&mut ours(Policy::Learned), &todo, &done),
+                SleepMethod::Frugal => work(&mut Sleeper::with(Settings::FRUGAL), &todo, &done),
+                SleepMethod::Precise => work(&mut Sleeper::with(Settings::PRECISE), &todo, &done),
             }
         };
         let thread = thread::Builder::new().name(way.name().into()).spawn(work).ok()?;
@@ -175,18 +175,18 @@ mod tests {
     /// Never early, every way; and the threads give back blocks of what they were asked for.
     #[test]
     fn every_way_sleeps_here() {
-        let ways = [Way::MEASURED.as_slice(), &[Way::ThesisCalled]].concat();
-        let mut here = Here::new(&ways, Policy::Thesis { hz: 1_000 });
+        let ways = [SleepMethod::MEASURED.as_slice(), &[SleepMethod::ThesisCalled]].concat();
+        let mut here = LocalSleeper::new(&ways, Policy::Thesis { hz: 1_000 });
         for way in ways {
             for (length_ns, times) in [(1_000, 20), (1_500_000, 3)] {
                 let block = here.block(way, length_ns, times).unwrap();
                 assert_eq!(block.samples.len(), times);
                 assert!(block.samples.iter().all(|sample| sample.miss >= 0), "{way:?} {block:?}");
-                assert_eq!(block.samples[0].parts.is_none(), way == Way::System);
+                assert_eq!(block.samples[0].parts.is_none(), way == SleepMethod::System);
                 assert!(block.usage.wall_ns >= length_ns * times as u64);
                 assert!(block.usage.split.is_some());
             }
         }
-        assert!(Here::new(&[], Policy::Learned).block(Way::Busy, 1, 1).is_err());
+        assert!(LocalSleeper::new(&[], Policy::Learned).block(SleepMethod::Busy, 1, 1).is_err());
     }
 }

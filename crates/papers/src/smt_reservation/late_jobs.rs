@@ -5,40 +5,45 @@
 
 use hourglass_model::paper::{Curve, Origin, Place};
 
-use super::evaluation::Runs;
-use super::outcome::{Done, Late, Outcome};
-use super::ways::Way;
+use super::evaluation::SubjectRuns;
+use super::outcome::{FinishedJob, LateReason, ProcessOutcome};
+use super::smt_methods::SmtMethod;
 
 /// What promises nothing has none, since all of its points may be late.
-const PROMISING: [Way; 4] = [Way::Disable, Way::Word, Way::Instructions, Way::CpuTime];
+const PROMISING: [SmtMethod; 4] =
+    [SmtMethod::Disable, SmtMethod::Word, SmtMethod::Instructions, SmtMethod::CpuTime];
 
 /// Colours that no way has.
-const COLOURS: [(Late, u32); 3] = [(Late::Missed, 5), (Late::Overran, 6), (Late::Host, 7)];
+const COLOURS: [(LateReason, u32); 3] =
+    [(LateReason::Missed, 5), (LateReason::Overran, 6), (LateReason::Host, 7)];
 
 /// As the legend has them.
-const fn name(late: Late) -> &'static str {
+const fn name(late: LateReason) -> &'static str {
     match late {
-        Late::Missed => "above the deadline: missed",
-        Late::Overran => "above the deadline: needed more than reserved, or than it reported",
-        Late::Host => "above the deadline: only by gaps below the kernel",
+        LateReason::Missed => "above the deadline: missed",
+        LateReason::Overran => "above the deadline: needed more than reserved, or than it reported",
+        LateReason::Host => "above the deadline: only by gaps below the kernel",
     }
 }
 
 /// Where a completion is drawn.
-pub(super) fn place(done: &Done) -> Place {
+pub(super) fn place(done: &FinishedJob) -> Place {
     Place { across: (done.period + 1) as f64, up: done.response_ns as f64 }
 }
 
 /// The outcomes of the ways that promise something.
-fn promised<'a>(runs: &'a Runs, ways: &'a [Way]) -> impl Iterator<Item = (Way, &'a Outcome)> {
+fn promised<'a>(
+    runs: &'a SubjectRuns,
+    ways: &'a [SmtMethod],
+) -> impl Iterator<Item = (SmtMethod, &'a ProcessOutcome)> {
     let some = ways.iter().filter(|way| PROMISING.contains(way));
     some.filter_map(|way| Some((*way, runs.here(*way)?.as_ref().ok()?)))
 }
 
 /// Marks for the late completions of those ways: a curve for each reason that there is.
-pub(super) fn curves(runs: &Runs, ways: &[Way]) -> Vec<Curve> {
-    let curve = |(late, colour): (Late, u32)| {
-        let points = |(_, outcome): (Way, &Outcome)| -> Vec<Place> {
+pub(super) fn curves(runs: &SubjectRuns, ways: &[SmtMethod]) -> Vec<Curve> {
+    let curve = |(late, colour): (LateReason, u32)| {
+        let points = |(_, outcome): (SmtMethod, &ProcessOutcome)| -> Vec<Place> {
             outcome.late_so(late).map(place).collect()
         };
         let mut points: Vec<Place> = promised(runs, ways).flat_map(points).collect();
@@ -56,13 +61,13 @@ pub(super) fn curves(runs: &Runs, ways: &[Way]) -> Vec<Curve> {
 }
 
 /// The late completions that are not among the missed, counted; empty if there are none.
-pub(super) fn excused_words(runs: &Runs, ways: &[Way]) -> String {
-    let of = |late: Late| -> Vec<(Way, usize)> {
+pub(super) fn excused_words(runs: &SubjectRuns, ways: &[SmtMethod]) -> String {
+    let of = |late: LateReason| -> Vec<(SmtMethod, usize)> {
         let counts =
             promised(runs, ways).map(|(way, outcome)| (way, outcome.late_so(late).count()));
         counts.filter(|(_, count)| *count > 0).collect()
     };
-    let sentence = |late: Late, why: &str| {
+    let sentence = |late: LateReason, why: &str| {
         let counts = of(late);
         let all: usize = counts.iter().map(|(_, count)| count).sum();
         let each: Vec<String> =
@@ -70,8 +75,11 @@ pub(super) fn excused_words(runs: &Runs, ways: &[Way]) -> String {
         (all > 0).then(|| format!("{all} {why} ({})", each.join("; ")))
     };
     let parts: Vec<String> = [
-        sentence(Late::Overran, "of jobs that needed more than reserved, or than they reported"),
-        sentence(Late::Host, "late only by gaps below the kernel"),
+        sentence(
+            LateReason::Overran,
+            "of jobs that needed more than reserved, or than they reported",
+        ),
+        sentence(LateReason::Host, "late only by gaps below the kernel"),
     ]
     .into_iter()
     .flatten()
@@ -89,20 +97,21 @@ pub(super) fn excused_words(runs: &Runs, ways: &[Way]) -> String {
 mod tests {
     use super::*;
 
-    fn outcome(responses: &[(u64, u64, u64)]) -> Outcome {
-        let done = |(period, (response_ns, own_ns, taken_ns)): (usize, &(u64, u64, u64))| Done {
-            period: period as u64,
-            response_ns: *response_ns,
-            own_ns: *own_ns,
-            taken_ns: *taken_ns,
-            ..Done::default()
-        };
-        Outcome {
+    fn outcome(responses: &[(u64, u64, u64)]) -> ProcessOutcome {
+        let done =
+            |(period, (response_ns, own_ns, taken_ns)): (usize, &(u64, u64, u64))| FinishedJob {
+                period: period as u64,
+                response_ns: *response_ns,
+                own_ns: *own_ns,
+                taken_ns: *taken_ns,
+                ..FinishedJob::default()
+            };
+        ProcessOutcome {
             deadline_ns: 70,
             reserve_ns: Some(50),
             periods: responses.len() as u64,
             done: responses.iter().enumerate().map(done).collect(),
-            ..Outcome::default()
+            ..ProcessOutcome::default()
         }
     }
 
@@ -113,14 +122,17 @@ mod tests {
         let word = outcome(&[(60, 50, 0), (80, 65, 0), (75, 50, 6)]);
         let disable = outcome(&[(71, 51, 0), (60, 50, 0)]);
         let ignore = outcome(&[(99, 50, 0), (98, 50, 0)]);
-        let here =
-            vec![(Way::Ignore, Ok(ignore)), (Way::Word, Ok(word)), (Way::Disable, Ok(disable))];
-        let mut runs = Runs { here, simulated: Vec::new() };
-        let ways = [Way::Ignore, Way::Word, Way::Disable];
+        let here = vec![
+            (SmtMethod::Ignore, Ok(ignore)),
+            (SmtMethod::Word, Ok(word)),
+            (SmtMethod::Disable, Ok(disable)),
+        ];
+        let mut runs = SubjectRuns { here, simulated: Vec::new() };
+        let ways = [SmtMethod::Ignore, SmtMethod::Word, SmtMethod::Disable];
         let marks = curves(&runs, &ways);
         let found: Vec<(&str, usize)> =
             marks.iter().map(|curve| (curve.name.as_str(), curve.points.len())).collect();
-        assert_eq!(found, [(name(Late::Overran), 2), (name(Late::Host), 1)]);
+        assert_eq!(found, [(name(LateReason::Overran), 2), (name(LateReason::Host), 1)]);
         assert!(marks.iter().flat_map(|curve| &curve.points).all(|place| place.up > 70.0));
         let text = excused_words(&runs, &ways);
         assert!(text.contains("2 of jobs that needed more"), "{text}");
@@ -129,9 +141,9 @@ mod tests {
         runs.here.truncate(1);
         assert_eq!((curves(&runs, &ways).len(), excused_words(&runs, &ways)), (0, String::new()));
         // What was missed is marked as such; its sentence is that of the difference from the paper.
-        runs.here.push((Way::Word, Ok(outcome(&[(90, 50, 0)]))));
+        runs.here.push((SmtMethod::Word, Ok(outcome(&[(90, 50, 0)]))));
         let marks = curves(&runs, &ways);
-        assert_eq!((marks.len(), marks[0].name.as_str()), (1, name(Late::Missed)));
+        assert_eq!((marks.len(), marks[0].name.as_str()), (1, name(LateReason::Missed)));
         assert_eq!(excused_words(&runs, &ways), "");
     }
 }

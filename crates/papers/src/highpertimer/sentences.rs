@@ -1,10 +1,10 @@
 //! Clauses about what differs between the thesis' machine and this one.
 
-use super::reads::{Here, Read};
-use super::rule::OS;
+use super::reads::{LocalReads, ReadMethod};
+use super::selection_rule::OS;
 use hourglass_model::paper::MachineFacts;
 
-pub(super) use super::super::words::{more, sentence, time, times};
+pub(super) use super::super::sentences::{more, sentence, time, times};
 
 /// Clock sources of the kernel that the C library reads without entering the kernel.
 const READ_IN_USER_SPACE: [&str; 4] =
@@ -22,7 +22,7 @@ pub(super) fn what_the_kernel_reads(machine: &MachineFacts) -> String {
 }
 
 /// What the unfiltered deviations, and with them the means, consist of.
-pub(super) fn deviations(here: &Here) -> String {
+pub(super) fn deviations(here: &LocalReads) -> String {
     let subjects = here.table.subjects.iter().zip(here.found);
     let measured = subjects.filter_map(|(subject, found)| Some((subject.name, found.costs()?)));
     let widest = measured.max_by(|a, b| a.1.deviation_ns.total_cmp(&b.1.deviation_ns));
@@ -50,11 +50,11 @@ pub(super) fn deviations(here: &Here) -> String {
 const MUCH: f64 = 0.1;
 
 /// The costs of the OS clock against those of the TSC, here and in the thesis.
-pub(super) fn os_against_tsc(here: &Here) -> String {
-    let printed = here.printed_mean_ns(OS).zip(here.printed_mean_ns(Read::Rdtscp));
+pub(super) fn os_against_tsc(here: &LocalReads) -> String {
+    let printed = here.printed_mean_ns(OS).zip(here.printed_mean_ns(ReadMethod::Rdtscp));
     let there = printed.map_or(String::new(), |(os, tsc)| times(os, tsc));
     let reads = what_the_kernel_reads(here.machine);
-    match here.costs(OS).zip(here.costs(Read::Rdtscp)) {
+    match here.costs(OS).zip(here.costs(ReadMethod::Rdtscp)) {
         Some((os, tsc)) => format!(
             "by the medians the OS clock costs {} the TSC here, and {there} by the means there: \
              {reads}",
@@ -68,8 +68,8 @@ pub(super) fn os_against_tsc(here: &Here) -> String {
 }
 
 /// The HPET against the thesis' one, or that there is none.
-pub(super) fn hpet(here: &Here) -> String {
-    match here.costs(Read::Hpet).zip(here.printed_mean_ns(Read::Hpet)) {
+pub(super) fn hpet(here: &LocalReads) -> String {
+    match here.costs(ReadMethod::Hpet).zip(here.printed_mean_ns(ReadMethod::Hpet)) {
         Some((hpet, printed)) => format!(
             "the HPET takes {} the thesis' time, a load from a device on either machine",
             times(hpet.mean_ns, printed)

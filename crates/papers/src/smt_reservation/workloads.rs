@@ -12,7 +12,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 pub(super) const SIZE: usize = 200;
 
 /// Something that is computed for ever, a step at a time.
-pub(super) trait Work: Send {
+pub(super) trait Computation: Send {
     /// Makes so many steps.
     fn run(&mut self, steps: u64);
 }
@@ -28,14 +28,14 @@ pub(super) struct Product<T> {
 }
 
 /// What matrices are made of.
-pub(super) trait Number: Copy + Send {
+pub(super) trait MatrixElement: Copy + Send {
     /// The sum and a product.
     fn add(self, one: Self, other: Self) -> Self;
     /// A small number.
     fn of(small: u16) -> Self;
 }
 
-impl Number for f64 {
+impl MatrixElement for f64 {
     fn add(self, one: f64, other: f64) -> f64 {
         self + one * other
     }
@@ -45,7 +45,7 @@ impl Number for f64 {
     }
 }
 
-impl Number for i32 {
+impl MatrixElement for i32 {
     fn add(self, one: i32, other: i32) -> i32 {
         self.wrapping_add(one.wrapping_mul(other))
     }
@@ -55,7 +55,7 @@ impl Number for i32 {
     }
 }
 
-impl<T: Number> Product<T> {
+impl<T: MatrixElement> Product<T> {
     pub(super) fn new() -> Product<T> {
         let factor = |shift: usize| {
             (0..SIZE * SIZE)
@@ -66,7 +66,7 @@ impl<T: Number> Product<T> {
     }
 }
 
-impl<T: Number> Work for Product<T> {
+impl<T: MatrixElement> Computation for Product<T> {
     fn run(&mut self, steps: u64) {
         for _ in 0..steps {
             let (row, column) = (self.at / SIZE, self.at % SIZE);
@@ -89,14 +89,14 @@ const TEXT: usize = 1 << 18;
 /// the first caches. A step is one word. A compiler cannot be slowed from outside as contention is
 /// emulated, nor does it say when it runs.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct WordLookup {
     text: Vec<u8>,
     table: Vec<u32>,
     at: usize,
 }
 
-impl Words {
-    pub(super) fn new() -> Words {
+impl WordLookup {
+    pub(super) fn new() -> WordLookup {
         let mut seed = 2_006u32;
         let mut next = || {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -104,11 +104,15 @@ impl Words {
         };
         let letter =
             |number: u32| if number.is_multiple_of(7) { b' ' } else { b'a' + (number % 26) as u8 };
-        Words { text: (0..TEXT).map(|_| letter(next())).collect(), table: vec![0; NAMES], at: 0 }
+        WordLookup {
+            text: (0..TEXT).map(|_| letter(next())).collect(),
+            table: vec![0; NAMES],
+            at: 0,
+        }
     }
 }
 
-impl Work for Words {
+impl Computation for WordLookup {
     fn run(&mut self, steps: u64) {
         for _ in 0..steps {
             let mut hash = 0x811c_9dc5_u32;
@@ -140,23 +144,23 @@ const BLOCK: usize = 16;
 /// Motion estimation: how far blocks of a picture differ from those of the one before, at all places
 /// near. A step is one comparison of two blocks.
 #[derive(Debug)]
-pub(super) struct Motion {
+pub(super) struct MotionEstimation {
     now: Vec<u8>,
     before: Vec<u8>,
     at: usize,
     least: u32,
 }
 
-impl Motion {
-    pub(super) fn new() -> Motion {
+impl MotionEstimation {
+    pub(super) fn new() -> MotionEstimation {
         let picture = |shift: usize| {
             (0..PICTURE * PICTURE).map(|at| ((at + shift) * (at >> 7) % 251) as u8).collect()
         };
-        Motion { now: picture(0), before: picture(3), at: 0, least: u32::MAX }
+        MotionEstimation { now: picture(0), before: picture(3), at: 0, least: u32::MAX }
     }
 }
 
-impl Work for Motion {
+impl Computation for MotionEstimation {
     fn run(&mut self, steps: u64) {
         const PLACES: usize = PICTURE - BLOCK;
         for _ in 0..steps {
@@ -178,20 +182,20 @@ const EIGHT: usize = 8;
 
 /// The discrete cosine transformation of blocks, line by line. A step is one line of a block.
 #[derive(Debug)]
-pub(super) struct Cosines {
+pub(super) struct DctWork {
     factors: Vec<f64>,
     block: Vec<f64>,
     at: usize,
 }
 
-impl Cosines {
-    pub(super) fn new() -> Cosines {
+impl DctWork {
+    pub(super) fn new() -> DctWork {
         let factor = |at: usize| {
             let angle = (at / EIGHT) as f64 * (2 * (at % EIGHT) + 1) as f64;
             (angle * std::f64::consts::PI / 16.0).cos() * 0.5
         };
         let all = EIGHT * EIGHT;
-        Cosines {
+        DctWork {
             factors: (0..all).map(factor).collect(),
             block: (0..all).map(|at| (at * 37 % 255) as f64).collect(),
             at: 0,
@@ -199,7 +203,7 @@ impl Cosines {
     }
 }
 
-impl Work for Cosines {
+impl Computation for DctWork {
     fn run(&mut self, steps: u64) {
         for _ in 0..steps {
             let line = self.at * EIGHT;
@@ -224,8 +228,8 @@ const ROUND_NS: u64 = 500_000;
 
 /// How long a step takes on this CPU, undisturbed, in picoseconds: the median of several rounds. Takes
 /// some 10 ms.
-pub(super) fn step_ps(work: &mut dyn Work) -> u64 {
-    let timed = |work: &mut dyn Work, steps: u64| {
+pub(super) fn step_ps(work: &mut dyn Computation) -> u64 {
+    let timed = |work: &mut dyn Computation, steps: u64| {
         let begun = now_ns(ClockId::Monotonic);
         work.run(steps);
         now_ns(ClockId::Monotonic) - begun
@@ -260,7 +264,7 @@ mod tests {
     /// The first row of the transformation is the mean of a line, and rows are orthogonal.
     #[test]
     fn cosines_are_a_transformation() {
-        let cosines = Cosines::new();
+        let cosines = DctWork::new();
         let row = |row: usize| &cosines.factors[row * EIGHT..][..EIGHT];
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         assert!(row(0).iter().all(|factor| (factor - 0.5).abs() < 1e-12));
@@ -275,7 +279,7 @@ mod tests {
     /// A block that is the one before, moved by so much, is found again.
     #[test]
     fn motion_is_found() {
-        let mut motion = Motion::new();
+        let mut motion = MotionEstimation::new();
         motion.before = motion.now.clone();
         motion.run(1);
         assert_eq!(motion.least, 0);
@@ -284,12 +288,12 @@ mod tests {
     /// Steps do what they do also after the end of their data, and take some time.
     #[test]
     fn all_go_on_for_ever() {
-        let all: [Box<dyn Work>; 5] = [
+        let all: [Box<dyn Computation>; 5] = [
             Box::new(Product::<f64>::new()),
             Box::new(Product::<i32>::new()),
-            Box::new(Words::new()),
-            Box::new(Motion::new()),
-            Box::new(Cosines::new()),
+            Box::new(WordLookup::new()),
+            Box::new(MotionEstimation::new()),
+            Box::new(DctWork::new()),
         ];
         for mut work in all {
             work.run(60_000);
