@@ -40,7 +40,7 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let Some(page) = files.iter().find(|file| file.path == PAGE) else {
         return vec![Finding::broken(PAGE, 1, "the page is not there", "write it")];
     };
-    let named = Named::on(&page.text);
+    let named = PlatformNames::on(&page.text);
     files.iter().filter(|file| is_product(&file.path)).flat_map(|file| named.judge(file)).collect()
 }
 
@@ -54,17 +54,17 @@ fn is_product(path: &str) -> bool {
 }
 
 /// What the page names.
-struct Named {
+struct PlatformNames {
     /// Each as its parts; `*` stands for any text within one, `**` for all that is below.
     paths: Vec<Vec<String>>,
     /// System calls, instructions, numbers.
     words: Vec<String>,
 }
 
-impl Named {
+impl PlatformNames {
     /// Whatever stands between backticks.
-    fn on(page: &str) -> Named {
-        let mut named = Named { paths: Vec::new(), words: Vec::new() };
+    fn on(page: &str) -> PlatformNames {
+        let mut named = PlatformNames { paths: Vec::new(), words: Vec::new() };
         for span in page.lines().flat_map(|line| line.split('`').skip(1).step_by(2)) {
             for one in spread(span) {
                 match one.strip_prefix('/').filter(|path| ROOTS.iter().any(|r| path.starts_with(r)))

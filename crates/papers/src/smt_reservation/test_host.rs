@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use hourglass_host::advice::{Refused, why_refused};
+use hourglass_host::advice::{RefusedOperation, why_refused};
 use hourglass_host::facts::HostReader;
 use hourglass_model::CpuSet;
 use hourglass_model::paper::How;
@@ -164,7 +164,7 @@ fn places() -> Result<(u32, u32, bool), String> {
 pub(super) fn take_place(cpu: u32) -> Result<(), String> {
     if let Err(error) = sched::set(Attributes::Fifo(REAL_TIME)) {
         let host = HostReader::new(Path::new("/")).read();
-        let refused = Refused::RealTime { priority: REAL_TIME };
+        let refused = RefusedOperation::RealTime { priority: REAL_TIME };
         let (reason, remedy) = why_refused(refused, error.raw_os_error().unwrap_or(0), &host);
         return Err(format!("{reason}; {remedy}"));
     }

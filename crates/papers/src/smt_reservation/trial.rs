@@ -290,7 +290,7 @@ fn single_thread_rate(counter: &Instructions) -> Result<SingleThreadRate, String
 mod tests {
     use super::super::jobs::{product, video};
     use super::*;
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     /// The emulated set-up, or real siblings, at work: what is disabled stands, what is ignored does not.
     /// How well deadlines hold is a figure, not a verdict of a shared machine.
@@ -298,7 +298,7 @@ mod tests {
     fn the_three_policies_do_what_they_say() {
         let rig = match SmtTestHost::for_this_machine() {
             Ok(rig) => rig,
-            Err(why) => return skip(Need::REAL_TIME, why),
+            Err(why) => return skip(Requirement::REAL_TIME, why),
         };
         println!("{}", rig.words());
         let jobs = product(8);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hourglass_host::advice::{Refused, why_refused};
+use hourglass_host::advice::{RefusedOperation, why_refused};
 use hourglass_host::facts::HostReader;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
@@ -32,7 +32,7 @@ impl ThreadClass {
                 // The slack it has is as good as any where this is refused.
                 let _ = thread::set_timer_slack(1);
                 let host = HostReader::new(Path::new("/")).read();
-                let refused = Refused::RealTime { priority: PRIORITY };
+                let refused = RefusedOperation::RealTime { priority: PRIORITY };
                 let errno = error.raw_os_error().unwrap_or(0);
                 let (reason, remedy) = why_refused(refused, errno, &host);
                 ThreadClass::Other { why: format!("{reason}; {remedy}") }
