@@ -15,7 +15,7 @@
 //! the scripts beside it make typed arrays of (`data.js`). Each row of the timeline answers two questions by binary
 //! search (`rows.js`): how much of a stretch was run, and which gap in it is the longest. Opened with `#selftest`,
 //! the page goes through its own controls (`selftest.js`); `tests/drawing/browser.rs` reads what came of it. A format of
-//! others is one file in `report/src/foreign/`.
+//! others is one file in `report/src/export/`.
 
 mod causes;
 mod columns;
