@@ -16,7 +16,7 @@ pub(crate) struct Document {
     hourglass: &'static str,
     rounds: u32,
     #[serde(flatten)]
-    conditions: Conditions,
+    conditions: SuiteConditions,
     rows: Vec<Row>,
     host: Host,
 }
@@ -24,13 +24,13 @@ pub(crate) struct Document {
 /// What a suite found.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: SuiteConditions,
     pub(crate) rows: Vec<Row>,
 }
 
 /// What some suites say of how they measured.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Conditions {
+pub(crate) struct SuiteConditions {
     /// The counter that our clock chose by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<&'static str>,
@@ -63,12 +63,12 @@ pub(crate) struct Row {
     pub(crate) ratio_to: BTreeMap<String, f64>,
     /// What it is meant to be. A figure, not a verdict: nothing fails if it is missed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) goals: Vec<Goal>,
+    pub(crate) goals: Vec<Threshold>,
 }
 
 /// What a figure is meant to be.
 #[derive(Debug, Serialize)]
-pub(crate) struct Goal {
+pub(crate) struct Threshold {
     /// The peer to whose figure the ratio is meant; none if the value itself.
     pub(crate) ratio_to: Option<String>,
     /// The largest that meets it.
@@ -97,14 +97,14 @@ impl Row {
     /// The row with a goal for its value.
     pub(crate) fn at_most(mut self, limit: f64) -> Row {
         let met = self.value <= limit;
-        self.goals.push(Goal { ratio_to: None, at_most: Some(limit), at_least: None, met });
+        self.goals.push(Threshold { ratio_to: None, at_most: Some(limit), at_least: None, met });
         self
     }
 
     /// The row with a goal for its value, of which more is better.
     pub(crate) fn at_least(mut self, limit: f64) -> Row {
         let met = self.value >= limit;
-        self.goals.push(Goal { ratio_to: None, at_most: None, at_least: Some(limit), met });
+        self.goals.push(Threshold { ratio_to: None, at_most: None, at_least: Some(limit), met });
         self
     }
 
@@ -113,7 +113,7 @@ impl Row {
         if let Some(ratio) = self.ratio_to.get(peer) {
             let met = *ratio <= limit;
             let (ratio_to, at_most) = (Some(peer.to_owned()), Some(limit));
-            self.goals.push(Goal { ratio_to, at_most, at_least: None, met });
+            self.goals.push(Threshold { ratio_to, at_most, at_least: None, met });
         }
     }
 }
@@ -146,7 +146,7 @@ impl fmt::Display for Document {
     }
 }
 
-impl Conditions {
+impl SuiteConditions {
     fn items(&self) -> Vec<String> {
         let mut items = vec!["medians over the rounds".to_owned()];
         items.extend(self.source.map(|source| format!("our source {source}")));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn document() -> Document {
-        let conditions = Conditions {
+        let conditions = SuiteConditions {
             source: Some("tsc"),
             cpu: Some(1),
             processes: Some(100),

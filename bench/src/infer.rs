@@ -2,8 +2,8 @@
 
 mod attribute;
 mod calibration;
+mod ground_truth;
 mod peers;
-mod truth;
 
 use anyhow::Result;
 use hourglass_clock::{Counter, Reading};
@@ -27,7 +27,7 @@ pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     rows.extend(classifier(rounds)?);
     rows.extend(attribute::measure()?);
-    rows.extend(truth::measure()?);
+    rows.extend(ground_truth::measure()?);
     rows.extend(calibration::measure()?);
     rows.extend(peers::measure()?);
     Ok(rows)
@@ -35,9 +35,9 @@ pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
 
 /// The same counter, compiled with nobody to ask.
 #[derive(Clone, Copy, Debug)]
-struct Blind<C>(C);
+struct WithoutEvidence<C>(C);
 
-impl<C: Counter> Counter for Blind<C> {
+impl<C: Counter> Counter for WithoutEvidence<C> {
     const NAME: &'static str = C::NAME;
 
     #[inline(always)]
@@ -46,14 +46,14 @@ impl<C: Counter> Counter for Blind<C> {
     }
 }
 
-impl<C: Counter> MeasuringCounter for Blind<C> {
-    type EvidenceSource = Nobody;
+impl<C: Counter> MeasuringCounter for WithoutEvidence<C> {
+    type EvidenceSource = NoEvidence;
 }
 
 /// Cannot be made.
-enum Nobody {}
+enum NoEvidence {}
 
-impl EvidenceSource for Nobody {
+impl EvidenceSource for NoEvidence {
     fn arm(&mut self) {}
 
     fn look(&self) -> Option<State> {
@@ -82,7 +82,7 @@ fn classifier(rounds: u32) -> Result<Vec<Row>> {
         eprintln!("classifier: {reason}; the counters are asked after every gap instead");
     }
     let seeing = GapLoop::new(counter)?;
-    let blind = GapLoop::new(Blind(counter))?;
+    let blind = GapLoop::new(WithoutEvidence(counter))?;
     let mut found = Rounds::of(vec!["hourglass/with", "hourglass/without"]);
     let mut added = Vec::new();
     for _ in 0..rounds {

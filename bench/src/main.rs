@@ -93,7 +93,7 @@ fn main() -> Result<()> {
     if let (Suite::Sleep, Some(record), Some(folder)) =
         (arguments.name, &arguments.drawn_from, &arguments.pictures)
     {
-        return sleep::picture::write_record(record, folder);
+        return sleep::plot::write_record(record, folder);
     }
     let rounds = |default| arguments.rounds.unwrap_or(default);
     let plain = |rows| Findings { rows, ..Findings::default() };
@@ -111,7 +111,7 @@ fn main() -> Result<()> {
         }
     };
     if let (Suite::Sleep, Some(folder)) = (arguments.name, &arguments.pictures) {
-        sleep::picture::write(&found.rows, folder)?;
+        sleep::plot::write(&found.rows, folder)?;
     }
     let document = Document::new(name, rounds, found);
     let json = serde_json::to_string_pretty(&document)?;

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 /// How often each value was seen.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct ValueCounts {
     by_value: BTreeMap<u64, u64>,
     total: u64,
 }
 
-impl Counts {
+impl ValueCounts {
     pub(crate) fn add(&mut self, value: u64) {
         *self.by_value.entry(value).or_insert(0) += 1;
         self.total += 1;
     }
 
     /// Adds all values of another.
-    pub(crate) fn merge(&mut self, other: &Counts) {
+    pub(crate) fn merge(&mut self, other: &ValueCounts) {
         for (value, count) in &other.by_value {
             *self.by_value.entry(*value).or_insert(0) += count;
         }
@@ -44,9 +44,9 @@ impl Counts {
     }
 }
 
-impl FromIterator<u64> for Counts {
+impl FromIterator<u64> for ValueCounts {
     fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Self {
-        let mut counts = Counts::default();
+        let mut counts = ValueCounts::default();
         values.into_iter().for_each(|value| counts.add(value));
         counts
     }
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn percentiles_are_those_of_the_sorted_list() {
         let values: Vec<u64> = (0..1_000).map(|i| i * 7_919 % 613).collect();
-        let counts: Counts = values.iter().copied().collect();
+        let counts: ValueCounts = values.iter().copied().collect();
         let mut sorted = values;
         sorted.sort_unstable();
         for percent in [1usize, 50, 99, 100] {
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn one_of_a_hundred_outliers_shows_in_the_maximum_only() {
-        let counts: Counts = std::iter::repeat_n(10, 99).chain([1_000]).collect();
+        let counts: ValueCounts = std::iter::repeat_n(10, 99).chain([1_000]).collect();
         assert_eq!((counts.percentile(99), counts.max()), (Some(10), Some(1_000)));
-        assert_eq!(Counts::default().percentile(99), None);
+        assert_eq!(ValueCounts::default().percentile(99), None);
     }
 }

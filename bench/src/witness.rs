@@ -1,9 +1,9 @@
 //! The suite `witness`: what a span costs, undisturbed and disturbed, beside what programs ask otherwise; and
 //! whether what is said of spans is true.
 
+mod ground_truth;
 #[cfg(feature = "server")]
 mod server;
-mod truth;
 
 use std::fs::File;
 use std::hint::black_box;
@@ -39,7 +39,7 @@ pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
         eprintln!("witness: no server is measured without `--features server`");
     }
     if wanted("truth") {
-        rows.extend(truth::measure()?);
+        rows.extend(ground_truth::measure()?);
     }
     Ok(rows)
 }

@@ -55,9 +55,9 @@ pub(crate) fn binary() -> Result<PathBuf> {
 }
 
 /// Counts its steps, which is all that tells the loops apart.
-struct Counting(u64);
+struct StepCounter(u64);
 
-impl Work for Counting {
+impl Work for StepCounter {
     #[inline(always)]
     fn step(&mut self) {
         self.0 += 1;
@@ -65,9 +65,9 @@ impl Work for Counting {
 }
 
 /// Never asked, since the loops do not wait.
-struct Sleepless;
+struct NoWakeUp;
 
-impl WakeUp for Sleepless {
+impl WakeUp for NoWakeUp {
     fn wait(&mut self, _alarm: Alarm) {}
 }
 
@@ -107,13 +107,13 @@ impl<C: MeasuringCounter + Copy> GapLoop<C> {
             live: None,
             charge: u64::MAX,
         };
-        let mut sleepless = Sleepless;
+        let mut sleepless = NoWakeUp;
         let recorder = Recorder::new(self.counter, settings, memory, &mut sleepless, &stop);
         let mut recorder = match senses {
             Some(senses) => recorder.asking(senses),
             None => recorder,
         };
-        let mut work = Counting(0);
+        let mut work = StepCounter(0);
         recorder.begin();
         let begun = recorder.now();
         recorder.receive_all(&mut work);

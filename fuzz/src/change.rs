@@ -68,20 +68,20 @@ const WORDS: &[u64] = &[
 
 /// Draws changed inputs from a seed.
 #[derive(Debug)]
-pub struct Changer {
+pub struct Mutator {
     dice: Stream,
     words: &'static [&'static str],
 }
 
-impl Changer {
+impl Mutator {
     /// Changes named by a seed, with the words of a target.
     #[must_use]
-    pub fn new(seed: u64, words: &'static [&'static str]) -> Changer {
-        Changer { dice: Stream::of(&[seed]), words }
+    pub fn new(seed: u64, words: &'static [&'static str]) -> Mutator {
+        Mutator { dice: Stream::of(&[seed]), words }
     }
 
     /// One of so many.
-    pub fn below(&mut self, count: usize) -> usize {
+    pub fn next_below(&mut self, count: usize) -> usize {
         self.dice.below(count as u64) as usize
     }
 
@@ -89,7 +89,7 @@ impl Changer {
     #[must_use]
     pub fn changed(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let mut bytes = input.to_vec();
-        for _ in 0..1 << self.below(4) {
+        for _ in 0..1 << self.next_below(4) {
             self.change(&mut bytes, other);
             bytes.truncate(LONGEST);
         }
@@ -97,8 +97,8 @@ impl Changer {
     }
 
     fn change(&mut self, bytes: &mut Vec<u8>, other: &[u8]) {
-        let at = self.below(bytes.len() + 1);
-        match self.below(14) {
+        let at = self.next_below(bytes.len() + 1);
+        match self.next_below(14) {
             0 => {
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte ^= 1 << self.dice.below(8);
@@ -139,17 +139,18 @@ impl Changer {
         if bytes.is_empty() {
             return None;
         }
-        let start = self.below(bytes.len());
+        let start = self.next_below(bytes.len());
         let most =
-            if self.below(4) == 0 { bytes.len() - start } else { 32.min(bytes.len() - start) };
-        Some(start..start + 1 + self.below(most))
+            if self.next_below(4) == 0 { bytes.len() - start } else { 32.min(bytes.len() - start) };
+        Some(start..start + 1 + self.next_below(most))
     }
 
     /// A part once more, or very often: depth and length.
     fn repeat(&mut self, bytes: &mut Vec<u8>) {
         let Some(range) = self.part(bytes) else { return };
         let part = bytes[range.clone()].to_vec();
-        let times = if self.below(16) == 0 { LONGEST / part.len() } else { 1 + self.below(4) };
+        let times =
+            if self.next_below(16) == 0 { LONGEST / part.len() } else { 1 + self.next_below(4) };
         insert(bytes, range.start, &part.repeat(times));
     }
 
@@ -162,11 +163,11 @@ impl Changer {
         if starts.is_empty() {
             return;
         }
-        let start = starts[self.below(starts.len())];
+        let start = starts[self.next_below(starts.len())];
         let length = bytes[start..].iter().take_while(|byte| digit(byte)).count();
-        let new = match self.below(3) {
+        let new = match self.next_below(3) {
             0 => self.dice.below(1000).to_string(),
-            _ => HARD[self.below(HARD.len())].to_owned(),
+            _ => HARD[self.next_below(HARD.len())].to_owned(),
         };
         bytes.splice(start..start + length, new.into_bytes());
     }
@@ -182,28 +183,31 @@ impl Changer {
     }
 
     fn word(&mut self) -> &'static str {
-        let of_target = !self.words.is_empty() && self.below(3) > 0;
+        let of_target = !self.words.is_empty() && self.next_below(3) > 0;
         let all = if of_target { self.words } else { HARD };
-        all[self.below(all.len())]
+        all[self.next_below(all.len())]
     }
 
     /// A line goes elsewhere, or is there twice.
     fn exchange_lines(&mut self, bytes: &mut Vec<u8>) {
         let mut lines: Vec<Vec<u8>> =
             bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-        let (from, to) = (self.below(lines.len()), self.below(lines.len()));
-        let line = if self.below(2) == 0 { lines.remove(from) } else { lines[from].clone() };
+        let (from, to) = (self.next_below(lines.len()), self.next_below(lines.len()));
+        let line = if self.next_below(2) == 0 { lines.remove(from) } else { lines[from].clone() };
         lines.insert(to.min(lines.len()), line);
         *bytes = lines.join(&b'\n');
     }
 
     /// A word of 1, 2, 4 or 8 bytes, in either order.
     fn write_word(&mut self, bytes: &mut [u8], at: usize) {
-        let size = 1 << self.below(4);
-        let word = WORDS[self.below(WORDS.len())];
-        let word =
-            if self.below(2) == 0 { word.to_le_bytes() } else { word.swap_bytes().to_le_bytes() };
-        let at = if self.below(2) == 0 { at } else { at & !7 };
+        let size = 1 << self.next_below(4);
+        let word = WORDS[self.next_below(WORDS.len())];
+        let word = if self.next_below(2) == 0 {
+            word.to_le_bytes()
+        } else {
+            word.swap_bytes().to_le_bytes()
+        };
+        let at = if self.next_below(2) == 0 { at } else { at & !7 };
         if let Some(place) = bytes.get_mut(at..at + size) {
             place.copy_from_slice(&word[..size]);
         }
@@ -221,7 +225,7 @@ mod tests {
     #[test]
     fn a_seed_names_the_changes_and_no_input_grows_without_end() {
         let drawn = |seed| {
-            let mut changer = Changer::new(seed, &["wcet"]);
+            let mut changer = Mutator::new(seed, &["wcet"]);
             let mut bytes = b"[[task]]\nwcet = 3\n".to_vec();
             let mut all = Vec::new();
             for _ in 0..2_000 {
@@ -239,7 +243,7 @@ mod tests {
 
     #[test]
     fn numbers_become_hard_ones() {
-        let mut changer = Changer::new(3, &[]);
+        let mut changer = Mutator::new(3, &[]);
         let mut seen = false;
         for _ in 0..1_000 {
             let mut bytes = b"a = 12".to_vec();

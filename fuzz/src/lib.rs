@@ -20,7 +20,7 @@ pub mod worker;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-pub use change::Changer;
+pub use change::Mutator;
 pub use targets::TARGETS;
 
 /// What stands for an answer: equal answers are equal numbers.

@@ -38,7 +38,7 @@ const MOST_WAIT: Duration = Duration::from_secs(120);
 const MOST_FINDINGS: usize = 3;
 
 /// What is asked for.
-struct Wish {
+struct FuzzArgs {
     time: Duration,
     seed: u64,
     folder: PathBuf,
@@ -78,9 +78,9 @@ fn dispatch(words: &[&str]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn wish(mut words: &[&str]) -> Result<Wish, String> {
+fn wish(mut words: &[&str]) -> Result<FuzzArgs, String> {
     let folder = PathBuf::from("target/fuzz");
-    let mut wish = Wish { time: Duration::from_secs(10), seed: 1, folder, targets: Vec::new() };
+    let mut wish = FuzzArgs { time: Duration::from_secs(10), seed: 1, folder, targets: Vec::new() };
     loop {
         words = match words {
             [] => break,
@@ -117,7 +117,7 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 /// As many targets at a time as there are CPUs.
-fn run(wish: &Wish) -> ExitCode {
+fn run(wish: &FuzzArgs) -> ExitCode {
     if let Err(error) = fs::create_dir_all(&wish.folder) {
         eprintln!("hourglass-fuzz: {}: {error}", wish.folder.display());
         return ExitCode::from(2);
@@ -142,7 +142,7 @@ fn run(wish: &Wish) -> ExitCode {
 }
 
 /// Runs workers of a target until its time is over; how often something was wrong.
-fn try_target(wish: &Wish, target: &Target) -> usize {
+fn try_target(wish: &FuzzArgs, target: &Target) -> usize {
     let begin = Instant::now();
     let (mut tried, mut found) = (0, 0);
     while found < MOST_FINDINGS {
@@ -174,7 +174,7 @@ fn try_target(wish: &Wish, target: &Target) -> usize {
 }
 
 /// Keeps the input with which something was wrong, and says how to try it again.
-fn tell(wish: &Wish, target: &Target, seed: u64, current: &Path, why: &str) {
+fn tell(wish: &FuzzArgs, target: &Target, seed: u64, current: &Path, why: &str) {
     let name = target.name;
     let kept = wish.folder.join(format!("{name}-{seed}.input"));
     let saved = worker::current(current).and_then(|(_, input)| fs::write(&kept, input));

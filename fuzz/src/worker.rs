@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::{Changer, Target};
+use crate::{Mutator, Target};
 
 /// Inputs that are kept because their answers were new.
 const KEPT: usize = 2_000;
@@ -22,7 +22,7 @@ const HEAD: usize = 16;
 /// # Errors
 /// The file `current` or the corpus refuses.
 pub fn work(target: &Target, seed: u64, time: Duration, current: &Path) -> io::Result<u64> {
-    let mut file = Current { file: File::create(current)?, tried: 0 };
+    let mut file = CurrentInput { file: File::create(current)?, tried: 0 };
     let mut body = (target.start)();
     let mut inputs = inputs(target)?;
     let mut answers = BTreeSet::new();
@@ -30,15 +30,15 @@ pub fn work(target: &Target, seed: u64, time: Duration, current: &Path) -> io::R
         file.note(input)?;
         answers.insert(body(input));
     }
-    let mut changer = Changer::new(seed, target.words);
+    let mut changer = Mutator::new(seed, target.words);
     let end = Instant::now() + time;
     while Instant::now() < end {
         // The newest are the least tried.
-        let at = match changer.below(2) {
-            0 => changer.below(inputs.len()),
-            _ => inputs.len() - 1 - changer.below(inputs.len().min(16)),
+        let at = match changer.next_below(2) {
+            0 => changer.next_below(inputs.len()),
+            _ => inputs.len() - 1 - changer.next_below(inputs.len().min(16)),
         };
-        let other = changer.below(inputs.len());
+        let other = changer.next_below(inputs.len());
         let input = changer.changed(&inputs[at], &inputs[other]);
         file.note(&input)?;
         if answers.insert(body(&input)) {
@@ -54,12 +54,12 @@ pub fn work(target: &Target, seed: u64, time: Duration, current: &Path) -> io::R
 }
 
 /// The input that is being tried.
-struct Current {
+struct CurrentInput {
     file: File,
     tried: u64,
 }
 
-impl Current {
+impl CurrentInput {
     fn note(&mut self, input: &[u8]) -> io::Result<()> {
         self.tried += 1;
         let mut bytes = Vec::with_capacity(HEAD + input.len());

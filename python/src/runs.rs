@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hourglass_lab::infer::cause::AttributedGap;
 use hourglass_lab::model::document::RunDocument;
 use hourglass_lab::model::{Interval, KernelEvent};
-use hourglass_lab::store::KeptWakeUp;
+use hourglass_lab::store::StoredWakeUp;
 use hourglass_lab::{Finished, KeptRun, open_run as open_folder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -45,7 +45,7 @@ fn damaged(error: impl std::fmt::Display) -> Failure {
     Failure::new(Kind::Data, error)
 }
 
-fn of_kept(thread: u32, one: KeptWakeUp) -> WakeUp {
+fn of_kept(thread: u32, one: StoredWakeUp) -> WakeUp {
     WakeUp { thread, woke_ns: one.woke_ns, late_ps: one.lateness_ps }
 }
 

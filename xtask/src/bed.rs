@@ -13,7 +13,7 @@ mod cgroup1;
 mod clock;
 mod container;
 pub(crate) mod debian;
-mod expect;
+mod expectation;
 mod guest;
 mod hotplug;
 mod hpet;
@@ -31,16 +31,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use hourglass_skip::Need;
+use hourglass_skip::Requirement;
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::package;
 use crate::workspace::Workspace;
 use debian::Package;
-use expect::Expect;
+use expectation::Expectation;
 
 /// Every guest.
-pub(crate) const BEDS: &[&Bed] = &[
+pub(crate) const BEDS: &[&TestBed] = &[
     &rtc::BED,
     &clock::BED,
     &hpet::BED,
@@ -89,14 +89,17 @@ impl Kernel {
     ///
     /// # Errors
     /// The package cannot be had, or nobody says where the file is.
-    fn file(&self, cache: &Path) -> Result<PathBuf, Failure> {
+    fn file(&self, cache: &Path) -> Result<PathBuf, StepFailure> {
         match self {
             Kernel::Debian(package) => debian::kernel(*package, cache),
             Kernel::Given { variable, remedy } => {
                 let given = std::env::var_os(variable).map(PathBuf::from);
                 given.filter(|path| path.is_file()).ok_or_else(|| {
                     let what = format!("{variable} names no file with a kernel; {remedy}");
-                    Failure::Unable(Need::runs(variable, format!("test -f \"${variable}\"")), what)
+                    StepFailure::Unable(
+                        Requirement::runs(variable, format!("test -f \"${variable}\"")),
+                        what,
+                    )
                 })
             }
         }
@@ -105,7 +108,7 @@ impl Kernel {
 
 /// A guest, and what is done in it.
 #[derive(Debug)]
-pub(crate) struct Bed {
+pub(crate) struct TestBed {
     /// What it is called on the command line.
     pub(crate) name: &'static str,
     /// What it shows.
@@ -130,7 +133,7 @@ struct Step {
     name: &'static str,
     /// For the guest's shell, which is busybox.
     command: &'static str,
-    expect: &'static [Expect],
+    expect: &'static [Expectation],
 }
 
 /// Every bed's name, and what it shows.
@@ -153,7 +156,7 @@ pub(crate) fn run(
     workspace: &Workspace,
     name: &str,
     binary: Option<PathBuf>,
-) -> Result<(), Failure> {
+) -> Result<(), StepFailure> {
     match BEDS.iter().find(|bed| bed.name == name) {
         Some(bed) if binary.is_none() && bed.name == linux7::STATIC.name => {
             boot(workspace, bed, Some(package::static_program(workspace)?))
@@ -163,7 +166,7 @@ pub(crate) fn run(
         None => {
             let names: Vec<&str> = all().map(|(name, _)| name).collect();
             let names = names.join(", ");
-            Err(Failure::Usage(format!("no bed `{name}` that this is for; there is: {names}")))
+            Err(StepFailure::Usage(format!("no bed `{name}` that this is for; there is: {names}")))
         }
     }
 }
@@ -172,11 +175,11 @@ pub(crate) fn run(
 ///
 /// # Errors
 /// `Unable` if the machine has not what it takes, `Broken` if a step did not do what is expected.
-fn boot(workspace: &Workspace, bed: &Bed, binary: Option<PathBuf>) -> Result<(), Failure> {
+fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result<(), StepFailure> {
     guest::possible()?;
     let cache = workspace.target.join("beds");
     let folder = cache.join(bed.name);
-    fs::create_dir_all(&folder).map_err(|e| Failure::file(&folder, &e))?;
+    fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
 
     let mut watch = Stopwatch::start(bed.name);
     let kernel = bed.kernel.file(&cache)?;
@@ -210,12 +213,12 @@ fn boot(workspace: &Workspace, bed: &Bed, binary: Option<PathBuf>) -> Result<(),
 
     let mut broken = 0;
     for step in bed.steps {
-        broken += usize::from(!judge(bed, step, &console));
+        broken += usize::from(!report_step(bed, step, &console));
     }
     if broken == 0 {
         Ok(())
     } else {
-        Err(Failure::Broken(format!(
+        Err(StepFailure::Broken(format!(
             "bed {}: {broken} of {} steps broken; the guest's console is in {}",
             bed.name,
             bed.steps.len(),
@@ -225,14 +228,14 @@ fn boot(workspace: &Workspace, bed: &Bed, binary: Option<PathBuf>) -> Result<(),
 }
 
 /// Prints how one step went; says whether it did what is expected.
-fn judge(bed: &Bed, step: &Step, console: &str) -> bool {
+fn report_step(bed: &TestBed, step: &Step, console: &str) -> bool {
     let prefix = format!("bed {}: {}", bed.name, step.name);
-    let Some(record) = expect::record(console, step.name) else {
+    let Some(record) = expectation::record(console, step.name) else {
         println!("{prefix}: BROKEN, it did not come to its end");
         return false;
     };
     let verdicts: Vec<Result<String, String>> =
-        step.expect.iter().map(|expect| expect.judge(&record)).collect();
+        step.expect.iter().map(|expect| expect.verify(&record)).collect();
     for verdict in &verdicts {
         match verdict {
             Ok(found) => println!("{prefix}: ok, {found}"),
@@ -292,9 +295,9 @@ mod tests {
         assert_eq!(names.len(), all().count());
         let workspace = Workspace { root: PathBuf::new(), target: PathBuf::new() };
         let none = run(&workspace, "no-such-bed", None);
-        assert!(matches!(none, Err(Failure::Usage(text)) if text.contains("hpet-refused")));
+        assert!(matches!(none, Err(StepFailure::Usage(text)) if text.contains("hpet-refused")));
         // No guest, so there is nothing to give it.
         let given = run(&workspace, "aarch64", Some(PathBuf::from("hourglass")));
-        assert!(matches!(given, Err(Failure::Usage(_))));
+        assert!(matches!(given, Err(StepFailure::Usage(_))));
     }
 }

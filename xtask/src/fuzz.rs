@@ -4,7 +4,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::workspace::Workspace;
 
 /// Seconds for all targets together, if nothing is said.
@@ -21,7 +21,11 @@ const TARGETS: u64 = 26;
 ///
 /// # Errors
 /// Something was found, or nothing can be built.
-pub(crate) fn run(workspace: &Workspace, seconds: u64, targets: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(
+    workspace: &Workspace,
+    seconds: u64,
+    targets: &[&str],
+) -> Result<(), StepFailure> {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     let count = if targets.is_empty() { TARGETS } else { targets.len() as u64 };
     let each = (seconds.saturating_mul(cpus.min(count)) / count).max(LEAST_SECONDS).to_string();
@@ -34,7 +38,7 @@ pub(crate) fn run(workspace: &Workspace, seconds: u64, targets: &[&str]) -> Resu
     println!("{shown}");
     match workspace.cargo(&arguments).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::Broken(format!("`{shown}` found something ({status})"))),
-        Err(error) => Err(Failure::Broken(format!("{shown}: {error}"))),
+        Ok(status) => Err(StepFailure::Broken(format!("`{shown}` found something ({status})"))),
+        Err(error) => Err(StepFailure::Broken(format!("{shown}: {error}"))),
     }
 }

@@ -6,13 +6,13 @@
 
 #![forbid(unsafe_code)]
 
-mod again;
 mod bed;
 mod failure;
 mod fuzz;
 mod package;
 mod provide;
 mod python;
+mod retry;
 mod skips;
 mod soak;
 mod test;
@@ -22,7 +22,7 @@ mod workspace;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use failure::Failure;
+use failure::StepFailure;
 use workspace::Workspace;
 
 const HELP: &str = "\
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(words: &[&str]) -> Result<(), Failure> {
+fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
     match words {
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -79,13 +79,13 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
         ["soak"] => soak::run(&Workspace::find()?, soak::MANY),
         ["soak", "--sets", sets] => match sets.parse() {
             Ok(sets) if sets > 0 => soak::run(&Workspace::find()?, sets),
-            _ => Err(Failure::Usage(format!("--sets: '{sets}' is no number above 0"))),
+            _ => Err(StepFailure::Usage(format!("--sets: '{sets}' is no number above 0"))),
         },
         ["fuzz", "--minutes", minutes, targets @ ..] => match minutes.parse::<u64>() {
             Ok(minutes) if minutes > 0 => {
                 fuzz::run(&Workspace::find()?, minutes.saturating_mul(60), targets)
             }
-            _ => Err(Failure::Usage(format!("--minutes: '{minutes}' is no number above 0"))),
+            _ => Err(StepFailure::Usage(format!("--minutes: '{minutes}' is no number above 0"))),
         },
         ["fuzz", targets @ ..] => fuzz::run(&Workspace::find()?, fuzz::SECONDS, targets),
         ["python", tests @ ..] => python::run(&Workspace::find()?, tests).map(|_| ()),
@@ -97,6 +97,6 @@ fn dispatch(words: &[&str]) -> Result<(), Failure> {
         ["bed", name, "--binary", path] => {
             bed::run(&Workspace::find()?, name, Some(PathBuf::from(path)))
         }
-        _ => Err(Failure::Usage(format!("no such command\n\n{HELP}"))),
+        _ => Err(StepFailure::Usage(format!("no such command\n\n{HELP}"))),
     }
 }

@@ -9,9 +9,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hourglass_skip::Need;
+use hourglass_skip::Requirement;
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::workspace::Workspace;
 
 /// The most that the command may weigh as Cargo builds it.
@@ -36,14 +36,14 @@ const DEBIAN: &[&[&str]] = &[
 ///
 /// # Errors
 /// `Broken` if something does not build or the command is too large, `Unable` without cargo-deb.
-pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
+pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let packages = PACKAGES.iter().flat_map(|name| ["--package", name]);
     succeed(workspace.cargo(&["build", "--release", "--locked"]).args(packages))?;
     let release = workspace.target.join("release");
     check_size(&release.join("hourglass"))?;
     let made = release.join("package");
     if made.exists() {
-        fs::remove_dir_all(&made).map_err(|e| Failure::file(&made, &e))?;
+        fs::remove_dir_all(&made).map_err(|e| StepFailure::file(&made, &e))?;
     }
     manual_pages(&release, &made)?;
     completions(&release, &made)?;
@@ -58,13 +58,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
 ///
 /// # Errors
 /// `Broken` if it does not build, is too large or not static; `Unable` without that target.
-pub(crate) fn run_static(workspace: &Workspace) -> Result<(), Failure> {
+pub(crate) fn run_static(workspace: &Workspace) -> Result<(), StepFailure> {
     let program = static_program(workspace)?;
     let release = program.parent().unwrap_or(&workspace.target).to_owned();
     let name = format!("hourglass-{}-{}", env!("CARGO_PKG_VERSION"), musl());
     let made = release.join(&name);
     if made.exists() {
-        fs::remove_dir_all(&made).map_err(|e| Failure::file(&made, &e))?;
+        fs::remove_dir_all(&made).map_err(|e| StepFailure::file(&made, &e))?;
     }
     manual_pages(&release, &made)?;
     completions(&release, &made)?;
@@ -85,7 +85,7 @@ pub(crate) fn run_static(workspace: &Workspace) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`run_static`].
-pub(crate) fn static_program(workspace: &Workspace) -> Result<PathBuf, Failure> {
+pub(crate) fn static_program(workspace: &Workspace) -> Result<PathBuf, StepFailure> {
     let target = musl();
     has_target(&target)?;
     let words =
@@ -102,7 +102,7 @@ fn musl() -> String {
 }
 
 /// Whether rustup has the target.
-fn has_target(target: &str) -> Result<(), Failure> {
+fn has_target(target: &str) -> Result<(), StepFailure> {
     let mut rustc = Command::new("rustc");
     rustc.args(["--print", "target-libdir", "--target", target]);
     let there = rustc.output().ok().filter(|output| output.status.success());
@@ -110,19 +110,19 @@ fn has_target(target: &str) -> Result<(), Failure> {
     match folder.is_some_and(|folder| Path::new(&folder).is_dir()) {
         true => Ok(()),
         false => {
-            let need = Need::runs(target, format!("rustup target add {target}"));
+            let need = Requirement::runs(target, format!("rustup target add {target}"));
             let what = format!("no libraries for {target}: rustup target add {target}");
-            Err(Failure::Unable(need, what))
+            Err(StepFailure::Unable(need, what))
         }
     }
 }
 
 /// Whether a program wants no loader, and so no libraries.
-fn is_static(program: &Path) -> Result<(), Failure> {
-    let bytes = fs::read(program).map_err(|e| Failure::file(program, &e))?;
+fn is_static(program: &Path) -> Result<(), StepFailure> {
+    let bytes = fs::read(program).map_err(|e| StepFailure::file(program, &e))?;
     match wants_loader(&bytes) {
         Some(false) => Ok(()),
-        _ => Err(Failure::Broken(format!("{} is no static program", program.display()))),
+        _ => Err(StepFailure::Broken(format!("{} is no static program", program.display()))),
     }
 }
 
@@ -139,55 +139,55 @@ fn wants_loader(elf: &[u8]) -> Option<bool> {
     Some(kinds?.contains(&PT_INTERP))
 }
 
-fn copy(file: &Path, into: &Path) -> Result<(), Failure> {
+fn copy(file: &Path, into: &Path) -> Result<(), StepFailure> {
     let to = into.join(file.file_name().unwrap_or_default());
-    fs::copy(file, to).map(drop).map_err(|e| Failure::file(file, &e))
+    fs::copy(file, to).map(drop).map_err(|e| StepFailure::file(file, &e))
 }
 
 /// Whether the command is as small as it is meant to be.
 ///
 /// # Errors
 /// `Broken` if not.
-pub(crate) fn check_size(program: &Path) -> Result<(), Failure> {
-    let size = fs::metadata(program).map_err(|e| Failure::file(program, &e))?.len();
+pub(crate) fn check_size(program: &Path) -> Result<(), StepFailure> {
+    let size = fs::metadata(program).map_err(|e| StepFailure::file(program, &e))?.len();
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let (size_mb, largest_mb) = (megabytes(size), megabytes(LARGEST));
     println!("{}: {size_mb:.1} MB of at most {largest_mb:.1}", program.display());
     if size <= LARGEST {
         return Ok(());
     }
-    Err(Failure::Broken(format!(
+    Err(StepFailure::Broken(format!(
         "the command has {size_mb:.1} MB, more than {largest_mb:.1}: look what grew \
          (nm --size-sort of a build with CARGO_PROFILE_RELEASE_STRIP=none)"
     )))
 }
 
-fn manual_pages(release: &Path, made: &Path) -> Result<(), Failure> {
+fn manual_pages(release: &Path, made: &Path) -> Result<(), StepFailure> {
     let folder = folder(&made.join("man"))?;
     let mut command = Command::new(release.join("hourglass"));
     succeed(command.args(["man", "--quiet", "--dir"]).arg(&folder))?;
-    let entries = fs::read_dir(&folder).map_err(|e| Failure::file(&folder, &e))?;
+    let entries = fs::read_dir(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
     compress(entries.flatten().map(|entry| entry.path()))
 }
 
 /// As Debian wants manual pages and changelogs: without a name or a time in them.
-fn compress(files: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
+fn compress(files: impl Iterator<Item = PathBuf>) -> Result<(), StepFailure> {
     succeed(Command::new("gzip").args(["-9", "-n"]).args(files))
 }
 
 /// Debian's own changelog.
-fn changelog(workspace: &Workspace, made: &Path) -> Result<(), Failure> {
+fn changelog(workspace: &Workspace, made: &Path) -> Result<(), StepFailure> {
     let kept = workspace.root.join("packaging/debian/changelog");
     let copy = made.join("changelog.Debian");
-    fs::copy(&kept, &copy).map_err(|e| Failure::file(&kept, &e))?;
+    fs::copy(&kept, &copy).map_err(|e| StepFailure::file(&kept, &e))?;
     compress([copy].into_iter())
 }
 
-fn completions(release: &Path, made: &Path) -> Result<(), Failure> {
+fn completions(release: &Path, made: &Path) -> Result<(), StepFailure> {
     let folder = folder(&made.join("completions"))?;
     for (shell, name) in COMPLETIONS {
         let path = folder.join(name);
-        let file = File::create(&path).map_err(|e| Failure::file(&path, &e))?;
+        let file = File::create(&path).map_err(|e| StepFailure::file(&path, &e))?;
         let mut command = Command::new(release.join("hourglass"));
         succeed(command.args(["completions", shell]).stdout(file))?;
     }
@@ -195,18 +195,18 @@ fn completions(release: &Path, made: &Path) -> Result<(), Failure> {
 }
 
 /// What the command is made of beside our own crates, with their licences.
-fn dependencies(workspace: &Workspace, made: &Path) -> Result<(), Failure> {
+fn dependencies(workspace: &Workspace, made: &Path) -> Result<(), StepFailure> {
     let words = ["tree", "--package", "hourglass-rt", "--edges", "normal", "--prefix", "none"];
     let mut cargo = workspace.cargo(&words);
     cargo.args(["--locked", "--format", "{p}: {l}"]);
-    let output = cargo.output().map_err(|e| Failure::start("cargo", &e))?;
+    let output = cargo.output().map_err(|e| StepFailure::start("cargo", &e))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::Broken(format!("cargo tree: {}", said.trim())));
+        return Err(StepFailure::Broken(format!("cargo tree: {}", said.trim())));
     }
     let path = made.join("dependencies");
     let text = foreign(&String::from_utf8_lossy(&output.stdout));
-    fs::write(&path, text).map_err(|e| Failure::file(&path, &e))
+    fs::write(&path, text).map_err(|e| StepFailure::file(&path, &e))
 }
 
 /// Each line of `cargo tree` once, in order, without our own, which have a path behind their version.
@@ -219,21 +219,21 @@ fn foreign(tree: &str) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn c_library(workspace: &Workspace, release: &Path, made: &Path) -> Result<(), Failure> {
+fn c_library(workspace: &Workspace, release: &Path, made: &Path) -> Result<(), StepFailure> {
     let mut install = Command::new(workspace.root.join("crates/capi/install.sh"));
     install.args(["--prefix", "/usr", "--libdir", &format!("lib/{ARCH}-linux-gnu")]);
     install.arg("--from").arg(release);
     succeed(install.arg("--destdir").arg(made.join("c")))?;
     // cargo-deb finds out what programs need, not what libraries do.
     let manifest = workspace.root.join("crates/capi/Cargo.toml");
-    let said = fs::read_to_string(&manifest).map_err(|e| Failure::file(&manifest, &e))?;
+    let said = fs::read_to_string(&manifest).map_err(|e| StepFailure::file(&manifest, &e))?;
     let library = release.join("libhourglass.so");
-    let bytes = fs::read(&library).map_err(|e| Failure::file(&library, &e))?;
+    let bytes = fs::read(&library).map_err(|e| StepFailure::file(&library, &e))?;
     let depends = format!("libc6 (>= {})", newest_libc(&bytes));
     if said.contains(&depends) {
         return Ok(());
     }
-    Err(Failure::Broken(format!(
+    Err(StepFailure::Broken(format!(
         "crates/capi/Cargo.toml: the library as built here needs {depends}"
     )))
 }
@@ -249,11 +249,11 @@ fn newest_libc(library: &[u8]) -> String {
     format!("2.{}", minors.max().unwrap_or_default())
 }
 
-fn debian(workspace: &Workspace) -> Result<(), Failure> {
+fn debian(workspace: &Workspace) -> Result<(), StepFailure> {
     let there = workspace.cargo(&["deb", "--version"]).output();
     if !there.is_ok_and(|output| output.status.success()) {
         let what = "cargo-deb is missing: cargo install cargo-deb";
-        return Err(Failure::Unable(Need::program("cargo-deb"), what.into()));
+        return Err(StepFailure::Unable(Requirement::program("cargo-deb"), what.into()));
     }
     for package in DEBIAN {
         succeed(workspace.cargo(&["deb", "--no-build", "--no-strip"]).args(*package))?;
@@ -262,19 +262,19 @@ fn debian(workspace: &Workspace) -> Result<(), Failure> {
     Ok(())
 }
 
-fn folder(path: &Path) -> Result<PathBuf, Failure> {
-    fs::create_dir_all(path).map_err(|e| Failure::file(path, &e))?;
+fn folder(path: &Path) -> Result<PathBuf, StepFailure> {
+    fs::create_dir_all(path).map_err(|e| StepFailure::file(path, &e))?;
     Ok(path.to_owned())
 }
 
-fn succeed(command: &mut Command) -> Result<(), Failure> {
+fn succeed(command: &mut Command) -> Result<(), StepFailure> {
     let shown = command.get_program().to_string_lossy().into_owned();
-    let status = command.status().map_err(|e| Failure::Broken(format!("{shown}: {e}")))?;
+    let status = command.status().map_err(|e| StepFailure::Broken(format!("{shown}: {e}")))?;
     if status.success() {
         Ok(())
     } else {
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-        Err(Failure::Broken(format!("`{shown} {}` failed ({status})", words.join(" "))))
+        Err(StepFailure::Broken(format!("`{shown} {}` failed ({status})", words.join(" "))))
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use hourglass_skip::Need;
+use hourglass_skip::Requirement;
 
 use crate::bed::debian;
 use crate::workspace::Workspace;
@@ -39,7 +39,7 @@ const QEMU: (&str, &str, &[&[&str]]) =
 /// Installs what is missing where this user may, and says what stays missing.
 pub(crate) fn all(workspace: &Workspace, beds: bool) {
     for (name, check, packages) in TOOLS.iter().filter(|tool| beds || tool.0 != QEMU.0) {
-        let there = || Need::runs(name, *check).is_met() == Some(true);
+        let there = || Requirement::runs(name, *check).is_met() == Some(true);
         let mut why = String::new();
         let had = there()
             || packages.iter().any(|packages| match debian::install(packages) {
@@ -73,7 +73,7 @@ fn sanitizers() {
         return;
     }
     let runtime = format!("ls /usr/lib/llvm-{major}/lib/clang/*/lib/linux/*asan*");
-    if Need::runs("asan", runtime).is_met() == Some(false)
+    if Requirement::runs("asan", runtime).is_met() == Some(false)
         && let Err(failure) = debian::install(&[&format!("libclang-rt-{major}-dev")])
     {
         println!("clang has no sanitizers; those of gcc are used: {failure}");

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use hourglass_skip::Need;
+use hourglass_skip::Requirement;
 
-use crate::again;
 use crate::bed::binary;
-use crate::failure::Failure;
+use crate::failure::StepFailure;
+use crate::retry;
 use crate::skips;
-use crate::test::Done;
+use crate::test::StepOutcome;
 use crate::workspace::{Workspace, with_default_signals};
 
 /// The oldest Python that the package is for, as `pyproject.toml` says.
@@ -42,7 +42,7 @@ const PACKAGES: [&str; 13] = [
 ///
 /// # Errors
 /// `Unable` where the machine has no Python, no `venv` or no way to PyPI; `Broken` where a test fails.
-pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<Done, Failure> {
+pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<StepOutcome, StepFailure> {
     let python = Environment::make(workspace)?;
     if tests.is_empty() {
         prove(workspace, &python)?;
@@ -68,17 +68,17 @@ pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<Done, Failure
         pytest.current_dir(&workspace.target).env("PYTHONDONTWRITEBYTECODE", "1");
         pytest.args(["--quiet", "-ra", "-p", "no:cacheprovider", "--rootdir"]).arg(&folder);
         println!("    pytest {}", selected.join(" "));
-        again::shown(pytest.args(selected))
+        retry::shown(pytest.args(selected))
     };
     let (status, lines) = pytest(&files)?;
     if status.success() {
-        return Ok(Done::Passed);
+        return Ok(StepOutcome::Passed);
     }
-    let broken = || Failure::Broken(format!("`pytest python/tests` failed ({status})"));
-    let failed = again::of_pytest(&lines).ok_or_else(broken)?;
+    let broken = || StepFailure::Broken(format!("`pytest python/tests` failed ({status})"));
+    let failed = retry::of_pytest(&lines).ok_or_else(broken)?;
     let failed: Vec<String> = failed.into_iter().flat_map(|program| program.tests).collect();
     let (status, _) = pytest(&failed)?;
-    if status.success() { Ok(Done::Again(failed)) } else { Err(broken()) }
+    if status.success() { Ok(StepOutcome::Again(failed)) } else { Err(broken()) }
 }
 
 /// Makes the environment while other steps run; what goes wrong is said by [`run`], which tries again.
@@ -90,7 +90,7 @@ pub(crate) fn prepare(workspace: &Workspace) {
 static MAKING: Mutex<()> = Mutex::new(());
 
 /// Lemmas about the arithmetic, each of which must be proven.
-fn prove(workspace: &Workspace, python: &Environment) -> Result<(), Failure> {
+fn prove(workspace: &Workspace, python: &Environment) -> Result<(), StepFailure> {
     let script = workspace.root.join("proofs/timekeeping.py");
     passes(python.program("python").arg(script), "python proofs/timekeeping.py")
 }
@@ -100,7 +100,7 @@ struct Environment(PathBuf);
 
 impl Environment {
     /// Makes it, or uses the one that is there.
-    fn make(workspace: &Workspace) -> Result<Environment, Failure> {
+    fn make(workspace: &Workspace) -> Result<Environment, StepFailure> {
         let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let environment = Environment(workspace.target.join("python-environment"));
         let finished = environment.0.join("complete");
@@ -113,16 +113,16 @@ impl Environment {
             Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment.0).output();
         if !make.as_ref().is_ok_and(|output| output.status.success()) {
             let text = "`python3 -m venv` does not succeed: apt-get install python3-venv";
-            return Err(Failure::Unable(venv(), text.into()));
+            return Err(StepFailure::Unable(venv(), text.into()));
         }
         let install = ["install", "--quiet", "--disable-pip-version-check"];
         let installed = environment.program("pip").args(install).args(PACKAGES).status();
         if !installed.is_ok_and(|status| status.success()) {
             let text = format!("`pip install {wanted}` does not succeed: is PyPI to be reached?");
             let check = "python3 -m pip download --no-deps --dest $(mktemp -d) six";
-            return Err(Failure::Unable(Need::runs("PyPI", check), text));
+            return Err(StepFailure::Unable(Requirement::runs("PyPI", check), text));
         }
-        fs::write(&finished, wanted).map_err(|error| Failure::file(&finished, &error))?;
+        fs::write(&finished, wanted).map_err(|error| StepFailure::file(&finished, &error))?;
         Ok(environment)
     }
 
@@ -135,18 +135,18 @@ impl Environment {
     }
 }
 
-fn venv() -> Need {
-    Need::runs("Python's venv", "python3 -c 'import ensurepip, venv'")
+fn venv() -> Requirement {
+    Requirement::runs("Python's venv", "python3 -c 'import ensurepip, venv'")
 }
 
 /// That there is a Python, and a new one.
-fn is_new_enough() -> Result<(), Failure> {
+fn is_new_enough() -> Result<(), StepFailure> {
     let ask = "import sys; print(*sys.version_info[:2])";
     let answer = Command::new("python3").args(["-c", ask]).output();
     let said = answer.ok().filter(|output| output.status.success());
     let Some(said) = said else {
         let what = "python3 is not installed: apt-get install python3-venv";
-        return Err(Failure::Unable(venv(), what.into()));
+        return Err(StepFailure::Unable(venv(), what.into()));
     };
     let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
     if version(&said).is_some_and(|found| found >= OLDEST) {
@@ -155,7 +155,7 @@ fn is_new_enough() -> Result<(), Failure> {
     let (major, minor) = OLDEST;
     let check = format!("python3 -c 'import sys; sys.exit(sys.version_info < ({major}, {minor}))'");
     let what = format!("python3 is '{said}', the package is for {major}.{minor} and later");
-    Err(Failure::Unable(Need::runs("a newer Python", check), what))
+    Err(StepFailure::Unable(Requirement::runs("a newer Python", check), what))
 }
 
 /// Two numbers with a space between them.
@@ -170,7 +170,7 @@ fn version(said: &str) -> Option<(u32, u32)> {
 /// outside (`syn`, `bytes` and some more), and everything above these is compiled once more. So it is
 /// compiled in the way that takes the least time. The tests from Python ask what functions do, not
 /// how fast they are.
-fn build(workspace: &Workspace, python: &Environment) -> Result<PathBuf, Failure> {
+fn build(workspace: &Workspace, python: &Environment) -> Result<PathBuf, StepFailure> {
     let out = workspace.target.join("python-wheels");
     // Only the one that is built now is to be found there.
     let _ = fs::remove_dir_all(&out);
@@ -183,21 +183,23 @@ fn build(workspace: &Workspace, python: &Environment) -> Result<PathBuf, Failure
     only_file(&out)
 }
 
-fn only_file(folder: &Path) -> Result<PathBuf, Failure> {
-    let entries = fs::read_dir(folder).map_err(|error| Failure::file(folder, &error))?;
+fn only_file(folder: &Path) -> Result<PathBuf, StepFailure> {
+    let entries = fs::read_dir(folder).map_err(|error| StepFailure::file(folder, &error))?;
     let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     match <[PathBuf; 1]>::try_from(files) {
         Ok([wheel]) => Ok(wheel),
-        Err(files) => Err(Failure::Broken(format!("{} wheels were built, not one", files.len()))),
+        Err(files) => {
+            Err(StepFailure::Broken(format!("{} wheels were built, not one", files.len())))
+        }
     }
 }
 
-fn passes(command: &mut Command, shown: &str) -> Result<(), Failure> {
+fn passes(command: &mut Command, shown: &str) -> Result<(), StepFailure> {
     println!("    {shown}");
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::Broken(format!("`{shown}` failed ({status})"))),
-        Err(error) => Err(Failure::Broken(format!("{shown}: {error}"))),
+        Ok(status) => Err(StepFailure::Broken(format!("`{shown}` failed ({status})"))),
+        Err(error) => Err(StepFailure::Broken(format!("{shown}: {error}"))),
     }
 }
 

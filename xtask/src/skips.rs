@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use hourglass_skip::{FILE, Need, Skipped};
+use hourglass_skip::{FILE, Requirement, Skipped};
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::workspace::Workspace;
 
 /// The name of the variable with the file's path.
@@ -38,11 +38,11 @@ impl Skips {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(crate) fn begin(workspace: &Workspace) -> Result<Skips, Failure> {
+    pub(crate) fn begin(workspace: &Workspace) -> Result<Skips, StepFailure> {
         let path = file(workspace);
         fs::create_dir_all(&workspace.target)
             .and_then(|()| fs::write(&path, ""))
-            .map_err(|error| Failure::file(&path, &error))?;
+            .map_err(|error| StepFailure::file(&path, &error))?;
         Ok(Skips(path))
     }
 
@@ -50,7 +50,7 @@ impl Skips {
     ///
     /// # Errors
     /// `Broken` for a test that this machine could have run, and if the file is gone.
-    pub(crate) fn end(self) -> Result<(), Failure> {
+    pub(crate) fn end(self) -> Result<(), StepFailure> {
         let skipped = all(&self.0)?;
         let mut met = Checks::default();
         print!("{}", summary(&skipped, &mut met));
@@ -61,7 +61,7 @@ impl Skips {
         let names: Vec<String> =
             mistakes.iter().map(|one| format!("{} ({})", one.test, one.need)).collect();
         let names = names.join(", ");
-        Err(Failure::Broken(format!("skipped, though this machine could run them: {names}")))
+        Err(StepFailure::Broken(format!("skipped, though this machine could run them: {names}")))
     }
 }
 
@@ -74,23 +74,23 @@ pub(crate) fn file(workspace: &Workspace) -> PathBuf {
 ///
 /// # Errors
 /// The file cannot be read, or has a line that no test writes.
-pub(crate) fn all(path: &PathBuf) -> Result<Vec<Skipped>, Failure> {
-    read(&fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?)
+pub(crate) fn all(path: &PathBuf) -> Result<Vec<Skipped>, StepFailure> {
+    read(&fs::read_to_string(path).map_err(|error| StepFailure::file(path, &error))?)
 }
 
 /// Writes the file anew.
 ///
 /// # Errors
 /// It cannot be written.
-pub(crate) fn keep(path: &PathBuf, skipped: &[Skipped]) -> Result<(), Failure> {
+pub(crate) fn keep(path: &PathBuf, skipped: &[Skipped]) -> Result<(), StepFailure> {
     let text: String = skipped.iter().map(Skipped::line).collect();
-    fs::write(path, text).map_err(|error| Failure::file(path, &error))
+    fs::write(path, text).map_err(|error| StepFailure::file(path, &error))
 }
 
 /// One test may skip several parts for the same reason; that counts once.
-fn read(text: &str) -> Result<Vec<Skipped>, Failure> {
+fn read(text: &str) -> Result<Vec<Skipped>, StepFailure> {
     let parse = |line: &str| {
-        let broken = || Failure::Broken(format!("not a line of a skipped test: '{line}'"));
+        let broken = || StepFailure::Broken(format!("not a line of a skipped test: '{line}'"));
         Skipped::parse(line).ok_or_else(broken)
     };
     let mut skipped: Vec<Skipped> = text.lines().map(parse).collect::<Result<_, _>>()?;
@@ -101,10 +101,10 @@ fn read(text: &str) -> Result<Vec<Skipped>, Failure> {
 
 /// What this machine has, each asked once.
 #[derive(Default)]
-pub(crate) struct Checks(BTreeMap<Need, Option<bool>>);
+pub(crate) struct Checks(BTreeMap<Requirement, Option<bool>>);
 
 impl Checks {
-    fn is_met(&mut self, need: &Need) -> Option<bool> {
+    fn is_met(&mut self, need: &Requirement) -> Option<bool> {
         *self.0.entry(need.clone()).or_insert_with(|| need.is_met())
     }
 }
@@ -143,33 +143,33 @@ pub(crate) fn by_mistake<'a>(skipped: &'a [Skipped], met: &mut Checks) -> Vec<&'
 mod tests {
     use super::*;
 
-    fn skipped(test: &str, need: Need) -> Skipped {
+    fn skipped(test: &str, need: Requirement) -> Skipped {
         let (program, folder) = (String::new(), String::new());
         Skipped { test: test.into(), need, why: "said so".into(), program, folder }
     }
 
     #[test]
     fn each_test_is_counted_once_and_named_with_its_reason() {
-        let missing = skipped("b", Need::file("/no/such/device"));
-        let odd = skipped("a::c", Need::runs("odd", "no-such-program-at-all"));
+        let missing = skipped("b", Requirement::file("/no/such/device"));
+        let odd = skipped("a::c", Requirement::runs("odd", "no-such-program-at-all"));
         let text: String = [&missing, &odd, &missing].map(Skipped::line).concat();
         assert_eq!(
             summary(&read(&text).unwrap(), &mut Checks::default()),
             "tests skipped, whole or in part: 2\n  a::c: odd (cannot be checked here): said so\n  \
              b: /no/such/device: said so\n"
         );
-        assert!(matches!(read("nonsense\n"), Err(Failure::Broken(_))));
+        assert!(matches!(read("nonsense\n"), Err(StepFailure::Broken(_))));
     }
 
     /// A command that answered 3 to everything passed: its word was taken for the machine's.
     #[test]
     fn what_the_machine_has_is_no_reason() {
         let all = [
-            skipped("a", Need::program("sh")),
-            skipped("b", Need::file("/no/such/device")),
-            skipped("c", Need::CHANCE),
-            skipped("x::wake_ups_are_taken_apart", Need::CHANCE),
-            skipped("d", Need::runs("odd", "no-such-program-at-all")),
+            skipped("a", Requirement::program("sh")),
+            skipped("b", Requirement::file("/no/such/device")),
+            skipped("c", Requirement::CHANCE),
+            skipped("x::wake_ups_are_taken_apart", Requirement::CHANCE),
+            skipped("d", Requirement::runs("odd", "no-such-program-at-all")),
         ];
         let names = by_mistake(&all, &mut Checks::default());
         assert_eq!(names.iter().map(|one| &*one.test).collect::<Vec<_>>(), ["a", "c"]);

@@ -2,7 +2,7 @@
 //!
 //! Owns: how they are started. Must not: know what they try; the test `soak` of `sched` does.
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::workspace::Workspace;
 
 /// Sets, if nothing is said.
@@ -15,7 +15,7 @@ const SETS: &str = "HOURGLASS_SOAK_SETS";
 ///
 /// # Errors
 /// A response exceeds its bound, or nothing can be built.
-pub(crate) fn run(workspace: &Workspace, sets: u64) -> Result<(), Failure> {
+pub(crate) fn run(workspace: &Workspace, sets: u64) -> Result<(), StepFailure> {
     let arguments =
         ["test", "--release", "-p", "hourglass-sched", "--test", "soak", "--", "--nocapture"];
     let shown = format!("{SETS}={sets} cargo {}", arguments.join(" "));
@@ -23,7 +23,7 @@ pub(crate) fn run(workspace: &Workspace, sets: u64) -> Result<(), Failure> {
     let status = workspace.cargo(&arguments).env(SETS, sets.to_string()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::Broken(format!("`{shown}` failed ({status})"))),
-        Err(error) => Err(Failure::Broken(format!("{shown}: {error}"))),
+        Ok(status) => Err(StepFailure::Broken(format!("`{shown}` failed ({status})"))),
+        Err(error) => Err(StepFailure::Broken(format!("{shown}: {error}"))),
     }
 }

@@ -5,15 +5,15 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hourglass_skip::Need;
+use hourglass_skip::Requirement;
 
-use crate::again::{self, Failed};
 use crate::bed;
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::fuzz;
 use crate::package;
 use crate::provide;
 use crate::python;
+use crate::retry::{self, FailedTests};
 use crate::skips::{self, Skips};
 use crate::soak;
 use crate::tidy;
@@ -42,11 +42,11 @@ const ELSEWHERE: [&str; 6] =
 
 /// How a step ended that did not fail.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum StepOutcome {
     Passed,
     /// These failed or were skipped, and passed when they were run alone.
     Again(Vec<String>),
-    Skipped(Need, String),
+    Skipped(Requirement, String),
     /// Left out at the user's word.
     Left(String),
 }
@@ -55,11 +55,11 @@ struct Step<'a> {
     name: String,
     /// A step without which this one cannot be.
     after: Option<&'static str>,
-    run: Box<dyn Fn() -> Result<Done, Failure> + 'a>,
+    run: Box<dyn Fn() -> Result<StepOutcome, StepFailure> + 'a>,
 }
 
 impl<'a> Step<'a> {
-    fn new(name: &str, run: impl Fn() -> Result<Done, Failure> + 'a) -> Step<'a> {
+    fn new(name: &str, run: impl Fn() -> Result<StepOutcome, StepFailure> + 'a) -> Step<'a> {
         Step { name: name.into(), after: None, run: Box::new(run) }
     }
 
@@ -72,7 +72,7 @@ impl<'a> Step<'a> {
 ///
 /// # Errors
 /// `Broken` if any step fails; all of them are run.
-pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
+pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), StepFailure> {
     provide::all(workspace, beds == Beds::WherePossible);
     // Mostly waiting for the network, which compiling does not.
     thread::scope(|scope| {
@@ -85,7 +85,7 @@ pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn run_slow(workspace: &Workspace) -> Result<(), Failure> {
+pub(crate) fn run_slow(workspace: &Workspace) -> Result<(), StepFailure> {
     provide::all(workspace, true);
     run_all("slow", workspace, slow_steps(workspace))
 }
@@ -93,7 +93,7 @@ pub(crate) fn run_slow(workspace: &Workspace) -> Result<(), Failure> {
 /// Random sets whose simulation is compared with their bounds; a minute or two.
 const SETS_EACH_WEEK: u64 = 50_000;
 
-fn run_all(command: &str, workspace: &Workspace, steps: Vec<Step<'_>>) -> Result<(), Failure> {
+fn run_all(command: &str, workspace: &Workspace, steps: Vec<Step<'_>>) -> Result<(), StepFailure> {
     let mut summary = Vec::new();
     let mut failures: Vec<String> = Vec::new();
     let mut failed: Vec<String> = Vec::new();
@@ -113,14 +113,14 @@ fn run_all(command: &str, workspace: &Workspace, steps: Vec<Step<'_>>) -> Result
             let done = run();
             let took = seconds(begin.elapsed());
             match done {
-                Ok(Done::Passed) => format!("{name}: passed, {took}"),
-                Ok(Done::Again(tests)) => {
+                Ok(StepOutcome::Passed) => format!("{name}: passed, {took}"),
+                Ok(StepOutcome::Again(tests)) => {
                     let many = tests.len();
                     alone.extend(tests);
                     format!("{name}: passed, {took}; only when run again alone: {many}")
                 }
-                Ok(Done::Left(why)) => format!("{name}: left out, {why}"),
-                Ok(Done::Skipped(need, why)) | Err(Failure::Unable(need, why)) => {
+                Ok(StepOutcome::Left(why)) => format!("{name}: left out, {why}"),
+                Ok(StepOutcome::Skipped(need, why)) | Err(StepFailure::Unable(need, why)) => {
                     skipped_steps += 1;
                     if need.is_met() == Some(true) {
                         failures.push(format!("{name}: skipped, though this machine has {need}"));
@@ -142,7 +142,7 @@ fn run_all(command: &str, workspace: &Workspace, steps: Vec<Step<'_>>) -> Result
         println!("  {line}");
     }
     println!("steps skipped: {skipped_steps}");
-    let unexplained = again::shown_and_unexplained(&alone);
+    let unexplained = retry::shown_and_unexplained(&alone);
     if let Err(failure) = skips.end() {
         failures.push(failure.to_string());
     }
@@ -155,7 +155,7 @@ fn run_all(command: &str, workspace: &Workspace, steps: Vec<Step<'_>>) -> Result
     for failure in &failures {
         println!("  {failure}");
     }
-    Err(Failure::Broken(format!("{} failed", failures.len())))
+    Err(StepFailure::Broken(format!("{} failed", failures.len())))
 }
 
 /// What is compiled first, and without which nothing can be run.
@@ -170,7 +170,7 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
             tool(workspace, "clippy", &["--workspace", "--all-targets", "--", "-D", "warnings"])
         }),
         Step::new("other systems", || other_systems(workspace)),
-        Step::new("tidy", || tidy::run(workspace).map(|()| Done::Passed)),
+        Step::new("tidy", || tidy::run(workspace).map(|()| StepOutcome::Passed)),
         Step::new(BUILD, || cargo(workspace, &["test", "--workspace", "--no-run", "--quiet"])),
         Step::new("tests", || tests(workspace)).after(BUILD),
         Step::new("documentation", || documentation(workspace)),
@@ -180,7 +180,7 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
         bed::all().filter(|(name, _)| !bed::SLOW.contains(name) && !bed::ON_DEMAND.contains(name))
     {
         let step = Step::new(&format!("bed {name}"), move || match beds {
-            Beds::Leave => Ok(Done::Left("--no-beds".into())),
+            Beds::Leave => Ok(StepOutcome::Left("--no-beds".into())),
             Beds::WherePossible => bed_twice(workspace, name),
         });
         steps.push(step.after(BUILD));
@@ -193,10 +193,12 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("release build", || {
             cargo(workspace, &["build", "--release", "--package", "hourglass-rt"])?;
             let command = workspace.target.join("release/hourglass");
-            package::check_size(&command).map(|()| Done::Passed)
+            package::check_size(&command).map(|()| StepOutcome::Passed)
         }),
-        Step::new("soak", || soak::run(workspace, SETS_EACH_WEEK).map(|()| Done::Passed)),
-        Step::new("fuzz", || fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| Done::Passed)),
+        Step::new("soak", || soak::run(workspace, SETS_EACH_WEEK).map(|()| StepOutcome::Passed)),
+        Step::new("fuzz", || {
+            fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| StepOutcome::Passed)
+        }),
     ];
     for name in bed::SLOW {
         steps.push(Step::new(&format!("bed {name}"), || bed_twice(workspace, name)));
@@ -205,7 +207,7 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
 }
 
 /// All tests side by side; those that failed once more, alone.
-fn tests(workspace: &Workspace) -> Result<Done, Failure> {
+fn tests(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
     let run = |selected: &[String], options: &[String]| {
         let mut words = vec!["test".to_owned(), "--workspace".to_owned()];
         words.extend_from_slice(selected);
@@ -217,32 +219,32 @@ fn tests(workspace: &Workspace) -> Result<Done, Failure> {
         println!("    {shown}");
         let mut command = workspace.cargo(&words);
         command.env(skips::VARIABLE, skips::file(workspace));
-        again::shown(&mut command).map(|(status, lines)| (status, lines, shown))
+        retry::shown(&mut command).map(|(status, lines)| (status, lines, shown))
     };
     let (status, lines, shown) = run(&[], &[])?;
     let again = skipped_again(workspace)?;
     if status.success() {
-        return Ok(if again.is_empty() { Done::Passed } else { Done::Again(again) });
+        return Ok(if again.is_empty() { StepOutcome::Passed } else { StepOutcome::Again(again) });
     }
-    let broken = || Failure::Broken(format!("`{shown}` failed ({status})"));
-    let failed = again::of_cargo(&lines).ok_or_else(broken)?;
+    let broken = || StepFailure::Broken(format!("`{shown}` failed ({status})"));
+    let failed = retry::of_cargo(&lines).ok_or_else(broken)?;
     let mut names = again;
-    for Failed { program, tests } in failed {
+    for FailedTests { program, tests } in failed {
         let mut options = vec!["--test-threads=1".to_owned(), "--exact".to_owned()];
         options.extend(tests.iter().cloned());
         let (status, lines, _) = run(&program, &options)?;
         // A name that selects no test would pass, too.
-        if !status.success() || again::passed(&lines) < tests.len() {
+        if !status.success() || retry::passed(&lines) < tests.len() {
             return Err(broken());
         }
         names.extend(tests.iter().map(|test| format!("{} {test}", program.join(" "))));
     }
-    Ok(Done::Again(names))
+    Ok(StepOutcome::Again(names))
 }
 
 /// Tests that were skipped for what this machine has, because others had it at the time, are run once more, each alone.
 /// Those that ran then are named; those that were skipped again stay in the file.
-fn skipped_again(workspace: &Workspace) -> Result<Vec<String>, Failure> {
+fn skipped_again(workspace: &Workspace) -> Result<Vec<String>, StepFailure> {
     let file = skips::file(workspace);
     let all = skips::all(&file)?;
     let mistakes = skips::by_mistake(&all, &mut skips::Checks::default());
@@ -259,13 +261,13 @@ fn skipped_again(workspace: &Workspace) -> Result<Vec<String>, Failure> {
         // The same file, which has then what it lacks now.
         let before = skips::keep(&file, &[]);
         alone.env(skips::VARIABLE, &file);
-        let (status, lines) = again::shown(&mut alone)?;
+        let (status, lines) = retry::shown(&mut alone)?;
         before?;
         let now = skips::all(&file)?;
         kept.retain(|one| one.test != *test);
         kept.extend(now.clone());
         // A name that is no test's (of a thread) selects none.
-        if !status.success() || again::passed(&lines) == 0 {
+        if !status.success() || retry::passed(&lines) == 0 {
             kept.extend(all.iter().filter(|one| one.test == *test).cloned());
         } else if now.is_empty() {
             ran.push(test.clone());
@@ -276,66 +278,67 @@ fn skipped_again(workspace: &Workspace) -> Result<Vec<String>, Failure> {
 }
 
 /// A bed that failed is booted once more.
-fn bed_twice(workspace: &Workspace, name: &str) -> Result<Done, Failure> {
+fn bed_twice(workspace: &Workspace, name: &str) -> Result<StepOutcome, StepFailure> {
     match bed::run(workspace, name, None) {
-        Err(Failure::Broken(why)) => {
+        Err(StepFailure::Broken(why)) => {
             println!("    {why}; bed {name} is run once more");
-            bed::run(workspace, name, None).map(|()| Done::Again(vec![format!("bed {name}")]))
+            bed::run(workspace, name, None)
+                .map(|()| StepOutcome::Again(vec![format!("bed {name}")]))
         }
-        result => result.map(|()| Done::Passed),
+        result => result.map(|()| StepOutcome::Passed),
     }
 }
 
 /// Whether rustdoc has nothing to say about any page.
-fn documentation(workspace: &Workspace) -> Result<Done, Failure> {
+fn documentation(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
     let words = ["doc", "--workspace", "--no-deps"];
     let shown = format!("cargo {}", words.join(" "));
     println!("    {shown}");
     let mut cargo = workspace.cargo(&words);
-    passes(cargo.env("RUSTDOCFLAGS", "-D warnings"), &shown).map(|()| Done::Passed)
+    passes(cargo.env("RUSTDOCFLAGS", "-D warnings"), &shown).map(|()| StepOutcome::Passed)
 }
 
 /// Whether the crates that promise it compile for other systems.
-fn other_systems(workspace: &Workspace) -> Result<Done, Failure> {
+fn other_systems(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
     let targets = OTHER_SYSTEMS.map(|(target, _)| target);
     let added = Command::new("rustup").args(["target", "add"]).args(targets).status();
     if !added.is_ok_and(|status| status.success()) {
         let targets = targets.join(" ");
         let add = format!("rustup target add {targets}");
         let why = format!("`{add}` does not succeed");
-        return Ok(Done::Skipped(Need::runs("rustup's targets", add), why));
+        return Ok(StepOutcome::Skipped(Requirement::runs("rustup's targets", add), why));
     }
     for (target, crates) in OTHER_SYSTEMS {
         let check = [&["--target", target], crates, &["--", "-D", "warnings"]].concat();
-        if let skipped @ Done::Skipped(..) = tool(workspace, "clippy", &check)? {
+        if let skipped @ StepOutcome::Skipped(..) = tool(workspace, "clippy", &check)? {
             return Ok(skipped);
         }
     }
-    Ok(Done::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// A cargo command that not every machine has.
-fn tool(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<Done, Failure> {
+fn tool(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<StepOutcome, StepFailure> {
     let answer = workspace.cargo(&[name, "--version"]).output();
     if !answer.is_ok_and(|output| output.status.success()) {
-        let need = Need::runs(name, format!("cargo {name} --version"));
-        return Ok(Done::Skipped(need, format!("cargo {name} is not installed")));
+        let need = Requirement::runs(name, format!("cargo {name} --version"));
+        return Ok(StepOutcome::Skipped(need, format!("cargo {name} is not installed")));
     }
     cargo(workspace, &[&[name], arguments].concat())
 }
 
-fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Done, Failure> {
+fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<StepOutcome, StepFailure> {
     let shown = format!("cargo {}", arguments.join(" "));
     println!("    {shown}");
-    passes(&mut workspace.cargo(arguments), &shown).map(|()| Done::Passed)
+    passes(&mut workspace.cargo(arguments), &shown).map(|()| StepOutcome::Passed)
 }
 
-fn passes(command: &mut Command, shown: &str) -> Result<(), Failure> {
-    let status = command.status().map_err(|e| Failure::Broken(format!("{shown}: {e}")))?;
+fn passes(command: &mut Command, shown: &str) -> Result<(), StepFailure> {
+    let status = command.status().map_err(|e| StepFailure::Broken(format!("{shown}: {e}")))?;
     if status.success() {
         Ok(())
     } else {
-        Err(Failure::Broken(format!("`{shown}` failed ({status})")))
+        Err(StepFailure::Broken(format!("`{shown}` failed ({status})")))
     }
 }
 

@@ -17,14 +17,14 @@ mod unused;
 
 use std::fmt;
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::workspace::Workspace;
 use files::File;
 use source::Source;
 
 /// Whether a finding fails the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weight {
+enum Severity {
     /// The rule is broken.
     Broken,
     /// Close to the limit; said, but nothing fails.
@@ -37,7 +37,7 @@ struct Finding {
     file: String,
     /// Counted from 1.
     line: usize,
-    weight: Weight,
+    weight: Severity,
     what: String,
     remedy: String,
 }
@@ -47,7 +47,7 @@ impl Finding {
         Finding {
             file: file.to_owned(),
             line,
-            weight: Weight::Broken,
+            weight: Severity::Broken,
             what: what.into(),
             remedy: remedy.to_owned(),
         }
@@ -56,7 +56,7 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let note = if self.weight == Weight::Note { "note: " } else { "" };
+        let note = if self.weight == Severity::Note { "note: " } else { "" };
         let Finding { file, line, .. } = self;
         write!(f, "{file}:{line}: {note}{}, {}", self.what, self.remedy)
     }
@@ -66,8 +66,8 @@ impl fmt::Display for Finding {
 ///
 /// # Errors
 /// A rule is broken.
-pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
-    let files = files::of(&workspace.root)?;
+pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
+    let files = files::tracked_files(&workspace.root)?;
     let mut findings: Vec<Finding> = files.iter().flat_map(check_file).collect();
     findings.extend(headers::check(&files));
     findings.extend(platform::check(&files));
@@ -77,12 +77,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     for finding in &findings {
         println!("{finding}");
     }
-    let broken = findings.iter().filter(|f| f.weight == Weight::Broken).count();
+    let broken = findings.iter().filter(|f| f.weight == Severity::Broken).count();
     println!("tidy: {} files, {broken} broken, {} notes", files.len(), findings.len() - broken);
     if broken == 0 {
         Ok(())
     } else {
-        Err(Failure::Broken(format!("tidy: {broken} broken (see above)")))
+        Err(StepFailure::Broken(format!("tidy: {broken} broken (see above)")))
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 
 /// The workspace this program was started in.
 #[derive(Debug)]
@@ -23,15 +23,15 @@ impl Workspace {
     ///
     /// # Errors
     /// There is no workspace here.
-    pub(crate) fn find() -> Result<Workspace, Failure> {
+    pub(crate) fn find() -> Result<Workspace, StepFailure> {
         let start = match env::var_os("CARGO_MANIFEST_DIR") {
             Some(package) => PathBuf::from(package),
-            None => env::current_dir().map_err(|e| Failure::file(Path::new("."), &e))?,
+            None => env::current_dir().map_err(|e| StepFailure::file(Path::new("."), &e))?,
         };
         let root = start
             .ancestors()
             .find(|folder| is_root(folder))
-            .ok_or_else(|| Failure::Usage("run this inside the workspace".into()))?
+            .ok_or_else(|| StepFailure::Usage("run this inside the workspace".into()))?
             .to_path_buf();
         let target = match env::var_os("CARGO_TARGET_DIR") {
             Some(folder) => root.join(folder),

@@ -18,7 +18,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::counter;
 use crate::document::Row;
-use crate::stats::Counts;
+use crate::stats::ValueCounts;
 
 /// Readings of ours in a burst; one of the kernel's stands before each and one behind the last.
 const BURST: usize = 128;
@@ -37,14 +37,14 @@ const SETTLED_NS: u64 = 1_000_000_000;
 const GOAL_NS: f64 = 250.0;
 
 /// What was found.
-pub(super) struct Watched {
+pub(super) struct AccuracyResult {
     pub(super) rows: Vec<Row>,
     /// Comparisons, all clocks together.
     pub(super) comparisons: u64,
 }
 
 /// Readings in the order in which they were taken.
-struct Burst {
+struct ReadingBurst {
     /// The kernel's clock, and then ours.
     pairs: [(u64, Bounds); BURST],
     /// The kernel's clock at the end.
@@ -57,16 +57,16 @@ pub(super) struct Tally {
     pub(super) comparisons: u64,
     outside: u64,
     /// Bounds that a counter's calibration claims, ns.
-    by_counter: Counts,
+    by_counter: ValueCounts,
     /// Bounds of readings that the OS clock served, ns.
-    by_os: Counts,
+    by_os: ValueCounts,
 }
 
 /// A clock, how it is read and what else is done to it.
-pub(super) struct Kept<'a> {
+pub(super) struct ClockCase<'a> {
     name: &'static str,
     /// Fills a burst without indirection between the readings.
-    fill: Box<dyn Fn(&mut Burst) + 'a>,
+    fill: Box<dyn Fn(&mut ReadingBurst) + 'a>,
     /// Told the time since the beginning in ns, between bursts.
     disturb: Box<dyn FnMut(u64) + 'a>,
     pub(super) tally: Tally,
@@ -74,32 +74,32 @@ pub(super) struct Kept<'a> {
 
 /// The cases `bound_p99` and `violations`. The thread goes round all of `cpus`. Sources are forced
 /// only where the counter `is_trusted`.
-pub(super) fn measure(seconds: u64, cpus: &[u32], is_trusted: bool) -> Result<Watched> {
+pub(super) fn measure(seconds: u64, cpus: &[u32], is_trusted: bool) -> Result<AccuracyResult> {
     let by_reader = Clock::new();
     let (helper, page) = helped()?;
     let by_hand = Clock::new();
     let folder = tempfile::tempdir()?;
-    let failing = Failing::new(folder.path())?;
+    let failing = FailoverClock::new(folder.path())?;
     let mut kept = vec![
-        Kept::new("hourglass", || by_reader.now_bounded()),
-        Kept::new("hourglass/helper", || helper.clock().now_bounded()),
-        Kept::new("hourglass/page", || page.now_bounded()),
+        ClockCase::new("hourglass", || by_reader.now_bounded()),
+        ClockCase::new("hourglass/helper", || helper.clock().now_bounded()),
+        ClockCase::new("hourglass/page", || page.now_bounded()),
     ];
     if is_trusted {
-        let switched = Kept::new("hourglass/by_hand", || by_hand.now_bounded());
+        let switched = ClockCase::new("hourglass/by_hand", || by_hand.now_bounded());
         kept.push(switched.disturbed(|since_ns| switch_by_hand(&by_hand, since_ns)));
-        let failed = Kept::new("hourglass/failed_over", || failing.clock.now_bounded());
+        let failed = ClockCase::new("hourglass/failed_over", || failing.clock.now_bounded());
         kept.push(failed.disturbed(|since_ns| failing.disturb(since_ns)));
     }
     watch(&mut kept, seconds, cpus);
-    let mut rows: Vec<Row> = kept.iter().flat_map(Kept::bound_rows).collect();
+    let mut rows: Vec<Row> = kept.iter().flat_map(ClockCase::bound_rows).collect();
     rows.extend(kept.iter().flat_map(|kept| kept.violation_rows("violations")));
     if is_trusted {
         let failovers = failing.clock.count(EventKind::KernelChangedSource) as f64;
         rows.push(Row::alone("violations/failovers", "hourglass/failed_over", failovers, "count"));
     }
     let comparisons = kept.iter().map(|kept| kept.tally.comparisons).sum();
-    Ok(Watched { rows, comparisons })
+    Ok(AccuracyResult { rows, comparisons })
 }
 
 /// A clock that a thread of its own maintains, and a reader of its shared page.
@@ -113,8 +113,8 @@ pub(super) fn helped() -> Result<(Helper, PageReader)> {
 }
 
 /// Bursts of every clock in turn, with [`PAUSES_US`] between them; on every CPU for a while.
-pub(super) fn watch(kept: &mut [Kept<'_>], seconds: u64, cpus: &[u32]) {
-    let mut burst = Burst::new();
+pub(super) fn watch(kept: &mut [ClockCase<'_>], seconds: u64, cpus: &[u32]) {
+    let mut burst = ReadingBurst::new();
     let begun_ns = monotonic_ns();
     let length_ns = seconds.saturating_mul(1_000_000_000);
     for turn in 0u64.. {
@@ -143,10 +143,10 @@ fn monotonic_ns() -> u64 {
     now_ns(ClockId::Monotonic)
 }
 
-impl Burst {
-    fn new() -> Burst {
+impl ReadingBurst {
+    fn new() -> ReadingBurst {
         let nothing = Bounds { earliest: 0, latest: 0, status: Status::OsClock };
-        Burst { pairs: [(0, nothing); BURST], last_ns: 0 }
+        ReadingBurst { pairs: [(0, nothing); BURST], last_ns: 0 }
     }
 
     #[inline(always)]
@@ -169,7 +169,7 @@ fn is_outside_between(before: &Bounds, reference_ns: u64, after: &Bounds) -> boo
 }
 
 impl Tally {
-    fn judge(&mut self, burst: &Burst, settled: bool) {
+    fn judge(&mut self, burst: &ReadingBurst, settled: bool) {
         let after = burst.pairs.iter().skip(1).map(|(ns, _)| *ns).chain([burst.last_ns]);
         for ((before_ns, bounds), after_ns) in burst.pairs.iter().zip(after) {
             self.count(is_outside(*before_ns, bounds, after_ns));
@@ -195,14 +195,14 @@ impl Tally {
     }
 
     /// The bounds that a counter claimed; where none served, those of the OS clock.
-    fn bounds(&self) -> &Counts {
+    fn bounds(&self) -> &ValueCounts {
         if self.by_counter.total() > 0 { &self.by_counter } else { &self.by_os }
     }
 }
 
-impl<'a> Kept<'a> {
-    pub(super) fn new(name: &'static str, read: impl Fn() -> Bounds + Copy + 'a) -> Kept<'a> {
-        Kept {
+impl<'a> ClockCase<'a> {
+    pub(super) fn new(name: &'static str, read: impl Fn() -> Bounds + Copy + 'a) -> ClockCase<'a> {
+        ClockCase {
             name,
             fill: Box::new(move |burst| burst.fill(read)),
             disturb: Box::new(|_| {}),
@@ -210,7 +210,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    pub(super) fn disturbed(mut self, disturb: impl FnMut(u64) + 'a) -> Kept<'a> {
+    pub(super) fn disturbed(mut self, disturb: impl FnMut(u64) + 'a) -> ClockCase<'a> {
         self.disturb = Box::new(disturb);
         self
     }
@@ -261,15 +261,15 @@ fn switch_by_hand(clock: &Clock, since_ns: u64) {
 
 /// A clock that believes in a made-up `/sys` and is told there, time and again, that the kernel
 /// left its clock source.
-struct Failing {
+struct FailoverClock {
     clock: Clock,
     told: PathBuf,
     /// The number in the name that was told last.
     last: Cell<u64>,
 }
 
-impl Failing {
-    fn new(root: &Path) -> Result<Failing> {
+impl FailoverClock {
+    fn new(root: &Path) -> Result<FailoverClock> {
         let told = root.join("sys/devices/system/clocksource/clocksource0/current_clocksource");
         std::fs::create_dir_all(told.parent().context("the path has a parent")?)?;
         let settings = Settings {
@@ -278,7 +278,7 @@ impl Failing {
             root: Some(root.to_owned()),
             ..Settings::DEFAULT
         };
-        let failing = Failing { clock: Clock::with(settings), told, last: Cell::new(0) };
+        let failing = FailoverClock { clock: Clock::with(settings), told, last: Cell::new(0) };
         failing.tell(0);
         Ok(failing)
     }
@@ -351,7 +351,7 @@ mod tests {
 
     /// How many of the 2 x 128 - 1 comparisons of a burst catch a clock that is so far off.
     fn outside_of_a_burst(off_ns: i64) -> u64 {
-        let mut burst = Burst::new();
+        let mut burst = ReadingBurst::new();
         burst.fill(|| {
             let ns = monotonic_ns().saturating_add_signed(off_ns);
             bounds(ns - 10, ns + 10)
@@ -365,7 +365,7 @@ mod tests {
     /// The OS clock's bound of a nanosecond may not flatter the counter's.
     #[test]
     fn bounds_are_those_of_the_counter() {
-        let mut burst = Burst::new();
+        let mut burst = ReadingBurst::new();
         burst.pairs[0].1 = bounds(100, 500);
         let mut tally = Tally::default();
         tally.judge(&burst, false);
@@ -381,7 +381,7 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let failing = Failing::new(folder.path()).unwrap();
+        let failing = FailoverClock::new(folder.path()).unwrap();
         for period in 0..2u64 {
             let begun_ns = period * 600_000_000;
             failing.disturb(begun_ns);

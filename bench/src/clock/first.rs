@@ -16,7 +16,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use super::counter;
 use crate::document::Row;
 use crate::paired::Rounds;
-use crate::stats::Counts;
+use crate::stats::ValueCounts;
 
 /// Fresh clocks in this process.
 const CLOCKS: u32 = 10_000;
@@ -72,7 +72,7 @@ fn fresh_clocks(subject: &str, settings: &Settings) -> Vec<Row> {
 }
 
 /// Median, 99th percentile and maximum.
-fn summary(case: &str, subject: &str, found: &Counts) -> Vec<Row> {
+fn summary(case: &str, subject: &str, found: &ValueCounts) -> Vec<Row> {
     let ns = |value: Option<u64>| value.unwrap_or(0) as f64;
     vec![
         Row::alone(case, subject, ns(found.percentile(50)), "ns"),
@@ -86,7 +86,7 @@ fn fresh_processes() -> Result<Vec<Row>> {
     let names: Vec<&'static str> = SUBJECTS.iter().map(|(subject, _)| *subject).collect();
     let mut first = Rounds::of(names.clone());
     let mut from_exec = Rounds::of(names);
-    let mut spread = vec![Counts::default(); SUBJECTS.len()];
+    let mut spread = vec![ValueCounts::default(); SUBJECTS.len()];
     for _ in 0..PROCESSES {
         let mut told = vec![(0, 0); SUBJECTS.len()];
         first.try_round(|subject| -> Result<f64> {
@@ -111,12 +111,12 @@ fn fresh_process(folder: &Path, (subject, program): (&str, &str)) -> Result<(u64
     let output = Command::new(folder.join(program)).arg(subject).output()?;
     ensure!(output.status.success(), "{program} {subject}: {}", output.status);
     let text = String::from_utf8(output.stdout)?;
-    let (first, at) = told(&text).with_context(|| format!("{program} said `{text}`"))?;
+    let (first, at) = parse_output(&text).with_context(|| format!("{program} said `{text}`"))?;
     Ok((first, at.saturating_sub(before)))
 }
 
 /// The two numbers that a fresh process prints.
-fn told(text: &str) -> Option<(u64, u64)> {
+fn parse_output(text: &str) -> Option<(u64, u64)> {
     let (first, at) = text.trim_end().split_once(' ')?;
     Some((first.parse().ok()?, at.parse().ok()?))
 }
@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn what_a_process_says_is_two_numbers() {
-        assert_eq!(told("812 77000000123\n"), Some((812, 77_000_000_123)));
+        assert_eq!(parse_output("812 77000000123\n"), Some((812, 77_000_000_123)));
         for text in ["", "812", "812 -3", "812 3 4", "a b"] {
-            assert_eq!(told(text), None, "{text:?}");
+            assert_eq!(parse_output(text), None, "{text:?}");
         }
     }
 
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn the_goal_is_for_our_clock_and_its_99th_percentile() {
         let judged = |subject, long| {
-            let counts: Counts =
+            let counts: ValueCounts =
                 std::iter::repeat_n(400, 100 - long).chain(vec![70_000; long]).collect();
             let rows = summary("first_value", subject, &counts).into_iter().map(with_goal);
             let met = |row: Row| (row.value as u64, row.goals.first().map(|goal| goal.met));

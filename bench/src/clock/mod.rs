@@ -14,7 +14,7 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_sys::thread::{affinity, set_affinity};
 
-use crate::document::{Conditions, Findings};
+use crate::document::{Findings, SuiteConditions};
 
 /// All cases of the suite; bounds are watched for `seconds`.
 pub(crate) fn measure(rounds: u32, seconds: u64) -> Result<Findings> {
@@ -30,7 +30,7 @@ pub(crate) fn measure(rounds: u32, seconds: u64) -> Result<Findings> {
     let watched = accuracy::measure(seconds, &cpus, source == counter::SOURCE)?;
     rows.extend(watched.rows);
     rows.extend(slewing::measure(&cpus)?);
-    let conditions = Conditions {
+    let conditions = SuiteConditions {
         source: Some(source.name()),
         cpu,
         processes: Some(first::PROCESSES),

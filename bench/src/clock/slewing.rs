@@ -6,7 +6,7 @@ use anyhow::Result;
 use hourglass_clock::Clock;
 use hourglass_sys::adjtimex::Slewing;
 
-use super::accuracy::{Kept, helped, watch};
+use super::accuracy::{ClockCase, helped, watch};
 use super::settle;
 use crate::document::Row;
 
@@ -72,9 +72,9 @@ pub(super) fn measure(cpus: &[u32]) -> Result<Vec<Row>> {
         }
     };
     let mut kept = vec![
-        Kept::new("hourglass", || by_reader.now_bounded()).disturbed(slew),
-        Kept::new("hourglass/helper", || helper.clock().now_bounded()),
-        Kept::new("hourglass/page", || page.now_bounded()),
+        ClockCase::new("hourglass", || by_reader.now_bounded()).disturbed(slew),
+        ClockCase::new("hourglass/helper", || helper.clock().now_bounded()),
+        ClockCase::new("hourglass/page", || page.now_bounded()),
     ];
     watch(&mut kept, SECONDS, cpus);
     let mut rows: Vec<Row> =

@@ -56,7 +56,7 @@ fn round(priority: Option<u8>) -> Result<Report> {
     let plan = Plan { settings, priority, timer_samples: 0, ..Plan::default() };
     let progress = Box::new(Pace { reserved_ns: 0, done: 0, last_ns: 0, running: true });
     let watched = Watched { promised: Promised::new(&reservation, 0), progress, gate: None };
-    let driver = Driver::start(plan, vec![watched], Box::new(Nobody)).context("no monitor")?;
+    let driver = Driver::start(plan, vec![watched], Box::new(NullStopper)).context("no monitor")?;
     std::thread::sleep(Duration::from_nanos(PERIOD.nanos_or_zero()) * JOBS);
     Ok(driver.stop())
 }
@@ -102,9 +102,9 @@ impl ProgressSource for Pace {
 }
 
 /// Stops nobody.
-struct Nobody;
+struct NullStopper;
 
-impl Stopper for Nobody {
+impl Stopper for NullStopper {
     fn name(&self) -> &'static str {
         "nobody"
     }

@@ -61,7 +61,7 @@ pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
 }
 
 fn made(count: usize, utilisation: f64, shortest_deadline: f64) -> Vec<TaskSet> {
-    let mut dice = sets::Dice::new(count as u64);
+    let mut dice = sets::XorShift::new(count as u64);
     (0..SETS).map(|_| sets::set(&mut dice, count, utilisation, shortest_deadline)).collect()
 }
 
@@ -71,7 +71,7 @@ fn analyse(set: &TaskSet) -> Analysis {
 
 fn fixed_priorities(case: &str, count: usize, utilisation: f64, rounds: u32) -> Result<Vec<Row>> {
     let sets = made(count, utilisation, 1.0);
-    let prepared: Vec<peer::Prepared> = sets.iter().map(peer::prepare).collect();
+    let prepared: Vec<peer::PeerTaskSet> = sets.iter().map(peer::prepare).collect();
     for (set, peer) in sets.iter().zip(&prepared) {
         let (ours, theirs) = (analyse(set).from_release(), peer.bounds());
         ensure!(ours == theirs, "{case}: {set:?}: bounds {ours:?}, the peer's {theirs:?}");

@@ -16,17 +16,17 @@ pub(crate) const NAME: &str = "response-time-analysis";
 const LIMIT: u64 = 1 << 50;
 
 /// A set in its terms, the most urgent task first.
-pub(crate) struct Prepared(Vec<RBF<Sporadic, Scalar>>);
+pub(crate) struct PeerTaskSet(Vec<RBF<Sporadic, Scalar>>);
 
-pub(crate) fn prepare(set: &TaskSet) -> Prepared {
+pub(crate) fn prepare(set: &TaskSet) -> PeerTaskSet {
     let demand = |task: &Task| {
         let arrivals = Sporadic::new(Duration::from(task.period()), Duration::from(task.jitter()));
         RBF::new(arrivals, Scalar::new(Service::from(task.cost())))
     };
-    Prepared(set.tasks().iter().map(demand).collect())
+    PeerTaskSet(set.tasks().iter().map(demand).collect())
 }
 
-impl Prepared {
+impl PeerTaskSet {
     /// The bounds of all tasks, from release.
     pub(crate) fn bounds(&self) -> Vec<Option<u64>> {
         let bound = |(index, task): (usize, &RBF<Sporadic, Scalar>)| {

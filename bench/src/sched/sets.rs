@@ -12,11 +12,11 @@ const SHORTEST: f64 = 10e6;
 const RANGE: f64 = 100.0;
 
 /// xorshift64*: what is drawn need not be good, only the same everywhere.
-pub(crate) struct Dice(u64);
+pub(crate) struct XorShift(u64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+impl XorShift {
+    pub(crate) fn new(seed: u64) -> XorShift {
+        XorShift(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// From 0 to below 1.
@@ -32,7 +32,7 @@ impl Dice {
 /// A set of `count` tasks that use about `utilisation`, in rate-monotonic order. Deadlines lie
 /// between `shortest_deadline` (a share of the period) and the period.
 pub(crate) fn set(
-    dice: &mut Dice,
+    dice: &mut XorShift,
     count: usize,
     utilisation: f64,
     shortest_deadline: f64,

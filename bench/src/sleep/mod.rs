@@ -6,7 +6,7 @@
 //! deadlines is given them, the others the length.
 
 mod interrupt;
-pub(crate) mod picture;
+pub(crate) mod plot;
 mod sleepers;
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use hourglass_sys::{sched, thread};
 
 use crate::document::Row;
 use crate::paired::median;
-use sleepers::Subject;
+use sleepers::SleepCase;
 
 pub(crate) use interrupt::interrupts;
 
@@ -132,7 +132,7 @@ fn compare(
     rounds: u32,
     policy: Policy,
     (name, length_ns, sleeps): (&str, u64, usize),
-    subjects: &mut [Subject],
+    subjects: &mut [SleepCase],
 ) -> Vec<Row> {
     let mut blocks: Vec<Vec<Block>> = subjects.iter().map(|_| Vec::new()).collect();
     let many = subjects.len();
@@ -202,7 +202,7 @@ fn with_precise_goal(mut row: Row) -> Row {
 
 /// Of one sleeper to each peer, round by round.
 fn ratios(
-    subjects: &[Subject],
+    subjects: &[SleepCase],
     blocks: &[Vec<Block>],
     own: &[Block],
     of: fn(&Block) -> f64,
@@ -218,7 +218,7 @@ fn ratios(
 }
 
 /// A block of sleeps of one length.
-fn block(subject: &mut Subject, length_ns: u64, before: usize, sleeps: usize) -> Block {
+fn block(subject: &mut SleepCase, length_ns: u64, before: usize, sleeps: usize) -> Block {
     thread::set_timer_slack(subject.slack_ns).unwrap_or_default();
     (subject.sleep)(length_ns, before);
     let (cpu, wall) = (now_ns(ClockId::ThreadCpu), now_ns(ClockId::Monotonic));

@@ -20,7 +20,7 @@ trait Sleeps {
 }
 
 /// One way to sleep, in a loop.
-pub(super) struct Subject {
+pub(super) struct SleepCase {
     pub(super) name: &'static str,
     /// The timer slack that its thread has, ns.
     pub(super) slack_ns: u64,
@@ -30,14 +30,14 @@ pub(super) struct Subject {
     pub(super) sleep: Box<dyn FnMut(u64, usize) -> Vec<f64>>,
 }
 
-impl Subject {
-    fn new(name: &'static str, mut sleeps: impl Sleeps + 'static) -> Subject {
+impl SleepCase {
+    fn new(name: &'static str, mut sleeps: impl Sleeps + 'static) -> SleepCase {
         let sleep = Box::new(move |length_ns, times| misses_ns(&mut sleeps, length_ns, times));
-        Subject { name, slack_ns: DEFAULT_SLACK_NS, may_spin_all: false, sleep }
+        SleepCase { name, slack_ns: DEFAULT_SLACK_NS, may_spin_all: false, sleep }
     }
 
-    fn without_slack(self) -> Subject {
-        Subject { slack_ns: 1, ..self }
+    fn without_slack(self) -> SleepCase {
+        SleepCase { slack_ns: 1, ..self }
     }
 }
 
@@ -54,26 +54,29 @@ fn misses_ns(sleeps: &mut impl Sleeps, length_ns: u64, times: usize) -> Vec<f64>
 }
 
 /// Ours, its variants, and the peers. Each begins without having learnt anything.
-pub(super) fn all() -> Vec<Subject> {
+pub(super) fn all() -> Vec<SleepCase> {
     let by = |policy| Sleeper::with(Settings::with_policy(policy));
     // Long enough for this kernel's wake-ups without slack, and without yielding.
     let tuned = SpinSleeper::new(100_000).with_spin_strategy(SpinStrategy::SpinLoopHint);
     let thesis = HzProbe::run(process::clock()).policy();
     vec![
-        Subject::new("hourglass", Sleeper::new()),
-        Subject::new("hourglass/budget-0", budget(0)),
-        Subject::new("hourglass/frugal", Sleeper::with(Settings::FRUGAL)),
-        Subject::new("hourglass/budget-50", budget(500_000)),
-        Subject::new("hourglass/budget-200", budget(2_000_000)),
-        Subject::new("hourglass/precise", Sleeper::with(Settings::PRECISE)),
-        Subject::new("hourglass/kernel-only", by(Policy::KernelOnly)),
-        Subject { sleep: Box::new(releases_ns), ..Subject::new("hourglass/periodic", Nanosleep) },
-        Subject::new("clock_nanosleep", Nanosleep),
-        Subject::new("clock_nanosleep/slack-1ns", Nanosleep).without_slack(),
-        Subject::new("std::thread::sleep", Std),
-        Subject::new("spin_sleep", SpinSleeper::default()),
-        Subject::new("spin_sleep/tuned", tuned).without_slack(),
-        Subject { may_spin_all: true, ..Subject::new("thesis", by(thesis)) },
+        SleepCase::new("hourglass", Sleeper::new()),
+        SleepCase::new("hourglass/budget-0", budget(0)),
+        SleepCase::new("hourglass/frugal", Sleeper::with(Settings::FRUGAL)),
+        SleepCase::new("hourglass/budget-50", budget(500_000)),
+        SleepCase::new("hourglass/budget-200", budget(2_000_000)),
+        SleepCase::new("hourglass/precise", Sleeper::with(Settings::PRECISE)),
+        SleepCase::new("hourglass/kernel-only", by(Policy::KernelOnly)),
+        SleepCase {
+            sleep: Box::new(releases_ns),
+            ..SleepCase::new("hourglass/periodic", Nanosleep)
+        },
+        SleepCase::new("clock_nanosleep", Nanosleep),
+        SleepCase::new("clock_nanosleep/slack-1ns", Nanosleep).without_slack(),
+        SleepCase::new("std::thread::sleep", Std),
+        SleepCase::new("spin_sleep", SpinSleeper::default()),
+        SleepCase::new("spin_sleep/tuned", tuned).without_slack(),
+        SleepCase { may_spin_all: true, ..SleepCase::new("thesis", by(thesis)) },
     ]
 }
 

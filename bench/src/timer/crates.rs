@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio_util::time::delay_queue::{self, Key};
 
 use super::dice::Dice;
-use super::workload::{Timers, Watch};
+use super::workload::{PollTimer, TimerBackend};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -28,7 +28,7 @@ pub(crate) struct DelayQueue {
     zero: tokio::time::Instant,
 }
 
-impl Timers for DelayQueue {
+impl TimerBackend for DelayQueue {
     const NAME: &'static str = "tokio-util DelayQueue";
     type Fired = u32;
 
@@ -64,7 +64,7 @@ impl Timers for DelayQueue {
     fn poll(&mut self, _now: u64, _fired: &mut Vec<u32>) {}
 
     /// In one future, since entering the runtime for each poll would be charged to the queue.
-    fn hold(&mut self, now: &mut u64, fires: usize, dice: &mut Dice, watch: &mut Watch) {
+    fn hold(&mut self, now: &mut u64, fires: usize, dice: &mut Dice, watch: &mut PollTimer) {
         let (queue, keys, zero) = (&mut self.queue, &mut self.keys, self.zero);
         self.runtime.block_on(async {
             for _ in 0..fires {
@@ -84,7 +84,7 @@ impl Timers for DelayQueue {
 }
 
 /// `nexus_timer::Wheel`.
-pub(crate) struct Nexus {
+pub(crate) struct NexusWheel {
     wheel: nexus_timer::Wheel<u32>,
     handles: Vec<Option<nexus_timer::TimerHandle<u32>>>,
     zero: Instant,
@@ -94,7 +94,7 @@ pub(crate) struct Nexus {
 /// Timers a slab of it holds.
 const NEXUS_SLAB: usize = 4_096;
 
-impl Nexus {
+impl NexusWheel {
     fn at(&self, ns: u64) -> Instant {
         self.zero + Duration::from_nanos(ns)
     }
@@ -107,14 +107,14 @@ impl Nexus {
     }
 }
 
-impl Timers for Nexus {
+impl TimerBackend for NexusWheel {
     const NAME: &'static str = "nexus-timer";
     type Fired = u32;
 
-    fn with_room(ids: usize) -> Nexus {
+    fn with_room(ids: usize) -> NexusWheel {
         let zero = Instant::now();
         let wheel = nexus_timer::Wheel::unbounded(NEXUS_SLAB, zero);
-        Nexus { wheel, handles: (0..ids).map(|_| None).collect(), zero, now: 0 }
+        NexusWheel { wheel, handles: (0..ids).map(|_| None).collect(), zero, now: 0 }
     }
 
     fn insert(&mut self, id: u32, _now: u64, deadline: u64) {
@@ -144,7 +144,7 @@ impl Timers for Nexus {
     }
 }
 
-impl Drop for Nexus {
+impl Drop for NexusWheel {
     fn drop(&mut self) {
         for id in 0..self.handles.len() as u32 {
             self.give_back(id);
@@ -159,7 +159,7 @@ pub(crate) struct HashWheel {
     now: u64,
 }
 
-impl Timers for HashWheel {
+impl TimerBackend for HashWheel {
     const NAME: &'static str = "hierarchical_hash_wheel_timer";
     type Fired = u32;
 

@@ -15,7 +15,7 @@ impl Dice {
         Dice(0x9e37_79b9_7f4a_7c15 ^ u64::from(round + 1))
     }
 
-    fn roll(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -23,7 +23,7 @@ impl Dice {
     }
 
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.roll()) * u128::from(n)) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
     /// The time from now to a deadline, in ns.

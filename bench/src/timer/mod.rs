@@ -25,7 +25,7 @@ use hourglass_timer::queue::{Heap, RedBlackTree};
 
 use crate::document::Row;
 use crate::paired::median;
-use workload::{Figures, Timers, run};
+use workload::{Figures, TimerBackend, run};
 
 /// Timers outstanding.
 const OUTSTANDING: [usize; 3] = [100, 10_000, MANY];
@@ -38,26 +38,26 @@ const PEERS: [&str; 5] = [
     standard::Map::NAME,
     standard::LazyHeap::NAME,
     crates::DelayQueue::NAME,
-    crates::Nexus::NAME,
+    crates::NexusWheel::NAME,
     crates::HashWheel::NAME,
 ];
 
 /// A structure's turn.
 type Turn = (&'static str, fn(usize, u32) -> Figures);
 
-fn turn<T: Timers>() -> Turn {
+fn turn<T: TimerBackend>() -> Turn {
     (T::NAME, run::<T>)
 }
 
 fn turns() -> Vec<Turn> {
     vec![
-        turn::<ours::Exact<Heap>>(),
+        turn::<ours::ExactQueue<Heap>>(),
         turn::<standard::Map>(),
         turn::<ours::Timeouts>(),
         turn::<standard::LazyHeap>(),
-        turn::<ours::Exact<RedBlackTree>>(),
+        turn::<ours::ExactQueue<RedBlackTree>>(),
         turn::<crates::DelayQueue>(),
-        turn::<crates::Nexus>(),
+        turn::<crates::NexusWheel>(),
         turn::<crates::HashWheel>(),
         turn::<ours::Cascading>(),
     ]
@@ -126,10 +126,10 @@ fn measure_with(outstanding: usize, rounds: Option<u32>) -> Vec<Row> {
 fn with_goal(mut row: Row) -> Row {
     let case = row.case.rsplit_once('/').map_or("", |(_, case)| case).to_owned();
     match (row.subject.as_str(), case.as_str()) {
-        (<ours::Exact<Heap>>::NAME, "insert") => row.set_goal(standard::Map::NAME, 0.1),
-        (<ours::Exact<Heap>>::NAME, "cancel") => row.set_goal(standard::Map::NAME, 0.15),
-        (<ours::Exact<Heap>>::NAME, "rearm") => row.set_goal(standard::Map::NAME, 0.75),
-        (<ours::Exact<Heap>>::NAME | ours::Timeouts::NAME, "worst_poll") => {
+        (<ours::ExactQueue<Heap>>::NAME, "insert") => row.set_goal(standard::Map::NAME, 0.1),
+        (<ours::ExactQueue<Heap>>::NAME, "cancel") => row.set_goal(standard::Map::NAME, 0.15),
+        (<ours::ExactQueue<Heap>>::NAME, "rearm") => row.set_goal(standard::Map::NAME, 0.75),
+        (<ours::ExactQueue<Heap>>::NAME | ours::Timeouts::NAME, "worst_poll") => {
             return row.at_most(1_000.0);
         }
         (ours::Timeouts::NAME, "arm_cancel") => return row.at_most(15.0),

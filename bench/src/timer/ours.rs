@@ -9,7 +9,7 @@ use hourglass_time::{Instant, Monotonic, Span};
 use hourglass_timer::queue::reference::CascadingWheel;
 use hourglass_timer::queue::{Handle, Heap, Order, Queue, RedBlackTree, TimeoutWheel};
 
-use super::workload::Timers;
+use super::workload::TimerBackend;
 
 fn at(ns: u64) -> Instant<Monotonic> {
     Instant::from_nanos(ns as i64)
@@ -20,33 +20,33 @@ fn ns(time: Instant<Monotonic>) -> u64 {
 }
 
 /// How an order is called in the document.
-pub(crate) trait Named: Order {
+pub(crate) trait OrderName: Order {
     /// The subject.
     const NAME: &'static str;
 }
 
-impl Named for Heap {
+impl OrderName for Heap {
     const NAME: &'static str = "hourglass";
 }
 
-impl Named for RedBlackTree {
+impl OrderName for RedBlackTree {
     const NAME: &'static str = "hourglass/red_black";
 }
 
 /// The exact queue. Inserting creates a timer and arms it, cancelling removes it, as the peers do;
 /// one that has fired lives on and is armed again by the handle that it fired with.
-pub(crate) struct Exact<B: Order> {
+pub(crate) struct ExactQueue<B: Order> {
     queue: Queue<Monotonic, u64, B>,
     handles: Vec<Option<Handle>>,
 }
 
-impl<B: Named> Timers for Exact<B> {
-    const NAME: &'static str = <B as Named>::NAME;
+impl<B: OrderName> TimerBackend for ExactQueue<B> {
+    const NAME: &'static str = <B as OrderName>::NAME;
     type Fired = Handle;
 
-    fn with_room(ids: usize) -> Exact<B> {
+    fn with_room(ids: usize) -> ExactQueue<B> {
         let queue = Queue::with_capacity(ids).expect("there is memory");
-        Exact { queue, handles: vec![None; ids] }
+        ExactQueue { queue, handles: vec![None; ids] }
     }
 
     fn insert(&mut self, id: u32, _now: u64, deadline: u64) {
@@ -92,7 +92,7 @@ pub(crate) struct Timeouts {
     handles: Vec<Option<Handle>>,
 }
 
-impl Timers for Timeouts {
+impl TimerBackend for Timeouts {
     const NAME: &'static str = "hourglass/timeouts";
     type Fired = Handle;
 
@@ -147,7 +147,7 @@ pub(crate) struct Cascading {
     handles: Vec<Option<Handle>>,
 }
 
-impl Timers for Cascading {
+impl TimerBackend for Cascading {
     const NAME: &'static str = "hourglass/cascading";
     type Fired = Handle;
 

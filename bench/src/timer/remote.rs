@@ -39,12 +39,12 @@ const BATCHES: usize = 400;
 const BATCH: u32 = 500;
 
 /// Arms timer `id` for an absolute time: `delay_ns` after the subject was made.
-trait Arms {
+trait RemoteTimer {
     fn arm(&mut self, id: usize, delay_ns: u64);
 }
 
 /// The median over batches of what an arming takes, ns.
-fn measure(subject: &mut impl Arms, round: u32) -> f64 {
+fn measure(subject: &mut impl RemoteTimer, round: u32) -> f64 {
     let mut dice = Dice::new(round);
     let mut batches: Vec<f64> = (0..BATCHES)
         .map(|_| {
@@ -60,14 +60,14 @@ fn measure(subject: &mut impl Arms, round: u32) -> f64 {
 }
 
 /// The service.
-struct Ours {
+struct ServiceTimers {
     _owner: Owner,
     timers: Vec<Timer>,
     zero_ns: i64,
 }
 
-impl Ours {
-    fn start() -> Result<Ours> {
+impl ServiceTimers {
+    fn start() -> Result<ServiceTimers> {
         let service = TimerService::start()?;
         let owner = service.owner("bench");
         let make = || owner.timer(Base::Monotonic, Action::nothing());
@@ -76,20 +76,20 @@ impl Ours {
         let period = Span::from_nanos(WAKES.as_nanos() as i64);
         tick.arm(Arm::after(period).every(period))?;
         timers.push(tick);
-        Ok(Ours { _owner: owner, timers, zero_ns: now_ns(ClockId::Monotonic) as i64 })
+        Ok(ServiceTimers { _owner: owner, timers, zero_ns: now_ns(ClockId::Monotonic) as i64 })
     }
 }
 
-impl Arms for Ours {
+impl RemoteTimer for ServiceTimers {
     fn arm(&mut self, id: usize, delay_ns: u64) {
         self.timers[id].arm(Arm::at(self.zero_ns + delay_ns as i64)).expect("it lives");
     }
 }
 
 /// The same with relative times, for which the service reads the clock.
-struct Relative(Ours);
+struct RelativeTimers(ServiceTimers);
 
-impl Arms for Relative {
+impl RemoteTimer for RelativeTimers {
     fn arm(&mut self, id: usize, delay_ns: u64) {
         let arm = Arm::after(Span::from_nanos(delay_ns as i64));
         self.0.timers[id].arm(arm).expect("it lives");
@@ -144,7 +144,7 @@ impl Shared {
     }
 }
 
-impl Arms for Map {
+impl RemoteTimer for Map {
     fn arm(&mut self, id: usize, delay_ns: u64) {
         let at = self.zero + Duration::from_nanos(delay_ns);
         let mut table = self.shared.table.lock().unwrap_or_else(PoisonError::into_inner);
@@ -206,7 +206,7 @@ impl Tokio {
     }
 }
 
-impl Arms for Tokio {
+impl RemoteTimer for Tokio {
     fn arm(&mut self, id: usize, delay_ns: u64) {
         let at = self.zero + Duration::from_nanos(delay_ns);
         self.sleeps[id].as_mut().reset(at);
@@ -232,8 +232,8 @@ pub(super) fn rows(rounds: u32) -> Result<Vec<Row>> {
             // Another one begins each time.
             let subject = (turn + round as usize) % subjects.len();
             values[subject].push(match subject {
-                0 => measure(&mut Ours::start()?, round),
-                1 => measure(&mut Relative(Ours::start()?), round),
+                0 => measure(&mut ServiceTimers::start()?, round),
+                1 => measure(&mut RelativeTimers(ServiceTimers::start()?), round),
                 2 => measure(&mut Map::start(), round),
                 _ => measure(&mut Tokio::start()?, round),
             });

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::workload::Timers;
+use super::workload::TimerBackend;
 
 /// A map from deadline and id; to cancel, the deadline of each id is kept.
 pub(crate) struct Map {
@@ -14,7 +14,7 @@ pub(crate) struct Map {
     deadlines: Vec<u64>,
 }
 
-impl Timers for Map {
+impl TimerBackend for Map {
     const NAME: &'static str = "BTreeMap";
     type Fired = u32;
 
@@ -69,7 +69,7 @@ impl LazyHeap {
     }
 }
 
-impl Timers for LazyHeap {
+impl TimerBackend for LazyHeap {
     const NAME: &'static str = "BinaryHeap";
     type Fired = u32;
 

@@ -37,7 +37,7 @@ const POLLED: usize = 100_000;
 
 /// A structure of timers under test. Times are ns from its zero; ids are small numbers, each that
 /// of one timer at a time.
-pub(crate) trait Timers {
+pub(crate) trait TimerBackend {
     /// As in the document's `subject`.
     const NAME: &'static str;
 
@@ -69,7 +69,7 @@ pub(crate) trait Timers {
     fn poll(&mut self, now: u64, fired: &mut Vec<Self::Fired>);
 
     /// From expiry to expiry until `fires` timers have fired, each armed again.
-    fn hold(&mut self, now: &mut u64, fires: usize, dice: &mut Dice, watch: &mut Watch) {
+    fn hold(&mut self, now: &mut u64, fires: usize, dice: &mut Dice, watch: &mut PollTimer) {
         let mut fired = Vec::with_capacity(4_096);
         let mut left = fires;
         while left > 0 {
@@ -88,7 +88,7 @@ pub(crate) trait Timers {
 }
 
 /// Times each poll, or none.
-pub(crate) struct Watch {
+pub(crate) struct PollTimer {
     on: bool,
     begun: u64,
     /// Less what reading the clock costs.
@@ -96,16 +96,16 @@ pub(crate) struct Watch {
     cost: u64,
 }
 
-impl Watch {
-    fn off() -> Watch {
-        Watch { on: false, begun: 0, polls: Vec::new(), cost: 0 }
+impl PollTimer {
+    fn off() -> PollTimer {
+        PollTimer { on: false, begun: 0, polls: Vec::new(), cost: 0 }
     }
 
-    fn on() -> Watch {
+    fn on() -> PollTimer {
         let reads: Vec<u64> = (0..1_000).map(|_| cpu_ns()).collect();
         let mut costs: Vec<f64> = reads.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let cost = median(&mut costs) as u64;
-        Watch { on: true, begun: 0, polls: Vec::with_capacity(4 * POLLED), cost }
+        PollTimer { on: true, begun: 0, polls: Vec::with_capacity(4 * POLLED), cost }
     }
 
     /// A poll begins.
@@ -142,7 +142,7 @@ fn cpu_ns() -> u64 {
 }
 
 /// One turn of one structure.
-pub(crate) fn run<T: Timers>(outstanding: usize, round: u32) -> Figures {
+pub(crate) fn run<T: TimerBackend>(outstanding: usize, round: u32) -> Figures {
     let batch = (outstanding / 10).clamp(64, 10_000);
     let mut dice = Dice::new(round);
     let mut timers = T::with_room(outstanding + batch);
@@ -156,10 +156,10 @@ pub(crate) fn run<T: Timers>(outstanding: usize, round: u32) -> Figures {
 
     let fires = outstanding.clamp(REARMED.0, REARMED.1);
     let begun = cpu_ns();
-    timers.hold(&mut now, fires, &mut dice, &mut Watch::off());
+    timers.hold(&mut now, fires, &mut dice, &mut PollTimer::off());
     let rearm = (cpu_ns() - begun) as f64 / fires as f64;
 
-    let mut watch = Watch::on();
+    let mut watch = PollTimer::on();
     timers.hold(&mut now, outstanding.max(POLLED), &mut dice, &mut watch);
     watch.polls.sort_by(f64::total_cmp);
     let at = |permille: usize| {
@@ -172,7 +172,11 @@ pub(crate) fn run<T: Timers>(outstanding: usize, round: u32) -> Figures {
 }
 
 /// Batches on top of those outstanding; ns of inserting one, and of cancelling one.
-fn insert_and_cancel<T: Timers>(timers: &mut T, mut ids: Vec<u32>, dice: &mut Dice) -> (f64, f64) {
+fn insert_and_cancel<T: TimerBackend>(
+    timers: &mut T,
+    mut ids: Vec<u32>,
+    dice: &mut Dice,
+) -> (f64, f64) {
     let batch = ids.len() as f64;
     let (mut inserts, mut cancels) = (Vec::new(), Vec::new());
     for _ in 0..(BATCHED / ids.len()).max(1) {
@@ -193,7 +197,7 @@ fn insert_and_cancel<T: Timers>(timers: &mut T, mut ids: Vec<u32>, dice: &mut Di
 }
 
 /// ns of a pair; in thread CPU time.
-fn arm_and_cancel<T: Timers>(timers: &mut T, id: u32) -> f64 {
+fn arm_and_cancel<T: TimerBackend>(timers: &mut T, id: u32) -> f64 {
     let begun = cpu_ns();
     for _ in 0..PAIRS {
         timers.arm_and_cancel(id, 0, black_box(TIMEOUT));

@@ -10,7 +10,7 @@ use std::fs;
 use std::mem::{align_of, offset_of, size_of};
 use std::process::Command;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use support::{Link, bench, compile, compilers, libraries, package, run};
 
@@ -486,7 +486,7 @@ fn every_kind_of_the_header_is_one_of_the_librarys() {
 #[test]
 fn the_libraries_export_what_the_header_declares() {
     if !support::has("nm") {
-        skip(Need::program("nm"), "there is no nm (apt-get install binutils)");
+        skip(Requirement::program("nm"), "there is no nm (apt-get install binutils)");
         return;
     }
     let [shared, archive] = libraries();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use support::{compilers, has, libraries, package};
 
@@ -32,7 +32,7 @@ fn ran(command: &mut Command) -> String {
 fn pkg_config_finds_it() {
     let Some(compiler) = compilers("c").first().copied().filter(|_| has("pkg-config")) else {
         skip(
-            Need::program("pkg-config"),
+            Requirement::program("pkg-config"),
             "there is no compiler or no pkg-config (apt-get install gcc pkg-config)",
         );
         return;
@@ -75,7 +75,7 @@ fn pkg_config_finds_it() {
 fn cmake_finds_it() {
     if !has("cmake") || compilers("c++").is_empty() {
         skip(
-            Need::program("cmake"),
+            Requirement::program("cmake"),
             "there is no cmake or no C++ compiler (apt-get install cmake g++)",
         );
         return;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use support::{Link, bench, compile, compilers, package, run};
 
@@ -87,7 +87,7 @@ fn sanitized(language: usize, flags: &[&str], options: (&str, &str)) {
                  $file; code=$?; rm -f $file; exit $code"
             );
             skip(
-                Need::runs(sanitizer, check),
+                Requirement::runs(sanitizer, check),
                 format_args!("programs made with {compiler} {sanitizer} do not run here"),
             );
             continue;
@@ -111,7 +111,7 @@ fn bounds_hold_while_the_kernel_slews() {
     let program = compile(compiler, bench.path(), &source, &["-std=c11", "-O2"], Link::Shared);
     let said = run(&program, &[("SLEW", "1")]);
     if let Some(why) = said.lines().find(|line| line.starts_with("not slewed")) {
-        skip(Need::SET_CLOCK, why);
+        skip(Requirement::SET_CLOCK, why);
     }
 }
 

@@ -7,7 +7,7 @@ use clap::{
 };
 
 use crate::args::help;
-use crate::args::options::{Entry, Key, OPTIONS};
+use crate::args::options::{OPTIONS, OptionDef, OptionKey};
 use crate::commands::cache_cost::CacheCost;
 use crate::commands::check::Check;
 use crate::commands::clocks::Clocks;
@@ -16,18 +16,18 @@ use crate::commands::diff::Diff;
 use crate::commands::doctor::Doctor;
 use crate::commands::example::Example;
 use crate::commands::export::Export;
-use crate::commands::man::Man;
+use crate::commands::man::ManArgs;
 use crate::commands::merge::Merge;
 use crate::commands::paper::Paper;
 use crate::commands::predict::Predict;
 use crate::commands::render::Render;
 use crate::commands::report::Report;
 use crate::commands::reserve::Reserve;
-use crate::commands::show::Show;
+use crate::commands::show::ShowArgs;
 use crate::commands::simulate::Simulate;
 use crate::commands::sweep::Sweep;
-use crate::commands::watch::Watch;
-use crate::peers::{self, latency, noise};
+use crate::commands::watch::WatchArgs;
+use crate::compat::{self, latency, noise};
 use crate::settings::Settings;
 
 /// Shows where the CPU time of your threads goes: when each of them ran, for how long it was
@@ -85,8 +85,8 @@ pub(crate) enum Command {
     Run(RunWords),
     Latency(LatencyWords),
     Noise(NoiseWords),
-    Watch(Watch),
-    Show(Show),
+    Watch(WatchArgs),
+    Show(ShowArgs),
     Render(Render),
     Report(Report),
     Export(Export),
@@ -103,7 +103,7 @@ pub(crate) enum Command {
     Paper(Paper),
     Example(Example),
     Completions(Completions),
-    Man(Man),
+    Man(ManArgs),
 }
 
 /// `run`, which another parser reads: here it is only described.
@@ -153,8 +153,8 @@ macro_rules! described {
                     .about($texts.about)
                     .override_usage($texts.usage)
                     .disable_help_flag(true)
-                    .override_help(peers::help::text(&$texts, &$groups));
-                peers::help::completed(&$groups).fold(command, clap::Command::arg)
+                    .override_help(compat::help::text(&$texts, &$groups));
+                compat::help::completed(&$groups).fold(command, clap::Command::arg)
             }
 
             fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -234,8 +234,11 @@ fn with_run_options(run: clap::Command) -> clap::Command {
 
 /// An option as completions know it; `None` for those that every command has, and for those that
 /// clap cannot express: it would take `-rh` for `-r` with the value `h`.
-fn clap_argument(option: &Entry) -> Option<Arg> {
-    if matches!(option.key, Key::Json | Key::Colour | Key::Quiet | Key::Help) {
+fn clap_argument(option: &OptionDef) -> Option<Arg> {
+    if matches!(
+        option.key,
+        OptionKey::Json | OptionKey::Colour | OptionKey::Quiet | OptionKey::Help
+    ) {
         return None;
     }
     let mut argument = Arg::new(option.names[0]).help(option.about);
@@ -251,7 +254,7 @@ fn clap_argument(option: &Entry) -> Option<Arg> {
     let values = option.values.names();
     Some(match option.key {
         _ if values.is_empty() => argument.action(ArgAction::SetTrue),
-        Key::Folder => argument.value_name("DIR").value_hint(ValueHint::DirPath),
+        OptionKey::Folder => argument.value_name("DIR").value_hint(ValueHint::DirPath),
         _ => argument.value_names(values),
     })
 }
@@ -296,8 +299,8 @@ mod tests {
     #[test]
     fn help_of_the_peers_commands() {
         for (name, help) in [
-            ("latency", peers::help::text(&latency::TEXTS, &latency::GROUPS)),
-            ("noise", peers::help::text(&noise::TEXTS, &noise::GROUPS)),
+            ("latency", compat::help::text(&latency::TEXTS, &latency::GROUPS)),
+            ("noise", compat::help::text(&noise::TEXTS, &noise::GROUPS)),
         ] {
             let help = anstream::adapter::strip_str(&help).to_string();
             for line in help.lines() {

@@ -10,30 +10,30 @@ use hourglass_model::near;
 
 use crate::cli::{self, Cli, Command};
 use crate::commands;
+use crate::compat;
+use crate::exit::{self, Stop};
 use crate::lab::give_up_capabilities;
-use crate::peers;
 use crate::settings::Colour;
-use crate::stop::{self, Stop};
 
 /// Options by which clap, and not `run`, is asked something.
 const ASKING: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
 /// A command with the letters of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Peer {
+enum PeerTool {
     Latency,
     Noise,
 }
 
 /// What a command line is about.
 #[derive(Debug, PartialEq, Eq)]
-enum Meant {
+enum Invocation {
     /// Nothing is asked.
     Nothing,
     /// `run`, with these words.
     Run(Vec<String>),
     /// `latency` or `noise`, which have their own letters, with these words.
-    Peer(Peer, Vec<String>),
+    Peer(PeerTool, Vec<String>),
     /// A file without `run` before it.
     File(String),
     /// Another command.
@@ -47,32 +47,32 @@ enum Meant {
 pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode> {
     Colour::asked_in(words).choose();
     match meant(words) {
-        Meant::Run(words) => commands::run::run(&words),
-        Meant::Peer(Peer::Latency, words) => peers::latency::latency(&words),
-        Meant::Peer(Peer::Noise, words) => peers::noise::noise(&words),
-        Meant::File(file) => Err(Stop::usage(format!(
+        Invocation::Run(words) => commands::run::run(&words),
+        Invocation::Peer(PeerTool::Latency, words) => compat::latency::latency(&words),
+        Invocation::Peer(PeerTool::Noise, words) => compat::noise::noise(&words),
+        Invocation::File(file) => Err(Stop::usage(format!(
             "unknown command '{file}'; did you mean hourglass run {file}?"
         ))
         .into()),
-        Meant::Nothing => {
+        Invocation::Nothing => {
             anstream::eprint!("{}", cli::FIRST_STEPS);
-            Ok(ExitCode::from(stop::USAGE))
+            Ok(ExitCode::from(exit::USAGE))
         }
-        Meant::Other => other(words),
+        Invocation::Other => other(words),
     }
 }
 
-fn meant(words: &[String]) -> Meant {
+fn meant(words: &[String]) -> Invocation {
     let (global, rest) = words.split_at(global_words(words));
     match rest.first().map(String::as_str) {
-        None => Meant::Nothing,
-        Some("run") => Meant::Run([global, &rest[1..]].concat()),
-        Some("latency") => Meant::Peer(Peer::Latency, [global, &rest[1..]].concat()),
-        Some("noise") => Meant::Peer(Peer::Noise, [global, &rest[1..]].concat()),
-        Some(word) if ASKING.contains(&word) => Meant::Other,
-        Some(word) if word.starts_with('-') => Meant::Run(words.to_vec()),
-        Some(word) if word.ends_with(".toml") => Meant::File(word.to_owned()),
-        Some(_) => Meant::Other,
+        None => Invocation::Nothing,
+        Some("run") => Invocation::Run([global, &rest[1..]].concat()),
+        Some("latency") => Invocation::Peer(PeerTool::Latency, [global, &rest[1..]].concat()),
+        Some("noise") => Invocation::Peer(PeerTool::Noise, [global, &rest[1..]].concat()),
+        Some(word) if ASKING.contains(&word) => Invocation::Other,
+        Some(word) if word.starts_with('-') => Invocation::Run(words.to_vec()),
+        Some(word) if word.ends_with(".toml") => Invocation::File(word.to_owned()),
+        Some(_) => Invocation::Other,
     }
 }
 
@@ -109,8 +109,8 @@ fn other(words: &[String]) -> Result<ExitCode> {
     match command {
         // `meant` finds these three before clap does.
         Command::Run(_) => commands::run::run(words),
-        Command::Latency(_) => peers::latency::latency(words),
-        Command::Noise(_) => peers::noise::noise(words),
+        Command::Latency(_) => compat::latency::latency(words),
+        Command::Noise(_) => compat::noise::noise(words),
         Command::Show(show) => commands::show::show(&show, settings),
         Command::Render(render) => commands::render::render(&render, settings),
         Command::Report(report) => commands::report::report(&report, settings),
@@ -165,7 +165,7 @@ fn needs_no_privilege(command: &Command) -> bool {
 }
 
 /// The words that clap says of an error.
-fn said(error: &clap::Error, kind: ContextKind) -> Vec<&str> {
+fn error_words(error: &clap::Error, kind: ContextKind) -> Vec<&str> {
     match error.get(kind) {
         Some(ContextValue::String(word)) => vec![word],
         Some(ContextValue::Strings(words)) => words.iter().map(String::as_str).collect(),
@@ -175,7 +175,7 @@ fn said(error: &clap::Error, kind: ContextKind) -> Vec<&str> {
 
 /// The line about a word that is not known, with those that are near.
 fn unknown_word(error: &clap::Error, words: &[String]) -> Option<String> {
-    let first = |kind| said(error, kind).first().copied();
+    let first = |kind| error_words(error, kind).first().copied();
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = first(ContextKind::InvalidSubcommand)?;
@@ -203,7 +203,7 @@ fn unknown_word(error: &clap::Error, words: &[String]) -> Option<String> {
         }
         ErrorKind::InvalidValue => {
             let word = first(ContextKind::InvalidValue).filter(|word| !word.is_empty())?;
-            let known = said(error, ContextKind::ValidValue);
+            let known = error_words(error, ContextKind::ValidValue);
             let option = first(ContextKind::InvalidArg)?.split(' ').next()?;
             (!known.is_empty()).then(|| format!("{option}: {}", near::unknown("word", word, known)))
         }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn is_run(line: &str, with: &str) {
-        assert_eq!(meant(&words(line)), Meant::Run(words(with)), "{line}");
+        assert_eq!(meant(&words(line)), Invocation::Run(words(with)), "{line}");
     }
 
     /// The paper's commands have no `run` in them.
@@ -258,8 +258,8 @@ mod tests {
         is_run("--json run -n 1", "--json -n 1");
         is_run("-q --color never run -n 1", "-q --color never -n 1");
         is_run("--color=never -n 1", "--color=never -n 1");
-        assert_eq!(meant(&words("--json show d")), Meant::Other);
-        assert_eq!(meant(&words("--json --help")), Meant::Other);
+        assert_eq!(meant(&words("--json show d")), Invocation::Other);
+        assert_eq!(meant(&words("--json --help")), Invocation::Other);
     }
 
     /// Their letters are not clap's: -h is a histogram, --json takes a file.
@@ -267,19 +267,19 @@ mod tests {
     fn peers_read_their_own_letters() {
         let peer = |line: &str| meant(&words(line));
         let wanted = words("-mSqp80 -h 400");
-        assert_eq!(peer("latency -mSqp80 -h 400"), Meant::Peer(Peer::Latency, wanted));
+        assert_eq!(peer("latency -mSqp80 -h 400"), Invocation::Peer(PeerTool::Latency, wanted));
         let wanted = words("--json -c 1");
-        assert_eq!(peer("--json noise -c 1"), Meant::Peer(Peer::Noise, wanted));
+        assert_eq!(peer("--json noise -c 1"), Invocation::Peer(PeerTool::Noise, wanted));
     }
 
     #[test]
     fn the_rest_is_not_run() {
-        assert_eq!(meant(&[]), Meant::Nothing);
-        assert_eq!(meant(&words("--json")), Meant::Nothing);
-        assert_eq!(meant(&words("--color")), Meant::Nothing);
-        assert_eq!(meant(&words("show d")), Meant::Other);
-        assert_eq!(meant(&words("--version")), Meant::Other);
-        assert_eq!(meant(&words("audio.toml")), Meant::File("audio.toml".into()));
+        assert_eq!(meant(&[]), Invocation::Nothing);
+        assert_eq!(meant(&words("--json")), Invocation::Nothing);
+        assert_eq!(meant(&words("--color")), Invocation::Nothing);
+        assert_eq!(meant(&words("show d")), Invocation::Other);
+        assert_eq!(meant(&words("--version")), Invocation::Other);
+        assert_eq!(meant(&words("audio.toml")), Invocation::File("audio.toml".into()));
     }
 
     #[test]

@@ -7,27 +7,27 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod atomic_file;
 mod cli;
 mod commands;
+mod compat;
 mod dispatch;
+mod exit;
 mod lab;
 mod messages;
 mod output;
-mod peers;
 mod progress;
 mod settings;
-mod stop;
-mod whole_file;
 
 use std::ffi::OsString;
 use std::io;
 use std::panic;
 use std::process::ExitCode;
 
-use crate::stop::Stop;
+use crate::exit::Stop;
 
 fn main() -> ExitCode {
-    say_nothing_of_decoders();
+    suppress_decoder_output();
     // Refused by no kernel; and if it were, the signals do what they do to any program.
     let _ = hourglass_lab::live_on();
     let words: Result<Vec<String>, OsString> =
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 }
 
 /// A decoder that panics on a damaged file becomes one clear line; its panic is not told besides.
-fn say_nothing_of_decoders() {
+fn suppress_decoder_output() {
     let say = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {
         if !hourglass_lab::store::is_decoding() {
@@ -63,7 +63,7 @@ fn explain(error: &anyhow::Error) -> ExitCode {
         return stop.exit_code();
     }
     messages::say(&format!("{error:#}"));
-    ExitCode::from(stop::MACHINE)
+    ExitCode::from(exit::MACHINE)
 }
 
 /// Whether writing failed because nobody reads any more (`hourglass ... | head`).

@@ -9,12 +9,12 @@ use hourglass_model::document::RunDocument;
 use hourglass_report::text::{RecordWriter, Style, summary};
 use serde::Serialize;
 
+use crate::exit::Stop;
 use crate::lab::CpuTimeline;
-use crate::stop::Stop;
 
 /// What is asked to be printed of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct OutputOptions {
     /// `--json`.
     pub(crate) json: bool,
     /// `--records`, or what implies it.
@@ -45,12 +45,12 @@ impl Format {
     ///
     /// # Errors
     /// Two of document, lines and summary are asked for.
-    pub(crate) fn choose(asked: Asked) -> Result<Format, Stop> {
+    pub(crate) fn choose(asked: OutputOptions) -> Result<Format, Stop> {
         Format::of(asked, io::stdout().is_terminal())
     }
 
-    fn of(asked: Asked, to_terminal: bool) -> Result<Format, Stop> {
-        let Asked { json, cycles, summary, kept_quietly, .. } = asked;
+    fn of(asked: OutputOptions, to_terminal: bool) -> Result<Format, Stop> {
+        let OutputOptions { json, cycles, summary, kept_quietly, .. } = asked;
         let records = asked.records || cycles;
         let lines = if cycles { "-c" } else { "--records" };
         let twice = |one: &str, prints: &str, other: &str| {
@@ -196,23 +196,23 @@ mod tests {
     /// `-q -o DIR` in a script wrote a record line for every interval, and nothing asked for the summary in a pipe.
     #[test]
     fn what_is_printed_follows_from_what_is_asked_and_where_it_goes() {
-        let plain = Asked::default();
+        let plain = OutputOptions::default();
         let lines = Format::Lines { cycles: false };
         for (asked, on_terminal, in_pipe) in [
             (plain, Format::Summary, lines),
-            (Asked { summary: true, ..plain }, Format::Summary, Format::Summary),
-            (Asked { records: true, ..plain }, lines, lines),
-            (Asked { json: true, kept_quietly: true, ..plain }, Format::Json, Format::Json),
-            (Asked { kept_quietly: true, ..plain }, Format::Nothing, Format::Nothing),
-            (Asked { kept_quietly: true, records: true, ..plain }, lines, lines),
+            (OutputOptions { summary: true, ..plain }, Format::Summary, Format::Summary),
+            (OutputOptions { records: true, ..plain }, lines, lines),
+            (OutputOptions { json: true, kept_quietly: true, ..plain }, Format::Json, Format::Json),
+            (OutputOptions { kept_quietly: true, ..plain }, Format::Nothing, Format::Nothing),
+            (OutputOptions { kept_quietly: true, records: true, ..plain }, lines, lines),
         ] {
             assert_eq!(Format::of(asked, true), Ok(on_terminal), "{asked:?}");
             assert_eq!(Format::of(asked, false), Ok(in_pipe), "{asked:?}");
         }
         for two in [
-            Asked { json: true, records: true, ..plain },
-            Asked { json: true, summary: true, ..plain },
-            Asked { cycles: true, summary: true, ..plain },
+            OutputOptions { json: true, records: true, ..plain },
+            OutputOptions { json: true, summary: true, ..plain },
+            OutputOptions { cycles: true, summary: true, ..plain },
         ] {
             assert!(Format::of(two, true).is_err(), "{two:?}");
         }

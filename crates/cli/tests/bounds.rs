@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
 
@@ -51,7 +51,7 @@ fn cpus_outside_of_the_affinity_may_be_named() {
     let taskset = Command::new("taskset").arg("--version").output();
     let (Some([first, .., last]), Ok(_)) = (cpus.get(..).filter(|cpus| cpus.len() > 1), taskset)
     else {
-        return skip(Need::SECOND_CPU, "a second CPU, and taskset");
+        return skip(Requirement::SECOND_CPU, "a second CPU, and taskset");
     };
     let setup = format!("taskset -c {first}");
     for words in [

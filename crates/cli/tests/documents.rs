@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use processes::send;
 
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -78,18 +78,18 @@ fn commands(text: &str) -> Vec<String> {
 
 /// What a command needed by what it said when it could not: the privilege or device whose lack it names. Whether the
 /// machine lacks that is checked by who runs the tests, not by what the command said.
-fn need_of(said: &str) -> Option<Need> {
+fn need_of(said: &str) -> Option<Requirement> {
     let words = [
-        ("tracefs", Need::TRACEFS),
-        ("deadline class", Need::DEADLINE_CLASS),
-        ("CAP_SYS_NICE", Need::REAL_TIME),
-        ("RLIMIT_RTPRIO", Need::REAL_TIME),
-        ("real-time", Need::REAL_TIME),
-        ("performance counters", Need::COUNTERS),
-        ("siblings", Need::SIBLINGS),
-        ("only one CPU", Need::SECOND_CPU),
-        ("CPU 1", Need::SECOND_CPU),
-        ("cgroup", Need::CONTROL_GROUP),
+        ("tracefs", Requirement::TRACEFS),
+        ("deadline class", Requirement::DEADLINE_CLASS),
+        ("CAP_SYS_NICE", Requirement::REAL_TIME),
+        ("RLIMIT_RTPRIO", Requirement::REAL_TIME),
+        ("real-time", Requirement::REAL_TIME),
+        ("performance counters", Requirement::COUNTERS),
+        ("siblings", Requirement::SIBLINGS),
+        ("only one CPU", Requirement::SECOND_CPU),
+        ("CPU 1", Requirement::SECOND_CPU),
+        ("cgroup", Requirement::CONTROL_GROUP),
     ];
     words.into_iter().find(|(word, _)| said.contains(word)).map(|(_, need)| need)
 }
@@ -103,7 +103,7 @@ fn made_by(command: &str) -> Vec<&str> {
 }
 
 /// Runs one as a shell would: what it lacked, or what was wrong with it.
-fn run(command: &str, place: &Path) -> Result<Option<Need>, String> {
+fn run(command: &str, place: &Path) -> Result<Option<Requirement>, String> {
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", place.join("bin").display());
     let said = fs::File::create(place.join("said")).unwrap();
@@ -157,7 +157,7 @@ fn works(page: &str) -> usize {
     let commands = commands(&text);
     let place = workplace();
     let mut broken = String::new();
-    let mut lacking: Vec<(&str, Need)> = Vec::new();
+    let mut lacking: Vec<(&str, Requirement)> = Vec::new();
     for command in &commands {
         let used =
             lacking.iter().find(|(made, _)| command.split_whitespace().any(|word| word == *made));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hourglass_lab::store::RunFolder;
 use hourglass_model::{CpuSet, Interval, KernelEvent, KernelEventKind as Kind, Vector};
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use processes::send;
 use serde_json::Value;
 
@@ -23,7 +23,10 @@ fn missing() -> bool {
     match std::fs::read_dir(INSTANCES) {
         Ok(_) => false,
         Err(error) => {
-            skip(Need::TRACEFS, format_args!("{INSTANCES}: {error}; mount tracefs and be root"));
+            skip(
+                Requirement::TRACEFS,
+                format_args!("{INSTANCES}: {error}; mount tracefs and be root"),
+            );
             true
         }
     }
@@ -161,7 +164,10 @@ fn wake_ups_are_taken_apart() {
     assert_eq!(Some(joined + unjoined), document["threads"][0]["latency"]["count"].as_u64());
     assert_the_latest_are_marked(&RunFolder::open(&path).unwrap());
     if lacks_switches(&document, cpu) {
-        skip(Need::CHANCE, format_args!("it does not record switches from idle on CPU {cpu}"));
+        skip(
+            Requirement::CHANCE,
+            format_args!("it does not record switches from idle on CPU {cpu}"),
+        );
     } else if document["manifest"]["kernel"]["same_counter"] == true {
         assert!(joined * 10 >= (joined + unjoined) * 9, "{joined} of {}", joined + unjoined);
     }
@@ -265,7 +271,7 @@ fn the_longest_gaps_have_the_kernels_stacks() {
     let kernel = &document["manifest"]["kernel"];
     let missing = kernel["missing"].as_array().unwrap();
     if missing.iter().any(|name| name == "sched/sched_switch: stacktrace") {
-        return skip(Need::TRACEFS, "this kernel has no trigger stacktrace");
+        return skip(Requirement::TRACEFS, "this kernel has no trigger stacktrace");
     }
     let stacks = document["stacks"].as_array().unwrap_or_else(|| panic!("{document}"));
     let longest = &stacks[0];

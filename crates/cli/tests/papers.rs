@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
 fn paper(line: &str) -> Output {
@@ -100,7 +100,7 @@ fn figures_and_loads_of_2002() {
     assert_eq!(priorities["figure"], "figure-3.svg");
     let said = receiving.to_string();
     match said.contains("CAP_SYS_NICE is missing") {
-        true => skip(Need::REAL_TIME, "figure 6 is of a real-time thread"),
+        true => skip(Requirement::REAL_TIME, "figure 6 is of a real-time thread"),
         false => assert_eq!(receiving["figure"], "figure-6.svg"),
     }
     let plain = row(deadlines, "4/5 ms and stream: missed");

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use processes::{catches, send, until};
 use serde_json::Value;
 
@@ -223,9 +223,11 @@ fn top_shows_the_run_on_a_terminal() {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     let allowed: hourglass_model::CpuSet = allowed.trim().parse().unwrap();
-    let Some(cpu) = allowed.iter().nth(1) else { return skip(Need::SECOND_CPU, "one CPU") };
+    let Some(cpu) = allowed.iter().nth(1) else { return skip(Requirement::SECOND_CPU, "one CPU") };
     terminal.args(["-qfec", &line(cpu), "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm");
-    let Ok(output) = terminal.output() else { return skip(Need::program("script"), "script") };
+    let Ok(output) = terminal.output() else {
+        return skip(Requirement::program("script"), "script");
+    };
     let seen = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{seen}");
     let pictures: Vec<&str> = seen.split(&format!("noise, CPU {cpu} (drawn from CPU ")).collect();

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hourglass_model::CpuSet;
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
 /// A control group that is removed when it is dropped. One at a time: threads of one would take the CPU of the other.
@@ -99,8 +99,9 @@ fn laid_to_the_quota(run: &Value) -> (u64, u64) {
 /// The group that `us` in 100 ms leave it, or why there is none.
 fn group(us: u64) -> Option<Group> {
     let group = Group::with_quota(us);
-    let named =
-        |why| skip(Need::CONTROL_GROUP, format_args!("{why}; be root where groups have quotas"));
+    let named = |why| {
+        skip(Requirement::CONTROL_GROUP, format_args!("{why}; be root where groups have quotas"))
+    };
     group.map_err(named).ok()
 }
 

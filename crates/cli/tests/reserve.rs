@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use processes::send;
 
 #[path = "reserve/changed.rs"]
@@ -52,11 +52,11 @@ fn stderr(output: &Output) -> String {
 }
 
 /// What a reservation by `backend` needs of the machine.
-fn need(backend: &str) -> Need {
+fn need(backend: &str) -> Requirement {
     match backend {
-        "deadline" => Need::DEADLINE_CLASS,
-        "quota" => Need::CONTROL_GROUP,
-        _ => Need::REAL_TIME,
+        "deadline" => Requirement::DEADLINE_CLASS,
+        "quota" => Requirement::CONTROL_GROUP,
+        _ => Requirement::REAL_TIME,
     }
 }
 
@@ -444,7 +444,7 @@ fn beside(policy: &str, victim: &str, command: &str) -> Vec<String> {
 fn who_shares_the_cpu_is_stopped_and_runs_again() {
     let _alone = alone();
     let Some(victim) = busy_on(1) else {
-        return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
+        return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id().to_string();
     // Some periods of work: nobody stands for what sleeps.
@@ -494,7 +494,7 @@ fn a_check_asks_what_the_run_would_ask() {
     let _alone = alone();
     let sharing = ["5ms/50ms", "--cpu", "0", "--smt", "monitor", "--interferes", "1"];
     if fs::metadata("/sys/devices/system/cpu/cpu1").is_err() {
-        return skip(Need::SECOND_CPU, "there is no second CPU");
+        return skip(Requirement::SECOND_CPU, "there is no second CPU");
     }
     let victim = Running::start(Command::new("sleep").arg("60"));
     let pid = victim.0.id().to_string();

@@ -5,7 +5,7 @@ mod processes;
 
 use std::process::{Child, Command, Output, Stdio};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use processes::{catches, send, until};
 
 const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
@@ -112,7 +112,7 @@ fn what_is_started_inherits_what_was_ignored_and_blocked() {
     let plain = shell(&format!("{ENV} {SEES}"));
     if !plain.status.success() {
         return skip(
-            Need::runs("env", "env --block-signal=TERM true"),
+            Requirement::runs("env", "env --block-signal=TERM true"),
             format!("env(1) with --block-signal: {}", stderr(&plain)),
         );
     }
@@ -129,7 +129,7 @@ fn what_is_started_inherits_what_was_ignored_and_blocked() {
     assert_eq!(seen(&text), by_shell, "{text}");
     let output = shell(&format!("{ENV} {HOURGLASS} reserve 1ms/20ms -- {SEES}"));
     if output.status.code() == Some(125) {
-        return skip(Need::REAL_TIME, format!("a reservation: {}", stderr(&output).trim()));
+        return skip(Requirement::REAL_TIME, format!("a reservation: {}", stderr(&output).trim()));
     }
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(seen(&String::from_utf8_lossy(&output.stdout)), wanted);

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
 /// Kills its process at the end.
@@ -76,7 +76,7 @@ fn shared_cpu() -> Option<u32> {
 /// among those named, with its own number: what else the machine runs may have had more.
 #[test]
 fn a_child_that_a_competitor_holds_back_waits() {
-    let Some(cpu) = shared_cpu() else { return skip(Need::program("taskset"), "taskset") };
+    let Some(cpu) = shared_cpu() else { return skip(Requirement::program("taskset"), "taskset") };
     let (child, other) = (Busy::on(Some(cpu)), Busy::on(Some(cpu)));
     let found = document(&format!("{} -d 2s", child.pid()));
     assert_eq!((&found["schema"], &found["how"]), (&"hourglass.watch/1".into(), &"proc".into()));
@@ -203,7 +203,8 @@ fn a_folder_is_shown_and_becomes_a_page() {
     let page = std::fs::read_to_string(home.path().join("page.html")).unwrap();
     assert!(page.contains("Watched from outside"));
     // Every look was kept: one at the beginning and one each 100 ms, whose counts only grow.
-    let looks = hourglass_lab::store::RunFolder::open(&folder).unwrap().looks().unwrap().unwrap();
+    let looks =
+        hourglass_lab::store::RunFolder::open(&folder).unwrap().watch_samples().unwrap().unwrap();
     let looks: Vec<_> = looks.map(Result::unwrap).filter(|look| look.tid == child.pid()).collect();
     assert!(looks.len() >= 2, "{looks:?}");
     assert!(looks.windows(2).all(|two| two[0].ns < two[1].ns && two[0].run_ns <= two[1].run_ns));
@@ -215,11 +216,11 @@ fn the_kernels_events_say_who_ran() {
     const INSTANCES: &str = "/sys/kernel/tracing/instances";
     if let Err(error) = std::fs::read_dir(INSTANCES) {
         return skip(
-            Need::TRACEFS,
+            Requirement::TRACEFS,
             format_args!("{INSTANCES}: {error}; mount tracefs and be root"),
         );
     }
-    let Some(cpu) = shared_cpu() else { return skip(Need::program("taskset"), "taskset") };
+    let Some(cpu) = shared_cpu() else { return skip(Requirement::program("taskset"), "taskset") };
     let home = tempfile::tempdir().unwrap();
     let (child, other) = (Busy::on(Some(cpu)), Busy::on(Some(cpu)));
     let kept = home.path().join("kept");
@@ -293,10 +294,10 @@ fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
     let cpus: hourglass_model::CpuSet = line.trim().parse().unwrap();
     let mut cpus = cpus.iter();
     let (Some(first), Some(second)) = (cpus.next(), cpus.next()) else {
-        return skip(Need::SECOND_CPU, "one CPU");
+        return skip(Requirement::SECOND_CPU, "one CPU");
     };
     if Command::new("taskset").arg("--version").output().is_err() {
-        return skip(Need::program("taskset"), "taskset");
+        return skip(Requirement::program("taskset"), "taskset");
     }
     for line in ["-q --json -n 1 -d 2s --cpu CPU", "-q --json -n 1 -d 2s -w LAT 10ms --cpu CPU"] {
         let line = line.replace("CPU", &second.to_string());

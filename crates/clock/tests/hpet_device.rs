@@ -10,7 +10,7 @@ use hourglass_clock::source::{ClockSource, Unavailable, measure_frequency, probe
 use hourglass_clock::timekeeping::{
     Clock, EventKind, Settings, SourceId, Start, Status, WithSource,
 };
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 
@@ -28,7 +28,7 @@ fn hpet() -> Option<Box<dyn ClockSource>> {
             }
             Err(why) => {
                 assert!(!is_required(), "{why}; {}", why.remedy());
-                skip(Need::file("/dev/hpet"), why);
+                skip(Requirement::file("/dev/hpet"), why);
                 return None;
             }
         }

@@ -11,7 +11,7 @@ use hourglass_clock::source::tsc::TscSource;
 use hourglass_clock::source::{ClockSource, Unavailable, measure_frequency};
 use hourglass_clock::trust::Verdict;
 use hourglass_clock::{Policy, SourceName};
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::lies::{self, Lies};
 use hourglass_time::Span;
 
@@ -31,8 +31,8 @@ fn lied_to<T: Send + 'static>(
         // The kernel's word for a processor that cannot fault on CPUID; a counter can be refused on every x86.
         const ENODEV: i32 = 19;
         let need = match error.raw_os_error() {
-            Some(ENODEV) => Need::processor("cpuid_fault"),
-            _ => Need::runs("x86-64", "test $(uname -m) = x86_64"),
+            Some(ENODEV) => Requirement::processor("cpuid_fault"),
+            _ => Requirement::runs("x86-64", "test $(uname -m) = x86_64"),
         };
         skip(need, format_args!("no lies: {error}"));
     };

@@ -25,7 +25,7 @@ use hourglass_clock::source::{ClockSource, measure_frequency};
 use hourglass_clock::timekeeping::{
     Clock, EventKind, Prior, Settings, SourceId, Start, Status, Timebase, WithSource,
 };
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::lies::{self, Lies};
 use hourglass_time::Span;
@@ -51,7 +51,7 @@ fn emulated(test: impl FnOnce() + Send + 'static) {
     let emulated = thread::Builder::new().name(name).spawn(move || {
         if let Err(error) = lies::about_tsc(Lies::default()) {
             return skip(
-                Need::runs("x86-64", "test $(uname -m) = x86_64"),
+                Requirement::runs("x86-64", "test $(uname -m) = x86_64"),
                 format_args!("PR_SET_TSC: {error}"),
             );
         }
@@ -148,7 +148,10 @@ impl<B: Timebase> Watched<B> {
             if Instant::now() > end {
                 let known_ppm = known_ppb(&self.clock) / 1_000;
                 let known = format_args!("after {PATIENCE:?} to {known_ppm} ppm, not to {ppm}");
-                skip(Need::CHANCE, format_args!("reads are slow: the rate is known {known}"));
+                skip(
+                    Requirement::CHANCE,
+                    format_args!("reads are slow: the rate is known {known}"),
+                );
                 return false;
             }
             self.live(WATCHED / 4);

@@ -5,7 +5,7 @@
 //! Must not: read anything itself, change anything, or warn of what cannot touch this run.
 
 pub mod machine;
-pub mod refused;
+pub mod refusal_advice;
 #[cfg(test)]
 mod tests;
 pub mod throttling;
@@ -18,7 +18,7 @@ use hourglass_model::{CpuSet, Policy};
 use hourglass_time::Span;
 use hourglass_workload::run::{self as workload, Shortfall};
 
-pub use refused::{Refused, why_refused};
+pub use refusal_advice::{RefusedOperation, why_refused};
 
 /// Parts per million in a whole CPU.
 const WHOLE_CPU_PPM: u64 = 1_000_000;

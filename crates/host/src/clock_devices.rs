@@ -12,7 +12,7 @@ use hourglass_timer::event::{DeviceError, Period, ResolutionError, Woken};
 
 /// The resolution to ask each device for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ClockDeviceRequest {
     /// The distance of ticks.
     pub resolution: Span,
     /// How far off it may be, either way; `None`: whatever is nearest.
@@ -27,7 +27,7 @@ const LEAST_TICKS: u64 = 3;
 /// Opens each clock device in turn, asks it for `wanted`, and waits for ticks: about 0.1 s a device, longer for
 /// resolutions above 30 ms.
 #[must_use]
-pub fn clock_devices(wanted: Wanted) -> Vec<ClockDeviceFacts> {
+pub fn clock_devices(wanted: ClockDeviceRequest) -> Vec<ClockDeviceFacts> {
     let devices = ClockDevices::native();
     let facts = devices.list().map(|description| {
         let mut facts = ClockDeviceFacts {
@@ -40,7 +40,7 @@ pub fn clock_devices(wanted: Wanted) -> Vec<ClockDeviceFacts> {
         match devices.open::<()>(description.name) {
             Ok(mut device) => {
                 facts.available = true;
-                if let Err(reason) = try_out(&mut device, wanted, &mut facts) {
+                if let Err(reason) = validate(&mut device, wanted, &mut facts) {
                     facts.reason = reason;
                 }
             }
@@ -53,9 +53,9 @@ pub fn clock_devices(wanted: Wanted) -> Vec<ClockDeviceFacts> {
     facts.collect()
 }
 
-fn try_out(
+fn validate(
     device: &mut ClockDevice,
-    wanted: Wanted,
+    wanted: ClockDeviceRequest,
     facts: &mut ClockDeviceFacts,
 ) -> Result<(), String> {
     facts.shortest_ns = device.resolutions().shortest().map(exact_ns);
@@ -69,7 +69,7 @@ fn try_out(
 }
 
 /// The resolution asked for, or the nearest if any skew is allowed.
-fn set(device: &mut ClockDevice, wanted: Wanted) -> Result<Period, ResolutionError> {
+fn set(device: &mut ClockDevice, wanted: ClockDeviceRequest) -> Result<Period, ResolutionError> {
     let skew = wanted.skew.unwrap_or(Span::ZERO);
     match device.set_resolution(wanted.resolution, skew) {
         Err(ResolutionError::TooFar { desired, nearest, .. }) if wanted.skew.is_none() => {
@@ -138,7 +138,7 @@ mod tests {
     /// The device that every machine has ticks, and refuses what it cannot do with the skew that it takes.
     #[test]
     fn the_baseline_is_there() {
-        let wanted = |ns, skew| Wanted { resolution: Span::from_nanos(ns), skew };
+        let wanted = |ns, skew| ClockDeviceRequest { resolution: Span::from_nanos(ns), skew };
         let found = clock_devices(wanted(1_000_000, None));
         let baseline = found.iter().find(|facts| facts.name == ClockDevices::BASELINE).unwrap();
         assert!(baseline.available && baseline.reason.is_empty(), "{baseline:?}");

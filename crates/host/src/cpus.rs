@@ -32,7 +32,7 @@ pub fn usual_cpus(host: &Host) -> CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::fake::{FakeMachine, USER_STATUS, v2_container};
+    use crate::facts::test_host::{FakeMachine, USER_STATUS, v2_container};
 
     /// What bars a CPU is its absence and the cpuset, not the affinity with which this process was started.
     #[test]

@@ -8,8 +8,8 @@ use hourglass_model::{CpuSet, Policy};
 use hourglass_workload::reserving::Denied;
 use hourglass_workload::run::{Refused as Asked, Shortfall};
 
-use crate::advice::refused::lacks;
-use crate::advice::{Refused, why_refused};
+use crate::advice::refusal_advice::lacks;
+use crate::advice::{RefusedOperation, why_refused};
 use crate::idle_latency::DEVICE;
 use crate::permitted_cpus;
 
@@ -107,7 +107,7 @@ pub fn of(shortfall: &Shortfall, host: &Host) -> Refusal {
 /// A missing capability is granted as the container wants it; all else is known to who refused it.
 fn of_reservation(denied: &Denied, host: &Host) -> (String, String) {
     match lacks(host, host.process.cap_sys_nice, "CAP_SYS_NICE") {
-        Some(_) if denied.errno == EPERM => why_refused(Refused::Deadline, EPERM, host),
+        Some(_) if denied.errno == EPERM => why_refused(RefusedOperation::Deadline, EPERM, host),
         _ => (denied.cause.clone(), denied.remedy.clone()),
     }
 }
@@ -115,10 +115,10 @@ fn of_reservation(denied: &Denied, host: &Host) -> (String, String) {
 fn of_policy(policy: Policy, errno: i32, host: &Host) -> (String, String) {
     match policy {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) => {
-            why_refused(Refused::RealTime { priority }, errno, host)
+            why_refused(RefusedOperation::RealTime { priority }, errno, host)
         }
-        Policy::Other(nice) => why_refused(Refused::NegativeNice { nice }, errno, host),
-        Policy::Deadline => why_refused(Refused::Deadline, errno, host),
+        Policy::Other(nice) => why_refused(RefusedOperation::NegativeNice { nice }, errno, host),
+        Policy::Deadline => why_refused(RefusedOperation::Deadline, errno, host),
         Policy::Batch | Policy::Idle => (
             io::Error::from_raw_os_error(errno).to_string(),
             "drop -p, or allow sched_setattr in the container's seccomp profile".to_owned(),
@@ -161,7 +161,7 @@ mod tests {
     use hourglass_time::Span;
 
     use super::*;
-    use crate::facts::fake::{ROOT_STATUS, kvm_guest, v2_container};
+    use crate::facts::test_host::{ROOT_STATUS, kvm_guest, v2_container};
 
     fn shortfall(errno: i32) -> Shortfall {
         let (budget, period) = (Span::from_millis(3), Span::from_millis(8));

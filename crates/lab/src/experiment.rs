@@ -29,7 +29,7 @@ use hourglass_model::host::{Host, HostChange};
 use hourglass_model::meanwhile::MeanwhileReport;
 use hourglass_model::stack::StackReport;
 use hourglass_model::{Interval, KernelEvent, Policy};
-use hourglass_store::{KeptWakeUp, NewRunFolder, RunFolder, WriteError};
+use hourglass_store::{NewRunFolder, RunFolder, StoredWakeUp, WriteError};
 use hourglass_workload::Buckets;
 use hourglass_workload::jobs::{Job, Jobs};
 use hourglass_workload::run::{Measured, RunError, Shortfall, ThreadOutcome};
@@ -210,7 +210,7 @@ impl Finished {
     }
 
     /// The same with the time of each wake-up, where it was kept.
-    pub fn wake_ups(&self, thread: u32) -> impl Iterator<Item = KeptWakeUp> + '_ {
+    pub fn wake_ups(&self, thread: u32) -> impl Iterator<Item = StoredWakeUp> + '_ {
         records::wake_ups(&self.measured)
             .filter(move |(id, _)| *id == thread)
             .flat_map(|(_, all)| all)

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use hourglass_clock::Calibration;
 use hourglass_host::advice::throttling::nanos;
-use hourglass_host::advice::{Refused, why_refused};
+use hourglass_host::advice::{RefusedOperation, why_refused};
 use hourglass_host::refusal;
 use hourglass_model::document::{GapReport, LatencyReport, RunResult, ThreadReport, Warning};
 use hourglass_model::host::Host;
@@ -168,7 +168,7 @@ fn unlocked(measured: &Measured, spec: &RunSpec, host: &Host) -> Option<Warning>
     }
     let (locked, not) = (memory.buffers_locked_bytes, memory.buffers_unlocked_bytes);
     let (reason, remedy) =
-        why_refused(Refused::MemoryLock { bytes: spec.memory_bytes() }, ENOMEM, host);
+        why_refused(RefusedOperation::MemoryLock { bytes: spec.memory_bytes() }, ENOMEM, host);
     Some(Warning {
         id: MEMORY_UNLOCKED.to_owned(),
         text: format!(

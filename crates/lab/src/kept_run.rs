@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, Warning};
 use hourglass_model::{Interval, KernelEvent};
-use hourglass_store::{KeptWakeUp, LatencyError, OpenError, RunFolder, TraceError};
+use hourglass_store::{LatencyError, OpenError, RunFolder, StoredWakeUp, TraceError};
 
 use crate::causes::Explanation;
 use crate::drift;
@@ -175,11 +175,12 @@ impl KeptRun {
     pub fn wake_ups(
         &self,
         thread: u32,
-    ) -> Result<impl Iterator<Item = Result<KeptWakeUp, LatencyError>> + use<>, LatencyError> {
+    ) -> Result<impl Iterator<Item = Result<StoredWakeUp, LatencyError>> + use<>, LatencyError>
+    {
         let single = self.folder.wake_ups(thread)?;
         let rounded = if single.is_none() { rounded_ps(&self.folder, thread)? } else { Vec::new() };
         let repeated = rounded.into_iter().flat_map(|(lateness_ps, count)| {
-            (0..count).map(move |_| Ok(KeptWakeUp { woke_ns: None, lateness_ps }))
+            (0..count).map(move |_| Ok(StoredWakeUp { woke_ns: None, lateness_ps }))
         });
         Ok(single.into_iter().flatten().chain(repeated))
     }

@@ -4,7 +4,7 @@
 //! depend on the difference of nice values. An ordinary user may not go below nice 0, but may
 //! shift all of them up by the same amount, and keep every ratio.
 
-use hourglass_host::advice::{Refused, why_refused};
+use hourglass_host::advice::{RefusedOperation, why_refused};
 use hourglass_model::Policy;
 use hourglass_model::document::Warning;
 use hourglass_model::host::Host;
@@ -29,7 +29,8 @@ pub(crate) fn fit(spec: &mut RunSpec, host: &Host) -> Option<Warning> {
             thread.policy = Policy::Other(nice.saturating_add(shift).min(19));
         }
     }
-    let (reason, remedy) = why_refused(Refused::NegativeNice { nice: lowest }, EPERM, host);
+    let (reason, remedy) =
+        why_refused(RefusedOperation::NegativeNice { nice: lowest }, EPERM, host);
     Some(Warning {
         id: "nice-shifted".to_owned(),
         text: format!(

@@ -7,7 +7,7 @@ use std::iter;
 
 use hourglass_infer::CpuTimeline;
 use hourglass_model::{Evidence, Interval, Onset};
-use hourglass_store::{KeptWakeUp, merge_by_start};
+use hourglass_store::{StoredWakeUp, merge_by_start};
 use hourglass_workload::run::{Measured, ThreadOutcome};
 use hourglass_workload::{LongGap, Timeline};
 
@@ -47,14 +47,14 @@ pub(crate) fn lateness_ps(
 /// The same, each with the time at which its thread saw it, as far as that was kept.
 pub(crate) fn wake_ups(
     measured: &Measured,
-) -> impl Iterator<Item = (u32, impl Iterator<Item = KeptWakeUp> + use<'_>)> {
+) -> impl Iterator<Item = (u32, impl Iterator<Item = StoredWakeUp> + use<'_>)> {
     let rate = measured.timeline.calibration.rate;
     measured.threads.iter().filter_map(move |thread| {
         let samples = thread.recorded.lateness.as_ref()?.samples();
         // Both have room for as many, and keep the same ones.
         let times = thread.recorded.wakes.iter().flat_map(|wakes| wakes.times()).map(Some);
         let all = samples.zip(times.chain(iter::repeat(None)));
-        let wake_up = move |(ticks, woke): (u64, Option<u64>)| KeptWakeUp {
+        let wake_up = move |(ticks, woke): (u64, Option<u64>)| StoredWakeUp {
             woke_ns: woke.map(|woke| measured.timeline.ns_at(woke)),
             lateness_ps: rate.ps_floor(ticks),
         };

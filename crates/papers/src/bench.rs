@@ -10,12 +10,12 @@ use hourglass_model::host::VirtualMachine;
 use hourglass_model::paper::MachineFacts;
 use hourglass_time::Span;
 
-use super::highpertimer::Kept;
-use super::smt_reservation::Kept as SmtKept;
+use super::highpertimer::CachedSweeps;
+use super::smt_reservation::CachedRuns as SmtKept;
 
 /// How much is measured of each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
+pub enum MeasurementSize {
     /// Seconds for a whole paper.
     Quick,
     /// As much as the paper measured, where that is known: minutes, up to half an hour for
@@ -23,13 +23,13 @@ pub enum Effort {
     Full,
 }
 
-impl Effort {
+impl MeasurementSize {
     /// As documents write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Effort::Quick => "quick",
-            Effort::Full => "full",
+            MeasurementSize::Quick => "quick",
+            MeasurementSize::Full => "full",
         }
     }
 
@@ -37,17 +37,17 @@ impl Effort {
     #[must_use]
     pub fn budget(self) -> Duration {
         match self {
-            Effort::Quick => Duration::from_millis(1_200),
-            Effort::Full => Duration::from_secs(20),
+            MeasurementSize::Quick => Duration::from_millis(1_200),
+            MeasurementSize::Full => Duration::from_secs(20),
         }
     }
 }
 
 /// A machine to measure on.
 #[derive(Debug)]
-pub(super) struct Bench {
+pub(super) struct MeasurementHost {
     /// How much.
-    pub(super) effort: Effort,
+    pub(super) effort: MeasurementSize,
     /// What the machine is, for the document.
     pub(super) machine: MachineFacts,
     /// What its processor says of itself; `None` on other than x86.
@@ -57,7 +57,7 @@ pub(super) struct Bench {
     /// Load average over the last minute, at the start, if the kernel tells.
     pub(super) load: Option<f64>,
     /// What several tables of the thesis are made of, once it was measured.
-    pub(super) sleeps: Kept,
+    pub(super) sleeps: CachedSweeps,
     /// What several figures of the SMT paper are made of.
     pub(super) smt: SmtKept,
     /// Whether the measurement is to end.
@@ -67,9 +67,12 @@ pub(super) struct Bench {
 /// The rate of the counter is measured over this; good to a few parts per million.
 const RATE_WINDOW: Span = Span::from_millis(20);
 
-impl Bench {
+impl MeasurementHost {
     /// This machine. Takes about 30 ms.
-    pub(super) fn here(effort: Effort, stopped: fn() -> bool) -> Bench {
+    pub(super) fn for_this_machine(
+        effort: MeasurementSize,
+        stopped: fn() -> bool,
+    ) -> MeasurementHost {
         let host = HostReader::new(Path::new("/")).read();
         let rate = |name| {
             let source = probe(name).ok()?;
@@ -83,10 +86,10 @@ impl Bench {
             virtual_machine: hypervisor(host.virtual_machine),
         };
         let cpuid = Cpuid::of_this_processor();
-        let (tick_hz, sleeps) = (host.tick_hz, Kept::default());
+        let (tick_hz, sleeps) = (host.tick_hz, CachedSweeps::default());
         let load = host.start.load_average.map(|[minute, ..]| minute);
         let smt = SmtKept::default();
-        Bench { effort, machine, cpuid, tick_hz, load, sleeps, smt, stopped }
+        MeasurementHost { effort, machine, cpuid, tick_hz, load, sleeps, smt, stopped }
     }
 }
 

@@ -16,7 +16,7 @@ use hourglass_model::paper::Point;
 use hourglass_sys::thread;
 use hourglass_time::Span;
 
-use super::thin::Thinned;
+use super::downsample::Downsampler;
 
 /// Reads of one source before the next one has its turn: a few clock ticks of the kernel fall
 /// into a thousand turns, and switching between sources costs nothing that shows.
@@ -33,7 +33,7 @@ const OVERHEAD_READS: usize = 4_096;
 
 /// A source, and how it is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Compared<'a> {
+pub(super) struct MeasuredSource<'a> {
     pub(super) source: &'a dyn ClockSource,
     pub(super) order: ReadOrder,
 }
@@ -49,14 +49,14 @@ pub(super) struct Limits {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison {
     /// In the order in which the sources were given.
-    pub(super) costs: Vec<Costs>,
+    pub(super) costs: Vec<ReadCosts>,
     /// How often the kernel took the CPU away from the measuring thread meanwhile.
     pub(super) preempted: u64,
 }
 
 /// What reads of one source cost, ns.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Costs {
+pub(super) struct ReadCosts {
     /// Costs behind the numbers.
     pub(super) reads: u64,
     pub(super) mean_ns: f64,
@@ -80,11 +80,11 @@ pub(super) struct Costs {
 /// Measures all sources on the calling thread, which stays on one CPU meanwhile, where it may.
 /// `None` if `stopped` said so before the limits were reached.
 pub(super) fn compare(
-    compared: &[Compared],
+    compared: &[MeasuredSource],
     limits: Limits,
     stopped: impl Fn() -> bool,
 ) -> Option<Comparison> {
-    let _pinned = Pinned::to_last_cpu();
+    let _pinned = PinnedThread::to_last_cpu();
     let before = thread::counters().involuntary;
     let begin = Instant::now();
     let mut slots = vec![0; TURN + 1];
@@ -114,18 +114,18 @@ pub(super) fn measuring_cpu() -> Option<u32> {
 }
 
 /// The calling thread on one CPU; on drop it gets back those that it had.
-pub(super) struct Pinned(Vec<u32>);
+pub(super) struct PinnedThread(Vec<u32>);
 
-impl Pinned {
+impl PinnedThread {
     /// On the last CPU that it may use, if it may choose.
-    pub(super) fn to_last_cpu() -> Option<Pinned> {
+    pub(super) fn to_last_cpu() -> Option<PinnedThread> {
         let before = thread::affinity().ok()?;
         thread::set_affinity(before.last().copied()).ok()?;
-        Some(Pinned(before))
+        Some(PinnedThread(before))
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedThread {
     fn drop(&mut self) {
         // If one of them has gone offline the others remain; there is nobody to tell.
         let _ = thread::set_affinity(self.0.iter().copied());
@@ -133,7 +133,7 @@ impl Drop for Pinned {
 }
 
 /// Reads into every slot.
-fn fill(each: Compared, slots: &mut [u64]) {
+fn fill(each: MeasuredSource, slots: &mut [u64]) {
     let source = black_box(each.source);
     match each.order {
         ReadOrder::Unordered => slots.iter_mut().for_each(|slot| *slot = source.read()),
@@ -148,10 +148,10 @@ struct Tally {
     reads: u64,
     sum: u64,
     squares: u128,
-    greatest: u64,
+    max: u64,
     backwards: u64,
     spread: Spread,
-    points: Thinned,
+    points: Downsampler,
 }
 
 impl Tally {
@@ -163,29 +163,29 @@ impl Tally {
             self.reads += 1;
             self.sum = self.sum.saturating_add(cost);
             self.squares = self.squares.saturating_add(u128::from(cost) * u128::from(cost));
-            self.greatest = self.greatest.max(cost);
+            self.max = self.max.max(cost);
             self.spread.record(cost);
             self.points.push(cost);
         }
     }
 
-    fn costs(&self, of: Compared) -> Costs {
+    fn costs(&self, of: MeasuredSource) -> ReadCosts {
         let frequency = frequency(of.source);
         let ns_per_tick = frequency.ns as f64 / frequency.ticks as f64;
         let ns = |ticks: f64| ticks * ns_per_tick;
         let overhead: ReadCost = read_cost(of.source, of.order, OVERHEAD_READS);
         let point = |(number, ticks): (u64, u64)| Point { number, ns: ns(ticks as f64) };
-        Costs {
+        ReadCosts {
             reads: self.reads,
             mean_ns: ns(self.sum as f64 / self.reads as f64),
             deviation_ns: ns(deviation(self.reads, self.sum, self.squares)),
             calm_deviation_ns: ns(self.spread.calm_deviation()),
             median_ns: ns(self.spread.quantile(0.5)),
             p99_ns: ns(self.spread.quantile(CALM)),
-            greatest_ns: ns(self.greatest as f64),
+            greatest_ns: ns(self.max as f64),
             loop_ns: overhead.overhead_ns,
             backwards: self.backwards,
-            points: self.points.kept().into_iter().map(point).collect(),
+            points: self.points.points().into_iter().map(point).collect(),
             thinning: self.points.stretch(),
         }
     }
@@ -269,17 +269,17 @@ pub(super) mod tests {
 
     /// A simulated clock of which every `every`th read takes `extra` longer.
     #[derive(Debug)]
-    pub(in super::super) struct Jittery {
+    pub(in super::super) struct JitteryClock {
         sim: SimSource,
         every: u64,
         extra: Span,
         reads: AtomicU64,
     }
 
-    impl Jittery {
-        pub(in super::super) fn new(cost_ns: i64, every: u64, extra_ns: i64) -> Jittery {
+    impl JitteryClock {
+        pub(in super::super) fn new(cost_ns: i64, every: u64, extra_ns: i64) -> JitteryClock {
             let read_cost = Span::from_nanos(cost_ns);
-            Jittery {
+            JitteryClock {
                 sim: SimSource::new(SimConfig { read_cost, ..SimConfig::default() }),
                 every,
                 extra: Span::from_nanos(extra_ns),
@@ -288,7 +288,7 @@ pub(super) mod tests {
         }
     }
 
-    impl ClockSource for Jittery {
+    impl ClockSource for JitteryClock {
         fn facts(&self) -> Facts {
             self.sim.facts()
         }
@@ -306,10 +306,10 @@ pub(super) mod tests {
         }
     }
 
-    pub(in super::super) fn measured(sources: &[&dyn ClockSource], reads: u64) -> Vec<Costs> {
+    pub(in super::super) fn measured(sources: &[&dyn ClockSource], reads: u64) -> Vec<ReadCosts> {
         let order = ReadOrder::Ordered;
-        let compared: Vec<Compared> =
-            sources.iter().map(|&source| Compared { source, order }).collect();
+        let compared: Vec<MeasuredSource> =
+            sources.iter().map(|&source| MeasuredSource { source, order }).collect();
         let limits = Limits { reads, time: Duration::from_secs(3_600) };
         compare(&compared, limits, || false).unwrap().costs
     }
@@ -317,7 +317,7 @@ pub(super) mod tests {
     /// A source of constant cost: mean and quantiles are it, and it deviates by nothing.
     #[test]
     fn a_constant_cost_is_found_exactly() {
-        let costs = &measured(&[&Jittery::new(17, 0, 0)], 10_000)[0];
+        let costs = &measured(&[&JitteryClock::new(17, 0, 0)], 10_000)[0];
         assert_eq!((costs.reads, costs.mean_ns, costs.deviation_ns), (10_000, 17.0, 0.0));
         assert_eq!((costs.median_ns, costs.p99_ns, costs.greatest_ns), (17.0, 17.0, 17.0));
         assert_eq!((costs.calm_deviation_ns, costs.backwards), (0.0, 0));
@@ -326,7 +326,7 @@ pub(super) mod tests {
     /// One read in 256 takes 2560 ns longer: mean 10 + 10, variance 2560^2 (1/256 - 1/256^2).
     #[test]
     fn rare_dear_reads_make_the_deviation() {
-        let costs = &measured(&[&Jittery::new(10, 256, 2_560)], 256 * 16 * 4)[0];
+        let costs = &measured(&[&JitteryClock::new(10, 256, 2_560)], 256 * 16 * 4)[0];
         assert_eq!((costs.reads, costs.mean_ns), (16_384, 20.0));
         let variance = 2_560.0_f64.powi(2) * (1.0 / 256.0 - 1.0 / 65_536.0);
         assert!((costs.deviation_ns - variance.sqrt()).abs() < 1e-9, "{costs:?}");
@@ -350,7 +350,7 @@ pub(super) mod tests {
 
     #[test]
     fn sources_have_their_turns_and_equal_numbers_of_reads() {
-        let (a, b) = (Jittery::new(5, 0, 0), Jittery::new(7, 0, 0));
+        let (a, b) = (JitteryClock::new(5, 0, 0), JitteryClock::new(7, 0, 0));
         let costs = measured(&[&a, &b], 3 * TURN as u64 + 10);
         assert_eq!(costs[0].reads, 3 * TURN as u64 + 10);
         assert_eq!(costs[0].reads, costs[1].reads);
@@ -359,8 +359,8 @@ pub(super) mod tests {
 
     #[test]
     fn the_time_ends_it_after_whole_turns_and_a_stop_leaves_nothing() {
-        let source = Jittery::new(5, 0, 0);
-        let compared = [Compared { source: &source, order: ReadOrder::Unordered }];
+        let source = JitteryClock::new(5, 0, 0);
+        let compared = [MeasuredSource { source: &source, order: ReadOrder::Unordered }];
         let limits = Limits { reads: u64::MAX, time: Duration::ZERO };
         let costs = compare(&compared, limits, || false).unwrap().costs;
         assert_eq!(costs[0].reads, TURN as u64);
@@ -370,7 +370,7 @@ pub(super) mod tests {
     #[test]
     fn the_thread_gets_its_cpus_back() {
         let before = thread::affinity().unwrap();
-        measured(&[&Jittery::new(5, 0, 0)], 16);
+        measured(&[&JitteryClock::new(5, 0, 0)], 16);
         assert_eq!(thread::affinity().unwrap(), before);
     }
 

@@ -9,6 +9,7 @@
 mod batches;
 mod bench;
 mod costs;
+mod downsample;
 mod highpertimer;
 mod hourglass_2002;
 mod hrtimers;
@@ -16,10 +17,9 @@ pub mod load;
 pub mod miss_over_cpu;
 mod rows;
 mod rt_mach_timers;
+mod sentences;
 mod smt_reservation;
-mod thin;
 mod wakeups;
-mod words;
 
 use hourglass_model::paper::{
     Drawing, PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList, PaperTable,
@@ -27,8 +27,8 @@ use hourglass_model::paper::{
 };
 use hourglass_sys::signal;
 
-use bench::Bench;
-pub use bench::Effort;
+use bench::MeasurementHost;
+pub use bench::MeasurementSize;
 pub use smt_reservation::{Headline, PolicyFigures, headline};
 
 /// Every paper of which tables can be measured.
@@ -50,18 +50,18 @@ pub struct Paper {
     /// Who wrote it, where and when.
     pub source: &'static str,
     /// Its tables, in its order.
-    pub tables: &'static [Table],
+    pub tables: &'static [TableDef],
 }
 
 /// A table that can be measured.
 #[derive(Debug)]
-pub struct Table {
+pub struct TableDef {
     /// Its number in the paper.
     pub id: &'static str,
     /// What it shows.
     pub title: &'static str,
     /// Measures it; `None` if a signal asked to stop before it was complete.
-    measure: fn(&Bench) -> Option<MeasuredTable>,
+    measure: fn(&MeasurementHost) -> Option<MeasuredTable>,
 }
 
 /// A table with the figure that belongs to it, if one does.
@@ -73,7 +73,7 @@ struct MeasuredTable {
 
 /// A paper's tables as they were measured.
 #[derive(Debug)]
-pub struct Measured {
+pub struct PaperMeasurement {
     /// The tables.
     pub document: PaperDocument,
     /// What is drawn of each of them, in the same order.
@@ -85,7 +85,7 @@ pub struct Measured {
 /// All papers, for people and scripts.
 #[must_use]
 pub fn list() -> PaperList {
-    let table = |table: &Table| TableEntry { id: table.id.into(), title: table.title.into() };
+    let table = |table: &TableDef| TableEntry { id: table.id.into(), title: table.title.into() };
     let entry = |paper: &Paper| PaperEntry {
         name: paper.name.into(),
         title: paper.title.into(),
@@ -104,7 +104,7 @@ impl Paper {
 
     /// Its table of that number.
     #[must_use]
-    pub fn table(&self, id: &str) -> Option<&'static Table> {
+    pub fn table(&self, id: &str) -> Option<&'static TableDef> {
         self.tables.iter().find(|table| table.id == id)
     }
 
@@ -116,13 +116,13 @@ impl Paper {
     /// complete by then is returned.
     pub fn measure(
         &self,
-        effort: Effort,
-        wanted: impl Fn(&Table) -> bool,
-        mut begin: impl FnMut(&Table),
-    ) -> Measured {
+        effort: MeasurementSize,
+        wanted: impl Fn(&TableDef) -> bool,
+        mut begin: impl FnMut(&TableDef),
+    ) -> PaperMeasurement {
         // Without the handlers a signal ends the process, as it does anywhere else.
         let _ = signal::catch_stop();
-        let bench = Bench::here(effort, || signal::stop_asked().is_some());
+        let bench = MeasurementHost::for_this_machine(effort, || signal::stop_asked().is_some());
         let mut tables = Vec::new();
         let mut figures = Vec::new();
         for table in self.tables.iter().filter(|table| wanted(table)) {
@@ -142,7 +142,7 @@ impl Paper {
             tables,
             interrupted: signal.is_some(),
         };
-        Measured { document, figures, signal }
+        PaperMeasurement { document, figures, signal }
     }
 }
 

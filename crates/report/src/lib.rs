@@ -11,13 +11,13 @@
 #![forbid(unsafe_code)]
 
 mod clean;
-pub mod foreign;
+pub mod export;
 pub mod html;
-mod parties;
+mod occupants;
 mod run;
 pub mod svg;
 pub mod text;
 mod units;
 
-pub use run::{LatencyCounts, Run};
+pub use run::{LatencyCounts, RunView};
 pub use units::rounded;

@@ -11,12 +11,12 @@ use hourglass_model::kernel::KernelNames;
 use hourglass_model::sites::RecordedSpan;
 use hourglass_model::{Interval, KernelEvent};
 
-use crate::parties::Called;
+use crate::occupants::OccupantNames;
 use crate::units::rounded;
 
 /// All that there is to show of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct RunView<'a> {
     /// What the run found.
     pub document: &'a RunDocument,
     /// Its trace, in order of start.
@@ -64,7 +64,7 @@ pub(crate) fn label(thread: &ThreadReport) -> &str {
     thread.name.as_deref().unwrap_or(&thread.workload)
 }
 
-impl<'a> Run<'a> {
+impl<'a> RunView<'a> {
     /// The cause of the gap of `thread` that ended at `end_ns`, if it has one.
     pub(crate) fn cause_of(&self, thread: u32, end_ns: i64) -> Option<&'a AttributedGap> {
         let key = (thread, end_ns);
@@ -73,11 +73,11 @@ impl<'a> Run<'a> {
     }
 
     /// What those who had the CPUs are called.
-    pub(crate) fn called(&self) -> Called<'a> {
+    pub(crate) fn called(&self) -> OccupantNames<'a> {
         let threads = self.document.result.threads.iter();
         let measured =
             threads.filter_map(|thread| Some((thread.tid?, (thread.id, label(thread).to_owned()))));
-        Called { measured: measured.collect(), names: self.names }
+        OccupantNames { measured: measured.collect(), names: self.names }
     }
 }
 

@@ -5,19 +5,19 @@ const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("
 
 /// A unit and a number of decimals that a block of numbers shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scale {
+pub(crate) struct UnitScale {
     name: &'static str,
     unit_ns: u64,
     decimals: u32,
 }
 
-impl Scale {
+impl UnitScale {
     /// The scale for a block whose typical lengths are `typical_ns` (the medians of its rows, in
     /// any order; zeros say nothing).
     ///
     /// The unit suits the middle one of them, and the decimals let the least one keep two digits,
     /// as far as whole nanoseconds go.
-    pub(crate) fn for_block(typical_ns: impl Iterator<Item = u64>) -> Scale {
+    pub(crate) fn for_block(typical_ns: impl Iterator<Item = u64>) -> UnitScale {
         let mut typical: Vec<u64> = typical_ns.filter(|&ns| ns > 0).collect();
         typical.sort_unstable();
         let least = typical.first().copied().unwrap_or(0);
@@ -28,7 +28,7 @@ impl Scale {
             1_000 => 3,
             _ => 4,
         };
-        let mut scale = Scale { name, unit_ns, decimals: u32::min(most, 1) };
+        let mut scale = UnitScale { name, unit_ns, decimals: u32::min(most, 1) };
         while scale.decimals < most && u128::from(least) * scale.power() < 10 * u128::from(unit_ns)
         {
             scale.decimals += 1;
@@ -38,8 +38,8 @@ impl Scale {
 
     /// The same with as many decimals as it takes to write neighbours of `ns` that differ differently, as
     /// far as whole nanoseconds go.
-    pub(crate) fn telling_apart(mut self, ns: &[u64]) -> Scale {
-        let alike = |scale: &Scale| {
+    pub(crate) fn telling_apart(mut self, ns: &[u64]) -> UnitScale {
+        let alike = |scale: &UnitScale| {
             ns.windows(2)
                 .any(|pair| pair[0] != pair[1] && scale.scaled(pair[0]) == scale.scaled(pair[1]))
         };
@@ -84,12 +84,12 @@ fn unit_of(ns: u64) -> (&'static str, u64) {
 /// are), and its unit: `2.18 us`, `58.2 ms`, `120 s`. Input in nanoseconds.
 #[must_use]
 pub fn rounded(ns: u64) -> String {
-    let mut scale = Scale { name: UNITS[0].0, unit_ns: UNITS[0].1, decimals: 0 };
+    let mut scale = UnitScale { name: UNITS[0].0, unit_ns: UNITS[0].1, decimals: 0 };
     // From the finest on, the first that shows three digits after rounding.
     for (name, unit_ns) in UNITS {
         let most = if unit_ns == 1 { 0 } else { 2 };
         for decimals in (0..=most).rev() {
-            scale = Scale { name, unit_ns, decimals };
+            scale = UnitScale { name, unit_ns, decimals };
             if scale.scaled(ns) < 1_000 {
                 return format!("{} {name}", scale.text(ns));
             }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_block_takes_the_unit_of_its_middle() {
-        let scale = Scale::for_block([2_184, 0, 3_100, 58_000_000].into_iter());
+        let scale = UnitScale::for_block([2_184, 0, 3_100, 58_000_000].into_iter());
         assert_eq!(scale.name(), "us");
         assert_eq!(scale.text(2_184), "2.2");
         assert_eq!(scale.text(58_000_000), "58000.0");
@@ -139,9 +139,9 @@ mod tests {
     /// A row of interrupts among rows of quantum expirations keeps its digits.
     #[test]
     fn the_least_keeps_two_digits() {
-        let scale = Scale::for_block([120_000_000, 110_000_000, 2_184].into_iter());
+        let scale = UnitScale::for_block([120_000_000, 110_000_000, 2_184].into_iter());
         assert_eq!((scale.name(), scale.text(2_184).as_str()), ("ms", "0.0022"));
-        assert_eq!(Scale::for_block([7].into_iter()).text(7), "7");
-        assert_eq!(Scale::for_block(std::iter::empty()).name(), "ns");
+        assert_eq!(UnitScale::for_block([7].into_iter()).text(7), "7");
+        assert_eq!(UnitScale::for_block(std::iter::empty()).name(), "ns");
     }
 }

@@ -119,7 +119,7 @@ pub fn undo(leftover: &Leftover) -> Vec<Undo> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     #[test]
     fn only_names_of_ours_have_a_maker() {
@@ -137,7 +137,7 @@ mod tests {
     fn a_group_without_a_maker_is_found_and_undone() {
         use crate::guardian::clean;
         let Ok(hierarchy) = Hierarchy::unified().or_else(|_| Hierarchy::with("freezer")) else {
-            return skip(Need::CONTROL_GROUP, "no control groups are mounted");
+            return skip(Requirement::CONTROL_GROUP, "no control groups are mounted");
         };
         let home = hierarchy.of(0).unwrap();
         // Numbers of processes end far below.
@@ -146,7 +146,7 @@ mod tests {
         let made = names.each_ref().map(|name| home.make(name));
         let [Ok(left), Ok(alive)] = made else {
             let text = format!("no control group can be made in {}", home.path().display());
-            return skip(Need::CONTROL_GROUP, text);
+            return skip(Requirement::CONTROL_GROUP, text);
         };
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         left.take_process(child.id()).unwrap();

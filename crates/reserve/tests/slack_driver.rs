@@ -13,7 +13,7 @@ use hourglass_reserve::smt::enforcer::Watched;
 use hourglass_reserve::smt::jobs::Promised;
 use hourglass_reserve::smt::monitor::{Policy, Settings, Unwatchable};
 use hourglass_reserve::smt::stopper::Stopper;
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
@@ -166,7 +166,7 @@ fn priority_comes_before_the_cpu() {
     let mut others = thread::affinity().unwrap();
     let cpu = others.pop();
     let (Some(cpu), Some(_), Some(_)) = (cpu, others.first(), plan.priority) else {
-        return skip(Need::REAL_TIME, "no real-time priority, or one CPU only");
+        return skip(Requirement::REAL_TIME, "no real-time priority, or one CPU only");
     };
     // This thread must not wait for the hog itself.
     thread::set_affinity(others).unwrap();

@@ -13,11 +13,11 @@ use hourglass_model::watched::WatchedLook;
 use crate::error::{CreateError, WriteError};
 use crate::folder::RunFolder;
 use crate::partial::{PartialFile, sync_folder};
-use crate::samples::{self, KeptWakeUp, Sample};
+use crate::samples::{self, StoredWakeUp, WakeUpSample};
 use crate::trace::write::TraceWriter;
 use crate::{
     FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, SAMPLES_FILE, SPANS_FILE, TRACE_FILE, kernel,
-    latency, looks, manifest, spans,
+    latency, manifest, spans, watch_samples,
 };
 
 /// A run folder that is being written.
@@ -115,7 +115,7 @@ impl NewRunFolder {
     /// # Errors
     /// The threads do not ascend or have a number that the format cannot hold; or the file
     /// refuses.
-    pub fn write_samples<S: IntoIterator<Item = KeptWakeUp>>(
+    pub fn write_samples<S: IntoIterator<Item = StoredWakeUp>>(
         &mut self,
         threads: impl IntoIterator<Item = (u32, S)>,
     ) -> Result<(), WriteError> {
@@ -126,7 +126,7 @@ impl NewRunFolder {
         let partial = PartialFile::create(&self.path, SAMPLES_FILE)
             .map_err(|error| WriteError::file(self.path.join(SAMPLES_FILE), error))?;
         let of_thread = |(thread, wake_ups): (u32, S)| {
-            wake_ups.into_iter().map(move |wake_up| Sample { thread, wake_up })
+            wake_ups.into_iter().map(move |wake_up| WakeUpSample { thread, wake_up })
         };
         samples::write(&partial, threads.flat_map(of_thread))
     }
@@ -155,7 +155,7 @@ impl NewRunFolder {
     ) -> Result<(), WriteError> {
         let partial = PartialFile::create(&self.path, LOOKS_FILE)
             .map_err(|error| WriteError::file(self.path.join(LOOKS_FILE), error))?;
-        looks::write(&partial, looks.into_iter())
+        watch_samples::write(&partial, looks.into_iter())
     }
 
     /// Writes `spans.parquet`: the spans that a program recorded one by one, in order of their starts.

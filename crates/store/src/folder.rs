@@ -14,14 +14,14 @@ use crate::error::{LatencyError, OpenError, TraceError};
 use crate::kernel::{self, KernelEvents};
 use crate::merged::MergedFolder;
 use crate::partial::partial_path;
-use crate::samples::KeptWakeUp;
+use crate::samples::StoredWakeUp;
 use crate::trace::Trace;
 use crate::trace::read::Intervals;
 use crate::{
     FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE, SPANS_FILE,
     TRACE_FILE,
 };
-use crate::{latency, looks, manifest, samples, spans};
+use crate::{latency, manifest, samples, spans, watch_samples};
 
 /// A complete run folder, open for reading.
 #[derive(Debug)]
@@ -126,8 +126,10 @@ impl RunFolder {
     pub fn wake_ups(
         &self,
         thread: u32,
-    ) -> Result<Option<impl Iterator<Item = Result<KeptWakeUp, LatencyError>> + use<>>, LatencyError>
-    {
+    ) -> Result<
+        Option<impl Iterator<Item = Result<StoredWakeUp, LatencyError>> + use<>>,
+        LatencyError,
+    > {
         match samples::read(self.path.join(SAMPLES_FILE), thread) {
             Ok(samples) => Ok(Some(samples.map(|sample| sample.map_err(LatencyError::from)))),
             Err(TraceError::Missing(_)) => Ok(None),
@@ -167,11 +169,11 @@ impl RunFolder {
     ///
     /// # Errors
     /// The file is damaged; each look may be the first that cannot be read.
-    pub fn looks(
+    pub fn watch_samples(
         &self,
     ) -> Result<Option<impl Iterator<Item = Result<WatchedLook, TraceError>> + use<>>, TraceError>
     {
-        match looks::read(self.path.join(LOOKS_FILE)) {
+        match watch_samples::read(self.path.join(LOOKS_FILE)) {
             Err(TraceError::Missing(_)) => Ok(None),
             looks => looks.map(Some),
         }

@@ -11,15 +11,15 @@ use crate::error::{RowFault, TraceError, WriteError};
 use crate::partial::PartialFile;
 use crate::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
 use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column};
-use crate::table::{Column, Kind, Layout, Table};
+use crate::table::{Column, ColumnType, Layout, TableReader};
 
-const NS: Column = Column::required("ns", Kind::Int64);
-const TICKS: Column = Column::required("ticks", Kind::Uint64);
-const CPU: Column = Column::required("cpu", Kind::Int32);
-const KIND: Column = Column::required("kind", Kind::Int32);
-const A: Column = Column::required("a", Kind::Uint32);
-const B: Column = Column::required("b", Kind::Uint32);
-const VALUE: Column = Column::required("value", Kind::Uint64);
+const NS: Column = Column::required("ns", ColumnType::Int64);
+const TICKS: Column = Column::required("ticks", ColumnType::Uint64);
+const CPU: Column = Column::required("cpu", ColumnType::Int32);
+const KIND: Column = Column::required("kind", ColumnType::Int32);
+const A: Column = Column::required("a", ColumnType::Uint32);
+const B: Column = Column::required("b", ColumnType::Uint32);
+const VALUE: Column = Column::required("value", ColumnType::Uint64);
 
 const LAYOUT: Layout =
     Layout { name: "kernel", columns: &[NS, TICKS, CPU, KIND, A, B, VALUE], sorted_by: TICKS };
@@ -38,7 +38,7 @@ pub(crate) fn write(
 
 /// The events in the file `path`, decoded as they are asked for.
 pub(crate) fn read(path: PathBuf) -> Result<KernelEvents, TraceError> {
-    let table = Table::open(path, &LAYOUT)?;
+    let table = TableReader::open(path, &LAYOUT)?;
     let columns = Columns {
         ns: ColumnBuffer::new(&table, NS)?,
         ticks: ColumnBuffer::new(&table, TICKS)?,

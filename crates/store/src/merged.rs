@@ -23,7 +23,7 @@ use crate::error::{CreateError, RowFault, TraceError, WriteError};
 use crate::partial::{PartialFile, partial_path, sync_folder};
 use crate::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
 use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column};
-use crate::table::{Column, Kind, Layout, Table};
+use crate::table::{Column, ColumnType, Layout, TableReader};
 
 /// What was put together.
 pub const MERGED_FILE: &str = "merged.json";
@@ -31,20 +31,20 @@ pub const MERGED_FILE: &str = "merged.json";
 /// The histograms.
 pub const HISTOGRAM_FILE: &str = "histogram.parquet";
 
-const NODE: Column = Column::required("node", Kind::Text);
-const LO_NS: Column = Column::required("lo_ns", Kind::Int64);
-const COUNT: Column = Column::required("count", Kind::Int64);
+const NODE: Column = Column::required("node", ColumnType::Text);
+const LO_NS: Column = Column::required("lo_ns", ColumnType::Int64);
+const COUNT: Column = Column::required("count", ColumnType::Int64);
 
 const LAYOUT: Layout = Layout {
     name: "histogram",
     columns: &[
-        Column::required("run", Kind::Text),
+        Column::required("run", ColumnType::Text),
         NODE,
-        Column::required("thread", Kind::Int32),
-        Column::required("metric", Kind::Text),
-        Column::required("cause", Kind::Text),
+        Column::required("thread", ColumnType::Int32),
+        Column::required("metric", ColumnType::Text),
+        Column::required("cause", ColumnType::Text),
         LO_NS,
-        Column::required("hi_ns", Kind::Int64),
+        Column::required("hi_ns", ColumnType::Int64),
         COUNT,
     ],
     sorted_by: NODE,
@@ -283,7 +283,7 @@ impl EncodeRows for Buffer {
 pub struct MergedFolder {
     path: PathBuf,
     document: MergedDocument,
-    table: Table,
+    table: TableReader,
 }
 
 impl MergedFolder {
@@ -302,7 +302,7 @@ impl MergedFolder {
     /// See [`MergedError`].
     pub fn open(path: &Path) -> Result<MergedFolder, MergedError> {
         let document = read_document(path)?;
-        let table = Table::open(path.join(HISTOGRAM_FILE), &READ)?;
+        let table = TableReader::open(path.join(HISTOGRAM_FILE), &READ)?;
         let rows = { document.runs.iter() }
             .flat_map(|run| &run.series)
             .fold(0, |sum: u64, series| sum.saturating_add(series.rows));

@@ -27,7 +27,7 @@ pub struct NewRounds {
 
 /// The run folders of whole rounds, in their order, and what has no partner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FoundRounds {
+pub struct RoundFolders {
     /// Runs of the first way.
     pub a: Vec<PathBuf>,
     /// Runs of the second, one for each of the first.
@@ -102,7 +102,7 @@ impl NewRounds {
 ///
 /// # Errors
 /// It is no folder, or cannot be read. A folder without rounds is no error here.
-pub fn find_rounds(path: &Path) -> Result<FoundRounds, OpenError> {
+pub fn find_rounds(path: &Path) -> Result<RoundFolders, OpenError> {
     let unreadable = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => OpenError::NotFound(path.to_path_buf()),
         io::ErrorKind::NotADirectory => OpenError::NotAFolder(path.to_path_buf()),
@@ -120,7 +120,7 @@ pub fn find_rounds(path: &Path) -> Result<FoundRounds, OpenError> {
         |side: char| move |(_, digits): &(u32, String)| path.join(format!("{side}-{digits}"));
     let (whole_a, alone_a): (Vec<_>, Vec<_>) = a.iter().partition(|one| b.contains(one));
     let (whole_b, alone_b): (Vec<_>, Vec<_>) = b.iter().partition(|one| a.contains(one));
-    Ok(FoundRounds {
+    Ok(RoundFolders {
         a: whole_a.into_iter().map(place('a')).collect(),
         b: whole_b.into_iter().map(place('b')).collect(),
         alone: alone_a

@@ -9,13 +9,13 @@ use crate::error::{RowFault, TraceError, WriteError};
 use crate::partial::PartialFile;
 use crate::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
 use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column, write_nullable};
-use crate::table::{Column, Kind, Layout, Table};
+use crate::table::{Column, ColumnType, Layout, TableReader};
 
-const THREAD: Column = Column::required("thread", Kind::Int32);
-const LATENESS_PS: Column = Column::required("lateness_ps", Kind::Uint64);
+const THREAD: Column = Column::required("thread", ColumnType::Int32);
+const LATENESS_PS: Column = Column::required("lateness_ps", ColumnType::Uint64);
 
 /// Folders of earlier versions lack it.
-const WOKE_NS: Column = Column::nullable("woke_ns", Kind::Int64);
+const WOKE_NS: Column = Column::nullable("woke_ns", ColumnType::Int64);
 
 const LAYOUT: Layout =
     Layout { name: "latency", columns: &[THREAD, LATENESS_PS, WOKE_NS], sorted_by: THREAD };
@@ -25,7 +25,7 @@ const UNKNOWN: i64 = i64::MIN;
 
 /// One wake-up that was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptWakeUp {
+pub struct StoredWakeUp {
     /// When the thread saw the time, ns from the run's start; `None` where that was not kept.
     pub woke_ns: Option<i64>,
     /// How late that was, in picoseconds.
@@ -34,15 +34,15 @@ pub struct KeptWakeUp {
 
 /// A wake-up of a thread.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
+pub(crate) struct WakeUpSample {
     pub(crate) thread: u32,
-    pub(crate) wake_up: KeptWakeUp,
+    pub(crate) wake_up: StoredWakeUp,
 }
 
 /// Writes the samples into `partial` and gives it its name.
 pub(crate) fn write(
     partial: &PartialFile,
-    samples: impl Iterator<Item = Sample>,
+    samples: impl Iterator<Item = WakeUpSample>,
 ) -> Result<(), WriteError> {
     let mut table = TableWriter::start(partial, &LAYOUT, Buffer::default())?;
     for sample in samples {
@@ -55,8 +55,8 @@ pub(crate) fn write(
 pub(crate) fn read(
     path: PathBuf,
     thread: u32,
-) -> Result<impl Iterator<Item = Result<KeptWakeUp, TraceError>> + use<>, TraceError> {
-    let table = Table::open(path, &LAYOUT)?;
+) -> Result<impl Iterator<Item = Result<StoredWakeUp, TraceError>> + use<>, TraceError> {
+    let table = TableReader::open(path, &LAYOUT)?;
     let columns = Columns {
         thread: ColumnBuffer::new(&table, THREAD)?,
         lateness_ps: ColumnBuffer::new(&table, LATENESS_PS)?,
@@ -90,9 +90,9 @@ struct Buffer {
 }
 
 impl EncodeRows for Buffer {
-    type Row = Sample;
+    type Row = WakeUpSample;
 
-    fn push(&mut self, sample: &Sample) -> Result<(), RowFault> {
+    fn push(&mut self, sample: &WakeUpSample) -> Result<(), RowFault> {
         let thread = i32::try_from(sample.thread).map_err(|_| RowFault::Thread)?;
         admit(&mut self.last_thread, sample.thread)?;
         self.thread.push(thread);
@@ -127,7 +127,7 @@ struct Columns {
 }
 
 impl DecodeRows for Columns {
-    type Row = Sample;
+    type Row = WakeUpSample;
 
     fn columns(&mut self) -> Vec<&mut dyn DecodeColumn> {
         let mut columns: Vec<&mut dyn DecodeColumn> = vec![&mut self.thread, &mut self.lateness_ps];
@@ -135,15 +135,15 @@ impl DecodeRows for Columns {
         columns
     }
 
-    fn assemble(&mut self, rows: usize, batch: &mut Vec<Sample>) -> Result<(), RowFault> {
+    fn assemble(&mut self, rows: usize, batch: &mut Vec<WakeUpSample>) -> Result<(), RowFault> {
         let woke = self.woke_ns.as_ref().map(|column| &column.values[..rows]);
         let lateness = &self.lateness_ps.values[..rows];
         for (row, (thread, ps)) in self.thread.values[..rows].iter().zip(lateness).enumerate() {
             let thread = u32::try_from(*thread).map_err(|_| RowFault::Thread)?;
             admit(&mut self.last_thread, thread)?;
             let woke_ns = woke.map(|woke| woke[row]).filter(|ns| *ns != UNKNOWN);
-            let wake_up = KeptWakeUp { woke_ns, lateness_ps: ps.cast_unsigned() };
-            batch.push(Sample { thread, wake_up });
+            let wake_up = StoredWakeUp { woke_ns, lateness_ps: ps.cast_unsigned() };
+            batch.push(WakeUpSample { thread, wake_up });
         }
         Ok(())
     }

@@ -11,18 +11,18 @@ use crate::error::{RowFault, TraceError, WriteError};
 use crate::partial::PartialFile;
 use crate::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
 use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column, write_nullable};
-use crate::table::{Column, Kind, Layout, Table};
+use crate::table::{Column, ColumnType, Layout, TableReader};
 
-const THREAD: Column = Column::required("thread", Kind::Int32);
-const SITE: Column = Column::required("site", Kind::Int32);
-const START_NS: Column = Column::required("start_ns", Kind::Int64);
-const END_NS: Column = Column::required("end_ns", Kind::Int64);
-const CPU_BEFORE: Column = Column::required("cpu_before", Kind::Int32);
-const CPU_AFTER: Column = Column::required("cpu_after", Kind::Int32);
-const LOST_LEAST_NS: Column = Column::nullable("lost_least_ns", Kind::Int64);
-const LOST_MOST_NS: Column = Column::nullable("lost_most_ns", Kind::Int64);
+const THREAD: Column = Column::required("thread", ColumnType::Int32);
+const SITE: Column = Column::required("site", ColumnType::Int32);
+const START_NS: Column = Column::required("start_ns", ColumnType::Int64);
+const END_NS: Column = Column::required("end_ns", ColumnType::Int64);
+const CPU_BEFORE: Column = Column::required("cpu_before", ColumnType::Int32);
+const CPU_AFTER: Column = Column::required("cpu_after", ColumnType::Int32);
+const LOST_LEAST_NS: Column = Column::nullable("lost_least_ns", ColumnType::Int64);
+const LOST_MOST_NS: Column = Column::nullable("lost_most_ns", ColumnType::Int64);
 /// Place of the cause in the list of the documents; null where nothing was lost.
-const CAUSE: Column = Column::nullable("cause", Kind::Int32);
+const CAUSE: Column = Column::nullable("cause", ColumnType::Int32);
 
 const LAYOUT: Layout = Layout {
     name: "spans",
@@ -60,7 +60,7 @@ pub(crate) fn write(
 pub(crate) fn read(
     path: PathBuf,
 ) -> Result<impl Iterator<Item = Result<RecordedSpan, TraceError>> + use<>, TraceError> {
-    let table = Table::open(path, &LAYOUT)?;
+    let table = TableReader::open(path, &LAYOUT)?;
     let columns = Columns {
         numbers: [
             ColumnBuffer::new(&table, THREAD)?,

@@ -32,7 +32,7 @@ pub(crate) struct Layout {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ColumnType,
     /// Whether a file may lack it.
     pub(crate) optional: bool,
     /// Whether a row may have no value in it (null).
@@ -43,19 +43,19 @@ pub(crate) struct Column {
 
 impl Column {
     /// A column that every file has.
-    pub(crate) const fn required(name: &'static str, kind: Kind) -> Column {
+    pub(crate) const fn required(name: &'static str, kind: ColumnType) -> Column {
         Column { name, kind, optional: false, nullable: false, formerly: None }
     }
 
     /// A column that a file may lack, in which rows may have no value.
-    pub(crate) const fn nullable(name: &'static str, kind: Kind) -> Column {
+    pub(crate) const fn nullable(name: &'static str, kind: ColumnType) -> Column {
         Column { optional: true, nullable: true, ..Column::required(name, kind) }
     }
 }
 
 /// Type of a column's values. Parquet knows unsigned numbers only as an annotation of signed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnType {
     Int32,
     Uint32,
     Int64,
@@ -67,20 +67,20 @@ pub(crate) enum Kind {
 /// Last four bytes of every Parquet file.
 const PARQUET_MAGIC: [u8; 4] = *b"PAR1";
 
-impl Kind {
+impl ColumnType {
     fn name(self) -> &'static str {
         match self {
-            Kind::Int32 => "int32",
-            Kind::Uint32 => "uint32",
-            Kind::Int64 => "int64",
-            Kind::Uint64 => "uint64",
-            Kind::Text => "text",
+            ColumnType::Int32 => "int32",
+            ColumnType::Uint32 => "uint32",
+            ColumnType::Int64 => "int64",
+            ColumnType::Uint64 => "uint64",
+            ColumnType::Text => "text",
         }
     }
 
     /// The type of the column that `descriptor` describes, or the name of one that is no number
     /// of ours.
-    fn of(descriptor: &ColumnDescriptor) -> Result<Kind, String> {
+    fn from_descriptor(descriptor: &ColumnDescriptor) -> Result<ColumnType, String> {
         let converted = descriptor.converted_type();
         let unsigned = match descriptor.logical_type_ref() {
             Some(LogicalType::Integer(integer)) => !integer.is_signed,
@@ -99,10 +99,10 @@ impl Kind {
             },
         };
         match (descriptor.physical_type(), unsigned) {
-            (PhysicalType::INT32, false) => Ok(Kind::Int32),
-            (PhysicalType::INT32, true) => Ok(Kind::Uint32),
-            (PhysicalType::INT64, false) => Ok(Kind::Int64),
-            (PhysicalType::INT64, true) => Ok(Kind::Uint64),
+            (PhysicalType::INT32, false) => Ok(ColumnType::Int32),
+            (PhysicalType::INT32, true) => Ok(ColumnType::Uint32),
+            (PhysicalType::INT64, false) => Ok(ColumnType::Int64),
+            (PhysicalType::INT64, true) => Ok(ColumnType::Uint64),
             (other, _) => Err(format!("{other:?}")),
         }
     }
@@ -114,11 +114,11 @@ impl Layout {
         let mut fields = Vec::with_capacity(self.columns.len());
         for column in self.columns {
             let (physical, annotation) = match column.kind {
-                Kind::Int32 => (PhysicalType::INT32, None),
-                Kind::Uint32 => (PhysicalType::INT32, Some(LogicalType::integer(32, false))),
-                Kind::Int64 => (PhysicalType::INT64, None),
-                Kind::Uint64 => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
-                Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+                ColumnType::Int32 => (PhysicalType::INT32, None),
+                ColumnType::Uint32 => (PhysicalType::INT32, Some(LogicalType::integer(32, false))),
+                ColumnType::Int64 => (PhysicalType::INT64, None),
+                ColumnType::Uint64 => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
+                ColumnType::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
             };
             let field = SchemaType::primitive_type_builder(column.name, physical)
                 .with_repetition(if column.nullable {
@@ -136,15 +136,15 @@ impl Layout {
 
 /// A table on disk whose description has been read and found good; its rows have not.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct TableReader {
     path: PathBuf,
     metadata: Arc<ParquetMetaData>,
     rows: u64,
 }
 
-impl Table {
+impl TableReader {
     /// Opens the table in the file `path`. Columns that are not ours are left alone.
-    pub(crate) fn open(path: PathBuf, layout: &Layout) -> Result<Table, TraceError> {
+    pub(crate) fn open(path: PathBuf, layout: &Layout) -> Result<TableReader, TraceError> {
         let file = open_file(&path)?;
         let length = length_if_complete(&file)
             .map_err(|source| TraceError::Io { path: path.clone(), source })?
@@ -156,7 +156,7 @@ impl Table {
         )
         .map_err(damaged)?;
         let rows = guarded(|| check(&path, layout, &metadata, length), damaged)?;
-        Ok(Table { path, metadata: Arc::new(metadata), rows })
+        Ok(TableReader { path, metadata: Arc::new(metadata), rows })
     }
 
     /// Number of rows.
@@ -248,7 +248,7 @@ fn check_type(
     column: Column,
     descriptor: &ColumnDescriptor,
 ) -> Result<(), TraceError> {
-    let found = match Kind::of(descriptor) {
+    let found = match ColumnType::from_descriptor(descriptor) {
         _ if descriptor.max_rep_level() > 0 => "a list".to_owned(),
         Ok(kind) if kind == column.kind => return Ok(()),
         Ok(kind) => kind.name().to_owned(),

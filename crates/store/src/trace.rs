@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use hourglass_model::Interval;
 
 use crate::error::{RowFault, TraceError};
-use crate::table::{Column, Kind, Layout, Table};
+use crate::table::{Column, ColumnType, Layout, TableReader};
 
-const THREAD: Column = Column::required("thread", Kind::Int32);
-const CPU: Column = Column::required("cpu", Kind::Int32);
-const START_NS: Column = Column::required("start_ns", Kind::Int64);
-const END_NS: Column = Column::required("end_ns", Kind::Int64);
-const START_TICKS: Column = Column::required("start_ticks", Kind::Uint64);
-const END_TICKS: Column = Column::required("end_ticks", Kind::Uint64);
+const THREAD: Column = Column::required("thread", ColumnType::Int32);
+const CPU: Column = Column::required("cpu", ColumnType::Int32);
+const START_NS: Column = Column::required("start_ns", ColumnType::Int64);
+const END_NS: Column = Column::required("end_ns", ColumnType::Int64);
+const START_TICKS: Column = Column::required("start_ticks", ColumnType::Uint64);
+const END_TICKS: Column = Column::required("end_ticks", ColumnType::Uint64);
 /// From here on the columns are ours: traces of others have no such evidence.
-const ONSET: Column = Column { optional: true, ..Column::required("onset", Kind::Int32) };
+const ONSET: Column = Column { optional: true, ..Column::required("onset", ColumnType::Int32) };
 
 /// Whether the kernel cleared the thread's critical section before the interval: 0 no, 1 yes, null not known.
 /// In folders written before it is `rseq`, with -1 for null.
 const CLEARED: Column =
-    Column { formerly: Some("rseq"), ..Column::nullable("cleared", Kind::Int32) };
+    Column { formerly: Some("rseq"), ..Column::nullable("cleared", ColumnType::Int32) };
 /// What the kernel counted meanwhile, up to 255; null not asked.
-const INVOLUNTARY: Column = Column::nullable("involuntary", Kind::Int32);
-const VOLUNTARY: Column = Column::nullable("voluntary", Kind::Int32);
-const FAULTS: Column = Column::nullable("faults", Kind::Int32);
+const INVOLUNTARY: Column = Column::nullable("involuntary", ColumnType::Int32);
+const VOLUNTARY: Column = Column::nullable("voluntary", ColumnType::Int32);
+const FAULTS: Column = Column::nullable("faults", ColumnType::Int32);
 
 /// Stands in memory where a column of evidence has no value.
 const UNKNOWN: i32 = -1;
@@ -51,14 +51,14 @@ const LAYOUT: Layout = Layout {
 
 /// What every record of a trace must keep, against the record before it.
 #[derive(Clone, Copy, Debug)]
-struct Order {
+struct OrderCheck {
     start_ns: i64,
     start_ticks: u64,
 }
 
-impl Order {
+impl OrderCheck {
     /// Before the first record.
-    const FIRST: Order = Order { start_ns: i64::MIN, start_ticks: 0 };
+    const FIRST: OrderCheck = OrderCheck { start_ns: i64::MIN, start_ticks: 0 };
 
     /// Checks the next record's times and makes it the one before.
     fn admit(&mut self, interval: &Interval) -> Result<(), RowFault> {
@@ -68,7 +68,7 @@ impl Order {
         if interval.start_ns < self.start_ns || interval.start_ticks < self.start_ticks {
             return Err(RowFault::OutOfOrder);
         }
-        *self = Order { start_ns: interval.start_ns, start_ticks: interval.start_ticks };
+        *self = OrderCheck { start_ns: interval.start_ns, start_ticks: interval.start_ticks };
         Ok(())
     }
 }
@@ -76,7 +76,7 @@ impl Order {
 /// A trace on disk whose description has been read and found good; its records have not.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    table: Table,
+    table: TableReader,
 }
 
 impl Trace {
@@ -87,7 +87,7 @@ impl Trace {
     /// # Errors
     /// See [`TraceError`].
     pub fn open(path: impl Into<PathBuf>) -> Result<Trace, TraceError> {
-        Ok(Trace { table: Table::open(path.into(), &LAYOUT)? })
+        Ok(Trace { table: TableReader::open(path.into(), &LAYOUT)? })
     }
 
     /// Number of records.

@@ -394,7 +394,7 @@ fn numbers(path: &Path) -> io::Result<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     const HYBRID: &str = "\
 31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -456,7 +456,7 @@ mod tests {
             Ok(group) => group,
             Err(error) => {
                 let why = format_args!("no control group can be made ({error})");
-                return skip(Need::CONTROL_GROUP, why);
+                return skip(Requirement::CONTROL_GROUP, why);
             }
         };
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();

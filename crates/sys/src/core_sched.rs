@@ -72,7 +72,7 @@ fn order(what: libc::c_ulong, id: u32, scope: Scope) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     use super::*;
 
@@ -102,8 +102,8 @@ mod tests {
                 );
                 // Without siblings the kernel refuses it (ENODEV), whatever it is built with.
                 let need = match errno {
-                    Some(libc::ENODEV) => Need::SIBLINGS,
-                    _ => Need::kernel("CONFIG_SCHED_CORE"),
+                    Some(libc::ENODEV) => Requirement::SIBLINGS,
+                    _ => Requirement::kernel("CONFIG_SCHED_CORE"),
                 };
                 skip(need, format_args!("no core scheduling: {error}"));
             }

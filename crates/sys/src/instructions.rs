@@ -68,7 +68,7 @@ impl Instructions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     /// Where there are counters they count at least what was surely done; where not, it is said why.
     #[test]
@@ -76,7 +76,7 @@ mod tests {
         let counter = match Instructions::open(0, true) {
             Ok(counter) => counter,
             Err(refusal) => {
-                skip(Need::COUNTERS, &refusal);
+                skip(Requirement::COUNTERS, &refusal);
                 assert!(!matches!(refusal, NotCounted::Gone), "the calling thread is there");
                 return;
             }

@@ -66,7 +66,7 @@ pub fn wfet(until: u64) {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     /// The kernel's list of flags is made from the same CPUID leaf; it may hide what the processor
     /// has, but not the other way round.
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn tpause_ends() {
         if !super::has_tpause() {
-            return skip(Need::processor("waitpkg"), "the processor has no WAITPKG");
+            return skip(Requirement::processor("waitpkg"), "the processor has no WAITPKG");
         }
         let begun = crate::counter::tsc();
         super::tpause(begun);
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn wfet_ends() {
         if !super::has_wfet() {
-            return skip(Need::processor("wfxt"), "the processor has no FEAT_WFxT");
+            return skip(Requirement::processor("wfxt"), "the processor has no FEAT_WFxT");
         }
         let begun = crate::counter::cntvct();
         super::wfet(begun);

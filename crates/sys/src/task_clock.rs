@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::clock::{ClockId, now_ns};
     use crate::thread::counters;
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     /// Uses so much processor time; whether the thread kept its CPU meanwhile.
     fn spend(ns: u64) -> bool {
@@ -64,7 +64,7 @@ mod tests {
         std::thread::spawn(|| {
             let clock = match TaskClock::open(0, true) {
                 Ok(clock) => clock,
-                Err(refused) => return skip(Need::PERF_EVENTS, format_args!("{refused:?}")),
+                Err(refused) => return skip(Requirement::PERF_EVENTS, format_args!("{refused:?}")),
             };
             let both_kept_it = |_| {
                 let before = clock.read_ns().unwrap();

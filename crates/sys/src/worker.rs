@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::memfd::SharedWords;
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     fn until(what: &str, mut done: impl FnMut() -> bool) {
         let begun = Instant::now();
@@ -225,7 +225,10 @@ mod tests {
         let life = Life { cpu, nice: 7, most_ns: 60_000_000_000 };
         let worker = Worker::start(life, || true).unwrap();
         let Ok(text) = std::fs::read_to_string(format!("/proc/{}/autogroup", worker.pid())) else {
-            return skip(Need::file("/proc/self/autogroup"), "this kernel has no autogroups");
+            return skip(
+                Requirement::file("/proc/self/autogroup"),
+                "this kernel has no autogroups",
+            );
         };
         if !text.trim().is_empty() {
             assert!(text.trim().ends_with("nice 7"), "{text}");

@@ -163,7 +163,7 @@ impl<T: Shift> Bounded<T> {
     /// From `error` before `centre` to `error` after it, held at the ends of the range; `None` if
     /// the error is negative.
     #[must_use]
-    pub fn around(centre: T, error: Span) -> Option<Bounded<T>> {
+    pub fn from_center(centre: T, error: Span) -> Option<Bounded<T>> {
         Bounded::exact(centre).widened(error)
     }
 
@@ -285,13 +285,13 @@ mod tests {
     #[test]
     fn ends_in_the_wrong_order_and_negative_errors_are_refused() {
         assert_eq!(Bounded::new(Span::NANOSECOND, Span::ZERO), None);
-        assert_eq!(Bounded::around(Span::ZERO, -Span::NANOSECOND), None);
+        assert_eq!(Bounded::from_center(Span::ZERO, -Span::NANOSECOND), None);
         assert_eq!(from_to(0, 10).widened(Span::MIN), None);
     }
 
     #[test]
     fn the_ends_of_the_range_hold() {
-        let all = Bounded::around(Span::ZERO, Span::MAX).expect("positive");
+        let all = Bounded::from_center(Span::ZERO, Span::MAX).expect("positive");
         assert_eq!((all.earliest(), all.latest()), (Span::MIN, Span::MAX));
         assert_eq!(all.width(), None);
         assert_eq!(all.midpoint_floor(), None);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::sched;
 use hourglass_time::Span;
 use hourglass_timer::fault::{
@@ -24,7 +24,7 @@ fn as_root() -> bool {
 #[test]
 fn a_demoted_thread_is_demoted_until_its_verdict() {
     if !as_root() {
-        return skip(Need::REAL_TIME, "no SCHED_FIFO here (CAP_SYS_NICE or `ulimit -r 50`)");
+        return skip(Requirement::REAL_TIME, "no SCHED_FIFO here (CAP_SYS_NICE or `ulimit -r 50`)");
     }
     in_a_thread(|| {
         sched::set(Scheduling::Fifo(2)).unwrap();
@@ -74,7 +74,7 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
 #[test]
 fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
     if !as_root() {
-        return skip(Need::REAL_TIME, "no SCHED_FIFO here (CAP_SYS_NICE or `ulimit -r 50`)");
+        return skip(Requirement::REAL_TIME, "no SCHED_FIFO here (CAP_SYS_NICE or `ulimit -r 50`)");
     }
     in_a_thread(|| {
         let before = sched::of(0).unwrap();
@@ -360,7 +360,7 @@ fn a_deadline_thread_gets_a_handler() {
         };
         if sched::set(own).is_err() {
             return skip(
-                Need::DEADLINE_CLASS,
+                Requirement::DEADLINE_CLASS,
                 "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)",
             );
         }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_time::Span;
 use hourglass_timer::fault::{
     Attributes, Deadline, Ended, Fault, FaultError, Periodic, Region, Strength, Verdict, Watch,
@@ -36,7 +36,7 @@ fn a_handler_is_told_of_each_strength_and_never_early() {
             let handler = match handled {
                 Err(FaultError::CannotRestore { .. }) => {
                     return skip(
-                        Need::REAL_TIME,
+                        Requirement::REAL_TIME,
                         "without a privilege a demoted thread stays demoted",
                     );
                 }

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::{block, realtime_signals, send, unblock};
 use hourglass_sys::{futex, signal};
@@ -165,7 +165,7 @@ fn without_signals_there_is_an_error_and_what_is_watched_stays_so() {
     let me = std::process::id().to_string();
     let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();
     if !limited.is_ok_and(|status| status.success()) {
-        return skip(Need::program("prlimit"), "no prlimit here to take the signals away");
+        return skip(Requirement::program("prlimit"), "no prlimit here to take the signals away");
     }
     let mask = blocked();
     thread::spawn(move || {

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread::timer_slack;
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent, TimerFdEvent};
@@ -89,7 +89,7 @@ fn without_signals_kicks_still_wake() {
     let me = std::process::id().to_string();
     let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();
     if !limited.is_ok_and(|status| status.success()) {
-        return skip(Need::program("prlimit"), "no prlimit here to take the signals away");
+        return skip(Requirement::program("prlimit"), "no prlimit here to take the signals away");
     }
     let mut other = EventDevice::new(PosixTimerEvent::new().unwrap()).unwrap();
     let before = blocked();

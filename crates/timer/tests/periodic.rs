@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, thread as os};
 use hourglass_time::Span;
@@ -110,7 +110,7 @@ fn the_deadline_class_may_have_a_handler() {
             .policy(Scheduling::Deadline { reclaim: false })
     };
     if let Err(refused) = builder().spawn(|_job| ()) {
-        return skip(Need::DEADLINE_CLASS, refused);
+        return skip(Requirement::DEADLINE_CLASS, refused);
     }
     let settings = fault::Settings::with_strength(fault::Strength::Suspend);
     let attributes = fault::Attributes::DEFAULT;

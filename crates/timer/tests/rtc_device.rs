@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::clock_device::{ClockDevice, ClockDevices};
@@ -32,7 +32,7 @@ fn on_the_rtc(test: impl FnOnce()) {
             assert_eq!(reason.to_string().lines().count(), 1);
             assert!(std::env::var_os(REQUIRED).is_none(), "{reason}");
             return skip(
-                Need::runs(
+                Requirement::runs(
                     "RTC",
                     "head -c 0 /dev/rtc0 || head -c 0 /dev/rtc || cat /sys/class/rtc/rtc0/dev",
                 ),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::allocation::{Counting, asked};
 use hourglass_sys::fork::child_says;
 use hourglass_time::Span;
@@ -170,7 +170,7 @@ fn without_signals_a_posix_timer_is_refused() {
     let me = std::process::id().to_string();
     let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();
     if !limited.is_ok_and(|status| status.success()) {
-        return skip(Need::program("prlimit"), "no prlimit here to take the signals away");
+        return skip(Requirement::program("prlimit"), "no prlimit here to take the signals away");
     }
     let posix = EngineSettings { device: Device::PosixTimer, ..EngineSettings::default() };
     let refused = TimerService::with(&ServiceSettings::engines(1, &posix));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::Base;
@@ -188,7 +188,7 @@ fn the_arming_threads_priority_is_stored() {
         told.recv().unwrap() == Some(Attributes::Fifo(2))
     });
     if !armed.join().unwrap() {
-        skip(Need::REAL_TIME, "no real-time policy is permitted here");
+        skip(Requirement::REAL_TIME, "no real-time policy is permitted here");
         assert_eq!(class.statistics().ran, 0, "it ran without the priority");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_time::Span;
 use hourglass_timer::engine::Base;
 use hourglass_timer::service::{
@@ -377,7 +377,7 @@ fn a_deadline_thread_starts_services() {
     let started = move || {
         if sched::set(own).is_err() {
             return skip(
-                Need::DEADLINE_CLASS,
+                Requirement::DEADLINE_CLASS,
                 "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)",
             );
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hourglass_clock::timekeeping::Settings as ClockSettings;
 use hourglass_clock::{Clock, process};
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::allocation::{Counting, asked};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, signal, thread};
@@ -339,7 +339,7 @@ fn the_best_of_many_is_precise() {
 fn real_time_threads_sleep_too() {
     let real_time = std::thread::spawn(|| {
         if sched::set(sched::Attributes::Fifo(10)).is_err() {
-            return skip(Need::REAL_TIME, "SCHED_FIFO is refused here");
+            return skip(Requirement::REAL_TIME, "SCHED_FIFO is refused here");
         }
         let mut sleeper = Sleeper::new();
         for _ in 0..50 {

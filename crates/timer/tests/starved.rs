@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::sched::{self, Attributes as Scheduling};
 use hourglass_sys::thread::{affinity, set_affinity};
 use hourglass_time::Span;
@@ -30,12 +30,12 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn two_cpus() -> Option<(u32, u32)> {
     let cpus = affinity().unwrap();
     let [first, second, ..] = cpus[..] else {
-        skip(Need::SECOND_CPU, "one CPU");
+        skip(Requirement::SECOND_CPU, "one CPU");
         return None;
     };
     let allowed = in_a_thread(|| sched::set(Scheduling::Fifo(2)));
     if let Err(error) = allowed {
-        skip(Need::REAL_TIME, error.to_string());
+        skip(Requirement::REAL_TIME, error.to_string());
         return None;
     }
     Some((first, second))

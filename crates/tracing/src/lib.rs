@@ -29,8 +29,8 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
-mod entered;
-mod told;
+mod loss_fields;
+mod span_stack;
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -46,7 +46,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 pub use hourglass_witness::{Loss, WitnessError};
-pub use told::FIELDS;
+pub use loss_fields::FIELDS;
 
 type OnLoss = Box<dyn Fn(&'static Metadata<'static>, &Loss) + Send + Sync>;
 
@@ -61,7 +61,7 @@ pub struct WitnessLayer {
 }
 
 /// What a span lost so far, in its extensions.
-struct SoFar(Travelling);
+struct PausedSpan(Travelling);
 
 impl WitnessLayer {
     /// The first witness of a process tests the kernel for some milliseconds, and this is done here.
@@ -104,7 +104,7 @@ impl WitnessLayer {
     }
 
     /// What a closing span lost, unless that is to be left out.
-    fn judge(&self, so_far: Travelling) -> Option<Loss> {
+    fn loss_to_report(&self, so_far: Travelling) -> Option<Loss> {
         let witness = Witness::new().ok()?;
         let loss = witness.end(witness.attach(so_far))?;
         (loss.off_cpu.latest() >= self.at_least).then_some(loss)
@@ -126,31 +126,31 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for WitnessLayer {
     }
 
     fn on_enter(&self, id: &Id, _: Context<'_, S>) {
-        entered::enter(self.number, id);
+        span_stack::enter(self.number, id);
     }
 
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
-        let Some(more) = entered::exit(self.number, id) else { return };
+        let Some(more) = span_stack::exit(self.number, id) else { return };
         let Some(span) = context.span(id) else { return };
         let mut extensions = span.extensions_mut();
-        match extensions.get_mut::<SoFar>() {
+        match extensions.get_mut::<PausedSpan>() {
             Some(so_far) => so_far.0 = so_far.0.and(more),
-            None => extensions.insert(SoFar(more)),
+            None => extensions.insert(PausedSpan(more)),
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
-        let Some(SoFar(so_far)) = span.extensions_mut().remove::<SoFar>() else { return };
-        let Some(loss) = self.judge(so_far) else { return };
+        let Some(PausedSpan(so_far)) = span.extensions_mut().remove::<PausedSpan>() else { return };
+        let Some(loss) = self.loss_to_report(so_far) else { return };
         let metadata = span.metadata();
         span.extensions_mut().replace(loss);
         if let Some(call) = &self.on_loss {
             call(metadata, &loss);
         }
         let Some(dispatch) = self.dispatch.get().and_then(WeakDispatch::upgrade) else { return };
-        if !told::recorded(&dispatch, &id, metadata, &loss) && self.events {
-            told::event(&dispatch, &id, &loss);
+        if !loss_fields::recorded(&dispatch, &id, metadata, &loss) && self.events {
+            loss_fields::event(&dispatch, &id, &loss);
         }
     }
 }

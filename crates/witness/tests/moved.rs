@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process;
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::allocation::{Counting, asked};
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 use hourglass_witness::{Cause, Loss, Span, Witness};
@@ -74,7 +74,7 @@ fn a_quota_that_is_joined_later_is_named() {
     const STOPS: usize = 8;
     let own = match Own::new() {
         Ok(own) => own,
-        Err(error) => return skip(Need::CONTROL_GROUP, format_args!("no group: {error}")),
+        Err(error) => return skip(Requirement::CONTROL_GROUP, format_args!("no group: {error}")),
     };
     let witness = Witness::new().unwrap();
     fs::write(own.members(), process::id().to_string()).unwrap();

@@ -12,7 +12,7 @@ use std::path::Path;
 use hourglass_clock::Choice;
 use hourglass_clock::choice::{self, CounterKind};
 use hourglass_model::{CpuSet, Onset, Reservation};
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::tracefs::{Instance, Tracefs};
 use hourglass_sys::{rseq, thread};
 use hourglass_time::Span;
@@ -106,7 +106,7 @@ fn traced() -> Option<(Measured, BTreeMap<u32, Vec<u64>>)> {
     let tracefs = match Tracefs::find() {
         Ok(tracefs) => tracefs,
         Err(reason) => {
-            skip(Need::TRACEFS, reason);
+            skip(Requirement::TRACEFS, reason);
             return None;
         }
     };
@@ -114,7 +114,10 @@ fn traced() -> Option<(Measured, BTreeMap<u32, Vec<u64>>)> {
     let instance = Instance::create(&tracefs).unwrap();
     if let Err(reason) = instance.set_clock("x86-tsc") {
         skip(
-            Need::runs("trace clock x86-tsc", "grep -qw x86-tsc /sys/kernel/tracing/trace_clock"),
+            Requirement::runs(
+                "trace clock x86-tsc",
+                "grep -qw x86-tsc /sys/kernel/tracing/trace_clock",
+            ),
             reason,
         );
         return None;

@@ -9,7 +9,7 @@ use hourglass_lab::open_run;
 use hourglass_model::manifest::Manifest;
 use hourglass_model::{Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
 use hourglass_store::{
-    KERNEL_FILE, KeptWakeUp, LATENCY_FILE, MANIFEST_FILE, RunFolder, SAMPLES_FILE, TRACE_FILE,
+    KERNEL_FILE, LATENCY_FILE, MANIFEST_FILE, RunFolder, SAMPLES_FILE, StoredWakeUp, TRACE_FILE,
 };
 
 use super::pictures;
@@ -31,7 +31,7 @@ pub(super) fn sound(parent: &Path) -> PathBuf {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).expect(made);
     (1..40_u64).for_each(|at| histogram.record(at * at * 700).expect(made));
     folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &[(1, &histogram)]).expect(made);
-    let late = (1..40_u64).map(|at| KeptWakeUp {
+    let late = (1..40_u64).map(|at| StoredWakeUp {
         woke_ns: (at % 3 > 0).then_some(at as i64 * 2_000_000),
         lateness_ps: at * at * 700_000,
     });

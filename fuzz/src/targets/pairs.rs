@@ -245,9 +245,9 @@ pub(super) const ANALYSIS: Target = Target {
 
 /// Who ran when.
 #[derive(Default)]
-struct Tape(Vec<Slice>);
+struct SliceLog(Vec<Slice>);
 
-impl Sink for Tape {
+impl Sink for SliceLog {
     fn interest(&self) -> Interest {
         Interest::Slices
     }
@@ -300,7 +300,7 @@ fn simulation(bytes: &[u8]) -> Answer {
     let quick = sim::run(&system, settings);
     let engine = sim::run_with(&system, settings, &mut Nobody, &mut Unwatched);
     assert_eq!(quick, engine, "{system:?}");
-    let (mut one, mut other) = (Tape::default(), Tape::default());
+    let (mut one, mut other) = (SliceLog::default(), SliceLog::default());
     let quick = sim::run_to(&system, settings, &mut one);
     assert_eq!(quick, sim::run_with(&system, settings, &mut other, &mut Unwatched), "{system:?}");
     assert_eq!(one.0, other.0, "{system:?}");

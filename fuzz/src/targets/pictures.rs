@@ -2,7 +2,7 @@
 
 use hourglass_lab::{KeptRun, RunContents};
 use hourglass_model::manifest::Manifest;
-use hourglass_report::{LatencyCounts, Run, foreign, html};
+use hourglass_report::{LatencyCounts, RunView, export, html};
 use prost::Message;
 
 use super::folders;
@@ -54,7 +54,7 @@ pub(super) fn draw(run: &KeptRun, mut contents: RunContents) {
         .collect();
     let facts = run.document.manifest.kernel.as_ref();
     let names = facts.map(|facts| facts.names.clone()).unwrap_or_default();
-    let shown = Run {
+    let shown = RunView {
         document: &run.document,
         intervals: &contents.intervals,
         causes: &contents.causes,
@@ -67,13 +67,13 @@ pub(super) fn draw(run: &KeptRun, mut contents: RunContents) {
     };
     check_page(&html::page(&shown, "a title"));
     let mut bytes = Vec::new();
-    foreign::perfetto(&mut bytes, &shown).expect("a vector takes everything");
+    export::perfetto(&mut bytes, &shown).expect("a vector takes everything");
     let trace = Trace::decode(bytes.as_slice()).expect("prost reads what was written");
     assert!(!trace.packet.is_empty());
     for packet in &trace.packet {
         assert!(packet.event.is_none() || packet.timestamp.is_some(), "{packet:?}");
     }
-    foreign::csv(&mut bytes, &shown).expect("a vector takes everything");
+    export::csv(&mut bytes, &shown).expect("a vector takes everything");
 }
 
 /// No string of a run becomes a script, a tag with one, or the end of ours.

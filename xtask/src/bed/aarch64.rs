@@ -9,9 +9,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::debian;
-use hourglass_skip::Need;
+use hourglass_skip::Requirement;
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::workspace::{Workspace, has_program};
 
 pub(crate) const NAME: &str = "aarch64";
@@ -78,7 +78,7 @@ const SKIPPED: &[&str] = &[
 ///
 /// # Errors
 /// `Unable` if the machine has not what it takes, `Broken` if a test fails.
-pub(super) fn run(workspace: &Workspace) -> Result<(), Failure> {
+pub(super) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let begin = Instant::now();
     if !has_program(LINKER) || !has_program(EMULATOR) {
         debian::install(PACKAGES)?;
@@ -94,30 +94,31 @@ pub(super) fn run(workspace: &Workspace) -> Result<(), Failure> {
     if header && tests == [true; 2] {
         Ok(())
     } else {
-        Err(Failure::Broken(format!("bed {NAME}: tests failed on {TARGET}")))
+        Err(StepFailure::Broken(format!("bed {NAME}: tests failed on {TARGET}")))
     }
 }
 
 /// Whether the inline reads of `hourglass.h` do what its layout says.
-fn header(workspace: &Workspace) -> Result<bool, Failure> {
+fn header(workspace: &Workspace) -> Result<bool, StepFailure> {
     let folder = workspace.target.join("beds").join(NAME);
-    fs::create_dir_all(&folder).map_err(|e| Failure::file(&folder, &e))?;
+    fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
     let program = folder.join("page");
     let library = workspace.root.join("crates/capi");
     let mut compiler = Command::new(LINKER);
     compiler.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c11", "-O2", "-DALONE", "-I"]);
     compiler.arg(library.join("include")).arg(library.join("tests/programs/page.c"));
-    let made = compiler.arg("-o").arg(&program).status().map_err(|e| Failure::start(LINKER, &e))?;
+    let made =
+        compiler.arg("-o").arg(&program).status().map_err(|e| StepFailure::start(LINKER, &e))?;
     let mut emulator = Command::new(EMULATOR);
     emulator.args(["-L", ROOT]).arg(&program);
-    let good =
-        made.success() && emulator.status().map_err(|e| Failure::start(EMULATOR, &e))?.success();
+    let good = made.success()
+        && emulator.status().map_err(|e| StepFailure::start(EMULATOR, &e))?.success();
     println!("bed {NAME}: hourglass.h, {}", if good { "ok" } else { "BROKEN" });
     Ok(good)
 }
 
 /// Whether the tests of these packages succeed.
-fn tests(workspace: &Workspace, packages: &[&str]) -> Result<bool, Failure> {
+fn tests(workspace: &Workspace, packages: &[&str]) -> Result<bool, StepFailure> {
     let mut cargo = workspace.cargo(&["test", "--target", TARGET, "--no-fail-fast"]);
     cargo.args(packages);
     cargo.args(["--", "--quiet"]).args(SKIPPED.iter().flat_map(|name| ["--skip", name]));
@@ -129,17 +130,17 @@ fn tests(workspace: &Workspace, packages: &[&str]) -> Result<bool, Failure> {
     cargo.env("RUST_TEST_THREADS", "1");
     // For tests that start themselves once more.
     cargo.env("HOURGLASS_TEST_RUNNER", &runner);
-    Ok(cargo.status().map_err(|e| Failure::start("cargo", &e))?.success())
+    Ok(cargo.status().map_err(|e| StepFailure::start("cargo", &e))?.success())
 }
 
 /// Makes sure that the standard library of the target is there.
-fn add_target() -> Result<(), Failure> {
+fn add_target() -> Result<(), StepFailure> {
     if has_standard_library() {
         return Ok(());
     }
     let remedy = || {
         let add = format!("rustup target add {TARGET}");
-        Failure::Unable(Need::runs(TARGET, &*add), format!("install the target: {add}"))
+        StepFailure::Unable(Requirement::runs(TARGET, &*add), format!("install the target: {add}"))
     };
     println!("installing {TARGET}");
     let status = Command::new("rustup").args(["target", "add", TARGET]).status();

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Step;
-use super::expect::{begin_marker, end_marker};
-use crate::failure::Failure;
+use super::expectation::{begin_marker, end_marker};
+use crate::failure::StepFailure;
 
 /// File types and rights, as in `stat(2)`.
 const FOLDER: u32 = 0o040_755;
@@ -30,8 +30,8 @@ pub(super) fn write(
     programs: &[(&str, &Path)],
     libraries: &BTreeMap<PathBuf, PathBuf>,
     steps: &[Step],
-) -> Result<(), Failure> {
-    let read = |path: &Path| fs::read(path).map_err(|e| Failure::file(path, &e));
+) -> Result<(), StepFailure> {
+    let read = |path: &Path| fs::read(path).map_err(|e| StepFailure::file(path, &e));
     let mut archive = Archive::default();
     for folder in ["bin", "dev", "proc", "sys", "tmp"] {
         archive.add(folder, FOLDER, (0, 0), &[]);
@@ -48,7 +48,7 @@ pub(super) fn write(
     }
     archive.add("init", PROGRAM, (0, 0), init(steps).as_bytes());
     archive.add("TRAILER!!!", 0, (0, 0), &[]);
-    fs::write(path, archive.bytes).map_err(|e| Failure::file(path, &e))
+    fs::write(path, archive.bytes).map_err(|e| StepFailure::file(path, &e))
 }
 
 /// Every folder on the way to a file, an outer one before those in it; none twice.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::workspace::Workspace;
 
 /// A test of the command: cargo builds the command with it, and the same one as for all tests.
@@ -16,7 +16,7 @@ const BESIDE: &str = "command";
 ///
 /// # Errors
 /// It does not build.
-pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, Failure> {
+pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, StepFailure> {
     program(workspace, BESIDE, "hourglass")
 }
 
@@ -28,31 +28,31 @@ pub(super) type Test = &'static str;
 ///
 /// # Errors
 /// It does not build.
-pub(super) fn build_test(workspace: &Workspace, test: Test) -> Result<PathBuf, Failure> {
+pub(super) fn build_test(workspace: &Workspace, test: Test) -> Result<PathBuf, StepFailure> {
     program(workspace, test, test)
 }
 
 /// Builds a test and what belongs to it; a copy of one of its programs without symbols, which would only
 /// make the guest's memory fuller.
-fn program(workspace: &Workspace, test: &str, name: &str) -> Result<PathBuf, Failure> {
+fn program(workspace: &Workspace, test: &str, name: &str) -> Result<PathBuf, StepFailure> {
     // Of the whole workspace, or features of dependencies would differ and all be built again.
     let words = ["test", "--workspace", "--quiet", "--no-run", "--test", test];
     let mut cargo = workspace.cargo(&words);
     cargo.arg("--message-format=json").stderr(Stdio::inherit());
-    let output = cargo.output().map_err(|e| Failure::start("cargo", &e))?;
+    let output = cargo.output().map_err(|e| StepFailure::start("cargo", &e))?;
     let messages = String::from_utf8_lossy(&output.stdout);
     let built = match executable(&messages, name) {
         Some(path) if output.status.success() => path,
-        _ => return Err(Failure::Broken(format!("{name} does not build for a guest"))),
+        _ => return Err(StepFailure::Broken(format!("{name} does not build for a guest"))),
     };
     let folder = workspace.target.join("beds/bin");
-    fs::create_dir_all(&folder).map_err(|e| Failure::file(&folder, &e))?;
+    fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
     let stripped = folder.join(name);
     let status = Command::new("strip").arg("-o").arg(&stripped).arg(&built).status();
     match status {
         Ok(status) if status.success() => Ok(stripped),
-        Ok(status) => Err(Failure::Broken(format!("strip {}: {status}", built.display()))),
-        Err(e) => Err(Failure::start("strip", &e)),
+        Ok(status) => Err(StepFailure::Broken(format!("strip {}: {status}", built.display()))),
+        Err(e) => Err(StepFailure::start("strip", &e)),
     }
 }
 
@@ -70,8 +70,8 @@ fn executable(messages: &str, name: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 /// The program cannot be read, or a library is missing here too.
-pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let bytes = fs::read(program).map_err(|e| Failure::file(program, &e))?;
+pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, StepFailure> {
+    let bytes = fs::read(program).map_err(|e| StepFailure::file(program, &e))?;
     // A dynamic program names its loader near the beginning of the file.
     const HEAD: usize = 4096;
     let head = &bytes[..bytes.len().min(HEAD)];
@@ -80,11 +80,11 @@ pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, Failure> {
         return Ok(Vec::new());
     }
     let output = Command::new("ldd").arg(program).output();
-    let output = output.map_err(|e| Failure::start("ldd", &e))?;
+    let output = output.map_err(|e| StepFailure::start("ldd", &e))?;
     let said = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() || said.contains("not found") {
         let why = format!("ldd {}: {}", program.display(), said.trim());
-        return Err(Failure::Broken(why));
+        return Err(StepFailure::Broken(why));
     }
     Ok(files(&said))
 }

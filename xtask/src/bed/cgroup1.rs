@@ -2,8 +2,8 @@
 //! deadline class out.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says};
+use super::{Kernel, Step, TestBed};
 
 /// In the group `a` of a controller.
 macro_rules! in_group {
@@ -12,7 +12,7 @@ macro_rules! in_group {
     };
 }
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "cgroup1",
     purpose: "control groups of version 1: cpu and cpuset",
     kernel: Kernel::Debian(CLOUD_KERNEL),

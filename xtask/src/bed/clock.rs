@@ -1,10 +1,10 @@
 //! A machine whose TSC the kernel has left: the OS clock must serve, and the result must say so.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::ExitCode;
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::ExitCode;
+use super::{Kernel, Step, TestBed};
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "clock",
     purpose: "measuring without a trustworthy TSC",
     kernel: Kernel::Debian(CLOUD_KERNEL),

@@ -2,10 +2,10 @@
 //! real-time priority, and a share of a CPU (`cpu.max`) that ends in the midst of a period.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says};
+use super::{Kernel, Step, TestBed};
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "container",
     purpose: "an unprivileged container: user namespace, 64 KiB locked, no real time, cpu.max",
     kernel: Kernel::Debian(CLOUD_KERNEL),

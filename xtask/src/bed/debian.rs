@@ -8,9 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hourglass_skip::Need;
+use hourglass_skip::Requirement;
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::workspace::has_program;
 
 /// A package of Debian.
@@ -31,7 +31,7 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 ///
 /// # Errors
 /// It is not in the cache and cannot be fetched.
-pub(super) fn kernel(package: Package, cache: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn kernel(package: Package, cache: &Path) -> Result<PathBuf, StepFailure> {
     let folder = fetched(package, cache, concrete_kernel)?;
     let modules = folder.join("usr/lib/modules"); // since Linux 7.0
     let versions =
@@ -40,14 +40,14 @@ pub(super) fn kernel(package: Package, cache: &Path) -> Result<PathBuf, Failure>
     files
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| file_name(path).starts_with("vmlinuz"))
-        .ok_or_else(|| Failure::Broken(format!("no kernel in package {}", package.name)))
+        .ok_or_else(|| StepFailure::Broken(format!("no kernel in package {}", package.name)))
 }
 
 /// The content of a package.
 ///
 /// # Errors
 /// It is not in the cache and cannot be fetched.
-pub(super) fn unpacked(package: Package, cache: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn unpacked(package: Package, cache: &Path) -> Result<PathBuf, StepFailure> {
     fetched(package, cache, |_, name| Ok(name.to_owned()))
 }
 
@@ -55,20 +55,20 @@ pub(super) fn unpacked(package: Package, cache: &Path) -> Result<PathBuf, Failur
 ///
 /// # Errors
 /// It is not in the cache and cannot be fetched.
-pub(super) fn busybox(cache: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn busybox(cache: &Path) -> Result<PathBuf, StepFailure> {
     let folder = unpacked(Package { name: "busybox-static", suite: None }, cache)?;
     let places = ["bin/busybox", "usr/bin/busybox"];
     let mut found = places.iter().map(|place| folder.join(place));
     found
         .find(|path| path.is_file())
-        .ok_or_else(|| Failure::Broken("no busybox in package busybox-static".into()))
+        .ok_or_else(|| StepFailure::Broken("no busybox in package busybox-static".into()))
 }
 
 /// Installs packages, if this process may.
 ///
 /// # Errors
 /// It may not, or apt fails.
-pub(crate) fn install(packages: &[&str]) -> Result<(), Failure> {
+pub(crate) fn install(packages: &[&str]) -> Result<(), StepFailure> {
     let list = packages.join(" ");
     if !has_program("apt-get") || !is_root() {
         let remedy = format!("install {list} (Debian: apt-get install {list}, as root)");
@@ -77,7 +77,7 @@ pub(crate) fn install(packages: &[&str]) -> Result<(), Failure> {
     println!("installing {list}");
     let arguments = ["install", "--yes", "--quiet", "--no-install-recommends"];
     let arguments = [arguments.as_slice(), packages].concat();
-    let apt = Apt::own();
+    let apt = AptClient::own();
     apt.with_fresh_lists(|| output_of(&mut apt.get(&arguments)).map(drop))
 }
 
@@ -85,8 +85,8 @@ pub(crate) fn install(packages: &[&str]) -> Result<(), Failure> {
 fn fetched(
     package: Package,
     cache: &Path,
-    resolve: impl Fn(&Apt, &str) -> Result<String, Failure>,
-) -> Result<PathBuf, Failure> {
+    resolve: impl Fn(&AptClient, &str) -> Result<String, StepFailure>,
+) -> Result<PathBuf, StepFailure> {
     let Package { name, suite } = package;
     let kept = suite.map_or(name.to_owned(), |suite| format!("{name}.{suite}"));
     let folder = cache.join("packages").join(&kept);
@@ -100,10 +100,10 @@ fn fetched(
     // Unpacked beside its place and renamed, so that a broken download is not taken for a whole.
     let fresh = cache.join("packages").join(format!("{kept}.part"));
     let _ = fs::remove_dir_all(&fresh);
-    fs::create_dir_all(&fresh).map_err(|e| Failure::file(&fresh, &e))?;
+    fs::create_dir_all(&fresh).map_err(|e| StepFailure::file(&fresh, &e))?;
     let apt = match suite {
-        None => Apt::own(),
-        Some(suite) => Apt::of(suite, cache)?,
+        None => AptClient::own(),
+        Some(suite) => AptClient::of(suite, cache)?,
     };
     let download = || {
         let concrete = resolve(&apt, name)?;
@@ -115,20 +115,20 @@ fn fetched(
             unable(format!("package {name} of Debian's {suite} cannot be had: {failure}"))
         }
     })?;
-    let files = fs::read_dir(&fresh).map_err(|e| Failure::file(&fresh, &e))?;
+    let files = fs::read_dir(&fresh).map_err(|e| StepFailure::file(&fresh, &e))?;
     let archive = files
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| file_name(path).ends_with(".deb"))
-        .ok_or_else(|| Failure::Broken(format!("apt-get download brought no {name}")))?;
+        .ok_or_else(|| StepFailure::Broken(format!("apt-get download brought no {name}")))?;
     output_of(Command::new("dpkg-deb").arg("-x").args([&archive, &fresh]))?;
-    fs::remove_file(&archive).map_err(|e| Failure::file(&archive, &e))?;
-    fs::rename(&fresh, &folder).map_err(|e| Failure::file(&folder, &e))?;
+    fs::remove_file(&archive).map_err(|e| StepFailure::file(&archive, &e))?;
+    fs::rename(&fresh, &folder).map_err(|e| StepFailure::file(&folder, &e))?;
     Ok(folder)
 }
 
 /// `linux-image-cloud-amd64` holds no kernel; it depends on the newest package that does, or on one that depends
 /// on that.
-fn concrete_kernel(apt: &Apt, package: &str) -> Result<String, Failure> {
+fn concrete_kernel(apt: &AptClient, package: &str) -> Result<String, StepFailure> {
     const STEPS: usize = 2;
     let mut name = package.to_owned();
     for _ in 0..STEPS {
@@ -151,19 +151,19 @@ fn kernel_dependency(text: &str) -> Option<&str> {
 }
 
 /// apt with its lists.
-struct Apt {
+struct AptClient {
     /// Where the lists of a suite are, if they are not this machine's.
     root: Option<PathBuf>,
 }
 
-impl Apt {
+impl AptClient {
     /// With this machine's own.
-    fn own() -> Apt {
-        Apt { root: None }
+    fn own() -> AptClient {
+        AptClient { root: None }
     }
 
     /// With those of a suite of Debian.
-    fn of(suite: &str, cache: &Path) -> Result<Apt, Failure> {
+    fn of(suite: &str, cache: &Path) -> Result<AptClient, StepFailure> {
         if !Path::new(KEYRING).is_file() {
             let what = format!("{KEYRING} is missing (package debian-archive-keyring)");
             return Err(unable(what));
@@ -172,13 +172,13 @@ impl Apt {
         let source = format!("deb [signed-by={KEYRING}] {} {suite} main\n", server()?);
         for folder in ["lists/partial", "archives/partial"] {
             let folder = root.join(folder);
-            fs::create_dir_all(&folder).map_err(|e| Failure::file(&folder, &e))?;
+            fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
         }
         for (name, text) in [("status", ""), ("sources.list", &source)] {
             let file = root.join(name);
-            fs::write(&file, text).map_err(|e| Failure::file(&file, &e))?;
+            fs::write(&file, text).map_err(|e| StepFailure::file(&file, &e))?;
         }
-        Ok(Apt { root: Some(root) })
+        Ok(AptClient { root: Some(root) })
     }
 
     fn get(&self, arguments: &[&str]) -> Command {
@@ -220,7 +220,10 @@ impl Apt {
 
     /// Tries; if that fails and this process may, refreshes the lists and tries once more: lists that are missing
     /// or old name packages that the server no longer has.
-    fn with_fresh_lists(&self, attempt: impl Fn() -> Result<(), Failure>) -> Result<(), Failure> {
+    fn with_fresh_lists(
+        &self,
+        attempt: impl Fn() -> Result<(), StepFailure>,
+    ) -> Result<(), StepFailure> {
         match attempt() {
             Err(_) if self.root.is_some() || is_root() => {
                 output_of(&mut self.get(&["update", "--quiet"]))?;
@@ -232,7 +235,7 @@ impl Apt {
 }
 
 /// The server of Debian that this machine's apt uses.
-fn server() -> Result<String, Failure> {
+fn server() -> Result<String, StepFailure> {
     let format = ["indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"];
     let known = output_of(Command::new("apt-get").args(format))?;
     let none = || unable("this machine's apt knows no server of Debian: add one".to_owned());
@@ -245,9 +248,9 @@ fn debian_server(known: &str) -> Option<&str> {
     servers.into_iter().find(|uri| !uri.contains("security"))
 }
 
-fn output_of(command: &mut Command) -> Result<String, Failure> {
+fn output_of(command: &mut Command) -> Result<String, StepFailure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|e| Failure::start(&name, &e))?;
+    let output = command.output().map_err(|e| StepFailure::start(&name, &e))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -257,9 +260,9 @@ fn output_of(command: &mut Command) -> Result<String, Failure> {
 }
 
 /// Packages cannot be had: another distribution, no network, or not root where root is needed.
-fn unable(what: String) -> Failure {
+fn unable(what: String) -> StepFailure {
     let check = "test $(id -u) = 0 && cd $(mktemp -d) && apt-get download busybox-static";
-    Failure::Unable(Need::runs("Debian's packages, as root", check), what)
+    StepFailure::Unable(Requirement::runs("Debian's packages, as root", check), what)
 }
 
 fn is_root() -> bool {

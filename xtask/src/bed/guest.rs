@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Bed, debian};
-use hourglass_skip::Need;
+use super::{TestBed, debian};
+use hourglass_skip::Requirement;
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::workspace::has_program;
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -44,10 +44,13 @@ const POLL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// Why not.
-pub(super) fn possible() -> Result<(), Failure> {
+pub(super) fn possible() -> Result<(), StepFailure> {
     if ARCH != "x86_64" {
         let why = format!("beds run an x86-64 hourglass, and this machine is {ARCH}");
-        return Err(Failure::Unable(Need::runs("x86-64", "test $(uname -m) = x86_64"), why));
+        return Err(StepFailure::Unable(
+            Requirement::runs("x86-64", "test $(uname -m) = x86_64"),
+            why,
+        ));
     }
     if !has_program(QEMU) {
         debian::install(PACKAGES)?;
@@ -60,16 +63,16 @@ pub(super) fn possible() -> Result<(), Failure> {
 /// # Errors
 /// QEMU does not start or fails, or the guest hangs and is killed.
 pub(super) fn run(
-    bed: &Bed,
+    bed: &TestBed,
     kernel: &Path,
     initramfs: &Path,
     log: &Path,
-) -> Result<String, Failure> {
-    let to_log = || -> Result<File, Failure> {
+) -> Result<String, StepFailure> {
+    let to_log = || -> Result<File, StepFailure> {
         let opened = File::options().create(true).append(true).open(log);
-        opened.map_err(|e| Failure::file(log, &e))
+        opened.map_err(|e| StepFailure::file(log, &e))
     };
-    File::create(log).map_err(|e| Failure::file(log, &e))?; // empties an earlier one
+    File::create(log).map_err(|e| StepFailure::file(log, &e))?; // empties an earlier one
     let arguments = format!("console=ttyS0 quiet panic=-1 {}", bed.kernel_arguments);
     let child = Command::new(QEMU)
         .args(ARGUMENTS)
@@ -83,9 +86,9 @@ pub(super) fn run(
         .stdout(to_log()?)
         .stderr(to_log()?)
         .spawn()
-        .map_err(|e| Failure::start(QEMU, &e))?;
+        .map_err(|e| StepFailure::start(QEMU, &e))?;
     let ended = wait(child);
-    let console = fs::read(log).map_err(|e| Failure::file(log, &e))?;
+    let console = fs::read(log).map_err(|e| StepFailure::file(log, &e))?;
     let console = String::from_utf8_lossy(&console).into_owned();
     match ended {
         Ok(()) => Ok(console),
@@ -93,7 +96,7 @@ pub(super) fn run(
             let last: Vec<&str> = console.lines().rev().take(10).collect();
             let last: Vec<&str> = last.into_iter().rev().collect();
             let why = format!("bed {}: {why}; its console ended with:", bed.name);
-            Err(Failure::Broken(format!("{why}\n{}", last.join("\n"))))
+            Err(StepFailure::Broken(format!("{why}\n{}", last.join("\n"))))
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A processor that leaves and comes back: before a run, and in the midst of one.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says};
+use super::{Kernel, Step, TestBed};
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "hotplug",
     purpose: "a CPU that goes offline and comes back, before a run and during one",
     kernel: Kernel::Debian(CLOUD_KERNEL),

@@ -6,11 +6,11 @@
 //! X2, as in the thesis' tables 2.3 and 3.2. With two of them the kernel finds the TSCs unsynchronised.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::{ExitCode, Says, Values};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says, Values};
+use super::{Kernel, Step, TestBed};
 
 /// An HPET that may be mapped, and what can be in the way of that while the machine runs.
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "hpet",
     purpose: "a machine with an HPET, and without a trustworthy TSC",
     kernel: Kernel::Debian(CLOUD_KERNEL),
@@ -94,7 +94,7 @@ pub(super) const BED: Bed = Bed {
 };
 
 /// A kernel that does not let programs map it.
-pub(super) const REFUSED: Bed = Bed {
+pub(super) const REFUSED: TestBed = TestBed {
     name: "hpet-refused",
     purpose: "an HPET that the kernel does not let programs map",
     kernel: Kernel::Debian(CLOUD_KERNEL),
@@ -121,7 +121,7 @@ pub(super) const REFUSED: Bed = Bed {
 };
 
 /// No HPET at all: the kernel's driver makes the device, and has no timer behind it.
-pub(super) const OFF: Bed = Bed {
+pub(super) const OFF: TestBed = TestBed {
     name: "hpet-off",
     purpose: "a machine without an HPET",
     kernel: Kernel::Debian(CLOUD_KERNEL),

@@ -3,10 +3,10 @@
 //! own mask for what is allowed would refuse the very CPU that it is for.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says};
+use super::{Kernel, Step, TestBed};
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "isolated",
     purpose: "a CPU outside the inherited mask: isolcpus, nohz_full, rcu_nocbs",
     kernel: Kernel::Debian(CLOUD_KERNEL),

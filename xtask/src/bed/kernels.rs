@@ -1,8 +1,8 @@
 //! Other kernels than the newest stable one: PREEMPT_RT, and the oldest that Debian keeps up.
 
 use super::debian::Package;
-use super::expect::Expect::{ExitCode, Says, Shows, Values};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says, Shows, Values};
+use super::{Kernel, Step, TestBed};
 
 const NAME_OF_KERNEL: Step =
     Step { name: "kernel", command: "uname -srv", expect: &[ExitCode(0), Shows("Linux ")] };
@@ -39,7 +39,7 @@ const RESERVE: Step = Step {
 };
 
 /// A kernel whose spin locks sleep and whose interrupts are threads.
-pub(super) const PREEMPT_RT: Bed = Bed {
+pub(super) const PREEMPT_RT: TestBed = TestBed {
     name: "preempt-rt",
     purpose: "PREEMPT_RT: clocks, latency, a run, a reservation",
     kernel: Kernel::Debian(Package {
@@ -61,7 +61,7 @@ pub(super) const PREEMPT_RT: Bed = Bed {
 };
 
 /// Linux 5.10 of Debian 11.
-pub(super) const LINUX_5_10: Bed = Bed {
+pub(super) const LINUX_5_10: TestBed = TestBed {
     name: "linux5.10",
     purpose: "Linux 5.10: clocks, latency, a run, a reservation",
     kernel: Kernel::Debian(Package { name: "linux-image-cloud-amd64", suite: Some("bullseye") }),
@@ -73,7 +73,7 @@ pub(super) const LINUX_5_10: Bed = Bed {
 };
 
 /// More CPUs than a word of a mask has bits, and two nodes of memory.
-pub(super) const MANY_CPUS: Bed = Bed {
+pub(super) const MANY_CPUS: TestBed = TestBed {
     name: "many-cpus",
     purpose: "64 CPUs on two NUMA nodes: choosing the clock, placing threads",
     kernel: Kernel::Debian(super::debian::CLOUD_KERNEL),

@@ -6,8 +6,8 @@
 //! sleeps must be right without.
 
 use super::debian::Package;
-use super::expect::Expect::{ExitCode, Says, Shows, Values};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says, Shows, Values};
+use super::{Kernel, Step, TestBed};
 
 /// In the second root, where the C library is Debian 13's.
 macro_rules! in_libc {
@@ -20,7 +20,7 @@ const KERNEL: Kernel =
     Kernel::Debian(Package { name: "linux-image-cloud-amd64", suite: Some("trixie-backports") });
 
 /// The command as a static binary: musl registers no area.
-pub(super) const STATIC: Bed = Bed {
+pub(super) const STATIC: TestBed = TestBed {
     name: "linux7-static",
     purpose: "Linux 7 and the command as a static binary: runs, latency, a reservation",
     kernel: KERNEL,
@@ -57,7 +57,7 @@ pub(super) const STATIC: Bed = Bed {
     ],
 };
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "linux7",
     purpose: "Linux 7: both versions of rseq's ABI, time-slice extensions, the command",
     kernel: KERNEL,

@@ -2,8 +2,8 @@
 //! Hourglass registers an area of its own, and says as much about gaps as with the library's.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::{ExitCode, Says, Values};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says, Values};
+use super::{Kernel, Step, TestBed};
 
 macro_rules! without {
     ($command:literal) => {
@@ -11,7 +11,7 @@ macro_rules! without {
     };
 }
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "no-rseq",
     purpose: "a C library without restartable sequences: runs, latency, a reservation",
     kernel: Kernel::Debian(CLOUD_KERNEL),

@@ -2,13 +2,13 @@
 //! cloud machines lack.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::{ExitCode, Says, Values};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says, Values};
+use super::{Kernel, Step, TestBed};
 
 /// Three seconds of 5.3 ms are 566 wake-ups; half of them leave room for a slow host.
 const LATENCIES: usize = 300;
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "rtc",
     purpose: "timers on the PC's real-time clock",
     // Its driver for the real-time clock is built in: no module is needed.

@@ -3,13 +3,13 @@
 //! emulated interrupt takes longer than the microseconds that are asked for.
 
 use super::debian::Package;
-use super::expect::Expect::{ExitCode, Says, Shows};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says, Shows};
+use super::{Kernel, Step, TestBed};
 
 const REMEDY: &str = "take linux-source-7.3 of Debian's trixie-backports, `make tinyconfig`, add \
                       xtask/src/bed/slice.config by scripts/kconfig/merge_config.sh, `make olddefconfig bzImage`";
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "slice",
     purpose: "a kernel with time-slice extensions: sleepers enable them",
     kernel: Kernel::Given { variable: "HOURGLASS_BED_SLICE_KERNEL", remedy: REMEDY },

@@ -7,10 +7,10 @@
 //! and a victim counts as stopped only after all of them have had their turn.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::{ExitCode, Says};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says};
+use super::{Kernel, Step, TestBed};
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "smt",
     purpose: "hardware threads: who shares a core, and stopping who does",
     kernel: Kernel::Debian(CLOUD_KERNEL),

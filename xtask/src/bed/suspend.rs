@@ -1,8 +1,8 @@
 //! Time that jumps: the wall clock set back and forth during a run, and a machine that sleeps in the midst of one.
 
 use super::debian::CLOUD_KERNEL;
-use super::expect::Expect::{ExitCode, Says, Values};
-use super::{Bed, Kernel, Step};
+use super::expectation::Expectation::{ExitCode, Says, Values};
+use super::{Kernel, Step, TestBed};
 
 /// The machine sleeps for some seconds while a command runs; the kernel's log says so.
 macro_rules! sleeping {
@@ -15,7 +15,7 @@ macro_rules! sleeping {
     };
 }
 
-pub(super) const BED: Bed = Bed {
+pub(super) const BED: TestBed = TestBed {
     name: "suspend",
     purpose: "the wall clock set back and forth, and a machine that sleeps, during runs and reservations",
     kernel: Kernel::Debian(CLOUD_KERNEL),

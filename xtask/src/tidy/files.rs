@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 
 /// Folders that hold nothing of ours, for a tree without git.
 const FOREIGN_FOLDERS: &[&str] = &[".git", "target", "node_modules", ".venv"];
@@ -23,7 +23,7 @@ pub(super) struct File {
 ///
 /// # Errors
 /// The tree cannot be read.
-pub(super) fn of(root: &Path) -> Result<Vec<File>, Failure> {
+pub(super) fn tracked_files(root: &Path) -> Result<Vec<File>, StepFailure> {
     let mut paths = match listed_by_git(root) {
         Some(paths) => paths,
         None => {
@@ -59,14 +59,14 @@ fn listed_by_git(root: &Path) -> Option<Vec<String>> {
     Some(names.map(str::to_owned).collect())
 }
 
-fn walk(root: &Path, below: &str, paths: &mut Vec<String>) -> Result<(), Failure> {
+fn walk(root: &Path, below: &str, paths: &mut Vec<String>) -> Result<(), StepFailure> {
     let folder = root.join(below);
-    let entries = fs::read_dir(&folder).map_err(|e| Failure::file(&folder, &e))?;
+    let entries = fs::read_dir(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
     for entry in entries {
-        let entry = entry.map_err(|e| Failure::file(&folder, &e))?;
+        let entry = entry.map_err(|e| StepFailure::file(&folder, &e))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
-        let kind = entry.file_type().map_err(|e| Failure::file(&folder, &e))?;
+        let kind = entry.file_type().map_err(|e| StepFailure::file(&folder, &e))?;
         if kind.is_file() {
             paths.push(path);
         } else if kind.is_dir() && !FOREIGN_FOLDERS.contains(&name.as_str()) {

@@ -2,7 +2,7 @@
 
 /// One `key = value` of a TOML file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct TomlEntry {
     /// The table it stands in, as written: `dependencies`, `workspace.dependencies`.
     pub(super) table: String,
     /// The first part of its key: `libc` of `libc.workspace`.
@@ -16,7 +16,7 @@ pub(super) struct Entry {
 }
 
 /// The entries of a TOML file. Values may span lines as long as they are arrays or tables.
-pub(super) fn entries(text: &str) -> Vec<Entry> {
+pub(super) fn entries(text: &str) -> Vec<TomlEntry> {
     let mut entries = Vec::new();
     let mut table = String::new();
     let mut open = 0usize;
@@ -31,7 +31,7 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
             table = header.trim_matches(['[', ']']).trim().to_owned();
         } else if let Some((key, value)) = content.split_once('=') {
             let key = key.split('.').next().unwrap_or(key);
-            entries.push(Entry {
+            entries.push(TomlEntry {
                 table: table.clone(),
                 key: key.trim().trim_matches('"').to_owned(),
                 value: value.trim().to_owned(),

@@ -40,31 +40,31 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let Some(page) = files.iter().find(|file| file.path == PAGE) else {
         return vec![Finding::broken(PAGE, 1, "the page is not there", "write it")];
     };
-    let named = Named::on(&page.text);
+    let named = PlatformNames::on(&page.text);
     files.iter().filter(|file| is_product(&file.path)).flat_map(|file| named.judge(file)).collect()
 }
 
 /// Whether a source becomes part of what is installed.
 fn is_product(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
-    let test = |part: &&str| matches!(*part, "tests" | "tests.rs" | "fake.rs");
+    let test = |part: &&str| matches!(*part, "tests" | "tests.rs" | "test_host.rs");
     path.ends_with(".rs")
         && matches!(parts[..], ["crates", name, "src", ..] if name != "skip") // tests only
         && !parts.iter().any(test)
 }
 
 /// What the page names.
-struct Named {
+struct PlatformNames {
     /// Each as its parts; `*` stands for any text within one, `**` for all that is below.
     paths: Vec<Vec<String>>,
     /// System calls, instructions, numbers.
     words: Vec<String>,
 }
 
-impl Named {
+impl PlatformNames {
     /// Whatever stands between backticks.
-    fn on(page: &str) -> Named {
-        let mut named = Named { paths: Vec::new(), words: Vec::new() };
+    fn on(page: &str) -> PlatformNames {
+        let mut named = PlatformNames { paths: Vec::new(), words: Vec::new() };
         for span in page.lines().flat_map(|line| line.split('`').skip(1).step_by(2)) {
             for one in spread(span) {
                 match one.strip_prefix('/').filter(|path| ROOTS.iter().any(|r| path.starts_with(r)))

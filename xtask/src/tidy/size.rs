@@ -2,7 +2,7 @@
 
 use super::files::File;
 use super::source::Source;
-use super::{Finding, Weight};
+use super::{Finding, Severity};
 
 /// A measure with the length that is said and the length that fails.
 struct Limit {
@@ -36,8 +36,8 @@ pub(super) fn check_functions(path: &str, source: &Source) -> Vec<Finding> {
 impl Limit {
     fn judge(&self, path: &str, line: usize, what: &str, lines: usize) -> Option<Finding> {
         let (weight, limit) = match lines {
-            n if n > self.broken => (Weight::Broken, self.broken),
-            n if n > self.note => (Weight::Note, self.note),
+            n if n > self.broken => (Severity::Broken, self.broken),
+            n if n > self.note => (Severity::Note, self.note),
             _ => return None,
         };
         Some(Finding {
@@ -56,12 +56,12 @@ impl Limit {
 mod tests {
     use super::*;
 
-    fn weight_of_file(path: &str, lines: usize) -> Option<Weight> {
+    fn weight_of_file(path: &str, lines: usize) -> Option<Severity> {
         let file = File { path: path.into(), text: "x\n".repeat(lines) };
         check_file(&file).map(|f| f.weight)
     }
 
-    fn weight_of_function(lines: usize) -> Option<Weight> {
+    fn weight_of_function(lines: usize) -> Option<Severity> {
         let body = "    f(\"}\");\n".repeat(lines - 2);
         let source = Source::new(&format!("fn long() {{\n{body}}}\n"));
         check_functions("a.rs", &source).first().map(|f| f.weight)
@@ -70,17 +70,17 @@ mod tests {
     #[test]
     fn long_files_are_noted_and_longer_ones_fail() {
         assert_eq!(weight_of_file("a.rs", 500), None);
-        assert_eq!(weight_of_file("a.rs", 501), Some(Weight::Note));
-        assert_eq!(weight_of_file("a.rs", 600), Some(Weight::Note));
-        assert_eq!(weight_of_file("a.rs", 601), Some(Weight::Broken));
+        assert_eq!(weight_of_file("a.rs", 501), Some(Severity::Note));
+        assert_eq!(weight_of_file("a.rs", 600), Some(Severity::Note));
+        assert_eq!(weight_of_file("a.rs", 601), Some(Severity::Broken));
         assert_eq!(weight_of_file("Cargo.lock", 5000), None);
     }
 
     #[test]
     fn long_functions_are_noted_and_longer_ones_fail() {
         assert_eq!(weight_of_function(70), None);
-        assert_eq!(weight_of_function(71), Some(Weight::Note));
-        assert_eq!(weight_of_function(90), Some(Weight::Note));
-        assert_eq!(weight_of_function(91), Some(Weight::Broken));
+        assert_eq!(weight_of_function(71), Some(Severity::Note));
+        assert_eq!(weight_of_function(90), Some(Severity::Note));
+        assert_eq!(weight_of_function(91), Some(Severity::Broken));
     }
 }

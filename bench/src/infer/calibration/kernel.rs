@@ -9,7 +9,7 @@ use hourglass_model::{Cause, KernelEvent, KernelEventKind as Kind, Vector};
 
 /// What took the time of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Truth {
+pub(super) enum GroundTruth {
     /// Another thread, after the thread waited.
     Waited,
     /// Another thread, in its place.
@@ -66,7 +66,7 @@ impl Record {
 
     /// What took the time between two reads of the counter on a CPU, and which thread had the CPU for the
     /// longest, where one had it.
-    pub(super) fn look(&self, cpu: u32, from: u64, to: u64) -> (Truth, Option<u32>) {
+    pub(super) fn look(&self, cpu: u32, from: u64, to: u64) -> (GroundTruth, Option<u32>) {
         let none = Vec::new();
         let all = self.cpus.get(&cpu).unwrap_or(&none);
         let first = all.partition_point(|event| event.ticks < from);
@@ -76,10 +76,10 @@ impl Record {
         if out.is_some() {
             return self.switched(events, to);
         }
-        (self.kept(cpu, events, from, to), None)
+        (self.truth_between(cpu, events, from, to), None)
     }
 
-    fn switched(&self, events: &[KernelEvent], to: u64) -> (Truth, Option<u32>) {
+    fn switched(&self, events: &[KernelEvent], to: u64) -> (GroundTruth, Option<u32>) {
         let switches: Vec<&KernelEvent> =
             events.iter().filter(|event| event.kind == Kind::Switch).collect();
         let left = switches.iter().filter(|event| event.a == self.tid);
@@ -91,33 +91,33 @@ impl Record {
         }
         let most = had.into_iter().max_by_key(|(_, ticks)| *ticks).map(|(tid, _)| tid);
         let truth = match states {
-            states if states & STOPPED != 0 => Truth::Stopped,
-            states if states & WAITING != 0 => Truth::Waited,
-            _ => Truth::Preempted,
+            states if states & STOPPED != 0 => GroundTruth::Stopped,
+            states if states & WAITING != 0 => GroundTruth::Waited,
+            _ => GroundTruth::Preempted,
         };
         (truth, most)
     }
 
-    fn kept(&self, cpu: u32, events: &[KernelEvent], from: u64, to: u64) -> Truth {
-        let mut sums: BTreeMap<Truth, u64> = BTreeMap::new();
+    fn truth_between(&self, cpu: u32, events: &[KernelEvent], from: u64, to: u64) -> GroundTruth {
+        let mut sums: BTreeMap<GroundTruth, u64> = BTreeMap::new();
         let (mut stack, mut mark, mut ticked) = (Vec::new(), from, false);
         let mut other_timer = false;
         for event in events {
-            let doing = stack.last().copied().unwrap_or(Truth::Below);
+            let doing = stack.last().copied().unwrap_or(GroundTruth::Below);
             *sums.entry(doing).or_default() += event.ticks.saturating_sub(mark);
             mark = event.ticks;
             match event.kind {
                 Kind::VectorEntry if event.a == Vector::LocalTimer.code() => {
-                    stack.push(Truth::Tick)
+                    stack.push(GroundTruth::Tick)
                 }
-                Kind::VectorEntry | Kind::IrqEntry => stack.push(Truth::Irq),
+                Kind::VectorEntry | Kind::IrqEntry => stack.push(GroundTruth::Irq),
                 // What the tick leaves for later is the tick's.
                 Kind::SoftirqEntry if ticked && OF_TICKS.contains(&event.a) => {
-                    stack.push(Truth::Tick)
+                    stack.push(GroundTruth::Tick)
                 }
-                Kind::SoftirqEntry => stack.push(Truth::Softirq),
+                Kind::SoftirqEntry => stack.push(GroundTruth::Softirq),
                 Kind::VectorExit | Kind::IrqExit | Kind::SoftirqExit => drop(stack.pop()),
-                Kind::PageFault => *sums.entry(Truth::Fault).or_default() += 1,
+                Kind::PageFault => *sums.entry(GroundTruth::Fault).or_default() += 1,
                 Kind::HrtimerEntry => match self.tick_timers.get(&cpu) == Some(&event.value) {
                     true => ticked = true,
                     false => other_timer = true,
@@ -125,13 +125,13 @@ impl Record {
                 _ => {}
             }
         }
-        let silent = sums.remove(&Truth::Below).unwrap_or(0) + to.saturating_sub(mark);
+        let silent = sums.remove(&GroundTruth::Below).unwrap_or(0) + to.saturating_sub(mark);
         let beyond = ((DELIVERY_NS as f64) / self.ns_per_tick) as u64;
         match sums.into_iter().max_by_key(|(_, ticks)| *ticks) {
-            Some((_, most)) if silent.saturating_sub(beyond) > most => Truth::Below,
-            Some((Truth::Tick, _)) if other_timer && !ticked => Truth::Irq,
+            Some((_, most)) if silent.saturating_sub(beyond) > most => GroundTruth::Below,
+            Some((GroundTruth::Tick, _)) if other_timer && !ticked => GroundTruth::Irq,
             Some((truth, _)) => truth,
-            None => Truth::Below,
+            None => GroundTruth::Below,
         }
     }
 }
@@ -150,27 +150,34 @@ fn tick_timer(events: &[KernelEvent], period_ns: u64) -> Option<u64> {
 
 /// Whether a cause is right by what the kernel recorded. `rivals` are threads of the load with a real-time
 /// priority: who lost the CPU to one of them was not throttled.
-pub(super) fn is_right(gap: &AttributedGap, truth: (Truth, Option<u32>), rivals: &[u32]) -> bool {
+pub(super) fn is_right(
+    gap: &AttributedGap,
+    truth: (GroundTruth, Option<u32>),
+    rivals: &[u32],
+) -> bool {
     let (truth, had) = truth;
-    let switched = matches!(truth, Truth::Waited | Truth::Preempted | Truth::Stopped);
+    let switched =
+        matches!(truth, GroundTruth::Waited | GroundTruth::Preempted | GroundTruth::Stopped);
     match gap.cause {
-        Cause::ContextSwitchVoluntary => truth == Truth::Waited,
-        Cause::ContextSwitchInvoluntary => truth == Truth::Preempted,
+        Cause::ContextSwitchVoluntary => truth == GroundTruth::Waited,
+        Cause::ContextSwitchInvoluntary => truth == GroundTruth::Preempted,
         Cause::ContextSwitch => switched,
-        Cause::TimerTick => truth == Truth::Tick,
-        Cause::Irq => truth == Truth::Irq || truth == Truth::Softirq,
-        Cause::Softirq => truth == Truth::Softirq,
+        Cause::TimerTick => truth == GroundTruth::Tick,
+        Cause::Irq => truth == GroundTruth::Irq || truth == GroundTruth::Softirq,
+        Cause::Softirq => truth == GroundTruth::Softirq,
         Cause::Migration => gap.cpu_before != gap.cpu_after,
-        Cause::PageFault => truth == Truth::Fault,
+        Cause::PageFault => truth == GroundTruth::Fault,
         Cause::RtThrottling => {
-            truth == Truth::Preempted && had.is_none_or(|tid| !rivals.contains(&tid))
+            truth == GroundTruth::Preempted && had.is_none_or(|tid| !rivals.contains(&tid))
         }
         // The loads have no such limit.
         Cause::DeadlineBudget | Cause::ReservationBudget | Cause::CgroupQuota | Cause::Unknown => {
             false
         }
-        Cause::Stopped => truth == Truth::Stopped,
-        Cause::IrqOrBelow => matches!(truth, Truth::Irq | Truth::Softirq | Truth::Below),
-        Cause::BelowKernel => truth == Truth::Below,
+        Cause::Stopped => truth == GroundTruth::Stopped,
+        Cause::IrqOrBelow => {
+            matches!(truth, GroundTruth::Irq | GroundTruth::Softirq | GroundTruth::Below)
+        }
+        Cause::BelowKernel => truth == GroundTruth::Below,
     }
 }

@@ -50,8 +50,8 @@ impl Load {
     }
 
     /// Begins it on a CPU, until what it gives is dropped.
-    pub(super) fn begin(self, cpu: u32) -> Result<Working> {
-        let mut working = Working::default();
+    pub(super) fn begin(self, cpu: u32) -> Result<RunningLoad> {
+        let mut working = RunningLoad::default();
         let ms = Duration::from_millis;
         match self {
             Load::Idle => {}
@@ -76,13 +76,13 @@ impl Load {
 
 /// Ends the load when it is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Working {
+pub(super) struct RunningLoad {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     child: Option<Child>,
 }
 
-impl Working {
+impl RunningLoad {
     fn thread(
         &mut self,
         name: &str,
@@ -103,7 +103,7 @@ impl Working {
     }
 }
 
-impl Drop for Working {
+impl Drop for RunningLoad {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

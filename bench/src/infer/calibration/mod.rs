@@ -17,7 +17,7 @@ use hourglass_lab::{Explanation, Finished, Request};
 use hourglass_model::{Cause, Policy};
 use hourglass_time::Span;
 
-use super::truth::{Quiet, pinned, reason};
+use super::ground_truth::{Quiet, pinned, reason};
 use crate::document::Row;
 use kernel::{Record, is_right};
 use loads::{Load, RIVAL};
@@ -60,7 +60,7 @@ impl Count {
 
 /// What was counted under one load: by cause, and all gaps that are long.
 #[derive(Clone, Debug, Default)]
-struct Counts {
+struct LoadCounts {
     causes: BTreeMap<Cause, Count>,
     long: Count,
 }
@@ -70,7 +70,7 @@ pub(super) fn measure() -> Result<Vec<Row>> {
     let cpu = *hourglass_sys::thread::affinity()?.last().context("no CPU")?;
     let mut rows = Vec::new();
     for load in Load::ALL {
-        let mut counts = Counts::default();
+        let mut counts = LoadCounts::default();
         for _ in 0..RUNS {
             let working = load.begin(cpu)?;
             let finished = run(load, cpu);
@@ -101,7 +101,7 @@ fn run(load: Load, cpu: u32) -> Result<Finished> {
     hourglass_lab::run(request, &mut Quiet).map_err(reason)
 }
 
-fn count(finished: &Finished, counts: &mut Counts) -> Result<()> {
+fn count(finished: &Finished, counts: &mut LoadCounts) -> Result<()> {
     let record = Record::new(&finished.document, finished.kernel_events().collect())?;
     let mut blind = finished.document.clone();
     let kernel = blind.manifest.kernel.take().context("the kernel was not traced")?;
@@ -132,7 +132,7 @@ fn count(finished: &Finished, counts: &mut Counts) -> Result<()> {
     Ok(())
 }
 
-fn tell(load: Load, counts: &Counts) {
+fn tell(load: Load, counts: &LoadCounts) {
     for (cause, count) in &counts.causes {
         eprintln!(
             "calibration: {} {cause}: {} gaps, {:.3} right, {:.3} stated",
@@ -144,7 +144,7 @@ fn tell(load: Load, counts: &Counts) {
     }
 }
 
-fn rows_of(load: Load, counts: &Counts) -> Vec<Row> {
+fn rows_of(load: Load, counts: &LoadCounts) -> Vec<Row> {
     let load = load.name();
     let mut rows = Vec::new();
     for (cause, count) in counts.causes.iter().filter(|(_, count)| count.gaps >= FEWEST) {

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 /// The package's folder.
 pub(crate) fn package() -> &'static Path {
@@ -50,7 +50,7 @@ pub(crate) fn compilers(language: &str) -> Vec<&'static str> {
     for missing in all.iter().filter(|program| !found.contains(program)) {
         let package = missing.trim_matches('+');
         skip(
-            Need::program(missing),
+            Requirement::program(missing),
             format_args!("there is no {missing} (apt-get install {package})"),
         );
     }

@@ -7,15 +7,15 @@ use clap::ValueEnum;
 use hourglass_model::{CpuSet, Reservation, Strength, near};
 use hourglass_time::Span;
 
-use super::lexer::{Given, Lexed};
-use super::options::Key;
-use super::{RunArguments, Surroundings};
+use super::lexer::{ParsedOption, RunTokens};
+use super::options::OptionKey;
+use super::{HostDefaults, RunArguments};
 use crate::commands::diff::FailOn;
+use crate::exit::Stop;
 use crate::lab::compare::rounds::MOST_ROUNDS;
 use crate::lab::workload_file::{self, WorkloadFile};
 use crate::lab::{Limit, MOST_THREADS, RunSpec, SpecError, ThreadSpec, models, wake};
 use crate::settings::{Colour, Settings};
-use crate::stop::Stop;
 
 /// For whom a per-thread option is. Before any `-t` or `-a`, options are for all threads.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ enum Scope {
 }
 
 /// Understands a command line that does not ask for help.
-pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArguments, Stop> {
+pub(super) fn apply(lexed: &RunTokens<'_>, around: &HostDefaults) -> Result<RunArguments, Stop> {
     let file = match lexed.file {
         Some(path) => {
             workload_file::read(Path::new(path)).map_err(|e| Stop::usage(e.to_string()))?
@@ -39,7 +39,7 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
         notes: file.notes.clone(),
         gates: file.gates.clone(),
         trace: file.trace.unwrap_or(false),
-        seed_is_made_up: file.seed.is_none() && !lexed.has(Key::Seed),
+        seed_is_made_up: file.seed.is_none() && !lexed.has(OptionKey::Seed),
         records: false,
         summary: false,
         cycles: false,
@@ -53,8 +53,8 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
     let mut scope = Scope::All;
     for given in &lexed.options {
         match given.key {
-            Key::Thread => scope = Scope::One(thread_number(given, run.spec.threads.len())?),
-            Key::AllThreads => scope = Scope::All,
+            OptionKey::Thread => scope = Scope::One(thread_number(given, run.spec.threads.len())?),
+            OptionKey::AllThreads => scope = Scope::All,
             _ => {
                 set_for_run(&mut run, given)?;
                 set_limits(&mut run, given)?;
@@ -71,8 +71,8 @@ pub(super) fn apply(lexed: &Lexed<'_>, around: &Surroundings) -> Result<RunArgum
     Ok(run)
 }
 
-fn threads(lexed: &Lexed<'_>, file: &WorkloadFile) -> Result<Vec<ThreadSpec>, Stop> {
-    match (lexed.last(Key::Threads), lexed.file) {
+fn threads(lexed: &RunTokens<'_>, file: &WorkloadFile) -> Result<Vec<ThreadSpec>, Stop> {
+    match (lexed.last(OptionKey::Threads), lexed.file) {
         (None, Some(_)) => Ok(file.threads.clone()),
         (None, None) => Ok(vec![ThreadSpec::default()]),
         (Some(_), Some(path)) => Err(Stop::usage(format!(
@@ -93,7 +93,7 @@ fn threads(lexed: &Lexed<'_>, file: &WorkloadFile) -> Result<Vec<ThreadSpec>, St
     }
 }
 
-fn thread_number(given: &Given<'_>, threads: usize) -> Result<usize, Stop> {
+fn thread_number(given: &ParsedOption<'_>, threads: usize) -> Result<usize, Stop> {
     let number = given.value();
     match number.parse::<usize>() {
         Ok(number) if number < threads => Ok(number),
@@ -115,39 +115,41 @@ fn thread_number(given: &Given<'_>, threads: usize) -> Result<usize, Stop> {
 }
 
 /// Options of the run and of its output; the others pass.
-fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
+fn set_for_run(run: &mut RunArguments, given: &ParsedOption<'_>) -> Result<(), Stop> {
     let spec = &mut run.spec;
     match given.key {
-        Key::Duration => spec.duration = above_zero(given)?,
-        Key::Records => spec.records = number(given, "number of records")?,
-        Key::Ring => spec.ring = true,
-        Key::WarmUp => spec.warm_up = not_negative(given)?,
-        Key::Seed => {
+        OptionKey::Duration => spec.duration = above_zero(given)?,
+        OptionKey::Records => spec.records = number(given, "number of records")?,
+        OptionKey::Ring => spec.ring = true,
+        OptionKey::WarmUp => spec.warm_up = not_negative(given)?,
+        OptionKey::Seed => {
             spec.seed =
                 workload_file::read_seed(given.value()).map_err(|error| wrong(given, error))?;
         }
-        Key::BestEffort => spec.best_effort = true,
-        Key::Trace => run.trace = true,
-        Key::DmaLatency => run.dma_latency_us = Some(number(given, "number of microseconds")?),
-        Key::Cycles => {
+        OptionKey::BestEffort => spec.best_effort = true,
+        OptionKey::Trace => run.trace = true,
+        OptionKey::DmaLatency => {
+            run.dma_latency_us = Some(number(given, "number of microseconds")?)
+        }
+        OptionKey::Cycles => {
             run.cycles = true;
             run.records = true;
         }
-        Key::RecordLines => run.records = true,
-        Key::Summary => run.summary = true,
-        Key::Rounds => run.rounds = Some(rounds(given)?),
-        Key::FailOn => {
+        OptionKey::RecordLines => run.records = true,
+        OptionKey::Summary => run.summary = true,
+        OptionKey::Rounds => run.rounds = Some(rounds(given)?),
+        OptionKey::FailOn => {
             let text = given.value();
             let when = FailOn::from_str(text, false);
             run.fail_on = Some(when.map_err(|_| {
                 wrong(given, near::unknown("word", text, ["worse", "unknown", "doubt"]))
             })?);
         }
-        Key::Control => run.control = true,
-        Key::Folder => run.folder = Some(folder(given)?),
-        Key::Json => run.settings.json = true,
-        Key::Quiet => run.settings.quiet = true,
-        Key::Colour => {
+        OptionKey::Control => run.control = true,
+        OptionKey::Folder => run.folder = Some(folder(given)?),
+        OptionKey::Json => run.settings.json = true,
+        OptionKey::Quiet => run.settings.quiet = true,
+        OptionKey::Colour => {
             run.settings.color = Colour::from_str(given.value(), false).map_err(|_| {
                 wrong(given, near::unknown("word", given.value(), ["auto", "always", "never"]))
             })?;
@@ -158,19 +160,21 @@ fn set_for_run(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
 }
 
 /// Limits of the run; the other options pass.
-fn set_limits(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
+fn set_limits(run: &mut RunArguments, given: &ParsedOption<'_>) -> Result<(), Stop> {
     let guard = &mut run.spec.guard;
     match given.key {
-        Key::MaxLatency => run.gates.set(Limit::MaxLatency(not_negative(given)?)),
-        Key::MaxGap => run.gates.set(Limit::MaxGap(not_negative(given)?)),
-        Key::MaxMisses => run.gates.set(Limit::MaxMisses(number(given, "number of periods")?)),
-        Key::Percentile => {
+        OptionKey::MaxLatency => run.gates.set(Limit::MaxLatency(not_negative(given)?)),
+        OptionKey::MaxGap => run.gates.set(Limit::MaxGap(not_negative(given)?)),
+        OptionKey::MaxMisses => {
+            run.gates.set(Limit::MaxMisses(number(given, "number of periods")?))
+        }
+        OptionKey::Percentile => {
             let limit = Limit::percentile(given.value()).map_err(|error| wrong(given, error))?;
             run.gates.set(limit);
         }
-        Key::StopOnGap => guard.stop_on_gap = Some(not_negative(given)?),
-        Key::StopOnLatency => guard.stop_on_latency = Some(not_negative(given)?),
-        Key::OnHit => run.gates.on_hit = Some(given.value().to_owned()),
+        OptionKey::StopOnGap => guard.stop_on_gap = Some(not_negative(given)?),
+        OptionKey::StopOnLatency => guard.stop_on_latency = Some(not_negative(given)?),
+        OptionKey::OnHit => run.gates.on_hit = Some(given.value().to_owned()),
         _ => {}
     }
     Ok(())
@@ -179,43 +183,43 @@ fn set_limits(run: &mut RunArguments, given: &Given<'_>) -> Result<(), Stop> {
 /// Options per thread; the others pass.
 fn set_for_threads(
     threads: &mut [ThreadSpec],
-    given: &Given<'_>,
-    around: &Surroundings,
+    given: &ParsedOption<'_>,
+    around: &HostDefaults,
 ) -> Result<(), Stop> {
     let mut set = |change: &dyn Fn(&mut ThreadSpec)| threads.iter_mut().for_each(change);
     match given.key {
-        Key::Workload => {
+        OptionKey::Workload => {
             let model = models::parse(&given.values).map_err(|error| wrong(given, error))?;
             set(&|thread| thread.model = model.clone());
         }
-        Key::Timer => {
+        OptionKey::Timer => {
             let method = wake::parse(given.value()).map_err(|error| wrong(given, error))?;
             set(&|thread| thread.wake = method.clone());
         }
-        Key::Priority => {
+        OptionKey::Priority => {
             let (policy, is_named) =
                 workload_file::read_priority(given.value()).map_err(|error| wrong(given, error))?;
             set(&|thread| (thread.policy, thread.policy_is_named) = (policy, is_named));
         }
-        Key::HardReservation | Key::SoftReservation => {
+        OptionKey::HardReservation | OptionKey::SoftReservation => {
             let reservation = reservation(given)?;
             set(&|thread| thread.reservation = Some(reservation));
         }
-        Key::Start => {
+        OptionKey::Start => {
             let start = not_negative(given)?;
             set(&|thread| thread.start = start);
         }
-        Key::Finish => {
+        OptionKey::Finish => {
             let finish = not_negative(given)?;
             set(&|thread| thread.finish = Some(finish));
         }
-        Key::Cpus => {
+        OptionKey::Cpus => {
             let cpus: CpuSet = given.value().parse().map_err(|error| wrong(given, error))?;
             workload_file::check_cpus(&cpus, around.online.as_ref())
                 .map_err(|error| wrong(given, error))?;
             set(&|thread| thread.cpus = Some(cpus.clone()));
         }
-        Key::Gap => {
+        OptionKey::Gap => {
             let gap = above_zero(given)?;
             set(&|thread| thread.gap = Some(gap));
         }
@@ -224,9 +228,9 @@ fn set_for_threads(
     Ok(())
 }
 
-fn reservation(given: &Given<'_>) -> Result<Reservation, Stop> {
+fn reservation(given: &ParsedOption<'_>) -> Result<Reservation, Stop> {
     let strength = match given.key {
-        Key::SoftReservation => Strength::Soft,
+        OptionKey::SoftReservation => Strength::Soft,
         _ => Strength::Hard,
     };
     let [amount, period] = given.values[..] else {
@@ -237,38 +241,38 @@ fn reservation(given: &Given<'_>) -> Result<Reservation, Stop> {
         .map_err(|error| wrong(given, format!("{error}: {budget} in every {period}")))
 }
 
-fn rounds(given: &Given<'_>) -> Result<u32, Stop> {
+fn rounds(given: &ParsedOption<'_>) -> Result<u32, Stop> {
     match number(given, "number of rounds")? {
         rounds @ 1..=MOST_ROUNDS => Ok(rounds),
         rounds => Err(wrong(given, format!("{rounds} rounds: give 1 to {MOST_ROUNDS}"))),
     }
 }
 
-fn folder(given: &Given<'_>) -> Result<std::path::PathBuf, Stop> {
+fn folder(given: &ParsedOption<'_>) -> Result<std::path::PathBuf, Stop> {
     match given.value() {
         "" => Err(wrong(given, "the name of the folder is empty")),
-        "-" => Err(wrong(given, crate::peers::NO_FOLDER)),
+        "-" => Err(wrong(given, crate::compat::NO_FOLDER)),
         name => Ok(name.into()),
     }
 }
 
-fn number<T: std::str::FromStr>(given: &Given<'_>, what: &str) -> Result<T, Stop> {
+fn number<T: std::str::FromStr>(given: &ParsedOption<'_>, what: &str) -> Result<T, Stop> {
     let text = given.value();
     text.parse().map_err(|_| wrong(given, format!("bad {what} '{text}'")))
 }
 
-fn above_zero(given: &Given<'_>) -> Result<Span, Stop> {
+fn above_zero(given: &ParsedOption<'_>) -> Result<Span, Stop> {
     positive(given, given.value())
 }
 
-fn positive(given: &Given<'_>, text: &str) -> Result<Span, Stop> {
+fn positive(given: &ParsedOption<'_>, text: &str) -> Result<Span, Stop> {
     match time(given, text)? {
         span if span > Span::ZERO => Ok(span),
         _ => Err(wrong(given, format!("bad time '{text}': it must be above zero"))),
     }
 }
 
-fn not_negative(given: &Given<'_>) -> Result<Span, Stop> {
+fn not_negative(given: &ParsedOption<'_>) -> Result<Span, Stop> {
     let text = given.value();
     match time(given, text)? {
         span if span.is_negative() => {
@@ -278,11 +282,11 @@ fn not_negative(given: &Given<'_>) -> Result<Span, Stop> {
     }
 }
 
-fn time(given: &Given<'_>, text: &str) -> Result<Span, Stop> {
+fn time(given: &ParsedOption<'_>, text: &str) -> Result<Span, Stop> {
     text.parse().map_err(|error| wrong(given, format!("bad time '{text}': {error}")))
 }
 
-fn wrong(given: &Given<'_>, reason: impl Display) -> Stop {
+fn wrong(given: &ParsedOption<'_>, reason: impl Display) -> Stop {
     Stop::usage(format!("{}: {reason}", given.name))
 }
 

@@ -2,9 +2,9 @@
 
 use hourglass_model::near;
 
-use super::options::{self, Entry, Key, Values};
+use super::options::{self, OptionDef, OptionKey, OptionValues};
+use crate::exit::Stop;
 use crate::lab::models;
-use crate::stop::Stop;
 
 /// How the name of a workload file ends. Elsewhere than in front a word must end so to be taken
 /// for one.
@@ -12,14 +12,14 @@ const FILE_ENDING: &str = ".toml";
 
 /// An option with its values.
 #[derive(Debug)]
-pub(super) struct Given<'a> {
-    pub(super) key: Key,
+pub(super) struct ParsedOption<'a> {
+    pub(super) key: OptionKey,
     /// The option as it was written, for messages.
     pub(super) name: &'a str,
     pub(super) values: Vec<&'a str>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> ParsedOption<'a> {
     /// Its first value.
     pub(super) fn value(&self) -> &'a str {
         self.values.first().copied().unwrap_or_default()
@@ -28,31 +28,32 @@ impl<'a> Given<'a> {
 
 /// A command line of `run`, in its order.
 #[derive(Debug, Default)]
-pub(super) struct Lexed<'a> {
-    pub(super) options: Vec<Given<'a>>,
+pub(super) struct RunTokens<'a> {
+    pub(super) options: Vec<ParsedOption<'a>>,
     pub(super) file: Option<&'a str>,
 }
 
-impl<'a> Lexed<'a> {
-    pub(super) fn has(&self, key: Key) -> bool {
+impl<'a> RunTokens<'a> {
+    pub(super) fn has(&self, key: OptionKey) -> bool {
         self.last(key).is_some()
     }
 
     /// The option where it stands last, which is the one that counts.
-    pub(super) fn last(&self, key: Key) -> Option<&Given<'a>> {
+    pub(super) fn last(&self, key: OptionKey) -> Option<&ParsedOption<'a>> {
         self.options.iter().rev().find(|given| given.key == key)
     }
 }
 
 /// Groups the words.
-pub(super) fn lex(words: &[String]) -> Result<Lexed<'_>, Stop> {
+pub(super) fn lex(words: &[String]) -> Result<RunTokens<'_>, Stop> {
     // Who asks for help gets it, whatever else is wrong with the line.
-    let helps = |word: &&String| options::find(word).is_some_and(|entry| entry.key == Key::Help);
+    let helps =
+        |word: &&String| options::find(word).is_some_and(|entry| entry.key == OptionKey::Help);
     if let Some(word) = words.iter().find(helps) {
-        let help = Given { key: Key::Help, name: word, values: Vec::new() };
-        return Ok(Lexed { options: vec![help], file: None });
+        let help = ParsedOption { key: OptionKey::Help, name: word, values: Vec::new() };
+        return Ok(RunTokens { options: vec![help], file: None });
     }
-    let mut lexed = Lexed::default();
+    let mut lexed = RunTokens::default();
     let mut rest = words.iter().map(String::as_str).peekable();
     while let Some(word) = rest.next() {
         if !is_option_like(word) {
@@ -68,7 +69,7 @@ pub(super) fn lex(words: &[String]) -> Result<Lexed<'_>, Stop> {
             Some(value) => attached_value(entry, name, value)?,
             None => following_values(entry, name, &mut rest)?,
         };
-        lexed.options.push(Given { key: entry.key, name, values });
+        lexed.options.push(ParsedOption { key: entry.key, name, values });
     }
     Ok(lexed)
 }
@@ -77,7 +78,7 @@ fn is_option_like(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-fn take_file<'a>(lexed: &mut Lexed<'a>, word: &'a str) -> Result<(), Stop> {
+fn take_file<'a>(lexed: &mut RunTokens<'a>, word: &'a str) -> Result<(), Stop> {
     let may_be_file = lexed.options.is_empty() || word.ends_with(FILE_ENDING);
     match (lexed.file, lexed.options.last()) {
         (None, _) if may_be_file => {
@@ -98,10 +99,10 @@ fn take_file<'a>(lexed: &mut Lexed<'a>, word: &'a str) -> Result<(), Stop> {
     }
 }
 
-fn attached_value<'a>(entry: &Entry, name: &str, value: &'a str) -> Result<Vec<&'a str>, Stop> {
+fn attached_value<'a>(entry: &OptionDef, name: &str, value: &'a str) -> Result<Vec<&'a str>, Stop> {
     match entry.values {
-        Values::Words([_]) | Values::Quoted(_) => Ok(vec![value]),
-        Values::Words([]) => {
+        OptionValues::Words([_]) | OptionValues::Quoted(_) => Ok(vec![value]),
+        OptionValues::Words([]) => {
             Err(Stop::usage(format!("{name}: takes no value, '{value}' is one too many")))
         }
         _ => Err(Stop::usage(format!(
@@ -112,17 +113,17 @@ fn attached_value<'a>(entry: &Entry, name: &str, value: &'a str) -> Result<Vec<&
 }
 
 fn following_values<'a>(
-    entry: &Entry,
+    entry: &OptionDef,
     name: &str,
     rest: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
 ) -> Result<Vec<&'a str>, Stop> {
     // A known option is never a value, so that a forgotten value is noticed where it is missing.
     // Other words with a dash may be values: `-s -5ms` deserves to be told what is wrong with it.
-    let quoted = matches!(entry.values, Values::Quoted(_));
+    let quoted = matches!(entry.values, OptionValues::Quoted(_));
     let mut next = || rest.next_if(|word| quoted || !is_known_option(word));
     let mut values = Vec::new();
     match entry.values {
-        Values::Words(names) | Values::Quoted(names) => {
+        OptionValues::Words(names) | OptionValues::Quoted(names) => {
             for value_name in names {
                 let missing = || {
                     Stop::usage(format!(
@@ -133,7 +134,7 @@ fn following_values<'a>(
                 values.push(next().ok_or_else(missing)?);
             }
         }
-        Values::Workload => {
+        OptionValues::Workload => {
             let known = || models::ALL.map(|model| model.name).join(", ");
             let missing =
                 || Stop::usage(format!("{name}: the workload is missing; use one of {}", known()));

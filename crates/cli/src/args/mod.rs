@@ -5,8 +5,8 @@
 //! Owns: the options and their help, reading them in order, putting them on the threads.
 //! Must not: run anything, print, ask the machine (what it must know of it is passed in).
 
-mod against;
 mod apply;
+mod baseline;
 pub(crate) mod help;
 mod lexer;
 pub(crate) mod options;
@@ -18,13 +18,13 @@ use std::path::PathBuf;
 use hourglass_model::CpuSet;
 
 use crate::commands::diff::FailOn;
+use crate::exit::Stop;
 use crate::lab::{Gates, RunSpec};
 use crate::settings::Settings;
-use crate::stop::Stop;
 
 /// What the parser must know of the machine.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct HostDefaults {
     /// CPUs that can run threads, where the kernel tells.
     pub(crate) online: Option<CpuSet>,
     /// The seed of a run that is given none.
@@ -33,7 +33,7 @@ pub(crate) struct Surroundings {
 
 /// A command line of `run`, understood.
 #[derive(Debug)]
-pub(crate) enum Parsed {
+pub(crate) enum RunCommand {
     /// `--help` stands in it.
     Help,
     /// A run.
@@ -61,7 +61,7 @@ pub(crate) struct RunArguments {
     pub(crate) cycles: bool,
     pub(crate) settings: Settings,
     /// The other way to run, and the words of both.
-    pub(crate) against: Option<Box<Against>>,
+    pub(crate) against: Option<Box<BaselineRun>>,
     /// `--rounds`.
     pub(crate) rounds: Option<u32>,
     /// `--fail-on`.
@@ -72,7 +72,7 @@ pub(crate) struct RunArguments {
 
 /// What `--against` describes.
 #[derive(Debug)]
-pub(crate) struct Against {
+pub(crate) struct BaselineRun {
     pub(crate) spec: RunSpec,
     pub(crate) gates: Gates,
     pub(crate) dma_latency_us: Option<u32>,
@@ -86,12 +86,12 @@ pub(crate) struct Against {
 ///
 /// # Errors
 /// The first thing that is wrong, in one line that names the option.
-pub(crate) fn parse(words: &[String], around: &Surroundings) -> Result<Parsed, Stop> {
+pub(crate) fn parse(words: &[String], around: &HostDefaults) -> Result<RunCommand, Stop> {
     let lexed = lexer::lex(words)?;
-    if lexed.has(options::Key::Help) {
-        return Ok(Parsed::Help);
+    if lexed.has(options::OptionKey::Help) {
+        return Ok(RunCommand::Help);
     }
     let mut run = apply::apply(&lexed, around)?;
-    against::compare(&mut run, &lexed, around)?;
-    Ok(Parsed::Run(Box::new(run)))
+    baseline::compare(&mut run, &lexed, around)?;
+    Ok(RunCommand::Run(Box::new(run)))
 }

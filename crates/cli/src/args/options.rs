@@ -4,7 +4,7 @@
 
 /// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub(crate) enum OptionKey {
     Threads,
     Duration,
     Records,
@@ -48,7 +48,7 @@ pub(crate) enum Key {
 
 /// What follows an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Values {
+pub(crate) enum OptionValues {
     /// So many words, with their names.
     Words(&'static [&'static str]),
     /// The name of a workload, then as many words as it takes.
@@ -57,12 +57,12 @@ pub(crate) enum Values {
     Quoted(&'static [&'static str]),
 }
 
-impl Values {
+impl OptionValues {
     /// The names of the words, as help shows them.
     pub(crate) fn names(self) -> &'static [&'static str] {
         match self {
-            Values::Words(names) | Values::Quoted(names) => names,
-            Values::Workload => &["WORKLOAD"],
+            OptionValues::Words(names) | OptionValues::Quoted(names) => names,
+            OptionValues::Workload => &["WORKLOAD"],
         }
     }
 }
@@ -93,23 +93,23 @@ impl Group {
         }
     }
 
-    pub(crate) fn options(self) -> impl Iterator<Item = &'static Entry> {
+    pub(crate) fn options(self) -> impl Iterator<Item = &'static OptionDef> {
         OPTIONS.iter().filter(move |entry| entry.group == self)
     }
 }
 
 /// An option.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: Key,
+pub(crate) struct OptionDef {
+    pub(crate) key: OptionKey,
     pub(crate) group: Group,
     /// How it may be written; the first is shown in messages.
     pub(crate) names: &'static [&'static str],
-    pub(crate) values: Values,
+    pub(crate) values: OptionValues,
     pub(crate) about: &'static str,
 }
 
-impl Entry {
+impl OptionDef {
     /// `-rh AMOUNT PERIOD`, `-o, --output DIR`.
     pub(crate) fn synopsis(&self) -> String {
         let mut text = self.names.join(", ");
@@ -122,247 +122,247 @@ impl Entry {
 }
 
 /// The option with this name.
-pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+pub(crate) fn find(name: &str) -> Option<&'static OptionDef> {
     OPTIONS.iter().find(|entry| entry.names.contains(&name))
 }
 
-const NOTHING: Values = Values::Words(&[]);
-const TIME: Values = Values::Words(&["TIME"]);
+const NOTHING: OptionValues = OptionValues::Words(&[]);
+const TIME: OptionValues = OptionValues::Words(&["TIME"]);
 
 /// All options of `run`.
-pub(crate) const OPTIONS: [Entry; 39] = [
-    Entry {
-        key: Key::Threads,
+pub(crate) const OPTIONS: [OptionDef; 39] = [
+    OptionDef {
+        key: OptionKey::Threads,
         group: Group::Run,
         names: &["-n"],
-        values: Values::Words(&["COUNT"]),
+        values: OptionValues::Words(&["COUNT"]),
         about: "Number of threads [default: 1; a FILE lists its threads]",
     },
-    Entry {
-        key: Key::Duration,
+    OptionDef {
+        key: OptionKey::Duration,
         group: Group::Run,
         names: &["-d"],
         values: TIME,
         about: "Duration of the run [default: 10s]",
     },
-    Entry {
-        key: Key::Records,
+    OptionDef {
+        key: OptionKey::Records,
         group: Group::Run,
         names: &["-e"],
-        values: Values::Words(&["RECORDS"]),
+        values: OptionValues::Words(&["RECORDS"]),
         about: "Size of the execution trace in records, divided among the threads; when it is \
                 full, counting goes on [default: 300000]",
     },
-    Entry {
-        key: Key::Ring,
+    OptionDef {
+        key: OptionKey::Ring,
         group: Group::Run,
         names: &["--ring"],
         values: NOTHING,
         about: "Keep the newest records when the trace is full, instead of the oldest",
     },
-    Entry {
-        key: Key::WarmUp,
+    OptionDef {
+        key: OptionKey::WarmUp,
         group: Group::Run,
         names: &["--warm-up"],
         values: TIME,
         about: "Run each thread's loop for this time before the run begins [default: 0s]",
     },
-    Entry {
-        key: Key::Seed,
+    OptionDef {
+        key: OptionKey::Seed,
         group: Group::Run,
         names: &["--seed"],
-        values: Values::Words(&["NUMBER"]),
+        values: OptionValues::Words(&["NUMBER"]),
         about: "Random seed, decimal or 0x hexadecimal; recorded with the run [default: from the \
                 clock]",
     },
-    Entry {
-        key: Key::DmaLatency,
+    OptionDef {
+        key: OptionKey::DmaLatency,
         group: Group::Run,
         names: &["--dma-latency"],
-        values: Values::Words(&["US"]),
+        values: OptionValues::Words(&["US"]),
         about: "Hold /dev/cpu_dma_latency at this many microseconds during the run: idle CPUs \
                 stay out of sleep states with a longer exit latency",
     },
-    Entry {
-        key: Key::BestEffort,
+    OptionDef {
+        key: OptionKey::BestEffort,
         group: Group::Run,
         names: &["--best-effort"],
         values: NOTHING,
         about: "If the machine refuses a priority, a reservation or a timer, run without it and \
                 say so",
     },
-    Entry {
-        key: Key::Trace,
+    OptionDef {
+        key: OptionKey::Trace,
         group: Group::Run,
         names: &["--trace"],
         values: NOTHING,
         about: "Also record the kernel's events on the measured CPUs (switches, interrupts, \
                 timers, faults) in a private trace instance; needs root",
     },
-    Entry {
-        key: Key::Thread,
+    OptionDef {
+        key: OptionKey::Thread,
         group: Group::Scope,
         names: &["-t"],
-        values: Values::Words(&["THREAD"]),
+        values: OptionValues::Words(&["THREAD"]),
         about: "Per-thread options that follow are for this thread, from 0 to COUNT-1",
     },
-    Entry {
-        key: Key::AllThreads,
+    OptionDef {
+        key: OptionKey::AllThreads,
         group: Group::Scope,
         names: &["-a"],
         values: NOTHING,
         about: "Per-thread options that follow are for all threads, until the next -t",
     },
-    Entry {
-        key: Key::Workload,
+    OptionDef {
+        key: OptionKey::Workload,
         group: Group::PerThread,
         names: &["-w"],
-        values: Values::Workload,
+        values: OptionValues::Workload,
         about: "What the thread does: one of the workloads below [default: CPU]",
     },
-    Entry {
-        key: Key::Priority,
+    OptionDef {
+        key: OptionKey::Priority,
         group: Group::PerThread,
         names: &["-p", "--policy"],
-        values: Values::Words(&["PRIORITY"]),
+        values: OptionValues::Words(&["PRIORITY"]),
         about: "One of the priorities below, or FIFO:1 to FIFO:99, RR:1 to RR:99, OTHER:NICE, \
                 BATCH, IDLE, or DEADLINE, which takes its times from the workload [default: \
                 NORMAL]",
     },
-    Entry {
-        key: Key::HardReservation,
+    OptionDef {
+        key: OptionKey::HardReservation,
         group: Group::PerThread,
         names: &["-rh"],
-        values: Values::Words(&["AMOUNT", "PERIOD"]),
+        values: OptionValues::Words(&["AMOUNT", "PERIOD"]),
         about: "Hard CPU reservation: AMOUNT in every PERIOD, and no more",
     },
-    Entry {
-        key: Key::SoftReservation,
+    OptionDef {
+        key: OptionKey::SoftReservation,
         group: Group::PerThread,
         names: &["-rs"],
-        values: Values::Words(&["AMOUNT", "PERIOD"]),
+        values: OptionValues::Words(&["AMOUNT", "PERIOD"]),
         about: "Soft CPU reservation: AMOUNT in every PERIOD, and more where CPU time is not \
                 reserved",
     },
-    Entry {
-        key: Key::Timer,
+    OptionDef {
+        key: OptionKey::Timer,
         group: Group::PerThread,
         names: &["-i"],
-        values: Values::Words(&["TIMER"]),
+        values: OptionValues::Words(&["TIMER"]),
         about: "Timer that wakes the thread: one of the timers below [default: NATIVE]",
     },
-    Entry {
-        key: Key::Start,
+    OptionDef {
+        key: OptionKey::Start,
         group: Group::PerThread,
         names: &["-s"],
         values: TIME,
         about: "Start the thread TIME into the run [default: 0s]",
     },
-    Entry {
-        key: Key::Finish,
+    OptionDef {
+        key: OptionKey::Finish,
         group: Group::PerThread,
         names: &["-f"],
         values: TIME,
         about: "End the thread TIME into the run [default: with the run]",
     },
-    Entry {
-        key: Key::Cpus,
+    OptionDef {
+        key: OptionKey::Cpus,
         group: Group::PerThread,
         names: &["--cpu"],
-        values: Values::Words(&["LIST"]),
+        values: OptionValues::Words(&["LIST"]),
         about: "CPUs on which the thread may run, for example 0, 0-3 or 0,2-3 [default: all that \
                 hourglass may use]",
     },
-    Entry {
-        key: Key::Gap,
+    OptionDef {
+        key: OptionKey::Gap,
         group: Group::PerThread,
         names: &["--gap"],
         values: TIME,
         about: "Record interruptions longer than this [default: twice the measured time of the \
                 workload's loop]",
     },
-    Entry {
-        key: Key::MaxLatency,
+    OptionDef {
+        key: OptionKey::MaxLatency,
         group: Group::Limits,
         names: &["--max-latency"],
         values: TIME,
         about: "Limit for the lateness of each wake-up of LAT or GRID",
     },
-    Entry {
-        key: Key::MaxGap,
+    OptionDef {
+        key: OptionKey::MaxGap,
         group: Group::Limits,
         names: &["--max-gap"],
         values: TIME,
         about: "Limit for the longest gap",
     },
-    Entry {
-        key: Key::MaxMisses,
+    OptionDef {
+        key: OptionKey::MaxMisses,
         group: Group::Limits,
         names: &["--max-misses"],
-        values: Values::Words(&["COUNT"]),
+        values: OptionValues::Words(&["COUNT"]),
         about: "Limit for missed and lost periods of all threads together",
     },
-    Entry {
-        key: Key::Percentile,
+    OptionDef {
+        key: OptionKey::Percentile,
         group: Group::Limits,
         names: &["--percentile"],
-        values: Values::Words(&["pX=TIME"]),
+        values: OptionValues::Words(&["pX=TIME"]),
         about: "Limit for X per cent of each thread's wake-ups, lost ones included, or, where \
                 none are measured, of its gaps: p99.9=80us. May be repeated",
     },
-    Entry {
-        key: Key::StopOnGap,
+    OptionDef {
+        key: OptionKey::StopOnGap,
         group: Group::Limits,
         names: &["--stop-on-gap"],
         values: TIME,
         about: "End the run at the first longer gap; the newest records are kept, as with --ring",
     },
-    Entry {
-        key: Key::StopOnLatency,
+    OptionDef {
+        key: OptionKey::StopOnLatency,
         group: Group::Limits,
         names: &["--stop-on-latency"],
         values: TIME,
         about: "End the run at the first later wake-up of LAT or GRID; the newest records are \
                 kept",
     },
-    Entry {
-        key: Key::OnHit,
+    OptionDef {
+        key: OptionKey::OnHit,
         group: Group::Limits,
         names: &["--on-hit"],
-        values: Values::Words(&["COMMAND"]),
+        values: OptionValues::Words(&["COMMAND"]),
         about: "When one of these two ended the run and all threads have stopped, run COMMAND by \
                 sh -c; HOURGLASS_HIT_KIND, _THREAD, _CPU, _NS, _LIMIT_NS, _AT_NS and _FOLDER \
                 describe the hit",
     },
-    Entry {
-        key: Key::Against,
+    OptionDef {
+        key: OptionKey::Against,
         group: Group::Compare,
         names: &["--against"],
-        values: Values::Quoted(&["OPTIONS"]),
+        values: OptionValues::Quoted(&["OPTIONS"]),
         about: "Alternate this run (A) with the same run with OPTIONS (B), and compare them: \
                 hourglass.diff/1. Quote OPTIONS; they are read after those of the run, for all \
                 threads. With -n or a FILE among them they describe the threads anew, and need \
                 limits of their own. Limits are judged in each round. -o keeps each run: \
                 DIR/a-01, DIR/b-01, ...",
     },
-    Entry {
-        key: Key::Rounds,
+    OptionDef {
+        key: OptionKey::Rounds,
         group: Group::Compare,
         names: &["--rounds"],
-        values: Values::Words(&["N"]),
+        values: OptionValues::Words(&["N"]),
         about: "Number of rounds; below 6 there is no verdict, and a warning says beforehand \
                 what this number cannot decide [default: 10]",
     },
-    Entry {
-        key: Key::FailOn,
+    OptionDef {
+        key: OptionKey::FailOn,
         group: Group::Compare,
         names: &["--fail-on"],
-        values: Values::Words(&["WHEN"]),
+        values: OptionValues::Words(&["WHEN"]),
         about: "Exit code 1 if something got worse (worse); also 4 if there is no verdict \
                 (unknown), or if a single metric could not be decided (doubt) [default: unknown]",
     },
-    Entry {
-        key: Key::Control,
+    OptionDef {
+        key: OptionKey::Control,
         group: Group::Compare,
         names: &["--control"],
         values: NOTHING,
@@ -370,59 +370,59 @@ pub(crate) const OPTIONS: [Entry; 39] = [
                 the platform does by itself. If no CPU is free, control (A) and run (B) \
                 alternate, as with --against",
     },
-    Entry {
-        key: Key::Cycles,
+    OptionDef {
+        key: OptionKey::Cycles,
         group: Group::Output,
         names: &["-c"],
         values: NOTHING,
         about: "Print each record also in cycles of the raw counter, not based at zero; implies \
                 --records",
     },
-    Entry {
-        key: Key::RecordLines,
+    OptionDef {
+        key: OptionKey::RecordLines,
         group: Group::Output,
         names: &["--records"],
         values: NOTHING,
         about: "Print the record lines also on a terminal",
     },
-    Entry {
-        key: Key::Summary,
+    OptionDef {
+        key: OptionKey::Summary,
         group: Group::Output,
         names: &["--summary"],
         values: NOTHING,
         about: "Print the summary also to a pipe or a file",
     },
-    Entry {
-        key: Key::Folder,
+    OptionDef {
+        key: OptionKey::Folder,
         group: Group::Output,
         names: &["-o", "--output"],
-        values: Values::Words(&["DIR"]),
+        values: OptionValues::Words(&["DIR"]),
         about: "Keep the run in a new folder, for show, render and report",
     },
-    Entry {
-        key: Key::Json,
+    OptionDef {
+        key: OptionKey::Json,
         group: Group::Output,
         names: &["--json"],
         values: NOTHING,
         about: "Print one JSON document (hourglass.run/1) and nothing else",
     },
-    Entry {
-        key: Key::Colour,
+    OptionDef {
+        key: OptionKey::Colour,
         group: Group::Output,
         names: &["--color"],
-        values: Values::Words(&["WHEN"]),
+        values: OptionValues::Words(&["WHEN"]),
         about: "auto, always or never [default: auto, which respects NO_COLOR]",
     },
-    Entry {
-        key: Key::Quiet,
+    OptionDef {
+        key: OptionKey::Quiet,
         group: Group::Output,
         names: &["-q", "--quiet"],
         values: NOTHING,
         about: "Print only errors on stderr: no progress, no warnings. With -o print nothing on \
                 stdout, unless --records, --summary or --json asks for it",
     },
-    Entry {
-        key: Key::Help,
+    OptionDef {
+        key: OptionKey::Help,
         group: Group::Output,
         names: &["-h", "--help"],
         values: NOTHING,

@@ -8,10 +8,10 @@ use crate::lab::ThreadSpec;
 
 const SEED: u64 = 42;
 
-fn parsed(words: &[&str]) -> Result<Parsed, Stop> {
+fn parsed(words: &[&str]) -> Result<RunCommand, Stop> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let online: CpuSet = [0, 1].into_iter().collect();
-    parse(&words, &Surroundings { online: Some(online), seed: SEED })
+    parse(&words, &HostDefaults { online: Some(online), seed: SEED })
 }
 
 fn words(line: &str) -> Vec<&str> {
@@ -21,7 +21,7 @@ fn words(line: &str) -> Vec<&str> {
 /// Reads a command as the paper prints it, without `hourglass` and line-wrapping backslashes.
 fn run(line: &str) -> RunArguments {
     match parsed(&words(line)) {
-        Ok(Parsed::Run(run)) => *run,
+        Ok(RunCommand::Run(run)) => *run,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -260,7 +260,7 @@ mod options_beside_the_papers {
     #[test]
     fn who_asks_for_help_gets_it() {
         for line in ["--help", "-h", "-n 0 --help", "--nonsense -h"] {
-            assert!(matches!(parsed(&words(line)), Ok(Parsed::Help)), "{line}");
+            assert!(matches!(parsed(&words(line)), Ok(RunCommand::Help)), "{line}");
         }
     }
 }
@@ -287,8 +287,8 @@ mod files {
         let mut line = vec![path.as_str()];
         line.extend(words(options));
         parsed(&line).map(|parsed| match parsed {
-            Parsed::Run(run) => *run,
-            Parsed::Help => panic!("no help is asked for"),
+            RunCommand::Run(run) => *run,
+            RunCommand::Help => panic!("no help is asked for"),
         })
     }
 
@@ -431,9 +431,9 @@ fn against_describes_the_other_run() {
             "--rounds".to_owned(),
             "7".to_owned(),
         ]);
-        match super::parse(&words, &Surroundings::default()) {
-            Ok(Parsed::Run(run)) => Ok(*run),
-            Ok(Parsed::Help) => panic!("help"),
+        match super::parse(&words, &HostDefaults::default()) {
+            Ok(RunCommand::Run(run)) => Ok(*run),
+            Ok(RunCommand::Help) => panic!("help"),
             Err(stop) => Err(stop.to_string()),
         }
     };
@@ -479,7 +479,7 @@ fn comparing_options_need_each_other() {
         ("-n 1 --against", "--against: OPTIONS is missing"),
     ] {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let error = super::parse(&words, &Surroundings::default()).unwrap_err().to_string();
+        let error = super::parse(&words, &HostDefaults::default()).unwrap_err().to_string();
         assert!(error.starts_with(said), "{line}: {error}");
     }
 }

@@ -11,10 +11,10 @@ use anyhow::{Context, Result};
 use hourglass_model::batch::{BATCH_SCHEMA, BatchDocument, BatchFile};
 use serde::Serialize;
 
+use crate::exit::{self, MACHINE, SIGNALLED, Stop};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{self, MACHINE, SIGNALLED, Stop};
 
 /// How the answers are printed.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Form {
 }
 
 /// The answer about one file.
-pub(crate) struct Answer<D> {
+pub(crate) struct FileResult<D> {
     pub(crate) document: D,
     /// The same for people.
     pub(crate) text: String,
@@ -47,7 +47,7 @@ const STANDARD_INPUT: &str = "-";
 pub(crate) fn each<D: Serialize>(
     files: &[PathBuf],
     form: Form,
-    mut ask: impl FnMut(&Path) -> Result<Answer<D>>,
+    mut ask: impl FnMut(&Path) -> Result<FileResult<D>>,
 ) -> Result<ExitCode> {
     if form.lines && form.settings.json {
         return Err(
@@ -63,7 +63,7 @@ pub(crate) fn each<D: Serialize>(
         );
     }
     let mut entries = Vec::new();
-    let mut worst = stop::YES;
+    let mut worst = exit::YES;
     for (position, file) in files.iter().enumerate() {
         let answer = ask(file);
         let entry = entry(file, &answer, form)?;
@@ -86,7 +86,7 @@ pub(crate) fn each<D: Serialize>(
 }
 
 /// One file: its document or text, and nothing around it.
-fn alone<D: Serialize>(answer: Answer<D>, form: Form) -> Result<ExitCode> {
+fn alone<D: Serialize>(answer: FileResult<D>, form: Form) -> Result<ExitCode> {
     if form.settings.json {
         output::json(&answer.document)?;
     } else {
@@ -98,11 +98,15 @@ fn alone<D: Serialize>(answer: Answer<D>, form: Form) -> Result<ExitCode> {
     }
 }
 
-fn entry<D: Serialize>(file: &Path, answer: &Result<Answer<D>>, form: Form) -> Result<BatchFile> {
+fn entry<D: Serialize>(
+    file: &Path,
+    answer: &Result<FileResult<D>>,
+    form: Form,
+) -> Result<BatchFile> {
     let wants_document = form.lines || form.settings.json;
     let mut entry = BatchFile {
         file: file.display().to_string(),
-        exit: stop::YES,
+        exit: exit::YES,
         error: None,
         document: None,
     };
@@ -131,7 +135,7 @@ fn entry<D: Serialize>(file: &Path, answer: &Result<Answer<D>>, form: Form) -> R
 fn print<D>(
     position: usize,
     entry: BatchFile,
-    answer: Result<Answer<D>>,
+    answer: Result<FileResult<D>>,
     form: Form,
     kept: &mut Vec<BatchFile>,
 ) -> Result<()> {

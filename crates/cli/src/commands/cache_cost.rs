@@ -9,12 +9,12 @@ use clap::{Args, ValueHint};
 use hourglass_report::{svg, text};
 use hourglass_time::Span;
 
+use crate::atomic_file::{self, WholeFile};
+use crate::exit::{self, Stop};
 use crate::lab::cache_cost::{self, Step};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{self, Stop};
-use crate::whole_file::{self, WholeFile};
 
 /// Measure what a context switch costs through cold caches, by size of the working set
 #[derive(Args, Debug)]
@@ -84,12 +84,12 @@ pub(crate) fn measure(asked: &CacheCost, settings: Settings) -> Result<ExitCode>
         let name = file.name().to_path_buf();
         let picture = svg::curves(&cache_cost::curves(&found.document));
         file.write(picture.as_bytes())
-            .map_err(|error| whole_file::refused("--svg", &name, &error))?;
+            .map_err(|error| atomic_file::refused("--svg", &name, &error))?;
         if !settings.quiet {
             messages::say(&format!("wrote {}", name.display()));
         }
     }
-    Ok(found.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+    Ok(found.signal.map_or(ExitCode::SUCCESS, exit::ended_by))
 }
 
 impl CacheCost {

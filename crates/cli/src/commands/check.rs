@@ -11,15 +11,15 @@ use hourglass_model::near;
 use hourglass_report::text;
 use hourglass_time::Span;
 
-use crate::commands::batch::{self, Answer, Form};
+use crate::atomic_file;
+use crate::commands::batch::{self, FileResult, Form};
+use crate::exit::{NO, Stop, YES};
 use crate::lab::task_input::{self as input, Source};
 use crate::lab::theory::check::{self, ANALYSES, Fit, Order, Request};
 use crate::lab::theory::examples;
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{NO, Stop, YES};
-use crate::whole_file;
 
 /// Say whether the deadlines of a set of tasks hold, by analysis, and why
 #[derive(Args, Debug)]
@@ -126,7 +126,7 @@ pub(crate) fn check(check: &Check, settings: Settings) -> Result<ExitCode> {
             write_witness(path, &document, settings)?;
         }
         let holds = document.verdict == Verdict::Feasible;
-        Ok(Answer {
+        Ok(FileResult {
             text: text::check(&document, check.explain, output::style()),
             exit_code: if holds { YES } else { NO },
             failed: None,
@@ -161,7 +161,7 @@ fn write_witness(path: &Path, document: &CheckDocument, settings: Settings) -> R
     let shown = path.display();
     let line = match scenario {
         Some(scenario) => {
-            whole_file::keep("--witness", path, scenario.as_bytes())?;
+            atomic_file::keep("--witness", path, scenario.as_bytes())?;
             format!("wrote {shown}; try hourglass simulate {shown}")
         }
         None => format!(

@@ -11,13 +11,13 @@ use hourglass_model::near;
 use hourglass_report::text;
 use hourglass_time::Span;
 
+use crate::exit::{self, Stop};
 use crate::lab::{
     self, ClockPolicy, ClockWatch, SourceName, UnknownClockPolicy, UnknownSource, clock_devices,
     clock_watch,
 };
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{self, Stop};
 
 /// Rules of the choice.
 const RULES: [&str; 4] = ["strict", "thesis", "permissive", "forced:CLOCK"];
@@ -103,7 +103,8 @@ pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
         output::text(&text::clocks(&document, clocks.evidence, output::style()))?;
     }
     if clocks.devices {
-        let wanted = clock_devices::Wanted { resolution: clocks.resolution, skew: clocks.skew };
+        let wanted =
+            clock_devices::ClockDeviceRequest { resolution: clocks.resolution, skew: clocks.skew };
         let found = clock_devices::clock_devices(wanted);
         if !settings.json {
             output::text(&text::clock_devices(&found, output::style()))?;
@@ -119,7 +120,7 @@ pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
     if settings.json {
         output::json(&document)?;
     }
-    Ok(ended_by.map_or(ExitCode::SUCCESS, stop::ended_by))
+    Ok(ended_by.map_or(ExitCode::SUCCESS, exit::ended_by))
 }
 
 fn watch(

@@ -8,11 +8,11 @@ use clap::{Args, ValueEnum, ValueHint};
 use hourglass_model::diff::{DiffDocument, DiffVerdict};
 use hourglass_time::Span;
 
-use super::against;
+use super::baseline;
+use crate::exit::{NO, Stop, UNDECIDED, YES};
 use crate::lab::compare::{Rules, folders};
 use crate::lab::workload_file;
 use crate::settings::Settings;
-use crate::stop::{NO, Stop, UNDECIDED, YES};
 
 /// Compare runs that were kept: which metrics moved, by how much, and is it more than chance?
 #[derive(Args, Debug)]
@@ -111,7 +111,7 @@ pub(crate) fn diff(diff: &Diff, settings: Settings) -> Result<ExitCode> {
         (a, b) => folders::compare(a, b, &rules, gap_ns),
     };
     let document = compared.map_err(|error| Stop::usage(error.to_string()))?;
-    against::show(&document, settings)?;
+    baseline::show(&document, settings)?;
     Ok(diff.fail_on.code(&document))
 }
 
@@ -125,7 +125,7 @@ impl FailOn {
         let unknown = |verdict: DiffVerdict| verdict == DiffVerdict::Unknown;
         let undecided = unknown(document.verdict);
         let doubt = document.metrics.iter().any(|metric| unknown(metric.verdict));
-        if against::broke(document) {
+        if baseline::broke(document) {
             return UNDECIDED;
         }
         let is_open = match self {

@@ -7,10 +7,10 @@ use clap::{Args, builder::StyledStr};
 use hourglass_model::{CpuSet, near};
 use hourglass_report::text;
 
+use crate::exit::{NO, Stop};
 use crate::lab::doctor;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{NO, Stop};
 
 /// Columns of the list of checks in the help.
 const PAGE: usize = 78;

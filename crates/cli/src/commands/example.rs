@@ -12,11 +12,11 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use hourglass_model::near;
 
+use crate::atomic_file;
+use crate::exit::Stop;
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::Stop;
-use crate::whole_file;
 
 /// Write a workload, a set of tasks or an experiment to begin with
 #[derive(Args, Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Example {
 }
 
 /// An example.
-struct Entry {
+struct ExampleFile {
     name: &'static str,
     /// The file that help texts name.
     file: &'static str,
@@ -54,7 +54,7 @@ struct Entry {
 
 macro_rules! entry {
     ($name:literal, $file:literal, $command:literal, $about:literal) => {
-        Entry {
+        ExampleFile {
             name: $name,
             file: $file,
             text: include_str!(concat!("../../examples/", $file)),
@@ -65,7 +65,7 @@ macro_rules! entry {
 }
 
 /// What there is.
-const EXAMPLES: [Entry; 7] = [
+const EXAMPLES: [ExampleFile; 7] = [
     entry!("audio", "audio.toml", "run", "a workload: an audio engine beside a video player"),
     entry!(
         "section-5-5",
@@ -117,7 +117,7 @@ pub(crate) fn example(asked: &Example, settings: Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-impl Entry {
+impl ExampleFile {
     /// The command that reads it from `path`.
     fn line(&self, path: &Path) -> String {
         let (command, options) = self.command.split_once(' ').unwrap_or((self.command, ""));
@@ -127,8 +127,8 @@ impl Entry {
 
 fn list() -> String {
     let widest = EXAMPLES.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
-    let lines = |entry: &Entry| {
-        let Entry { name, about, .. } = entry;
+    let lines = |entry: &ExampleFile| {
+        let ExampleFile { name, about, .. } = entry;
         format!("{name:<widest$}  {about}\n{:widest$}  {}\n", "", entry.line(Path::new(entry.file)))
     };
     EXAMPLES.iter().map(lines).collect()
@@ -142,12 +142,12 @@ fn write_new(path: &Path, text: &str) -> Result<(), Stop> {
             "{} exists already and is left as it is; name another file with -o",
             path.display()
         )),
-        _ => whole_file::refused("-o", path, &error),
+        _ => atomic_file::refused("-o", path, &error),
     })?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
         // What is half-written is of no use.
         let _ = std::fs::remove_file(path);
-        whole_file::refused("-o", path, &error)
+        atomic_file::refused("-o", path, &error)
     })
 }
 

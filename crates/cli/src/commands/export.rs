@@ -7,15 +7,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
-use hourglass_report::foreign::{self, HdrError};
+use hourglass_report::export::{self, HdrError};
 use serde_json::json;
 
-use super::shown_run::Shown;
+use super::loaded_run::LoadedRun;
+use crate::atomic_file::{self, WholeFile};
+use crate::exit::Stop;
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::Stop;
-use crate::whole_file::{self, WholeFile};
 
 /// Microseconds of latency that a text histogram may have rows for; cyclictest has the same end.
 const MOST_ROWS: u64 = 1_000_000;
@@ -86,7 +86,7 @@ impl Format {
 
 impl Export {
     /// What is asked for, and where it goes.
-    fn asked(&self) -> Vec<(Format, &Path)> {
+    fn requested(&self) -> Vec<(Format, &Path)> {
         let all = [
             (Format::Perfetto, &self.perfetto),
             (Format::Hdr, &self.hdr),
@@ -104,9 +104,9 @@ impl Export {
 /// # Errors
 /// The folder holds no run, lacks what a format needs, or a file cannot be written.
 pub(crate) fn export(export: &Export, settings: Settings) -> Result<ExitCode> {
-    let asked = export.asked();
+    let asked = export.requested();
     check_places(&asked, settings)?;
-    let shown = Shown::read(&export.folder)?;
+    let shown = LoadedRun::read(&export.folder)?;
     check_latencies(&asked, &shown, &export.folder)?;
     let mut written = Vec::new();
     for (format, path) in asked {
@@ -147,7 +147,7 @@ fn check_places(asked: &[(Format, &Path)], settings: Settings) -> Result<()> {
     Ok(())
 }
 
-fn check_latencies(asked: &[(Format, &Path)], shown: &Shown, folder: &Path) -> Result<()> {
+fn check_latencies(asked: &[(Format, &Path)], shown: &LoadedRun, folder: &Path) -> Result<()> {
     let none = shown.document().result.threads.iter().all(|thread| thread.latency.is_none());
     match asked.iter().find(|(format, _)| format.needs_latencies()) {
         Some((format, _)) if none => Err(Stop::usage(format!(
@@ -161,7 +161,7 @@ fn check_latencies(asked: &[(Format, &Path)], shown: &Shown, folder: &Path) -> R
 }
 
 /// Writes a file, whole or not at all; into a pipe or a device it is simply written.
-fn to_file(export: &Export, format: Format, shown: &Shown, path: &Path) -> Result<()> {
+fn to_file(export: &Export, format: Format, shown: &LoadedRun, path: &Path) -> Result<()> {
     let option = format!("--{}", format.name());
     let is_special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
     let written = if is_special {
@@ -174,22 +174,22 @@ fn to_file(export: &Export, format: Format, shown: &Shown, path: &Path) -> Resul
     };
     written.map_err(|error| match error.downcast_ref::<io::Error>() {
         _ if error.is::<Stop>() => error,
-        Some(error) => whole_file::refused(&option, path, error).into(),
+        Some(error) => atomic_file::refused(&option, path, error).into(),
         None => Stop::usage(format!("{option}: {}: {error}", path.display())).into(),
     })
 }
 
-fn write(export: &Export, format: Format, shown: &Shown, out: impl Write) -> Result<()> {
+fn write(export: &Export, format: Format, shown: &LoadedRun, out: impl Write) -> Result<()> {
     let run = shown.run();
     match format {
-        Format::Perfetto => Ok(foreign::perfetto(out, &run)?),
-        Format::Csv => Ok(foreign::csv(out, &run)?),
-        Format::Cyclictest => Ok(foreign::cyclictest(out, &run)?),
-        Format::CyclictestHist => Ok(foreign::cyclictest_histogram(out, &run, export.rows)?),
+        Format::Perfetto => Ok(export::perfetto(out, &run)?),
+        Format::Csv => Ok(export::csv(out, &run)?),
+        Format::Cyclictest => Ok(export::cyclictest(out, &run)?),
+        Format::CyclictestHist => Ok(export::cyclictest_histogram(out, &run, export.rows)?),
         Format::Hdr => {
             let histograms = shown.recalled.latency_histograms();
             let histograms = histograms.map_err(|error| Stop::usage(error.to_string()))?;
-            let written = foreign::hdr(out, &shown.document().manifest, &histograms);
+            let written = export::hdr(out, &shown.document().manifest, &histograms);
             written.map_err(|error| match error {
                 HdrError::Write(error) => error.into(),
                 other => Stop::usage(other.to_string()).into(),

@@ -12,21 +12,21 @@ use hourglass_model::policy::PRIORITY_NAMES;
 
 use crate::args::help;
 use crate::args::options::Group;
+use crate::atomic_file;
+use crate::compat::help::{Groups, HelpTexts};
+use crate::compat::{self, latency, noise};
+use crate::exit::Stop;
 use crate::lab::{models, wake};
 use crate::messages;
 use crate::output;
-use crate::peers::help::{Groups, Texts};
-use crate::peers::{self, latency, noise};
 use crate::settings::Settings;
-use crate::stop::Stop;
-use crate::whole_file;
 
 /// Print a manual page, or write them all
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass man run | man -l -
   hourglass man --dir ~/.local/share/man/man1")]
-pub(crate) struct Man {
+pub(crate) struct ManArgs {
     /// Command to print the page of [default: hourglass itself]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Option<String>,
@@ -39,13 +39,13 @@ pub(crate) struct Man {
 ///
 /// # Errors
 /// There is no such command, or writing fails.
-pub(crate) fn man(man: &Man, command: clap::Command, settings: Settings) -> Result<ExitCode> {
+pub(crate) fn man(man: &ManArgs, command: clap::Command, settings: Settings) -> Result<ExitCode> {
     super::no_json("man", "a manual page", settings)?;
     let pages = pages(command);
     if let Some(dir) = &man.dir {
         for (command, page) in pages {
             let path = dir.join(clap_mangen::Man::new(command).get_filename());
-            whole_file::keep("--dir", &path, &page)?;
+            atomic_file::keep("--dir", &path, &page)?;
             if !settings.quiet {
                 messages::say(&format!("wrote {}", path.display()));
             }
@@ -130,13 +130,13 @@ fn run_page(man: &clap_mangen::Man, mut out: &mut dyn Write) -> io::Result<()> {
 /// The page of a command with the letters of another tool.
 fn peer_page<K>(
     man: &clap_mangen::Man,
-    texts: &Texts,
+    texts: &HelpTexts,
     groups: &Groups<K>,
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
     man.render_title(&mut out)?;
     man.render_name_section(&mut out)?;
-    peers::help::page(texts, groups, out)
+    compat::help::page(texts, groups, out)
 }
 
 fn section(page: &mut Roff, heading: &str) {

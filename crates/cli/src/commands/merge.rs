@@ -9,12 +9,12 @@ use hourglass_model::merged::FleetDocument;
 use hourglass_report::text;
 
 use super::sweep::{draw, refused, show};
+use crate::exit::Stop;
 use crate::lab::fleet::{self, FleetError};
 use crate::lab::sweep;
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::Stop;
 
 /// Put the parts of an experiment together, or the runs of many nodes.
 #[derive(Args, Debug)]

@@ -1,6 +1,6 @@
 //! The commands, one each.
 
-pub(crate) mod against;
+pub(crate) mod baseline;
 pub(crate) mod batch;
 pub(crate) mod cache_cost;
 pub(crate) mod check;
@@ -10,6 +10,7 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod example;
 pub(crate) mod export;
+mod loaded_run;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod paper;
@@ -19,16 +20,15 @@ pub(crate) mod report;
 pub(crate) mod reserve;
 pub(crate) mod run;
 pub(crate) mod show;
-mod shown_run;
 pub(crate) mod simulate;
 pub(crate) mod sweep;
 pub(crate) mod watch;
 
 use anyhow::Result;
 
+use crate::exit::Stop;
 use crate::lab;
 use crate::settings::Settings;
-use crate::stop::Stop;
 
 /// Refuses `--json` for a command whose output is a format of its own.
 fn no_json(command: &str, prints: &str, settings: Settings) -> Result<()> {

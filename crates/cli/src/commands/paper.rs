@@ -12,12 +12,12 @@ use hourglass_model::paper::{Drawing, PaperDocument};
 use hourglass_report::svg;
 use hourglass_report::text;
 
-use crate::lab::paper::{self, Effort, PAPERS};
+use crate::atomic_file;
+use crate::exit::{self, Stop};
+use crate::lab::paper::{self, MeasurementSize, PAPERS};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{self, Stop};
-use crate::whole_file;
 
 /// Measure a paper's tables on this machine and show them beside the paper's numbers
 #[derive(Args, Debug)]
@@ -61,7 +61,7 @@ pub(crate) fn paper(paper: &Paper, settings: Settings) -> Result<ExitCode> {
         check_table(chosen, id)?;
     }
     let folder = paper.output.as_deref().map(Folder::make).transpose()?;
-    let effort = if paper.quick { Effort::Quick } else { Effort::Full };
+    let effort = if paper.quick { MeasurementSize::Quick } else { MeasurementSize::Full };
     let tell = io::stderr().is_terminal() && !settings.quiet;
     let measured = chosen.measure(
         effort,
@@ -79,7 +79,7 @@ pub(crate) fn paper(paper: &Paper, settings: Settings) -> Result<ExitCode> {
     };
     show(&document, settings)?;
     kept?;
-    Ok(measured.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+    Ok(measured.signal.map_or(ExitCode::SUCCESS, exit::ended_by))
 }
 
 fn list(settings: Settings) -> Result<ExitCode> {
@@ -149,7 +149,7 @@ impl Folder<'_> {
             };
             let name = format!("figure-{}.svg", figure.id());
             let path = self.path.join(&name);
-            whole_file::keep("-o", &path, svg::figure(figure).as_bytes())?;
+            atomic_file::keep("-o", &path, svg::figure(figure).as_bytes())?;
             if !settings.quiet {
                 messages::say(&format!("wrote {}", path.display()));
             }

@@ -10,6 +10,7 @@ use hourglass_report::text;
 use hourglass_time::Span;
 
 use crate::commands::run;
+use crate::exit::{self, NO, Stop};
 use crate::lab::task_input as input;
 use crate::lab::theory::predict::{self, PredictError, Request, RunRequest};
 use crate::lab::workload_file;
@@ -17,7 +18,6 @@ use crate::messages;
 use crate::output;
 use crate::progress::Progress;
 use crate::settings::Settings;
-use crate::stop::{self, NO, Stop};
 
 /// Put bounds, simulation and a real run of the same tasks side by side, and explain differences
 #[derive(Args, Debug)]
@@ -113,7 +113,7 @@ pub(crate) fn predict(predict: &Predict, settings: Settings) -> Result<ExitCode>
         messages::say(&format!("wrote {folder}"));
     }
     Ok(match predicted.signal {
-        Some(signal) => stop::ended_by(signal),
+        Some(signal) => exit::ended_by(signal),
         None if predicted.holds() => ExitCode::SUCCESS,
         None => ExitCode::from(NO),
     })

@@ -11,13 +11,13 @@ use hourglass_report::svg::{Rows, TraceOptions, TracePicture};
 use hourglass_time::Span;
 use serde_json::json;
 
+use crate::atomic_file;
+use crate::exit::Stop;
 use crate::lab;
 use crate::lab::who_ran::{Slice, WhoRan};
 use crate::messages;
 use crate::output::{self, Source};
 use crate::settings::Settings;
-use crate::stop::Stop;
-use crate::whole_file;
 
 /// What the rows of the picture are.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -88,7 +88,7 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
         io::stdout().lock().write_all(&svg).context("cannot write to stdout")?;
         return Ok(ExitCode::SUCCESS);
     }
-    whole_file::keep("-o", &render.output, &svg)?;
+    atomic_file::keep("-o", &render.output, &svg)?;
     if settings.json {
         output::json(&json!({
             "schema": "hourglass.render/1",

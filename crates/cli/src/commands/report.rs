@@ -9,14 +9,14 @@ use clap::{Args, ValueHint};
 use hourglass_report::html;
 use serde_json::json;
 
+use super::loaded_run::LoadedRun;
 use super::merge::show_fleet;
-use super::shown_run::Shown;
+use crate::atomic_file;
+use crate::exit::Stop;
 use crate::lab::fleet;
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::Stop;
-use crate::whole_file;
 
 /// Write a run as one HTML page that needs no network, or print the nodes of many
 #[derive(Args, Debug)]
@@ -52,7 +52,7 @@ pub(crate) fn report(report: &Report, settings: Settings) -> Result<ExitCode> {
     if fleet::is_merged(&report.folder) {
         return nodes(report, settings);
     }
-    let shown = Shown::read(&report.folder)?;
+    let shown = LoadedRun::read(&report.folder)?;
     let Some(page_file) = &report.output else {
         return Err(Stop::usage("-o: a run makes a page; name it, as in -o run.html").into());
     };
@@ -65,7 +65,7 @@ pub(crate) fn report(report: &Report, settings: Settings) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let name = page_file.display();
-    whole_file::keep("-o", page_file, page.as_bytes())?;
+    atomic_file::keep("-o", page_file, page.as_bytes())?;
     if settings.json {
         output::json(&json!({
             "schema": "hourglass.report/1",

@@ -12,6 +12,7 @@ use hourglass_report::text;
 use hourglass_time::Span;
 
 use self::from::How;
+use crate::exit::{self, Stop};
 use crate::lab::ReservedFolder;
 use crate::lab::reserve::{
     self, Backend, Failure, Interference, ProgressFrom, Rate, Request, Selection, SiblingPolicy,
@@ -21,7 +22,6 @@ use crate::messages;
 use crate::output;
 use crate::progress::ReserveProgress;
 use crate::settings::Settings;
-use crate::stop::{self, Stop};
 
 mod from;
 
@@ -59,7 +59,7 @@ pub(crate) struct Reserve {
     /// CPU time in each period, such as 3.1ms/8ms; or a share of a CPU, such as 30%: of
     /// each 10 ms, and below 5% of as many of them as give half a millisecond
     #[arg(value_name = "BUDGET/PERIOD", value_parser = amount, required_unless_present_any = ["clean", "list", "from"])]
-    amount: Option<Amount>,
+    amount: Option<BudgetPeriodArg>,
     /// Let it continue at time-sharing priority when the budget is used up
     #[arg(long)]
     soft: bool,
@@ -104,7 +104,7 @@ pub(crate) struct Reserve {
     /// A further reservation, for a running process, such as 2ms/20ms=4711; may be
     /// repeated. All are kept by the backend user, and need a COMMAND or --pid. It ends with that process, or with the first reservation
     #[arg(long, value_name = "BUDGET/PERIOD=PID", value_parser = also)]
-    also: Vec<Also>,
+    also: Vec<AlsoArg>,
     /// Co-runners on the same core: monitor (they run while there is slack), disable
     /// (they never run beside the work), ignore (only watch)
     #[arg(long, value_name = "POLICY", value_parser = words::policy, help_heading = SHARING)]
@@ -158,14 +158,14 @@ const SHARING: &str = "Options about co-runners on the CPU";
 
 /// A budget and its period.
 #[derive(Clone, Copy, Debug)]
-struct Amount {
+struct BudgetPeriodArg {
     budget: Span,
     period: Span,
 }
 
 /// A further reservation.
 #[derive(Clone, Copy, Debug)]
-struct Also {
+struct AlsoArg {
     budget: Span,
     period: Span,
     pid: u32,
@@ -193,16 +193,16 @@ impl<T: Copy> Choice<T> {
     }
 }
 
-fn amount(text: &str) -> Result<Amount, String> {
-    words::amount(text).map(|(budget, period)| Amount { budget, period })
+fn amount(text: &str) -> Result<BudgetPeriodArg, String> {
+    words::amount(text).map(|(budget, period)| BudgetPeriodArg { budget, period })
 }
 
 fn backend(text: &str) -> Result<Choice<Backend>, String> {
     words::backend(text).map(Choice::from)
 }
 
-fn also(text: &str) -> Result<Also, String> {
-    words::also(text).map(|(budget, period, pid)| Also { budget, period, pid })
+fn also(text: &str) -> Result<AlsoArg, String> {
+    words::also(text).map(|(budget, period, pid)| AlsoArg { budget, period, pid })
 }
 
 fn progress(text: &str) -> Result<Choice<ProgressFrom>, String> {
@@ -240,7 +240,7 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
             false => output::text(&text::reserve_check(&document, output::style()))?,
         }
         warn(&document, settings);
-        let code = if document.backend.is_some() { stop::YES } else { stop::NO };
+        let code = if document.backend.is_some() { exit::YES } else { exit::NO };
         return Ok(ExitCode::from(code));
     }
     let program = std::iter::once("hourglass".to_owned());
@@ -264,7 +264,7 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
             messages::say(&format!("wrote {}", folder.display()));
         }
         Some(Err(error)) => {
-            return Err(Stop::with(stop::OWN, vec![format!("-o: {}", error.said_of("it"))]).into());
+            return Err(Stop::with(exit::OWN, vec![format!("-o: {}", error.said_of("it"))]).into());
         }
         _ => {}
     }
@@ -272,9 +272,9 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
 }
 
 /// Gives one that is in force another budget.
-fn change(pid: u32, amount: Amount, settings: Settings) -> Result<ExitCode> {
+fn change(pid: u32, amount: BudgetPeriodArg, settings: Settings) -> Result<ExitCode> {
     let document = reserve::change(pid, amount.budget, amount.period)
-        .map_err(|why| Stop::with(stop::NO, vec![why]))?;
+        .map_err(|why| Stop::with(exit::NO, vec![why]))?;
     if settings.json {
         output::json(&document)?;
     } else if !settings.quiet {
@@ -305,7 +305,7 @@ fn clean(settings: Settings) -> Result<ExitCode> {
     } else if !settings.quiet {
         output::text(&text::reserve_clean(&document, output::style()))?;
     }
-    Ok(ExitCode::from(if document.left == 0 { stop::YES } else { stop::NO }))
+    Ok(ExitCode::from(if document.left == 0 { exit::YES } else { exit::NO }))
 }
 
 /// Warnings for people; documents have them anyway.
@@ -317,8 +317,8 @@ fn warn(document: &ReserveDocument, settings: Settings) {
     }
 }
 
-fn request(reserve: &Reserve, amount: Amount) -> Result<Request, Stop> {
-    let Amount { budget, period } = amount;
+fn request(reserve: &Reserve, amount: BudgetPeriodArg) -> Result<Request, Stop> {
+    let BudgetPeriodArg { budget, period } = amount;
     let strength = strength(reserve);
     let wrong = |error| Stop::usage(format!("{budget}/{period}: {error}"));
     let mut reservation = Reservation::new(budget, period, strength).map_err(wrong)?;
@@ -356,8 +356,8 @@ fn strength(reserve: &Reserve) -> Strength {
 }
 
 /// A further reservation, as strong as the first one.
-fn further(also: &Also, strength: Strength) -> Result<reserve::Also, Stop> {
-    let Also { budget, period, pid } = *also;
+fn further(also: &AlsoArg, strength: Strength) -> Result<reserve::Also, Stop> {
+    let AlsoArg { budget, period, pid } = *also;
     let wrong = |error| Stop::usage(format!("--also {budget}/{period}={pid}: {error}"));
     let reservation = Reservation::new(budget, period, strength).map_err(wrong)?;
     Ok(reserve::Also { reservation, pid })
@@ -379,9 +379,9 @@ fn subject(reserve: &Reserve) -> Result<Subject, Stop> {
 /// Nothing was started: why, and the code that says so.
 fn stop(failure: Failure, settings: Settings) -> anyhow::Error {
     let code = match &failure {
-        Failure::NotStarted(why) => why.exit_code().unwrap_or(stop::OWN),
-        Failure::Words(_) => stop::USAGE,
-        _ => stop::OWN,
+        Failure::NotStarted(why) => why.exit_code().unwrap_or(exit::OWN),
+        Failure::Words(_) => exit::USAGE,
+        _ => exit::OWN,
     };
     let lines = match failure {
         Failure::Refused(document) => {

@@ -5,30 +5,30 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 
-use super::against::{self, Controlled};
-use crate::args::{self, Parsed, RunArguments, Surroundings, help};
+use super::baseline::{self, ControlPlan};
+use crate::args::{self, HostDefaults, RunArguments, RunCommand, help};
+use crate::exit::{self, Stop};
 use crate::lab::compare::Rules;
 use crate::lab::compare::control::run_beside;
 use crate::lab::{self, Failure, RunSpec, ThreadSpec, workload_file};
 use crate::messages;
-use crate::output::{self, Asked, Format};
+use crate::output::{self, Format, OutputOptions};
 use crate::progress::Progress;
-use crate::stop::{self, Stop};
 
 /// Runs what the words behind `run` ask for.
 ///
 /// # Errors
 /// The line is wrong, or the machine cannot do it.
 pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
-    let around = Surroundings { online: workload_file::online_cpus(), seed: seed_from_clock() };
+    let around = HostDefaults { online: workload_file::online_cpus(), seed: seed_from_clock() };
     match args::parse(words, &around)? {
-        Parsed::Run(run) if run.against.is_some() => against::against(*run),
-        Parsed::Run(run) if run.control => match against::with_control(*run)? {
-            Controlled::Beside(control, run) => measure(*run, Some(*control)),
-            Controlled::Done(code) => Ok(code),
+        RunCommand::Run(run) if run.against.is_some() => baseline::against(*run),
+        RunCommand::Run(run) if run.control => match baseline::with_control(*run)? {
+            ControlPlan::Beside(control, run) => measure(*run, Some(*control)),
+            ControlPlan::Done(code) => Ok(code),
         },
-        Parsed::Run(run) => measure(*run, None),
-        Parsed::Help => {
+        RunCommand::Run(run) => measure(*run, None),
+        RunCommand::Help => {
             output::ansi(&help::text())?;
             Ok(ExitCode::SUCCESS)
         }
@@ -52,7 +52,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
         gates: run.gates,
         trace: run.trace,
     };
-    let format = Format::choose(Asked {
+    let format = Format::choose(OutputOptions {
         json: run.settings.json,
         records: run.records,
         cycles: run.cycles,
@@ -96,10 +96,10 @@ pub(crate) fn exit_code(finished: &lab::Finished) -> ExitCode {
     let premises = &finished.document.result.premises;
     let kept = finished.document.result.gates.iter().all(|gate| gate.passed);
     match finished.signal() {
-        Some(signal) => stop::ended_by(signal),
-        None if !premises.is_empty() => ExitCode::from(stop::UNDECIDED),
-        None if kept => against::answered(finished.document.result.control.as_ref()),
-        None => ExitCode::from(stop::NO),
+        Some(signal) => exit::ended_by(signal),
+        None if !premises.is_empty() => ExitCode::from(exit::UNDECIDED),
+        None if kept => baseline::answered(finished.document.result.control.as_ref()),
+        None => ExitCode::from(exit::NO),
     }
 }
 

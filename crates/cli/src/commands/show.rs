@@ -8,11 +8,11 @@ use clap::{Args, ValueHint};
 use hourglass_model::document::RunDocument;
 use hourglass_report::text;
 
+use crate::exit::Stop;
 use crate::lab;
 use crate::messages;
-use crate::output::{self, Asked, Format, Source};
+use crate::output::{self, Format, OutputOptions, Source};
 use crate::settings::Settings;
-use crate::stop::Stop;
 
 /// Print the summary of a kept run
 #[derive(Args, Debug)]
@@ -26,7 +26,7 @@ use crate::stop::Stop;
 The lines are those of the run, byte for byte. Only if the folder has no
 latency.parquet do those of latencies come from a histogram: sorted and to three
 digits.")]
-pub(crate) struct Show {
+pub(crate) struct ShowArgs {
     /// Folders that `run -o` wrote; --records and --json take one
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
     folders: Vec<PathBuf>,
@@ -45,8 +45,8 @@ pub(crate) struct Show {
 ///
 /// # Errors
 /// A folder holds none, or cannot be read; then nothing is printed of any.
-pub(crate) fn show(show: &Show, settings: Settings) -> Result<ExitCode> {
-    let format = Format::choose(Asked {
+pub(crate) fn show(show: &ShowArgs, settings: Settings) -> Result<ExitCode> {
+    let format = Format::choose(OutputOptions {
         json: settings.json,
         records: show.records,
         cycles: show.cycles,

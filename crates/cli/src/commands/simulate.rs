@@ -14,14 +14,14 @@ use hourglass_tasks::Fraction;
 use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::commands::batch::{self, Answer, Form};
+use crate::commands::batch::{self, FileResult, Form};
+use crate::exit::{self, NO, Stop, YES};
 use crate::lab::sim::{Late, Throttling, smt};
 use crate::lab::task_input as input;
 use crate::lab::theory::simulate::{self as simulation, Failure, Releases, Request, Watch};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{self, NO, Stop, YES};
 
 /// Simulate a set of tasks on virtual time: response times and missed deadlines, exactly
 #[derive(Args, Debug)]
@@ -82,7 +82,7 @@ pub(crate) struct Simulate {
     releases: String,
     /// What becomes of a job that is released while an earlier one runs
     #[arg(long, value_enum, value_name = "HOW", default_value = "queue")]
-    late: LateAsked,
+    late: LateArg,
     /// Limit on fixed priorities on each CPU, as the kernel's default 950ms/1s
     #[arg(long, value_name = "RUNTIME/PERIOD", value_parser = throttling)]
     rt_throttling: Option<Throttling>,
@@ -116,7 +116,7 @@ pub(crate) struct Simulate {
 
 /// What becomes of late jobs.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum LateAsked {
+enum LateArg {
     /// It waits for its turn
     Queue,
     /// It never starts: it is lost, as with the threads of hourglass run
@@ -189,7 +189,7 @@ fn simulate_file(
     asked: &Simulate,
     file: &Path,
     settings: Settings,
-) -> Result<Answer<SimulationDocument>, Stop> {
+) -> Result<FileResult<SimulationDocument>, Stop> {
     let request = request(asked, file)?;
     let mut progress = Progress::new(settings.quiet);
     let simulated = simulation::simulate(&request, &mut progress).map_err(refusal)?;
@@ -206,10 +206,10 @@ fn simulate_file(
         }
         None => None,
     };
-    Ok(Answer {
+    Ok(FileResult {
         text: text::simulation(&simulated.document, output::style()),
         exit_code: match simulated.signal {
-            Some(signal) => stop::code_of(signal),
+            Some(signal) => exit::code_of(signal),
             None if simulated.document.failed() > 0 => NO,
             None => YES,
         },
@@ -227,8 +227,8 @@ fn request(asked: &Simulate, file: &Path) -> Result<Request, Stop> {
         seed: asked.seed,
         releases: releases.map_or(Releases::default(), |(_, releases)| *releases),
         late: match asked.late {
-            LateAsked::Queue => Late::Queue,
-            LateAsked::Skip => Late::Skip,
+            LateArg::Queue => Late::Queue,
+            LateArg::Skip => Late::Skip,
         },
         throttling: asked.rt_throttling,
         smt: policy(asked)?,

@@ -9,14 +9,14 @@ use clap::{Args, ValueHint};
 use hourglass_model::sweep::SweepDocument;
 use hourglass_report::{svg, text};
 
+use crate::atomic_file;
+use crate::exit::{self, Stop};
 use crate::lab::sweep::{self, ANALYSES, Analysis, Described, Draft, Experiment, SweepError};
 use crate::lab::task_input::{self as input, InputError};
 use crate::messages;
 use crate::output;
 use crate::progress::SetsProgress;
 use crate::settings::Settings;
-use crate::stop::{self, Stop};
-use crate::whole_file;
 
 /// Name of the picture in the folder.
 const PICTURE: &str = "sweep.svg";
@@ -140,7 +140,7 @@ pub(crate) fn sweep(sweep: &Sweep, settings: Settings) -> Result<ExitCode> {
     if folder.is_none() || settings.json || !settings.quiet {
         show(&swept.document, settings)?;
     }
-    Ok(swept.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+    Ok(swept.signal.map_or(ExitCode::SUCCESS, exit::ended_by))
 }
 
 /// Does one part, in a folder of its own below the one that was named.
@@ -171,7 +171,7 @@ fn one_part(sweep: &Sweep, experiment: &Experiment, settings: Settings) -> Resul
             folder.display()
         ));
     }
-    Ok(swept.signal.map_or(ExitCode::SUCCESS, stop::ended_by))
+    Ok(swept.signal.map_or(ExitCode::SUCCESS, exit::ended_by))
 }
 
 /// A part's number, and how many there are.
@@ -190,7 +190,7 @@ fn part(text: &str) -> Result<(u64, u64), Stop> {
 
 impl Sweep {
     /// The options by the names of the keys.
-    fn said(&self) -> [(&'static str, Option<&str>); 13] {
+    fn given_keys(&self) -> [(&'static str, Option<&str>); 13] {
         [
             ("utilisations", self.utilisations.as_deref()),
             ("sets", self.sets.as_deref()),
@@ -223,7 +223,7 @@ impl Sweep {
                 Described::Tasks(found) => template = Some(*found),
             }
         }
-        let said = self.said();
+        let said = self.given_keys();
         for (key, value) in said.iter().filter_map(|(key, value)| Some((key, (*value)?))) {
             draft.set(key, value).map_err(|error| refused("--", &error))?;
         }
@@ -273,7 +273,7 @@ pub(super) fn draw(
     settings: Settings,
 ) -> Result<(), Stop> {
     let path = folder.join(PICTURE);
-    whole_file::keep("-o", &path, svg::acceptance(document).as_bytes())?;
+    atomic_file::keep("-o", &path, svg::acceptance(document).as_bytes())?;
     if !settings.quiet {
         messages::say(&format!("wrote {}", folder.display()));
     }

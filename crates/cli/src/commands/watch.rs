@@ -12,11 +12,11 @@ use hourglass_model::watched::{WATCH_SCHEMA, WatchDocument, WatchedReport};
 use hourglass_report::text;
 use hourglass_time::Span;
 
+use crate::exit::{self, Stop};
 use crate::lab::watched::{self, NotFound, SHORTEST, WatchFailure, WatchRequest, Whom};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{self, Stop};
 
 /// Watch another program's threads: how long they wait for a CPU, and who runs instead
 #[derive(Args, Debug)]
@@ -47,7 +47,7 @@ Examples:
   hourglass watch $(pgrep -d' ' postgres) -d 1m
   sudo hourglass watch --comm data-loop.0 --trace -d 10s -o monday
   hourglass watch 1234 -d 5s --json        the document (hourglass.watch/1)")]
-pub(crate) struct Watch {
+pub(crate) struct WatchArgs {
     /// Processes, with all their threads; or single threads, by their own numbers
     #[arg(value_name = "PID", conflicts_with = "comm")]
     pids: Vec<u32>,
@@ -82,7 +82,7 @@ fn pause(text: &str) -> Result<Span, String> {
 ///
 /// # Errors
 /// There is no such thread, or no permission; the folder cannot be made or written.
-pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Result<ExitCode> {
+pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> Result<ExitCode> {
     if watch.pids.is_empty() && watch.comm.is_none() {
         return Err(Stop::usage(
             "no process is given: give a PID, or --comm NAME for every thread of that name",
@@ -144,7 +144,7 @@ pub(crate) fn watch(watch: &Watch, words: &[String], settings: Settings) -> Resu
         _ => {}
     }
     let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(4) };
-    Ok(finished.signal.map_or(code, stop::ended_by))
+    Ok(finished.signal.map_or(code, exit::ended_by))
 }
 
 /// The table on a terminal.

@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use super::{Capable, HOURGLASS, OWN, code, last_cpu, stderr};
 
@@ -36,7 +36,7 @@ impl Holding {
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut begun).unwrap();
         if begun.is_empty() {
             let output = child.wait_with_output().unwrap();
-            skip(Need::REAL_TIME, format!("{front:?}: {}", stderr(&output).trim()));
+            skip(Requirement::REAL_TIME, format!("{front:?}: {}", stderr(&output).trim()));
             return None;
         }
         Some(Holding(child))
@@ -70,7 +70,7 @@ fn a_cpu_is_promised_once_in_all_namespaces_and_the_holder_is_named() {
         if let [_, what @ ..] = front
             && !unshare(what).is_ok_and(|status| status.success())
         {
-            let need = Need::runs("namespaces", format!("unshare {} true", what.join(" ")));
+            let need = Requirement::runs("namespaces", format!("unshare {} true", what.join(" ")));
             skip(need, format!("no namespaces: {front:?}"));
             continue;
         }
@@ -96,7 +96,7 @@ fn a_cpu_is_promised_once_in_all_namespaces_and_the_holder_is_named() {
 fn a_name_that_anybody_bound_blocks_nobody() {
     let _alone = alone();
     if code(&second(&[])) == OWN {
-        return skip(Need::REAL_TIME, stderr(&second(&[])).trim());
+        return skip(Requirement::REAL_TIME, stderr(&second(&[])).trim());
     }
     let name = format!("hourglass-reserve/1/1-0/{}/950000/1000000/1000000", last_cpu());
     let address = SocketAddr::from_abstract_name(name).unwrap();

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use tempfile::TempDir;
 
 const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
@@ -114,13 +114,13 @@ impl Capable {
             Ok(output) if output.status.success() => {}
             Ok(output) => {
                 skip(
-                    Need::FILE_CAPABILITIES,
+                    Requirement::FILE_CAPABILITIES,
                     format!("setcap is refused: {}", stderr(&output).trim()),
                 );
                 return None;
             }
             Err(error) => {
-                skip(Need::program("setcap"), format!("no setcap (libcap2-bin): {error}"));
+                skip(Requirement::program("setcap"), format!("no setcap (libcap2-bin): {error}"));
                 return None;
             }
         }
@@ -131,7 +131,7 @@ impl Capable {
         if code(&granted) != 0 {
             let said = String::from_utf8_lossy(&granted.stdout).into_owned();
             skip(
-                Need::REAL_TIME,
+                Requirement::REAL_TIME,
                 format!("a user with the capability gets no reservation: {said}"),
             );
             return None;

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use super::{Capable, Idle, OWN, USER, code, last_cpu, stderr};
 
@@ -57,7 +57,7 @@ fn a_capability_does_not_reach_the_processes_of_others() {
 fn a_capability_does_not_stop_or_slow_the_processes_of_others() {
     let Some(capable) = Capable::new() else { return };
     if last_cpu() == "0" {
-        return skip(Need::SECOND_CPU, "nobody shares with the only CPU");
+        return skip(Requirement::SECOND_CPU, "nobody shares with the only CPU");
     }
     let victim = Idle::of_root();
     let fake = capable.folder.path().join("group");
@@ -91,8 +91,8 @@ fn a_set_uid_program_is_not_raised() {
         let Some(set_uid) = waiting_for(&program) else {
             let output = begun.wait_with_output().unwrap();
             let need = match backend {
-                "deadline" => Need::DEADLINE_CLASS,
-                _ => Need::FILE_CAPABILITIES,
+                "deadline" => Requirement::DEADLINE_CLASS,
+                _ => Requirement::FILE_CAPABILITIES,
             };
             skip(need, format!("{backend}: no set-uid program runs: {}", stderr(&output)));
             continue;

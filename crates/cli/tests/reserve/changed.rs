@@ -231,7 +231,7 @@ fn a_line_is_drawn_on_a_terminal_only() {
             let quiet = drawn(command(&["-q"])).unwrap();
             assert!(!quiet.contains(", kept in "), "{quiet}");
         }
-        Err(error) => skip(Need::program("script"), error.to_string()),
+        Err(error) => skip(Requirement::program("script"), error.to_string()),
     }
     let output = Command::new("sh").args(["-c", &command(&[])]).output().unwrap();
     let text = stderr(&output);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use super::*;
 
@@ -103,7 +103,7 @@ fn a_killed_monitor_leaves_nobody_frozen() {
     let _alone = alone();
     const ROUNDS: usize = 3;
     let Some(victim) = busy_on(1) else {
-        return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
+        return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id();
     let seed = u64::from(std::process::id()) + 3;
@@ -214,7 +214,7 @@ fn what_ended_while_the_keeper_was_stopped_is_not_said_to_be_kept() {
 fn no_protection_is_claimed_after_the_guardian_woke_them() {
     let _alone = alone();
     let Some(victim) = busy_on(1) else {
-        return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
+        return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id();
     let mark = format!("{}-woken", std::process::id());

@@ -65,7 +65,7 @@ fn whoever_is_started_can_tell_progress() {
             Command::new(first).args(words).arg("true").output().is_ok_and(|o| o.status.success())
         });
         if !tried {
-            let need = Need::runs("launcher", format!("{} true", launcher.join(" ")));
+            let need = Requirement::runs("launcher", format!("{} true", launcher.join(" ")));
             skip(need, format!("{launcher:?} is not granted here"));
             continue;
         }
@@ -80,7 +80,7 @@ fn a_closed_descriptor_is_told_as_the_cause() {
     let _alone = alone();
     if Command::new("bash").args(["-c", "true"]).output().is_err() {
         return skip(
-            Need::program("bash"),
+            Requirement::program("bash"),
             "there is no bash, which can close a descriptor of three digits",
         );
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use super::{
     AMOUNT, HOURGLASS, OWN, Running, alone, busy_on, code, policies, reserve, soon, stands, stderr,
@@ -59,7 +59,7 @@ fn what_does_not_go_together_is_one_line() {
 fn two_reservations_share_a_core() {
     let _alone = alone();
     let (Some(victim), Some(other)) = (busy_on(1), busy_on(0)) else {
-        return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
+        return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let (pid, stopped) = (other.0.id(), victim.0.id().to_string());
     let also = format!("4ms/100ms={pid}");
@@ -70,7 +70,7 @@ fn two_reservations_share_a_core() {
     words.extend(["--", "sh", "-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done"]);
     let output = reserve(&words);
     if code(&output) == OWN {
-        return skip(Need::REAL_TIME, stderr(&output).trim());
+        return skip(Requirement::REAL_TIME, stderr(&output).trim());
     }
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -103,7 +103,7 @@ fn two_reservations_share_a_core() {
 fn the_sum_is_admitted() {
     let _alone = alone();
     let (Some(victim), Some(other)) = (busy_on(1), busy_on(0)) else {
-        return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
+        return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let (pid, stopped) = (other.0.id(), victim.0.id().to_string());
     let also = format!("60ms/100ms={pid}");
@@ -118,7 +118,7 @@ fn the_sum_is_admitted() {
         let text = String::from_utf8_lossy(&check.stdout).into_owned();
         let run = reserve(&[words, &["--", "true"]].concat());
         if text.contains("capability") {
-            return skip(Need::REAL_TIME, text);
+            return skip(Requirement::REAL_TIME, text);
         }
         assert_eq!((code(&check), code(&run)), (1, OWN), "{words:?}: {text}{}", stderr(&run));
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -134,7 +134,7 @@ fn the_sum_is_admitted() {
 fn counted_instructions_are_had_or_refused_in_a_line() {
     let _alone = alone();
     let Some(victim) = busy_on(1) else {
-        return skip(Need::SECOND_CPU, "there is no second CPU, or no taskset");
+        return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let stopped = victim.0.id().to_string();
     let mut words = vec!["--json", "--progress", "instructions"];
@@ -148,7 +148,7 @@ fn counted_instructions_are_had_or_refused_in_a_line() {
     let run = reserve(&words);
     let Some(refused) = refused else {
         if code(&run) == OWN {
-            return skip(Need::REAL_TIME, stderr(&run).trim());
+            return skip(Requirement::REAL_TIME, stderr(&run).trim());
         }
         let document: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
         let source = &document["smt"]["progress"];
@@ -172,7 +172,7 @@ fn who_leaves_is_named_and_nothing_is_guaranteed() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let unified = mounts.lines().find(|line| line.contains(" - cgroup2 "));
     let Some(mount) = unified.and_then(|line| line.split(' ').nth(4)) else {
-        return skip(Need::CONTROL_GROUP_2, "control groups of version 2 are not mounted");
+        return skip(Requirement::CONTROL_GROUP_2, "control groups of version 2 are not mounted");
     };
     // It forks what leaves, so that the rest stays.
     let script = format!(
@@ -183,17 +183,17 @@ fn who_leaves_is_named_and_nothing_is_guaranteed() {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let text = stderr(&output);
     if code(&output) == OWN {
-        return skip(Need::REAL_TIME, text.trim());
+        return skip(Requirement::REAL_TIME, text.trim());
     }
     let Some(pid) = text.lines().find_map(|line| line.parse::<u32>().ok()) else {
-        return skip(Need::CONTROL_GROUP, text.trim());
+        return skip(Requirement::CONTROL_GROUP, text.trim());
     };
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let warnings = document["warnings"].as_array().unwrap();
     let Some(left) = warnings.iter().find(|warning| warning["id"] == "member-left") else {
         let searched = warnings.iter().any(|warning| warning["id"] == "members-searched");
         assert!(searched, "{document}");
-        return skip(Need::CONTROL_GROUP, "no control group can be made here");
+        return skip(Requirement::CONTROL_GROUP, "no control group can be made here");
     };
     assert_eq!(document["guarantee"], false, "{document}");
     assert!(left["text"].as_str().unwrap().contains(&format!("{pid} (")), "{left}");
@@ -207,7 +207,7 @@ fn a_further_one_may_end_first() {
     let also = format!("1ms/50ms={}", other.0.id());
     let output = reserve(&["--json", AMOUNT, "--also", &also, "--", "sleep", "0.8"]);
     if code(&output) == OWN {
-        return skip(Need::REAL_TIME, stderr(&output).trim());
+        return skip(Requirement::REAL_TIME, stderr(&output).trim());
     }
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

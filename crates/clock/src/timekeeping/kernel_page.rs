@@ -172,7 +172,7 @@ fn steering_of(source: SourceId) -> Option<ReferenceLine> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     use super::*;
 
@@ -203,7 +203,7 @@ mod tests {
         let source = Native.choose(std::path::Path::new("/"));
         if source == SourceId::OS || KernelPage::find().is_none() {
             skip(
-                Need::runs(
+                Requirement::runs(
                     "clocksource tsc",
                     "grep -qx tsc /sys/devices/system/clocksource/clocksource0/current_clocksource",
                 ),
@@ -217,7 +217,10 @@ mod tests {
                 break line;
             }
             if begun.elapsed().as_secs() >= 10 {
-                skip(Need::CHANCE, "its time data are laid out in a way that is not known here");
+                skip(
+                    Requirement::CHANCE,
+                    "its time data are laid out in a way that is not known here",
+                );
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(2));

@@ -57,7 +57,7 @@ impl<B: Timebase> Clock<B> {
         let centre = Instant::from_nanos(ns);
         let error = Span::from_nanos(held(error_ns));
         // An error held at the end of the range is not negative.
-        Bounded::around(centre, error).unwrap_or(Bounded::exact(centre))
+        Bounded::from_center(centre, error).unwrap_or(Bounded::exact(centre))
     }
 }
 

@@ -5,9 +5,9 @@ use hourglass_model::host::{Bound, Host, Limit};
 use hourglass_model::{CpuSet, Policy};
 use hourglass_workload::run::{self as workload, Shortfall};
 
-use super::{Refused, ThreadDemand, before_run, why_refused};
+use super::{RefusedOperation, ThreadDemand, before_run, why_refused};
 use super::{judge_again, warning, without};
-use crate::facts::fake::{
+use crate::facts::test_host::{
     FakeMachine, ROOT_STATUS, bare_metal, kvm_guest, v1_container, v2_container,
 };
 
@@ -268,7 +268,7 @@ fn a_slow_clock_source() {
 #[test]
 fn fifo_refused_by_a_group_without_budget() {
     let as_root = v1_container().with(&[("proc/self/status", ROOT_STATUS)]).host();
-    let fifo = Refused::RealTime { priority: 80 };
+    let fifo = RefusedOperation::RealTime { priority: 80 };
     let (reason, remedy) = why_refused(fifo, EPERM, &as_root);
     let folder = "/sys/fs/cgroup/cpu,cpuacct/docker";
     assert!(reason.ends_with(&format!("{folder}/ab/cpu.rt_runtime_us is 0")), "{reason}");
@@ -286,7 +286,7 @@ fn fifo_refused_by_a_group_without_budget() {
 #[test]
 fn fifo_refused_to_a_user() {
     let mut host = bare_metal().host();
-    let fifo = Refused::RealTime { priority: 80 };
+    let fifo = RefusedOperation::RealTime { priority: 80 };
     let (reason, remedy) = why_refused(fifo, EPERM, &host);
     assert_eq!(reason, "CAP_SYS_NICE is missing and RLIMIT_RTPRIO is 0");
     assert!(
@@ -296,12 +296,16 @@ fn fifo_refused_to_a_user() {
     assert!(remedy.contains("'@realtime - rtprio 99'"), "{remedy}");
     host.process.real_time_priority = Some(Limit { soft: Bound::At(0), hard: Bound::At(99) });
     assert!(why_refused(fifo, EPERM, &host).1.starts_with("ulimit -r 80"));
-    assert!(why_refused(Refused::RealTime { priority: 0 }, EINVAL, &host).1.contains("1 (lowest)"));
+    assert!(
+        why_refused(RefusedOperation::RealTime { priority: 0 }, EINVAL, &host)
+            .1
+            .contains("1 (lowest)")
+    );
 }
 
 #[test]
 fn fifo_refused_though_the_capability_is_there() {
-    let fifo = Refused::RealTime { priority: 80 };
+    let fifo = RefusedOperation::RealTime { priority: 80 };
     let rootless = v2_container()
         .with(&[("proc/self/status", ROOT_STATUS), ("proc/self/uid_map", "0 1000 1\n")])
         .host();
@@ -320,18 +324,18 @@ fn fifo_refused_though_the_capability_is_there() {
 #[test]
 fn nice_refused_to_a_user() {
     let (reason, remedy) =
-        why_refused(Refused::NegativeNice { nice: -5 }, EPERM, &bare_metal().host());
+        why_refused(RefusedOperation::NegativeNice { nice: -5 }, EPERM, &bare_metal().host());
     assert_eq!(reason, "CAP_SYS_NICE is missing and RLIMIT_NICE is 0; nice -5 needs 25");
     assert!(remedy.contains("'@realtime - nice -20'"), "{remedy}");
     let (_, remedy) =
-        why_refused(Refused::NegativeNice { nice: -20 }, EPERM, &v2_container().host());
+        why_refused(RefusedOperation::NegativeNice { nice: -20 }, EPERM, &v2_container().host());
     assert_eq!(remedy, "start the container with --cap-add SYS_NICE --ulimit nice=40");
 }
 
 #[test]
 fn deadline_refused_in_four_ways() {
     let user = bare_metal().host();
-    let (reason, remedy) = why_refused(Refused::Deadline, EPERM, &user);
+    let (reason, remedy) = why_refused(RefusedOperation::Deadline, EPERM, &user);
     assert!(reason.contains("no resource limit grants"), "{reason}");
     assert!(!remedy.contains("limits.d"), "{remedy}");
 
@@ -339,24 +343,24 @@ fn deadline_refused_in_four_ways() {
     let machine = bare_metal().with(&[("proc/self/status", ROOT_STATUS)]);
     let mut root = machine.host();
     root.cpu.allowed = "0-1".parse().ok();
-    let (reason, remedy) = why_refused(Refused::Deadline, EPERM, &root);
+    let (reason, remedy) = why_refused(RefusedOperation::Deadline, EPERM, &root);
     assert!(reason.contains("--cpu"), "{reason}");
     assert!(remedy.starts_with("leave --cpu out"), "{remedy}");
     root.cpu.allowed = "1".parse().ok();
-    let (reason, remedy) = why_refused(Refused::Deadline, EPERM, &root);
+    let (reason, remedy) = why_refused(RefusedOperation::Deadline, EPERM, &root);
     assert!(reason.ends_with("has only 1"), "{reason}");
     assert!(remedy.contains("cpuset.cpus.partition"), "{remedy}");
 
-    let (reason, _) = why_refused(Refused::Deadline, EBUSY, &root);
+    let (reason, _) = why_refused(RefusedOperation::Deadline, EBUSY, &root);
     assert!(reason.contains("95 % of each CPU"), "{reason}");
-    let (_, remedy) = why_refused(Refused::Deadline, EINVAL, &root);
+    let (_, remedy) = why_refused(RefusedOperation::Deadline, EINVAL, &root);
     assert!(remedy.contains("from 100us to 4.194304s"), "{remedy}");
     assert!(remedy.contains("1024ns"), "{remedy}");
 }
 
 #[test]
 fn locks_refused() {
-    let lock = |bytes| Refused::MemoryLock { bytes };
+    let lock = |bytes| RefusedOperation::MemoryLock { bytes };
     let user = bare_metal().host();
     let (reason, remedy) = why_refused(lock(16_777_216), ENOMEM, &user);
     assert_eq!(
@@ -378,11 +382,11 @@ fn locks_refused() {
 #[test]
 fn every_answer_is_one_line() {
     let refusals = [
-        Refused::RealTime { priority: 255 },
-        Refused::NegativeNice { nice: i8::MIN },
-        Refused::NegativeNice { nice: i8::MAX },
-        Refused::Deadline,
-        Refused::MemoryLock { bytes: u64::MAX },
+        RefusedOperation::RealTime { priority: 255 },
+        RefusedOperation::NegativeNice { nice: i8::MIN },
+        RefusedOperation::NegativeNice { nice: i8::MAX },
+        RefusedOperation::Deadline,
+        RefusedOperation::MemoryLock { bytes: u64::MAX },
     ];
     let machines =
         [FakeMachine::empty(), bare_metal(), kvm_guest(), v1_container(), v2_container()];

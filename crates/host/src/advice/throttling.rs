@@ -92,7 +92,7 @@ fn throttled(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
         return None;
     }
     let limit = tightest(host)?;
-    let stopped = over(threads, limit.share_ppm());
+    let stopped = exceeding_share(threads, limit.share_ppm());
     if stopped.is_empty() {
         return None;
     }
@@ -124,7 +124,7 @@ fn yielding_to_fair_server(host: &Host, threads: &[ThreadDemand]) -> Option<Warn
         return None;
     }
     let left_over = WHOLE_CPU_PPM.saturating_sub(share_ppm(runtime_ns, period_ns));
-    let stopped = over(threads, left_over);
+    let stopped = exceeding_share(threads, left_over);
     if stopped.is_empty() {
         return None;
     }
@@ -200,7 +200,7 @@ pub(crate) fn tightest(host: &Host) -> Option<Limit> {
 
 /// The real-time threads that want more than `share_ppm` of a CPU, alone or together with others
 /// that are bound to the same CPU.
-fn over(threads: &[ThreadDemand], share_ppm: u64) -> Vec<&ThreadDemand> {
+fn exceeding_share(threads: &[ThreadDemand], share_ppm: u64) -> Vec<&ThreadDemand> {
     let only = |thread: &ThreadDemand| match thread.cpus.len() {
         1 => thread.cpus.iter().next(),
         _ => None,

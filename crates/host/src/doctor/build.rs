@@ -4,9 +4,9 @@
 //! `CONFIG_EFI_DISABLE_RUNTIME`), `Documentation/core-api/real-time/hardware.rst` ("EFI"),
 //! `Documentation/admin-guide/hw-vuln/index.rst`.
 
-use super::evidence::Evidence;
+use super::input::DoctorInput;
 use super::remedy;
-use super::verdict::{Verdict, unread};
+use super::verdict::{CheckVerdict, unread};
 use hourglass_model::tuning::Access;
 
 /// Build options that cost time on every lock, allocation or preemption, even at rest.
@@ -22,25 +22,28 @@ const COSTLY: [&str; 8] = [
 ];
 
 /// Debugging built into the kernel.
-pub(super) fn debugging(e: &Evidence) -> Verdict {
+pub(super) fn debugging(e: &DoctorInput) -> CheckVerdict {
     if e.host.kernel_config.is_empty() {
         return unread(e, "/proc/config.gz");
     }
     let found: Vec<&str> =
         COSTLY.into_iter().filter(|option| e.built_with(option) == Some(true)).collect();
     if found.is_empty() {
-        return Verdict::ok("nothing that costs time");
+        return CheckVerdict::ok("nothing that costs time");
     }
-    Verdict::warn(format!("built with {}", found.join(", ")), "boot a kernel built without them")
+    CheckVerdict::warn(
+        format!("built with {}", found.join(", ")),
+        "boot a kernel built without them",
+    )
 }
 
 /// Defences against the processor's weaknesses. They cost a little time, and are no fault.
-pub(super) fn mitigations(e: &Evidence) -> Verdict {
+pub(super) fn mitigations(e: &DoctorInput) -> CheckVerdict {
     const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
     let states = &e.host.cpu.mitigations;
     if states.is_empty() {
         return match e.access(FOLDER) {
-            Access::Readable | Access::Missing => Verdict::ok("the kernel tells of none"),
+            Access::Readable | Access::Missing => CheckVerdict::ok("the kernel tells of none"),
             _ => unread(e, FOLDER),
         };
     }
@@ -49,7 +52,7 @@ pub(super) fn mitigations(e: &Evidence) -> Verdict {
         Some(value) => format!(" (mitigations={value})"),
         None => String::new(),
     };
-    Verdict::ok(format!(
+    CheckVerdict::ok(format!(
         "{} in force, {} weaknesses left open{chosen}",
         count("Mitigation"),
         count("Vulnerable")
@@ -57,11 +60,11 @@ pub(super) fn mitigations(e: &Evidence) -> Verdict {
 }
 
 /// Calls into the firmware, which may keep interrupts off for long.
-pub(super) fn firmware(e: &Evidence) -> Verdict {
+pub(super) fn firmware(e: &DoctorInput) -> CheckVerdict {
     match e.tuning.kernel.efi_runtime {
         None => unread(e, "/sys/firmware/efi"),
-        Some(false) => Verdict::ok("the kernel does not call it (EFI runtime services)"),
-        Some(true) => Verdict::warn(
+        Some(false) => CheckVerdict::ok("the kernel does not call it (EFI runtime services)"),
+        Some(true) => CheckVerdict::warn(
             "the kernel calls it with preemption off (EFI runtime services)",
             remedy::boot(e, "efi=noruntime"),
         ),

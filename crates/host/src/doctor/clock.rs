@@ -8,9 +8,9 @@
 use hourglass_model::clocks::SourceFacts;
 use hourglass_model::tuning::Access;
 
-use super::evidence::Evidence;
+use super::input::DoctorInput;
 use super::remedy;
-use super::verdict::{Verdict, unread};
+use super::verdict::{CheckVerdict, unread};
 use crate::advice::machine::{self, ClockFault};
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -31,25 +31,25 @@ const COUNTERS: [&str; 2] = ["tsc", "cntvct"];
 const INVARIANT_FLAGS: [&str; 2] = ["constant_tsc", "nonstop_tsc"];
 
 /// What the kernel keeps time with.
-pub(super) fn source(e: &Evidence) -> Verdict {
+pub(super) fn source(e: &DoctorInput) -> CheckVerdict {
     let Some(current) = e.host.clock_source.current.as_deref() else {
         return unread(e, CURRENT);
     };
     let found = format!("{current}{}", changed(e, current));
     match machine::clock_fault(&e.host) {
-        None => Verdict::ok(found),
+        None => CheckVerdict::ok(found),
         Some(fault) => {
             let found = format!("{found}: {}", fault.reason());
             match fault {
-                ClockFault::Slow => Verdict::fail(found, source_remedy(e)),
-                ClockFault::Steered => Verdict::warn(found, source_remedy(e)),
+                ClockFault::Slow => CheckVerdict::fail(found, source_remedy(e)),
+                ClockFault::Steered => CheckVerdict::warn(found, source_remedy(e)),
             }
         }
     }
 }
 
 /// Whether somebody or something changed the clock source from what the kernel would take.
-fn changed(e: &Evidence, current: &str) -> String {
+fn changed(e: &DoctorInput, current: &str) -> String {
     if let Some(asked) = e.boot_option("clocksource") {
         return format!(" (clocksource={asked} on the kernel's command line)");
     }
@@ -65,7 +65,7 @@ fn changed(e: &Evidence, current: &str) -> String {
 }
 
 /// What brings the processor's counter back.
-fn source_remedy(e: &Evidence) -> String {
+fn source_remedy(e: &DoctorInput) -> String {
     if !machine::offers_tsc(&e.host) {
         let barred = ["tsc", "clocksource", "notsc"].iter().find_map(|name| {
             let value = e.boot_option(name)?;
@@ -85,13 +85,13 @@ fn source_remedy(e: &Evidence) -> String {
 }
 
 /// Whether the processor shows a TSC of constant rate; `None` if it is no x86, or hidden.
-fn has_invariant_tsc(e: &Evidence) -> Option<bool> {
+fn has_invariant_tsc(e: &DoctorInput) -> Option<bool> {
     let has = |flag: &str| e.host.cpu.flags.iter().any(|each| each == flag);
     has("tsc").then(|| INVARIANT_FLAGS.iter().all(|flag| has(flag)))
 }
 
 /// The flags of the TSC.
-pub(super) fn tsc(e: &Evidence) -> Verdict {
+pub(super) fn tsc(e: &DoctorInput) -> CheckVerdict {
     let flags = &e.host.cpu.flags;
     // Other processors tell few flags, some of them none that bears on time.
     let may_have_one = cfg!(target_arch = "x86_64") || e.access(CPUINFO) != Access::Readable;
@@ -102,8 +102,8 @@ pub(super) fn tsc(e: &Evidence) -> Verdict {
     let told: Vec<&str> =
         flags.iter().map(String::as_str).filter(|flag| flag.contains("tsc")).collect();
     match has_invariant_tsc(e) {
-        None => Verdict::ok("no x86 processor: the counter is the architecture's"),
-        Some(true) => Verdict::ok(told.join(" ")),
+        None => CheckVerdict::ok("no x86 processor: the counter is the architecture's"),
+        Some(true) => CheckVerdict::ok(told.join(" ")),
         Some(false) => {
             let lacking: Vec<&str> =
                 INVARIANT_FLAGS.iter().copied().filter(|flag| !has(flag)).collect();
@@ -112,18 +112,18 @@ pub(super) fn tsc(e: &Evidence) -> Verdict {
             } else {
                 "take a processor with an invariant TSC; this one's counter cannot be trusted"
             };
-            Verdict::warn(format!("{} without {}", told.join(" "), lacking.join(" ")), remedy)
+            CheckVerdict::warn(format!("{} without {}", told.join(" "), lacking.join(" ")), remedy)
         }
     }
 }
 
 /// What Hourglass trusts, by the policy `strict`.
-pub(super) fn choice(e: &Evidence) -> Verdict {
+pub(super) fn choice(e: &DoctorInput) -> CheckVerdict {
     let Some(clocks) = &e.clocks else {
-        return Verdict::unknown("the clocks were not measured", "hourglass clocks");
+        return CheckVerdict::unknown("the clocks were not measured", "hourglass clocks");
     };
     if COUNTERS.contains(&clocks.selected.as_str()) {
-        return Verdict::ok(format!("{}: {}", clocks.selected, clocks.reason));
+        return CheckVerdict::ok(format!("{}: {}", clocks.selected, clocks.reason));
     }
     let counter = clocks
         .sources
@@ -136,7 +136,7 @@ pub(super) fn choice(e: &Evidence) -> Verdict {
         .any(|item| counter.is_some_and(|counter| counter.reason.starts_with(item)));
     let found = format!("{}, for {against}", clocks.selected);
     if of_kernel && e.host.clock_source.current.is_none() {
-        return Verdict::unknown(found, unread(e, CURRENT).remedy);
+        return CheckVerdict::unknown(found, unread(e, CURRENT).remedy);
     }
     let remedy = if of_kernel {
         source_remedy(e)
@@ -147,7 +147,7 @@ pub(super) fn choice(e: &Evidence) -> Verdict {
          update the firmware"
             .to_owned()
     };
-    Verdict::warn(found, remedy)
+    CheckVerdict::warn(found, remedy)
 }
 
 fn objection(counter: &SourceFacts) -> String {
@@ -156,7 +156,7 @@ fn objection(counter: &SourceFacts) -> String {
 }
 
 /// How finely timers expire: without high-resolution timers only at ticks.
-pub(super) fn resolution(e: &Evidence) -> Verdict {
+pub(super) fn resolution(e: &DoctorInput) -> CheckVerdict {
     let step = e.clocks.as_ref().and_then(|clocks| {
         let monotonic = clocks.sources.iter().find(|source| source.name == "monotonic")?;
         // clock_getres gives whole nanoseconds.
@@ -168,10 +168,10 @@ pub(super) fn resolution(e: &Evidence) -> Verdict {
         _ => "sudo dmesg | grep -i -e hres -e 'high resolution' says why they are off".to_owned(),
     };
     match step {
-        None => Verdict::unknown("the clocks were not measured", "hourglass clocks"),
+        None => CheckVerdict::unknown("the clocks were not measured", "hourglass clocks"),
         Some(ns) if ns > COARSE_NS => {
-            Verdict::fail(format!("timers expire in steps of {ns} ns, at ticks"), remedy())
+            CheckVerdict::fail(format!("timers expire in steps of {ns} ns, at ticks"), remedy())
         }
-        Some(ns) => Verdict::ok(format!("timers expire in steps of {ns} ns")),
+        Some(ns) => CheckVerdict::ok(format!("timers expire in steps of {ns} ns")),
     }
 }

@@ -7,9 +7,9 @@
 use hourglass_model::CpuSet;
 use hourglass_model::tuning::Interrupt;
 
-use super::evidence::Evidence;
+use super::input::DoctorInput;
 use super::remedy;
-use super::verdict::{Verdict, unread};
+use super::verdict::{CheckVerdict, unread};
 
 /// Interrupts that are named in a line.
 const NAMED: usize = 3;
@@ -20,7 +20,7 @@ fn comes_to(line: &Interrupt) -> &CpuSet {
 }
 
 /// Interrupts on the CPUs of the work.
-pub(super) fn affinity(e: &Evidence) -> Verdict {
+pub(super) fn affinity(e: &DoctorInput) -> CheckVerdict {
     let Some(lines) = &e.tuning.interrupts.lines else {
         return unread(e, "/proc/irq");
     };
@@ -34,7 +34,9 @@ pub(super) fn affinity(e: &Evidence) -> Verdict {
             0 => String::new(),
             count => format!(", though {count} may be"),
         };
-        return Verdict::ok(format!("none of {all} interrupts is delivered to CPUs {cpus}{rest}"));
+        return CheckVerdict::ok(format!(
+            "none of {all} interrupts is delivered to CPUs {cpus}{rest}"
+        ));
     }
     let mut names: Vec<String> =
         hits.iter().take(NAMED).map(|line| format!("{} {}", line.number, line.name)).collect();
@@ -62,27 +64,27 @@ pub(super) fn affinity(e: &Evidence) -> Verdict {
         }
         None => remedy::no_room(e),
     };
-    Verdict::warn(found, remedy)
+    CheckVerdict::warn(found, remedy)
 }
 
 /// The program that moves interrupts to idle CPUs.
-pub(super) fn balancer(e: &Evidence) -> Verdict {
+pub(super) fn balancer(e: &DoctorInput) -> CheckVerdict {
     let interrupts = &e.tuning.interrupts;
     if e.is_contained() && interrupts.irqbalance != Some(true) {
-        return Verdict::unknown(
+        return CheckVerdict::unknown(
             "a container does not see the processes of its host",
             "on the container's host: systemctl is-active irqbalance",
         );
     }
     match interrupts.irqbalance {
         None => unread(e, "/proc/1/comm"),
-        Some(false) => Verdict::ok("does not run"),
+        Some(false) => CheckVerdict::ok("does not run"),
         Some(true) => balanced(e),
     }
 }
 
 /// It runs: which CPUs does it leave alone?
-fn balanced(e: &Evidence) -> Verdict {
+fn balanced(e: &DoctorInput) -> CheckVerdict {
     let (cpus, _) = e.judged();
     let by_default = || {
         let nohz_full = e.host.cpu.nohz_full.clone().unwrap_or_default();
@@ -91,9 +93,9 @@ fn balanced(e: &Evidence) -> Verdict {
     let spared = e.tuning.interrupts.irqbalance_banned.clone().unwrap_or_else(by_default);
     let open = cpus.difference(&spared);
     if open.is_empty() {
-        return Verdict::ok(format!("runs, but leaves CPUs {cpus} alone"));
+        return CheckVerdict::ok(format!("runs, but leaves CPUs {cpus} alone"));
     }
-    Verdict::warn(
+    CheckVerdict::warn(
         format!("runs, and moves interrupts to CPUs {open}"),
         remedy::kernel(e, "sudo systemctl disable --now irqbalance"),
     )

@@ -8,12 +8,12 @@
 use hourglass_model::CpuSet;
 use hourglass_model::doctor::Judged;
 
-use super::evidence::Evidence;
+use super::input::DoctorInput;
 use super::remedy;
-use super::verdict::{Verdict, unread, unread_unless_absent};
+use super::verdict::{CheckVerdict, unread, unread_unless_absent};
 
 /// Two hardware threads on one core.
-pub(super) fn smt(e: &Evidence) -> Verdict {
+pub(super) fn smt(e: &DoctorInput) -> CheckVerdict {
     const ACTIVE: &str = "/sys/devices/system/cpu/smt/active";
     let guest = e.is_guest();
     let single = if guest {
@@ -24,7 +24,7 @@ pub(super) fn smt(e: &Evidence) -> Verdict {
     let cpus = &e.host.cpu;
     match cpus.smt_active {
         None => return unread_unless_absent(e, ACTIVE, single),
-        Some(false) => return Verdict::ok(single),
+        Some(false) => return CheckVerdict::ok(single),
         Some(true) => {}
     }
     let (judged, _) = e.judged();
@@ -36,7 +36,7 @@ pub(super) fn smt(e: &Evidence) -> Verdict {
         .filter(|core| core.len() > 1 && !core.intersection(&judged).is_empty())
         .collect();
     let Some(first) = shared.first() else {
-        return Verdict::ok(format!("CPUs {judged} have their cores to themselves"));
+        return CheckVerdict::ok(format!("CPUs {judged} have their cores to themselves"));
     };
     // Of each core one thread stays.
     let spare: CpuSet =
@@ -51,11 +51,11 @@ pub(super) fn smt(e: &Evidence) -> Verdict {
     } else {
         remedy::write_each(e, "0", "/sys/devices/system/cpu/cpu$c/online", &spare)
     };
-    Verdict::warn(found, remedy)
+    CheckVerdict::warn(found, remedy)
 }
 
 /// CPUs on which nothing is put that did not ask for them.
-pub(super) fn isolation(e: &Evidence) -> Verdict {
+pub(super) fn isolation(e: &DoctorInput) -> CheckVerdict {
     const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
     if e.host.cpu.isolated.is_none() {
         return unread(e, ISOLATED);
@@ -64,7 +64,7 @@ pub(super) fn isolation(e: &Evidence) -> Verdict {
     let (judged, origin) = e.judged();
     let open = judged.difference(&isolated);
     if origin != Judged::Online && open.is_empty() {
-        return Verdict::ok(format!("CPUs {judged} are isolated"));
+        return CheckVerdict::ok(format!("CPUs {judged} are isolated"));
     }
     let found = match origin {
         Judged::Online => "no CPU is kept from other programs".to_owned(),
@@ -77,11 +77,11 @@ pub(super) fn isolation(e: &Evidence) -> Verdict {
         Some(apart) => remedy::boot(e, &format!("isolcpus=managed_irq,domain,{apart}")),
         None => remedy::no_room(e),
     };
-    Verdict::warn(found, remedy)
+    CheckVerdict::warn(found, remedy)
 }
 
 /// The kernel's workers that are bound to no CPU.
-pub(super) fn workqueues(e: &Evidence) -> Verdict {
+pub(super) fn workqueues(e: &DoctorInput) -> CheckVerdict {
     const UNBOUND: &str = "/sys/devices/virtual/workqueue/cpumask";
     let interrupts = &e.tuning.interrupts;
     let Some(unbound) = &interrupts.workqueue_cpus else {
@@ -95,12 +95,12 @@ pub(super) fn workqueues(e: &Evidence) -> Verdict {
     let (judged, _) = e.judged();
     let (hit, written) = (judged.intersection(unbound), judged.intersection(&writeback));
     if hit.is_empty() {
-        return Verdict::ok(format!("kept off CPUs {judged}"));
+        return CheckVerdict::ok(format!("kept off CPUs {judged}"));
     }
     let and_writeback = if written.is_empty() { "" } else { ", writeback too" };
     let remedy = match e.rest() {
         Some(rest) => remedy::write(e, &remedy::mask(&rest), UNBOUND),
         None => remedy::no_room(e),
     };
-    Verdict::warn(format!("the kernel's workers run on CPUs {hit}{and_writeback}"), remedy)
+    CheckVerdict::warn(format!("the kernel's workers run on CPUs {hit}{and_writeback}"), remedy)
 }

@@ -18,20 +18,20 @@
 
 mod build;
 mod clock;
-mod evidence;
+mod environment;
+mod input;
 mod interrupts;
 mod isolation;
 mod limits;
 mod memory;
 mod noise;
 mod power;
+mod probes;
 mod registry;
 mod remedy;
 mod scheduler;
-mod surroundings;
 #[cfg(test)]
 mod tests;
-mod trial;
 mod verdict;
 
 use std::path::Path;
@@ -43,13 +43,13 @@ use thiserror::Error;
 
 use crate::facts::HostReader;
 
-pub use evidence::{Evidence, Trials};
+pub use input::{DoctorInput, ProbeResults};
 use registry::{CHECKS, Check};
 
 /// CPUs were asked for that are not there.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("CPUs {missing} are not online; there are {online}")]
-pub struct NotOnline {
+pub struct CpusOffline {
     missing: CpuSet,
     online: CpuSet,
 }
@@ -65,20 +65,20 @@ pub fn check_ids() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// A CPU that was asked for is not online.
-pub fn examine(asked: Option<CpuSet>, only: &[String]) -> Result<DoctorDocument, NotOnline> {
+pub fn examine(asked: Option<CpuSet>, only: &[String]) -> Result<DoctorDocument, CpusOffline> {
     let reader = HostReader::new(Path::new("/"));
     let host = reader.read();
     if let (Some(asked), Some(online)) = (&asked, &host.cpu.online) {
         let missing = asked.difference(online);
         if !missing.is_empty() {
-            return Err(NotOnline { missing, online: online.clone() });
+            return Err(CpusOffline { missing, online: online.clone() });
         }
     }
-    let evidence = Evidence {
+    let evidence = DoctorInput {
         host,
         tuning: reader.tuning(),
         clocks: crate::clocks::clocks(Policy::Strict, false).ok(),
-        trials: trial::trials(),
+        trials: probes::trials(),
         asked,
     };
     Ok(diagnose(&evidence, only))
@@ -86,13 +86,13 @@ pub fn examine(asked: Option<CpuSet>, only: &[String]) -> Result<DoctorDocument,
 
 /// What `evidence` says, by the checks named in `only`, or all if it names none.
 #[must_use]
-pub fn diagnose(evidence: &Evidence, only: &[String]) -> DoctorDocument {
+pub fn diagnose(evidence: &DoctorInput, only: &[String]) -> DoctorDocument {
     let wanted = |check: &&Check| only.is_empty() || only.iter().any(|id| id == check.id);
     let checks: Vec<CheckResult> = CHECKS
         .iter()
         .filter(wanted)
         .map(|check| {
-            let verdict = check.judge(evidence);
+            let verdict = check.evaluate(evidence);
             CheckResult {
                 id: check.id.to_owned(),
                 status: verdict.status,

@@ -10,27 +10,29 @@
 use hourglass_model::CpuSet;
 use hourglass_model::tuning::Access;
 
-use super::evidence::Evidence;
+use super::input::DoctorInput;
 use super::remedy;
-use super::verdict::{Verdict, unread, unread_unless_absent};
+use super::verdict::{CheckVerdict, unread, unread_unless_absent};
 
 const CMDLINE: &str = "/proc/cmdline";
 const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 
 /// The CPUs of the work that have a tick while they run one thread.
-fn ticking(e: &Evidence) -> CpuSet {
+fn ticking(e: &DoctorInput) -> CpuSet {
     e.judged().0.difference(&e.host.cpu.nohz_full.clone().unwrap_or_default())
 }
 
 /// The timer's tick.
-pub(super) fn tick(e: &Evidence) -> Verdict {
+pub(super) fn tick(e: &DoctorInput) -> CheckVerdict {
     if e.host.cpu.nohz_full.is_none() && e.access(NOHZ_FULL) != Access::Missing {
         return unread(e, NOHZ_FULL);
     }
     let rate = e.host.tick_hz.map_or("the tick".to_owned(), |hz| format!("{hz} ticks a second"));
     let ticking = ticking(e);
     if ticking.is_empty() {
-        return Verdict::ok(format!("{rate}, but none on CPUs that run one thread (nohz_full)"));
+        return CheckVerdict::ok(format!(
+            "{rate}, but none on CPUs that run one thread (nohz_full)"
+        ));
     }
     let remedy = match e.apart() {
         _ if e.built_with("CONFIG_NO_HZ_FULL") == Some(false) => {
@@ -43,18 +45,18 @@ pub(super) fn tick(e: &Evidence) -> Verdict {
         }
         None => remedy::no_room(e),
     };
-    Verdict::warn(format!("{rate} interrupt CPUs {ticking} whenever they are busy"), remedy)
+    CheckVerdict::warn(format!("{rate} interrupt CPUs {ticking} whenever they are busy"), remedy)
 }
 
 /// Timers of idle CPUs that move to busy ones.
-pub(super) fn timer_migration(e: &Evidence) -> Verdict {
+pub(super) fn timer_migration(e: &DoctorInput) -> CheckVerdict {
     match e.tuning.kernel.timer_migration {
         None => unread_unless_absent(e, "/proc/sys/kernel/timer_migration", "this kernel has none"),
-        Some(false) => Verdict::ok("timers stay on the CPU that set them"),
+        Some(false) => CheckVerdict::ok("timers stay on the CPU that set them"),
         Some(true) if ticking(e).is_empty() => {
-            Verdict::ok("timers move, but not to CPUs of nohz_full")
+            CheckVerdict::ok("timers move, but not to CPUs of nohz_full")
         }
-        Some(true) => Verdict::warn(
+        Some(true) => CheckVerdict::warn(
             format!("timers of idle CPUs move to busy ones, so to CPUs {} too", ticking(e)),
             remedy::sysctl(e, "kernel.timer_migration=0"),
         ),
@@ -62,15 +64,15 @@ pub(super) fn timer_migration(e: &Evidence) -> Verdict {
 }
 
 /// Ticks of all CPUs at the same moment.
-pub(super) fn skewed_ticks(e: &Evidence) -> Verdict {
+pub(super) fn skewed_ticks(e: &DoctorInput) -> CheckVerdict {
     if e.access(CMDLINE) != Access::Readable {
         return unread(e, CMDLINE);
     }
     match e.boot_option("skew_tick") {
-        Some("1") => Verdict::ok("the ticks of the CPUs are spread (skew_tick=1)"),
-        _ if e.online().len() <= 1 => Verdict::ok("there is one CPU"),
-        _ if ticking(e).is_empty() => Verdict::ok("CPUs of nohz_full have no tick"),
-        _ => Verdict::warn(
+        Some("1") => CheckVerdict::ok("the ticks of the CPUs are spread (skew_tick=1)"),
+        _ if e.online().len() <= 1 => CheckVerdict::ok("there is one CPU"),
+        _ if ticking(e).is_empty() => CheckVerdict::ok("CPUs of nohz_full have no tick"),
+        _ => CheckVerdict::warn(
             "all CPUs have their tick at the same moment, and wait for each other's locks",
             remedy::boot(e, "skew_tick=1"),
         ),
@@ -78,7 +80,7 @@ pub(super) fn skewed_ticks(e: &Evidence) -> Verdict {
 }
 
 /// The lockup detectors.
-pub(super) fn watchdog(e: &Evidence) -> Verdict {
+pub(super) fn watchdog(e: &DoctorInput) -> CheckVerdict {
     const SOFT: &str = "/proc/sys/kernel/soft_watchdog";
     let kernel = &e.tuning.kernel;
     if kernel.soft_watchdog.is_none() && kernel.nmi_watchdog.is_none() {
@@ -91,20 +93,20 @@ pub(super) fn watchdog(e: &Evidence) -> Verdict {
             .map(|(_, name)| name)
             .collect();
     if running.is_empty() {
-        return Verdict::ok("off");
+        return CheckVerdict::ok("off");
     }
     let watched = match &kernel.watchdog_cpus {
         Some(watched) => e.judged().0.intersection(watched),
         None => e.judged().0,
     };
     if watched.is_empty() {
-        return Verdict::ok("none watches the CPUs of the work");
+        return CheckVerdict::ok("none watches the CPUs of the work");
     }
     let remedy = match e.rest().filter(|_| e.sets_cpus_apart()) {
         Some(rest) => remedy::sysctl(e, &format!("kernel.watchdog_cpumask={rest}")),
         None => remedy::sysctl(e, "kernel.watchdog=0"),
     };
-    Verdict::warn(
+    CheckVerdict::warn(
         format!(
             "on CPUs {watched} every few seconds, above every priority ({})",
             running.join(", ")
@@ -114,7 +116,7 @@ pub(super) fn watchdog(e: &Evidence) -> Verdict {
 }
 
 /// Where RCU callbacks are done.
-pub(super) fn rcu_callbacks(e: &Evidence) -> Verdict {
+pub(super) fn rcu_callbacks(e: &DoctorInput) -> CheckVerdict {
     if e.access(CMDLINE) != Access::Readable {
         return unread(e, CMDLINE);
     }
@@ -122,7 +124,7 @@ pub(super) fn rcu_callbacks(e: &Evidence) -> Verdict {
     let offloaded = e.boot_cpus("rcu_nocbs").unwrap_or_default();
     let left = ticking(e).difference(&offloaded);
     if left.is_empty() {
-        return Verdict::ok(format!("threads on other CPUs do those of CPUs {cpus}"));
+        return CheckVerdict::ok(format!("threads on other CPUs do those of CPUs {cpus}"));
     }
     let remedy = match e.apart() {
         _ if e.built_with("CONFIG_RCU_NOCB_CPU") == Some(false) => {
@@ -131,16 +133,16 @@ pub(super) fn rcu_callbacks(e: &Evidence) -> Verdict {
         Some(apart) => remedy::boot(e, &format!("rcu_nocbs={apart}")),
         None => remedy::no_room(e),
     };
-    Verdict::warn(format!("CPUs {left} do their own, between the work"), remedy)
+    CheckVerdict::warn(format!("CPUs {left} do their own, between the work"), remedy)
 }
 
 /// Grace periods that are hurried by interrupting every CPU.
-pub(super) fn expedited_rcu(e: &Evidence) -> Verdict {
+pub(super) fn expedited_rcu(e: &DoctorInput) -> CheckVerdict {
     const NORMAL: &str = "/sys/kernel/rcu_normal";
     match e.tuning.kernel.rcu_normal {
-        Some(true) => Verdict::ok("all grace periods are normal ones"),
-        _ if e.is_preempt_rt() => Verdict::ok("grace periods are normal ones (PREEMPT_RT)"),
-        Some(false) => Verdict::warn(
+        Some(true) => CheckVerdict::ok("all grace periods are normal ones"),
+        _ if e.is_preempt_rt() => CheckVerdict::ok("grace periods are normal ones (PREEMPT_RT)"),
+        Some(false) => CheckVerdict::warn(
             "hurried grace periods interrupt every CPU that is not idle",
             remedy::write(e, "1", NORMAL),
         ),
@@ -149,7 +151,7 @@ pub(super) fn expedited_rcu(e: &Evidence) -> Verdict {
 }
 
 /// Polling for corrected hardware errors.
-pub(super) fn machine_check(e: &Evidence) -> Verdict {
+pub(super) fn machine_check(e: &DoctorInput) -> CheckVerdict {
     const FOLDER: &str = "/sys/devices/system/machinecheck";
     let kernel = &e.tuning.kernel;
     match kernel.machine_check_interval_s {
@@ -159,10 +161,10 @@ pub(super) fn machine_check(e: &Evidence) -> Verdict {
             "no CPU polls for hardware errors here",
         ),
         Some(_) if kernel.machine_check_ignored == Some(true) => {
-            Verdict::ok("corrected hardware errors are ignored")
+            CheckVerdict::ok("corrected hardware errors are ignored")
         }
-        Some(0) => Verdict::ok("corrected hardware errors are not polled for"),
-        Some(seconds) => Verdict::warn(
+        Some(0) => CheckVerdict::ok("corrected hardware errors are not polled for"),
+        Some(seconds) => CheckVerdict::warn(
             format!("every CPU polls for corrected hardware errors every {seconds} s"),
             format!(
                 "{} # those that do harm still arrive as exceptions",
@@ -173,7 +175,7 @@ pub(super) fn machine_check(e: &Evidence) -> Verdict {
 }
 
 /// Tracers left on.
-pub(super) fn tracing(e: &Evidence) -> Verdict {
+pub(super) fn tracing(e: &DoctorInput) -> CheckVerdict {
     const TRACER: &str = "/sys/kernel/tracing/current_tracer";
     const EVENTS: &str = "/sys/kernel/tracing/events/enable";
     let kernel = &e.tuning.kernel;
@@ -181,14 +183,14 @@ pub(super) fn tracing(e: &Evidence) -> Verdict {
         return unread_unless_absent(e, TRACER, "this kernel has no tracers");
     };
     if tracer != "nop" {
-        return Verdict::warn(
+        return CheckVerdict::warn(
             format!("the tracer {tracer} is on"),
             remedy::write(e, "nop", TRACER),
         );
     }
     match kernel.trace_events.as_deref() {
-        Some("0") => Verdict::ok("no tracer and no trace event is on"),
+        Some("0") => CheckVerdict::ok("no tracer and no trace event is on"),
         None => unread(e, EVENTS),
-        Some(_) => Verdict::warn("trace events are on", remedy::write(e, "0", EVENTS)),
+        Some(_) => CheckVerdict::warn("trace events are on", remedy::write(e, "0", EVENTS)),
     }
 }

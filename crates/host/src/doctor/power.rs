@@ -11,9 +11,9 @@ use crate::idle_latency::{DEVICE, NO_LIMIT_US};
 use hourglass_model::CpuSet;
 use hourglass_model::tuning::Access;
 
-use super::evidence::Evidence;
+use super::input::DoctorInput;
 use super::remedy;
-use super::verdict::{Verdict, unread, unread_unless_absent};
+use super::verdict::{CheckVerdict, unread, unread_unless_absent};
 use crate::advice::machine::{self, DEEP_IDLE_US};
 use crate::advice::micros;
 
@@ -21,7 +21,7 @@ const GOVERNOR: &str = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
 const CPUIDLE: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
 
 /// Who chooses the frequency.
-pub(super) fn governor(e: &Evidence) -> Verdict {
+pub(super) fn governor(e: &DoctorInput) -> CheckVerdict {
     let (cpus, _) = e.judged();
     let policies = &e.host.frequency.policies;
     if policies.is_empty() {
@@ -36,13 +36,13 @@ pub(super) fn governor(e: &Evidence) -> Verdict {
         policies.iter().filter(|policy| !policy.cpus.intersection(&cpus).is_empty()).collect();
     let moving: Vec<_> = used.iter().filter(|policy| machine::moves(policy)).collect();
     if used.is_empty() {
-        return Verdict::ok(format!("nothing changes the frequency of CPUs {cpus}"));
+        return CheckVerdict::ok(format!("nothing changes the frequency of CPUs {cpus}"));
     }
     let name = |governor: &Option<String>| governor.clone().unwrap_or("unknown".to_owned());
     let Some(first) = moving.first() else {
         let mut governors: Vec<String> = used.iter().map(|policy| name(&policy.governor)).collect();
         governors.dedup();
-        return Verdict::ok(format!("{} on CPUs {cpus}", governors.join(", ")));
+        return CheckVerdict::ok(format!("{} on CPUs {cpus}", governors.join(", ")));
     };
     let changing: CpuSet = moving.iter().flat_map(|policy| policy.cpus.iter()).collect();
     let changing = changing.intersection(&cpus);
@@ -51,14 +51,14 @@ pub(super) fn governor(e: &Evidence) -> Verdict {
         _ => String::new(),
     };
     let driver = first.driver.as_deref().unwrap_or("unknown driver");
-    Verdict::warn(
+    CheckVerdict::warn(
         format!("{} ({driver}) on CPUs {changing}{range}", name(&first.governor)),
         governor_remedy(e, &changing),
     )
 }
 
 /// The governor that there is, for the CPUs that need it.
-fn governor_remedy(e: &Evidence, cpus: &CpuSet) -> String {
+fn governor_remedy(e: &DoctorInput, cpus: &CpuSet) -> String {
     let offered = &e.tuning.processor.governors;
     if !offered.is_empty() && !offered.iter().any(|governor| governor == "performance") {
         let pattern = "/sys/devices/system/cpu/cpu$c/cpufreq";
@@ -81,10 +81,10 @@ fn governor_remedy(e: &Evidence, cpus: &CpuSet) -> String {
 }
 
 /// Whether the frequency may rise above what is promised, as long as heat and neighbours allow.
-pub(super) fn turbo(e: &Evidence) -> Verdict {
+pub(super) fn turbo(e: &DoctorInput) -> CheckVerdict {
     match (e.host.frequency.turbo, e.tuning.processor.turbo_off) {
-        (Some(false), _) => Verdict::ok("off"),
-        (Some(true), Some((value, file))) => Verdict::warn(
+        (Some(false), _) => CheckVerdict::ok("off"),
+        (Some(true), Some((value, file))) => CheckVerdict::warn(
             "on: how fast a CPU is depends on heat and on what its neighbours do",
             remedy::write(e, value, file),
         ),
@@ -97,7 +97,7 @@ pub(super) fn turbo(e: &Evidence) -> Verdict {
 }
 
 /// The deepest idle state of the CPUs of the work: microseconds to leave it, and name.
-fn deepest(e: &Evidence) -> Option<(u64, String)> {
+fn deepest(e: &DoctorInput) -> Option<(u64, String)> {
     let (cpus, _) = e.judged();
     let used = e.host.idle.policies.iter();
     used.filter(|policy| !policy.cpus.intersection(&cpus).is_empty())
@@ -106,7 +106,7 @@ fn deepest(e: &Evidence) -> Option<(u64, String)> {
 }
 
 /// Idle states that take long to leave.
-pub(super) fn idle_states(e: &Evidence) -> Verdict {
+pub(super) fn idle_states(e: &DoctorInput) -> CheckVerdict {
     let idle = &e.host.idle;
     if idle.policies.is_empty() {
         let absent = if e.is_guest() {
@@ -122,7 +122,7 @@ pub(super) fn idle_states(e: &Evidence) -> Verdict {
             Some(limit) if limit < NO_LIMIT_US => format!(", held to {limit} us by {DEVICE}"),
             _ => String::new(),
         };
-        return Verdict::ok(format!(
+        return CheckVerdict::ok(format!(
             "none takes more than {} to leave{held} (governor {governor})",
             micros(DEEP_IDLE_US)
         ));
@@ -138,34 +138,34 @@ pub(super) fn idle_states(e: &Evidence) -> Verdict {
     numbers.dedup();
     let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
     let file = format!("/sys/devices/system/cpu/cpu$c/cpuidle/state[{}]/disable", numbers.join(""));
-    Verdict::warn(
+    CheckVerdict::warn(
         format!("{name} takes {} to leave (governor {governor})", micros(latency_us)),
         remedy::write_each(e, "1", &file, &cpus),
     )
 }
 
 /// Whether this user may hold the CPUs out of deep idle states while the work runs.
-pub(super) fn idle_latency(e: &Evidence) -> Verdict {
+pub(super) fn idle_latency(e: &DoctorInput) -> CheckVerdict {
     let limit = match e.host.idle.latency_limit_us {
         None => "its value cannot be read by this user".to_owned(),
         Some(us) if us >= NO_LIMIT_US => "no limit is set".to_owned(),
         Some(us) => format!("{us} us is set"),
     };
     match e.trials.idle_latency {
-        Some(Ok(())) => Verdict::ok(format!("{limit}; this user may set one")),
+        Some(Ok(())) => CheckVerdict::ok(format!("{limit}; this user may set one")),
         None => unread(e, DEVICE),
         Some(Err(ErrorKind::NotFound)) => unread_unless_absent(e, DEVICE, "there is no device"),
         Some(Err(_)) => {
             let found = format!("{limit}; this user may not set one");
             match e.host.idle.policies.is_empty() || deepest(e).is_some() {
-                true => Verdict::warn(found, device_remedy(e)),
-                false => Verdict::ok(format!("{found}, but no idle state is deep")),
+                true => CheckVerdict::warn(found, device_remedy(e)),
+                false => CheckVerdict::ok(format!("{found}, but no idle state is deep")),
             }
         }
     }
 }
 
-fn device_remedy(e: &Evidence) -> String {
+fn device_remedy(e: &DoctorInput) -> String {
     if e.is_contained() {
         return format!("start the container with --device {DEVICE}");
     }
@@ -173,10 +173,10 @@ fn device_remedy(e: &Evidence) -> String {
 }
 
 /// Processors slowed down by heat.
-pub(super) fn heat(e: &Evidence) -> Verdict {
+pub(super) fn heat(e: &DoctorInput) -> CheckVerdict {
     match e.host.start.thermal_throttled {
-        Some(0) => Verdict::ok("not slowed down by heat since boot"),
-        Some(times) => Verdict::warn(
+        Some(0) => CheckVerdict::ok("not slowed down by heat since boot"),
+        Some(times) => CheckVerdict::warn(
             format!("slowed down by heat or power limits {times} times since boot"),
             remedy::own(e, "cool the machine better; sudo turbostat --quiet shows when it happens"),
         ),
@@ -189,16 +189,16 @@ pub(super) fn heat(e: &Evidence) -> Verdict {
 }
 
 /// Links of PCI Express that go to sleep.
-pub(super) fn links(e: &Evidence) -> Verdict {
+pub(super) fn links(e: &DoctorInput) -> CheckVerdict {
     const POLICY: &str = "/sys/module/pcie_aspm/parameters/policy";
     match e.tuning.processor.pcie_policy.as_deref() {
-        Some(policy @ ("powersave" | "powersupersave")) => Verdict::warn(
+        Some(policy @ ("powersave" | "powersupersave")) => CheckVerdict::warn(
             format!("{policy}: a device first has to wake its link"),
             remedy::write(e, "performance", POLICY),
         ),
-        Some("default") => Verdict::ok("default: as the firmware left it"),
-        Some(policy) => Verdict::ok(policy),
-        None if e.access(POLICY) == Access::Readable => Verdict::ok("no link is put to sleep"),
+        Some("default") => CheckVerdict::ok("default: as the firmware left it"),
+        Some(policy) => CheckVerdict::ok(policy),
+        None if e.access(POLICY) == Access::Readable => CheckVerdict::ok("no link is put to sleep"),
         None => unread_unless_absent(e, POLICY, "no link is put to sleep"),
     }
 }

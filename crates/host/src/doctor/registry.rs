@@ -1,9 +1,9 @@
 //! The checks: each is a name, what real-time work wants and why, and a function of the evidence.
 
-use super::evidence::Evidence;
-use super::verdict::{Verdict, unread};
+use super::input::DoctorInput;
+use super::verdict::{CheckVerdict, unread};
 use super::{
-    build, clock, interrupts, isolation, limits, memory, noise, power, scheduler, surroundings,
+    build, clock, environment, interrupts, isolation, limits, memory, noise, power, scheduler,
 };
 
 /// One condition of a machine.
@@ -13,14 +13,14 @@ pub(super) struct Check {
     pub(super) id: &'static str,
     /// What real-time work wants, and why.
     pub(super) wanted: &'static str,
-    judge: fn(&Evidence) -> Verdict,
+    judge: fn(&DoctorInput) -> CheckVerdict,
     /// Whether it asks what happens on the CPUs of the work.
     of_cpus: bool,
 }
 
 impl Check {
     /// Judges it.
-    pub(super) fn judge(&self, e: &Evidence) -> Verdict {
+    pub(super) fn evaluate(&self, e: &DoctorInput) -> CheckVerdict {
         if self.of_cpus && e.judged().0.is_empty() {
             return unread(e, "/sys/devices/system/cpu/online");
         }
@@ -29,12 +29,20 @@ impl Check {
 }
 
 /// A check, on one line.
-const fn check(id: &'static str, judge: fn(&Evidence) -> Verdict, wanted: &'static str) -> Check {
+const fn check(
+    id: &'static str,
+    judge: fn(&DoctorInput) -> CheckVerdict,
+    wanted: &'static str,
+) -> Check {
     Check { id, wanted, judge, of_cpus: false }
 }
 
 /// A check of what happens on the CPUs of the work, on one line.
-const fn of_cpus(id: &'static str, judge: fn(&Evidence) -> Verdict, wanted: &'static str) -> Check {
+const fn of_cpus(
+    id: &'static str,
+    judge: fn(&DoctorInput) -> CheckVerdict,
+    wanted: &'static str,
+) -> Check {
     Check { of_cpus: true, ..check(id, judge, wanted) }
 }
 
@@ -53,8 +61,8 @@ pub(super) const CHECKS: [Check; 49] = [
     check("autogroup", scheduler::autogroup, "no autogroups: with them nice values mean nothing between sessions"),
     check("rt-time-limit", limits::real_time_limit, "no limit on time without a wait: threads that spin are killed at it"),
     check("timer-slack", limits::timer_slack, "small timer slack: time-sharing threads wake up to that late; real-time threads have none"),
-    check("cgroup-quota", surroundings::quota, "no quota (cpu.max): a group that has spent it is stopped until the next period"),
-    check("cpuset", surroundings::cpuset, "the CPUs of the work within reach, and all others for the rest of it"),
+    check("cgroup-quota", environment::quota, "no quota (cpu.max): a group that has spent it is stopped until the next period"),
+    check("cpuset", environment::cpuset, "the CPUs of the work within reach, and all others for the rest of it"),
     check("rt-throttling", scheduler::throttling, "no limit on real-time threads that compute: they are stopped in the middle of it"),
     of_cpus("fair-server", scheduler::fair_server, "no time kept for ordinary threads on CPUs of real-time threads that compute"),
     check("preemption", scheduler::preemption, "PREEMPT_RT: everything but short sections of the kernel gives way to real-time threads"),
@@ -87,7 +95,7 @@ pub(super) const CHECKS: [Check; 49] = [
     check("firmware", build::firmware, "no calls into the firmware: interrupts may wait until it is done"),
     check("tracing", noise::tracing, "no tracer left on: each event costs time"),
     check("mitigations", build::mitigations, "for information: each costs a little on every entry into the kernel"),
-    check("virtual-machine", surroundings::virtual_machine, "bare metal, or virtual CPUs with processors of their own: a host stops its guests"),
-    check("steal-time", surroundings::stolen_time, "none: it is time in which nothing here ran"),
-    of_cpus("load", surroundings::load, "no other load on the CPUs, caches and memory of the work"),
+    check("virtual-machine", environment::virtual_machine, "bare metal, or virtual CPUs with processors of their own: a host stops its guests"),
+    check("steal-time", environment::stolen_time, "none: it is time in which nothing here ran"),
+    of_cpus("load", environment::load, "no other load on the CPUs, caches and memory of the work"),
 ];

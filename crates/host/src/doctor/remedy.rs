@@ -7,15 +7,15 @@ use hourglass_model::CpuSet;
 use hourglass_model::doctor::Judged;
 use hourglass_model::tuning::BootLoader;
 
-use super::evidence::Evidence;
+use super::input::DoctorInput;
 
 /// A setting of the kernel that `command` changes; `command` is written with `sudo`.
-pub(super) fn kernel(e: &Evidence, command: &str) -> String {
+pub(super) fn kernel(e: &DoctorInput, command: &str) -> String {
     if e.is_contained() { format!("on the container's host: {command}") } else { own(e, command) }
 }
 
 /// A command that concerns this process and its user; root needs no `sudo`.
-pub(super) fn own(e: &Evidence, command: &str) -> String {
+pub(super) fn own(e: &DoctorInput, command: &str) -> String {
     if !e.is_root() {
         return command.to_owned();
     }
@@ -25,7 +25,7 @@ pub(super) fn own(e: &Evidence, command: &str) -> String {
 }
 
 /// `into` for the end of `echo VALUE`.
-fn into(e: &Evidence, file: &str) -> String {
+fn into(e: &DoctorInput, file: &str) -> String {
     if e.is_root() && !e.is_contained() {
         format!("> {file}")
     } else {
@@ -34,24 +34,24 @@ fn into(e: &Evidence, file: &str) -> String {
 }
 
 /// Writes `value` into one file of the kernel.
-pub(super) fn write(e: &Evidence, value: &str, file: &str) -> String {
+pub(super) fn write(e: &DoctorInput, value: &str, file: &str) -> String {
     kernel(e, &format!("echo {value} {}", into(e, file)))
 }
 
 /// Writes `value` into every file that `pattern` matches; `pattern` may hold `$c`, the number of
 /// one of `cpus`.
-pub(super) fn write_each(e: &Evidence, value: &str, pattern: &str, cpus: &CpuSet) -> String {
+pub(super) fn write_each(e: &DoctorInput, value: &str, pattern: &str, cpus: &CpuSet) -> String {
     let write = format!("echo {value} {}", into(e, "$f"));
     kernel(e, &format!("for c in {}; do for f in {pattern}; do {write}; done; done", words(cpus)))
 }
 
 /// Sets a `sysctl`.
-pub(super) fn sysctl(e: &Evidence, settings: &str) -> String {
+pub(super) fn sysctl(e: &DoctorInput, settings: &str) -> String {
     kernel(e, &format!("sudo sysctl {settings}"))
 }
 
 /// Adds `words` to the kernel's command line.
-pub(super) fn boot(e: &Evidence, words: &str) -> String {
+pub(super) fn boot(e: &DoctorInput, words: &str) -> String {
     const REBOOT: &str = " # then reboot";
     let grub = |update: &str| {
         let edit = format!("sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub");
@@ -88,7 +88,7 @@ pub(super) fn boot(e: &Evidence, words: &str) -> String {
 }
 
 /// What is said where there is no CPU to which the rest of the system could go.
-pub(super) fn no_room(e: &Evidence) -> String {
+pub(super) fn no_room(e: &DoctorInput) -> String {
     match e.judged().1 {
         Judged::Asked => "name fewer CPUs with --cpus: one must be left to the rest of the system",
         _ => "take a machine with a second CPU: on a single one nothing can be moved away",

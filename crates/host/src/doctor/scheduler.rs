@@ -8,11 +8,11 @@
 use hourglass_model::CpuSet;
 use hourglass_model::tuning::{Access, FairServer};
 
-use super::evidence::Evidence;
+use super::input::DoctorInput;
 use super::remedy;
-use super::verdict::{Verdict, unread, unread_unless_absent};
+use super::verdict::{CheckVerdict, unread, unread_unless_absent};
 use crate::advice::machine::{NICE_WITHIN_SESSION, NO_AUTOGROUP};
-use crate::advice::refused::{hidden_rt_budget, no_rt_budget};
+use crate::advice::refusal_advice::{hidden_rt_budget, no_rt_budget};
 use crate::advice::throttling::{self, LIFT_THROTTLING, RISK, nanos};
 
 const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
@@ -25,18 +25,18 @@ const RELEASE: &str = "/proc/sys/kernel/osrelease";
 const WHOLE_CPU_PPM: u64 = 1_000_000;
 
 /// Real-time throttling.
-pub(super) fn throttling(e: &Evidence) -> Verdict {
+pub(super) fn throttling(e: &DoctorInput) -> CheckVerdict {
     let Some(runtime_us) = e.host.scheduler.rt_runtime_us else {
         return unread(e, RT_RUNTIME);
     };
     if !throttling::throttles(&e.host) {
         return match e.host.scheduler.rt_group_scheduling {
-            Some(_) => Verdict::ok(format!(
+            Some(_) => CheckVerdict::ok(format!(
                 "Linux {} does not throttle; sched_rt_runtime_us={runtime_us} bounds the deadline \
                  class only",
                 e.host.kernel
             )),
-            None => Verdict::unknown(
+            None => CheckVerdict::unknown(
                 "Linux 6.12 and later throttle only if built with CONFIG_RT_GROUP_SCHED, which \
                  this one does not tell",
                 "grep RT_GROUP_SCHED /boot/config-$(uname -r)",
@@ -45,20 +45,20 @@ pub(super) fn throttling(e: &Evidence) -> Verdict {
     }
     let remedy = || remedy::kernel(e, &format!("{LIFT_THROTTLING} # {RISK}"));
     match throttling::tightest(&e.host) {
-        None => Verdict::ok(format!("none (sched_rt_runtime_us={runtime_us})")),
+        None => CheckVerdict::ok(format!("none (sched_rt_runtime_us={runtime_us})")),
         Some(limit) if limit.share_ppm() >= WHOLE_CPU_PPM => {
-            Verdict::ok(format!("none ({})", limit.setting))
+            CheckVerdict::ok(format!("none ({})", limit.setting))
         }
         Some(limit) if limit.share_ppm() == 0 => {
             let of_group = no_rt_budget(&e.host).map(|(_, line)| remedy::own(e, &line));
-            Verdict::fail(
+            CheckVerdict::fail(
                 format!("real-time threads get no time ({})", limit.setting),
                 of_group.unwrap_or_else(remedy),
             )
         }
         Some(limit) => {
             let (stop, period) = limit.stop();
-            Verdict::warn(
+            CheckVerdict::warn(
                 format!(
                     "real-time threads that never wait are stopped for {stop} in every {period} \
                      ({})",
@@ -71,23 +71,24 @@ pub(super) fn throttling(e: &Evidence) -> Verdict {
 }
 
 /// Sessions that are scheduling groups.
-pub(super) fn autogroup(e: &Evidence) -> Verdict {
+pub(super) fn autogroup(e: &DoctorInput) -> CheckVerdict {
     match e.host.scheduler.autogroup {
-        Some(true) => {
-            Verdict::warn(format!("on: {NICE_WITHIN_SESSION}"), remedy::kernel(e, NO_AUTOGROUP))
-        }
-        Some(false) => Verdict::ok("off"),
+        Some(true) => CheckVerdict::warn(
+            format!("on: {NICE_WITHIN_SESSION}"),
+            remedy::kernel(e, NO_AUTOGROUP),
+        ),
+        Some(false) => CheckVerdict::ok("off"),
         None => unread_unless_absent(e, AUTOGROUP, "this kernel has none"),
     }
 }
 
 /// The time that CPUs keep for ordinary threads.
-pub(super) fn fair_server(e: &Evidence) -> Verdict {
+pub(super) fn fair_server(e: &DoctorInput) -> CheckVerdict {
     if e.host.kernel.is_empty() {
         return unread(e, RELEASE);
     }
     if !throttling::has_fair_server(&e.host.kernel) {
-        return Verdict::ok(format!("Linux {} has none", e.host.kernel));
+        return CheckVerdict::ok(format!("Linux {} has none", e.host.kernel));
     }
     let servers = &e.tuning.kernel.fair_servers;
     if servers.is_empty() {
@@ -104,7 +105,7 @@ pub(super) fn fair_server(e: &Evidence) -> Verdict {
             (keeping, if server.runtime_ns > worst.runtime_ns { *server } else { worst })
         });
     if keeping.is_empty() {
-        return Verdict::ok(format!("none on CPUs {cpus}"));
+        return CheckVerdict::ok(format!("none on CPUs {cpus}"));
     }
     let keeping: CpuSet = keeping.into_iter().collect();
     let command = match keeping == e.online() {
@@ -117,7 +118,7 @@ pub(super) fn fair_server(e: &Evidence) -> Verdict {
             )
         }
     };
-    Verdict::warn(
+    CheckVerdict::warn(
         format!(
             "CPUs {keeping} keep {} in every {} for ordinary threads that starve",
             nanos(worst.runtime_ns),
@@ -128,36 +129,36 @@ pub(super) fn fair_server(e: &Evidence) -> Verdict {
 }
 
 /// Real-time time by control group.
-pub(super) fn group_budget(e: &Evidence) -> Verdict {
+pub(super) fn group_budget(e: &DoctorInput) -> CheckVerdict {
     let host = &e.host;
     let grouped = host.scheduler.rt_group_scheduling;
     if grouped == Some(false) {
-        return Verdict::ok("real-time threads are not accounted by control group");
+        return CheckVerdict::ok("real-time threads are not accounted by control group");
     }
     if let Some((reason, line)) = no_rt_budget(host) {
-        return Verdict::fail(reason, remedy::own(e, &line));
+        return CheckVerdict::fail(reason, remedy::own(e, &line));
     }
     if let Some(own) = host.cgroup.rt_budgets.first() {
-        return Verdict::ok(format!("{} is {}", own.file, own.runtime_us));
+        return CheckVerdict::ok(format!("{} is {}", own.file, own.runtime_us));
     }
     match hidden_rt_budget(host) {
         _ if e.trials.real_time == Some(Ok(())) => {
-            Verdict::ok("the control group of this process lets real-time threads in")
+            CheckVerdict::ok("the control group of this process lets real-time threads in")
         }
         Some((reason, line)) if grouped == Some(true) => {
-            Verdict::fail(reason, remedy::own(e, &line))
+            CheckVerdict::fail(reason, remedy::own(e, &line))
         }
         _ => unread(e, "/proc/config.gz"),
     }
 }
 
 /// How long kernel code may keep a real-time thread waiting.
-pub(super) fn preemption(e: &Evidence) -> Verdict {
+pub(super) fn preemption(e: &DoctorInput) -> CheckVerdict {
     let Some(model) = e.host.preemption.as_deref() else {
         return unread(e, "/proc/sys/kernel/version");
     };
     if model == "rt" {
-        return Verdict::ok("PREEMPT_RT");
+        return CheckVerdict::ok("PREEMPT_RT");
     }
     let dynamic = model == "dynamic";
     let (mode, told_by) = mode_of(e, model);
@@ -174,7 +175,7 @@ pub(super) fn preemption(e: &Evidence) -> Verdict {
         true => remedy::boot(e, "preempt=full"),
         false => real_time_kernel(e),
     };
-    Verdict::warn(found, remedy)
+    CheckVerdict::warn(found, remedy)
 }
 
 /// What a kernel has whose version leaves no other mode.
@@ -182,13 +183,13 @@ const EITHER: &str = "full or lazy";
 
 /// Linux 7.0 and later have no other modes (commit 7dadeaa6e851, "sched: Further restrict the preemption modes") on the
 /// architectures that know the lazy one.
-fn has_two_modes(e: &Evidence) -> bool {
+fn has_two_modes(e: &DoctorInput) -> bool {
     let lazy = ["x86_64", "aarch64", "riscv64", "s390x", "loongarch64", "powerpc64"];
     throttling::is_since(&e.host.kernel, (7, 0)) && lazy.contains(&std::env::consts::ARCH)
 }
 
 /// The mode of preemption, and what tells it.
-fn mode_of<'a>(e: &'a Evidence, model: &str) -> (&'a str, &'static str) {
+fn mode_of<'a>(e: &'a DoctorInput, model: &str) -> (&'a str, &'static str) {
     let known = |mode: &&str| ["none", "voluntary", "full", "lazy"].contains(mode);
     // Newer kernels name the mode: PREEMPT(voluntary).
     let named =
@@ -217,7 +218,7 @@ fn mode_of<'a>(e: &'a Evidence, model: &str) -> (&'a str, &'static str) {
 }
 
 /// How this distribution gets a fully preemptible kernel.
-fn real_time_kernel(e: &Evidence) -> String {
+fn real_time_kernel(e: &DoctorInput) -> String {
     let line = match e.tuning.distribution.as_deref() {
         // The package's name ends in the architecture.
         Some("debian" | "raspbian") => {
@@ -240,23 +241,23 @@ fn real_time_kernel(e: &Evidence) -> String {
     }
 }
 
-fn own_kernel(e: &Evidence) -> String {
+fn own_kernel(e: &DoctorInput) -> String {
     let place = if e.is_contained() { "on the container's host: " } else { "" };
     format!("{place}boot a kernel built with CONFIG_PREEMPT_RT=y (part of Linux since 6.12)")
 }
 
 /// Whether interrupt handlers are threads with a priority.
-pub(super) fn threaded_interrupts(e: &Evidence) -> Verdict {
+pub(super) fn threaded_interrupts(e: &DoctorInput) -> CheckVerdict {
     if e.is_preempt_rt() {
-        return Verdict::ok("handlers are threads (PREEMPT_RT)");
+        return CheckVerdict::ok("handlers are threads (PREEMPT_RT)");
     }
     if e.boot_option("threadirqs").is_some() {
-        return Verdict::ok("handlers are threads (threadirqs)");
+        return CheckVerdict::ok("handlers are threads (threadirqs)");
     }
     if e.access("/proc/cmdline") != Access::Readable {
         return unread(e, "/proc/cmdline");
     }
-    Verdict::warn(
+    CheckVerdict::warn(
         "handlers run before every thread, whatever its priority",
         remedy::boot(e, "threadirqs"),
     )

@@ -3,11 +3,11 @@
 use hourglass_model::doctor::Status;
 use hourglass_model::tuning::Access;
 
-use super::evidence::Evidence;
+use super::input::DoctorInput;
 
 /// How a check ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct CheckVerdict {
     pub(super) status: Status,
     /// One line.
     pub(super) found: String,
@@ -15,31 +15,31 @@ pub(super) struct Verdict {
     pub(super) remedy: String,
 }
 
-impl Verdict {
+impl CheckVerdict {
     /// As it should be.
-    pub(super) fn ok(found: impl Into<String>) -> Verdict {
-        Verdict { status: Status::Ok, found: found.into(), remedy: String::new() }
+    pub(super) fn ok(found: impl Into<String>) -> CheckVerdict {
+        CheckVerdict { status: Status::Ok, found: found.into(), remedy: String::new() }
     }
 
     /// It costs latency or jitter.
-    pub(super) fn warn(found: impl Into<String>, remedy: impl Into<String>) -> Verdict {
-        Verdict { status: Status::Warn, found: found.into(), remedy: remedy.into() }
+    pub(super) fn warn(found: impl Into<String>, remedy: impl Into<String>) -> CheckVerdict {
+        CheckVerdict { status: Status::Warn, found: found.into(), remedy: remedy.into() }
     }
 
     /// Real-time work is refused, or will miss deadlines.
-    pub(super) fn fail(found: impl Into<String>, remedy: impl Into<String>) -> Verdict {
-        Verdict { status: Status::Fail, found: found.into(), remedy: remedy.into() }
+    pub(super) fn fail(found: impl Into<String>, remedy: impl Into<String>) -> CheckVerdict {
+        CheckVerdict { status: Status::Fail, found: found.into(), remedy: remedy.into() }
     }
 
     /// It was not found out; `remedy` lets it be.
-    pub(super) fn unknown(found: impl Into<String>, remedy: impl Into<String>) -> Verdict {
-        Verdict { status: Status::Unknown, found: found.into(), remedy: remedy.into() }
+    pub(super) fn unknown(found: impl Into<String>, remedy: impl Into<String>) -> CheckVerdict {
+        CheckVerdict { status: Status::Unknown, found: found.into(), remedy: remedy.into() }
     }
 }
 
 /// The verdict where `path` does not tell the fact: what keeps it from being read, and what lets
 /// it be.
-pub(super) fn unread(e: &Evidence, path: &str) -> Verdict {
+pub(super) fn unread(e: &DoctorInput, path: &str) -> CheckVerdict {
     let (why, remedy) = match e.access(path) {
         Access::Denied if e.is_root() && e.is_contained() => {
             ("root may not read it here", "start the container with --privileged".to_owned())
@@ -62,19 +62,19 @@ pub(super) fn unread(e: &Evidence, path: &str) -> Verdict {
         Access::Unmounted => ("its file system is not mounted here", mount(e, path)),
         Access::Readable => ("it says nothing that is understood", format!("cat {path}")),
     };
-    Verdict::unknown(format!("{path}: {why}"), remedy)
+    CheckVerdict::unknown(format!("{path}: {why}"), remedy)
 }
 
 /// The same, but a kernel that does not have the file is as it should be, for the reason `absent`.
-pub(super) fn unread_unless_absent(e: &Evidence, path: &str, absent: &str) -> Verdict {
+pub(super) fn unread_unless_absent(e: &DoctorInput, path: &str, absent: &str) -> CheckVerdict {
     match e.access(path) {
-        Access::Missing => Verdict::ok(absent),
+        Access::Missing => CheckVerdict::ok(absent),
         _ => unread(e, path),
     }
 }
 
 /// The line that makes the file system of `path` visible.
-fn mount(e: &Evidence, path: &str) -> String {
+fn mount(e: &DoctorInput, path: &str) -> String {
     let kinds = [
         ("/sys/kernel/debug", "debugfs"),
         ("/sys/kernel/tracing", "tracefs"),

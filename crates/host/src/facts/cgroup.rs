@@ -75,7 +75,7 @@ pub(super) fn has_rt_budget(files: &Files) -> Option<bool> {
 
 /// How quotas stopped a process, since its groups exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stopped {
+pub struct ThrottleCounts {
     /// In so many periods.
     pub periods: u64,
     /// For so long, summed over CPUs; `None` where the kernel does not tell.
@@ -85,7 +85,7 @@ pub struct Stopped {
 }
 
 /// How quotas stopped a process, which is named as in `/proc`; `None` without a quota.
-pub(super) fn quota_stopped(files: &Files, process: &str) -> Option<Stopped> {
+pub(super) fn quota_stopped(files: &Files, process: &str) -> Option<ThrottleCounts> {
     let quotas = cpu_quotas(files, &lineage(&groups(files, process), &mounts(files), "cpu")?);
     let of_group = |quota: &CpuQuota| {
         let (folder, _) = quota.file.rsplit_once('/')?;
@@ -97,13 +97,13 @@ pub(super) fn quota_stopped(files: &Files, process: &str) -> Option<Stopped> {
         let us = count("throttled_usec ").map(|us| us.saturating_mul(1_000));
         // Version 1 has nanoseconds under a name of its own.
         let quotas = vec![quota.clone()];
-        Some(Stopped {
+        Some(ThrottleCounts {
             periods: count("nr_throttled ")?,
             ns: us.or(count("throttled_time ")),
             quotas,
         })
     };
-    quotas.iter().filter_map(of_group).reduce(|a, b| Stopped {
+    quotas.iter().filter_map(of_group).reduce(|a, b| ThrottleCounts {
         periods: a.periods.saturating_add(b.periods),
         ns: a.ns.zip(b.ns).map(|(a, b)| a.saturating_add(b)),
         quotas: [a.quotas, b.quotas].concat(),

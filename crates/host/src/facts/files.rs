@@ -49,7 +49,7 @@ pub(super) struct Files {
 
 impl Files {
     /// The files below `root`.
-    pub(super) fn below(root: &Path) -> Files {
+    pub(super) fn under_root(root: &Path) -> Files {
         Files { root: root.to_owned() }
     }
 

@@ -118,7 +118,7 @@ const SECONDS_TO_WRAP: f64 = 300.0;
 const SECONDS_UNSURE: f64 = 60.0;
 
 /// What the kernel says about itself.
-pub(super) struct Kernel {
+pub(super) struct KernelInfo {
     pub(super) release: String,
     pub(super) build: String,
     pub(super) preemption: Option<String>,
@@ -128,9 +128,9 @@ pub(super) struct Kernel {
     pub(super) config: BTreeMap<String, String>,
 }
 
-impl Kernel {
+impl KernelInfo {
     /// Reads it.
-    pub(super) fn read(files: &Files) -> Kernel {
+    pub(super) fn read(files: &Files) -> KernelInfo {
         // "Linux version RELEASE (builder) (compiler) #BUILD"
         let version = files.line("proc/version").unwrap_or_default();
         let release = files
@@ -143,7 +143,7 @@ impl Kernel {
             .unwrap_or_default();
         let boot_options = boot_options(files);
         let config = build_options(files, &release);
-        Kernel {
+        KernelInfo {
             preemption: preemption(files, &build),
             preemption_mode: files
                 .chosen("sys/kernel/debug/sched/preempt", '(', ')')

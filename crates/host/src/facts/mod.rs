@@ -7,17 +7,17 @@
 //! `None`.
 
 mod cgroup;
+mod changes;
 mod cpu;
-#[cfg(test)]
-pub(crate) mod fake;
+mod environment;
 mod files;
 mod interrupts;
 mod kernel;
 mod log;
-mod moment;
 mod power;
 mod process;
-mod surroundings;
+#[cfg(test)]
+pub(crate) mod test_host;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -29,7 +29,7 @@ use std::time::Instant;
 use hourglass_model::host::{Host, HostChange, HostMoment, RealTimeThread};
 use hourglass_model::tuning::Tuning;
 
-pub use cgroup::Stopped;
+pub use cgroup::ThrottleCounts;
 use files::Files;
 use hourglass_sys::thread::SchedStat;
 pub use threads::{MOST_REAL_TIME, ThreadCounts};
@@ -48,7 +48,7 @@ impl HostReader {
     /// A reader of the tree below `root`; `/` is this machine.
     #[must_use]
     pub fn new(root: &Path) -> HostReader {
-        HostReader { files: Files::below(root) }
+        HostReader { files: Files::under_root(root) }
     }
 
     /// All facts, as they are now. Takes about a millisecond per CPU, and one for the kernel's log: call
@@ -58,7 +58,7 @@ impl HostReader {
         let files = &self.files;
         let cpu = cpu::facts(files);
         let cgroup = cgroup::facts(files);
-        let kernel = kernel::Kernel::read(files);
+        let kernel = kernel::KernelInfo::read(files);
         let mut scheduler = kernel::scheduler(files);
         scheduler.rt_group_scheduling = kernel.rt_group_scheduling(files);
         Host {
@@ -69,10 +69,10 @@ impl HostReader {
             idle: power::idle(files),
             scheduler,
             memory: kernel::memory(files),
-            virtual_machine: surroundings::virtual_machine(files),
-            container: surroundings::container(files),
+            virtual_machine: environment::virtual_machine(files),
+            container: environment::container(files),
             process: process::facts(files),
-            start: moment::now(files),
+            start: changes::now(files),
             change: None,
             kernel: kernel.release,
             kernel_build: kernel.build,
@@ -97,13 +97,13 @@ impl HostReader {
     /// What changes while a run goes on, as it is now.
     #[must_use]
     pub fn moment(&self) -> HostMoment {
-        moment::now(&self.files)
+        changes::now(&self.files)
     }
 
     /// How the machine changed between `start` and now.
     #[must_use]
     pub fn change_since(&self, start: &HostMoment) -> HostChange {
-        moment::change(start, &self.moment())
+        changes::change(start, &self.moment())
     }
 
     /// Every process that is visible, ascending.
@@ -171,7 +171,7 @@ impl HostReader {
 
     /// How quotas of control groups stopped a process so far; `None` without a quota.
     #[must_use]
-    pub fn quota_stopped(&self, pid: u32) -> Option<Stopped> {
+    pub fn quota_stopped(&self, pid: u32) -> Option<ThrottleCounts> {
         cgroup::quota_stopped(&self.files, &pid.to_string())
     }
 }

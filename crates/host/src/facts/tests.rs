@@ -10,7 +10,7 @@ use hourglass_model::host::{Bound, Host, HostChange};
 use hourglass_model::tuning::{Access, BootLoader};
 
 use super::HostReader;
-use super::fake::{FakeMachine, bare_metal, kvm_guest, v1_container, v2_container};
+use super::test_host::{FakeMachine, bare_metal, kvm_guest, v1_container, v2_container};
 
 fn cpus(list: &str) -> CpuSet {
     list.parse().unwrap()

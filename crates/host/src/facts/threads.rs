@@ -193,7 +193,7 @@ fn policy(number: Option<u64>, priority: Option<u64>, nice: Option<&str>) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{FakeMachine, v2_container};
+    use super::super::test_host::{FakeMachine, v2_container};
     use super::*;
 
     /// Linux 6.18, a thread of a process called `a (b) c`, shortened behind the last field that is read.

@@ -13,7 +13,7 @@ use hourglass_model::merged::{FleetDocument, Metric};
 use hourglass_model::steps::step_of;
 use hourglass_model::{Evidence, Interval, Onset};
 use hourglass_store::merged::{HISTOGRAM_FILE, MERGED_FILE};
-use hourglass_store::{KeptWakeUp, MANIFEST_FILE, RunFolder, TRACE_FILE};
+use hourglass_store::{MANIFEST_FILE, RunFolder, StoredWakeUp, TRACE_FILE};
 
 use super::*;
 
@@ -155,7 +155,7 @@ impl Made {
             let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
             self.latencies_ns.iter().for_each(|ns| histogram.record(*ns).unwrap());
             folder.write_latencies(&manifest.epoch, 1, &[(0, &histogram)]).unwrap();
-            let wake_up = |(at, ns): (usize, &u64)| KeptWakeUp {
+            let wake_up = |(at, ns): (usize, &u64)| StoredWakeUp {
                 woke_ns: Some(at as i64),
                 lateness_ps: ns * 1_000,
             };

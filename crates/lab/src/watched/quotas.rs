@@ -1,13 +1,13 @@
 //! How quotas stopped a process while it was watched, look by look: it may come under other quotas at any time.
 
-use hourglass_host::facts::Stopped;
+use hourglass_host::facts::ThrottleCounts;
 use hourglass_model::document::{Premise, Warning};
 use hourglass_model::watched::WatchedProcess;
 
 /// The counts of a process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuotaCounts {
-    last: Option<Stopped>,
+    last: Option<ThrottleCounts>,
     /// Periods, and for how long, ns, where the kernel tells; `None` without a quota so far.
     stopped: Option<(u64, Option<u64>)>,
     /// The first look that found other quotas.
@@ -15,14 +15,14 @@ pub(super) struct QuotaCounts {
 }
 
 impl QuotaCounts {
-    pub(super) fn new(first: Option<Stopped>) -> QuotaCounts {
+    pub(super) fn new(first: Option<ThrottleCounts>) -> QuotaCounts {
         let stopped = first.as_ref().map(|first| (0, first.ns.map(|_| 0)));
         QuotaCounts { last: first, stopped, others_at_ns: None }
     }
 
     /// Takes the counts of a look that began at `at_ns`, of a process that goes on.
-    pub(super) fn take(&mut self, now: Option<Stopped>, at_ns: u64) {
-        let files = |stopped: &Option<Stopped>| -> Vec<String> {
+    pub(super) fn take(&mut self, now: Option<ThrottleCounts>, at_ns: u64) {
+        let files = |stopped: &Option<ThrottleCounts>| -> Vec<String> {
             let quotas = stopped.iter().flat_map(|stopped| &stopped.quotas);
             quotas.map(|quota| quota.file.clone()).collect()
         };
@@ -69,10 +69,10 @@ mod tests {
 
     use super::*;
 
-    fn stopped(group: &str, periods: u64) -> Option<Stopped> {
+    fn stopped(group: &str, periods: u64) -> Option<ThrottleCounts> {
         let quota = CpuQuota { file: group.to_owned(), quota_us: 5_000, period_us: 50_000 };
         let ns = Some(periods * 1_000);
-        (!group.is_empty()).then(|| Stopped { periods, ns, quotas: vec![quota] })
+        (!group.is_empty()).then(|| ThrottleCounts { periods, ns, quotas: vec![quota] })
     }
 
     /// Each group's counts are of all that were ever in it: only what grew while the process was seen there is its own.

@@ -5,7 +5,8 @@
 //! "Setting the timer" of the thesis is a read of the source whose value is stored.
 
 mod reads;
-mod rule;
+mod selection_rule;
+mod sentences;
 mod sleep_rows;
 #[cfg(test)]
 mod sleep_tests;
@@ -27,13 +28,12 @@ mod table_5_8;
 mod table_5_9;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use hourglass_clock::choice::machine::Cpuid;
 
-use super::{Paper, Table};
+use super::{Paper, TableDef};
 use reads::ReadTable;
-pub(super) use sleeps::Kept;
+pub(super) use sleeps::CachedSweeps;
 
 /// The thesis.
 pub(super) const PAPER: Paper = Paper {
@@ -61,9 +61,9 @@ pub(super) const PAPER: Paper = Paper {
 
 const fn entry(
     table: &ReadTable,
-    measure: fn(&super::bench::Bench) -> Option<super::MeasuredTable>,
-) -> Table {
-    Table { id: table.id, title: table.title, measure }
+    measure: fn(&super::bench::MeasurementHost) -> Option<super::MeasuredTable>,
+) -> TableDef {
+    TableDef { id: table.id, title: table.title, measure }
 }
 
 /// The processor of Tables 2.1, 2.2 and 2.4.

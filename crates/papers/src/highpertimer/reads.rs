@@ -10,8 +10,8 @@ use hourglass_model::paper::{
 use hourglass_sys::clock::ClockId;
 
 use super::super::MeasuredTable;
-use super::super::bench::{Bench, Effort};
-use super::super::costs::{Compared, Costs, Limits, TURN, compare, measuring_cpu};
+use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::costs::{Limits, MeasuredSource, ReadCosts, TURN, compare, measuring_cpu};
 
 /// Reads of each source: what the thesis made for Table 2.1, and a tenth of it.
 const FULL_READS: u64 = 100_000_000;
@@ -25,20 +25,20 @@ pub(super) struct ReadTable {
     pub(super) machine: &'static str,
     /// Unit of the thesis' means and deviations.
     pub(super) unit: Unit,
-    pub(super) subjects: &'static [Subject],
+    pub(super) subjects: &'static [ReadSource],
     /// The final column, where the table has one.
     pub(super) difference: Option<Difference>,
     /// What the thesis' rule decides by the table.
-    pub(super) decisions: fn(&Here) -> Vec<Decision>,
+    pub(super) decisions: fn(&LocalReads) -> Vec<Decision>,
     /// What differs, and why.
-    pub(super) explain: fn(&Here) -> String,
+    pub(super) explain: fn(&LocalReads) -> String,
     pub(super) notes: &'static [&'static str],
 }
 
 /// A row of the table: a source and the thesis' numbers.
-pub(super) struct Subject {
+pub(super) struct ReadSource {
     pub(super) name: &'static str,
-    pub(super) read: Read,
+    pub(super) read: ReadMethod,
     pub(super) mean: f64,
     pub(super) deviation: f64,
 }
@@ -76,7 +76,7 @@ impl Unit {
 
 /// How a source is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum ReadMethod {
     /// The TSC, unordered.
     Rdtsc,
     /// The TSC, after earlier instructions.
@@ -87,22 +87,22 @@ pub(super) enum Read {
     Clock(ClockId),
 }
 
-impl Read {
+impl ReadMethod {
     fn open(self, cpuid: Option<&Cpuid>) -> Probe {
         match self {
-            Read::Rdtsc => probe(SourceName::Tsc),
-            Read::Rdtscp if cpuid.is_some_and(|cpuid| !cpuid.rdtscp) => {
+            ReadMethod::Rdtsc => probe(SourceName::Tsc),
+            ReadMethod::Rdtscp if cpuid.is_some_and(|cpuid| !cpuid.rdtscp) => {
                 Err(Unavailable::NotSupported { what: "the processor has no rdtscp" })
             }
-            Read::Rdtscp => probe(SourceName::Tsc),
-            Read::Hpet => probe(SourceName::Hpet),
-            Read::Clock(clock) => probe(SourceName::Os(clock)),
+            ReadMethod::Rdtscp => probe(SourceName::Tsc),
+            ReadMethod::Hpet => probe(SourceName::Hpet),
+            ReadMethod::Clock(clock) => probe(SourceName::Os(clock)),
         }
     }
 
     fn order(self) -> ReadOrder {
         match self {
-            Read::Rdtsc => ReadOrder::Unordered,
+            ReadMethod::Rdtsc => ReadOrder::Unordered,
             _ => ReadOrder::Ordered,
         }
     }
@@ -110,42 +110,42 @@ impl Read {
 
 /// What was found about one subject.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum ReadResult {
     /// Its costs, and how many bits its counter has.
-    Costs { costs: Costs, bits: u32 },
+    Costs { costs: ReadCosts, bits: u32 },
     /// Why it cannot be read, and what would mend that.
     Missing(String),
 }
 
-impl Found {
-    pub(super) fn costs(&self) -> Option<&Costs> {
+impl ReadResult {
+    pub(super) fn costs(&self) -> Option<&ReadCosts> {
         match self {
-            Found::Costs { costs, .. } => Some(costs),
-            Found::Missing(_) => None,
+            ReadResult::Costs { costs, .. } => Some(costs),
+            ReadResult::Missing(_) => None,
         }
     }
 }
 
 /// What was found about a table on a machine.
-pub(super) struct Here<'a> {
+pub(super) struct LocalReads<'a> {
     pub(super) table: &'a ReadTable,
     pub(super) machine: &'a MachineFacts,
     pub(super) cpuid: Option<&'a Cpuid>,
     /// In the order of the table's subjects.
-    pub(super) found: &'a [Found],
+    pub(super) found: &'a [ReadResult],
     /// How often the kernel took the CPU away from the measuring thread.
     pub(super) preempted: u64,
 }
 
-impl Here<'_> {
+impl LocalReads<'_> {
     /// The costs of the first subject that is read like this, if it could be read.
-    pub(super) fn costs(&self, read: Read) -> Option<&Costs> {
+    pub(super) fn costs(&self, read: ReadMethod) -> Option<&ReadCosts> {
         let at = self.table.subjects.iter().position(|subject| subject.read == read)?;
         self.found.get(at)?.costs()
     }
 
     /// The thesis' mean of it, ns.
-    pub(super) fn printed_mean_ns(&self, read: Read) -> Option<f64> {
+    pub(super) fn printed_mean_ns(&self, read: ReadMethod) -> Option<f64> {
         let subject = self.table.subjects.iter().find(|subject| subject.read == read)?;
         Some(subject.mean * self.table.unit.ns())
     }
@@ -153,35 +153,44 @@ impl Here<'_> {
 
 impl ReadTable {
     /// Measures the table on this machine.
-    pub(super) fn measure(&self, bench: &Bench) -> Option<MeasuredTable> {
+    pub(super) fn measure(&self, bench: &MeasurementHost) -> Option<MeasuredTable> {
         let opened: Vec<Probe> =
             self.subjects.iter().map(|subject| subject.read.open(bench.cpuid.as_ref())).collect();
         let pairs = self.subjects.iter().zip(&opened);
-        let compared: Vec<Compared> = pairs
+        let compared: Vec<MeasuredSource> = pairs
             .filter_map(|(subject, source)| {
-                Some(Compared { source: source.as_deref().ok()?, order: subject.read.order() })
+                Some(MeasuredSource {
+                    source: source.as_deref().ok()?,
+                    order: subject.read.order(),
+                })
             })
             .collect();
         let comparison = compare(&compared, limits(bench.effort), bench.stopped)?;
         let mut costs = comparison.costs.into_iter();
-        let found: Vec<Found> = opened
+        let found: Vec<ReadResult> = opened
             .iter()
             .filter_map(|source| match source {
-                Ok(source) => {
-                    Some(Found::Costs { costs: costs.next()?, bits: source.facts().hardware_bits })
-                }
-                Err(why) => Some(Found::Missing(format!("{why}; {}", why.remedy()))),
+                Ok(source) => Some(ReadResult::Costs {
+                    costs: costs.next()?,
+                    bits: source.facts().hardware_bits,
+                }),
+                Err(why) => Some(ReadResult::Missing(format!("{why}; {}", why.remedy()))),
             })
             .collect();
         let cpuid = bench.cpuid.as_ref();
         let machine = &bench.machine;
-        let here =
-            Here { table: self, machine, cpuid, found: &found, preempted: comparison.preempted };
+        let here = LocalReads {
+            table: self,
+            machine,
+            cpuid,
+            found: &found,
+            preempted: comparison.preempted,
+        };
         Some(here.assembled(measuring_cpu(), How::Measured))
     }
 
-    fn difference_row(&self, here: &Here, difference: &Difference, how: How) -> PaperRow {
-        let of = |at: usize| here.found.get(at).and_then(Found::costs);
+    fn difference_row(&self, here: &LocalReads, difference: &Difference, how: How) -> PaperRow {
+        let of = |at: usize| here.found.get(at).and_then(ReadResult::costs);
         let both = of(difference.first).zip(of(difference.second));
         let missing = || {
             let subjects = [difference.first, difference.second].map(|at| &self.subjects[at]);
@@ -211,17 +220,17 @@ fn in_words(number: u64) -> String {
     }
 }
 
-fn limits(effort: Effort) -> Limits {
+fn limits(effort: MeasurementSize) -> Limits {
     let reads = match effort {
-        Effort::Quick => QUICK_READS,
-        Effort::Full => FULL_READS,
+        MeasurementSize::Quick => QUICK_READS,
+        MeasurementSize::Full => FULL_READS,
     };
     // Opening the sources and measuring their rates takes the rest.
     const REST: Duration = Duration::from_millis(200);
     Limits { reads, time: effort.budget().saturating_sub(REST) }
 }
 
-impl Here<'_> {
+impl LocalReads<'_> {
     /// The table and its figure, from what was found.
     pub(super) fn assembled(&self, cpu: Option<u32>, how: How) -> MeasuredTable {
         let table = self.table;
@@ -243,9 +252,9 @@ impl Here<'_> {
         MeasuredTable { table, figure: Some(Drawing::Measurements(self.figure())) }
     }
 
-    fn rows(&self, subject: &Subject, found: &Found, how: How) -> Vec<PaperRow> {
+    fn rows(&self, subject: &ReadSource, found: &ReadResult, how: How) -> Vec<PaperRow> {
         let unit = self.table.unit;
-        let row = |statistic: &str, paper: Option<f64>, of: fn(&Costs) -> f64| PaperRow {
+        let row = |statistic: &str, paper: Option<f64>, of: fn(&ReadCosts) -> f64| PaperRow {
             name: format!("{}, {statistic}", subject.name),
             paper,
             measured: found.costs().map(|costs| of(costs) / unit.ns()),
@@ -253,8 +262,8 @@ impl Here<'_> {
             how,
             count: found.costs().map(|costs| costs.reads),
             missing: match found {
-                Found::Costs { .. } => None,
-                Found::Missing(why) => Some(why.clone()),
+                ReadResult::Costs { .. } => None,
+                ReadResult::Missing(why) => Some(why.clone()),
             },
             cell: None,
         };
@@ -273,7 +282,7 @@ impl Here<'_> {
     }
 
     fn method(&self, cpu: Option<u32>) -> String {
-        let costs = || self.found.iter().filter_map(Found::costs);
+        let costs = || self.found.iter().filter_map(ReadResult::costs);
         let Some(first) = costs().next() else {
             return "nothing could be read".into();
         };
@@ -300,7 +309,7 @@ impl Here<'_> {
             mean_ns: found.costs().map(|costs| costs.mean_ns),
             points: found.costs().map_or(Vec::new(), |costs| costs.points.clone()),
         });
-        let costs = || self.found.iter().filter_map(Found::costs);
+        let costs = || self.found.iter().filter_map(ReadResult::costs);
         Figure {
             id: table.id.into(),
             title: table.title.into(),

@@ -3,16 +3,16 @@
 use hourglass_model::paper::{Cell, Drawing, How, PaperRow};
 use hourglass_timer::sleep::HzProbe;
 
-use super::super::bench::Bench;
-use super::sleeps::Way;
-use super::sleeps::here::conditions;
+use super::super::bench::MeasurementHost;
+use super::sleeps::SleepMethod;
+use super::sleeps::local_sleeper::conditions;
 use super::sleeps::sweep::{LENGTHS, Length, Sweep, Tally};
 use crate::miss_over_cpu::{self, Sleeps};
 
 /// Misses of one length over CPU time: ours from kernel-only to precise, the others beside it.
-pub(super) fn figure(slept: &Slept, id: &str, length_ns: u64) -> Option<Drawing> {
+pub(super) fn figure(slept: &SweepTable, id: &str, length_ns: u64) -> Option<Drawing> {
     let at = LENGTHS.iter().position(|length| length.ns == length_ns)?;
-    let sleeps = |way: Way| {
+    let sleeps = |way: SleepMethod| {
         let tally = slept.sweep.of(way, at);
         let misses = tally.misses();
         Some(Sleeps {
@@ -22,8 +22,10 @@ pub(super) fn figure(slept: &Slept, id: &str, length_ns: u64) -> Option<Drawing>
             p99_ns: misses.percentile(99)?,
         })
     };
-    let ours = [Way::KernelOnly, Way::Frugal, Way::Learned, Way::Precise].into_iter();
-    let peers = [Way::System, Way::Busy, Way::Thesis].into_iter();
+    let ours =
+        [SleepMethod::KernelOnly, SleepMethod::Frugal, SleepMethod::Learned, SleepMethod::Precise]
+            .into_iter();
+    let peers = [SleepMethod::System, SleepMethod::Busy, SleepMethod::Thesis].into_iter();
     let (ours, peers): (Vec<_>, Vec<_>) =
         (ours.filter_map(sleeps).collect(), peers.filter_map(sleeps).collect());
     let title = format!("Miss over CPU time, sleeps of {}", LENGTHS[at].name);
@@ -31,7 +33,7 @@ pub(super) fn figure(slept: &Slept, id: &str, length_ns: u64) -> Option<Drawing>
 }
 
 /// What a table is made of: the sweep and what it is to be read with.
-pub(super) struct Slept<'a> {
+pub(super) struct SweepTable<'a> {
     pub(super) sweep: &'a Sweep,
     pub(super) probe: HzProbe,
     /// Under which rules, in words.
@@ -39,17 +41,17 @@ pub(super) struct Slept<'a> {
     pub(super) how: How,
 }
 
-impl<'a> Slept<'a> {
+impl<'a> SweepTable<'a> {
     /// This machine's; `None` if a signal asked to stop.
-    pub(super) fn here(bench: &'a Bench) -> Option<Slept<'a>> {
+    pub(super) fn for_this_machine(bench: &'a MeasurementHost) -> Option<SweepTable<'a>> {
         let sweep = super::sleeps::all(bench)?;
         let probe = super::sleeps::probe(bench);
-        Some(Slept { sweep, probe, conditions: conditions(bench), how: How::Measured })
+        Some(SweepTable { sweep, probe, conditions: conditions(bench), how: How::Measured })
     }
 
     /// How all lengths were measured.
     pub(super) fn method(&self) -> String {
-        let of = |at: usize| self.sweep.of(Way::Learned, at).count();
+        let of = |at: usize| self.sweep.of(SleepMethod::Learned, at).count();
         format!(
             "every length by every way in turn, {} times 1 s up to {} times 1 us, in {} rounds; \
              {}; a thread for each way; the miss is a reading after the sleep less one before it \
@@ -117,9 +119,9 @@ impl Totals {
     }
 }
 
-impl Slept<'_> {
+impl SweepTable<'_> {
     /// What these lengths come to by this way; `None` if one of them was not slept.
-    pub(super) fn totals(&self, way: Way, lengths: &[usize]) -> Option<Totals> {
+    pub(super) fn totals(&self, way: SleepMethod, lengths: &[usize]) -> Option<Totals> {
         let of = |at: &usize| {
             let tally = self.sweep.of(way, *at);
             let (usage, sleeps) = (tally.usage(), tally.count());
@@ -204,7 +206,7 @@ pub(super) fn row(
 
 /// A number for a sentence, or that there is none.
 pub(super) fn said(ns: Option<f64>) -> String {
-    ns.map_or("nothing measured".into(), super::words::time)
+    ns.map_or("nothing measured".into(), super::sentences::time)
 }
 
 /// Per cent for a sentence.

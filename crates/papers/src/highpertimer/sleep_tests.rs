@@ -4,7 +4,7 @@ use hourglass_model::paper::{Curves, Drawing, How, PaperTable};
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::MeasuredTable;
-use super::sleep_rows::Slept;
+use super::sleep_rows::SweepTable;
 use super::sleeps::sweep::{LENGTHS, Sweep};
 use super::sleeps::tests::{Simulated, simulated};
 use super::{
@@ -19,8 +19,13 @@ fn probe() -> HzProbe {
     probe
 }
 
-fn slept(sweep: &Sweep) -> Slept<'_> {
-    Slept { sweep, probe: probe(), conditions: "a simulated machine".into(), how: How::Simulated }
+fn slept(sweep: &Sweep) -> SweepTable<'_> {
+    SweepTable {
+        sweep,
+        probe: probe(),
+        conditions: "a simulated machine".into(),
+        how: How::Simulated,
+    }
 }
 
 fn all() -> Vec<MeasuredTable> {
@@ -28,8 +33,8 @@ fn all() -> Vec<MeasuredTable> {
     let slept = slept(&sweep);
     let mut machine = Simulated::new(1_000);
     let figure = table_5_5::figure(&mut machine, 120, || false).unwrap();
-    let inline = table_5_7::Found::measured(&mut machine, probe(), 3, || false).unwrap();
-    let hz = table_5_3::Found {
+    let inline = table_5_7::Table57Data::measured(&mut machine, probe(), 3, || false).unwrap();
+    let hz = table_5_3::Table53Data {
         counted: vec![14_500_000; 20],
         probe: HzProbe::with(|| 14_500_000),
         tick_hz: Some(250),
@@ -179,5 +184,5 @@ fn the_figures_of_chapter_5() {
 fn a_stop_ends_the_measurements() {
     let mut machine = Simulated::new(1_000);
     assert!(table_5_5::figure(&mut machine, 120, || true).is_none());
-    assert!(table_5_7::Found::measured(&mut machine, probe(), 3, || true).is_none());
+    assert!(table_5_7::Table57Data::measured(&mut machine, probe(), 3, || true).is_none());
 }

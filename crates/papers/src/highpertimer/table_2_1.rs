@@ -1,8 +1,8 @@
 //! Table 2.1 and Figure 2.1: the TSC by `rdtsc` and by `rdtscp`.
 
 use super::INTEL;
-use super::reads::{Difference, Here, Read, ReadTable, Subject, Unit};
-use super::words::{deviations, more, times};
+use super::reads::{Difference, LocalReads, ReadMethod, ReadSource, ReadTable, Unit};
+use super::sentences::{deviations, more, times};
 
 /// The table.
 pub(super) const TABLE: ReadTable = ReadTable {
@@ -11,8 +11,8 @@ pub(super) const TABLE: ReadTable = ReadTable {
     machine: INTEL,
     unit: Unit::Nanoseconds,
     subjects: &[
-        Subject { name: "RDTSC", read: Read::Rdtsc, mean: 10.2031, deviation: 20.9812 },
-        Subject { name: "RDTSCP", read: Read::Rdtscp, mean: 16.9097, deviation: 21.8443 },
+        ReadSource { name: "RDTSC", read: ReadMethod::Rdtsc, mean: 10.2031, deviation: 20.9812 },
+        ReadSource { name: "RDTSCP", read: ReadMethod::Rdtscp, mean: 16.9097, deviation: 21.8443 },
     ],
     difference: Some(Difference { printed_ns: 6.7067, first: 0, second: 1 }),
     decisions: |_| Vec::new(),
@@ -25,9 +25,10 @@ pub(super) const TABLE: ReadTable = ReadTable {
     ],
 };
 
-fn explain(here: &Here) -> String {
-    let both = here.costs(Read::Rdtsc).zip(here.costs(Read::Rdtscp));
-    let printed = here.printed_mean_ns(Read::Rdtsc).zip(here.printed_mean_ns(Read::Rdtscp));
+fn explain(here: &LocalReads) -> String {
+    let both = here.costs(ReadMethod::Rdtsc).zip(here.costs(ReadMethod::Rdtscp));
+    let printed =
+        here.printed_mean_ns(ReadMethod::Rdtsc).zip(here.printed_mean_ns(ReadMethod::Rdtscp));
     let (Some((rdtsc, rdtscp)), Some((rdtsc_there, rdtscp_there))) = (both, printed) else {
         return "The TSC could not be read here in both ways, so nothing can be compared.".into();
     };

@@ -3,11 +3,11 @@
 use hourglass_sys::clock::ClockId;
 
 use super::INTEL;
-use super::reads::{Difference, Here, Read, ReadTable, Subject, Unit};
-use super::rule::OS;
-use super::words::{deviations, more, times, what_the_kernel_reads};
+use super::reads::{Difference, LocalReads, ReadMethod, ReadSource, ReadTable, Unit};
+use super::selection_rule::OS;
+use super::sentences::{deviations, more, times, what_the_kernel_reads};
 
-const REALTIME: Read = Read::Clock(ClockId::Realtime);
+const REALTIME: ReadMethod = ReadMethod::Clock(ClockId::Realtime);
 
 /// The table.
 pub(super) const TABLE: ReadTable = ReadTable {
@@ -16,8 +16,8 @@ pub(super) const TABLE: ReadTable = ReadTable {
     machine: INTEL,
     unit: Unit::Nanoseconds,
     subjects: &[
-        Subject { name: "CLOCK_REALTIME", read: REALTIME, mean: 31.232, deviation: 45.056 },
-        Subject { name: "CLOCK_MONOTONIC", read: OS, mean: 34.119, deviation: 53.927 },
+        ReadSource { name: "CLOCK_REALTIME", read: REALTIME, mean: 31.232, deviation: 45.056 },
+        ReadSource { name: "CLOCK_MONOTONIC", read: OS, mean: 34.119, deviation: 53.927 },
     ],
     difference: Some(Difference { printed_ns: 2.887, first: 0, second: 1 }),
     decisions: |_| Vec::new(),
@@ -30,7 +30,7 @@ pub(super) const TABLE: ReadTable = ReadTable {
     ],
 };
 
-fn explain(here: &Here) -> String {
+fn explain(here: &LocalReads) -> String {
     let both = here.costs(REALTIME).zip(here.costs(OS));
     let printed = here.printed_mean_ns(REALTIME).zip(here.printed_mean_ns(OS));
     let (Some((real, monotonic)), Some((real_there, monotonic_there))) = (both, printed) else {

@@ -1,9 +1,9 @@
 //! Table 2.3 and Figure 2.3: the HPET, and a `clock_gettime` that reads it.
 
 use super::AMD;
-use super::reads::{Difference, Here, Read, ReadTable, Subject, Unit};
-use super::rule::OS;
-use super::words::{deviations, hpet, more, sentence, times, what_the_kernel_reads};
+use super::reads::{Difference, LocalReads, ReadMethod, ReadSource, ReadTable, Unit};
+use super::selection_rule::OS;
+use super::sentences::{deviations, hpet, more, sentence, times, what_the_kernel_reads};
 
 /// The table.
 pub(super) const TABLE: ReadTable = ReadTable {
@@ -12,8 +12,8 @@ pub(super) const TABLE: ReadTable = ReadTable {
     machine: AMD,
     unit: Unit::Microseconds,
     subjects: &[
-        Subject { name: "HPET", read: Read::Hpet, mean: 1.1125, deviation: 0.3073 },
-        Subject { name: "OS", read: OS, mean: 1.1294, deviation: 0.3582 },
+        ReadSource { name: "HPET", read: ReadMethod::Hpet, mean: 1.1125, deviation: 0.3073 },
+        ReadSource { name: "OS", read: OS, mean: 1.1294, deviation: 0.3582 },
     ],
     difference: Some(Difference { printed_ns: 16.9241, first: 0, second: 1 }),
     decisions: |_| Vec::new(),
@@ -29,14 +29,14 @@ pub(super) const TABLE: ReadTable = ReadTable {
     ],
 };
 
-fn explain(here: &Here) -> String {
+fn explain(here: &LocalReads) -> String {
     let Some(os) = here.costs(OS) else {
         return sentence(&hpet(here));
     };
     let os_there = here.printed_mean_ns(OS).unwrap_or(os.mean_ns);
     let reads = what_the_kernel_reads(here.machine);
     let by_hpet = here.machine.clock_source.as_deref() == Some("hpet");
-    let first = match here.costs(Read::Hpet) {
+    let first = match here.costs(ReadMethod::Hpet) {
         Some(found) if by_hpet => format!(
             "clock_gettime costs {} than the HPET that it reads: {reads}, since Linux gave up \
              reading an HPET in user space in 2016; {}",

@@ -1,9 +1,9 @@
 //! Table 2.4 and Figure 2.4: the TSC, and a `clock_gettime` that reads it.
 
 use super::INTEL;
-use super::reads::{Difference, Here, Read, ReadTable, Subject, Unit};
-use super::rule::OS;
-use super::words::{deviations, more, os_against_tsc, sentence, times};
+use super::reads::{Difference, LocalReads, ReadMethod, ReadSource, ReadTable, Unit};
+use super::selection_rule::OS;
+use super::sentences::{deviations, more, os_against_tsc, sentence, times};
 
 /// The table.
 pub(super) const TABLE: ReadTable = ReadTable {
@@ -12,8 +12,8 @@ pub(super) const TABLE: ReadTable = ReadTable {
     machine: INTEL,
     unit: Unit::Nanoseconds,
     subjects: &[
-        Subject { name: "TSC", read: Read::Rdtscp, mean: 16.9091, deviation: 33.1484 },
-        Subject { name: "OS", read: OS, mean: 31.2322, deviation: 45.0567 },
+        ReadSource { name: "TSC", read: ReadMethod::Rdtscp, mean: 16.9091, deviation: 33.1484 },
+        ReadSource { name: "OS", read: OS, mean: 31.2322, deviation: 45.0567 },
     ],
     difference: Some(Difference { printed_ns: 14.323, first: 0, second: 1 }),
     decisions: |_| Vec::new(),
@@ -28,9 +28,9 @@ pub(super) const TABLE: ReadTable = ReadTable {
     ],
 };
 
-fn explain(here: &Here) -> String {
-    let both = here.costs(Read::Rdtscp).zip(here.costs(OS));
-    let printed = here.printed_mean_ns(Read::Rdtscp).zip(here.printed_mean_ns(OS));
+fn explain(here: &LocalReads) -> String {
+    let both = here.costs(ReadMethod::Rdtscp).zip(here.costs(OS));
+    let printed = here.printed_mean_ns(ReadMethod::Rdtscp).zip(here.printed_mean_ns(OS));
     let (Some((tsc, os)), Some((tsc_there, os_there))) = (both, printed) else {
         return format!("{} {}", sentence(&os_against_tsc(here)), deviations(here));
     };

@@ -1,8 +1,8 @@
 //! Table 3.1 and Figure 3.1: all three sources where the TSC is stable.
 
-use super::reads::{Here, Read, ReadTable, Subject, Unit};
-use super::rule::{OS, by_measurement, by_thesis};
-use super::words::{deviations, hpet, os_against_tsc, sentence};
+use super::reads::{LocalReads, ReadMethod, ReadSource, ReadTable, Unit};
+use super::selection_rule::{OS, by_measurement, by_thesis};
+use super::sentences::{deviations, hpet, os_against_tsc, sentence};
 use super::{CENTAUR, VIA};
 
 /// The table.
@@ -12,9 +12,9 @@ pub(super) const TABLE: ReadTable = ReadTable {
     machine: CENTAUR,
     unit: Unit::Microseconds,
     subjects: &[
-        Subject { name: "TSC", read: Read::Rdtscp, mean: 0.0441, deviation: 0.3711 },
-        Subject { name: "HPET", read: Read::Hpet, mean: 0.6042, deviation: 3.0271 },
-        Subject { name: "OS", read: OS, mean: 0.1122, deviation: 0.3755 },
+        ReadSource { name: "TSC", read: ReadMethod::Rdtscp, mean: 0.0441, deviation: 0.3711 },
+        ReadSource { name: "HPET", read: ReadMethod::Hpet, mean: 0.6042, deviation: 3.0271 },
+        ReadSource { name: "OS", read: OS, mean: 0.1122, deviation: 0.3755 },
     ],
     difference: None,
     decisions: |here| {
@@ -31,7 +31,7 @@ pub(super) const TABLE: ReadTable = ReadTable {
     ],
 };
 
-fn explain(here: &Here) -> String {
+fn explain(here: &LocalReads) -> String {
     let clauses = format!("{}; {}", os_against_tsc(here), hpet(here));
     format!("{} {}", sentence(&clauses), deviations(here))
 }

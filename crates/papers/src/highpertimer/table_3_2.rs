@@ -1,8 +1,8 @@
 //! Table 3.2 and Figure 3.2: all three sources where the TSC is not stable.
 
-use super::reads::{Here, Read, ReadTable, Subject, Unit};
-use super::rule::{OS, by_measurement, by_thesis};
-use super::words::{deviations, hpet, os_against_tsc, sentence};
+use super::reads::{LocalReads, ReadMethod, ReadSource, ReadTable, Unit};
+use super::selection_rule::{OS, by_measurement, by_thesis};
+use super::sentences::{deviations, hpet, os_against_tsc, sentence};
 use super::{AMD, ATHLON, table_2_3};
 
 /// The table.
@@ -12,9 +12,9 @@ pub(super) const TABLE: ReadTable = ReadTable {
     machine: AMD,
     unit: Unit::Microseconds,
     subjects: &[
-        Subject { name: "TSC", read: Read::Rdtscp, mean: 0.0275, deviation: 0.0756 },
-        Subject { name: "HPET", read: Read::Hpet, mean: 1.1179, deviation: 0.3764 },
-        Subject { name: "OS", read: OS, mean: 1.1423, deviation: 0.5292 },
+        ReadSource { name: "TSC", read: ReadMethod::Rdtscp, mean: 0.0275, deviation: 0.0756 },
+        ReadSource { name: "HPET", read: ReadMethod::Hpet, mean: 1.1179, deviation: 0.3764 },
+        ReadSource { name: "OS", read: OS, mean: 1.1423, deviation: 0.5292 },
     ],
     difference: None,
     decisions: |here| {
@@ -32,7 +32,7 @@ pub(super) const TABLE: ReadTable = ReadTable {
     ],
 };
 
-fn explain(here: &Here) -> String {
+fn explain(here: &LocalReads) -> String {
     let clauses = format!(
         "{}, while the Athlon's kernel, whose TSC changes its rate, read the HPET; {}",
         os_against_tsc(here),

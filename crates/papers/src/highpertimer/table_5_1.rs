@@ -2,18 +2,18 @@
 
 use hourglass_model::paper::PaperTable;
 
-use super::super::{MeasuredTable, Table};
+use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;
-use super::sleep_rows::{Quantity, SINGLE, Slept, grid_row, percent, said};
-use super::sleeps::Way;
+use super::sleep_rows::{Quantity, SINGLE, SweepTable, grid_row, percent, said};
+use super::sleeps::SleepMethod;
 use super::sleeps::stats::Values;
 use super::sleeps::sweep::LENGTHS;
 
 /// The table.
-pub(super) const TABLE: Table = Table {
+pub(super) const TABLE: TableDef = TableDef {
     id: "5.1",
     title: "Miss of the system's sleep, and of ours",
-    measure: |bench| Some(assembled(&Slept::here(bench)?)),
+    measure: |bench| Some(assembled(&SweepTable::for_this_machine(bench)?)),
 };
 
 /// Miss of the system's sleep, us.
@@ -23,13 +23,14 @@ pub(super) const PRINTED_US: [f64; 20] = [
 ];
 
 /// The table from what was slept.
-pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
+pub(super) fn assembled(slept: &SweepTable) -> MeasuredTable {
     let us = |subject, statistic| Quantity { subject, statistic, unit: "us", size: 1e3 };
     let cpu = |subject| Quantity { subject, statistic: "CPU", unit: "%", size: 1.0 };
     let mut rows = Vec::new();
     for (at, length) in LENGTHS.into_iter().enumerate() {
         let [system, kernel, learned] =
-            [Way::System, Way::KernelOnly, Way::Learned].map(|way| slept.sweep.of(way, at));
+            [SleepMethod::System, SleepMethod::KernelOnly, SleepMethod::Learned]
+                .map(|way| slept.sweep.of(way, at));
         let misses = system.misses();
         let mut add = |quantity: &Quantity, paper, value| {
             rows.push(grid_row(length, quantity, slept.how, paper, value));
@@ -61,21 +62,21 @@ pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
     MeasuredTable { table, figure: None }
 }
 
-fn explain(slept: &Slept) -> String {
+fn explain(slept: &SweepTable) -> String {
     const ONE_MS: usize = 10;
     let of = |way| slept.sweep.of(way, ONE_MS);
     let median = |way| of(way).misses().median();
-    let shortest = slept.sweep.of(Way::System, LENGTHS.len() - 1);
+    let shortest = slept.sweep.of(SleepMethod::System, LENGTHS.len() - 1);
     format!(
         "Of {} the system's sleep misses {} here and 59.4 us there, of 1 us {} and 53.3 us: most \
          of it is the timer slack, which ours does without: the same kernel wait misses {} then. \
          Learnt margins bring it to {}, at {} of a CPU instead of {}.",
         LENGTHS[ONE_MS].name,
-        said(median(Way::System)),
+        said(median(SleepMethod::System)),
         said(Values::median(&shortest.misses())),
-        said(median(Way::KernelOnly)),
-        said(median(Way::Learned)),
-        percent(of(Way::Learned).cpu_percent()),
-        percent(of(Way::System).cpu_percent())
+        said(median(SleepMethod::KernelOnly)),
+        said(median(SleepMethod::Learned)),
+        percent(of(SleepMethod::Learned).cpu_percent()),
+        percent(of(SleepMethod::System).cpu_percent())
     )
 }

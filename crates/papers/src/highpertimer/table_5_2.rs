@@ -4,21 +4,21 @@ use hourglass_model::paper::{
     Curve, Curves, Drawing, Edge, EdgeUnit, Origin, PaperTable, Place, Scale,
 };
 
-use super::super::costs::Pinned;
-use super::super::{MeasuredTable, Table};
+use super::super::costs::PinnedThread;
+use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;
-use super::sleep_rows::{Quantity, SINGLE, Slept, grid_row, percent, said};
-use super::sleeps::Way;
+use super::sleep_rows::{Quantity, SINGLE, SweepTable, grid_row, percent, said};
+use super::sleeps::SleepMethod;
 use super::sleeps::hz::{RATES, TickKernel, counted_here};
 use super::sleeps::sweep::LENGTHS;
 
 /// The table.
-pub(super) const TABLE: Table = Table {
+pub(super) const TABLE: TableDef = TableDef {
     id: "5.2",
     title: "Miss of sleep in a busy-wait loop, and of ours",
     measure: |bench| {
-        let slept = Slept::here(bench)?;
-        let _pinned = Pinned::to_last_cpu();
+        let slept = SweepTable::for_this_machine(bench)?;
+        let _pinned = PinnedThread::to_last_cpu();
         Some(assembled(&slept, counted_here))
     },
 };
@@ -30,12 +30,13 @@ pub(super) const PRINTED_NS: [f64; 20] = [
 ];
 
 /// The table from what was slept; `counted` tells the CPU time counted for being busy, ns.
-pub(super) fn assembled(slept: &Slept, counted: impl FnMut(u64) -> u64) -> MeasuredTable {
+pub(super) fn assembled(slept: &SweepTable, counted: impl FnMut(u64) -> u64) -> MeasuredTable {
     let ns = |subject, statistic| Quantity { subject, statistic, unit: "ns", size: 1.0 };
     let cpu = |subject| Quantity { subject, statistic: "CPU", unit: "%", size: 1.0 };
     let mut rows = Vec::new();
     for (at, length) in LENGTHS.into_iter().enumerate() {
-        let [busy, learned] = [Way::Busy, Way::Learned].map(|way| slept.sweep.of(way, at));
+        let [busy, learned] =
+            [SleepMethod::Busy, SleepMethod::Learned].map(|way| slept.sweep.of(way, at));
         let misses = busy.misses();
         let mut add = |quantity: &Quantity, paper, value| {
             rows.push(grid_row(length, quantity, slept.how, paper, value));
@@ -71,7 +72,7 @@ pub(super) fn assembled(slept: &Slept, counted: impl FnMut(u64) -> u64) -> Measu
     MeasuredTable { table, figure: Some(Drawing::Curves(figure(counted))) }
 }
 
-fn explain(slept: &Slept) -> String {
+fn explain(slept: &SweepTable) -> String {
     const ONE_MS: usize = 10;
     let of = |way, at| slept.sweep.of(way, at);
     let median = |way, at| said(of(way, at).misses().median());
@@ -80,13 +81,13 @@ fn explain(slept: &Slept) -> String {
          loop, and the way out of it. It takes {} of the time, all that others leave it. Ours misses {} and {}, since it only \
          spins at the end, with {} and {} of a CPU.",
         LENGTHS[ONE_MS].name,
-        median(Way::Busy, ONE_MS),
-        median(Way::Busy, 0),
-        percent(of(Way::Busy, ONE_MS).cpu_percent()),
-        median(Way::Learned, ONE_MS),
-        median(Way::Learned, 0),
-        percent(of(Way::Learned, ONE_MS).cpu_percent()),
-        percent(of(Way::Learned, 0).cpu_percent())
+        median(SleepMethod::Busy, ONE_MS),
+        median(SleepMethod::Busy, 0),
+        percent(of(SleepMethod::Busy, ONE_MS).cpu_percent()),
+        median(SleepMethod::Learned, ONE_MS),
+        median(SleepMethod::Learned, 0),
+        percent(of(SleepMethod::Learned, ONE_MS).cpu_percent()),
+        percent(of(SleepMethod::Learned, 0).cpu_percent())
     )
 }
 

@@ -6,23 +6,23 @@ use hourglass_model::paper::{
 };
 use hourglass_timer::sleep::HzProbe;
 
-use super::super::bench::Effort;
-use super::super::costs::Pinned;
-use super::super::{MeasuredTable, Table};
+use super::super::bench::MeasurementSize;
+use super::super::costs::PinnedThread;
+use super::super::{MeasuredTable, TableDef};
 use super::sleep_rows::UNRELIABLE;
 use super::sleeps::hz::{BUSY_NS, RATES, TickKernel, counted_here, most_frequent};
-use super::sleeps::{here, probe};
+use super::sleeps::{local_sleeper, probe};
 
 /// The table.
-pub(super) const TABLE: Table = Table {
+pub(super) const TABLE: TableDef = TableDef {
     id: "5.3",
     title: "CPU time counted for 14.5 ms of busy waiting: the probe for HZ",
     measure: |bench| {
         let tries = match bench.effort {
-            Effort::Quick => 25,
-            Effort::Full => 400,
+            MeasurementSize::Quick => 25,
+            MeasurementSize::Full => 400,
         };
-        let _pinned = Pinned::to_last_cpu();
+        let _pinned = PinnedThread::to_last_cpu();
         let mut counted = Vec::with_capacity(tries);
         for _ in 0..tries {
             if (bench.stopped)() {
@@ -30,8 +30,9 @@ pub(super) const TABLE: Table = Table {
             }
             counted.push(counted_here(BUSY_NS));
         }
-        let conditions = here::conditions(bench);
-        let found = Found { counted, probe: probe(bench), tick_hz: bench.tick_hz, conditions };
+        let conditions = local_sleeper::conditions(bench);
+        let found =
+            Table53Data { counted, probe: probe(bench), tick_hz: bench.tick_hz, conditions };
         Some(found.assembled(How::Measured))
     },
 };
@@ -44,7 +45,7 @@ pub(super) const PRINTED_MS: [(u32, f64); 4] =
 const SIMULATED_TRIES: usize = 400;
 
 /// What was found on a machine.
-pub(super) struct Found {
+pub(super) struct Table53Data {
     /// CPU time counted in each try, ns.
     pub(super) counted: Vec<u64>,
     pub(super) probe: HzProbe,
@@ -53,7 +54,7 @@ pub(super) struct Found {
     pub(super) conditions: String,
 }
 
-impl Found {
+impl Table53Data {
     /// The table and its figure.
     pub(super) fn assembled(&self, how: How) -> MeasuredTable {
         let mut rows: Vec<PaperRow> = PRINTED_MS.into_iter().map(simulated_row).collect();

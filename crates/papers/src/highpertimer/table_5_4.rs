@@ -4,19 +4,19 @@ use hourglass_model::paper::{
     Curve, Curves, Drawing, Edge, EdgeUnit, Origin, PaperTable, Place, Scale,
 };
 
-use super::super::{MeasuredTable, Table};
+use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;
-use super::sleep_rows::{Quantity, SINGLE, Slept, UNRELIABLE, grid_row, percent, said};
-use super::sleeps::Way;
+use super::sleep_rows::{Quantity, SINGLE, SweepTable, UNRELIABLE, grid_row, percent, said};
+use super::sleeps::SleepMethod;
 use super::sleeps::stats::Values;
 use super::sleeps::sweep::LENGTHS;
 use super::{table_5_1, table_5_2};
 
 /// The table.
-pub(super) const TABLE: Table = Table {
+pub(super) const TABLE: TableDef = TableDef {
     id: "5.4",
     title: "Miss of the thesis' combined sleep in two runs, and of ours",
-    measure: |bench| Some(assembled(&Slept::here(bench)?)),
+    measure: |bench| Some(assembled(&SweepTable::for_this_machine(bench)?)),
 };
 
 /// Miss in Run 1 and in Run 2, ns.
@@ -44,12 +44,13 @@ pub(super) const PRINTED_NS: [[f64; 2]; 20] = [
 ];
 
 /// The table from what was slept.
-pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
+pub(super) fn assembled(slept: &SweepTable) -> MeasuredTable {
     let ns = |subject, statistic| Quantity { subject, statistic, unit: "ns", size: 1.0 };
     let cpu = |subject| Quantity { subject, statistic: "CPU", unit: "%", size: 1.0 };
     let mut rows = Vec::new();
     for (at, length) in LENGTHS.into_iter().enumerate() {
-        let [thesis, learned] = [Way::Thesis, Way::Learned].map(|way| slept.sweep.of(way, at));
+        let [thesis, learned] =
+            [SleepMethod::Thesis, SleepMethod::Learned].map(|way| slept.sweep.of(way, at));
         let mut add = |quantity: &Quantity, paper, value| {
             rows.push(grid_row(length, quantity, slept.how, paper, value));
         };
@@ -80,7 +81,7 @@ pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
     MeasuredTable { table, figure: Some(Drawing::Curves(figure(slept))) }
 }
 
-fn explain(slept: &Slept) -> String {
+fn explain(slept: &SweepTable) -> String {
     const TWO_MS: usize = 9;
     const EIGHT_MS: usize = 7;
     let of = |way, at| slept.sweep.of(way, at);
@@ -91,24 +92,24 @@ fn explain(slept: &Slept) -> String {
          at {}: a sleep that is not much longer than 1/HZ is mostly spun, and a shorter one all \
          the time. Ours misses {} and {}, at {} and {}.",
         LENGTHS[TWO_MS].name,
-        median(Way::Thesis, TWO_MS),
-        cpu(Way::Thesis, TWO_MS),
+        median(SleepMethod::Thesis, TWO_MS),
+        cpu(SleepMethod::Thesis, TWO_MS),
         LENGTHS[EIGHT_MS].name,
-        median(Way::Thesis, EIGHT_MS),
-        cpu(Way::Thesis, EIGHT_MS),
-        median(Way::Learned, TWO_MS),
-        median(Way::Learned, EIGHT_MS),
-        cpu(Way::Learned, TWO_MS),
-        cpu(Way::Learned, EIGHT_MS)
+        median(SleepMethod::Thesis, EIGHT_MS),
+        cpu(SleepMethod::Thesis, EIGHT_MS),
+        median(SleepMethod::Learned, TWO_MS),
+        median(SleepMethod::Learned, EIGHT_MS),
+        cpu(SleepMethod::Learned, TWO_MS),
+        cpu(SleepMethod::Learned, EIGHT_MS)
     )
 }
 
-fn figure(slept: &Slept) -> Curves {
+fn figure(slept: &SweepTable) -> Curves {
     let printed = |of: &dyn Fn(usize) -> f64| -> Vec<Place> {
         let place = |at: usize| Place { across: LENGTHS[at].ns as f64, up: of(at) };
         (0..LENGTHS.len()).rev().map(place).collect()
     };
-    let here = |way: Way| -> Vec<Place> {
+    let here = |way: SleepMethod| -> Vec<Place> {
         let place = |at: usize| {
             let up = Values::median(&slept.sweep.of(way, at).misses())?;
             Some(Place { across: LENGTHS[at].ns as f64, up })
@@ -122,18 +123,18 @@ fn figure(slept: &Slept) -> Curves {
         joined: true,
         points,
     };
-    let there = |way: Way, colour, of: &dyn Fn(usize) -> f64| {
+    let there = |way: SleepMethod, colour, of: &dyn Fn(usize) -> f64| {
         curve(&format!("{}, paper", way.name()), Origin::Paper, colour, printed(of))
     };
-    let own = |(at, way): (usize, Way)| {
+    let own = |(at, way): (usize, SleepMethod)| {
         curve(&format!("{}, here", way.name()), Origin::Here, at as u32, here(way))
     };
     let mut curves = vec![
-        there(Way::System, 0, &|at| table_5_1::PRINTED_US[at] * 1e3),
-        there(Way::Busy, 2, &|at| table_5_2::PRINTED_NS[at]),
-        there(Way::Thesis, 3, &|at| PRINTED_NS[at][0]),
+        there(SleepMethod::System, 0, &|at| table_5_1::PRINTED_US[at] * 1e3),
+        there(SleepMethod::Busy, 2, &|at| table_5_2::PRINTED_NS[at]),
+        there(SleepMethod::Thesis, 3, &|at| PRINTED_NS[at][0]),
     ];
-    curves.extend(Way::COMPARED.into_iter().enumerate().map(own));
+    curves.extend(SleepMethod::COMPARED.into_iter().enumerate().map(own));
     let edge =
         |text: &str| Edge { text: text.into(), unit: EdgeUnit::Time, scale: Scale::Logarithmic };
     Curves {

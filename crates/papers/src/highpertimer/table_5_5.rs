@@ -2,48 +2,48 @@
 
 use hourglass_model::paper::{Cell, Drawing, Figure, PaperRow, PaperTable, Point, Series};
 
-use super::super::bench::Effort;
-use super::super::{MeasuredTable, Table};
+use super::super::bench::MeasurementSize;
+use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;
-use super::sleep_rows::{Slept, UNRELIABLE, said};
-use super::sleeps::block::Machine;
-use super::sleeps::here::Here;
+use super::sleep_rows::{SweepTable, UNRELIABLE, said};
+use super::sleeps::block::BlockSleeper;
+use super::sleeps::local_sleeper::LocalSleeper;
 use super::sleeps::stats::{Values, deviation_of, mean_of, median_of};
-use super::sleeps::{Way, probe};
+use super::sleeps::{SleepMethod, probe};
 
 /// The table.
-pub(super) const TABLE: Table = Table {
+pub(super) const TABLE: TableDef = TableDef {
     id: "5.5",
     title: "Mean miss of each way to sleep, of sleeps >= 1/HZ and < 1/HZ",
     measure: |bench| {
-        let slept = Slept::here(bench)?;
+        let slept = SweepTable::for_this_machine(bench)?;
         let count = match bench.effort {
-            Effort::Quick => 1_000,
-            Effort::Full => 2_000,
+            MeasurementSize::Quick => 1_000,
+            MeasurementSize::Full => 2_000,
         };
-        let mut here = Here::new(&SHOWN, probe(bench).policy());
+        let mut here = LocalSleeper::new(&SHOWN, probe(bench).policy());
         let figure = figure(&mut here, count, bench.stopped)?;
         Some(assembled(&slept, figure))
     },
 };
 
 /// A line of the table, us.
-struct Printed {
-    way: Way,
+struct PrintedRow {
+    way: SleepMethod,
     /// Mean miss of long sleeps, mean miss and deviation of short ones.
     us: Option<[f64; 3]>,
 }
 
-const LINES: [Printed; 5] = [
-    Printed { way: Way::System, us: Some([61.985, 50.879, 11.412]) },
-    Printed { way: Way::Busy, us: Some([0.160, 0.070, 0.0400]) },
-    Printed { way: Way::Thesis, us: Some([0.258, 0.095, 0.0404]) },
-    Printed { way: Way::KernelOnly, us: None },
-    Printed { way: Way::Learned, us: None },
+const LINES: [PrintedRow; 5] = [
+    PrintedRow { way: SleepMethod::System, us: Some([61.985, 50.879, 11.412]) },
+    PrintedRow { way: SleepMethod::Busy, us: Some([0.160, 0.070, 0.0400]) },
+    PrintedRow { way: SleepMethod::Thesis, us: Some([0.258, 0.095, 0.0404]) },
+    PrintedRow { way: SleepMethod::KernelOnly, us: None },
+    PrintedRow { way: SleepMethod::Learned, us: None },
 ];
 
 /// The table from what was slept.
-pub(super) fn assembled(slept: &Slept, figure: Figure) -> MeasuredTable {
+pub(super) fn assembled(slept: &SweepTable, figure: Figure) -> MeasuredTable {
     let rows = LINES.iter().flat_map(|line| line_rows(slept, line)).collect();
     let table = PaperTable {
         id: TABLE.id.into(),
@@ -71,7 +71,7 @@ pub(super) fn assembled(slept: &Slept, figure: Figure) -> MeasuredTable {
     MeasuredTable { table, figure: Some(Drawing::Measurements(figure)) }
 }
 
-fn line_rows(slept: &Slept, line: &Printed) -> Vec<PaperRow> {
+fn line_rows(slept: &SweepTable, line: &PrintedRow) -> Vec<PaperRow> {
     let misses = |long: bool| -> Vec<Values> {
         slept.class(long).iter().map(|at| slept.sweep.of(line.way, *at).misses()).collect()
     };
@@ -105,8 +105,8 @@ fn line_rows(slept: &Slept, line: &Printed) -> Vec<PaperRow> {
     ]
 }
 
-fn explain(slept: &Slept) -> String {
-    let median = |way: Way, long: bool| {
+fn explain(slept: &SweepTable) -> String {
+    let median = |way: SleepMethod, long: bool| {
         let misses: Vec<Values> =
             slept.class(long).iter().map(|at| slept.sweep.of(way, *at).misses()).collect();
         said(median_of(&misses.iter().collect::<Vec<_>>()))
@@ -116,22 +116,22 @@ fn explain(slept: &Slept) -> String {
          adds microseconds to it and is nobody's miss. By the medians the thesis' sleep misses {} \
          and {} (long and short), busy waiting {} and {}, ours {} and {}. 1/HZ is {:.0} ms here and \
          1 ms there.",
-        median(Way::Thesis, true),
-        median(Way::Thesis, false),
-        median(Way::Busy, true),
-        median(Way::Busy, false),
-        median(Way::Learned, true),
-        median(Way::Learned, false),
+        median(SleepMethod::Thesis, true),
+        median(SleepMethod::Thesis, false),
+        median(SleepMethod::Busy, true),
+        median(SleepMethod::Busy, false),
+        median(SleepMethod::Learned, true),
+        median(SleepMethod::Learned, false),
         slept.tick_ns() as f64 / 1e6
     )
 }
 
 /// Ways of Figure 5.6: the thesis' and busy waiting as there, and ours.
-const SHOWN: [Way; 3] = [Way::Thesis, Way::Busy, Way::Learned];
+const SHOWN: [SleepMethod; 3] = [SleepMethod::Thesis, SleepMethod::Busy, SleepMethod::Learned];
 
 /// Figure 5.6: so many sleeps by each way, in turns. `None` if `stopped` said so.
 pub(super) fn figure(
-    machine: &mut impl Machine,
+    machine: &mut impl BlockSleeper,
     count: usize,
     stopped: impl Fn() -> bool,
 ) -> Option<Figure> {
@@ -166,7 +166,7 @@ pub(super) fn figure(
     })
 }
 
-fn empty(way: Way) -> Series {
+fn empty(way: SleepMethod) -> Series {
     let printed = LINES.iter().find(|line| line.way == way).and_then(|line| line.us);
     Series {
         name: way.name().into(),

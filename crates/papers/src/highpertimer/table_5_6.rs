@@ -2,18 +2,18 @@
 
 use hourglass_model::paper::PaperTable;
 
-use super::super::{MeasuredTable, Table};
+use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;
-use super::sleep_rows::{Quantity, SINGLE, Slept, UNRELIABLE, grid_row, said};
-use super::sleeps::Way;
-use super::sleeps::block::Parts;
+use super::sleep_rows::{Quantity, SINGLE, SweepTable, UNRELIABLE, grid_row, said};
+use super::sleeps::SleepMethod;
+use super::sleeps::block::MissParts;
 use super::sleeps::sweep::{LENGTHS, Tally};
 
 /// The table.
-pub(super) const TABLE: Table = Table {
+pub(super) const TABLE: TableDef = TableDef {
     id: "5.6",
     title: "Parts of the miss of the thesis' sleep (medians)",
-    measure: |bench| Some(assembled(&Slept::here(bench)?)),
+    measure: |bench| Some(assembled(&SweepTable::for_this_machine(bench)?)),
 };
 
 /// T4 - T1, T3 - T2, T2 - T1 and T4 - T3, ns; the length taken off the first two.
@@ -45,16 +45,16 @@ type Column = (&'static str, fn(&Tally) -> Option<f64>);
 
 const COLUMNS: [Column; 4] = [
     ("T4 - T1", |tally| tally.misses().median()),
-    ("T3 - T2", |tally| tally.part(|parts: &Parts| parts.inside).median()),
-    ("T2 - T1", |tally| tally.part(|parts: &Parts| parts.entry).median()),
-    ("T4 - T3", |tally| tally.part(|parts: &Parts| parts.exit).median()),
+    ("T3 - T2", |tally| tally.part(|parts: &MissParts| parts.inside).median()),
+    ("T2 - T1", |tally| tally.part(|parts: &MissParts| parts.entry).median()),
+    ("T4 - T3", |tally| tally.part(|parts: &MissParts| parts.exit).median()),
 ];
 
 /// The table from what was slept.
-pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
+pub(super) fn assembled(slept: &SweepTable) -> MeasuredTable {
     let mut rows = Vec::new();
     for (at, length) in LENGTHS.into_iter().enumerate() {
-        let tally = slept.sweep.of(Way::Thesis, at);
+        let tally = slept.sweep.of(SleepMethod::Thesis, at);
         for (column, (subject, of)) in COLUMNS.into_iter().enumerate() {
             let quantity = Quantity { subject, statistic: "here", unit: "ns", size: 1.0 };
             let printed = Some(PRINTED_NS[at][column]);
@@ -84,19 +84,20 @@ pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
     MeasuredTable { table, figure: None }
 }
 
-fn explain(slept: &Slept) -> String {
+fn explain(slept: &SweepTable) -> String {
     const LONG: usize = 4;
     const SHORT: usize = 13;
-    let of = |way, at, part: fn(&Parts) -> i64| said(slept.sweep.of(way, at).part(part).median());
+    let of =
+        |way, at, part: fn(&MissParts) -> i64| said(slept.sweep.of(way, at).part(part).median());
     format!(
         "After {} the way out takes {} here and 52 ns there, after {} {} and 18 ns: what the CPU's \
          caches lost meanwhile has to be fetched again. The thesis suspects 1/HZ; it is the time \
          in the kernel. Ours goes the way out once shortly before it counts, and takes {} and {}.",
         LENGTHS[LONG].name,
-        of(Way::Thesis, LONG, |parts| parts.exit),
+        of(SleepMethod::Thesis, LONG, |parts| parts.exit),
         LENGTHS[SHORT].name,
-        of(Way::Thesis, SHORT, |parts| parts.exit),
-        of(Way::Learned, LONG, |parts| parts.exit),
-        of(Way::Learned, SHORT, |parts| parts.exit)
+        of(SleepMethod::Thesis, SHORT, |parts| parts.exit),
+        of(SleepMethod::Learned, LONG, |parts| parts.exit),
+        of(SleepMethod::Learned, SHORT, |parts| parts.exit)
     )
 }

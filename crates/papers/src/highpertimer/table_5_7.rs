@@ -3,55 +3,57 @@
 use hourglass_model::paper::{How, PaperRow, PaperTable};
 use hourglass_timer::sleep::HzProbe;
 
-use super::super::bench::Effort;
-use super::super::{MeasuredTable, Table};
+use super::super::bench::MeasurementSize;
+use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;
 use super::sleep_rows::{UNRELIABLE, row, said};
-use super::sleeps::block::Machine;
-use super::sleeps::here::{Here, conditions};
+use super::sleeps::block::BlockSleeper;
+use super::sleeps::local_sleeper::{LocalSleeper, conditions};
 use super::sleeps::stats::{Values, mean_of, median_of};
-use super::sleeps::{Way, probe};
+use super::sleeps::{SleepMethod, probe};
 
 /// The table.
-pub(super) const TABLE: Table = Table {
+pub(super) const TABLE: TableDef = TableDef {
     id: "5.7",
     title: "Mean miss of the thesis' sleep, called and expanded inline",
     measure: |bench| {
         let probe = probe(bench);
         let rounds = match bench.effort {
-            Effort::Quick => 10,
-            Effort::Full => 100,
+            MeasurementSize::Quick => 10,
+            MeasurementSize::Full => 100,
         };
-        let mut here = Here::new(&WAYS.map(|(way, ..)| way), probe.policy());
-        let found = Found::measured(&mut here, probe, rounds, bench.stopped)?;
+        let mut here = LocalSleeper::new(&WAYS.map(|(way, ..)| way), probe.policy());
+        let found = Table57Data::measured(&mut here, probe, rounds, bench.stopped)?;
         Some(found.assembled(How::Measured, &conditions(bench)))
     },
 };
 
 /// Way, name, and the thesis' means of long and short sleeps, us.
-const WAYS: [(Way, &str, [f64; 2]); 2] =
-    [(Way::ThesisCalled, "not inline", [0.258, 0.095]), (Way::Thesis, "inline", [0.250, 0.095])];
+const WAYS: [(SleepMethod, &str, [f64; 2]); 2] = [
+    (SleepMethod::ThesisCalled, "not inline", [0.258, 0.095]),
+    (SleepMethod::Thesis, "inline", [0.250, 0.095]),
+];
 
 /// Lengths, ns, and how often each is slept in a round. The first one is twice 1/HZ.
 const SHORT: [(u64, usize); 3] = [(488_000, 10), (61_000, 20), (7_000, 20)];
 const LONG_TIMES: usize = 3;
 
 /// What was found: for each way the misses of the long sleeps, and of the short ones by length.
-pub(super) struct Found {
+pub(super) struct Table57Data {
     probe: HzProbe,
     rounds: usize,
     long: [Values; 2],
     short: [Vec<Values>; 2],
 }
 
-impl Found {
+impl Table57Data {
     /// Both ways in turn. `None` if `stopped` said so.
     pub(super) fn measured(
-        machine: &mut impl Machine,
+        machine: &mut impl BlockSleeper,
         probe: HzProbe,
         rounds: usize,
         stopped: impl Fn() -> bool,
-    ) -> Option<Found> {
+    ) -> Option<Table57Data> {
         let tick_ns = probe.policy().tick_ns().unwrap_or(1_000_000);
         let lengths = [&[(2 * tick_ns, LONG_TIMES)], SHORT.as_slice()].concat();
         let mut misses = vec![vec![Vec::new(); lengths.len()]; WAYS.len()];
@@ -69,7 +71,7 @@ impl Found {
             }
         }
         let values = |index: usize, at: usize| Values::of(misses[index][at].iter().copied());
-        Some(Found {
+        Some(Table57Data {
             probe,
             rounds,
             long: [values(0, 0), values(1, 0)],

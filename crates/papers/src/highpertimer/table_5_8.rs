@@ -2,16 +2,16 @@
 
 use hourglass_model::paper::{PaperRow, PaperTable};
 
-use super::super::{MeasuredTable, Table};
+use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;
-use super::sleep_rows::{Slept, figure, percent, row};
-use super::sleeps::{DRAWN, Way};
+use super::sleep_rows::{SweepTable, figure, percent, row};
+use super::sleeps::{DRAWN, SleepMethod};
 
 /// The table.
-pub(super) const TABLE: Table = Table {
+pub(super) const TABLE: TableDef = TableDef {
     id: "5.8",
     title: "CPU use of the system's sleep, of busy waiting, and of ours",
-    measure: |bench| Some(assembled(&Slept::here(bench)?)),
+    measure: |bench| Some(assembled(&SweepTable::for_this_machine(bench)?)),
 };
 
 /// Real time, user, system, and both, s; ratio of CPU use to real time, per cent.
@@ -34,12 +34,12 @@ const NAMES: [(&str, &str); 5] = [
 ];
 
 /// The table from what was slept.
-pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
+pub(super) fn assembled(slept: &SweepTable) -> MeasuredTable {
     let ways = [
-        (Way::System, Some(SYSTEM)),
-        (Way::Busy, Some(BUSY)),
-        (Way::KernelOnly, None),
-        (Way::Learned, None),
+        (SleepMethod::System, Some(SYSTEM)),
+        (SleepMethod::Busy, Some(BUSY)),
+        (SleepMethod::KernelOnly, None),
+        (SleepMethod::Learned, None),
     ];
     let rows = ways.into_iter().flat_map(|(way, printed)| rows(slept, way, printed)).collect();
     let table = PaperTable {
@@ -57,7 +57,7 @@ pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
 }
 
 /// How the sums of Tables 5.8 and 5.9 come about.
-pub(super) fn method(slept: &Slept) -> String {
+pub(super) fn method(slept: &SweepTable) -> String {
     format!(
         "times are those of 100,000 rounds of the lengths from 0.25 s to 1 us, from the mean of \
          each length here; {}",
@@ -74,7 +74,7 @@ pub(super) const SPLIT: &str = "The kernel counts a thread's CPU time precisely 
      what its ticks happen to hit; of sleeps that end between ticks they hit little. \
      The sums are those of the precise count.";
 
-fn rows(slept: &Slept, way: Way, printed: Option<[f64; 5]>) -> Vec<PaperRow> {
+fn rows(slept: &SweepTable, way: SleepMethod, printed: Option<[f64; 5]>) -> Vec<PaperRow> {
     let totals = slept.totals(way, &slept.lengths_of_5_8());
     let measured = [
         totals.map(|totals| totals.real),
@@ -91,7 +91,7 @@ fn rows(slept: &Slept, way: Way, printed: Option<[f64; 5]>) -> Vec<PaperRow> {
     NAMES.into_iter().enumerate().map(row).collect()
 }
 
-fn explain(slept: &Slept) -> String {
+fn explain(slept: &SweepTable) -> String {
     let use_of = |way| {
         percent(slept.totals(way, &slept.lengths_of_5_8()).and_then(|totals| totals.percent()))
     };
@@ -100,8 +100,8 @@ fn explain(slept: &Slept) -> String {
          each some microseconds of it; a virtual machine pays more for each, since its timer and \
          its idle CPU are the hypervisor's. Busy waiting takes {} and 99.7 %. Ours takes {}, for \
          misses of nanoseconds.",
-        use_of(Way::System),
-        use_of(Way::Busy),
-        use_of(Way::Learned)
+        use_of(SleepMethod::System),
+        use_of(SleepMethod::Busy),
+        use_of(SleepMethod::Learned)
     )
 }

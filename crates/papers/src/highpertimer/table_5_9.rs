@@ -2,23 +2,23 @@
 
 use hourglass_model::paper::{PaperRow, PaperTable};
 
-use super::super::{MeasuredTable, Table};
+use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;
-use super::sleep_rows::{Slept, Totals, UNRELIABLE, figure, percent, row};
-use super::sleeps::{DRAWN, Way};
+use super::sleep_rows::{SweepTable, Totals, UNRELIABLE, figure, percent, row};
+use super::sleeps::{DRAWN, SleepMethod};
 use super::table_5_8::{SPLIT, TIMES_TEN, method, minutes};
 
 /// The table.
-pub(super) const TABLE: Table = Table {
+pub(super) const TABLE: TableDef = TableDef {
     id: "5.9",
     title: "CPU use of the thesis' combined sleep, and of ours",
-    measure: |bench| Some(assembled(&Slept::here(bench)?)),
+    measure: |bench| Some(assembled(&SweepTable::for_this_machine(bench)?)),
 };
 
 /// A row: its name, unit, the thesis' number, and what it is of all, long and short sleeps.
-type Printed = (&'static str, &'static str, f64, fn(&Parts) -> Option<f64>);
+type RowDef = (&'static str, &'static str, f64, fn(&SleepTotals) -> Option<f64>);
 
-const ROWS: [Printed; 11] = [
+const ROWS: [RowDef; 11] = [
     ("real time", "s", minutes(833.0, 18.675), |of| Some(of.all.real)),
     ("real time of sleeps >= 1/HZ", "s", minutes(830.0, 0.078), |of| Some(of.long.real)),
     ("real time of sleeps < 1/HZ", "s", minutes(3.0, 18.597), |of| Some(of.short.real)),
@@ -33,22 +33,22 @@ const ROWS: [Printed; 11] = [
 ];
 
 /// What a way comes to.
-struct Parts {
+struct SleepTotals {
     all: Totals,
     long: Totals,
     short: Totals,
 }
 
-fn parts(slept: &Slept, way: Way) -> Option<Parts> {
+fn parts(slept: &SweepTable, way: SleepMethod) -> Option<SleepTotals> {
     let long = slept.totals(way, &slept.class(true))?;
     let short = slept.totals(way, &slept.class(false))?;
-    Some(Parts { all: long.and(short), long, short })
+    Some(SleepTotals { all: long.and(short), long, short })
 }
 
 /// The table from what was slept.
-pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
-    let mut rows = rows(slept, Way::Thesis, true);
-    rows.extend(self::rows(slept, Way::Learned, false));
+pub(super) fn assembled(slept: &SweepTable) -> MeasuredTable {
+    let mut rows = rows(slept, SleepMethod::Thesis, true);
+    rows.extend(self::rows(slept, SleepMethod::Learned, false));
     let table = PaperTable {
         id: TABLE.id.into(),
         title: TABLE.title.into(),
@@ -71,17 +71,17 @@ pub(super) fn assembled(slept: &Slept) -> MeasuredTable {
     MeasuredTable { table, figure: figure(slept, "table-5.9", DRAWN[1]) }
 }
 
-fn rows(slept: &Slept, way: Way, with_paper: bool) -> Vec<PaperRow> {
+fn rows(slept: &SweepTable, way: SleepMethod, with_paper: bool) -> Vec<PaperRow> {
     let parts = parts(slept, way);
     let sleeps = parts.as_ref().map_or(0, |parts| parts.all.sleeps);
-    let row = |(name, unit, printed, of): Printed| {
+    let row = |(name, unit, printed, of): RowDef| {
         let both = (with_paper.then_some(printed), parts.as_ref().and_then(of));
         row(format!("{}: {name}", way.name()), both, unit, slept.how, sleeps)
     };
     ROWS.into_iter().map(row).collect()
 }
 
-fn explain(slept: &Slept) -> String {
+fn explain(slept: &SweepTable) -> String {
     const TEN_MS: usize = 7;
     let parts = |way| parts(slept, way);
     let all = |way| percent(parts(way).and_then(|parts| parts.all.percent()));
@@ -92,11 +92,11 @@ fn explain(slept: &Slept) -> String {
          which 1/HZ is little. With 1/HZ = {:.0} ms the same mixture takes {} here, sleeps below \
          1/HZ {}, and those of 7.812 ms {}. Ours takes {}, {} and {}.",
         slept.tick_ns() as f64 / 1e6,
-        all(Way::Thesis),
-        short(Way::Thesis),
-        one(Way::Thesis),
-        all(Way::Learned),
-        short(Way::Learned),
-        one(Way::Learned)
+        all(SleepMethod::Thesis),
+        short(SleepMethod::Thesis),
+        one(SleepMethod::Thesis),
+        all(SleepMethod::Learned),
+        short(SleepMethod::Learned),
+        one(SleepMethod::Learned)
     )
 }

@@ -5,8 +5,8 @@ use hourglass_clock::choice::machine::Cpuid;
 use hourglass_model::paper::{Drawing, Figure, How, MachineFacts, PaperTable};
 
 use super::super::MeasuredTable;
-use super::super::costs::tests::{Jittery, measured};
-use super::reads::{Found, Here, ReadTable};
+use super::super::costs::tests::{JitteryClock, measured};
+use super::reads::{LocalReads, ReadResult, ReadTable};
 use super::{table_2_1, table_2_2, table_2_3, table_2_4, table_3_1, table_3_2};
 
 const TABLES: [&ReadTable; 6] = [
@@ -31,17 +31,17 @@ fn constant(ns: i64) -> Cost {
     Some((ns, 0, 0))
 }
 
-fn found(costs: &[Cost]) -> Vec<Found> {
-    let sources: Vec<Jittery> = costs
+fn found(costs: &[Cost]) -> Vec<ReadResult> {
+    let sources: Vec<JitteryClock> = costs
         .iter()
         .flatten()
-        .map(|(ns, every, extra)| Jittery::new(*ns, *every, *extra))
+        .map(|(ns, every, extra)| JitteryClock::new(*ns, *every, *extra))
         .collect();
     let sources: Vec<&dyn ClockSource> = sources.iter().map(|source| source as _).collect();
     let mut measured = measured(&sources, READS).into_iter();
     let one = |cost: &Cost| match cost.and_then(|_| measured.next()) {
-        Some(costs) => Found::Costs { costs, bits: 64 },
-        None => Found::Missing(NO_HPET.into()),
+        Some(costs) => ReadResult::Costs { costs, bits: 64 },
+        None => ReadResult::Missing(NO_HPET.into()),
     };
     costs.iter().map(one).collect()
 }
@@ -54,7 +54,8 @@ fn assembled(table: &ReadTable, stable: bool, costs: &[Cost]) -> MeasuredTable {
     let cpuid = Cpuid { invariant_tsc: stable, rdtscp: true, ..Cpuid::default() };
     let machine = machine(if stable { "tsc" } else { "hpet" });
     let found = found(costs);
-    let here = Here { table, machine: &machine, cpuid: Some(&cpuid), found: &found, preempted: 2 };
+    let here =
+        LocalReads { table, machine: &machine, cpuid: Some(&cpuid), found: &found, preempted: 2 };
     here.assembled(Some(3), How::Simulated)
 }
 
@@ -145,12 +146,13 @@ fn what_the_rule_chooses() {
 #[test]
 fn a_narrow_hpet_is_measured_but_not_chosen() {
     let mut found = found(&[constant(17), constant(900), constant(1_000)]);
-    if let Found::Costs { bits, .. } = &mut found[1] {
+    if let ReadResult::Costs { bits, .. } = &mut found[1] {
         *bits = 32;
     }
     let (machine, cpuid) = (machine("hpet"), Cpuid::default());
     let table = &table_3_2::TABLE;
-    let here = Here { table, machine: &machine, cpuid: Some(&cpuid), found: &found, preempted: 2 };
+    let here =
+        LocalReads { table, machine: &machine, cpuid: Some(&cpuid), found: &found, preempted: 2 };
     let measured = here.assembled(None, How::Simulated);
     assert_eq!(chosen(&measured).last(), Some(&("the numbers measured here", "monotonic")));
     assert_eq!(value(&measured.table, "HPET, mean").1, Some(0.9));

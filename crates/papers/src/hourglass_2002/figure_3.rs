@@ -6,7 +6,7 @@ use hourglass_model::paper::{Drawing, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::runs::{self, MS, inferred, inferred_row, row};
 
 pub(super) const ID: &str = "figure-3";
@@ -21,7 +21,7 @@ const SEGMENT_NS: i64 = 500_000_000;
 
 const PRIORITIES: [&str; 3] = ["LOW", "NORMAL", "HIGH"];
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let duration = runs::duration(bench, FULL, QUICK);
     let cpu = runs::measured_cpu();
     let threads = PRIORITIES.map(|priority| runs::thread("CPU", priority, "NATIVE", cpu));

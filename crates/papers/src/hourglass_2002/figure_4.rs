@@ -10,7 +10,7 @@ use hourglass_model::paper::{
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::runs::{self, MS, cost_rows, inferred, inferred_row};
 
 pub(super) const ID: &str = "figure-4";
@@ -35,7 +35,7 @@ const RUNS: [(&str, &str, SwitchKind, f64); 2] = [
     ("yield", "CPU_YIELD 0.9ms", SwitchKind::Voluntary, YIELD_US),
 ];
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let duration = runs::duration(bench, FULL, QUICK);
     let cpu = runs::measured_cpu();
     let (mut rows, mut curves, mut notes) = (Vec::new(), Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ use hourglass_model::paper::{Drawing, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
-use super::super::bench::{Bench, Effort};
+use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::runs::{self, US, row};
 
 pub(super) const ID: &str = "figure-5";
@@ -19,19 +19,19 @@ const ESTIMATE_US: f64 = 333.0;
 const THREADS: u32 = 10;
 
 /// The experiment: 15 trials of 45 s as in the paper, which takes hours, or some of a fraction of a second.
-fn wanted(effort: Effort) -> CacheCost {
+fn wanted(effort: MeasurementSize) -> CacheCost {
     let sizes = |kib: &[u64]| kib.iter().map(|kib| kib << 10).collect();
     let (sizes, trials, duration) = match effort {
-        Effort::Full => {
+        MeasurementSize::Full => {
             let sizes = sizes(&[4, 8, 16, 32, 64, 100, 128, 256, 512, 1_024, 2_048, 4_096]);
             (sizes, 15, Span::from_secs(45))
         }
-        Effort::Quick => (sizes(&[4, 32, 100, 1_024]), 3, Span::from_millis(200)),
+        MeasurementSize::Quick => (sizes(&[4, 32, 100, 1_024]), 3, Span::from_millis(200)),
     };
     CacheCost { sizes, trials, duration, threads: THREADS, cpu: None }
 }
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let wanted = wanted(bench.effort);
     let method = format!(
         "{} trials of each size, each a run of one thread and one of ten on the same CPU for {}, one \
@@ -142,7 +142,7 @@ mod tests {
     /// The experiment is the paper's, and its estimate stands beside the size that it is about.
     #[test]
     fn the_papers_experiment() {
-        let full = wanted(Effort::Full);
+        let full = wanted(MeasurementSize::Full);
         assert_eq!((full.trials, full.duration), (15, Span::from_secs(45)));
         let sizes = vec![size(4, 3e3), size(100, 340e3), size(4_096, 900e3)];
         let document = CacheCostDocument {

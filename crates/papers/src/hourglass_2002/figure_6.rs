@@ -5,7 +5,7 @@ use hourglass_model::paper::{Drawing, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::runs::{self, US, inferred, inferred_row, row};
 use super::table_1::way;
 use super::table_2::TASK;
@@ -19,7 +19,7 @@ const SEGMENT_NS: i64 = 25_000_000;
 const FULL: Span = Span::from_secs(5);
 const QUICK: Span = Span::from_secs(1);
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let duration = runs::duration(bench, FULL, QUICK);
     let cpu = runs::measured_cpu();
     let method = format!(

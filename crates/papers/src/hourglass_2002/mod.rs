@@ -15,7 +15,7 @@ mod section_5_6;
 mod table_1;
 mod table_2;
 
-use super::{Paper, Table};
+use super::{Paper, TableDef};
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -23,13 +23,13 @@ pub(super) const PAPER: Paper = Paper {
     title: "Inferring Scheduling Behavior with Hourglass",
     source: "J. Regehr, USENIX Annual Technical Conference, FREENIX track, 2002",
     tables: &[
-        Table { id: figure_3::ID, title: figure_3::TITLE, measure: figure_3::measure },
-        Table { id: figure_4::ID, title: figure_4::TITLE, measure: figure_4::measure },
-        Table { id: figure_5::ID, title: figure_5::TITLE, measure: figure_5::measure },
-        Table { id: table_1::ID, title: table_1::TITLE, measure: table_1::measure },
-        Table { id: table_2::ID, title: table_2::TITLE, measure: table_2::measure },
-        Table { id: figure_6::ID, title: figure_6::TITLE, measure: figure_6::measure },
-        Table { id: section_5_5::ID, title: section_5_5::TITLE, measure: section_5_5::measure },
-        Table { id: section_5_6::ID, title: section_5_6::TITLE, measure: section_5_6::measure },
+        TableDef { id: figure_3::ID, title: figure_3::TITLE, measure: figure_3::measure },
+        TableDef { id: figure_4::ID, title: figure_4::TITLE, measure: figure_4::measure },
+        TableDef { id: figure_5::ID, title: figure_5::TITLE, measure: figure_5::measure },
+        TableDef { id: table_1::ID, title: table_1::TITLE, measure: table_1::measure },
+        TableDef { id: table_2::ID, title: table_2::TITLE, measure: table_2::measure },
+        TableDef { id: figure_6::ID, title: figure_6::TITLE, measure: figure_6::measure },
+        TableDef { id: section_5_5::ID, title: section_5_5::TITLE, measure: section_5_5::measure },
+        TableDef { id: section_5_6::ID, title: section_5_6::TITLE, measure: section_5_6::measure },
     ],
 };

@@ -15,7 +15,7 @@ use hourglass_sys::thread::affinity;
 use hourglass_time::Span;
 use hourglass_workload::{RunSpec, ThreadSpec, models, wake};
 
-use super::super::bench::{Bench, Effort};
+use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::rows::{beside, found, lacking};
 
 /// Records of a run, and of each second of it: enough for something that interrupts every 30 µs.
@@ -30,15 +30,15 @@ pub(super) const US: f64 = 1e3;
 pub(super) const MS: f64 = 1e6;
 
 /// How long a run takes: as in the paper, or what suffices to see its point.
-pub(super) fn duration(bench: &Bench, full: Span, quick: Span) -> Span {
+pub(super) fn duration(bench: &MeasurementHost, full: Span, quick: Span) -> Span {
     at_most(bench, full, quick)
 }
 
 /// What a whole measurement may take, or a quick one: a time, or a number of runs.
-pub(super) fn at_most<T>(bench: &Bench, full: T, quick: T) -> T {
+pub(super) fn at_most<T>(bench: &MeasurementHost, full: T, quick: T) -> T {
     match bench.effort {
-        Effort::Quick => quick,
-        Effort::Full => full,
+        MeasurementSize::Quick => quick,
+        MeasurementSize::Full => full,
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn thread(
 
 /// What is counted beside a run, such as bytes received, and for how long the run went on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Beside {
+pub(super) struct SideCounts {
     pub(super) counted: u64,
     pub(super) seconds: f64,
 }
@@ -81,7 +81,7 @@ pub(super) fn run(
     threads: Vec<ThreadSpec>,
     duration: Span,
     counter: &dyn Fn() -> u64,
-) -> Result<Option<(Finished, Beside)>, String> {
+) -> Result<Option<(Finished, SideCounts)>, String> {
     run_spec(spec(threads, duration), counter)
 }
 
@@ -93,7 +93,7 @@ pub(super) fn run_degraded(
     threads: Vec<ThreadSpec>,
     duration: Span,
     counter: &dyn Fn() -> u64,
-) -> Result<Option<(Finished, Beside)>, String> {
+) -> Result<Option<(Finished, SideCounts)>, String> {
     run_spec(RunSpec { best_effort: true, ..spec(threads, duration) }, counter)
 }
 
@@ -106,31 +106,31 @@ fn spec(threads: Vec<ThreadSpec>, duration: Span) -> RunSpec {
 fn run_spec(
     spec: RunSpec,
     counter: &dyn Fn() -> u64,
-) -> Result<Option<(Finished, Beside)>, String> {
+) -> Result<Option<(Finished, SideCounts)>, String> {
     let request = Request::of(spec);
-    let mut counting = Counting { counter, begin: None, end: None };
+    let mut counting = CounterWindow { counter, begin: None, end: None };
     let finished = experiment::run(request, &mut counting).map_err(|failure| why(&failure))?;
     if finished.signal().is_some() {
         return Ok(None);
     }
     let beside = match (counting.begin, counting.end) {
-        (Some((before, begin)), Some((after, end))) => Beside {
+        (Some((before, begin)), Some((after, end))) => SideCounts {
             counted: after.saturating_sub(before),
             seconds: end.duration_since(begin).as_secs_f64(),
         },
-        _ => Beside { counted: 0, seconds: 0.0 },
+        _ => SideCounts { counted: 0, seconds: 0.0 },
     };
     Ok(Some((finished, beside)))
 }
 
 /// Reads a counter when a run begins and when it ends.
-struct Counting<'a> {
+struct CounterWindow<'a> {
     counter: &'a dyn Fn() -> u64,
     begin: Option<(u64, Instant)>,
     end: Option<(u64, Instant)>,
 }
 
-impl Watch for Counting<'_> {
+impl Watch for CounterWindow<'_> {
     fn warn(&mut self, _warnings: &[Warning]) {}
     fn started(&mut self, _duration: Span, _ticking: bool) {
         self.begin = Some(((self.counter)(), Instant::now()));

@@ -9,7 +9,7 @@ use hourglass_theory::predict::{self, PredictError, Request, RunRequest};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::runs;
 
@@ -88,7 +88,7 @@ fn request(set: TaskSet, duration: Option<Span>) -> Request {
     }
 }
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let duration = runs::duration(bench, FULL, QUICK);
     let mut rows = analysed();
     let mut differences = Vec::new();
@@ -168,7 +168,11 @@ fn late(document: &PredictDocument) -> u64 {
 }
 
 /// Runs a case; `None` where a signal ended it.
-fn rounds(bench: &Bench, case: &Case, duration: Span) -> Result<Option<Rounds>, PredictError> {
+fn rounds(
+    bench: &MeasurementHost,
+    case: &Case,
+    duration: Span,
+) -> Result<Option<Rounds>, PredictError> {
     let mut rounds: Option<Rounds> = None;
     let most = runs::at_most(bench, ROUNDS, ROUNDS_QUICK);
     while rounds.as_ref().is_none_or(|rounds| rounds.goes_on(case, most)) {

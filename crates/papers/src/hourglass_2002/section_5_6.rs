@@ -8,7 +8,7 @@ use hourglass_time::Span;
 use hourglass_workload::{ThreadSpec, models, wake};
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::runs;
 
@@ -90,7 +90,7 @@ impl Case {
     }
 }
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let duration = runs::duration(bench, FULL, QUICK);
     let most = runs::at_most(bench, ROUNDS, ROUNDS_QUICK);
     let (mut rows, mut notes, mut best) = (Vec::new(), Vec::new(), Vec::new());
@@ -102,7 +102,7 @@ pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
                 continue;
             }
         };
-        notes.extend(told(case, &rounds));
+        notes.extend(rounds_note(case, &rounds));
         let Some(counts) = rounds.into_iter().min_by_key(late) else { continue };
         rows.extend(case_rows(case, &counts));
         best.push((case, counts));
@@ -117,18 +117,18 @@ pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
 }
 
 /// Periods of both tasks as they were counted.
-type Counts = [Deadlines; 2];
+type TaskDeadlines = [Deadlines; 2];
 
 /// Runs a case, one that should miss nothing again while it does; `None` where a signal ended it.
-fn rounds(case: &Case, duration: Span, most: usize) -> Result<Option<Vec<Counts>>, String> {
-    let mut all: Vec<Counts> = Vec::new();
+fn rounds(case: &Case, duration: Span, most: usize) -> Result<Option<Vec<TaskDeadlines>>, String> {
+    let mut all: Vec<TaskDeadlines> = Vec::new();
     while all.is_empty()
         || (case.is_enough() && all.len() < most && all.iter().all(|counts| late(counts) > 0))
     {
         let Some((finished, _)) = runs::run(case.threads()?, duration, &|| 0)? else {
             return Ok(None);
         };
-        let mut counts = Counts::default();
+        let mut counts = TaskDeadlines::default();
         for (count, thread) in counts.iter_mut().zip(&finished.document.result.threads) {
             *count = thread.deadlines.unwrap_or_default();
         }
@@ -138,12 +138,12 @@ fn rounds(case: &Case, duration: Span, most: usize) -> Result<Option<Vec<Counts>
 }
 
 /// Periods that were missed or lost.
-fn late(counts: &Counts) -> u64 {
+fn late(counts: &TaskDeadlines) -> u64 {
     counts.iter().map(|count| count.missed + count.lost).sum()
 }
 
 /// That there was more than one run.
-fn told(case: &Case, rounds: &[Counts]) -> Option<String> {
+fn rounds_note(case: &Case, rounds: &[TaskDeadlines]) -> Option<String> {
     (rounds.len() > 1).then(|| {
         let late: Vec<String> = rounds.iter().map(|counts| late(counts).to_string()).collect();
         format!(
@@ -167,7 +167,7 @@ fn paper_share(case: &Case, task: usize) -> Option<f64> {
     share(missed, hit)
 }
 
-fn case_rows(case: &Case, counts: &Counts) -> Vec<PaperRow> {
+fn case_rows(case: &Case, counts: &TaskDeadlines) -> Vec<PaperRow> {
     let rows = |(task, (name, count)): (usize, (&&str, &Deadlines))| {
         let Deadlines { hit, missed, lost, .. } = *count;
         let row = |what: &str, late: u64, of: u64| {
@@ -192,11 +192,11 @@ fn refused(case: &Case, why: &str) -> Vec<PaperRow> {
 }
 
 /// Whether a reservation of exactly what is needed fails, and one of a little more does not.
-fn difference(best: &[(&Case, Counts)]) -> String {
-    let missed = |counts: &Counts| counts.iter().map(|count| count.missed).sum::<u64>();
-    let hit = |counts: &Counts| counts.iter().map(|count| count.hit).sum::<u64>();
+fn difference(best: &[(&Case, TaskDeadlines)]) -> String {
+    let missed = |counts: &TaskDeadlines| counts.iter().map(|count| count.missed).sum::<u64>();
+    let hit = |counts: &TaskDeadlines| counts.iter().map(|count| count.hit).sum::<u64>();
     let hard = best.iter().filter(|(case, _)| case.strength == Strength::Hard);
-    type Found<'a> = Vec<&'a (&'a Case, Counts)>;
+    type Found<'a> = Vec<&'a (&'a Case, TaskDeadlines)>;
     let (more, exact): (Found, Found) = hard.partition(|(case, _)| case.is_enough());
     let Some((_, exact)) = exact.first() else { return "Nothing could be run.".into() };
     let mut said = Vec::new();

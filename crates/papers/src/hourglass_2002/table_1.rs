@@ -6,7 +6,7 @@ use hourglass_model::paper::{How, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::super::rows::without_figure;
 use super::runs::{self, US, row};
 use crate::load::{NetworkLoad, Path, SearchLoad};
@@ -24,7 +24,7 @@ const PAPER_SAMPLES: f64 = 65_000.0;
 /// The paper's timer is the real-time clock, here beside a high-resolution timer.
 const TIMERS: [&str; 2] = ["RTC", "HR"];
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let duration = runs::duration(bench, FULL, QUICK);
     let cpu = runs::measured_cpu();
     let mut notes = vec![

@@ -8,9 +8,9 @@ use hourglass_model::paper::{How, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::super::rows::without_figure;
-use super::runs::{self, Beside, row};
+use super::runs::{self, SideCounts, row};
 use super::table_1::way;
 use crate::load::{NetworkLoad, Path};
 
@@ -66,14 +66,14 @@ const LINES: [Line; 4] = [
 
 /// What was found of a line.
 #[derive(Default)]
-struct Found {
+struct LineResult {
     missed: Option<(MissedShare, u64)>,
     megabits: Option<f64>,
     path: Option<Path>,
     why: String,
 }
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let duration = runs::duration(bench, FULL, QUICK);
     let cpu = runs::measured_cpu();
     let (mut rows, mut notes) = (Vec::new(), notes());
@@ -98,21 +98,26 @@ pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
 }
 
 /// `None` if a signal ended it.
-fn measure_line(line: &Line, cpu: u32, duration: Span, stopped: fn() -> bool) -> Option<Found> {
+fn measure_line(
+    line: &Line,
+    cpu: u32,
+    duration: Span,
+    stopped: fn() -> bool,
+) -> Option<LineResult> {
     let load = match line.loaded.then(|| NetworkLoad::onto(cpu)).transpose() {
         Ok(load) => load,
-        Err(why) => return Some(Found { why, ..Found::default() }),
+        Err(why) => return Some(LineResult { why, ..LineResult::default() }),
     };
     let path = load.as_ref().map(|load| load.path().clone());
     let received = || load.as_ref().map_or(0, NetworkLoad::received_bytes);
     let Some(workload) = line.workload else {
         let beside = count_for(duration, &received, stopped)?;
-        return Some(Found { megabits: megabits(beside), path, ..Found::default() });
+        return Some(LineResult { megabits: megabits(beside), path, ..LineResult::default() });
     };
     let ran = runs::thread(workload, "RTHIGH", "HR", cpu)
         .and_then(|thread| runs::run(vec![thread], duration, &received));
     match ran {
-        Err(why) => Some(Found { why, ..Found::default() }),
+        Err(why) => Some(LineResult { why, ..LineResult::default() }),
         Ok(ran) => {
             let (finished, beside) = ran?;
             let deadlines = finished.document.result.threads.first().and_then(|t| t.deadlines);
@@ -121,13 +126,17 @@ fn measure_line(line: &Line, cpu: u32, duration: Span, stopped: fn() -> bool) ->
                 Some((missed(d.hit, d.missed, d.lost)?, all))
             });
             let megabits = megabits(beside).filter(|_| line.loaded);
-            Some(Found { missed: share, megabits, path, why: String::new() })
+            Some(LineResult { missed: share, megabits, path, why: String::new() })
         }
     }
 }
 
 /// Counts for so long; `None` if it was stopped.
-fn count_for(duration: Span, counter: &dyn Fn() -> u64, stopped: fn() -> bool) -> Option<Beside> {
+fn count_for(
+    duration: Span,
+    counter: &dyn Fn() -> u64,
+    stopped: fn() -> bool,
+) -> Option<SideCounts> {
     let length = Duration::from_nanos(duration.nanos_or_zero());
     let (begin, before) = (Instant::now(), counter());
     while begin.elapsed() < length {
@@ -137,15 +146,15 @@ fn count_for(duration: Span, counter: &dyn Fn() -> u64, stopped: fn() -> bool) -
         std::thread::sleep(LOOK.min(length.saturating_sub(begin.elapsed())));
     }
     let seconds = begin.elapsed().as_secs_f64();
-    Some(Beside { counted: counter().saturating_sub(before), seconds })
+    Some(SideCounts { counted: counter().saturating_sub(before), seconds })
 }
 
 /// Millions of bits a second.
-fn megabits(beside: Beside) -> Option<f64> {
+fn megabits(beside: SideCounts) -> Option<f64> {
     (beside.seconds > 0.0).then(|| beside.counted as f64 * 8.0 / 1e6 / beside.seconds)
 }
 
-fn line_rows(line: &Line, found: &Found) -> Vec<PaperRow> {
+fn line_rows(line: &Line, found: &LineResult) -> Vec<PaperRow> {
     let why = if found.why.is_empty() { "no period came to its end" } else { &found.why };
     let mut rows = Vec::new();
     if line.workload.is_some() {
@@ -163,7 +172,7 @@ fn line_rows(line: &Line, found: &Found) -> Vec<PaperRow> {
     rows
 }
 
-fn interval(line: &Line, found: &Found) -> Option<String> {
+fn interval(line: &Line, found: &LineResult) -> Option<String> {
     let (share, all) = found.missed?;
     let percent = |share: f64| format!("{:.2}", share * 100.0);
     let late = share.late;
@@ -188,9 +197,9 @@ fn notes() -> Vec<String> {
 }
 
 /// Whether receive processing makes the task miss, and what the task takes from the stream.
-fn difference(found: &[Found]) -> String {
+fn difference(found: &[LineResult]) -> String {
     let [alone, stream, both, _] = found else { return String::new() };
-    let late = |found: &Found| found.missed.map(|(share, _)| share.late);
+    let late = |found: &LineResult| found.missed.map(|(share, _)| share.late);
     let Some((before, with)) = late(alone).zip(late(both)) else {
         return "The task or the stream was refused, so that nothing can be compared.".to_owned();
     };
@@ -214,8 +223,8 @@ fn difference(found: &[Found]) -> String {
 mod tests {
     use super::*;
 
-    fn found(hit: u64, missed_ones: u64, megabits: f64) -> Found {
-        Found {
+    fn found(hit: u64, missed_ones: u64, megabits: f64) -> LineResult {
+        LineResult {
             missed: missed(hit, missed_ones, 0).map(|share| (share, hit + missed_ones)),
             megabits: Some(megabits),
             path: Some(Path::Veth),
@@ -227,8 +236,8 @@ mod tests {
     #[test]
     fn the_papers_table() {
         let papers = [
-            Found { megabits: None, path: None, ..found(4_000, 0, 0.0) },
-            Found { missed: None, ..found(1, 0, 94.0) },
+            LineResult { megabits: None, path: None, ..found(4_000, 0, 0.0) },
+            LineResult { missed: None, ..found(1, 0, 94.0) },
             found(2_680, 1_320, 68.0),
             found(2_000, 0, 52.0),
         ];
@@ -246,9 +255,9 @@ mod tests {
     fn what_is_not_measurable_is_not_claimed() {
         let same = [found(400, 1, 0.0), found(1, 0, 94.0), found(400, 1, 90.0), found(9, 0, 9.0)];
         assert!(difference(&same).starts_with("Unlike in the paper"));
-        let refused = Found { why: "no privilege".to_owned(), ..Found::default() };
+        let refused = LineResult { why: "no privilege".to_owned(), ..LineResult::default() };
         let rows = line_rows(&LINES[2], &refused);
         assert!(rows.iter().all(|row| row.missing.as_deref() == Some("no privilege")));
-        assert_eq!(megabits(Beside { counted: 1, seconds: 0.0 }), None);
+        assert_eq!(megabits(SideCounts { counted: 1, seconds: 0.0 }), None);
     }
 }

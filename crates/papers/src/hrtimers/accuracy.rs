@@ -9,14 +9,14 @@ use hourglass_time::Span;
 use hourglass_timer::event::Resolution;
 
 use super::super::MeasuredTable;
-use super::super::bench::{Bench, Effort};
+use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::measuring_cpu;
 use super::super::rows::{beside, found, lacking, with_figure};
+use super::super::sentences::{sentence, time, times};
 use super::super::wakeups::{
-    Class, Device, EngineWaker, Lateness, Open, Plan, PosixSignal, Session, Sleep, Summary, Waker,
-    measure,
+    Device, EngineWaker, LatencySamples, PosixSignal, Session, Sleep, Summary, ThreadClass,
+    WakeUpPlan, Waker, WakerFactory, measure,
 };
-use super::super::words::{sentence, time, times};
 use super::MACHINE;
 
 /// The tick of the paper's vanilla kernel: its greatest lateness is one, and section 4.1 says
@@ -31,7 +31,7 @@ const TICK_US: u32 = 4_000;
 pub(super) struct AccuracyTable {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    pub(super) method: Method,
+    pub(super) method: AccuracyTest,
     pub(super) interval_us: u32,
     /// Wake-ups of each kernel.
     pub(super) loops: u64,
@@ -41,7 +41,7 @@ pub(super) struct AccuracyTable {
 
 /// The paper's two test cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum AccuracyTest {
     /// `clock_nanosleep(TIMER_ABSTIME)`.
     Sleep,
     /// A POSIX interval timer.
@@ -51,26 +51,26 @@ pub(super) enum Method {
 /// The paper's three kernels.
 pub(super) struct Kernels {
     /// "2.6.16", bound to its tick; not measured below it.
-    pub(super) vanilla: Option<Printed>,
+    pub(super) vanilla: Option<PaperLatency>,
     /// "2.6.16-hrt5", with high resolution.
-    pub(super) hrt5: Printed,
+    pub(super) hrt5: PaperLatency,
     /// "2.6.16-rt12", with high resolution and the real-time patch.
-    pub(super) rt12: Printed,
+    pub(super) rt12: PaperLatency,
 }
 
 /// Latencies in microseconds; `None` where the paper cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Printed {
+pub(super) struct PaperLatency {
     pub(super) min: Option<u32>,
     pub(super) max: Option<u32>,
     pub(super) avg: Option<u32>,
 }
 
-const NOT_PRINTED: Printed = Printed { min: None, max: None, avg: None };
+const NOT_PRINTED: PaperLatency = PaperLatency { min: None, max: None, avg: None };
 
 /// A row of the table: who is woken here, and the paper's numbers beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum AccuracyRow {
     /// The paper's tick-bound kernel; here the library's engine, bound to ticks as long.
     Ticks,
     /// The paper's high-resolution kernel; here this one.
@@ -81,34 +81,34 @@ pub(super) enum Subject {
     Engine,
 }
 
-impl Subject {
+impl AccuracyRow {
     fn name(self) -> &'static str {
         match self {
-            Subject::Ticks => "2.6.16; here engine, ticks",
-            Subject::HighResolution => "2.6.16-hrt5; here kernel",
-            Subject::RealTime => "2.6.16-rt12; here kernel",
-            Subject::Engine => "engine, high resolution",
+            AccuracyRow::Ticks => "2.6.16; here engine, ticks",
+            AccuracyRow::HighResolution => "2.6.16-hrt5; here kernel",
+            AccuracyRow::RealTime => "2.6.16-rt12; here kernel",
+            AccuracyRow::Engine => "engine, high resolution",
         }
     }
 
     /// Short, for the labels of a figure.
     fn drawn(self) -> &'static str {
         match self {
-            Subject::Ticks => "2.6.16 / ticks",
-            Subject::HighResolution => "hrt5 / kernel",
-            Subject::RealTime => "rt12 / RT kernel",
-            Subject::Engine => "engine",
+            AccuracyRow::Ticks => "2.6.16 / ticks",
+            AccuracyRow::HighResolution => "hrt5 / kernel",
+            AccuracyRow::RealTime => "rt12 / RT kernel",
+            AccuracyRow::Engine => "engine",
         }
     }
 
     fn how(self) -> How {
-        if self == Subject::Ticks { How::Emulated } else { How::Measured }
+        if self == AccuracyRow::Ticks { How::Emulated } else { How::Measured }
     }
 }
 
 /// How much is measured, and on what kernel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Amount {
+pub(super) struct AccuracySize {
     pub(super) loops: u64,
     pub(super) turn: u64,
     /// Whether this is a PREEMPT_RT kernel.
@@ -125,14 +125,14 @@ const TURN_US: u64 = 100_000;
 
 impl AccuracyTable {
     /// Measures the table on this machine.
-    pub(super) fn measure(&self, bench: &Bench) -> Option<MeasuredTable> {
+    pub(super) fn measure(&self, bench: &MeasurementHost) -> Option<MeasuredTable> {
         let part = match bench.effort {
-            Effort::Full => 1,
-            Effort::Quick if self.interval_us > TICK_US => QUICK_PART,
-            Effort::Quick => QUICK_PART_SHORT,
+            MeasurementSize::Full => 1,
+            MeasurementSize::Quick if self.interval_us > TICK_US => QUICK_PART,
+            MeasurementSize::Quick => QUICK_PART_SHORT,
         };
         let host = HostReader::new(Path::new("/")).read();
-        let amount = Amount {
+        let amount = AccuracySize {
             loops: self.loops / part,
             turn: TURN_US / u64::from(self.interval_us),
             real_time_kernel: host.preemption.as_deref().is_some_and(|of| of.contains("RT")),
@@ -143,13 +143,13 @@ impl AccuracyTable {
     /// The same with an amount that is given.
     pub(super) fn measure_so_much(
         &self,
-        amount: Amount,
+        amount: AccuracySize,
         stopped: fn() -> bool,
     ) -> Option<MeasuredTable> {
         let subjects = self.subjects();
-        let measured = |subject: &&Subject| !self.is_missing(**subject, amount);
+        let measured = |subject: &&AccuracyRow| !self.is_missing(**subject, amount);
         let ways = subjects.iter().filter(measured).map(|subject| self.open(*subject)).collect();
-        let plan = Plan {
+        let plan = WakeUpPlan {
             interval_ns: u64::from(self.interval_us) * 1_000,
             loops: amount.loops,
             turn: amount.turn,
@@ -158,58 +158,58 @@ impl AccuracyTable {
         };
         let mut session = measure(plan, ways, stopped)?;
         let mut found = std::mem::take(&mut session.found).into_iter();
-        let found: Vec<(Subject, Result<Lateness, String>)> = subjects
+        let found: Vec<(AccuracyRow, Result<LatencySamples, String>)> = subjects
             .into_iter()
             .filter_map(|subject| match self.is_missing(subject, amount) {
                 true => Some((subject, Err(missing(amount.real_time_kernel)))),
                 false => Some((subject, found.next()?)),
             })
             .collect();
-        Some(Here { table: self, plan, session: &session, found: &found }.assembled())
+        Some(LocalAccuracy { table: self, plan, session: &session, found: &found }.assembled())
     }
 
-    fn subjects(&self) -> Vec<Subject> {
-        let ticks = self.printed.vanilla.is_some().then_some(Subject::Ticks);
-        let others = [Subject::HighResolution, Subject::RealTime, Subject::Engine];
+    fn subjects(&self) -> Vec<AccuracyRow> {
+        let ticks = self.printed.vanilla.is_some().then_some(AccuracyRow::Ticks);
+        let others = [AccuracyRow::HighResolution, AccuracyRow::RealTime, AccuracyRow::Engine];
         ticks.into_iter().chain(others).collect()
     }
 
     /// Whether this machine has another kernel than the row is about.
-    fn is_missing(&self, subject: Subject, amount: Amount) -> bool {
+    fn is_missing(&self, subject: AccuracyRow, amount: AccuracySize) -> bool {
         match subject {
-            Subject::HighResolution => amount.real_time_kernel,
-            Subject::RealTime => !amount.real_time_kernel,
-            Subject::Ticks | Subject::Engine => false,
+            AccuracyRow::HighResolution => amount.real_time_kernel,
+            AccuracyRow::RealTime => !amount.real_time_kernel,
+            AccuracyRow::Ticks | AccuracyRow::Engine => false,
         }
     }
 
-    fn open(&self, subject: Subject) -> Open {
+    fn open(&self, subject: AccuracyRow) -> WakerFactory {
         let method = self.method;
         let engine = match subject {
-            Subject::Ticks => Some(Resolution::TickBound),
-            Subject::Engine => Some(Resolution::High),
-            Subject::HighResolution | Subject::RealTime => None,
+            AccuracyRow::Ticks => Some(Resolution::TickBound),
+            AccuracyRow::Engine => Some(Resolution::High),
+            AccuracyRow::HighResolution | AccuracyRow::RealTime => None,
         };
         Box::new(move || -> Result<Box<dyn Waker>, String> {
             Ok(match (engine, method) {
-                (None, Method::Sleep) => Box::new(Sleep),
-                (None, Method::PosixTimer) => Box::new(PosixSignal::new().map_err(no_timer)?),
-                (Some(resolution), Method::Sleep) => {
+                (None, AccuracyTest::Sleep) => Box::new(Sleep),
+                (None, AccuracyTest::PosixTimer) => Box::new(PosixSignal::new().map_err(no_timer)?),
+                (Some(resolution), AccuracyTest::Sleep) => {
                     Box::new(EngineWaker::new(Device::Sleep, resolution, TICK)?)
                 }
-                (Some(resolution), Method::PosixTimer) => {
+                (Some(resolution), AccuracyTest::PosixTimer) => {
                     Box::new(EngineWaker::new(Device::PosixTimer, resolution, TICK)?)
                 }
             })
         })
     }
 
-    fn printed(&self, subject: Subject) -> Printed {
+    fn printed(&self, subject: AccuracyRow) -> PaperLatency {
         match subject {
-            Subject::Ticks => self.printed.vanilla.unwrap_or(NOT_PRINTED),
-            Subject::HighResolution => self.printed.hrt5,
-            Subject::RealTime => self.printed.rt12,
-            Subject::Engine => NOT_PRINTED,
+            AccuracyRow::Ticks => self.printed.vanilla.unwrap_or(NOT_PRINTED),
+            AccuracyRow::HighResolution => self.printed.hrt5,
+            AccuracyRow::RealTime => self.printed.rt12,
+            AccuracyRow::Engine => NOT_PRINTED,
         }
     }
 }
@@ -228,14 +228,14 @@ fn missing(real_time_kernel: bool) -> String {
 }
 
 /// What was found about a table.
-struct Here<'a> {
+struct LocalAccuracy<'a> {
     table: &'a AccuracyTable,
-    plan: Plan,
+    plan: WakeUpPlan,
     session: &'a Session,
-    found: &'a [(Subject, Result<Lateness, String>)],
+    found: &'a [(AccuracyRow, Result<LatencySamples, String>)],
 }
 
-impl Here<'_> {
+impl LocalAccuracy<'_> {
     fn assembled(&self) -> MeasuredTable {
         let table = self.table;
         let rows = self.found.iter().flat_map(|(subject, found)| self.rows(*subject, found));
@@ -253,8 +253,8 @@ impl Here<'_> {
         with_figure(paper_table, self.figure())
     }
 
-    fn rows(&self, subject: Subject, late: &Result<Lateness, String>) -> Vec<PaperRow> {
-        let summary = late.as_ref().ok().and_then(Lateness::summary);
+    fn rows(&self, subject: AccuracyRow, late: &Result<LatencySamples, String>) -> Vec<PaperRow> {
+        let summary = late.as_ref().ok().and_then(LatencySamples::summary);
         let printed = self.table.printed(subject);
         let row = |statistic: &str, paper: Option<u32>, of: fn(&Summary) -> f64| {
             let name = format!("{}, {statistic}", subject.name());
@@ -278,7 +278,7 @@ impl Here<'_> {
     }
 
     fn method(&self) -> String {
-        let Plan { loops, turn, .. } = self.plan;
+        let WakeUpPlan { loops, turn, .. } = self.plan;
         let cpu = measuring_cpu().map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         let load = match self.session.hogs {
             0 => "no load of our own".into(),
@@ -290,8 +290,8 @@ impl Here<'_> {
             false => String::new(),
         };
         let device = match self.table.method {
-            Method::Sleep => "its thread's own sleep",
-            Method::PosixTimer => "a POSIX timer",
+            AccuracyTest::Sleep => "its thread's own sleep",
+            AccuracyTest::PosixTimer => "a POSIX timer",
         };
         let ticks = match self.table.printed.vanilla.is_some() {
             true => ", bound to ticks of 4 ms (HZ 250) or in high resolution",
@@ -305,16 +305,16 @@ impl Here<'_> {
         )
     }
 
-    fn summary(&self, subject: Subject) -> Option<Summary> {
+    fn summary(&self, subject: AccuracyRow) -> Option<Summary> {
         let found = self.found.iter().find(|(of, _)| *of == subject)?;
         found.1.as_ref().ok()?.summary()
     }
 
     fn difference(&self) -> String {
         let kernel = self
-            .summary(Subject::HighResolution)
-            .map(|summary| (summary, Subject::HighResolution))
-            .or_else(|| Some((self.summary(Subject::RealTime)?, Subject::RealTime)));
+            .summary(AccuracyRow::HighResolution)
+            .map(|summary| (summary, AccuracyRow::HighResolution))
+            .or_else(|| Some((self.summary(AccuracyRow::RealTime)?, AccuracyRow::RealTime)));
         let mut clauses = Vec::new();
         if let Some((kernel, beside)) = kernel {
             let printed = self.table.printed(beside).avg.map_or(String::new(), |avg| {
@@ -326,14 +326,14 @@ impl Here<'_> {
                 time(kernel.mean_ns),
                 time(kernel.median_ns)
             ));
-            if let Some(engine) = self.summary(Subject::Engine) {
+            if let Some(engine) = self.summary(AccuracyRow::Engine) {
                 clauses.push(format!(
                     "the engine in user space takes {} the kernel's median",
                     times(engine.median_ns, kernel.median_ns)
                 ));
             }
         }
-        if let Some(ticks) = self.summary(Subject::Ticks) {
+        if let Some(ticks) = self.summary(AccuracyRow::Ticks) {
             clauses.push(format!(
                 "bound to ticks of 4 ms it is {} late on average, where half a tick is to be \
                  expected",
@@ -348,10 +348,10 @@ impl Here<'_> {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if let Class::Other { why } = &self.session.class {
+        if let ThreadClass::Other { why } = &self.session.class {
             notes.push(format!("SCHED_FIFO with priority 80 was refused: {why}."));
         }
-        if let Printed { max: None, avg: None, .. } = self.table.printed.rt12 {
+        if let PaperLatency { max: None, avg: None, .. } = self.table.printed.rt12 {
             notes.push(
                 "Greatest and average latency of 2.6.16-rt12 cannot be read in the paper.".into(),
             );
@@ -388,7 +388,7 @@ impl Here<'_> {
         let table = self.table;
         let series = self.found.iter().map(|(subject, found)| {
             let printed = table.printed(*subject).avg;
-            let summary = found.as_ref().ok().and_then(Lateness::summary);
+            let summary = found.as_ref().ok().and_then(LatencySamples::summary);
             Series {
                 name: subject.drawn().into(),
                 paper_mean_ns: printed.map(|us| f64::from(us) * 1e3),
@@ -396,7 +396,8 @@ impl Here<'_> {
                 points: found.as_ref().map_or(Vec::new(), |late| late.points().0),
             }
         });
-        let stretch = |found: &Result<Lateness, String>| found.as_ref().map_or(1, |f| f.points().1);
+        let stretch =
+            |found: &Result<LatencySamples, String>| found.as_ref().map_or(1, |f| f.points().1);
         let any = self.found.iter().any(|(_, found)| found.is_ok());
         Figure {
             id: table.id.into(),

@@ -1,20 +1,20 @@
 //! The numbers of section 8.1, microseconds, as the paper prints them.
 
-use super::accuracy::{AccuracyTable, Kernels, Method, Printed};
+use super::accuracy::{AccuracyTable, AccuracyTest, Kernels, PaperLatency};
 
-const fn all(min: u32, max: u32, avg: u32) -> Printed {
-    Printed { min: Some(min), max: Some(max), avg: Some(avg) }
+const fn all(min: u32, max: u32, avg: u32) -> PaperLatency {
+    PaperLatency { min: Some(min), max: Some(max), avg: Some(avg) }
 }
 
 /// "2.6.16-rt12" of the second table: only the minimum can be read.
-const HALF_ILLEGIBLE: Printed = Printed { min: Some(16), max: None, avg: None };
+const HALF_ILLEGIBLE: PaperLatency = PaperLatency { min: Some(16), max: None, avg: None };
 
 /// The tables, in the paper's order.
 pub(super) const TABLES: [AccuracyTable; 8] = [
     AccuracyTable {
         id: "8.1.1",
         title: "clock_nanosleep, interval 10 ms, no load",
-        method: Method::Sleep,
+        method: AccuracyTest::Sleep,
         interval_us: 10_000,
         loops: 10_000,
         loaded: false,
@@ -27,7 +27,7 @@ pub(super) const TABLES: [AccuracyTable; 8] = [
     AccuracyTable {
         id: "8.1.2",
         title: "clock_nanosleep, interval 10 ms, 100 % load",
-        method: Method::Sleep,
+        method: AccuracyTest::Sleep,
         interval_us: 10_000,
         loops: 10_000,
         loaded: true,
@@ -40,7 +40,7 @@ pub(super) const TABLES: [AccuracyTable; 8] = [
     AccuracyTable {
         id: "8.1.3",
         title: "POSIX interval timer, interval 10 ms, no load",
-        method: Method::PosixTimer,
+        method: AccuracyTest::PosixTimer,
         interval_us: 10_000,
         loops: 10_000,
         loaded: false,
@@ -53,7 +53,7 @@ pub(super) const TABLES: [AccuracyTable; 8] = [
     AccuracyTable {
         id: "8.1.4",
         title: "POSIX interval timer, interval 10 ms, 100 % load",
-        method: Method::PosixTimer,
+        method: AccuracyTest::PosixTimer,
         interval_us: 10_000,
         loops: 10_000,
         loaded: true,
@@ -66,7 +66,7 @@ pub(super) const TABLES: [AccuracyTable; 8] = [
     AccuracyTable {
         id: "8.1.5",
         title: "clock_nanosleep, interval 500 us, no load",
-        method: Method::Sleep,
+        method: AccuracyTest::Sleep,
         interval_us: 500,
         loops: 100_000,
         loaded: false,
@@ -75,7 +75,7 @@ pub(super) const TABLES: [AccuracyTable; 8] = [
     AccuracyTable {
         id: "8.1.6",
         title: "clock_nanosleep, interval 500 us, 100 % load",
-        method: Method::Sleep,
+        method: AccuracyTest::Sleep,
         interval_us: 500,
         loops: 100_000,
         loaded: true,
@@ -84,7 +84,7 @@ pub(super) const TABLES: [AccuracyTable; 8] = [
     AccuracyTable {
         id: "8.1.7",
         title: "POSIX interval timer, interval 500 us, no load",
-        method: Method::PosixTimer,
+        method: AccuracyTest::PosixTimer,
         interval_us: 500,
         loops: 100_000,
         loaded: false,
@@ -93,7 +93,7 @@ pub(super) const TABLES: [AccuracyTable; 8] = [
     AccuracyTable {
         id: "8.1.8",
         title: "POSIX interval timer, interval 500 us, 100 % load",
-        method: Method::PosixTimer,
+        method: AccuracyTest::PosixTimer,
         interval_us: 500,
         loops: 100_000,
         loaded: true,

@@ -9,10 +9,10 @@ use hourglass_model::paper::{Figure, How, PaperRow, PaperTable, Point, Series};
 use hourglass_time::{Instant, Span};
 
 use super::super::MeasuredTable;
-use super::super::bench::{Bench, Effort};
+use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::downsample::Downsampler;
 use super::super::rows::{found, with_figure};
-use super::super::thin::Thinned;
-use super::super::words::{sentence, time, times};
+use super::super::sentences::{sentence, time, times};
 use super::NO_MACHINE;
 use super::contender::{BUDGET, Kind, Numbers};
 
@@ -41,7 +41,7 @@ const SEED: u64 = 2006;
 
 /// What came of one structure with one number of timers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Run {
+pub(super) struct CascadeRun {
     pub(super) fired: u64,
     pub(super) moved: u64,
     pub(super) moved_at_once: u64,
@@ -53,9 +53,9 @@ pub(super) struct Run {
     pub(super) polls_ns: Vec<u64>,
 }
 
-impl Run {
+impl CascadeRun {
     /// Keeps the lesser of each two times.
-    fn least_of(mut self, other: &Run) -> Run {
+    fn least_of(mut self, other: &CascadeRun) -> CascadeRun {
         self.search_ns = self.search_ns.min(other.search_ns);
         for (ns, other) in self.polls_ns.iter_mut().zip(&other.polls_ns) {
             *ns = (*ns).min(*other);
@@ -74,21 +74,26 @@ impl Run {
 
 /// Arms so many timers in an empty structure, removes some, and looks at it every tick until all are
 /// past. `None` if `stopped` said so, or if the structure refused a timer.
-pub(super) fn run(kind: Kind, timers: u64, cancelled: u64, stopped: fn() -> bool) -> Option<Run> {
+pub(super) fn run(
+    kind: Kind,
+    timers: u64,
+    cancelled: u64,
+    stopped: fn() -> bool,
+) -> Option<CascadeRun> {
     let mut structure = kind.empty(TICK).ok()?;
     let mut numbers = Numbers::from_seed(SEED);
     let horizon_ns = TICK.nanos_or_zero() * HORIZON;
     for _ in 0..timers {
-        let after = i64::try_from(1 + numbers.below(horizon_ns)).ok()?;
+        let after = i64::try_from(1 + numbers.next_below(horizon_ns)).ok()?;
         let timer = structure.arm(Instant::ZERO, Span::from_nanos(after)).ok()?;
-        if numbers.below(100) < cancelled {
+        if numbers.next_below(100) < cancelled {
             structure.remove(timer).ok()?;
         }
     }
     let watch = Watch::now();
     let (_, looked_at) = structure.next();
     let search_ns = nanos(watch);
-    let mut run = Run { looked_at, search_ns, ..Run::default() };
+    let mut run = CascadeRun { looked_at, search_ns, ..CascadeRun::default() };
     for tick in 1..=last_tick(kind) {
         if stopped() {
             return None;
@@ -126,8 +131,8 @@ fn turns(
     cancelled: u64,
     rounds: usize,
     stopped: fn() -> bool,
-) -> Option<Vec<(Kind, Run)>> {
-    let mut found: Vec<(Kind, Run)> = Vec::new();
+) -> Option<Vec<(Kind, CascadeRun)>> {
+    let mut found: Vec<(Kind, CascadeRun)> = Vec::new();
     for round in 0..rounds {
         for (at, kind) in Kind::ALL.into_iter().enumerate() {
             let run = run(kind, timers, cancelled, stopped)?;
@@ -140,10 +145,10 @@ fn turns(
     Some(found)
 }
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let (sizes, rounds) = match bench.effort {
-        Effort::Quick => (QUICK, ROUNDS - 2),
-        Effort::Full => (FULL, ROUNDS),
+        MeasurementSize::Quick => (QUICK, ROUNDS - 2),
+        MeasurementSize::Full => (FULL, ROUNDS),
     };
     measure_sizes(sizes, rounds, bench.stopped)
 }
@@ -197,7 +202,7 @@ pub(super) fn measure_sizes(
     Some(with_figure(table, figure))
 }
 
-fn rows_of(kind: Kind, run: &Run, timers: u64) -> Vec<PaperRow> {
+fn rows_of(kind: Kind, run: &CascadeRun, timers: u64) -> Vec<PaperRow> {
     let name = |what: &str| format!("{} {}: {what}", short(timers), kind.name());
     let looks = run.polls_ns.len() as u64;
     let counted = |what: &str, number: u64, unit: &str, count: u64| {
@@ -230,11 +235,11 @@ fn short(timers: u64) -> String {
 }
 
 /// Every look at every structure.
-fn drawn(timers: u64, all: &[(Kind, Run)]) -> Figure {
+fn drawn(timers: u64, all: &[(Kind, CascadeRun)]) -> Figure {
     let mut thinning = 1;
     let mut series = Vec::new();
     for (kind, run) in all {
-        let mut thinned = Thinned::default();
+        let mut thinned = Downsampler::default();
         run.polls_ns.iter().for_each(|ns| thinned.push(*ns));
         thinning = thinning.max(thinned.stretch());
         let point = |(number, ns): (u64, u64)| Point { number, ns: ns as f64 };
@@ -242,7 +247,7 @@ fn drawn(timers: u64, all: &[(Kind, Run)]) -> Figure {
             name: kind.name().into(),
             paper_mean_ns: None,
             mean_ns: Some(run.mean_ns()),
-            points: thinned.kept().into_iter().map(point).collect(),
+            points: thinned.points().into_iter().map(point).collect(),
         });
     }
     Figure {
@@ -256,7 +261,7 @@ fn drawn(timers: u64, all: &[(Kind, Run)]) -> Figure {
     }
 }
 
-fn explain(timers: u64, all: &[(Kind, Run)], some: &Run) -> String {
+fn explain(timers: u64, all: &[(Kind, CascadeRun)], some: &CascadeRun) -> String {
     let run = |kind: Kind| all.iter().find(|(of, _)| *of == kind).map(|(_, run)| run);
     let (Some(cascading), Some(wheel), Some(heap)) =
         (run(Kind::Cascading), run(Kind::Timeouts), run(Kind::Heap))

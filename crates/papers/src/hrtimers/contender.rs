@@ -8,7 +8,7 @@ use hourglass_timer::queue::{
 
 /// What one look at a structure did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Polled {
+pub(super) struct PollCounts {
     /// Timers that fired.
     pub(super) fired: u64,
     /// Timers that were moved to another place without firing.
@@ -18,7 +18,7 @@ pub(super) struct Polled {
 }
 
 /// A structure of timers.
-pub(super) trait Contender {
+pub(super) trait TimerStructure {
     /// A new timer, armed at `now` to expire `after` that.
     fn arm(&mut self, now: Instant<Sim>, after: Span) -> Result<Handle, QueueError>;
 
@@ -26,7 +26,7 @@ pub(super) trait Contender {
     fn remove(&mut self, timer: Handle) -> Result<(), QueueError>;
 
     /// Looks at it once; fired timers are told, and gone.
-    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> Polled;
+    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> PollCounts;
 
     /// Finds the next expiry; how many entries and timers were looked at, where that is counted.
     fn next(&self) -> (Option<Instant<Sim>>, Option<u64>);
@@ -35,7 +35,7 @@ pub(super) trait Contender {
 /// Timers that one look may fire, for the structures that have a budget.
 pub(super) const BUDGET: usize = TimeoutWheel::<Sim, ()>::BUDGET;
 
-impl Contender for CascadingWheel<Sim, ()> {
+impl TimerStructure for CascadingWheel<Sim, ()> {
     fn arm(&mut self, now: Instant<Sim>, after: Span) -> Result<Handle, QueueError> {
         let timer = self.create(())?;
         CascadingWheel::arm(self, timer, now.saturating_add(after))?;
@@ -46,12 +46,12 @@ impl Contender for CascadingWheel<Sim, ()> {
         CascadingWheel::remove(self, timer)
     }
 
-    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> Polled {
+    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> PollCounts {
         let done = self.advance(now, |wheel, expired| {
             fired(expired);
             let _ = CascadingWheel::remove(wheel, expired.handle);
         });
-        Polled { fired: done.fired, moved: done.cascaded, again: false }
+        PollCounts { fired: done.fired, moved: done.cascaded, again: false }
     }
 
     fn next(&self) -> (Option<Instant<Sim>>, Option<u64>) {
@@ -60,7 +60,7 @@ impl Contender for CascadingWheel<Sim, ()> {
     }
 }
 
-impl Contender for TimeoutWheel<Sim, ()> {
+impl TimerStructure for TimeoutWheel<Sim, ()> {
     fn arm(&mut self, now: Instant<Sim>, after: Span) -> Result<Handle, QueueError> {
         let timer = self.create(())?;
         self.arm_after(timer, now, after)?;
@@ -71,12 +71,12 @@ impl Contender for TimeoutWheel<Sim, ()> {
         TimeoutWheel::remove(self, timer)
     }
 
-    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> Polled {
+    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> PollCounts {
         let count = self.expire(now, BUDGET, |wheel, expired| {
             fired(expired);
             let _ = TimeoutWheel::remove(wheel, expired.handle);
         });
-        Polled { fired: count as u64, moved: 0, again: count == BUDGET }
+        PollCounts { fired: count as u64, moved: 0, again: count == BUDGET }
     }
 
     fn next(&self) -> (Option<Instant<Sim>>, Option<u64>) {
@@ -84,7 +84,7 @@ impl Contender for TimeoutWheel<Sim, ()> {
     }
 }
 
-impl<B: Order> Contender for Queue<Sim, (), B> {
+impl<B: Order> TimerStructure for Queue<Sim, (), B> {
     fn arm(&mut self, now: Instant<Sim>, after: Span) -> Result<Handle, QueueError> {
         let timer = self.create(())?;
         Queue::arm(self, timer, now.saturating_add(after), Span::ZERO)?;
@@ -95,12 +95,12 @@ impl<B: Order> Contender for Queue<Sim, (), B> {
         Queue::remove(self, timer)
     }
 
-    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> Polled {
+    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> PollCounts {
         let count = self.expire(now, BUDGET, |queue, expired| {
             fired(expired);
             let _ = Queue::remove(queue, expired.handle);
         });
-        Polled { fired: count as u64, moved: 0, again: count == BUDGET }
+        PollCounts { fired: count as u64, moved: 0, again: count == BUDGET }
     }
 
     fn next(&self) -> (Option<Instant<Sim>>, Option<u64>) {
@@ -134,7 +134,7 @@ impl Kind {
     }
 
     /// An empty one at time zero; the wheels with ticks, or granules, of this length.
-    pub(super) fn empty(self, tick: Span) -> Result<Box<dyn Contender>, QueueError> {
+    pub(super) fn empty(self, tick: Span) -> Result<Box<dyn TimerStructure>, QueueError> {
         Ok(match self {
             Kind::Cascading => Box::new(CascadingWheel::new(tick, Instant::ZERO)?),
             Kind::Timeouts => Box::new(TimeoutWheel::new(tick, Instant::ZERO)?),
@@ -150,19 +150,19 @@ pub(super) struct Numbers(u64);
 
 impl Numbers {
     pub(super) fn from_seed(seed: u64) -> Numbers {
-        Numbers(super::super::thin::scattered(seed))
+        Numbers(super::super::downsample::scattered(seed))
     }
 
     /// The next, below `end`, which is not 0.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn next_below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let wide = u128::from(super::super::thin::scattered(self.0)) * u128::from(end);
+        let wide = u128::from(super::super::downsample::scattered(self.0)) * u128::from(end);
         (wide >> 64) as u64
     }
 
     /// The next, from `least` up to below `least << doublings`, each doubling as often as any other.
     pub(super) fn log_uniform(&mut self, least: u64, doublings: u64) -> u64 {
-        let base = least << self.below(doublings);
-        base + self.below(base)
+        let base = least << self.next_below(doublings);
+        base + self.next_below(base)
     }
 }

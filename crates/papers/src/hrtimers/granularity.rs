@@ -10,12 +10,12 @@ use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
 
 use super::super::MeasuredTable;
-use super::super::bench::{Bench, Effort};
+use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::rows::{found, without_figure};
+use super::super::sentences::sentence;
 use super::super::wakeups::quantile;
-use super::super::words::sentence;
 use super::NO_MACHINE;
-use super::contender::{Contender, Kind, Numbers};
+use super::contender::{Kind, Numbers, TimerStructure};
 
 pub(super) const ID: &str = "4.3";
 pub(super) const TITLE: &str = "Coarser granularity: timers moved, and accuracy";
@@ -47,7 +47,7 @@ const SEED: u64 = 43;
 
 /// What came of one structure at one granularity.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Run {
+pub(super) struct GranularityRun {
     pub(super) armed: u64,
     pub(super) removed: u64,
     pub(super) fired: u64,
@@ -59,7 +59,7 @@ pub(super) struct Run {
     spent_ns: u64,
 }
 
-impl Run {
+impl GranularityRun {
     fn late_mean_ms(&self) -> f64 {
         self.late_sum_ns as f64 / self.fired.max(1) as f64 / 1e6
     }
@@ -67,12 +67,17 @@ impl Run {
 
 /// Arms and removes timeouts for so many milliseconds, and looks at the structure in each of them
 /// and until all are past. `None` if `stopped` said so, or if the structure refused a timeout.
-pub(super) fn run(kind: Kind, tick: Span, length_ms: u64, stopped: fn() -> bool) -> Option<Run> {
+pub(super) fn run(
+    kind: Kind,
+    tick: Span,
+    length_ms: u64,
+    stopped: fn() -> bool,
+) -> Option<GranularityRun> {
     let mut structure = kind.empty(tick).ok()?;
     let mut numbers = Numbers::from_seed(SEED);
     // The answers that come in each millisecond.
     let mut answers: Vec<Vec<Handle>> = vec![Vec::new(); 1 << ANSWER_DOUBLINGS];
-    let mut run = Run::default();
+    let mut run = GranularityRun::default();
     let end_ms = length_ms + ((SHORTEST_MS << DELAY_DOUBLINGS) * 16).div_ceil(15) + 200;
     for ms in 0..end_ms {
         if stopped() {
@@ -117,7 +122,7 @@ fn at(ms: u64) -> Instant<Sim> {
 }
 
 /// Looks until nothing more is due.
-fn poll(structure: &mut dyn Contender, now: Instant<Sim>, run: &mut Run) {
+fn poll(structure: &mut dyn TimerStructure, now: Instant<Sim>, run: &mut GranularityRun) {
     let mut late = (0_u64, 0_u128);
     loop {
         let polled = structure.poll(now, &mut |expired| {
@@ -135,23 +140,23 @@ fn poll(structure: &mut dyn Contender, now: Instant<Sim>, run: &mut Run) {
     run.late_sum_ns += late.1;
 }
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let length_ms = match bench.effort {
-        Effort::Quick => QUICK_MS,
-        Effort::Full => FULL_MS,
+        MeasurementSize::Quick => QUICK_MS,
+        MeasurementSize::Full => FULL_MS,
     };
     measure_length(length_ms, ROUNDS, bench.stopped)
 }
 
 /// A tick, a structure, and what came of it.
-type Found = (i64, Kind, Run);
+type GranularityResult = (i64, Kind, GranularityRun);
 
 pub(super) fn measure_length(
     length_ms: u64,
     rounds: usize,
     stopped: fn() -> bool,
 ) -> Option<MeasuredTable> {
-    let mut runs: Vec<Found> = Vec::new();
+    let mut runs: Vec<GranularityResult> = Vec::new();
     let mut spent: Vec<Vec<u64>> = Vec::new();
     for _ in 0..rounds {
         let pairs = TICKS_MS.iter().flat_map(|tick| KINDS.map(|kind| (*tick, kind)));
@@ -190,7 +195,7 @@ pub(super) fn measure_length(
     Some(without_figure(table))
 }
 
-fn method(length_ms: u64, rounds: usize, runs: &[Found]) -> String {
+fn method(length_ms: u64, rounds: usize, runs: &[GranularityResult]) -> String {
     let Some((_, _, first)) = runs.first() else { return "nothing".into() };
     format!(
         "{} timeouts, {RATE} armed in each of {length_ms} ms on the simulated clock, with delays of \
@@ -202,7 +207,7 @@ fn method(length_ms: u64, rounds: usize, runs: &[Found]) -> String {
     )
 }
 
-fn rows_of((tick_ms, kind, run): &Found) -> Vec<PaperRow> {
+fn rows_of((tick_ms, kind, run): &GranularityResult) -> Vec<PaperRow> {
     let name = |what: &str| format!("{tick_ms} ms, {}: {what}", kind.name());
     let row = |what: &str, number: f64, unit: &str, how: How, count: u64| {
         found(name(what), number, unit, how, count)
@@ -222,15 +227,15 @@ fn rows_of((tick_ms, kind, run): &Found) -> Vec<PaperRow> {
     rows
 }
 
-fn explain(runs: &[Found]) -> String {
+fn explain(runs: &[GranularityResult]) -> String {
     let of = |kind: Kind| runs.iter().filter(move |(_, of, _)| *of == kind);
     let (Some(fine), Some(coarse), Some(wheel)) =
         (of(Kind::Cascading).next(), of(Kind::Cascading).next_back(), of(Kind::Timeouts).next())
     else {
         return "Nothing could be compared.".into();
     };
-    let part = |run: &Run| run.moved as f64 * 1e3 / run.armed.max(1) as f64;
-    let each = |run: &Run| run.spent_ns as f64 / run.armed.max(1) as f64;
+    let part = |run: &GranularityRun| run.moved as f64 * 1e3 / run.armed.max(1) as f64;
+    let each = |run: &GranularityRun| run.spent_ns as f64 / run.armed.max(1) as f64;
     sentence(&format!(
         "with ticks of {} ms instead of {} ms the cascading wheel moves {:.1} timers of 1000 instead \
          of {:.1}, costs {:.0} ns a timeout instead of {:.0}, and is late by up to {:.0} ms; the wheel that never cascades moves none at any granularity, costs {:.0} ns, and is \

@@ -13,8 +13,8 @@ mod table_1;
 #[cfg(test)]
 mod tests;
 
-use super::bench::Bench;
-use super::{MeasuredTable, Paper, Table};
+use super::bench::MeasurementHost;
+use super::{MeasuredTable, Paper, TableDef};
 use accuracy::AccuracyTable;
 use accuracy_tables::TABLES;
 
@@ -24,9 +24,9 @@ pub(super) const PAPER: Paper = Paper {
     title: "Hrtimers and Beyond: Transforming the Linux Time Subsystems",
     source: "T. Gleixner and D. Niehaus, Proceedings of the Linux Symposium, Ottawa, 2006",
     tables: &[
-        Table { id: table_1::ID, title: table_1::TITLE, measure: table_1::measure },
-        Table { id: cascade::ID, title: cascade::TITLE, measure: cascade::measure },
-        Table { id: granularity::ID, title: granularity::TITLE, measure: granularity::measure },
+        TableDef { id: table_1::ID, title: table_1::TITLE, measure: table_1::measure },
+        TableDef { id: cascade::ID, title: cascade::TITLE, measure: cascade::measure },
+        TableDef { id: granularity::ID, title: granularity::TITLE, measure: granularity::measure },
         accuracy(&TABLES[0], |bench| TABLES[0].measure(bench)),
         accuracy(&TABLES[1], |bench| TABLES[1].measure(bench)),
         accuracy(&TABLES[2], |bench| TABLES[2].measure(bench)),
@@ -38,8 +38,11 @@ pub(super) const PAPER: Paper = Paper {
     ],
 };
 
-const fn accuracy(table: &AccuracyTable, measure: fn(&Bench) -> Option<MeasuredTable>) -> Table {
-    Table { id: table.id, title: table.title, measure }
+const fn accuracy(
+    table: &AccuracyTable,
+    measure: fn(&MeasurementHost) -> Option<MeasuredTable>,
+) -> TableDef {
+    TableDef { id: table.id, title: table.title, measure }
 }
 
 /// The machine of section 8.1.

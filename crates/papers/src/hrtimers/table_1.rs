@@ -7,7 +7,7 @@ use hourglass_timer::queue::Handle;
 use hourglass_timer::queue::reference::CascadingWheel;
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::NO_MACHINE;
 
@@ -77,7 +77,7 @@ impl Probe {
     }
 }
 
-pub(super) fn measure(_: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(_: &MeasurementHost) -> Option<MeasuredTable> {
     let ranges = ranges();
     let rows = PRINTED.iter().enumerate().flat_map(|(array, printed)| {
         let range = ranges.get(array).copied();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use hourglass_model::paper::{Drawing, How, PaperRow, PaperTable};
 use hourglass_time::Span;
 
-use super::accuracy::{Amount, Printed};
+use super::accuracy::{AccuracySize, PaperLatency};
 use super::contender::{Kind, Numbers};
 use super::{TABLES, cascade, granularity, table_1};
 
@@ -28,10 +28,10 @@ fn the_arrays_are_those_of_table_1() {
 /// Section 8.1, tables 1, 2 and 8, and which rows there are.
 #[test]
 fn the_numbers_of_section_8_1() {
-    let printed = |min, max, avg| Printed { min: Some(min), max: Some(max), avg: Some(avg) };
+    let printed = |min, max, avg| PaperLatency { min: Some(min), max: Some(max), avg: Some(avg) };
     assert_eq!(TABLES[0].printed.vanilla, Some(printed(24, 4_043, 1_989)));
     assert_eq!(TABLES[0].printed.hrt5, printed(12, 94, 20));
-    assert_eq!(TABLES[1].printed.rt12, Printed { min: Some(16), max: None, avg: None });
+    assert_eq!(TABLES[1].printed.rt12, PaperLatency { min: Some(16), max: None, avg: None });
     assert_eq!(TABLES[3].printed.hrt5, printed(31, 458, 53));
     assert_eq!(TABLES[5].printed.hrt5, printed(9, 684, 56));
     assert_eq!(TABLES[7].printed.rt12, printed(12, 95, 29));
@@ -44,7 +44,7 @@ fn the_numbers_of_section_8_1() {
 }
 
 fn measured(at: usize, real_time_kernel: bool) -> PaperTable {
-    let amount = Amount { loops: 4, turn: 3, real_time_kernel };
+    let amount = AccuracySize { loops: 4, turn: 3, real_time_kernel };
     TABLES[at].measure_so_much(amount, never).unwrap().table
 }
 
@@ -111,8 +111,8 @@ fn the_cascades_are_counted_exactly() {
     let mut numbers = Numbers::from_seed(2006);
     let mut at: HashMap<u64, u64> = HashMap::new();
     for _ in 0..timers {
-        let due = (1 + numbers.below(60_000_000_000)).div_ceil(1_000_000);
-        numbers.below(100);
+        let due = (1 + numbers.next_below(60_000_000_000)).div_ceil(1_000_000);
+        numbers.next_below(100);
         moves(due).into_iter().for_each(|tick| *at.entry(tick).or_default() += 1);
     }
     let run = cascade::run(Kind::Cascading, timers, 0, never).unwrap();
@@ -153,7 +153,7 @@ fn the_table_of_cascades() {
 /// removed or fires.
 #[test]
 fn coarser_ticks_move_less_and_are_later() {
-    let runs: Vec<granularity::Run> = [1, 4, 10, 100]
+    let runs: Vec<granularity::GranularityRun> = [1, 4, 10, 100]
         .map(|ms| {
             let run = granularity::run(Kind::Cascading, Span::from_millis(ms), 300, never).unwrap();
             assert!(run.late_most_ns < ms.unsigned_abs() * 1_000_000, "{ms} ms: {run:?}");

@@ -14,7 +14,7 @@
 
 mod network;
 mod search;
-mod wires;
+mod veth_link;
 
 pub use network::{NetworkLoad, Path};
 pub use search::SearchLoad;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread::{affinity, id, set_affinity};
 
-use super::wires;
+use super::veth_link;
 
 /// Bytes of one read and one write, as netperf uses by default with these buffers.
 const PIECE: usize = 64 << 10;
@@ -48,7 +48,7 @@ pub struct NetworkLoad {
 
 /// What both ends share.
 #[derive(Clone)]
-struct Ends {
+struct ConnectionShared {
     stop: Arc<AtomicBool>,
     received: Arc<AtomicU64>,
     cpu: u32,
@@ -61,14 +61,14 @@ impl NetworkLoad {
     /// # Errors
     /// One line that says why there is no stream, not even over loopback.
     pub fn onto(cpu: u32) -> Result<NetworkLoad, String> {
-        match NetworkLoad::over(Path::Veth, cpu) {
+        match NetworkLoad::start_load(Path::Veth, cpu) {
             Ok(load) => Ok(load),
-            Err(why) => NetworkLoad::over(Path::Loopback(why), cpu),
+            Err(why) => NetworkLoad::start_load(Path::Loopback(why), cpu),
         }
     }
 
-    fn over(path: Path, cpu: u32) -> Result<NetworkLoad, String> {
-        let ends = Ends {
+    fn start_load(path: Path, cpu: u32) -> Result<NetworkLoad, String> {
+        let ends = ConnectionShared {
             stop: Arc::default(),
             received: Arc::default(),
             cpu,
@@ -143,7 +143,7 @@ impl Drop for NetworkLoad {
     }
 }
 
-impl Ends {
+impl ConnectionShared {
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
@@ -159,7 +159,7 @@ impl Ends {
 
 /// The receiver's life.
 fn receive(
-    ends: &Ends,
+    ends: &ConnectionShared,
     apart: bool,
     from_sender: &Receiver<u32>,
     to_sender: &Sender<SocketAddr>,
@@ -167,9 +167,9 @@ fn receive(
     ends.settle(&[ends.cpu])?;
     let sender = from_sender.recv_timeout(PATIENCE).map_err(|_| "no sender".to_owned())?;
     let address = if apart {
-        wires::enter()?;
-        wires::lay(sender, ends.cpu)?;
-        wires::RECEIVER
+        veth_link::enter()?;
+        veth_link::lay(sender, ends.cpu)?;
+        veth_link::RECEIVER
     } else {
         Ipv4Addr::LOCALHOST
     };
@@ -206,7 +206,7 @@ fn receive(
 
 /// The sender's life.
 fn send(
-    ends: &Ends,
+    ends: &ConnectionShared,
     apart: bool,
     to_receiver: &Sender<u32>,
     from_receiver: &Receiver<SocketAddr>,
@@ -215,7 +215,7 @@ fn send(
     elsewhere.retain(|cpu| *cpu != ends.cpu);
     ends.settle(&elsewhere)?;
     if apart {
-        wires::enter()?;
+        veth_link::enter()?;
     }
     let _ = to_receiver.send(id());
     let Ok(address) = from_receiver.recv_timeout(PATIENCE) else {
@@ -223,7 +223,7 @@ fn send(
         return Ok(());
     };
     if apart {
-        wires::take_end()?;
+        veth_link::take_end()?;
     }
     let failed = |error: std::io::Error| format!("no stream: {error}");
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(failed)?;
@@ -267,7 +267,7 @@ mod tests {
         }
         assert_eq!(devices(), before);
         let refused = Path::Loopback("for a test".to_owned());
-        let load = NetworkLoad::over(refused.clone(), cpu).unwrap();
+        let load = NetworkLoad::start_load(refused.clone(), cpu).unwrap();
         assert!(megabytes_in(&load) >= 1 && *load.path() == refused);
     }
 

@@ -4,17 +4,17 @@
 //! The costs that the text of section 5 gives without a table are numbered by their sections.
 
 mod operations;
-mod pending;
+mod pending_cost;
 mod queue_cost;
 mod service;
-mod subject;
 mod table_1;
 mod table_2;
 mod table_3;
 #[cfg(test)]
 mod tests;
+mod timer_kinds;
 
-use super::{Paper, Table};
+use super::{Paper, TableDef};
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -22,11 +22,15 @@ pub(super) const PAPER: Paper = Paper {
     title: "Real-Time Mach Timers: Exporting Time to the User",
     source: "S. Savage and H. Tokuda, USENIX Mach Symposium, 1993",
     tables: &[
-        Table { id: table_1::ID, title: table_1::TITLE, measure: table_1::measure },
-        Table { id: table_2::ID, title: table_2::TITLE, measure: table_2::measure },
-        Table { id: table_3::ID, title: table_3::TITLE, measure: table_3::measure },
-        Table { id: pending::ID, title: pending::TITLE, measure: pending::measure },
-        Table { id: queue_cost::ID, title: queue_cost::TITLE, measure: queue_cost::measure },
+        TableDef { id: table_1::ID, title: table_1::TITLE, measure: table_1::measure },
+        TableDef { id: table_2::ID, title: table_2::TITLE, measure: table_2::measure },
+        TableDef { id: table_3::ID, title: table_3::TITLE, measure: table_3::measure },
+        TableDef {
+            id: pending_cost::ID,
+            title: pending_cost::TITLE,
+            measure: pending_cost::measure,
+        },
+        TableDef { id: queue_cost::ID, title: queue_cost::TITLE, measure: queue_cost::measure },
     ],
 };
 

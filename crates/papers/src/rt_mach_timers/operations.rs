@@ -8,8 +8,8 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread;
 
 use super::super::batches::Batches;
-use super::super::costs::Pinned;
-use super::subject::{Subject, Timers};
+use super::super::costs::PinnedThread;
+use super::timer_kinds::{TimerKind, TimerOperations};
 
 /// Timers of one batch: none but them are pending, and each is armed earlier than those before.
 const BATCH: usize = 64;
@@ -41,12 +41,12 @@ impl Operation {
 }
 
 /// What one subject's operations took, or why it has none.
-pub(super) type Found = Result<Vec<(Operation, Batches)>, String>;
+pub(super) type OperationTimes = Result<Vec<(Operation, Batches)>, String>;
 
 /// All that was timed.
-pub(super) struct Timed {
+pub(super) struct OperationTable {
     /// In the order of [`Subject::ALL`].
-    pub(super) subjects: Vec<(Subject, Found)>,
+    pub(super) subjects: Vec<(TimerKind, OperationTimes)>,
     /// Asking the kernel for the thread's number.
     pub(super) thread_self: Batches,
     /// Entering the kernel for the least that it does.
@@ -54,13 +54,14 @@ pub(super) struct Timed {
 }
 
 /// Times `rounds` batches of everything on one CPU. `None` if `stopped` said so before.
-pub(super) fn time_all(rounds: u64, stopped: fn() -> bool) -> Option<Timed> {
+pub(super) fn time_all(rounds: u64, stopped: fn() -> bool) -> Option<OperationTable> {
     let size = BATCH as u64;
     let none = || Operation::ALL.map(|of| (of, Batches::of(size))).to_vec();
     // Before this thread has one CPU alone, which their threads would share.
-    let mut open: Vec<_> = Subject::ALL.map(|subject| (subject, subject.open(BATCH))).into();
-    let _pinned = Pinned::to_last_cpu();
-    let mut subjects: Vec<(Subject, Found)> = Subject::ALL.map(|of| (of, Ok(none()))).into();
+    let mut open: Vec<_> = TimerKind::ALL.map(|subject| (subject, subject.open(BATCH))).into();
+    let _pinned = PinnedThread::to_last_cpu();
+    let mut subjects: Vec<(TimerKind, OperationTimes)> =
+        TimerKind::ALL.map(|of| (of, Ok(none()))).into();
     let (mut thread_self, mut null_trap) = (Batches::of(size), Batches::of(size));
     for _ in 0..rounds {
         if stopped() {
@@ -79,22 +80,22 @@ pub(super) fn time_all(rounds: u64, stopped: fn() -> bool) -> Option<Timed> {
         thread_self.time(|| (0..BATCH).for_each(|_| _ = black_box(thread::id())));
         null_trap.time(|| (0..BATCH).for_each(|_| _ = black_box(parent_id())));
     }
-    Some(Timed { subjects, thread_self, null_trap })
+    Some(OperationTable { subjects, thread_self, null_trap })
 }
 
-fn refused(subject: Subject, error: &io::Error) -> String {
+fn refused(subject: TimerKind, error: &io::Error) -> String {
     let limit = match subject {
-        Subject::Posix => "; ulimit -i tells how many signals may be queued",
-        Subject::TimerFd => "; ulimit -n tells how many files may be open",
-        Subject::Service | Subject::Queue => "",
+        TimerKind::Posix => "; ulimit -i tells how many signals may be queued",
+        TimerKind::TimerFd => "; ulimit -n tells how many files may be open",
+        TimerKind::Service | TimerKind::Queue => "",
     };
     format!("{error}{limit}")
 }
 
 /// One batch of every operation.
 fn round(
-    subject: Subject,
-    timers: &mut dyn Timers,
+    subject: TimerKind,
+    timers: &mut dyn TimerOperations,
     batches: &mut [(Operation, Batches)],
 ) -> io::Result<()> {
     let latest_ns = now_ns(ClockId::Monotonic) + AHEAD_NS;
@@ -106,7 +107,7 @@ fn round(
         None => Ok(()),
     };
     time(Operation::Create, &mut || (0..BATCH).try_for_each(|_| timers.create()))?;
-    let arm = |timers: &mut dyn Timers, interval_ns: u64| {
+    let arm = |timers: &mut dyn TimerOperations, interval_ns: u64| {
         (0..BATCH).try_for_each(|at| timers.arm(at, latest_ns - at as u64, interval_ns))
     };
     if subject.is_periodic() {

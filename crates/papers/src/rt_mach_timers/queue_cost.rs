@@ -9,10 +9,10 @@ use hourglass_timer::queue::{Heap, Order, Queue, QueueError, RedBlackTree};
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;
-use super::super::bench::{Bench, Effort};
-use super::super::costs::Pinned;
+use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::costs::PinnedThread;
 use super::super::rows::{beside, found, lacking, without_figure};
-use super::super::words::{sentence, time, times};
+use super::super::sentences::{sentence, time, times};
 use super::MACHINE;
 
 pub(super) const ID: &str = "5.4";
@@ -109,10 +109,10 @@ fn subject<B: Order + 'static>(name: &str, timers: i64) -> Subject {
     }
 }
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let (rounds, many) = match bench.effort {
-        Effort::Quick => (QUICK, QUICK_MANY),
-        Effort::Full => (FULL, FULL_MANY),
+        MeasurementSize::Quick => (QUICK, QUICK_MANY),
+        MeasurementSize::Full => (FULL, FULL_MANY),
     };
     measure_rounds(rounds, many, bench.stopped)
 }
@@ -122,7 +122,7 @@ pub(super) fn measure_rounds(
     many: i64,
     stopped: fn() -> bool,
 ) -> Option<MeasuredTable> {
-    let _pinned = Pinned::to_last_cpu();
+    let _pinned = PinnedThread::to_last_cpu();
     let mut subjects = vec![
         subject::<SortedList>("sorted list", FEW),
         subject::<RedBlackTree>("red-black tree", FEW),

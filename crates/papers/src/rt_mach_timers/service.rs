@@ -10,19 +10,19 @@ use hourglass_timer::service::{
     Which,
 };
 
-use super::super::wakeups::{Slept, Waker};
-use super::subject::Timers;
+use super::super::wakeups::{WaitEnd, Waker};
+use super::timer_kinds::TimerOperations;
 
 /// A service and an owner of timers in it.
-struct Served {
+struct ServiceSubject {
     /// Last, so that the owner and its timers go first.
     owner: Owner,
     _service: TimerService,
 }
 
-impl Served {
+impl ServiceSubject {
     /// The engine's thread of the policy of the woken thread, if it may have that.
-    fn start(real_time: bool) -> Result<Served, String> {
+    fn start(real_time: bool) -> Result<ServiceSubject, String> {
         let fifo = EngineSettings {
             attributes: Some(Attributes::Fifo(PRIORITY)),
             ..EngineSettings::default()
@@ -33,7 +33,7 @@ impl Served {
             false => TimerService::start(),
         };
         let service = started.map_err(|error| error.to_string())?;
-        Ok(Served { owner: service.owner("paper"), _service: service })
+        Ok(ServiceSubject { owner: service.owner("paper"), _service: service })
     }
 
     fn timer(&self, action: Action) -> Result<Timer, String> {
@@ -44,7 +44,7 @@ impl Served {
 /// The priority of the woken thread, for the thread that wakes it.
 const PRIORITY: u8 = 80;
 
-fn said(error: ServiceError) -> io::Error {
+fn to_io_error(error: ServiceError) -> io::Error {
     io::Error::other(error)
 }
 
@@ -59,28 +59,31 @@ fn arm(at_ns: u64, interval_ns: u64) -> Arm {
 /// Its timers, armed by another thread than the engine's.
 pub(super) struct ServiceTimers {
     timers: Vec<Timer>,
-    served: Served,
+    served: ServiceSubject,
 }
 
 impl ServiceTimers {
     /// A service of its own, with room for so many timers.
     pub(super) fn with_room(timers: usize) -> Result<ServiceTimers, String> {
-        Ok(ServiceTimers { timers: Vec::with_capacity(timers), served: Served::start(false)? })
+        Ok(ServiceTimers {
+            timers: Vec::with_capacity(timers),
+            served: ServiceSubject::start(false)?,
+        })
     }
 }
 
-impl Timers for ServiceTimers {
+impl TimerOperations for ServiceTimers {
     fn create(&mut self) -> io::Result<()> {
         self.timers.push(self.served.timer(Action::nothing()).map_err(io::Error::other)?);
         Ok(())
     }
 
     fn arm(&mut self, timer: usize, at_ns: u64, interval_ns: u64) -> io::Result<()> {
-        self.timers[timer].arm(arm(at_ns, interval_ns)).map_err(said)
+        self.timers[timer].arm(arm(at_ns, interval_ns)).map_err(to_io_error)
     }
 
     fn cancel(&mut self, timer: usize) -> io::Result<()> {
-        self.timers[timer].cancel(Which::All).map(|_| ()).map_err(said)
+        self.timers[timer].cancel(Which::All).map(|_| ()).map_err(to_io_error)
     }
 
     fn terminate(&mut self) -> bool {
@@ -91,12 +94,12 @@ impl Timers for ServiceTimers {
 /// A thread that sleeps on a timer of the service.
 pub(super) struct ServiceSleep {
     timer: Timer,
-    _served: Served,
+    _served: ServiceSubject,
 }
 
 impl ServiceSleep {
     pub(super) fn new() -> Result<ServiceSleep, String> {
-        let served = Served::start(true)?;
+        let served = ServiceSubject::start(true)?;
         Ok(ServiceSleep { timer: served.timer(Action::nothing())?, _served: served })
     }
 }
@@ -106,10 +109,10 @@ impl Waker for ServiceSleep {
         Ok(())
     }
 
-    fn wait(&mut self, at_ns: u64) -> io::Result<Slept> {
+    fn wait(&mut self, at_ns: u64) -> io::Result<WaitEnd> {
         let at_ns = i64::try_from(at_ns).unwrap_or(i64::MAX);
-        self.timer.sleep_until(at_ns).map_err(said)?;
-        Ok(Slept::Woken)
+        self.timer.sleep_until(at_ns).map_err(to_io_error)?;
+        Ok(WaitEnd::Woken)
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -122,7 +125,7 @@ pub(super) struct ServicePort {
     port: Port,
     overruns: u64,
     timer: Timer,
-    _served: Served,
+    _served: ServiceSubject,
 }
 
 /// Messages that a port has room for; one at a time is read.
@@ -133,7 +136,7 @@ const LOOK: Span = Span::SECOND;
 
 impl ServicePort {
     pub(super) fn new() -> Result<ServicePort, String> {
-        let served = Served::start(true)?;
+        let served = ServiceSubject::start(true)?;
         let port = Port::new(ROOM).map_err(|error| error.to_string())?;
         let timer = served.timer(Action::send(&port, 0))?;
         Ok(ServicePort { port, overruns: 0, timer, _served: served })
@@ -142,15 +145,15 @@ impl ServicePort {
 
 impl Waker for ServicePort {
     fn begin(&mut self, first_ns: u64, interval_ns: u64) -> io::Result<()> {
-        self.timer.arm(arm(first_ns, interval_ns)).map_err(said)
+        self.timer.arm(arm(first_ns, interval_ns)).map_err(to_io_error)
     }
 
-    fn wait(&mut self, _: u64) -> io::Result<Slept> {
+    fn wait(&mut self, _: u64) -> io::Result<WaitEnd> {
         let Some(message) = self.port.receive(Some(LOOK))? else {
-            return Ok(Slept::Interrupted);
+            return Ok(WaitEnd::Interrupted);
         };
         self.overruns = message.expiration.overruns;
-        Ok(Slept::Woken)
+        Ok(WaitEnd::Woken)
     }
 
     /// What the message says: it stands for the expiry waited for and so many after it.
@@ -159,7 +162,7 @@ impl Waker for ServicePort {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        self.timer.cancel(Which::All).map_err(said)?;
+        self.timer.cancel(Which::All).map_err(to_io_error)?;
         while self.port.try_receive().is_some() {}
         Ok(())
     }

@@ -4,13 +4,13 @@ use hourglass_model::paper::{How, PaperRow, PaperTable};
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;
-use super::super::bench::{Bench, Effort};
+use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::measuring_cpu;
 use super::super::rows::{beside, found, lacking, without_figure};
-use super::super::words::{sentence, time, times};
+use super::super::sentences::{sentence, time, times};
 use super::MACHINE;
-use super::operations::{Operation, Timed, time_all};
-use super::subject::Subject;
+use super::operations::{Operation, OperationTable, time_all};
+use super::timer_kinds::TimerKind;
 
 pub(super) const ID: &str = "1";
 pub(super) const TITLE: &str = "Latency of timer operations";
@@ -32,10 +32,10 @@ pub(super) const PRINTED: [(Operation, &str, f64); 5] = [
 pub(super) const THREAD_SELF_US: f64 = 20.0;
 pub(super) const NULL_TRAP_US: f64 = 7.0;
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let rounds = match bench.effort {
-        Effort::Quick => QUICK,
-        Effort::Full => FULL,
+        MeasurementSize::Quick => QUICK,
+        MeasurementSize::Full => FULL,
     };
     measure_rounds(rounds, bench.stopped)
 }
@@ -77,7 +77,12 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
     }))
 }
 
-fn operation_rows(timed: &Timed, operation: Operation, name: &str, us: f64) -> Vec<PaperRow> {
+fn operation_rows(
+    timed: &OperationTable,
+    operation: Operation,
+    name: &str,
+    us: f64,
+) -> Vec<PaperRow> {
     let mut rows = Vec::new();
     for (subject, answer) in &timed.subjects {
         if operation == Operation::ArmPeriodic && !subject.is_periodic() {
@@ -103,14 +108,14 @@ fn row(name: &str, printed_us: f64, batches: &Batches) -> Option<PaperRow> {
     Some(beside(Some(printed_us), row))
 }
 
-fn explain(timed: &Timed) -> String {
-    let of = |wanted: Subject, operation: Operation| {
+fn explain(timed: &OperationTable) -> String {
+    let of = |wanted: TimerKind, operation: Operation| {
         let (_, answer) = timed.subjects.iter().find(|(subject, _)| *subject == wanted)?;
         let (_, batches) = answer.as_ref().ok()?.iter().find(|(of, _)| *of == operation)?;
         batches.median_ns()
     };
     let mut clauses = Vec::new();
-    let kernel = of(Subject::Posix, Operation::ArmOnce).zip(timed.null_trap.median_ns());
+    let kernel = of(TimerKind::Posix, Operation::ArmOnce).zip(timed.null_trap.median_ns());
     if let Some((arm, trap)) = kernel {
         clauses.push(format!(
             "entering this kernel takes {}, arming a POSIX timer {} ({} that; there {})",
@@ -120,7 +125,8 @@ fn explain(timed: &Timed) -> String {
             times(PRINTED[0].2, NULL_TRAP_US),
         ));
     }
-    let queue = of(Subject::Queue, Operation::ArmOnce).zip(of(Subject::Queue, Operation::Create));
+    let queue =
+        of(TimerKind::Queue, Operation::ArmOnce).zip(of(TimerKind::Queue, Operation::Create));
     if let Some((arm, create)) = queue {
         clauses.push(format!(
             "the library's queue arms in {} and creates in {}, since neither enters the kernel nor \

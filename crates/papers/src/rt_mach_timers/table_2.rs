@@ -5,14 +5,14 @@ use hourglass_time::Span;
 use hourglass_timer::event::Resolution;
 
 use super::super::MeasuredTable;
-use super::super::bench::{Bench, Effort};
+use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::measuring_cpu;
 use super::super::rows::{beside, found, lacking, with_figure};
+use super::super::sentences::{sentence, time, times};
 use super::super::wakeups::{
-    Class, Device, EngineWaker, FileTimer, Lateness, Open, Plan, PosixSignal, Session, Sleep,
-    measure as measure_wakeups,
+    Device, EngineWaker, FileTimer, LatencySamples, PosixSignal, Session, Sleep, ThreadClass,
+    WakeUpPlan, WakerFactory, measure as measure_wakeups,
 };
-use super::super::words::{sentence, time, times};
 use super::MACHINE;
 use super::service::{ServicePort, ServiceSleep};
 
@@ -35,46 +35,46 @@ const TURN: u64 = 50;
 const NO_TICK: Span = Span::from_millis(4);
 
 /// A way of getting to run: its name, the paper's number, and how it is opened.
-struct Way {
+struct WakeUpMethod {
     name: &'static str,
     printed_us: f64,
-    open: fn() -> Open,
+    open: fn() -> WakerFactory,
 }
 
-const WAYS: [Way; 7] = [
-    Way {
+const WAYS: [WakeUpMethod; 7] = [
+    WakeUpMethod {
         name: "unblock thread; clock_nanosleep",
         printed_us: UNBLOCK_US,
         open: || Box::new(|| Ok(Box::new(Sleep))),
     },
-    Way {
+    WakeUpMethod {
         name: "unblock thread; engine, asleep",
         printed_us: UNBLOCK_US,
         open: || {
             Box::new(|| Ok(Box::new(EngineWaker::new(Device::Sleep, Resolution::High, NO_TICK)?)))
         },
     },
-    Way {
+    WakeUpMethod {
         name: "unblock thread; service, sleep",
         printed_us: UNBLOCK_US,
         open: || Box::new(|| Ok(Box::new(ServiceSleep::new()?))),
     },
-    Way {
+    WakeUpMethod {
         name: "send message; service, port",
         printed_us: MESSAGE_US,
         open: || Box::new(|| Ok(Box::new(ServicePort::new()?))),
     },
-    Way {
+    WakeUpMethod {
         name: "send message; POSIX signal",
         printed_us: MESSAGE_US,
         open: || Box::new(|| Ok(Box::new(PosixSignal::new().map_err(|e| e.to_string())?))),
     },
-    Way {
+    WakeUpMethod {
         name: "send message; timerfd, read",
         printed_us: MESSAGE_US,
         open: || Box::new(|| Ok(Box::new(FileTimer::new().map_err(|e| e.to_string())?))),
     },
-    Way {
+    WakeUpMethod {
         name: "send message; engine, signal",
         printed_us: MESSAGE_US,
         open: || {
@@ -85,20 +85,21 @@ const WAYS: [Way; 7] = [
     },
 ];
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let loops = match bench.effort {
-        Effort::Quick => QUICK,
-        Effort::Full => FULL,
+        MeasurementSize::Quick => QUICK,
+        MeasurementSize::Full => FULL,
     };
     measure_loops(loops, bench.stopped)
 }
 
 pub(super) fn measure_loops(loops: u64, stopped: fn() -> bool) -> Option<MeasuredTable> {
-    let plan = Plan { interval_ns: INTERVAL_NS, loops, turn: TURN, phases_ns: 0, loaded: false };
+    let plan =
+        WakeUpPlan { interval_ns: INTERVAL_NS, loops, turn: TURN, phases_ns: 0, loaded: false };
     let session = measure_wakeups(plan, WAYS.iter().map(|way| (way.open)()).collect(), stopped)?;
     let mut rows = Vec::new();
     for (way, late) in WAYS.iter().zip(&session.found) {
-        let summary = late.as_ref().map(Lateness::summary);
+        let summary = late.as_ref().map(LatencySamples::summary);
         let row = |statistic: &str| match &summary {
             Ok(Some(all)) => {
                 let ns = if statistic == "mean" { all.mean_ns } else { all.median_ns };
@@ -140,7 +141,7 @@ fn notes(session: &Session) -> Vec<String> {
          the paper's kernel wakes one."
             .into(),
     ];
-    if let Class::Other { why } = &session.class {
+    if let ThreadClass::Other { why } = &session.class {
         notes.push(format!("SCHED_FIFO with priority 80 was refused: {why}."));
     }
     notes
@@ -163,12 +164,13 @@ fn explain(session: &Session) -> String {
 }
 
 fn figure(loops: u64, session: &Session) -> Figure {
-    let points =
-        |late: &Result<Lateness, String>| late.as_ref().map_or((Vec::new(), 1), Lateness::points);
+    let points = |late: &Result<LatencySamples, String>| {
+        late.as_ref().map_or((Vec::new(), 1), LatencySamples::points)
+    };
     let series = WAYS.iter().zip(&session.found).map(|(way, late)| Series {
         name: way.name.split("; ").last().unwrap_or(way.name).into(),
         paper_mean_ns: Some(way.printed_us * 1e3),
-        mean_ns: late.as_ref().ok().and_then(Lateness::summary).map(|all| all.mean_ns),
+        mean_ns: late.as_ref().ok().and_then(LatencySamples::summary).map(|all| all.mean_ns),
         points: points(late).0,
     });
     Figure {

@@ -9,10 +9,10 @@ use hourglass_timer::clock_device::{ClockDevice, ClockDevices, ClockReader};
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;
-use super::super::bench::{Bench, Effort};
-use super::super::costs::Pinned;
+use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::costs::PinnedThread;
 use super::super::rows::{beside, found, lacking, without_figure};
-use super::super::words::{sentence, time, times};
+use super::super::sentences::{sentence, time, times};
 use super::MACHINE;
 
 pub(super) const ID: &str = "3";
@@ -30,14 +30,14 @@ pub(super) const BY_IPC_US: f64 = 85.0;
 pub(super) const MAPPED_US: f64 = 2.0;
 
 /// A way to get a timestamp, with the paper's number beside it.
-struct Way<'a> {
+struct TimestampMethod<'a> {
     name: &'static str,
     printed_us: f64,
     read: Box<dyn Fn() -> u64 + 'a>,
 }
 
-fn ways<'a>(clock: &'a Clock, device: Option<&'a ClockReader>) -> Vec<Way<'a>> {
-    let way = |name, printed_us, read| Way { name, printed_us, read };
+fn ways<'a>(clock: &'a Clock, device: Option<&'a ClockReader>) -> Vec<TimestampMethod<'a>> {
+    let way = |name, printed_us, read| TimestampMethod { name, printed_us, read };
     let mut ways = kernel_and_clock(clock);
     if let Some(device) = device {
         ways.push(way(
@@ -50,8 +50,8 @@ fn ways<'a>(clock: &'a Clock, device: Option<&'a ClockReader>) -> Vec<Way<'a>> {
     ways
 }
 
-fn kernel_and_clock(clock: &Clock) -> Vec<Way<'_>> {
-    let way = |name, printed_us, read| Way { name, printed_us, read };
+fn kernel_and_clock(clock: &Clock) -> Vec<TimestampMethod<'_>> {
+    let way = |name, printed_us, read| TimestampMethod { name, printed_us, read };
     vec![
         way(
             "device_get_status; system call",
@@ -66,16 +66,16 @@ fn kernel_and_clock(clock: &Clock) -> Vec<Way<'_>> {
     ]
 }
 
-pub(super) fn measure(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let rounds = match bench.effort {
-        Effort::Quick => QUICK,
-        Effort::Full => FULL,
+        MeasurementSize::Quick => QUICK,
+        MeasurementSize::Full => FULL,
     };
     measure_rounds(rounds, bench.stopped)
 }
 
 pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<MeasuredTable> {
-    let _pinned = Pinned::to_last_cpu();
+    let _pinned = PinnedThread::to_last_cpu();
     let clock = Clock::new();
     let device = ClockDevices::native().open::<()>(ClockDevices::BASELINE);
     let reader = device.as_ref().ok().map(ClockDevice::reader);

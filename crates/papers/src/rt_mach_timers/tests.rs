@@ -3,7 +3,7 @@
 use hourglass_model::paper::{Drawing, How, PaperRow, PaperTable};
 
 use super::operations::Operation;
-use super::{pending, queue_cost, table_1, table_2, table_3};
+use super::{pending_cost, queue_cost, table_1, table_2, table_3};
 
 fn never() -> bool {
     false
@@ -35,7 +35,7 @@ fn the_numbers_of_section_5() {
     // "General IPC overhead all contribute to the 56 usec difference" (section 5.2).
     assert_eq!(table_2::MESSAGE_US - table_2::UNBLOCK_US, 56.0);
     assert_eq!((table_3::BY_IPC_US, table_3::MAPPED_US), (85.0, 2.0));
-    assert_eq!((pending::EACH_NS, queue_cost::QUEUE_US), (600.0, 1.0));
+    assert_eq!((pending_cost::EACH_NS, queue_cost::QUEUE_US), (600.0, 1.0));
 }
 
 #[test]
@@ -80,13 +80,13 @@ fn timestamps_by_call_and_mapped() {
 #[test]
 fn the_slope_is_that_of_a_line() {
     let line = [(0, 33_000.0), (10, 39_000.0), (1_000, 633_000.0)];
-    assert_eq!(pending::slope(&line), Some(600.0));
-    assert_eq!((pending::slope(&line[..1]), pending::slope(&[])), (None, None));
+    assert_eq!(pending_cost::slope(&line), Some(600.0));
+    assert_eq!((pending_cost::slope(&line[..1]), pending_cost::slope(&[])), (None, None));
 }
 
 #[test]
 fn arming_behind_others() {
-    let measured = pending::measure_rounds(2, never).unwrap();
+    let measured = pending_cost::measure_rounds(2, never).unwrap();
     is_whole(&measured.table);
     assert_eq!(row(&measured.table, "sorted list: for each pending").paper, Some(600.0));
     assert_eq!(row(&measured.table, "heap: arm behind 1000000").unit, "ns");

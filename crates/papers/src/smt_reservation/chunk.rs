@@ -10,8 +10,8 @@
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::memfd::SharedWords;
 
-use super::emulator::{CHUNK_NS, PARTIES, Pace, REAL_TIME, WORDS};
-use super::work::Work;
+use super::emulator::{CHUNK_NS, PARTIES, Participant, REAL_TIME, WORDS};
+use super::workloads::Computation;
 
 /// Rounds of a calibration, and the chunks of each.
 const ROUNDS: usize = 15;
@@ -32,9 +32,13 @@ pub(super) struct Chunk {
 
 impl Chunk {
     /// Measured now, in a loop of its own: machines change their speed. Takes some 10 ms.
-    pub(super) fn of(work: &mut dyn Work, step_ps: u64, timed: bool) -> Result<Chunk, String> {
+    pub(super) fn of(
+        work: &mut dyn Computation,
+        step_ps: u64,
+        timed: bool,
+    ) -> Result<Chunk, String> {
         let words = SharedWords::create(c"hourglass-smt", WORDS).map_err(|e| e.to_string())?;
-        let pace = Pace::new(words.words(), REAL_TIME, [100; PARTIES]);
+        let pace = Participant::new(words.words(), REAL_TIME, [100; PARTIES]);
         let steps = (CHUNK_NS * 1_000 / step_ps).max(1);
         let mut rounds: Vec<u64> = (0..ROUNDS)
             .map(|_| {
@@ -52,7 +56,7 @@ impl Chunk {
     }
 
     /// Works for `ns`, at most the whole chunk; what came of it, ns of a CPU that is not shared.
-    pub(super) fn run(&self, work: &mut dyn Work, ns: u64) -> u64 {
+    pub(super) fn run(&self, work: &mut dyn Computation, ns: u64) -> u64 {
         if !self.timed {
             work.run((self.steps * ns / self.ns).max(1));
             return ns;
@@ -82,7 +86,7 @@ fn worth(took: u64, usual: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::work::Words;
+    use super::super::workloads::WordLookup;
     use super::*;
 
     /// An interruption is nobody's work.
@@ -97,7 +101,7 @@ mod tests {
     /// Whatever the speed, a chunk is worth what it was to be, and takes no less.
     #[test]
     fn a_timed_chunk_takes_what_it_is_worth() {
-        let mut work = Words::new();
+        let mut work = WordLookup::new();
         let mut chunk = Chunk { steps: 100, ns: 1_000_000, timed: true };
         for steps in [100, 10_000] {
             chunk.steps = steps;

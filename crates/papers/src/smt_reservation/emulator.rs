@@ -38,17 +38,21 @@ const FRESH_NS: u64 = 15_000;
 
 /// One who takes part.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace<'a> {
+pub(super) struct Participant<'a> {
     words: &'a [AtomicU64],
     own: usize,
     /// Rate beside each other party, in hundredths; 100 beside those on its own CPU.
     beside: [u64; PARTIES],
 }
 
-impl<'a> Pace<'a> {
+impl<'a> Participant<'a> {
     /// The party `own`; `beside` has its rates, in hundredths from 1 to 100.
-    pub(super) fn new(words: &'a [AtomicU64], own: usize, beside: [u64; PARTIES]) -> Pace<'a> {
-        Pace { words, own, beside: beside.map(|percent| percent.clamp(1, 100)) }
+    pub(super) fn new(
+        words: &'a [AtomicU64],
+        own: usize,
+        beside: [u64; PARTIES],
+    ) -> Participant<'a> {
+        Participant { words, own, beside: beside.map(|percent| percent.clamp(1, 100)) }
     }
 
     fn word(&self, party: usize, word: usize) -> Option<&'a AtomicU64> {
@@ -122,8 +126,8 @@ mod tests {
     #[test]
     fn alone_there_is_no_contention() {
         let words = words();
-        let own = Pace::new(&words, REAL_TIME, [100, 100, 1]);
-        let other = Pace::new(&words, OTHER, [100; PARTIES]);
+        let own = Participant::new(&words, REAL_TIME, [100, 100, 1]);
+        let other = Participant::new(&words, OTHER, [100; PARTIES]);
         other.beat(now_ns(ClockId::Monotonic));
         other.rests();
         let begun = now_ns(ClockId::Monotonic);
@@ -139,7 +143,7 @@ mod tests {
     #[test]
     fn beside_another_both_are_slow() {
         let words = words();
-        let own = Pace::new(&words, REAL_TIME, [100, 100, 25]);
+        let own = Participant::new(&words, REAL_TIME, [100, 100, 25]);
         let future = now_ns(ClockId::Monotonic) + 1_000_000_000_000;
         // A beat that stays fresh.
         words[OTHER * STRIDE].store(future, Ordering::Release);
@@ -152,7 +156,7 @@ mod tests {
     #[test]
     fn waiting_ends_with_the_other() {
         let words = words();
-        let own = Pace::new(&words, REAL_TIME, [100, 100, 1]);
+        let own = Participant::new(&words, REAL_TIME, [100, 100, 1]);
         words[OTHER * STRIDE].store(now_ns(ClockId::Monotonic), Ordering::Release);
         let begun = now_ns(ClockId::Monotonic);
         own.after(10_000_000_000);

@@ -5,18 +5,18 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use super::super::bench::{Bench, Effort};
+use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::contention::CoRunner;
-use super::jobs::{FRAMES, Jobs, QUICK, product, video};
-use super::outcome::Outcome;
-use super::rig::Rig;
+use super::jobs::{FRAMES, ProcessJobs, QUICK, product, video};
+use super::outcome::ProcessOutcome;
 use super::simulated::simulate;
+use super::smt_methods::SmtMethod;
+use super::test_host::SmtTestHost;
 use super::trial;
-use super::ways::Way;
 
 /// A real-time process and what runs beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum Scenario {
     /// Products, section 5.2.
     Product(CoRunner),
     /// An encoder beside nothing, section 5.3.
@@ -26,64 +26,69 @@ pub(super) enum Subject {
 }
 
 /// The ways in which others are treated, in the order of the turns.
-pub(super) const WAYS: [Way; 5] =
-    [Way::Ignore, Way::Disable, Way::Word, Way::Instructions, Way::CpuTime];
+pub(super) const WAYS: [SmtMethod; 5] = [
+    SmtMethod::Ignore,
+    SmtMethod::Disable,
+    SmtMethod::Word,
+    SmtMethod::Instructions,
+    SmtMethod::CpuTime,
+];
 
-impl Subject {
+impl Scenario {
     fn beside(self) -> Option<CoRunner> {
         match self {
-            Subject::Product(kind) => Some(kind),
-            Subject::VideoAlone => None,
-            Subject::Video => Some(CoRunner::Compile),
+            Scenario::Product(kind) => Some(kind),
+            Scenario::VideoAlone => None,
+            Scenario::Video => Some(CoRunner::Compile),
         }
     }
 
-    fn ways(self) -> &'static [Way] {
+    fn ways(self) -> &'static [SmtMethod] {
         match self {
-            Subject::VideoAlone => &WAYS[..1],
+            Scenario::VideoAlone => &WAYS[..1],
             _ => &WAYS,
         }
     }
 
     fn place(self) -> usize {
         match self {
-            Subject::Product(CoRunner::Integer) => 0,
-            Subject::Product(CoRunner::Float) => 1,
-            Subject::Product(CoRunner::Compile) => 2,
-            Subject::VideoAlone => 3,
-            Subject::Video => 4,
+            Scenario::Product(CoRunner::Integer) => 0,
+            Scenario::Product(CoRunner::Float) => 1,
+            Scenario::Product(CoRunner::Compile) => 2,
+            Scenario::VideoAlone => 3,
+            Scenario::Video => 4,
         }
     }
 
     /// The jobs of a whole run, and how many of them make a turn.
-    pub(super) fn jobs(self, effort: Effort) -> (Jobs, usize) {
+    pub(super) fn jobs(self, effort: MeasurementSize) -> (ProcessJobs, usize) {
         match (self, effort) {
-            (Subject::Product(_), Effort::Quick) => (product(20), 10),
-            (Subject::Product(_), Effort::Full) => (product(150), 30),
+            (Scenario::Product(_), MeasurementSize::Quick) => (product(20), 10),
+            (Scenario::Product(_), MeasurementSize::Full) => (product(150), 30),
             // Whole groups of frames.
-            (_, Effort::Quick) => (video(FRAMES).part(QUICK), 36),
-            (_, Effort::Full) => (video(FRAMES), 300),
+            (_, MeasurementSize::Quick) => (video(FRAMES).part(QUICK), 36),
+            (_, MeasurementSize::Full) => (video(FRAMES), 300),
         }
     }
 }
 
 /// What came of a subject, by way.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(super) struct SubjectRuns {
     /// On this machine, or why not.
-    pub(super) here: Vec<(Way, Result<Outcome, String>)>,
+    pub(super) here: Vec<(SmtMethod, Result<ProcessOutcome, String>)>,
     /// Simulated; ways that the simulator does not have are left out.
-    pub(super) simulated: Vec<(Way, Result<Outcome, String>)>,
+    pub(super) simulated: Vec<(SmtMethod, Result<ProcessOutcome, String>)>,
 }
 
-impl Runs {
+impl SubjectRuns {
     /// A way's outcome on this machine, or why there is none.
-    pub(super) fn here(&self, way: Way) -> Option<&Result<Outcome, String>> {
+    pub(super) fn here(&self, way: SmtMethod) -> Option<&Result<ProcessOutcome, String>> {
         self.here.iter().find(|(own, _)| *own == way).map(|(_, found)| found)
     }
 
     /// A way's outcome in the simulator.
-    pub(super) fn simulated(&self, way: Way) -> Option<&Outcome> {
+    pub(super) fn simulated(&self, way: SmtMethod) -> Option<&ProcessOutcome> {
         let found = self.simulated.iter().find(|(own, _)| *own == way);
         found.and_then(|(_, found)| found.as_ref().ok())
     }
@@ -91,34 +96,34 @@ impl Runs {
 
 /// What several tables are made of, measured once.
 #[derive(Debug, Default)]
-pub(in super::super) struct Kept {
-    rig: OnceCell<Result<Rig, String>>,
-    runs: [OnceCell<Option<Runs>>; 5],
+pub(in super::super) struct CachedRuns {
+    rig: OnceCell<Result<SmtTestHost, String>>,
+    runs: [OnceCell<Option<SubjectRuns>>; 5],
 }
 
 /// The machine, or why nothing can be run on it.
-pub(super) fn rig(bench: &Bench) -> &Result<Rig, String> {
-    bench.smt.rig.get_or_init(Rig::here)
+pub(super) fn rig(bench: &MeasurementHost) -> &Result<SmtTestHost, String> {
+    bench.smt.rig.get_or_init(SmtTestHost::for_this_machine)
 }
 
 /// The runs of a subject; `None` if a signal asked to stop.
-pub(super) fn runs(bench: &Bench, subject: Subject) -> Option<&Runs> {
+pub(super) fn runs(bench: &MeasurementHost, subject: Scenario) -> Option<&SubjectRuns> {
     let kept = bench.smt.runs.get(subject.place())?;
     kept.get_or_init(|| run(rig(bench), subject, bench.effort, bench.stopped)).as_ref()
 }
 
 /// All ways in turns, so that they meet the same machine.
 fn run(
-    rig: &Result<Rig, String>,
-    subject: Subject,
-    effort: Effort,
+    rig: &Result<SmtTestHost, String>,
+    subject: Scenario,
+    effort: MeasurementSize,
     stopped: fn() -> bool,
-) -> Option<Runs> {
+) -> Option<SubjectRuns> {
     let (jobs, turn) = subject.jobs(effort);
-    let mut here: Vec<(Way, Result<Outcome, String>)> = subject
+    let mut here: Vec<(SmtMethod, Result<ProcessOutcome, String>)> = subject
         .ways()
         .iter()
-        .map(|way| (*way, possible(rig, *way).map(|()| Outcome::default())))
+        .map(|way| (*way, possible(rig, *way).map(|()| ProcessOutcome::default())))
         .collect();
     for begin in (0..jobs.jobs.len()).step_by(turn) {
         let part = jobs.part(begin..(begin + turn).min(jobs.jobs.len()));
@@ -130,12 +135,15 @@ fn run(
             }
         }
     }
-    Some(Runs { here, simulated: all_simulated(&jobs, subject) })
+    Some(SubjectRuns { here, simulated: all_simulated(&jobs, subject) })
 }
 
-fn all_simulated(jobs: &Jobs, subject: Subject) -> Vec<(Way, Result<Outcome, String>)> {
+fn all_simulated(
+    jobs: &ProcessJobs,
+    subject: Scenario,
+) -> Vec<(SmtMethod, Result<ProcessOutcome, String>)> {
     let work = jobs.simulated();
-    let simulated = |way: &Way| {
+    let simulated = |way: &SmtMethod| {
         let method = way.simulated()?;
         Some((*way, simulate(&work, subject.beside(), method)))
     };
@@ -143,14 +151,14 @@ fn all_simulated(jobs: &Jobs, subject: Subject) -> Vec<(Way, Result<Outcome, Str
 }
 
 /// Whether a way can be run here.
-fn possible(rig: &Result<Rig, String>, way: Way) -> Result<(), String> {
+fn possible(rig: &Result<SmtTestHost, String>, way: SmtMethod) -> Result<(), String> {
     rig.as_ref().map_err(Clone::clone)?;
-    if way == Way::Instructions { trial::instructions() } else { Ok(()) }
+    if way == SmtMethod::Instructions { trial::instructions() } else { Ok(()) }
 }
 
-impl Jobs {
+impl ProcessJobs {
     /// Some of the jobs.
-    fn part(&self, range: Range<usize>) -> Jobs {
-        Jobs { jobs: self.jobs.get(range).unwrap_or_default().to_vec(), ..*self }
+    fn part(&self, range: Range<usize>) -> ProcessJobs {
+        ProcessJobs { jobs: self.jobs.get(range).unwrap_or_default().to_vec(), ..*self }
     }
 }

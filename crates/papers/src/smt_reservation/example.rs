@@ -10,7 +10,7 @@ use hourglass_sched::slack::{Decision, Promise, Rate};
 use hourglass_tasks::Fraction;
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::super::rows::{beside, found, lacking};
 
 pub(super) const MONITOR_ID: &str = "figure-4";
@@ -122,7 +122,7 @@ fn simulate(policy: Policy) -> Result<(SmtOutcome, Log), String> {
 }
 
 /// When slack is looked at and how much there is, ns, by the equations and the example's progress.
-fn looks() -> Vec<(u64, i128)> {
+fn slack_samples() -> Vec<(u64, i128)> {
     let promise = Promise::new(DEADLINE, RESERVED, Rate::ZERO, 0);
     let progress = |now: u64| now.min(SLOWED) / 2;
     let mut looks = Vec::new();
@@ -150,11 +150,11 @@ fn row(name: &str, paper: f64, ns: Option<u64>) -> PaperRow {
 }
 
 /// Figure 4.
-pub(super) fn monitor(_: &Bench) -> Option<MeasuredTable> {
+pub(super) fn monitor(_: &MeasurementHost) -> Option<MeasuredTable> {
     let exact = Monitoring { margin: 0, ..Monitoring::default() };
     let simulated = simulate(Policy::Monitoring(exact));
     let mut rows = Vec::new();
-    for (at, (time, slack)) in looks().into_iter().enumerate() {
+    for (at, (time, slack)) in slack_samples().into_iter().enumerate() {
         let when = format!("look {}: at", at + 1);
         let paper = [(0.0, 4.0), (4.0, 2.0), (6.0, 0.0)];
         let (paper_time, paper_slack) = paper.get(at).copied().unwrap_or((0.0, 0.0));
@@ -180,7 +180,7 @@ pub(super) fn monitor(_: &Bench) -> Option<MeasuredTable> {
 }
 
 /// Figure 5.
-pub(super) fn disable(_: &Bench) -> Option<MeasuredTable> {
+pub(super) fn disable(_: &MeasurementHost) -> Option<MeasuredTable> {
     let mut rows = Vec::new();
     let (figure, difference) = match simulate(Policy::Disabling) {
         Ok((_, log)) => {
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn looks_of_the_example() {
         let of = |ms: u64, slack: i128| (ms * MS, slack * i128::from(MS));
-        assert_eq!(looks(), [of(0, 4), of(4, 2), of(6, 0)]);
+        assert_eq!(slack_samples(), [of(0, 4), of(4, 2), of(6, 0)]);
     }
 
     /// Figure 4: preempted at 6, done at 10. Figure 5: done at 6, and two others for 4 ms each.

@@ -7,38 +7,38 @@ use hourglass_model::paper::{
 };
 
 use super::super::rows::{beside, found, lacking};
-use super::evaluation::{Runs, Subject};
-use super::late;
-use super::outcome::Outcome;
-use super::rig::Rig;
-use super::ways::Way;
+use super::evaluation::{Scenario, SubjectRuns};
+use super::late_jobs;
+use super::outcome::ProcessOutcome;
+use super::smt_methods::SmtMethod;
+use super::test_host::SmtTestHost;
 
 /// Nanoseconds in a millisecond.
 const MS: f64 = 1e6;
 
 /// How numbers of a machine are found, also of one that cannot be had: beside nobody there is nothing to
 /// emulate.
-pub(super) fn how(rig: &Result<Rig, String>, subject: Subject) -> How {
+pub(super) fn how(rig: &Result<SmtTestHost, String>, subject: Scenario) -> How {
     match rig {
-        Ok(rig) if subject != Subject::VideoAlone => rig.how(),
+        Ok(rig) if subject != Scenario::VideoAlone => rig.how(),
         _ => How::Measured,
     }
 }
 
 /// Which periods were missed, and when the latest job was done: here and simulated. The paper has no
 /// number but that monitoring and disabling miss nothing.
-pub(super) fn miss_rows(runs: &Runs, ways: &[Way], how: How) -> Vec<PaperRow> {
+pub(super) fn miss_rows(runs: &SubjectRuns, ways: &[SmtMethod], how: How) -> Vec<PaperRow> {
     let mut rows = Vec::new();
     for way in ways {
         let Some(here) = runs.here(*way) else { continue };
         let name = way.name();
-        let promised = (*way != Way::Ignore).then_some(0.0);
-        let missed = |how, outcome: &Outcome| {
+        let promised = (*way != SmtMethod::Ignore).then_some(0.0);
+        let missed = |how, outcome: &ProcessOutcome| {
             let percent = outcome.missed_percent();
             let name = format!("{name}: periods missed");
             beside(promised, found(name, percent, "%", how, outcome.periods))
         };
-        let latest = |how, outcome: &Outcome| {
+        let latest = |how, outcome: &ProcessOutcome| {
             let jobs = outcome.done.len() as u64;
             let row = |what: &str, ns: u64| {
                 found(format!("{name}: {what} completion"), ns as f64 / MS, "ms", how, jobs)
@@ -66,7 +66,7 @@ pub(super) fn miss_rows(runs: &Runs, ways: &[Way], how: How) -> Vec<PaperRow> {
 }
 
 /// Periods that are listed apart, if there are any.
-fn apart_rows(name: &str, outcome: &Outcome, how: How) -> Vec<PaperRow> {
+fn apart_rows(name: &str, outcome: &ProcessOutcome, how: How) -> Vec<PaperRow> {
     let row = |(what, count): (&str, u64)| {
         let percent = count.min(outcome.periods) as f64 * 100.0 / outcome.periods.max(1) as f64;
         (count > 0).then(|| found(format!("{name}: {what}"), percent, "%", how, outcome.periods))
@@ -79,7 +79,7 @@ fn apart_rows(name: &str, outcome: &Outcome, how: How) -> Vec<PaperRow> {
 }
 
 /// What the monitor did and cost, for the ways that have one.
-pub(super) fn monitor_rows(runs: &Runs, ways: &[Way], how: How) -> Vec<PaperRow> {
+pub(super) fn monitor_rows(runs: &SubjectRuns, ways: &[SmtMethod], how: How) -> Vec<PaperRow> {
     let mut rows = Vec::new();
     for way in ways.iter().filter(|way| way.monitors()) {
         let Some(Ok(outcome)) = runs.here(*way) else { continue };
@@ -100,14 +100,14 @@ pub(super) fn monitor_rows(runs: &Runs, ways: &[Way], how: How) -> Vec<PaperRow>
 }
 
 /// Throughput of the others relative to disabled SMT: here, and simulated.
-pub(super) fn gains(runs: &Runs, way: Way) -> [Option<f64>; 2] {
-    let gain = |disable: &Outcome, own: &Outcome| {
+pub(super) fn gains(runs: &SubjectRuns, way: SmtMethod) -> [Option<f64>; 2] {
+    let gain = |disable: &ProcessOutcome, own: &ProcessOutcome| {
         let base = disable.best_effort();
         (base > 0.0).then(|| own.best_effort() / base)
     };
-    let here = runs.here(way).zip(runs.here(Way::Disable));
+    let here = runs.here(way).zip(runs.here(SmtMethod::Disable));
     let here = here.and_then(|(own, disable)| gain(disable.as_ref().ok()?, own.as_ref().ok()?));
-    let simulated = runs.simulated(way).zip(runs.simulated(Way::Disable));
+    let simulated = runs.simulated(way).zip(runs.simulated(SmtMethod::Disable));
     [here, simulated.and_then(|(own, disable)| gain(disable, own))]
 }
 
@@ -115,8 +115,8 @@ pub(super) fn gains(runs: &Runs, way: Way) -> [Option<f64>; 2] {
 pub(super) fn gain_rows(
     name: &str,
     paper: Option<f64>,
-    runs: &Runs,
-    way: Way,
+    runs: &SubjectRuns,
+    way: SmtMethod,
     how: How,
 ) -> Vec<PaperRow> {
     let [here, simulated] = gains(runs, way);
@@ -125,7 +125,7 @@ pub(super) fn gain_rows(
         Some(Err(why)) => why.as_str(),
         _ => "the others got nothing to compare with",
     };
-    let count = |outcome: Option<&Outcome>| outcome.map_or(0, |outcome| outcome.periods);
+    let count = |outcome: Option<&ProcessOutcome>| outcome.map_or(0, |outcome| outcome.periods);
     let row = match (here, runs.here(way)) {
         (Some(gain), Some(Ok(outcome))) => {
             found(name.clone(), gain, "times", how, count(Some(outcome)))
@@ -144,8 +144,8 @@ pub(super) fn gain_rows(
 pub(super) fn completions(
     (id, title): (&str, &str),
     counted: &str,
-    runs: &Runs,
-    ways: &[Way],
+    runs: &SubjectRuns,
+    ways: &[SmtMethod],
     note: String,
 ) -> Drawing {
     let mut curves = Vec::new();
@@ -160,10 +160,10 @@ pub(super) fn completions(
             origin: Origin::Here,
             colour: way.colour(),
             joined: true,
-            points: outcome.done.iter().map(late::place).collect(),
+            points: outcome.done.iter().map(late_jobs::place).collect(),
         });
     }
-    curves.extend(late::curves(runs, ways));
+    curves.extend(late_jobs::curves(runs, ways));
     if let Some(up) = deadline {
         let ends = [1.0, last].map(|across| Place { across, up });
         curves.push(Curve {
@@ -190,19 +190,19 @@ const MACHINE: &str =
     "Xeon workstation with Hyper-Threading, Linux 2.4.21 with the paper's scheduler";
 
 /// How a figure was found, in a sentence.
-fn method(subject: Subject, rig: &Result<Rig, String>, jobs: usize) -> String {
+fn method(subject: Scenario, rig: &Result<SmtTestHost, String>, jobs: usize) -> String {
     let what = match subject {
-        Subject::Product(_) => {
+        Scenario::Product(_) => {
             "products of 200x200 matrices, as many as take 50 ms here alone (one took 50 ms in 2006), \
              every 70 ms, 55 ms reserved"
         }
-        Subject::VideoAlone | Subject::Video => {
+        Scenario::VideoAlone | Scenario::Video => {
             "a job in the phases of a video encoder (motion estimation and cosine transformation tell \
              progress, the rest does not), 13 to 23.5 ms by frame, every 33.3 ms, 25 ms reserved"
         }
     };
     let place = match rig {
-        Ok(rig) if subject == Subject::VideoAlone => {
+        Ok(rig) if subject == Scenario::VideoAlone => {
             format!("on CPU {}, without co-runners", rig.cpu)
         }
         Ok(rig) => rig.words(),
@@ -216,7 +216,7 @@ fn method(subject: Subject, rig: &Result<Rig, String>, jobs: usize) -> String {
 /// A table of the evaluation.
 pub(super) fn table(
     (id, title): (&str, &str),
-    (subject, rig, jobs): (Subject, &Result<Rig, String>, usize),
+    (subject, rig, jobs): (Scenario, &Result<SmtTestHost, String>, usize),
     rows: Vec<PaperRow>,
     difference: String,
     notes: Vec<String>,

@@ -4,10 +4,10 @@
 
 use super::contention::CoRunner;
 use super::jobs::product;
-use super::outcome::Outcome;
-use super::rig::Rig;
+use super::outcome::ProcessOutcome;
+use super::smt_methods::SmtMethod;
+use super::test_host::SmtTestHost;
 use super::trial;
-use super::ways::Way;
 
 /// What came of one policy.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,9 +55,10 @@ pub struct Headline {
 /// # Errors
 /// One line: what is missing, and what would mend it.
 pub fn headline(turns: usize, periods: usize) -> Result<Headline, String> {
-    let rig = Rig::here()?;
+    let rig = SmtTestHost::for_this_machine()?;
     let jobs = product(periods);
-    let mut found = [Way::Ignore, Way::Disable, Way::Word].map(|way| (way, Outcome::default()));
+    let mut found = [SmtMethod::Ignore, SmtMethod::Disable, SmtMethod::Word]
+        .map(|way| (way, ProcessOutcome::default()));
     for _ in 0..turns {
         for (way, outcome) in &mut found {
             let more = trial::run(&rig, &jobs, Some(CoRunner::Integer), *way, || false)?;
@@ -72,7 +73,7 @@ pub fn headline(turns: usize, periods: usize) -> Result<Headline, String> {
     Ok(Headline { emulated: rig.emulated, margin_ns, ratio, policies })
 }
 
-fn figures((way, outcome): &(Way, Outcome)) -> PolicyFigures {
+fn figures((way, outcome): &(SmtMethod, ProcessOutcome)) -> PolicyFigures {
     let time = (outcome.periods * outcome.deadline_ns).max(1) as f64;
     PolicyFigures {
         policy: way.name(),

@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
-use super::simulated::Work as Simulated;
+use super::simulated::SimulatedProcess as Simulated;
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 
 /// What a phase computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WorkKind {
     /// Products of floating-point matrices.
     Product,
     /// Motion estimation.
@@ -22,25 +22,26 @@ pub(super) enum Kind {
     Words,
 }
 
-impl Kind {
+impl WorkKind {
     /// All, in the order of [`Kind::place`].
-    pub(super) const ALL: [Kind; 4] = [Kind::Product, Kind::Motion, Kind::Cosines, Kind::Words];
+    pub(super) const ALL: [WorkKind; 4] =
+        [WorkKind::Product, WorkKind::Motion, WorkKind::Cosines, WorkKind::Words];
 
     /// Its place among all.
     pub(super) const fn place(self) -> usize {
         match self {
-            Kind::Product => 0,
-            Kind::Motion => 1,
-            Kind::Cosines => 2,
-            Kind::Words => 3,
+            WorkKind::Product => 0,
+            WorkKind::Motion => 1,
+            WorkKind::Cosines => 2,
+            WorkKind::Words => 3,
         }
     }
 }
 
 /// A part of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Phase {
-    pub(super) kind: Kind,
+pub(super) struct JobPhase {
+    pub(super) kind: WorkKind,
     /// How long it takes on a CPU that is not shared, ns.
     pub(super) ns: u64,
     /// Whether progress is told within it.
@@ -49,19 +50,19 @@ pub(super) struct Phase {
 
 /// A periodic process with a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Jobs {
+pub(super) struct ProcessJobs {
     /// The period, which is the deadline, ns.
     pub(super) period_ns: u64,
     /// Reserved of each, ns of a CPU that is not shared.
     pub(super) reserve_ns: u64,
     /// What one job after the other does.
-    pub(super) jobs: Vec<Vec<Phase>>,
+    pub(super) jobs: Vec<Vec<JobPhase>>,
 }
 
 /// Section 5.2: 50 ms of products, 55 of every 70 ms reserved.
-pub(super) fn product(periods: usize) -> Jobs {
-    let phase = Phase { kind: Kind::Product, ns: 50 * MS, told: true };
-    Jobs { period_ns: 70 * MS, reserve_ns: 55 * MS, jobs: vec![vec![phase]; periods] }
+pub(super) fn product(periods: usize) -> ProcessJobs {
+    let phase = JobPhase { kind: WorkKind::Product, ns: 50 * MS, told: true };
+    ProcessJobs { period_ns: 70 * MS, reserve_ns: 55 * MS, jobs: vec![vec![phase]; periods] }
 }
 
 /// Frames from one that is encoded by itself to the next, section 5.3: one after 11 others.
@@ -83,7 +84,7 @@ pub(super) const SEED: u64 = 2_006;
 /// I-frame after them 13 ms, P-frames behind a change of scene 23.5 ms; all vary by up to half a
 /// millisecond. Motion estimation and cosine transformation take most of it, and tell their progress;
 /// what is between and behind them does not.
-pub(super) fn video(frames: usize) -> Jobs {
+pub(super) fn video(frames: usize) -> ProcessJobs {
     let mut state = SEED;
     let mut next = move |below: u64| {
         // Knuth's constants; the upper half is the better one.
@@ -100,24 +101,28 @@ pub(super) fn video(frames: usize) -> Jobs {
         };
         phases(ns - 500 * US + next(1_000) * US, alone)
     };
-    Jobs { period_ns: 33_300 * US, reserve_ns: 25 * MS, jobs: (0..frames).map(frame).collect() }
+    ProcessJobs {
+        period_ns: 33_300 * US,
+        reserve_ns: 25 * MS,
+        jobs: (0..frames).map(frame).collect(),
+    }
 }
 
 /// The phases of a frame: an I-frame has no motion to estimate.
-fn phases(ns: u64, alone: bool) -> Vec<Phase> {
-    let part = |kind, percent: u64, told| Phase { kind, ns: ns * percent / 100, told };
+fn phases(ns: u64, alone: bool) -> Vec<JobPhase> {
+    let part = |kind, percent: u64, told| JobPhase { kind, ns: ns * percent / 100, told };
     let [first, motion, second, cosines, last] =
         if alone { [5, 0, 15, 60, 20] } else { [5, 55, 5, 25, 10] };
     vec![
-        part(Kind::Words, first, false),
-        part(Kind::Motion, motion, true),
-        part(Kind::Words, second, false),
-        part(Kind::Cosines, cosines, true),
-        part(Kind::Words, last, false),
+        part(WorkKind::Words, first, false),
+        part(WorkKind::Motion, motion, true),
+        part(WorkKind::Words, second, false),
+        part(WorkKind::Cosines, cosines, true),
+        part(WorkKind::Words, last, false),
     ]
 }
 
-impl Jobs {
+impl ProcessJobs {
     /// What a job needs, ns of a CPU that is not shared.
     pub(super) fn lengths(&self) -> impl Iterator<Item = u64> {
         self.jobs.iter().map(|job| job.iter().map(|phase| phase.ns).sum())

@@ -4,7 +4,7 @@
 
 /// A job that came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct FinishedJob {
     /// The period in which it was released, from 0.
     pub(super) period: u64,
     /// From release to completion, ns.
@@ -31,7 +31,7 @@ pub(super) struct Done {
 
 /// Why a job was late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Late {
+pub(super) enum LateReason {
     /// Others kept it from what was reserved.
     Missed,
     /// It needed more than was reserved, or than its progress told: interrupts are charged to it, and are nobody's.
@@ -42,7 +42,7 @@ pub(super) enum Late {
 
 /// Some periods of a real-time process.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Outcome {
+pub(super) struct ProcessOutcome {
     /// The deadline, which is the period, ns.
     pub(super) deadline_ns: u64,
     /// What is reserved, ns, where it is known what jobs need by themselves: a job that needs more has
@@ -51,7 +51,7 @@ pub(super) struct Outcome {
     /// Periods.
     pub(super) periods: u64,
     /// Jobs, by period.
-    pub(super) done: Vec<Done>,
+    pub(super) done: Vec<FinishedJob>,
     /// What the others did, ns of a CPU that is not shared.
     pub(super) best_effort_ns: f64,
     /// How often they were stopped.
@@ -67,44 +67,44 @@ pub(super) struct Outcome {
 }
 
 /// In few words.
-impl std::fmt::Display for Late {
+impl std::fmt::Display for LateReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Late::Missed => "missed",
-            Late::Overran => "late by itself",
-            Late::Host => "late by the host",
+            LateReason::Missed => "missed",
+            LateReason::Overran => "late by itself",
+            LateReason::Host => "late by the host",
         })
     }
 }
 
-impl Outcome {
+impl ProcessOutcome {
     /// What a job needed beyond what is reserved, ns.
-    fn excess_ns(&self, done: &Done) -> u64 {
+    fn excess_ns(&self, done: &FinishedJob) -> u64 {
         let need_ns = done.own_ns.saturating_add(done.ahead_ns);
         self.reserve_ns.map_or(0, |reserve| need_ns.saturating_sub(reserve))
     }
 
     /// Whether a job would have been in time had it been so much shorter.
-    fn in_time_without(&self, ns: u64, done: &Done) -> bool {
+    fn in_time_without(&self, ns: u64, done: &FinishedJob) -> bool {
         done.response_ns.saturating_sub(ns) <= self.deadline_ns
     }
 
     /// Why a job was late, if it was.
-    fn lateness(&self, done: &Done) -> Option<Late> {
+    fn lateness(&self, done: &FinishedJob) -> Option<LateReason> {
         if done.response_ns <= self.deadline_ns {
             None
         } else if self.in_time_without(done.taken_ns, done) {
-            Some(Late::Host)
+            Some(LateReason::Host)
         } else if self.in_time_without(self.excess_ns(done).saturating_add(done.taken_ns), done) {
             // By itself, or by both.
-            Some(Late::Overran)
+            Some(LateReason::Overran)
         } else {
-            Some(Late::Missed)
+            Some(LateReason::Missed)
         }
     }
 
     /// Periods whose job was late so, and periods that had none because the one before was.
-    fn late(&self, so: Late) -> u64 {
+    fn late(&self, so: LateReason) -> u64 {
         self.late_so(so)
             .map(|done| 1 + done.response_ns.checked_div(self.deadline_ns).unwrap_or(0))
             .sum()
@@ -113,37 +113,38 @@ impl Outcome {
     /// Periods missed: their jobs needed no more than was reserved, and were late by nobody below the
     /// kernel.
     pub(super) fn missed(&self) -> u64 {
-        self.late(Late::Missed)
+        self.late(LateReason::Missed)
     }
 
     /// Periods late because the job was charged with more than was reserved, or needed more than it told, with what a host
     /// took.
     pub(super) fn overran(&self) -> u64 {
-        self.late(Late::Overran)
+        self.late(LateReason::Overran)
     }
 
     /// Periods late only by what was taken from below the kernel.
     pub(super) fn excused(&self) -> u64 {
-        self.late(Late::Host)
+        self.late(LateReason::Host)
     }
 
     /// Late jobs during which a thread of a higher priority took the CPU.
     pub(super) fn preempted(&self) -> u64 {
-        let late = |done: &&Done| self.lateness(done) == Some(Late::Missed) && done.preempted;
+        let late =
+            |done: &&FinishedJob| self.lateness(done) == Some(LateReason::Missed) && done.preempted;
         self.done.iter().filter(late).count() as u64
     }
 
     /// The jobs that were late so.
-    pub(super) fn late_so(&self, so: Late) -> impl Iterator<Item = &Done> {
+    pub(super) fn late_so(&self, so: LateReason) -> impl Iterator<Item = &FinishedJob> {
         self.done.iter().filter(move |done| self.lateness(done) == Some(so))
     }
 
     /// Each late job in a line: where its time went.
     pub(super) fn late_words(&self) -> Vec<String> {
         let ms = |ns: u64| ns as f64 / 1e6;
-        let words = |done: &Done| {
+        let words = |done: &FinishedJob| {
             let late = self.lateness(done)?;
-            let Done { period, response_ns, own_ns, taken_ns, waited_ns, .. } = *done;
+            let FinishedJob { period, response_ns, own_ns, taken_ns, waited_ns, .. } = *done;
             Some(format!(
                 "period {period}, {late}: done after {:.3} ms of {:.3}; begun after {:.3}; {:.3} charged to it, {:.3} taken by a \
                  host, {:.3} by other threads, {:.3} the longest of these; the last {:.3} beside nobody, for {:.3} of work",
@@ -185,12 +186,13 @@ impl Outcome {
     }
 
     /// Goes on with further periods.
-    pub(super) fn append(&mut self, more: Outcome) {
+    pub(super) fn append(&mut self, more: ProcessOutcome) {
         let before = self.periods;
         self.deadline_ns = more.deadline_ns;
         self.reserve_ns = more.reserve_ns;
         self.periods += more.periods;
-        self.done.extend(more.done.into_iter().map(|d| Done { period: d.period + before, ..d }));
+        self.done
+            .extend(more.done.into_iter().map(|d| FinishedJob { period: d.period + before, ..d }));
         self.best_effort_ns += more.best_effort_ns;
         self.stops += more.stops;
         self.checks += more.checks;
@@ -208,23 +210,23 @@ mod tests {
     /// one that is late because of the host and takes the fifth.
     #[test]
     fn late_lost_and_excused() {
-        let done = |period, response_ns, taken_ns| Done {
+        let done = |period, response_ns, taken_ns| FinishedJob {
             period,
             response_ns,
             own_ns: 40 + response_ns / 10,
             taken_ns,
             preempted: response_ns > 70,
-            ..Done::default()
+            ..FinishedJob::default()
         };
-        let first = Outcome {
+        let first = ProcessOutcome {
             deadline_ns: 70,
             periods: 3,
             done: vec![done(0, 70, 0), done(1, 90, 19)],
             best_effort_ns: 105.0,
-            ..Outcome::default()
+            ..ProcessOutcome::default()
         };
         let mut all = first.clone();
-        all.append(Outcome {
+        all.append(ProcessOutcome {
             periods: 2,
             done: vec![done(0, 75, 5)],
             best_effort_ns: 0.0,

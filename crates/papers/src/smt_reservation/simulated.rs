@@ -6,11 +6,11 @@ use hourglass_sched::sim::smt::{self, Monitoring, Policy, Progress};
 use hourglass_sched::sim::{Cost, Event, Late, Settings, Sink, Slice, System, Thread};
 
 use super::contention::{CoRunner, hundredths};
-use super::outcome::{Done, Outcome};
+use super::outcome::{FinishedJob, ProcessOutcome};
 
 /// A periodic real-time process with a reservation.
 #[derive(Clone, Debug)]
-pub(super) struct Work {
+pub(super) struct SimulatedProcess {
     /// The period, which is the deadline, ns.
     pub(super) period_ns: u64,
     /// What is reserved of each, ns of a CPU that is not shared.
@@ -21,7 +21,7 @@ pub(super) struct Work {
 
 /// How others are treated while the real-time process runs, and how its progress is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum SimMethod {
     /// The scheduler does not know of hardware threads.
     Ignore,
     /// Others stand.
@@ -32,28 +32,33 @@ pub(super) enum Method {
     Counted,
 }
 
-impl Method {
+impl SimMethod {
     fn policy(self) -> Policy {
         let monitoring =
             |progress| Policy::Monitoring(Monitoring { progress, ..Monitoring::default() });
         match self {
-            Method::Ignore => Policy::Unaware,
-            Method::Disable => Policy::Disabling,
-            Method::Reported(steps) => monitoring(Progress::Reported(steps)),
-            Method::Counted => monitoring(Progress::Counted),
+            SimMethod::Ignore => Policy::Unaware,
+            SimMethod::Disable => Policy::Disabling,
+            SimMethod::Reported(steps) => monitoring(Progress::Reported(steps)),
+            SimMethod::Counted => monitoring(Progress::Counted),
         }
     }
 }
 
 /// Collects completion times.
-struct Completions(Vec<Done>);
+struct Completions(Vec<FinishedJob>);
 
 impl Sink for Completions {
     fn ran(&mut self, _: Slice) {}
 
     fn happened(&mut self, _: u64, event: Event) {
         if let Event::Completion { thread: 0, job, response } = event {
-            self.0.push(Done { period: job, response_ns: response, own_ns: 0, ..Done::default() });
+            self.0.push(FinishedJob {
+                period: job,
+                response_ns: response,
+                own_ns: 0,
+                ..FinishedJob::default()
+            });
         }
     }
 }
@@ -64,17 +69,17 @@ impl Sink for Completions {
 /// # Errors
 /// One line: what the simulator does not take.
 pub(super) fn simulate(
-    work: &Work,
+    work: &SimulatedProcess,
     beside: Option<CoRunner>,
-    method: Method,
-) -> Result<Outcome, String> {
+    method: SimMethod,
+) -> Result<ProcessOutcome, String> {
     let system = system(work, beside);
     let periods = work.jobs_ns.len() as u64;
     let mut completions = Completions(Vec::new());
     let settings = Settings::until(periods * work.period_ns);
     let found = smt::run(&system, method.policy(), settings, &mut completions)
         .map_err(|error| error.to_string())?;
-    Ok(Outcome {
+    Ok(ProcessOutcome {
         deadline_ns: work.period_ns,
         reserve_ns: None,
         periods,
@@ -88,7 +93,7 @@ pub(super) fn simulate(
     })
 }
 
-fn system(work: &Work, beside: Option<CoRunner>) -> System {
+fn system(work: &SimulatedProcess, beside: Option<CoRunner>) -> System {
     let mut system = System::new(2);
     system.cores = vec![vec![0, 1]];
     // What is reserved is the most that any job of the list needs: one that never comes.
@@ -116,8 +121,8 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// Section 5.2: jobs of 50 ms, 55 of 70 ms reserved.
-    fn product() -> Work {
-        Work { period_ns: 70 * MS, reserve_ns: 55 * MS, jobs_ns: vec![50 * MS; 100] }
+    fn product() -> SimulatedProcess {
+        SimulatedProcess { period_ns: 70 * MS, reserve_ns: 55 * MS, jobs_ns: vec![50 * MS; 100] }
     }
 
     /// The rates are those with which the simulated gain is that of Figure 9.
@@ -129,7 +134,7 @@ mod tests {
                 assert_eq!(found.missed(), 0, "{method:?}");
                 found.best_effort()
             };
-            let gain = best(Method::Reported(256)) / best(Method::Disable);
+            let gain = best(SimMethod::Reported(256)) / best(SimMethod::Disable);
             assert!((gain / kind.paper_gain() - 1.0).abs() < 0.03, "{kind:?}: {gain}");
         }
     }
@@ -138,10 +143,10 @@ mod tests {
     #[test]
     fn who_ignores_contention_misses() {
         for kind in CoRunner::ALL {
-            let found = simulate(&product(), Some(kind), Method::Ignore).unwrap();
+            let found = simulate(&product(), Some(kind), SimMethod::Ignore).unwrap();
             assert!(found.missed() >= 49, "{kind:?}: {}", found.missed());
         }
-        let alone = simulate(&product(), None, Method::Ignore).unwrap();
+        let alone = simulate(&product(), None, SimMethod::Ignore).unwrap();
         assert_eq!((alone.missed(), alone.latest_ns()), (0, Some(50 * MS)));
     }
 }

@@ -5,16 +5,16 @@
 use hourglass_model::paper::{BarSeries, Bars, Drawing, How, Origin, PaperRow};
 
 use super::super::MeasuredTable;
-use super::super::bench::Bench;
+use super::super::bench::MeasurementHost;
 use super::contention::CoRunner;
-use super::evaluation::{Runs, Subject, rig, runs};
+use super::evaluation::{Scenario, SubjectRuns, rig, runs};
 use super::figures::{completions, gain_rows, gains, how, miss_rows, monitor_rows, table};
-use super::late;
-use super::outcome::Outcome;
-use super::ways::Way;
+use super::late_jobs;
+use super::outcome::ProcessOutcome;
+use super::smt_methods::SmtMethod;
 
 /// A part of Figure 7.
-pub(super) struct Part {
+pub(super) struct FigurePart {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
     number: &'static str,
@@ -22,20 +22,20 @@ pub(super) struct Part {
 }
 
 /// Figure 7, (a) to (c).
-pub(super) const FIGURE_7: [Part; 3] = [
-    Part {
+pub(super) const FIGURE_7: [FigurePart; 3] = [
+    FigurePart {
         id: "figure-7a",
         title: "Completion times beside an integer product",
         number: "7a",
         kind: CoRunner::Integer,
     },
-    Part {
+    FigurePart {
         id: "figure-7b",
         title: "Completion times beside a floating-point product",
         number: "7b",
         kind: CoRunner::Float,
     },
-    Part {
+    FigurePart {
         id: "figure-7c",
         title: "Completion times beside a compilation",
         number: "7c",
@@ -55,51 +55,64 @@ pub(super) const TITLE_12: &str =
     "Best-effort throughput beside an encoder, relative to SMT disabled";
 
 /// The ways of Figure 7, of Figure 8, and of Figure 11.
-const REPORTED: [Way; 3] = [Way::Ignore, Way::Disable, Way::Word];
-const UNREPORTED: [Way; 2] = [Way::Instructions, Way::CpuTime];
-const FOUR: [Way; 5] = [Way::Ignore, Way::Word, Way::Instructions, Way::CpuTime, Way::Disable];
-const MONITORS: [Way; 3] = [Way::Word, Way::Instructions, Way::CpuTime];
+const REPORTED: [SmtMethod; 3] = [SmtMethod::Ignore, SmtMethod::Disable, SmtMethod::Word];
+const UNREPORTED: [SmtMethod; 2] = [SmtMethod::Instructions, SmtMethod::CpuTime];
+const FOUR: [SmtMethod; 5] = [
+    SmtMethod::Ignore,
+    SmtMethod::Word,
+    SmtMethod::Instructions,
+    SmtMethod::CpuTime,
+    SmtMethod::Disable,
+];
+const MONITORS: [SmtMethod; 3] = [SmtMethod::Word, SmtMethod::Instructions, SmtMethod::CpuTime];
 
-pub(super) fn figure_7a(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn figure_7a(bench: &MeasurementHost) -> Option<MeasuredTable> {
     figure_7(bench, &FIGURE_7[0])
 }
 
-pub(super) fn figure_7b(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn figure_7b(bench: &MeasurementHost) -> Option<MeasuredTable> {
     figure_7(bench, &FIGURE_7[1])
 }
 
-pub(super) fn figure_7c(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn figure_7c(bench: &MeasurementHost) -> Option<MeasuredTable> {
     figure_7(bench, &FIGURE_7[2])
 }
 
-fn figure_7(bench: &Bench, part: &Part) -> Option<MeasuredTable> {
-    let shown = Shown {
+fn figure_7(bench: &MeasurementHost, part: &FigurePart) -> Option<MeasuredTable> {
+    let shown = CompletionFigure {
         names: (part.id, part.title, part.number),
-        subject: Subject::Product(part.kind),
+        subject: Scenario::Product(part.kind),
         ways: &REPORTED,
         notes: stand_in(part.kind),
     };
     shown.by_period(bench)
 }
 
-pub(super) fn figure_8(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn figure_8(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let mut notes = stand_in(CoRunner::Compile);
     notes.push(CPU_TIME.to_owned());
-    let subject = Subject::Product(CoRunner::Compile);
-    Shown { names: (ID_8, TITLE_8, "8"), subject, ways: &UNREPORTED, notes }.by_period(bench)
+    let subject = Scenario::Product(CoRunner::Compile);
+    CompletionFigure { names: (ID_8, TITLE_8, "8"), subject, ways: &UNREPORTED, notes }
+        .by_period(bench)
 }
 
-pub(super) fn figure_10(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn figure_10(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let notes = vec![FRAMES.to_owned()];
-    let subject = Subject::VideoAlone;
-    Shown { names: (ID_10, TITLE_10, "10"), subject, ways: &[Way::Ignore], notes }.by_period(bench)
+    let subject = Scenario::VideoAlone;
+    CompletionFigure { names: (ID_10, TITLE_10, "10"), subject, ways: &[SmtMethod::Ignore], notes }
+        .by_period(bench)
 }
 
-pub(super) fn figure_11(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn figure_11(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let mut notes = vec![FRAMES.to_owned()];
     notes.extend(stand_in(CoRunner::Compile));
-    Shown { names: (ID_11, TITLE_11, "11"), subject: Subject::Video, ways: &FOUR, notes }
-        .by_period(bench)
+    CompletionFigure {
+        names: (ID_11, TITLE_11, "11"),
+        subject: Scenario::Video,
+        ways: &FOUR,
+        notes,
+    }
+    .by_period(bench)
 }
 
 const CPU_TIME: &str = "CPU time counts fully while the others stand, and beside them as much as is \
@@ -114,7 +127,7 @@ fn stand_in(kind: CoRunner) -> Vec<String> {
 }
 
 /// That other programs ran, if they did.
-fn busy(bench: &Bench) -> Option<String> {
+fn busy(bench: &MeasurementHost) -> Option<String> {
     let load = bench.load.filter(|load| *load >= BUSY)?;
     Some(format!(
         "Other programs ran here (load average {load:.1}). What they take of the CPUs the co-runners lack, under \
@@ -126,16 +139,16 @@ fn busy(bench: &Bench) -> Option<String> {
 const BUSY: f64 = 0.5;
 
 /// A figure of completion times.
-struct Shown<'a> {
+struct CompletionFigure<'a> {
     /// Of the table: its name and title; the figure's number.
     names: (&'static str, &'static str, &'static str),
-    subject: Subject,
-    ways: &'a [Way],
+    subject: Scenario,
+    ways: &'a [SmtMethod],
     notes: Vec<String>,
 }
 
-impl Shown<'_> {
-    fn by_period(self, bench: &Bench) -> Option<MeasuredTable> {
+impl CompletionFigure<'_> {
+    fn by_period(self, bench: &MeasurementHost) -> Option<MeasuredTable> {
         let (id, title, number) = self.names;
         let rig = rig(bench);
         let runs = runs(bench, self.subject)?;
@@ -143,11 +156,11 @@ impl Shown<'_> {
         let mut rows = miss_rows(runs, self.ways, how);
         rows.extend(monitor_rows(runs, self.ways, how));
         let counted = match self.subject {
-            Subject::Product(_) => "period",
-            Subject::VideoAlone | Subject::Video => "frame",
+            Scenario::Product(_) => "period",
+            Scenario::VideoAlone | Scenario::Video => "frame",
         };
         let note = match rig {
-            _ if self.subject == Subject::VideoAlone => String::new(),
+            _ if self.subject == Scenario::VideoAlone => String::new(),
             Ok(rig) if rig.emulated => "Contention is emulated.".to_owned(),
             Ok(_) => "On hardware threads of one core.".to_owned(),
             Err(_) => String::new(),
@@ -164,18 +177,18 @@ impl Shown<'_> {
 }
 
 /// Whether deadlines hold where they should.
-fn difference(runs: &Runs, ways: &[Way]) -> String {
-    let found = |way: &Way| match runs.here(*way) {
+fn difference(runs: &SubjectRuns, ways: &[SmtMethod]) -> String {
+    let found = |way: &SmtMethod| match runs.here(*way) {
         Some(Ok(outcome)) => Some((*way, outcome)),
         _ => None,
     };
     let broken: Vec<String> = ways
         .iter()
-        .filter(|way| **way != Way::Ignore)
+        .filter(|way| **way != SmtMethod::Ignore)
         .filter_map(found)
         .filter(|(_, outcome)| outcome.missed() > 0)
         .map(|(way, outcome)| {
-            let Outcome { periods, .. } = outcome;
+            let ProcessOutcome { periods, .. } = outcome;
             let preempted = match outcome.preempted() {
                 0 => String::new(),
                 count => {
@@ -191,9 +204,10 @@ fn difference(runs: &Runs, ways: &[Way]) -> String {
             format!("{name} misses {} of {periods} periods{preempted}{looks}", outcome.missed())
         })
         .collect();
-    let ignored = found(&Way::Ignore).filter(|_| ways.contains(&Way::Ignore) && ways.len() > 1);
+    let ignored =
+        found(&SmtMethod::Ignore).filter(|_| ways.contains(&SmtMethod::Ignore) && ways.len() > 1);
     let ignored = ignored.map_or(String::new(), |(_, outcome)| ignored_words(outcome));
-    if let ([Way::Ignore], Some((_, alone))) = (ways, found(&Way::Ignore)) {
+    if let ([SmtMethod::Ignore], Some((_, alone))) = (ways, found(&SmtMethod::Ignore)) {
         return match alone.missed() {
             0 => "None: without co-runners no deadline is missed.".to_owned(),
             missed => {
@@ -201,10 +215,10 @@ fn difference(runs: &Runs, ways: &[Way]) -> String {
             }
         };
     }
-    let excused = late::excused_words(runs, ways);
+    let excused = late_jobs::excused_words(runs, ways);
     if broken.is_empty() {
         let held = "No deadline is missed where others are disabled or slack is monitored, as in the paper.";
-        let any = ways.iter().any(|way| *way != Way::Ignore && found(way).is_some());
+        let any = ways.iter().any(|way| *way != SmtMethod::Ignore && found(way).is_some());
         let held = if any { held } else { "" };
         return format!("{ignored}{held}{excused}").trim().to_owned();
     }
@@ -215,7 +229,7 @@ fn difference(runs: &Runs, ways: &[Way]) -> String {
     )
 }
 
-fn ignored_words(outcome: &Outcome) -> String {
+fn ignored_words(outcome: &ProcessOutcome) -> String {
     if outcome.best_effort_ns > 0.0 && outcome.missed() == 0 {
         // As on a machine where others have the CPUs that the co-runners want.
         return "Other than in the paper, no deadline is missed where the scheduler ignores SMT: the co-runners had \
@@ -227,10 +241,10 @@ fn ignored_words(outcome: &Outcome) -> String {
 }
 
 /// Figure 9.
-pub(super) fn figure_9(bench: &Bench) -> Option<MeasuredTable> {
+pub(super) fn figure_9(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let mut subjects = Vec::new();
     for kind in CoRunner::ALL {
-        let subject = Subject::Product(kind);
+        let subject = Scenario::Product(kind);
         subjects.push((kind.name(), Some(kind.paper_gain()), runs(bench, subject)?));
     }
     let mut notes = vec![
@@ -239,23 +253,23 @@ pub(super) fn figure_9(bench: &Bench) -> Option<MeasuredTable> {
             .to_owned(),
     ];
     notes.extend(stand_in(CoRunner::Compile));
-    let first = Subject::Product(CoRunner::Integer);
+    let first = Scenario::Product(CoRunner::Integer);
     Some(throughput(bench, (ID_9, TITLE_9, "9"), first, &subjects, notes))
 }
 
 /// Figure 12.
-pub(super) fn figure_12(bench: &Bench) -> Option<MeasuredTable> {
-    let subjects = [(CoRunner::Compile.name(), None, runs(bench, Subject::Video)?)];
+pub(super) fn figure_12(bench: &MeasurementHost) -> Option<MeasuredTable> {
+    let subjects = [(CoRunner::Compile.name(), None, runs(bench, Scenario::Video)?)];
     let mut notes = vec![FRAMES.to_owned()];
     notes.extend(stand_in(CoRunner::Compile));
-    Some(throughput(bench, (ID_12, TITLE_12, "12"), Subject::Video, &subjects, notes))
+    Some(throughput(bench, (ID_12, TITLE_12, "12"), Scenario::Video, &subjects, notes))
 }
 
 fn throughput(
-    bench: &Bench,
+    bench: &MeasurementHost,
     (id, title, number): (&str, &str, &str),
-    subject: Subject,
-    subjects: &[(&str, Option<f64>, &Runs)],
+    subject: Scenario,
+    subjects: &[(&str, Option<f64>, &SubjectRuns)],
     notes: Vec<String>,
 ) -> MeasuredTable {
     let rig = rig(bench);
@@ -264,11 +278,12 @@ fn throughput(
     let mut rows: Vec<PaperRow> = Vec::new();
     for (name, paper, runs) in subjects {
         for way in MONITORS {
-            let paper = paper.filter(|_| way != Way::CpuTime);
+            let paper = paper.filter(|_| way != SmtMethod::CpuTime);
             rows.extend(gain_rows(name, paper, runs, way, how(rig, subject)));
         }
     }
-    let word = |at: usize| subjects.iter().filter_map(move |(.., runs)| gains(runs, Way::Word)[at]);
+    let word =
+        |at: usize| subjects.iter().filter_map(move |(.., runs)| gains(runs, SmtMethod::Word)[at]);
     let least = word(0).reduce(f64::min);
     let difference = match least {
         Some(least) if least > 1.0 => {
@@ -287,14 +302,20 @@ fn throughput(
     MeasuredTable { table, figure: Some(figure) }
 }
 
-fn bars((number, title): (&str, &str), how: How, subjects: &[(&str, Option<f64>, &Runs)]) -> Bars {
+fn bars(
+    (number, title): (&str, &str),
+    how: How,
+    subjects: &[(&str, Option<f64>, &SubjectRuns)],
+) -> Bars {
     let series = |name: &str, origin, colour, values: Vec<Option<f64>>| BarSeries {
         name: name.to_owned(),
         origin,
         colour,
         values,
     };
-    let of = |way: Way, at: usize| subjects.iter().map(|(.., runs)| gains(runs, way)[at]).collect();
+    let of = |way: SmtMethod, at: usize| {
+        subjects.iter().map(|(.., runs)| gains(runs, way)[at]).collect()
+    };
     let mut all = Vec::new();
     if subjects.iter().any(|(_, paper, _)| paper.is_some()) {
         let paper = subjects.iter().map(|(_, paper, _)| *paper).collect();

@@ -26,13 +26,13 @@ use hourglass_time::Span;
 
 use super::chunk::Chunk;
 use super::contention::CoRunner;
-use super::emulator::{CHUNK_NS, OTHER, PARTIES, Pace, REAL_TIME, SAME, WORDS, done_ns};
-use super::jobs::{Jobs, Kind};
-use super::looped::{Found, Loop};
-use super::outcome::Outcome;
-use super::rig::{self, Rig, phase, take_place};
-use super::ways::Way;
-use super::work::Work;
+use super::emulator::{CHUNK_NS, OTHER, PARTIES, Participant, REAL_TIME, SAME, WORDS, done_ns};
+use super::job_loop::{Loop, LoopResult};
+use super::jobs::{ProcessJobs, WorkKind};
+use super::outcome::ProcessOutcome;
+use super::smt_methods::SmtMethod;
+use super::test_host::{self, SmtTestHost, phase, take_place};
+use super::workloads::Computation;
 
 /// A compilation waits for a disk: so long after so much work, ns.
 const WORKS_NS: u64 = 8_000_000;
@@ -57,15 +57,15 @@ const CERTAIN: u64 = 9;
 /// # Errors
 /// One line: what was refused, and what would grant it.
 pub(super) fn run(
-    rig: &Rig,
-    jobs: &Jobs,
+    rig: &SmtTestHost,
+    jobs: &ProcessJobs,
     beside: Option<CoRunner>,
-    way: Way,
+    way: SmtMethod,
     stopped: fn() -> bool,
-) -> Result<Option<Outcome>, String> {
+) -> Result<Option<ProcessOutcome>, String> {
     // A thread of its own: the real-time class ends with it, and so do the workers.
     std::thread::scope(|scope| {
-        let body = || Trial::new(rig, jobs, beside)?.run(way, stopped);
+        let body = || SmtTrial::new(rig, jobs, beside)?.run(way, stopped);
         let made =
             std::thread::Builder::new().name("smt-real-time".into()).spawn_scoped(scope, body);
         match made.map_err(|error| error.to_string())?.join() {
@@ -84,40 +84,41 @@ pub(super) fn instructions() -> Result<(), String> {
 }
 
 /// What a phase computes, in chunks.
-pub(super) struct Phased {
-    pub(super) work: Box<dyn Work>,
+pub(super) struct PhaseWork {
+    pub(super) work: Box<dyn Computation>,
     pub(super) chunk: Chunk,
 }
 
 /// What takes part.
-struct Trial<'a> {
-    rig: &'a Rig,
-    jobs: &'a Jobs,
+struct SmtTrial<'a> {
+    rig: &'a SmtTestHost,
+    jobs: &'a ProcessJobs,
     beside: Option<CoRunner>,
     words: Arc<SharedWords>,
     /// What the phases compute.
-    phases: Vec<Phased>,
+    phases: Vec<PhaseWork>,
     /// The co-runner on the real-time process' CPU, and the one on the sibling.
     workers: Vec<Worker>,
 }
 
-impl Trial<'_> {
+impl SmtTrial<'_> {
     fn new<'a>(
-        rig: &'a Rig,
-        jobs: &'a Jobs,
+        rig: &'a SmtTestHost,
+        jobs: &'a ProcessJobs,
         beside: Option<CoRunner>,
-    ) -> Result<Trial<'a>, String> {
+    ) -> Result<SmtTrial<'a>, String> {
         let words = SharedWords::create(c"hourglass-smt", WORDS).map_err(|e| e.to_string())?;
         // Before there are others to compete with.
         take_place(rig.cpu)?;
         let phased = |kind| {
             let mut work = phase(kind);
-            work.run(rig::WARM_UP);
+            work.run(test_host::WARM_UP);
             let chunk = Chunk::of(work.as_mut(), rig.phase_ps(kind), rig.emulated)?;
-            Ok(Phased { work, chunk })
+            Ok(PhaseWork { work, chunk })
         };
-        let phases: Result<Vec<Phased>, String> = Kind::ALL.into_iter().map(phased).collect();
-        let mut trial = Trial {
+        let phases: Result<Vec<PhaseWork>, String> =
+            WorkKind::ALL.into_iter().map(phased).collect();
+        let mut trial = SmtTrial {
             rig,
             jobs,
             beside,
@@ -126,8 +127,8 @@ impl Trial<'_> {
             workers: Vec::new(),
         };
         if let Some(kind) = beside {
-            let mut work = rig::co_runner(kind);
-            work.run(rig::WARM_UP);
+            let mut work = test_host::co_runner(kind);
+            work.run(test_host::WARM_UP);
             let chunk = Chunk::of(work.as_mut(), rig.co_runner_ps(kind), rig.emulated)?;
             for party in [SAME, OTHER] {
                 let worker = trial.worker(kind, party, chunk);
@@ -152,8 +153,8 @@ impl Trial<'_> {
         let cpu = if party == SAME { self.rig.cpu } else { self.rig.sibling };
         let periods = self.jobs.jobs.len() as u64 + 2;
         let most_ns = periods.saturating_mul(self.jobs.period_ns).saturating_mul(2) + LONGER_NS;
-        let mut work = rig::co_runner(kind);
-        let pace = Pace::new(self.words.words(), party, self.rates(party));
+        let mut work = test_host::co_runner(kind);
+        let pace = Participant::new(self.words.words(), party, self.rates(party));
         let mut worked = 0;
         Worker::start(Life { cpu, nice: NICE, most_ns }, || {
             let ns = chunk.run(work.as_mut(), chunk.ns);
@@ -170,11 +171,11 @@ impl Trial<'_> {
     }
 
     /// Where progress is read.
-    fn source(&self, way: Way, page: Page) -> Result<Box<dyn ProgressSource>, String> {
+    fn source(&self, way: SmtMethod, page: Page) -> Result<Box<dyn ProgressSource>, String> {
         let tid = thread::id();
         Ok(match way {
-            Way::Ignore | Way::Disable | Way::Word => Box::new(Word::new(page)),
-            Way::CpuTime => {
+            SmtMethod::Ignore | SmtMethod::Disable | SmtMethod::Word => Box::new(Word::new(page)),
+            SmtMethod::CpuTime => {
                 let certain = self.beside.filter(|_| self.rig.emulated);
                 let alpha = certain
                     .map_or(Some(Rate::ZERO), |kind| Rate::new(kind.percent() * CERTAIN, 1_000));
@@ -182,7 +183,7 @@ impl Trial<'_> {
                 let read = move || own_thread_ns(tid).ok();
                 Box::new(CpuTime::new(read, alpha.unwrap_or(Rate::ZERO), settle))
             }
-            Way::Instructions => {
+            SmtMethod::Instructions => {
                 let counter = Instructions::open(tid, false).map_err(|error| error.to_string())?;
                 let rate = single_thread_rate(&counter)?;
                 let settle = self.rig.stopping.p999_ns + 4 * CHUNK_NS;
@@ -192,7 +193,7 @@ impl Trial<'_> {
         })
     }
 
-    fn watch(&self, way: Way, page: Page) -> Result<Driver, String> {
+    fn watch(&self, way: SmtMethod, page: Page) -> Result<Driver, String> {
         let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
         let (reserved, period) = (span(self.jobs.reserve_ns), self.jobs.period_ns);
         let watched_ns = if way.monitors() { period / 100 * WATCHED_PERCENT } else { period };
@@ -200,8 +201,8 @@ impl Trial<'_> {
             .and_then(|reservation| reservation.with_deadline(span(watched_ns)))
             .map_err(|error| error.to_string())?;
         let policy = match way {
-            Way::Ignore => Policy::Ignore,
-            Way::Disable => Policy::Disable,
+            SmtMethod::Ignore => Policy::Ignore,
+            SmtMethod::Disable => Policy::Disable,
             _ => Policy::Monitor,
         };
         // With the lateness of timers, so that the monitor need not measure it again.
@@ -209,7 +210,7 @@ impl Trial<'_> {
         let plan = Plan {
             settings: Settings { policy, margin_ns, ..Settings::default() },
             cpus: vec![self.rig.sibling],
-            priority: Some(rig::MONITOR),
+            priority: Some(test_host::MONITOR),
             timer_samples: 0,
         };
         let sibling = self.workers.last().map(Worker::pid);
@@ -219,7 +220,11 @@ impl Trial<'_> {
         Driver::start(plan, vec![watched], stopper).map_err(|error| error.to_string())
     }
 
-    fn run(&mut self, way: Way, stopped: fn() -> bool) -> Result<Option<Outcome>, String> {
+    fn run(
+        &mut self,
+        way: SmtMethod,
+        stopped: fn() -> bool,
+    ) -> Result<Option<ProcessOutcome>, String> {
         let page = Page::create().map_err(|error| error.to_string())?;
         let seen = Page::open(&page.path()).map_err(|error| error.to_string())?;
         let progress = Progress::on(page);
@@ -232,8 +237,8 @@ impl Trial<'_> {
         let rates = self.rates(REAL_TIME);
         let looped = Loop {
             jobs: self.jobs,
-            told: way == Way::Word,
-            pace: Pace::new(words.words(), REAL_TIME, rates),
+            told: way == SmtMethod::Word,
+            pace: Participant::new(words.words(), REAL_TIME, rates),
             account: Account::open(),
             progress,
         };
@@ -243,8 +248,13 @@ impl Trial<'_> {
     }
 }
 
-fn outcome(rig: &Rig, jobs: &Jobs, found: Found, report: &Report) -> Outcome {
-    Outcome {
+fn outcome(
+    rig: &SmtTestHost,
+    jobs: &ProcessJobs,
+    found: LoopResult,
+    report: &Report,
+) -> ProcessOutcome {
+    ProcessOutcome {
         deadline_ns: jobs.period_ns,
         // On hardware threads nobody knows what a job needs by itself.
         reserve_ns: rig.emulated.then_some(jobs.reserve_ns),
@@ -265,7 +275,7 @@ const WINDOW_STEPS: u64 = 10_000;
 
 /// Instructions of the product by time. Nobody else runs on the core yet that has no real-time class.
 fn single_thread_rate(counter: &Instructions) -> Result<SingleThreadRate, String> {
-    let mut work = phase(Kind::Product);
+    let mut work = phase(WorkKind::Product);
     let mut windows = Vec::with_capacity(WINDOWS);
     for _ in 0..WINDOWS {
         let read = || counter.read().map_err(|error| error.to_string());
@@ -280,15 +290,15 @@ fn single_thread_rate(counter: &Instructions) -> Result<SingleThreadRate, String
 mod tests {
     use super::super::jobs::{product, video};
     use super::*;
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     /// The emulated set-up, or real siblings, at work: what is disabled stands, what is ignored does not.
     /// How well deadlines hold is a figure, not a verdict of a shared machine.
     #[test]
     fn the_three_policies_do_what_they_say() {
-        let rig = match Rig::here() {
+        let rig = match SmtTestHost::for_this_machine() {
             Ok(rig) => rig,
-            Err(why) => return skip(Need::REAL_TIME, why),
+            Err(why) => return skip(Requirement::REAL_TIME, why),
         };
         println!("{}", rig.words());
         let jobs = product(8);
@@ -302,7 +312,7 @@ mod tests {
             }
         };
         let [ignore, disable, word, time] =
-            [Way::Ignore, Way::Disable, Way::Word, Way::CpuTime].map(|way| {
+            [SmtMethod::Ignore, SmtMethod::Disable, SmtMethod::Word, SmtMethod::CpuTime].map(|way| {
                 let found = outcome(way);
                 println!(
                     "{} missed {} overran {} excused {} latest {:?} best effort {:.3} stops {} checks {} monitor {}",
@@ -320,7 +330,7 @@ mod tests {
             });
         assert_eq!((ignore.stops, ignore.periods), (0, 8));
         assert!(disable.stops >= 1 && word.checks > ignore.checks && time.checks > 0);
-        let control = run(&rig, &video(4), None, Way::Ignore, || false).unwrap().unwrap();
+        let control = run(&rig, &video(4), None, SmtMethod::Ignore, || false).unwrap().unwrap();
         assert!(control.best_effort() == 0.0 && !control.done.is_empty());
     }
 }

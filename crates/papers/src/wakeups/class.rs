@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hourglass_host::advice::{Refused, why_refused};
+use hourglass_host::advice::{RefusedOperation, why_refused};
 use hourglass_host::facts::HostReader;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
@@ -12,7 +12,7 @@ const PRIORITY: u8 = 80;
 
 /// What the thread runs under.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Class {
+pub(in super::super) enum ThreadClass {
     /// `SCHED_FIFO` with priority 80.
     Fifo,
     /// What it had before, without timer slack.
@@ -22,20 +22,20 @@ pub(in super::super) enum Class {
     },
 }
 
-impl Class {
+impl ThreadClass {
     /// Takes the calling thread to `SCHED_FIFO` 80 if it may. If not, its timer slack becomes 1 ns,
     /// since real-time threads have none.
-    pub(super) fn real_time() -> Class {
+    pub(super) fn real_time() -> ThreadClass {
         match sched::set(Attributes::Fifo(PRIORITY)) {
-            Ok(()) => Class::Fifo,
+            Ok(()) => ThreadClass::Fifo,
             Err(error) => {
                 // The slack it has is as good as any where this is refused.
                 let _ = thread::set_timer_slack(1);
                 let host = HostReader::new(Path::new("/")).read();
-                let refused = Refused::RealTime { priority: PRIORITY };
+                let refused = RefusedOperation::RealTime { priority: PRIORITY };
                 let errno = error.raw_os_error().unwrap_or(0);
                 let (reason, remedy) = why_refused(refused, errno, &host);
-                Class::Other { why: format!("{reason}; {remedy}") }
+                ThreadClass::Other { why: format!("{reason}; {remedy}") }
             }
         }
     }
@@ -43,8 +43,10 @@ impl Class {
     /// As a clause.
     pub(in super::super) fn words(&self) -> &'static str {
         match self {
-            Class::Fifo => "SCHED_FIFO with priority 80",
-            Class::Other { .. } => "SCHED_OTHER without timer slack, since SCHED_FIFO was refused",
+            ThreadClass::Fifo => "SCHED_FIFO with priority 80",
+            ThreadClass::Other { .. } => {
+                "SCHED_OTHER without timer slack, since SCHED_FIFO was refused"
+            }
         }
     }
 }

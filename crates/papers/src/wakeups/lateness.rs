@@ -2,11 +2,11 @@
 
 use hourglass_model::paper::Point;
 
-use super::super::thin::Thinned;
+use super::super::downsample::Downsampler;
 
 /// How late each wake-up was. Recording allocates nothing within the room.
 #[derive(Debug)]
-pub(in super::super) struct Lateness {
+pub(in super::super) struct LatencySamples {
     ns: Vec<u64>,
     /// Wake-ups before their time; they count as on time.
     pub(in super::super) early: u64,
@@ -25,13 +25,13 @@ pub(in super::super) struct Summary {
     pub(in super::super) p99_ns: f64,
 }
 
-impl Lateness {
+impl LatencySamples {
     /// Nothing yet; the memory for so many is there, and in use.
-    pub(in super::super) fn with_room(wake_ups: usize) -> Lateness {
+    pub(in super::super) fn with_room(wake_ups: usize) -> LatencySamples {
         // Written to, so that no page is missing later.
         let mut ns = vec![1; wake_ups];
         ns.clear();
-        Lateness { ns, early: 0, lost: 0 }
+        LatencySamples { ns, early: 0, lost: 0 }
     }
 
     /// A thread that was to run at `wanted_ns` ran at `now_ns`, when `passed` further times were
@@ -61,10 +61,10 @@ impl Lateness {
 
     /// Some of them for a figure, and of how many each the extremes and one at random are kept.
     pub(in super::super) fn points(&self) -> (Vec<Point>, u64) {
-        let mut thinned = Thinned::default();
+        let mut thinned = Downsampler::default();
         self.ns.iter().for_each(|ns| thinned.push(*ns));
         let point = |(number, ns)| Point { number, ns: ns as f64 };
-        (thinned.kept().into_iter().map(point).collect(), thinned.stretch())
+        (thinned.points().into_iter().map(point).collect(), thinned.stretch())
     }
 }
 

@@ -11,7 +11,7 @@ use hourglass_sys::thread::{affinity, set_affinity};
 
 /// Threads that never sleep, of the time-sharing class; they end when this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct Hogs {
+pub(in super::super) struct CpuHogs {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     running: Arc<AtomicUsize>,
@@ -23,18 +23,18 @@ const ROUND: u32 = 10_000;
 /// They are waited for at most so long: a busy machine may take its time.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-impl Hogs {
+impl CpuHogs {
     /// No load.
-    pub(in super::super) fn none() -> Hogs {
-        Hogs::on(&[])
+    pub(in super::super) fn none() -> CpuHogs {
+        CpuHogs::on(&[])
     }
 
     /// One on every CPU that this process may use. Returns once they run.
-    pub(in super::super) fn on_every_cpu() -> Hogs {
-        Hogs::on(&affinity().unwrap_or_default())
+    pub(in super::super) fn on_every_cpu() -> CpuHogs {
+        CpuHogs::on(&affinity().unwrap_or_default())
     }
 
-    pub(super) fn on(cpus: &[u32]) -> Hogs {
+    pub(super) fn on(cpus: &[u32]) -> CpuHogs {
         let stop = Arc::new(AtomicBool::new(false));
         let running = Arc::new(AtomicUsize::new(0));
         let nice = i8::try_from(sched::nice()).unwrap_or(0);
@@ -44,7 +44,7 @@ impl Hogs {
             hog.spawn(move || spin(cpu, nice, &stop, &running)).ok()
         };
         let threads: Vec<_> = cpus.iter().filter_map(hog).collect();
-        let hogs = Hogs { stop, threads, running };
+        let hogs = CpuHogs { stop, threads, running };
         let begin = Instant::now();
         while hogs.count() < hogs.threads.len() && begin.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(1));
@@ -58,7 +58,7 @@ impl Hogs {
     }
 }
 
-impl Drop for Hogs {
+impl Drop for CpuHogs {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {

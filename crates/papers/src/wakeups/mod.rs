@@ -20,19 +20,19 @@ use std::thread;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::costs::Pinned;
-pub(super) use class::Class;
-pub(super) use lateness::{Lateness, Summary, quantile};
-pub(super) use load::Hogs;
-pub(super) use waker::{Device, EngineWaker, FileTimer, PosixSignal, Sleep, Slept, Waker};
+use super::costs::PinnedThread;
+pub(super) use class::ThreadClass;
+pub(super) use lateness::{LatencySamples, Summary, quantile};
+pub(super) use load::CpuHogs;
+pub(super) use waker::{Device, EngineWaker, FileTimer, PosixSignal, Sleep, WaitEnd, Waker};
 
 /// Makes a way of being woken, in the thread that will be; the error says why there is none, and
 /// what would mend that.
-pub(super) type Open = Box<dyn FnOnce() -> Result<Box<dyn Waker>, String> + Send>;
+pub(super) type WakerFactory = Box<dyn FnOnce() -> Result<Box<dyn Waker>, String> + Send>;
 
 /// What is asked of every way of being woken.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct WakeUpPlan {
     /// Time between two wake-ups.
     pub(super) interval_ns: u64,
     /// Wake-ups of each.
@@ -50,17 +50,21 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Session {
     /// In the order in which they were given.
-    pub(super) found: Vec<Result<Lateness, String>>,
+    pub(super) found: Vec<Result<LatencySamples, String>>,
     /// What the woken thread ran under.
-    pub(super) class: Class,
+    pub(super) class: ThreadClass,
     /// Threads that kept the CPUs busy.
     pub(super) hogs: usize,
 }
 
 /// Measures all of them on a thread of its own, on one CPU. `None` if `stopped` said so before the
 /// plan was fulfilled.
-pub(super) fn measure(plan: Plan, ways: Vec<Open>, stopped: fn() -> bool) -> Option<Session> {
-    let hogs = if plan.loaded { Hogs::on_every_cpu() } else { Hogs::none() };
+pub(super) fn measure(
+    plan: WakeUpPlan,
+    ways: Vec<WakerFactory>,
+    stopped: fn() -> bool,
+) -> Option<Session> {
+    let hogs = if plan.loaded { CpuHogs::on_every_cpu() } else { CpuHogs::none() };
     let asked = ways.len();
     let work = move || in_this_thread(plan, ways, stopped);
     let thread = match thread::Builder::new().spawn(work) {
@@ -68,7 +72,7 @@ pub(super) fn measure(plan: Plan, ways: Vec<Open>, stopped: fn() -> bool) -> Opt
         Err(error) => {
             let why = format!("no thread can be started: {error}");
             let found = (0..asked).map(|_| Err(why.clone())).collect();
-            return Some(Session { found, class: Class::Other { why }, hogs: hogs.count() });
+            return Some(Session { found, class: ThreadClass::Other { why }, hogs: hogs.count() });
         }
     };
     // A panic there is a defect, and goes on here; the hogs end with either.
@@ -79,16 +83,21 @@ pub(super) fn measure(plan: Plan, ways: Vec<Open>, stopped: fn() -> bool) -> Opt
     done.map(|(found, class)| Session { found, class, hogs: hogs.count() })
 }
 
-type Found = (Vec<Result<Lateness, String>>, Class);
+type WakeUpResults = (Vec<Result<LatencySamples, String>>, ThreadClass);
 
-fn in_this_thread(plan: Plan, ways: Vec<Open>, stopped: fn() -> bool) -> Option<Found> {
-    let _pinned = Pinned::to_last_cpu();
+fn in_this_thread(
+    plan: WakeUpPlan,
+    ways: Vec<WakerFactory>,
+    stopped: fn() -> bool,
+) -> Option<WakeUpResults> {
+    let _pinned = PinnedThread::to_last_cpu();
     let mut wakers: Vec<_> = ways.into_iter().map(|open| open()).collect();
     let room = usize::try_from(plan.loops).unwrap_or(usize::MAX);
-    let mut found: Vec<Lateness> = wakers.iter().map(|_| Lateness::with_room(room)).collect();
-    let class = Class::real_time();
+    let mut found: Vec<LatencySamples> =
+        wakers.iter().map(|_| LatencySamples::with_room(room)).collect();
+    let class = ThreadClass::real_time();
     for (number, begin) in (0..plan.loops).step_by(step(plan.turn)).enumerate() {
-        let turn = Turn {
+        let turn = WakeUpBlock {
             loops: plan.turn.min(plan.loops - begin),
             interval_ns: plan.interval_ns,
             phase_ns: phase(number as u64, plan.phases_ns),
@@ -120,18 +129,18 @@ fn phase(number: u64, stretch_ns: u64) -> u64 {
 }
 
 /// Some wake-ups in a row.
-struct Turn {
+struct WakeUpBlock {
     loops: u64,
     interval_ns: u64,
     phase_ns: u64,
 }
 
-impl Turn {
+impl WakeUpBlock {
     /// Whether it went to its end; not if `stopped` said so.
     fn run(
         &self,
         waker: &mut dyn Waker,
-        lateness: &mut Lateness,
+        lateness: &mut LatencySamples,
         stopped: fn() -> bool,
     ) -> io::Result<bool> {
         let mut next_ns = now_ns(ClockId::Monotonic) + self.interval_ns + self.phase_ns;
@@ -144,7 +153,7 @@ impl Turn {
                 waker.end()?;
                 return Ok(false);
             }
-            if slept == Slept::Interrupted {
+            if slept == WaitEnd::Interrupted {
                 continue;
             }
             let passed = waker.passed(now, next_ns, self.interval_ns)?;

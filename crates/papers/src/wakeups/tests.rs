@@ -11,19 +11,19 @@ use super::*;
 const MILLISECOND: u64 = 1_000_000;
 const TICK: Span = Span::from_millis(4);
 
-fn plan(loops: u64, loaded: bool) -> Plan {
-    Plan { interval_ns: MILLISECOND, loops, turn: 7, phases_ns: 4 * MILLISECOND, loaded }
+fn plan(loops: u64, loaded: bool) -> WakeUpPlan {
+    WakeUpPlan { interval_ns: MILLISECOND, loops, turn: 7, phases_ns: 4 * MILLISECOND, loaded }
 }
 
-fn sleep() -> Open {
+fn sleep() -> WakerFactory {
     Box::new(|| Ok(Box::new(Sleep)))
 }
 
-fn posix() -> Open {
+fn posix() -> WakerFactory {
     Box::new(|| Ok(Box::new(PosixSignal::new().map_err(|error| error.to_string())?)))
 }
 
-fn engine(device: Device, resolution: Resolution) -> Open {
+fn engine(device: Device, resolution: Resolution) -> WakerFactory {
     Box::new(move || Ok(Box::new(EngineWaker::new(device, resolution, TICK)?)))
 }
 
@@ -71,14 +71,14 @@ fn what_is_missing_or_fails_says_why() {
         fn begin(&mut self, _: u64, _: u64) -> io::Result<()> {
             Ok(())
         }
-        fn wait(&mut self, _: u64) -> io::Result<Slept> {
+        fn wait(&mut self, _: u64) -> io::Result<WaitEnd> {
             Err(io::Error::other("it is broken"))
         }
         fn end(&mut self) -> io::Result<()> {
             Ok(())
         }
     }
-    let ways: Vec<Open> =
+    let ways: Vec<WakerFactory> =
         vec![Box::new(|| Err("none left".into())), Box::new(|| Ok(Box::new(Broken))), sleep()];
     let session = measure(plan(3, false), ways, never).unwrap();
     let said = |at: usize| session.found[at].as_ref().unwrap_err().as_str();
@@ -100,10 +100,10 @@ fn a_stop_ends_it_with_the_load() {
 /// The load is a thread of the time-sharing class on every CPU, as long as it is wanted.
 #[test]
 fn the_load_comes_and_goes() {
-    let hogs = Hogs::on(&hourglass_sys::thread::affinity().unwrap()[..1]);
+    let hogs = CpuHogs::on(&hourglass_sys::thread::affinity().unwrap()[..1]);
     assert_eq!(hogs.count(), 1);
     drop(hogs);
-    assert_eq!(Hogs::none().count(), 0);
+    assert_eq!(CpuHogs::none().count(), 0);
 }
 
 /// Names of the threads of this process that are a load on every CPU.
@@ -135,7 +135,7 @@ fn turns_begin_at_all_phases_of_a_tick() {
 /// What is recorded comes out: early ones count as on time, lost ones have no latency.
 #[test]
 fn what_lateness_says() {
-    let mut late = Lateness::with_room(4);
+    let mut late = LatencySamples::with_room(4);
     assert_eq!(late.summary(), None);
     for (now, passed) in [(110, 0), (90, 0), (400, 3), (120, 0)] {
         late.record(now, 100, passed);

@@ -18,7 +18,7 @@ use hourglass_timer::event::{
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Slept {
+pub(in super::super) enum WaitEnd {
     /// The time has come.
     Woken,
     /// A signal came first: wait again, or give up.
@@ -31,7 +31,7 @@ pub(in super::super) trait Waker {
     fn begin(&mut self, first_ns: u64, interval_ns: u64) -> io::Result<()>;
 
     /// Sleeps until `at_ns`, the next time.
-    fn wait(&mut self, at_ns: u64) -> io::Result<Slept>;
+    fn wait(&mut self, at_ns: u64) -> io::Result<WaitEnd>;
 
     /// How many times after `at_ns` will not be waited for, now that it is `now_ns`: those that are
     /// past.
@@ -52,7 +52,7 @@ impl Waker for Sleep {
         Ok(())
     }
 
-    fn wait(&mut self, at_ns: u64) -> io::Result<Slept> {
+    fn wait(&mut self, at_ns: u64) -> io::Result<WaitEnd> {
         or_interrupted(nanosleep_until(at_ns))
     }
 
@@ -61,10 +61,10 @@ impl Waker for Sleep {
     }
 }
 
-fn or_interrupted(slept: io::Result<()>) -> io::Result<Slept> {
+fn or_interrupted(slept: io::Result<()>) -> io::Result<WaitEnd> {
     match slept {
-        Ok(()) => Ok(Slept::Woken),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Slept::Interrupted),
+        Ok(()) => Ok(WaitEnd::Woken),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(WaitEnd::Interrupted),
         Err(error) => Err(error),
     }
 }
@@ -98,10 +98,10 @@ impl Waker for PosixSignal {
         self.timer.set_absolute(first_ns, interval_ns)
     }
 
-    fn wait(&mut self, _: u64) -> io::Result<Slept> {
+    fn wait(&mut self, _: u64) -> io::Result<WaitEnd> {
         match take(self.signal, Some(LOOK_NS)) {
-            Ok(Some(posix_timer::Origin::Timer)) => Ok(Slept::Woken),
-            Ok(_) => Ok(Slept::Interrupted),
+            Ok(Some(posix_timer::Origin::Timer)) => Ok(WaitEnd::Woken),
+            Ok(_) => Ok(WaitEnd::Interrupted),
             Err(error) => or_interrupted(Err(error)),
         }
     }
@@ -166,7 +166,7 @@ impl EngineWaker {
         // Without a source that is announced it stays bound to its tick.
         if resolution == Resolution::High {
             fit.map_err(|e| said(&e))?;
-            try_out(&mut engine).map_err(|e| said(&e))?;
+            validate_device(&mut engine).map_err(|e| said(&e))?;
             engine.high_res().source_valid();
         }
         let timer = engine.timers().create(Base::Monotonic, ()).map_err(|e| said(&e))?;
@@ -176,7 +176,7 @@ impl EngineWaker {
 
 /// Tries the device out until it was in time once: a busy host makes every device late at times, and a
 /// whole table would go without its row.
-fn try_out(engine: &mut Engine<()>) -> Result<(), InvalidDevice> {
+fn validate_device(engine: &mut Engine<()>) -> Result<(), InvalidDevice> {
     const TRIALS: u32 = 10;
     let mut tried = engine.validate(&DevicePlan::DEFAULT);
     for _ in 1..TRIALS {
@@ -193,16 +193,16 @@ impl Waker for EngineWaker {
         Ok(())
     }
 
-    fn wait(&mut self, at_ns: u64) -> io::Result<Slept> {
+    fn wait(&mut self, at_ns: u64) -> io::Result<WaitEnd> {
         let at_ns = i64::try_from(at_ns).unwrap_or(i64::MAX);
         self.engine.timers().arm(self.timer, at_ns, 0).map_err(io::Error::other)?;
         loop {
             let served = self.engine.wait(None).map_err(io::Error::other)?;
             if self.engine.expire(1, |_, _| ()) > 0 {
-                return Ok(Slept::Woken);
+                return Ok(WaitEnd::Woken);
             }
             if served.woken == Woken::Signal {
-                return Ok(Slept::Interrupted);
+                return Ok(WaitEnd::Interrupted);
             }
         }
     }
@@ -232,14 +232,14 @@ impl Waker for FileTimer {
     }
 
     /// Polled, as an event loop does, then read.
-    fn wait(&mut self, _: u64) -> io::Result<Slept> {
+    fn wait(&mut self, _: u64) -> io::Result<WaitEnd> {
         let polled = either_readable(self.timer.as_fd(), self.event.as_fd(), Some(LOOK_NS));
         match polled {
             Ok((true, _)) => {
                 self.expiries = self.timer.expiries();
-                Ok(if self.expiries > 0 { Slept::Woken } else { Slept::Interrupted })
+                Ok(if self.expiries > 0 { WaitEnd::Woken } else { WaitEnd::Interrupted })
             }
-            Ok((false, _)) => Ok(Slept::Interrupted),
+            Ok((false, _)) => Ok(WaitEnd::Interrupted),
             Err(error) => or_interrupted(Err(error)),
         }
     }

@@ -6,11 +6,11 @@ use hourglass_model::Cause;
 use hourglass_model::document::RunResult;
 
 use super::gaps::{Gap, KINDS, kind_of};
-use super::table::{Cell, Kind, Table, count, grouped, text};
+use super::table::{Cell, ColumnKind, HtmlTable, count, grouped, text};
 use super::tables::share;
 use crate::clean::for_xml;
-use crate::run::{Run, evidence};
-use crate::units::{Scale, rounded};
+use crate::run::{RunView, evidence};
+use crate::units::{UnitScale, rounded};
 
 /// How many of the longest gaps are listed.
 const LONGEST: usize = 20;
@@ -24,24 +24,24 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
     causes.sort_by_key(|cause| Reverse(cause.total_ns));
     let all = causes.iter().fold(0u64, |sum, cause| sum.saturating_add(cause.total_ns));
     let most = causes.first().map_or(0, |cause| cause.total_ns);
-    let totals = Scale::for_block(causes.iter().map(|cause| cause.total_ns));
-    let scale = Scale::for_block(causes.iter().map(|cause| cause.p50_ns));
+    let totals = UnitScale::for_block(causes.iter().map(|cause| cause.total_ns));
+    let scale = UnitScale::for_block(causes.iter().map(|cause| cause.p50_ns));
     let columns = [
-        ("cause", Kind::Text),
-        ("", Kind::Text),
-        ("total", Kind::Number),
-        ("share", Kind::Number),
-        ("gaps", Kind::Number),
-        ("median", Kind::Number),
-        ("max", Kind::Number),
-        ("confidence", Kind::Number),
+        ("cause", ColumnKind::Text),
+        ("", ColumnKind::Text),
+        ("total", ColumnKind::Number),
+        ("share", ColumnKind::Number),
+        ("gaps", ColumnKind::Number),
+        ("median", ColumnKind::Number),
+        ("max", ColumnKind::Number),
+        ("confidence", ColumnKind::Number),
     ];
     let caption = format!(
         "By total time lost; total in {}, median and max in {}",
         totals.name(),
         scale.name()
     );
-    let mut table = Table::new(caption, &columns);
+    let mut table = HtmlTable::new(caption, &columns);
     for cause in causes {
         let kind = Cause::from_name(&cause.cause).map(kind_of);
         let name = kind.and_then(|kind| KINDS.get(kind).copied()).unwrap_or(&cause.cause);
@@ -84,7 +84,7 @@ fn bar(kind: Option<usize>, part: u64, most: u64) -> String {
 }
 
 /// Writes the list of the longest gaps, each with a button that shows it in the timeline.
-pub(super) fn longest(out: &mut String, run: &Run<'_>, gaps: &[Gap<'_>]) {
+pub(super) fn longest(out: &mut String, run: &RunView<'_>, gaps: &[Gap<'_>]) {
     if gaps.is_empty() {
         return;
     }
@@ -97,20 +97,20 @@ pub(super) fn longest(out: &mut String, run: &Run<'_>, gaps: &[Gap<'_>]) {
     order.sort_unstable_by_key(by_length);
     let with_causes = !run.causes.is_empty();
     let mut columns = vec![
-        ("length", Kind::Number),
-        ("at, s", Kind::Number),
-        ("thread", Kind::Number),
-        ("CPU", Kind::Text),
-        ("kind", Kind::Text),
+        ("length", ColumnKind::Number),
+        ("at, s", ColumnKind::Number),
+        ("thread", ColumnKind::Number),
+        ("CPU", ColumnKind::Text),
+        ("kind", ColumnKind::Text),
     ];
     if with_causes {
-        columns.push(("confidence", Kind::Number));
+        columns.push(("confidence", ColumnKind::Number));
     }
-    columns.push(("", Kind::Text));
+    columns.push(("", ColumnKind::Text));
     let caption = format!("{} of {}", order.len(), grouped(gaps.len() as u64));
-    let mut table = Table::new(caption, &columns);
+    let mut table = HtmlTable::new(caption, &columns);
     for gap in order {
-        let why = gap.why.map(|why| evidence(why, run.names)).unwrap_or_default();
+        let why = gap.attribution.map(|why| evidence(why, run.names)).unwrap_or_default();
         table.row_above(row(gap, with_causes), &why);
     }
     out.push_str(
@@ -133,7 +133,7 @@ fn row(gap: &Gap<'_>, with_causes: bool) -> Vec<Cell> {
         named(Some(gap.kind), KINDS.get(gap.kind).copied().unwrap_or("gap")),
     ];
     if with_causes {
-        let confidence = gap.why.map(|why| format!("{:.0} %", why.confidence() * 100.0));
+        let confidence = gap.attribution.map(|why| format!("{:.0} %", why.confidence() * 100.0));
         row.push(text(confidence.unwrap_or_default()));
     }
     row.push(Cell::Markup(format!(

@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 
 /// A column that is being written. The script has the reader (`data.js`).
 #[derive(Debug, Default)]
-pub(super) struct Column {
+pub(super) struct ColumnEncoder {
     bytes: Vec<u8>,
 }
 
-impl Column {
+impl ColumnEncoder {
     /// Appends a byte as it is.
     pub(super) fn byte(&mut self, value: u8) {
         self.bytes.push(value);
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn numbers_become_bytes() {
-        let mut column = Column::default();
+        let mut column = ColumnEncoder::default();
         column.unsigned(0);
         column.unsigned(300);
         column.signed(-1);

@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, HashMap};
 use hourglass_model::{Evidence, Interval};
 use serde_json::{Value, json};
 
-use super::columns::Column;
+use super::columns::ColumnEncoder;
+use super::cpu_occupancy::{self, OccupancyData};
 use super::gaps::{Gap, KINDS};
 use super::wake_ups;
-use super::who_ran::{self, WhoRan};
-use crate::foreign::kernel::{Phase, phase, words};
-use crate::run::{Run, evidence, label};
+use crate::export::kernel::{Phase, phase, words};
+use crate::run::{RunView, evidence, label};
 
 /// Records that a page has at most.
 const MOST_RECORDS: usize = 500_000;
@@ -32,7 +32,7 @@ const RESERVE: usize = 1 << 20;
 
 /// The data as JSON, harmless within a `script` element: neither `<` nor a line end of
 /// JavaScript's own is in it.
-pub(super) fn json(run: &Run<'_>, gaps: &[Gap<'_>], ran: &WhoRan) -> String {
+pub(super) fn json(run: &RunView<'_>, gaps: &[Gap<'_>], ran: &OccupancyData) -> String {
     let mut texts = Texts::default();
     let shortest_ns = shortest_kept_ns(gaps, run.intervals.len());
     let evidence = evidence_of(run, gaps, &mut texts);
@@ -48,7 +48,7 @@ pub(super) fn json(run: &Run<'_>, gaps: &[Gap<'_>], ran: &WhoRan) -> String {
         "kinds": KINDS,
         "texts": texts.all,
         "events": events,
-        "ran": who_ran::json(run, ran),
+        "ran": cpu_occupancy::json(run, ran),
         "wakes": wake_ups::json(run),
     });
     escaped(&data.to_string())
@@ -112,12 +112,13 @@ fn shortest_kept_ns(gaps: &[Gap<'_>], records: usize) -> u64 {
 
 /// The place of each gap's evidence among the texts; the longest gaps first, lest their texts
 /// find no room. Where there is none, the signs alone are told, which are few.
-fn evidence_of(run: &Run<'_>, gaps: &[Gap<'_>], texts: &mut Texts) -> Vec<u64> {
-    let mut order: Vec<usize> = (0..gaps.len()).filter(|at| gaps[*at].why.is_some()).collect();
+fn evidence_of(run: &RunView<'_>, gaps: &[Gap<'_>], texts: &mut Texts) -> Vec<u64> {
+    let mut order: Vec<usize> =
+        (0..gaps.len()).filter(|at| gaps[*at].attribution.is_some()).collect();
     order.sort_unstable_by_key(|at| (Reverse(gaps[*at].length_ns()), *at));
     let mut places = vec![0; gaps.len()];
     for at in order {
-        let Some(why) = gaps[at].why else { continue };
+        let Some(why) = gaps[at].attribution else { continue };
         places[at] = match texts.place(&evidence(why, run.names), MOST_TEXT) {
             0 => texts.place(&why.evidence.to_string(), MOST_TEXT + RESERVE),
             place => place,
@@ -134,17 +135,17 @@ struct Chain {
     start_ns: i64,
     /// Where the record began that is being made longer, if any.
     open: bool,
-    before: Column,
-    length: Column,
+    before: ColumnEncoder,
+    length: ColumnEncoder,
     cpus: Vec<(u32, u64)>,
-    seen: Column,
-    counted: Column,
-    kind: Column,
-    confidence: Column,
-    text: Column,
+    seen: ColumnEncoder,
+    counted: ColumnEncoder,
+    kind: ColumnEncoder,
+    confidence: ColumnEncoder,
+    text: ColumnEncoder,
 }
 
-fn chains(run: &Run<'_>, shortest_ns: u64, gaps: &[Gap<'_>], evidence: &[u64]) -> Vec<Value> {
+fn chains(run: &RunView<'_>, shortest_ns: u64, gaps: &[Gap<'_>], evidence: &[u64]) -> Vec<Value> {
     let mut chains: BTreeMap<u32, Chain> = BTreeMap::new();
     let mut next = gaps.iter().zip(evidence).peekable();
     for record in run.intervals {
@@ -195,7 +196,8 @@ impl Chain {
             }
         }
         self.kind.byte(gap.map_or(0, |(gap, _)| gap.kind as u8 + 1));
-        let confidence = gap.and_then(|(gap, _)| gap.why).map_or(0.0, |why| why.confidence());
+        let confidence =
+            gap.and_then(|(gap, _)| gap.attribution).map_or(0.0, |why| why.confidence());
         self.confidence.byte((confidence.clamp(0.0, 1.0) * 200.0).round() as u8);
         self.text.unsigned(gap.map_or(0, |(_, text)| *text));
     }
@@ -210,7 +212,7 @@ impl Chain {
     }
 
     fn value(&self, id: u32, label: &str, policy: &str) -> Value {
-        let mut cpus = Column::default();
+        let mut cpus = ColumnEncoder::default();
         for (cpu, times) in &self.cpus {
             cpus.unsigned((*cpu).into());
             cpus.unsigned(*times);
@@ -244,9 +246,13 @@ fn seen(evidence: Evidence) -> u8 {
 }
 
 /// Kernel events: time since the one before, CPU, kind with what it begins or ends, and words.
-fn events(run: &Run<'_>, texts: &mut Texts) -> Value {
-    let (mut before, mut cpu, mut what, mut text) =
-        (Column::default(), Column::default(), Column::default(), Column::default());
+fn events(run: &RunView<'_>, texts: &mut Texts) -> Value {
+    let (mut before, mut cpu, mut what, mut text) = (
+        ColumnEncoder::default(),
+        ColumnEncoder::default(),
+        ColumnEncoder::default(),
+        ColumnEncoder::default(),
+    );
     let mut last_ns = 0;
     let shown = &run.events[..run.events.len().min(MOST_EVENTS)];
     for event in shown {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hourglass_infer::cause::AttributedGap;
 use hourglass_model::{Cause, Interval, Onset};
 
-use crate::run::Run;
+use crate::run::RunView;
 
 /// A gap before a record.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Gap<'a> {
     pub(super) cpu: u32,
     /// Place in [`KINDS`].
     pub(super) kind: usize,
-    pub(super) why: Option<&'a AttributedGap>,
+    pub(super) attribution: Option<&'a AttributedGap>,
 }
 
 impl Gap<'_> {
@@ -60,7 +60,7 @@ pub(super) fn kind_of(cause: Cause) -> usize {
 }
 
 /// The gaps of a run in the order of their ends, each with its cause if that is known.
-pub(super) fn collect<'a>(run: &Run<'a>) -> Vec<Gap<'a>> {
+pub(super) fn collect<'a>(run: &RunView<'a>) -> Vec<Gap<'a>> {
     let mut last: BTreeMap<u32, &Interval> = BTreeMap::new();
     let mut gaps = Vec::new();
     for record in run.intervals {
@@ -82,7 +82,7 @@ pub(super) fn collect<'a>(run: &Run<'a>) -> Vec<Gap<'a>> {
             cpu_before: before.cpu,
             cpu: record.cpu,
             kind,
-            why,
+            attribution: why,
         });
     }
     gaps

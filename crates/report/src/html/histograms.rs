@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::gaps::{Gap, KINDS};
-use super::plot::{Across, Curve, Plot};
+use super::plot::{Curve, Plot, TimeAxis};
 use super::table::grouped;
-use crate::run::{LatencyCounts, Run, label};
+use crate::run::{LatencyCounts, RunView, label};
 use crate::units::rounded;
 
 /// Bins in a decade of latencies; their numbers have three digits, so that bins are filled evenly.
@@ -21,7 +21,7 @@ const COLOURS: u32 = 12;
 const DASHES: u32 = 6;
 
 /// Writes the histogram of latencies; nothing where none were measured.
-pub(super) fn latency(out: &mut String, run: &Run<'_>) {
+pub(super) fn latency(out: &mut String, run: &RunView<'_>) {
     let measured = run.latencies.iter().filter(|counts| !counts.counts.is_empty());
     let binned: Vec<(&LatencyCounts, BTreeMap<u32, u64>)> =
         measured.map(|counts| (counts, bins(counts))).collect();
@@ -46,10 +46,10 @@ pub(super) fn latency(out: &mut String, run: &Run<'_>) {
 }
 
 /// The whole decades that hold all `bins`, of which a decade has so many.
-fn decades(bins: impl Iterator<Item = u32> + Clone, a_decade: u32) -> Across {
+fn decades(bins: impl Iterator<Item = u32> + Clone, a_decade: u32) -> TimeAxis {
     let first = bins.clone().min().unwrap_or(0) / a_decade;
     let last = bins.max().unwrap_or(0) / a_decade + 1;
-    Across { least_ns: power(first, 1), most_ns: power(last, 1) }
+    TimeAxis { least_ns: power(first, 1), most_ns: power(last, 1) }
 }
 
 /// How many wake-ups are in each bin. Of those whose microsecond only is known the middle of it counts.
@@ -67,7 +67,7 @@ fn bins(counts: &LatencyCounts) -> BTreeMap<u32, u64> {
     bins
 }
 
-fn curve(run: &Run<'_>, counts: &LatencyCounts, bins: &BTreeMap<u32, u64>) -> Curve {
+fn curve(run: &RunView<'_>, counts: &LatencyCounts, bins: &BTreeMap<u32, u64>) -> Curve {
     let thread = run.document.result.threads.iter().find(|thread| thread.id == counts.thread);
     let latency = thread.and_then(|thread| thread.latency);
     let note = latency
@@ -182,7 +182,7 @@ mod tests {
         let found = bins(&counts);
         assert_eq!(found.values().sum::<u64>(), 990);
         assert_eq!(found.len(), 40, "two decades without a hole");
-        let Across { least_ns, most_ns } = decades(found.keys().copied(), LATENCY_BINS_A_DECADE);
+        let TimeAxis { least_ns, most_ns } = decades(found.keys().copied(), LATENCY_BINS_A_DECADE);
         assert_eq!((least_ns.round(), most_ns.round()), (1e3, 1e5));
         let coarse =
             LatencyCounts { counts: vec![(0, 2), (u64::MAX, 3)], ..LatencyCounts::default() };

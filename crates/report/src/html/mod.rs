@@ -15,15 +15,16 @@
 //! the scripts beside it make typed arrays of (`data.js`). Each row of the timeline answers two questions by binary
 //! search (`rows.js`): how much of a stretch was run, and which gap in it is the longest. Opened with `#selftest`,
 //! the page goes through its own controls (`selftest.js`); `tests/drawing/browser.rs` reads what came of it. A format of
-//! others is one file in `report/src/foreign/`.
+//! others is one file in `report/src/export/`.
 
 mod causes;
 mod columns;
+mod concurrent_threads;
+mod cpu_occupancy;
 mod data;
 mod facts;
 mod gaps;
 mod histograms;
-mod meanwhile;
 mod overview;
 mod plot;
 mod reservation;
@@ -33,16 +34,15 @@ mod table;
 mod tables;
 mod wake_ups;
 mod watched;
-mod who_ran;
 
 use std::fmt::Write;
 
 use crate::clean::for_xml;
-use crate::foreign::moment;
-use crate::run::Run;
+use crate::export::wall_time;
+use crate::run::RunView;
 use crate::units::rounded;
+use cpu_occupancy::OccupancyData;
 use gaps::Gap;
-use who_ran::WhoRan;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -60,10 +60,10 @@ const SCRIPTS: [&str; 6] = [
 ///
 /// Takes the time and the memory of the trace a few times over; 300,000 records become 4 MB.
 #[must_use]
-pub fn page(run: &Run<'_>, title: &str) -> String {
+pub fn page(run: &RunView<'_>, title: &str) -> String {
     let title = if title.is_empty() { "Run of Hourglass" } else { title };
     let gaps = gaps::collect(run);
-    let ran = who_ran::collect(run);
+    let ran = cpu_occupancy::collect(run);
     let mut out = String::new();
     head(&mut out, title);
     header(&mut out, run, title);
@@ -84,7 +84,7 @@ pub fn page(run: &Run<'_>, title: &str) -> String {
     wake_ups::latest(&mut out, run);
     histograms::gaps(&mut out, &gaps);
     causes::longest(&mut out, run, &gaps);
-    meanwhile::write(&mut out, &run.document.result.meanwhile);
+    concurrent_threads::write(&mut out, &run.document.result.meanwhile);
     stacks::write(&mut out, &run.document.result.stacks);
     tables::write(&mut out, &run.document.result.threads);
     facts::write(&mut out, run.document);
@@ -110,7 +110,7 @@ fn head(out: &mut String, title: &str) {
     );
 }
 
-fn header(out: &mut String, run: &Run<'_>, title: &str) {
+fn header(out: &mut String, run: &RunView<'_>, title: &str) {
     let manifest = &run.document.manifest;
     let count = run.document.result.threads.len();
     let what = match (&run.document.result.reservation, count) {
@@ -122,7 +122,7 @@ fn header(out: &mut String, run: &Run<'_>, title: &str) {
     if manifest.simulation.is_some() {
         said.push("simulated".to_owned());
     } else if manifest.epoch.realtime_ns > 0 {
-        said.push(moment::plain(manifest.epoch.realtime_ns));
+        said.push(wall_time::plain(manifest.epoch.realtime_ns));
     }
     if !manifest.host.kernel.is_empty() {
         said.push(format!("Linux {}", manifest.host.kernel));
@@ -164,7 +164,7 @@ const BUTTONS: [(&str, &str, &str); 8] = [
     ("longest", "Longest gap", "Go to the longest gap in view"),
 ];
 
-fn timeline(out: &mut String, run: &Run<'_>, ran: &WhoRan) {
+fn timeline(out: &mut String, run: &RunView<'_>, ran: &OccupancyData) {
     out.push_str("<section aria-labelledby=\"timeline-h\">\n<h2 id=\"timeline-h\">Timeline</h2>\n");
     if run.intervals.is_empty() && run.wake_ups.is_empty() {
         out.push_str(
@@ -190,7 +190,7 @@ fn timeline(out: &mut String, run: &Run<'_>, ran: &WhoRan) {
          <p id=\"said\" role=\"status\" aria-live=\"polite\"></p>\n\
          <div id=\"legend\" class=\"legend\"></div>\n",
     );
-    who_ran::legend(out, ran);
+    cpu_occupancy::legend(out, ran);
     out.push_str("<p id=\"keys\" class=\"note keys\">");
     for (key, about) in KEYS {
         let _ = write!(out, "<span><kbd>{key}</kbd> {about}</span> ");
@@ -202,7 +202,7 @@ fn timeline(out: &mut String, run: &Run<'_>, ran: &WhoRan) {
     );
 }
 
-fn script(out: &mut String, run: &Run<'_>, gaps: &[Gap], ran: &WhoRan) {
+fn script(out: &mut String, run: &RunView<'_>, gaps: &[Gap], ran: &OccupancyData) {
     let data = data::json(run, gaps, ran);
     out.reserve(data.len());
     out.push_str("<script type=\"application/json\" id=\"data\">");

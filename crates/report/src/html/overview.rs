@@ -7,7 +7,7 @@ use hourglass_model::document::RunDocument;
 
 use super::table::grouped;
 use crate::clean::for_xml;
-use crate::text::{Tone, verdict};
+use crate::text::{TextStyle, verdict};
 use crate::units::{amount, rounded};
 
 /// Writes the section.
@@ -15,9 +15,9 @@ pub(super) fn write(out: &mut String, document: &RunDocument) {
     let result = &document.result;
     let (text, tone) = verdict(result);
     let class = match tone {
-        Tone::Good => "good",
-        Tone::Bad => "bad",
-        Tone::Caution => "caution",
+        TextStyle::Good => "good",
+        TextStyle::Bad => "bad",
+        TextStyle::Caution => "caution",
         _ => "plain",
     };
     // Writing to a string cannot fail.

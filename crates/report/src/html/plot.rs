@@ -17,7 +17,7 @@ const LEAST_COUNT: f64 = 0.6;
 
 /// The axis of time: nanoseconds by decades, both ends powers of ten.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Across {
+pub(super) struct TimeAxis {
     /// The lower end.
     pub(super) least_ns: f64,
     /// The upper end.
@@ -41,7 +41,7 @@ pub(super) struct Curve {
 #[derive(Debug)]
 pub(super) struct Plot {
     pub(super) label: String,
-    pub(super) across: Across,
+    pub(super) across: TimeAxis,
     pub(super) caption: String,
     /// What is counted upwards.
     pub(super) counted: &'static str,
@@ -129,13 +129,13 @@ impl Plot {
 }
 
 struct Scale {
-    across: Across,
+    across: TimeAxis,
     most: f64,
 }
 
 impl Scale {
     fn x(&self, at: f64) -> f64 {
-        let Across { least_ns, most_ns } = self.across;
+        let TimeAxis { least_ns, most_ns } = self.across;
         let share = (at.max(least_ns) / least_ns).log10() / (most_ns / least_ns).log10();
         LEFT + share.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
@@ -169,7 +169,7 @@ fn path(steps: &[(f64, f64, u64)], scale: &Scale) -> String {
 }
 
 /// Places on the axis with their labels.
-fn ticks(across: Across) -> Vec<(f64, String)> {
+fn ticks(across: TimeAxis) -> Vec<(f64, String)> {
     let mut at = across.least_ns;
     let mut ticks = Vec::new();
     while at <= across.most_ns * 1.0001 {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn decades_have_units() {
-        let across = Across { least_ns: 100.0, most_ns: 1e6 };
+        let across = TimeAxis { least_ns: 100.0, most_ns: 1e6 };
         let labels: Vec<String> = ticks(across).into_iter().map(|tick| tick.1).collect();
         assert_eq!(labels, ["100 ns", "1 us", "10 us", "100 us", "1 ms"]);
     }
@@ -200,7 +200,7 @@ mod tests {
     /// A single wake-up stands above the ground, and a hole goes down to it.
     #[test]
     fn one_can_be_seen() {
-        let scale = Scale { across: Across { least_ns: 1.0, most_ns: 10.0 }, most: 1000.0 };
+        let scale = Scale { across: TimeAxis { least_ns: 1.0, most_ns: 10.0 }, most: 1000.0 };
         let ground = HEIGHT - BOTTOM;
         assert!(scale.y(1.0) < ground - 5.0);
         let d = path(&[(1.0, 2.0, 5), (2.0, 3.0, 1), (7.0, 8.0, 1)], &scale);

@@ -2,32 +2,32 @@
 
 use hourglass_model::document::RunResult;
 
-use super::table::{Kind, Table, count, text};
+use super::table::{ColumnKind, HtmlTable, count, text};
 use crate::text::{between, lost_span};
 use crate::units::rounded;
 
-const SITES: [(&str, Kind); 8] = [
-    ("site", Kind::Text),
-    ("spans", Kind::Number),
-    ("disturbed", Kind::Number),
-    ("unknown", Kind::Number),
-    ("median", Kind::Number),
-    ("p99", Kind::Number),
-    ("max", Kind::Number),
-    ("lost", Kind::Number),
+const SITES: [(&str, ColumnKind); 8] = [
+    ("site", ColumnKind::Text),
+    ("spans", ColumnKind::Number),
+    ("disturbed", ColumnKind::Number),
+    ("unknown", ColumnKind::Number),
+    ("median", ColumnKind::Number),
+    ("p99", ColumnKind::Number),
+    ("max", ColumnKind::Number),
+    ("lost", ColumnKind::Number),
 ];
 
-const CAUSES: [(&str, Kind); 7] = [
-    ("site", Kind::Text),
-    ("cause", Kind::Text),
-    ("spans", Kind::Number),
-    ("median", Kind::Number),
-    ("p99", Kind::Number),
-    ("max", Kind::Number),
-    ("together", Kind::Number),
+const CAUSES: [(&str, ColumnKind); 7] = [
+    ("site", ColumnKind::Text),
+    ("cause", ColumnKind::Text),
+    ("spans", ColumnKind::Number),
+    ("median", ColumnKind::Number),
+    ("p99", ColumnKind::Number),
+    ("max", ColumnKind::Number),
+    ("together", ColumnKind::Number),
 ];
 
-const WORST: [(&str, Kind); 2] = [("lost", Kind::Number), ("span", Kind::Text)];
+const WORST: [(&str, ColumnKind); 2] = [("lost", ColumnKind::Number), ("span", ColumnKind::Text)];
 
 /// Writes the section, where there is something to say.
 pub(super) fn write(out: &mut String, result: &RunResult) {
@@ -38,8 +38,8 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
         "<section aria-labelledby=\"sites-h\">\n<h2 id=\"sites-h\">Call sites</h2>\n<div class=\"stack\">\n",
     );
     let mut sites =
-        Table::new("Spans of the program, and for how long they were off the CPU", &SITES);
-    let mut causes = Table::new("Lost by spans", &CAUSES);
+        HtmlTable::new("Spans of the program, and for how long they were off the CPU", &SITES);
+    let mut causes = HtmlTable::new("Lost by spans", &CAUSES);
     for site in &result.sites {
         let lost = match site.disturbed {
             0 => String::new(),
@@ -73,7 +73,7 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
         causes.write(out);
     }
     if !result.worst_spans.is_empty() {
-        let mut worst = Table::new("The spans that lost most", &WORST);
+        let mut worst = HtmlTable::new("The spans that lost most", &WORST);
         for span in &result.worst_spans {
             let lost = between(span.lost_least_ns, span.lost_most_ns);
             worst.row_above([text(lost), text(lost_span(span))], &span.evidence);

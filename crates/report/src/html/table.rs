@@ -6,7 +6,7 @@ use crate::clean::for_xml;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     /// Words.
     Text,
     /// Numbers of one unit.
@@ -15,9 +15,9 @@ pub(super) enum Kind {
 
 /// A table that is being filled. All text is escaped but for cells of markup.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct HtmlTable {
     caption: String,
-    columns: Vec<(&'static str, Kind)>,
+    columns: Vec<(&'static str, ColumnKind)>,
     rows: String,
 }
 
@@ -32,9 +32,12 @@ pub(super) enum Cell {
     Markup(String),
 }
 
-impl Table {
-    pub(super) fn new(caption: impl Into<String>, columns: &[(&'static str, Kind)]) -> Table {
-        Table { caption: caption.into(), columns: columns.to_vec(), rows: String::new() }
+impl HtmlTable {
+    pub(super) fn new(
+        caption: impl Into<String>,
+        columns: &[(&'static str, ColumnKind)],
+    ) -> HtmlTable {
+        HtmlTable { caption: caption.into(), columns: columns.to_vec(), rows: String::new() }
     }
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
@@ -56,7 +59,7 @@ impl Table {
 
     fn cells(&mut self, cells: impl IntoIterator<Item = Cell>) {
         for (cell, (_, kind)) in cells.into_iter().zip(&self.columns) {
-            let number = *kind == Kind::Number;
+            let number = *kind == ColumnKind::Number;
             let bad = matches!(cell, Cell::Bad(_));
             let class = match (number, bad) {
                 (true, true) => " class=\"n bad\"",
@@ -81,7 +84,7 @@ impl Table {
             for_xml(&self.caption)
         );
         for (name, kind) in &self.columns {
-            let class = if *kind == Kind::Number { " class=\"n\"" } else { "" };
+            let class = if *kind == ColumnKind::Number { " class=\"n\"" } else { "" };
             let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", for_xml(name));
         }
         let _ = write!(out, "</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n", self.rows);
@@ -135,7 +138,8 @@ mod tests {
 
     #[test]
     fn text_is_no_markup() {
-        let mut table = Table::new("<b>", &[("a", Kind::Text), ("b", Kind::Number)]);
+        let mut table =
+            HtmlTable::new("<b>", &[("a", ColumnKind::Text), ("b", ColumnKind::Number)]);
         table.row([text("</td><script>"), Cell::Bad("'\"".into())]);
         let mut out = String::new();
         table.write(&mut out);

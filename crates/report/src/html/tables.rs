@@ -2,10 +2,10 @@
 
 use hourglass_model::document::ThreadReport;
 
-use super::table::{Cell, Kind, Table, bad_if_any, count, text};
+use super::table::{Cell, ColumnKind, HtmlTable, bad_if_any, count, text};
 use crate::clean::ranges;
 use crate::run::label;
-use crate::units::Scale;
+use crate::units::UnitScale;
 
 /// What stands where there is nothing to show.
 const NOTHING: &str = "–";
@@ -32,17 +32,17 @@ pub(super) fn write(out: &mut String, threads: &[ThreadReport]) {
     out.push_str("</div>\n</section>\n");
 }
 
-fn received(threads: &[ThreadReport]) -> Table {
+fn received(threads: &[ThreadReport]) -> HtmlTable {
     let columns = [
-        ("thread", Kind::Number),
-        ("workload", Kind::Text),
-        ("policy", Kind::Text),
-        ("CPUs", Kind::Text),
-        ("CPU share", Kind::Number),
-        ("intervals", Kind::Number),
-        ("migrations", Kind::Number),
+        ("thread", ColumnKind::Number),
+        ("workload", ColumnKind::Text),
+        ("policy", ColumnKind::Text),
+        ("CPUs", ColumnKind::Text),
+        ("CPU share", ColumnKind::Number),
+        ("intervals", ColumnKind::Number),
+        ("migrations", ColumnKind::Number),
     ];
-    let mut table = Table::new("What each received", &columns);
+    let mut table = HtmlTable::new("What each received", &columns);
     for thread in threads {
         let workload = match &thread.name {
             Some(name) => format!("{name}: {}", thread.workload),
@@ -79,15 +79,15 @@ pub(super) fn share(part: u64, whole: u64) -> String {
     format!("{}.{} %", per_mille / 10, per_mille % 10)
 }
 
-fn deadlines(threads: &[ThreadReport]) -> Table {
+fn deadlines(threads: &[ThreadReport]) -> HtmlTable {
     let columns = [
-        ("thread", Kind::Number),
-        ("name", Kind::Text),
-        ("hit", Kind::Number),
-        ("missed", Kind::Number),
-        ("lost", Kind::Number),
+        ("thread", ColumnKind::Number),
+        ("name", ColumnKind::Text),
+        ("hit", ColumnKind::Number),
+        ("missed", ColumnKind::Number),
+        ("lost", ColumnKind::Number),
     ];
-    let mut table = Table::new("Deadlines, in periods", &columns);
+    let mut table = HtmlTable::new("Deadlines, in periods", &columns);
     for thread in threads {
         let Some(periods) = thread.deadlines else { continue };
         table.row([
@@ -101,19 +101,19 @@ fn deadlines(threads: &[ThreadReport]) -> Table {
     table
 }
 
-const PERCENTILES: [(&str, Kind); 7] = [
-    ("thread", Kind::Number),
-    ("name", Kind::Text),
-    ("count", Kind::Number),
-    ("median", Kind::Number),
-    ("p99", Kind::Number),
-    ("p99.9", Kind::Number),
-    ("max", Kind::Number),
+const PERCENTILES: [(&str, ColumnKind); 7] = [
+    ("thread", ColumnKind::Number),
+    ("name", ColumnKind::Text),
+    ("count", ColumnKind::Number),
+    ("median", ColumnKind::Number),
+    ("p99", ColumnKind::Number),
+    ("p99.9", ColumnKind::Number),
+    ("max", ColumnKind::Number),
 ];
 
-fn gaps(threads: &[ThreadReport]) -> Table {
-    let scale = Scale::for_block(threads.iter().map(|thread| thread.gaps.p50_ns));
-    let mut table = Table::new(format!("Gaps, in {}", scale.name()), &PERCENTILES);
+fn gaps(threads: &[ThreadReport]) -> HtmlTable {
+    let scale = UnitScale::for_block(threads.iter().map(|thread| thread.gaps.p50_ns));
+    let mut table = HtmlTable::new(format!("Gaps, in {}", scale.name()), &PERCENTILES);
     for thread in threads.iter().filter(|thread| thread.latency.is_none()) {
         let gaps = &thread.gaps;
         let times = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
@@ -122,11 +122,11 @@ fn gaps(threads: &[ThreadReport]) -> Table {
     table
 }
 
-fn latency(threads: &[ThreadReport]) -> Table {
+fn latency(threads: &[ThreadReport]) -> HtmlTable {
     let medians = threads.iter().filter_map(|thread| Some(thread.latency?.p50_ns));
-    let scale = Scale::for_block(medians);
-    let columns = [&PERCENTILES[..], &[("lost", Kind::Number)]].concat();
-    let mut table = Table::new(format!("Latency of wake-ups, in {}", scale.name()), &columns);
+    let scale = UnitScale::for_block(medians);
+    let columns = [&PERCENTILES[..], &[("lost", ColumnKind::Number)]].concat();
+    let mut table = HtmlTable::new(format!("Latency of wake-ups, in {}", scale.name()), &columns);
     for thread in threads {
         let Some(latency) = thread.latency else { continue };
         let times = [latency.p50_ns, latency.p99_ns, latency.p999_ns, latency.max_ns];
@@ -137,7 +137,7 @@ fn latency(threads: &[ThreadReport]) -> Table {
     table
 }
 
-fn percentiles(thread: &ThreadReport, n: u64, times: [u64; 4], scale: Scale) -> Vec<Cell> {
+fn percentiles(thread: &ThreadReport, n: u64, times: [u64; 4], scale: UnitScale) -> Vec<Cell> {
     let mut row = vec![count(thread.id.into()), text(label(thread)), count(n)];
     let shown = |ns| if n == 0 { NOTHING.to_owned() } else { scale.text(ns) };
     row.extend(times.map(|ns| text(shown(ns))));

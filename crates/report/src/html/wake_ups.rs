@@ -7,11 +7,11 @@ use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp};
 use serde_json::{Value, json};
 
 use super::causes::seconds;
-use super::columns::Column;
-use super::table::{Cell, Kind, Table, count, grouped, text};
+use super::columns::ColumnEncoder;
+use super::table::{Cell, ColumnKind, HtmlTable, count, grouped, text};
 use crate::clean::for_terminal;
-use crate::run::{Run, label, late_because};
-use crate::units::{Scale, rounded};
+use crate::run::{RunView, label, late_because};
+use crate::units::{UnitScale, rounded};
 
 /// Wake-ups that a page has at most.
 const MOST_WAKE_UPS: usize = 400_000;
@@ -26,12 +26,12 @@ const STAGES: [(&str, &str); 5] = [
 ];
 
 /// The wake-ups for the script, of each thread the time since the one before, and the lateness; and the latest.
-pub(super) fn json(run: &Run<'_>) -> Value {
+pub(super) fn json(run: &RunView<'_>) -> Value {
     let shortest = least_kept_ns(run.wake_ups);
     let threads = run.document.result.threads.iter();
     let wakes = threads.filter_map(|thread| {
         let all = run.wake_ups.get(&thread.id)?;
-        let (mut before, mut late) = (Column::default(), Column::default());
+        let (mut before, mut late) = (ColumnEncoder::default(), ColumnEncoder::default());
         let (mut last_ns, mut records) = (0, 0_u64);
         for one in all.iter().filter(|one| one.late_ns >= shortest) {
             before.signed(one.woke_ns.saturating_sub(last_ns));
@@ -78,25 +78,28 @@ fn least_kept_ns(all: &BTreeMap<u32, Vec<TimedWakeUp>>) -> u64 {
 }
 
 /// Writes the table of the latest wake-ups; nothing where their times are not known.
-pub(super) fn latest(out: &mut String, run: &Run<'_>) {
+pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
     if run.latest.is_empty() {
         return;
     }
     let staged = run.latest.iter().any(|one| one.stages.is_some());
-    let mut columns =
-        vec![("late", Kind::Number), ("at, s", Kind::Number), ("thread", Kind::Number)];
+    let mut columns = vec![
+        ("late", ColumnKind::Number),
+        ("at, s", ColumnKind::Number),
+        ("thread", ColumnKind::Number),
+    ];
     let stages = run
         .latest
         .iter()
         .filter_map(|one| one.stages)
         .flat_map(|up| up.stages_ns().into_iter().take(STAGES.len()).map(i64::unsigned_abs));
-    let scale = Scale::for_block(stages);
+    let scale = UnitScale::for_block(stages);
     if staged {
-        columns.push(("CPU", Kind::Number));
-        columns.extend(STAGES.map(|(name, _)| (name, Kind::Number)));
-        columns.push(("stages", Kind::Text));
+        columns.push(("CPU", ColumnKind::Number));
+        columns.extend(STAGES.map(|(name, _)| (name, ColumnKind::Number)));
+        columns.push(("stages", ColumnKind::Text));
     }
-    columns.push(("", Kind::Text));
+    columns.push(("", ColumnKind::Text));
     let all: u64 =
         run.document.result.threads.iter().filter_map(|t| t.latency).map(|l| l.count).sum();
     let mut caption = format!("{} of {}", run.latest.len(), grouped(all));
@@ -104,7 +107,7 @@ pub(super) fn latest(out: &mut String, run: &Run<'_>) {
         let _ = write!(caption, "; stages from the timer's expiry, in {}", scale.name());
     }
     let longest = run.latest.iter().map(|one| one.late_ns).max().unwrap_or(0);
-    let mut table = Table::new(caption, &columns);
+    let mut table = HtmlTable::new(caption, &columns);
     for one in run.latest {
         table.row_above(row(one, staged, scale, longest), &late_because(one, run.names));
     }
@@ -126,7 +129,7 @@ pub(super) fn latest(out: &mut String, run: &Run<'_>) {
     out.push_str("</section>\n");
 }
 
-fn row(one: &LateWakeUp, staged: bool, scale: Scale, longest: u64) -> Vec<Cell> {
+fn row(one: &LateWakeUp, staged: bool, scale: UnitScale, longest: u64) -> Vec<Cell> {
     let mut row =
         vec![text(rounded(one.late_ns)), text(seconds(one.woke_ns)), count(one.thread.into())];
     if staged {

@@ -3,26 +3,26 @@
 use hourglass_model::document::RanReport;
 use hourglass_model::watched::{WatchedReport, WatchedThread};
 
-use super::table::{Cell, Kind, Table, count, text};
+use super::table::{Cell, ColumnKind, HtmlTable, count, text};
 use crate::text::who;
 use crate::units::rounded;
 
 /// What stands where the kernel does not tell.
 const UNKNOWN: &str = "–";
 
-const COLUMNS: [(&str, Kind); 12] = [
-    ("thread", Kind::Number),
-    ("name", Kind::Text),
-    ("process", Kind::Number),
-    ("policy", Kind::Text),
-    ("ran", Kind::Number),
-    ("waited", Kind::Number),
-    ("worst", Kind::Number),
-    ("stopped", Kind::Number),
-    ("own waits", Kind::Number),
-    ("preempted", Kind::Number),
-    ("moved", Kind::Number),
-    ("faults", Kind::Number),
+const COLUMNS: [(&str, ColumnKind); 12] = [
+    ("thread", ColumnKind::Number),
+    ("name", ColumnKind::Text),
+    ("process", ColumnKind::Number),
+    ("policy", ColumnKind::Text),
+    ("ran", ColumnKind::Number),
+    ("waited", ColumnKind::Number),
+    ("worst", ColumnKind::Number),
+    ("stopped", ColumnKind::Number),
+    ("own waits", ColumnKind::Number),
+    ("preempted", ColumnKind::Number),
+    ("moved", ColumnKind::Number),
+    ("faults", ColumnKind::Number),
 ];
 
 /// Writes the section.
@@ -33,18 +33,18 @@ pub(super) fn write(out: &mut String, report: &WatchedReport) {
          <div class=\"stack\">\n",
     );
     let how = if traced { "the kernel's events" } else { "the kernel's counts" };
-    let mut table = Table::new(format!("Run-queue delay, by {how}"), &COLUMNS);
+    let mut table = HtmlTable::new(format!("Run-queue delay, by {how}"), &COLUMNS);
     for thread in &report.threads {
         table.row_above(row(thread), &had_its_cpu(thread, traced));
     }
     table.write(out);
     let columns = [
-        ("process", Kind::Number),
-        ("name", Kind::Text),
-        ("periods", Kind::Number),
-        ("for", Kind::Number),
+        ("process", ColumnKind::Number),
+        ("name", ColumnKind::Text),
+        ("periods", ColumnKind::Number),
+        ("for", ColumnKind::Number),
     ];
-    let mut quotas = Table::new("Stopped by a quota", &columns);
+    let mut quotas = HtmlTable::new("Stopped by a quota", &columns);
     let mut any = false;
     for process in &report.processes {
         let Some(periods) = process.quota_throttled.filter(|periods| *periods > 0) else {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use hourglass_model::sweep::{SweepDocument, SweepPoint};
 
 use super::hatch::THREAD_COLOURS;
-use super::legend::{self, Entry, thread_class};
+use super::legend::{self, LegendEntry, thread_class};
 use super::page::{EDGE, head, heading, pixels};
 use crate::clean::for_xml;
 use crate::text::sweep_summary;
@@ -202,7 +202,7 @@ impl<'a> Plot<'a> {
         let mut order: Vec<(f64, &Vec<usize>)> =
             groups.iter().map(|group| (self.shares[group[0]].iter().sum::<f64>(), group)).collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut taken: Vec<Place> = Vec::new();
+        let mut taken: Vec<LabelPosition> = Vec::new();
         for (rank, (_, group)) in order.iter().enumerate() {
             let part = if order.len() < 2 { 0.5 } else { rank as f64 / (order.len() - 1) as f64 };
             let level = NAMES.0 + (NAMES.1 - NAMES.0) * part;
@@ -214,7 +214,7 @@ impl<'a> Plot<'a> {
             let (x, anchor) = if room { (x + 8.0, "start") } else { (x - 8.0, "end") };
             let left = if room { x } else { x - width };
             let y = free(&taken, left, left + width, y);
-            taken.push(Place { left, right: left + width, y });
+            taken.push(LabelPosition { left, right: left + width, y });
             let _ = writeln!(
                 out,
                 "<text class=\"hg-ink hg-name\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
@@ -240,7 +240,7 @@ impl<'a> Plot<'a> {
         }
     }
 
-    fn entries(&self) -> Vec<Entry> {
+    fn entries(&self) -> Vec<LegendEntry> {
         let weighted = &self.document.weighted;
         let entry = |curve: usize| {
             let name = self.name(curve);
@@ -250,7 +250,7 @@ impl<'a> Plot<'a> {
                 class(curve),
                 mark(curve, 8.0, 5.0)
             );
-            Entry { sign, text: format!("{name}{score}") }
+            LegendEntry { sign, text: format!("{name}{score}") }
         };
         (0..self.shares.len()).map(entry).collect()
     }
@@ -271,7 +271,7 @@ impl<'a> Plot<'a> {
 }
 
 /// Where a name stands.
-struct Place {
+struct LabelPosition {
     left: f64,
     right: f64,
     y: f64,
@@ -279,10 +279,11 @@ struct Place {
 
 /// The height nearest to `y` at which a name does not cover those that stand there: curves that accept
 /// nothing all end in one place. `y` where there is none.
-fn free(taken: &[Place], left: f64, right: f64, y: f64) -> f64 {
+fn free(taken: &[LabelPosition], left: f64, right: f64, y: f64) -> f64 {
     let covers = |at: f64| {
-        let over =
-            |place: &Place| left < place.right && place.left < right && (at - place.y).abs() < LINE;
+        let over = |place: &LabelPosition| {
+            left < place.right && place.left < right && (at - place.y).abs() < LINE
+        };
         taken.iter().any(over)
     };
     let inside = |at: &f64| *at >= f64::from(TOP) && *at <= f64::from(TOP + HEIGHT);

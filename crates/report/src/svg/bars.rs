@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use hourglass_model::paper::{BarSeries, Bars, Edge, EdgeUnit, Origin, Scale};
 
 use super::edge_axis::EdgeAxis;
-use super::legend::{self, Entry, thread_class};
+use super::legend::{self, LegendEntry, thread_class};
 use super::page::{EDGE, head, heading, pixels};
 use crate::clean::for_xml;
 
@@ -34,7 +34,7 @@ pub fn bars(bars: &Bars) -> String {
     let edge = Edge { text: bars.up.clone(), unit: EdgeUnit::Number, scale: Scale::Linear };
     let values = bars.series.iter().flat_map(|series| series.values.iter().flatten().copied());
     let plot = Plot { bars, up: EdgeAxis::holding(&edge, values) };
-    let entries: Vec<Entry> = bars.series.iter().map(entry).collect();
+    let entries: Vec<LegendEntry> = bars.series.iter().map(entry).collect();
     let (legend, end) = legend::placed(&entries, WIDTH, TOP + HEIGHT + 44);
     let title = format!("Figure {}: {}", bars.id, bars.title);
     let mut out = head((WIDTH, end + EDGE), &title, &for_xml(&description(bars)), STYLE);
@@ -61,11 +61,11 @@ fn description(bars: &Bars) -> String {
     text
 }
 
-fn entry(series: &BarSeries) -> Entry {
+fn entry(series: &BarSeries) -> LegendEntry {
     let missing =
         if series.values.iter().all(Option::is_none) { " (not measured here)" } else { "" };
     let (class, colour) = (class(series.origin), thread_class(series.colour));
-    Entry {
+    LegendEntry {
         sign: format!("<rect class=\"{class} {colour}\" x=\"1\" width=\"13\" height=\"10\"/>"),
         text: format!("{}{missing}", series.name),
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use hourglass_model::paper::{Figure, Series};
 
-use super::legend::{self, Entry, thread_class};
+use super::legend::{self, LegendEntry, thread_class};
 use super::log_axis::{LogAxis, counts, three_digits};
 use super::page::{EDGE, head, heading, pixels};
 use crate::clean::{for_xml, shortened};
@@ -66,7 +66,7 @@ pub fn costs(figure: &Figure) -> String {
 }
 
 /// A mean that has a line.
-struct Mean {
+struct MeanLine {
     /// Which series, counted from 0.
     series: usize,
     /// Whether it is the paper's.
@@ -76,13 +76,13 @@ struct Mean {
 }
 
 /// All means that there are, the paper's before that found here.
-fn means(figure: &Figure) -> Vec<Mean> {
+fn means(figure: &Figure) -> Vec<MeanLine> {
     let of = |(at, series): (usize, &Series)| {
         let mean = |there: bool, ns: Option<f64>| {
             let who = if there { "paper" } else { "here" };
             let ns = ns.filter(|ns| *ns > 0.0)?;
             let label = format!("{}, {who} {}", series.name, three_digits(ns));
-            Some(Mean { series: at, there, ns, label: shortened(&label, LONGEST_LABEL) })
+            Some(MeanLine { series: at, there, ns, label: shortened(&label, LONGEST_LABEL) })
         };
         [mean(true, series.paper_mean_ns), mean(false, series.mean_ns)]
     };
@@ -113,8 +113,8 @@ fn description(figure: &Figure) -> String {
     text
 }
 
-fn entries(figure: &Figure) -> Vec<Entry> {
-    let entry = |sign: String, text: String| Entry { sign, text };
+fn entries(figure: &Figure) -> Vec<LegendEntry> {
+    let entry = |sign: String, text: String| LegendEntry { sign, text };
     let colour = |(at, series): (usize, &Series)| {
         let class = thread_class(at as u32);
         let dot =
@@ -123,7 +123,7 @@ fn entries(figure: &Figure) -> Vec<Entry> {
         entry(dot, format!("{}{missing}", series.name))
     };
     let line = |class: &str| format!("<path class=\"hg-faint-line {class}\" d=\"M0 5H16\"/>");
-    let mut entries: Vec<Entry> = figure.series.iter().enumerate().map(colour).collect();
+    let mut entries: Vec<LegendEntry> = figure.series.iter().enumerate().map(colour).collect();
     entries.push(entry(line(""), "mean here".into()));
     entries.push(entry(line("hg-there"), "mean in the paper".into()));
     let counted = &figure.counted;
@@ -219,8 +219,8 @@ impl Plot<'_> {
     }
 
     /// A line for each mean, and beside the plot its label.
-    fn mean_lines(&self, means: &[Mean]) -> String {
-        let mut by_height: Vec<&Mean> = means.iter().collect();
+    fn mean_lines(&self, means: &[MeanLine]) -> String {
+        let mut by_height: Vec<&MeanLine> = means.iter().collect();
         by_height.sort_by(|a, b| b.ns.total_cmp(&a.ns));
         let wanted: Vec<f64> = by_height.iter().map(|mean| self.y(mean.ns)).collect();
         let heights = spread(&wanted, f64::from(TOP), f64::from(TOP + HEIGHT));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use hourglass_model::paper::{Curve, Curves, EdgeUnit, Origin, Place};
 
 use super::edge_axis::EdgeAxis;
-use super::legend::{self, Entry, thread_class};
+use super::legend::{self, LegendEntry, thread_class};
 use super::log_axis::three_digits;
 use super::page::{EDGE, head, heading, pixels};
 use crate::clean::for_xml;
@@ -88,7 +88,7 @@ fn description(curves: &Curves) -> String {
     text
 }
 
-fn entries(curves: &Curves) -> Vec<Entry> {
+fn entries(curves: &Curves) -> Vec<LegendEntry> {
     let entry = |curve: &Curve| {
         let class = thread_class(curve.colour);
         let line = if curve.joined {
@@ -99,7 +99,7 @@ fn entries(curves: &Curves) -> Vec<Entry> {
         // Not measured, or nothing that such an edge can show, as what is below zero.
         let missing = if curve.points.is_empty() { " (no points)" } else { "" };
         let mark = if is_limit(curve) { String::new() } else { mark(curve.origin, 8.0, 5.0) };
-        Entry {
+        LegendEntry {
             sign: format!("<g class=\"{class}\">{line}{mark}</g>"),
             text: format!("{}{missing}", curve.name),
         }

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::hatch::THREAD_COLOURS;
 use super::page::{Content, EDGE, LONGEST_LABEL, opacity};
-use super::row::{Cover, Gap};
+use super::row::{Coverage, LongestRowGap};
 use super::{Rows, TraceOptions};
 use crate::clean::{for_xml, shortened};
-use crate::parties::Colour;
+use crate::occupants::Colour;
 use crate::units::rounded;
 
 /// Tenths of a pixel that a small letter takes on average: many entries stand in one line.
@@ -23,7 +23,7 @@ const INDENT: u32 = 20;
 const LINE: u32 = 20;
 
 /// A sign, as SVG, and what it means.
-pub(super) struct Entry {
+pub(super) struct LegendEntry {
     pub(super) sign: String,
     pub(super) text: String,
 }
@@ -46,8 +46,8 @@ pub(super) fn draw(
     let gaps = content.rows.iter().any(|row| row.longest.is_some());
     let (light_class, row) = match options.rows {
         Rows::Threads => {
-            entries.extend(ran.then(|| Entry {
-                sign: swatch("hg-run", Cover::Whole),
+            entries.extend(ran.then(|| LegendEntry {
+                sign: swatch("hg-run", Coverage::Whole),
                 text: "ran without a gap".to_owned(),
             }));
             ("hg-run".to_owned(), "thread")
@@ -55,7 +55,7 @@ pub(super) fn draw(
         Rows::Cpus => {
             let drawn = |thread: &u32| !shared(options, content).any(|id| id == *thread);
             entries.extend(content.gaps.iter().filter(|(thread, _)| drawn(thread)).map(
-                |(thread, gap)| Entry {
+                |(thread, gap)| LegendEntry {
                     sign: thread_swatch(*thread),
                     text: thread_text(options, *thread, gap.as_ref()),
                 },
@@ -63,25 +63,26 @@ pub(super) fn draw(
             (thread_class(THREAD_COLOURS - 1), "CPU")
         }
     };
-    entries.extend(content.parties.all.iter().map(|party| Entry {
-        sign: swatch(&party_class(party.colour), Cover::Whole),
+    entries.extend(content.parties.all.iter().map(|party| LegendEntry {
+        sign: swatch(&party_class(party.colour), Coverage::Whole),
         text: format!("{}, {}", shortened(&party.name, LONGEST_LABEL), rounded(party.ns)),
     }));
     if ran {
-        entries.push(Entry {
-            sign: swatch(&light_class, Cover::Interrupted),
+        entries.push(LegendEntry {
+            sign: swatch(&light_class, Coverage::Interrupted),
             text: "fainter: gaps shorter than a pixel".to_owned(),
         });
     }
     if gaps {
-        entries.push(Entry {
+        entries.push(LegendEntry {
             sign: "<rect class=\"hg-gap\" x=\"6\" y=\"-2\" width=\"1.5\" height=\"14\"/>"
                 .to_owned(),
             text: format!("longest gap of the {row}"),
         });
     }
     if content.crowded {
-        entries.push(Entry { sign: String::new(), text: "some rows are not shown".to_owned() });
+        entries
+            .push(LegendEntry { sign: String::new(), text: "some rows are not shown".to_owned() });
     }
     placed(&entries, width, y)
 }
@@ -104,7 +105,7 @@ pub(super) fn party_class(colour: Colour) -> String {
     }
 }
 
-fn swatch(class: &str, cover: Cover) -> String {
+fn swatch(class: &str, cover: Coverage) -> String {
     format!(
         "<rect class=\"{class}\" fill=\"currentColor\" opacity=\"{}\" width=\"14\" height=\"10\"/>",
         opacity(cover)
@@ -115,10 +116,10 @@ fn thread_swatch(thread: u32) -> String {
     let stripes = super::hatch::of(thread).map_or(String::new(), |paint| {
         format!("<rect fill=\"{paint}\" width=\"14\" height=\"10\"/>")
     });
-    swatch(&thread_class(thread), Cover::Whole) + &stripes
+    swatch(&thread_class(thread), Coverage::Whole) + &stripes
 }
 
-fn thread_text(options: &TraceOptions, thread: u32, gap: Option<&Gap>) -> String {
+fn thread_text(options: &TraceOptions, thread: u32, gap: Option<&LongestRowGap>) -> String {
     let mut text = format!("thread {thread}");
     let label = options.label_of(thread);
     if !label.is_empty() {
@@ -137,10 +138,10 @@ pub(super) fn width_of(text: &str) -> u32 {
 }
 
 /// Entries from `y` downwards, in as many lines as they need; their text and its lower edge.
-pub(super) fn placed(entries: &[Entry], width: u32, y: u32) -> (String, u32) {
+pub(super) fn placed(entries: &[LegendEntry], width: u32, y: u32) -> (String, u32) {
     let mut out = String::new();
     let (mut x, mut y) = (EDGE, y);
-    for Entry { sign, text } in entries {
+    for LegendEntry { sign, text } in entries {
         let length = INDENT + width_of(text);
         if x > EDGE && x + length > width {
             x = EDGE;

@@ -13,10 +13,10 @@ mod edge_axis;
 mod hatch;
 mod legend;
 mod log_axis;
+mod occupancy_rows;
 mod options;
 mod page;
 mod row;
-mod shares;
 mod view;
 
 use std::collections::BTreeMap;
@@ -28,15 +28,15 @@ use hourglass_model::{Evidence, Interval, Onset};
 use hourglass_time::Span;
 use thiserror::Error;
 
-use crate::parties::Parties;
+use crate::occupants::CpuOccupants;
 pub use acceptance::acceptance;
 pub use bars::bars;
 pub use costs::costs;
 pub use curves::curves;
+use occupancy_rows::OccupancyRow;
 pub use options::{Rows, TraceOptions};
 use row::{LongestGap, Row};
-use shares::Shares;
-use view::View;
+use view::TimeRange;
 
 /// Widths that a picture can have, in pixels.
 const WIDTHS: (u32, u32) = (320, 8192);
@@ -121,13 +121,13 @@ pub fn render<W: Write>(
 #[derive(Debug)]
 pub struct TracePicture<'a> {
     options: &'a TraceOptions,
-    view: View,
+    view: TimeRange,
     frame: page::Frame,
     rows: BTreeMap<u32, Row>,
     /// For the legend, where the rows are CPUs.
     gaps: BTreeMap<u32, LongestGap>,
     /// CPUs of which it is known who had them.
-    shares: BTreeMap<u32, Shares>,
+    shares: BTreeMap<u32, OccupancyRow>,
     /// For how long whom: within the range.
     times: BTreeMap<Occupant, u64>,
     /// Some rows found no place.
@@ -145,7 +145,7 @@ impl<'a> TracePicture<'a> {
         }
         let width = options.width.clamp(WIDTHS.0, WIDTHS.1);
         let frame = page::Frame::new(options, width);
-        let view = View {
+        let view = TimeRange {
             from_ns: options.from.nanos(),
             to_ns: options.to.nanos(),
             columns: frame.plot_width,
@@ -212,7 +212,7 @@ impl<'a> TracePicture<'a> {
             let (pieces, longest) = row.finish(&view);
             page::DrawnRow { key, pieces, longest }
         });
-        let parties = Parties::new(&self.times, &self.options.called());
+        let parties = CpuOccupants::new(&self.times, &self.options.called());
         let shares = self.shares.into_iter();
         let shares = shares.map(|(cpu, row)| (cpu, row.finish(&view, |who| parties.place(who))));
         let content = page::Content {

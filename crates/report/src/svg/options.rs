@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hourglass_model::kernel::KernelNames;
 use hourglass_time::Span;
 
-use crate::parties::Called;
+use crate::occupants::OccupantNames;
 
 /// Pixels of width that a picture has unless it is told otherwise: fits a page and a screen.
 const USUAL_WIDTH: u32 = 960;
@@ -60,9 +60,9 @@ impl TraceOptions {
     }
 
     /// What those who had the CPUs are called.
-    pub(super) fn called(&self) -> Called<'_> {
+    pub(super) fn called(&self) -> OccupantNames<'_> {
         let label = |(tid, id): (&u32, &u32)| (*tid, (*id, self.label_of(*id).to_owned()));
-        Called { measured: self.tids.iter().map(label).collect(), names: &self.names }
+        OccupantNames { measured: self.tids.iter().map(label).collect(), names: &self.names }
     }
 
     /// What `threads` says about a thread; nothing if it does not name it.

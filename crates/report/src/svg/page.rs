@@ -7,11 +7,11 @@ use hourglass_time::Span;
 
 use super::axis::axis;
 use super::legend::{self, thread_class};
-use super::row::{Cover, Gap, Piece};
-use super::view::View;
-use super::{Rows, TraceOptions, hatch, shares};
+use super::row::{Coverage, LongestRowGap, RowSegment};
+use super::view::TimeRange;
+use super::{Rows, TraceOptions, hatch, occupancy_rows};
 use crate::clean::{for_xml, shortened};
-use crate::parties::Parties;
+use crate::occupants::CpuOccupants;
 use crate::units::rounded;
 
 /// Colours, and how they change in the dark.
@@ -58,19 +58,19 @@ const MOST_DESCRIBED: usize = 16;
 /// A row that is ready to be drawn.
 pub(super) struct DrawnRow {
     pub(super) key: u32,
-    pub(super) pieces: Vec<Piece>,
-    pub(super) longest: Option<Gap>,
+    pub(super) pieces: Vec<RowSegment>,
+    pub(super) longest: Option<LongestRowGap>,
 }
 
 /// All that a trace contributes to a picture.
 pub(super) struct Content<'a> {
-    pub(super) view: View,
+    pub(super) view: TimeRange,
     pub(super) rows: Vec<DrawnRow>,
     /// CPUs of which it is known who had them.
-    pub(super) shares: BTreeMap<u32, Vec<shares::Piece>>,
-    pub(super) parties: &'a Parties,
+    pub(super) shares: BTreeMap<u32, Vec<occupancy_rows::ShareSegment>>,
+    pub(super) parties: &'a CpuOccupants,
     /// The longest gap of each thread, where rows are CPUs.
-    pub(super) gaps: Vec<(u32, Option<Gap>)>,
+    pub(super) gaps: Vec<(u32, Option<LongestRowGap>)>,
     pub(super) crowded: bool,
 }
 
@@ -98,7 +98,7 @@ impl Frame {
         Frame { width, left, plot_width: width.saturating_sub(left + RIGHT).max(1) }
     }
 
-    fn x(&self, view: &View, ns: i64) -> f64 {
+    fn x(&self, view: &TimeRange, ns: i64) -> f64 {
         f64::from(self.left) + view.x(ns)
     }
 }
@@ -110,18 +110,18 @@ fn row_text(thread: u32, label: &str) -> String {
 
 /// Vertical measures of a row in pixels.
 #[derive(Clone, Copy)]
-struct Heights {
+struct RowHeights {
     bar: u32,
     pitch: u32,
     high: bool,
 }
 
-impl Heights {
-    fn of(rows: usize) -> Heights {
+impl RowHeights {
+    fn of(rows: usize) -> RowHeights {
         if rows > MOST_HIGH_ROWS {
-            Heights { bar: 14, pitch: 32, high: false }
+            RowHeights { bar: 14, pitch: 32, high: false }
         } else {
-            Heights { bar: 26, pitch: 50, high: true }
+            RowHeights { bar: 26, pitch: 50, high: true }
         }
     }
 }
@@ -133,7 +133,7 @@ pub(super) fn draw(options: &TraceOptions, frame: &Frame, content: &Content<'_>)
         |cpu: &u32| options.rows == Rows::Threads || content.rows.iter().all(|row| row.key != *cpu);
     let added: Vec<u32> = content.shares.keys().copied().filter(own).collect();
     let rows = content.rows.len() + added.len();
-    let heights = Heights::of(rows);
+    let heights = RowHeights::of(rows);
     let top = if options.title.is_empty() { EDGE } else { 44 };
     let bottom = top + heights.pitch * rows as u32;
     let mut canvas = Canvas { out: String::new(), options, frame, view: &content.view, heights };
@@ -173,8 +173,8 @@ struct Canvas<'a> {
     out: String,
     options: &'a TraceOptions,
     frame: &'a Frame,
-    view: &'a View,
-    heights: Heights,
+    view: &'a TimeRange,
+    heights: RowHeights,
 }
 
 /// Appends to the canvas; a `String` takes everything.
@@ -253,7 +253,7 @@ impl Canvas<'_> {
     fn row(&mut self, row: &DrawnRow, y: u32, all_pieces: usize) {
         self.row_label(row.key, y);
         self.ground(y);
-        let mut groups: BTreeMap<(u32, Cover), Vec<&Piece>> = BTreeMap::new();
+        let mut groups: BTreeMap<(u32, Coverage), Vec<&RowSegment>> = BTreeMap::new();
         for piece in &row.pieces {
             let colour = match self.options.rows {
                 Rows::Threads => 0,
@@ -298,7 +298,7 @@ impl Canvas<'_> {
     }
 
     /// Who had a CPU, one path for each party.
-    fn shares(&mut self, pieces: &[shares::Piece], parties: &Parties, y: u32) {
+    fn shares(&mut self, pieces: &[occupancy_rows::ShareSegment], parties: &CpuOccupants, y: u32) {
         self.ground(y);
         let left = f64::from(self.frame.left);
         let (bar, bottom) = (f64::from(self.heights.bar), f64::from(y + self.heights.bar));
@@ -364,13 +364,13 @@ impl Canvas<'_> {
         self.out.push_str("</text>\n");
     }
 
-    fn edges(&self, piece: &Piece) -> (f64, f64) {
+    fn edges(&self, piece: &RowSegment) -> (f64, f64) {
         let left = self.frame.x(self.view, piece.from_ns);
         let width = self.frame.x(self.view, piece.to_ns) - left;
         (left, width.max(LEAST_WIDTH))
     }
 
-    fn path(&mut self, pieces: &[&Piece], y: u32, paint: &str) {
+    fn path(&mut self, pieces: &[&RowSegment], y: u32, paint: &str) {
         let bar = self.heights.bar;
         let middle = y + bar / 2;
         put!(self, "<path fill=\"none\" stroke=\"{paint}\" stroke-width=\"{bar}\" d=\"");
@@ -381,7 +381,7 @@ impl Canvas<'_> {
         self.out.push_str("\"/>");
     }
 
-    fn rectangle(&mut self, piece: &Piece, y: u32, tooltip: bool) {
+    fn rectangle(&mut self, piece: &RowSegment, y: u32, tooltip: bool) {
         let (left, width) = self.edges(piece);
         put!(
             self,
@@ -397,7 +397,7 @@ impl Canvas<'_> {
         put!(self, "><title>thread {}", piece.thread);
         match piece.cover {
             // What ran, not the part of it that this rectangle shows.
-            Cover::Whole => {
+            Coverage::Whole => {
                 let (from, to) = piece.record;
                 let length = rounded(to.abs_diff(from));
                 let (from, to) = (Span::from_nanos(from), Span::from_nanos(to));
@@ -409,7 +409,7 @@ impl Canvas<'_> {
     }
 
     /// The mark of a row's longest gap, however short, and its length.
-    fn longest_gap(&mut self, key: u32, gap: &Gap, y: u32) {
+    fn longest_gap(&mut self, key: u32, gap: &LongestRowGap, y: u32) {
         let bar = self.heights.bar;
         let left = self.frame.x(self.view, gap.from_ns);
         let right = self.frame.x(self.view, gap.to_ns);
@@ -490,13 +490,13 @@ pub(super) fn heading(width: u32, title: &str) -> String {
     format!("<text class=\"hg-ink hg-title\" x=\"{EDGE}\" y=\"26\">{short}</text>\n")
 }
 
-pub(super) fn opacity(cover: Cover) -> &'static str {
+pub(super) fn opacity(cover: Coverage) -> &'static str {
     match cover {
-        Cover::Quarter => "0.3",
-        Cover::Half => "0.4",
-        Cover::ThreeQuarters => "0.5",
-        Cover::Interrupted => "0.65",
-        Cover::Whole => "1",
+        Coverage::Quarter => "0.3",
+        Coverage::Half => "0.4",
+        Coverage::ThreeQuarters => "0.5",
+        Coverage::Interrupted => "0.65",
+        Coverage::Whole => "1",
     }
 }
 

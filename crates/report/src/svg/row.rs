@@ -6,11 +6,11 @@
 
 use hourglass_model::Interval;
 
-use super::view::View;
+use super::view::TimeRange;
 
 /// How much of a piece was covered, in steps that the eye can tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cover {
+pub(super) enum Coverage {
     /// Less than a quarter.
     Quarter,
     /// Less than a half.
@@ -23,26 +23,26 @@ pub(super) enum Cover {
     Whole,
 }
 
-impl Cover {
-    fn of(covered_ns: u64, length_ns: u64) -> Cover {
+impl Coverage {
+    fn of(covered_ns: u64, length_ns: u64) -> Coverage {
         match u128::from(covered_ns) * 4 / u128::from(length_ns.max(1)) {
-            0 => Cover::Quarter,
-            1 => Cover::Half,
-            2 => Cover::ThreeQuarters,
-            _ => Cover::Interrupted,
+            0 => Coverage::Quarter,
+            1 => Coverage::Half,
+            2 => Coverage::ThreeQuarters,
+            _ => Coverage::Interrupted,
         }
     }
 }
 
 /// What is drawn as one rectangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct RowSegment {
     /// Left edge, ns from the run's start.
     pub(super) from_ns: i64,
     /// Right edge.
     pub(super) to_ns: i64,
     /// How much of it was covered.
-    pub(super) cover: Cover,
+    pub(super) cover: Coverage,
     /// The thread that ran; the one that ran longest where a column saw several.
     pub(super) thread: u32,
     /// Start of the first and end of the last record that it shows a part of.
@@ -51,14 +51,14 @@ pub(super) struct Piece {
 
 /// A gap, in nanoseconds from the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gap {
+pub(super) struct LongestRowGap {
     /// End of the record before it.
     pub(super) from_ns: i64,
     /// Start of the record behind it.
     pub(super) to_ns: i64,
 }
 
-impl Gap {
+impl LongestRowGap {
     /// Its length in nanoseconds.
     pub(super) fn length_ns(&self) -> u64 {
         self.to_ns.abs_diff(self.from_ns)
@@ -69,16 +69,16 @@ impl Gap {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LongestGap {
     last_end_ns: Option<i64>,
-    longest: Option<Gap>,
+    longest: Option<LongestRowGap>,
 }
 
 impl LongestGap {
     /// Takes the next record; gives the end of what came before it.
-    pub(super) fn push(&mut self, view: &View, interval: &Interval) -> Option<i64> {
+    pub(super) fn push(&mut self, view: &TimeRange, interval: &Interval) -> Option<i64> {
         let before = self.last_end_ns;
         let end = before.map_or(interval.end_ns, |b| b.max(interval.end_ns));
         self.last_end_ns = Some(end);
-        let gap = Gap { from_ns: before?, to_ns: interval.start_ns };
+        let gap = LongestRowGap { from_ns: before?, to_ns: interval.start_ns };
         let inside = gap.from_ns < view.to_ns && gap.to_ns > view.from_ns;
         let longer = self.longest.is_none_or(|l| gap.length_ns() > l.length_ns());
         if interval.onset.is_gap() && gap.to_ns > gap.from_ns && inside && longer {
@@ -88,7 +88,7 @@ impl LongestGap {
     }
 
     /// The longest gap so far.
-    pub(super) fn get(&self) -> Option<Gap> {
+    pub(super) fn get(&self) -> Option<LongestRowGap> {
         self.longest
     }
 }
@@ -119,12 +119,12 @@ pub(super) struct Row {
     open: Option<OpenColumn>,
     /// A gap that the column to be opened next has to show.
     cut: Option<u32>,
-    pieces: Vec<Piece>,
+    pieces: Vec<RowSegment>,
 }
 
 impl Row {
     /// Takes the next record.
-    pub(super) fn push(&mut self, view: &View, interval: &Interval) {
+    pub(super) fn push(&mut self, view: &TimeRange, interval: &Interval) {
         let before = self.longest.push(view, interval);
         let from_ns = interval.start_ns.max(view.from_ns).max(before.unwrap_or(i64::MIN));
         let to_ns = interval.end_ns.min(view.to_ns);
@@ -146,10 +146,10 @@ impl Row {
             self.close(view);
             self.add(
                 view,
-                Piece {
+                RowSegment {
                     from_ns: first_end,
                     to_ns: last_start,
-                    cover: Cover::Whole,
+                    cover: Coverage::Whole,
                     thread: interval.thread,
                     record: (interval.start_ns, interval.end_ns),
                 },
@@ -159,13 +159,13 @@ impl Row {
     }
 
     /// The pieces, from left to right, and the longest gap.
-    pub(super) fn finish(mut self, view: &View) -> (Vec<Piece>, Option<Gap>) {
+    pub(super) fn finish(mut self, view: &TimeRange) -> (Vec<RowSegment>, Option<LongestRowGap>) {
         self.close(view);
         (self.pieces, self.longest.get())
     }
 
     /// Notes a gap that is too short to be seen, in the column that holds its middle.
-    fn cut_between(&mut self, view: &View, from_ns: i64, to_ns: i64) {
+    fn cut_between(&mut self, view: &TimeRange, from_ns: i64, to_ns: i64) {
         let length = to_ns.abs_diff(from_ns);
         if to_ns <= from_ns || from_ns < view.from_ns || !view.is_hidden(length) {
             return;
@@ -178,7 +178,7 @@ impl Row {
     }
 
     /// Closes the open column if it is another one than `index`.
-    fn close_unless(&mut self, view: &View, index: u32) {
+    fn close_unless(&mut self, view: &TimeRange, index: u32) {
         if self.open.as_ref().is_some_and(|open| open.index != index) {
             self.close(view);
         }
@@ -210,22 +210,22 @@ impl Row {
     }
 
     /// Makes a piece of the open column.
-    fn close(&mut self, view: &View) {
+    fn close(&mut self, view: &TimeRange) {
         let Some(open) = self.open.take() else {
             return;
         };
         let length = open.to_ns.abs_diff(open.from_ns);
         let cover = if !open.cut && open.covered_ns >= length {
-            Cover::Whole
+            Coverage::Whole
         } else {
-            Cover::of(open.covered_ns, length)
+            Coverage::of(open.covered_ns, length)
         };
         // The first of equals, so that a picture does not depend on anything but its trace.
         let longest = open.threads.iter().map(|(_, ns)| *ns).max();
         let thread = open.threads.iter().find(|(_, ns)| Some(*ns) == longest);
         self.add(
             view,
-            Piece {
+            RowSegment {
                 from_ns: open.from_ns,
                 to_ns: open.to_ns,
                 cover,
@@ -236,8 +236,8 @@ impl Row {
     }
 
     /// Appends a piece, or lengthens the last one if they look the same and touch.
-    fn add(&mut self, view: &View, piece: Piece) {
-        if piece.to_ns == piece.from_ns && piece.cover == Cover::Whole {
+    fn add(&mut self, view: &TimeRange, piece: RowSegment) {
+        if piece.to_ns == piece.from_ns && piece.cover == Coverage::Whole {
             // Between two columns that follow each other there is nothing; but an instant at
             // which a thread was seen stays.
             if self.pieces.last().is_some_and(|l| l.to_ns == piece.from_ns) {
@@ -247,7 +247,7 @@ impl Row {
         if let Some(last) = self.pieces.last_mut() {
             let apart = piece.from_ns.abs_diff(last.to_ns);
             let touches = match piece.cover {
-                Cover::Whole => apart == 0,
+                Coverage::Whole => apart == 0,
                 _ => view.is_hidden(apart),
             };
             if touches && last.cover == piece.cover && last.thread == piece.thread {
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    fn drawn(view: &View, trace: &[Interval]) -> (Vec<Piece>, Option<Gap>) {
+    fn drawn(view: &TimeRange, trace: &[Interval]) -> (Vec<RowSegment>, Option<LongestRowGap>) {
         let mut row = Row::default();
         for interval in trace {
             row.push(view, interval);
@@ -286,13 +286,13 @@ mod tests {
         row.finish(view)
     }
 
-    const VIEW: View = View { from_ns: 0, to_ns: 1_000, columns: 10 };
+    const VIEW: TimeRange = TimeRange { from_ns: 0, to_ns: 1_000, columns: 10 };
 
     #[test]
     fn edges_are_exact_where_a_column_has_one() {
         let (pieces, _) = drawn(&VIEW, &[interval(10, 350), interval(517, 1_200)]);
         let edges: Vec<_> = pieces.iter().map(|p| (p.from_ns, p.to_ns, p.cover)).collect();
-        assert_eq!(edges, [(10, 350, Cover::Whole), (517, 1_000, Cover::Whole)]);
+        assert_eq!(edges, [(10, 350, Coverage::Whole), (517, 1_000, Coverage::Whole)]);
     }
 
     /// Figure 3: clock interrupts that are much shorter than a pixel can be counted.
@@ -304,15 +304,15 @@ mod tests {
         assert_eq!(
             edges,
             [
-                (0, 400, Cover::Whole, (0, 449)),
-                (400, 500, Cover::Interrupted, (0, 1_000)),
-                (500, 1_000, Cover::Whole, (451, 1_000))
+                (0, 400, Coverage::Whole, (0, 449)),
+                (400, 500, Coverage::Interrupted, (0, 1_000)),
+                (500, 1_000, Coverage::Whole, (451, 1_000))
             ]
         );
         assert_eq!(longest.map(|g| g.length_ns()), Some(2));
         // The same where the gap lies across the edge of two columns.
         let (pieces, _) = drawn(&VIEW, &[interval(0, 499), interval(501, 1_000)]);
-        let fainter = pieces.iter().filter(|p| p.cover != Cover::Whole);
+        let fainter = pieces.iter().filter(|p| p.cover != Coverage::Whole);
         assert_eq!(fainter.count(), 1);
     }
 
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn extremes_and_disorder_are_drawn_somehow() {
-        let view = View { from_ns: i64::MIN + 1, to_ns: i64::MAX, columns: 8_192 };
+        let view = TimeRange { from_ns: i64::MIN + 1, to_ns: i64::MAX, columns: 8_192 };
         let trace = [
             interval(i64::MIN, i64::MAX),
             interval(i64::MIN, i64::MIN),
@@ -362,7 +362,7 @@ mod tests {
             ((seed >> 33) % limit) as i64
         };
         for round in 0..300 {
-            let view = View {
+            let view = TimeRange {
                 from_ns: below(2_000),
                 to_ns: 2_001 + below(40_000),
                 columns: 1 + below(300) as u32,
@@ -377,33 +377,35 @@ mod tests {
             let (pieces, longest) = drawn(&view, &trace);
             assert!(pieces.len() <= view.columns as usize, "round {round}");
             check(&view, &trace, &pieces, round);
-            let gaps = trace.windows(2).map(|w| Gap { from_ns: w[0].end_ns, to_ns: w[1].start_ns });
+            let gaps = trace
+                .windows(2)
+                .map(|w| LongestRowGap { from_ns: w[0].end_ns, to_ns: w[1].start_ns });
             let inside = gaps.filter(|g| g.from_ns < view.to_ns && g.to_ns > view.from_ns);
             let lengths = inside.map(|g| g.length_ns()).filter(|&ns| ns > 0);
             assert_eq!(longest.map(|g| g.length_ns()), lengths.max(), "round {round}");
         }
     }
 
-    fn check(view: &View, trace: &[Interval], pieces: &[Piece], round: i32) {
+    fn check(view: &TimeRange, trace: &[Interval], pieces: &[RowSegment], round: i32) {
         for pair in pieces.windows(2) {
             assert!(pair[0].to_ns <= pair[1].from_ns, "round {round}: {pair:?}");
         }
-        let shared = |piece: &Piece, i: &Interval| {
+        let shared = |piece: &RowSegment, i: &Interval| {
             (i.end_ns.min(piece.to_ns) - i.start_ns.max(piece.from_ns)).max(0)
         };
         let mut drawn = 0;
         for piece in pieces {
             let covered: i64 = trace.iter().map(|i| shared(piece, i)).sum();
             let length = piece.to_ns - piece.from_ns;
-            if piece.cover == Cover::Whole {
+            if piece.cover == Coverage::Whole {
                 assert_eq!(covered, length, "round {round}: {piece:?}");
             }
             drawn += covered;
         }
-        let whole = Piece {
+        let whole = RowSegment {
             from_ns: view.from_ns,
             to_ns: view.to_ns,
-            cover: Cover::Whole,
+            cover: Coverage::Whole,
             thread: 0,
             record: (0, 0),
         };

@@ -2,7 +2,7 @@
 
 /// The part of the time line that is shown, and the pixels it has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View {
+pub(super) struct TimeRange {
     /// Left edge, ns from the run's start.
     pub(super) from_ns: i64,
     /// Right edge; behind `from_ns`.
@@ -11,7 +11,7 @@ pub(super) struct View {
     pub(super) columns: u32,
 }
 
-impl View {
+impl TimeRange {
     fn range(&self) -> u64 {
         self.to_ns.abs_diff(self.from_ns).max(1)
     }
@@ -65,7 +65,7 @@ mod tests {
             (i64::MIN + 1, i64::MAX, 8_192),
             (0, i64::MAX, 1),
         ] {
-            let view = View { from_ns, to_ns, columns };
+            let view = TimeRange { from_ns, to_ns, columns };
             assert_eq!(view.start_of(0), from_ns);
             assert_eq!(view.start_of(columns), to_ns);
             assert_eq!(view.column(from_ns), 0);

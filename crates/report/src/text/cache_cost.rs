@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hourglass_model::cache_cost::{CacheCostDocument, SizeCost};
 
 use super::Style;
-use super::table::{Column, Table, Tone, paint, wrapped_within};
+use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};
 use crate::clean;
 use crate::units::rounded;
 
@@ -31,24 +31,24 @@ pub fn cache_cost(document: &CacheCostDocument, style: Style) -> String {
         document.cpu,
         rounded(document.duration_ns)
     );
-    let mut table = Table::new(wrapped_within(PAGE, &title, 0, 2))
-        .column(Column::Number, "working set")
-        .column(Column::Number, "penalty")
-        .column(Column::Number, "±")
-        .column(Column::Number, "refill")
-        .column(Column::Number, "±")
-        .column(Column::Number, "switches/s")
-        .column(Column::Number, "trials");
+    let mut table = TextTable::new(wrapped_within(PAGE, &title, 0, 2))
+        .column(ColumnFormat::Number, "working set")
+        .column(ColumnFormat::Number, "penalty")
+        .column(ColumnFormat::Number, "±")
+        .column(ColumnFormat::Number, "refill")
+        .column(ColumnFormat::Number, "±")
+        .column(ColumnFormat::Number, "switches/s")
+        .column(ColumnFormat::Number, "trials");
     for size in &document.sizes {
         table.row(row(size));
     }
     table.write(&mut out, style);
     let meaning = MEANING.replace('\n', " ").replace("ten threads", "the threads");
-    out.push_str(&paint(&wrapped_within(PAGE, &meaning, 0, 2), Tone::Faint, style));
+    out.push_str(&paint(&wrapped_within(PAGE, &meaning, 0, 2), TextStyle::Faint, style));
     out.push('\n');
     for warning in &document.warnings {
         let text = clean::for_terminal(&format!("Warning: {}; {}", warning.text, warning.remedy));
-        out.push_str(&paint(&wrapped_within(PAGE, &text, 0, 2), Tone::Caution, style));
+        out.push_str(&paint(&wrapped_within(PAGE, &text, 0, 2), TextStyle::Caution, style));
         out.push('\n');
     }
     if document.interrupted {
@@ -60,7 +60,7 @@ pub fn cache_cost(document: &CacheCostDocument, style: Style) -> String {
     out
 }
 
-fn row(size: &SizeCost) -> Vec<(String, Tone)> {
+fn row(size: &SizeCost) -> Vec<(String, TextStyle)> {
     let half = |lo: Option<f64>, hi: Option<f64>| lo.zip(hi).map(|(lo, hi)| (hi - lo) / 2.0);
     let rate = size.switches_per_s.map_or(NOTHING.to_owned(), |rate| format!("{rate:.0}"));
     [
@@ -72,7 +72,7 @@ fn row(size: &SizeCost) -> Vec<(String, Tone)> {
         rate,
         size.trials.to_string(),
     ]
-    .map(|cell| (cell, Tone::Normal))
+    .map(|cell| (cell, TextStyle::Normal))
     .into()
 }
 

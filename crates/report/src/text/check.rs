@@ -9,7 +9,7 @@ use hourglass_model::explanation::{Explanation, Origin};
 use hourglass_time::Span;
 
 use super::Style;
-use super::table::{Column, Table, Tone, paint, wrapped_within};
+use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};
 use crate::clean;
 
 /// Columns that are filled at most.
@@ -65,9 +65,9 @@ pub fn analyses(entries: &[hourglass_model::check::AnalysisFacts], style: Style)
     let mut out = String::new();
     for entry in entries {
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "{}", paint(&entry.name, Tone::Heading, style));
+        let _ = writeln!(out, "{}", paint(&entry.name, TextStyle::Heading, style));
         let _ = writeln!(out, "  {}", entry.about);
-        let _ = writeln!(out, "  {}", paint(&entry.source, Tone::Faint, style));
+        let _ = writeln!(out, "  {}", paint(&entry.source, TextStyle::Faint, style));
     }
     out
 }
@@ -130,43 +130,43 @@ impl Unit {
     }
 }
 
-fn table(document: &CheckDocument) -> Table {
+fn table(document: &CheckDocument) -> TextTable {
     let unit = Unit::of(document);
     let several = document.processors.len() > 1;
     let has_priorities = document.tasks.iter().any(|task| task.priority.is_some());
     let name = if document.set.is_empty() { "Tasks" } else { document.set.as_str() };
     let title = format!("{}, times in {}", clean::for_terminal(name), unit.name);
-    let mut table = Table::new(title)
-        .column(Column::Text, "task")
-        .column_if(has_priorities, Column::Number, "prio")
-        .column_if(several, Column::Text, "CPU")
-        .column(Column::Number, "C")
-        .column(Column::Number, "T")
-        .column(Column::Number, "D")
-        .column(Column::Number, "R")
-        .column(Column::Number, "slack")
-        .column(Column::Text, "verdict");
+    let mut table = TextTable::new(title)
+        .column(ColumnFormat::Text, "task")
+        .column_if(has_priorities, ColumnFormat::Number, "prio")
+        .column_if(several, ColumnFormat::Text, "CPU")
+        .column(ColumnFormat::Number, "C")
+        .column(ColumnFormat::Number, "T")
+        .column(ColumnFormat::Number, "D")
+        .column(ColumnFormat::Number, "R")
+        .column(ColumnFormat::Number, "slack")
+        .column(ColumnFormat::Text, "verdict");
     for task in &document.tasks {
         let (word, tone) = match task.verdict {
-            Verdict::Feasible => ("holds", Tone::Good),
-            Verdict::Infeasible => ("misses", Tone::Bad),
-            Verdict::NoBound => ("no bound", Tone::Bad),
-            Verdict::Unknown => ("unknown", Tone::Caution),
+            Verdict::Feasible => ("holds", TextStyle::Good),
+            Verdict::Infeasible => ("misses", TextStyle::Bad),
+            Verdict::NoBound => ("no bound", TextStyle::Bad),
+            Verdict::Unknown => ("unknown", TextStyle::Caution),
         };
-        let number = |value: u64| (unit.text(value), Tone::Normal);
+        let number = |value: u64| (unit.text(value), TextStyle::Normal);
         let bound = task.response_time_ns.map_or(NOTHING.to_owned(), |ns| unit.text(ns));
         let slack = task.slack_ns.map_or(NOTHING.to_owned(), |ns| unit.signed(ns));
         let short = clean::shortened(&clean::for_terminal(&task.name), NAME);
-        let mut cells = vec![(short, Tone::Normal)];
+        let mut cells = vec![(short, TextStyle::Normal)];
         if has_priorities {
             let priority = task.priority.map_or(NOTHING.to_owned(), |p| p.to_string());
-            cells.push((priority, Tone::Normal));
+            cells.push((priority, TextStyle::Normal));
         }
         if several {
-            cells.push((place(task), Tone::Normal));
+            cells.push((place(task), TextStyle::Normal));
         }
         cells.extend([number(task.wcet_ns), number(task.period_ns), number(task.deadline_ns)]);
-        cells.extend([(bound, tone), (slack, Tone::Normal), (word.to_owned(), tone)]);
+        cells.extend([(bound, tone), (slack, TextStyle::Normal), (word.to_owned(), tone)]);
         table.row(cells);
     }
     table
@@ -183,16 +183,16 @@ fn place(task: &TaskFacts) -> String {
 /// How far each task may change while the others stay as they are.
 fn sensitivity(out: &mut String, document: &CheckDocument, style: Style) {
     let Some(all) = &document.sensitivity else { return };
-    let mut table = Table::new("\nWhile all others stay as they are".to_owned())
-        .column(Column::Text, "task")
-        .column(Column::Number, "C up to")
-        .column(Column::Number, "T down to")
-        .column(Column::Number, "jitter up to");
+    let mut table = TextTable::new("\nWhile all others stay as they are".to_owned())
+        .column(ColumnFormat::Text, "task")
+        .column(ColumnFormat::Number, "C up to")
+        .column(ColumnFormat::Number, "T down to")
+        .column(ColumnFormat::Number, "jitter up to");
     for facts in all {
-        let cell = |ns: Option<u64>| (ns.map_or(NOTHING.to_owned(), time), Tone::Normal);
+        let cell = |ns: Option<u64>| (ns.map_or(NOTHING.to_owned(), time), TextStyle::Normal);
         let short = clean::shortened(&clean::for_terminal(&facts.name), NAME);
         table.row(vec![
-            (short, Tone::Normal),
+            (short, TextStyle::Normal),
             cell(facts.largest_wcet_ns),
             cell(facts.smallest_period_ns),
             cell(facts.largest_jitter_ns),
@@ -236,10 +236,10 @@ fn sentence(out: &mut String, document: &CheckDocument, style: Style) {
         said.map(|task| task.reason.as_str()).filter(|reason| !reason.is_empty())
     });
     let (word, tone) = match document.verdict {
-        Verdict::Feasible => ("Feasible", Tone::Good),
-        Verdict::Infeasible => ("Infeasible", Tone::Bad),
-        Verdict::NoBound => ("No bound", Tone::Bad),
-        Verdict::Unknown => ("Unknown", Tone::Caution),
+        Verdict::Feasible => ("Feasible", TextStyle::Good),
+        Verdict::Infeasible => ("Infeasible", TextStyle::Bad),
+        Verdict::NoBound => ("No bound", TextStyle::Bad),
+        Verdict::Unknown => ("Unknown", TextStyle::Caution),
     };
     let rest = match (document.verdict, because) {
         (Verdict::Feasible, _) => {
@@ -289,7 +289,7 @@ fn bullet(out: &mut String, word: &str, text: &str) {
 }
 
 fn explanation(out: &mut String, understood: &Explanation, style: Style) {
-    out.push_str(&paint("Understood", Tone::Heading, style));
+    out.push_str(&paint("Understood", TextStyle::Heading, style));
     out.push('\n');
     for subject in &understood.subjects {
         let name = match subject.name.as_str() {
@@ -307,7 +307,8 @@ fn explanation(out: &mut String, understood: &Explanation, style: Style) {
             let value = format!("{}{origin}", clean::for_terminal(&fact.value));
             let indent = 4 + widest + 2;
             let value = wrapped_within(PAGE, &value, indent, indent);
-            let tone = if fact.origin == Origin::Default { Tone::Faint } else { Tone::Normal };
+            let tone =
+                if fact.origin == Origin::Default { TextStyle::Faint } else { TextStyle::Normal };
             let _ = writeln!(out, "    {:<widest$}  {}", fact.key, paint(&value, tone, style));
         }
     }
@@ -319,7 +320,7 @@ fn explanation(out: &mut String, understood: &Explanation, style: Style) {
 
 fn proofs(out: &mut String, document: &CheckDocument, style: Style) {
     out.push('\n');
-    out.push_str(&paint("Proof", Tone::Heading, style));
+    out.push_str(&paint("Proof", TextStyle::Heading, style));
     out.push('\n');
     for entry in &document.sources {
         bullet(out, &format!("  {}: ", entry.name), &format!("{} ({})", entry.about, entry.source));
@@ -419,32 +420,32 @@ pub fn examples(document: &CheckCorpusDocument, style: Style) -> String {
     let mut kinds: Vec<&str> = document.cases.iter().map(|case| case.kind.as_str()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let mut table = Table::new("Worked examples".to_owned())
-        .column(Column::Text, "kind")
-        .column(Column::Number, "pass")
-        .column(Column::Number, "fail")
-        .column(Column::Number, "unsupported");
+    let mut table = TextTable::new("Worked examples".to_owned())
+        .column(ColumnFormat::Text, "kind")
+        .column(ColumnFormat::Number, "pass")
+        .column(ColumnFormat::Number, "fail")
+        .column(ColumnFormat::Number, "unsupported");
     for kind in kinds {
         let count = |status| {
             let of = document.cases.iter().filter(|case| case.kind == kind);
             of.filter(|case| case.status == status).count()
         };
-        let cell = |count: usize, tone: Tone| match count {
-            0 => (NOTHING.to_owned(), Tone::Faint),
+        let cell = |count: usize, tone: TextStyle| match count {
+            0 => (NOTHING.to_owned(), TextStyle::Faint),
             count => (count.to_string(), tone),
         };
         table.row(vec![
-            (clean::for_terminal(kind), Tone::Normal),
-            cell(count(CaseStatus::Pass), Tone::Good),
-            cell(count(CaseStatus::Fail), Tone::Bad),
-            cell(count(CaseStatus::Unsupported), Tone::Caution),
+            (clean::for_terminal(kind), TextStyle::Normal),
+            cell(count(CaseStatus::Pass), TextStyle::Good),
+            cell(count(CaseStatus::Fail), TextStyle::Bad),
+            cell(count(CaseStatus::Unsupported), TextStyle::Caution),
         ]);
     }
     table.write(&mut out, style);
     for case in document.cases.iter().filter(|case| case.status != CaseStatus::Pass) {
         let (word, tone) = match case.status {
-            CaseStatus::Fail => ("fail", Tone::Bad),
-            _ => ("unsupported", Tone::Caution),
+            CaseStatus::Fail => ("fail", TextStyle::Bad),
+            _ => ("unsupported", TextStyle::Caution),
         };
         let id = clean::for_terminal(&format!("{}, {}", case.id, case.file));
         let _ = writeln!(out, "{} {id}", paint(word, tone, style));

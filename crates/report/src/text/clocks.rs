@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hourglass_model::clocks::{ClockDeviceFacts, ClocksDocument, SourceFacts};
 
 use super::Style;
-use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
+use super::table::{ColumnFormat, NARROW, TextStyle, TextTable, paint, wrapped_within};
 use crate::clean;
 
 /// What one column means, and where to find more.
@@ -22,7 +22,7 @@ pub fn clocks(document: &ClocksDocument, evidence: bool, style: Style) -> String
     let mut out = String::new();
     let chosen =
         clean::for_terminal(&format!("{} by policy {}", document.selected, document.policy));
-    out.push_str(&paint(&chosen, Tone::Heading, style));
+    out.push_str(&paint(&chosen, TextStyle::Heading, style));
     let reason = format!(": {}", clean::for_terminal(&document.reason));
     out.push_str(&wrapped_within(NARROW, &reason, chosen.chars().count(), 2));
     out.push_str("\n\n");
@@ -69,32 +69,32 @@ and the worst, since the thread that serves a device is woken late\n";
 /// The clock devices of a machine, and how they tick.
 #[must_use]
 pub fn clock_devices(devices: &[ClockDeviceFacts], style: Style) -> String {
-    let mut table = Table::new("Clock devices, us".to_owned())
-        .column(Column::Text, "device")
-        .column(Column::Number, "shortest")
-        .column(Column::Number, "longest")
-        .column(Column::Number, "granted")
-        .column(Column::Number, "skew")
-        .column(Column::Number, "ticks")
-        .column(Column::Number, "mean")
-        .column(Column::Number, "off p50")
-        .column(Column::Number, "off max");
+    let mut table = TextTable::new("Clock devices, us".to_owned())
+        .column(ColumnFormat::Text, "device")
+        .column(ColumnFormat::Number, "shortest")
+        .column(ColumnFormat::Number, "longest")
+        .column(ColumnFormat::Number, "granted")
+        .column(ColumnFormat::Number, "skew")
+        .column(ColumnFormat::Number, "ticks")
+        .column(ColumnFormat::Number, "mean")
+        .column(ColumnFormat::Number, "off p50")
+        .column(ColumnFormat::Number, "off max");
     let us = |ns: Option<f64>| {
         let digits = |us: f64| if us < 999.95 { 1 } else { 0 };
         let shown = |ns: f64| match ns / 1e3 {
             us if us >= 1e7 => format!("{:.0}s", us / 1e6),
             us => format!("{us:.*}", digits(us)),
         };
-        (ns.map_or(NOTHING.to_owned(), shown), Tone::Normal)
+        (ns.map_or(NOTHING.to_owned(), shown), TextStyle::Normal)
     };
     for device in devices.iter().filter(|device| device.available) {
         table.row(vec![
-            (device.name.clone(), Tone::Normal),
+            (device.name.clone(), TextStyle::Normal),
             us(device.shortest_ns),
             us(device.longest_ns),
             us(device.granted_ns),
             us(device.skew_ns),
-            (device.ticks.to_string(), Tone::Normal),
+            (device.ticks.to_string(), TextStyle::Normal),
             us(device.mean_ns),
             us(device.off_p50_ns.map(|ns| ns as f64)),
             us(device.off_max_ns.map(|ns| ns as f64)),
@@ -146,29 +146,30 @@ fn by_reason<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str,
 }
 
 /// Nanoseconds in a column that has to fit 80: no digits behind the point of what is long.
-fn ns(value: Option<f64>) -> (String, Tone) {
+fn ns(value: Option<f64>) -> (String, TextStyle) {
     const LONG: f64 = 999.95;
     let digits = |value: f64| if value < LONG { 1 } else { 0 };
-    (value.map_or(NOTHING.to_owned(), |v| format!("{v:.*}", digits(v))), Tone::Normal)
+    (value.map_or(NOTHING.to_owned(), |v| format!("{v:.*}", digits(v))), TextStyle::Normal)
 }
 
 /// Numbers and single words only, so that no cell needs a second line on any machine.
-fn table(sources: &[&SourceFacts]) -> Table {
-    let mut table = Table::new("Sources, ns".to_owned())
-        .column(Column::Text, "source")
-        .column(Column::Text, "trusted")
-        .column(Column::Number, "MHz")
-        .column(Column::Number, "step")
-        .column(Column::Number, "read")
-        .column(Column::Number, "p99")
-        .column(Column::Number, "bound");
+fn table(sources: &[&SourceFacts]) -> TextTable {
+    let mut table = TextTable::new("Sources, ns".to_owned())
+        .column(ColumnFormat::Text, "source")
+        .column(ColumnFormat::Text, "trusted")
+        .column(ColumnFormat::Number, "MHz")
+        .column(ColumnFormat::Number, "step")
+        .column(ColumnFormat::Number, "read")
+        .column(ColumnFormat::Number, "p99")
+        .column(ColumnFormat::Number, "bound");
     let number = |value: Option<f64>, digits: usize| {
-        (value.map_or(NOTHING.to_owned(), |v| format!("{v:.digits$}")), Tone::Normal)
+        (value.map_or(NOTHING.to_owned(), |v| format!("{v:.digits$}")), TextStyle::Normal)
     };
     for source in sources {
-        let trusted = if source.trusted { ("yes", Tone::Good) } else { ("no", Tone::Normal) };
+        let trusted =
+            if source.trusted { ("yes", TextStyle::Good) } else { ("no", TextStyle::Normal) };
         table.row(vec![
-            (source.name.clone(), Tone::Normal),
+            (source.name.clone(), TextStyle::Normal),
             (trusted.0.to_owned(), trusted.1),
             number(source.frequency_hz.map(|hz| hz / 1e6), 3),
             ns(source.resolution_ns),

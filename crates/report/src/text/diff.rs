@@ -6,7 +6,7 @@ use hourglass_model::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Sta
 use hourglass_model::document::Gate;
 
 use super::Style;
-use super::table::{Column, Table, Tone, paint, wrapped};
+use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped};
 use crate::clean;
 use crate::units::{amount as gate_amount, rounded};
 
@@ -28,29 +28,29 @@ pub fn diff(document: &DiffDocument, style: Style) -> String {
     side(&mut out, "B", &document.b, style);
     for difference in &document.differences {
         let text = format!("{}: {} in A, {} in B", difference.what, difference.a, difference.b);
-        line(&mut out, "Differs", &text, Tone::Faint, style);
+        line(&mut out, "Differs", &text, TextStyle::Faint, style);
     }
     out.push('\n');
     table(document).write(&mut out, style);
     undecided(&mut out, document, style);
-    line(&mut out, "Basis", &basis(document), Tone::Faint, style);
+    line(&mut out, "Basis", &basis(document), TextStyle::Faint, style);
     gates(&mut out, document, style);
     for statement in &document.statements {
-        line(&mut out, "Follows", &follows(statement), Tone::Normal, style);
+        line(&mut out, "Follows", &follows(statement), TextStyle::Normal, style);
     }
     if let Some(control) = &document.control {
-        line(&mut out, "Control", &control.statement, Tone::Normal, style);
+        line(&mut out, "Control", &control.statement, TextStyle::Normal, style);
     }
     let (text, tone) = verdict(document);
     line(&mut out, "Verdict", &text, tone, style);
     // Beside a control nothing is asked, so that nothing has to be decided.
     if document.verdict == DiffVerdict::Unknown && document.control.is_none() {
-        line(&mut out, "", &what_would_decide(document), Tone::Normal, style);
+        line(&mut out, "", &what_would_decide(document), TextStyle::Normal, style);
     }
     for warning in &document.warnings {
-        line(&mut out, "Warning", &warning.text, Tone::Caution, style);
+        line(&mut out, "Warning", &warning.text, TextStyle::Caution, style);
         if !warning.remedy.is_empty() {
-            line(&mut out, "", &warning.remedy, Tone::Normal, style);
+            line(&mut out, "", &warning.remedy, TextStyle::Normal, style);
         }
     }
     out
@@ -63,46 +63,46 @@ fn side(out: &mut String, label: &str, side: &DiffSide, style: Style) {
         [one] => text.push_str(&format!(" ({one})")),
         [first, .., last] => text.push_str(&format!(" ({first} to {last})")),
     }
-    line(out, label, &text, Tone::Normal, style);
+    line(out, label, &text, TextStyle::Normal, style);
 }
 
-fn line(out: &mut String, label: &str, text: &str, tone: Tone, style: Style) {
-    out.push_str(&paint(label, Tone::Heading, style));
+fn line(out: &mut String, label: &str, text: &str, tone: TextStyle, style: Style) {
+    out.push_str(&paint(label, TextStyle::Heading, style));
     out.extend(std::iter::repeat_n(' ', LABEL.saturating_sub(label.len())));
     let text = wrapped(&clean::for_terminal(text), LABEL, LABEL);
     out.push_str(&paint(&text, tone, style));
     out.push('\n');
 }
 
-fn table(document: &DiffDocument) -> Table {
+fn table(document: &DiffDocument) -> TextTable {
     let title = match document.method.as_str() {
         "rounds" => format!("{} rounds", document.rounds),
         _ => "One run each".to_owned(),
     };
     let interval = format!("{:.0} % interval", document.confidence * 100.0);
-    let mut table = Table::new(title)
-        .column(Column::Elastic, "metric")
-        .column(Column::Number, "A")
-        .column(Column::Number, "B")
-        .column(Column::Number, "change")
-        .column(Column::Number, "of A")
-        .column(Column::Number, interval)
-        .column(Column::Text, "verdict");
+    let mut table = TextTable::new(title)
+        .column(ColumnFormat::Elastic, "metric")
+        .column(ColumnFormat::Number, "A")
+        .column(ColumnFormat::Number, "B")
+        .column(ColumnFormat::Number, "change")
+        .column(ColumnFormat::Number, "of A")
+        .column(ColumnFormat::Number, interval)
+        .column(ColumnFormat::Text, "verdict");
     for metric in &document.metrics {
         table.row(row(metric));
     }
     table
 }
 
-fn row(metric: &DiffMetric) -> Vec<(String, Tone)> {
+fn row(metric: &DiffMetric) -> Vec<(String, TextStyle)> {
     let or_nothing =
-        |text: Option<String>| (text.unwrap_or_else(|| NOTHING.to_owned()), Tone::Normal);
+        |text: Option<String>| (text.unwrap_or_else(|| NOTHING.to_owned()), TextStyle::Normal);
     let unit = metric.unit.as_str();
     // Shares differ by percentage points; the column behind says by how many per cent.
     let moved_unit = if unit == "percent" { "points" } else { unit };
     let interval = metric.ci_lo.zip(metric.ci_hi);
     vec![
-        (clean::for_terminal(&metric.name), Tone::Normal),
+        (clean::for_terminal(&metric.name), TextStyle::Normal),
         or_nothing(metric.a.map(|a| amount(a, unit))),
         or_nothing(metric.b.map(|b| amount(b, unit))),
         or_nothing(metric.change.map(|change| signed(change, moved_unit))),
@@ -116,12 +116,12 @@ fn row(metric: &DiffMetric) -> Vec<(String, Tone)> {
     ]
 }
 
-fn tone(verdict: DiffVerdict) -> Tone {
+fn tone(verdict: DiffVerdict) -> TextStyle {
     match verdict {
-        DiffVerdict::Same => Tone::Normal,
-        DiffVerdict::Better => Tone::Good,
-        DiffVerdict::Worse => Tone::Bad,
-        DiffVerdict::Unknown => Tone::Faint,
+        DiffVerdict::Same => TextStyle::Normal,
+        DiffVerdict::Better => TextStyle::Good,
+        DiffVerdict::Worse => TextStyle::Bad,
+        DiffVerdict::Unknown => TextStyle::Faint,
     }
 }
 
@@ -160,7 +160,7 @@ fn undecided(out: &mut String, document: &DiffDocument, style: Style) {
     }
     for (reason, names) in reasons {
         let text = format!("{}: {reason}", names.join(", "));
-        line(out, "Undecided", &text, Tone::Faint, style);
+        line(out, "Undecided", &text, TextStyle::Faint, style);
     }
 }
 
@@ -192,7 +192,7 @@ fn gates(out: &mut String, document: &DiffDocument, style: Style) {
             gate_amount(worst.value, &worst.unit),
             gate_amount(worst.limit, &worst.unit)
         );
-        line(out, "Gate", &text, if broken == 0 { Tone::Good } else { Tone::Bad }, style);
+        line(out, "Gate", &text, if broken == 0 { TextStyle::Good } else { TextStyle::Bad }, style);
     }
 }
 
@@ -236,7 +236,7 @@ fn leading(document: &DiffDocument) -> impl Iterator<Item = &DiffMetric> {
     document.metrics.iter().filter(|metric| metric.leads && !metric.name.starts_with("causes."))
 }
 
-fn verdict(document: &DiffDocument) -> (String, Tone) {
+fn verdict(document: &DiffDocument) -> (String, TextStyle) {
     let names = |verdict: DiffVerdict| {
         let of = document.metrics.iter().filter(|metric| metric.verdict == verdict);
         // What explains others is listed in the table.
@@ -261,9 +261,9 @@ fn verdict(document: &DiffDocument) -> (String, Tone) {
         }
     };
     let tone = match document.verdict {
-        DiffVerdict::Same | DiffVerdict::Better => Tone::Good,
-        DiffVerdict::Worse => Tone::Bad,
-        DiffVerdict::Unknown => Tone::Caution,
+        DiffVerdict::Same | DiffVerdict::Better => TextStyle::Good,
+        DiffVerdict::Worse => TextStyle::Bad,
+        DiffVerdict::Unknown => TextStyle::Caution,
     };
     (text, tone)
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hourglass_model::doctor::{CheckResult, DoctorDocument, Judged, Status};
 
 use super::Style;
-use super::table::{Tone, paint, wrapped_within};
+use super::table::{TextStyle, paint, wrapped_within};
 use crate::clean;
 
 /// Columns that are filled at most, but for remedies: those stay on one line, to be copied.
@@ -30,7 +30,7 @@ pub fn doctor(document: &DoctorDocument, style: Style) -> String {
         }
         (false, Judged::Online) => format!("Real-time work on CPUs {}, all of them", document.cpus),
     };
-    out.push_str(&paint(&heading, Tone::Heading, style));
+    out.push_str(&paint(&heading, TextStyle::Heading, style));
     out.push_str("\n\n");
     let mut checks: Vec<&CheckResult> = document.checks.iter().collect();
     checks.sort_by_key(|check| check.status);
@@ -56,10 +56,10 @@ pub fn doctor(document: &DoctorDocument, style: Style) -> String {
 /// One check.
 fn entry(out: &mut String, check: &CheckResult, widest: usize, style: Style) {
     let tone = match check.status {
-        Status::Fail => Tone::Bad,
-        Status::Warn => Tone::Caution,
-        Status::Unknown => Tone::Faint,
-        Status::Ok => Tone::Good,
+        Status::Fail => TextStyle::Bad,
+        Status::Warn => TextStyle::Caution,
+        Status::Unknown => TextStyle::Faint,
+        Status::Ok => TextStyle::Good,
     };
     let status = check.status.name();
     let indent = STATUS + widest + BETWEEN;
@@ -80,8 +80,9 @@ fn entry(out: &mut String, check: &CheckResult, widest: usize, style: Style) {
     let wanted = format!("wanted: {}", clean::for_terminal(&check.wanted));
     let wanted = wrapped_within(PAGE, &wanted, STATUS, STATUS);
     for line in wanted.split('\n') {
-        let _ = writeln!(out, "{:STATUS$}{}", "", paint(line.trim_start(), Tone::Faint, style));
+        let _ =
+            writeln!(out, "{:STATUS$}{}", "", paint(line.trim_start(), TextStyle::Faint, style));
     }
     let remedy = clean::for_terminal(&check.remedy);
-    let _ = writeln!(out, "{:STATUS$}{}", "", paint(&remedy, Tone::Heading, style));
+    let _ = writeln!(out, "{:STATUS$}{}", "", paint(&remedy, TextStyle::Heading, style));
 }

@@ -7,9 +7,9 @@ use std::fmt::Write;
 use hourglass_model::merged::{FleetDocument, FleetGaps, FleetLatency, FleetNode, FleetShare};
 
 use super::Style;
-use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
+use super::table::{ColumnFormat, NARROW, TextStyle, TextTable, paint, wrapped_within};
 use crate::clean;
-use crate::units::Scale;
+use crate::units::UnitScale;
 
 /// Nodes that are shown: a page of them. All are in the document.
 const SHOWN: usize = 20;
@@ -32,7 +32,7 @@ pub fn fleet(document: &FleetDocument, style: Style) -> String {
     );
     let title = wrapped_within(NARROW, &title, 0, INDENT);
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "{}\n", paint(&title, Tone::Heading, style));
+    let _ = writeln!(out, "{}\n", paint(&title, TextStyle::Heading, style));
     let with_gaps: Vec<_> =
         document.nodes.iter().filter_map(|node| Some((node, node.gaps.as_ref()?))).collect();
     if !with_gaps.is_empty() {
@@ -50,7 +50,7 @@ pub fn fleet(document: &FleetDocument, style: Style) -> String {
     for warning in &document.warnings {
         let text = format!("warning: {}", clean::for_terminal(&warning.text));
         let text = wrapped_within(NARROW, &text, 0, INDENT);
-        let _ = writeln!(out, "{}", paint(&text, Tone::Caution, style));
+        let _ = writeln!(out, "{}", paint(&text, TextStyle::Caution, style));
         let remedy = wrapped_within(NARROW, &warning.remedy, INDENT, INDENT);
         let _ = writeln!(out, "{:INDENT$}{remedy}", "");
     }
@@ -61,49 +61,49 @@ fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-fn gaps(nodes: &[(&FleetNode, &FleetGaps)]) -> Table {
+fn gaps(nodes: &[(&FleetNode, &FleetGaps)]) -> TextTable {
     let nodes = nodes.get(..SHOWN).unwrap_or(nodes);
-    let scale = Scale::for_block(nodes.iter().map(|(_, gaps)| gaps.p99_ns));
-    let mut table = Table::new(format!("Gaps, lengths in {}", scale.name()))
+    let scale = UnitScale::for_block(nodes.iter().map(|(_, gaps)| gaps.p99_ns));
+    let mut table = TextTable::new(format!("Gaps, lengths in {}", scale.name()))
         .narrow()
-        .column(Column::Elastic, "node")
-        .column(Column::Number, "gaps")
-        .column(Column::Number, "lost %")
-        .column(Column::Number, "p50")
-        .column(Column::Number, "p99")
-        .column(Column::Number, "p99.9")
-        .column(Column::Number, "max")
-        .column(Column::Elastic, "most time by");
+        .column(ColumnFormat::Elastic, "node")
+        .column(ColumnFormat::Number, "gaps")
+        .column(ColumnFormat::Number, "lost %")
+        .column(ColumnFormat::Number, "p50")
+        .column(ColumnFormat::Number, "p99")
+        .column(ColumnFormat::Number, "p99.9")
+        .column(ColumnFormat::Number, "max")
+        .column(ColumnFormat::Elastic, "most time by");
     for (node, gaps) in nodes {
         let lengths = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
         let mut cells = vec![clean::for_terminal(&node.node), gaps.count.to_string()];
         cells.push(format!("{:.4}", (gaps.lost_ppb / PPB) as f64 / 1e4));
         cells.extend(lengths.map(|ns| scale.text(ns)));
         cells.push(gaps.cause.map_or("-", |cause| cause.name()).to_owned());
-        table.row(cells.into_iter().map(|cell| (cell, Tone::Normal)).collect());
+        table.row(cells.into_iter().map(|cell| (cell, TextStyle::Normal)).collect());
     }
     table
 }
 
-fn latency(nodes: &[(&FleetNode, &FleetLatency)]) -> Table {
+fn latency(nodes: &[(&FleetNode, &FleetLatency)]) -> TextTable {
     let nodes = nodes.get(..SHOWN).unwrap_or(nodes);
-    let scale = Scale::for_block(nodes.iter().map(|(_, latency)| latency.p50_ns));
-    let mut table = Table::new(format!("Wake-ups, lateness in {}", scale.name()))
+    let scale = UnitScale::for_block(nodes.iter().map(|(_, latency)| latency.p50_ns));
+    let mut table = TextTable::new(format!("Wake-ups, lateness in {}", scale.name()))
         .narrow()
-        .column(Column::Elastic, "node")
-        .column(Column::Number, "wake-ups")
-        .column(Column::Number, "lost")
-        .column(Column::Number, "p50")
-        .column(Column::Number, "p99")
-        .column(Column::Number, "p99.9")
-        .column(Column::Number, "max");
+        .column(ColumnFormat::Elastic, "node")
+        .column(ColumnFormat::Number, "wake-ups")
+        .column(ColumnFormat::Number, "lost")
+        .column(ColumnFormat::Number, "p50")
+        .column(ColumnFormat::Number, "p99")
+        .column(ColumnFormat::Number, "p99.9")
+        .column(ColumnFormat::Number, "max");
     for (node, latency) in nodes {
         let times = [latency.p50_ns, latency.p99_ns, latency.p999_ns, latency.max_ns];
         let counts = [latency.count, latency.lost].map(|count| count.to_string());
         let mut cells = vec![clean::for_terminal(&node.node)];
         cells.extend(counts);
         cells.extend(times.map(|ns| scale.text(ns)));
-        table.row(cells.into_iter().map(|cell| (cell, Tone::Normal)).collect());
+        table.row(cells.into_iter().map(|cell| (cell, TextStyle::Normal)).collect());
     }
     table
 }

@@ -5,7 +5,7 @@
 use hourglass_model::Inference;
 use hourglass_model::inference::Basis;
 
-use super::table::{Column, Table, Tone};
+use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;
 use crate::units::rounded;
 
@@ -22,7 +22,7 @@ const TIMES: [(&str, &str); 4] = [
 ];
 
 /// Costs and quanta: one row for each; `None` if there is none.
-pub(super) fn times(all: &[Inference]) -> Option<Table> {
+pub(super) fn times(all: &[Inference]) -> Option<TextTable> {
     let mut rows = Vec::new();
     for (name, text) in TIMES {
         // Every cost has a fastest path and every quantum a mode; a median only where it means something.
@@ -33,20 +33,20 @@ pub(super) fn times(all: &[Inference]) -> Option<Table> {
     if rows.is_empty() {
         return None;
     }
-    let mut table = Table::new("Inferred from the trace".to_owned())
+    let mut table = TextTable::new("Inferred from the trace".to_owned())
         .narrow()
-        .column(Column::Elastic, "what")
-        .column(Column::Number, "thread")
-        .column(Column::Number, "fastest")
-        .column(Column::Number, "mode")
-        .column(Column::Number, "median")
-        .column(Column::Number, "95 % interval")
-        .column(Column::Number, "of");
+        .column(ColumnFormat::Elastic, "what")
+        .column(ColumnFormat::Number, "thread")
+        .column(ColumnFormat::Number, "fastest")
+        .column(ColumnFormat::Number, "mode")
+        .column(ColumnFormat::Number, "median")
+        .column(ColumnFormat::Number, "95 % interval")
+        .column(ColumnFormat::Number, "of");
     rows.into_iter().for_each(|row| table.row(row));
     Some(table)
 }
 
-fn time_row(all: &[Inference], first: &Inference, text: &str) -> Vec<(String, Tone)> {
+fn time_row(all: &[Inference], first: &Inference, text: &str) -> Vec<(String, TextStyle)> {
     let same = |i: &&Inference| i.name == first.name && i.thread == first.thread;
     let find = |statistic: &str| all.iter().filter(same).find(|i| i.statistic == statistic);
     let value = |statistic: &str| time(find(statistic).map(|found| found.value));
@@ -60,7 +60,7 @@ fn time_row(all: &[Inference], first: &Inference, text: &str) -> Vec<(String, To
         interval(median),
         counted(first),
     ];
-    cells.map(|cell| (cell, Tone::Normal)).into()
+    cells.map(|cell| (cell, TextStyle::Normal)).into()
 }
 
 /// What the numbers are of: so many, and of how many if some were set aside.

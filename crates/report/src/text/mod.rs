@@ -2,6 +2,7 @@
 
 mod cache_cost;
 mod check;
+mod clock_watch;
 mod clocks;
 mod cyclic;
 mod diff;
@@ -9,10 +10,10 @@ mod doctor;
 mod fleet;
 mod inferences;
 mod noise;
+mod occupants;
 mod paper;
 mod paper_grid;
 mod predict;
-mod ran;
 mod records;
 mod reservations;
 mod reserve;
@@ -26,13 +27,13 @@ mod table;
 mod top;
 mod verdict;
 mod wakeups;
-mod watch;
-mod watched;
+mod watched_threads;
 
 use hourglass_model::document::{Deadlines, ThreadReport};
 
 pub use cache_cost::cache_cost;
 pub use check::{analyses, check, examples};
+pub use clock_watch::{WATCH_SHOWN, watch_header, watch_line, watch_picture};
 pub use clocks::{clock_devices, clocks};
 pub use cyclic::{
     CyclicSteps, CyclicThread, CyclicUnit, cyclic_histogram, cyclic_row, cyclic_sample,
@@ -42,10 +43,10 @@ pub use diff::diff;
 pub use doctor::doctor;
 pub use fleet::fleet;
 pub use noise::{NoiseCpu, noise};
+pub use occupants::{BY_COUNTS, meanwhile};
+pub(crate) use occupants::{heading as worst_heading, reason, who};
 pub use paper::{paper, papers};
 pub use predict::predict;
-pub use ran::{BY_COUNTS, meanwhile};
-pub(crate) use ran::{heading as worst_heading, reason, who};
 pub use records::RecordWriter;
 pub use reservations::reservations;
 pub use reserve::{reserve, reserve_check, reserve_moment, reserve_proposals};
@@ -56,12 +57,11 @@ pub use stacks::stacks;
 pub(crate) use stacks::{frames as stack_frames, heading as stack_heading, moment as stack_moment};
 pub use summary::{limit, summary};
 pub use sweep::{sweep, sweep_summary};
-pub(crate) use table::Tone;
+pub(crate) use table::TextStyle;
 pub use top::top;
 pub use verdict::broken;
 pub(crate) use verdict::verdict;
-pub use watch::{WATCH_SHOWN, watch_header, watch_line, watch_picture};
-pub use watched::{watched, watched_live};
+pub use watched_threads::{watched, watched_live};
 
 /// Whether text may be coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use hourglass_model::paper::{
 
 use super::Style;
 use super::paper_grid::grid;
-use super::table::{Column, Table, Tone, paint, wrapped_within};
+use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};
 use crate::clean;
 
 /// Columns of a terminal that the text fills at most.
@@ -25,16 +25,16 @@ const MOST_DECIMALS: i32 = 4;
 #[must_use]
 pub fn paper(document: &PaperDocument, style: Style) -> String {
     let mut out = String::new();
-    line(&mut out, Tone::Heading, &document.title, style);
-    line(&mut out, Tone::Normal, &document.source, style);
-    line(&mut out, Tone::Normal, &format!("here: {}", machine(&document.machine)), style);
+    line(&mut out, TextStyle::Heading, &document.title, style);
+    line(&mut out, TextStyle::Normal, &document.source, style);
+    line(&mut out, TextStyle::Normal, &format!("here: {}", machine(&document.machine)), style);
     for table in &document.tables {
         out.push('\n');
         write_table(&mut out, table, style);
     }
     if document.interrupted {
         let text = "\nInterrupted: the tables that were not complete are left out.\n";
-        out.push_str(&paint(text, Tone::Caution, style));
+        out.push_str(&paint(text, TextStyle::Caution, style));
     }
     out
 }
@@ -44,7 +44,7 @@ pub fn paper(document: &PaperDocument, style: Style) -> String {
 pub fn papers(list: &PaperList, style: Style) -> String {
     let mut out = String::new();
     for paper in &list.papers {
-        let name = paint(&clean::for_terminal(&paper.name), Tone::Heading, style);
+        let name = paint(&clean::for_terminal(&paper.name), TextStyle::Heading, style);
         let indent = paper.name.chars().count() + 2;
         let text = format!("{} ({})", paper.title, paper.source);
         let text = wrapped_within(PAGE, &clean::for_terminal(&text), indent, 4);
@@ -58,7 +58,7 @@ pub fn papers(list: &PaperList, style: Style) -> String {
 }
 
 /// A line of text, wrapped.
-fn line(out: &mut String, tone: Tone, text: &str, style: Style) {
+fn line(out: &mut String, tone: TextStyle, text: &str, style: Style) {
     let text = wrapped_within(PAGE, &clean::for_terminal(text), 0, 2);
     out.push_str(&paint(&text, tone, style));
     out.push('\n');
@@ -76,17 +76,17 @@ fn machine(facts: &MachineFacts) -> String {
 fn write_table(out: &mut String, table: &PaperTable, style: Style) {
     grid(table).unwrap_or_else(|| rows(table)).write(out, style);
     for (rows, why) in missing(&table.rows) {
-        line(out, Tone::Caution, &format!("not measured ({}): {why}", rows.join("; ")), style);
+        line(out, TextStyle::Caution, &format!("not measured ({}): {why}", rows.join("; ")), style);
     }
-    line(out, Tone::Normal, &format!("there: {}", table.paper_machine), style);
-    line(out, Tone::Normal, &format!("here: {}", table.method), style);
-    line(out, Tone::Normal, &table.difference, style);
+    line(out, TextStyle::Normal, &format!("there: {}", table.paper_machine), style);
+    line(out, TextStyle::Normal, &format!("here: {}", table.method), style);
+    line(out, TextStyle::Normal, &table.difference, style);
     write_decisions(out, &table.decisions);
     for note in &table.notes {
-        line(out, Tone::Faint, &format!("Note: {note}"), style);
+        line(out, TextStyle::Faint, &format!("Note: {note}"), style);
     }
     if let Some(figure) = &table.figure {
-        line(out, Tone::Normal, &format!("Figure: {figure}"), style);
+        line(out, TextStyle::Normal, &format!("Figure: {figure}"), style);
     }
 }
 
@@ -110,25 +110,25 @@ fn write_decisions(out: &mut String, decisions: &[Decision]) {
     }
 }
 
-fn rows(table: &PaperTable) -> Table {
+fn rows(table: &PaperTable) -> TextTable {
     let all_measured = table.rows.iter().all(|row| row.how == How::Measured);
     let title = clean::for_terminal(&heading(table));
-    let mut rows = Table::new(title)
-        .column(Column::Text, "")
-        .column(Column::Number, "paper")
-        .column(Column::Number, "here")
-        .column(Column::Number, "ratio")
-        .column(Column::Text, "unit")
-        .column_if(!all_measured, Column::Text, "how");
+    let mut rows = TextTable::new(title)
+        .column(ColumnFormat::Text, "")
+        .column(ColumnFormat::Number, "paper")
+        .column(ColumnFormat::Number, "here")
+        .column(ColumnFormat::Number, "ratio")
+        .column(ColumnFormat::Text, "unit")
+        .column_if(!all_measured, ColumnFormat::Text, "how");
     for row in &table.rows {
-        let normal = |text: String| (text, Tone::Normal);
+        let normal = |text: String| (text, TextStyle::Normal);
         let mut cells = vec![
             normal(row.name.clone()),
             normal(row.paper.map_or(NOTHING.into(), |number| number.to_string())),
             normal(row.measured.map_or(NOTHING.into(), |number| {
                 format!("{number:.*}", decimals(in_unit(&table.rows, &row.unit)))
             })),
-            (row.measured.zip(row.paper).map_or(String::new(), ratio), Tone::Faint),
+            (row.measured.zip(row.paper).map_or(String::new(), ratio), TextStyle::Faint),
             normal(row.unit.clone()),
         ];
         if !all_measured {

@@ -3,14 +3,14 @@
 use hourglass_model::paper::{Cell, PaperRow, PaperTable};
 
 use super::paper::{NOTHING, decimals, heading};
-use super::table::{Column, Table, Tone};
+use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;
 
 /// A column of the grid: what all of its rows have in common.
 type Key<'a> = (&'a str, &'a str, &'a str);
 
 /// The rows as a grid; `None` if one of them has no place in it.
-pub(super) fn grid(table: &PaperTable) -> Option<Table> {
+pub(super) fn grid(table: &PaperTable) -> Option<TextTable> {
     let placed: Option<Vec<(&Cell, &PaperRow)>> =
         table.rows.iter().map(|row| Some((row.cell.as_ref()?, row))).collect();
     let placed = placed.filter(|placed| !placed.is_empty())?;
@@ -27,7 +27,7 @@ pub(super) fn grid(table: &PaperTable) -> Option<Table> {
     let columns: Vec<GridColumn> = keys.into_iter().map(|k| GridColumn::of(k, &placed)).collect();
     let mut grid = headed(table, &columns);
     for line in lines {
-        let mut cells = vec![(clean::for_terminal(line), Tone::Normal)];
+        let mut cells = vec![(clean::for_terminal(line), TextStyle::Normal)];
         cells.extend(columns.iter().flat_map(|column| column.cells(line)));
         grid.row(cells);
     }
@@ -59,16 +59,19 @@ impl<'a> GridColumn<'a> {
         }
     }
 
-    fn cells(&self, line: &str) -> Vec<(String, Tone)> {
+    fn cells(&self, line: &str) -> Vec<(String, TextStyle)> {
         let row = self.rows.iter().find(|(own, _)| *own == line).map(|(_, row)| *row);
         let paper = row.and_then(|row| row.paper);
         let here = row.and_then(|row| row.measured);
         let mut cells = Vec::new();
         if self.with_paper {
-            cells.push((paper.map_or(NOTHING.into(), |number| number.to_string()), Tone::Faint));
+            cells.push((
+                paper.map_or(NOTHING.into(), |number| number.to_string()),
+                TextStyle::Faint,
+            ));
         }
         let here = here.map_or(NOTHING.into(), |number| format!("{number:.*}", self.decimals));
-        cells.push((here, Tone::Normal));
+        cells.push((here, TextStyle::Normal));
         cells
     }
 }
@@ -77,10 +80,10 @@ impl<'a> GridColumn<'a> {
 const MOST_DECIMALS: usize = 2;
 
 /// Title and heads: subject, statistic and unit one below the other.
-fn headed(table: &PaperTable, columns: &[GridColumn]) -> Table {
+fn headed(table: &PaperTable, columns: &[GridColumn]) -> TextTable {
     let title = clean::for_terminal(&heading(table));
     let mut heads = [vec![String::new()], vec![String::new()]];
-    let mut grid = Table::new(title).column(Column::Text, "");
+    let mut grid = TextTable::new(title).column(ColumnFormat::Text, "");
     let mut last = "";
     for column in columns {
         let (subject, statistic, unit) = column.key;
@@ -91,7 +94,7 @@ fn headed(table: &PaperTable, columns: &[GridColumn]) -> Table {
             last = subject;
             heads[0].push(clean::for_terminal(new));
             heads[1].push(clean::for_terminal(statistic));
-            grid = grid.column(Column::Number, clean::for_terminal(unit));
+            grid = grid.column(ColumnFormat::Number, clean::for_terminal(unit));
         }
     }
     let [subjects, statistics] = heads;

@@ -3,9 +3,9 @@
 use hourglass_model::predict::{PredictDocument, PredictedTask};
 
 use super::Style;
-use super::table::{Column, Table, Tone, paint, wrapped_within};
+use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};
 use crate::clean;
-use crate::units::{Scale, rounded};
+use crate::units::{UnitScale, rounded};
 
 /// Columns of a line of text.
 const PAGE: usize = 80;
@@ -21,7 +21,7 @@ pub fn predict(document: &PredictDocument, style: Style) -> String {
     for task in &document.tasks {
         if let Some(explanation) = &task.explanation {
             let name = clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME);
-            paragraph(&mut out, &name, explanation, Tone::Normal, style);
+            paragraph(&mut out, &name, explanation, TextStyle::Normal, style);
         }
     }
     if document.tasks.iter().any(|task| task.explanation.is_some()) {
@@ -31,75 +31,78 @@ pub fn predict(document: &PredictDocument, style: Style) -> String {
         [("no bounds", &document.not_analysed), ("not simulated", &document.not_simulated)]
     {
         if let Some(why) = why {
-            paragraph(&mut out, what, why, Tone::Caution, style);
+            paragraph(&mut out, what, why, TextStyle::Caution, style);
         }
     }
-    document.notes.iter().for_each(|note| paragraph(&mut out, "note", note, Tone::Faint, style));
+    document
+        .notes
+        .iter()
+        .for_each(|note| paragraph(&mut out, "note", note, TextStyle::Faint, style));
     let run = document.run.as_ref();
     for warning in run.map(|run| &run.warnings[..]).unwrap_or_default() {
-        paragraph(&mut out, "warning", warning, Tone::Caution, style);
+        paragraph(&mut out, "warning", warning, TextStyle::Caution, style);
     }
-    paragraph(&mut out, "based on", &basis(document), Tone::Faint, style);
+    paragraph(&mut out, "based on", &basis(document), TextStyle::Faint, style);
     let (text, tone) = verdict(document);
     out.push_str(&paint(&wrapped_within(PAGE, &text, 0, 2), tone, style));
     out.push('\n');
     out
 }
 
-fn table(document: &PredictDocument) -> Table {
+fn table(document: &PredictDocument) -> TextTable {
     let times = document.tasks.iter().flat_map(|task| {
         // The last tells apart what differs by a hundredth.
         let fine = task.bound_ns.map(|ns| ns / 10);
         [Some(task.deadline_ns), task.bound_ns, task.simulated_ns, task.measured_ns, fine]
     });
-    let scale = Scale::for_block(times.flatten());
+    let scale = UnitScale::for_block(times.flatten());
     let title = format!(
         "{} ({})",
         clean::shortened(&clean::for_terminal(&document.name), PAGE / 2),
         scale.name()
     );
-    let mut table = Table::new(title)
-        .column(Column::Text, "task")
-        .column(Column::Number, "bound")
-        .column(Column::Number, "simulated")
-        .column(Column::Number, "measured")
-        .column(Column::Number, "deadline")
-        .column(Column::Number, "hit")
-        .column(Column::Number, "missed")
-        .column(Column::Number, "lost");
+    let mut table = TextTable::new(title)
+        .column(ColumnFormat::Text, "task")
+        .column(ColumnFormat::Number, "bound")
+        .column(ColumnFormat::Number, "simulated")
+        .column(ColumnFormat::Number, "measured")
+        .column(ColumnFormat::Number, "deadline")
+        .column(ColumnFormat::Number, "hit")
+        .column(ColumnFormat::Number, "missed")
+        .column(ColumnFormat::Number, "lost");
     for task in &document.tasks {
         table.row(row(task, &scale));
     }
     table
 }
 
-fn row(task: &PredictedTask, scale: &Scale) -> Vec<(String, Tone)> {
+fn row(task: &PredictedTask, scale: &UnitScale) -> Vec<(String, TextStyle)> {
     let time = |ns: Option<u64>| {
         let tone = match ns {
-            Some(ns) if ns > task.deadline_ns => Tone::Bad,
-            Some(_) => Tone::Good,
-            None => Tone::Faint,
+            Some(ns) if ns > task.deadline_ns => TextStyle::Bad,
+            Some(_) => TextStyle::Good,
+            None => TextStyle::Faint,
         };
         (ns.map_or_else(|| "-".to_owned(), |ns| scale.text(ns)), tone)
     };
     let count = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let late = |number: Option<u64>| match number {
-        Some(1..) => (count(number), Tone::Bad),
-        _ => (count(number), Tone::Normal),
+        Some(1..) => (count(number), TextStyle::Bad),
+        _ => (count(number), TextStyle::Normal),
     };
     vec![
-        (clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME), Tone::Normal),
+        (clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME), TextStyle::Normal),
         time(task.bound_ns),
         time(task.simulated_ns),
         time(task.measured_ns),
-        (scale.text(task.deadline_ns), Tone::Normal),
-        (count(task.hit), Tone::Normal),
+        (scale.text(task.deadline_ns), TextStyle::Normal),
+        (count(task.hit), TextStyle::Normal),
         late(task.missed),
         late(task.lost),
     ]
 }
 
-fn paragraph(out: &mut String, head: &str, text: &str, tone: Tone, style: Style) {
+fn paragraph(out: &mut String, head: &str, text: &str, tone: TextStyle, style: Style) {
     let used = head.chars().count() + 2;
     let text = clean::for_terminal(text);
     let text = wrapped_within(PAGE, &text, used, 2);
@@ -131,7 +134,7 @@ fn basis(document: &PredictDocument) -> String {
     parts.join("; ")
 }
 
-fn verdict(document: &PredictDocument) -> (String, Tone) {
+fn verdict(document: &PredictDocument) -> (String, TextStyle) {
     let names = |late: &dyn Fn(&PredictedTask) -> bool| -> Vec<String> {
         let late = document.tasks.iter().filter(|task| late(task));
         late.map(|task| clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME)).collect()
@@ -157,6 +160,6 @@ fn verdict(document: &PredictDocument) -> (String, Tone) {
     (text, tone(is_good))
 }
 
-fn tone(good: bool) -> Tone {
-    if good { Tone::Good } else { Tone::Bad }
+fn tone(good: bool) -> TextStyle {
+    if good { TextStyle::Good } else { TextStyle::Bad }
 }

@@ -360,9 +360,9 @@ mod tests {
     }
 
     /// A writer that has no room.
-    struct Full;
+    struct FullWriter;
 
-    impl Write for Full {
+    impl Write for FullWriter {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(io::ErrorKind::StorageFull.into())
         }
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_reported() {
-        let mut lines = RecordWriter::new(Full);
+        let mut lines = RecordWriter::new(FullWriter);
         lines.record(&interval(0, 0, 0), None).unwrap();
         let error = lines.finish().err().map(|e| e.kind());
         assert_eq!(error, Some(io::ErrorKind::StorageFull));

@@ -4,7 +4,7 @@ use hourglass_model::reservations::{ReservationInForce, ReservationsDocument};
 use hourglass_time::Span;
 
 use super::Style;
-use super::table::{Tone, paint};
+use super::table::{TextStyle, paint};
 use crate::clean;
 
 /// Columns of a command.
@@ -28,10 +28,10 @@ pub fn reservations(document: &ReservationsDocument, style: Style) -> String {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    let mut out = paint(&line(&HEADS.map(str::to_owned)), Tone::Heading, style);
+    let mut out = paint(&line(&HEADS.map(str::to_owned)), TextStyle::Heading, style);
     out.push('\n');
     for (cells, one) in rows.iter().zip(&document.reservations) {
-        let tone = if one.kept == Some(false) { Tone::Bad } else { Tone::Normal };
+        let tone = if one.kept == Some(false) { TextStyle::Bad } else { TextStyle::Normal };
         out.push_str(&paint(&line(cells), tone, style));
         out.push('\n');
     }

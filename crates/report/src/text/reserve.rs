@@ -3,9 +3,9 @@
 use hourglass_model::reserve::{ReserveDocument, SupplyStep};
 
 use super::Style;
-use super::table::{Tone, paint, wrapped_within};
+use super::table::{TextStyle, paint, wrapped_within};
 use crate::clean;
-use crate::units::{Scale, rounded};
+use crate::units::{UnitScale, rounded};
 
 mod checked;
 mod siblings;
@@ -38,11 +38,11 @@ pub fn reserve(document: &ReserveDocument, style: Style) -> String {
         out.push('\n');
         delivered(&mut out, document, style);
     } else {
-        line(&mut out, "supply", "no whole period was watched", Tone::Faint, style);
+        line(&mut out, "supply", "no whole period was watched", TextStyle::Faint, style);
     }
     took::took(&mut out, document, style);
     if let Some(smt) = &document.smt {
-        siblings::told(&mut out, smt, style);
+        siblings::write_monitor(&mut out, smt, style);
     }
     suggestion(&mut out, document, style);
     for also in &document.also {
@@ -64,7 +64,7 @@ fn heading(out: &mut String, document: &ReserveDocument, style: Style) {
         rounded(document.period_ns),
         clean::shortened(&clean::for_terminal(&document.target), PAGE / 2)
     );
-    out.push_str(&paint(&title, Tone::Heading, style));
+    out.push_str(&paint(&title, TextStyle::Heading, style));
     out.push('\n');
     let strength = if document.soft { "soft" } else { "hard" };
     let promise = match (document.guarantee, document.backend.as_deref()) {
@@ -84,9 +84,9 @@ fn heading(out: &mut String, document: &ReserveDocument, style: Style) {
             }
             None => format!("{}, {promise}, {strength}{cpus}", named(backend)),
         };
-        line(out, "backend", &text, Tone::Normal, style);
+        line(out, "backend", &text, TextStyle::Normal, style);
     }
-    line(out, "because", &document.reason, Tone::Faint, style);
+    line(out, "because", &document.reason, TextStyle::Faint, style);
 }
 
 /// That the budget was not there in all periods, and why.
@@ -100,16 +100,20 @@ fn broken(document: &ReserveDocument) -> Option<String> {
 }
 
 /// Whether the budget was there in every period, in a line.
-pub(super) fn verdict(document: &ReserveDocument) -> (String, Tone) {
+pub(super) fn verdict(document: &ReserveDocument) -> (String, TextStyle) {
     match (document.kept, broken(document)) {
-        (Some(true), _) => {
-            (format!("the budget was kept in all of {}", periods(document.periods)), Tone::Good)
-        }
-        (_, Some(broken)) => (format!("the budget was {broken}"), Tone::Bad),
+        (Some(true), _) => (
+            format!("the budget was kept in all of {}", periods(document.periods)),
+            TextStyle::Good,
+        ),
+        (_, Some(broken)) => (format!("the budget was {broken}"), TextStyle::Bad),
         _ if is_limit(document) => {
-            ("a quota is a limit: nothing was promised".to_owned(), Tone::Normal)
+            ("a quota is a limit: nothing was promised".to_owned(), TextStyle::Normal)
         }
-        _ => ("whether the budget was kept in every period is not known".to_owned(), Tone::Caution),
+        _ => (
+            "whether the budget was kept in every period is not known".to_owned(),
+            TextStyle::Caution,
+        ),
     }
 }
 
@@ -118,9 +122,9 @@ fn histogram(out: &mut String, document: &ReserveDocument, style: Style) {
     let most = rows.iter().map(|row| row.periods).max().unwrap_or(0).max(1);
     let ends: Vec<u64> = rows.iter().map(|row| row.up_to_ns).collect();
     let of_block = ends.iter().copied().chain([document.budget_ns]);
-    let scale = Scale::for_block(of_block).telling_apart(&ends);
+    let scale = UnitScale::for_block(of_block).telling_apart(&ends);
     let title = format!("Supply of {}, {}", periods(document.periods), scale.name());
-    out.push_str(&paint(&title, Tone::Heading, style));
+    out.push_str(&paint(&title, TextStyle::Heading, style));
     out.push('\n');
     for row in rows {
         let length = (u128::from(row.periods) * u128::from(BAR)).div_ceil(u128::from(most));
@@ -140,18 +144,18 @@ fn is_limit(document: &ReserveDocument) -> bool {
 /// What the kernel tells of a quota: in how many periods it held the work back, and for how long.
 fn limited(out: &mut String, document: &ReserveDocument, style: Style) {
     let text = "unknown: the kernel does not report what a quota gave in each period";
-    line(out, "delivered", text, Tone::Faint, style);
+    line(out, "delivered", text, TextStyle::Faint, style);
     let text = "unknown: a quota promises nothing that could be missed";
-    line(out, "missed", text, Tone::Faint, style);
+    line(out, "missed", text, TextStyle::Faint, style);
     let text = match (document.overruns, document.periods) {
         (_, 0) => "it ran in no whole period".to_owned(),
         (held, all) => format!("{held} of the {} in which it ran", periods(all)),
     };
-    line(out, "held back", &text, Tone::Normal, style);
+    line(out, "held back", &text, TextStyle::Normal, style);
     let text = document
         .throttled_ns
         .map_or("unknown".to_owned(), |ns| format!("{} with the quota used up", rounded(ns)));
-    line(out, "throttled", &text, Tone::Normal, style);
+    line(out, "throttled", &text, TextStyle::Normal, style);
 }
 
 /// At most [`ROWS`] steps: neighbours are joined, as many in each.
@@ -176,11 +180,13 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
         }
         _ => "no period wanted all of the budget".to_owned(),
     };
-    line(out, "delivered", &text, Tone::Normal, style);
+    line(out, "delivered", &text, TextStyle::Normal, style);
     let (text, tone) = match document.missed {
-        None => ("unknown: several reservations share the core; see jobs".to_owned(), Tone::Faint),
-        Some(0) => ("no period".to_owned(), Tone::Good),
-        Some(missed) => (format!("{} did not get it in time", periods(missed)), Tone::Bad),
+        None => {
+            ("unknown: several reservations share the core; see jobs".to_owned(), TextStyle::Faint)
+        }
+        Some(0) => ("no period".to_owned(), TextStyle::Good),
+        Some(missed) => (format!("{} did not get it in time", periods(missed)), TextStyle::Bad),
     };
     line(out, "missed", &text, tone, style);
     // Beside co-runners more than the budget is kept, and supply is of that.
@@ -196,12 +202,12 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
         }
         overruns => format!("{} wanted more than {kept}", periods(overruns)),
     };
-    line(out, "overruns", &text, Tone::Normal, style);
+    line(out, "overruns", &text, TextStyle::Normal, style);
     let text = match document.throttled_ns {
         Some(ns) => format!("{} with {kept} used up", rounded(ns)),
         None => "unknown".to_owned(),
     };
-    line(out, "throttled", &text, Tone::Normal, style);
+    line(out, "throttled", &text, TextStyle::Normal, style);
 }
 
 fn suggestion(out: &mut String, document: &ReserveDocument, style: Style) {
@@ -211,7 +217,7 @@ fn suggestion(out: &mut String, document: &ReserveDocument, style: Style) {
         0 => format!("{asked}, if jobs need all of {}", rounded(document.budget_ns)),
         _ => format!("{asked}, by the overruns of this run"),
     };
-    line(out, "reserve", &text, Tone::Caution, style);
+    line(out, "reserve", &text, TextStyle::Caution, style);
 }
 
 fn named(backend: &str) -> &str {
@@ -234,7 +240,7 @@ fn list(cpus: &[u32]) -> String {
 /// Width of the heads of lines.
 const HEAD: usize = 10;
 
-fn line(out: &mut String, head: &str, text: &str, tone: Tone, style: Style) {
+fn line(out: &mut String, head: &str, text: &str, tone: TextStyle, style: Style) {
     let text = wrapped_within(PAGE, &clean::for_terminal(text), HEAD + 1, HEAD + 1);
     out.push_str(&format!("{head:<HEAD$} {}\n", paint(&text, tone, style)));
 }

@@ -3,7 +3,7 @@
 use hourglass_model::reserve_clean::{CleanDocument, CleanFound};
 
 use super::Style;
-use super::table::{Tone, paint};
+use super::table::{TextStyle, paint};
 use crate::clean::for_terminal;
 
 /// What was found and done, one block for each record or group, and a last line that says whether anything is left.
@@ -15,16 +15,16 @@ pub fn reserve_clean(document: &CleanDocument, style: Style) -> String {
     let alive = document.found.iter().filter(|found| found.state == "alive").count();
     let undone = document.found.iter().filter(|found| found.state == "undone").count();
     let (verdict, tone) = match (document.left, undone) {
-        (0, 0) if alive == 0 => ("nothing was left".to_owned(), Tone::Good),
-        (0, 0) => (format!("nothing was left; {alive} in force were left alone"), Tone::Good),
+        (0, 0) if alive == 0 => ("nothing was left".to_owned(), TextStyle::Good),
+        (0, 0) => (format!("nothing was left; {alive} in force were left alone"), TextStyle::Good),
         (0, undone) if alive > 0 => (
             format!("{undone} undone, nothing is left; {alive} in force were left alone"),
-            Tone::Good,
+            TextStyle::Good,
         ),
-        (0, undone) => (format!("{undone} undone, nothing is left"), Tone::Good),
+        (0, undone) => (format!("{undone} undone, nothing is left"), TextStyle::Good),
         (left, undone) => {
             let text = format!("{undone} undone, {left} left, for the causes above");
-            (text, Tone::Bad)
+            (text, TextStyle::Bad)
         }
     };
     out.push_str(&paint(&verdict, tone, style));
@@ -45,18 +45,18 @@ fn block(out: &mut String, found: &CleanFound, style: Style) {
         "undone" => format!("{maker}: undone"),
         _ => format!("{maker}: not undone in full ({path})"),
     };
-    out.push_str(&paint(&title, Tone::Heading, style));
+    out.push_str(&paint(&title, TextStyle::Heading, style));
     out.push('\n');
     for step in found.steps.iter().filter(|step| step.outcome != "gone") {
         let what = for_terminal(&step.what);
         let (text, tone) = match (&*step.outcome, &step.cause) {
-            ("undone", _) => (format!("  {what}"), Tone::Normal),
+            ("undone", _) => (format!("  {what}"), TextStyle::Normal),
             ("elsewhere", _) => {
-                (format!("  not: {what}, a number of another PID namespace"), Tone::Caution)
+                (format!("  not: {what}, a number of another PID namespace"), TextStyle::Caution)
             }
             (_, cause) => {
                 let cause = cause.as_deref().map(for_terminal).unwrap_or_default();
-                (format!("  refused: {what}: {cause}"), Tone::Bad)
+                (format!("  refused: {what}: {cause}"), TextStyle::Bad)
             }
         };
         out.push_str(&paint(&text, tone, style));

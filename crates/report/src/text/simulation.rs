@@ -6,7 +6,7 @@ use hourglass_model::simulation::{SimulationDocument, SmtFindings, TaskFindings}
 use hourglass_time::Span;
 
 use super::Style;
-use super::table::{Column, Table, Tone, paint, wrapped};
+use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped};
 use crate::clean;
 
 /// What stands where there is nothing to show.
@@ -19,7 +19,7 @@ const LABEL: usize = 10;
 /// and warnings with what mends them. Times are exact, but for the 99th percentile.
 #[must_use]
 pub fn simulation(document: &SimulationDocument, style: Style) -> String {
-    let mut out = paint(&title(document), Tone::Heading, style);
+    let mut out = paint(&title(document), TextStyle::Heading, style);
     out.push_str("\n\n");
     if !document.tasks.is_empty() {
         tasks(&document.tasks).write(&mut out, style);
@@ -28,13 +28,13 @@ pub fn simulation(document: &SimulationDocument, style: Style) -> String {
         background(document).write(&mut out, style);
     }
     if let Some(smt) = &document.smt {
-        line(&mut out, "Cores", &cores(smt), Tone::Normal, style);
+        line(&mut out, "Cores", &cores(smt), TextStyle::Normal, style);
     }
-    line(&mut out, "Horizon", &horizon(document), Tone::Normal, style);
+    line(&mut out, "Horizon", &horizon(document), TextStyle::Normal, style);
     let (text, tone) = verdict(document);
     line(&mut out, "Verdict", &text, tone, style);
     for warning in &document.warnings {
-        line(&mut out, "Warning", &warning.text, Tone::Caution, style);
+        line(&mut out, "Warning", &warning.text, TextStyle::Caution, style);
         if !warning.remedy.is_empty() {
             out.extend(std::iter::repeat_n(' ', LABEL));
             out.push_str(&wrapped(&clean::for_terminal(&warning.remedy), LABEL, LABEL));
@@ -44,7 +44,7 @@ pub fn simulation(document: &SimulationDocument, style: Style) -> String {
     if document.interrupted {
         let text =
             format!("after {} of {}", time(document.simulated_ns), time(document.horizon_ns));
-        line(&mut out, "Stopped", &text, Tone::Caution, style);
+        line(&mut out, "Stopped", &text, TextStyle::Caution, style);
     }
     out
 }
@@ -63,65 +63,65 @@ fn title(document: &SimulationDocument) -> String {
     )
 }
 
-fn tasks(tasks: &[TaskFindings]) -> Table {
+fn tasks(tasks: &[TaskFindings]) -> TextTable {
     let any = |count: fn(&TaskFindings) -> u64| tasks.iter().any(|task| count(task) > 0);
     let (lost, moved) = (any(|task| task.lost), any(|task| task.migrations));
     let differs = |task: &TaskFindings| task.max_response_from_release_ns != task.max_response_ns;
     let released = tasks.iter().any(differs);
-    let mut table = Table::new("Response times, from the nominal arrival".to_owned())
-        .column(Column::Elastic, "task")
-        .column(Column::Number, "jobs")
-        .column(Column::Number, "missed")
-        .column_if(lost, Column::Number, "lost")
-        .column(Column::Number, "shortest")
-        .column(Column::Number, "p99")
-        .column(Column::Number, "longest")
-        .column_if(released, Column::Number, "from release")
-        .column(Column::Number, "deadline")
-        .column_if(moved, Column::Number, "migrations");
+    let mut table = TextTable::new("Response times, from the nominal arrival".to_owned())
+        .column(ColumnFormat::Elastic, "task")
+        .column(ColumnFormat::Number, "jobs")
+        .column(ColumnFormat::Number, "missed")
+        .column_if(lost, ColumnFormat::Number, "lost")
+        .column(ColumnFormat::Number, "shortest")
+        .column(ColumnFormat::Number, "p99")
+        .column(ColumnFormat::Number, "longest")
+        .column_if(released, ColumnFormat::Number, "from release")
+        .column(ColumnFormat::Number, "deadline")
+        .column_if(moved, ColumnFormat::Number, "migrations");
     for task in tasks {
         let late = task.max_response_ns.is_some_and(|longest| longest > task.deadline_ns);
-        let bad = |wrong: bool| if wrong { Tone::Bad } else { Tone::Normal };
+        let bad = |wrong: bool| if wrong { TextStyle::Bad } else { TextStyle::Normal };
         let mut row = vec![
-            (clean::for_terminal(&task.name), Tone::Normal),
-            (task.jobs.to_string(), Tone::Normal),
+            (clean::for_terminal(&task.name), TextStyle::Normal),
+            (task.jobs.to_string(), TextStyle::Normal),
             (task.missed.to_string(), bad(task.missed > 0)),
         ];
         if lost {
             row.push((task.lost.to_string(), bad(task.lost > 0)));
         }
-        row.push((or_nothing(task.min_response_ns), Tone::Normal));
-        row.push((or_nothing(task.p99_response_ns), Tone::Normal));
+        row.push((or_nothing(task.min_response_ns), TextStyle::Normal));
+        row.push((or_nothing(task.p99_response_ns), TextStyle::Normal));
         row.push((or_nothing(task.max_response_ns), bad(late)));
         if released {
-            row.push((or_nothing(task.max_response_from_release_ns), Tone::Normal));
+            row.push((or_nothing(task.max_response_from_release_ns), TextStyle::Normal));
         }
-        row.push((time(task.deadline_ns), Tone::Normal));
+        row.push((time(task.deadline_ns), TextStyle::Normal));
         if moved {
-            row.push((task.migrations.to_string(), Tone::Normal));
+            row.push((task.migrations.to_string(), TextStyle::Normal));
         }
         table.row(row);
     }
     table
 }
 
-fn background(document: &SimulationDocument) -> Table {
+fn background(document: &SimulationDocument) -> TextTable {
     let has_jobs = document.background.iter().any(|thread| thread.jobs > 0);
-    let mut table = Table::new("Background".to_owned())
-        .column(Column::Elastic, "thread")
-        .column(Column::Number, "CPU time")
-        .column(Column::Number, "progress")
-        .column_if(has_jobs, Column::Number, "jobs")
-        .column_if(has_jobs, Column::Number, "longest");
+    let mut table = TextTable::new("Background".to_owned())
+        .column(ColumnFormat::Elastic, "thread")
+        .column(ColumnFormat::Number, "CPU time")
+        .column(ColumnFormat::Number, "progress")
+        .column_if(has_jobs, ColumnFormat::Number, "jobs")
+        .column_if(has_jobs, ColumnFormat::Number, "longest");
     for thread in &document.background {
         let longest = thread.max_response_ns.map_or(NOTHING.to_owned(), time);
         let mut row = vec![
-            (clean::for_terminal(&thread.name), Tone::Normal),
-            (time(thread.cpu_time_ns), Tone::Normal),
-            (time(thread.progress_ns), Tone::Normal),
+            (clean::for_terminal(&thread.name), TextStyle::Normal),
+            (time(thread.cpu_time_ns), TextStyle::Normal),
+            (time(thread.progress_ns), TextStyle::Normal),
         ];
-        row.push((thread.jobs.to_string(), Tone::Normal));
-        row.push((longest, Tone::Normal));
+        row.push((thread.jobs.to_string(), TextStyle::Normal));
+        row.push((longest, TextStyle::Normal));
         table.row(row);
     }
     table
@@ -163,16 +163,16 @@ fn horizon(document: &SimulationDocument) -> String {
     format!("{}{why}; seed {}", time(document.horizon_ns), document.seed)
 }
 
-fn verdict(document: &SimulationDocument) -> (String, Tone) {
+fn verdict(document: &SimulationDocument) -> (String, TextStyle) {
     let settled =
         document.tasks.iter().map(|t| t.hit.saturating_add(t.missed).saturating_add(t.lost));
     let settled: u64 = settled.fold(0, u64::saturating_add);
     let failed = document.failed();
     if document.tasks.is_empty() {
-        return ("no thread has a deadline".to_owned(), Tone::Normal);
+        return ("no thread has a deadline".to_owned(), TextStyle::Normal);
     }
     if settled == 0 {
-        return ("no deadline came within the horizon".to_owned(), Tone::Caution);
+        return ("no deadline came within the horizon".to_owned(), TextStyle::Caution);
     }
     if failed == 0 {
         let met = match settled {
@@ -181,7 +181,7 @@ fn verdict(document: &SimulationDocument) -> (String, Tone) {
         };
         return (
             format!("{met} met; this does not prove more than the simulated time"),
-            Tone::Good,
+            TextStyle::Good,
         );
     }
     let of = |task: &&TaskFindings| task.missed.saturating_add(task.lost);
@@ -197,11 +197,11 @@ fn verdict(document: &SimulationDocument) -> (String, Tone) {
         }
         _ => text,
     };
-    (text, Tone::Bad)
+    (text, TextStyle::Bad)
 }
 
-fn line(out: &mut String, label: &str, text: &str, tone: Tone, style: Style) {
-    out.push_str(&paint(label, Tone::Heading, style));
+fn line(out: &mut String, label: &str, text: &str, tone: TextStyle, style: Style) {
+    out.push_str(&paint(label, TextStyle::Heading, style));
     out.extend(std::iter::repeat_n(' ', LABEL.saturating_sub(label.len())));
     let text = wrapped(&clean::for_terminal(text), LABEL, LABEL);
     out.push_str(&paint(&text, tone, style));

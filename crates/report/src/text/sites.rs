@@ -2,15 +2,15 @@
 
 use hourglass_model::document::{LostSpan, SiteCause, SiteReport};
 
-use super::table::{Column, Table, Tone};
+use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;
 use crate::units::rounded;
 
 /// The worst spans that are written below the tables.
 const WORST: usize = 3;
 
-fn normal(text: impl Into<String>) -> (String, Tone) {
-    (text.into(), Tone::Normal)
+fn normal(text: impl Into<String>) -> (String, TextStyle) {
+    (text.into(), TextStyle::Normal)
 }
 
 /// `1.20 ms to 1.31 ms`; one of them where both are the same.
@@ -20,18 +20,18 @@ pub(crate) fn between(least_ns: u64, most_ns: u64) -> String {
 }
 
 /// A row for each call site.
-pub(super) fn sites(sites: &[SiteReport]) -> Table {
+pub(super) fn sites(sites: &[SiteReport]) -> TextTable {
     let unknown = sites.iter().any(|site| site.unknown > 0);
-    let mut table = Table::new("Call sites".to_owned())
+    let mut table = TextTable::new("Call sites".to_owned())
         .narrow()
-        .column(Column::Elastic, "site")
-        .column(Column::Number, "spans")
-        .column(Column::Number, "disturbed")
-        .column_if(unknown, Column::Number, "unknown")
-        .column(Column::Number, "median")
-        .column(Column::Number, "p99")
-        .column(Column::Number, "max")
-        .column(Column::Text, "lost");
+        .column(ColumnFormat::Elastic, "site")
+        .column(ColumnFormat::Number, "spans")
+        .column(ColumnFormat::Number, "disturbed")
+        .column_if(unknown, ColumnFormat::Number, "unknown")
+        .column(ColumnFormat::Number, "median")
+        .column(ColumnFormat::Number, "p99")
+        .column(ColumnFormat::Number, "max")
+        .column(ColumnFormat::Text, "lost");
     for site in sites {
         let mut row = vec![
             normal(clean::for_terminal(&site.name)),
@@ -52,15 +52,15 @@ pub(super) fn sites(sites: &[SiteReport]) -> Table {
 }
 
 /// A row for each cause at each call site; `None` if nothing was lost.
-pub(super) fn causes(sites: &[SiteReport]) -> Option<Table> {
-    let mut table = Table::new("Lost by spans".to_owned())
+pub(super) fn causes(sites: &[SiteReport]) -> Option<TextTable> {
+    let mut table = TextTable::new("Lost by spans".to_owned())
         .narrow()
-        .column(Column::Elastic, "site")
-        .column(Column::Elastic, "cause")
-        .column(Column::Number, "spans")
-        .column(Column::Number, "median")
-        .column(Column::Number, "max")
-        .column(Column::Text, "together");
+        .column(ColumnFormat::Elastic, "site")
+        .column(ColumnFormat::Elastic, "cause")
+        .column(ColumnFormat::Number, "spans")
+        .column(ColumnFormat::Number, "median")
+        .column(ColumnFormat::Number, "max")
+        .column(ColumnFormat::Text, "together");
     let all = sites.iter().flat_map(|site| site.causes.iter().map(move |cause| (site, cause)));
     let mut any = false;
     for (site, cause) in all {
@@ -70,7 +70,7 @@ pub(super) fn causes(sites: &[SiteReport]) -> Option<Table> {
     any.then_some(table)
 }
 
-fn cause_row(site: &SiteReport, cause: &SiteCause) -> Vec<(String, Tone)> {
+fn cause_row(site: &SiteReport, cause: &SiteCause) -> Vec<(String, TextStyle)> {
     let mut row = vec![
         normal(clean::for_terminal(&site.name)),
         normal(clean::for_terminal(&cause.cause)),

@@ -2,7 +2,7 @@
 
 use hourglass_model::stack::{StackReport, SwitchStack};
 
-use super::ran;
+use super::occupants;
 use crate::clean;
 
 /// A line for each stack, the longest first:
@@ -25,7 +25,7 @@ fn line(report: &StackReport, one: &SwitchStack) -> String {
 
 /// `gap of 4.53 ms, thread 0`.
 pub(crate) fn heading(report: &StackReport) -> String {
-    ran::heading(&report.of, report.length_ns, report.thread)
+    occupants::heading(&report.of, report.length_ns, report.thread)
 }
 
 /// Whose stack it is, and why it was looked at.

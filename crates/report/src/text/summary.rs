@@ -7,15 +7,15 @@ use hourglass_model::manifest::{ClockFacts, ReservedFacts, ThreadFacts};
 
 use super::Style;
 use super::inferences;
-use super::ran;
+use super::occupants;
 use super::sites;
 use super::stacks;
-use super::table::{Column, NARROW, Table, Tone, paint, wrapped_within};
+use super::table::{ColumnFormat, NARROW, TextStyle, TextTable, paint, wrapped_within};
 use super::verdict::{broken, verdict};
 use super::wakeups;
-use super::watched;
+use super::watched_threads;
 use crate::clean;
-use crate::units::{Scale, amount, rounded};
+use crate::units::{UnitScale, amount, rounded};
 
 /// Width of the words that stand before the lines below the tables.
 const LABEL: usize = 13;
@@ -44,11 +44,11 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
     }
     for premise in broken(result) {
         let text = clean::for_terminal(&format!("No verdict: {}", premise.text));
-        out.push_str(&paint(&wrapped_within(NARROW, &text, 0, 0), Tone::Caution, style));
+        out.push_str(&paint(&wrapped_within(NARROW, &text, 0, 0), TextStyle::Caution, style));
         out.push_str("\n\n");
     }
     if let Some(found) = &result.watched {
-        out.push_str(&watched::found(found, style));
+        out.push_str(&watched_threads::found(found, style));
     }
     title(&mut out, document, style);
     if !result.sites.is_empty() {
@@ -82,7 +82,7 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
     let (text, tone) = verdict(result);
     lines.line("Verdict", &text, tone);
     if let Some(control) = &result.control {
-        lines.line("Control", &control.statement, Tone::Normal);
+        lines.line("Control", &control.statement, TextStyle::Normal);
         for statement in &control.statements {
             lines.below(&super::diff::follows(statement));
         }
@@ -103,25 +103,25 @@ fn title(out: &mut String, document: &RunDocument, style: Style) {
         text.push_str(", Linux ");
         text.push_str(&clean::shortened(&kernel, 64));
     }
-    out.push_str(&paint(&text, Tone::Heading, style));
+    out.push_str(&paint(&text, TextStyle::Heading, style));
     out.push_str("\n\n");
 }
 
-fn threads(threads: &[ThreadReport]) -> Table {
+fn threads(threads: &[ThreadReport]) -> TextTable {
     let work = threads.iter().any(|t| t.work.is_some());
     let migrations = threads.iter().any(|t| t.migrations > 0);
     let named = threads.iter().any(|t| t.name.is_some());
-    let mut table = Table::new("Threads".to_owned())
+    let mut table = TextTable::new("Threads".to_owned())
         .narrow()
-        .column(Column::Number, "thread")
-        .column_if(named, Column::Elastic, "name")
-        .column(Column::Elastic, "workload")
-        .column(Column::Elastic, "policy")
-        .column(Column::Number, "CPU share")
-        .column(Column::Text, "CPUs")
-        .column(Column::Number, "intervals")
-        .column_if(migrations, Column::Number, "migrations")
-        .column_if(work, Column::Number, "work");
+        .column(ColumnFormat::Number, "thread")
+        .column_if(named, ColumnFormat::Elastic, "name")
+        .column(ColumnFormat::Elastic, "workload")
+        .column(ColumnFormat::Elastic, "policy")
+        .column(ColumnFormat::Number, "CPU share")
+        .column(ColumnFormat::Text, "CPUs")
+        .column(ColumnFormat::Number, "intervals")
+        .column_if(migrations, ColumnFormat::Number, "migrations")
+        .column_if(work, ColumnFormat::Number, "work");
     for thread in threads {
         let mut row = vec![normal(thread.id.to_string())];
         if named {
@@ -161,12 +161,14 @@ fn reserved(lines: &mut Lines, threads: &[ThreadFacts]) {
         };
         let reason = clean::for_terminal(&first.reason);
         let (kept, tone) = match (first.kept, &first.broken_by[..]) {
-            (None, _) => (String::new(), Tone::Normal),
-            (Some(true), _) => ("; kept in every period".to_owned(), Tone::Normal),
-            (Some(false), []) => ("; not kept, who had the CPU is not known".to_owned(), Tone::Bad),
+            (None, _) => (String::new(), TextStyle::Normal),
+            (Some(true), _) => ("; kept in every period".to_owned(), TextStyle::Normal),
+            (Some(false), []) => {
+                ("; not kept, who had the CPU is not known".to_owned(), TextStyle::Bad)
+            }
             (Some(false), by) => {
                 let by = clean::for_terminal(&by.join(", "));
-                (format!("; not kept, because of {by}"), Tone::Bad)
+                (format!("; not kept, because of {by}"), TextStyle::Bad)
             }
         };
         let text = format!("thread {} by {by}: {reason}{kept}", ids.join(", "));
@@ -175,9 +177,9 @@ fn reserved(lines: &mut Lines, threads: &[ThreadFacts]) {
     }
 }
 
-fn gaps(threads: &[ThreadReport]) -> Table {
-    let scale = Scale::for_block(threads.iter().map(|t| t.gaps.p50_ns));
-    let mut table = percentile_columns(Table::new(format!("Gaps, {}", scale.name())), "gaps");
+fn gaps(threads: &[ThreadReport]) -> TextTable {
+    let scale = UnitScale::for_block(threads.iter().map(|t| t.gaps.p50_ns));
+    let mut table = percentile_columns(TextTable::new(format!("Gaps, {}", scale.name())), "gaps");
     for thread in threads {
         let gaps = &thread.gaps;
         let times = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
@@ -186,19 +188,20 @@ fn gaps(threads: &[ThreadReport]) -> Table {
     table
 }
 
-fn deadlines(threads: &[ThreadReport]) -> Table {
+fn deadlines(threads: &[ThreadReport]) -> TextTable {
     let completed = threads.iter().any(|t| super::completed(t).is_some());
-    let mut table = Table::new("Deadlines, periods".to_owned())
-        .column(Column::Number, "thread")
-        .column(Column::Number, "hit")
-        .column(Column::Number, "missed")
-        .column(Column::Number, "lost")
-        .column_if(completed, Column::Number, "completed");
+    let mut table = TextTable::new("Deadlines, periods".to_owned())
+        .column(ColumnFormat::Number, "thread")
+        .column(ColumnFormat::Number, "hit")
+        .column(ColumnFormat::Number, "missed")
+        .column(ColumnFormat::Number, "lost")
+        .column_if(completed, ColumnFormat::Number, "completed");
     for thread in threads {
         let Some(deadlines) = &thread.deadlines else {
             continue;
         };
-        let if_any = |n: u64| (n.to_string(), if n > 0 { Tone::Bad } else { Tone::Normal });
+        let if_any =
+            |n: u64| (n.to_string(), if n > 0 { TextStyle::Bad } else { TextStyle::Normal });
         let mut row = vec![
             normal(thread.id.to_string()),
             normal(deadlines.hit.to_string()),
@@ -213,14 +216,14 @@ fn deadlines(threads: &[ThreadReport]) -> Table {
     table
 }
 
-fn latency(threads: &[ThreadReport]) -> Table {
+fn latency(threads: &[ThreadReport]) -> TextTable {
     let with: Vec<(u32, LatencyReport)> =
         threads.iter().filter_map(|t| Some((t.id, t.latency?))).collect();
-    let scale = Scale::for_block(with.iter().map(|(_, l)| l.p50_ns));
+    let scale = UnitScale::for_block(with.iter().map(|(_, l)| l.p50_ns));
     let lost = with.iter().any(|(_, l)| l.lost > 0);
     let title = format!("Latency of wake-ups, {}", scale.name());
-    let mut table = percentile_columns(Table::new(title), "wake-ups");
-    table = table.column_if(lost, Column::Number, "lost");
+    let mut table = percentile_columns(TextTable::new(title), "wake-ups");
+    table = table.column_if(lost, ColumnFormat::Number, "lost");
     for (id, l) in with {
         let times = [l.p50_ns, l.p99_ns, l.p999_ns, l.max_ns];
         let mut row = percentile_row(id.to_string(), l.count, times, scale);
@@ -232,17 +235,22 @@ fn latency(threads: &[ThreadReport]) -> Table {
     table
 }
 
-fn percentile_columns(table: Table, what: &'static str) -> Table {
+fn percentile_columns(table: TextTable, what: &'static str) -> TextTable {
     table
-        .column(Column::Number, "thread")
-        .column(Column::Number, what)
-        .column(Column::Number, "median")
-        .column(Column::Number, "p99")
-        .column(Column::Number, "p99.9")
-        .column(Column::Number, "max")
+        .column(ColumnFormat::Number, "thread")
+        .column(ColumnFormat::Number, what)
+        .column(ColumnFormat::Number, "median")
+        .column(ColumnFormat::Number, "p99")
+        .column(ColumnFormat::Number, "p99.9")
+        .column(ColumnFormat::Number, "max")
 }
 
-fn percentile_row(id: String, count: u64, times: [u64; 4], scale: Scale) -> Vec<(String, Tone)> {
+fn percentile_row(
+    id: String,
+    count: u64,
+    times: [u64; 4],
+    scale: UnitScale,
+) -> Vec<(String, TextStyle)> {
     let mut row = vec![normal(id), normal(count.to_string())];
     row.extend(times.map(|ns| {
         normal(match count {
@@ -253,15 +261,15 @@ fn percentile_row(id: String, count: u64, times: [u64; 4], scale: Scale) -> Vec<
     row
 }
 
-fn causes(result: &RunResult) -> Table {
-    let scale = Scale::for_block(result.causes.iter().map(|c| c.p50_ns));
-    let mut table = Table::new(format!("Causes of gaps, {}", scale.name()))
-        .column(Column::Elastic, "cause")
-        .column(Column::Number, "gaps")
-        .column(Column::Number, "total")
-        .column(Column::Number, "median")
-        .column(Column::Number, "max")
-        .column(Column::Number, "confidence");
+fn causes(result: &RunResult) -> TextTable {
+    let scale = UnitScale::for_block(result.causes.iter().map(|c| c.p50_ns));
+    let mut table = TextTable::new(format!("Causes of gaps, {}", scale.name()))
+        .column(ColumnFormat::Elastic, "cause")
+        .column(ColumnFormat::Number, "gaps")
+        .column(ColumnFormat::Number, "total")
+        .column(ColumnFormat::Number, "median")
+        .column(ColumnFormat::Number, "max")
+        .column(ColumnFormat::Number, "confidence");
     for cause in &result.causes {
         table.row(vec![
             normal(clean::for_terminal(&cause.cause)),
@@ -282,8 +290,8 @@ struct Lines {
 }
 
 impl Lines {
-    fn line(&mut self, label: &str, text: &str, tone: Tone) {
-        self.out.push_str(&paint(label, Tone::Heading, self.style));
+    fn line(&mut self, label: &str, text: &str, tone: TextStyle) {
+        self.out.push_str(&paint(label, TextStyle::Heading, self.style));
         let room = LABEL.saturating_sub(label.len());
         self.out.extend(std::iter::repeat_n(' ', room));
         self.continued(text, tone);
@@ -292,17 +300,17 @@ impl Lines {
     /// Lines under one word; nothing where there are none.
     fn block(&mut self, label: &str, texts: &[String]) {
         let Some((first, rest)) = texts.split_first() else { return };
-        self.line(label, first, Tone::Normal);
+        self.line(label, first, TextStyle::Normal);
         rest.iter().for_each(|text| self.below(text));
     }
 
     /// A line that belongs to the one before it.
     fn below(&mut self, text: &str) {
         self.out.extend(std::iter::repeat_n(' ', LABEL));
-        self.continued(text, Tone::Normal);
+        self.continued(text, TextStyle::Normal);
     }
 
-    fn continued(&mut self, text: &str, tone: Tone) {
+    fn continued(&mut self, text: &str, tone: TextStyle) {
         let text = wrapped_within(NARROW, &clean::for_terminal(text), LABEL, LABEL);
         self.out.push_str(&paint(&text, tone, self.style));
         self.out.push('\n');
@@ -323,19 +331,19 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
             "{} from one thread of the run to another on the same CPU{beside}",
             result.switches
         );
-        lines.line("Switches", &text, Tone::Normal);
+        lines.line("Switches", &text, TextStyle::Normal);
         if let Some(text) = inferences::switches(&result.inferences) {
             lines.below(&text);
         }
     }
     let certain = inferences::certain(&result.inferences);
     if !certain.is_empty() {
-        lines.line("Certain", &certain, Tone::Normal);
+        lines.line("Certain", &certain, TextStyle::Normal);
     }
     lines.block("Interrupted", &inferences::interrupts(&result.inferences));
     lines.block("Late", &inferences::late(&result.inferences));
-    lines.block("Ran", &ran::lines(&result.causes));
-    lines.block("Meanwhile", &ran::worst_meanwhile(&result.meanwhile));
+    lines.block("Ran", &occupants::lines(&result.causes));
+    lines.block("Meanwhile", &occupants::worst_meanwhile(&result.meanwhile));
     lines.block("Worst", &sites::worst(&result.worst_spans));
     lines.block("Stack", &stacks::worst(&result.stacks));
     let mut emulated: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
@@ -348,13 +356,13 @@ fn facts(lines: &mut Lines, document: &RunDocument) {
         ids.sort_unstable();
         let threads = if ids.len() == 1 { "thread" } else { "threads" };
         let text = format!("{how} ({threads} {})", clean::ranges(&ids));
-        lines.line("Emulated", &text, Tone::Normal);
+        lines.line("Emulated", &text, TextStyle::Normal);
     }
     let (text, tone) = clock(&document.manifest.clock);
     lines.line("Clock", &text, tone);
 }
 
-fn clock(clock: &ClockFacts) -> (String, Tone) {
+fn clock(clock: &ClockFacts) -> (String, TextStyle) {
     let calibration = &clock.calibration_end;
     let mut text = format!(
         "{}, {} within {} ppb, each reading within {} ns",
@@ -364,11 +372,11 @@ fn clock(clock: &ClockFacts) -> (String, Tone) {
         calibration.bracket_ns,
     );
     if clock.trusted {
-        return (text, Tone::Normal);
+        return (text, TextStyle::Normal);
     }
     text.push_str("; not trusted: ");
     text.push_str(&clock.reason);
-    (text, Tone::Caution)
+    (text, TextStyle::Caution)
 }
 
 fn frequency(hz: f64) -> String {
@@ -397,11 +405,11 @@ pub fn limit(gate: &Gate) -> String {
 fn cautions(lines: &mut Lines, document: &RunDocument) {
     let result = &document.result;
     for gate in &result.gates {
-        let tone = if gate.passed { Tone::Good } else { Tone::Bad };
+        let tone = if gate.passed { TextStyle::Good } else { TextStyle::Bad };
         lines.line("Gate", &limit(gate), tone);
     }
     for warning in &result.warnings {
-        lines.line("Warning", &warning.text, Tone::Caution);
+        lines.line("Warning", &warning.text, TextStyle::Caution);
         if !warning.remedy.is_empty() {
             lines.below(&warning.remedy);
         }
@@ -418,7 +426,7 @@ fn cautions(lines: &mut Lines, document: &RunDocument) {
             hit.cpu,
             rounded(hit.at_ns.max(0).unsigned_abs()),
         );
-        lines.line("Ended", &text, Tone::Bad);
+        lines.line("Ended", &text, TextStyle::Bad);
     }
     if result.interrupted {
         let text = format!(
@@ -426,7 +434,7 @@ fn cautions(lines: &mut Lines, document: &RunDocument) {
             rounded(document.manifest.elapsed_ns),
             rounded(document.manifest.duration_ns)
         );
-        lines.line("Interrupted", &text, Tone::Caution);
+        lines.line("Interrupted", &text, TextStyle::Caution);
     }
     dropped(lines, document);
 }
@@ -448,12 +456,12 @@ fn dropped(lines: &mut Lines, document: &RunDocument) {
         clean::ranges(&ids),
         document.manifest.records_capacity,
     );
-    lines.line("Dropped", &text, Tone::Caution);
+    lines.line("Dropped", &text, TextStyle::Caution);
     lines.below("make room for more with -e");
 }
 
-fn normal(text: String) -> (String, Tone) {
-    (text, Tone::Normal)
+fn normal(text: String) -> (String, TextStyle) {
+    (text, TextStyle::Normal)
 }
 
 fn or_nothing(number: Option<u64>) -> String {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use hourglass_model::sweep::{SweepDocument, SweepExperiment, SweepPoint};
 
 use super::Style;
-use super::table::{Column, Table, Tone, wrapped_within};
+use super::table::{ColumnFormat, TextStyle, TextTable, wrapped_within};
 use crate::clean;
 
 /// Thousandths in one.
@@ -81,21 +81,21 @@ fn beside_each_other(names: &[String]) -> Vec<&[String]> {
 }
 
 /// The table of some of the analyses.
-fn block(document: &SweepDocument, names: &[String], title: String) -> Table {
-    let mut table = Table::new(title).column(Column::Number, POINTS);
+fn block(document: &SweepDocument, names: &[String], title: String) -> TextTable {
+    let mut table = TextTable::new(title).column(ColumnFormat::Number, POINTS);
     for name in names {
-        table = table.column(Column::Number, clean::for_terminal(name));
+        table = table.column(ColumnFormat::Number, clean::for_terminal(name));
     }
     for (point, utilisation) in document.points.iter().zip(&document.experiment.utilisations) {
-        let mut cells = vec![(clean::for_terminal(utilisation), Tone::Normal)];
-        cells.extend(names.iter().map(|name| (share(point, name), Tone::Normal)));
+        let mut cells = vec![(clean::for_terminal(utilisation), TextStyle::Normal)];
+        cells.extend(names.iter().map(|name| (share(point, name), TextStyle::Normal)));
         table.row(cells);
     }
     let weighted = |name: &String| match document.weighted.get(name) {
-        Some(weighted) => (format!("{weighted:.3}"), Tone::Faint),
-        None => (String::new(), Tone::Faint),
+        Some(weighted) => (format!("{weighted:.3}"), TextStyle::Faint),
+        None => (String::new(), TextStyle::Faint),
     };
-    let mut cells = vec![("weighted".to_owned(), Tone::Faint)];
+    let mut cells = vec![("weighted".to_owned(), TextStyle::Faint)];
     cells.extend(names.iter().map(weighted));
     table.row(cells);
     table

@@ -27,7 +27,7 @@ const LEAST_FOLDED: usize = 6;
 
 /// What a text means, from which its colour follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub(crate) enum TextStyle {
     /// Nothing in particular.
     Normal,
     /// A heading.
@@ -43,22 +43,22 @@ pub(crate) enum Tone {
 }
 
 /// `text` in the colour of `tone`.
-pub(super) fn paint(text: &str, tone: Tone, style: Style) -> String {
+pub(super) fn paint(text: &str, tone: TextStyle, style: Style) -> String {
     let ansi = match tone {
         _ if style == Style::Plain || text.is_empty() => return text.to_owned(),
-        Tone::Normal => return text.to_owned(),
-        Tone::Heading => anstyle::Style::new().effects(Effects::BOLD),
-        Tone::Good => AnsiColor::Green.on_default(),
-        Tone::Bad => AnsiColor::Red.on_default().effects(Effects::BOLD),
-        Tone::Caution => AnsiColor::Yellow.on_default(),
-        Tone::Faint => anstyle::Style::new().effects(Effects::DIMMED),
+        TextStyle::Normal => return text.to_owned(),
+        TextStyle::Heading => anstyle::Style::new().effects(Effects::BOLD),
+        TextStyle::Good => AnsiColor::Green.on_default(),
+        TextStyle::Bad => AnsiColor::Red.on_default().effects(Effects::BOLD),
+        TextStyle::Caution => AnsiColor::Yellow.on_default(),
+        TextStyle::Faint => anstyle::Style::new().effects(Effects::DIMMED),
     };
     format!("{ansi}{text}{ansi:#}")
 }
 
 /// How a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Column {
+pub(super) enum ColumnFormat {
     /// Text, from the left.
     Text,
     /// Text, from the left; cut where the row would not fit the page.
@@ -69,59 +69,68 @@ pub(super) enum Column {
 
 /// A block of rows under a title.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct TextTable {
     title: String,
     /// Whether it has [`NARROW`] columns, and elastic cells go on in lines of their own.
     narrow: bool,
-    columns: Vec<(Column, Cow<'static, str>)>,
+    columns: Vec<(ColumnFormat, Cow<'static, str>)>,
     /// Lines of heads above those of the columns.
     above: Vec<Vec<String>>,
-    rows: Vec<Vec<(String, Tone)>>,
+    rows: Vec<Vec<(String, TextStyle)>>,
 }
 
-impl Table {
+impl TextTable {
     /// A block without columns or rows.
-    pub(super) fn new(title: String) -> Table {
-        Table { title, ..Table::default() }
+    pub(super) fn new(title: String) -> TextTable {
+        TextTable { title, ..TextTable::default() }
     }
 
     /// The same, no wider than [`NARROW`]. Nothing is cut while there is another line for it.
-    pub(super) fn narrow(self) -> Table {
-        Table { narrow: true, ..self }
+    pub(super) fn narrow(self) -> TextTable {
+        TextTable { narrow: true, ..self }
     }
 
     /// Adds a column.
-    pub(super) fn column(mut self, column: Column, head: impl Into<Cow<'static, str>>) -> Table {
+    pub(super) fn column(
+        mut self,
+        column: ColumnFormat,
+        head: impl Into<Cow<'static, str>>,
+    ) -> TextTable {
         self.columns.push((column, head.into()));
         self
     }
 
     /// Adds a line of heads above those of the columns, below such lines that there are.
-    pub(super) fn heads(mut self, heads: Vec<String>) -> Table {
+    pub(super) fn heads(mut self, heads: Vec<String>) -> TextTable {
         self.above.push(heads);
         self
     }
 
     /// Adds a column if `wanted`.
-    pub(super) fn column_if(self, wanted: bool, column: Column, head: &'static str) -> Table {
+    pub(super) fn column_if(
+        self,
+        wanted: bool,
+        column: ColumnFormat,
+        head: &'static str,
+    ) -> TextTable {
         if wanted { self.column(column, head) } else { self }
     }
 
     /// Adds a row; its cells stand in the order of the columns.
-    pub(super) fn row(&mut self, cells: Vec<(String, Tone)>) {
+    pub(super) fn row(&mut self, cells: Vec<(String, TextStyle)>) {
         self.rows.push(cells);
     }
 
     /// Appends the block to `out`: title, heads, rows, and an empty line.
     pub(super) fn write(&self, out: &mut String, style: Style) {
         let widths = self.widths();
-        out.push_str(&paint(&self.title, Tone::Heading, style));
+        out.push_str(&paint(&self.title, TextStyle::Heading, style));
         out.push('\n');
         for heads in &self.above {
-            let heads = heads.iter().map(|head| (head.as_str(), Tone::Faint));
+            let heads = heads.iter().map(|head| (head.as_str(), TextStyle::Faint));
             self.line(out, heads, &widths, style);
         }
-        let heads = self.columns.iter().map(|(_, head)| (head.as_ref(), Tone::Faint));
+        let heads = self.columns.iter().map(|(_, head)| (head.as_ref(), TextStyle::Faint));
         self.line(out, heads, &widths, style);
         for row in &self.rows {
             if !self.narrow {
@@ -129,15 +138,16 @@ impl Table {
                 self.line(out, cells, &widths, style);
                 continue;
             }
-            let lines =
-                |((text, tone), width): (&(String, Tone), &usize)| (folded(text, *width), *tone);
-            let cells: Vec<(Vec<String>, Tone)> = row.iter().zip(&widths).map(lines).collect();
+            let lines = |((text, tone), width): (&(String, TextStyle), &usize)| {
+                (folded(text, *width), *tone)
+            };
+            let cells: Vec<(Vec<String>, TextStyle)> = row.iter().zip(&widths).map(lines).collect();
             let most = cells.iter().map(|(lines, _)| lines.len()).max().unwrap_or(0);
             for at in 0..most {
-                let of_line = |(lines, tone): &(Vec<String>, Tone)| {
+                let of_line = |(lines, tone): &(Vec<String>, TextStyle)| {
                     (lines.get(at).cloned().unwrap_or_default(), *tone)
                 };
-                let cells: Vec<(String, Tone)> = cells.iter().map(of_line).collect();
+                let cells: Vec<(String, TextStyle)> = cells.iter().map(of_line).collect();
                 self.line(
                     out,
                     cells.iter().map(|(text, tone)| (text.as_str(), *tone)),
@@ -152,7 +162,7 @@ impl Table {
     fn line<'a>(
         &self,
         out: &mut String,
-        cells: impl Iterator<Item = (&'a str, Tone)>,
+        cells: impl Iterator<Item = (&'a str, TextStyle)>,
         widths: &[usize],
         style: Style,
     ) {
@@ -163,7 +173,7 @@ impl Table {
         {
             let text = clean::shortened(text, width);
             let room = width - text.chars().count();
-            let before = if column == Column::Number { room } else { 0 };
+            let before = if column == ColumnFormat::Number { room } else { 0 };
             if !text.is_empty() {
                 out.extend(std::iter::repeat_n(' ', owed + before));
                 out.push_str(&paint(&text, tone, style));
@@ -178,7 +188,7 @@ impl Table {
     /// The width of each column: that of its widest cell, with the elastic ones cut, the widest
     /// first, until a row fits the page.
     fn widths(&self) -> Vec<usize> {
-        let widest = |(at, (_, head)): (usize, &(Column, Cow<'static, str>))| {
+        let widest = |(at, (_, head)): (usize, &(ColumnFormat, Cow<'static, str>))| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
             let cells = cells.map(|(text, _)| text.chars().count());
             let above = self.above.iter().filter_map(|heads| heads.get(at));
@@ -191,7 +201,8 @@ impl Table {
             if self.narrow { (NARROW, LEAST_FOLDED) } else { (PAGE, LEAST_ELASTIC) };
         loop {
             let excess = (widths.iter().sum::<usize>() + between).saturating_sub(page);
-            let elastic = (0..widths.len()).filter(|&at| self.columns[at].0 == Column::Elastic);
+            let elastic =
+                (0..widths.len()).filter(|&at| self.columns[at].0 == ColumnFormat::Elastic);
             let at = match self.narrow {
                 false => elastic.filter(|&at| widths[at] > least).max_by_key(|&at| widths[at]),
                 true => {
@@ -280,17 +291,17 @@ pub(super) fn wrapped_within(page: usize, text: &str, used: usize, indent: usize
 mod tests {
     use super::*;
 
-    fn cell(text: &str) -> (String, Tone) {
-        (text.to_owned(), Tone::Normal)
+    fn cell(text: &str) -> (String, TextStyle) {
+        (text.to_owned(), TextStyle::Normal)
     }
 
     #[test]
     fn columns_line_up_and_no_line_ends_in_a_space() {
-        let mut table = Table::new("Things".to_owned())
-            .column(Column::Number, "n")
-            .column(Column::Text, "name")
-            .column_if(false, Column::Number, "never")
-            .column(Column::Text, "note");
+        let mut table = TextTable::new("Things".to_owned())
+            .column(ColumnFormat::Number, "n")
+            .column(ColumnFormat::Text, "name")
+            .column_if(false, ColumnFormat::Number, "never")
+            .column(ColumnFormat::Text, "note");
         table.row(vec![cell("1"), cell("a"), cell("")]);
         table.row(vec![cell("100"), cell("longer"), cell("x")]);
         let mut out = String::new();
@@ -300,9 +311,9 @@ mod tests {
 
     #[test]
     fn the_elastic_column_gives_way() {
-        let mut table = Table::new(String::new())
-            .column(Column::Elastic, "workload")
-            .column(Column::Number, "n");
+        let mut table = TextTable::new(String::new())
+            .column(ColumnFormat::Elastic, "workload")
+            .column(ColumnFormat::Number, "n");
         table.row(vec![cell(&"w".repeat(200)), cell("123")]);
         let mut out = String::new();
         table.write(&mut out, Style::Plain);
@@ -314,11 +325,11 @@ mod tests {
     /// Issue 6: at 80 columns nothing that names a thread is lost.
     #[test]
     fn narrow_tables_go_on_in_lines_of_their_own() {
-        let mut table = Table::new(String::new())
+        let mut table = TextTable::new(String::new())
             .narrow()
-            .column(Column::Elastic, "workload")
-            .column(Column::Elastic, "policy")
-            .column(Column::Number, "n");
+            .column(ColumnFormat::Elastic, "workload")
+            .column(ColumnFormat::Elastic, "policy")
+            .column(ColumnFormat::Number, "n");
         let n = "9".repeat(50);
         table.row(vec![cell("CPU_PERIODIC 10ms 50ms"), cell("DEADLINE:0.1ms/5.3ms"), cell(&n)]);
         let mut out = String::new();

@@ -4,7 +4,7 @@ use hourglass_model::Cause;
 use hourglass_model::live::{LiveReport, LiveThread, LiveWorst};
 
 use super::Style;
-use super::table::{Column, Table, Tone};
+use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;
 use crate::units::rounded;
 
@@ -29,7 +29,7 @@ pub fn top(report: &LiveReport, title: &str, width: u16, height: u16) -> String 
         out.push_str(&format!("\n{left_out} more threads had no greater maximum\n\n"));
     }
     if let Some((thread, worst)) = worst_of(&report.threads) {
-        out.push_str(&format!("Worst: {}\n\n", told(thread, &worst, report.wake_ups)));
+        out.push_str(&format!("Worst: {}\n\n", worst_line(thread, &worst, report.wake_ups)));
     }
     let rows = height.saturating_sub(out.lines().count() + 1);
     histogram(&mut out, &report.counts, counted, (width, rows));
@@ -39,17 +39,17 @@ pub fn top(report: &LiveReport, title: &str, width: u16, height: u16) -> String 
 }
 
 /// A row for each thread; if there is no room for all, for those with the greatest maximum.
-fn table(report: &LiveReport, counted: &'static str, room: usize) -> Table {
+fn table(report: &LiveReport, counted: &'static str, room: usize) -> TextTable {
     let lost = report.threads.iter().any(|thread| thread.lost > 0);
-    let mut table = Table::new("Threads".to_owned())
+    let mut table = TextTable::new("Threads".to_owned())
         .narrow()
-        .column(Column::Number, "thread")
-        .column(Column::Number, counted)
-        .column_if(lost, Column::Number, "lost")
-        .column(Column::Number, "min")
-        .column(Column::Number, "mean")
-        .column(Column::Number, "last")
-        .column(Column::Number, "max");
+        .column(ColumnFormat::Number, "thread")
+        .column(ColumnFormat::Number, counted)
+        .column_if(lost, ColumnFormat::Number, "lost")
+        .column(ColumnFormat::Number, "min")
+        .column(ColumnFormat::Number, "mean")
+        .column(ColumnFormat::Number, "last")
+        .column(ColumnFormat::Number, "max");
     let mut shown: Vec<&LiveThread> = report.threads.iter().collect();
     if shown.len() > room {
         shown.sort_by_key(|thread| (std::cmp::Reverse(thread.max_ns), thread.id));
@@ -60,7 +60,7 @@ fn table(report: &LiveReport, counted: &'static str, room: usize) -> Table {
         cells.extend(lost.then(|| thread.lost.to_string()));
         let times = [thread.min_ns, thread.mean_ns, thread.last_ns, thread.max_ns];
         cells.extend(times.map(|ns| if thread.count == 0 { "-".to_owned() } else { rounded(ns) }));
-        table.row(cells.into_iter().map(|cell| (cell, Tone::Normal)).collect());
+        table.row(cells.into_iter().map(|cell| (cell, TextStyle::Normal)).collect());
     }
     table
 }
@@ -71,7 +71,7 @@ fn worst_of(threads: &[LiveThread]) -> Option<(u32, LiveWorst)> {
 }
 
 /// `1.02 ms late, thread 0 on CPU 1, 2.10 s after the start`, and why in a line of its own.
-fn told(thread: u32, worst: &LiveWorst, wake_ups: bool) -> String {
+fn worst_line(thread: u32, worst: &LiveWorst, wake_ups: bool) -> String {
     let late = if wake_ups { " late" } else { "" };
     let why = if wake_ups { of_wake_up(worst) } else { of_gap(worst.cause).to_owned() };
     format!(

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hourglass_model::Cause;
 use hourglass_model::document::{Deadlines, Premise, RunResult, ThreadReport};
 
-use super::ran::who;
-use super::table::Tone;
+use super::occupants::who;
+use super::table::TextStyle;
 use crate::units::rounded;
 
 /// The verdict, and whether it is good news. Deadlines speak first, then wake-ups, then gaps:
@@ -15,9 +15,9 @@ use crate::units::rounded;
 /// Where gaps have causes, the one that took the most time is named too.
 ///
 /// Of a run that rests on what did not hold there is none.
-pub(crate) fn verdict(result: &RunResult) -> (String, Tone) {
+pub(crate) fn verdict(result: &RunResult) -> (String, TextStyle) {
     if let Some(premise) = broken(result).next() {
-        return (format!("none: {}", premise.text), Tone::Caution);
+        return (format!("none: {}", premise.text), TextStyle::Caution);
     }
     let (mut text, tone) = outcome(result);
     if let Some(worst) = worst_of_sites(result).or_else(|| worst_cause(result)) {
@@ -100,7 +100,7 @@ fn words(cause: Cause) -> &'static str {
     }
 }
 
-fn outcome(result: &RunResult) -> (String, Tone) {
+fn outcome(result: &RunResult) -> (String, TextStyle) {
     if let Some(reservation) = &result.reservation {
         return super::reserve::verdict(reservation);
     }
@@ -111,7 +111,7 @@ fn outcome(result: &RunResult) -> (String, Tone) {
     let periodic: Vec<(u32, Deadlines)> =
         load.iter().filter_map(|thread| Some((thread.id, thread.deadlines?))).collect();
     if periodic.is_empty() {
-        return (wake_ups_or_gaps(&load), Tone::Normal);
+        return (wake_ups_or_gaps(&load), TextStyle::Normal);
     }
     let all = periodic.iter().fold(Deadlines::default(), |sum, (_, d)| Deadlines {
         hit: sum.hit.saturating_add(d.hit),
@@ -120,15 +120,15 @@ fn outcome(result: &RunResult) -> (String, Tone) {
         completed: 0,
     });
     if periods(&all) == 0 {
-        return ("no period ended during the run".to_owned(), Tone::Caution);
+        return ("no period ended during the run".to_owned(), TextStyle::Caution);
     }
     let late: Vec<_> = periodic.iter().filter(|(_, d)| failed(d) > 0).collect();
     let worst = late.iter().max_by_key(|(_, d)| failed(d));
     match (worst, late.len()) {
-        (None, _) => (format!("all {} periods on time", all.hit), Tone::Good),
+        (None, _) => (format!("all {} periods on time", all.hit), TextStyle::Good),
         (Some((id, deadlines)), 1) => {
             let text = format!("thread {id} {}", how_many(deadlines));
-            (text, Tone::Bad)
+            (text, TextStyle::Bad)
         }
         (Some((id, deadlines)), count) => {
             let text = format!(
@@ -138,7 +138,7 @@ fn outcome(result: &RunResult) -> (String, Tone) {
                 failed(deadlines),
                 periods(deadlines),
             );
-            (text, Tone::Bad)
+            (text, TextStyle::Bad)
         }
     }
 }

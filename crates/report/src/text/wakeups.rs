@@ -2,32 +2,32 @@
 
 use hourglass_model::wakeup::{WakeUpReport, WakeUpStage};
 
-use super::table::{Column, Table, Tone};
+use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;
-use crate::units::Scale;
+use crate::units::UnitScale;
 
 /// One row for each stage of each thread; `None` if there is none.
-pub(super) fn table(all: &[WakeUpReport]) -> Option<Table> {
+pub(super) fn table(all: &[WakeUpReport]) -> Option<TextTable> {
     let stages = || all.iter().flat_map(|report| report.stages.iter().map(move |s| (report, s)));
     stages().next()?;
-    let scale = Scale::for_block(stages().map(|(_, stage)| stage.p50_ns.unsigned_abs()));
-    let mut table = Table::new(format!("Stages of wake-ups, {}", scale.name()))
+    let scale = UnitScale::for_block(stages().map(|(_, stage)| stage.p50_ns.unsigned_abs()));
+    let mut table = TextTable::new(format!("Stages of wake-ups, {}", scale.name()))
         .narrow()
-        .column(Column::Number, "thread")
-        .column(Column::Elastic, "stage")
-        .column(Column::Number, "joined")
-        .column(Column::Number, "min")
-        .column(Column::Number, "median")
-        .column(Column::Number, "p99")
-        .column(Column::Number, "p99.9")
-        .column(Column::Number, "max");
+        .column(ColumnFormat::Number, "thread")
+        .column(ColumnFormat::Elastic, "stage")
+        .column(ColumnFormat::Number, "joined")
+        .column(ColumnFormat::Number, "min")
+        .column(ColumnFormat::Number, "median")
+        .column(ColumnFormat::Number, "p99")
+        .column(ColumnFormat::Number, "p99.9")
+        .column(ColumnFormat::Number, "max");
     for (report, stage) in stages() {
         table.row(row(report, stage, scale));
     }
     Some(table)
 }
 
-fn row(report: &WakeUpReport, stage: &WakeUpStage, scale: Scale) -> Vec<(String, Tone)> {
+fn row(report: &WakeUpReport, stage: &WakeUpStage, scale: UnitScale) -> Vec<(String, TextStyle)> {
     let whole = report.joined.saturating_add(report.unjoined);
     let times = [stage.min_ns, stage.p50_ns, stage.p99_ns, stage.p999_ns, stage.max_ns];
     let cells = [
@@ -39,7 +39,7 @@ fn row(report: &WakeUpReport, stage: &WakeUpStage, scale: Scale) -> Vec<(String,
         let sign = if ns < 0 { "-" } else { "" };
         format!("{sign}{}", scale.text(ns.unsigned_abs()))
     });
-    cells.into_iter().chain(times).map(|text| (text, Tone::Normal)).collect()
+    cells.into_iter().chain(times).map(|text| (text, TextStyle::Normal)).collect()
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use crate::shown::{
     HOSTILE, Made, competed, full, latency_run, made, thread, timed_latency_run, trace,
 };
 use hourglass_report::html;
-use hourglass_report::{LatencyCounts, Run};
+use hourglass_report::{LatencyCounts, RunView};
 
 /// Debian's names for Chromium; the first is the lightest.
 const BROWSERS: [&str; 4] =
@@ -27,7 +27,10 @@ fn browser() -> Option<PathBuf> {
     let found = found.into_iter().find(|path| path.is_file());
     if found.is_none() {
         skip(
-            Need::runs("Chromium", "command -v chromium-headless-shell || command -v chromium"),
+            Requirement::runs(
+                "Chromium",
+                "command -v chromium-headless-shell || command -v chromium",
+            ),
             "no Chromium; apt-get install chromium-headless-shell",
         );
     }
@@ -49,7 +52,7 @@ fn open(browser: &Path, page: &Path, fragment: &str, more: &[&str]) -> Output {
 }
 
 /// What the page found when it checked itself, and the whole of it after scripts ran.
-fn checked(browser: &Path, run: &Run<'_>, title: &str) -> (String, String) {
+fn checked(browser: &Path, run: &RunView<'_>, title: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.html");
     std::fs::write(&page, html::page(run, title)).unwrap();

@@ -8,7 +8,7 @@ use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use hourglass_infer::cause::{Ran, Share, Successor};
 use hourglass_model::{Cause, Onset};
-use hourglass_report::foreign;
+use hourglass_report::export;
 use prost::Message;
 use serde_json::Value;
 
@@ -162,7 +162,7 @@ struct Annotation {
 
 fn decoded(run: &crate::shown::Made) -> Trace {
     let mut bytes = Vec::new();
-    foreign::perfetto(&mut bytes, &run.run()).unwrap();
+    export::perfetto(&mut bytes, &run.run()).unwrap();
     Trace::decode(bytes.as_slice()).unwrap()
 }
 
@@ -304,7 +304,7 @@ fn perfetto_at_the_edges() {
 fn csv_has_a_line_for_each_record() {
     let run = full(300, 3, 4);
     let mut out = Vec::new();
-    foreign::csv(&mut out, &run.run()).unwrap();
+    export::csv(&mut out, &run.run()).unwrap();
     let text = String::from_utf8(out).unwrap();
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -333,7 +333,7 @@ fn cyclictest_json_has_its_keys() {
     let mut run = latency_run(2, 5);
     run.document.manifest.command_line = vec![HOSTILE.to_owned()];
     let mut out = Vec::new();
-    foreign::cyclictest(&mut out, &run.run()).unwrap();
+    export::cyclictest(&mut out, &run.run()).unwrap();
     let ours: Value = serde_json::from_slice(&out).unwrap();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&ours), keys(&theirs));
@@ -361,7 +361,7 @@ fn cyclictest_json_has_its_keys() {
 fn cyclictest_histogram_has_its_lines() {
     let run = latency_run(2, 5);
     let mut out = Vec::new();
-    foreign::cyclictest_histogram(&mut out, &run.run(), 60).unwrap();
+    export::cyclictest_histogram(&mut out, &run.run(), 60).unwrap();
     let ours = String::from_utf8(out).unwrap();
     let theirs = include_str!("../data/cyclictest.hist");
     let form = |line: &str| {
@@ -394,7 +394,7 @@ fn hdr_log_is_read_back() {
         histograms.insert(thread, histogram);
     }
     let mut out = Vec::new();
-    foreign::hdr(&mut out, &crate::shown::manifest(), &histograms).unwrap();
+    export::hdr(&mut out, &crate::shown::manifest(), &histograms).unwrap();
     let text = String::from_utf8(out.clone()).unwrap();
     assert!(text.contains("#[StartTime: 1575388617.9"), "{text}");
     let mut seen = Vec::new();
@@ -412,7 +412,7 @@ fn hdr_log_is_read_back() {
     }
     assert_eq!(seen, [0, 7]);
     let mut none = Vec::new();
-    foreign::hdr(&mut none, &crate::shown::manifest(), &BTreeMap::new()).unwrap();
+    export::hdr(&mut none, &crate::shown::manifest(), &BTreeMap::new()).unwrap();
 }
 
 /// No run at all is a valid file of every format.
@@ -420,14 +420,14 @@ fn hdr_log_is_read_back() {
 fn nothing_is_written_as_nothing() {
     let run = made(Vec::new(), Vec::new());
     let mut out = Vec::new();
-    foreign::csv(&mut out, &run.run()).unwrap();
+    export::csv(&mut out, &run.run()).unwrap();
     assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
     let mut out = Vec::new();
-    foreign::cyclictest(&mut out, &run.run()).unwrap();
+    export::cyclictest(&mut out, &run.run()).unwrap();
     let json: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(json["num_threads"], 0);
     let mut out = Vec::new();
-    foreign::cyclictest_histogram(&mut out, &run.run(), 2).unwrap();
+    export::cyclictest_histogram(&mut out, &run.run(), 2).unwrap();
     assert!(
         String::from_utf8(out).unwrap().starts_with("# Histogram\n000000 \n000001 \n# Total:\n")
     );

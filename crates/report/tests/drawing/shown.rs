@@ -16,7 +16,7 @@ use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
 };
 use hourglass_model::{Cause, Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
-use hourglass_report::{LatencyCounts, Run};
+use hourglass_report::{LatencyCounts, RunView};
 
 /// What a folder would be searched for if it wanted to harm who opens its report.
 pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img src=x onerror=\"window.hostile=1\">'\"&\u{1b}[2J\u{202e}\u{0}\u{2028}-->";
@@ -35,8 +35,8 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    pub(crate) fn run(&self) -> Run<'_> {
-        Run {
+    pub(crate) fn run(&self) -> RunView<'_> {
+        RunView {
             document: &self.document,
             intervals: &self.intervals,
             causes: &self.causes,

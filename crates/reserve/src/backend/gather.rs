@@ -189,7 +189,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     /// In each hierarchy that can freeze: a program that forks is taken whole, stands, goes on, and is home
     /// again. Where none can be made, the test says so.
@@ -235,7 +235,7 @@ mod tests {
                 }
                 Err(error) => {
                     let mount = hierarchy.mount().display();
-                    skip(Need::CONTROL_GROUP, format_args!("{mount}: {error}"));
+                    skip(Requirement::CONTROL_GROUP, format_args!("{mount}: {error}"));
                 }
             }
         }

@@ -352,7 +352,7 @@ mod tests {
     use hourglass_time::Span;
 
     use super::*;
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     fn request(budget_us: i64, period_us: i64) -> Request {
         let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
@@ -451,7 +451,7 @@ mod tests {
             Err(refusal) => {
                 let known = [Obstacle::Missing, Obstacle::Capability];
                 assert!(known.contains(&refusal.id), "{refusal}");
-                skip(Need::CONTROL_GROUP, refusal);
+                skip(Requirement::CONTROL_GROUP, refusal);
             }
         }
         assert_eq!(after, before);

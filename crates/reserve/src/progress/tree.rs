@@ -91,7 +91,7 @@ mod tests {
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
     use hourglass_sys::task_clock::TaskClock;
 
     use super::super::ProgressSource;
@@ -109,7 +109,7 @@ mod tests {
         match Tree::over(&Target::Process(pid), clock, gone) {
             Ok(tree) => Some(tree),
             Err(refused) => {
-                skip(Need::PERF_EVENTS, refused);
+                skip(Requirement::PERF_EVENTS, refused);
                 None
             }
         }

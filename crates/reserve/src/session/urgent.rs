@@ -75,7 +75,7 @@ impl Drop for Urgent {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_skip::{Need, skip};
+    use hourglass_skip::{Requirement, skip};
 
     use super::*;
 
@@ -88,7 +88,7 @@ mod tests {
             let had = sched::of(0).unwrap();
             let urgent = Urgent::begin();
             if urgent.before.is_none() {
-                return skip(Need::REAL_TIME, "a real-time priority is refused here");
+                return skip(Requirement::REAL_TIME, "a real-time priority is refused here");
             }
             assert_eq!(sched::of(0).unwrap(), Some(Attributes::Fifo(PRIORITY)));
             let child = std::process::Command::new("sleep").arg("60").spawn();

@@ -177,7 +177,7 @@ mod tests {
         child.wait().unwrap();
         if refused == 0 {
             hourglass_skip::skip(
-                hourglass_skip::Need::CHANCE,
+                hourglass_skip::Requirement::CHANCE,
                 "each order found another guardian already",
             );
         }

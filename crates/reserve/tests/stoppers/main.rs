@@ -12,7 +12,7 @@ mod victims;
 
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Wanted, choose, measure, open};
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::{Group, Hierarchy};
 use hourglass_sys::heart_beat::HeartBeat;
 use hourglass_sys::sched::{self, Attributes};
@@ -224,7 +224,7 @@ fn measurements_and_the_choice() {
     let guardian = Guardian::start().unwrap();
     let setup = match Setup::new(&hourglass_model::CpuSet::default()) {
         Ok(setup) => Setup { trials: 40, limit_ms: 20_000, ..setup },
-        Err(reason) => return skip(Need::SECOND_CPU, reason),
+        Err(reason) => return skip(Requirement::SECOND_CPU, reason),
     };
     assert_ne!(setup.controller, setup.victim);
     for kind in Kind::ALL {

@@ -4,7 +4,7 @@
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::Kind;
 use hourglass_reserve::smt::topology::{Interference, Topology};
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::core_sched;
 use hourglass_sys::sched::Attributes;
 
@@ -21,7 +21,7 @@ fn siblings() -> Option<(u32, u32, Option<u32>)> {
     });
     if found.is_none() {
         assert!(std::env::var_os("HOURGLASS_TEST_SIBLINGS_REQUIRED").is_none(), "no siblings");
-        skip(Need::SIBLINGS, "no core of this machine has siblings that are online");
+        skip(Requirement::SIBLINGS, "no core of this machine has siblings that are online");
     }
     found
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::{CoRunners, Kind, Stopper, Wanted, open};
 use hourglass_reserve::target::Target;
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::heart_beat::HeartBeat;
 use hourglass_sys::sched::Attributes;
 
@@ -65,16 +65,16 @@ pub(crate) fn required(kind: Kind) -> bool {
 }
 
 /// What a way of stopping takes.
-pub(crate) fn need(kind: Kind) -> Need {
+pub(crate) fn need(kind: Kind) -> Requirement {
     let freezer = "place=$(grep -m 1 ' cgroup [^ ]*freezer' /proc/mounts | cut -d ' ' -f 2) && test -n \"$place\" \
                    && mkdir $place/hourglass-skip-$$ && rmdir $place/hourglass-skip-$$";
     match kind {
-        Kind::Cgroup2Freeze => Need::CONTROL_GROUP_2,
-        Kind::Cgroup1Freezer => Need::runs("control groups' freezer", freezer),
-        Kind::CoreCookie => Need::SIBLINGS,
+        Kind::Cgroup2Freeze => Requirement::CONTROL_GROUP_2,
+        Kind::Cgroup1Freezer => Requirement::runs("control groups' freezer", freezer),
+        Kind::CoreCookie => Requirement::SIBLINGS,
         // Only to slow threads and bring them back takes a privilege.
         Kind::Sigstop => {
-            Need::runs("leaving SCHED_IDLE", "chrt --idle 0 sh -c 'chrt --other --pid 0 $$'")
+            Requirement::runs("leaving SCHED_IDLE", "chrt --idle 0 sh -c 'chrt --other --pid 0 $$'")
         }
     }
 }

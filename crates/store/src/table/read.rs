@@ -13,7 +13,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use crate::error::{RowFault, TraceError};
 use crate::guard::guarded;
 use crate::table::pages::CheckedPages;
-use crate::table::{Column, Table, index_of, open_file};
+use crate::table::{Column, TableReader, index_of, open_file};
 
 /// Rows decoded at a time: enough to spread the cost of a call, few enough for the second-level
 /// cache.
@@ -48,7 +48,7 @@ pub(crate) trait DecodeColumn {
 
 /// Iterator over the rows of a table. After an error it ends.
 pub(crate) struct Rows<D: DecodeRows> {
-    table: Table,
+    table: TableReader,
     file: Arc<File>,
     decoder: D,
     /// Number of the row group that comes after the one that is being read.
@@ -66,7 +66,7 @@ pub(crate) struct Rows<D: DecodeRows> {
 
 impl<D: DecodeRows> Rows<D> {
     /// The rows of `table` from the first one on.
-    pub(crate) fn new(table: &Table, decoder: D) -> Result<Rows<D>, TraceError> {
+    pub(crate) fn new(table: &TableReader, decoder: D) -> Result<Rows<D>, TraceError> {
         // A file of its own: threads that shared one would move each other's position in it.
         let file = Arc::new(open_file(&table.path)?);
         Ok(Rows {
@@ -84,7 +84,7 @@ impl<D: DecodeRows> Rows<D> {
     }
 
     /// The table.
-    pub(crate) fn table(&self) -> &Table {
+    pub(crate) fn table(&self) -> &TableReader {
         &self.table
     }
 
@@ -99,7 +99,7 @@ impl<D: DecodeRows> Rows<D> {
         self.rows_before_batch += self.batch.len() as u64;
         self.batch.clear();
         self.next = 0;
-        let Table { path, metadata, .. } = &self.table;
+        let TableReader { path, metadata, .. } = &self.table;
         let damaged = |error: ParquetError| TraceError::Damaged {
             path: path.clone(),
             reason: error.to_string(),
@@ -178,7 +178,7 @@ pub(crate) struct ColumnBuffer<T: DataType> {
 impl<T: DataType> ColumnBuffer<T> {
     /// The decoder of `column` of `table`; its values are of type `T`, which was checked when the
     /// table was opened.
-    pub(crate) fn new(table: &Table, column: Column) -> Result<ColumnBuffer<T>, TraceError> {
+    pub(crate) fn new(table: &TableReader, column: Column) -> Result<ColumnBuffer<T>, TraceError> {
         ColumnBuffer::if_there(table, column).ok_or_else(|| TraceError::Damaged {
             path: table.path.clone(),
             reason: format!("the column '{}' is gone", column.name),
@@ -186,14 +186,18 @@ impl<T: DataType> ColumnBuffer<T> {
     }
 
     /// The same for a column that the file may lack.
-    pub(crate) fn if_there(table: &Table, column: Column) -> Option<ColumnBuffer<T>> {
+    pub(crate) fn if_there(table: &TableReader, column: Column) -> Option<ColumnBuffer<T>> {
         let index = index_of(&table.metadata, column)?;
         let (levels, values) = (Vec::new(), Vec::new());
         Some(ColumnBuffer { index, reader: None, levels, null: None, values })
     }
 
     /// The same for a column that may leave values out; `null` stands for them.
-    pub(crate) fn nullable(table: &Table, column: Column, null: T::T) -> Option<ColumnBuffer<T>> {
+    pub(crate) fn nullable(
+        table: &TableReader,
+        column: Column,
+        null: T::T,
+    ) -> Option<ColumnBuffer<T>> {
         let buffer = ColumnBuffer::if_there(table, column)?;
         Some(ColumnBuffer { null: Some(null), ..buffer })
     }

@@ -14,7 +14,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::error::{RowFault, WriteError};
 use crate::partial::PartialFile;
-use crate::table::{Kind, Layout};
+use crate::table::{ColumnType, Layout};
 
 /// Rows in a row group. They are kept until the group is full: records of a trace, the widest
 /// rows, have 60 bytes each, which makes 15 MiB.
@@ -131,7 +131,7 @@ fn properties(layout: &Layout) -> WriterProperties {
         .set_write_batch_size(WRITE_BATCH_ROWS)
         .set_sorting_columns(sorted_by);
     for column in layout.columns {
-        if matches!(column.kind, Kind::Int64 | Kind::Uint64) {
+        if matches!(column.kind, ColumnType::Int64 | ColumnType::Uint64) {
             let path = ColumnPath::from(column.name);
             builder = builder
                 .set_column_dictionary_enabled(path.clone(), false)

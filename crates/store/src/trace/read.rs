@@ -8,7 +8,7 @@ use parquet::data_type::{Int32Type, Int64Type};
 use crate::error::{RowFault, TraceError};
 use crate::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
 use crate::trace::{
-    CLEARED, CPU, END_NS, END_TICKS, FAULTS, INVOLUNTARY, ONSET, Order, START_NS, START_TICKS,
+    CLEARED, CPU, END_NS, END_TICKS, FAULTS, INVOLUNTARY, ONSET, OrderCheck, START_NS, START_TICKS,
     THREAD, Trace, UNKNOWN, VOLUNTARY,
 };
 
@@ -34,7 +34,7 @@ impl Trace {
                 .zip(evidence(VOLUNTARY))
                 .zip(evidence(FAULTS))
                 .map(|((involuntary, voluntary), faults)| [involuntary, voluntary, faults]),
-            order: Order::FIRST,
+            order: OrderCheck::FIRST,
         };
         Rows::new(table, columns).map(Intervals)
     }
@@ -75,7 +75,7 @@ struct Columns {
     cleared: Option<ColumnBuffer<Int32Type>>,
     /// Involuntary switches, voluntary ones, faults; all of them or none.
     counts: Option<[ColumnBuffer<Int32Type>; 3]>,
-    order: Order,
+    order: OrderCheck,
 }
 
 impl DecodeRows for Columns {

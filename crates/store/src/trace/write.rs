@@ -7,7 +7,7 @@ use parquet::errors::ParquetError;
 use crate::error::{RowFault, WriteError};
 use crate::partial::PartialFile;
 use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column, write_nullable};
-use crate::trace::{LAYOUT, Order, UNKNOWN};
+use crate::trace::{LAYOUT, OrderCheck, UNKNOWN};
 
 /// Writes `trace.parquet`. Until [`TraceWriter::finish`] the file has another name.
 pub struct TraceWriter<'a>(TableWriter<'a, Rows>);
@@ -60,7 +60,7 @@ struct Rows {
     involuntary: Vec<i32>,
     voluntary: Vec<i32>,
     faults: Vec<i32>,
-    order: Order,
+    order: OrderCheck,
 }
 
 impl Rows {
@@ -77,7 +77,7 @@ impl Rows {
             involuntary: Vec::new(),
             voluntary: Vec::new(),
             faults: Vec::new(),
-            order: Order::FIRST,
+            order: OrderCheck::FIRST,
         }
     }
 }

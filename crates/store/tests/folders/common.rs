@@ -9,7 +9,7 @@ use hourglass_model::manifest::{
     ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
 use hourglass_model::{Counted, Evidence, Interval, Onset};
-use hourglass_store::{KeptWakeUp, LatencyError, RunFolder, Trace};
+use hourglass_store::{LatencyError, RunFolder, StoredWakeUp, Trace};
 
 pub(crate) fn manifest() -> Manifest {
     Manifest {
@@ -106,8 +106,8 @@ pub(crate) fn run_folder(parent: &Path, intervals: &[Interval]) -> PathBuf {
 }
 
 /// Wake-ups that were so late, a microsecond apart; of every second one the time is not known.
-pub(crate) fn late(all: &[u64]) -> Vec<KeptWakeUp> {
-    let wake_up = |(at, ps): (i64, &u64)| KeptWakeUp {
+pub(crate) fn late(all: &[u64]) -> Vec<StoredWakeUp> {
+    let wake_up = |(at, ps): (i64, &u64)| StoredWakeUp {
         woke_ns: (at % 2 == 0).then_some(at * 1_000 - 1),
         lateness_ps: *ps,
     };

@@ -4,15 +4,15 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use crate::common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hourglass_model::document::ThreadReport;
 use hourglass_model::manifest::MANIFEST_SCHEMA;
 use hourglass_model::{Counted, Evidence, Interval, Onset};
 use hourglass_store::{
-    KeptWakeUp, LATENCY_FILE, LatencyError, MANIFEST_FILE, OpenError, RowFault, RunFolder,
-    SAMPLES_FILE, TRACE_FILE, TraceError,
+    LATENCY_FILE, LatencyError, MANIFEST_FILE, OpenError, RowFault, RunFolder, SAMPLES_FILE,
+    StoredWakeUp, TRACE_FILE, TraceError,
 };
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
@@ -95,7 +95,7 @@ fn a_manifest_cut_off_or_no_file_at_all() {
     fs::remove_file(&file).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&file).status();
     if !made.is_ok_and(|status| status.success()) {
-        return skip(Need::program("mkfifo"), "no mkfifo");
+        return skip(Requirement::program("mkfifo"), "no mkfifo");
     }
     let told = RunFolder::open(&path).unwrap_err().to_string();
     assert!(told.contains("not a regular file"), "{told}");
@@ -391,7 +391,7 @@ fn samples_that_are_none() {
     assert_eq!(read_samples(&folder, 5).unwrap(), Some(vec![u64::MAX]));
     // Folders of earlier versions lack the time.
     let old: Vec<_> = folder.wake_ups(5).unwrap().unwrap().map(Result::unwrap).collect();
-    assert_eq!(old, [KeptWakeUp { woke_ns: None, lateness_ps: u64::MAX }]);
+    assert_eq!(old, [StoredWakeUp { woke_ns: None, lateness_ps: u64::MAX }]);
 
     for (threads, fault) in [([4, 3], RowFault::ThreadOrder), ([0, -1], RowFault::Thread)] {
         foreign(&path, &[(THREAD, Values::Narrow(&threads)), (lateness, Values::Wide(&[1, 2]))]);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use hourglass_model::diff::DiffDocument;
-use hourglass_store::rounds::{DIFF_FILE, FoundRounds, NewRounds, find_rounds};
+use hourglass_store::rounds::{DIFF_FILE, NewRounds, RoundFolders, find_rounds};
 use hourglass_store::{CreateError, OpenError};
 
 #[test]
@@ -20,7 +20,7 @@ fn rounds_are_found_in_their_order() {
     let found = find_rounds(rounds.path()).unwrap();
     let of = |side: char| [1, 2, 100].map(|round| rounds.place(side, round)).to_vec();
     let alone = vec![rounds.place('a', 3)];
-    assert_eq!(found, FoundRounds { a: of('a'), b: of('b'), alone });
+    assert_eq!(found, RoundFolders { a: of('a'), b: of('b'), alone });
 }
 
 /// A round that was cut short is kept, but is no round.
@@ -31,7 +31,7 @@ fn a_round_cut_short_is_set_aside() {
     fs::create_dir(rounds.place('a', 1)).unwrap();
     rounds.set_aside(1).unwrap();
     rounds.set_aside(2).unwrap();
-    assert_eq!(find_rounds(rounds.path()).unwrap(), FoundRounds::default());
+    assert_eq!(find_rounds(rounds.path()).unwrap(), RoundFolders::default());
     assert!(rounds.path().join("interrupted-a-01").is_dir());
     rounds.remove_empty();
     assert!(rounds.path().is_dir(), "something is in it");

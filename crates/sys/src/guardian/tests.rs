@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use super::*;
 use crate::sched::{self, Attributes};
@@ -135,7 +135,7 @@ fn after_sigkill_everything_is_put_back() {
     let privileged = Other::new();
     let raised = sched::set_of(privileged.0.id(), Attributes::Fifo(1)).is_ok();
     if !raised {
-        skip(Need::REAL_TIME, "in part: SCHED_FIFO is refused here");
+        skip(Requirement::REAL_TIME, "in part: SCHED_FIFO is refused here");
     }
     let list = home.file("list");
     fs::write(&list, format!("{}\n", privileged.0.id())).unwrap();
@@ -252,7 +252,7 @@ fn strays_are_known_by_descent_and_mark() {
     let (root, nobody) = (Other::new(), Other::new());
     let others = [&marked, &root, &nobody].map(|other| other.0.id());
     if others.iter().any(|id| sched::set_of(*id, Attributes::Fifo(PRIORITY)).is_err()) {
-        return skip(Need::REAL_TIME, "SCHED_FIFO is refused here");
+        return skip(Requirement::REAL_TIME, "SCHED_FIFO is refused here");
     }
     let guardian = Guardian::start().unwrap();
     let undo = Undo::Strays {
@@ -286,7 +286,7 @@ fn a_broken_pledge_lowers_who_was_raised() {
     let (attributes, cpus) = (Some(Attributes::Other(0)), Some(before.clone()));
     let kept = guardian.keep(&Undo::Thread { thread, attributes, cpus }).unwrap();
     if sched::set_of(id, Attributes::Fifo(1)).is_err() {
-        return skip(Need::REAL_TIME, "SCHED_FIFO is refused here");
+        return skip(Requirement::REAL_TIME, "SCHED_FIFO is refused here");
     }
     crate::thread::set_affinity_of(id, [before[0]]).unwrap();
     // SAFETY: takes no memory.

@@ -10,11 +10,11 @@ use hourglass_report::text;
 use hourglass_tasks::Task;
 use hourglass_time::Span;
 
+use crate::exit::{self, Stop};
 use crate::lab::reserve::{self, Backend, Request, Subject};
 use crate::lab::task_input;
 use crate::output;
 use crate::settings::Settings;
-use crate::stop::{self, Stop};
 
 /// How they are to be reserved.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub(super) fn from(how: How<'_>, settings: Settings) -> Result<ExitCode> {
         output::text(&text::reserve_proposals(&document, output::style()))?;
         input.notes.iter().filter(|_| !settings.quiet).for_each(|note| crate::messages::say(note));
     }
-    Ok(ExitCode::from(if granted { stop::YES } else { stop::NO }))
+    Ok(ExitCode::from(if granted { exit::YES } else { exit::NO }))
 }
 
 /// Its longest execution time and what a job needs beyond it, in each period; on the first of its CPUs that grants it.

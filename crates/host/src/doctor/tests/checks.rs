@@ -8,30 +8,30 @@ use hourglass_model::tuning::{Access, BootLoader};
 
 use super::machines::{GRANTED, REFUSED, clocks, cpus, evidence, laptop, tuned};
 use crate::doctor::registry::CHECKS;
-use crate::doctor::{Evidence, Trials};
-use crate::facts::fake::{ROOT_STATUS, kvm_guest, v1_container};
+use crate::doctor::{DoctorInput, ProbeResults};
+use crate::facts::test_host::{ROOT_STATUS, kvm_guest, v1_container};
 
 /// Status, finding and remedy of one check.
-fn judge(id: &str, e: &Evidence) -> (Status, String, String) {
+fn judge(id: &str, e: &DoctorInput) -> (Status, String, String) {
     let check = CHECKS.iter().find(|check| check.id == id).unwrap();
-    let verdict = check.judge(e);
+    let verdict = check.evaluate(e);
     (verdict.status, verdict.found, verdict.remedy)
 }
 
 /// The verdict must be this status, and name this in its finding and this in its remedy.
 #[track_caller]
-fn says(id: &str, e: &Evidence, status: Status, found: &str, remedy: &str) {
+fn says(id: &str, e: &DoctorInput, status: Status, found: &str, remedy: &str) {
     let verdict = judge(id, e);
     assert!(verdict.0 == status, "{verdict:?}");
     assert!(verdict.1.contains(found), "{verdict:?}");
     assert!(verdict.2.contains(remedy), "{verdict:?}");
 }
 
-fn tuned_evidence() -> Evidence {
+fn tuned_evidence() -> DoctorInput {
     evidence(&tuned(), "tsc", GRANTED)
 }
 
-fn laptop_evidence() -> Evidence {
+fn laptop_evidence() -> DoctorInput {
     evidence(&laptop(), "tsc", REFUSED)
 }
 
@@ -430,7 +430,7 @@ fn why_a_file_tells_nothing() {
 
 #[test]
 fn nothing_tried_is_nothing_known() {
-    let e = Evidence { trials: Trials::default(), ..tuned_evidence() };
+    let e = DoctorInput { trials: ProbeResults::default(), ..tuned_evidence() };
     for id in ["rtprio", "deadline-class"] {
         says(id, &e, Status::Unknown, "it was not tried", "chrt");
     }

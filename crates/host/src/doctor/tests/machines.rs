@@ -5,15 +5,15 @@ use std::io::ErrorKind;
 use hourglass_model::CpuSet;
 use hourglass_model::clocks::{CLOCKS_SCHEMA, ClocksDocument, SourceFacts};
 
-use crate::doctor::{Evidence, Trials};
-use crate::facts::fake::{FakeMachine, ROOT_STATUS, bare_metal, kvm_guest};
+use crate::doctor::{DoctorInput, ProbeResults};
+use crate::facts::test_host::{FakeMachine, ROOT_STATUS, bare_metal, kvm_guest};
 
 /// Everything that real-time work asked for, granted.
-pub(super) const GRANTED: Trials =
-    Trials { real_time: Some(Ok(())), deadline: Some(Ok(())), idle_latency: Some(Ok(())) };
+pub(super) const GRANTED: ProbeResults =
+    ProbeResults { real_time: Some(Ok(())), deadline: Some(Ok(())), idle_latency: Some(Ok(())) };
 
 /// Everything refused, as to an ordinary user (EPERM).
-pub(super) const REFUSED: Trials = Trials {
+pub(super) const REFUSED: ProbeResults = ProbeResults {
     real_time: Some(Err(1)),
     deadline: Some(Err(1)),
     idle_latency: Some(Err(ErrorKind::PermissionDenied)),
@@ -47,8 +47,8 @@ Cpus_allowed_list:\t0-3
 ";
 
 /// What the doctor goes by on a machine of files.
-pub(super) fn evidence(machine: &FakeMachine, selected: &str, trials: Trials) -> Evidence {
-    Evidence {
+pub(super) fn evidence(machine: &FakeMachine, selected: &str, trials: ProbeResults) -> DoctorInput {
+    DoctorInput {
         host: machine.host(),
         tuning: machine.reader().tuning(),
         clocks: Some(clocks(selected)),
@@ -238,9 +238,13 @@ pub(super) fn container() -> FakeMachine {
 }
 
 /// A machine of which nothing can be read, and on which nothing was tried.
-pub(super) fn mute() -> Evidence {
+pub(super) fn mute() -> DoctorInput {
     let machine = FakeMachine::empty();
-    Evidence { host: machine.host(), tuning: machine.reader().tuning(), ..Evidence::default() }
+    DoctorInput {
+        host: machine.host(),
+        tuning: machine.reader().tuning(),
+        ..DoctorInput::default()
+    }
 }
 
 /// A list of CPUs.

@@ -8,12 +8,12 @@ use std::fmt::Write;
 
 use hourglass_model::doctor::{DoctorDocument, Judged, Status};
 
-use super::{Evidence, Trials, check_ids, diagnose};
+use super::{DoctorInput, ProbeResults, check_ids, diagnose};
 use crate::facts::tuning::PROBED;
 use machines::{GRANTED, REFUSED, container, cpus, evidence, laptop, mute, tuned};
 
 /// All checks.
-fn all(e: &Evidence) -> DoctorDocument {
+fn all(e: &DoctorInput) -> DoctorDocument {
     diagnose(e, &[])
 }
 
@@ -111,8 +111,8 @@ fn every_verdict_is_complete() {
     let trials = [
         GRANTED,
         REFUSED,
-        Trials { real_time: Some(Err(22)), deadline: Some(Err(16)), ..REFUSED },
-        Trials::default(),
+        ProbeResults { real_time: Some(Err(22)), deadline: Some(Err(16)), ..REFUSED },
+        ProbeResults::default(),
     ];
     for machine in &machines {
         for trial in trials {

@@ -6,7 +6,7 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_timer::sleep::{Mechanism, Sleeper, Slept};
 
-use super::Way;
+use super::SleepMethod;
 
 /// Somebody who sleeps. Implementations are inlined, so that each returns straight into the loop
 /// that looks at the clock.
@@ -38,9 +38,9 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeps for Sleeper<
 
 /// The same behind a call (Table 5.7).
 #[derive(Debug)]
-pub(in super::super) struct Called<S>(pub(in super::super) S);
+pub(in super::super) struct OutOfLineSleep<S>(pub(in super::super) S);
 
-impl<S: Sleeps> Sleeps for Called<S> {
+impl<S: Sleeps> Sleeps for OutOfLineSleep<S> {
     #[inline(never)]
     fn sleep(&mut self, length_ns: u64) -> Option<Slept> {
         self.0.sleep(length_ns)
@@ -98,12 +98,12 @@ pub(in super::super) struct Sample {
     /// T4 - T1 less the length: the miss as a user has it.
     pub(in super::super) miss: i64,
     /// The parts of it, where the way tells them.
-    pub(in super::super) parts: Option<Parts>,
+    pub(in super::super) parts: Option<MissParts>,
 }
 
 /// Parts of a miss, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Parts {
+pub(in super::super) struct MissParts {
     /// T2 - T1.
     pub(in super::super) entry: i64,
     /// T3 - T2 less the length.
@@ -120,9 +120,9 @@ pub(in super::super) struct Block {
 }
 
 /// Something that sleeps blocks.
-pub(in super::super) trait Machine {
+pub(in super::super) trait BlockSleeper {
     /// Sleeps `times` times for `length_ns`; or why that cannot be, and what would mend it.
-    fn block(&mut self, way: Way, length_ns: u64, times: usize) -> Result<Block, String>;
+    fn block(&mut self, way: SleepMethod, length_ns: u64, times: usize) -> Result<Block, String>;
 }
 
 /// Sleeps so often, and looks at the clock before and after each.
@@ -151,7 +151,7 @@ fn sample(first: u64, slept: Option<Slept>, fourth: u64, length_ns: u64) -> Samp
     let parts = slept.map(|slept| {
         // The deadline is a reading of the clock and the length.
         let second = slept.deadline_ns.saturating_sub(length_ns);
-        Parts {
+        MissParts {
             entry: apart(second, first),
             inside: apart(slept.woke_ns, slept.deadline_ns),
             exit: apart(fourth, slept.woke_ns),

@@ -5,8 +5,8 @@
 //! Must not: say what it means (the tables do). All but [`here`] also runs on a simulated machine.
 
 pub(super) mod block;
-pub(super) mod here;
 pub(super) mod hz;
+pub(super) mod local_sleeper;
 pub(super) mod stats;
 pub(super) mod sweep;
 #[cfg(test)]
@@ -17,14 +17,14 @@ use std::cell::OnceCell;
 use hourglass_clock::process;
 use hourglass_timer::sleep::HzProbe;
 
-use super::super::bench::Bench;
-use super::super::costs::Pinned;
-use here::Here;
-use sweep::{Plan, Sweep, sweep};
+use super::super::bench::MeasurementHost;
+use super::super::costs::PinnedThread;
+use local_sleeper::LocalSleeper;
+use sweep::{Sweep, SweepPlan, sweep};
 
 /// A way to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Way {
+pub(in super::super) enum SleepMethod {
     /// The system's, relative, with the timer slack that the thread has.
     System,
     /// Ours without spinning: an absolute kernel wait without slack.
@@ -43,38 +43,43 @@ pub(in super::super) enum Way {
     Precise,
 }
 
-impl Way {
+impl SleepMethod {
     /// Those that are compared, in the order of the thesis.
-    pub(super) const COMPARED: [Way; 5] =
-        [Way::System, Way::KernelOnly, Way::Busy, Way::Thesis, Way::Learned];
+    pub(super) const COMPARED: [SleepMethod; 5] = [
+        SleepMethod::System,
+        SleepMethod::KernelOnly,
+        SleepMethod::Busy,
+        SleepMethod::Thesis,
+        SleepMethod::Learned,
+    ];
 
     /// The same and what only the figures of misses over CPU time have ([`DRAWN`]).
-    pub(super) const MEASURED: [Way; 7] = [
-        Way::System,
-        Way::KernelOnly,
-        Way::Busy,
-        Way::Thesis,
-        Way::Learned,
-        Way::Frugal,
-        Way::Precise,
+    pub(super) const MEASURED: [SleepMethod; 7] = [
+        SleepMethod::System,
+        SleepMethod::KernelOnly,
+        SleepMethod::Busy,
+        SleepMethod::Thesis,
+        SleepMethod::Learned,
+        SleepMethod::Frugal,
+        SleepMethod::Precise,
     ];
 
     /// Whether it is slept for the figures of misses over CPU time alone.
     pub(super) const fn is_drawn_only(self) -> bool {
-        matches!(self, Way::Frugal | Way::Precise)
+        matches!(self, SleepMethod::Frugal | SleepMethod::Precise)
     }
 
     /// As tables write it.
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Way::System => "system sleep",
-            Way::KernelOnly => "kernel only",
-            Way::Busy => "busy-waiting",
-            Way::Thesis => "thesis' sleep",
-            Way::ThesisCalled => "thesis' sleep, called",
-            Way::Learned => "learned",
-            Way::Frugal => "frugal",
-            Way::Precise => "precise",
+            SleepMethod::System => "system sleep",
+            SleepMethod::KernelOnly => "kernel only",
+            SleepMethod::Busy => "busy-waiting",
+            SleepMethod::Thesis => "thesis' sleep",
+            SleepMethod::ThesisCalled => "thesis' sleep, called",
+            SleepMethod::Learned => "learned",
+            SleepMethod::Frugal => "frugal",
+            SleepMethod::Precise => "precise",
         }
     }
 }
@@ -84,24 +89,24 @@ pub(super) const DRAWN: [u64; 2] = [976_000, 7_812_000];
 
 /// What several tables are made of, measured once.
 #[derive(Debug, Default)]
-pub(in super::super) struct Kept {
+pub(in super::super) struct CachedSweeps {
     probe: OnceCell<HzProbe>,
     sweep: OnceCell<Option<Sweep>>,
 }
 
 /// What the thesis' probe says of this machine's HZ.
-pub(super) fn probe(bench: &Bench) -> HzProbe {
+pub(super) fn probe(bench: &MeasurementHost) -> HzProbe {
     *bench.sleeps.probe.get_or_init(|| {
-        let _pinned = Pinned::to_last_cpu();
+        let _pinned = PinnedThread::to_last_cpu();
         HzProbe::run(process::clock())
     })
 }
 
 /// All lengths by all ways on this machine; `None` if a signal asked to stop.
-pub(super) fn all(bench: &Bench) -> Option<&Sweep> {
+pub(super) fn all(bench: &MeasurementHost) -> Option<&Sweep> {
     let measured = bench.sleeps.sweep.get_or_init(|| {
-        let mut here = Here::new(&Way::MEASURED, probe(bench).policy());
-        sweep(&mut here, &Plan::of(bench.effort), bench.stopped)
+        let mut here = LocalSleeper::new(&SleepMethod::MEASURED, probe(bench).policy());
+        sweep(&mut here, &SweepPlan::of(bench.effort), bench.stopped)
     });
     measured.as_ref()
 }

@@ -1,9 +1,9 @@
 //! All lengths of the thesis by several ways, in turn.
 
-use super::super::super::bench::Effort;
-use super::block::{Block, Machine, Parts, Usage};
+use super::super::super::bench::MeasurementSize;
+use super::block::{Block, BlockSleeper, MissParts, Usage};
 use super::stats::Values;
-use super::{DRAWN, Way};
+use super::{DRAWN, SleepMethod};
 
 /// A length of sleep of Tables 5.1, 5.2, 5.4 and 5.6, as printed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(in super::super) const LENGTHS: [Length; 20] = [
 
 /// How often each length is slept by each way, and in how many rounds.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Plan {
+pub(in super::super) struct SweepPlan {
     pub(in super::super) rounds: usize,
     pub(in super::super) counts: [usize; 20],
 }
@@ -51,17 +51,17 @@ pub(in super::super) struct Plan {
 /// Sleeps before those that count, in which whoever learns learns: length, ns, and how often.
 const FIRST: [(u64, usize); 3] = [(100_000, 60), (1_000_000, 40), (5_000_000, 12)];
 
-impl Plan {
+impl SweepPlan {
     /// A quarter of a minute for all ways, or some minutes.
-    pub(in super::super) fn of(effort: Effort) -> Plan {
+    pub(in super::super) fn of(effort: MeasurementSize) -> SweepPlan {
         match effort {
-            Effort::Quick => Plan {
+            MeasurementSize::Quick => SweepPlan {
                 rounds: 6,
                 counts: [
                     1, 1, 1, 1, 2, 3, 5, 8, 12, 20, 40, 80, 120, 200, 250, 250, 250, 250, 250, 250,
                 ],
             },
-            Effort::Full => Plan {
+            MeasurementSize::Full => SweepPlan {
                 rounds: 20,
                 counts: [
                     5, 5, 10, 20, 40, 80, 150, 300, 500, 800, 1_500, 2_000, 2_000, 2_000, 2_000,
@@ -72,16 +72,16 @@ impl Plan {
     }
 
     /// How often the length of that number is slept by this way: the thesis' has two runs.
-    fn count(&self, way: Way, at: usize) -> usize {
+    fn count(&self, way: SleepMethod, at: usize) -> usize {
         match way {
-            Way::Thesis => self.counts[at].max(2),
+            SleepMethod::Thesis => self.counts[at].max(2),
             _ if way.is_drawn_only() && !DRAWN.contains(&LENGTHS[at].ns) => 0,
             _ => self.counts[at],
         }
     }
 
     /// How often in that round: evenly spread over the rounds.
-    fn times(&self, way: Way, at: usize, round: usize) -> usize {
+    fn times(&self, way: SleepMethod, at: usize, round: usize) -> usize {
         let count = self.count(way, at);
         let rounds = self.rounds.max(1);
         (round + 1) * count / rounds - round * count / rounds
@@ -111,7 +111,7 @@ impl Tally {
     }
 
     /// A part of the misses.
-    pub(in super::super) fn part(&self, of: fn(&Parts) -> i64) -> Values {
+    pub(in super::super) fn part(&self, of: fn(&MissParts) -> i64) -> Values {
         let samples = self.blocks.iter().flat_map(|block| &block.samples);
         Values::of(samples.filter_map(|sample| sample.parts.as_ref()).map(of))
     }
@@ -135,7 +135,7 @@ impl Tally {
 /// What was found about all lengths and ways.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Sweep {
-    ways: Vec<Way>,
+    ways: Vec<SleepMethod>,
     /// For each way those of each length.
     tallies: Vec<Vec<Tally>>,
     pub(in super::super) rounds: usize,
@@ -143,7 +143,7 @@ pub(in super::super) struct Sweep {
 
 impl Sweep {
     /// Sleeps of the length of that number.
-    pub(in super::super) fn of(&self, way: Way, at: usize) -> &Tally {
+    pub(in super::super) fn of(&self, way: SleepMethod, at: usize) -> &Tally {
         const NOTHING: &Tally = &Tally { blocks: Vec::new(), missing: None };
         let index = self.ways.iter().position(|own| *own == way);
         index.and_then(|index| self.tallies[index].get(at)).unwrap_or(NOTHING)
@@ -155,18 +155,18 @@ impl Sweep {
     }
 }
 
-fn learns(way: Way) -> bool {
-    way == Way::Learned || way.is_drawn_only()
+fn learns(way: SleepMethod) -> bool {
+    way == SleepMethod::Learned || way.is_drawn_only()
 }
 
 /// Every length by every way, in turn; each round the ways are in another order. `None` if `stopped`
 /// said so before it was complete.
 pub(in super::super) fn sweep(
-    machine: &mut impl Machine,
-    plan: &Plan,
+    machine: &mut impl BlockSleeper,
+    plan: &SweepPlan,
     stopped: impl Fn() -> bool,
 ) -> Option<Sweep> {
-    let ways = Way::MEASURED;
+    let ways = SleepMethod::MEASURED;
     let mut tallies = vec![vec![Tally::default(); LENGTHS.len()]; ways.len()];
     for way in ways {
         for (ns, times) in FIRST.into_iter().take(if learns(way) { 3 } else { 1 }) {

@@ -11,10 +11,10 @@ use hourglass_time::Span;
 use hourglass_timer::sleep::sim::{Lateness, Load, SimMachine};
 use hourglass_timer::sleep::{Mechanism, Policy, Settings, Sleeper, Slept};
 
-use super::super::super::bench::Effort;
-use super::block::{Block, Called, Machine, Sleeps, Usage, block};
-use super::sweep::{LENGTHS, Plan, Sweep, sweep};
-use super::{DRAWN, Way};
+use super::super::super::bench::MeasurementSize;
+use super::block::{Block, BlockSleeper, OutOfLineSleep, Sleeps, Usage, block};
+use super::sweep::{LENGTHS, Sweep, SweepPlan, sweep};
+use super::{DRAWN, SleepMethod};
 
 type SimClock = Arc<Clock<Arc<SimSource>>>;
 type SimSleeper = Sleeper<SimClock, SimMachine>;
@@ -23,8 +23,8 @@ type SimSleeper = Sleeper<SimClock, SimMachine>;
 pub(in super::super) struct Simulated {
     clock: SimClock,
     system: SimSystem,
-    sleepers: Vec<(Way, SimSleeper)>,
-    called: Called<SimSleeper>,
+    sleepers: Vec<(SleepMethod, SimSleeper)>,
+    called: OutOfLineSleep<SimSleeper>,
 }
 
 /// The system's sleep there.
@@ -67,25 +67,28 @@ impl Simulated {
         Simulated {
             system: SimSystem { machine: machine(), clock: Arc::clone(&clock) },
             sleepers: vec![
-                (Way::KernelOnly, sleeper(Policy::KernelOnly)),
-                (Way::Busy, sleeper(Policy::SpinOnly)),
-                (Way::Thesis, sleeper(Policy::Thesis { hz })),
-                (Way::Learned, sleeper(Policy::Learned)),
-                (Way::Frugal, Sleeper::on(Arc::clone(&clock), machine(), Settings::FRUGAL)),
-                (Way::Precise, Sleeper::on(Arc::clone(&clock), machine(), Settings::PRECISE)),
+                (SleepMethod::KernelOnly, sleeper(Policy::KernelOnly)),
+                (SleepMethod::Busy, sleeper(Policy::SpinOnly)),
+                (SleepMethod::Thesis, sleeper(Policy::Thesis { hz })),
+                (SleepMethod::Learned, sleeper(Policy::Learned)),
+                (SleepMethod::Frugal, Sleeper::on(Arc::clone(&clock), machine(), Settings::FRUGAL)),
+                (
+                    SleepMethod::Precise,
+                    Sleeper::on(Arc::clone(&clock), machine(), Settings::PRECISE),
+                ),
             ],
-            called: Called(sleeper(Policy::Thesis { hz })),
+            called: OutOfLineSleep(sleeper(Policy::Thesis { hz })),
             clock,
         }
     }
 }
 
-impl Machine for Simulated {
-    fn block(&mut self, way: Way, length_ns: u64, times: usize) -> Result<Block, String> {
+impl BlockSleeper for Simulated {
+    fn block(&mut self, way: SleepMethod, length_ns: u64, times: usize) -> Result<Block, String> {
         let clock = &*self.clock;
         let own = self.sleepers.iter_mut().find(|(own, _)| *own == way);
         let mut done = match (way, own) {
-            (Way::System, _) => block(clock, &mut self.system, length_ns, times),
+            (SleepMethod::System, _) => block(clock, &mut self.system, length_ns, times),
             (_, Some((_, sleeper))) => block(clock, sleeper, length_ns, times),
             _ => block(clock, &mut self.called, length_ns, times),
         };
@@ -97,7 +100,7 @@ impl Machine for Simulated {
 
 /// A sweep there.
 pub(in super::super) fn simulated(hz: u32) -> Sweep {
-    sweep(&mut Simulated::new(hz), &Plan::of(Effort::Quick), || false).unwrap()
+    sweep(&mut Simulated::new(hz), &SweepPlan::of(MeasurementSize::Quick), || false).unwrap()
 }
 
 fn at(ns: u64) -> usize {
@@ -113,25 +116,31 @@ fn misses_and_cpu_time_follow_from_the_machine() {
     let cpu = |way, ns| sweep.of(way, at(ns)).cpu_percent().unwrap();
     let second = 1_000_000_000;
     // Slack and wake-up, and a read of the clock.
-    assert!((80_000.0..80_200.0).contains(&median(Way::System, second)));
-    assert!((30_000.0..30_400.0).contains(&median(Way::KernelOnly, 125_000_000)));
-    for way in [Way::Busy, Way::Thesis, Way::Learned] {
+    assert!((80_000.0..80_200.0).contains(&median(SleepMethod::System, second)));
+    assert!((30_000.0..30_400.0).contains(&median(SleepMethod::KernelOnly, 125_000_000)));
+    for way in [SleepMethod::Busy, SleepMethod::Thesis, SleepMethod::Learned] {
         for length in LENGTHS {
             assert!(median(way, length.ns) < 300.0, "{way:?} {length:?}");
         }
     }
-    assert!(cpu(Way::Busy, second) > 99.9 && cpu(Way::System, second) < 0.1);
+    assert!(cpu(SleepMethod::Busy, second) > 99.9 && cpu(SleepMethod::System, second) < 0.1);
     // 1/HZ of 1.953 ms, less what the kernel is late by: some 47 %.
-    assert!((40.0..55.0).contains(&cpu(Way::Thesis, 1_953_000)), "{}", cpu(Way::Thesis, 1_953_000));
-    assert!(cpu(Way::Thesis, 976_000) > 99.0, "shorter than 1/HZ is spun");
-    assert!(cpu(Way::Learned, 1_953_000) < 5.0, "{}", cpu(Way::Learned, 1_953_000));
+    assert!(
+        (40.0..55.0).contains(&cpu(SleepMethod::Thesis, 1_953_000)),
+        "{}",
+        cpu(SleepMethod::Thesis, 1_953_000)
+    );
+    assert!(cpu(SleepMethod::Thesis, 976_000) > 99.0, "shorter than 1/HZ is spun");
+    assert!(cpu(SleepMethod::Learned, 1_953_000) < 5.0, "{}", cpu(SleepMethod::Learned, 1_953_000));
 }
 
 /// The parts of a miss make up the whole (Figure 5.7).
 #[test]
 fn the_measuring_points_add_up() {
     let mut machine = Simulated::new(250);
-    for way in [Way::Busy, Way::Thesis, Way::ThesisCalled, Way::Learned] {
+    for way in
+        [SleepMethod::Busy, SleepMethod::Thesis, SleepMethod::ThesisCalled, SleepMethod::Learned]
+    {
         for sample in machine.block(way, 61_000, 50).unwrap().samples {
             let parts = sample.parts.unwrap();
             assert_eq!(parts.entry + parts.inside + parts.exit, sample.miss, "{way:?}");
@@ -144,22 +153,22 @@ fn the_measuring_points_add_up() {
 /// leaves nothing.
 #[test]
 fn the_plan_is_kept() {
-    for effort in [Effort::Quick, Effort::Full] {
-        let plan = Plan::of(effort);
+    for effort in [MeasurementSize::Quick, MeasurementSize::Full] {
+        let plan = SweepPlan::of(effort);
         let least_ns: u64 =
             LENGTHS.iter().zip(plan.counts).map(|(length, count)| length.ns * count as u64).sum();
-        let seconds = least_ns * Way::COMPARED.len() as u64 / 1_000_000_000;
-        assert!(seconds < if effort == Effort::Quick { 15 } else { 180 }, "{seconds} s");
+        let seconds = least_ns * SleepMethod::COMPARED.len() as u64 / 1_000_000_000;
+        assert!(seconds < if effort == MeasurementSize::Quick { 15 } else { 180 }, "{seconds} s");
     }
-    let (sweep_done, plan) = (simulated(250), Plan::of(Effort::Quick));
+    let (sweep_done, plan) = (simulated(250), SweepPlan::of(MeasurementSize::Quick));
     for (at, count) in plan.counts.into_iter().enumerate() {
-        for way in Way::COMPARED {
-            let expected = if way == Way::Thesis { count.max(2) } else { count };
+        for way in SleepMethod::COMPARED {
+            let expected = if way == SleepMethod::Thesis { count.max(2) } else { count };
             assert_eq!(sweep_done.of(way, at).count(), expected as u64, "{way:?} {at}");
         }
         let drawn = if DRAWN.contains(&LENGTHS[at].ns) { count as u64 } else { 0 };
-        assert_eq!(sweep_done.of(Way::Precise, at).count(), drawn);
-        let tally = sweep_done.of(Way::Thesis, at);
+        assert_eq!(sweep_done.of(SleepMethod::Precise, at).count(), drawn);
+        let tally = sweep_done.of(SleepMethod::Thesis, at);
         assert!(tally.half(false).count() >= 1 && tally.half(true).count() >= 1);
     }
     assert!(sweep(&mut Simulated::new(250), &plan, || true).is_none());

@@ -3,7 +3,7 @@
 use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
 
 use super::took::{amount, exact};
-use super::{PAGE, Style, Tone, heading, line, named, suggestion};
+use super::{PAGE, Style, TextStyle, heading, line, named, suggestion};
 use crate::clean;
 use crate::text::table::{paint, wrapped_within};
 
@@ -24,25 +24,25 @@ pub fn reserve_check(document: &ReserveDocument, style: Style) -> String {
 }
 
 /// Whether it would be granted, in words.
-fn verdict(document: &ReserveDocument) -> (String, Tone) {
+fn verdict(document: &ReserveDocument) -> (String, TextStyle) {
     match &document.backend {
         Some(backend) if document.guarantee => {
-            (format!("yes: {} would give it", named(backend)), Tone::Good)
+            (format!("yes: {} would give it", named(backend)), TextStyle::Good)
         }
         Some(backend) if backend == "quota" => {
-            (format!("as a limit only, by {}", named(backend)), Tone::Caution)
+            (format!("as a limit only, by {}", named(backend)), TextStyle::Caution)
         }
         Some(backend) => (
             format!("not guaranteed (see the warnings): {} would take it", named(backend)),
-            Tone::Caution,
+            TextStyle::Caution,
         ),
         None if document.refusals.iter().any(|refusal| refusal.backend == "smt") => {
-            ("no: what --smt asks for cannot be had".to_owned(), Tone::Bad)
+            ("no: what --smt asks for cannot be had".to_owned(), TextStyle::Bad)
         }
         None if document.refusals.iter().any(|refusal| refusal.id == "no-proposal") => {
-            ("no: no budget of one job a period is proposed".to_owned(), Tone::Bad)
+            ("no: no budget of one job a period is proposed".to_owned(), TextStyle::Bad)
         }
-        None => ("no: nothing here would give it".to_owned(), Tone::Bad),
+        None => ("no: nothing here would give it".to_owned(), TextStyle::Bad),
     }
 }
 
@@ -58,7 +58,7 @@ pub fn reserve_proposals(document: &ReserveDocument, style: Style) -> String {
             false => format!(" --deadline {}", exact(one.deadline_ns)),
         };
         let head = format!("{}: reserve {times}{deadline}", clean::for_terminal(&one.target));
-        out.push_str(&paint(&head, Tone::Heading, style));
+        out.push_str(&paint(&head, TextStyle::Heading, style));
         out.push('\n');
         line(&mut out, "granted", &verdict, tone, style);
         if one.backend.is_none() {
@@ -73,7 +73,7 @@ fn refused(out: &mut String, refusal: &ReserveRefusal, style: Style) {
         Some(errno) => format!("{}: {} ({errno})", refusal.backend, refusal.id),
         None => format!("{}: {}", refusal.backend, refusal.id),
     };
-    out.push_str(&paint(&clean::for_terminal(&head), Tone::Bad, style));
+    out.push_str(&paint(&clean::for_terminal(&head), TextStyle::Bad, style));
     out.push('\n');
     let cause = wrapped_within(PAGE, &clean::for_terminal(&refusal.cause), 2, 2);
     // The remedy stays on one line, to be copied.

@@ -3,23 +3,23 @@
 use hourglass_model::reserve::SmtReport;
 
 use super::super::Style;
-use super::super::table::Tone;
+use super::super::table::TextStyle;
 use super::{line, list};
 use crate::units::rounded;
 
 /// Adds what a monitor of siblings did.
-pub(super) fn told(out: &mut String, smt: &SmtReport, style: Style) {
+pub(super) fn write_monitor(out: &mut String, smt: &SmtReport, style: Style) {
     let on = match &smt.shares[..] {
         [cpu] => format!("CPU {cpu}"),
         cpus => format!("CPUs {}", list(cpus)),
     };
     let (text, tone) = match smt.protected {
-        true => (format!("{} on {on}, against {}", smt.policy, against(smt)), Tone::Good),
+        true => (format!("{} on {on}, against {}", smt.policy, against(smt)), TextStyle::Good),
         false if smt.shares.is_empty() => {
-            (format!("{}, but no CPU shares: nothing is claimed", smt.policy), Tone::Caution)
+            (format!("{}, but no CPU shares: nothing is claimed", smt.policy), TextStyle::Caution)
         }
         false if smt.stopper.is_none() => {
-            (format!("{}: co-runners on {on} are not stopped", smt.policy), Tone::Caution)
+            (format!("{}: co-runners on {on} are not stopped", smt.policy), TextStyle::Caution)
         }
         false => {
             let text = format!(
@@ -27,7 +27,7 @@ pub(super) fn told(out: &mut String, smt: &SmtReport, style: Style) {
                 smt.policy,
                 against(smt)
             );
-            (text, Tone::Caution)
+            (text, TextStyle::Caution)
         }
     };
     line(out, "siblings", &text, tone, style);
@@ -35,7 +35,7 @@ pub(super) fn told(out: &mut String, smt: &SmtReport, style: Style) {
         // Then nobody watched.
         return;
     }
-    let missed = if smt.missed == 0 { Tone::Good } else { Tone::Bad };
+    let missed = if smt.missed == 0 { TextStyle::Good } else { TextStyle::Bad };
     let idle = match smt.idle {
         0 => String::new(),
         idle => format!(", {idle} idle"),
@@ -58,14 +58,14 @@ pub(super) fn told(out: &mut String, smt: &SmtReport, style: Style) {
         ),
         None => format!("never; {} looks{every}", smt.checks),
     };
-    line(out, "stopped", &stopped, Tone::Normal, style);
+    line(out, "stopped", &stopped, TextStyle::Normal, style);
     if smt.backwards > 0 {
         let text = format!("went backwards in {} of the jobs, which counts as none", smt.backwards);
-        line(out, "progress", &text, Tone::Caution, style);
+        line(out, "progress", &text, TextStyle::Caution, style);
     }
     if smt.unmoved > 0 {
         let text = format!("was not reported in {} of the jobs", smt.unmoved);
-        line(out, "progress", &text, Tone::Caution, style);
+        line(out, "progress", &text, TextStyle::Caution, style);
     }
 }
 

@@ -4,7 +4,7 @@ use hourglass_model::live::ReserveMoment;
 use hourglass_model::reserve::ReserveDocument;
 use hourglass_time::Span;
 
-use super::{Style, Tone, line, periods};
+use super::{Style, TextStyle, line, periods};
 use crate::units::rounded;
 
 /// What it cost: processor time, and the waits of others.
@@ -17,11 +17,11 @@ pub(super) fn took(out: &mut String, document: &ReserveDocument, style: Style) {
         None => format!("unknown, in {}", rounded(wall_ns)),
     };
     let keeper = document.keeper_ns.map(|ns| format!("; keeping it took {}", share(ns, wall_ns)));
-    line(out, "CPU time", &(used + &keeper.unwrap_or_default()), Tone::Normal, style);
+    line(out, "CPU time", &(used + &keeper.unwrap_or_default()), TextStyle::Normal, style);
     if let (Some(ns), [cpu]) = (document.others_waited_max_ns, &document.cpus[..]) {
         let text =
             format!("on CPU {cpu} waited for it up to {} in a row, as measured", rounded(ns));
-        line(out, "others", &text, Tone::Normal, style);
+        line(out, "others", &text, TextStyle::Normal, style);
     }
     let begin = (document.budget_ns, document.period_ns);
     let before = std::iter::once(begin)
@@ -30,7 +30,7 @@ pub(super) fn took(out: &mut String, document: &ReserveDocument, style: Style) {
         let to = (change.budget_ns, change.period_ns);
         let text =
             format!("from {} to {} after {}", amount(from), amount(to), rounded(change.at_ns));
-        line(out, "changed", &text, Tone::Normal, style);
+        line(out, "changed", &text, TextStyle::Normal, style);
     }
 }
 

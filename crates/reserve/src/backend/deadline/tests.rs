@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
@@ -91,7 +91,7 @@ fn say_why(refusal: &Refusal) {
     let others =
         matches!(refusal.id, Obstacle::Capability | Obstacle::Bandwidth | Obstacle::Affinity);
     assert!(others, "refused for an unexpected reason: {refusal}");
-    skip(Need::DEADLINE_CLASS, refusal);
+    skip(Requirement::DEADLINE_CLASS, refusal);
 }
 
 /// Whether the kernel is at fault: by all threads of the class the request fits, and it is refused.
@@ -164,7 +164,7 @@ fn a_pinned_thread_is_refused_with_the_line_that_widens_it() {
     if facts.domain.as_ref().is_none_or(|domain| domain.len() < 2)
         || facts.rt_runtime_us.is_none_or(|us| us <= 0)
     {
-        return skip(Need::SECOND_CPU, "one CPU, or no admission");
+        return skip(Requirement::SECOND_CPU, "one CPU, or no admission");
     }
     let refusal = std::thread::spawn(|| {
         let first = os::affinity().unwrap()[0];
@@ -206,7 +206,7 @@ fn another_process_is_held_to_its_budget_and_put_back() {
     let _alone = alone();
     if !std::path::Path::new("/proc/self/sched").exists() {
         return skip(
-            Need::file("/proc/self/sched"),
+            Requirement::file("/proc/self/sched"),
             "no /proc/self/sched, which shows what is left of a budget",
         );
     }

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn named_processes_are_stopped_unless_they_must_run() {
 fn kernel_threads_are_spared() {
     if fs::read_to_string("/proc/2/comm").ok().as_deref() != Some("kthreadd\n") {
         return skip(
-            Need::runs("the host's processes", "grep -qx kthreadd /proc/2/comm"),
+            Requirement::runs("the host's processes", "grep -qx kthreadd /proc/2/comm"),
             "kernel threads are not visible (a PID namespace)",
         );
     }
@@ -94,7 +94,7 @@ fn a_session_leaves_out_who_cannot_run_there() {
     let cpus = hourglass_sys::thread::affinity().unwrap();
     let (Some(first), Some(last)) = (cpus.first(), cpus.last()) else { return };
     if first == last {
-        return skip(Need::SECOND_CPU, "one CPU only");
+        return skip(Requirement::SECOND_CPU, "one CPU only");
     }
     let (here, there) = (Idle::new(), Idle::new());
     hourglass_sys::thread::set_affinity_of(here.pid(), [*first]).unwrap();
@@ -112,7 +112,7 @@ fn groups_are_found_and_looked_through() {
     let refused = chosen(Selection::Group(nowhere.clone()), None).unwrap_err();
     assert_eq!(refused, SelectionError::NoGroup(nowhere));
     let Ok(ours) = Hierarchy::unified().and_then(|hierarchy| hierarchy.of(0)) else {
-        return skip(Need::CONTROL_GROUP_2, "no unified hierarchy of control groups");
+        return skip(Requirement::CONTROL_GROUP_2, "no unified hierarchy of control groups");
     };
     let refused = chosen(Selection::Group(ours.path().to_owned()), None).unwrap_err();
     assert!(matches!(refused, SelectionError::InGroup { .. }), "{refused}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 use super::clean::{Leftover, Outcome, State, clean};
 use super::record::Record;
@@ -211,13 +211,13 @@ fn a_user_lowers_what_a_capability_raised() {
     let mut command = std::process::Command::new("sleep");
     let spawned = command.arg("60").uid(NOBODY).gid(NOBODY).spawn();
     let Some(other) = spawned.ok().map(Other) else {
-        return skip(Need::REAL_TIME, "this user may not become another one");
+        return skip(Requirement::REAL_TIME, "this user may not become another one");
     };
     let life = Life::of(other.0.id()).unwrap();
     // With the nice value that the tests run at.
     let before = sched::of(life.id).unwrap();
     if let Err(error) = sched::set_without_children(life.id, Attributes::Fifo(1)) {
-        return skip(Need::REAL_TIME, error);
+        return skip(Requirement::REAL_TIME, error);
     }
     let undo = Undo::Thread { thread: life, attributes: before, cpus: Some(vec![0]) };
     let work = || format!("{:?}", super::clean::undo(&undo)).into_bytes();

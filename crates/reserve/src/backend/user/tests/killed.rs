@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::Hierarchy;
 use hourglass_sys::clock::others::ProcessTime;
 
@@ -48,7 +48,7 @@ fn killable(pid: u32, grouped: bool) -> Option<Program> {
     });
     let reserved = said.is_some_and(|line| line.contains("reserved"));
     if !reserved {
-        skip(Need::REAL_TIME, "no reservation could be had");
+        skip(Requirement::REAL_TIME, "no reservation could be had");
     }
     reserved.then_some(keeper)
 }
@@ -96,7 +96,7 @@ fn whoever_keeps_a_reserve_may_be_killed() {
 fn a_killed_keeper_leaves_no_group_and_no_stray() {
     let _alone = alone();
     let Ok(unified) = Hierarchy::unified() else {
-        return skip(Need::CONTROL_GROUP_2, "control groups of version 2 are not mounted");
+        return skip(Requirement::CONTROL_GROUP_2, "control groups of version 2 are not mounted");
     };
     let mount = unified.mount().display();
     // Its group, when it has one; a process in a group two below it, and one that leaves as soon as it is born.

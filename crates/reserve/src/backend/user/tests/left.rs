@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::{Group, Hierarchy};
 
 use super::tests::{Program, alone, kept, last_cpu, request, user};
@@ -53,7 +53,7 @@ fn who_leaves_the_group_is_named() {
         let wanted = request(Strength::Hard, Some(last_cpu()));
         let Some(keeping) = kept(|| user.keep(&target, &wanted)) else { return };
         if reserved_group(program.pid()).is_none() {
-            return skip(Need::CONTROL_GROUP, "no control group can be made here");
+            return skip(Requirement::CONTROL_GROUP, "no control group can be made here");
         }
         let left = if leaves && moves_out(program.pid()) { vec![program.pid()] } else { vec![] };
         check(Box::new(keeping), &left);
@@ -70,7 +70,7 @@ fn who_leaves_a_quota_is_named() {
         let wanted = request(Strength::Hard, None);
         let capped = match quota.reserve(&Target::Process(program.pid()), &wanted) {
             Ok(capped) => capped,
-            Err(refusal) => return skip(Need::CONTROL_GROUP, refusal),
+            Err(refusal) => return skip(Requirement::CONTROL_GROUP, refusal),
         };
         let left = if leaves && moves_out(program.pid()) { vec![program.pid()] } else { vec![] };
         check(capped, &left);
@@ -106,7 +106,9 @@ fn who_has_no_parent_left_is_known_by_its_mark() {
     }
     match keeping {
         Some(keeping) if moved => check(Box::new(keeping), &[orphan]),
-        _ => skip(Need::CONTROL_GROUP, "no reservation with a control group can be had here"),
+        _ => {
+            skip(Requirement::CONTROL_GROUP, "no reservation with a control group can be had here")
+        }
     }
     for pid in everybody {
         if let Ok(one) = hourglass_sys::pidfd::PidFd::open(pid) {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hourglass_model::Reservation;
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::Hierarchy;
 use hourglass_sys::clock::others::ProcessTime;
 use hourglass_time::Span;
@@ -81,7 +81,7 @@ pub(super) fn kept(ask: impl Fn() -> Result<Keeping, Refusal>) -> Option<Keeping
                     Obstacle::Missing,
                 ];
                 assert!(known.contains(&refusal.id), "{refusal}");
-                skip(Need::REAL_TIME, refusal);
+                skip(Requirement::REAL_TIME, refusal);
                 return None;
             }
         }
@@ -108,7 +108,10 @@ fn left_out(keeping: &Keeping) -> bool {
     let doubts = keeping.doubts();
     assert!(doubts.iter().any(|doubt| doubt.id == "periods-left-out"), "{told:?}");
     let counts = (told.supply.periods, told.left_out);
-    skip(Need::CHANCE, format_args!("of a busy host's periods (told, left out) are {counts:?}"));
+    skip(
+        Requirement::CHANCE,
+        format_args!("of a busy host's periods (told, left out) are {counts:?}"),
+    );
     true
 }
 
@@ -379,7 +382,7 @@ fn periods_that_somebody_above_took_are_missed() {
 fn who_leaves_the_group_is_put_back_too() {
     let _alone = alone();
     let Ok(unified) = Hierarchy::unified() else {
-        return skip(Need::CONTROL_GROUP_2, "control groups of version 2 are not mounted");
+        return skip(Requirement::CONTROL_GROUP_2, "control groups of version 2 are not mounted");
     };
     let top = unified.top().path().join("cgroup.procs");
     let top = top.display();

@@ -7,7 +7,7 @@ use super::*;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hourglass_skip::{Need, skip};
+use hourglass_skip::{Requirement, skip};
 
 const SPIN: &str = "while :; do :; done";
 
@@ -48,7 +48,7 @@ fn assert_not_urgent_elsewhere(tid: u32, cpu: u32, lasting: Duration) {
 fn who_is_sent_to_another_cpu_is_brought_back() {
     let _alone = alone();
     let cpu = last_cpu();
-    let Some(other) = other_cpu(cpu) else { return skip(Need::SECOND_CPU, "one CPU") };
+    let Some(other) = other_cpu(cpu) else { return skip(Requirement::SECOND_CPU, "one CPU") };
     for (strength, grouped) in
         [(Strength::Hard, true), (Strength::Hard, false), (Strength::Soft, true)]
     {
@@ -82,7 +82,7 @@ fn who_is_sent_to_another_cpu_is_brought_back() {
 fn who_moves_by_itself_is_brought_back() {
     let _alone = alone();
     let cpu = last_cpu();
-    let Some(other) = other_cpu(cpu) else { return skip(Need::SECOND_CPU, "one CPU") };
+    let Some(other) = other_cpu(cpu) else { return skip(Requirement::SECOND_CPU, "one CPU") };
     let moving = format!("exec taskset -c {other} sh -c '{SPIN}'");
     for script in [format!("sleep 0.2; {moving}"), format!("sleep 0.2; ({moving}) & wait")] {
         let program = Program::shell(&script);
@@ -103,7 +103,7 @@ fn who_moves_by_itself_is_brought_back() {
 fn a_reservation_without_a_cpu_keeps_to_those_it_began_on() {
     let _alone = alone();
     let cpu = last_cpu();
-    let Some(other) = other_cpu(cpu) else { return skip(Need::SECOND_CPU, "one CPU") };
+    let Some(other) = other_cpu(cpu) else { return skip(Requirement::SECOND_CPU, "one CPU") };
     let program = Program::shell(SPIN);
     thread::set_affinity_of(program.pid(), [cpu]).unwrap();
     let target = Target::Process(program.pid());

@@ -1,0 +1,169 @@
+//! `run --against` and `run --control`: two ways of running in turn, or a control beside the load.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hourglass_model::diff::{ControlReport, DiffDocument, DiffVerdict};
+use hourglass_report::text;
+
+use super::run::refusal;
+use crate::args::RunArguments;
+use crate::exit::{self, Stop};
+use crate::lab::compare::control::{self, Plan};
+use crate::lab::compare::rounds::{Compared, DEFAULT_ROUNDS, RoundsRequest, Way, rounds};
+use crate::lab::compare::{PREMISE_BROKEN, Rules};
+use crate::lab::{self, Gates, RunSpec};
+use crate::messages;
+use crate::output;
+use crate::progress::RoundsProgress;
+use crate::settings::Settings;
+
+/// Runs the two ways in turn, and prints what differs.
+///
+/// # Errors
+/// The machine cannot do it, or the runs cannot be kept.
+pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
+    let Some(other) = run.against.take() else { return Ok(ExitCode::SUCCESS) };
+    let seed = run.spec.seed;
+    let request = RoundsRequest {
+        a: Way {
+            spec: run.spec,
+            command_line: command_line(other.own_words),
+            dma_latency_us: run.dma_latency_us,
+            gates: run.gates,
+        },
+        b: Way {
+            spec: other.spec,
+            command_line: command_line(other.words),
+            dma_latency_us: other.dma_latency_us,
+            gates: other.gates,
+        },
+        rounds: run.rounds.unwrap_or(DEFAULT_ROUNDS),
+        folder: run.folder,
+        rules: Rules { seed, ..Rules::default() },
+        a_is_control: false,
+    };
+    let compared = in_turn(request, run.settings)?;
+    Ok(match compared.signal {
+        Some(signal) => exit::ended_by(signal),
+        None if broke(&compared.document) => ExitCode::from(exit::UNDECIDED),
+        None if !kept_limits(&compared.document) => ExitCode::from(exit::NO),
+        None => run.fail_on.unwrap_or_default().code(&compared.document),
+    })
+}
+
+/// How a run with `--control` is to go on: a thread beside it, or nothing any more, because control and
+/// load took turns and were printed.
+pub(super) enum ControlPlan {
+    /// The run, with this thread beside it.
+    Beside(Box<lab::ThreadSpec>, Box<RunArguments>),
+    /// Done.
+    Done(ExitCode),
+}
+
+/// Plans the control of a run, and runs the two in turn if the load leaves no CPU alone.
+///
+/// # Errors
+/// As [`against`].
+pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
+    let spec = match control::plan_here(&run.spec).map_err(refusal)? {
+        Plan::Beside(_) if run.rounds.is_some() => {
+            return Err(Stop::usage(
+                "--rounds: the control runs beside the load here, on a CPU of its own; leave it out",
+            )
+            .into());
+        }
+        Plan::Beside(thread) => return Ok(ControlPlan::Beside(Box::new(thread), Box::new(run))),
+        Plan::InTurn(spec) => spec,
+    };
+    if run.records {
+        return Err(Stop::usage(
+            "--control: no CPU is left free by --cpu, so control and run take turns, which prints a \
+             comparison; leave -c and --records out",
+        )
+        .into());
+    }
+    let request = RoundsRequest {
+        a: Way {
+            command_line: command_line(vec!["(control)".to_owned(), described(&spec)]),
+            spec,
+            dma_latency_us: run.dma_latency_us,
+            // What the platform does is measured, not judged.
+            gates: Gates::default(),
+        },
+        b: Way {
+            command_line: std::env::args().collect(),
+            dma_latency_us: run.dma_latency_us,
+            spec: run.spec.clone(),
+            gates: run.gates.clone(),
+        },
+        rounds: run.rounds.unwrap_or(DEFAULT_ROUNDS),
+        folder: run.folder.clone(),
+        rules: Rules { seed: run.spec.seed, ..Rules::default() },
+        a_is_control: true,
+    };
+    let compared = in_turn(request, run.settings)?;
+    Ok(ControlPlan::Done(match compared.signal {
+        Some(signal) => exit::ended_by(signal),
+        None if broke(&compared.document) => ExitCode::from(exit::UNDECIDED),
+        None if kept_limits(&compared.document) => answered(compared.document.control.as_ref()),
+        None => ExitCode::from(exit::NO),
+    }))
+}
+
+/// The exit code of a run whose limits were kept, beside its control: whatever the load adds to the platform is
+/// an answer; that it was not decided is none.
+pub(super) fn answered(control: Option<&ControlReport>) -> ExitCode {
+    match control {
+        Some(control) if control.verdict == DiffVerdict::Unknown => ExitCode::from(exit::UNDECIDED),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Whether a premise of a run broke.
+pub(super) fn broke(document: &DiffDocument) -> bool {
+    document.warnings.iter().any(|warning| warning.id == PREMISE_BROKEN)
+}
+
+/// Whether each run of each round kept its limits.
+fn kept_limits(document: &DiffDocument) -> bool {
+    document.gates.iter().flat_map(|round| &round.gates).all(|gate| gate.passed)
+}
+
+fn described(spec: &RunSpec) -> String {
+    spec.threads.iter().map(|thread| thread.model.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn command_line(words: Vec<String>) -> Vec<String> {
+    std::iter::once("hourglass".to_owned()).chain(words).collect()
+}
+
+/// Runs and prints.
+fn in_turn(request: RoundsRequest, settings: Settings) -> Result<Compared> {
+    let mut progress = RoundsProgress::new(settings.quiet);
+    let compared = rounds(request, &mut progress).map_err(refusal)?;
+    show(&compared.document, settings)?;
+    if let Some(error) = &compared.not_kept {
+        return Err(Stop::machine(vec![format!("-o: not everything was kept: {error}")]).into());
+    }
+    if let Some(folder) = compared.folder.as_ref().filter(|_| !settings.quiet) {
+        messages::say(&format!("wrote {}", folder.display()));
+    }
+    Ok(compared)
+}
+
+/// Prints a comparison.
+///
+/// # Errors
+/// Writing fails.
+pub(super) fn show(document: &DiffDocument, settings: Settings) -> Result<()> {
+    let printed = if settings.json {
+        output::json(document)
+    } else {
+        output::text(&text::diff(document, output::style()))
+    };
+    match printed {
+        Err(error) if crate::is_closed_pipe(&error) => Ok(()),
+        printed => printed,
+    }
+}

@@ -1,0 +1,155 @@
+//! What is seen of a latency test while it runs: warnings before it, status lines on a terminal, the
+//! state when SIGUSR1 asks for it.
+
+use std::io::{self, IsTerminal, Write};
+
+use console::Term;
+use hourglass_model::document::{Premise, Warning};
+use hourglass_report::text::{CyclicThread, CyclicUnit, cyclic_status};
+use hourglass_time::Span;
+
+use super::parse::View;
+use crate::lab::{LiveThreads, Watch};
+use crate::messages;
+use crate::progress::FATAL;
+
+/// Follows the run on stderr.
+#[derive(Debug)]
+pub(super) struct Status {
+    view: View,
+    quiet: bool,
+    live: bool,
+    live_threads: Option<LiveThreads>,
+    drawn: usize,
+    highest_ns: u64,
+    warned: Vec<Warning>,
+}
+
+impl Status {
+    pub(super) fn new(view: &View, quiet: bool, json: bool) -> Status {
+        Status {
+            view: view.clone(),
+            quiet,
+            live: !quiet && !json && io::stderr().is_terminal(),
+            live_threads: None,
+            drawn: 0,
+            highest_ns: 0,
+            warned: Vec::new(),
+        }
+    }
+
+    /// Warnings that only the run could tell.
+    pub(super) fn warn_rest(&self, warnings: &[Warning]) {
+        warnings
+            .iter()
+            .filter(|w| !self.warned.contains(w) && self.concerns(w))
+            .for_each(messages::warn);
+    }
+
+    /// Single samples are dropped without a word where nobody asked for them.
+    fn concerns(&self, warning: &Warning) -> bool {
+        warning.id != "records-dropped" || self.view.samples
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let glances = self.live_threads.iter().flat_map(LiveThreads::read);
+        let unit = unit(&self.view);
+        (0u32..)
+            .zip(glances)
+            .zip(&self.view.threads)
+            .map(|((id, glance), (priority, interval_us))| {
+                let thread = CyclicThread {
+                    id,
+                    tid: glance.tid,
+                    priority: *priority,
+                    interval_us: *interval_us,
+                    count: glance.count,
+                    min_ns: glance.min_ns,
+                    last_ns: glance.last_ns,
+                    mean_ns: glance.total_ns.checked_div(glance.count).unwrap_or(0),
+                    max_ns: glance.max_ns,
+                };
+                let lost = match glance.lost {
+                    0 => String::new(),
+                    lost => format!(" Lost: {lost}"),
+                };
+                format!("{}{lost}", cyclic_status(&thread, unit))
+            })
+            .collect()
+    }
+
+    /// Draws over what was drawn before. That stderr is gone is nobody's concern.
+    fn draw(&mut self) {
+        let term = Term::stderr();
+        let lines = self.lines();
+        let _ = term.clear_last_lines(self.drawn);
+        self.drawn = lines.len();
+        let _ = term.write_line(&lines.join("\n"));
+    }
+}
+
+/// The unit of the output.
+pub(super) fn unit(view: &View) -> CyclicUnit {
+    if view.nanos { CyclicUnit::Nanos } else { CyclicUnit::Micros }
+}
+
+impl Watch for Status {
+    fn warn(&mut self, warnings: &[Warning]) {
+        let new = |warning: &&Warning| !self.warned.contains(warning);
+        let new: Vec<Warning> = warnings.iter().filter(new).cloned().collect();
+        let now = |warning: &&Warning| !self.quiet || warning.id == FATAL;
+        new.iter().filter(now).for_each(messages::warn);
+        self.warned.extend(new);
+    }
+
+    fn live_threads(&mut self, live_threads: &LiveThreads) {
+        self.live_threads = Some(live_threads.clone());
+    }
+
+    fn started(&mut self, _duration: Span, ticking: bool) {
+        self.live &= ticking;
+        if !ticking && !self.quiet && io::stderr().is_terminal() {
+            messages::say(
+                "every CPU is being measured, so nothing moves here; kill -USR1 shows how it \
+                 goes, -a or --mainaffinity leave a CPU for status lines",
+            );
+        }
+    }
+
+    fn tick(&mut self, _elapsed: Span) {
+        if !self.live {
+            return;
+        }
+        let highest =
+            self.live_threads.iter().flat_map(LiveThreads::read).map(|glance| glance.max_ns).max();
+        let highest = highest.unwrap_or(0);
+        if !self.view.on_max || highest > self.highest_ns || self.drawn == 0 {
+            self.highest_ns = highest;
+            self.draw();
+        }
+    }
+
+    fn asked(&mut self, elapsed: Span) {
+        let mut text = format!("# after {elapsed}\n");
+        for line in self.lines() {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        // Whoever asked may have gone.
+        let _ = io::stderr().write_all(text.as_bytes());
+        self.drawn = 0;
+    }
+
+    fn broke(&mut self, premise: &Premise) {
+        let _ = Term::stderr().clear_last_lines(std::mem::take(&mut self.drawn));
+        messages::no_verdict(premise, "");
+    }
+
+    fn ended(&mut self) {
+        if self.drawn > 0 {
+            // The same lines follow on stdout, with the last numbers.
+            let _ = Term::stderr().clear_last_lines(self.drawn);
+            self.drawn = 0;
+        }
+    }
+}

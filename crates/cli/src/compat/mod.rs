@@ -1,0 +1,102 @@
+//! Commands that take the letters of their peers: `latency` those of cyclictest, `noise` those of
+//! oslat and sysjitter.
+//!
+//! Owns: reading those letters into a run, help for them, and printing what the peers' users and
+//! parsers expect. Must not: measure, compute a result, or know how a limit is judged.
+//!
+//! A letter of a peer is honoured, or refused with one line that says what to use instead; none is
+//! silently without effect. `-h` belongs to the histogram, so that help is `--help`.
+
+pub(crate) mod help;
+pub(crate) mod latency;
+pub(crate) mod noise;
+mod short_options;
+mod top;
+mod values;
+
+pub(crate) use short_options::{LetterDef, ValueKind};
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use hourglass_model::CpuSet;
+use hourglass_model::document::{Gate, RunDocument};
+use hourglass_report::text;
+
+use crate::exit::Stop;
+use crate::lab::Finished;
+use crate::lab::host::HostReader;
+use crate::messages;
+
+/// What the parsers must know of the machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostCpus {
+    /// CPUs with which this process was started, and that can run threads: those that are meant where none
+    /// is named.
+    pub(crate) cpus: CpuSet,
+    /// CPUs that may be named: all that the kernel gives this process, isolated ones among them.
+    pub(crate) permitted: CpuSet,
+    /// Whether `/dev/cpu_dma_latency` may be held.
+    pub(crate) holds_latency: bool,
+}
+
+impl HostCpus {
+    /// The one at hand.
+    pub(crate) fn for_this_machine() -> &'static HostCpus {
+        static HERE: OnceLock<HostCpus> = OnceLock::new();
+        HERE.get_or_init(|| {
+            let host = HostReader::new(Path::new("/")).read();
+            let cpus = crate::lab::usual_cpus(&host);
+            let permitted = crate::lab::permitted_cpus(&host).unwrap_or_else(|| cpus.clone());
+            let holds_latency = crate::lab::may_hold_idle_latency().is_ok();
+            HostCpus { cpus, permitted, holds_latency }
+        })
+    }
+}
+
+/// Says where a run was kept.
+///
+/// # Errors
+/// It could not be kept.
+fn say_kept(finished: &Finished, quiet: bool) -> Result<(), Stop> {
+    match &finished.kept {
+        Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
+        Some(Err(error)) => {
+            return Err(Stop::machine(vec![format!("-o: {}", error.said_of("the run"))]));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Why `-o -` makes no run folder: elsewhere it is stdout.
+pub(crate) const NO_FOLDER: &str =
+    "- is stdout, and a run is kept in a folder; name one (a folder of that name is -o ./-)";
+
+/// A comment line for each limit; `counted` is what limits count that are no times.
+fn limits(document: &RunDocument, counted: &str) -> String {
+    let line = |gate: &Gate| {
+        let kept = if gate.passed { "kept" } else { "broken" };
+        let (scale, unit) = if gate.unit == "ns" { (1e3, "us") } else { (1.0, counted) };
+        let (value, limit) = (gate.value / scale, gate.limit / scale);
+        format!("# Gate {}: {kept}, {value} {unit} found, {limit} {unit} allowed\n", gate.name)
+    };
+    document.result.gates.iter().map(line).collect()
+}
+
+/// Comment lines of the longest gaps and the latest wake-ups: the kernel's stacks where it was traced, else who ran
+/// meanwhile by its counts.
+fn worst(document: &RunDocument) -> String {
+    let mut out = String::new();
+    for line in text::stacks(&document.result.stacks) {
+        out.push_str(&format!("# Stack {line}\n"));
+    }
+    let meanwhile = text::meanwhile(&document.result.meanwhile);
+    for line in &meanwhile {
+        out.push_str(&format!("# Meanwhile {line}\n"));
+    }
+    if !meanwhile.is_empty() {
+        out.push_str(&format!("# Meanwhile {}\n", text::BY_COUNTS));
+    }
+    out
+}

@@ -1,0 +1,385 @@
+//! From the letters to a run.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use hourglass_model::{CpuSet, Policy, near};
+use hourglass_time::Span;
+
+use super::options::{self, NoiseOption};
+use crate::compat::short_options::{LetterOption, ParsedCommand, lex, table};
+use crate::compat::{HostCpus, top, values};
+use crate::exit::Stop;
+use crate::lab::{Gates, Limit, RunSpec, Steps, ThreadSpec, models};
+use crate::settings::{Colour, Settings};
+
+/// oslat's rows, and the numbers of them that it takes.
+const ROWS: usize = 32;
+const MOST_ROWS: usize = 1_024;
+const LEAST_ROWS: usize = 4;
+
+/// Frequency and caches settle in the first second, which oslat does not count either.
+const WARM_UP: Span = Span::from_secs(1);
+
+/// What leaves a CPU for `--top`.
+const ELSEWHERE: &str =
+    "leave one out of -c, or name one for the main thread (-C CPU), also a measured one";
+
+const DURATION: Span = Span::from_secs(10);
+
+/// What `noise` is asked to do.
+#[derive(Debug)]
+pub(super) struct Noise {
+    pub(super) spec: RunSpec,
+    pub(super) gates: Gates,
+    /// Whether the kernel's events are recorded.
+    pub(super) trace: bool,
+    /// Whether it is shown while it goes on.
+    pub(super) top: bool,
+    pub(super) folder: Option<PathBuf>,
+    /// A CPU that is not looked at, though nobody said so, because real-time threads must not take
+    /// them all.
+    pub(super) left_out: Option<u32>,
+    pub(super) view: View,
+    pub(super) settings: Settings,
+}
+
+/// How the result is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) width_ns: u64,
+    pub(super) zero_omit: bool,
+    pub(super) json_file: Option<PathBuf>,
+}
+
+/// What was given, before it is put on threads.
+#[derive(Debug)]
+struct NoiseOptions {
+    cpus: Option<CpuSet>,
+    main: Option<u32>,
+    priority: Option<u8>,
+    rows: usize,
+    moves: bool,
+    move_size: String,
+    threshold: Option<Span>,
+}
+
+/// Reads the words behind `noise`.
+///
+/// # Errors
+/// The first thing that is wrong, in one line that names the option.
+pub(super) fn parse(words: &[String], machine: &HostCpus) -> Result<ParsedCommand<Noise>, Stop> {
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        return Ok(ParsedCommand::Help);
+    }
+    let lexed = lex(words, &table(&options::GROUPS))?;
+    let mut asked = NoiseOptions {
+        cpus: None,
+        main: None,
+        priority: None,
+        rows: ROWS,
+        moves: false,
+        move_size: "4".to_owned(),
+        threshold: None,
+    };
+    let mut run = Noise {
+        spec: RunSpec {
+            duration: DURATION,
+            warm_up: WARM_UP,
+            snapshots: true,
+            ..RunSpec::new(Vec::new())
+        },
+        gates: Gates::default(),
+        trace: false,
+        top: false,
+        folder: None,
+        left_out: None,
+        view: View { width_ns: 1_000, ..View::default() },
+        settings: Settings::default(),
+    };
+    for given in &lexed.options {
+        take_measuring(&mut asked, &mut run, given, machine)?;
+        take_output(&mut asked, &mut run, given)?;
+    }
+    for word in &lexed.words {
+        take_threshold(&mut asked, word)?;
+    }
+    finish(&asked, &mut run, machine)?;
+    Ok(ParsedCommand::Run(Box::new(run)))
+}
+
+/// sysjitter's only argument.
+fn take_threshold(asked: &mut NoiseOptions, word: &str) -> Result<(), Stop> {
+    let given = LetterOption { key: (), name: "THRESHOLD_NS".to_owned(), value: Some(word) };
+    if asked.threshold.is_some() {
+        return Err(Stop::usage(format!("'{word}' is one threshold too many")));
+    }
+    asked.threshold = Some(values::above_zero(&given, "ns")?);
+    Ok(())
+}
+
+fn take_measuring(
+    asked: &mut NoiseOptions,
+    run: &mut Noise,
+    given: &LetterOption<'_, NoiseOption>,
+    machine: &HostCpus,
+) -> Result<(), Stop> {
+    match given.key {
+        NoiseOption::Cpus => asked.cpus = Some(values::cpus(given, machine)?),
+        NoiseOption::MainCpu => {
+            let cpus = values::cpus(given, machine)?;
+            asked.main = cpus.iter().next();
+            run.spec.watch_on = Some(cpus);
+        }
+        NoiseOption::Duration => run.spec.duration = values::above_zero(given, "s")?,
+        NoiseOption::WarmUp => run.spec.warm_up = values::time(given, "s")?,
+        NoiseOption::Priority => asked.priority = Some(values::priority(given, 1)?),
+        NoiseOption::Work => match given.text() {
+            "no" | "none" => asked.moves = false,
+            "memmove" => asked.moves = true,
+            other => {
+                return Err(given.wrong(near::unknown("workload", other, ["no", "memmove"])));
+            }
+        },
+        NoiseOption::MoveSize => asked.move_size = size(given)?,
+        NoiseOption::Threshold => asked.threshold = Some(values::above_zero(given, "ns")?),
+        NoiseOption::Stop => run.spec.guard.stop_on_gap = Some(values::time(given, "us")?),
+        NoiseOption::MaxGap => run.gates.set(Limit::MaxGap(values::time(given, "us")?)),
+        NoiseOption::Percentile => {
+            let limit = Limit::percentile(given.text()).map_err(|error| given.wrong(error))?;
+            run.gates.set(limit);
+        }
+        NoiseOption::OnHit => run.gates.on_hit = Some(given.text().to_owned()),
+        NoiseOption::BestEffort => run.spec.best_effort = true,
+        NoiseOption::Trace => run.trace = true,
+        NoiseOption::Top => run.top = true,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn take_output(
+    asked: &mut NoiseOptions,
+    run: &mut Noise,
+    given: &LetterOption<'_, NoiseOption>,
+) -> Result<(), Stop> {
+    match given.key {
+        NoiseOption::Buckets => {
+            asked.rows = values::number(given, "number of rows")?;
+            if !(LEAST_ROWS..=MOST_ROWS).contains(&asked.rows) {
+                return Err(given.wrong(format!("give a number from {LEAST_ROWS} to {MOST_ROWS}")));
+            }
+        }
+        NoiseOption::Width => {
+            run.view.width_ns = values::above_zero(given, "ns")?.nanos_or_zero();
+        }
+        NoiseOption::ZeroOmit => run.view.zero_omit = true,
+        NoiseOption::Folder if given.text().is_empty() => {
+            return Err(given.wrong("the name of the folder is empty"));
+        }
+        NoiseOption::Folder if given.text() == "-" => {
+            return Err(given.wrong(crate::compat::NO_FOLDER));
+        }
+        NoiseOption::Folder => run.folder = Some(given.text().into()),
+        NoiseOption::Records => run.spec.records = values::number(given, "number of records")?,
+        NoiseOption::Json => match given.value {
+            Some(file) => run.view.json_file = Some(file.into()),
+            None => run.settings.json = true,
+        },
+        NoiseOption::Quiet => run.settings.quiet = true,
+        NoiseOption::Colour => {
+            run.settings.color = Colour::from_str(given.text(), false).map_err(|_| {
+                given.wrong(near::unknown("word", given.text(), ["auto", "always", "never"]))
+            })?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A size as oslat takes it (`4K`, `1M`, bytes), in the words of `CPU_MOVE`, which counts in KB.
+fn size(given: &LetterOption<'_, NoiseOption>) -> Result<String, Stop> {
+    let text = given.text();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let wrong = || given.wrong(format!("bad size '{text}': write for example 4K or 1M"));
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let bytes = match &text[digits.len()..] {
+        "" => Some(number),
+        "K" | "k" => number.checked_mul(1 << 10),
+        "M" | "m" => number.checked_mul(1 << 20),
+        _ => None,
+    };
+    match bytes {
+        Some(bytes) if bytes > 0 => Ok(bytes.div_ceil(1 << 10).to_string()),
+        _ => Err(wrong()),
+    }
+}
+
+/// Puts it together.
+fn finish(asked: &NoiseOptions, run: &mut Noise, machine: &HostCpus) -> Result<(), Stop> {
+    let cpus = choose(asked, run, machine)?;
+    let model = match asked.moves {
+        true => models::parse(&["CPU_MOVE", &asked.move_size])
+            .map_err(|error| Stop::usage(format!("-m: {error}")))?,
+        false => models::default_model(),
+    };
+    let steps = Steps { width_ns: run.view.width_ns, count: asked.rows };
+    run.spec.records = run.spec.records.max(cpus.len() as u64);
+    run.spec.threads = cpus
+        .iter()
+        .map(|cpu| ThreadSpec {
+            model: model.clone(),
+            policy: asked.priority.map_or(Policy::Other(0), Policy::Fifo),
+            policy_is_named: false,
+            cpus: Some([cpu].into_iter().collect()),
+            gap: asked.threshold,
+            steps: Some(steps),
+            ..ThreadSpec::default()
+        })
+        .collect();
+    run.spec.check().map_err(|error| Stop::usage(error.to_string()))?;
+    run.gates.check(&run.spec).map_err(|error| Stop::usage(error.to_string()))?;
+    match run.top {
+        true => top::check(&run.spec, &run.settings, machine, ELSEWHERE),
+        false => Ok(()),
+    }
+}
+
+/// The CPUs to look at: never all of them at a real-time priority. If they are all with which this program was
+/// started, it moves to another one.
+fn choose(asked: &NoiseOptions, run: &mut Noise, machine: &HostCpus) -> Result<CpuSet, Stop> {
+    let main: CpuSet = asked.main.into_iter().collect();
+    let cpus = match &asked.cpus {
+        Some(cpus) => cpus.clone(),
+        None => machine.cpus.difference(&main),
+    };
+    let Some(priority) = asked.priority else {
+        return match cpus.is_empty() {
+            true => Err(Stop::usage("-C: that is the only CPU; without -C it is looked at")),
+            false => Ok(cpus),
+        };
+    };
+    if machine.permitted.len() < 2 {
+        return Err(Stop::usage(
+            "-f: with one CPU nothing else would run; leave -f out, or allow more CPUs",
+        ));
+    }
+    let rest = machine.permitted.difference(&cpus);
+    if rest.is_empty() && asked.cpus.is_some() {
+        return Err(Stop::usage(format!(
+            "-f {priority} on every CPU ({cpus}) would stop the machine; leave one out of -c"
+        )));
+    }
+    if rest.is_empty() {
+        run.left_out = cpus.iter().next();
+        return Ok(cpus.difference(&run.left_out.into_iter().collect()));
+    }
+    if machine.cpus.difference(&cpus).is_empty() && run.spec.watch_on.is_none() {
+        run.spec.watch_on = Some(rest);
+    }
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(cpus: u32) -> HostCpus {
+        HostCpus { cpus: (0..cpus).collect(), permitted: (0..cpus).collect(), holds_latency: true }
+    }
+
+    fn read(line: &str, cpus: u32) -> Result<Noise, String> {
+        read_on(line, &machine(cpus))
+    }
+
+    fn read_on(line: &str, machine: &HostCpus) -> Result<Noise, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match parse(&words, machine) {
+            Ok(ParsedCommand::Run(run)) => Ok(*run),
+            Ok(ParsedCommand::Help) => Err("help".to_owned()),
+            Err(stop) => Err(stop.to_string()),
+        }
+    }
+
+    fn cpus(run: &Noise) -> String {
+        let cpus: CpuSet = run
+            .spec
+            .threads
+            .iter()
+            .filter_map(|t| t.cpus.clone())
+            .flat_map(|c| c.iter().collect::<Vec<_>>())
+            .collect();
+        cpus.to_string()
+    }
+
+    #[test]
+    fn oslats_line_is_understood() {
+        let run = read("-c 1,3 -C 0 -D 20m -f 80 -T 50 -b 8 -z -q -w memmove -m 16K", 4).unwrap();
+        assert_eq!(cpus(&run), "1,3");
+        assert_eq!(run.spec.duration, Span::from_secs(1_200));
+        assert_eq!(run.spec.guard.stop_on_gap, Some(Span::from_micros(50)));
+        assert_eq!(run.spec.threads[0].policy, Policy::Fifo(80));
+        assert_eq!(run.spec.threads[0].model.to_string(), "CPU_MOVE 16");
+        assert_eq!(run.spec.threads[0].steps, Some(Steps { width_ns: 1_000, count: 8 }));
+        assert!(run.view.zero_omit && run.settings.quiet);
+    }
+
+    #[test]
+    fn sysjitters_line_is_understood() {
+        let run = read("--runtime 5 300", 2).unwrap();
+        assert_eq!(run.spec.threads[0].gap, Some(Span::from_nanos(300)));
+        assert_eq!(run.spec.duration, Span::from_secs(5));
+        assert_eq!(read("300 400", 2).unwrap_err(), "'400' is one threshold too many");
+    }
+
+    /// A machine whose CPUs all spin at a real-time priority answers nobody.
+    #[test]
+    fn one_cpu_is_always_left_to_the_others() {
+        let run = read("-f 80", 4).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.left_out), ("1-3", Some(0)));
+        let run = read("-f 80 -C 2", 4).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.left_out), ("0-1,3", None));
+        assert!(read("-f 80 -c 0-3", 4).unwrap_err().starts_with("-f 80 on every CPU (0-3)"));
+        assert!(read("-f 80", 1).unwrap_err().starts_with("-f: with one CPU"));
+        let run = read("", 4).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.left_out), ("0-3", None));
+    }
+
+    /// Isolated CPUs are what one looks at, and no program is started on them: `-c 3` was refused under
+    /// `taskset -c 0` and on a machine with `isolcpus=2-3`.
+    #[test]
+    fn cpus_outside_of_the_affinity_may_be_looked_at() {
+        let machine = HostCpus { cpus: (0..2).collect(), ..machine(4) };
+        let run = read_on("-c 2-3 -f 80", &machine).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.spec.watch_on), ("2-3", None));
+        // Where nothing is said, the affinity counts; and this program goes where it can run.
+        assert_eq!(cpus(&read_on("", &machine).unwrap()), "0-1");
+        let run = read_on("-f 80", &machine).unwrap();
+        assert_eq!((cpus(&run).as_str(), run.left_out), ("0-1", None));
+        assert_eq!(run.spec.watch_on, "2-3".parse().ok());
+        let run = read_on("-f 80 -c 0-2 -C 3", &machine).unwrap();
+        assert_eq!(run.spec.watch_on, "3".parse().ok());
+        assert!(read_on("-f 80 -c 0-3", &machine).unwrap_err().starts_with("-f 80 on every CPU"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (line, wanted) in [
+            ("-b 3", "-b: give a number from 4 to 1024"),
+            ("-w idle", "-w: unknown workload 'idle'; use one of no, memmove"),
+            ("-m 4X", "-m: bad size '4X': write for example 4K or 1M"),
+            (
+                "-c 9",
+                "-c: CPU 9 is not online, or not in the cpuset of this process; use some of 0-1",
+            ),
+            ("-f 0", "-f: bad priority '0': give one from 1 to 99"),
+            ("-B", "-B: nothing to subtract"),
+            ("--on-hit true", "--on-hit: nothing ends this run"),
+            ("--top", "--top: every CPU is measured"),
+            ("-h", "help"),
+        ] {
+            let found = read(line, 2).unwrap_err();
+            assert!(found.starts_with(wanted), "{line}: {found}");
+        }
+    }
+}

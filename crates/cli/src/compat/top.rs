@@ -1,0 +1,155 @@
+//! `--top`: a picture of the run on the terminal while it goes on.
+//!
+//! Owns: whether it may be drawn, from where, and how often. Must not: draw from a measured CPU unless the user puts the
+//! main thread there.
+
+use std::io::{self, IsTerminal};
+
+use console::Term;
+use hourglass_model::CpuSet;
+use hourglass_model::document::{Premise, Warning};
+use hourglass_report::text;
+use hourglass_time::Span;
+
+use super::HostCpus;
+use crate::exit::Stop;
+use crate::lab::{LiveThreads, LiveView, RunSpec, Watch};
+use crate::settings::Settings;
+
+/// How often it is drawn from a measured CPU.
+const SELDOM: Span = Span::from_secs(1);
+
+/// Whether a run can be shown while it goes on. `elsewhere`: what leaves a CPU to draw from.
+///
+/// # Errors
+/// `--top` with what excludes it, or every CPU is measured.
+pub(super) fn check(
+    spec: &RunSpec,
+    settings: &Settings,
+    machine: &HostCpus,
+    elsewhere: &str,
+) -> Result<(), Stop> {
+    if settings.quiet {
+        return Err(Stop::usage("--top: with -q nothing is shown; leave one of them out"));
+    }
+    if spec.watch_on.is_none() && unmeasured(spec, machine).is_empty() {
+        return Err(Stop::usage(format!(
+            "--top: every CPU is measured, and a picture drawn from one would be in the numbers; {elsewhere}"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether there is a terminal to draw on.
+///
+/// # Errors
+/// There is none.
+pub(super) fn check_terminal() -> Result<(), Stop> {
+    if io::stderr().is_terminal() {
+        return Ok(());
+    }
+    Err(Stop::usage(
+        "--top: stderr is no terminal; leave it out (kill -USR1 prints the state of latency, --json the result)",
+    ))
+}
+
+fn measured(spec: &RunSpec, machine: &HostCpus) -> CpuSet {
+    let of = |cpus: &Option<CpuSet>| cpus.clone().unwrap_or_else(|| machine.cpus.clone());
+    spec.threads.iter().flat_map(|thread| of(&thread.cpus).iter().collect::<Vec<u32>>()).collect()
+}
+
+/// As the engine finds it: CPUs with which this program was started and that no thread uses.
+fn unmeasured(spec: &RunSpec, machine: &HostCpus) -> CpuSet {
+    machine.cpus.difference(&measured(spec, machine))
+}
+
+/// Draws a run, and leaves what else there is to say to somebody else.
+pub(super) struct TopView<'a> {
+    rest: &'a mut dyn Watch,
+    view: LiveView,
+    terminal: Term,
+    title: String,
+    every: Span,
+    due: Span,
+    drawn: usize,
+}
+
+impl TopView<'_> {
+    /// Of a run of `command`, whose threads count wake-ups or else gaps.
+    pub(super) fn new<'a>(
+        command: &str,
+        wake_ups: bool,
+        spec: &RunSpec,
+        machine: &HostCpus,
+        rest: &'a mut dyn Watch,
+    ) -> TopView<'a> {
+        let measured = measured(spec, machine);
+        let from = spec.watch_on.clone().unwrap_or_else(|| unmeasured(spec, machine));
+        let alone = from.difference(&measured) == from;
+        let (every, where_from) = match alone {
+            true => (Span::ZERO, format!("drawn from CPU {from}")),
+            false => {
+                (SELDOM, format!("drawn from CPU {from}, which is measured too: once a second"))
+            }
+        };
+        TopView {
+            rest,
+            view: LiveView::of(wake_ups),
+            terminal: Term::stderr(),
+            title: format!("{command}, CPU {measured} ({where_from})"),
+            every,
+            due: Span::ZERO,
+            drawn: 0,
+        }
+    }
+
+    /// Draws over what was drawn before. That stderr is gone is nobody's concern.
+    fn draw(&mut self, elapsed: Span) {
+        let report = self.view.look(elapsed);
+        let (rows, columns) = self.terminal.size();
+        let picture = text::top(&report, &self.title, columns, rows.saturating_sub(1));
+        self.clear();
+        self.drawn = picture.lines().count();
+        let _ = self.terminal.write_str(&picture);
+    }
+
+    fn clear(&mut self) {
+        let _ = self.terminal.clear_last_lines(std::mem::take(&mut self.drawn));
+    }
+}
+
+impl Watch for TopView<'_> {
+    fn warn(&mut self, warnings: &[Warning]) {
+        self.rest.warn(warnings);
+    }
+
+    fn live_threads(&mut self, live_threads: &LiveThreads) {
+        self.view.know(live_threads);
+        self.rest.live_threads(live_threads);
+    }
+
+    /// Progress is in the picture.
+    fn started(&mut self, _duration: Span, _ticking: bool) {}
+
+    fn tick(&mut self, elapsed: Span) {
+        if elapsed >= self.due {
+            self.due = elapsed.saturating_add(self.every);
+            self.draw(elapsed);
+        }
+    }
+
+    fn broke(&mut self, premise: &Premise) {
+        self.clear();
+        self.rest.broke(premise);
+    }
+
+    fn asked(&mut self, elapsed: Span) {
+        self.clear();
+        self.rest.asked(elapsed);
+    }
+
+    fn ended(&mut self) {
+        self.clear();
+        self.rest.ended();
+    }
+}

@@ -1,0 +1,17 @@
+//! Formats of others, so that their plots and parsers read our runs.
+//!
+//! Owns: how a run looks in each format. Must not: read a folder, choose a file's name, or
+//! compute what a format does not ask for. Each writer says what its format cannot hold.
+
+mod csv;
+mod cyclictest;
+mod hdr;
+pub(crate) mod kernel;
+mod perfetto;
+mod protobuf;
+pub(crate) mod wall_time;
+
+pub use csv::csv;
+pub use cyclictest::{cyclictest, cyclictest_histogram};
+pub use hdr::{HdrError, hdr};
+pub use perfetto::perfetto;

@@ -1,0 +1,43 @@
+//! Who may have had the CPU in the longest gaps and before the latest wake-ups, by the kernel's counts.
+
+use std::fmt::Write;
+
+use hourglass_model::meanwhile::MeanwhileReport;
+
+use super::causes::seconds;
+use super::table::{Cell, ColumnKind, HtmlTable, text};
+use crate::clean::for_terminal;
+use crate::text::{BY_COUNTS, reason, worst_heading};
+
+/// Writes the table; nothing where nothing is known, as where the kernel was traced.
+pub(super) fn write(out: &mut String, all: &[MeanwhileReport]) {
+    if all.is_empty() {
+        return;
+    }
+    let columns = [
+        ("what", ColumnKind::Text),
+        ("until, s", ColumnKind::Number),
+        ("ran on the CPU, at most", ColumnKind::Text),
+        ("between looks at, s", ColumnKind::Text),
+    ];
+    let mut table = HtmlTable::new("by counts", &columns);
+    for report in all {
+        table.row(row(report));
+    }
+    out.push_str(
+        "<section aria-labelledby=\"meanwhile-h\">\n<h2 id=\"meanwhile-h\">Who ran meanwhile</h2>\n",
+    );
+    table.write(out);
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "<p class=\"note\">What is known is {BY_COUNTS}.</p>\n</section>");
+}
+
+fn row(report: &MeanwhileReport) -> Vec<Cell> {
+    let (first, last) = (report.looked_ns, report.looked_again_ns);
+    vec![
+        text(worst_heading(&report.of, report.length_ns, report.thread)),
+        text(seconds(report.at_ns)),
+        text(for_terminal(&reason(report))),
+        text(format!("{} and {}", seconds(first), seconds(last))),
+    ]
+}

@@ -1,0 +1,354 @@
+//! Threads of other processes that were watched, while they are and afterwards.
+
+use hourglass_model::document::{RanReport, Warning};
+use hourglass_model::watched::{DelayReport, WatchedProcess, WatchedReport, WatchedThread};
+
+use super::Style;
+use super::occupants::who;
+use super::table::{ColumnFormat, PAGE, TextStyle, TextTable, paint, wrapped};
+use crate::clean;
+use crate::units::rounded;
+
+/// What stands where the kernel does not tell.
+const UNKNOWN: &str = "-";
+/// Threads of which the lines below the table tell.
+const TOLD: usize = 5;
+/// Rows besides the threads', of a live view.
+const AROUND: usize = 8;
+
+/// What was found, for people and to the end.
+#[must_use]
+pub fn watched(report: &WatchedReport, style: Style) -> String {
+    let mut out = found(report, style);
+    for Warning { text, remedy, .. } in &report.warnings {
+        let said = if remedy.is_empty() { text.clone() } else { format!("{text}; {remedy}") };
+        let said = wrapped(&format!("warning: {}", clean::for_terminal(&said)), 0, 2);
+        out.push_str(&paint(&said, TextStyle::Caution, style));
+        out.push('\n');
+    }
+    out
+}
+
+/// The same without the warnings, which are those of the run.
+pub(super) fn found(report: &WatchedReport, style: Style) -> String {
+    let mut out = String::new();
+    heading(&mut out, report, style);
+    table(&report.threads, PAGE).write(&mut out, style);
+    lines(&mut out, report, TOLD, style);
+    out
+}
+
+/// The same while it goes on, in `width` columns and at most `height` lines; what there is no room for is counted.
+#[must_use]
+pub fn watched_live(report: &WatchedReport, width: u16, height: u16, style: Style) -> String {
+    let (width, height) = (usize::from(width), usize::from(height));
+    let mut out = String::new();
+    heading(&mut out, report, Style::Plain);
+    let told = report.threads.len().min(if height > 2 * AROUND { TOLD } else { 0 });
+    let room = height.saturating_sub(AROUND + 2 * told).max(1);
+    let shown = &report.threads[..report.threads.len().min(room)];
+    table(shown, width).write(&mut out, Style::Plain);
+    let more = report.threads.len() - shown.len();
+    if more > 0 {
+        out.truncate(out.trim_end().len());
+        out.push_str(&format!("\n{more} more threads waited less\n\n"));
+    }
+    lines(&mut out, report, told, Style::Plain);
+    // A line that went on in the next one would not be drawn over.
+    let cut = out.lines().take(height).map(|line| clean::shortened(line, width.max(1)));
+    let line = |(at, line): (usize, String)| match at {
+        0 => paint(&line, TextStyle::Heading, style),
+        _ => line,
+    };
+    cut.enumerate().map(line).fold(String::new(), |text, line| text + &line + "\n")
+}
+
+fn heading(out: &mut String, report: &WatchedReport, style: Style) {
+    let count = report.threads.len();
+    let threads = match (count, report.premises.is_empty()) {
+        (1, true) => "thread",
+        (_, true) => "threads",
+        (1, false) => "thread seen",
+        (_, false) => "threads seen",
+    };
+    let of = match &report.processes[..] {
+        [one] => format!("{} ({})", clean::for_terminal(&one.name), one.pid),
+        all => format!("{} processes", all.len()),
+    };
+    let how = if report.how == "trace" { "the kernel's events" } else { "the kernel's counts" };
+    let title = format!(
+        "{of}: {count} {threads} for {}, by {how}, every {}",
+        rounded(report.elapsed_ns),
+        rounded(report.interval_ns)
+    );
+    out.push_str(&paint(&title, TextStyle::Heading, style));
+    out.push_str("\n\n");
+}
+
+/// A row for each thread.
+fn table(threads: &[WatchedThread], width: usize) -> TextTable {
+    let traced = threads.iter().any(|thread| thread.delays.is_some());
+    let stopped = threads.iter().any(|thread| thread.stopped_ns.is_some_and(|ns| ns > 0));
+    let table = TextTable::new("Run-queue delay".to_owned());
+    let table = if width < PAGE { table.narrow() } else { table };
+    let mut table = table
+        .column(ColumnFormat::Number, "thread")
+        .column(ColumnFormat::Elastic, "name")
+        .column(ColumnFormat::Text, "policy")
+        .column(ColumnFormat::Text, "state")
+        .column(ColumnFormat::Number, "CPU")
+        .column(ColumnFormat::Number, "ran")
+        .column(ColumnFormat::Number, "waited")
+        .column(ColumnFormat::Number, if traced { "worst delay" } else { "worst look" })
+        .column_if(traced, ColumnFormat::Number, "delays")
+        .column_if(stopped, ColumnFormat::Number, "stopped")
+        .column(ColumnFormat::Number, "switches")
+        .column(ColumnFormat::Number, "moved")
+        .column(ColumnFormat::Number, "faults");
+    for thread in threads {
+        table.row(row(thread, traced, stopped));
+    }
+    table
+}
+
+fn row(thread: &WatchedThread, traced: bool, stopped: bool) -> Vec<(String, TextStyle)> {
+    let normal = |text: String| (text, TextStyle::Normal);
+    let time = |ns: Option<u64>| normal(ns.map_or_else(|| UNKNOWN.to_owned(), rounded));
+    let number =
+        |count: Option<u64>| normal(count.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string()));
+    let delays = thread.delays.as_ref();
+    let worst_ns = match delays {
+        Some(delays) => Some(delays.max_ns),
+        None => thread.worst_interval.map(|worst| worst.wait_ns).or(thread.wait_ns),
+    };
+    let waited_ns = delays.map(|delays| delays.total_ns).or(thread.wait_ns);
+    let state = if thread.ended { "ended".to_owned() } else { clean::for_terminal(&thread.state) };
+    let mut row = vec![
+        normal(thread.tid.to_string()),
+        normal(clean::for_terminal(&thread.name)),
+        normal(clean::for_terminal(thread.policy.as_deref().unwrap_or(UNKNOWN))),
+        normal(state),
+        number(thread.cpu.map(u64::from)),
+        time(thread.run_ns),
+        time(waited_ns),
+        time(worst_ns),
+    ];
+    if traced {
+        row.push(number(delays.map(|delays| delays.count)));
+    }
+    if stopped {
+        row.push(time(thread.stopped_ns));
+    }
+    row.push(number(sum(thread.voluntary_switches, thread.involuntary_switches)));
+    row.push(number(thread.migrations));
+    row.push(number(sum(thread.minor_faults, thread.major_faults)));
+    row
+}
+
+fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a?.saturating_add(b?))
+}
+
+/// What stands below the table: quotas, and of the `told` threads that waited longest who had their CPU.
+fn lines(out: &mut String, report: &WatchedReport, told: usize, style: Style) {
+    let before = out.len();
+    for process in &report.processes {
+        if let Some(line) = throttled(process) {
+            out.push_str(&paint(&line, TextStyle::Caution, style));
+            out.push('\n');
+        }
+        if let (Some(cpu_ns), Some(seen_ns)) = (process.cpu_ns, process.seen_cpu_ns) {
+            let name = clean::for_terminal(&process.name);
+            let (seen, whole) = (rounded(seen_ns), rounded(cpu_ns));
+            let line = format!(
+                "Not whole: the threads seen of {name} ({}) ran {seen} of its {whole}",
+                process.pid
+            );
+            out.push_str(&paint(&line, TextStyle::Caution, style));
+            out.push('\n');
+        }
+    }
+    for thread in report.threads.iter().take(told) {
+        let name = format!("{} ({})", clean::for_terminal(&thread.name), thread.tid);
+        if !thread.ran.is_empty() {
+            let had = if thread.delays.is_some() { "had its CPU" } else { "had its CPU at most" };
+            out.push_str(&format!("While {name} waited, {had}: {}\n", all(&thread.ran)));
+        }
+        if let Some(worst) = thread.delays.as_ref().and_then(worst) {
+            out.push_str(&format!("  worst: {worst}\n"));
+        } else if let Some(worst) = &thread.worst_interval {
+            out.push_str(&format!(
+                "  {name} waited longest, {}, from {} to {}\n",
+                rounded(worst.wait_ns),
+                rounded(worst.from_ns),
+                rounded(worst.to_ns)
+            ));
+        }
+    }
+    if let Some(lost) = report.events_lost.filter(|lost| *lost > 0) {
+        out.push_str(&paint(
+            &format!("{lost} events of the kernel were lost"),
+            TextStyle::Caution,
+            style,
+        ));
+        out.push('\n');
+    }
+    if out.len() > before {
+        out.push('\n');
+    }
+}
+
+fn throttled(process: &WatchedProcess) -> Option<String> {
+    let periods = process.quota_throttled.filter(|periods| *periods > 0)?;
+    let time =
+        process.quota_throttled_ns.map_or_else(String::new, |ns| format!(", for {}", rounded(ns)));
+    let name = clean::for_terminal(&process.name);
+    Some(format!("A quota (cpu.max) stopped {name} ({}) in {periods} periods{time}", process.pid))
+}
+
+fn worst(delays: &DelayReport) -> Option<String> {
+    let worst = delays.worst.as_ref()?;
+    let at = u64::try_from(worst.at_ns).unwrap_or(0);
+    let after =
+        if worst.after_wait { "after it was woken" } else { "after the CPU was taken from it" };
+    let had = if worst.ran.is_empty() { String::new() } else { format!(": {}", all(&worst.ran)) };
+    Some(format!(
+        "{} at {}, on CPU {}, {after}{had}",
+        rounded(worst.delay_ns),
+        rounded(at),
+        worst.cpu
+    ))
+}
+
+fn all(ran: &[RanReport]) -> String {
+    let of =
+        |ran: &RanReport| format!("{} {}", clean::for_terminal(&who(ran)), rounded(ran.total_ns));
+    ran.iter().map(of).collect::<Vec<String>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_model::document::Premise;
+    use hourglass_model::watched::{WatchedInterval, WorstDelay};
+
+    use super::*;
+
+    fn ran(tid: u32, name: &str, total_ns: u64) -> RanReport {
+        RanReport { thread: None, tid: Some(tid), name: Some(name.into()), total_ns }
+    }
+
+    fn thread(tid: u32, wait_ns: u64) -> WatchedThread {
+        WatchedThread {
+            tid,
+            pid: 70,
+            name: format!("data-loop\u{1b}[2J.{tid}"),
+            policy: Some("FIFO:88".into()),
+            state: "S".into(),
+            cpu: Some(1),
+            run_ns: Some(12_000_000),
+            wait_ns: Some(wait_ns),
+            worst_interval: Some(WatchedInterval {
+                from_ns: 100_000_000,
+                to_ns: 200_000_000,
+                wait_ns,
+            }),
+            stopped_ns: Some(0),
+            voluntary_switches: Some(40),
+            involuntary_switches: Some(2),
+            minor_faults: Some(7),
+            ran: vec![ran(900, "stress", 3_000_000)],
+            ..WatchedThread::default()
+        }
+    }
+
+    fn report(threads: u32) -> WatchedReport {
+        WatchedReport {
+            how: "proc".into(),
+            interval_ns: 100_000_000,
+            elapsed_ns: 3_000_000_000,
+            processes: vec![WatchedProcess {
+                pid: 70,
+                name: "pipewire".into(),
+                quota_throttled: Some(3),
+                quota_throttled_ns: Some(50_000_000),
+                ..WatchedProcess::default()
+            }],
+            threads: (0..threads).map(|tid| thread(71 + tid, 9_000_000)).collect(),
+            ..WatchedReport::default()
+        }
+    }
+
+    #[test]
+    fn counts_and_who_ran() {
+        let text = watched(&report(1), Style::Plain);
+        assert!(
+            text.starts_with(
+                "pipewire (70): 1 thread for 3.00 s, by the kernel's counts, every 100 ms\n"
+            ),
+            "{text}"
+        );
+        for part in [
+            "71  data-loop[2J.71  FIFO:88  S",
+            "12.0 ms  9.00 ms",
+            "A quota (cpu.max) stopped pipewire (70) in 3 periods, for 50.0 ms",
+            "While data-loop[2J.71 (71) waited, had its CPU at most: stress (900) 3.00 ms",
+            "waited longest, 9.00 ms, from 100 ms to 200 ms",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // What the kernel did not tell: migrations, and with the major ones the page faults.
+        assert!(text.contains("42      -       -"), "{text}");
+    }
+
+    #[test]
+    fn threads_that_were_not_seen_are_missing() {
+        let mut report = report(2);
+        (report.processes[0].cpu_ns, report.processes[0].seen_cpu_ns) =
+            (Some(3_200_000_000), Some(100_000_000));
+        report.premises =
+            vec![Premise { id: "threads-unseen".into(), text: String::new(), at_ns: 1 }];
+        let text = watched(&report, Style::Plain);
+        assert!(text.starts_with("pipewire (70): 2 threads seen for 3.00 s"), "{text}");
+        let line = "Not whole: the threads seen of pipewire (70) ran 100 ms of its 3.20 s\n";
+        assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn delays_have_their_worst() {
+        let mut report = report(1);
+        report.threads[0].delays = Some(DelayReport {
+            count: 5,
+            total_ns: 80_000,
+            max_ns: 60_000,
+            worst: Some(WorstDelay {
+                at_ns: 1_500_000_000,
+                delay_ns: 60_000,
+                cpu: 2,
+                after_wait: true,
+                ran: vec![ran(0, "", 40_000), ran(900, "stress", 20_000)],
+                ..WorstDelay::default()
+            }),
+            ..DelayReport::default()
+        });
+        let text = watched(&report, Style::Plain);
+        let worst = "worst: 60.0 us at 1.50 s, on CPU 2, after it was woken: nobody (idle) 40.0 us, stress (900) 20.0 us";
+        assert!(text.contains(worst), "{text}");
+    }
+
+    #[test]
+    fn a_live_view_fits_its_terminal() {
+        for (width, height) in [(80, 24), (120, 40), (60, 10), (20, 5), (0, 0)] {
+            let long = || RanReport { name: Some("x".repeat(200)), ..ran(900, "", 1) };
+            let mut report = report(100);
+            report.threads.iter_mut().for_each(|thread| thread.ran.push(long()));
+            let text = watched_live(&report, width, height, Style::Plain);
+            assert!(text.lines().count() <= usize::from(height), "{width} x {height}: {text}");
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(widest <= usize::from(width.max(1)), "{width} x {height}: {widest}\n{text}");
+            assert!(!text.contains('\u{1b}'));
+        }
+        assert!(
+            watched_live(&report(100), 80, 24, Style::Plain).contains("more threads waited less")
+        );
+    }
+}
