@@ -214,7 +214,7 @@ pub struct ProcessorFacts {
     pub demand_points: Vec<DemandPoint>,
     /// No longer interval needs to be looked at; null without a demand test.
     pub demand_length_ns: Option<u64>,
-    /// Who verified the proof: `substitution`, or null if there is nothing to verify.
+    /// What verified the proof: `substitution` of its points, the `conditions` of a theorem, or null if there is nothing to verify.
     pub verified_by: Option<String>,
     /// How many points were verified.
     pub verified_points: u64,

@@ -332,14 +332,13 @@ fn proofs(out: &mut String, document: &CheckDocument, style: Style) {
         if !processor.demand_points.is_empty() {
             demand_proof(out, processor);
         }
-        if processor.verified_by.is_some() {
-            let points = processor.verified_points;
-            let text = format!(
-                "CPU {}: {points} point{} verified by substitution",
-                processor.cpus,
-                if points == 1 { "" } else { "s" }
-            );
-            bullet(out, "  ", &text);
+        if let Some(by) = &processor.verified_by {
+            let what = match processor.verified_points {
+                0 => "bound".to_owned(),
+                1 => "1 point".to_owned(),
+                points => format!("{points} points"),
+            };
+            bullet(out, "  ", &format!("CPU {}: {what} verified by {by}", processor.cpus));
         }
     }
 }

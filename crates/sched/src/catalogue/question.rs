@@ -63,6 +63,8 @@ pub struct Bounds {
     pub is_proven: bool,
     /// Whether a suspension is time in which others run, and not execution.
     pub suspended: bool,
+    /// Whether a theorem gives them, whose conditions were checked: there are no points.
+    pub by_conditions: bool,
 }
 
 impl Question {
@@ -111,7 +113,7 @@ impl Question {
 }
 
 fn bounds(analysis: Analysis, is_proven: bool) -> Bounds {
-    Bounds { analysis, is_proven, suspended: false }
+    Bounds { analysis, is_proven, suspended: false, by_conditions: false }
 }
 
 pub(super) fn fixed_priority(of: &Question) -> Result<Bounds, String> {
@@ -130,7 +132,7 @@ pub(super) fn edf(of: &Question) -> Result<Bounds, String> {
         let better = edf::suspension::response_times(set);
         if better.verdict() == Verdict::Feasible {
             let is_proven = checker::edf_suspension(set, &better).is_ok();
-            return Ok(Bounds { analysis: better, is_proven, suspended: true });
+            return Ok(Bounds { suspended: true, ..bounds(better, is_proven) });
         }
     }
     let proven = checker::edf(set, sections, TIME, &analysis).is_ok();
@@ -169,7 +171,7 @@ pub(super) fn supply(of: &Question) -> Result<Bounds, String> {
     let Situation::Inside(server) = &of.situation else { return fixed_priority(of) };
     if let Some(found) = server.whole_jobs(&of.set) {
         let proven = checker::whole_jobs(&of.set, server, &found).is_ok();
-        return Ok(bounds(found, proven));
+        return Ok(Bounds { by_conditions: true, ..bounds(found, proven) });
     }
     let Some(found) = server.response_times(&of.set) else {
         return Err("what the server gives is not known".to_owned());

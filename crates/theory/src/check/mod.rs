@@ -15,7 +15,7 @@
 //! becomes a number (`numbers.rs`, `locks.rs`, `servers.rs` translate; costs are charged by `sched::overheads`,
 //! blocking, spinning and servers bounded by the modules of these names), or it refuses its processor with the
 //! reason. A `Processor` is built once and not changed: it is a `sched::catalogue::Question` with names. `solve.rs`
-//! asks the first analysis of the catalogue that fits, whose proof is verified by substitution, and calls a late task
+//! asks the first analysis of the catalogue that fits, whose proof is verified, and calls a late task
 //! infeasible only if all that the numbers count can happen; else the verdict is unknown. Worked examples go another
 //! way: `tasks::corpus` reads a case, the analysis of the catalogue that has its kind answers it, and
 //! `theory::examples` compares.

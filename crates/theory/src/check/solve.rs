@@ -146,7 +146,7 @@ impl Solved {
 fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
     let question = processor.question();
     let found = question.analysis().and_then(|entry| entry.bounds(&question));
-    let Bounds { analysis, is_proven, suspended } = match found {
+    let Bounds { analysis, is_proven, suspended, by_conditions } = match found {
         Some(Ok(found)) => found,
         Some(Err(why)) => return solved.refuse(&why),
         None => return solved.refuse("no analysis here gives bounds of this"),
@@ -157,9 +157,9 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
     }
     let points = (0..numbers.len()).map(|member| analysis.points(member).len() as u64);
     solved.facts.verified_points = points.sum();
-    // A bound by a theorem has no points to put in.
     let has_points = solved.facts.verified_points > 0;
-    solved.facts.verified_by = has_points.then(|| "substitution".to_owned());
+    let by = if by_conditions { Some("conditions") } else { has_points.then_some("substitution") };
+    solved.facts.verified_by = by.map(str::to_owned);
     let members = processor.members.iter().enumerate().filter(|(_, m)| m.position.is_some());
     for ((at, member), (_, facts)) in members.zip(&mut solved.tasks) {
         let witness = task(processor, member, at, &analysis, facts);

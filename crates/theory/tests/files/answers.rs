@@ -188,14 +188,14 @@ fn files_mean_what_they_say() {
     }
 }
 
-/// A bound by a theorem has no points that can be put in; "0 points verified by substitution" was said.
+/// A bound by a theorem has no points that can be put in, but conditions; "0 points verified by substitution" was said.
 #[test]
 fn a_proof_is_named_only_where_there_is_one() {
     let hard = answer(&server("cbs-hard", "a", "3ms", ["3ms", "10ms"], ""));
     let [on] = &hard.processors[..] else { panic!("{hard:?}") };
     assert_eq!(
         (hard.verdict, on.verified_points, on.verified_by.as_deref()),
-        (Verdict::Feasible, 0, None)
+        (Verdict::Feasible, 0, Some("conditions"))
     );
     let plain = answer(&task("a", "3ms", "10ms", ""));
     assert_eq!(plain.processors[0].verified_by.as_deref(), Some("substitution"));
