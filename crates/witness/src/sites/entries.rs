@@ -36,6 +36,15 @@ const SLOT: usize = WORDS + 1;
 /// How often an entry is read anew that is being written.
 const TRIES: u32 = 1_000;
 
+/// Who had the CPU stands between cause and confidence. The kernel numbers threads up to 2^22.
+const WHO_AT: u32 = 8;
+const MOST_WHO: u32 = (1 << 24) - 1;
+
+/// The thread, or none where its number has no room.
+fn known(who: u32) -> u32 {
+    if who <= MOST_WHO { who } else { 0 }
+}
+
 /// A number that 16 bits may not hold: then the greatest that they do.
 pub(crate) fn narrow(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
@@ -95,8 +104,10 @@ impl Entry {
             self.voluntary,
             self.involuntary,
             self.faults,
-            code(self.cause) as u64 | u64::from(self.confidence_ppm) << 32,
-            bits(self.evidence) | u64::from(self.who) << 32,
+            code(self.cause) as u64
+                | u64::from(known(self.who)) << WHO_AT
+                | u64::from(self.confidence_ppm) << 32,
+            bits(self.evidence),
         ]
     }
 
@@ -118,8 +129,8 @@ impl Entry {
             faults,
             cause: Cause::ALL.get((cause & 0xff) as usize).copied().unwrap_or(Cause::Unknown),
             confidence_ppm: (cause >> 32) as u32,
-            evidence: signs(evidence & 0xffff_ffff),
-            who: (evidence >> 32) as u32,
+            evidence: signs(evidence),
+            who: (cause >> WHO_AT) as u32 & MOST_WHO,
         }
     }
 }
@@ -223,7 +234,7 @@ mod tests {
             cause: Cause::CgroupQuota,
             confidence_ppm: 900_000,
             evidence: Signs::NONE.with(Sign::Cleared).with(Sign::ShorterThanTicks),
-            who: u32::MAX,
+            who: 1 << 22,
         }
     }
 
@@ -238,6 +249,19 @@ mod tests {
         for cause in Cause::ALL {
             assert_eq!(Cause::ALL[code(cause)], cause);
         }
+    }
+
+    /// Signs from the 33rd on made other threads of who had the CPU.
+    #[test]
+    fn signs_and_who_had_the_cpu_are_apart() {
+        for sign in Sign::ALL {
+            for who in [0, 1, 4_711, 1 << 22] {
+                let entry = Entry { evidence: Signs::NONE.with(sign), who, ..entry(1) };
+                assert_eq!(Entry::of_words(&entry.words()), entry);
+            }
+        }
+        let beyond = Entry { who: u32::MAX, ..entry(1) };
+        assert_eq!(Entry::of_words(&beyond.words()).who, 0);
     }
 
     #[test]
