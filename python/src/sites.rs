@@ -46,16 +46,17 @@ fn ends(error: impl std::fmt::Display) -> Failure {
 #[pymethods]
 impl PyRecording {
     #[new]
-    #[pyo3(signature = (folder, *, sites = 32, spans = 65_536, dump_from = None))]
+    #[pyo3(signature = (folder, *, sites = 32, spans = 65_536, dump_from = None, switch_times = false))]
     fn new(
         py: Python<'_>,
         folder: PathBuf,
         sites: u16,
         spans: u32,
         dump_from: Option<GivenSpan>,
+        switch_times: bool,
     ) -> PyResult<PyRecording> {
         let ask_from: Option<Span> = dump_from.map(|given| given.0);
-        let settings = Settings { sites, spans, ask_from, ..SpanRecording::SETTINGS };
+        let settings = Settings { sites, spans, ask_from, switch_times, ..SpanRecording::SETTINGS };
         let recording = py.detach(move || SpanRecording::start(folder, settings));
         let recording = recording.map_err(Failure::invalid)?;
         Ok(PyRecording {

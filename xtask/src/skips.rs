@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 /// The name of the variable with the file's path.
 pub(crate) const VARIABLE: &str = FILE;
 
-/// Tests that may be skipped for [`Need::CHANCE`], and why no command can tell whether they had to be.
+/// Tests that may be skipped for [`Requirement::CHANCE`], and why no command can tell whether they had to be.
 const BY_CHANCE: [(&str, &str); 8] = [
     ("wake_ups_are_taken_apart", "kernels leave out switches from idle on a CPU that was offline"),
     ("the_kernels_line_is_found_and_true", "the vDSO of a new kernel may be laid out anew"),

@@ -65,7 +65,7 @@ pub(crate) trait TimerBackend {
     /// When to poll next.
     fn next(&mut self) -> Option<u64>;
 
-    /// Takes out what fires at `now`, or part of it if it says so in [`next`](Timers::next).
+    /// Takes out what fires at `now`, or part of it if it says so in [`next`](TimerBackend::next).
     fn poll(&mut self, now: u64, fired: &mut Vec<Self::Fired>);
 
     /// From expiry to expiry until `fires` timers have fired, each armed again.

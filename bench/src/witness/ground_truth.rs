@@ -67,22 +67,25 @@ struct Count {
 pub(super) fn measure() -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for load in [Load::Idle, Load::Busy, Load::Fifo, Load::Stops] {
-        match count(load) {
-            Ok(count) => rows.extend(count.rows(load)),
-            Err(reason) => eprintln!("truth: {load:?}: left out: {reason:#}"),
+        for recorded in [false, true] {
+            match count(load, recorded) {
+                Ok(count) => rows.extend(count.rows(load, recorded)),
+                Err(reason) => eprintln!("truth: {load:?}: left out: {reason:#}"),
+            }
         }
     }
     Ok(rows)
 }
 
 impl Count {
-    fn rows(&self, load: Load) -> Vec<Row> {
+    fn rows(&self, load: Load, recorded: bool) -> Vec<Row> {
         eprintln!(
-            "truth: {load:?}: {} spans, {} unclear, {} switched, {} named, {} both, {} within, {} causes",
+            "truth: {load:?}, recorded {recorded}: {} spans, {} unclear, {} switched, {} named, {} both, {} within, {} causes",
             self.spans, self.unclear, self.there, self.named, self.both, self.within, self.caused
         );
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        let subject = format!("hourglass/{load:?}").to_lowercase();
+        let bounds = if recorded { "/recorded" } else { "" };
+        let subject = format!("hourglass/{load:?}{bounds}").to_lowercase();
         let row = |case, value| Row::alone(case, &subject, value, "share").at_least(GOAL);
         let mut widths = self.widths.clone();
         vec![
@@ -96,8 +99,8 @@ impl Count {
     }
 }
 
-/// One load: its spans and the kernel's switches.
-fn count(load: Load) -> Result<Count> {
+/// One load: its spans and the kernel's switches. With the times of switches that users may record, or without.
+fn count(load: Load, recorded: bool) -> Result<Count> {
     let cpu = *hourglass_sys::thread::affinity()?.first().context("no CPU")?;
     let tracefs = Tracefs::find().map_err(|error| anyhow::anyhow!("{error:?}"))?;
     let mut trace = Instance::create(&tracefs)?;
@@ -106,7 +109,7 @@ fn count(load: Load) -> Result<Count> {
     trace.enable("sched", "sched_switch")?;
     trace.switch(true)?;
     let beside = BackgroundLoad::start(load, cpu)?;
-    let marked = std::thread::spawn(move || mark(load, cpu));
+    let marked = std::thread::spawn(move || mark(load, cpu, recorded));
     let (tid, spans) =
         marked.join().map_err(|_| anyhow::anyhow!("the marking thread panicked"))??;
     drop(beside);
@@ -117,9 +120,12 @@ fn count(load: Load) -> Result<Count> {
 }
 
 /// Spans until enough of them lost something.
-fn mark(load: Load, cpu: u32) -> Result<(u32, Vec<ObservedSpan>)> {
+fn mark(load: Load, cpu: u32, recorded: bool) -> Result<(u32, Vec<ObservedSpan>)> {
     set_affinity([cpu])?;
     let witness = Witness::new()?;
+    if recorded {
+        witness.record_switches()?;
+    }
     let mut spans = Vec::with_capacity(1_000_000);
     let (begun, mut lost) = (Instant::now(), 0);
     while lost < WANTED && begun.elapsed() < LONGEST && spans.len() < spans.capacity() {

@@ -65,7 +65,8 @@ pub struct LostSpan {
     pub at_ns: i64,
     /// How long it was.
     pub length_ns: u64,
-    /// Off the CPU, at least.
+    /// Off the CPU, at least: by the times of all switches where `evidence` has "a switch was recorded", else by the
+    /// kernel's counts.
     pub lost_least_ns: u64,
     /// The same, at most.
     pub lost_most_ns: u64,
@@ -87,8 +88,9 @@ pub struct LostSpan {
     pub confidence: f64,
     /// What speaks for it, in words.
     pub evidence: String,
-    /// Who had the CPU, by the kernel's number, where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Another witnessed thread of the process that had the CPU meanwhile, by the kernel's number; null where none was
+    /// seen on it, and then who had it is unknown.
+    #[serde(default)]
     pub who: Option<u32>,
 }
 

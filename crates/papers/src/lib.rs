@@ -109,7 +109,7 @@ impl Paper {
     }
 
     /// Measures the tables that `wanted` takes, one after the other, on one CPU; `begin` is told
-    /// of each before its measurement. Takes at most [`Effort::budget`] for each table of costs; the
+    /// of each before its measurement. Takes at most [`MeasurementSize::budget`] for each table of costs; the
     /// sleeps of the thesis' chapter 5 take a quarter of a minute for the first table, or some minutes.
     ///
     /// From here on SIGINT, SIGTERM and SIGHUP end the measurement and not the process: what was

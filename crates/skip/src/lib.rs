@@ -27,7 +27,7 @@ pub struct Requirement {
     /// In a word or two, as in "needs tracefs".
     pub name: Cow<'static, str>,
     /// A line for a POSIX shell that ends with 0 where the machine has it, and with 126 or more where that cannot be found
-    /// out. Empty for [`Need::CHANCE`].
+    /// out. Empty for [`Requirement::CHANCE`].
     pub check: Cow<'static, str>,
 }
 

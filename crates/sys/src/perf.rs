@@ -13,8 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
 mod count;
+mod times;
 
 pub(crate) use count::Count;
+pub use times::{SwitchSums, SwitchTimes};
 
 /// `struct perf_event_attr` as of Linux 4.8 (`PERF_ATTR_SIZE_VER5`); later kernels take it as well.
 #[repr(C)]
@@ -186,7 +188,7 @@ impl SwitchRecords {
     /// # Errors
     /// What the kernel answers; does not happen for an open event.
     pub fn enable(&self) -> io::Result<()> {
-        self.control(ENABLE)
+        control(&self.event, ENABLE)
     }
 
     /// No longer.
@@ -194,12 +196,7 @@ impl SwitchRecords {
     /// # Errors
     /// What the kernel answers; does not happen for an open event.
     pub fn disable(&self) -> io::Result<()> {
-        self.control(DISABLE)
-    }
-
-    fn control(&self, command: libc::c_ulong) -> io::Result<()> {
-        // SAFETY: takes no memory.
-        crate::checked(unsafe { libc::ioctl(self.event.as_raw_fd(), command as _, 0) }).map(|_| ())
+        control(&self.event, DISABLE)
     }
 
     /// Ends recording and gives what was recorded.
@@ -255,6 +252,11 @@ impl Drop for SwitchRecords {
         // SAFETY: the mapping is ours, of this length, and nothing points into it any more.
         unsafe { libc::munmap(self.map.cast(), self.bytes) };
     }
+}
+
+fn control(event: &OwnedFd, command: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: takes no memory.
+    crate::checked(unsafe { libc::ioctl(event.as_raw_fd(), command as _, 0) }).map(|_| ())
 }
 
 fn open_event(tid: u32, read_format: u64) -> io::Result<OwnedFd> {
@@ -360,13 +362,16 @@ fn record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn switch(record: &[u8], body: &[u8]) -> Option<Switch> {
-    let misc = half(record, 4)?;
-    let way = match (misc & OUT != 0, misc & PREEMPTED != 0) {
+    let way = way(half(record, 4)?);
+    Some(Switch { raw_ns: long(body, 8)?, tid: word(body, 4)?, cpu: word(body, 16)?, way })
+}
+
+fn way(misc: u16) -> Way {
+    match (misc & OUT != 0, misc & PREEMPTED != 0) {
         (false, _) => Way::In,
         (true, false) => Way::Waited,
         (true, true) => Way::Preempted,
-    };
-    Some(Switch { raw_ns: long(body, 8)?, tid: word(body, 4)?, cpu: word(body, 16)?, way })
+    }
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u16> {

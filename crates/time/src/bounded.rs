@@ -64,7 +64,7 @@ impl<C: ClockTag> Shift for Instant<C> {
 /// use hourglass_time::{Bounded, Instant, Monotonic, Span};
 ///
 /// let read = Instant::<Monotonic>::from_nanos(10_000);
-/// let now = Bounded::around(read, Span::from_nanos(40)).expect("the error is not negative");
+/// let now = Bounded::from_center(read, Span::from_nanos(40)).expect("the error is not negative");
 /// let deadline = Instant::from_nanos(10_030);
 /// assert!(!now.is_definitely_before(deadline));
 /// assert!(now.is_possibly_before(deadline));

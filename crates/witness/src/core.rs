@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use hourglass_infer::cause::Quota;
+use hourglass_sys::perf::{Refused, SwitchTimes};
 use hourglass_sys::rseq::{Clearing, Section, State, Unusable};
 use hourglass_sys::thread::{self, Counters};
 
@@ -222,7 +223,9 @@ impl Core {
     fn begin_anew(&self) {
         self.thread.set(thread::id());
         if let Ok(mut files) = self.files.try_borrow_mut() {
+            let times = files.times.take().and_then(|_| SwitchTimes::open().ok());
             *files = Files::open();
+            files.times = times;
         }
         self.sums.set(Sums { generation: fresh_generation(), ..self.sums.get() });
         self.start();
@@ -256,6 +259,17 @@ impl Core {
         // How often it stops the group is asked of each span.
         let of = |period_ns| Quota { period_ns, throttled: 1, throttled_ns: None };
         Some((files.quotas.period_ns().map(of), !others))
+    }
+
+    /// Switches are recorded with their times from now on.
+    pub(crate) fn record_switches(&self) -> Result<(), Refused> {
+        /// In a signal handler that came upon a reading of the files.
+        const EAGAIN: i32 = 11;
+        let mut files = self.files.try_borrow_mut().map_err(|_| Refused::Other(EAGAIN))?;
+        if files.times.is_none() {
+            files.times = Some(SwitchTimes::open()?);
+        }
+        Ok(())
     }
 
     fn arm(&self) {

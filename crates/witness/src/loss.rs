@@ -1,6 +1,6 @@
 //! What a span lost.
 
-use hourglass_infer::cause::{Basis, Facts, Signs, SpanSeen, ThreadFacts, judge_span};
+use hourglass_infer::cause::{Basis, Facts, Sign, Signs, SpanSeen, ThreadFacts, judge_span};
 use hourglass_model::{Cause, Policy};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_time::{Bounded, Span};
@@ -27,7 +27,8 @@ pub struct Switches {
 pub struct Loss {
     /// For how long the span went on, on threads that witnessed it: at most, and a microsecond or two less at least.
     pub length: Span,
-    /// For how long its thread was off the CPU: at least, at most.
+    /// For how long its thread was off the CPU: at least, at most. By the times of its switches if the evidence has
+    /// [`Sign::RecordedSwitch`], else by the kernel's counts.
     pub off_cpu: Bounded<Span>,
     /// How often.
     pub switches: Switches,
@@ -43,8 +44,8 @@ pub struct Loss {
     pub confidence: f64,
     /// What speaks for it.
     pub evidence: Signs,
-    /// Who had the CPU, by the kernel's number, where that is known: another witnessed thread of this process that
-    /// was seen on it within the span.
+    /// Who had the CPU, by the kernel's number: another witnessed thread of this process that was seen on it within the
+    /// span. Others may have had it too. `None`: unknown.
     pub who: Option<u32>,
 }
 
@@ -93,13 +94,16 @@ impl Loss {
         let most_ns = lost.most_ns.min(length_ns);
         let least_ns = lost.least_ns.min(most_ns);
         let (before, after) = ended.cpus;
-        let (cause, basis, evidence) = judge(core, ended, most_ns);
+        let (cause, basis, mut evidence) = judge(core, ended, most_ns);
+        if lost.are_timed() {
+            evidence = evidence.with(Sign::RecordedSwitch);
+        }
         Some(Loss {
             length: span(length_ns),
             off_cpu: between(least_ns, most_ns),
             switches: Switches { voluntary: lost.voluntary, involuntary: lost.involuntary },
             waited: span(lost.waited_ns.min(most_ns)),
-            faults: lost.faults,
+            faults: lost.faults(),
             migrated: (before != after).then_some((before, after)),
             cause,
             confidence: basis.confidence(),

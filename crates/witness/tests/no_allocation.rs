@@ -29,7 +29,13 @@ fn each(turn: u32) {
 
 #[test]
 fn spans_allocate_nothing() {
-    for witness in [Witness::new().unwrap(), Witness::asking()] {
+    for (witness, timed) in
+        [(Witness::new(), false), (Witness::new(), true), (Ok(Witness::asking()), true)]
+    {
+        let witness = witness.unwrap();
+        if timed {
+            let _ = witness.record_switches();
+        }
         let mut disturbed = 0;
         let found = calls(|| {
             for turn in 0..SPANS {
@@ -49,7 +55,8 @@ fn spans_allocate_nothing() {
 #[test]
 fn call_sites_allocate_nothing_even_when_full() {
     let spans = SPANS / 2;
-    let settings = Settings { sites: 2, worst: 4, spans, ask_from: Some(Span::ZERO) };
+    let ask_from = Some(Span::ZERO);
+    let settings = Settings { sites: 2, worst: 4, spans, ask_from, switch_times: true };
     let sites = Sites::new(settings);
     let names = ["a", "b", "c"].map(|name| sites.site(name));
     let here = sites.here().unwrap();

@@ -102,6 +102,68 @@ fn sleeps(witness: &Witness) {
     assert!(losses.iter().any(is_wait), "{losses:?}");
 }
 
+/// Where the kernel records the switches, both ends are microseconds apart, in a virtual machine too; and by the clock
+/// the thread was away for no longer than between its last line before a sleep and its first behind it.
+#[test]
+fn recorded_switches_make_bounds_narrow() {
+    for asking in [false, true] {
+        alone(move || {
+            let witness = if asking { Witness::asking() } else { Witness::new().unwrap() };
+            if let Err(reason) = witness.record_switches() {
+                return eprintln!("switches are not recorded here: {reason}");
+            }
+            // The first look finds no earlier one.
+            let _ = one_sleep(&witness);
+            let mut timed = 0;
+            for _ in 0..TRIES {
+                let loss = one_sleep(&witness);
+                let switches = loss.switches.voluntary + loss.switches.involuntary;
+                if loss.evidence.contains(Sign::RecordedSwitch) {
+                    let [least, most] = [loss.off_cpu.earliest(), loss.off_cpu.latest()];
+                    let width = most.nanos() - least.nanos();
+                    assert!(width <= 60_000 * switches as i64, "{loss:?}");
+                    timed += 1;
+                }
+            }
+            assert!(timed >= TRIES / 2, "{timed}");
+        });
+    }
+}
+
+/// More switches than the records have room for, and another thread's: by counts, which are wider.
+#[test]
+fn bounds_are_by_counts_where_a_switch_was_not_recorded() {
+    alone(|| {
+        let witness = Witness::new().unwrap();
+        if witness.record_switches().is_err() {
+            return;
+        }
+        let _ = one_sleep(&witness);
+        let span = witness.begin();
+        let first = counters().switches();
+        while counters().switches() - first < 2_000 {
+            thread::sleep(Duration::from_micros(1));
+        }
+        let loss = witness.end(span).unwrap();
+        assert!(!loss.evidence.contains(Sign::RecordedSwitch), "{loss:?}");
+        let _ = one_sleep(&witness);
+        let again = (0..TRIES).map(|_| one_sleep(&witness));
+        assert!(again.into_iter().any(|loss| loss.evidence.contains(Sign::RecordedSwitch)));
+        // A part of it in a thread that records nothing.
+        let span = witness.begin();
+        thread::sleep(Duration::from_millis(1));
+        let travelling = witness.detach(span);
+        let other = alone(move || {
+            let witness = Witness::new().unwrap();
+            let span = witness.attach(travelling);
+            thread::sleep(Duration::from_millis(1));
+            witness.detach(span)
+        });
+        let loss = witness.end(witness.attach(other)).unwrap();
+        assert!(!loss.evidence.contains(Sign::RecordedSwitch), "{loss:?}");
+    });
+}
+
 fn one_sleep(witness: &Witness) -> Loss {
     let begun = Instant::now();
     let span = witness.begin();
@@ -232,23 +294,30 @@ fn another_owner_of_the_section_does_not_hide_a_switch() {
 /// In a forked child the spans of the parent cannot be told, and its own can.
 #[test]
 fn a_forked_child_begins_anew() {
-    alone(|| {
-        let witness = Witness::new().unwrap();
-        let (early, late) = (witness.begin(), witness.begin());
-        let told = fork::child_says(10_000, || {
-            let first = witness.try_end(early) == Err(SpanError::Forked);
-            let span = witness.begin();
-            thread::sleep(PAUSE);
-            let own = witness.end(span).is_some_and(|loss| loss.switches.voluntary > 0);
-            let second = witness.end(late).is_some_and(|loss: Loss| loss.is_unknown());
-            let span = witness.begin();
-            first && own && second && witness.try_end(span).is_ok()
-        });
-        assert!(told.unwrap());
+    alone(|| forks(false));
+    // The child has no mapping of the records.
+    alone(|| forks(true));
+}
+
+fn forks(recorded: bool) {
+    let witness = Witness::new().unwrap();
+    if recorded {
+        let _ = witness.record_switches();
+    }
+    let (early, late) = (witness.begin(), witness.begin());
+    let told = fork::child_says(10_000, || {
+        let first = witness.try_end(early) == Err(SpanError::Forked);
         let span = witness.begin();
         thread::sleep(PAUSE);
-        assert!(witness.end(span).unwrap().switches.voluntary > 0);
+        let own = witness.end(span).is_some_and(|loss| loss.switches.voluntary > 0);
+        let second = witness.end(late).is_some_and(|loss: Loss| loss.is_unknown());
+        let span = witness.begin();
+        first && own && second && witness.try_end(span).is_ok()
     });
+    assert!(told.unwrap());
+    let span = witness.begin();
+    thread::sleep(PAUSE);
+    assert!(witness.end(span).unwrap().switches.voluntary > 0);
 }
 
 /// A task's span: what it lost in a thread that is no more goes along, the way between the threads does not.

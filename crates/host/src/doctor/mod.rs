@@ -1,7 +1,7 @@
 //! The doctor: every condition of the machine that spoils real-time work, what is wanted instead,
 //! and the line that changes it.
 //!
-//! Owns: the judgement of each condition (a check is one function of the [`Evidence`] and one line
+//! Owns: the judgement of each condition (a check is one function of the [`DoctorInput`] and one line
 //! in `registry`), and the gathering of the evidence. Judgements that the advice before a run
 //! shares stand in `advice`.
 //! Must not: change anything, read a file (`host` does), know how a verdict is shown.

@@ -54,7 +54,7 @@ pub struct SpanRecording {
 
 impl SpanRecording {
     /// What is usual: 32 call sites, and 65,536 spans of each thread one by one, which take 3 MB.
-    pub const SETTINGS: Settings = Settings { sites: 32, worst: 32, spans: 65_536, ask_from: None };
+    pub const SETTINGS: Settings = Settings { spans: 65_536, ..Settings::DEFAULT };
 
     /// Makes the folder, which must not exist, and reads facts about the machine.
     ///

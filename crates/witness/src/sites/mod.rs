@@ -65,15 +65,20 @@ pub struct Settings {
     pub spans: u32,
     /// A span that lost at least so much asks for a dump of the worst ([`Sites::take_asked`]).
     pub ask_from: Option<Span>,
+    /// Whether the kernel is to record switches with their times, where it does: [`Witness::record_switches`].
+    pub switch_times: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { sites: 32, worst: 32, spans: 0, ask_from: None }
+        Settings::DEFAULT
     }
 }
 
 impl Settings {
+    /// What is usual.
+    pub const DEFAULT: Settings =
+        Settings { sites: 32, worst: 32, spans: 0, ask_from: None, switch_times: false };
     /// More sites are not kept apart.
     pub const MOST_SITES: u16 = 4_096;
     /// Histograms of lost time for each site: few sites lose time by more causes.
@@ -238,6 +243,10 @@ impl Sites {
             }
             // Those whose sites nobody has any more.
             own.retain(|(shared, _)| shared.strong_count() > 0);
+            if self.shared.settings.switch_times {
+                // Where the kernel refuses, bounds are by its counts, and the evidence has no recorded switch.
+                let _ = witness.record_switches();
+            }
             let held = Rc::new(self.held());
             own.push((Arc::downgrade(&self.shared), Rc::clone(&held)));
             held

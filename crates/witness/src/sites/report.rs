@@ -81,7 +81,7 @@ pub struct SpanLost {
     pub confidence: f64,
     /// What speaks for it.
     pub evidence: Signs,
-    /// Who had the CPU, by the kernel's number, where that is known.
+    /// Who had the CPU, where that is known: see [`crate::Loss::who`].
     pub who: Option<u32>,
 }
 
@@ -204,7 +204,7 @@ impl fmt::Display for SpanLost {
             (before, after) => write!(f, "; CPU {before}, then {after}")?,
         }
         if let Some(who) = self.who {
-            write!(f, ", which thread {who} had")?;
+            write!(f, ", which thread {who} had meanwhile")?;
         }
         write!(f, "; thread {} ({}), begun at {} ns", self.tid, self.thread, self.begun_ns)?;
         if !self.evidence.is_empty() {
