@@ -339,6 +339,23 @@ def test_spans_are_recorded_by_call_site(tmp_path: pathlib.Path) -> None:
         witness.SpanRecording(tmp_path / "run")
 
 
+def test_bounds_are_narrow_where_switches_are_recorded(tmp_path: pathlib.Path) -> None:
+    """Findings on the witness, 2.4: bounds by the kernel's counts are half a millisecond apart and more."""
+    with witness.SpanRecording(tmp_path / "run", switch_times=True) as recording:
+        for _ in range(5):
+            with recording.span("waits"):
+                time.sleep(0.003)
+    worst = hourglass.open_run(tmp_path / "run").document["worst_spans"]
+    recorded = [span for span in worst if "a switch was recorded" in span["evidence"]]
+    if not recorded:
+        paranoid = "cat /proc/sys/kernel/perf_event_paranoid"
+        pytest.skip(f"no switch was recorded [lacks: test $(id -u) = 0 || test $({paranoid}) -le 2]")
+    for span in recorded:
+        # One switch out and in: 50 us downwards, 10 us upwards.
+        assert 0 <= span["lost_most_ns"] - span["lost_least_ns"] <= 100_000, span
+        assert span["lost_most_ns"] > 2_000_000 and span["lost_least_ns"] <= span["length_ns"], span
+
+
 def test_the_worst_spans_are_dumped_on_a_signal(tmp_path: pathlib.Path) -> None:
     dump = tmp_path / "worst"
     with witness.SpanRecording(tmp_path / "run") as recording:
