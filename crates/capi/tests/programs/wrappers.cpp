@@ -509,9 +509,9 @@ void spans()
         }
         CHECK(told);
     }).join();
-    // A host that takes the processor widens intervals downwards: the best of eight.
+    // A host that takes the processor widens intervals downwards: the best of forty.
     std::uint64_t least = 0;
-    for (int tries = 0; tries < 8 && least < 6000000; tries++) {
+    for (int tries = 0; tries < 40 && least < 6000000; tries++) {
         hourglass::span follows;
         std::this_thread::sleep_for(12ms);
         follows.detach();
