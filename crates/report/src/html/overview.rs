@@ -7,8 +7,8 @@ use hourglass_model::document::RunDocument;
 
 use super::table::grouped;
 use crate::clean::for_xml;
-use crate::text::{TextStyle, verdict};
-use crate::units::{amount, rounded};
+use crate::text::{TextStyle, interrupted_after, verdict};
+use crate::units::amount;
 
 /// Writes the section.
 pub(super) fn write(out: &mut String, document: &RunDocument) {
@@ -63,8 +63,8 @@ fn warnings(out: &mut String, document: &RunDocument) {
     let mut entries: Vec<(String, String)> =
         result.warnings.iter().map(|w| (w.text.clone(), w.remedy.clone())).collect();
     if result.interrupted {
-        let (after, of) = (rounded(manifest.elapsed_ns), rounded(manifest.duration_ns));
-        entries.push((format!("The run was interrupted after {after} of {of}."), String::new()));
+        let text = format!("The run was interrupted {}.", interrupted_after(manifest));
+        entries.push((text, String::new()));
     }
     let dropped = result.threads.iter().fold(0u64, |sum, t| sum.saturating_add(t.records_dropped));
     if dropped > 0 {

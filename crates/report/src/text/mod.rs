@@ -55,6 +55,7 @@ pub use simulation::simulation;
 pub(crate) use sites::{between, sentence as lost_span};
 pub use stacks::stacks;
 pub(crate) use stacks::{frames as stack_frames, heading as stack_heading, moment as stack_moment};
+pub(crate) use summary::after as interrupted_after;
 pub use summary::{limit, summary};
 pub use sweep::{sweep, sweep_summary};
 pub(crate) use table::TextStyle;

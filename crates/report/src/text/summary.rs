@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_model::document::{Gate, LatencyReport, RunDocument, RunResult, ThreadReport};
-use hourglass_model::manifest::{ClockFacts, ReservedFacts, ThreadFacts};
+use hourglass_model::manifest::{ClockFacts, Manifest, ReservedFacts, ThreadFacts};
 
 use super::Style;
 use super::inferences;
@@ -429,14 +429,19 @@ fn cautions(lines: &mut Lines, document: &RunDocument) {
         lines.line("Ended", &text, TextStyle::Bad);
     }
     if result.interrupted {
-        let text = format!(
-            "after {} of {}",
-            rounded(document.manifest.elapsed_ns),
-            rounded(document.manifest.duration_ns)
-        );
+        let text = after(&document.manifest);
         lines.line("Interrupted", &text, TextStyle::Caution);
     }
     dropped(lines, document);
+}
+
+/// When a run was interrupted: `after 1.20 s of 10.0 s`; what was to last until it ended by itself has no length to compare with.
+pub(crate) fn after(manifest: &Manifest) -> String {
+    let after = format!("after {}", rounded(manifest.elapsed_ns));
+    match manifest.duration_ns > manifest.elapsed_ns {
+        true => format!("{after} of {}", rounded(manifest.duration_ns)),
+        false => after,
+    }
 }
 
 fn dropped(lines: &mut Lines, document: &RunDocument) {
