@@ -21,7 +21,6 @@ pub(crate) struct Document {
     host: Host,
 }
 
-/// What a suite found.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) conditions: SuiteConditions,
@@ -48,10 +47,8 @@ pub(crate) struct SuiteConditions {
     pub(crate) comparisons: Option<u64>,
 }
 
-/// One figure.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
-    /// What was measured.
     pub(crate) case: String,
     /// Whose figure: `hourglass`, a variant, or a peer.
     pub(crate) subject: String,
@@ -77,7 +74,6 @@ pub(crate) struct Threshold {
     /// The smallest that meets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at_least: Option<f64>,
-    /// Whether it is met.
     pub(crate) met: bool,
 }
 

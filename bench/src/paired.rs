@@ -30,7 +30,6 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Nothing measured yet.
     pub(crate) fn of(subjects: Vec<&'static str>) -> Rounds {
         let values = vec![Vec::new(); subjects.len()];
         Rounds { subjects, values }

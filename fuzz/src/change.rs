@@ -80,7 +80,6 @@ impl Mutator {
         Mutator { dice: Stream::of(&[seed]), words }
     }
 
-    /// One of so many.
     pub fn next_below(&mut self, count: usize) -> usize {
         self.dice.below(count as u64) as usize
     }

@@ -32,9 +32,7 @@ pub type Body = Box<dyn FnMut(&[u8]) -> Answer>;
 /// Something that is tried with inputs.
 #[derive(Debug)]
 pub struct Target {
-    /// One word.
     pub name: &'static str,
-    /// What it tries.
     pub purpose: &'static str,
     /// Words that inputs are made of.
     pub words: &'static [&'static str],

@@ -37,7 +37,6 @@ const MOST_WAIT: Duration = Duration::from_secs(120);
 /// A target that was wrong so often is left alone.
 const MOST_FINDINGS: usize = 3;
 
-/// What is asked for.
 struct FuzzArgs {
     time: Duration,
     seed: u64,

@@ -39,7 +39,6 @@ use crate::workspace::Workspace;
 use debian::Package;
 use expectation::Expectation;
 
-/// Every guest.
 pub(crate) const BEDS: &[&TestBed] = &[
     &rtc::BED,
     &clock::BED,
@@ -111,7 +110,6 @@ impl Kernel {
 pub(crate) struct TestBed {
     /// What it is called on the command line.
     pub(crate) name: &'static str,
-    /// What it shows.
     purpose: &'static str,
     kernel: Kernel,
     /// The C library of a second root below `/libc`, for which the guest's first step mounts the rest.
@@ -129,7 +127,6 @@ pub(crate) struct TestBed {
 /// A command in the guest, and what is expected of it.
 #[derive(Debug)]
 struct Step {
-    /// One word.
     name: &'static str,
     /// For the guest's shell, which is busybox.
     command: &'static str,

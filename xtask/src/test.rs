@@ -19,7 +19,6 @@ use crate::soak;
 use crate::tidy;
 use crate::workspace::Workspace;
 
-/// Whether guests are booted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beds {
     /// Where the machine can; a bed that it cannot boot is skipped, with the reason.

@@ -25,7 +25,6 @@ use source::Source;
 /// Whether a finding fails the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Severity {
-    /// The rule is broken.
     Broken,
     /// Close to the limit; said, but nothing fails.
     Note,

@@ -36,7 +36,6 @@ const SETTLED_NS: u64 = 1_000_000_000;
 /// What the 99th percentile of the bounds is meant to be at most, ns.
 const GOAL_NS: f64 = 250.0;
 
-/// What was found.
 pub(super) struct AccuracyResult {
     pub(super) rows: Vec<Row>,
     /// Comparisons, all clocks together.

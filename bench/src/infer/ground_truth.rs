@@ -20,17 +20,14 @@ use hourglass_time::Span;
 
 use crate::document::Row;
 
-/// The goals.
 const GOAL: f64 = 0.99;
 /// With fewer switches a run is repeated, and then left out.
 const FEWEST: u64 = 100;
-/// How often.
 const TRIES: u32 = 12;
 /// A load works for so long and rests for so long.
 const WORK: Duration = Duration::from_millis(2);
 const REST: Duration = Duration::from_millis(7);
 
-/// What counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     /// Gaps, and switches outside of any gap, where the kernel recorded a switch.

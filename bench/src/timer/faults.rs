@@ -56,7 +56,6 @@ impl Latency {
     }
 }
 
-/// Who stops the offender.
 #[derive(Clone, Copy, Debug)]
 enum Stopper {
     Ours,

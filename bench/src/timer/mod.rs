@@ -42,7 +42,6 @@ const PEERS: [&str; 5] = [
     crates::HashWheel::NAME,
 ];
 
-/// A structure's turn.
 type Turn = (&'static str, fn(usize, u32) -> Figures);
 
 fn turn<T: TimerBackend>() -> Turn {

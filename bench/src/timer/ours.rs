@@ -21,7 +21,6 @@ fn ns(time: Instant<Monotonic>) -> u64 {
 
 /// How an order is called in the document.
 pub(crate) trait OrderName: Order {
-    /// The subject.
     const NAME: &'static str;
 }
 

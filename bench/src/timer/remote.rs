@@ -59,7 +59,6 @@ fn measure(subject: &mut impl RemoteTimer, round: u32) -> f64 {
     median(&mut batches)
 }
 
-/// The service.
 struct ServiceTimers {
     _owner: Owner,
     timers: Vec<Timer>,

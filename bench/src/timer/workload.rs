@@ -47,7 +47,6 @@ pub(crate) trait TimerBackend {
     /// Empty, at time 0, with room for so many ids.
     fn with_room(ids: usize) -> Self;
 
-    /// A new timer.
     fn insert(&mut self, id: u32, now: u64, deadline: u64);
 
     /// It will not fire, and is gone.
@@ -108,7 +107,6 @@ impl PollTimer {
         PollTimer { on: true, begun: 0, polls: Vec::with_capacity(4 * POLLED), cost }
     }
 
-    /// A poll begins.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if self.on {
@@ -116,7 +114,6 @@ impl PollTimer {
         }
     }
 
-    /// It has ended.
     #[inline]
     pub(crate) fn end(&mut self) {
         if self.on {

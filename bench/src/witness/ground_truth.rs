@@ -17,7 +17,6 @@ use hourglass_witness::{Cause, Witness};
 
 use crate::document::Row;
 
-/// The goal.
 const GOAL: f64 = 0.999;
 /// Disturbed spans of each load, by the witness's word.
 const WANTED: usize = 2_500;
@@ -48,7 +47,6 @@ struct ObservedSpan {
     lost: Option<(u64, u64, Cause)>,
 }
 
-/// Counts of one load.
 #[derive(Debug, Default)]
 struct Count {
     spans: u64,

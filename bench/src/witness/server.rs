@@ -22,7 +22,6 @@ use crate::paired::Rounds;
 /// The goal: throughput within one part in a hundred.
 const GOAL: f64 = 1.01;
 const CONNECTIONS: usize = 64;
-/// One measurement.
 const LENGTH: Duration = Duration::from_millis(300);
 const BYTES: usize = 64;
 /// What a request computes: nothing, and as long as a small document takes to be parsed and made.

@@ -274,7 +274,6 @@ pub unsafe extern "C" fn hg_clock_device_free(
     unsafe { guard(error, work) }
 }
 
-/// The queue's handle.
 fn of_timer(timer: hg_device_timer) -> Result<Handle, Failure> {
     let none =
         || Failure::new(crate::error::HG_STALE, "no timer of a clock device has this handle");

@@ -144,7 +144,6 @@ impl Lent {
         self.user.as_ref().map_or(std::ptr::null_mut(), |user| user.data())
     }
 
-    /// Calls back with it.
     pub(crate) fn with<T>(&self, call: impl FnOnce(*mut c_void) -> T) -> T {
         self.mark.within(|| call(self.data()))
     }

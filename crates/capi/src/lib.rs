@@ -22,6 +22,7 @@
 //! compiler that is there, and run under the sanitizers.
 
 #![allow(non_camel_case_types)]
+#![warn(missing_docs, unreachable_pub)]
 #![expect(
     clippy::missing_safety_doc,
     reason = "every function here asks for what the header says of its pointers"

@@ -46,7 +46,6 @@ fn take_guard() -> u32 {
     taken.map_or(0, u64::trailing_ones)
 }
 
-/// Gives it back.
 fn give_guard_back(number: u32) {
     set_guard(number, UNGUARDED);
     if number > 0 {

@@ -214,7 +214,6 @@ thread_local! {
     static OWN: RefCell<Option<Sleeper>> = const { RefCell::new(None) };
 }
 
-/// What is slept for.
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
     Time(u64),

@@ -36,13 +36,11 @@ const FIRST: usize = 64;
 const CHUNKS: usize = 17;
 /// The low half of a state: what is in a place.
 const WHAT: u64 = 0xffff_ffff;
-/// Nothing.
 const FREE: u64 = 0;
 /// Being made or taken away.
 const RESERVED: u64 = 1;
 /// There; each look-up under way adds one.
 const LIVE: u64 = 2;
-/// A generation.
 const GENERATION: u64 = 0x00ff_ffff;
 /// How long freeing waits for calls that are about to return.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -7,7 +7,6 @@ use crate::error::{Failure, HG_OTHER_VERSION, guard, hg_error, hg_status};
 /// `HG_ABI_VERSION` of the header that belongs to this library.
 pub const HG_ABI_VERSION: u32 = 1;
 
-/// The package's version.
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
         Ok(version) => version,

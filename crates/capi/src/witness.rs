@@ -164,7 +164,6 @@ fn in_c(loss: &Loss, cpu: u32) -> hg_loss {
     }
 }
 
-/// The calling thread's witness.
 fn own() -> Result<Witness, Failure> {
     Witness::new().map_err(|error| ends(&error))
 }

@@ -62,7 +62,6 @@ impl WholeFile {
             .map_err(|error| refused(option, &name, &error))
     }
 
-    /// Where it will be.
     pub(crate) fn name(&self) -> &Path {
         &self.name
     }

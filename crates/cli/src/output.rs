@@ -72,7 +72,6 @@ impl Format {
 
 /// A run that can be shown: one that has just ended, or one in a folder.
 pub(crate) trait Source {
-    /// What it found.
     fn document(&self) -> &RunDocument;
 
     /// Hands over its records in the order of their starts.

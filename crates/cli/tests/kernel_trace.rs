@@ -15,7 +15,6 @@ use hourglass_skip::{Requirement, skip};
 use processes::send;
 use serde_json::Value;
 
-/// Where instances are made.
 const INSTANCES: &str = "/sys/kernel/tracing/instances";
 
 /// What the tests ask of the machine; the reason is printed where it has it not.

@@ -8,6 +8,7 @@
 //! keep a global that a test can't replace.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs, unreachable_pub)]
 
 #[cfg(target_os = "linux")]
 pub mod calibration;

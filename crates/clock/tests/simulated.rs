@@ -48,7 +48,6 @@ enum Outcome {
 /// What does not hold between a fault and its discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meanwhile {
-    /// Everything holds.
     Nothing,
     /// Bounds: the counter leaves them.
     Bounds,
@@ -234,7 +233,6 @@ struct TimePoint {
 struct World {
     sim: Arc<SimSource>,
     clock: Clock<Arc<SimSource>>,
-    /// The latest time told.
     last_ns: u64,
     /// Kept now and then, all through the case.
     points: Vec<TimePoint>,

@@ -21,7 +21,6 @@ use dice::Dice;
 
 const MS_NS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000 * MS_NS;
-/// When the slewing begins.
 const SETTLED_NS: u64 = 5 * SECOND_NS;
 const LENGTH_NS: u64 = 35 * SECOND_NS;
 
@@ -37,7 +36,6 @@ impl Dice {
     }
 }
 
-/// What a daemon does.
 type Daemon = fn(&mut Dice) -> AdjustmentKind;
 
 const DAEMONS: [(&str, Daemon); 6] = [
@@ -55,7 +53,6 @@ const DAEMONS: [(&str, Daemon); 6] = [
     }),
 ];
 
-/// Who maintains the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     /// A helper, when it asked to be called; no reader does.

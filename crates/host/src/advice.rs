@@ -28,7 +28,6 @@ const WHOLE_CPU_PPM: u64 = 1_000_000;
 pub struct ThreadDemand {
     /// Number of the thread in the run.
     pub id: u32,
-    /// Its policy.
     pub policy: Policy,
     /// Whether it never waits.
     pub cpu_bound: bool,

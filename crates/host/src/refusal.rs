@@ -19,9 +19,7 @@ const EPERM: i32 = 1;
 /// A refusal, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was refused.
     pub what: String,
-    /// Why.
     pub reason: String,
     /// The line that grants it.
     pub remedy: String,

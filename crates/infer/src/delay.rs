@@ -22,7 +22,6 @@ const NAMED: usize = 3;
 pub struct Delay {
     /// When it could run, ns from the run's start.
     pub from_ns: i64,
-    /// When it did.
     pub to_ns: i64,
     /// The CPU on which it then ran, or for which it still waits.
     pub cpu: u32,
@@ -47,13 +46,11 @@ pub struct Stretch {
     pub from_ns: i64,
     /// Until when.
     pub to_ns: i64,
-    /// The CPU.
     pub cpu: u32,
     /// What was before.
     pub onset: Onset,
 }
 
-/// What an event completes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// A thread had a CPU.
@@ -67,7 +64,6 @@ pub enum Seen {
 pub enum First {
     /// It runs on this CPU, or waits for it.
     Runnable(u32),
-    /// It is stopped.
     Stopped,
     /// It waits by its own will, or nothing is known.
     Other,
@@ -84,7 +80,6 @@ enum State {
         woken_before: bool,
     },
     Stopped,
-    /// It could run.
     Ready {
         after_wait: bool,
     },
@@ -113,7 +108,6 @@ struct Thread {
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
     threads: BTreeMap<u32, Thread>,
-    /// Who has each CPU.
     current: BTreeMap<u32, u32>,
     lost: u64,
 }
@@ -282,7 +276,6 @@ impl Thread {
         }
     }
 
-    /// It leaves its CPU.
     fn leave(&mut self, event: &KernelEvent) -> Option<Stretch> {
         let State::Running { cpu, onset } = self.state else {
             let unknown = matches!(self.state, State::Unknown | State::Either(_));
@@ -306,7 +299,6 @@ impl Thread {
         self.since_ns = event.ns;
     }
 
-    /// It takes a CPU.
     fn take(&mut self, ns: i64, cpu: u32) -> Option<Delay> {
         let has_one = matches!(self.state, State::Running { .. });
         self.missing = self.missing.saturating_add(u64::from(has_one));
@@ -370,7 +362,6 @@ pub struct DelayTally {
 }
 
 impl DelayTally {
-    /// Adds a delay.
     pub fn push(&mut self, delay: Delay) {
         self.lengths.push(delay.length_ns());
         self.after_wait = self.after_wait.saturating_add(u64::from(delay.after_wait));

@@ -21,7 +21,6 @@ pub struct GapStatistics {
 }
 
 impl GapStatistics {
-    /// Nothing collected.
     #[must_use]
     pub fn new() -> GapStatistics {
         GapStatistics::default()

@@ -103,7 +103,6 @@ pub struct TraceSummary {
 }
 
 impl TraceSummary {
-    /// A summary of nothing.
     #[must_use]
     pub fn new() -> TraceSummary {
         TraceSummary::default()

@@ -20,7 +20,6 @@ const SURE: f64 = 0.99;
 /// as its latencies.
 const REAL_GAPS: f64 = 0.5;
 
-/// What two runs say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Yes.
@@ -116,7 +115,6 @@ impl GapCounter {
 /// Whether a load causes gaps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadStatement {
-    /// Whether it does.
     pub answer: Answer,
     /// That the runs differ the way the answer says, from 0 to 1.
     pub confidence: f64,
@@ -171,7 +169,6 @@ fn one_sided(p: f64, larger: bool) -> f64 {
 /// Whether a timer is inaccurate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimerStatement {
-    /// Whether it is.
     pub answer: Answer,
     /// That the answer is right, from 0 to 1.
     pub confidence: f64,

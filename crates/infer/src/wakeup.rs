@@ -37,7 +37,6 @@ pub struct WakeUp {
     pub waking_ns: i64,
     /// The CPU was given to the thread.
     pub switch_ns: i64,
-    /// Which CPU.
     pub cpu: u32,
     /// The thread saw the time.
     pub user_ns: i64,

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{KernelEvent, KernelEventKind as Kind};
 
-/// Who has a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Occupant {
     /// A thread, by the kernel's number.
@@ -21,13 +20,11 @@ pub enum Occupant {
 /// A time in which a CPU had one occupant, ns from the run's start. Never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// The CPU.
     pub cpu: u32,
     /// From when.
     pub from_ns: i64,
     /// To when.
     pub to_ns: i64,
-    /// Who.
     pub who: Occupant,
 }
 

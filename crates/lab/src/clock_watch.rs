@@ -15,7 +15,6 @@ use hourglass_time::Span;
 /// The clock that is watched: on this machine's counters and one more, if that was chosen.
 type Watched = Clock<Arc<dyn Timebase>>;
 
-/// How a watch goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     /// Between two looks; taken as at least 10 ms.
@@ -78,7 +77,6 @@ fn clock(policy: Policy, selected: SourceName) -> Watched {
     Clock::on(base, Settings { start, ..Settings::DEFAULT })
 }
 
-/// Looks at a clock.
 struct Observer {
     clock: Watched,
     begin_ns: u64,
@@ -192,7 +190,6 @@ fn monotonic_ns() -> u64 {
     Native.reference_ns(Scale::Monotonic)
 }
 
-/// As documents write it.
 fn status_name(status: Status) -> &'static str {
     match status {
         Status::OsClock => "os_clock",

@@ -10,7 +10,6 @@ use hourglass_host::advice::throttling::nanos;
 use hourglass_model::document::Warning;
 use hourglass_model::manifest::{CalibrationFacts, EvidenceFacts, Manifest};
 
-/// The warning's name.
 pub(crate) const ID: &str = "clock-drift";
 
 /// Events of another clock that may be off by more than this cannot be put beside the trace, ns.

@@ -66,7 +66,6 @@ use crate::worst_stacks;
 /// What to run, and what to do with it.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The run.
     pub spec: RunSpec,
     /// The command line, word by word, for the manifest.
     pub command_line: Vec<String>,
@@ -95,10 +94,8 @@ impl Request {
     }
 }
 
-/// A finished run.
 #[derive(Debug)]
 pub struct Finished {
-    /// What was found.
     pub document: RunDocument,
     /// Where it was kept, or why it could not be.
     pub kept: Option<Result<PathBuf, WriteError>>,
@@ -220,11 +217,9 @@ impl Finished {
 /// A job, in nanoseconds from the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobTimes {
-    /// Its nominal arrival.
     pub arrival_ns: i64,
     /// When it first ran.
     pub begun_ns: i64,
-    /// When it was done.
     pub finished_ns: i64,
     /// Processor time that it received.
     pub received_ns: u64,

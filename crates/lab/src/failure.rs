@@ -11,7 +11,6 @@ use crate::gates::GateError;
 /// Why there was no run. Nothing was measured and nothing is left behind.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// The specification contradicts itself.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// A limit that is none, or that this run could not break.
@@ -20,9 +19,7 @@ pub enum Failure {
     /// A CPU that the machine does not have.
     #[error("thread {thread}: --cpu: CPU {cpu} is not online; use some of {online}")]
     NoSuchCpu {
-        /// The thread.
         thread: usize,
-        /// The CPU.
         cpu: u32,
         /// Those that there are.
         online: CpuSet,
@@ -33,9 +30,7 @@ pub enum Failure {
          some of {permitted}, or give the cpuset more (docker: --cpuset-cpus)"
     )]
     Barred {
-        /// The thread.
         thread: usize,
-        /// The CPU.
         cpu: u32,
         /// Those that it may use.
         permitted: CpuSet,

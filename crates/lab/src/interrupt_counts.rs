@@ -193,7 +193,6 @@ impl Session {
         self.reader = named.spawn(live).ok().map(|thread| (stop, thread));
     }
 
-    /// Ends.
     pub(crate) fn end(&mut self) {
         if let Some((stop, thread)) = self.reader.take() {
             drop(stop);

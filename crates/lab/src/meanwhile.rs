@@ -29,7 +29,6 @@ const LEAST_NS: u64 = 20_000;
 const LEAST_SPAN_NS: u64 = 100_000;
 /// Asleep for longer than this, ns, and not waiting for a CPU: the supervising thread wakes up every 100 ms.
 const LONG_ASLEEP_NS: u64 = 250_000_000;
-/// How many are named.
 const NAMED: usize = 3;
 
 /// A thread that ran between two looks.
@@ -123,7 +122,6 @@ impl Counts {
         Some(self.reader.thread_times(std::process::id(), os::id())?.wait_ns)
     }
 
-    /// Looks now.
     pub(crate) fn look(&mut self) {
         let (began_ns, used_ns) = (now_ns(ClockId::Monotonic), os::rusage_time_ns());
         let ran = self.all_that_ran();

@@ -27,7 +27,6 @@ pub(crate) struct Kernel {
     made: Mutex<Vec<Made>>,
 }
 
-/// One reservation.
 #[derive(Debug)]
 struct Made {
     tid: u32,

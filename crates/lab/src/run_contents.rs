@@ -54,7 +54,6 @@ pub enum RunContentsError {
     /// The trace, or the kernel's events.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The latencies.
     #[error(transparent)]
     Latency(#[from] LatencyError),
     /// More records than the run can have written.

@@ -21,7 +21,6 @@ pub(crate) struct RunObserver<'a> {
     pub(crate) without: &'a dyn Fn(&[Shortfall], &mut Vec<Warning>),
     pub(crate) interrupts: &'a mut interrupt_counts::Session,
     pub(crate) tracing: Option<&'a mut kernel_trace::Session>,
-    /// Where nothing is traced.
     pub(crate) switches: Option<&'a mut switch_records::Session>,
     /// Who runs meanwhile, by counts, where nothing is traced.
     pub(crate) meanwhile: &'a mut Option<meanwhile::Counts>,

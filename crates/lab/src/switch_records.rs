@@ -146,7 +146,6 @@ impl Session {
         self.last = Moment::now();
     }
 
-    /// Reads the rings.
     pub(crate) fn finish(self) -> Recorded {
         let (first, last) = (self.first, self.last);
         let mut all = Recorded { switches: Vec::new(), lost: Some(0), refused: None, first, last };

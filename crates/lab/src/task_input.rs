@@ -31,7 +31,6 @@ pub enum Source {
     RtApp,
     /// A file of another tool.
     Foreign(Format),
-    /// A run folder.
     Run,
 }
 
@@ -53,7 +52,6 @@ impl Source {
 /// A set of tasks that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
-    /// The tasks.
     pub set: TaskSet,
     /// What was left out or means something else, one sentence each.
     pub notes: Vec<String>,
@@ -117,12 +115,7 @@ fn rt_app(read: Imported, online: Option<CpuSet>) -> Input {
 pub enum InputError {
     /// The file cannot be opened or read.
     #[error("{}: {reason}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        reason: std::io::Error,
-    },
+    Unreadable { path: PathBuf, reason: std::io::Error },
     /// There is no such file.
     #[error("{}: no such file; name a file of tasks, a run folder, or - for the standard input", .0.display())]
     Missing(PathBuf),
@@ -138,18 +131,15 @@ pub enum InputError {
     /// It is no text.
     #[error("{}: no text: byte {at} is not UTF-8; give a file of tasks (TOML, JSON, rt-app) or a run folder", .path.display())]
     Binary {
-        /// The file.
         path: PathBuf,
         /// Position of the first such byte, from 0.
         at: usize,
     },
-    /// It holds worked examples.
     #[error("{}: worked examples, not tasks; use hourglass check --corpus FOLDER", .0.display())]
     Corpus(PathBuf),
     /// A file of another tool that is not read.
     #[error("{}: this looks like {what}", .path.display())]
     Unread {
-        /// The file.
         path: PathBuf,
         /// What it is, and what to do.
         what: &'static str,
@@ -163,14 +153,8 @@ pub enum InputError {
     /// There is more in the folder than is read at a time.
     #[error(transparent)]
     TooMuch(#[from] RunContentsError),
-    /// The description is wrong.
     #[error("{}: {source}", .path.display())]
-    Tasks {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: Box<TaskSetError>,
-    },
+    Tasks { path: PathBuf, source: Box<TaskSetError> },
 }
 
 /// Reads a set of tasks; without `source`, the format is told by the content.

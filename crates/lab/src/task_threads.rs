@@ -75,7 +75,6 @@ pub enum PlanError {
     /// A wake-up method that there is not.
     #[error("task '{task}': timer: {source}")]
     Timer {
-        /// The task.
         task: String,
         /// What is wrong with it.
         source: WordError,
@@ -85,12 +84,7 @@ pub enum PlanError {
         "task '{task}': the kernel's FIFO class has priorities from 1 to 99, not {priority}; \
          change it, or --no-run"
     )]
-    Priority {
-        /// The task.
-        task: String,
-        /// Its priority.
-        priority: u32,
-    },
+    Priority { task: String, priority: u32 },
     /// No priority, because the analysis is to find it.
     #[error(
         "task '{0}': a run needs its priority; set priorities = \"deadline-monotonic\" or give one \
@@ -103,7 +97,6 @@ pub enum PlanError {
          cpus, or --no-run"
     )]
     NoSuchCpu {
-        /// The task or thread.
         thread: String,
         /// Those that are missing.
         missing: CpuSet,
@@ -127,14 +120,7 @@ pub enum PlanError {
         "task '{task}': its first job arrives {offset} after the start, which a run of {duration} \
          does not see; give --duration more than that"
     )]
-    Late {
-        /// The task.
-        task: String,
-        /// Its offset.
-        offset: Span,
-        /// The run.
-        duration: Span,
-    },
+    Late { task: String, offset: Span, duration: Span },
     /// More threads than a run has.
     #[error("{0} threads are more than a run has ({MOST_THREADS}); use --no-run")]
     TooMany(usize),
@@ -143,7 +129,6 @@ pub enum PlanError {
 /// A run of a set. Its first threads are the tasks, in their order.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The run.
     pub spec: RunSpec,
     /// What threads do not do as the set says, one sentence each.
     pub notes: Vec<String>,

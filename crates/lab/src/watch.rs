@@ -25,11 +25,9 @@ pub trait Watch {
     fn broke(&mut self, premise: &Premise) {
         let _ = premise;
     }
-    /// All threads have ended.
     fn ended(&mut self);
 }
 
-/// Nobody watches.
 impl Watch for () {
     fn warn(&mut self, _warnings: &[Warning]) {}
     fn started(&mut self, _duration: Span, _ticking: bool) {}

@@ -86,24 +86,16 @@ impl WorkloadFile {
 /// A workload file that cannot be used.
 #[derive(Debug, Error)]
 pub enum WorkloadFileError {
-    /// It cannot be read.
     #[error("{path}: {source}")]
-    Read {
-        /// The file.
-        path: String,
-        /// What the system says.
-        source: io::Error,
-    },
+    Read { path: String, source: io::Error },
     /// Something in it is wrong.
     #[error("{path}:{line}:{column}: {message}")]
     Wrong {
-        /// The file.
         path: String,
         /// Line, from 1.
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What is wrong.
         message: String,
     },
     /// It is a set of tasks, and cannot be read or run.

@@ -24,7 +24,6 @@ pub enum MeasurementSize {
 }
 
 impl MeasurementSize {
-    /// As documents write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,7 +45,6 @@ impl MeasurementSize {
 /// A machine to measure on.
 #[derive(Debug)]
 pub(super) struct MeasurementHost {
-    /// How much.
     pub(super) effort: MeasurementSize,
     /// What the machine is, for the document.
     pub(super) machine: MachineFacts,

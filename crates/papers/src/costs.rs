@@ -132,7 +132,6 @@ impl Drop for PinnedThread {
     }
 }
 
-/// Reads into every slot.
 fn fill(each: MeasuredSource, slots: &mut [u64]) {
     let source = black_box(each.source);
     match each.order {

@@ -29,7 +29,6 @@ pub(super) struct Downsampler {
 }
 
 impl Downsampler {
-    /// Takes the next measurement.
     #[inline]
     pub(super) fn push(&mut self, value: u64) {
         let this = (self.seen, value);

@@ -45,7 +45,6 @@ pub const PAPERS: &[Paper] = &[
 pub struct Paper {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its title.
     pub title: &'static str,
     /// Who wrote it, where and when.
     pub source: &'static str,
@@ -58,7 +57,6 @@ pub struct Paper {
 pub struct TableDef {
     /// Its number in the paper.
     pub id: &'static str,
-    /// What it shows.
     pub title: &'static str,
     /// Measures it; `None` if a signal asked to stop before it was complete.
     measure: fn(&MeasurementHost) -> Option<MeasuredTable>,
@@ -74,7 +72,6 @@ struct MeasuredTable {
 /// A paper's tables as they were measured.
 #[derive(Debug)]
 pub struct PaperMeasurement {
-    /// The tables.
     pub document: PaperDocument,
     /// What is drawn of each of them, in the same order.
     pub figures: Vec<Option<Drawing>>,

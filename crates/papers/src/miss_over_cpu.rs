@@ -6,7 +6,6 @@ use hourglass_model::paper::{Curve, Curves, Edge, EdgeUnit, Origin, Place, Scale
 /// Sleeps of one length by one sleeper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sleeps {
-    /// Whose.
     pub name: String,
     /// CPU time, per cent of one CPU.
     pub cpu_percent: f64,

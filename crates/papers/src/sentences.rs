@@ -25,7 +25,6 @@ pub(super) fn times(value: f64, of: f64) -> String {
     }
 }
 
-/// A sentence of clauses.
 pub(super) fn sentence(clauses: &str) -> String {
     let mut letters = clauses.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();

@@ -17,18 +17,14 @@ const MOST_NAMED: usize = 7;
 /// A colour of the style sheets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
-    /// Of a thread.
     Thread(u32),
     /// Of all threads that have none of their own.
     Rest,
-    /// Of interrupts.
     Interrupts,
 }
 
-/// Who is told apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OccupantTotal {
-    /// What it is called.
     pub(crate) name: String,
     pub(crate) colour: Colour,
     /// For how long it had CPUs, all together.
@@ -42,7 +38,6 @@ pub(crate) struct CpuOccupants {
     of: BTreeMap<Occupant, usize>,
 }
 
-/// What occupants are called.
 #[derive(Clone, Debug)]
 pub(crate) struct OccupantNames<'a> {
     /// The measured threads by the kernel's numbers: number in the run, label.

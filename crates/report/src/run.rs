@@ -17,7 +17,6 @@ use crate::units::rounded;
 /// All that there is to show of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunView<'a> {
-    /// What the run found.
     pub document: &'a RunDocument,
     /// Its trace, in order of start.
     pub intervals: &'a [Interval],

@@ -49,7 +49,6 @@ impl UnitScale {
         self
     }
 
-    /// The unit's name.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }

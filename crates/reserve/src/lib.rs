@@ -9,6 +9,7 @@
 //! print.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod account;
 pub mod admission;

@@ -15,6 +15,7 @@
 //! instant by instant (`twin`), and the simulation must stay within the bound.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod admission;
 pub mod assign;

@@ -26,12 +26,10 @@ const HORIZON: u64 = 2_000;
 /// Looks of an analysis: what is not bounded within is not compared.
 const EFFORT: Effort = Effort::of(125_000);
 
-/// Where the sets begin.
 const SEED: u64 = 2002;
 
 const TIME: TimeModel = TimeModel::Discrete;
 
-/// What was compared.
 #[derive(Default)]
 struct Tally {
     bounds: AtomicU64,

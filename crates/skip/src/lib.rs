@@ -38,7 +38,6 @@ const fn need(name: &'static str, check: &'static str) -> Requirement {
 impl Requirement {
     /// The kernel's trace, mounted, and the right to use it.
     pub const TRACEFS: Requirement = need("tracefs", "test -w /sys/kernel/tracing/instances");
-    /// A real-time policy.
     pub const REAL_TIME: Requirement = need("real-time", "chrt --fifo 1 true");
     /// The kernel's deadline class, with as much room as the tests ask for.
     pub const DEADLINE_CLASS: Requirement = need(
@@ -64,7 +63,6 @@ impl Requirement {
         "siblings",
         "grep -q '[-,]' /sys/devices/system/cpu/cpu*/topology/thread_siblings_list",
     );
-    /// The processor's performance counters.
     pub const COUNTERS: Requirement = need(
         "counters",
         "test -e /sys/bus/event_source/devices/cpu && perf stat -e instructions:u true",
@@ -163,7 +161,6 @@ impl Display for Requirement {
 pub struct Skipped {
     /// The test's name, or the place in the sources where the harness gave its thread none.
     pub test: String,
-    /// What was missing.
     pub need: Requirement,
     /// What was found, in one line.
     pub why: String,

@@ -74,7 +74,6 @@ pub(crate) fn refused(path: &Path, source: io::Error) -> CreateError {
 }
 
 impl NewRunFolder {
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

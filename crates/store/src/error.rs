@@ -15,16 +15,10 @@ pub enum CreateError {
     Exists(PathBuf),
     /// The folder that is to hold it does not exist.
     #[error("{} cannot be made because {} does not exist; make that first", .path.display(), .parent.display())]
-    ParentMissing {
-        /// The run folder.
-        path: PathBuf,
-        /// What is missing.
-        parent: PathBuf,
-    },
+    ParentMissing { path: PathBuf, parent: PathBuf },
     /// What is to hold it is no folder.
     #[error("{} cannot be made because {} is not a folder; name another place", .path.display(), .parent.display())]
     ParentNotAFolder {
-        /// The run folder.
         path: PathBuf,
         /// What is no folder.
         parent: PathBuf,
@@ -34,7 +28,6 @@ pub enum CreateError {
     NotWritable {
         /// The run folder, or the file in it.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
     /// Any other refusal of the system.
@@ -42,7 +35,6 @@ pub enum CreateError {
     Io {
         /// The run folder, or the file in it.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
 }
@@ -53,7 +45,6 @@ pub enum WriteError {
     /// A record that no reader would accept.
     #[error("{}: record {row} cannot be stored: it {fault}", .path.display())]
     Record {
-        /// The file.
         path: PathBuf,
         /// Which one, from 0.
         row: u64,
@@ -75,20 +66,13 @@ pub enum WriteError {
     Manifest(serde_json::Error),
     /// The system or an encoder refused; most often the disk is full.
     #[error("{} cannot be written: {source}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: Box<dyn Error + Send + Sync>,
-    },
+    File { path: PathBuf, source: Box<dyn Error + Send + Sync> },
     /// All of the folder is written, and something failed after that.
     #[error("{} is whole, but {doubt}: {source}", .path.display())]
     Whole {
-        /// The run folder.
         path: PathBuf,
         /// What does not hold, or is not known.
         doubt: &'static str,
-        /// What failed.
         source: Box<dyn Error + Send + Sync>,
     },
 }
@@ -123,10 +107,8 @@ impl WriteError {
 /// A path that cannot be read as a run folder.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Nothing has this name.
     #[error("{} does not exist", .0.display())]
     NotFound(PathBuf),
-    /// It is a file.
     #[error("{} is not a folder; name the folder that holds {}", .0.display(), crate::MANIFEST_FILE)]
     NotAFolder(PathBuf),
     /// A folder, but nothing of a run is in it.
@@ -152,7 +134,6 @@ pub enum OpenError {
         .path.display()
     )]
     ManifestVersion {
-        /// The manifest.
         path: PathBuf,
         /// The schema named in it; empty if none is.
         found: String,
@@ -162,24 +143,20 @@ pub enum OpenError {
     /// The manifest is not JSON, or a key is missing or has a wrong type.
     #[error("{}:{line}:{column}: {reason}", .path.display())]
     ManifestMalformed {
-        /// The manifest.
         path: PathBuf,
         /// From 1; 0 where the place is not known.
         line: usize,
         /// From 1; 0 where the place is not known.
         column: usize,
-        /// What is wrong there.
         reason: String,
     },
     /// The manifest holds no findings, as that of a run document does not.
     #[error("{} holds no 'result'; it does not come from a run folder", .0.display())]
     NoResult(PathBuf),
-    /// The system refused.
     #[error("{} cannot be read: {source}", .path.display())]
     Io {
         /// What was to be read.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
     /// The trace cannot be read.
@@ -196,10 +173,8 @@ pub enum TraceError {
     /// It does not end as a Parquet file ends.
     #[error("{} is truncated: it does not end as a Parquet file; copy it again", .0.display())]
     Truncated(PathBuf),
-    /// A column is missing.
     #[error("{} has no column '{column}' ({wanted})", .path.display())]
     MissingColumn {
-        /// The file.
         path: PathBuf,
         /// Name of the column.
         column: &'static str,
@@ -209,7 +184,6 @@ pub enum TraceError {
     /// A column has another type.
     #[error("{}: the column '{column}' is {found} and should be {wanted}", .path.display())]
     WrongType {
-        /// The file.
         path: PathBuf,
         /// Name of the column.
         column: &'static str,
@@ -224,39 +198,24 @@ pub enum TraceError {
         .path.display()
     )]
     Compressed {
-        /// The file.
         path: PathBuf,
         /// Name of the column.
         column: &'static str,
-        /// What compressed it.
         codec: String,
     },
     /// A row that no run can have.
     #[error("{}: row {row} {fault}", .path.display())]
     Row {
-        /// The file.
         path: PathBuf,
         /// Which one, from 0.
         row: u64,
         /// What is wrong with it.
         fault: RowFault,
     },
-    /// It cannot be decoded.
     #[error("{} is damaged: {reason}; restore it or measure again", .path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What the decoder said.
-        reason: String,
-    },
-    /// The system refused.
+    Damaged { path: PathBuf, reason: String },
     #[error("{} cannot be read: {source}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// Why a row is not one of a trace or of a table of single latencies.
@@ -291,19 +250,12 @@ pub enum LatencyError {
     /// It is not an interval log, or a histogram in it cannot be decoded.
     #[error("{} is damaged: {reason}; restore it or measure again", .path.display())]
     Damaged {
-        /// The log.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// The system refused.
     #[error("{} cannot be read: {source}", .path.display())]
-    Io {
-        /// The log.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The single latencies cannot be read.
     #[error(transparent)]
     Samples(#[from] TraceError),

@@ -68,7 +68,6 @@ impl RunFolder {
         path.join(MANIFEST_FILE).exists() || is_half_written(path)
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -80,7 +79,6 @@ impl RunFolder {
         &self.manifest
     }
 
-    /// The trace.
     #[must_use]
     pub fn trace(&self) -> &Trace {
         &self.trace

@@ -25,10 +25,8 @@ use crate::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
 use crate::table::write::{EncodeRows, RowGroup, TableWriter, write_column};
 use crate::table::{Column, ColumnType, Layout, TableReader};
 
-/// What was put together.
 pub const MERGED_FILE: &str = "merged.json";
 
-/// The histograms.
 pub const HISTOGRAM_FILE: &str = "histogram.parquet";
 
 const NODE: Column = Column::required("node", ColumnType::Text);
@@ -58,7 +56,6 @@ const READ: Layout = Layout { name: "histogram", columns: &[LO_NS, COUNT], sorte
 pub struct Step {
     /// The least value of the step.
     pub lo_ns: u64,
-    /// How often.
     pub count: u64,
 }
 
@@ -74,7 +71,6 @@ pub enum MergedError {
         .path.display()
     )]
     Version {
-        /// The document.
         path: PathBuf,
         /// The schema named in it.
         found: String,
@@ -82,19 +78,12 @@ pub enum MergedError {
     /// The document is not JSON, or not one that this program writes.
     #[error("{} is damaged: {reason}; merge again", .path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// The system refused.
     #[error("{} cannot be read: {source}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The histograms cannot be read.
     #[error(transparent)]
     Table(#[from] TraceError),
@@ -315,13 +304,11 @@ impl MergedFolder {
         Ok(MergedFolder { path: path.to_path_buf(), document, table })
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The document.
     #[must_use]
     pub fn document(&self) -> &MergedDocument {
         &self.document

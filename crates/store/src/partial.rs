@@ -33,7 +33,6 @@ impl PartialFile {
         &self.file
     }
 
-    /// The final name.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }

@@ -47,7 +47,6 @@ impl NewRounds {
         Ok(NewRounds { path })
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

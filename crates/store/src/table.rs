@@ -164,7 +164,6 @@ impl TableReader {
         self.rows
     }
 
-    /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

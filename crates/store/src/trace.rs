@@ -96,7 +96,6 @@ impl Trace {
         self.table.rows()
     }
 
-    /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.table.path()

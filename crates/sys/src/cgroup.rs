@@ -13,15 +13,12 @@ use std::path::{Path, PathBuf};
 pub enum Version {
     /// A hierarchy for a few controllers; threads are members one by one.
     V1,
-    /// The unified hierarchy.
     V2,
 }
 
-/// One mounted hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
     version: Version,
-    /// Where it is mounted.
     mount: PathBuf,
     /// Which group is at the mount, as `/proc/PID/cgroup` names it.
     root: PathBuf,
@@ -74,13 +71,11 @@ impl Hierarchy {
         }
     }
 
-    /// Its version.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Where it is mounted.
     #[must_use]
     pub fn mount(&self) -> &Path {
         &self.mount
@@ -200,7 +195,6 @@ impl Group {
         self.version
     }
 
-    /// Its folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -106,7 +106,6 @@ pub fn tsc_is_invariant() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TscMode {
-    /// It reads the counter.
     Enabled,
     /// It raises SIGSEGV; whoever catches that may put any number in its place.
     Fault,

@@ -53,7 +53,6 @@ fn wait_bitset(word: &AtomicU32, operation: i32, expected: u32, until: &libc::ti
     answer
 }
 
-/// The same.
 #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
 fn wait_bitset(word: &AtomicU32, operation: i32, expected: u32, until: &libc::timespec) -> i64 {
     // SAFETY: the word and the deadline outlive the call; the unused argument is null.

@@ -54,7 +54,6 @@ impl HeartBeat {
         Ok(Waiting(HeartBeat { pid, words }))
     }
 
-    /// Its process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid as u32
@@ -100,7 +99,6 @@ impl Drop for HeartBeat {
 pub struct Waiting(HeartBeat);
 
 impl Waiting {
-    /// Its process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.0.pid()

@@ -40,7 +40,6 @@ pub struct Held<G> {
 }
 
 impl<G> Held<G> {
-    /// Takes a lock.
     #[inline]
     pub fn new(lock: impl FnOnce() -> G) -> Held<G> {
         let region = Region::enter();

@@ -24,7 +24,6 @@ pub enum Register {
     Counter = 0x0f0,
 }
 
-/// Which step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// `open(2)`.

@@ -26,7 +26,6 @@ pub enum NotCounted {
     /// The thread has ended, or never was.
     #[error("no such thread")]
     Gone,
-    /// The kernel refuses.
     #[error(transparent)]
     Refused(#[from] Refused),
 }

@@ -105,7 +105,6 @@ impl SharedWords {
         Ok(SharedWords { file, mapping })
     }
 
-    /// The words.
     #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping is readable and writable, holds this many words, is aligned to a

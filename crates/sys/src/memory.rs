@@ -48,7 +48,6 @@ pub enum Lack {
     Available(u64),
     /// The process may have so many bytes more (`RLIMIT_AS`).
     Limit(u64),
-    /// Nobody says why.
     Refused,
 }
 

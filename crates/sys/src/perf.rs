@@ -129,7 +129,6 @@ pub struct Switch {
 /// What a thread did in a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It took the CPU.
     In,
     /// It waited from then on.
     Waited,
@@ -137,7 +136,6 @@ pub enum Way {
     Preempted,
 }
 
-/// What was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// The switches, in order of time.

@@ -10,7 +10,6 @@ use std::ptr;
 
 use crate::{checked, checked_long};
 
-/// A process by descriptor.
 #[derive(Debug)]
 pub struct PidFd(OwnedFd);
 

@@ -171,7 +171,6 @@ impl Drop for PosixTimer {
 /// What a signal that was waited for came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A timer.
     Timer,
     /// Somebody: [`send`], `kill`, `sigqueue`. (The C library does not tell them apart.)
     Sent,

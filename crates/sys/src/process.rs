@@ -115,7 +115,6 @@ impl Gated {
         Ok(Gated { gate: Some(gate), answer: File::from(answer), child })
     }
 
-    /// Its number.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.as_ref().map_or(0, |child| child.pid)
@@ -217,7 +216,6 @@ fn tell(telling: &OwnedFd, errno: i32) -> ! {
     }
 }
 
-/// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// By itself, with this code.
@@ -234,7 +232,6 @@ pub struct Child {
 }
 
 impl Child {
-    /// Its number.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid

@@ -138,7 +138,6 @@ pub enum Clearing {
 /// What became of the critical section since it was armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is still there.
     Kept,
     /// The kernel cleared it; also before the first [`Section::arm`].
     Cleared,

@@ -45,10 +45,8 @@ pub fn send_value(pid: u32, signal: i32, value: u64) -> io::Result<()> {
     checked(unsafe { libc::sigqueue(pid, signal, value) }).map(drop)
 }
 
-/// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Came {
-    /// Which.
     pub signal: i32,
     /// Whether the kernel sent it by itself, as it does for the keys of a terminal, to all
     /// processes of the group in the foreground; else a process did.

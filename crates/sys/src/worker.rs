@@ -98,7 +98,6 @@ impl Worker {
         code == -1 || unsafe { found.si_pid() } != 0
     }
 
-    /// Its process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid as u32

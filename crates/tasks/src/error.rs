@@ -49,40 +49,29 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskSetError {
-    /// The syntax is broken.
     #[error("line {line}, column {column}: {message}")]
     Syntax {
         /// Line, from 1.
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What the parser says.
         message: String,
     },
     /// A key that means nothing there.
     #[error("{place}: unknown key '{key}'; {remedy}")]
     UnknownKey {
-        /// Where it stands.
         place: Place,
-        /// The key.
         key: String,
         /// The key that may be meant, or those that there are.
         remedy: String,
     },
     /// A key that stands there twice.
     #[error("{place}: duplicate key {key}; keep one of them")]
-    KeyTwice {
-        /// Where.
-        place: Place,
-        /// The key.
-        key: String,
-    },
+    KeyTwice { place: Place, key: String },
     /// A key that must be there.
     #[error("{place}: {key} is missing; {remedy}")]
     MissingKey {
-        /// Where it should stand.
         place: Place,
-        /// The key.
         key: &'static str,
         /// What to write.
         remedy: String,
@@ -90,9 +79,7 @@ pub enum TaskSetError {
     /// A value that its key cannot have.
     #[error("{place}: {key} = {value}: {reason}")]
     BadValue {
-        /// Where it stands.
         place: Place,
-        /// The key.
         key: String,
         /// The value as it stands in the file, or as it is printed.
         value: String,
@@ -104,17 +91,13 @@ pub enum TaskSetError {
     DuplicateName {
         /// `task`, `resource`, `server`.
         kind: &'static str,
-        /// The name.
         name: String,
     },
     /// A name that nothing has.
     #[error("{place}: {key} names '{name}', but there is no such {kind}; {remedy}")]
     UnknownName {
-        /// Where it is named.
         place: Place,
-        /// The key.
         key: &'static str,
-        /// The name.
         name: String,
         /// What it should be the name of.
         kind: &'static str,
@@ -133,7 +116,6 @@ pub enum TaskSetError {
     /// Two statements of which one is wrong.
     #[error("{place}: {message}")]
     Contradiction {
-        /// Where.
         place: Place,
         /// The contradiction, and how to resolve it.
         message: String,
@@ -156,7 +138,6 @@ pub enum TaskSetWarning {
     PriorityOutOfRange {
         /// The first such task.
         task: String,
-        /// Its priority.
         priority: u32,
         /// How many other tasks have such a priority.
         others: usize,
@@ -166,61 +147,31 @@ pub enum TaskSetWarning {
         "server '{server}': its priority is not used; a constant-bandwidth server is chosen by its deadline, \
          before every fixed priority, as in the kernel's deadline class"
     )]
-    PriorityNotUsed {
-        /// The server.
-        server: String,
-    },
+    PriorityNotUsed { server: String },
     /// A job that cannot be finished in time even alone.
     #[error(
         "task '{task}': the execution time of {wcet} is longer than the deadline of {deadline}; \
          it is infeasible on any processor of this speed"
     )]
-    WcetOverDeadline {
-        /// The task.
-        task: String,
-        /// Its execution time.
-        wcet: Span,
-        /// Its deadline.
-        deadline: Span,
-    },
+    WcetOverDeadline { task: String, wcet: Span, deadline: Span },
     /// A distribution that reaches beyond the worst case.
     #[error(
         "task '{task}': execution times drawn from {drawn} may exceed the wcet of {wcet}; bounds \
          do not hold for such jobs"
     )]
-    DrawsOverWcet {
-        /// The task.
-        task: String,
-        /// The distribution.
-        drawn: String,
-        /// The worst case.
-        wcet: Span,
-    },
+    DrawsOverWcet { task: String, drawn: String, wcet: Span },
     /// Tasks that need more than their server has.
     #[error(
         "server '{server}': its tasks need more processor time than {budget} every {period}; \
          no deadline in it can be kept for long"
     )]
-    ServerOverloaded {
-        /// The server.
-        server: String,
-        /// Its budget.
-        budget: Span,
-        /// Its period.
-        period: Span,
-    },
+    ServerOverloaded { server: String, budget: Span, period: Span },
     /// A server in which nothing runs.
     #[error("server '{server}': no task runs in it; name some with tasks = [...]")]
-    EmptyServer {
-        /// The server.
-        server: String,
-    },
+    EmptyServer { server: String },
     /// A resource that no task uses.
     #[error("resource '{resource}': no task uses it")]
-    UnusedResource {
-        /// The resource.
-        resource: String,
-    },
+    UnusedResource { resource: String },
     /// Rates between siblings on a machine without siblings.
     #[error(
         "interference is described, but no core has two CPUs; give machine.cores, for example \

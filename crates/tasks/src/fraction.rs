@@ -21,10 +21,8 @@ pub struct Fraction {
 /// A text that is no fraction.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ParseFractionError {
-    /// It has another form.
     #[error("not a fraction; write for example 3/5 or 0.6")]
     Form,
-    /// The denominator is zero.
     #[error("the denominator is 0; write for example 3/5")]
     ZeroDenominator,
     /// Numerator or denominator have more than 64 bits.
@@ -33,9 +31,7 @@ pub enum ParseFractionError {
 }
 
 impl Fraction {
-    /// Nothing.
     pub const ZERO: Fraction = Fraction { numerator: 0, denominator: 1 };
-    /// The whole.
     pub const ONE: Fraction = Fraction { numerator: 1, denominator: 1 };
 
     /// The fraction `numerator / denominator`, reduced; `None` for a denominator of 0.

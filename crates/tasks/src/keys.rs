@@ -72,7 +72,6 @@ impl<'a> Keys<'a> {
         TaskSetError::MissingKey { place: self.place.clone(), key, remedy: remedy.to_owned() }
     }
 
-    /// A text.
     pub(crate) fn text(&self, key: &str) -> Read<Option<&'a str>> {
         self.get(key).map(|node| self.as_text(key, node)).transpose()
     }

@@ -16,14 +16,12 @@ pub struct Machine {
     /// CPUs that are hardware threads of one core, core by core. A CPU that stands in none has a
     /// core of its own.
     pub cores: Vec<CpuSet>,
-    /// What the kernel costs.
     pub overheads: Overheads,
 }
 
 /// What the kernel costs; nothing where nothing is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Overheads {
-    /// One context switch.
     pub context_switch: Option<Span>,
     /// The time between two ticks.
     pub tick_period: Option<Span>,

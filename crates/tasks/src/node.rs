@@ -21,7 +21,6 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// A text.
     pub(crate) fn text(value: impl fmt::Display) -> Node {
         Node::Text(value.to_string())
     }

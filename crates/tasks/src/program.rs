@@ -30,7 +30,6 @@ pub struct Phase {
     pub policy: Option<Policy>,
     /// The CPUs that it moves to when the phase begins; without them, those of the thread.
     pub cpus: Option<CpuSet>,
-    /// What it does.
     pub steps: Vec<Step>,
 }
 
@@ -70,7 +69,6 @@ impl Program {
 /// What a job of a thread in phases begins with; the job before it ends there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
-    /// A timer.
     Timer,
     /// Another thread, in a thread without timers.
     Event,
@@ -108,9 +106,7 @@ pub enum Step {
     Unlock(String),
     /// Waits for a condition, a mutex being let go meanwhile.
     Wait {
-        /// The condition.
         condition: String,
-        /// The mutex.
         mutex: String,
     },
     /// Wakes one thread that waits for a condition.
@@ -127,27 +123,22 @@ pub enum Step {
     Post(String),
     /// Takes one from a semaphore, which is 0 in the beginning; waits until there is one.
     Take(String),
-    /// Gives up the CPU.
     Yield,
     /// Writes so many bytes of memory.
     Memory(u64),
     /// Reads bytes of a buffer, one after the other, and from its beginning again at its end.
     Read {
-        /// How many.
         bytes: u64,
         /// Bytes of the buffer, from 1 to [`MOST_BUFFER`].
         buffer: u64,
     },
-    /// Writes them.
     Write {
-        /// How many.
         bytes: u64,
         /// Bytes of the buffer, from 1 to [`MOST_BUFFER`].
         buffer: u64,
     },
     /// Follows pointers that go round a buffer, each one read before the next is known.
     Chase {
-        /// How many pointers.
         hops: u64,
         /// Bytes of the buffer, from two strides to [`MOST_BUFFER`].
         buffer: u64,

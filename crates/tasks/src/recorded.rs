@@ -19,9 +19,7 @@ use super::{Activation, Server, ServerKind, Task, TaskSet};
 /// What was seen of a thread's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// How many jobs.
     pub jobs: u64,
-    /// The longest execution time.
     pub longest: Span,
     /// The shortest execution time; the last job, which the run's end may have cut off, does not
     /// count where there is another.

@@ -2,7 +2,6 @@
 //!
 //! Owns: [`Resource`] and its protocols. Must not: bound blocking (`sched` does).
 
-/// A shared resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Resource {
     /// Its name, unique among resources.

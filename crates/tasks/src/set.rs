@@ -20,9 +20,7 @@ pub struct TaskSet {
     pub scheduler: Scheduler,
     /// How priorities come about, if it was said.
     pub assignment: Option<Assignment>,
-    /// The machine.
     pub machine: Machine,
-    /// What is shared.
     pub resources: Vec<Resource>,
     /// Servers and reservations.
     pub servers: Vec<Server>,
@@ -37,7 +35,6 @@ pub struct TaskSet {
     pub horizon: Option<Span>,
 }
 
-/// Who runs next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scheduler {
     /// The highest priority; equals first come, first served.
@@ -53,7 +50,6 @@ pub enum Scheduler {
     Fair,
 }
 
-/// How priorities come about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Assignment {
     /// Every task says its own.
@@ -75,7 +71,6 @@ pub struct Background {
     pub policy: Option<Policy>,
     /// CPUs on which it may run; without them, all of the machine.
     pub cpus: Option<CpuSet>,
-    /// What it does.
     pub program: Program,
 }
 

@@ -64,7 +64,6 @@ pub struct Task {
     pub program: Option<Program>,
 }
 
-/// How jobs arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// Exactly a period apart.
@@ -80,7 +79,6 @@ pub enum Preemption {
     /// Any more urgent task, at any point.
     #[default]
     Full,
-    /// Nobody.
     None,
     /// Tasks above this priority, at any point (Wang and Saksena 1999).
     Threshold(u32),
@@ -101,7 +99,6 @@ pub enum Preemption {
 /// A part of a job during which it holds a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CriticalSection {
-    /// The resource's name.
     pub resource: String,
     /// For how long the job executes in it at most.
     pub length: Span,

@@ -20,13 +20,7 @@ use hourglass_lab::task_input::{self, InputError};
 pub enum ExamplesError {
     /// The folder cannot be listed.
     #[error("{}: {reason}", .path.display())]
-    Unreadable {
-        /// The folder.
-        path: PathBuf,
-        /// What the system says.
-        reason: std::io::Error,
-    },
-    /// Nothing is in it.
+    Unreadable { path: PathBuf, reason: std::io::Error },
     #[error("{}: no file in it ends in .json; name a folder of worked examples", .0.display())]
     NoFiles(PathBuf),
     /// A file cannot be read.
@@ -34,12 +28,7 @@ pub enum ExamplesError {
     File(#[from] Box<InputError>),
     /// A file is no array of cases.
     #[error("{}: {source}; a file of worked examples is a JSON array of cases", .path.display())]
-    NoCases {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: Box<TaskSetError>,
-    },
+    NoCases { path: PathBuf, source: Box<TaskSetError> },
 }
 
 /// Answers every case of a folder's `.json` files, or of a single file. A case that is not

@@ -3,7 +3,6 @@
 //! A count of nanoseconds lies in `MIN..=MAX`, symmetric around zero. What was computed exactly in
 //! 128 bits comes back into that range in one of three ways: refused, held at the ends, or folded.
 
-/// The largest count.
 pub(crate) const MAX: i64 = i64::MAX;
 
 /// The smallest count: one above `i64::MIN`, so that every count has its negative.

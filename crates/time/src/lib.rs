@@ -21,6 +21,7 @@
 
 #![no_std]
 #![forbid(unsafe_code)]
+#![warn(missing_docs, unreachable_pub)]
 
 #[cfg(any(test, feature = "std"))]
 extern crate std;

@@ -417,7 +417,6 @@ mod at_every_step {
         region: bool,
         /// Before which step the signal comes.
         at: u64,
-        /// When.
         then_ns: u64,
         /// The deadline that the first fault is answered with.
         answer: Option<u64>,

@@ -4,7 +4,7 @@
 //!
 //! What a model shows it shows up to the preemptions that it is bound to, three for each order.
 
-#![allow(dead_code, unused_imports, missing_docs, unreachable_pub)]
+#![allow(dead_code, unused_imports)]
 
 mod atomic {
     // What x86 leaves out is not left out here: the checker knows no such processor.

@@ -15,7 +15,6 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::Registry;
 
 const WORKERS: usize = 2;
-/// Of each kind.
 const REQUESTS: usize = 20;
 const LONG: Duration = Duration::from_millis(5);
 

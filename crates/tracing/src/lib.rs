@@ -27,6 +27,7 @@
 //! format or keep spans; touch spans that nothing disturbed, but for the length that is kept with them.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs, unreachable_pub)]
 #![cfg(target_os = "linux")]
 
 mod loss_fields;

@@ -39,7 +39,6 @@ enum Fault {
 }
 
 impl Fault {
-    /// Of a late block.
     fn of(loss: Option<Loss>) -> Fault {
         let Some(loss) = loss else { return Fault::Code };
         let ns = |span: hourglass_witness::Span| Duration::from_nanos(span.nanos().unsigned_abs());
@@ -116,7 +115,6 @@ struct Shared {
     over: AtomicBool,
 }
 
-/// The callback itself.
 fn callback(shared: &Shared, wrong: Wrong) {
     if wrong == Wrong::Effect {
         compute(EFFECT);

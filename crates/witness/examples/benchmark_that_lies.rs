@@ -13,7 +13,6 @@ use hourglass_witness::{Sample, Samples, Summary, WitnessError};
 const SAMPLES: usize = 500;
 const ITERATIONS: u64 = 2_000;
 
-/// What is measured.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(1, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)))
 }

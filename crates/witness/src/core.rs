@@ -65,7 +65,6 @@ fn same_thread(one: u64, other: u64) -> bool {
 }
 
 impl Core {
-    /// The calling thread's.
     pub(crate) fn here() -> Result<Rc<Core>, WitnessError> {
         let own = OWN.try_with(|own| {
             Rc::clone(own.get_or_init(|| Rc::new(Core::new(Core::section(Machine::here())))))

@@ -49,6 +49,7 @@
 //! so with a [`SpanError`], and [`Witness::end`] with a loss whose confidence is 0 ([`Loss::is_unknown`]).
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs, unreachable_pub)]
 #![cfg(target_os = "linux")]
 
 mod attributes;

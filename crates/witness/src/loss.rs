@@ -158,7 +158,6 @@ fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, Basis, Signs) {
     judge_span(&facts, &thread, &seen)
 }
 
-/// The calling thread's policy.
 fn policy() -> Option<Policy> {
     Some(match sched::of(0).ok()?? {
         Attributes::Other(nice) => Policy::Other(nice),

@@ -120,7 +120,6 @@ impl Ticks {
         (0..PAIRS).map(pair).min().map_or((0, 0), |(_, ticks, ns)| (ticks, ns))
     }
 
-    /// Reads it.
     #[inline(always)]
     pub(crate) fn read(self) -> u64 {
         match self {

@@ -39,7 +39,6 @@ struct Limited {
 }
 
 impl Quotas {
-    /// The calling thread's. Allocates.
     pub(crate) fn open() -> Quotas {
         let membership = File::open("/proc/thread-self/cgroup").ok();
         Quotas::of(Hierarchy::with("cpu").ok(), membership)

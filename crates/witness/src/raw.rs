@@ -87,7 +87,6 @@ impl RawSpan {
 }
 
 impl OpenSpan {
-    /// As numbers.
     #[doc(hidden)]
     #[must_use]
     pub fn into_raw(self) -> RawSpan {
@@ -103,7 +102,6 @@ impl OpenSpan {
 }
 
 impl Travelling {
-    /// As numbers.
     #[doc(hidden)]
     #[must_use]
     pub fn into_raw(self) -> RawSpan {

@@ -90,7 +90,6 @@ pub(crate) struct Totals {
 }
 
 impl Files {
-    /// The calling thread's. Allocates.
     pub(crate) fn open() -> Files {
         let may_steal = Machine::here().below.stolen_ns > 0;
         Files {

@@ -7,7 +7,6 @@
 pub struct Steps {
     /// Width of one, ns; at least 1.
     pub width_ns: u64,
-    /// How many.
     pub count: usize,
 }
 

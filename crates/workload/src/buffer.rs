@@ -26,9 +26,7 @@ const _: () = assert!(size_of::<Record>() <= 24, "records of at most 24 bytes");
 const ONSET: u8 = 0x0f;
 /// The critical section was looked at.
 const LOOKED: u8 = 0x10;
-/// It was cleared.
 const CLEARED: u8 = 0x20;
-/// The counters were asked.
 const ASKED: u8 = 0x40;
 
 impl Record {
@@ -43,7 +41,6 @@ impl Record {
         faults: 0,
     };
 
-    /// A record.
     #[must_use]
     pub fn new(start: u64, end: u64, cpu: u32, onset: Onset, evidence: Evidence) -> Record {
         let looked = match evidence.cleared {
@@ -97,7 +94,6 @@ impl TraceBuffer {
         &self.records
     }
 
-    /// How many records fit.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.records.len()

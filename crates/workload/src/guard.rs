@@ -25,19 +25,15 @@ pub struct Guard {
     pub counted: Vec<Span>,
 }
 
-/// What a hit was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HitKind {
-    /// A gap.
     Gap,
-    /// A late wake-up.
     Latency,
 }
 
 /// What ended a run: the first gap or wake-up beyond a limit that ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// What it was.
     pub kind: HitKind,
     /// CPU on which the thread ran afterwards.
     pub cpu: u32,

@@ -9,7 +9,6 @@ pub struct Job {
     pub arrival: u64,
     /// When it first ran.
     pub begun: u64,
-    /// When it was done.
     pub finished: u64,
     /// Processor time that it received meanwhile, in ticks.
     pub received: u64,

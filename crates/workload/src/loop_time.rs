@@ -111,7 +111,6 @@ mod tests {
 
     use super::*;
 
-    /// One tick a read.
     struct Ticks(Cell<u64>);
 
     impl Counter for Ticks {

@@ -96,7 +96,6 @@ pub enum LoopError {
     /// A number of the specification that must be above zero.
     #[error("{0} must be above zero")]
     NotPositive(&'static str),
-    /// The counter stood still.
     #[error("the counter {0} does not advance")]
     Counter(&'static str),
     /// The machine has not so much memory left.

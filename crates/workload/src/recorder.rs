@@ -50,7 +50,6 @@ pub use strays::Strayed;
 /// `step` MUST be short (its length is the resolution of gap detection) and MUST NOT allocate,
 /// block, or call the kernel.
 pub trait Work: Send {
-    /// One step.
     fn step(&mut self);
 }
 
@@ -91,7 +90,6 @@ pub struct Tally {
 pub struct Settings {
     /// Gaps longer than this are recorded, in ticks.
     pub gap: u64,
-    /// The run's time.
     pub timeline: Timeline,
     /// When the thread starts, on the counter.
     pub start: u64,
@@ -143,7 +141,6 @@ pub struct Recorder<'a, C: MeasuringCounter> {
     cpus_seen: [u64; CPU_WORDS],
     fence: Fence,
     hit: Option<Hit>,
-    /// What the model tells.
     pub tally: Tally,
 }
 
@@ -206,7 +203,6 @@ pub struct Recorded {
     pub cpus_seen: Vec<u32>,
     /// That it ran on CPUs that it was not given.
     pub strayed: Option<Strayed>,
-    /// What the model tells.
     pub tally: Tally,
     /// When the thread's time ended, on the counter.
     pub ended: u64,
@@ -304,7 +300,6 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         self.last
     }
 
-    /// The run's time.
     #[must_use]
     pub fn timeline(&self) -> &Timeline {
         &self.settings.timeline

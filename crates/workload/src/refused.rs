@@ -23,9 +23,7 @@ pub enum Refused {
 /// Something refused to a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortfall {
-    /// The thread.
     pub thread: u32,
-    /// What.
     pub refused: Refused,
     /// Whether the run could not go on without it.
     pub fatal: bool,
@@ -34,7 +32,6 @@ pub struct Shortfall {
 /// Why there was no run.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The specification contradicts itself.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The machine refused something, and best effort was not asked for.
@@ -46,7 +43,6 @@ pub enum RunError {
     /// A thread ended without a result, which is a defect of Hourglass.
     #[error("thread {0} ended without a result; please report this")]
     Lost(u32),
-    /// The counter stood still.
     #[error("the counter {0} does not advance")]
     Counter(&'static str),
 }

@@ -14,7 +14,6 @@ pub struct Denied {
     pub remedy: String,
 }
 
-/// What keeps a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
     /// The kernel's deadline class.

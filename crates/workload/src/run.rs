@@ -57,16 +57,13 @@ pub trait Watch {
     fn asked(&mut self, elapsed: Span) {
         let _ = elapsed;
     }
-    /// All threads have ended.
     fn ended(&mut self);
 }
 
-/// What a run measured.
 #[derive(Debug)]
 pub struct Measured {
     /// The counter, and why that one.
     pub choice: Choice,
-    /// Its name.
     pub counter: &'static str,
     /// Zero and final calibration: what converts the trace.
     pub timeline: Timeline,
@@ -81,7 +78,6 @@ pub struct Measured {
     /// Whether critical sections told what became of them; where not, counters were asked after
     /// every gap.
     pub rseq: Result<Clearing, Unusable>,
-    /// What was locked.
     pub memory: MemoryFacts,
     /// The signal that ended the run early.
     pub interrupted: Option<i32>,

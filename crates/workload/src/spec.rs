@@ -134,24 +134,11 @@ pub enum SpecError {
         /// What `-n` says.
         threads: usize,
     },
-    /// A negative time.
     #[error("thread {thread}: {option} must not be negative")]
-    Negative {
-        /// The thread.
-        thread: usize,
-        /// The option.
-        option: &'static str,
-    },
+    Negative { thread: usize, option: &'static str },
     /// The thread would never run.
     #[error("thread {thread}: it finishes ({finish}) before it starts ({start})")]
-    NeverRuns {
-        /// The thread.
-        thread: usize,
-        /// When it starts.
-        start: Span,
-        /// When it finishes.
-        finish: Span,
-    },
+    NeverRuns { thread: usize, start: Span, finish: Span },
     /// A GAP that detects nothing or everything.
     #[error("thread {0}: --gap must be above zero")]
     Gap(usize),
@@ -161,7 +148,6 @@ pub enum SpecError {
          class; drop one of them"
     )]
     PolicyAndReservation {
-        /// The thread.
         thread: usize,
         /// What `-p` says.
         policy: Policy,
@@ -172,7 +158,6 @@ pub enum SpecError {
     /// A device that fewer threads can share.
     #[error("timer {timer} can be used by {most} thread of a run, not by {users}")]
     TimerShared {
-        /// The method.
         timer: String,
         /// How many can use it.
         most: usize,

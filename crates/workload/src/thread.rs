@@ -95,7 +95,6 @@ pub(crate) enum ThreadReport {
     SetUp {
         /// The kernel's number of the thread.
         tid: u32,
-        /// What it was refused.
         shortfalls: Vec<Shortfall>,
     },
     /// It is warm and waits at the gate.
@@ -105,7 +104,6 @@ pub(crate) enum ThreadReport {
 /// What a thread leaves behind.
 #[derive(Debug)]
 pub struct ThreadOutcome {
-    /// Its number.
     pub id: u32,
     /// The kernel's number of the thread.
     pub tid: u32,
@@ -123,7 +121,6 @@ pub struct ThreadOutcome {
     pub start: u64,
     /// The time at which it was to finish, on the counter.
     pub finish: u64,
-    /// What it recorded.
     pub recorded: Recorded,
     /// What the kernel counted meanwhile.
     pub kernel: Option<KernelAccount>,

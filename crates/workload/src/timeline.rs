@@ -6,7 +6,6 @@ use hourglass_time::Span;
 /// The run's zero on three clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
-    /// The raw counter.
     pub ticks: u64,
     /// `CLOCK_MONOTONIC`, ns.
     pub monotonic_ns: u64,
@@ -17,9 +16,7 @@ pub struct Epoch {
 /// Zero and rate: converts between the run's nanoseconds and the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// The run's zero.
     pub epoch: Epoch,
-    /// The counter's rate.
     pub calibration: Calibration,
 }
 

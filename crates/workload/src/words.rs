@@ -11,26 +11,14 @@ use thiserror::Error;
 pub enum WordError {
     /// No such workload.
     #[error("{}", near::unknown("workload", name, known.iter().copied()))]
-    UnknownWorkload {
-        /// What was given.
-        name: String,
-        /// What there is.
-        known: Vec<&'static str>,
-    },
+    UnknownWorkload { name: String, known: Vec<&'static str> },
     /// No such wake-up method.
     #[error("{}", near::unknown("timer", name, known.iter().copied()))]
-    UnknownTimer {
-        /// What was given.
-        name: String,
-        /// What there is.
-        known: Vec<&'static str>,
-    },
-    /// A word is missing.
+    UnknownTimer { name: String, known: Vec<&'static str> },
     #[error("{synopsis}: {what} is missing")]
     Missing {
         /// The form that was wanted.
         synopsis: &'static str,
-        /// Which word.
         what: &'static str,
     },
     /// There are more words than the form takes.
@@ -46,11 +34,8 @@ pub enum WordError {
     Bad {
         /// The form that was wanted.
         synopsis: &'static str,
-        /// Which word.
         what: &'static str,
-        /// What was given.
         given: String,
-        /// Why it is refused.
         reason: String,
     },
     /// The words are each right, but not together.

@@ -8,7 +8,6 @@ mod texts;
 
 use crate::{Answer, Body, Target, answer, text};
 
-/// All of them.
 pub const TARGETS: &[Target] = &[
     texts::SPAN,
     texts::WORDS,

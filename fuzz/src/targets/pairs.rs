@@ -243,7 +243,6 @@ pub(super) const ANALYSIS: Target = Target {
     start: || Box::new(analysis),
 };
 
-/// Who ran when.
 #[derive(Default)]
 struct SliceLog(Vec<Slice>);
 

@@ -13,7 +13,6 @@ use hourglass_skip::Requirement;
 use crate::failure::StepFailure;
 use crate::workspace::has_program;
 
-/// A package of Debian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Package {
     pub(super) name: &'static str,

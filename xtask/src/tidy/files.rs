@@ -14,7 +14,6 @@ const FOREIGN_FOLDERS: &[&str] = &[".git", "target", "node_modules", ".venv"];
 pub(super) struct File {
     /// Relative to the root, with `/`.
     pub(super) path: String,
-    /// The content.
     pub(super) text: String,
 }
 

@@ -5,7 +5,6 @@ use super::files::File;
 use super::source::Source;
 use super::unsafety;
 
-/// Where a crate begins.
 const ROOTS: &[&str] = &["src/lib.rs", "src/main.rs"];
 
 /// Checks the beginning of every crate.

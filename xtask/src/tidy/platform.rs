@@ -6,7 +6,6 @@ use super::Finding;
 use super::files::File;
 use super::source::{Source, words};
 
-/// The page.
 const PAGE: &str = "docs/src/PLATFORM.md";
 
 /// Where the paths that it has to name begin.
@@ -53,7 +52,6 @@ fn is_product(path: &str) -> bool {
         && !parts.iter().any(test)
 }
 
-/// What the page names.
 struct PlatformNames {
     /// Each as its parts; `*` stands for any text within one, `**` for all that is below.
     paths: Vec<Vec<String>>,

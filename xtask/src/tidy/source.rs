@@ -18,7 +18,6 @@ pub(super) struct Source {
 /// A function with a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
-    /// Its name.
     pub(super) name: String,
     /// The line of its `fn`, counted from 1.
     pub(super) line: usize,

@@ -14,15 +14,10 @@ pub(super) enum GroundTruth {
     Waited,
     /// Another thread, in its place.
     Preempted,
-    /// It was stopped.
     Stopped,
-    /// The tick.
     Tick,
-    /// Another interrupt.
     Irq,
-    /// A softirq.
     Softirq,
-    /// A page fault.
     Fault,
     /// Nothing that the kernel recorded.
     Below,

@@ -20,10 +20,8 @@ pub(super) const RIVAL: &str = "rival";
 /// Nobody's user, and its group.
 const NOBODY: u32 = 65_534;
 
-/// A load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    /// Nothing of ours.
     Idle,
     /// A thread that works 2 ms and rests 7 ms.
     Busy,

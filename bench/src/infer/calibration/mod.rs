@@ -29,7 +29,6 @@ const SECONDS: i64 = 4;
 const SECONDS_FIFO: i64 = 2;
 /// Of longer gaps causes have to be right.
 const LONG_NS: u64 = 5_000;
-/// The goal for these.
 const GOAL: f64 = 0.95;
 /// A cause with fewer gaps tells nothing of its confidence.
 const FEWEST: u64 = 20;

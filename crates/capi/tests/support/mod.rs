@@ -9,7 +9,6 @@ use std::process::{Command, Output};
 
 use hourglass_skip::{Requirement, skip};
 
-/// The package's folder.
 pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -36,7 +36,6 @@ pub(crate) struct HostDefaults {
 pub(crate) enum RunCommand {
     /// `--help` stands in it.
     Help,
-    /// A run.
     Run(Box<RunArguments>),
 }
 

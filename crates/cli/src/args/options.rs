@@ -2,7 +2,6 @@
 //! (Hourglass paper, Appendix A). The parser, the help, the man page and the completions all read
 //! this table.
 
-/// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptionKey {
     Threads,
@@ -46,7 +45,6 @@ pub(crate) enum OptionKey {
     Help,
 }
 
-/// What follows an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptionValues {
     /// So many words, with their names.
@@ -98,7 +96,6 @@ impl Group {
     }
 }
 
-/// An option.
 #[derive(Debug)]
 pub(crate) struct OptionDef {
     pub(crate) key: OptionKey,

@@ -19,7 +19,6 @@ use crate::settings::Settings;
 /// How the answers are printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
-    /// The command's name.
     pub(crate) command: &'static str,
     /// `--jsonl`: a line a file.
     pub(crate) lines: bool,
@@ -29,7 +28,6 @@ pub(crate) struct Form {
 /// The answer about one file.
 pub(crate) struct FileResult<D> {
     pub(crate) document: D,
-    /// The same for people.
     pub(crate) text: String,
     pub(crate) exit_code: u8,
     /// Why something beside the document failed, such as writing a folder; the exit code is its own then.

@@ -10,7 +10,6 @@ use hourglass_report::{LatencyCounts, RunView};
 use crate::exit::Stop;
 use crate::lab::{self, KeptRun, RunContents};
 
-/// A run in memory.
 pub(super) struct LoadedRun {
     pub(super) recalled: KeptRun,
     contents: RunContents,
@@ -41,7 +40,6 @@ impl LoadedRun {
         Ok(LoadedRun { latencies, names, contents, recalled })
     }
 
-    /// What is drawn.
     pub(super) fn run(&self) -> RunView<'_> {
         RunView {
             document: self.document(),
@@ -56,7 +54,6 @@ impl LoadedRun {
         }
     }
 
-    /// What the run found.
     pub(super) fn document(&self) -> &RunDocument {
         &self.recalled.document
     }

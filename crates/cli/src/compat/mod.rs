@@ -41,7 +41,6 @@ pub(crate) struct HostCpus {
 }
 
 impl HostCpus {
-    /// The one at hand.
     pub(crate) fn for_this_machine() -> &'static HostCpus {
         static HERE: OnceLock<HostCpus> = OnceLock::new();
         HERE.get_or_init(|| {

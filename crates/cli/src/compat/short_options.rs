@@ -7,10 +7,8 @@ use hourglass_model::near;
 
 use crate::exit::Stop;
 
-/// What follows an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
-    /// Nothing.
     Nothing,
     /// A value: attached to the letter, after `=`, or the next word.
     Value(&'static str),
@@ -23,13 +21,11 @@ pub(crate) enum ValueKind {
 /// What becomes of an option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OptionEffect<K> {
-    /// It is honoured.
     Does(K),
     /// It is refused; this is to be used instead.
     Refused(&'static str),
 }
 
-/// An option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LetterDef<K> {
     /// How it may be written: `-p`, `--prio`.
@@ -41,7 +37,6 @@ pub(crate) struct LetterDef<K> {
 }
 
 impl<K> LetterDef<K> {
-    /// One that is honoured.
     pub(crate) const fn does(
         key: K,
         names: &'static [&'static str],
@@ -54,7 +49,6 @@ impl<K> LetterDef<K> {
         LetterDef { names, takes, answer: OptionEffect::Does(key), about }
     }
 
-    /// One that is refused.
     pub(crate) const fn refused(
         names: &'static [&'static str],
         takes: ValueKind,
@@ -96,7 +90,6 @@ pub(crate) fn table<K: Copy>(groups: &Groups<K>) -> Vec<LetterDef<K>> {
 pub(crate) enum ParsedCommand<T> {
     /// Help is asked for.
     Help,
-    /// A run.
     Run(Box<T>),
 }
 

@@ -7,7 +7,6 @@ use super::HostCpus;
 use super::short_options::LetterOption;
 use crate::exit::Stop;
 
-/// A number.
 pub(super) fn number<K, T: std::str::FromStr>(
     given: &LetterOption<'_, K>,
     what: &str,
@@ -30,7 +29,6 @@ pub(super) fn time<K>(given: &LetterOption<'_, K>, unit: &str) -> Result<Span, S
     }
 }
 
-/// A time above zero.
 pub(super) fn above_zero<K>(given: &LetterOption<'_, K>, unit: &str) -> Result<Span, Stop> {
     match time(given, unit)? {
         Span::ZERO => {
@@ -40,7 +38,6 @@ pub(super) fn above_zero<K>(given: &LetterOption<'_, K>, unit: &str) -> Result<S
     }
 }
 
-/// A real-time priority.
 pub(super) fn priority<K>(given: &LetterOption<'_, K>, least: u8) -> Result<u8, Stop> {
     match number::<K, u8>(given, "priority") {
         Ok(priority) if (least..=99).contains(&priority) => Ok(priority),

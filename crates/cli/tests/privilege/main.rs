@@ -34,14 +34,12 @@ fn last_cpu() -> String {
     online.trim().rsplit([',', '-']).next().unwrap().to_owned()
 }
 
-/// Nobody.
 const USER: u32 = 65_534;
 
 /// A program that waits, and ends with the test.
 struct Idle(Child);
 
 impl Idle {
-    /// Of root.
     fn of_root() -> Idle {
         Idle::started(Command::new("sleep").arg("60"))
     }

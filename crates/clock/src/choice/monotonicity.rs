@@ -69,7 +69,6 @@ impl Monotonicity {
     }
 }
 
-/// One CPU's part.
 fn compare(source: &dyn ClockSource, highest: &AtomicU64, length: Span) -> Monotonicity {
     const READS_BETWEEN_LOOKS: u64 = 64;
     let facts = source.facts();

@@ -9,7 +9,6 @@ use super::{
     ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, SourceName, Unavailable,
 };
 
-/// Where the devices are.
 const DEVICES: &str = "/dev";
 
 /// A PTP hardware clock: its own time scale, set and steered by whoever synchronises it. A read is

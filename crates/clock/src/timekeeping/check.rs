@@ -10,7 +10,6 @@ use super::steering::ReferenceLine;
 use super::timebase::{Scale, Timebase};
 use super::timekeeper::{Context, Timekeeper};
 
-/// What a check found.
 pub(super) enum Checked {
     /// Counter and reference agree; the slope may be off by `doubt` (2^-32) more than its samples say.
     Sound { doubt: u64 },

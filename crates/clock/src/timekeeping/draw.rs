@@ -16,7 +16,6 @@ pub(super) struct Plan {
     pub(super) source: SourceId,
     pub(super) status: Status,
     pub(super) epoch: u32,
-    /// The slope as measured.
     pub(super) slope: Slope,
     /// Bound on its relative error from now on, with the allowance for drift; 2^-32.
     pub(super) error: u64,

@@ -14,7 +14,6 @@ pub(super) struct Movements {
     last: Option<u64>,
     /// The last movement.
     moved: Option<Length>,
-    /// How often it moved.
     seen: u32,
     /// The least bound on a step so far.
     step: u64,
@@ -28,7 +27,6 @@ impl Movements {
     pub(super) const NONE: Movements =
         Movements { last: None, moved: None, seen: 0, step: u64::MAX };
 
-    /// The next reading.
     pub(super) fn see(&mut self, count: u64) {
         let ticks = self.last.map_or(0, |last| count.wrapping_sub(last));
         self.last = Some(count);

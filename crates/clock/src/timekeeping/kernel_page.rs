@@ -24,7 +24,6 @@ const ATTEMPTS: u32 = 16;
 /// The clock mode of the processor's own counter (`VDSO_CLOCKMODE_TSC`, `_ARCHTIMER`).
 const PROCESSOR_COUNTER: u32 = 1;
 
-/// Nothing was found yet.
 const NOWHERE: u64 = 0;
 /// The number of the layout that was found, and the generation then in the upper half.
 static FOUND: AtomicU64 = AtomicU64::new(NOWHERE);

@@ -13,7 +13,6 @@ use super::page::{self, ARCHITECTURE, BYTES, MAGIC, Page, VERSION, WORDS, Words,
 use super::read::{self, Wanted};
 use super::timebase::{Scale, SourceId, Timebase};
 
-/// The writer's side.
 #[derive(Debug)]
 pub(super) struct SharedPage {
     words: SharedWords,
@@ -38,7 +37,6 @@ impl SharedPage {
         (self.writer == std::process::id()).then_some(&self.words)
     }
 
-    /// A descriptor for others.
     pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
         self.words.as_fd().try_clone_to_owned()
     }
@@ -69,10 +67,10 @@ pub enum OpenPageError {
         /// Its first word.
         found: u64,
     },
-    /// It has another layout.
     #[error(
         "the page has version {found} and {bytes} bytes, this library reads version {VERSION} with {BYTES}; use the writer's release of Hourglass, or the reader's, on both sides"
-    )]
+        /// Version of the layout.
+        found: u64,
     OtherVersion {
         /// Its version.
         found: u64,

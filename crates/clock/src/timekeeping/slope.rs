@@ -16,7 +16,6 @@ pub(super) const RELATIVE_BITS: u32 = 32;
 const MULT_BITS: i64 = 60;
 
 impl Slope {
-    /// One tick a nanosecond.
     pub(super) const IDENTITY: Slope = Slope { mult: 1 << MULT_BITS, shift: MULT_BITS as u32 };
 
     /// The slope at which `ticks` pass in `ns`; `None` if either is zero, or a tick shorter than

@@ -27,14 +27,12 @@ pub(super) struct Context<'a, B> {
 /// What serves, and what comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing was read yet.
     Fresh,
     /// The OS clock serves until the machine is judged.
     Unjudged,
     /// The OS clock serves between the two first brackets of this counter, because no time passes:
     /// it is simulated.
     Halfway(SourceId),
-    /// A counter serves.
     Measuring,
     /// The OS clock serves until this time (ns), when the machine is judged again.
     Waiting(u64),

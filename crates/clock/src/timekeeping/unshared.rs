@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicU64;
 #[derive(Debug)]
 pub(super) enum SharedPage {}
 
-/// Its words.
 #[derive(Debug)]
 pub(super) enum SharedWords {}
 

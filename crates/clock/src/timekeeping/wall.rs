@@ -70,7 +70,6 @@ const UNMEASURED_PPB: u64 = 100_000;
 const SHORTEST_NS: u64 = 1_000_000_000;
 
 impl WallLine {
-    /// The kernel decides.
     pub(super) const UNKNOWN: WallLine = WallLine {
         base_ns: 0,
         wall_ns: 0,

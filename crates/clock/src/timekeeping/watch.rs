@@ -19,7 +19,6 @@ struct Facts {
     clocksource: Option<Text<48>>,
     /// As the kernel lists them; changes behind the first 256 bytes go unnoticed.
     online: Option<Text<256>>,
-    /// Counts restorations and migrations.
     disruptions: Option<u64>,
 }
 

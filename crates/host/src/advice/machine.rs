@@ -59,7 +59,6 @@ pub(crate) const LIFT_RT_TIME: &str =
 /// Why the kernel's clock source is not what one wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClockFault {
-    /// Reads are system calls.
     Slow,
     /// A hypervisor has its hand in it.
     Steered,
@@ -143,7 +142,6 @@ pub fn tightest_quota(host: &Host) -> Option<&CpuQuota> {
     host.cgroup.cpu_quotas.iter().min_by_key(|quota| quota_ppm(quota))
 }
 
-/// What lifts a quota.
 pub(crate) fn quota_remedy(host: &Host, quota: &CpuQuota) -> String {
     if host.container.is_some() {
         return "start the container without a CPU limit (docker run without --cpus, a pod \

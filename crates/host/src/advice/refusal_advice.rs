@@ -22,7 +22,6 @@ const DEADLINE_PERIOD_MAX_US: u64 = 4_194_304;
 /// The line that gives the command its capabilities.
 const SETCAP: &str = "sudo setcap cap_sys_nice,cap_ipc_lock+ep $(command -v hourglass)";
 
-/// What was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedOperation {
     /// FIFO or RR with this priority.
@@ -35,11 +34,9 @@ pub enum RefusedOperation {
         /// From -20 to 19.
         nice: i8,
     },
-    /// The deadline class.
     Deadline,
     /// Locking memory.
     MemoryLock {
-        /// How much.
         bytes: u64,
     },
 }
@@ -169,7 +166,6 @@ pub(crate) fn lacks(host: &Host, held: Option<bool>, name: &str) -> Option<Strin
     }
 }
 
-/// A limit in words.
 pub(crate) fn limit_text(limit: Option<Limit>) -> String {
     match limit.map(|limit| limit.soft) {
         Some(Bound::At(most)) => most.to_string(),
@@ -296,7 +292,6 @@ fn joined(causes: Vec<(String, String)>) -> Option<(String, String)> {
     })
 }
 
-/// A lower nice value.
 fn negative_nice(nice: i8, whom: Grantee<'_>, host: &Host) -> (String, String) {
     let limit = host.process.nice_ceiling;
     // The limit counts upwards: 1 is nice 19, 40 is nice -20.

@@ -39,7 +39,6 @@ pub(crate) const RISK: &str = "a real-time thread that never waits can then hang
 pub(crate) struct Limit {
     runtime_us: u64,
     period_us: u64,
-    /// What sets it.
     pub(crate) setting: String,
 }
 

@@ -15,7 +15,6 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Parts per million in a whole CPU.
 const WHOLE_CPU_PPM: u64 = 1_000_000;
 
-/// A hypervisor below.
 pub(super) fn virtual_machine(e: &DoctorInput) -> CheckVerdict {
     match e.host.virtual_machine.present {
         None => unread(e, "/proc/cpuinfo"),
@@ -132,7 +131,6 @@ fn cpuset_file(e: &DoctorInput) -> Option<String> {
     (group.path != "/").then(|| format!("{mount}{}/cpuset.cpus", group.path))
 }
 
-/// Other programs at work.
 pub(super) fn load(e: &DoctorInput) -> CheckVerdict {
     let Some([average, ..]) = e.host.start.load_average else {
         return unread(e, "/proc/loadavg");

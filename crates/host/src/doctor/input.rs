@@ -17,7 +17,6 @@ pub struct DoctorInput {
     pub tuning: Tuning,
     /// The clocks, measured, and the choice by the policy `strict`; `None` if not measured.
     pub clocks: Option<ClocksDocument>,
-    /// What was tried.
     pub trials: ProbeResults,
     /// CPUs that the work is to run on; `None` if nobody said.
     pub asked: Option<CpuSet>,
@@ -100,7 +99,6 @@ impl DoctorInput {
         self.host.container.is_some()
     }
 
-    /// Whether root asks.
     pub(super) fn is_root(&self) -> bool {
         self.tuning.user.id == Some(0)
     }

@@ -66,7 +66,6 @@ pub(super) fn real_time_priority(e: &DoctorInput) -> CheckVerdict {
     }
 }
 
-/// The deadline class.
 pub(super) fn deadline_class(e: &DoctorInput) -> CheckVerdict {
     match e.trials.deadline {
         None => CheckVerdict::unknown("it was not tried", "chrt -d -T 1000000 -P 100000000 0 true"),

@@ -22,7 +22,6 @@ fn ticking(e: &DoctorInput) -> CpuSet {
     e.judged().0.difference(&e.host.cpu.nohz_full.clone().unwrap_or_default())
 }
 
-/// The timer's tick.
 pub(super) fn tick(e: &DoctorInput) -> CheckVerdict {
     if e.host.cpu.nohz_full.is_none() && e.access(NOHZ_FULL) != Access::Missing {
         return unread(e, NOHZ_FULL);
@@ -79,7 +78,6 @@ pub(super) fn skewed_ticks(e: &DoctorInput) -> CheckVerdict {
     }
 }
 
-/// The lockup detectors.
 pub(super) fn watchdog(e: &DoctorInput) -> CheckVerdict {
     const SOFT: &str = "/proc/sys/kernel/soft_watchdog";
     let kernel = &e.tuning.kernel;

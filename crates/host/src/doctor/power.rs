@@ -20,7 +20,6 @@ use crate::advice::micros;
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
 const CPUIDLE: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
 
-/// Who chooses the frequency.
 pub(super) fn governor(e: &DoctorInput) -> CheckVerdict {
     let (cpus, _) = e.judged();
     let policies = &e.host.frequency.policies;

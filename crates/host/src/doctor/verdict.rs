@@ -5,18 +5,15 @@ use hourglass_model::tuning::Access;
 
 use super::input::DoctorInput;
 
-/// How a check ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CheckVerdict {
     pub(super) status: Status,
-    /// One line.
     pub(super) found: String,
     /// One line; empty where nothing is to be done.
     pub(super) remedy: String,
 }
 
 impl CheckVerdict {
-    /// As it should be.
     pub(super) fn ok(found: impl Into<String>) -> CheckVerdict {
         CheckVerdict { status: Status::Ok, found: found.into(), remedy: String::new() }
     }

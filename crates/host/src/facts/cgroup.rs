@@ -14,11 +14,9 @@ const MOST_GROUPS: usize = 64;
 /// Version 1 writes "no limit" as the largest multiple of a page; nothing real is above this.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
-/// A mounted hierarchy.
 struct Mount {
     /// The group that is seen at the mount point.
     root: String,
-    /// Where it is seen.
     point: String,
     /// Controllers of version 1; `None` for version 2.
     controllers: Option<Vec<String>>,
@@ -76,7 +74,6 @@ pub(super) fn has_rt_budget(files: &Files) -> Option<bool> {
 /// How quotas stopped a process, since its groups exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThrottleCounts {
-    /// In so many periods.
     pub periods: u64,
     /// For so long, summed over CPUs; `None` where the kernel does not tell.
     pub ns: Option<u64>,

@@ -41,7 +41,6 @@ pub(super) fn all_flags(cpuinfo: &str) -> Option<&str> {
     field(cpuinfo, "flags", ':').or_else(|| field(cpuinfo, "Features", ':'))
 }
 
-/// The processors.
 pub(super) fn facts(files: &Files) -> CpuFacts {
     let cpuinfo = files.text("proc/cpuinfo").unwrap_or_default();
     let flags = all_flags(&cpuinfo).unwrap_or_default().split_whitespace();

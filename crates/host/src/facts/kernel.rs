@@ -129,7 +129,6 @@ pub(super) struct KernelInfo {
 }
 
 impl KernelInfo {
-    /// Reads it.
     pub(super) fn read(files: &Files) -> KernelInfo {
         // "Linux version RELEASE (builder) (compiler) #BUILD"
         let version = files.line("proc/version").unwrap_or_default();
@@ -279,7 +278,6 @@ fn tick_rate(ticks: u64, seconds: f64) -> Option<u32> {
     TICK_RATES_HZ.into_iter().find(|hz| (rate / f64::from(*hz) - 1.0).abs() < TICK_TOLERANCE)
 }
 
-/// The scheduler's settings.
 pub(super) fn scheduler(files: &Files) -> SchedulerFacts {
     let setting = |name: &str| format!("proc/sys/kernel/{name}");
     let server = |name: &str| {

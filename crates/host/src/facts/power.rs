@@ -49,7 +49,6 @@ pub(super) fn frequency(files: &Files) -> FrequencyFacts {
     }
 }
 
-/// What idle processors do.
 pub(super) fn idle(files: &Files) -> IdleFacts {
     let mut policies: Vec<IdlePolicy> = Vec::new();
     for cpu in files.cpu_folders().iter() {

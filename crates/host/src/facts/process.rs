@@ -39,7 +39,6 @@ fn limit(limits: &str, name: &str) -> Option<Limit> {
     Some(Limit { soft: values.next()??, hard: values.next()?? })
 }
 
-/// A limit's value.
 fn bound(word: &str) -> Option<Bound> {
     match word {
         "unlimited" => Some(Bound::Unlimited),

@@ -25,7 +25,6 @@ impl FakeMachine {
         self
     }
 
-    /// Where its files lie.
     pub(crate) fn root(&self) -> &Path {
         self.0.path()
     }
@@ -52,12 +51,10 @@ impl FakeMachine {
         walk(self.0.path(), content);
     }
 
-    /// A reader of it.
     pub(crate) fn reader(&self) -> HostReader {
         HostReader::new(self.0.path())
     }
 
-    /// Its facts.
     pub(crate) fn host(&self) -> Host {
         self.reader().read()
     }

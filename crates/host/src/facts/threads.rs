@@ -20,7 +20,6 @@ pub struct ThreadCounts {
     pub begun: u64,
     /// The CPU on which it ran last.
     pub cpu: Option<u32>,
-    /// Its policy.
     pub policy: Option<Policy>,
     /// Time on a CPU, and time waiting for one, ns.
     pub times: Option<SchedStat>,

@@ -80,7 +80,6 @@ const BOOT_LOADERS: [(BootLoader, &[&str]); 7] = [
     (BootLoader::KernelInstall, &["etc/kernel/cmdline", "usr/bin/kernel-install"]),
 ];
 
-/// The facts.
 pub(super) fn facts(files: &Files) -> Tuning {
     Tuning {
         user: user(files),

@@ -88,9 +88,7 @@ impl Ran {
 pub struct Composition {
     /// Other threads had the CPU, or the thread waited for one.
     pub switched_ns: u64,
-    /// The timer interrupt.
     pub tick_ns: u64,
-    /// Other interrupts.
     pub irq_ns: u64,
     /// Softirqs.
     pub softirq_ns: u64,
@@ -117,11 +115,8 @@ pub struct AttributedGap {
     pub start_ns: i64,
     /// First moment at which it was seen to run again.
     pub end_ns: i64,
-    /// Why.
     pub cause: Cause,
-    /// How that is known.
     pub basis: Basis,
-    /// What speaks for it.
     pub evidence: Signs,
     /// Who had the CPU, where another thread had it and is known: for the longest time where the kernel's
     /// events tell how long, else first.

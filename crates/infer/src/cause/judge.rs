@@ -119,7 +119,6 @@ pub(super) struct Verdict {
 }
 
 impl Case<'_> {
-    /// The verdict.
     pub(super) fn judge(mut self) -> Verdict {
         let (cause, basis) = match self.told {
             Some(told) if !told.hole => self.by_kernel(&told),

@@ -39,7 +39,6 @@ enum Doing {
 /// What the kernel's events say about a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
-    /// Where the time went.
     pub(super) composition: Composition,
     /// Who took the CPU first, if the thread was switched out.
     pub(super) to: Option<u32>,
@@ -55,7 +54,6 @@ pub(super) struct Told {
     pub(super) worked: bool,
     /// Whether a timer interrupt was there for other timers than the tick's only.
     pub(super) other_timer: bool,
-    /// Whether events are missing.
     pub(super) hole: bool,
     /// Whether the CPU's events were recorded, and none of them was lost in the whole run.
     pub(super) complete: bool,

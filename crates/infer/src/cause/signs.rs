@@ -77,7 +77,6 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// All.
     pub const ALL: [Sign; 34] = [
         Sign::KernelSwitch,
         Sign::KernelWork,
@@ -115,7 +114,6 @@ impl Sign {
         Sign::TimeSharing,
     ];
 
-    /// What a person reads.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

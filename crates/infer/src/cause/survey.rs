@@ -141,7 +141,6 @@ impl Ticks {
 /// The timer tick of a CPU as its gaps show it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TickFound {
-    /// The CPU.
     pub cpu: u32,
     /// Distance of the ticks, ns.
     pub period_ns: u64,
@@ -154,7 +153,6 @@ pub struct TickFound {
 /// Gaps of about one size that come back at a fixed distance, and are no ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatFound {
-    /// The CPU.
     pub cpu: u32,
     /// They are at least so long, ns.
     pub from_ns: u64,
@@ -230,7 +228,6 @@ impl<'a> Survey<'a> {
         thread.succeeded = false;
     }
 
-    /// What was learnt.
     #[must_use]
     pub fn finish(self) -> Patterns {
         let mut patterns = Patterns {
@@ -342,7 +339,6 @@ pub(super) fn may_be_throttling(
 const SHORT_PARTS: u64 = 5;
 const LATE_PARTS: u64 = 50;
 
-/// The longest tick.
 const MOST_TICK_NS: u64 = 10_000_000;
 
 /// The distance of the kernel's ticks, or the longest that there is.

@@ -25,13 +25,11 @@ struct Sum {
 }
 
 impl CauseTally {
-    /// Nothing summed up.
     #[must_use]
     pub fn new() -> CauseTally {
         CauseTally::default()
     }
 
-    /// Adds a gap.
     pub fn push(&mut self, gap: &AttributedGap) {
         let sum = self.causes.entry(gap.cause).or_default();
         let length = gap.length_ns();

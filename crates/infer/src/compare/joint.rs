@@ -115,7 +115,6 @@ fn counts_of(family: &[Candidate], seed: u64) -> Vec<Vec<u64>> {
 pub struct Reach {
     /// Quantities that lead; all, if none leads.
     pub leading: u64,
-    /// Every quantity.
     pub all: u64,
 }
 

@@ -119,7 +119,6 @@ struct Cell {
     count: u32,
 }
 
-/// A run in parts.
 struct Parts {
     gaps: Vec<Cell>,
     latencies: Vec<Cell>,

@@ -11,7 +11,6 @@ pub enum Quantity {
     GapP99,
     /// That 999 of 1000 do not exceed.
     GapP999,
-    /// The longest.
     GapMax,
     /// Gaps in a second that was watched.
     GapRate,
@@ -23,7 +22,6 @@ pub enum Quantity {
     LatencyP99,
     /// That 999 of 1000 do not exceed.
     LatencyP999,
-    /// The latest.
     LatencyMax,
     /// Periods that were not finished in time, or lost, per cent.
     DeadlinesFailed,
@@ -130,7 +128,6 @@ impl fmt::Display for Quantity {
 /// A quantity as one run has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// Which.
     pub quantity: Quantity,
     /// How much; `None` where the run has nothing to take it from.
     pub value: Option<f64>,

@@ -185,7 +185,6 @@ impl Sample {
         usize::try_from(at / u128::from(self.elapsed_ns)).unwrap_or(PARTS).min(PARTS - 1)
     }
 
-    /// Where a part begins.
     fn start_of(&self, part: usize) -> i64 {
         let at = u128::from(self.elapsed_ns) * part as u128;
         i64::try_from(at.div_ceil(PARTS as u128)).unwrap_or(i64::MAX)

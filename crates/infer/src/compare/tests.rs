@@ -17,7 +17,6 @@ struct Machine {
     scale: f64,
     /// How much of the mood is left after a hundredth of a run.
     memory: f64,
-    /// How far moods go.
     temper: f64,
 }
 

@@ -12,7 +12,6 @@ use crate::statistics::{Estimate, USUAL, Windows};
 pub struct CpuShares(BTreeMap<u32, (Windows, u64)>);
 
 impl CpuShares {
-    /// Of these threads.
     #[must_use]
     pub fn of(threads: &[ThreadFact]) -> CpuShares {
         let windows = |fact: &ThreadFact| {
@@ -22,7 +21,6 @@ impl CpuShares {
         CpuShares(threads.iter().filter_map(windows).collect())
     }
 
-    /// Takes the next record.
     pub fn push(&mut self, interval: &Interval) {
         if let Some((windows, count)) = self.0.get_mut(&interval.thread) {
             windows.stretch(interval.start_ns, interval.end_ns);

@@ -13,7 +13,6 @@ const PS_PER_NS: f64 = 1e-3;
 pub struct Later {
     /// The limit, ns.
     pub than_ns: u64,
-    /// How many.
     pub samples: u64,
     /// Their share of all, from 0 to 1, with its 95 % interval.
     pub share: Estimate,

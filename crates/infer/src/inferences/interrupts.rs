@@ -14,9 +14,7 @@ const SHORTEST_NS: i64 = 300;
 /// What interrupts, and whatever else is no thread, took from a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterruptCost {
-    /// The thread.
     pub thread: u32,
-    /// What one costs.
     pub cost: Cost,
     /// How many there were in a second, those set aside included.
     pub per_second: Estimate,
@@ -62,7 +60,6 @@ fn ran(interval: &Interval) -> Ran {
 }
 
 impl Interrupts {
-    /// Of these threads.
     #[must_use]
     pub fn of(threads: &[ThreadFact]) -> Interrupts {
         let thread = |fact: &ThreadFact| {

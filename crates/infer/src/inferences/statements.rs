@@ -19,7 +19,6 @@ pub struct Collector {
     never_block: bool,
 }
 
-/// What a trace says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statements {
     /// Direct cost of a switch by the thread's own will.
@@ -59,7 +58,6 @@ impl Collector {
         self.shares.push(interval);
     }
 
-    /// What the trace says.
     #[must_use]
     pub fn finish(self) -> Statements {
         let switches = self.switches.finish();

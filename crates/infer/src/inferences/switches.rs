@@ -21,11 +21,8 @@ pub enum SwitchKind {
 /// A switch from one thread of the run to another on the same CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// The CPU.
     pub cpu: u32,
-    /// Who left it.
     pub from: u32,
-    /// Who came.
     pub to: u32,
     /// When `from` was last seen to run, ns from the run's start.
     pub at_ns: i64,

@@ -4,7 +4,6 @@ use hourglass_model::random::Stream;
 
 use super::Estimate;
 
-/// How a bootstrap draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resampling {
     /// How often the statistic is computed: 2,000 suffice for an interval.

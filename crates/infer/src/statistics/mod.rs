@@ -34,7 +34,6 @@ pub const USUAL: f64 = 0.95;
 /// the quantity on one side only, or not at all: a mean of one measurement, a percentile of too few.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The estimate.
     pub value: f64,
     /// Lower end of the interval.
     pub lo: f64,

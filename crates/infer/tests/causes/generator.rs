@@ -168,7 +168,6 @@ pub(crate) fn event(ns: i64, cpu: u32, kind: Kind, a: u32, b: u32, value: u64) -
 /// The kernel's number of a planted thread, and of the one that takes its CPU.
 pub(crate) const OURS: u32 = 4_000;
 pub(crate) const OTHER: u32 = 777;
-/// The tick's timer.
 pub(crate) const TICK_TIMER: u64 = 0xffff_8880_0000_1234;
 
 /// The events that the kernel records for these interruptions of a thread.

@@ -35,7 +35,6 @@ use trial::Ran;
 /// Others may take this share of the CPU from the run of one thread without a warning.
 const OTHERS: f64 = 0.02;
 
-/// An experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheCost {
     /// Working sets, bytes.
@@ -80,10 +79,8 @@ struct Pair {
     many: Ran,
 }
 
-/// A finished experiment.
 #[derive(Debug)]
 pub struct Found {
-    /// What was found.
     pub document: CacheCostDocument,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,

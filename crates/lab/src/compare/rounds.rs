@@ -23,7 +23,6 @@ use crate::gates::Gates;
 /// Rounds, unless another number is asked for: they can decide every metric that a run has.
 pub const DEFAULT_ROUNDS: u32 = 10;
 
-/// Nobody waits for more.
 pub const MOST_ROUNDS: u32 = 1_000;
 
 /// How long a way of running is tried before the first round, so that what the machine refuses is refused
@@ -33,7 +32,6 @@ const TRIAL: Span = Span::from_millis(20);
 /// The first way to run, the second, or a run of one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The base.
     A,
     /// What is compared with it.
     B,
@@ -53,7 +51,6 @@ impl Side {
 /// A way to run.
 #[derive(Clone, Debug)]
 pub struct Way {
-    /// The run.
     pub spec: RunSpec,
     /// The command line that asks for it, word by word, for manifests.
     pub command_line: Vec<String>,
@@ -66,7 +63,6 @@ pub struct Way {
 /// What to compare.
 #[derive(Clone, Debug)]
 pub struct RoundsRequest {
-    /// The base.
     pub a: Way,
     /// What is compared with it.
     pub b: Way,
@@ -108,7 +104,6 @@ pub trait RoundsWatch: Watch {
     fn run_of(&mut self, round: u32, rounds: u32, side: Side);
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub struct Compared {
     /// The comparison of the whole rounds.

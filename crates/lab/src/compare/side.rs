@@ -110,7 +110,6 @@ impl Run {
         if named.is_empty() { "(not recorded)".to_owned() } else { named }
     }
 
-    /// How messages name it.
     pub(super) fn name(&self) -> String {
         self.folder.as_ref().map_or_else(|| "a run".to_owned(), |path| path.display().to_string())
     }

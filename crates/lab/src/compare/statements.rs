@@ -28,7 +28,6 @@ const MEDIANS: u64 = 2;
 
 const PS_PER_NS: u64 = 1_000;
 
-/// Which gaps are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pairing {
     /// Those of threads that are on both sides the same: all else is load.

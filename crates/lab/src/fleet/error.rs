@@ -12,12 +12,7 @@ use thiserror::Error;
 pub enum FleetError {
     /// A folder that was to hold runs cannot be read.
     #[error("{} cannot be read: {source}", .path.display())]
-    Unreadable {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// A folder without runs.
     #[error("{}: no run is there; name folders that hourglass run, noise or latency wrote with -o", .0.display())]
     NoRuns(PathBuf),
@@ -36,22 +31,14 @@ pub enum FleetError {
     },
     /// A run that was not measured.
     #[error("{} is {what}; leave it out", .path.display())]
-    Kind {
-        /// The folder.
-        path: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
+    Kind { path: PathBuf, what: &'static str },
     /// Runs that did not measure the same.
     #[error(
         "{} measured {there}, {} {here}; merge runs that measured the same", .path.display(), .other.display()
     )]
     Another {
-        /// A folder.
         path: PathBuf,
-        /// What was measured there.
         there: String,
-        /// Another folder.
         other: PathBuf,
         /// What was measured in that one.
         here: String,
@@ -60,25 +47,14 @@ pub enum FleetError {
     #[error(
         "the run {run} of {node} is there twice, in {} and {}; leave one out", .path.display(), .other.display()
     )]
-    Double {
-        /// The run.
-        run: String,
-        /// Its node.
-        node: String,
-        /// One folder.
-        path: PathBuf,
-        /// The other.
-        other: PathBuf,
-    },
+    Double { run: String, node: String, path: PathBuf, other: PathBuf },
     /// Latencies that are not those which the run counted.
     #[error(
         "{}: latency.hlog has {found} wake-ups of thread {thread}, of {counted} that were measured; copy the folder again",
         .path.display()
     )]
     Latencies {
-        /// The folder.
         path: PathBuf,
-        /// The thread.
         thread: u32,
         /// Wake-ups in the log.
         found: u64,
@@ -92,22 +68,17 @@ pub enum FleetError {
         .path.display()
     )]
     Steps {
-        /// The folder.
         path: PathBuf,
-        /// The thread.
         thread: u32,
-        /// Its significant digits.
         digits: u8,
         /// Its least value.
         low_ns: u64,
     },
-    /// A run folder.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Its trace or the kernel's events.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// Its latencies.
     #[error(transparent)]
     Latency(#[from] LatencyError),
     /// A folder of runs put together.

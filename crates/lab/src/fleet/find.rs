@@ -25,7 +25,6 @@ pub(super) struct Planned {
     pub(super) place: Place,
 }
 
-/// Where a run is.
 pub(super) enum Place {
     /// In a folder of its own.
     Run(PathBuf),
@@ -174,7 +173,6 @@ fn run(path: &Path) -> Result<MergedRun, FleetError> {
     })
 }
 
-/// What a thread measured.
 fn measured(thread: &ThreadFacts) -> String {
     match thread.wake_up.as_str() {
         "" => thread.workload.clone(),

@@ -28,7 +28,6 @@ pub struct Gates {
     pub on_hit: Option<String>,
 }
 
-/// A limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// No wake-up is later.
@@ -48,21 +47,16 @@ pub enum GateError {
     /// Not `p99.9=80us`.
     #[error("bad limit '{text}': {reason}; write for example p99.9=80us")]
     Percentile {
-        /// What was given.
         text: String,
         /// Why not.
         reason: String,
     },
-    /// A negative time.
     #[error("--{0} must not be negative")]
     Negative(String),
-    /// Nobody measures wake-ups.
     #[error("--{0}: no thread of this run measures wake-ups; use the workload LAT or GRID")]
     NoLatency(&'static str),
-    /// Nobody has periods.
     #[error("--max-misses: no thread of this run has periods; use PERIODIC, CPU_PERIODIC or GRID")]
     NoPeriods,
-    /// Nothing can be hit.
     #[error("--on-hit: nothing ends this run; give --stop-on-gap TIME or --stop-on-latency TIME")]
     NoStop,
 }
@@ -145,7 +139,6 @@ impl Limit {
     }
 }
 
-/// Its name in documents.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,7 +12,6 @@ use hourglass_sys::tracefs::{Field, Format, Instance, Tracefs};
 enum Source {
     /// Always this.
     Is(u64),
-    /// A field.
     Field(&'static str),
     /// The upper half of a field of 64 bits.
     Upper(&'static str),
@@ -105,7 +104,6 @@ const WANTED: [Wanted; 14] = [
     Wanted { a: Source::Is(Vector::Other as u64), ..bare("ipi", "ipi_entry", Kind::VectorEntry) },
 ];
 
-/// Which events are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// All that explain a gap.

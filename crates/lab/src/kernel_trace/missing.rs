@@ -11,7 +11,6 @@ use hourglass_model::KernelEventKind as Kind;
 
 use super::keep::{Lane, Raw, merged};
 
-/// Counts them by CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MissingSwitches {
     given_to: BTreeMap<u32, u32>,

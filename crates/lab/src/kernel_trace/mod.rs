@@ -87,7 +87,6 @@ const EVENT_SHARE: u64 = 4;
 enum Emptied {
     /// While the run goes on, on CPUs that nobody measures.
     Elsewhere,
-    /// When it is over.
     Afterwards,
     /// Now and then, on measured CPUs: the run is longer than any ring.
     Sparsely(Duration),
@@ -146,7 +145,6 @@ pub(crate) struct Session {
     instance: Instance,
 }
 
-/// What was recorded.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     /// For the manifest.

@@ -14,7 +14,6 @@ use hourglass_witness::sites::Sites;
 /// How long the thread sleeps at most before it looks whether it should end.
 const ATTENTION_NS: u64 = 60_000_000_000;
 
-/// Where dumps go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DumpTo {
     /// Standard error.

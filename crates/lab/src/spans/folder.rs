@@ -37,7 +37,6 @@ struct Thread {
     cpus: Vec<u32>,
 }
 
-/// Writes the folder.
 pub(super) fn write(recording: SpanRecording) -> Result<RunFolder, WriteError> {
     let SpanRecording { sites, mut folder, reader, mut host, begin_ns, settings } = recording;
     let elapsed_ns = Native.reference_ns(Scale::Monotonic).saturating_sub(begin_ns);

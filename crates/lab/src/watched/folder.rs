@@ -41,7 +41,6 @@ pub(super) struct Recorded {
     pub(super) looks: Vec<WatchedLook>,
 }
 
-/// Writes the folder.
 pub(super) fn keep(
     mut folder: NewRunFolder,
     request: &WatchRequest,

@@ -81,7 +81,6 @@ pub enum WatchFailure {
     Refused(Refusal),
 }
 
-/// What was found.
 #[derive(Debug)]
 pub struct WatchFinished {
     /// About the threads.
@@ -242,7 +241,6 @@ impl Session {
         }
     }
 
-    /// Whether everybody has ended.
     fn is_over(&self) -> bool {
         self.threads.values().all(Tally::has_ended)
     }

@@ -13,7 +13,6 @@ use super::tally::Tally;
 
 /// Looking at all threads takes at most one part of so many of the time.
 const SHARE: u64 = 50;
-/// How many are named.
 const NAMED: usize = 3;
 
 /// All threads at the last look.
@@ -25,7 +24,6 @@ pub(super) struct Others {
     hidden: bool,
 }
 
-/// Who ran meanwhile.
 struct Ran {
     tid: u32,
     pid: u32,

@@ -40,7 +40,6 @@ pub enum NotFound {
     /// There is none of this name.
     #[error("no thread is called '{0}'; ps -eLo pid,tid,comm lists those that there are")]
     NoName(String),
-    /// It is this program.
     #[error("{0} is this program itself; name another")]
     Own(u32),
 }

@@ -21,7 +21,6 @@ const QUICK_READS: u64 = 10_000_000;
 pub(super) struct ReadTable {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// The thesis' machine.
     pub(super) machine: &'static str,
     /// Unit of the thesis' means and deviations.
     pub(super) unit: Unit,
@@ -81,7 +80,6 @@ pub(super) enum ReadMethod {
     Rdtsc,
     /// The TSC, after earlier instructions.
     Rdtscp,
-    /// The HPET's main counter.
     Hpet,
     /// `clock_gettime` of this clock.
     Clock(ClockId),

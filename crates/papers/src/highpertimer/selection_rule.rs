@@ -13,7 +13,6 @@ use super::reads::{LocalReads, ReadMethod, ReadResult, ReadTable};
 /// The thesis' OS timer, since section 2.3.2.
 pub(super) const OS: ReadMethod = ReadMethod::Clock(ClockId::Monotonic);
 
-/// What the rule chooses.
 fn decision(given: &str, tsc_is_stable: bool, hpet: Option<Cost>, os: Cost) -> Decision {
     let (chosen, because) = thesis::choose(tsc_is_stable, hpet, os);
     Decision {

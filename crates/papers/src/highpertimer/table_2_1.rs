@@ -4,7 +4,6 @@ use super::INTEL;
 use super::reads::{Difference, LocalReads, ReadMethod, ReadSource, ReadTable, Unit};
 use super::sentences::{deviations, more, times};
 
-/// The table.
 pub(super) const TABLE: ReadTable = ReadTable {
     id: "2.1",
     title: "Cost of reading the TSC by RDTSC and by RDTSCP",

@@ -9,7 +9,6 @@ use super::sentences::{deviations, more, times, what_the_kernel_reads};
 
 const REALTIME: ReadMethod = ReadMethod::Clock(ClockId::Realtime);
 
-/// The table.
 pub(super) const TABLE: ReadTable = ReadTable {
     id: "2.2",
     title: "Cost of clock_gettime of CLOCK_REALTIME and CLOCK_MONOTONIC",

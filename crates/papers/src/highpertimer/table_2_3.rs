@@ -5,7 +5,6 @@ use super::reads::{Difference, LocalReads, ReadMethod, ReadSource, ReadTable, Un
 use super::selection_rule::OS;
 use super::sentences::{deviations, hpet, more, sentence, times, what_the_kernel_reads};
 
-/// The table.
 pub(super) const TABLE: ReadTable = ReadTable {
     id: "2.3",
     title: "Cost of reading the HPET and of clock_gettime, AMD Athlon",

@@ -5,7 +5,6 @@ use super::reads::{Difference, LocalReads, ReadMethod, ReadSource, ReadTable, Un
 use super::selection_rule::OS;
 use super::sentences::{deviations, more, os_against_tsc, sentence, times};
 
-/// The table.
 pub(super) const TABLE: ReadTable = ReadTable {
     id: "2.4",
     title: "Cost of reading the TSC and of clock_gettime, Intel Core i7",

@@ -5,7 +5,6 @@ use super::selection_rule::{OS, by_measurement, by_thesis};
 use super::sentences::{deviations, hpet, os_against_tsc, sentence};
 use super::{AMD, ATHLON, table_2_3};
 
-/// The table.
 pub(super) const TABLE: ReadTable = ReadTable {
     id: "3.2",
     title: "Cost of reading TSC, HPET and OS clock, AMD Athlon: no stable TSC",

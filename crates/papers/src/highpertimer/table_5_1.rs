@@ -9,7 +9,6 @@ use super::sleeps::SleepMethod;
 use super::sleeps::stats::Values;
 use super::sleeps::sweep::LENGTHS;
 
-/// The table.
 pub(super) const TABLE: TableDef = TableDef {
     id: "5.1",
     title: "Miss of the system's sleep, and of ours",

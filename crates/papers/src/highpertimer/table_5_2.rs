@@ -12,7 +12,6 @@ use super::sleeps::SleepMethod;
 use super::sleeps::hz::{RATES, TickKernel, counted_here};
 use super::sleeps::sweep::LENGTHS;
 
-/// The table.
 pub(super) const TABLE: TableDef = TableDef {
     id: "5.2",
     title: "Miss of sleep in a busy-wait loop, and of ours",

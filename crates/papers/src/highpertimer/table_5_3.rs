@@ -13,7 +13,6 @@ use super::sleep_rows::UNRELIABLE;
 use super::sleeps::hz::{BUSY_NS, RATES, TickKernel, counted_here, most_frequent};
 use super::sleeps::{local_sleeper, probe};
 
-/// The table.
 pub(super) const TABLE: TableDef = TableDef {
     id: "5.3",
     title: "CPU time counted for 14.5 ms of busy waiting: the probe for HZ",

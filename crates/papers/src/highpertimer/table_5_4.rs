@@ -12,7 +12,6 @@ use super::sleeps::stats::Values;
 use super::sleeps::sweep::LENGTHS;
 use super::{table_5_1, table_5_2};
 
-/// The table.
 pub(super) const TABLE: TableDef = TableDef {
     id: "5.4",
     title: "Miss of the thesis' combined sleep in two runs, and of ours",

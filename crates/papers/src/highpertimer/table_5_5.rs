@@ -11,7 +11,6 @@ use super::sleeps::local_sleeper::LocalSleeper;
 use super::sleeps::stats::{Values, deviation_of, mean_of, median_of};
 use super::sleeps::{SleepMethod, probe};
 
-/// The table.
 pub(super) const TABLE: TableDef = TableDef {
     id: "5.5",
     title: "Mean miss of each way to sleep, of sleeps >= 1/HZ and < 1/HZ",

@@ -9,7 +9,6 @@ use super::sleeps::SleepMethod;
 use super::sleeps::block::MissParts;
 use super::sleeps::sweep::{LENGTHS, Tally};
 
-/// The table.
 pub(super) const TABLE: TableDef = TableDef {
     id: "5.6",
     title: "Parts of the miss of the thesis' sleep (medians)",

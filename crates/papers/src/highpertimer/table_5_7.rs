@@ -12,7 +12,6 @@ use super::sleeps::local_sleeper::{LocalSleeper, conditions};
 use super::sleeps::stats::{Values, mean_of, median_of};
 use super::sleeps::{SleepMethod, probe};
 
-/// The table.
 pub(super) const TABLE: TableDef = TableDef {
     id: "5.7",
     title: "Mean miss of the thesis' sleep, called and expanded inline",
@@ -87,7 +86,6 @@ impl Table57Data {
         median_of(&self.short[index].iter().collect::<Vec<_>>())
     }
 
-    /// The table.
     pub(super) fn assembled(&self, how: How, conditions: &str) -> MeasuredTable {
         let mut rows: Vec<PaperRow> = Vec::new();
         for (index, (_, name, printed)) in WAYS.into_iter().enumerate() {

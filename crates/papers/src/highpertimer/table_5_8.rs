@@ -7,7 +7,6 @@ use super::INTEL_1000;
 use super::sleep_rows::{SweepTable, figure, percent, row};
 use super::sleeps::{DRAWN, SleepMethod};
 
-/// The table.
 pub(super) const TABLE: TableDef = TableDef {
     id: "5.8",
     title: "CPU use of the system's sleep, of busy waiting, and of ours",
@@ -69,7 +68,6 @@ pub(super) fn method(slept: &SweepTable) -> String {
 pub(super) const TIMES_TEN: &str = "The text speaks of 10000 steps. One step of all lengths from 0.25 s to 1 us takes 0.5 s, and \
      833 minutes are 100,000 of them.";
 
-/// How the kernel divides.
 pub(super) const SPLIT: &str = "The kernel counts a thread's CPU time precisely today, but divides it into user and system by \
      what its ticks happen to hit; of sleeps that end between ticks they hit little. \
      The sums are those of the precise count.";

@@ -8,7 +8,6 @@ use super::sleep_rows::{SweepTable, Totals, UNRELIABLE, figure, percent, row};
 use super::sleeps::{DRAWN, SleepMethod};
 use super::table_5_8::{SPLIT, TIMES_TEN, method, minutes};
 
-/// The table.
 pub(super) const TABLE: TableDef = TableDef {
     id: "5.9",
     title: "CPU use of the thesis' combined sleep, and of ours",

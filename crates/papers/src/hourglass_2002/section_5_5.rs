@@ -301,7 +301,6 @@ fn refused_rows(case: &Case, why: &str, set: TaskSet, rows: &mut Vec<PaperRow>) 
     }
 }
 
-/// One line.
 fn why(error: &PredictError) -> String {
     match error {
         PredictError::Run(Failure::Refused(refusals)) => refusals.first().map_or_else(

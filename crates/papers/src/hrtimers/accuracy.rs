@@ -44,11 +44,9 @@ pub(super) struct AccuracyTable {
 pub(super) enum AccuracyTest {
     /// `clock_nanosleep(TIMER_ABSTIME)`.
     Sleep,
-    /// A POSIX interval timer.
     PosixTimer,
 }
 
-/// The paper's three kernels.
 pub(super) struct Kernels {
     /// "2.6.16", bound to its tick; not measured below it.
     pub(super) vanilla: Option<PaperLatency>,

@@ -17,7 +17,6 @@ pub(super) struct PollCounts {
     pub(super) again: bool,
 }
 
-/// A structure of timers.
 pub(super) trait TimerStructure {
     /// A new timer, armed at `now` to expire `after` that.
     fn arm(&mut self, now: Instant<Sim>, after: Span) -> Result<Handle, QueueError>;
@@ -108,7 +107,6 @@ impl<B: Order> TimerStructure for Queue<Sim, (), B> {
     }
 }
 
-/// Which structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The paper's wheel, kept for comparison.

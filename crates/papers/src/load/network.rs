@@ -157,7 +157,6 @@ impl ConnectionShared {
     }
 }
 
-/// The receiver's life.
 fn receive(
     ends: &ConnectionShared,
     apart: bool,
@@ -204,7 +203,6 @@ fn receive(
     Ok(())
 }
 
-/// The sender's life.
 fn send(
     ends: &ConnectionShared,
     apart: bool,

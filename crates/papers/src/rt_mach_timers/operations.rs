@@ -20,7 +20,6 @@ const AHEAD_NS: u64 = 3_600_000_000_000;
 /// The period of a periodic one.
 const PERIOD_NS: u64 = 1_000_000_000;
 
-/// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     ArmOnce,
@@ -43,7 +42,6 @@ impl Operation {
 /// What one subject's operations took, or why it has none.
 pub(super) type OperationTimes = Result<Vec<(Operation, Batches)>, String>;
 
-/// All that was timed.
 pub(super) struct OperationTable {
     /// In the order of [`Subject::ALL`].
     pub(super) subjects: Vec<(TimerKind, OperationTimes)>,

@@ -41,7 +41,6 @@ const ROUNDS: u64 = 200;
 /// What the timers wait in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Structure {
-    /// The paper's list.
     List,
     /// This kernel's, by POSIX timers.
     Kernel,

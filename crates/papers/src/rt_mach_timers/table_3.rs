@@ -22,7 +22,6 @@ pub(super) const TITLE: &str = "Latency of clock timestamp operations";
 const QUICK: u64 = 1_000;
 const FULL: u64 = 20_000;
 
-/// Reads of one batch.
 const BATCH: u64 = 256;
 
 /// The paper's microseconds: by IPC, and mapped, of which it says "<2".

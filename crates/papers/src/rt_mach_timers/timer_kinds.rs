@@ -10,7 +10,6 @@ use hourglass_timer::queue::{Handle, Queue};
 
 use super::service::ServiceTimers;
 
-/// Who.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimerKind {
     /// `timer_create` and its kin.
@@ -57,7 +56,6 @@ impl TimerKind {
 
 /// The operations of the paper's Table 1 on timers, which are numbered from 0.
 pub(super) trait TimerOperations {
-    /// One more timer.
     fn create(&mut self) -> io::Result<()>;
 
     /// Arms one for a time, and then every `interval_ns`; 0 for once.

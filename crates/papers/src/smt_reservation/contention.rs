@@ -17,7 +17,6 @@ pub(super) enum CoRunner {
     Integer,
     /// Products of floating-point matrices, as the real-time process makes them.
     Float,
-    /// A compilation.
     Compile,
 }
 
@@ -25,7 +24,6 @@ impl CoRunner {
     /// All, as Figure 7 has them.
     pub(super) const ALL: [CoRunner; 3] = [CoRunner::Integer, CoRunner::Float, CoRunner::Compile];
 
-    /// As tables write it.
     pub(super) const fn name(self) -> &'static str {
         match self {
             CoRunner::Integer => "integer product",

@@ -36,7 +36,6 @@ pub(super) const CHUNK_NS: u64 = 5_000;
 /// A heart beat is fresh for so long, ns: some chunks.
 const FRESH_NS: u64 = 15_000;
 
-/// One who takes part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Participant<'a> {
     words: &'a [AtomicU64],
@@ -59,7 +58,6 @@ impl<'a> Participant<'a> {
         self.words.get(party * STRIDE + word)
     }
 
-    /// The heart beats.
     fn beat(&self, now: u64) {
         if let Some(word) = self.word(self.own, BEAT) {
             word.store(now, Ordering::Release);

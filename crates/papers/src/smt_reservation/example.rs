@@ -30,7 +30,6 @@ const REAL_TIME: usize = 0;
 const SLOWING: usize = 1;
 const STARVING: usize = 2;
 
-/// The example's core.
 fn system() -> System {
     let mut system = System::new(2);
     system.cores = vec![vec![0, 1]];

@@ -185,7 +185,6 @@ pub(super) fn completions(
     })
 }
 
-/// The paper's machine.
 const MACHINE: &str =
     "Xeon workstation with Hyper-Threading, Linux 2.4.21 with the paper's scheduler";
 

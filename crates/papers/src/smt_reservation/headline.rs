@@ -39,14 +39,12 @@ pub struct PolicyFigures {
 /// The product of section 5.2 beside the integer product, periods of all policies in turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headline {
-    /// Whether contention was emulated.
     pub emulated: bool,
     /// Slack that the monitor keeps back for stopping and for the lateness of timers, as measured, ns.
     pub margin_ns: u64,
     /// Best-effort throughput with monitored slack, relative to disabled SMT; `None` if the latter gave
     /// nothing.
     pub ratio: Option<f64>,
-    /// The policies.
     pub policies: Vec<PolicyFigures>,
 }
 

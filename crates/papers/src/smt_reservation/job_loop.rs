@@ -17,7 +17,6 @@ use super::trial::PhaseWork;
 /// Waiting for others, as it is emulated, that takes longer than reading the clock, ns.
 const CONTENDED_NS: u64 = 1_000;
 
-/// What the loop found.
 pub(super) struct LoopResult {
     pub(super) done: Vec<FinishedJob>,
     pub(super) best_effort_ns: u64,
@@ -44,7 +43,6 @@ struct JobBreakdown {
     waited_ns: u64,
     /// Taken by a host.
     taken_ns: u64,
-    /// The longest gap.
     longest_ns: u64,
     /// When others were last felt, and what was left to do then.
     felt: (u64, u64),

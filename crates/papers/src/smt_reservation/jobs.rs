@@ -9,7 +9,6 @@ use super::simulated::SimulatedProcess as Simulated;
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 
-/// What a phase computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkKind {
     /// Products of floating-point matrices.
@@ -27,7 +26,6 @@ impl WorkKind {
     pub(super) const ALL: [WorkKind; 4] =
         [WorkKind::Product, WorkKind::Motion, WorkKind::Cosines, WorkKind::Words];
 
-    /// Its place among all.
     pub(super) const fn place(self) -> usize {
         match self {
             WorkKind::Product => 0,

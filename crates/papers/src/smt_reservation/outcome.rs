@@ -36,7 +36,6 @@ pub(super) enum LateReason {
     Missed,
     /// It needed more than was reserved, or than its progress told: interrupts are charged to it, and are nobody's.
     Overran,
-    /// Somebody below the kernel.
     Host,
 }
 
@@ -66,7 +65,6 @@ pub(super) struct ProcessOutcome {
     pub(super) margin_ns: u64,
 }
 
-/// In few words.
 impl std::fmt::Display for LateReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

@@ -18,7 +18,6 @@ pub(super) enum SmtMethod {
 }
 
 impl SmtMethod {
-    /// As tables write it.
     pub(super) const fn name(self) -> &'static str {
         match self {
             SmtMethod::Ignore => "ignore",
@@ -29,7 +28,6 @@ impl SmtMethod {
         }
     }
 
-    /// Whether slack is monitored.
     pub(super) const fn monitors(self) -> bool {
         matches!(self, SmtMethod::Word | SmtMethod::Instructions | SmtMethod::CpuTime)
     }

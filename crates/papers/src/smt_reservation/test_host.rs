@@ -40,7 +40,6 @@ pub(super) struct SmtTestHost {
     pub(super) cpu: u32,
     /// The CPU that shares with it, or stands for one that does.
     pub(super) sibling: u32,
-    /// Whether contention is emulated.
     pub(super) emulated: bool,
     /// How co-runners are stopped, and what that takes.
     pub(super) stopping: Measured,
@@ -171,7 +170,6 @@ pub(super) fn take_place(cpu: u32) -> Result<(), String> {
     thread::set_affinity([cpu]).map_err(|error| format!("CPU {cpu}: {error}"))
 }
 
-/// What a phase computes.
 pub(super) fn phase(kind: WorkKind) -> Box<dyn Computation> {
     match kind {
         WorkKind::Product => Box::new(Product::<f64>::new()),

@@ -89,13 +89,11 @@ pub(super) struct PhaseWork {
     pub(super) chunk: Chunk,
 }
 
-/// What takes part.
 struct SmtTrial<'a> {
     rig: &'a SmtTestHost,
     jobs: &'a ProcessJobs,
     beside: Option<CoRunner>,
     words: Arc<SharedWords>,
-    /// What the phases compute.
     phases: Vec<PhaseWork>,
     /// The co-runner on the real-time process' CPU, and the one on the sibling.
     workers: Vec<Worker>,
@@ -170,7 +168,6 @@ impl SmtTrial<'_> {
         })
     }
 
-    /// Where progress is read.
     fn source(&self, way: SmtMethod, page: Page) -> Result<Box<dyn ProgressSource>, String> {
         let tid = thread::id();
         Ok(match way {

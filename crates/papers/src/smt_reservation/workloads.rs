@@ -13,7 +13,6 @@ pub(super) const SIZE: usize = 200;
 
 /// Something that is computed for ever, a step at a time.
 pub(super) trait Computation: Send {
-    /// Makes so many steps.
     fn run(&mut self, steps: u64);
 }
 
@@ -31,7 +30,6 @@ pub(super) struct Product<T> {
 pub(super) trait MatrixElement: Copy + Send {
     /// The sum and a product.
     fn add(self, one: Self, other: Self) -> Self;
-    /// A small number.
     fn of(small: u16) -> Self;
 }
 

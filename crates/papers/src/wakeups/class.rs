@@ -40,7 +40,6 @@ impl ThreadClass {
         }
     }
 
-    /// As a clause.
     pub(in super::super) fn words(&self) -> &'static str {
         match self {
             ThreadClass::Fifo => "SCHED_FIFO with priority 80",

@@ -46,7 +46,6 @@ pub(super) struct WakeUpPlan {
     pub(super) loaded: bool,
 }
 
-/// What was found.
 #[derive(Debug)]
 pub(super) struct Session {
     /// In the order in which they were given.

@@ -16,10 +16,8 @@ use hourglass_timer::event::{
     validate_source,
 };
 
-/// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum WaitEnd {
-    /// The time has come.
     Woken,
     /// A signal came first: wait again, or give up.
     Interrupted,
@@ -131,7 +129,6 @@ impl Drop for PosixSignal {
 /// What makes the library's engine come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Device {
-    /// Its thread sleeps.
     Sleep,
     /// A POSIX timer signals it.
     PosixTimer,

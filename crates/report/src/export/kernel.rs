@@ -23,11 +23,9 @@ const SOFTIRQS: [&str; 10] = [
 /// Whether an event begins or ends something, or is only a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The beginning.
     Begin,
     /// The end of what began last on the same CPU.
     End,
-    /// A moment.
     Moment,
 }
 

@@ -39,7 +39,6 @@ impl Message {
         self
     }
 
-    /// A text.
     pub(super) fn text(self, field: u64, value: &str) -> Message {
         self.with_length(field, value.as_bytes())
     }
@@ -49,7 +48,6 @@ impl Message {
         self.with_length(field, &value.bytes)
     }
 
-    /// What was written.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -30,7 +30,6 @@ impl ColumnEncoder {
         self.unsigned((value << 1 ^ value >> 63).cast_unsigned());
     }
 
-    /// The column as text.
     pub(super) fn text(&self) -> String {
         STANDARD.encode(&self.bytes)
     }

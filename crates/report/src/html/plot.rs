@@ -18,16 +18,12 @@ const LEAST_COUNT: f64 = 0.6;
 /// The axis of time: nanoseconds by decades, both ends powers of ten.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeAxis {
-    /// The lower end.
     pub(super) least_ns: f64,
-    /// The upper end.
     pub(super) most_ns: f64,
 }
 
-/// One curve.
 #[derive(Debug)]
 pub(super) struct Curve {
-    /// What it counts.
     pub(super) name: String,
     /// The style sheet's name of its colour.
     pub(super) class: String,
@@ -37,7 +33,6 @@ pub(super) struct Curve {
     pub(super) note: String,
 }
 
-/// A picture of curves.
 #[derive(Debug)]
 pub(super) struct Plot {
     pub(super) label: String,

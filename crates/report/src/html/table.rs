@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use crate::clean::for_xml;
 
-/// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnKind {
     /// Words.
@@ -21,7 +20,6 @@ pub(super) struct HtmlTable {
     rows: String,
 }
 
-/// A cell.
 #[derive(Clone, Debug)]
 pub(super) enum Cell {
     /// Text from anywhere.
@@ -91,7 +89,6 @@ impl HtmlTable {
     }
 }
 
-/// A cell of text.
 pub(super) fn text(text: impl Into<String>) -> Cell {
     Cell::Text(text.into())
 }

@@ -64,7 +64,6 @@ pub fn acceptance(document: &SweepDocument) -> String {
     out
 }
 
-/// Where things are.
 struct Plot<'a> {
     document: &'a SweepDocument,
     /// The ends of the lower edge.
@@ -255,7 +254,6 @@ impl<'a> Plot<'a> {
         (0..self.shares.len()).map(entry).collect()
     }
 
-    /// The picture in words.
     fn description(&self) -> String {
         let summary = sweep_summary(&self.document.experiment);
         let mut text = format!("The share of sets that each analysis accepts; {summary}.");
@@ -270,7 +268,6 @@ impl<'a> Plot<'a> {
     }
 }
 
-/// Where a name stands.
 struct LabelPosition {
     left: f64,
     right: f64,

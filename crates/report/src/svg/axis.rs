@@ -19,7 +19,6 @@ const LONGEST_LABEL: usize = 8;
 pub(super) struct Tick {
     /// Where, in nanoseconds from the run's start.
     pub(super) at_ns: i64,
-    /// Its number.
     pub(super) label: String,
 }
 
@@ -28,7 +27,6 @@ pub(super) struct Tick {
 pub(super) struct Axis {
     /// The marks, ascending.
     pub(super) ticks: Vec<Tick>,
-    /// What stands below them.
     pub(super) caption: String,
 }
 

@@ -48,7 +48,6 @@ pub fn bars(bars: &Bars) -> String {
     out
 }
 
-/// The picture in words.
 fn description(bars: &Bars) -> String {
     let mut text = format!("{}.", bars.up);
     for series in &bars.series {
@@ -79,7 +78,6 @@ fn class(origin: Origin) -> &'static str {
     }
 }
 
-/// Where things are.
 struct Plot<'a> {
     bars: &'a Bars,
     up: EdgeAxis,

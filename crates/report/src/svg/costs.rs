@@ -89,7 +89,6 @@ fn means(figure: &Figure) -> Vec<MeanLine> {
     figure.series.iter().enumerate().flat_map(of).flatten().collect()
 }
 
-/// The picture in words.
 fn description(figure: &Figure) -> String {
     let mut text = format!(
         "The {} of every {}, in the order of measuring, on a logarithmic scale; {} of each.",
@@ -138,7 +137,6 @@ fn entries(figure: &Figure) -> Vec<LegendEntry> {
     entries
 }
 
-/// Where things are.
 struct Plot<'a> {
     figure: &'a Figure,
     axis: LogAxis,
@@ -183,7 +181,6 @@ impl Plot<'_> {
         out
     }
 
-    /// The lower axis.
     fn numbers(&self) -> String {
         let (places, unit) = counts(self.figure.count, MOST_STEPS);
         let bottom = TOP + HEIGHT;

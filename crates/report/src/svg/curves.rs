@@ -63,7 +63,6 @@ pub fn curves(curves: &Curves) -> String {
     out
 }
 
-/// The picture in words.
 fn description(curves: &Curves) -> String {
     let mut text = format!("The {} by the {}.", curves.up.text, curves.across.text);
     let value = |up: f64| match curves.up.unit {
@@ -136,7 +135,6 @@ fn mark(origin: Origin, x: f64, y: f64) -> String {
     }
 }
 
-/// Where things are.
 struct Plot<'a> {
     curves: &'a Curves,
     across: EdgeAxis,

@@ -79,7 +79,6 @@ fn time(ns: f64, greatest: f64) -> String {
     format!("{} {name}", (ns / length * 1e3).round() / 1e3)
 }
 
-/// A round number.
 fn number(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{} million", (value / 1e6 * 1e3).round() / 1e3),

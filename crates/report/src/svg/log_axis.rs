@@ -9,7 +9,6 @@ const DECADES: std::ops::RangeInclusive<i32> = -3..=15;
 /// With fewer decades than this, the lines between them have labels too.
 const FEW_DECADES: f64 = 1.5;
 
-/// A logarithmic axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LogAxis {
     /// Lower end, ns; positive.
@@ -23,7 +22,6 @@ pub(super) struct LogAxis {
 /// A line of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    /// Where.
     pub(super) at: f64,
     /// What stands beside it; nothing for a line between the decades.
     pub(super) label: String,

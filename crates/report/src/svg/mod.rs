@@ -49,7 +49,6 @@ const MOST_ROWS: usize = 128;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SvgError {
-    /// The range holds nothing.
     #[error("nothing lies between {from} and {to}; let the picture end after it begins")]
     EmptyRange {
         /// Left edge that was asked for, from the run's start.

@@ -41,7 +41,6 @@ struct Column {
 }
 
 impl OccupancyRow {
-    /// Takes the next slice.
     pub(super) fn push(&mut self, view: &TimeRange, slice: &Slice) {
         let (from_ns, to_ns) = (slice.from_ns.max(view.from_ns), slice.to_ns.min(view.to_ns));
         if from_ns >= to_ns || slice.who == Occupant::Idle {

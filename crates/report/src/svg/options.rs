@@ -31,7 +31,6 @@ pub struct TraceOptions {
     pub width: u32,
     /// What stands above the picture; nothing if empty.
     pub title: String,
-    /// What the rows are.
     pub rows: Rows,
     /// Number and workload of each thread, for the labels. A thread named here has its row even
     /// if it never ran in the range shown.

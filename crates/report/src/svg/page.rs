@@ -126,7 +126,6 @@ impl RowHeights {
     }
 }
 
-/// The whole picture.
 pub(super) fn draw(options: &TraceOptions, frame: &Frame, content: &Content<'_>) -> String {
     // Where the rows are CPUs, shares stand in their rows; else they follow them.
     let own =
@@ -200,7 +199,6 @@ impl Canvas<'_> {
         }
     }
 
-    /// The picture in words.
     fn description(&self, content: &Content<'_>) -> String {
         let (from, to) = (self.options.from, self.options.to);
         let count = content.rows.len();

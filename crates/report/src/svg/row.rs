@@ -123,7 +123,6 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Takes the next record.
     pub(super) fn push(&mut self, view: &TimeRange, interval: &Interval) {
         let before = self.longest.push(view, interval);
         let from_ns = interval.start_ns.max(view.from_ns).max(before.unwrap_or(i64::MIN));

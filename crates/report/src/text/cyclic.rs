@@ -33,7 +33,6 @@ pub struct CyclicThread {
 pub struct CyclicSteps<'a> {
     /// How many wake-ups fell into each step.
     pub counts: &'a [u64],
-    /// How many were beyond.
     pub beyond: u64,
     /// Which ones those were, as far as they are known.
     pub beyond_at: &'a [u64],

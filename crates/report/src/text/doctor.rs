@@ -53,7 +53,6 @@ pub fn doctor(document: &DoctorDocument, style: Style) -> String {
     out
 }
 
-/// One check.
 fn entry(out: &mut String, check: &CheckResult, widest: usize, style: Style) {
     let tone = match check.status {
         Status::Fail => TextStyle::Bad,

@@ -9,7 +9,6 @@ const LABEL: usize = 12;
 /// What was found on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct NoiseCpu<'a> {
-    /// The CPU.
     pub cpu: u32,
     /// How many gaps fell into each step, from 0 on.
     pub counts: &'a [u64],

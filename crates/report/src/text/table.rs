@@ -28,17 +28,13 @@ const LEAST_FOLDED: usize = 6;
 /// What a text means, from which its colour follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextStyle {
-    /// Nothing in particular.
     Normal,
-    /// A heading.
     Heading,
-    /// As it should be.
     Good,
     /// Not as it should be.
     Bad,
     /// To be read before the numbers are believed.
     Caution,
-    /// Of less importance.
     Faint,
 }
 
@@ -56,7 +52,6 @@ pub(super) fn paint(text: &str, tone: TextStyle, style: Style) -> String {
     format!("{ansi}{text}{ansi:#}")
 }
 
-/// How a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnFormat {
     /// Text, from the left.
@@ -90,7 +85,6 @@ impl TextTable {
         TextTable { narrow: true, ..self }
     }
 
-    /// Adds a column.
     pub(super) fn column(
         mut self,
         column: ColumnFormat,

@@ -28,7 +28,6 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 /// The group and what undoes it. Dropping it does.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    /// The group.
     pub(super) group: Group,
     /// Its members are threads, one by one.
     pub(super) by_thread: bool,

@@ -130,7 +130,6 @@ impl Drop for Leavers {
     }
 }
 
-/// What the thread has.
 struct Look {
     group: Group,
     target: Target,
@@ -174,7 +173,6 @@ impl Look {
         self.remember();
     }
 
-    /// Who is inside now.
     fn remember(&mut self) {
         if matches!(self.target, Target::Process(_)) {
             let inside = members::processes_within(&self.group);

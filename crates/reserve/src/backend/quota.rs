@@ -188,7 +188,6 @@ fn threads(target: &Target) -> Vec<u32> {
     }
 }
 
-/// Writes the two numbers.
 fn limit(group: &Group, request: &Request) -> io::Result<()> {
     let (budget, period) = microseconds(request);
     match group.version() {

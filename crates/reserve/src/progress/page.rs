@@ -273,7 +273,6 @@ impl Page {
         self.0.words().as_ptr()
     }
 
-    /// The words.
     #[inline(always)]
     pub(super) fn words(&self) -> Option<&[AtomicU64; WORDS]> {
         self.0.words().first_chunk()

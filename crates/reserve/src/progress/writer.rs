@@ -27,7 +27,6 @@ use super::page::{BEGUN, DONE, JOB, Page, PageError, TOTAL};
 #[derive(Debug)]
 pub struct Progress {
     page: Page,
-    /// The job's number.
     job: u64,
     /// Whether the job is done, so that the next report begins another.
     over: bool,

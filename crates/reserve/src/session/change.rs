@@ -83,7 +83,6 @@ pub fn change(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocume
     }
 }
 
-/// In the deadline class.
 fn change_in_class(tid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
     let gone = || Err("it has left the class".to_owned());
     let changed = deadline::change(tid, budget, period).unwrap_or_else(gone);

@@ -281,7 +281,6 @@ pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Fa
     Ok(kept)
 }
 
-/// Says what was made.
 pub(super) fn describe(document: &mut ReserveDocument, picked: &Picked, target: &Target) {
     document::by(document, Some(picked.kind));
     document.guarantee = picked.guarantee;

@@ -83,7 +83,6 @@ fn named(subject: &Subject) -> String {
     }
 }
 
-/// Adds what was delivered.
 pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
     document.periods = supply.periods;
     let limit = is_limit(document);
@@ -107,7 +106,6 @@ pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
     document.changes = supply.changes.iter().map(change).collect();
 }
 
-/// Adds what it took.
 pub(super) fn add_spent(document: &mut ReserveDocument, spent: &Spent) {
     document.cpu_time_ns = spent.used_ns;
     document.wall_ns = (spent.wall_ns > 0).then_some(spent.wall_ns);

@@ -12,7 +12,6 @@ use super::pick::Picked;
 /// From one to the next, ns.
 const EVERY_NS: u64 = 1_000_000_000;
 
-/// One a second.
 #[derive(Debug)]
 pub(super) struct Moments {
     begun_ns: u64,

@@ -20,7 +20,6 @@ use crate::smt::monitor::Counts;
 use crate::smt::stopper::{self, Kind, Stopper};
 use crate::target::Target;
 
-/// One of them.
 #[derive(Debug)]
 struct Other<'a> {
     asked: &'a Also,

@@ -16,7 +16,6 @@ use crate::target::Target;
 /// For whom a backend is wanted, and which.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
-    /// The one asked for.
     pub(super) kind: Option<Backend>,
     /// Whether the target is a program of which nothing is known yet.
     pub(super) program: bool,
@@ -186,7 +185,6 @@ impl Wanted<'_> {
     }
 }
 
-/// What one backend said.
 fn of(kind: Backend, said: &[(Backend, Refusal)]) -> Vec<Refusal> {
     said.iter().filter(|(whose, _)| *whose == kind).map(|(_, refusal)| refusal.clone()).collect()
 }

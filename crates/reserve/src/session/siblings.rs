@@ -39,11 +39,9 @@ const PATIENCE_NS: u64 = 500_000_000;
 /// the budget.
 const OWN_PART: u64 = 100;
 
-/// A protection in force.
 pub(super) struct Protection {
     driver: Driver,
     shares: Vec<u32>,
-    /// Who is kept off.
     against: Vec<String>,
     guardian: Guardian,
     trial_ns: Option<u64>,
@@ -451,7 +449,6 @@ fn co_runners(
     Ok(Wanted { graded: siblings.graded, ..selected.wanted })
 }
 
-/// Nobody is stopped.
 struct Nobody;
 
 impl Stopper for Nobody {

@@ -293,7 +293,6 @@ fn watch(
     }
 }
 
-/// What the thread holds.
 struct Watch {
     enforcer: Enforcer,
     sleeper: Sleeper,

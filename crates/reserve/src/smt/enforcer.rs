@@ -264,7 +264,6 @@ mod tests {
 
     use super::*;
 
-    /// Nothing is ever done.
     struct Nothing;
 
     impl ProgressSource for Nothing {

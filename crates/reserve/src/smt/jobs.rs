@@ -70,7 +70,6 @@ impl Promised {
 /// What an advance of time brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Advance {
-    /// Whether a period began.
     pub(super) began: bool,
     /// Jobs whose period is over.
     pub(super) ended: u64,
@@ -95,7 +94,6 @@ struct Phase {
     earlier_ns: u64,
 }
 
-/// The job under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     pub(super) promised: Promised,

@@ -268,7 +268,6 @@ fn elsewhere(pid: u32, shares: &CpuSet) -> Option<Spared> {
     (!here).then_some(Spared::Elsewhere)
 }
 
-/// Who must run.
 struct MustRun {
     /// The process of the reserved work, and whether all of it is, with its descendants.
     reserved: Option<u32>,

@@ -78,7 +78,6 @@ impl Outcome {
     }
 }
 
-/// One reservation's work.
 struct Task {
     promised: Promised,
     /// Job under way, and its place among the jobs of the outcome.

@@ -24,7 +24,6 @@ pub(crate) fn silence() -> Duration {
     Duration::from_millis(said.and_then(|ms| ms.parse().ok()).unwrap_or(50))
 }
 
-/// A victim that runs.
 pub(crate) fn on(cpu: u32, attributes: Attributes) -> HeartBeat {
     let beat = HeartBeat::start(cpu, attributes, LIFE_NS).unwrap().begin();
     until("the victim does not run", || beat.last_ns() > 0);

@@ -106,7 +106,6 @@ impl Question {
         plain && self.is_alone(rule) && self.sections == sections
     }
 
-    /// One processor.
     pub(super) fn is_alone(&self, rule: Rule) -> bool {
         self.situation == Situation::Alone && self.rule == rule
     }

@@ -88,7 +88,6 @@ enum State {
     Within(ResponseTime),
     /// There is no bound.
     Unbounded,
-    /// Nothing is known.
     Lost(Refusal),
 }
 

@@ -262,7 +262,6 @@ fn activate(
     waiting.push(Job { task, number: *count, activated: now, left: cost - draw.below(spread + 1) });
 }
 
-/// Whose slot it is.
 fn slot_at(tasks: &[Node], here: &[usize], now: u64) -> Option<usize> {
     let cycle: u64 = here.iter().map(|at| tasks[*at].parameter).sum();
     let mut left = now % cycle.max(1);

@@ -29,7 +29,6 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Of any task.
     pub(super) fn of(task: &Task) -> Lane {
         let cost = task.cost.saturating_add(task.suspension);
         let share = share_floor(cost, task.period) >> (u64::BITS - DIGITS);
@@ -55,13 +54,11 @@ pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     /// The binary digits that any deadline or jitter has.
     times: u64,
-    /// The sum of costs.
     costs: u64,
     /// Whether any first deadline is longer than its period.
     long: bool,
     /// The shortest of the lags.
     shortest: Option<i64>,
-    /// The longest blocking stated.
     blocking: u64,
 }
 

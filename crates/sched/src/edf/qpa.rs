@@ -83,7 +83,6 @@ pub fn feasible_by(
 struct Search<'a, 'b> {
     tasks: &'a [Task],
     lanes: Lanes,
-    /// Whether sums cannot overflow.
     near: bool,
     visited: Vec<(u64, u64)>,
     effort: &'b mut Effort,

@@ -18,11 +18,9 @@ const WIDTH: usize = 4;
 
 /// What a time is kept in.
 pub(super) trait Digits: Copy {
-    /// Nothing.
     const NONE: Self;
     /// Periods of at most this can be kept, where the shares of all tasks are at most 1 together.
     const LONGEST: u64;
-    /// The lower digits.
     fn cut(time: u64) -> Self;
     /// The time that these are the lower digits of, which is close to another.
     fn whole(self, close: u64) -> u64;
@@ -91,7 +89,6 @@ struct Block<N> {
     cost: [N; WIDTH],
 }
 
-/// The tasks.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes<N> {
     blocks: Vec<Block<N>>,
@@ -109,7 +106,6 @@ impl<N: Digits> Lanes<N> {
         Lanes { blocks, inverses, count: 0, at: 0 }
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.count
     }

@@ -32,7 +32,6 @@ struct Level {
     steps: Vec<Steps>,
     /// Tasks of higher priority: their jobs count until the job is done.
     higher: Interference,
-    /// All of these.
     all: Vec<Stream>,
     /// By how much lower priorities delay the window.
     blocking: u64,

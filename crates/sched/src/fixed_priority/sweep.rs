@@ -140,7 +140,6 @@ fn in_order_given(tasks: Vec<TaskResult>, order: &[usize]) -> Vec<TaskResult> {
 
 /// Binary digits behind the point of a share.
 const DIGITS: u32 = 32;
-/// The whole processor.
 const ONE: u64 = 1 << DIGITS;
 
 /// How much of the processor the tasks so far use, kept cheaply from above.

@@ -102,7 +102,6 @@ pub struct Orders<'a> {
     pub(super) given: &'a mut Vec<Order>,
 }
 
-/// One order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Gate(u32, Gate),

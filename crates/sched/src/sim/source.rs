@@ -25,7 +25,6 @@ pub(super) struct Releases {
     tick_jitter: u64,
     gaps: Dice,
     delays: Dice,
-    /// How many have come.
     count: usize,
     /// The last arrival.
     last: u64,
@@ -109,7 +108,6 @@ pub(super) enum Costs {
     Worst(u64),
     /// Draws, cut off.
     Drawn(Box<Sampler>, u64),
-    /// In turn.
     Listed(Vec<u64>, usize),
 }
 

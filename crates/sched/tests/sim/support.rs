@@ -56,7 +56,6 @@ pub(crate) fn system(cpus: u32, threads: Vec<Thread>) -> System {
     system
 }
 
-/// Everything that was told.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) slices: Vec<Slice>,

@@ -10,7 +10,6 @@ use thiserror::Error;
 /// A folder that cannot hold this experiment.
 #[derive(Debug, Error)]
 pub enum SweepFolderError {
-    /// It is a file.
     #[error("{} is not a folder; name another place", .0.display())]
     NotAFolder(PathBuf),
     /// The folder that it is to be made in is not there.
@@ -20,29 +19,20 @@ pub enum SweepFolderError {
         .0.parent().unwrap_or(.0).display()
     )]
     NoParent(PathBuf),
-    /// It holds other things.
     #[error(
         "{} holds no experiment but other things ({name}); name a new or empty folder",
         .path.display()
     )]
-    Others {
-        /// The folder.
-        path: PathBuf,
-        /// One of the things.
-        name: String,
-    },
-    /// It holds another experiment.
+    Others { path: PathBuf, name: String },
     #[error(
         "{} holds another experiment: there {key} is {there}, here {here}; name another folder, or \
          ask for the same",
         .path.display()
     )]
     Another {
-        /// The folder.
         path: PathBuf,
         /// The first key that differs.
         key: String,
-        /// What it is there.
         there: String,
         /// What was asked for, and which keys differ besides.
         here: String,
@@ -52,28 +42,13 @@ pub enum SweepFolderError {
     NoExperiment(PathBuf),
     /// It is there, and cannot be read.
     #[error("{} cannot be read: {source}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// Its description is not what this program writes.
     #[error("{}: {reason}; remove the folder, or name another", .path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    Damaged { path: PathBuf, reason: String },
     /// The system or an encoder refused; most often the disk is full.
     #[error("{} cannot be written: {source}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 impl SweepFolderError {

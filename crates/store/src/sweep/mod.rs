@@ -23,9 +23,7 @@ use serde_json::Value;
 use crate::partial::{PartialFile, partial_path, sync_folder};
 pub use error::SweepFolderError;
 
-/// What is done.
 pub const EXPERIMENT_FILE: &str = "experiment.json";
-/// The finished points.
 pub const POINTS_FILE: &str = "points.jsonl";
 /// The document `hourglass.sweep/1`.
 pub const RESULT_FILE: &str = "sweep.json";

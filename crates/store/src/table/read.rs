@@ -21,7 +21,6 @@ const BATCH_ROWS: usize = 8 * 1024;
 
 /// The decoders of a table's columns, and how its rows are put together from their values.
 pub(crate) trait DecodeRows {
-    /// A row.
     type Row: Copy;
 
     /// The decoder of each column.
@@ -83,7 +82,6 @@ impl<D: DecodeRows> Rows<D> {
         })
     }
 
-    /// The table.
     pub(crate) fn table(&self) -> &TableReader {
         &self.table
     }

@@ -25,7 +25,6 @@ const WRITE_BATCH_ROWS: usize = 8 * 1024;
 
 /// The rows of a row group, column by column.
 pub(crate) trait EncodeRows {
-    /// A row.
     type Row;
 
     /// Appends a row, or refuses it and stays as it was.

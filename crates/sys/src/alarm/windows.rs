@@ -94,7 +94,6 @@ fn create(flags: u32) -> *mut c_void {
 }
 
 impl Clone for Alarm {
-    /// Another timer.
     fn clone(&self) -> Alarm {
         Alarm::new()
     }

@@ -41,7 +41,6 @@ pub enum ClockId {
 }
 
 impl ClockId {
-    /// Every clock listed.
     pub const ALL: [ClockId; 9] = [
         ClockId::Monotonic,
         ClockId::MonotonicRaw,

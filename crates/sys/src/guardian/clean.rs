@@ -36,16 +36,13 @@ const UNFINISHED_FOR: Duration = Duration::from_secs(60);
 const UNDONE_WITHIN: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// One record.
 #[derive(Debug)]
 pub struct Leftover {
-    /// Where it is.
     pub path: PathBuf,
     /// The process that made it; 0 if that cannot be read.
     pub maker: u32,
     /// The name of that process.
     pub name: String,
-    /// What became of it.
     pub state: State,
     /// What it said, in the order in which it was undone.
     pub steps: Vec<Step>,
@@ -64,25 +61,20 @@ pub enum State {
     Unreadable,
 }
 
-/// One change.
 #[derive(Debug)]
 pub struct Step {
-    /// What undoes it.
     pub undo: Undo,
-    /// What came of that.
     pub outcome: Outcome,
 }
 
 /// What came of undoing one change.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is undone.
     Undone,
     /// The thread, process or file that it concerned is gone.
     Gone,
     /// It concerns a process by its number in another PID namespace.
     Elsewhere,
-    /// The kernel refused it.
     Refused(io::Error),
 }
 

@@ -35,12 +35,10 @@ const AGAIN_MS: libc::c_int = 50;
 pub(super) struct Guardians {
     pub(super) table: Table,
     pub(super) record: Option<Record>,
-    /// This process.
     maker: PidFd,
     /// Only ever changed by the thread, while it runs. Held for single steps, and during no fork.
     posts: Mutex<[Option<Post>; POSTS]>,
     replaced: AtomicU64,
-    /// Ends the thread.
     end: EventFd,
 }
 
@@ -115,7 +113,6 @@ impl Guardians {
         if heard > 0 { Ok(()) } else { Err(Absent.into()) }
     }
 
-    /// Ends the thread.
     pub(super) fn stop(&self) {
         self.end.post();
     }

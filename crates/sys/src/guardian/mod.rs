@@ -40,7 +40,6 @@ pub use undo::{Life, Undo};
 #[derive(Clone, Debug)]
 pub struct Guardian(Arc<Process>);
 
-/// Its processes.
 #[derive(Debug)]
 struct Process {
     guardians: Arc<Guardians>,

@@ -43,7 +43,6 @@ pub(super) struct Duty<'a> {
 pub(super) struct Post {
     /// Its number: a child that was not waited for.
     pub(super) pid: libc::pid_t,
-    /// What tells its end.
     pub(super) file: PidFd,
     /// The line on which it is spoken to; closed, it ends.
     pub(super) line: Speaker,

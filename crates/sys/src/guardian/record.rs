@@ -36,7 +36,6 @@ const FORMAT: u64 = 1 << 32 | WORDS as u64;
 /// A name that is not yet a record's.
 pub(super) const UNFINISHED: char = '.';
 
-/// Whose record it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// The boot of the machine, as the kernel names it.
@@ -45,7 +44,6 @@ pub(super) struct Head {
     pids: u64,
     /// The process that made the changes.
     pub(super) maker: Life,
-    /// Its name.
     pub(super) name: [u8; 16],
 }
 

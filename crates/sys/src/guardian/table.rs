@@ -29,7 +29,6 @@ const TAKEN: u64 = 1;
 const FULL: u64 = 2;
 const CYCLE: u64 = 4;
 
-/// The shared page.
 #[derive(Debug)]
 pub(super) struct Table {
     words: SharedWords,

@@ -10,7 +10,6 @@ use crate::sched::Attributes;
 
 /// Words of one written [`Undo`]: kind, numbers, CPUs, texts.
 pub(super) const WORDS: usize = 80;
-/// What is written.
 pub(super) type Written = [u64; WORDS];
 
 /// Where the numbers of a thread or process stand.
@@ -42,7 +41,6 @@ pub(super) const LAST: u64 = GROUP;
 /// A thread or process that cannot be mistaken for a later one of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Life {
-    /// Its kernel number.
     pub id: u32,
     /// When it began, in clock ticks since boot (field 22 of `/proc/ID/stat`).
     pub started: u64,
@@ -76,10 +74,8 @@ pub enum Undo {
     Write {
         /// The file; its path is absolute.
         path: PathBuf,
-        /// The text.
         text: String,
     },
-    /// A process gets SIGCONT.
     Continue(Life),
     /// All threads of a process, which any of them names, lose their core-scheduling cookies.
     Cookie(Life),
@@ -87,18 +83,14 @@ pub enum Undo {
     /// real-time and deadline classes for `SCHED_OTHER`, and gets CPUs if some are given. Looked
     /// at again until none is found, for children of those found.
     Members {
-        /// The file.
         list: PathBuf,
         /// Their CPUs.
         cpus: Option<Vec<u32>>,
     },
     /// A thread gets its policy and its CPUs back.
     Thread {
-        /// Which.
         thread: Life,
-        /// Its policy.
         attributes: Option<Attributes>,
-        /// Its CPUs.
         cpus: Option<Vec<u32>>,
     },
     /// Every process of one cgroup and of those below it goes to another: each number in the file `from`, and in those
@@ -137,7 +129,6 @@ impl Undo {
     /// The most bytes of its texts together, with a byte behind each.
     pub const LONGEST: usize = (WORDS - TEXT) * size_of::<u64>();
 
-    /// In words.
     pub(super) fn written(&self) -> io::Result<Written> {
         let mut words = [0; WORDS];
         match self {
@@ -232,7 +223,6 @@ fn set(words: &mut Written, cpus: Option<&[u32]>) {
     }
 }
 
-/// The CPUs written there.
 pub(super) fn cpus(words: &Written) -> impl Iterator<Item = u32> {
     (0..CPU_WORDS as u32 * 64)
         .filter(|cpu| words[CPUS + *cpu as usize / 64] >> (*cpu % 64) & 1 == 1)
@@ -273,7 +263,6 @@ fn numbers(attributes: Attributes) -> [u64; HAS_CPUS - ATTRIBUTES] {
     }
 }
 
-/// The attributes written there.
 pub(super) fn attributes(words: &Written) -> Option<Attributes> {
     let number = |index: usize| words[ATTRIBUTES + index];
     Some(match number(0) {

@@ -160,9 +160,7 @@ impl Expected {
     }
 }
 
-/// Nobody answers.
 const CLOSED: u32 = 0;
-/// Somebody does.
 const OPEN: u32 = 1;
 /// Nobody does any more, and whoever did is still there.
 const CLOSING: u32 = 2;
@@ -171,7 +169,6 @@ const OPENING: u32 = 3;
 
 /// In the flags of a message, above its strength.
 pub(super) const DEFERRED: u32 = 1 << 8;
-/// The thread stands.
 pub(super) const STANDS: u32 = 1 << 9;
 
 impl<W: Words> Gate<W> {
@@ -293,7 +290,6 @@ impl<W: Words> Gate<W> {
         true
     }
 
-    /// Whether somebody answers.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open.load() == OPEN

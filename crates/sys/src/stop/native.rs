@@ -75,7 +75,6 @@ struct Shared {
 /// What others may do with the thread's number.
 #[derive(Debug)]
 struct Life {
-    /// Anything at all.
     with_watched: bool,
     /// The scheduling that the thread had before it was demoted, while it is.
     before: Option<sched::Attributes>,
@@ -151,7 +150,6 @@ impl Drop for Kernel {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SeatError {
-    /// The thread has one.
     #[error("this thread is already being watched for a deadline")]
     Taken,
     /// The program handles this signal itself.
@@ -260,7 +258,6 @@ impl WatchedThread {
         }
     }
 
-    /// Its gate.
     #[must_use]
     pub fn gate(&self) -> &Gate {
         &self.shared.gate
@@ -313,7 +310,6 @@ impl Drop for WatchedThread {
 pub struct Stops(Arc<Shared>);
 
 impl Stops {
-    /// The thread's gate.
     #[must_use]
     pub fn gate(&self) -> &Gate {
         &self.0.gate

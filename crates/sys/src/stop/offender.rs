@@ -15,7 +15,6 @@ use super::words::{Native, Word, Words};
 pub enum Disarmed {
     /// There was none; it may have been passed before.
     Nothing,
-    /// It was still ahead.
     Ahead,
     /// It was passed just now.
     Passed,
@@ -23,11 +22,9 @@ pub enum Disarmed {
 
 /// The thread itself, at its gate.
 pub struct Offender<'a, M, W: Words = Native> {
-    /// Its gate.
     pub gate: &'a Gate<W>,
     /// How many regions it is in that put stops off.
     pub depth: &'a W::U32,
-    /// Its world.
     pub machine: &'a M,
 }
 

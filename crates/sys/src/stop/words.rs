@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub trait Word<T> {
     /// A word that holds `value`.
     fn new(value: T) -> Self;
-    /// What it holds.
     fn load(&self) -> T;
     /// Replaces it.
     fn store(&self, value: T);
@@ -25,7 +24,6 @@ pub trait Word<T> {
     fn add(&self, value: T) -> T;
 }
 
-/// Which kind of words.
 pub trait Words {
     /// Words of 32 bits.
     type U32: Word<u32>;
@@ -33,7 +31,6 @@ pub trait Words {
     type U64: Word<u64>;
 }
 
-/// The processor's own.
 #[derive(Clone, Copy, Debug)]
 pub struct Native;
 

@@ -43,7 +43,6 @@ pub struct RingCounts {
 }
 
 impl RingCounts {
-    /// All that is missing.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
@@ -69,7 +68,6 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -216,7 +214,6 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Whose ring it is.
     #[must_use]
     pub fn cpu(&self) -> u32 {
         self.cpu

@@ -30,9 +30,7 @@ pub use page::{Entries, Entry, Page, PageLayout};
 #[derive(Debug, Error)]
 #[error("{}: {source}", .path.display())]
 pub struct TraceFileError {
-    /// The file.
     pub path: PathBuf,
-    /// What the kernel said.
     pub source: io::Error,
 }
 

@@ -28,7 +28,6 @@ pub enum Unavailable {
     Refused {
         /// What was to be entered.
         path: PathBuf,
-        /// What the kernel said.
         source: io::Error,
     },
 }
@@ -89,7 +88,6 @@ impl Tracefs {
         Tracefs { path: path.into() }
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

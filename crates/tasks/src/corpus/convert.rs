@@ -142,7 +142,6 @@ impl Case {
 /// Cases whose `p` is a processor, and that have one lock.
 const SPIN_LOCK: &str = "mp-spinlock";
 
-/// That lock.
 const LOCK: &str = "lock";
 
 /// The reservation that all tasks of a case run in.

@@ -88,9 +88,7 @@ pub struct CaseFlow {
 /// One worked example. Which fields count depends on its kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Its name.
     pub id: String,
-    /// What is asked.
     pub kind: String,
     /// What sort of source it comes from.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -101,9 +99,7 @@ pub struct Case {
     /// The tasks; under fixed priorities the most urgent first.
     #[serde(default)]
     pub tasks: Vec<CaseTask>,
-    /// The known answers.
     pub expect: Answers,
-    /// How many processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub m: Option<u64>,
     /// `discrete` (blocking is C - 1) or `continuous`.
@@ -163,7 +159,6 @@ pub struct Case {
     /// Length of a critical section.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cs: Option<u64>,
-    /// A remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Keys that this version does not know.

@@ -15,7 +15,6 @@ pub struct Unread {
     pub id: String,
     /// Its kind; empty where it has none.
     pub kind: String,
-    /// What the reader says.
     pub reason: String,
 }
 
@@ -63,7 +62,6 @@ fn read_graph(row: serde_json::Value) -> Result<Case, serde_json::Error> {
 /// A job of a job set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaseJob {
-    /// Its number.
     pub id: u64,
     /// The earliest and the latest release.
     pub release: (u64, u64),

@@ -68,7 +68,6 @@ fn sections<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> impl Iterator<Ite
     elements(node).filter(move |child| child.tag_name().name() == name)
 }
 
-/// Where references lead.
 struct Model<'a, 'i> {
     ids: BTreeMap<&'a str, Node<'a, 'i>>,
     /// Of each task its allocations.

@@ -27,12 +27,10 @@ pub(crate) fn looks_like(text: &str) -> bool {
     ELEMENTS.contains(&word.to_ascii_lowercase().as_str()) && rest.trim_start().starts_with('(')
 }
 
-/// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// A name, a number, a text.
     Word(String),
-    /// What stands in brackets.
     List(Vec<Entry>),
 }
 
@@ -45,10 +43,8 @@ pub(super) struct Entry {
     pub(super) line: usize,
 }
 
-/// An element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Element {
-    /// In lower case.
     pub(super) kind: String,
     pub(super) entries: Vec<Entry>,
     pub(super) line: usize,

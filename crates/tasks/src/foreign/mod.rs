@@ -30,7 +30,6 @@ use super::{Format, TaskSet};
 /// A set of another tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translated {
-    /// The tasks.
     pub set: TaskSet,
     /// What was passed over or assumed, one sentence each.
     pub notes: Vec<String>,

@@ -62,7 +62,6 @@ pub(crate) fn looks_like(text: &str) -> Option<Format> {
     }
 }
 
-/// A row.
 #[derive(Clone, Debug)]
 struct Job {
     line: usize,

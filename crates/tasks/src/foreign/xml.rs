@@ -60,7 +60,6 @@ pub(super) fn attribute<'a>(node: Node<'a, '_>, key: &str) -> Option<&'a str> {
     node.attribute(key).map(str::trim).filter(|value| !value.is_empty())
 }
 
-/// The attribute.
 pub(super) fn needed<'a>(node: Node<'a, '_>, key: &'static str) -> Import<&'a str> {
     attribute(node, key).ok_or_else(|| TaskSetError::MissingKey {
         place: place(node),
@@ -104,14 +103,12 @@ pub(super) fn time(
     Ok(Some(span))
 }
 
-/// A whole number.
 pub(super) fn whole<T: std::str::FromStr>(node: Node<'_, '_>, key: &str, value: &str) -> Import<T> {
     let number = Decimal::read(value).and_then(|number| number.scaled(1, 1, Round::Down));
     let number = number.filter(|(_, exact)| *exact).and_then(|(n, _)| n.to_string().parse().ok());
     number.ok_or_else(|| bad(node, key, value, "give a whole number in range"))
 }
 
-/// The elements below one.
 pub(super) fn elements<'a, 'i>(node: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
     node.children().filter(Node::is_element)
 }

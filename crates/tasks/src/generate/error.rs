@@ -16,19 +16,13 @@ pub enum WordError {
     /// A time that cannot be read, or is not above zero.
     #[error("bad time '{text}': {reason}; write for example 10ms")]
     Time {
-        /// What was given.
         text: String,
         /// Why it is none.
         reason: String,
     },
     /// Another form than the one wanted.
     #[error("'{given}' is not understood; write {wanted}")]
-    Form {
-        /// What was given.
-        given: String,
-        /// What can be given.
-        wanted: &'static str,
-    },
+    Form { given: String, wanted: &'static str },
     /// A range whose end is before its beginning.
     #[error("'{0}' ends before it begins; give the smaller one first")]
     Backwards(String),
@@ -43,7 +37,6 @@ pub enum GenerateError {
     /// The number of processors is out of range.
     #[error("{0} processors are out of range; take 1 to {most}", most = super::MOST_PROCESSORS)]
     Processors(u32),
-    /// A utilisation of zero.
     #[error("a utilisation of 0 asks for nothing; take one above 0")]
     NoUtilisation,
     /// More than all processors have.
@@ -51,23 +44,16 @@ pub enum GenerateError {
         "utilisation {utilisation} is over the number of processors, {processors}; take a smaller \
          one, or more processors"
     )]
-    OverProcessors {
-        /// What was asked for.
-        utilisation: Millionths,
-        /// How many there are.
-        processors: u32,
-    },
+    OverProcessors { utilisation: Millionths, processors: u32 },
     /// More than the tasks can have, each at most 1 or its bound.
     #[error(
         "utilisation {utilisation} is over {most}, the most that {tasks} tasks can have together; \
          take more tasks, larger bounds or a smaller utilisation"
     )]
     OverTasks {
-        /// What was asked for.
         utilisation: Millionths,
         /// The sum of the upper bounds.
         most: Millionths,
-        /// How many tasks.
         tasks: usize,
     },
     /// Less than the tasks must have.
@@ -76,21 +62,14 @@ pub enum GenerateError {
          take smaller bounds or a larger utilisation"
     )]
     UnderTasks {
-        /// What was asked for.
         utilisation: Millionths,
         /// The sum of the lower bounds.
         least: Millionths,
-        /// How many tasks.
         tasks: usize,
     },
     /// Neither one pair of bounds nor one for each task.
     #[error("{bounds} bounds for {tasks} tasks; give one for all, or one for each task")]
-    Bounds {
-        /// How many bounds.
-        bounds: usize,
-        /// How many tasks.
-        tasks: usize,
-    },
+    Bounds { bounds: usize, tasks: usize },
     /// Bounds that exclude each other, or reach over 1.
     #[error("invalid bound {0}: its ends go from 0 to 1, the lower one first")]
     Bound(String),
@@ -108,22 +87,10 @@ pub enum GenerateError {
         "{tries} draws of {tasks} tasks with utilisation {utilisation} had a task outside its \
          bounds; take randfixedsum or drs"
     )]
-    Discarded {
-        /// How many.
-        tries: u32,
-        /// How many tasks.
-        tasks: usize,
-        /// What was asked for.
-        utilisation: Millionths,
-    },
+    Discarded { tries: u32, tasks: usize, utilisation: Millionths },
     /// No multiple of the granularity lies among the periods.
     #[error("no multiple of the granularity {granularity} lies in {periods}; take a finer one")]
-    NoPeriod {
-        /// The granularity.
-        granularity: Span,
-        /// The periods.
-        periods: String,
-    },
+    NoPeriod { granularity: Span, periods: String },
     /// A list of periods without an entry.
     #[error("the list of periods is empty; write for example list:5ms,10ms,20ms")]
     NoPeriods,
@@ -135,16 +102,7 @@ pub enum GenerateError {
         "{tasks} tasks of at least {granularity} every {period} use more than {utilisation}; take \
          a finer cost granularity, longer periods, fewer tasks or a larger utilisation"
     )]
-    TooCoarse {
-        /// How many tasks.
-        tasks: usize,
-        /// The granularity of costs.
-        granularity: Span,
-        /// The shortest period.
-        period: Span,
-        /// What was asked for.
-        utilisation: Millionths,
-    },
+    TooCoarse { tasks: usize, granularity: Span, period: Span, utilisation: Millionths },
     /// Deadlines of nothing.
     #[error("deadlines may be 0 by '{0}'; take a share above 0")]
     NoDeadline(String),

@@ -55,7 +55,6 @@ impl FixedSum {
         FixedSum { n, sum, start, transitions }
     }
 
-    /// The next numbers.
     pub(super) fn draw(&self, stream: &mut Stream) -> Vec<f64> {
         let mut values = Vec::with_capacity(self.n);
         let (mut rest, mut kind) = (self.sum, self.start);

@@ -19,9 +19,7 @@ pub struct Millionths(u64);
 impl Millionths {
     /// Millionths in one.
     pub const PER_ONE: u64 = 1_000_000;
-    /// Nothing.
     pub const ZERO: Millionths = Millionths(0);
-    /// One.
     pub const ONE: Millionths = Millionths(Millionths::PER_ONE);
 
     /// So many millionths.

@@ -127,7 +127,6 @@ impl FromStr for Periods {
     }
 }
 
-/// A time above zero.
 pub(super) fn time(text: &str) -> Result<Span, WordError> {
     let refused = |reason: String| WordError::Time { text: text.trim().to_owned(), reason };
     let span: Span =

@@ -27,7 +27,6 @@ pub const MOST_PROCESSORS: u32 = 1_024;
 /// Written `implicit`, `share:0.7,1` or `slack:0.5,1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deadlines {
-    /// The period.
     #[default]
     Implicit,
     /// A share of the period between these, which may be over 1; it may be under the cost.
@@ -70,26 +69,21 @@ fn range(text: &str) -> Result<(Millionths, Millionths), WordError> {
     if low > high { Err(WordError::Backwards(text.to_owned())) } else { Ok((low, high)) }
 }
 
-/// How sets are drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipe {
-    /// Where all sequences begin.
     pub seed: u64,
     /// Tasks a set, 1 to [`MOST_TASKS`].
     pub tasks: usize,
     /// Processors that the sets are for, which bounds the utilisation.
     pub processors: u32,
-    /// How utilisations are drawn.
     pub method: Method,
     /// None, one for all tasks, or one for each.
     pub bounds: Vec<Bound>,
-    /// How periods are drawn.
     pub periods: Periods,
     /// Periods and deadlines are multiples of it.
     pub granularity: Span,
     /// Execution times are multiples of it.
     pub cost_granularity: Span,
-    /// How deadlines are drawn.
     pub deadlines: Deadlines,
     /// Release jitter as a share of the period, between these.
     pub jitter: (Millionths, Millionths),

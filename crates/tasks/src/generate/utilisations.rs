@@ -14,7 +14,6 @@ use hourglass_model::random::Stream;
 /// Draws that are thrown away for one set before it is given up.
 const MOST_TRIES: u32 = 10_000;
 
-/// How utilisations are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
     /// UUniFast (Bini and Buttazzo, RTSJ 2005): uniform over all vectors with the sum; one processor.

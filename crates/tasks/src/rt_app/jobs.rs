@@ -11,7 +11,6 @@ use crate::{Phase, Program, Step};
 /// What a job begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakeUp {
-    /// A timer.
     Timer,
     /// Another thread, in a thread without timers.
     Thread,
@@ -25,7 +24,6 @@ pub(crate) enum WakeUp {
 #[derive(Clone, Debug)]
 pub(crate) struct Jobs {
     pub(crate) wake_up: WakeUp,
-    /// The longest execution time.
     pub(crate) execution: Span,
     /// The longest time slept in all within a job.
     pub(crate) suspension: Span,

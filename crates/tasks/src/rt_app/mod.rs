@@ -32,7 +32,6 @@ use super::{Program, TaskSet};
 use hourglass_model::{CpuSet, Policy};
 use hourglass_time::Span;
 
-/// What an import gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     /// The tasks, each with its steps; threads that are none are in the background.

@@ -15,7 +15,6 @@ use crate::{Phase, Program};
 /// A file, as it was read.
 pub(super) struct File {
     pub(super) duration: Option<Span>,
-    /// Whether mutexes inherit priorities.
     pub(super) inherits: bool,
     pub(super) threads: Vec<Thread>,
 }

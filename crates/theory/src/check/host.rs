@@ -121,7 +121,6 @@ pub(super) struct Draft {
     inexact: Vec<String>,
     /// Tasks have preemption thresholds, and no other sections.
     pub(super) has_thresholds: bool,
-    /// All phases are known.
     pub(super) has_phases: bool,
     /// Of each task, only ranks above this preempt it.
     thresholds: Vec<u32>,

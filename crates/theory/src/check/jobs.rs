@@ -103,7 +103,6 @@ fn fits(set: &TaskSet, processor: &Processor) -> Result<(), &'static str> {
     }
 }
 
-/// A member's numbers.
 struct Periodic<'a> {
     task: &'a sched::Task,
     offset: u64,

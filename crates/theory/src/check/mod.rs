@@ -83,7 +83,6 @@ pub struct Request {
     pub explain: bool,
 }
 
-/// What cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// No such analysis.
@@ -95,7 +94,6 @@ pub enum RequestError {
     /// The set is not what the analysis is for.
     #[error("the analysis {name} does not answer this set: {reason}")]
     Unfit {
-        /// The analysis.
         name: String,
         /// Why not.
         reason: String,

@@ -89,7 +89,6 @@ impl Processor {
         self.members.iter().any(|member| member.task.threshold().is_some())
     }
 
-    /// Whether phases are known.
     pub(super) fn has_phases(&self) -> bool {
         self.members.iter().any(|member| member.task.phase().is_some())
     }

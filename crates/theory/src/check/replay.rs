@@ -114,7 +114,6 @@ struct Seen {
     horizon: u64,
 }
 
-/// What scenarios have shown.
 struct Replay {
     /// Events that may still be simulated.
     events: u64,
@@ -132,7 +131,6 @@ struct Replay {
 const NOT_SHOWN: &str =
     "the bound is over the deadline, but no simulation of such a case shows a miss";
 
-/// The budget is spent.
 const TOO_FAR: &str =
     "the bound is over the deadline, but the case is too long to be simulated here";
 

@@ -92,7 +92,6 @@ fn fill_in(
     facts.largest_jitter_ns = jitter.and_then(|jitter| jitter.checked_sub(timers));
 }
 
-/// How limits are sought.
 enum Limits<'a> {
     /// A task at a time.
     Fixed(Box<FixedLimits>),

@@ -122,7 +122,6 @@ impl Solved {
         Solved { facts, tasks: tasks.collect(), witness: None, reason: None }
     }
 
-    /// Nothing can be said.
     pub(super) fn refuse(&mut self, why: &str) {
         for (_, task) in &mut self.tasks {
             task.verdict = Verdict::Unknown;

@@ -35,7 +35,6 @@ pub const DEFAULT_DURATION: Span = Span::from_secs(10);
 /// A set of tasks, and what to do with it.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The tasks.
     pub set: TaskSet,
     /// What to call the set if it has no name.
     pub name: String,
@@ -49,10 +48,8 @@ pub struct Request {
     pub horizon: Option<Span>,
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub struct Predicted {
-    /// The document.
     pub document: PredictDocument,
     /// Why the run was not kept, where it should have been.
     pub not_kept: Option<String>,

@@ -15,7 +15,6 @@ use hourglass_time::Span;
 use super::terms::{Coverage, Rule, only_cpu};
 use hourglass_lab::task_threads::Plan;
 
-/// What an analysis assumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Assumed {
     Arrivals,
@@ -81,7 +80,6 @@ pub(super) struct SeenThread {
 pub(super) struct Seen {
     /// The tasks in the order of the set, then background threads.
     pub(super) threads: Vec<SeenThread>,
-    /// All of them together.
     pub(super) ran: Coverage,
 }
 

@@ -12,7 +12,6 @@ use crate::simulate;
 /// Bounds of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// What gave them.
     pub(super) analysis: String,
     /// Of the set: `feasible`, `infeasible`, `no_bound`, `unknown`.
     pub(super) verdict: &'static str,
@@ -30,7 +29,6 @@ pub(super) struct Bound {
     pub(super) verdict: &'static str,
 }
 
-/// What a simulation showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Simulated {
     pub(super) facts: SimulationFacts,
@@ -89,7 +87,6 @@ pub(super) fn simulate(
     Ok(Simulated { facts, tasks: tasks.collect() })
 }
 
-/// Nobody looks.
 struct Unwatched;
 
 impl simulate::Watch for Unwatched {

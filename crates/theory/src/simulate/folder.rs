@@ -24,7 +24,6 @@ use super::{Pass, Request};
 /// Ticks of the simulated counter in a second: one a nanosecond.
 const HERTZ: f64 = 1e9;
 
-/// Writes the folder.
 pub(super) fn keep(
     mut folder: NewRunFolder,
     request: &Request,

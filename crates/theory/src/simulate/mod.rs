@@ -87,7 +87,6 @@ impl Releases {
         ("random", Releases::Random),
     ];
 
-    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         Releases::ALL.iter().find(|(_, releases)| *releases == self).map_or("", |(name, _)| name)
@@ -97,7 +96,6 @@ impl Releases {
 /// What to simulate, and how.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The tasks.
     pub set: TaskSet,
     /// What was left out when they were read, one sentence each.
     pub notes: Vec<String>,
@@ -106,7 +104,6 @@ pub struct Request {
     pub horizon: Option<Span>,
     /// Whatever is drawn is drawn from this.
     pub seed: u64,
-    /// When jobs are released.
     pub releases: Releases,
     /// What becomes of jobs that are released while an earlier one runs.
     pub late: Late,
@@ -159,7 +156,6 @@ pub trait Watch {
     fn reached(&mut self, simulated: u64, horizon: u64);
 }
 
-/// Nobody looks.
 impl Watch for () {
     fn reached(&mut self, _: u64, _: u64) {}
 }
@@ -178,21 +174,13 @@ pub enum Failure {
     #[error(
         "task '{task}': its critical sections take longer than its wcet of {wcet}; make them shorter or fewer"
     )]
-    SectionsOverWcet {
-        /// The task.
-        task: String,
-        /// Its execution time.
-        wcet: Span,
-    },
+    SectionsOverWcet { task: String, wcet: Span },
     /// More critical sections than a simulation takes.
     #[error(
         "task '{task}': more than {} critical sections in a job; lower the counts",
         job::MOST_SECTIONS
     )]
-    TooManySections {
-        /// The task.
-        task: String,
-    },
+    TooManySections { task: String },
     /// More tasks than a simulation takes.
     #[error(
         "{0} tasks, and at most {MOST_TASKS} are simulated; simulate the \
@@ -210,10 +198,8 @@ pub enum Failure {
     Folder(#[from] CreateError),
 }
 
-/// A finished simulation.
 #[derive(Debug)]
 pub struct Simulated {
-    /// What was found.
     pub document: SimulationDocument,
     /// What ran where, in order of start, if that was wanted.
     pub schedule: Vec<Interval>,

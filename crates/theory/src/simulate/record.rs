@@ -11,7 +11,6 @@ use hourglass_sys::signal;
 
 use super::Watch;
 
-/// Takes in a simulation.
 pub(super) struct Recorder<'a> {
     pub(super) threads: Vec<Recorded>,
     /// The machine's number of each CPU.
@@ -29,7 +28,6 @@ pub(super) struct Recorded {
     pub(super) trace: Vec<Interval>,
     /// Intervals for which there was no room.
     pub(super) dropped: u64,
-    /// All intervals.
     pub(super) intervals: u64,
     /// Lengths of gaps within jobs, ns.
     pub(super) gaps: Histogram<u64>,

@@ -35,7 +35,6 @@ pub struct Model {
 /// How a set is simulated, as far as its file leaves that open.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choices {
-    /// When jobs are released.
     pub releases: Releases,
     /// What becomes of jobs that are released while an earlier one runs.
     pub late: Late,

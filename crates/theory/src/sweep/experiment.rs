@@ -69,7 +69,6 @@ pub enum SweepError {
     NoToml {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
         reason: String,
     },
     /// Nobody can do the work.
@@ -81,7 +80,6 @@ pub enum SweepError {
     /// A value that is not understood.
     #[error("{key}: {reason}")]
     Word {
-        /// The key.
         key: String,
         /// What is wrong, and what would be right.
         reason: String,
@@ -101,12 +99,7 @@ pub enum SweepError {
         "analyses: '{name}' is for one processor, and there are {processors}; take one whose name \
          begins with p- or g-, or one processor"
     )]
-    SingleOnly {
-        /// The analysis.
-        name: &'static str,
-        /// How many there are.
-        processors: u32,
-    },
+    SingleOnly { name: &'static str, processors: u32 },
     /// No priorities are given.
     #[error(
         "analyses: '{0}' needs the priorities of a task file, and sets are drawn here; take rm, dm \
@@ -137,17 +130,11 @@ pub enum SweepError {
         .0.display()
     )]
     InUse(PathBuf),
-    /// The folder.
     #[error(transparent)]
     Folder(#[from] SweepFolderError),
     /// A folder that was to hold parts cannot be read.
     #[error("{} cannot be read: {source}", .path.display())]
-    Parts {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Parts { path: PathBuf, source: std::io::Error },
     /// A folder without parts.
     #[error("{}: no part of an experiment is there; name the folders of hourglass sweep --shard", .0.display())]
     NoParts(PathBuf),
@@ -160,13 +147,10 @@ pub enum SweepError {
         .path.display(), .other.display()
     )]
     OtherExperiment {
-        /// A part.
         path: PathBuf,
         /// The first key that differs.
         key: String,
-        /// What it is there.
         there: String,
-        /// Another part.
         other: PathBuf,
         /// What it is in that one.
         here: String,
@@ -177,11 +161,8 @@ pub enum SweepError {
         .path.display(), .other.display()
     )]
     CutOtherwise {
-        /// A part.
         path: PathBuf,
-        /// Of how many.
         of: u64,
-        /// Another.
         other: PathBuf,
         /// Of how many that one is.
         other_of: u64,
@@ -190,18 +171,10 @@ pub enum SweepError {
     #[error(
         "part {index} is there twice, in {} and {}; leave one out", .path.display(), .other.display()
     )]
-    Double {
-        /// Its number.
-        index: u64,
-        /// One folder.
-        path: PathBuf,
-        /// The other.
-        other: PathBuf,
-    },
+    Double { index: u64, path: PathBuf, other: PathBuf },
     /// Parts are missing.
     #[error("{there} of {of} parts are there; missing: {named}")]
     Missing {
-        /// How many are there.
         there: u64,
         /// How many there are in all.
         of: u64,
@@ -214,7 +187,6 @@ pub enum SweepError {
         .path.display()
     )]
     Unfinished {
-        /// The part.
         path: PathBuf,
         /// Finished points.
         done: usize,
@@ -224,9 +196,7 @@ pub enum SweepError {
     /// A set with a task that cannot be.
     #[error("utilisation {utilisation}, set {set}: {source}")]
     Task {
-        /// Of the point.
         utilisation: Millionths,
-        /// Its number.
         set: u64,
         /// What is wrong with it.
         source: TaskError,

@@ -37,7 +37,6 @@ pub trait Watch {
     /// So many are done now; called many times a second.
     fn moved(&mut self, done: u64);
 
-    /// It ends.
     fn ended(&mut self);
 }
 

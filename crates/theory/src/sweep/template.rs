@@ -12,12 +12,7 @@ use thiserror::Error;
 pub enum TemplateError {
     /// Something that the analyses compared here do not look at.
     #[error("task '{task}' has {what}, which sweep does not look at; leave it out, or use check")]
-    Unheard {
-        /// The task.
-        task: String,
-        /// What it has.
-        what: &'static str,
-    },
+    Unheard { task: String, what: &'static str },
     /// The same of the set.
     #[error("the set has {0}, which sweep does not look at; leave it out, or use check")]
     UnheardOfSet(&'static str),
@@ -26,34 +21,19 @@ pub enum TemplateError {
         "at utilisation {utilisation} task '{task}' needs more than a processor; let the sweep end \
          earlier"
     )]
-    OverProcessor {
-        /// The task.
-        task: String,
-        /// Where.
-        utilisation: Millionths,
-    },
+    OverProcessor { task: String, utilisation: Millionths },
     /// More than all processors have, or nothing.
     #[error(
         "utilisation {utilisation} is not above 0 and up to the number of processors, {processors}; \
          take another one, or more processors"
     )]
-    OutOfRange {
-        /// What was asked for.
-        utilisation: Millionths,
-        /// How many there are.
-        processors: u32,
-    },
+    OutOfRange { utilisation: Millionths, processors: u32 },
     /// A nanosecond each is too much.
     #[error("at utilisation {0} not every task has a nanosecond; take a larger one")]
     TooSmall(Millionths),
     /// A task that no analysis takes.
     #[error("task '{task}': {reason}")]
-    Task {
-        /// The task.
-        task: String,
-        /// Why.
-        reason: String,
-    },
+    Task { task: String, reason: String },
 }
 
 /// A set of tasks with only what the analyses look at.
@@ -100,7 +80,6 @@ impl Template {
         self.processors
     }
 
-    /// How many tasks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tasks.len()

@@ -79,7 +79,6 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Whether nothing was said.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Draft::default()

@@ -37,7 +37,6 @@ pub(super) struct Judged {
     pub(super) redrawn: u64,
 }
 
-/// What a thread reports.
 struct Done {
     place: Place,
     answers: Result<Vec<Judged>, SweepError>,

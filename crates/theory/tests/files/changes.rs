@@ -18,7 +18,6 @@ struct Sample {
 enum Why {
     /// A note with these words says so.
     Noted(&'static str),
-    /// A reason.
     For(&'static str),
 }
 use Why::{For, Noted};

@@ -1,5 +1,5 @@
 //! Values worth trying, and 128-bit arithmetic that is slow and obviously right.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+#![allow(dead_code, reason = "each test file uses some of it")]
 
 use hourglass_time::Span;
 use proptest::prelude::*;
@@ -7,7 +7,6 @@ use proptest::prelude::*;
 /// The largest number of nanoseconds in a span.
 pub const MAX: i128 = i64::MAX as i128;
 
-/// The smallest.
 pub const MIN: i128 = -MAX;
 
 /// Whether a span holds it.

@@ -12,7 +12,6 @@ use crate::event::{ClockEvent, DeviceError, EventDevice, SimEvent, SimEventConfi
 use super::device::ClockDevice;
 use super::error::{NameTaken, OpenError};
 
-/// Makes an event device.
 type Make = Box<dyn Fn() -> Result<Box<dyn ClockEvent>, DeviceError> + Send + Sync>;
 
 /// A clock device that can be opened, as a list shows it.

@@ -30,7 +30,6 @@ pub struct Due {
     pub overruns: u64,
 }
 
-/// A timer.
 #[derive(Debug)]
 struct Timer<T> {
     payload: T,
@@ -93,7 +92,6 @@ impl<T> Timers<T> {
         self.queue.arm(timer, expiry.max(earliest), Span::ZERO)
     }
 
-    /// Whether it was armed.
     pub(super) fn cancel(
         &mut self,
         timer: Handle,

@@ -237,7 +237,6 @@ impl DeviceBinding {
         }
     }
 
-    /// Gives the device back.
     pub(super) fn release(&mut self) {
         if let Some(Device { id, served, .. }) = self.device.take() {
             self.services = *served.services();
@@ -254,7 +253,6 @@ impl DeviceBinding {
     }
 }
 
-/// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follow {
     Same,

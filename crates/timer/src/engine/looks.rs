@@ -25,7 +25,6 @@ impl Looks {
         Looks { boundary_ns: None, last_ns: now.device_ns(), seen: now, steady_ns: [0; 4] }
     }
 
-    /// A look begins.
     pub(super) fn see(&mut self, now: &Now) {
         let apart_ns = now.gap_ns().saturating_add(self.seen.gap_ns());
         for (base, steady_ns) in Base::ALL.into_iter().zip(&mut self.steady_ns) {

@@ -87,7 +87,6 @@ struct Entry<T> {
     told: Option<Handle>,
 }
 
-/// What is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct First {
     pub(super) home: Home,

@@ -340,7 +340,6 @@ impl fmt::Debug for Registry {
 }
 
 impl Inner {
-    /// The engine's own device.
     fn own(&self, engine: Engine) -> Option<&Entry> {
         let of_engine = self.fit().filter(|entry| entry.engine == Some(engine));
         best(of_engine, |entry| {

@@ -189,7 +189,6 @@ fn prepare(stops: &Stops, attributes: Attributes) -> Result<(), FaultError> {
     scheduling.and(cpu).map_err(|error| FaultError::Scheduling { errno: errno(&error) })
 }
 
-/// A handler's thread.
 struct Service<F, A> {
     stops: Stops,
     kernel: Kernel,

@@ -11,7 +11,6 @@ pub(super) struct Releases {
     /// Point 0, ns. Before the clock's zero if the epoch was.
     base_ns: i128,
     period: Period,
-    /// The next release.
     index: u64,
     policy: OverrunPolicy,
 }

@@ -63,7 +63,6 @@ pub struct PeriodicThread {
     handle: Option<JoinHandle<Result<Ended, Panic>>>,
 }
 
-/// What a panic said.
 type Panic = Box<dyn Any + Send>;
 
 impl PeriodicThread {
@@ -178,7 +177,6 @@ impl fmt::Debug for PeriodicThread {
     }
 }
 
-/// A panic's text.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -249,7 +247,6 @@ impl Plan {
         }
     }
 
-    /// The thread.
     fn live<B, C, M, F, R>(
         mut self,
         mut sleeper: Sleeper<C, M>,

@@ -70,7 +70,6 @@ pub(super) struct Arena<X, T> {
     live: usize,
 }
 
-/// One slot.
 #[derive(Debug)]
 pub(super) struct Slot<X, T> {
     generation: NonZeroU32,
@@ -78,12 +77,10 @@ pub(super) struct Slot<X, T> {
     next_free: u32,
     /// Some if and only if a timer lives here.
     payload: Option<T>,
-    /// What the queue keeps.
     pub(super) kept: X,
 }
 
 impl<X: Default, T> Arena<X, T> {
-    /// Nothing.
     pub(super) fn new() -> Arena<X, T> {
         Arena { slots: Vec::new(), room: 0, free: NONE, live: 0 }
     }

@@ -240,7 +240,6 @@ impl Worker {
         }
     }
 
-    /// The thread.
     pub(super) fn work(&mut self) {
         while !self.class.stop.load(Ordering::Acquire) {
             if !self.step() {

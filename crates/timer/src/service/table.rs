@@ -232,7 +232,6 @@ pub(super) fn kind(base: Base, on_set: OnSet) -> usize {
     base as usize * 2 + usize::from(on_set == OnSet::Expire)
 }
 
-/// What a kind is.
 pub(super) fn of_kind(kind: usize) -> (Base, OnSet) {
     let on_set = if kind % 2 == 1 { OnSet::Expire } else { OnSet::Follow };
     (Base::ALL[(kind / 2) % Base::ALL.len()], on_set)
@@ -368,7 +367,6 @@ impl Table {
         Ok((place, true))
     }
 
-    /// Gives a place back.
     pub(super) fn release(&self, index: u32) {
         let Some(entry) = self.entry(index) else { return };
         let kind = entry.kind.load(Ordering::Acquire) as usize % KINDS;

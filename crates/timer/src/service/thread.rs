@@ -92,7 +92,6 @@ pub(super) fn start(
     }
 }
 
-/// The thread.
 fn serve(
     name: &str,
     table: &Table,

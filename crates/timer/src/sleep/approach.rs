@@ -44,9 +44,7 @@ impl Until {
 pub(super) enum Stage {
     /// Its end is to be rehearsed.
     Rehearsal,
-    /// Its end.
     Last,
-    /// Nothing.
     Over,
 }
 

@@ -42,7 +42,6 @@ struct Core<C> {
     shared: Arc<Shared>,
 }
 
-/// What the thread knows.
 struct Shared {
     table: Mutex<Timetable>,
     interrupter: Interrupter,
@@ -189,7 +188,6 @@ impl Shared {
         Held::new(|| self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The thread.
     fn drive<B: Timebase, C: Deref<Target = Clock<B>>>(&self, sleeper: &mut Sleeper<C, Kernel>) {
         loop {
             // First, so that whoever comes after the look at the table ends the sleep.

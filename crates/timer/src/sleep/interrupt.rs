@@ -85,7 +85,6 @@ impl Interrupt {
         self.0.fetch_add(WAITER, Ordering::AcqRel);
     }
 
-    /// The wait is over.
     pub(super) fn leave(&self) {
         self.0.fetch_sub(WAITER, Ordering::AcqRel);
     }

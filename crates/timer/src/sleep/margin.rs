@@ -79,7 +79,6 @@ impl Length {
 /// How a sleep is to be spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// All of it spinning.
     Spin,
     /// In the kernel until so long before the deadline, ns.
     Kernel {
@@ -98,7 +97,6 @@ pub(super) struct Cost {
     pub(super) thought_ns: u64,
 }
 
-/// What a sleep took.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charge {
     pub(super) place: Place,
@@ -116,7 +114,6 @@ struct Entry {
     used: u64,
     /// Sleeps that were spun since the last sample.
     spun: u32,
-    /// How many may be.
     sample_after: u32,
 }
 

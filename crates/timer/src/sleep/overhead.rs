@@ -14,7 +14,6 @@
 const FRACTION: u32 = 16;
 /// Buckets in an octave: 2 to this. A quantile is at most 6.3 % too high.
 const OCTAVE_BITS: u32 = 4;
-/// The same.
 const PER_OCTAVE: u64 = 1 << OCTAVE_BITS;
 /// Where the first octave begins: ratios of 1/16. Less is counted as that.
 const FIRST_OCTAVE: u32 = FRACTION - 4;

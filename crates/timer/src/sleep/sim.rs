@@ -96,7 +96,6 @@ pub struct SimMachine {
     /// Where everything random comes from.
     state: u64,
     load: Load,
-    /// In order of time.
     plan: Vec<(u64, Event)>,
     next_preemption_ns: u64,
     class: Class,
@@ -116,7 +115,6 @@ pub struct SimMachine {
     low_power_ns: u64,
     /// How long a preemption waits for a thread that asks for that, ns.
     extension_ns: Option<u64>,
-    /// Whether it asks.
     asked: bool,
     /// How often that was granted.
     extensions: u64,

@@ -142,7 +142,6 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// What one takes.
     pub(crate) const BYTES: usize = SLOT * size_of::<u64>();
 
     pub(crate) fn new(count: usize) -> Entries {
@@ -201,7 +200,6 @@ impl Entries {
         }
     }
 
-    /// All that are there.
     pub(crate) fn all(&self) -> impl Iterator<Item = Entry> + '_ {
         self.words.chunks_exact(SLOT).filter_map(Entries::read)
     }

@@ -27,7 +27,6 @@ use crate::words::{WordError, Words};
 
 pub use grid::on_grid;
 
-/// The models there are.
 pub const ALL: [&Entry; 9] = [
     &cpu::ENTRY,
     &cpu_scan::ENTRY,
@@ -47,7 +46,6 @@ pub struct Entry {
     pub name: &'static str,
     /// Name and parameters: `PERIODIC AMOUNT PERIOD`.
     pub synopsis: &'static str,
-    /// One line for help.
     pub about: &'static str,
     /// How many words follow the name.
     pub parameters: usize,

@@ -119,7 +119,6 @@ struct Names {
 
 /// What was met of a thread.
 struct Met {
-    /// Whether others start it.
     is_forked: bool,
     barriers: Vec<usize>,
     /// Rings of pointers that its steps follow.

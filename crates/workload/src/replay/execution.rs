@@ -180,7 +180,6 @@ impl Model for ScriptModel {
     }
 }
 
-/// A script at work.
 pub(super) struct Running {
     script: Arc<Script>,
     pub(super) shared: Arc<Shared>,

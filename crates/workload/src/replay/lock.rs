@@ -16,7 +16,6 @@ const HELD: u32 = 1;
 /// Held, and somebody may wait in the kernel.
 const CONTENDED: u32 = 2;
 
-/// A lock.
 #[derive(Debug)]
 pub(super) struct Lock {
     pub(super) protocol: Protocol,
@@ -28,10 +27,8 @@ pub(super) struct Lock {
     tickets: AtomicU32,
 }
 
-/// How an attempt went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The caller holds it.
     Yes,
     /// Call [`Lock::wait`] until it says so.
     NotYet,

@@ -79,7 +79,6 @@ impl Running {
         })
     }
 
-    /// Reads so many.
     pub(super) fn read_memory<C: MeasuringCounter>(
         &mut self,
         bytes: u64,

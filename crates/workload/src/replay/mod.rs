@@ -58,7 +58,6 @@ pub struct Manner {
 pub struct Replayed {
     /// The name of the task or background thread.
     pub name: String,
-    /// What it does.
     pub model: Arc<dyn Model>,
 }
 
@@ -82,28 +81,13 @@ pub enum ReplayError {
         "thread '{thread}': fork {started} starts no thread; give one the first step 'forked \
          {started} 0', or leave the fork out"
     )]
-    Fork {
-        /// The thread.
-        thread: String,
-        /// What it would start.
-        started: String,
-    },
+    Fork { thread: String, started: String },
     /// A step of a kind that is not known here.
     #[error("thread '{thread}': the step '{step}' is not replayed; leave it out")]
-    Step {
-        /// The thread.
-        thread: String,
-        /// The step.
-        step: String,
-    },
+    Step { thread: String, step: String },
     /// A device that steps write to cannot be opened.
     #[error("io steps write to {device}, which cannot be opened: {reason}")]
-    Device {
-        /// The device.
-        device: &'static str,
-        /// What the kernel says.
-        reason: String,
-    },
+    Device { device: &'static str, reason: String },
 }
 
 /// The threads that replay a set, as far as their workloads go.

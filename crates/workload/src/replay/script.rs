@@ -116,11 +116,9 @@ pub(super) struct Jobs {
     pub(super) after: Vec<usize>,
     /// The priority that a job takes when it begins.
     pub(super) raised: Option<u8>,
-    /// How long each executes.
     pub(super) execution: ExecutionTime,
     /// What of that is in critical sections.
     pub(super) in_sections: Span,
-    /// What each does.
     pub(super) acts: Vec<Act>,
 }
 
@@ -147,7 +145,6 @@ pub(super) struct RingSize {
     pub(super) sequential: bool,
 }
 
-/// One phase.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Phase {
     pub(super) loops: Option<u64>,

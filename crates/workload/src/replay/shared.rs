@@ -16,7 +16,6 @@ pub(super) struct Shared {
     pub(super) semaphores: Vec<Semaphore>,
     pub(super) barriers: Vec<Barrier>,
     pub(super) timers: Vec<Timer>,
-    /// One for each task.
     pub(super) done: Vec<Done>,
     /// How often threads of a name were started by others.
     pub(super) forks: Vec<Done>,
@@ -40,7 +39,6 @@ impl Event {
     }
 }
 
-/// A semaphore.
 #[derive(Debug, Default)]
 pub(super) struct Semaphore {
     /// What is left in it.
@@ -66,7 +64,6 @@ impl Semaphore {
     }
 }
 
-/// A barrier.
 #[derive(Debug, Default)]
 pub(super) struct Barrier {
     /// Threads that come to it.
@@ -132,7 +129,6 @@ impl Done {
         Done { is_waited_for: true, ..Done::default() }
     }
 
-    /// One more.
     pub(super) fn count(&self) {
         self.jobs.fetch_add(1, Ordering::Release);
         if self.is_waited_for {

@@ -111,7 +111,6 @@ impl Running {
         self.apply_priority();
     }
 
-    /// Gives up all locks.
     pub(super) fn release_all(&mut self) {
         while let Some(place) = self.held.last().copied() {
             self.release(place);

@@ -20,7 +20,6 @@ use thiserror::Error;
 
 use crate::words::WordError;
 
-/// The methods there are.
 pub const ALL: [&Entry; 9] = [
     &nanosleep::NATIVE,
     &nanosleep::HR,
@@ -43,7 +42,6 @@ pub struct Entry {
     pub name: &'static str,
     /// Name and parameter: `TICK:HZ`.
     pub synopsis: &'static str,
-    /// One line for help.
     pub about: &'static str,
     /// Other names for the same.
     pub aliases: &'static [&'static str],
@@ -91,15 +89,12 @@ pub trait Method: Debug + Display + Send + Sync {
 /// What a method may want to know of the thread that will wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Sleeper {
-    /// The policy in force.
     pub policy: Policy,
     /// Whether to emulate a device that is missing.
     pub best_effort: bool,
 }
 
-/// An opened method.
 pub struct Opened {
-    /// The means of waiting.
     pub wake_up: Box<dyn WakeUp>,
     /// If a device is emulated: which, and how.
     pub emulated: Option<String>,
@@ -133,7 +128,6 @@ pub struct Unavailable {
     pub method: String,
     /// Why not.
     pub reason: String,
-    /// What helps.
     pub remedy: String,
 }
 

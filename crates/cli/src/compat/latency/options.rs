@@ -3,7 +3,6 @@
 use crate::compat::help::HelpTexts;
 use crate::compat::{LetterDef, ValueKind};
 
-/// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LatencyOption {
     Affinity,
@@ -29,7 +28,6 @@ pub(crate) enum LatencyOption {
     Smp,
     Threads,
     Samples,
-    /// What Hourglass does anyway.
     Always,
     Rephase,
     Timer,
@@ -343,7 +341,6 @@ const REFUSED: &[LetterDef<LatencyOption>] = &[
     LetterDef::refused(&["--dbg_cyclictest"], Nothing, "use --json"),
 ];
 
-/// All options in groups.
 pub(crate) const GROUPS: [(&str, &[LetterDef<LatencyOption>]); 3] = [
     ("The letters of cyclictest", LETTERS),
     ("Beside them", BESIDE),

@@ -3,7 +3,6 @@
 use crate::compat::help::HelpTexts;
 use crate::compat::{LetterDef, ValueKind};
 
-/// What an option means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoiseOption {
     Buckets,
@@ -202,7 +201,6 @@ const REFUSED: &[LetterDef<NoiseOption>] = &[
     LetterDef::refused(&["--verbose"], Nothing, "use --json or -o DIR"),
 ];
 
-/// All options in groups.
 pub(crate) const GROUPS: [(&str, &[LetterDef<NoiseOption>]); 3] = [
     ("The letters of oslat and sysjitter", LETTERS),
     ("Beside them", BESIDE),

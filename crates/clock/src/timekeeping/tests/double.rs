@@ -61,7 +61,6 @@ pub(super) struct State {
     pub(super) wall_ns: u64,
     pub(super) trusted: bool,
     pub(super) kernel: Discipline,
-    /// Of MONOTONIC's rate.
     pub(super) generation: u32,
     /// What is said of the counter.
     pub(super) stated: Option<Prior>,
@@ -152,7 +151,6 @@ impl Double {
         self.with(|s| s.pass(ns * 1_000));
     }
 
-    /// Makes the counter jump.
     pub(super) fn step_ticks(&self, ticks: i64) {
         self.with(|s| s.counter += i128::from(ticks) << 20);
     }

@@ -247,7 +247,6 @@ pub(super) fn mute() -> DoctorInput {
     }
 }
 
-/// A list of CPUs.
 pub(super) fn cpus(list: &str) -> CpuSet {
     list.parse().unwrap()
 }

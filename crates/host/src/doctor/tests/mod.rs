@@ -12,7 +12,6 @@ use super::{DoctorInput, ProbeResults, check_ids, diagnose};
 use crate::facts::tuning::PROBED;
 use machines::{GRANTED, REFUSED, container, cpus, evidence, laptop, mute, tuned};
 
-/// All checks.
 fn all(e: &DoctorInput) -> DoctorDocument {
     diagnose(e, &[])
 }

@@ -112,14 +112,12 @@ pub(in super::super) struct MissParts {
     pub(in super::super) exit: i64,
 }
 
-/// A block of sleeps.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Block {
     pub(in super::super) samples: Vec<Sample>,
     pub(in super::super) usage: Usage,
 }
 
-/// Something that sleeps blocks.
 pub(in super::super) trait BlockSleeper {
     /// Sleeps `times` times for `length_ns`; or why that cannot be, and what would mend it.
     fn block(&mut self, way: SleepMethod, length_ns: u64, times: usize) -> Result<Block, String>;

@@ -147,7 +147,6 @@ fn work(sleeper: &mut impl Sleeps, todo: &Receiver<Job>, done: &Sender<Block>) {
     }
 }
 
-/// The system's sleep.
 #[derive(Debug)]
 struct System;
 

@@ -31,7 +31,6 @@ pub(in super::super) enum SleepMethod {
     KernelOnly,
     /// Spinning all the time.
     Busy,
-    /// The thesis'.
     Thesis,
     /// The same behind a function call that is not expanded inline.
     ThesisCalled,
@@ -69,7 +68,6 @@ impl SleepMethod {
         matches!(self, SleepMethod::Frugal | SleepMethod::Precise)
     }
 
-    /// As tables write it.
     pub(super) const fn name(self) -> &'static str {
         match self {
             SleepMethod::System => "system sleep",

@@ -22,7 +22,6 @@ impl Values {
         self.0.get(rank - 1).map(|value| *value as f64)
     }
 
-    /// The middle value.
     pub(in super::super) fn median(&self) -> Option<f64> {
         self.percentile(50)
     }

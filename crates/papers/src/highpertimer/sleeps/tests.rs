@@ -27,7 +27,6 @@ pub(in super::super) struct Simulated {
     called: OutOfLineSleep<SimSleeper>,
 }
 
-/// The system's sleep there.
 struct SimSystem {
     machine: SimMachine,
     clock: SimClock,
@@ -98,7 +97,6 @@ impl BlockSleeper for Simulated {
     }
 }
 
-/// A sweep there.
 pub(in super::super) fn simulated(hz: u32) -> Sweep {
     sweep(&mut Simulated::new(hz), &SweepPlan::of(MeasurementSize::Quick), || false).unwrap()
 }

@@ -32,7 +32,6 @@ impl Files {
         there.or(paths.last()).copied().unwrap_or_default().to_owned()
     }
 
-    /// A file's text.
     pub(in crate::admission) fn text(&self, path: &str) -> Option<String> {
         let mut text = String::new();
         let file = fs::File::open(self.at(path)).ok()?;

@@ -23,7 +23,6 @@ pub(super) struct Groups {
 /// A hierarchy as the subject sees it.
 struct Place {
     version: u8,
-    /// Where it is mounted.
     point: String,
     /// The subject's group below it: empty, or with a leading slash.
     group: String,

@@ -43,7 +43,6 @@ const SCHED: &str = "sys/kernel/debug/sched";
 /// Kinds of servers: of the fair class, and of sched_ext in later kernels.
 const KINDS: [&str; 2] = ["fair_server", "ext_server"];
 
-/// The fair servers.
 pub(super) fn fair(files: &Files, online: Option<&CpuSet>) -> (Vec<FairServer>, Known) {
     let mut found = Vec::new();
     for kind in KINDS {

@@ -23,7 +23,6 @@ pub struct DeadlineThread {
     pub cpus: Option<CpuSet>,
 }
 
-/// All but the subject.
 pub(super) fn deadline(
     files: &Files,
     subject: Option<u32>,

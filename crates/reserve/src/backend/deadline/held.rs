@@ -28,7 +28,6 @@ const TOLERATED_PART: u64 = 100;
 #[derive(Debug)]
 struct Shared {
     ledger: Mutex<Ledger>,
-    /// Whether looking ends.
     ended: Mutex<bool>,
     bell: Condvar,
     /// Whether it became another user's, and was put back for that.

@@ -214,7 +214,6 @@ impl Ledger {
         }
     }
 
-    /// The deadline has moved.
     fn change(&mut self, open: &Open, step: Closed, look: &Look) {
         let base = self.base(step, look);
         let charged = base.zip(open.base_ns).and_then(|(now, then)| now.checked_sub(then));

@@ -24,7 +24,6 @@ impl ReservedThread {
         Ok(ReservedThread { tid, process: members::process_of(tid).unwrap_or(tid), started })
     }
 
-    /// Whether it still lives.
     pub(super) fn lives(&self) -> bool {
         state_and_start(self.tid).is_ok_and(|(_, started)| started == self.started)
     }

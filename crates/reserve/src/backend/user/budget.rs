@@ -98,7 +98,6 @@ pub struct Budget {
     left_out: u64,
 }
 
-/// The period that lasts.
 #[derive(Clone, Copy, Debug)]
 struct Period {
     begin_ns: u64,

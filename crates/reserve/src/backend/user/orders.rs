@@ -89,7 +89,6 @@ impl Orders {
         }
     }
 
-    /// How that ended.
     pub(super) fn done(&mut self, taken: bool) {
         if taken {
             (self.stands, self.pause_ns) = (Some(self.wanted), FIRST_NS);

@@ -33,11 +33,9 @@ use super::unseen;
 use super::written::{command_of, course, held, text};
 use crate::backend::Doubt;
 
-/// The folder.
 const FOLDER: &str = "run/hourglass/claims";
 /// The group that may write to it, if there is one.
 const GROUP: &str = "hourglass";
-/// As it is made.
 const FIRST_MODE: u32 = 0o755;
 /// Root and the group write; nobody removes what another one made.
 const SHARED_MODE: u32 = 0o1775;
@@ -63,7 +61,6 @@ struct OwnEntry {
     name: Option<OsString>,
 }
 
-/// Who has a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     /// A process that keeps one of this kind.
@@ -107,10 +104,8 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A reservation in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
-    /// What is reserved.
     pub share: Share,
     /// By whom.
     pub holder: Holder,
@@ -122,19 +117,16 @@ pub(super) struct Held {
 #[derive(Clone, Debug)]
 pub(super) struct Registry {
     folder: PathBuf,
-    /// Who must own it.
     owner: u32,
     /// Why others of the machine may have another one.
     apart: Apart,
     own: Arc<Mutex<Own>>,
 }
 
-/// Whose the folder is.
 #[derive(Clone, Copy, Debug)]
 enum Apart {
     /// Everybody's, as far as can be seen. Who keeps a reservation has an entry there.
     No,
-    /// A container's own.
     Container,
     /// Not that of this process of the machine.
     Private(u32),
@@ -219,7 +211,6 @@ impl Registry {
         self.trusted().err().or_else(|| self.around())
     }
 
-    /// All reservations of now.
     pub(super) fn all(&self) -> Vec<Held> {
         self.but(&[])
     }
@@ -380,7 +371,6 @@ impl Registry {
 }
 
 impl Entry {
-    /// What it claims.
     pub(super) fn share(&self) -> &Share {
         &self.share
     }

@@ -191,7 +191,6 @@ impl Team {
         self.guardian.woken()
     }
 
-    /// Whether nobody is left.
     pub(super) fn has_ended(&self) -> bool {
         self.threads().is_empty()
     }
@@ -344,7 +343,6 @@ impl Team {
         done.and(self.gathered.map_or(Ok(()), Gathered::dissolve))
     }
 
-    /// Who is there now.
     fn threads(&self) -> Vec<u32> {
         match (&self.target, &self.gathered) {
             (Target::Thread(tid), _) => {

@@ -12,19 +12,16 @@ use std::os::unix::fs::FileExt;
 use hourglass_sys::cgroup::{Group, Version};
 use hourglass_sys::clock::others::{ProcessTime, ThreadTime};
 
-/// One way of many.
 #[derive(Debug)]
 pub(super) enum Usage {
     /// `cpu.stat` of a group, in microseconds.
     Group(File),
     /// Each process by its clock.
     Processes(Tally),
-    /// One thread.
     Thread(ThreadTime),
 }
 
 impl Usage {
-    /// That of a group.
     pub(super) fn of_group(group: &Group) -> Usage {
         let counted = group.version() == Version::V2;
         let file = File::open(group.path().join("cpu.stat")).ok().filter(|_| counted);

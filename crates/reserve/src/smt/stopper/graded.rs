@@ -26,7 +26,6 @@ struct Graded {
     guardian: Guardian,
 }
 
-/// How they are slowed.
 enum Slow {
     /// By a file of their group.
     Group {

@@ -326,7 +326,6 @@ struct Trials<'a> {
     random: u64,
 }
 
-/// What they gave.
 #[derive(Default)]
 struct Samples {
     stopped: Vec<u64>,

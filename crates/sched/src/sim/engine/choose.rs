@@ -25,7 +25,6 @@ pub(super) const FAIR: u8 = 3;
 /// How urgent something is: the smaller comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Urgency {
-    /// Which class.
     pub(super) band: u8,
     /// The absolute deadline, or the priority counted downwards.
     pub(super) level: u64,

@@ -28,15 +28,12 @@ pub(super) struct Share {
     pub(super) weight: u64,
     /// Virtual time a ns.
     pub(super) pace: u64,
-    /// Its virtual time.
     pub(super) time: i128,
-    /// Its virtual deadline.
     pub(super) due: i128,
     /// How far it was behind when it went.
     pub(super) lag: i128,
     /// What is left of its slice, ns.
     pub(super) slice: u64,
-    /// Whether it counts now.
     pub(super) counts: bool,
 }
 
@@ -131,7 +128,6 @@ impl<const TELL: bool> Machine<TELL> {
         self.runners[at].share.counts = wanted;
     }
 
-    /// A slice is over.
     pub(super) fn renew_slice(&mut self, at: usize) {
         let slice = self.slice;
         let share = &mut self.runners[at].share;

@@ -135,7 +135,6 @@ impl<const TELL: bool> Machine<TELL> {
         }
     }
 
-    /// Makes a start.
     fn fork(&mut self, start: usize) -> Result<Then, SimError> {
         let now = self.now;
         let made = self.scripts.made[start].saturating_add(1);

@@ -40,13 +40,11 @@ impl Rank {
         Rank::new(PRIORITY, u64::from(u32::MAX - priority), turn)
     }
 
-    /// Which class.
     pub(super) fn band(self) -> u8 {
         (self.0 >> (PLACE_BITS + u64::BITS)) as u8
     }
 }
 
-/// Where a thread stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stand {
     /// It is not ready.
@@ -68,7 +66,6 @@ impl Queue {
         self.0.iter().rev().copied()
     }
 
-    /// How many.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

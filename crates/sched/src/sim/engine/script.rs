@@ -77,15 +77,15 @@ pub(super) enum Doing {
     /// It executes until its timer expires.
     Passing,
     /// It sleeps until its timer expires; what began its job then, or the thread itself.
-    Sleeping { arrival: u64 },
-    /// Its script is over.
+    Sleeping {
+        arrival: u64,
+    },
     Over,
 }
 
 /// How an act leaves the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// It goes on.
     Next,
     /// It goes on, unless somebody else is to run.
     Look,

@@ -75,7 +75,6 @@ impl<const TELL: bool> Machine<TELL> {
         self.follow(thread, job.coming.arrival)
     }
 
-    /// The script is over.
     pub(super) fn end_script(&mut self, thread: usize) -> Result<(), SimError> {
         self.finish_job(thread)?;
         while let Some(lock) = self.runners[thread].holds {

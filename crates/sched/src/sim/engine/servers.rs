@@ -155,7 +155,6 @@ impl<const TELL: bool> Machine<TELL> {
         Ok(())
     }
 
-    /// The budget is spent.
     pub(super) fn exhaust(&mut self, server: usize) -> Result<(), SimError> {
         let keeper = &mut self.keepers[server];
         keeper.outcome.exhausted += u64::from(keeper.ready > 0);

@@ -49,7 +49,6 @@ pub(super) struct Runner {
     pub(super) spinning: bool,
     pub(super) cpu: Option<usize>,
     pub(super) last_cpu: Option<usize>,
-    /// Its place among equals.
     pub(super) turn: u64,
     /// What is left of its quantum, ns.
     pub(super) quantum: u64,
@@ -100,7 +99,6 @@ pub(super) struct Job {
     pub(super) preempted: bool,
 }
 
-/// A CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
     pub(super) domain: usize,
@@ -116,7 +114,6 @@ pub(super) struct Cpu {
     pub(super) rate: u64,
     /// Whether something has happened to its thread since it was looked when that ends.
     pub(super) stale: bool,
-    /// The server that pays.
     pub(super) payer: Option<usize>,
     /// Units of budget a ns.
     pub(super) drain: u64,
@@ -132,7 +129,6 @@ pub(super) struct Cpu {
     pub(super) outcome: CpuOutcome,
 }
 
-/// A server.
 #[derive(Clone, Debug)]
 pub(super) struct Keeper {
     pub(super) server: Server,
@@ -164,7 +160,6 @@ pub(super) struct Keeper {
     pub(super) outcome: ServerOutcome,
 }
 
-/// A lock.
 #[derive(Clone, Debug)]
 pub(super) struct Lock {
     pub(super) protocol: Protocol,

@@ -50,7 +50,6 @@ pub(super) fn run(system: &System, settings: Settings, sink: &mut dyn Sink) -> T
     Race { system, settings, tracks, slices: Vec::new(), told: 0 }.run(stretch, sink)
 }
 
-/// All CPUs.
 struct Race<'a> {
     system: &'a System,
     settings: Settings,

@@ -9,7 +9,6 @@ pub(super) const WORD: usize = u64::BITS as usize;
 /// Lanes that there are bits for: a word of words.
 pub(super) const MOST_THREADS: usize = WORD * WORD;
 
-/// A set of lanes.
 #[derive(Debug)]
 pub(super) struct Ready {
     /// The only word; of many, a bit for each word that has one.

@@ -35,16 +35,13 @@ struct Lane {
     /// What is added to a release to make it a key, less the deadline where that counts.
     base: Base,
     begun: bool,
-    /// Nobody preempts it.
     firm: bool,
     skips: bool,
-    /// Whether costs differ.
     drawn: bool,
     /// Released jobs behind the current one.
     waiting: u32,
 }
 
-/// What fewer events touch.
 #[derive(Clone, Debug)]
 struct Ledger {
     /// Position in the system.
@@ -78,7 +75,6 @@ enum Base {
     Release(u64),
 }
 
-/// The state.
 #[derive(Debug)]
 pub(super) struct Track {
     now: u64,

@@ -10,9 +10,7 @@ use crate::sim::{Class, Preemption, System, Thread};
 pub(super) struct Core {
     /// Where its real-time threads run.
     pub(super) cpu: u32,
-    /// The other CPUs.
     pub(super) siblings: Vec<u32>,
-    /// The real-time threads.
     pub(super) threads: Vec<usize>,
 }
 

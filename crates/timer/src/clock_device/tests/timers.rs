@@ -117,7 +117,6 @@ struct Slow {
     order: u64,
 }
 
-/// All of them.
 struct List {
     timers: Vec<Slow>,
     armings: u64,

@@ -17,7 +17,6 @@ use super::{First, Key, Order};
 /// the ring of neighbours between the last and the first.
 const NIL: u32 = 0;
 
-/// Which child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Left,

@@ -27,7 +27,6 @@ const COARSER: u32 = 2;
 pub(super) struct Place {
     /// Its number over all levels.
     pub(super) bucket: u32,
-    /// When it is due.
     pub(super) granule: u64,
 }
 

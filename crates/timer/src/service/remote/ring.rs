@@ -6,7 +6,6 @@
 
 use super::super::atomic::{AtomicU64, Ordering};
 
-/// What is queued.
 type Words<const W: usize> = [u64; W];
 
 struct Place<const W: usize> {
@@ -15,7 +14,6 @@ struct Place<const W: usize> {
     words: [AtomicU64; W],
 }
 
-/// The queue.
 pub(crate) struct Ring<const W: usize> {
     places: Box<[Place<W>]>,
     pushed: AtomicU64,

@@ -7,7 +7,6 @@
 use super::super::atomic::{AtomicU64, Ordering};
 use super::state::{CELLS, Refused, Slept, State, Which};
 
-/// What an arming says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arming {
     /// When, ns on the timer's base.
@@ -63,10 +62,8 @@ impl Cell {
     }
 }
 
-/// Where an action runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
-    /// In the expiry path.
     Immediate,
     /// On a worker.
     Deferred,
@@ -75,9 +72,7 @@ pub(crate) enum Context {
 /// An expiry, as the engine sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fire {
-    /// The arming that expired.
     pub(crate) sequence: u64,
-    /// Where the action runs.
     pub(crate) context: Context,
     /// Further expiries of a periodic timer that are past too.
     pub(crate) further: u64,
@@ -137,7 +132,6 @@ impl Slot {
         Slot { state: AtomicU64::new(State::VACANT.0), cells: std::array::from_fn(|_| Cell::new()) }
     }
 
-    /// The state now.
     pub(crate) fn state(&self) -> State {
         State(self.state.load(Ordering::Acquire))
     }
@@ -299,7 +293,6 @@ impl Slot {
         }
     }
 
-    /// The action is over.
     pub(crate) fn end(&self) -> Ended {
         let ended = self.change(|state| Ok::<_, State>(state.ended()));
         let (before, after) = ended.unwrap_or_else(|state| (state, state));

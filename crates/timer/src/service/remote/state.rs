@@ -6,12 +6,10 @@
 /// Cells for armings that a timer has: one that stands, the others for threads that write.
 pub(crate) const CELLS: usize = 4;
 
-/// The cell that stands.
 const CELL: u64 = 0b11;
 /// Cells that somebody writes into.
 const CLAIMED_AT: u32 = 2;
 const CLAIMED: u64 = 0b1111 << CLAIMED_AT;
-/// It will fire.
 const ARMED: u64 = 1 << 6;
 /// It will fire again and again.
 const PERIODIC: u64 = 1 << 7;
@@ -19,7 +17,6 @@ const PERIODIC: u64 = 1 << 7;
 const SKIP: u64 = 1 << 8;
 /// An expiry waits for a worker.
 const PENDING: u64 = 1 << 9;
-/// Its action runs.
 const RUNNING: u64 = 1 << 10;
 /// Somebody waits for the action's end.
 const AWAITED: u64 = 1 << 11;
@@ -38,7 +35,6 @@ const SEQUENCE_AT: u32 = 18;
 /// Why a timer does not do what is asked of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It was terminated.
     Terminated,
     /// As many threads as there are cells to write into are arming it at this moment.
     Contended,
@@ -49,15 +45,11 @@ pub(crate) enum Refused {
 /// What became of the thread that sleeps on a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slept {
-    /// Nobody sleeps.
     Nobody,
-    /// It still does.
     Sleeps,
-    /// The time came.
     Woken,
     /// The expiry was cancelled, or replaced by another.
     Cancelled,
-    /// The clock was set.
     ClockSet,
 }
 
@@ -75,7 +67,6 @@ pub enum Which {
     All,
 }
 
-/// The word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State(pub(crate) u64);
 

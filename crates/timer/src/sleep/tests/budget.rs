@@ -38,7 +38,6 @@ enum Spread {
 
 const SPREADS: [Spread; 3] = [Spread::Alike, Spread::Exponential, Spread::TwoKinds];
 
-/// A kind of machine.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     spread: Spread,

@@ -12,7 +12,6 @@ const TICK: u64 = 4 * MS;
 /// The kernel's clock is behind the other.
 const BEHIND: u64 = 19 * MS;
 
-/// What the thread does.
 #[derive(Clone, Copy)]
 enum Work {
     /// It never waits.

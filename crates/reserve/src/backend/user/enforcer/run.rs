@@ -18,7 +18,6 @@ use super::{RAISED_AGAIN_NS, Shared, Told, patience};
 use crate::guardian::{Absent, Pledge};
 use crate::supply::Spent;
 
-/// A reservation in force.
 pub(super) struct Run {
     team: Team,
     pub(super) budget: Budget,
@@ -47,7 +46,6 @@ pub(super) struct Run {
     begun: (u64, u64),
     looked_ns: u64,
     used_ns: u64,
-    /// Whether that is known.
     counts: bool,
     /// For how long others waited.
     reach: Reach,
