@@ -6,8 +6,8 @@ mod ground_truth;
 mod peers;
 
 use anyhow::Result;
-use hourglass_clock::{Counter, Reading};
-use hourglass_sys::rseq::{self, State};
+use hourglass_clock::{Counter, CounterReading};
+use hourglass_sys::rseq::{self, SectionState};
 use hourglass_sys::thread::Counters;
 use hourglass_workload::MeasuringCounter;
 use hourglass_workload::witness::{EvidenceSource, ThreadEvidence};
@@ -41,7 +41,7 @@ impl<C: Counter> Counter for WithoutEvidence<C> {
     const NAME: &'static str = C::NAME;
 
     #[inline(always)]
-    fn read(&self) -> Reading {
+    fn read(&self) -> CounterReading {
         self.0.read()
     }
 }
@@ -56,7 +56,7 @@ enum NoEvidence {}
 impl EvidenceSource for NoEvidence {
     fn arm(&mut self) {}
 
-    fn look(&self) -> Option<State> {
+    fn look(&self) -> Option<SectionState> {
         None
     }
 

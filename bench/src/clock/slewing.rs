@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use hourglass_clock::Clock;
-use hourglass_sys::adjtimex::Slewing;
+use hourglass_sys::adjtimex::FrequencyGuard;
 
 use super::accuracy::{ClockCase, helped, watch};
 use super::settle;
@@ -51,7 +51,7 @@ impl State {
 /// The case `violations_slewing`; no rows, and the reason on standard error, where the clock may not
 /// be slewed.
 pub(super) fn measure(cpus: &[u32]) -> Result<Vec<Row>> {
-    let slewing = match Slewing::begin() {
+    let slewing = match FrequencyGuard::begin() {
         Ok(slewing) => slewing,
         Err(error) => {
             eprintln!("violations_slewing: skipped, the kernel's clock may not be slewed: {error}");

@@ -13,7 +13,7 @@ use hourglass_clock::timekeeping::{MixedTicks, OpenPageError, SetSourceError};
 use hourglass_lab::own_loop::LoopFailure;
 use hourglass_lab::store::CreateError;
 use hourglass_lab::workload::LoopError;
-use hourglass_sys::caller;
+use hourglass_sys::caller_state;
 use hourglass_timer::clock_device::{ArmError, OpenError};
 use hourglass_timer::event::{DeviceError, ResolutionError};
 use hourglass_timer::fault::FaultError;
@@ -365,7 +365,7 @@ pub(crate) unsafe fn guard(
     error: *mut hg_error,
     work: impl FnOnce() -> Result<(), Failure>,
 ) -> hg_status {
-    let _kept = caller::keep();
+    let _kept = caller_state::keep();
     let done = catch_unwind(AssertUnwindSafe(work));
     let failure = match done {
         Ok(Ok(())) => return HG_OK,
@@ -388,7 +388,7 @@ pub(crate) unsafe fn guard(
 
 /// The border of calls that answer something else: `otherwise` for a panic. The rest as [`guard`].
 pub(crate) fn answer<T>(otherwise: T, work: impl FnOnce() -> T) -> T {
-    let _kept = caller::keep();
+    let _kept = caller_state::keep();
     reading(otherwise, work)
 }
 

@@ -103,7 +103,7 @@ fn failure(refusal: &Refusal) -> Failure {
 /// That a thread is there, which nothing but the kernel knows.
 fn is_there(thread: u32, request: &Request, facts: &Facts) -> Result<(), Failure> {
     const ESRCH: i32 = 3;
-    match hourglass_sys::sched::of(thread) {
+    match hourglass_sys::sched::read(thread) {
         Err(error) if error.raw_os_error() == Some(ESRCH) => {
             Err(failure(&admission::explain(ESRCH, request, facts)))
         }

@@ -29,7 +29,7 @@ use crate::exit::Stop;
 fn main() -> ExitCode {
     suppress_decoder_output();
     // Refused by no kernel; and if it were, the signals do what they do to any program.
-    let _ = hourglass_lab::live_on();
+    let _ = hourglass_lab::set_signal_dispositions();
     let words: Result<Vec<String>, OsString> =
         std::env::args_os().skip(1).map(OsString::into_string).collect();
     let done = match words {

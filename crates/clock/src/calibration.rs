@@ -128,8 +128,8 @@ mod tests {
     impl Counter for Coarse {
         const NAME: &'static str = "coarse";
 
-        fn read(&self) -> hourglass_sys::counter::Reading {
-            hourglass_sys::counter::Reading { ticks: 7, cpu: 0 }
+        fn read(&self) -> hourglass_sys::counter::CounterReading {
+            hourglass_sys::counter::CounterReading { ticks: 7, cpu: 0 }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Counters that a measuring loop polls.
 
 use hourglass_sys::clock::{ClockId, current_cpu, now_ns};
-use hourglass_sys::counter::Reading;
+use hourglass_sys::counter::CounterReading;
 
 /// A counter that tells ticks and CPU number together.
 ///
@@ -17,7 +17,7 @@ pub trait Counter: Send {
     const NAME: &'static str;
 
     /// Reads counter and CPU number.
-    fn read(&self) -> Reading;
+    fn read(&self) -> CounterReading;
 }
 
 /// The time-stamp counter, by `rdtscp`.
@@ -30,7 +30,7 @@ impl Counter for Tsc {
     const NAME: &'static str = "tsc";
 
     #[inline(always)]
-    fn read(&self) -> Reading {
+    fn read(&self) -> CounterReading {
         hourglass_sys::counter::tsc_with_cpu()
     }
 }
@@ -46,7 +46,7 @@ impl Counter for Cntvct {
     const NAME: &'static str = "cntvct";
 
     #[inline(always)]
-    fn read(&self) -> Reading {
+    fn read(&self) -> CounterReading {
         between_two_cpu_reads(hourglass_sys::counter::cntvct)
     }
 }
@@ -59,7 +59,7 @@ impl Counter for OsMonotonic {
     const NAME: &'static str = "monotonic";
 
     #[inline(always)]
-    fn read(&self) -> Reading {
+    fn read(&self) -> CounterReading {
         between_two_cpu_reads(|| now_ns(ClockId::Monotonic))
     }
 }
@@ -67,13 +67,13 @@ impl Counter for OsMonotonic {
 /// Reads `ticks` between two reads of the CPU number until both agree. Two migrations within
 /// tens of nanoseconds do not happen, so the loop ends at the first or second turn.
 #[inline(always)]
-fn between_two_cpu_reads(ticks: impl Fn() -> u64) -> Reading {
+fn between_two_cpu_reads(ticks: impl Fn() -> u64) -> CounterReading {
     let mut before = current_cpu();
     loop {
         let ticks = ticks();
         let after = current_cpu();
         if before == after {
-            return Reading { ticks, cpu: after };
+            return CounterReading { ticks, cpu: after };
         }
         before = after;
     }

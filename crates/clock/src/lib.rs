@@ -30,7 +30,7 @@ pub use choice::{Choice, CounterKind, Policy, Selection};
 #[cfg(target_os = "linux")]
 pub use counter::{Counter, OsMonotonic};
 #[cfg(target_os = "linux")]
-pub use hourglass_sys::counter::Reading;
+pub use hourglass_sys::counter::CounterReading;
 pub use instant::Instant;
 pub use rate::Rate;
 pub use source::{ClockSource, SourceName};

@@ -12,7 +12,7 @@ use hourglass_clock::source::{ClockSource, Unavailable, measure_frequency};
 use hourglass_clock::trust::Verdict;
 use hourglass_clock::{Policy, SourceName};
 use hourglass_skip::{Requirement, skip};
-use hourglass_sys::lies::{self, Lies};
+use hourglass_sys::fault_injection::{self, FaultInjection};
 use hourglass_time::Span;
 
 /// Runs `test` in a thread that is lied to; not at all where the machine cannot lie.
@@ -23,7 +23,7 @@ fn lied_to<T: Send + 'static>(
     let found = thread::spawn(move || {
         begin()?;
         let found = test();
-        lies::end()?;
+        fault_injection::end()?;
         Ok::<T, std::io::Error>(found)
     });
     let found = found.join().expect("the test panicked");
@@ -42,11 +42,11 @@ fn lied_to<T: Send + 'static>(
 /// One test, since what is made up is one set for the process.
 #[test]
 fn lies_about_the_tsc_are_noticed() {
-    let begin = |lies| move || lies::about_tsc(lies);
+    let begin = |lies| move || fault_injection::about_tsc(lies);
 
     // Whoever may not read it directly is told so, and the OS clock serves.
     let effort = Effort { reads: 256, window: Span::from_millis(5), ..Effort::default() };
-    let chosen = lied_to(begin(Lies::default()), move || {
+    let chosen = lied_to(begin(FaultInjection::default()), move || {
         assert_eq!(TscSource::probe().err(), Some(Unavailable::DisabledForThread));
         let forced = select(Policy::Forced(SourceName::Tsc), &effort);
         assert!(forced.unwrap_err().to_string().contains("PR_SET_TSC"));
@@ -58,7 +58,8 @@ fn lies_about_the_tsc_are_noticed() {
     }
 
     // Backward jumps of 2 ms show in a monotonicity check.
-    let jumps = Lies { jump_every: 50, jump_ticks: -5_000_000, ..Lies::default() };
+    let jumps =
+        FaultInjection { jump_every: 50, jump_ticks: -5_000_000, ..FaultInjection::default() };
     let seen = lied_to(begin(jumps), || {
         let cpus = hourglass_sys::thread::affinity().unwrap();
         let tsc = TscSource::without_checks();
@@ -80,8 +81,8 @@ fn lies_about_the_tsc_are_noticed() {
             measure_frequency(&TscSource::without_checks(), Span::from_millis(50))
         })
     };
-    let fast = Lies { rate_ppm: 2_000, ..Lies::default() };
-    if let (Some(Some(truth)), Some(Some(lie))) = (rate(Lies::default()), rate(fast)) {
+    let fast = FaultInjection { rate_ppm: 2_000, ..FaultInjection::default() };
+    if let (Some(Some(truth)), Some(Some(lie))) = (rate(FaultInjection::default()), rate(fast)) {
         let off = lie.frequency.ppm_above(&truth.frequency);
         let error = truth.error_ppm + lie.error_ppm;
         assert!((off - 2_000.0).abs() <= error + 1.0, "{off} ppm +- {error}");
@@ -91,14 +92,17 @@ fn lies_about_the_tsc_are_noticed() {
 /// CPUID faulting: the bit is denied, and that somebody answers in the processor's place shows.
 #[test]
 fn a_lie_about_the_invariant_bit_is_noticed() {
-    let Some(machine) = lied_to(lies::about_invariant_tsc, || Machine::find(Path::new("/"))) else {
+    let Some(machine) =
+        lied_to(fault_injection::about_invariant_tsc, || Machine::find(Path::new("/")))
+    else {
         return;
     };
     assert!(!machine.cpuid.unwrap().invariant_tsc);
     assert_eq!(machine.cpuid_intercepted, Some(true));
 
     let effort = Effort { reads: 256, window: Span::from_millis(5), ..Effort::default() };
-    let strict = lied_to(lies::about_invariant_tsc, move || select(Policy::Strict, &effort));
+    let strict =
+        lied_to(fault_injection::about_invariant_tsc, move || select(Policy::Strict, &effort));
     let strict = strict.expect("it worked before").unwrap();
     assert_eq!(strict.selected, SourceName::MONOTONIC);
     let tsc = strict.source(SourceName::Tsc).unwrap();

@@ -27,7 +27,7 @@ use hourglass_clock::timekeeping::{
 };
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::lies::{self, Lies};
+use hourglass_sys::fault_injection::{self, FaultInjection};
 use hourglass_time::Span;
 
 /// For how long a clock is watched before and after a lie begins.
@@ -49,22 +49,22 @@ fn emulated(test: impl FnOnce() + Send + 'static) {
     // A test that is skipped is known by the name of its thread.
     let name = thread::current().name().unwrap_or_default().to_owned();
     let emulated = thread::Builder::new().name(name).spawn(move || {
-        if let Err(error) = lies::about_tsc(Lies::default()) {
+        if let Err(error) = fault_injection::about_tsc(FaultInjection::default()) {
             return skip(
                 Requirement::runs("x86-64", "test $(uname -m) = x86_64"),
                 format_args!("PR_SET_TSC: {error}"),
             );
         }
         test();
-        lies::end().expect("it worked before");
+        fault_injection::end().expect("it worked before");
     });
     if let Err(panic) = emulated.unwrap().join() {
         std::panic::resume_unwind(panic);
     }
 }
 
-fn lie(what: Lies) {
-    lies::about_tsc(what).expect("it worked before");
+fn lie(what: FaultInjection) {
+    fault_injection::about_tsc(what).expect("it worked before");
 }
 
 /// Calibrated anew every 20 ms, or 2,000 reads where these are slow: brackets around emulated reads
@@ -201,7 +201,7 @@ fn a_long_jump_back_is_found_by_the_next_read() {
     for ticks in [-500 * MS, -3_600_000 * MS] {
         emulated(move || {
             let mut watched = Watched::settled();
-            lie(Lies { ahead_ticks: ticks, ..Lies::default() });
+            lie(FaultInjection { ahead_ticks: ticks, ..FaultInjection::default() });
             assert_eq!(watched.look(), Status::FailedOver);
             watched.assert_left(STEPPED);
             watched.live(WATCHED);
@@ -215,7 +215,7 @@ fn a_long_jump_forward_is_found_by_the_next_read() {
     for ticks in [500 * MS, 3_600_000 * MS] {
         emulated(move || {
             let mut watched = Watched::settled();
-            lie(Lies { ahead_ticks: ticks, ..Lies::default() });
+            lie(FaultInjection { ahead_ticks: ticks, ..FaultInjection::default() });
             assert_eq!(watched.look(), Status::FailedOver);
             watched.assert_left(STEPPED);
             watched.live(WATCHED);
@@ -230,7 +230,7 @@ fn a_short_jump_is_found_by_the_next_check() {
     for (ticks, order) in [(-2 * MS, Order::Excused), (2 * MS, Order::Promised)] {
         emulated(move || {
             let mut watched = Watched::settled();
-            lie(Lies { ahead_ticks: ticks, ..Lies::default() });
+            lie(FaultInjection { ahead_ticks: ticks, ..FaultInjection::default() });
             watched.wait_until_found(STEPPED, order);
             watched.live(WATCHED);
         });
@@ -242,7 +242,7 @@ fn a_short_jump_is_found_by_the_next_check() {
 fn single_reads_that_go_back_are_found() {
     emulated(|| {
         let mut watched = Watched::settled();
-        lie(Lies { jump_every: 50, jump_ticks: -2 * MS, ..Lies::default() });
+        lie(FaultInjection { jump_every: 50, jump_ticks: -2 * MS, ..FaultInjection::default() });
         watched.wait_until_found(STEPPED, Order::Excused);
         watched.live(WATCHED);
     });
@@ -253,10 +253,10 @@ fn single_reads_that_go_back_are_found() {
 /// of 2,000 ppm contradicted nothing.
 fn a_changed_rate_is_found(rate_ppm: i64, delay_ns: u64) {
     emulated(move || {
-        lie(Lies { delay_ns, ..Lies::default() });
+        lie(FaultInjection { delay_ns, ..FaultInjection::default() });
         let mut watched = Watched::settled();
         if watched.knows_the_rate_to(rate_ppm.unsigned_abs() / 8) {
-            lie(Lies { rate_ppm, delay_ns, ..Lies::default() });
+            lie(FaultInjection { rate_ppm, delay_ns, ..FaultInjection::default() });
             watched.wait_until_found(&[EventKind::Residual], Order::Promised);
             watched.live(WATCHED);
         }
@@ -282,7 +282,7 @@ fn a_rate_that_changes_is_found_where_reads_are_slow() {
 fn a_rate_that_is_wrong_from_the_beginning_is_only_another_rate() {
     for rate_ppm in [2_000, 500_000, -500_000] {
         emulated(move || {
-            lie(Lies { rate_ppm, ..Lies::default() });
+            lie(FaultInjection { rate_ppm, ..FaultInjection::default() });
             Watched::settled();
         });
     }
@@ -295,7 +295,7 @@ fn a_rate_that_contradicts_what_was_stated_is_left() {
     let truth = measure_frequency(&TscSource::without_checks(), Span::from_millis(20)).unwrap();
     let hertz = truth.frequency.hertz() as u64;
     emulated(move || {
-        lie(Lies { rate_ppm: 5_000_000, ..Lies::default() });
+        lie(FaultInjection { rate_ppm: 5_000_000, ..FaultInjection::default() });
         let prior = Some(Prior { hertz, tolerance_ppb: 100_000 });
         let mut watched = Watched::new(Settings { prior, ..settings() });
         assert_eq!(watched.look(), Status::FailedOver);
@@ -308,7 +308,7 @@ fn a_rate_that_contradicts_what_was_stated_is_left() {
 #[test]
 fn a_count_of_zero_is_no_time() {
     emulated(|| {
-        lie(Lies { frozen: Some(0), ..Lies::default() });
+        lie(FaultInjection { frozen: Some(0), ..FaultInjection::default() });
         let mut watched = Watched::new(settings());
         assert_eq!(watched.look(), Status::FailedOver);
         watched.assert_left(&[EventKind::Stuck]);
@@ -316,7 +316,7 @@ fn a_count_of_zero_is_no_time() {
     });
     emulated(|| {
         let mut watched = Watched::settled();
-        lie(Lies { frozen: Some(0), ..Lies::default() });
+        lie(FaultInjection { frozen: Some(0), ..FaultInjection::default() });
         assert_eq!(watched.look(), Status::FailedOver);
         watched.assert_left(STEPPED);
         watched.live(WATCHED);
@@ -330,7 +330,7 @@ fn a_count_that_stops_is_found_by_whoever_maintains_the_clock() {
     emulated(|| {
         let mut watched = Watched::settled();
         let frozen = Some(TscSource::without_checks().read());
-        lie(Lies { frozen, ..Lies::default() });
+        lie(FaultInjection { frozen, ..FaultInjection::default() });
         watched.wait_until_found(STEPPED, Order::Promised);
         watched.live(WATCHED);
     });
@@ -351,9 +351,9 @@ fn a_clock_that_judges_for_itself_does_not_believe_either() {
     emulated(judged);
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let run = thread::spawn(move || {
-        if lies::about_invariant_tsc().is_ok() {
+        if fault_injection::about_invariant_tsc().is_ok() {
             judged();
-            lies::end().expect("it worked before");
+            fault_injection::end().expect("it worked before");
         }
     });
     run.join().expect("the test panicked");

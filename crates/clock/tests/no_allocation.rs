@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use hourglass_clock::timekeeping::{Settings, SourceId, Start, Status};
 use hourglass_clock::{Clock, Instant};
-use hourglass_sys::allocation::{Counting, asked};
+use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// What this thread asks of the allocator meanwhile.
 fn calls(work: impl FnOnce()) -> u64 {
-    let before = asked().calls;
+    let before = thread_counts().calls;
     work();
-    asked().calls - before
+    thread_counts().calls - before
 }
 
 /// First read, judgement, adoption, and every look at the machine: nobody but the reader is there.

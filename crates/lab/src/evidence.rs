@@ -2,7 +2,7 @@
 //! give the rest.
 
 use hourglass_model::manifest::EvidenceFacts;
-use hourglass_sys::rseq::{Clearing, Unusable};
+use hourglass_sys::rseq::{ClearRule, RseqUnusable};
 use hourglass_workload::run::Measured;
 
 use crate::switch_records::Recorded;
@@ -10,19 +10,19 @@ use crate::switch_records::Recorded;
 /// What the threads could find out about their gaps.
 pub(crate) fn of_threads(measured: &Measured) -> Vec<EvidenceFacts> {
     let rseq = match &measured.rseq {
-        Ok(Clearing::EverySwitch) => {
+        Ok(ClearRule::EverySwitch) => {
             "whether the kernel took the CPU from the thread, looked at after each gap".to_owned()
         }
-        Ok(Clearing::WhereInterrupted) => {
+        Ok(ClearRule::WhereInterrupted) => {
             "whether the kernel took the CPU from the thread outside system calls, looked at after each gap".to_owned()
         }
         Err(reason) => reason.to_string(),
     };
     let counters = match &measured.rseq {
-        Ok(Clearing::EverySwitch) => {
+        Ok(ClearRule::EverySwitch) => {
             "context switches and page faults, asked after gaps in which the kernel took the CPU"
         }
-        Ok(Clearing::WhereInterrupted) => {
+        Ok(ClearRule::WhereInterrupted) => {
             "context switches and page faults, asked after gaps in which the kernel took the CPU, and after system calls"
         }
         Err(_) => "context switches and page faults, asked after every gap",
@@ -46,9 +46,9 @@ pub(crate) fn of_threads(measured: &Measured) -> Vec<EvidenceFacts> {
 }
 
 /// What would make critical sections tell.
-fn remedy(reason: &Unusable) -> String {
+fn remedy(reason: &RseqUnusable) -> String {
     let remedy = match reason {
-        Unusable::KeptInSystemCalls => {
+        RseqUnusable::KeptInSystemCalls => {
             "nothing is amiss: counters take its place; with the processor's counter (`hourglass clocks` says \
              what is wrong with it) a run of the command has both"
         }

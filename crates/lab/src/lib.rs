@@ -80,12 +80,12 @@ pub use hourglass_model as model;
 /// Reservations of a program's own threads, and the page in which it tells how far it is.
 pub use hourglass_reserve as reservations;
 
+pub use hourglass_sys::credentials::give_up_capabilities;
 /// For programs that have handlers of signals of their own.
 pub use hourglass_sys::signal::catch_stop_during;
-pub use hourglass_sys::user::give_up_capabilities;
 
 /// For commands: what does not end them; whether a terminal shows lines.
-pub use hourglass_sys::signal::live_on;
+pub use hourglass_sys::signal::set_signal_dispositions;
 pub use hourglass_sys::terminal::shows_lines;
 
 /// What a trace says, for those who go through one themselves.

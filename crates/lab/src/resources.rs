@@ -5,7 +5,7 @@
 use hourglass_host::permitted_cpus;
 use hourglass_model::CpuSet;
 use hourglass_model::host::Host;
-use hourglass_sys::memory::{Lack, lack_of};
+use hourglass_sys::memory::{MemoryShortage, lack_of};
 use hourglass_workload::spec::RunSpec;
 
 use crate::failure::Failure;
@@ -54,12 +54,14 @@ pub(crate) fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
     }
     match lack_of(u128::from(bytes), BESIDE) {
         None => Ok(()),
-        Some(Lack::Available(left)) => failed(left, "this machine has", " now (MemAvailable)"),
-        Some(Lack::Limit(left)) => {
+        Some(MemoryShortage::Available(left)) => {
+            failed(left, "this machine has", " now (MemAvailable)")
+        }
+        Some(MemoryShortage::Limit(left)) => {
             let left = left.saturating_sub(BESIDE);
             failed(left, "this process may have", " (RLIMIT_AS, ulimit -v)")
         }
-        Some(Lack::Refused) => {
+        Some(MemoryShortage::Refused) => {
             Err(Failure::Memory { wanted, given: 0, limit: "the kernel refuses them".to_owned() })
         }
     }

@@ -8,7 +8,7 @@
 use hourglass_model::manifest::EvidenceFacts;
 use hourglass_model::{KernelEvent, KernelEventKind};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::perf::{Refused, Switch, SwitchRecords, Way};
+use hourglass_sys::perf::{PerfUnavailable, Switch, SwitchDirection, SwitchRecords};
 use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 use hourglass_workload::{LiveThreads, Timeline};
@@ -72,7 +72,7 @@ pub(crate) struct Session {
     wanted: Vec<u32>,
     bytes: usize,
     live_threads: Option<LiveThreads>,
-    open: Result<Vec<SwitchRecords>, Refused>,
+    open: Result<Vec<SwitchRecords>, PerfUnavailable>,
     first: Moment,
     last: Moment,
 }
@@ -130,7 +130,7 @@ impl Session {
         let open = |tid: &u32| {
             let records = SwitchRecords::open(*tid, self.bytes)?;
             let enabled = records.enable();
-            enabled.map_err(|error| Refused::Other(error.raw_os_error().unwrap_or(0)))?;
+            enabled.map_err(|error| PerfUnavailable::Other(error.raw_os_error().unwrap_or(0)))?;
             Ok(records)
         };
         self.open = of_run.map(open).collect();
@@ -172,7 +172,7 @@ pub(crate) struct Recorded {
     switches: Vec<Switch>,
     /// `None` where there were more than was recorded and nobody knows how many.
     lost: Option<u64>,
-    refused: Option<Refused>,
+    refused: Option<PerfUnavailable>,
     first: Moment,
     last: Moment,
 }
@@ -226,15 +226,15 @@ impl Recorded {
 }
 
 /// What would give the records.
-fn remedy(refused: &Refused) -> Option<String> {
+fn remedy(refused: &PerfUnavailable) -> Option<String> {
     let line = match refused {
-        Refused::Paranoid(_) => "sudo sysctl kernel.perf_event_paranoid=2",
-        Refused::Forbidden => {
+        PerfUnavailable::Paranoid(_) => "sudo sysctl kernel.perf_event_paranoid=2",
+        PerfUnavailable::Forbidden => {
             "run outside the container, or let its filter of system calls pass perf_event_open"
         }
-        Refused::Missing => "use a kernel with CONFIG_PERF_EVENTS",
-        Refused::NoRoom => "sudo sysctl kernel.perf_event_mlock_kb=65536",
-        Refused::Other(_) => return None,
+        PerfUnavailable::Missing => "use a kernel with CONFIG_PERF_EVENTS",
+        PerfUnavailable::NoRoom => "sudo sysctl kernel.perf_event_mlock_kb=65536",
+        PerfUnavailable::Other(_) => return None,
     };
     Some(line.to_owned())
 }
@@ -244,9 +244,9 @@ fn event(switch: &Switch, ticks: u64, ns: i64) -> KernelEvent {
     /// `TASK_INTERRUPTIBLE`: which way it waits the record does not say.
     const WAITING: u64 = 1;
     let (a, b, value) = match switch.way {
-        Way::In => (KernelEvent::UNTOLD, switch.tid, 0),
-        Way::Waited => (switch.tid, KernelEvent::UNTOLD, WAITING),
-        Way::Preempted => (switch.tid, KernelEvent::UNTOLD, 0),
+        SwitchDirection::In => (KernelEvent::UNTOLD, switch.tid, 0),
+        SwitchDirection::Waited => (switch.tid, KernelEvent::UNTOLD, WAITING),
+        SwitchDirection::Preempted => (switch.tid, KernelEvent::UNTOLD, 0),
     };
     KernelEvent { ns, ticks, value, cpu: switch.cpu, a, b, kind: KernelEventKind::Switch }
 }
@@ -265,7 +265,7 @@ mod tests {
         Timeline { epoch, calibration }
     }
 
-    fn switch(raw_ns: u64, way: Way) -> Switch {
+    fn switch(raw_ns: u64, way: SwitchDirection) -> Switch {
         Switch { raw_ns, tid: 70, cpu: 1, way }
     }
 
@@ -275,9 +275,9 @@ mod tests {
         let first = Moment { monotonic_ns: 1_000_000, raw_ns: 90_000_000 };
         let last = Moment { monotonic_ns: 1_001_000_000, raw_ns: 1_089_900_000 };
         let switches = vec![
-            switch(90_000_000, Way::Preempted),
-            switch(589_950_000, Way::In),
-            switch(1_089_900_000, Way::Waited),
+            switch(90_000_000, SwitchDirection::Preempted),
+            switch(589_950_000, SwitchDirection::In),
+            switch(1_089_900_000, SwitchDirection::Waited),
         ];
         let found = Recorded { switches, lost: Some(0), refused: None, first, last };
         let events: Vec<KernelEvent> = found.events(&timeline()).collect();
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(lost.complete, Some(false));
         assert_eq!(of(Some(0), None).complete, Some(true));
         assert!(of(None, None).found.contains("does not count"));
-        let refused = of(Some(0), Some(Refused::Paranoid(3)));
+        let refused = of(Some(0), Some(PerfUnavailable::Paranoid(3)));
         assert!(!refused.used && refused.found.contains("perf_event_paranoid is 3"));
         assert_eq!(refused.remedy.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=2"));
     }

@@ -1,7 +1,7 @@
 //! Where this node's monotonic clock stands to UTC, and the bound on that, for the manifest.
 
 use hourglass_model::manifest::UtcReading;
-use hourglass_sys::adjtimex::{self, BothClocks, Discipline};
+use hourglass_sys::adjtimex::{self, ClockPair, Discipline};
 
 /// Reads both clocks and asks the kernel for its bound; some microseconds, no privilege.
 pub(crate) fn reading() -> UtcReading {
@@ -9,7 +9,7 @@ pub(crate) fn reading() -> UtcReading {
 }
 
 /// What may be said; no bound where nobody synchronises the clock, or the kernel does not say.
-fn stated(both: BothClocks, discipline: Option<Discipline>) -> UtcReading {
+fn stated(both: ClockPair, discipline: Option<Discipline>) -> UtcReading {
     let bound = discipline.filter(|found| found.synchronised);
     UtcReading {
         monotonic_ns: both.monotonic_ns,
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn a_bound_holds_only_while_the_clock_is_synchronised() {
-        let both = BothClocks { monotonic_ns: 5, realtime_ns: 7, bracket_ns: 2 };
+        let both = ClockPair { monotonic_ns: 5, realtime_ns: 7, bracket_ns: 2 };
         let found = Discipline {
             synchronised: true,
             max_error_us: 1_500,

@@ -10,7 +10,7 @@
 
 use std::fs;
 
-use hourglass_sys::clock::others::ThreadTime;
+use hourglass_sys::clock::cpu_time::ThreadTime;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread;
 
@@ -65,7 +65,10 @@ impl Account {
     /// Of the calling thread. Reads files.
     #[must_use]
     pub fn open() -> Account {
-        Account { waited: ThreadTime::of(thread::id()).ok(), complete: charges_for_interrupts() }
+        Account {
+            waited: ThreadTime::for_task(thread::id()).ok(),
+            complete: charges_for_interrupts(),
+        }
     }
 
     /// Reads it: three system calls, about a microsecond; no allocation.

@@ -18,4 +18,6 @@
 //! While no guardian lives, since both of its processes were killed and another one is being started, nobody is stopped
 //! or raised: [`Guardian::must_live`] is asked before.
 
-pub use hourglass_sys::guardian::{Absent, Guardian, Kept, Life, Pledge, Undo, clean};
+pub use hourglass_sys::guardian::{
+    Guardian, GuardianUnavailable, HeartbeatPromise, TaskIdentity, UndoAction, UndoGuard, clean,
+};

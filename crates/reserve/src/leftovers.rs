@@ -11,7 +11,7 @@ use std::time::Duration;
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
 use crate::backend::{members, user};
-use crate::guardian::Undo;
+use crate::guardian::UndoAction;
 
 /// How a group of ours begins its name; the number of its maker follows.
 const OURS: &str = "hourglass-";
@@ -93,7 +93,7 @@ fn is_in_container(pid: u32) -> bool {
 /// What undoes one, in this order: its members run again, at timesharing priority, and go to the group above; then it
 /// is removed.
 #[must_use]
-pub fn undo(leftover: &Leftover) -> Vec<Undo> {
+pub fn undo(leftover: &Leftover) -> Vec<UndoAction> {
     let group = &leftover.group;
     let file = |name: &str| group.path().join(name);
     let first_of = |names: [&str; 2]| -> PathBuf {
@@ -103,16 +103,16 @@ pub fn undo(leftover: &Leftover) -> Vec<Undo> {
     let (freezer, _, thaw) = group.freezer();
     let mut steps = Vec::new();
     if file(freezer).exists() {
-        steps.push(Undo::Write { path: file(freezer), text: thaw.to_owned() });
+        steps.push(UndoAction::Write { path: file(freezer), text: thaw.to_owned() });
     }
     let list = first_of(["cgroup.threads", "tasks"]);
-    steps.push(Undo::Members { list, cpus: None });
+    steps.push(UndoAction::Members { list, cpus: None });
     if let Some(parent) = group.parent() {
         // Single threads in version 1, where a group may have only some of a process.
         let name = if group.version() == Version::V1 { "tasks" } else { "cgroup.procs" };
-        steps.push(Undo::Move { from: file(name), to: parent.path().join(name) });
+        steps.push(UndoAction::Move { from: file(name), to: parent.path().join(name) });
     }
-    steps.push(Undo::RemoveGroup(group.path().to_path_buf()));
+    steps.push(UndoAction::RemoveGroup(group.path().to_path_buf()));
     steps
 }
 
@@ -139,7 +139,7 @@ mod tests {
         let Ok(hierarchy) = Hierarchy::unified().or_else(|_| Hierarchy::with("freezer")) else {
             return skip(Requirement::CONTROL_GROUP, "no control groups are mounted");
         };
-        let home = hierarchy.of(0).unwrap();
+        let home = hierarchy.group_of(0).unwrap();
         // Numbers of processes end far below.
         let gone = u32::MAX - std::process::id();
         let names = [gone, std::process::id()].map(|pid| format!("{OURS}{pid}-77"));
@@ -155,12 +155,16 @@ mod tests {
         let ours = found.iter().find(|found| found.maker == gone);
         let steps = ours.map(undo).unwrap_or_default();
         let outcomes: Vec<_> = steps.iter().map(clean::undo).collect();
-        let (exists, back) = (left.path().exists(), hierarchy.of(child.id()).unwrap() == home);
+        let (exists, back) =
+            (left.path().exists(), hierarchy.group_of(child.id()).unwrap() == home);
         child.kill().unwrap();
         child.wait().unwrap();
         alive.remove().unwrap();
         assert!(found.iter().all(|found| found.maker != std::process::id()));
-        assert!(outcomes.iter().all(|one| matches!(one, clean::Outcome::Undone)), "{outcomes:?}");
+        assert!(
+            outcomes.iter().all(|one| matches!(one, clean::UndoOutcome::Undone)),
+            "{outcomes:?}"
+        );
         assert_eq!((outcomes.len(), exists, back), (4, false, true));
     }
 }

@@ -15,10 +15,10 @@
 use std::fs;
 use std::io;
 
-use hourglass_sys::guardian::Life;
+use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::pidfd::PidFd;
-use hourglass_sys::sched::{self, Attributes, Saved};
-use hourglass_sys::{thread, user};
+use hourglass_sys::sched::{self, Attributes, SavedScheduling};
+use hourglass_sys::{credentials, thread};
 
 use crate::admission::ESRCH;
 
@@ -73,7 +73,7 @@ impl Foreign {
 
 /// The user to whose processes this program keeps; `None` for root, who may change all.
 fn restricted() -> Option<u32> {
-    Some(user::real()).filter(|uid| *uid != 0)
+    Some(credentials::real()).filter(|uid| *uid != 0)
 }
 
 /// The same of the text of `/proc/ID/status`; one that does not tell its owner is foreign.
@@ -147,7 +147,7 @@ fn change_policy(
     change: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
     let Some(caller) = caller else { return change() };
-    let before = Saved::of(tid)?;
+    let before = SavedScheduling::read(tid)?;
     guarded(|| check_for(caller, tid), change, || before.restore(tid))
 }
 
@@ -193,8 +193,8 @@ fn guarded(
 ///
 /// # Errors
 /// As [`sched::set_of`]; ESRCH if it has ended.
-pub(crate) fn lower(life: Life, policy: Attributes) -> io::Result<()> {
-    if restricted().is_some() && !life.goes_on() {
+pub(crate) fn lower(life: TaskIdentity, policy: Attributes) -> io::Result<()> {
+    if restricted().is_some() && !life.is_alive() {
         return Err(io::Error::from_raw_os_error(ESRCH));
     }
     sched::put_back(life.id, policy)
@@ -249,7 +249,7 @@ mod tests {
     /// the change.
     #[test]
     fn a_change_that_hit_another_is_taken_back() {
-        let (own, id) = (user::real(), thread::id());
+        let (own, id) = (credentials::real(), thread::id());
         let (changed, back) = (Cell::new(0), Cell::new(0));
         let count = |cell: &Cell<u32>| {
             cell.set(cell.get() + 1);

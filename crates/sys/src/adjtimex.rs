@@ -63,7 +63,7 @@ pub fn discipline() -> io::Result<Discipline> {
 
 /// `CLOCK_MONOTONIC` and `CLOCK_REALTIME` at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BothClocks {
+pub struct ClockPair {
     /// `CLOCK_MONOTONIC`, the middle of the bracket, ns.
     pub monotonic_ns: u64,
     /// `CLOCK_REALTIME`, ns since 1970.
@@ -74,12 +74,12 @@ pub struct BothClocks {
 
 /// Reads both clocks, nine times, and keeps the narrowest bracket; about 1 us.
 #[must_use]
-pub fn both_clocks() -> BothClocks {
+pub fn both_clocks() -> ClockPair {
     let read = |_| {
         let before = now_ns(ClockId::Monotonic);
         let realtime_ns = now_ns(ClockId::Realtime);
         let bracket_ns = now_ns(ClockId::Monotonic).saturating_sub(before);
-        BothClocks { monotonic_ns: before.saturating_add(bracket_ns / 2), realtime_ns, bracket_ns }
+        ClockPair { monotonic_ns: before.saturating_add(bracket_ns / 2), realtime_ns, bracket_ns }
     };
     (0..9).map(read).min_by_key(|both| both.bracket_ns).unwrap_or_default()
 }
@@ -87,19 +87,19 @@ pub fn both_clocks() -> BothClocks {
 /// A change of the rate of the kernel's clock that does not outlast its maker: what it was is put back
 /// when this is dropped, and by a process of its own when the maker is killed.
 #[derive(Debug)]
-pub struct Slewing {
+pub struct FrequencyGuard {
     guard: libc::pid_t,
     /// Closed by dropping, or by the kernel.
     line: Option<PipeWriter>,
 }
 
-impl Slewing {
+impl FrequencyGuard {
     /// Remembers rate and tick, and starts the process that puts them back.
     ///
     /// # Errors
     /// EPERM without `CAP_SYS_TIME`; EBUSY while somebody synchronises the clock, whose work this
     /// would undo; no descriptors or processes left.
-    pub fn begin() -> io::Result<Slewing> {
+    pub fn begin() -> io::Result<FrequencyGuard> {
         // SAFETY: an all-zero timex is valid, and with no mode set asks without changing anything.
         let mut before: libc::timex = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel fills the live local.
@@ -119,7 +119,7 @@ impl Slewing {
             put_back(&end, &line, before);
         }
         checked(guard)?;
-        Ok(Slewing { guard, line: Some(line) })
+        Ok(FrequencyGuard { guard, line: Some(line) })
     }
 
     /// Makes the clock so much faster, parts per million; 500 either way at most.
@@ -172,7 +172,7 @@ fn put_back(end: &PipeReader, line: &PipeWriter, mut before: libc::timex) -> ! {
     }
 }
 
-impl Drop for Slewing {
+impl Drop for FrequencyGuard {
     fn drop(&mut self) {
         self.line = None;
         // SAFETY: the child is ours, and its status is not wanted.

@@ -3,9 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// What a thread has asked of the allocator.
+/// What a thread has thread_counts of the allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct AllocationCounts {
     /// How often it has allocated, grown, shrunk or freed memory.
     pub calls: u64,
     /// Bytes it has allocated less those it has freed; negative if it frees what others allocated.
@@ -14,29 +14,29 @@ pub struct Asked {
 
 thread_local! {
     /// Without a destructor and constant at first, so that it allocates nothing itself.
-    static ASKED: Cell<Asked> = const { Cell::new(Asked { calls: 0, held: 0 }) };
+    static ASKED: Cell<AllocationCounts> = const { Cell::new(AllocationCounts { calls: 0, held: 0 }) };
 }
 
 /// The system's allocator, counting the calls of each thread.
 ///
 /// ```
-/// use hourglass_sys::allocation::{Counting, asked};
+/// use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 ///
 /// #[global_allocator]
-/// static ALLOCATOR: Counting = Counting;
+/// static ALLOCATOR: CountingAllocator = CountingAllocator;
 ///
-/// let before = asked();
+/// let before = thread_counts();
 /// let eight_bytes = Box::new(1u64);
-/// assert_eq!(asked().held - before.held, 8);
+/// assert_eq!(thread_counts().held - before.held, 8);
 /// drop(eight_bytes);
-/// assert_eq!(asked().calls - before.calls, 2);
+/// assert_eq!(thread_counts().calls - before.calls, 2);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counting;
+pub struct CountingAllocator;
 
-/// What the calling thread has asked so far; nothing if [`Counting`] is not the program's allocator.
+/// What the calling thread has thread_counts so far; nothing if [`CountingAllocator`] is not the program's allocator.
 #[must_use]
-pub fn asked() -> Asked {
+pub fn thread_counts() -> AllocationCounts {
     ASKED.with(Cell::get)
 }
 
@@ -44,15 +44,15 @@ pub fn asked() -> Asked {
 fn note(given: usize, taken: usize) {
     // A thread that is ending has no counter any more.
     let _ = ASKED.try_with(|asked| {
-        let Asked { calls, held } = asked.get();
+        let AllocationCounts { calls, held } = asked.get();
         let held = held.wrapping_add(given as i64).wrapping_sub(taken as i64);
-        asked.set(Asked { calls: calls.wrapping_add(1), held });
+        asked.set(AllocationCounts { calls: calls.wrapping_add(1), held });
     });
 }
 
 // SAFETY: every call goes to the system's allocator with the arguments it came with; counting
 // touches two thread-local integers and never allocates.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size(), 0);
         // SAFETY: the caller's promise is passed on.

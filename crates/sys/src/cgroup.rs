@@ -91,7 +91,7 @@ impl Hierarchy {
     ///
     /// # Errors
     /// `NotFound` if there is no such process, or if its group is outside what is mounted here.
-    pub fn of(&self, id: u32) -> io::Result<Group> {
+    pub fn group_of(&self, id: u32) -> io::Result<Group> {
         let who = if id == 0 { "self".to_owned() } else { id.to_string() };
         let text = fs::read_to_string(Path::new("/proc").join(who).join("cgroup"))?;
         let below = self.below_mount(&text).ok_or_else(not_mounted)?;
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn a_real_group_freezes_its_member() {
         let made = Hierarchy::unified()
-            .and_then(|unified| unified.of(0))
+            .and_then(|unified| unified.group_of(0))
             .and_then(|own| own.make(&format!("hourglass-test-{}", std::process::id())));
         let group = match made {
             Ok(group) => group,

@@ -5,7 +5,7 @@ use crate::cpuid;
 
 /// A counter value and the CPU on which it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct CounterReading {
     /// Raw counter.
     pub ticks: u64,
     /// CPU number.
@@ -21,9 +21,9 @@ pub struct Reading {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[must_use]
-pub fn tsc_with_cpu() -> Reading {
+pub fn tsc_with_cpu() -> CounterReading {
     let (ticks, aux) = tsc_and_aux();
-    Reading { ticks, cpu: aux & 0xfff }
+    CounterReading { ticks, cpu: aux & 0xfff }
 }
 
 /// `TSC_AUX` of the CPU that the caller runs on.

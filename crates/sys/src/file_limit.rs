@@ -24,14 +24,14 @@ pub(crate) fn allows(end: u64) -> io::Result<()> {
     if limit == libc::RLIM_INFINITY || end <= limit {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::FileTooLarge, Exceeded { end, limit }))
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, FileSizeExceeded { end, limit }))
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a file of {end} bytes is needed, and this process may have files of {limit} (RLIMIT_FSIZE): raise that with ulimit -f"
 )]
-struct Exceeded {
+struct FileSizeExceeded {
     end: u64,
     limit: u64,
 }

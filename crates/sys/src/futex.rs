@@ -9,22 +9,22 @@ use std::sync::atomic::AtomicU32;
 
 use crate::checked_long;
 use crate::clock::timespec;
-pub use crate::woken::Woken;
+pub use crate::wake_reason::WakeReason;
 
 /// Waits while `word` is `expected`, until the absolute `CLOCK_MONOTONIC` time `deadline_ns` at
 /// most (`FUTEX_WAIT_BITSET`). A deadline beyond 292 years is one that never comes.
 ///
 /// # Errors
 /// What the kernel answers; does not happen for a word of this process.
-pub fn wait_until(word: &AtomicU32, expected: u32, deadline_ns: u64) -> io::Result<Woken> {
+pub fn wait_until(word: &AtomicU32, expected: u32, deadline_ns: u64) -> io::Result<WakeReason> {
     let deadline = timespec(deadline_ns);
     let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
     match i32::try_from(-wait_bitset(word, operation, expected, &deadline)) {
-        Ok(libc::ETIMEDOUT) => Ok(Woken::Timeout),
-        Ok(libc::EAGAIN) => Ok(Woken::Changed),
-        Ok(libc::EINTR) => Ok(Woken::Signal),
+        Ok(libc::ETIMEDOUT) => Ok(WakeReason::Timeout),
+        Ok(libc::EAGAIN) => Ok(WakeReason::Changed),
+        Ok(libc::EINTR) => Ok(WakeReason::Signal),
         Ok(error @ 1..) => Err(io::Error::from_raw_os_error(error)),
-        _ => Ok(Woken::Woken),
+        _ => Ok(WakeReason::Woken),
     }
 }
 
@@ -79,7 +79,7 @@ fn wait_bitset(word: &AtomicU32, operation: i32, expected: u32, until: &libc::ti
 ///
 /// # Errors
 /// What the kernel answers; does not happen for a word of this process.
-pub fn wait_for(word: &AtomicU32, expected: u32, length_ns: u64) -> io::Result<Woken> {
+pub fn wait_for(word: &AtomicU32, expected: u32, length_ns: u64) -> io::Result<WakeReason> {
     let length = timespec(length_ns);
     // SAFETY: the word and the length outlive the call.
     let answer = unsafe {
@@ -153,15 +153,15 @@ pub fn unlock_inheriting(word: &AtomicU32) -> io::Result<()> {
     .map(|_| ())
 }
 
-fn ended(answer: libc::c_long) -> io::Result<Woken> {
+fn ended(answer: libc::c_long) -> io::Result<WakeReason> {
     if answer != -1 {
-        return Ok(Woken::Woken);
+        return Ok(WakeReason::Woken);
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        Some(libc::ETIMEDOUT) => Ok(Woken::Timeout),
-        Some(libc::EAGAIN) => Ok(Woken::Changed),
-        Some(libc::EINTR) => Ok(Woken::Signal),
+        Some(libc::ETIMEDOUT) => Ok(WakeReason::Timeout),
+        Some(libc::EAGAIN) => Ok(WakeReason::Changed),
+        Some(libc::EINTR) => Ok(WakeReason::Signal),
         _ => Err(error),
     }
 }
@@ -177,18 +177,18 @@ mod tests {
     fn a_wait_ends_by_its_deadline_and_not_before() {
         let word = AtomicU32::new(7);
         let deadline = now_ns(ClockId::Monotonic) + 2_000_000;
-        assert_eq!(wait_until(&word, 7, deadline).unwrap(), Woken::Timeout);
+        assert_eq!(wait_until(&word, 7, deadline).unwrap(), WakeReason::Timeout);
         assert!(now_ns(ClockId::Monotonic) >= deadline);
         let begun = now_ns(ClockId::Monotonic);
-        assert_eq!(wait_for(&word, 7, 2_000_000).unwrap(), Woken::Timeout);
+        assert_eq!(wait_for(&word, 7, 2_000_000).unwrap(), WakeReason::Timeout);
         assert!(now_ns(ClockId::Monotonic) >= begun + 2_000_000);
     }
 
     #[test]
     fn another_value_is_not_waited_for() {
         let word = AtomicU32::new(1);
-        assert_eq!(wait_until(&word, 0, u64::MAX).unwrap(), Woken::Changed);
-        assert_eq!(wait_for(&word, 0, u64::MAX).unwrap(), Woken::Changed);
+        assert_eq!(wait_until(&word, 0, u64::MAX).unwrap(), WakeReason::Changed);
+        assert_eq!(wait_for(&word, 0, u64::MAX).unwrap(), WakeReason::Changed);
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 while word.load(Ordering::Acquire) == 0 {
-                    assert_ne!(wait_until(&word, 0, u64::MAX).unwrap(), Woken::Timeout);
+                    assert_ne!(wait_until(&word, 0, u64::MAX).unwrap(), WakeReason::Timeout);
                 }
             });
             word.store(1, Ordering::Release);

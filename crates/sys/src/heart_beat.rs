@@ -38,20 +38,20 @@ const AWAY_NS: u64 = 100_000;
 
 impl HeartBeat {
     /// Starts one on `cpu` with `attributes`, for at most `life_ns`. It begins stopped at a gate, so that
-    /// it can be put where it is wanted; [`Waiting::begin`] lets it run.
+    /// it can be put where it is wanted; [`PausedHeartBeat::begin`] lets it run.
     ///
     /// # Errors
     /// No processes or descriptors left.
-    pub fn start(cpu: u32, attributes: Attributes, life_ns: u64) -> io::Result<Waiting> {
+    pub fn start(cpu: u32, attributes: Attributes, life_ns: u64) -> io::Result<PausedHeartBeat> {
         let words = SharedWords::create(c"hourglass-heart-beat", 4)?;
         let parent = std::process::id();
         // SAFETY: the child makes nothing but system calls and stores to memory made before, so that
         // locks which other threads hold do not matter; it never returns.
         let pid = checked(unsafe { libc::fork() })?;
         if pid == 0 {
-            live(words.words(), &Life { cpu, attributes, life_ns, parent });
+            live(words.words(), &ChildSettings { cpu, attributes, life_ns, parent });
         }
-        Ok(Waiting(HeartBeat { pid, words }))
+        Ok(PausedHeartBeat(HeartBeat { pid, words }))
     }
 
     #[must_use]
@@ -96,9 +96,9 @@ impl Drop for HeartBeat {
 
 /// One that stands at its gate.
 #[derive(Debug)]
-pub struct Waiting(HeartBeat);
+pub struct PausedHeartBeat(HeartBeat);
 
-impl Waiting {
+impl PausedHeartBeat {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.0.pid()
@@ -113,14 +113,14 @@ impl Waiting {
 }
 
 /// How the child is to live.
-struct Life {
+struct ChildSettings {
     cpu: u32,
     attributes: Attributes,
     life_ns: u64,
     parent: u32,
 }
 
-fn live(words: &[AtomicU64], life: &Life) -> ! {
+fn live(words: &[AtomicU64], life: &ChildSettings) -> ! {
     // A frozen child cannot die: it must not keep open what tells others that its maker has died.
     // SAFETY: takes its arguments by value; nothing of this process reads a descriptor from here on.
     unsafe { libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32) };

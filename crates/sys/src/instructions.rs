@@ -6,7 +6,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::perf::{self, Attributes, Count, Refused};
+use crate::perf::{self, Count, PerfAttributes, PerfUnavailable};
 
 /// `PERF_TYPE_HARDWARE` and `PERF_COUNT_HW_INSTRUCTIONS`.
 const HARDWARE: u32 = 0;
@@ -17,7 +17,7 @@ const FLAGS: u64 = 1 << 2 | 1 << 5 | 1 << 6;
 
 /// Why instructions cannot be counted.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum NotCounted {
+pub enum CounterUnavailable {
     /// The processor shows no counters, as in most virtual machines (ENOENT).
     #[error(
         "this machine shows no hardware counters (ENOENT), as most virtual machines; give the guest a PMU, or report progress in a word"
@@ -27,7 +27,7 @@ pub enum NotCounted {
     #[error("no such thread")]
     Gone,
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] PerfUnavailable),
 }
 
 /// `inherit`: threads and processes made from now on count as well.
@@ -42,15 +42,17 @@ impl Instructions {
     /// `with_children`.
     ///
     /// # Errors
-    /// [`NotCounted`].
-    pub fn open(tid: u32, with_children: bool) -> Result<Instructions, NotCounted> {
+    /// [`CounterUnavailable`].
+    pub fn open(tid: u32, with_children: bool) -> Result<Instructions, CounterUnavailable> {
         let flags = if with_children { FLAGS | INHERIT } else { FLAGS };
-        match Count::open(tid, Attributes::counting(HARDWARE, INSTRUCTIONS, flags)) {
+        match Count::open(tid, PerfAttributes::counting(HARDWARE, INSTRUCTIONS, flags)) {
             Ok(count) => Ok(Instructions(count)),
             Err(error) => Err(match error.raw_os_error() {
-                Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => NotCounted::NoCounters,
-                Some(libc::ESRCH) => NotCounted::Gone,
-                _ => NotCounted::Refused(perf::refused(&error)),
+                Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
+                    CounterUnavailable::NoCounters
+                }
+                Some(libc::ESRCH) => CounterUnavailable::Gone,
+                _ => CounterUnavailable::Refused(perf::refused(&error)),
             }),
         }
     }
@@ -76,7 +78,10 @@ mod tests {
             Ok(counter) => counter,
             Err(refusal) => {
                 skip(Requirement::COUNTERS, &refusal);
-                assert!(!matches!(refusal, NotCounted::Gone), "the calling thread is there");
+                assert!(
+                    !matches!(refusal, CounterUnavailable::Gone),
+                    "the calling thread is there"
+                );
                 return;
             }
         };
@@ -91,6 +96,9 @@ mod tests {
     fn a_thread_that_never_was_is_told() {
         let refusal = Instructions::open(u32::MAX >> 1, false).unwrap_err();
         assert!(!refusal.to_string().is_empty());
-        assert!(!matches!(refusal, NotCounted::Refused(Refused::Other(0))), "{refusal}");
+        assert!(
+            !matches!(refusal, CounterUnavailable::Refused(PerfUnavailable::Other(0))),
+            "{refusal}"
+        );
     }
 }

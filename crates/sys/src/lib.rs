@@ -15,7 +15,7 @@ pub mod adjtimex;
 pub mod alarm;
 pub mod allocation;
 #[cfg(target_os = "linux")]
-pub mod caller;
+pub mod caller_state;
 #[cfg(target_os = "linux")]
 pub mod cgroup;
 pub mod clock;
@@ -23,10 +23,16 @@ pub mod clock;
 pub mod core_sched;
 #[cfg(target_os = "linux")]
 pub mod counter;
+#[cfg(target_os = "linux")]
+pub mod cpu_relax;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod cpuid;
 #[cfg(target_os = "linux")]
+pub mod credentials;
+#[cfg(target_os = "linux")]
 pub mod eventfd;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod fault_injection;
 #[cfg(target_os = "linux")]
 mod file_limit;
 #[cfg(target_os = "linux")]
@@ -37,18 +43,15 @@ pub mod futex;
 pub mod guardian;
 #[cfg(target_os = "linux")]
 pub mod heart_beat;
-pub mod held;
 #[cfg(target_os = "linux")]
 pub mod hpet;
 pub mod huge_pages;
 #[cfg(target_os = "linux")]
 pub mod idle_latency;
 #[cfg(target_os = "linux")]
-pub mod inherited;
+pub mod inherited_signals;
 #[cfg(target_os = "linux")]
 pub mod instructions;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub mod lies;
 #[cfg(target_os = "linux")]
 pub mod lock;
 #[cfg(target_os = "linux")]
@@ -56,7 +59,8 @@ pub mod memfd;
 #[cfg(target_os = "linux")]
 pub mod memory;
 #[cfg(target_os = "linux")]
-pub mod namespace;
+pub mod netns;
+pub mod no_stop;
 #[cfg(target_os = "linux")]
 pub mod open;
 #[cfg(target_os = "linux")]
@@ -72,8 +76,6 @@ pub mod privilege;
 pub mod process;
 #[cfg(target_os = "linux")]
 pub mod ptp;
-#[cfg(target_os = "linux")]
-pub mod relax;
 #[cfg(target_os = "linux")]
 pub mod rseq;
 #[cfg(target_os = "linux")]
@@ -101,14 +103,12 @@ pub mod time_slice;
 #[cfg(target_os = "linux")]
 pub mod tracefs;
 #[cfg(target_os = "linux")]
-pub mod user;
-#[cfg(target_os = "linux")]
 pub mod vvar;
 #[cfg(target_os = "linux")]
 pub mod wait;
-pub mod woken;
+pub mod wake_reason;
 #[cfg(target_os = "linux")]
-pub mod worker;
+pub mod worker_process;
 
 #[cfg(target_os = "linux")]
 use std::io;

@@ -43,7 +43,7 @@ pub fn has_room(bytes: u128) -> bool {
 
 /// Why memory cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum MemoryShortage {
     /// The machine has so many bytes to give (`MemAvailable`).
     Available(u64),
     /// The process may have so many bytes more (`RLIMIT_AS`).
@@ -56,11 +56,11 @@ pub enum Lack {
 /// limit (for 16 MiB and more), and what the process may have at all (`RLIMIT_AS`), of which `beside` must be
 /// left. For an answer in place of an abort: nothing is kept, and others may be quicker.
 #[must_use]
-pub fn lack_of(bytes: u128, beside: u64) -> Option<Lack> {
+pub fn lack_of(bytes: u128, beside: u64) -> Option<MemoryShortage> {
     // First, since some allocators end the process where they are asked for what cannot be.
     let short = |available: &u64| bytes >= SMALL && bytes > u128::from(*available);
     if let Some(available) = available().filter(short) {
-        return Some(Lack::Available(available));
+        return Some(MemoryShortage::Available(available));
     }
     let bytes = bytes.saturating_add(u128::from(beside));
     let mut tried = Vec::<u8>::new();
@@ -71,7 +71,9 @@ pub fn lack_of(bytes: u128, beside: u64) -> Option<Lack> {
         return None;
     }
     Some(
-        left_of_limit().filter(|left| bytes > u128::from(*left)).map_or(Lack::Refused, Lack::Limit),
+        left_of_limit()
+            .filter(|left| bytes > u128::from(*left))
+            .map_or(MemoryShortage::Refused, MemoryShortage::Limit),
     )
 }
 
@@ -125,7 +127,7 @@ mod tests {
             unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
             let told = lack_of(24 << 20, 40 << 20);
             lack_of(4 << 20, 4 << 20).is_none()
-                && matches!(told, Some(Lack::Limit(left)) if left > 0 && left <= 32 << 20)
+                && matches!(told, Some(MemoryShortage::Limit(left)) if left > 0 && left <= 32 << 20)
         });
         assert!(said.unwrap());
     }

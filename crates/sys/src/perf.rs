@@ -21,7 +21,7 @@ pub use times::{SwitchSums, SwitchTimes};
 /// `struct perf_event_attr` as of Linux 4.8 (`PERF_ATTR_SIZE_VER5`); later kernels take it as well.
 #[repr(C)]
 #[derive(Default)]
-pub(crate) struct Attributes {
+pub(crate) struct PerfAttributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -43,12 +43,12 @@ pub(crate) struct Attributes {
     reserved: u16,
 }
 
-const _: () = assert!(size_of::<Attributes>() == 112);
+const _: () = assert!(size_of::<PerfAttributes>() == 112);
 
-impl Attributes {
+impl PerfAttributes {
     /// An event that only counts.
-    pub(crate) fn counting(kind: u32, config: u64, flags: u64) -> Attributes {
-        Attributes { kind, config, flags, ..Attributes::default() }
+    pub(crate) fn counting(kind: u32, config: u64, flags: u64) -> PerfAttributes {
+        PerfAttributes { kind, config, flags, ..PerfAttributes::default() }
     }
 }
 
@@ -80,7 +80,7 @@ pub const SWITCH_BYTES: usize = 32;
 
 /// Why there are no records.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Refused {
+pub enum PerfUnavailable {
     /// The kernel was told to refuse users (`kernel.perf_event_paranoid`).
     #[error("kernel.perf_event_paranoid is {0}, which keeps users from recording switches")]
     Paranoid(i32),
@@ -123,12 +123,12 @@ pub struct Switch {
     /// The CPU that the thread left or took.
     pub cpu: u32,
     /// Which of the two, and how.
-    pub way: Way,
+    pub way: SwitchDirection,
 }
 
 /// What a thread did in a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum SwitchDirection {
     In,
     /// It waited from then on.
     Waited,
@@ -137,7 +137,7 @@ pub enum Way {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct SwitchRecordSet {
     /// The switches, in order of time.
     pub switches: Vec<Switch>,
     /// Records that found the ring full. `None` where it was full and the kernel does not count them.
@@ -151,8 +151,8 @@ impl SwitchRecords {
     /// more, but room for a thousand switches. Records nothing yet.
     ///
     /// # Errors
-    /// See [`Refused`].
-    pub fn open(tid: u32, bytes: usize) -> Result<SwitchRecords, Refused> {
+    /// See [`PerfUnavailable`].
+    pub fn open(tid: u32, bytes: usize) -> Result<SwitchRecords, PerfUnavailable> {
         let (event, counts_lost) = match open_event(tid, FORMAT_LOST) {
             Ok(event) => (event, true),
             // Before Linux 6.0.
@@ -170,7 +170,7 @@ impl SwitchRecords {
                     return Ok(SwitchRecords { event, map, bytes: page + room, counts_lost });
                 }
                 Err(_) if room / 2 >= least && room / 2 >= page => room /= 2,
-                Err(_) => return Err(Refused::NoRoom),
+                Err(_) => return Err(PerfUnavailable::NoRoom),
             }
         }
     }
@@ -199,7 +199,7 @@ impl SwitchRecords {
 
     /// Ends recording and gives what was recorded.
     #[must_use]
-    pub fn finish(self) -> Recorded {
+    pub fn finish(self) -> SwitchRecordSet {
         let _ = self.disable();
         let written = self.written();
         let room = self.bytes - page_bytes();
@@ -258,21 +258,21 @@ fn control(event: &OwnedFd, command: libc::c_ulong) -> io::Result<()> {
 }
 
 fn open_event(tid: u32, read_format: u64) -> io::Result<OwnedFd> {
-    let attributes = Attributes {
+    let attributes = PerfAttributes {
         kind: SOFTWARE,
         config: DUMMY,
         sample_type: SAMPLE,
         read_format,
         flags: FLAGS,
         clockid: libc::CLOCK_MONOTONIC_RAW,
-        ..Attributes::default()
+        ..PerfAttributes::default()
     };
     open_on(tid, attributes)
 }
 
 /// Opens an event on thread `tid`, wherever it runs.
-pub(crate) fn open_on(tid: u32, mut attributes: Attributes) -> io::Result<OwnedFd> {
-    attributes.size = size_of::<Attributes>() as u32;
+pub(crate) fn open_on(tid: u32, mut attributes: PerfAttributes) -> io::Result<OwnedFd> {
+    attributes.size = size_of::<PerfAttributes>() as u32;
     // SAFETY: the kernel reads the live local, whose size stands in it.
     let event = crate::checked_long(unsafe {
         libc::syscall(
@@ -310,14 +310,14 @@ fn page_bytes() -> usize {
 }
 
 /// Why the kernel refused the event.
-pub(crate) fn refused(error: &io::Error) -> Refused {
+pub(crate) fn refused(error: &io::Error) -> PerfUnavailable {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => match paranoid() {
-            Some(level) if level > 2 => Refused::Paranoid(level),
-            _ => Refused::Forbidden,
+            Some(level) if level > 2 => PerfUnavailable::Paranoid(level),
+            _ => PerfUnavailable::Forbidden,
         },
-        Some(libc::ENOSYS | libc::ENOENT | libc::EOPNOTSUPP) => Refused::Missing,
-        errno => Refused::Other(errno.unwrap_or(0)),
+        Some(libc::ENOSYS | libc::ENOENT | libc::EOPNOTSUPP) => PerfUnavailable::Missing,
+        errno => PerfUnavailable::Other(errno.unwrap_or(0)),
     }
 }
 
@@ -329,8 +329,8 @@ fn paranoid() -> Option<i32> {
 }
 
 /// The records in `bytes`, up to the first that cannot be one.
-fn parse(bytes: &[u8]) -> Recorded {
-    let mut found = Recorded { lost: Some(0), ..Recorded::default() };
+fn parse(bytes: &[u8]) -> SwitchRecordSet {
+    let mut found = SwitchRecordSet { lost: Some(0), ..SwitchRecordSet::default() };
     let mut rest = bytes;
     while !rest.is_empty() {
         let Some((record, others)) = record(rest) else {
@@ -364,11 +364,11 @@ fn switch(record: &[u8], body: &[u8]) -> Option<Switch> {
     Some(Switch { raw_ns: long(body, 8)?, tid: word(body, 4)?, cpu: word(body, 16)?, way })
 }
 
-fn way(misc: u16) -> Way {
+fn way(misc: u16) -> SwitchDirection {
     match (misc & OUT != 0, misc & PREEMPTED != 0) {
-        (false, _) => Way::In,
-        (true, false) => Way::Waited,
-        (true, true) => Way::Preempted,
+        (false, _) => SwitchDirection::In,
+        (true, false) => SwitchDirection::Waited,
+        (true, true) => SwitchDirection::Preempted,
     }
 }
 
@@ -396,7 +396,7 @@ mod tests {
         let tid = crate::thread::id();
         let records = match SwitchRecords::open(tid, 1 << 16) {
             Ok(records) => records,
-            Err(Refused::Other(errno)) => panic!("errno {errno}"),
+            Err(PerfUnavailable::Other(errno)) => panic!("errno {errno}"),
             Err(reason) => return eprintln!("not allowed here: {reason}"),
         };
         assert!(records.capacity() >= 1_000);
@@ -413,8 +413,8 @@ mod tests {
         let found = records.finish();
         assert_eq!((found.lost, found.damaged), (Some(0), false));
         let of = |way| found.switches.iter().filter(|switch| switch.way == way).count();
-        assert!(counted >= 1 && of(Way::Waited) >= counted, "{counted}, {found:?}");
-        assert!(of(Way::In) >= counted, "{counted}, {found:?}");
+        assert!(counted >= 1 && of(SwitchDirection::Waited) >= counted, "{counted}, {found:?}");
+        assert!(of(SwitchDirection::In) >= counted, "{counted}, {found:?}");
         assert!(found.switches.iter().all(|s| s.tid == tid));
         assert!(found.switches.iter().all(|s| (before..=after).contains(&s.raw_ns)));
         assert!(found.switches.is_sorted_by_key(|switch| switch.raw_ns));
@@ -456,11 +456,11 @@ mod tests {
         ring.extend(bytes(SWITCH, 0, &[ours, 3_000, 1]));
         let switch = |raw_ns, cpu, way| Switch { raw_ns, tid: 9, cpu, way };
         let switches = vec![
-            switch(1_000, 3, Way::Preempted),
-            switch(2_000, 2, Way::Waited),
-            switch(3_000, 1, Way::In),
+            switch(1_000, 3, SwitchDirection::Preempted),
+            switch(2_000, 2, SwitchDirection::Waited),
+            switch(3_000, 1, SwitchDirection::In),
         ];
-        assert_eq!(parse(&ring), Recorded { switches, lost: Some(7), damaged: false });
+        assert_eq!(parse(&ring), SwitchRecordSet { switches, lost: Some(7), damaged: false });
     }
 
     /// No bytes make it panic or go on for ever.
@@ -485,11 +485,14 @@ mod tests {
     #[test]
     fn a_refusal_has_its_reason() {
         let of = |errno| refused(&io::Error::from_raw_os_error(errno));
-        assert!(matches!(of(libc::EACCES), Refused::Paranoid(3..) | Refused::Forbidden));
-        assert_eq!(of(libc::ENOSYS), Refused::Missing);
-        assert_eq!(of(libc::EBUSY), Refused::Other(libc::EBUSY));
+        assert!(matches!(
+            of(libc::EACCES),
+            PerfUnavailable::Paranoid(3..) | PerfUnavailable::Forbidden
+        ));
+        assert_eq!(of(libc::ENOSYS), PerfUnavailable::Missing);
+        assert_eq!(of(libc::EBUSY), PerfUnavailable::Other(libc::EBUSY));
         let nobody = SwitchRecords::open(u32::MAX >> 1, 1).unwrap_err();
-        let other = Refused::Other(libc::ESRCH);
-        assert!(nobody == other || !matches!(nobody, Refused::Other(_)), "{nobody}");
+        let other = PerfUnavailable::Other(libc::ESRCH);
+        assert!(nobody == other || !matches!(nobody, PerfUnavailable::Other(_)), "{nobody}");
     }
 }

@@ -34,7 +34,7 @@ impl PidFd {
     ///
     /// # Errors
     /// EMFILE.
-    pub fn again(&self) -> io::Result<PidFd> {
+    pub fn try_clone(&self) -> io::Result<PidFd> {
         self.0.try_clone().map(PidFd)
     }
 

@@ -95,7 +95,7 @@ impl PosixTimer {
     /// # Errors
     /// EINVAL in a child made by `fork`.
     pub fn remaining(&self) -> io::Result<(u64, u64)> {
-        let number = self.here()?;
+        let number = self.checked_id()?;
         let zero = timespec(0);
         let mut setting = libc::itimerspec { it_interval: zero, it_value: zero };
         // SAFETY: the kernel fills the live local.
@@ -108,7 +108,7 @@ impl PosixTimer {
     /// # Errors
     /// EINVAL in a child made by `fork`.
     pub fn overrun(&self) -> io::Result<u64> {
-        let number = self.here()?;
+        let number = self.checked_id()?;
         // SAFETY: takes no memory.
         let count = checked_long(unsafe { libc::syscall(libc::SYS_timer_getoverrun, number) })?;
         Ok(count as u64)
@@ -121,7 +121,7 @@ impl PosixTimer {
     }
 
     /// The number, where it is this timer's. What the kernel says where it is nobody's otherwise.
-    fn here(&self) -> io::Result<libc::c_int> {
+    fn checked_id(&self) -> io::Result<libc::c_int> {
         match fork::generation() == self.forks {
             true => Ok(self.number),
             false => Err(io::Error::from_raw_os_error(libc::EINVAL)),
@@ -129,7 +129,7 @@ impl PosixTimer {
     }
 
     fn set(&self, flags: libc::c_int, first_ns: u64, interval_ns: u64) -> io::Result<()> {
-        set(self.here()?, flags, first_ns, interval_ns)
+        set(self.checked_id()?, flags, first_ns, interval_ns)
     }
 }
 
@@ -162,7 +162,7 @@ fn set(number: i32, flags: i32, first_ns: u64, interval_ns: u64) -> io::Result<(
 
 impl Drop for PosixTimer {
     fn drop(&mut self) {
-        let Ok(number) = self.here() else { return };
+        let Ok(number) = self.checked_id() else { return };
         // SAFETY: takes no memory; the number is this timer's until now.
         unsafe { libc::syscall(libc::SYS_timer_delete, number) };
     }
@@ -170,7 +170,7 @@ impl Drop for PosixTimer {
 
 /// What a signal that was waited for came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SignalOrigin {
     Timer,
     /// Somebody: [`send`], `kill`, `sigqueue`. (The C library does not tell them apart.)
     Sent,
@@ -187,7 +187,7 @@ pub fn realtime_signals() -> (i32, i32) {
 /// # Errors
 /// EINVAL for a number that is no signal.
 pub fn block(signal: i32) -> io::Result<bool> {
-    let set = only(signal)?;
+    let set = signal_set(signal)?;
     // SAFETY: an all-zero sigset_t is the empty set.
     let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: both sets are live locals; the call answers the error itself.
@@ -204,7 +204,7 @@ pub fn block(signal: i32) -> io::Result<bool> {
 /// # Errors
 /// EINVAL for a number that is no signal.
 pub fn unblock(signal: i32) -> io::Result<()> {
-    let set = only(signal)?;
+    let set = signal_set(signal)?;
     // SAFETY: the set is a live local; no old one is asked for.
     let code = unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, ptr::null_mut()) };
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
@@ -215,8 +215,8 @@ pub fn unblock(signal: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// Interrupted by another signal that is not blocked; EINVAL for a number that is no signal.
-pub fn take(signal: i32, timeout_ns: Option<u64>) -> io::Result<Option<Origin>> {
-    let set = only(signal)?;
+pub fn take(signal: i32, timeout_ns: Option<u64>) -> io::Result<Option<SignalOrigin>> {
+    let set = signal_set(signal)?;
     let timeout = timespec(timeout_ns.unwrap_or(0));
     let timeout = timeout_ns.map_or(ptr::null(), |_| &raw const timeout);
     // SAFETY: an all-zero siginfo_t is a valid one.
@@ -226,8 +226,8 @@ pub fn take(signal: i32, timeout_ns: Option<u64>) -> io::Result<Option<Origin>> 
         Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Ok(None),
         Err(e) => Err(e),
         Ok(_) => Ok(Some(match info.si_code {
-            libc::SI_TIMER => Origin::Timer,
-            _ => Origin::Sent,
+            libc::SI_TIMER => SignalOrigin::Timer,
+            _ => SignalOrigin::Sent,
         })),
     }
 }
@@ -246,7 +246,7 @@ pub fn send(tid: u32, signal: i32) -> io::Result<()> {
 }
 
 /// The set of one signal.
-fn only(signal: i32) -> io::Result<libc::sigset_t> {
+fn signal_set(signal: i32) -> io::Result<libc::sigset_t> {
     // SAFETY: an all-zero sigset_t is the empty set.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: writes to a live local, and refuses numbers outside it.
@@ -286,7 +286,7 @@ mod tests {
             assert!(left > 0 && left <= 60_000_000_000 && interval == 0);
             let at = now_ns(ClockId::Monotonic) + 2_000_000;
             timer.set_absolute(at, 0).unwrap();
-            assert_eq!(take(signal, None).unwrap(), Some(Origin::Timer));
+            assert_eq!(take(signal, None).unwrap(), Some(SignalOrigin::Timer));
             assert!(now_ns(ClockId::Monotonic) >= at);
             timer.set_relative(60_000_000_000).unwrap();
             timer.disarm().unwrap();
@@ -301,7 +301,7 @@ mod tests {
             let begin = now_ns(ClockId::Monotonic);
             timer.set_absolute(begin + 1_000_000, 1_000_000).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(8));
-            assert_eq!(take(signal, None).unwrap(), Some(Origin::Timer));
+            assert_eq!(take(signal, None).unwrap(), Some(SignalOrigin::Timer));
             let counted = timer.overrun().unwrap() + 1;
             let elapsed = (now_ns(ClockId::Monotonic) - begin) / 1_000_000;
             assert!(counted >= 7 && counted <= elapsed, "{counted} of {elapsed}");
@@ -315,7 +315,7 @@ mod tests {
             std::thread::scope(|scope| {
                 scope.spawn(move || send(tid, signal).unwrap());
             });
-            assert_eq!(take(signal, None).unwrap(), Some(Origin::Sent));
+            assert_eq!(take(signal, None).unwrap(), Some(SignalOrigin::Sent));
         });
     }
 

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use crate::pidfd::PidFd;
-use crate::{checked, checked_long, inherited};
+use crate::{checked, checked_long, inherited_signals};
 
 /// A program with its words and its environment, ready to be handed to the kernel.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Program {
     /// Files to try, the first that can be executed is taken.
     files: Vec<CString>,
     /// Its words, beginning with its own name.
-    words: Vec<CString>,
+    argv: Vec<CString>,
     /// `NAME=VALUE`.
     environment: Vec<CString>,
     aside: bool,
@@ -42,7 +42,7 @@ impl Program {
         }
         let (files, words) = (texts(files)?, texts(words)?);
         let environment = texts(environment)?;
-        Ok(Program { files, words, environment, aside: false, handed: Vec::new() })
+        Ok(Program { files, argv: words, environment, aside: false, handed: Vec::new() })
     }
 
     /// What it prints goes to this process's stderr: its stdout is for something else.
@@ -64,7 +64,7 @@ impl Program {
 #[derive(Debug)]
 pub struct Gated {
     /// Closed to end it, written to let it go.
-    gate: Option<Speaker>,
+    gate: Option<NoSigpipeWriter>,
     /// Gives an error number if the program cannot be executed, and ends if it can.
     answer: File,
     child: Option<Child>,
@@ -78,10 +78,10 @@ impl Gated {
     /// # Errors
     /// No descriptors, memory or processes left.
     pub fn start(program: &Program) -> io::Result<Gated> {
-        let (waiting, gate) = Speaker::line()?;
+        let (waiting, gate) = NoSigpipeWriter::line()?;
         let (answer, telling) = pipe()?;
         let files = pointers(&program.files);
-        let words = pointers(&program.words);
+        let words = pointers(&program.argv);
         let environment = pointers(&program.environment);
         // For a script that does not name its shell; the second word will be the file.
         let mut shell = vec![c"sh".as_ptr(), ptr::null()];
@@ -177,7 +177,7 @@ fn wait_and_become(
             _ => unsafe { libc::_exit(GATE_CLOSED) },
         }
     }
-    inherited::put_back();
+    inherited_signals::put_back();
     let mut refused = libc::ENOENT;
     for file in files.iter().filter(|file| !file.is_null()) {
         // SAFETY: terminated strings and null-terminated arrays of such, all made before the fork.
@@ -217,7 +217,7 @@ fn tell(telling: &OwnedFd, errno: i32) -> ! {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ExitStatus {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
@@ -247,13 +247,13 @@ impl Child {
     ///
     /// # Errors
     /// Somebody else waited for it.
-    pub fn wait(&self) -> io::Result<Ending> {
+    pub fn wait(&self) -> io::Result<ExitStatus> {
         wait_for(self.pid)
     }
 }
 
 /// Waits for the end of a child with this number, and lets the kernel forget it.
-fn wait_for(pid: u32) -> io::Result<Ending> {
+fn wait_for(pid: u32) -> io::Result<ExitStatus> {
     let mut status = 0;
     loop {
         // SAFETY: writes to a live local.
@@ -261,9 +261,9 @@ fn wait_for(pid: u32) -> io::Result<Ending> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
             Ok(_) if libc::WIFSIGNALED(status) => {
-                return Ok(Ending::Killed(libc::WTERMSIG(status)));
+                return Ok(ExitStatus::Killed(libc::WTERMSIG(status)));
             }
-            Ok(_) => return Ok(Ending::Exited(libc::WEXITSTATUS(status))),
+            Ok(_) => return Ok(ExitStatus::Exited(libc::WEXITSTATUS(status))),
         }
     }
 }
@@ -288,18 +288,18 @@ pub fn end_with_parent(parent: u32) -> io::Result<()> {
 /// The end of a line on which a process is spoken to that may be gone. Writing into a pipe without a reader ends a
 /// program by SIGPIPE unless it ignores that, which programs in C do not; here it is the error EPIPE.
 #[derive(Debug)]
-pub(crate) struct Speaker(OwnedFd);
+pub(crate) struct NoSigpipeWriter(OwnedFd);
 
-impl Speaker {
+impl NoSigpipeWriter {
     /// The line: the end to read from, the end to speak into. A program that this one starts has neither.
-    pub(crate) fn line() -> io::Result<(OwnedFd, Speaker)> {
+    pub(crate) fn line() -> io::Result<(OwnedFd, NoSigpipeWriter)> {
         let mut ends = [0; 2];
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
         // SAFETY: the kernel fills the live array.
         checked(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
         // SAFETY: both descriptors were just opened and are owned by nobody else.
         let [hears, speaks] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-        Ok((hears, Speaker(speaks)))
+        Ok((hears, NoSigpipeWriter(speaks)))
     }
 
     /// Says one byte.
@@ -320,7 +320,7 @@ impl Speaker {
     }
 }
 
-impl AsRawFd for Speaker {
+impl AsRawFd for NoSigpipeWriter {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
@@ -354,7 +354,7 @@ mod tests {
         let name = std::fs::read_to_string(format!("/proc/{}/comm", gated.pid())).unwrap();
         assert_ne!(name.trim(), "sh");
         let child = gated.open().unwrap();
-        assert_eq!(child.wait().unwrap(), Ending::Exited(7));
+        assert_eq!(child.wait().unwrap(), ExitStatus::Exited(7));
         assert!(child.file().probe().is_err());
     }
 
@@ -370,7 +370,7 @@ mod tests {
         );
         let program = program(&["sh", "-c", &script]).handing_down(handed);
         let child = Gated::start(&program).unwrap().open().unwrap();
-        assert_eq!(child.wait().unwrap(), Ending::Exited(0));
+        assert_eq!(child.wait().unwrap(), ExitStatus::Exited(0));
         drop(kept);
     }
 
@@ -422,7 +422,7 @@ mod tests {
         let said = crate::fork::child_says(10_000, || {
             // SAFETY: sets this child's own action.
             unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-            let (hears, speaker) = Speaker::line().unwrap();
+            let (hears, speaker) = NoSigpipeWriter::line().unwrap();
             speaker.say(b'1').unwrap();
             let mut word = [0];
             File::from(hears).read_exact(&mut word).unwrap();
@@ -436,6 +436,6 @@ mod tests {
     fn signals_end_a_child_and_its_end_is_told() {
         let child = Gated::start(&program(&["sleep", "60"])).unwrap().open().unwrap();
         child.file().signal(libc::SIGTERM).unwrap();
-        assert_eq!(child.wait().unwrap(), Ending::Killed(libc::SIGTERM));
+        assert_eq!(child.wait().unwrap(), ExitStatus::Killed(libc::SIGTERM));
     }
 }

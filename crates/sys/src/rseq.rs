@@ -8,7 +8,7 @@
 //!
 //! From Linux 6.19 on the kernel looks only if an interrupt or an exception took the thread out of user
 //! mode: a switch inside a system call, the thread's own wait or a preemption there, leaves the name
-//! ([`Clearing`]). The kernel's documentation says so of areas of more than 32 bytes (ABI version 2, glibc
+//! ([`ClearRule`]). The kernel's documentation says so of areas of more than 32 bytes (ABI version 2, glibc
 //! 2.41); Debian's 7.3 does it with areas of 32 bytes too, so that only a test tells.
 //!
 //! Owns: finding the area that the C library registered, registering one where it did not, the
@@ -63,7 +63,7 @@ const UNREGISTER: libc::c_int = 1;
 
 /// Where the critical section would be if it were code. It is data, so that no thread is ever inside.
 #[repr(C, align(32))]
-struct Nowhere {
+struct DummySection {
     range: [u8; RANGE_BYTES],
     padding: [u8; 12],
     /// Read by the kernel before it believes the abort address.
@@ -73,8 +73,8 @@ struct Nowhere {
 
 const RANGE_BYTES: usize = 16;
 
-static NOWHERE: Nowhere =
-    Nowhere { range: [0; RANGE_BYTES], padding: [0; 12], signature: SIGNATURE, abort: 0 };
+static NOWHERE: DummySection =
+    DummySection { range: [0; RANGE_BYTES], padding: [0; 12], signature: SIGNATURE, abort: 0 };
 
 /// `struct rseq_cs`.
 #[repr(C, align(32))]
@@ -102,7 +102,7 @@ static DESCRIPTOR_OF_SPANS: Descriptor = Descriptor::NOWHERE;
 
 /// Why there is no critical section to look at.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Unusable {
+pub enum RseqUnusable {
     /// A processor that is not known here.
     #[error("restartable sequences are not known for this processor")]
     Processor,
@@ -118,7 +118,7 @@ pub enum Unusable {
         "this kernel was not seen to clear a critical section, neither when the thread slept nor when it was preempted"
     )]
     NeverCleared,
-    /// [`Clearing::WhereInterrupted`], where the thread may be switched inside system calls.
+    /// [`ClearRule::WhereInterrupted`], where the thread may be switched inside system calls.
     #[error(
         "this kernel keeps a critical section when it switches a thread inside a system call, and the measured loop may make some"
     )]
@@ -127,7 +127,7 @@ pub enum Unusable {
 
 /// After which context switches a critical section is gone. A signal clears it under both rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clearing {
+pub enum ClearRule {
     /// After each (before Linux 6.19). Also after some interrupts without one.
     EverySwitch,
     /// After those for which the thread was taken out of user mode (Linux 6.19 and later). Kept, it
@@ -137,7 +137,7 @@ pub enum Clearing {
 
 /// What became of the critical section since it was armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SectionState {
     Kept,
     /// The kernel cleared it; also before the first [`Section::arm`].
     Cleared,
@@ -165,8 +165,8 @@ impl Section {
     /// Finds the calling thread's area, or registers one. Allocates; arms nothing.
     ///
     /// # Errors
-    /// See [`Unusable`].
-    pub fn open() -> Result<Section, Unusable> {
+    /// See [`RseqUnusable`].
+    pub fn open() -> Result<Section, RseqUnusable> {
         Section::naming(&DESCRIPTOR)
     }
 
@@ -174,14 +174,14 @@ impl Section {
     /// of the two arms is [`State::Foreign`] to the other.
     ///
     /// # Errors
-    /// See [`Unusable`]; refused where the other one had to register an area.
-    pub fn open_for_spans() -> Result<Section, Unusable> {
+    /// See [`RseqUnusable`]; refused where the other one had to register an area.
+    pub fn open_for_spans() -> Result<Section, RseqUnusable> {
         Section::naming(&DESCRIPTOR_OF_SPANS)
     }
 
-    fn naming(descriptor: &'static Descriptor) -> Result<Section, Unusable> {
+    fn naming(descriptor: &'static Descriptor) -> Result<Section, RseqUnusable> {
         if !KNOWN {
-            return Err(Unusable::Processor);
+            return Err(RseqUnusable::Processor);
         }
         match registered() {
             Some(area) => {
@@ -192,7 +192,7 @@ impl Section {
     }
 
     /// Registers an area of our own.
-    fn register(descriptor: &'static Descriptor) -> Result<Section, Unusable> {
+    fn register(descriptor: &'static Descriptor) -> Result<Section, RseqUnusable> {
         let area = Area {
             cpu_id_start: 0,
             cpu_id: NO_CPU,
@@ -205,7 +205,7 @@ impl Section {
         if let Err(error) = rseq(area, 0) {
             // SAFETY: the kernel refused the area, so that the box is ours alone again.
             drop(unsafe { Box::from_raw(area) });
-            return Err(Unusable::Refused(error.raw_os_error().unwrap_or(0)));
+            return Err(RseqUnusable::Refused(error.raw_os_error().unwrap_or(0)));
         }
         Ok(Section { area, own: true, descriptor, _of_this_thread: PhantomData })
     }
@@ -239,14 +239,14 @@ impl Section {
     /// What became of it. Some nanoseconds; no system call.
     #[inline]
     #[must_use]
-    pub fn look(&self) -> State {
+    pub fn state(&self) -> SectionState {
         // SAFETY: the area is registered for this thread and lives at least as long as `self`; only
         // the kernel writes it meanwhile, between two instructions of this thread.
         let named = unsafe { (&raw const (*self.area).rseq_cs).read_volatile() };
         match named {
-            0 => State::Cleared,
-            ours if ours == self.name() => State::Kept,
-            _ => State::Foreign,
+            0 => SectionState::Cleared,
+            ours if ours == self.name() => SectionState::Kept,
+            _ => SectionState::Foreign,
         }
     }
 
@@ -262,7 +262,7 @@ impl Section {
 impl Drop for Section {
     fn drop(&mut self) {
         // What somebody else named is left alone.
-        if self.look() == State::Kept {
+        if self.state() == SectionState::Kept {
             self.write(0);
         }
         if self.own && rseq(self.area, UNREGISTER).is_ok() {
@@ -443,10 +443,10 @@ mod tests {
 
     /// Runs `check` on a thread of its own with a section, unless the machine has none; then the
     /// reason must be the kernel's.
-    fn with_section(open: fn() -> Result<Section, Unusable>, check: fn(&Section)) {
+    fn with_section(open: fn() -> Result<Section, RseqUnusable>, check: fn(&Section)) {
         let on_its_own = move || match open() {
             Ok(section) => check(&section),
-            Err(reason) => assert!(matches!(reason, Unusable::Refused(errno) if errno > 0)),
+            Err(reason) => assert!(matches!(reason, RseqUnusable::Refused(errno) if errno > 0)),
         };
         std::thread::spawn(on_its_own).join().unwrap();
     }
@@ -455,7 +455,7 @@ mod tests {
         let kept = (0..100).any(|_| {
             section.arm();
             system_call();
-            section.look() == State::Kept
+            section.state() == SectionState::Kept
         });
         assert!(kept);
         let rule = of(section).unwrap();
@@ -466,11 +466,11 @@ mod tests {
             while counters().voluntary == before {
                 sleep(100_000);
             }
-            section.look()
+            section.state()
         });
         let expected = match rule {
-            Clearing::EverySwitch => State::Cleared,
-            Clearing::WhereInterrupted => State::Kept,
+            ClearRule::EverySwitch => SectionState::Cleared,
+            ClearRule::WhereInterrupted => SectionState::Kept,
         };
         assert!(after_a_sleep.into_iter().any(|state| state == expected), "{rule:?}");
     }
@@ -481,12 +481,12 @@ mod tests {
     fn a_system_call_keeps_it_and_a_sleep_clears_it() {
         with_section(Section::open, kept_and_cleared);
         match (self_test(), self_test_of_every_switch()) {
-            (Ok(Clearing::WhereInterrupted), strict) => {
-                assert_eq!(strict, Err(Unusable::KeptInSystemCalls));
+            (Ok(ClearRule::WhereInterrupted), strict) => {
+                assert_eq!(strict, Err(RseqUnusable::KeptInSystemCalls));
             }
             (tested, strict) => {
                 assert_eq!(tested, strict);
-                assert!(matches!(tested, Ok(_) | Err(Unusable::Refused(_))), "{tested:?}");
+                assert!(matches!(tested, Ok(_) | Err(RseqUnusable::Refused(_))), "{tested:?}");
             }
         }
     }
@@ -496,7 +496,7 @@ mod tests {
     fn a_preemption_clears_it() {
         with_section(Section::open, |section| {
             let preempted = self_test::preemptions(section);
-            assert!(preempted.contains(&State::Cleared), "{preempted:?}");
+            assert!(preempted.contains(&SectionState::Cleared), "{preempted:?}");
         });
     }
 
@@ -507,13 +507,14 @@ mod tests {
             let Ok(of_spans) = Section::open_for_spans() else { return };
             let seen = (0..100).any(|_| {
                 of_spans.arm();
-                let before = (of_spans.look(), of_a_loop.look());
+                let before = (of_spans.state(), of_a_loop.state());
                 of_a_loop.arm();
                 let (place, name) = of_spans.place();
                 // SAFETY: the section lives, and this is its thread.
                 let is_named = unsafe { place.read_volatile() } == name;
-                before == (State::Kept, State::Foreign)
-                    && (of_spans.look(), of_a_loop.look()) == (State::Foreign, State::Kept)
+                before == (SectionState::Kept, SectionState::Foreign)
+                    && (of_spans.state(), of_a_loop.state())
+                        == (SectionState::Foreign, SectionState::Kept)
                     && !is_named
             });
             assert!(seen);
@@ -537,7 +538,7 @@ mod tests {
             };
             let seen = (0..100).any(|_| {
                 section.write((&raw const OTHER).addr() as u64);
-                section.look() == State::Foreign
+                section.state() == SectionState::Foreign
             });
             assert!(seen);
         });
@@ -554,7 +555,7 @@ mod tests {
                 let again = Section::open().unwrap();
                 again.arm();
                 drop(again);
-                assert_eq!(first.look(), State::Cleared);
+                assert_eq!(first.state(), SectionState::Cleared);
             }
         });
     }

@@ -142,15 +142,15 @@ fn raw_from(attributes: Attributes) -> RawAttributes {
 
 /// Policy and parameters of a thread as they were: what [`Attributes`] cannot say too.
 #[derive(Clone, Copy, Debug)]
-pub struct Saved(RawAttributes);
+pub struct SavedScheduling(RawAttributes);
 
-impl Saved {
+impl SavedScheduling {
     /// Those of thread `tid`; 0 is the calling thread.
     ///
     /// # Errors
     /// ESRCH if there is no such thread.
-    pub fn of(tid: u32) -> io::Result<Saved> {
-        raw_of(tid).map(Saved)
+    pub fn read(tid: u32) -> io::Result<SavedScheduling> {
+        raw_of(tid).map(SavedScheduling)
     }
 
     /// Puts them back, but for the nice value, which stays the one that the thread has now.
@@ -192,7 +192,7 @@ pub fn is_there(tid: u32) -> bool {
 ///
 /// # Errors
 /// ESRCH if there is no such thread.
-pub fn of(tid: u32) -> io::Result<Option<Attributes>> {
+pub fn read(tid: u32) -> io::Result<Option<Attributes>> {
     let raw = raw_of(tid)?;
     let priority = raw.priority as u8;
     Ok(match raw.policy as i32 {
@@ -295,12 +295,12 @@ mod tests {
     fn what_was_saved_comes_back() {
         std::thread::spawn(|| {
             set_without_children(0, Attributes::Other(3)).unwrap();
-            let saved = Saved::of(0).unwrap();
+            let saved = SavedScheduling::read(0).unwrap();
             // Without a privilege, a nice value only grows and the flag stays.
             set_without_children(0, Attributes::Batch(3)).unwrap();
-            assert_eq!(of(0).unwrap(), Some(Attributes::Batch(3)));
+            assert_eq!(read(0).unwrap(), Some(Attributes::Batch(3)));
             saved.restore(0).unwrap();
-            assert_eq!(of(0).unwrap(), Some(Attributes::Other(3)));
+            assert_eq!(read(0).unwrap(), Some(Attributes::Other(3)));
             assert_eq!(raw_of(0).unwrap().flags & FLAG_RESET_ON_FORK, FLAG_RESET_ON_FORK);
         })
         .join()
@@ -311,13 +311,13 @@ mod tests {
     #[test]
     fn a_nice_value_set_meanwhile_stays() {
         std::thread::spawn(|| {
-            let saved = Saved::of(0).unwrap();
-            let before = of(0).unwrap().unwrap();
+            let saved = SavedScheduling::read(0).unwrap();
+            let before = read(0).unwrap().unwrap();
             let raised = set(Attributes::Fifo(1)).is_ok();
             // SAFETY: takes no memory.
             checked(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 15) }).unwrap();
             put_back(0, before).unwrap();
-            assert_eq!((of(0).unwrap(), nice()), (Some(Attributes::Other(15)), 15), "{raised}");
+            assert_eq!((read(0).unwrap(), nice()), (Some(Attributes::Other(15)), 15), "{raised}");
             for attributes in [Attributes::Batch(0), Attributes::Idle] {
                 put_back(0, attributes).unwrap();
                 assert_eq!(nice(), 15);
@@ -325,7 +325,7 @@ mod tests {
             if raised {
                 set(Attributes::Fifo(1)).unwrap();
                 saved.restore(0).unwrap();
-                assert_eq!(of(0).unwrap(), Some(Attributes::Other(15)));
+                assert_eq!(read(0).unwrap(), Some(Attributes::Other(15)));
             }
         })
         .join()
@@ -338,11 +338,11 @@ mod tests {
             for attributes in [Attributes::Other(3), Attributes::Batch(4), Attributes::Idle] {
                 // Without a privilege, a nice value only grows; SCHED_IDLE comes last.
                 set(attributes).unwrap();
-                assert_eq!(of(0).unwrap(), Some(attributes));
-                assert_eq!(of(crate::thread::id()).unwrap(), Some(attributes));
+                assert_eq!(read(0).unwrap(), Some(attributes));
+                assert_eq!(read(crate::thread::id()).unwrap(), Some(attributes));
             }
             if set(Attributes::Fifo(1)).is_ok() {
-                assert_eq!(of(0).unwrap(), Some(Attributes::Fifo(1)));
+                assert_eq!(read(0).unwrap(), Some(Attributes::Fifo(1)));
             }
         })
         .join()

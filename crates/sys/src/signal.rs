@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::inherited::is_ignored;
+use crate::inherited_signals::is_ignored;
 use crate::{checked, checked_long, futex};
 
 static STOP_ASKED: AtomicBool = AtomicBool::new(false);
@@ -75,7 +75,7 @@ pub fn with_all_blocked<T>(work: impl FnOnce() -> T) -> T {
 ///
 /// # Errors
 /// What the kernel answers; does not happen for these signals.
-pub fn live_on() -> io::Result<()> {
+pub fn set_signal_dispositions() -> io::Result<()> {
     for signal in [SIGUSR1, libc::SIGXFSZ] {
         if !is_ignored(signal) {
             install_with(signal, on_nothing, libc::SA_RESTART)?;
@@ -123,10 +123,10 @@ fn owners() -> MutexGuard<'static, Owners> {
 /// # Errors
 /// What the kernel answers; does not happen for these signals. Then nothing was called.
 pub fn catch_stop_during<T>(work: impl FnOnce() -> T) -> io::Result<T> {
-    struct Lent;
-    impl Drop for Lent {
+    struct SignalGuard;
+    impl Drop for SignalGuard {
         fn drop(&mut self) {
-            give_back();
+            restore_handlers();
         }
     }
     {
@@ -139,14 +139,14 @@ pub fn catch_stop_during<T>(work: impl FnOnce() -> T) -> io::Result<T> {
         }
         owners.calls += 1;
     }
-    let lent = Lent;
+    let lent = SignalGuard;
     let done = work();
     drop(lent);
     Ok(done)
 }
 
 /// The last call ends: the handlers are as they were before the first.
-fn give_back() {
+fn restore_handlers() {
     let mut owners = owners();
     owners.calls -= 1;
     if owners.calls > 0 {
@@ -330,7 +330,7 @@ mod tests {
                 // SAFETY: sets this child's own action.
                 unsafe { libc::signal(signal, libc::SIG_IGN) };
             }
-            live_on().unwrap();
+            set_signal_dispositions().unwrap();
             catch_stop_during(|| ()).unwrap();
             catch_stop().unwrap();
             for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGUSR1, libc::SIGXFSZ] {
@@ -356,7 +356,7 @@ mod tests {
                 libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
             }
-            live_on().unwrap();
+            set_signal_dispositions().unwrap();
             // SAFETY: takes no memory; the signals have handlers.
             unsafe {
                 libc::raise(libc::SIGUSR1);

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use crate::checked;
-use crate::inherited::is_ignored;
+use crate::inherited_signals::is_ignored;
 
 /// What a signal-passing program is sent and hands on.
 pub const PASSED: [i32; 7] = [
@@ -46,7 +46,7 @@ pub fn send_value(pid: u32, signal: i32, value: u64) -> io::Result<()> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Came {
+pub struct ReceivedSignal {
     pub signal: i32,
     /// Whether the kernel sent it by itself, as it does for the keys of a terminal, to all
     /// processes of the group in the foreground; else a process did.
@@ -99,7 +99,7 @@ impl SignalFile {
     ///
     /// # Errors
     /// What the kernel answers; does not happen.
-    pub fn next(&self) -> io::Result<Option<Came>> {
+    pub fn next(&self) -> io::Result<Option<ReceivedSignal>> {
         // SAFETY: all zero is a valid one to fill.
         let mut information: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
@@ -112,7 +112,7 @@ impl SignalFile {
         }
         let by_kernel = information.ssi_code == libc::SI_KERNEL;
         let value = if information.ssi_code == libc::SI_QUEUE { information.ssi_ptr } else { 0 };
-        Ok(Some(Came { signal: information.ssi_signo as i32, by_kernel, value }))
+        Ok(Some(ReceivedSignal { signal: information.ssi_signo as i32, by_kernel, value }))
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
             assert_eq!(signals.next().unwrap(), None);
             // SAFETY: takes no memory.
             unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGWINCH) };
-            let came = Came { signal: libc::SIGWINCH, by_kernel: false, value: 0 };
+            let came = ReceivedSignal { signal: libc::SIGWINCH, by_kernel: false, value: 0 };
             assert_eq!(signals.next().unwrap(), Some(came));
             assert_eq!(signals.next().unwrap(), None);
         })
@@ -161,7 +161,7 @@ mod tests {
             let signals = SignalFile::block(&[change()]).unwrap();
             let value = 0x1234_5678_9abc_def0;
             send_value(pid, change(), value).unwrap();
-            let came = Came { signal: change(), by_kernel: false, value };
+            let came = ReceivedSignal { signal: change(), by_kernel: false, value };
             refused == Err(io::ErrorKind::Unsupported) && signals.next().unwrap() == Some(came)
         });
         assert!(said.unwrap());

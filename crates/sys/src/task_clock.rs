@@ -7,7 +7,7 @@
 
 use std::io;
 
-use crate::perf::{self, Attributes, Count, Refused};
+use crate::perf::{self, Count, PerfAttributes, PerfUnavailable};
 
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_TASK_CLOCK`.
 const SOFTWARE: u32 = 1;
@@ -25,10 +25,10 @@ impl TaskClock {
     /// Of thread `tid`, with all that it makes from now on if `with_children`.
     ///
     /// # Errors
-    /// [`Refused`]: the thread has ended, or the kernel or a sandbox does not let it be watched.
-    pub fn open(tid: u32, with_children: bool) -> Result<TaskClock, Refused> {
+    /// [`PerfUnavailable`]: the thread has ended, or the kernel or a sandbox does not let it be watched.
+    pub fn open(tid: u32, with_children: bool) -> Result<TaskClock, PerfUnavailable> {
         let flags = if with_children { FLAGS | INHERIT } else { FLAGS };
-        Count::open(tid, Attributes::counting(SOFTWARE, TASK_CLOCK, flags))
+        Count::open(tid, PerfAttributes::counting(SOFTWARE, TASK_CLOCK, flags))
             .map(TaskClock)
             .map_err(|error| perf::refused(&error))
     }

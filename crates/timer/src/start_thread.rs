@@ -3,7 +3,7 @@
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-use hourglass_sys::caller::never_cancelled;
+use hourglass_sys::caller_state::never_cancelled;
 use hourglass_sys::sched::MayFork;
 
 /// Starts a thread called `name`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::Dice;
 use hourglass_clock::source::SimSource;
-use hourglass_sys::allocation::{Counting, asked};
+use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::Sleeper;
 use hourglass_timer::engine::{self, Base, Engine, OnSet, SimTimes, TimerId};
@@ -16,7 +16,7 @@ use hourglass_timer::queue::{Handle, Heap, Order, Queue, RedBlackTree, TimeoutWh
 use hourglass_timer::sleep::{Policy, Settings};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const TIMERS: usize = 10_000;
 
@@ -29,7 +29,7 @@ fn work<B: Order>() {
     let mut dice = Dice(1);
     let mut queue: Queue<Sim, u64, B> = Queue::with_capacity(TIMERS).unwrap();
     let mut handles: Vec<Handle> = Vec::with_capacity(TIMERS);
-    let before = asked();
+    let before = thread_counts();
     for i in 0..TIMERS as u64 {
         handles.push(queue.create(i).unwrap());
     }
@@ -47,7 +47,7 @@ fn work<B: Order>() {
             }
         }
     }
-    assert_eq!(asked(), before);
+    assert_eq!(thread_counts(), before);
     assert!(queue.armed() > 10);
 }
 
@@ -63,7 +63,7 @@ fn timeouts_never_allocate() {
     let mut wheel: TimeoutWheel<Sim, u64> = TimeoutWheel::new(Span::from_nanos(64), at(0)).unwrap();
     wheel.reserve(TIMERS).unwrap();
     let mut handles: Vec<Handle> = Vec::with_capacity(TIMERS);
-    let before = asked();
+    let before = thread_counts();
     for i in 0..TIMERS as u64 {
         handles.push(wheel.create(i).unwrap());
     }
@@ -82,7 +82,7 @@ fn timeouts_never_allocate() {
             }
         }
     }
-    assert_eq!(asked(), before);
+    assert_eq!(thread_counts(), before);
     assert!(wheel.armed() > 10);
 }
 
@@ -107,12 +107,12 @@ fn a_periodic_task_never_allocates() {
                 told += u64::from(!job.check().is_within());
             }
         };
-        let before = asked();
+        let before = thread_counts();
         for _ in 0..200 {
             let _ = task.step(&mut body);
             statistics.read_into(&mut copy);
         }
-        assert_eq!(asked(), before, "{policy:?}");
+        assert_eq!(thread_counts(), before, "{policy:?}");
         assert!(copy.jobs == 200 && copy.overruns >= 25 && told > 0);
     }
 }
@@ -150,11 +150,11 @@ fn run(engine: &mut Engine<u64>, turns: u64, mut ahead_ns: impl FnMut(&mut Dice)
     for _ in 0..10 {
         turn(engine, &mut dice);
     }
-    let before = asked();
+    let before = thread_counts();
     for _ in 0..turns {
         turn(engine, &mut dice);
     }
-    assert_eq!(asked(), before);
+    assert_eq!(thread_counts(), before);
     assert!(fired > turns as usize / 2, "{fired}");
 }
 
@@ -178,22 +178,22 @@ fn an_engine_of_this_machine_never_allocates() {
 #[test]
 fn a_timer_takes_64_bytes_at_most() {
     let timers = 100_000;
-    let before = asked().held;
+    let before = thread_counts().held;
     let queue: Queue<Sim, u64> = Queue::with_capacity(timers).unwrap();
-    let timer = (asked().held - before) as f64 / timers as f64;
+    let timer = (thread_counts().held - before) as f64 / timers as f64;
     assert!(timer <= 64.0, "{timer} bytes a timer");
 
-    let before = asked().held;
+    let before = thread_counts().held;
     let mut wheel: TimeoutWheel<Sim, u64> = TimeoutWheel::new(Span::MILLISECOND, at(0)).unwrap();
     wheel.reserve(timers).unwrap();
-    let timeout = (asked().held - before) as f64 / timers as f64;
+    let timeout = (thread_counts().held - before) as f64 / timers as f64;
     assert!(timeout <= 64.0, "{timeout} bytes a timeout");
-    let before = asked().held;
+    let before = thread_counts().held;
     let times = SimTimes::new(&Arc::new(SimSource::default()));
     let mut engine: Engine<u64> =
         Engine::simulated(engine::Settings::DEFAULT, SimEventConfig::exact(), &times).unwrap();
     engine.timers().reserve(Base::Realtime, timers).unwrap();
-    let of_engine = (asked().held - before) as f64 / timers as f64;
+    let of_engine = (thread_counts().held - before) as f64 / timers as f64;
     assert!(of_engine <= 64.5, "{of_engine} bytes a timer, with the engine's own 20 KiB or so");
     println!("{timer} bytes a timer, {timeout} bytes a timeout");
     assert_eq!((queue.capacity(), wheel.capacity()), (timers, timers));

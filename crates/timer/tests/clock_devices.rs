@@ -2,14 +2,14 @@
 
 #![cfg(target_os = "linux")]
 
-use hourglass_sys::allocation::{Counting, asked};
+use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::clock_device::{ClockDevice, ClockDevices, OpenError};
 use hourglass_timer::event::{Period, ResolutionError, Woken};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const MS: u64 = 1_000_000;
 
@@ -55,7 +55,7 @@ fn timers_are_never_early() {
         assert_eq!((actual.nth_ns(1), device.resolution()), (MS, actual));
         let scheduling = device.add_user(Period::from_hertz(100).unwrap()).unwrap();
         let timers: Vec<_> = (0..5).map(|i| device.create(i).unwrap()).collect();
-        let before = asked();
+        let before = thread_counts();
         let begun = now_ns(ClockId::Monotonic);
         for (i, timer) in timers.iter().enumerate() {
             let after = Span::from_micros(700 * i as i64);
@@ -78,7 +78,7 @@ fn timers_are_never_early() {
                 expired += 1 + due.overruns;
             }
         }
-        assert_eq!(asked(), before, "{name}");
+        assert_eq!(thread_counts(), before, "{name}");
         let passed = (now_ns(ClockId::Monotonic) - begun) / (10 * MS);
         assert!(scheduled <= passed + 1, "{name}: {scheduled} of {passed}");
     }

@@ -43,7 +43,7 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
             &watch.thread(),
             Attributes { scheduling: Some(Scheduling::Fifo(4)), ..Attributes::DEFAULT },
             move |fault, seen: &mut Arc<Mutex<Vec<_>>>| {
-                seen.lock().unwrap().push(sched::of(fault.thread).unwrap().unwrap());
+                seen.lock().unwrap().push(sched::read(fault.thread).unwrap().unwrap());
                 verdicts[fault.count as usize - 1]
             },
             Arc::clone(&seen),
@@ -60,10 +60,10 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
             // Whoever carries it out may lose its CPU meanwhile, to a hypervisor if to nobody else.
             thread::sleep(Duration::from_millis(3));
             let begun = Instant::now();
-            while sched::of(0).unwrap() != Some(wanted) && begun.elapsed() < LONG {
+            while sched::read(0).unwrap() != Some(wanted) && begun.elapsed() < LONG {
                 thread::sleep(Duration::from_micros(200));
             }
-            assert_eq!(sched::of(0).unwrap(), Some(wanted), "verdict {count}");
+            assert_eq!(sched::read(0).unwrap(), Some(wanted), "verdict {count}");
         }
         assert_eq!(*seen.lock().unwrap(), [Scheduling::Idle; 4]);
     });
@@ -77,7 +77,7 @@ fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
         return skip(Requirement::REAL_TIME, "no SCHED_FIFO here (CAP_SYS_NICE or `ulimit -r 50`)");
     }
     in_a_thread(|| {
-        let before = sched::of(0).unwrap();
+        let before = sched::read(0).unwrap();
         let mut watch = watch(Strength::Demote);
         let (go_on, waits) = mpsc::channel::<()>();
         let handler = deadline_handler(
@@ -90,14 +90,14 @@ fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
             waits,
         );
         watch.arm(Deadline::In(Span::ZERO)).unwrap();
-        while sched::of(0).unwrap() == before {
+        while sched::read(0).unwrap() == before {
             thread::sleep(Duration::from_micros(200));
         }
         drop(watch);
-        assert_eq!(sched::of(0).unwrap(), before);
+        assert_eq!(sched::read(0).unwrap(), before);
         go_on.send(()).unwrap();
         drop(handler);
-        assert_eq!(sched::of(0).unwrap(), before);
+        assert_eq!(sched::read(0).unwrap(), before);
     });
 }
 
@@ -114,7 +114,7 @@ fn a_suspended_thread_goes_on_with_other_scheduling_and_on_another_cpu() {
         let (handler, _faults) = answering(&watch.thread(), Verdict::Reschedule(change));
         watch.arm(Deadline::In(Span::from_micros(100))).unwrap();
         work_until_late(&watch, 1);
-        assert_eq!(sched::of(0).unwrap(), Some(Scheduling::Batch(5)));
+        assert_eq!(sched::read(0).unwrap(), Some(Scheduling::Batch(5)));
         assert_eq!(hourglass_sys::thread::affinity().unwrap(), [cpu]);
         assert!(watch.deadline_ns().is_some());
         assert_eq!(handler.handled().refused, 0);
@@ -370,7 +370,7 @@ fn a_deadline_thread_gets_a_handler() {
             &watch.thread(),
             Attributes::DEFAULT,
             |_, tell: &mut mpsc::Sender<Option<Scheduling>>| {
-                let _ = tell.send(sched::of(0).unwrap());
+                let _ = tell.send(sched::read(0).unwrap());
                 Verdict::Resume
             },
             tell,
@@ -380,7 +380,7 @@ fn a_deadline_thread_gets_a_handler() {
         let handlers = told.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(handlers, Some(Scheduling::Other(0)));
         // It is what it was, and hands nothing on to others.
-        assert_eq!(sched::of(0).unwrap(), Some(own));
+        assert_eq!(sched::read(0).unwrap(), Some(own));
         assert!(thread::Builder::new().spawn(|| ()).is_err());
     });
 }

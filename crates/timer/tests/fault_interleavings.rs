@@ -6,13 +6,14 @@
 //! deadlock, which loom reports.
 
 use hourglass_sys::stop::{
-    Answer, Disarmed, Expected, Gate, Machine, OVERDUE_NS, Offender, Strength, Word, Words,
+    AtomicFamily, AtomicWord, DisarmOutcome, Expected, FaultResponse, GatePlatform, LateThread,
+    OVERDUE_NS, StopAction, StopGate,
 };
 
 /// A word around one of another kind of atomic, with `before` each of its operations.
 macro_rules! word {
     ($word:ty, $atomic:ty, $value:ty, $make:expr, $before:expr) => {
-        impl Word<$value> for $word {
+        impl AtomicWord<$value> for $word {
             fn new(value: $value) -> Self {
                 $make(<$atomic>::new(value))
             }
@@ -53,7 +54,7 @@ mod in_every_order {
 
     struct Modelled;
 
-    impl Words for Modelled {
+    impl AtomicFamily for Modelled {
         type U32 = L32;
         type U64 = L64;
     }
@@ -70,7 +71,7 @@ mod in_every_order {
 
     struct World(Arc<Kernel>);
 
-    impl Machine<Modelled> for World {
+    impl GatePlatform<Modelled> for World {
         fn now_ns(&self) -> u64 {
             1_000
         }
@@ -96,7 +97,7 @@ mod in_every_order {
     /// The same at a time that a test sets.
     struct Passing(World, Arc<AtomicU64>);
 
-    impl Machine<Modelled> for Passing {
+    impl GatePlatform<Modelled> for Passing {
         fn now_ns(&self) -> u64 {
             self.1.load(Ordering::SeqCst)
         }
@@ -119,11 +120,11 @@ mod in_every_order {
 
     /// `faults` deadlines that are past, one after the other, against a handler that answers
     /// `answers` of them and then closes the gate.
-    fn meet(strength: Strength, faults: u64, answers: u64) {
+    fn meet(strength: StopAction, faults: u64, answers: u64) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(move || {
-            let gate = Arc::new(Gate::<Modelled>::new());
+            let gate = Arc::new(StopGate::<Modelled>::new());
             gate.set_strength(strength);
             assert!(gate.open());
             let kernel = Arc::new(Kernel::new(()));
@@ -131,7 +132,7 @@ mod in_every_order {
                 let (gate, world) = (Arc::clone(&gate), World(Arc::clone(&kernel)));
                 loom::thread::spawn(move || {
                     let depth = L32::new(0);
-                    let own = Offender { gate: &*gate, depth: &depth, machine: &world };
+                    let own = LateThread { gate: &*gate, depth: &depth, machine: &world };
                     for at_ns in 1..=faults {
                         assert!(own.arm(at_ns));
                     }
@@ -146,10 +147,10 @@ mod in_every_order {
                     // Whole, and in order.
                     assert!(mail.number > told && mail.deadline_ns == mail.number);
                     told = mail.number;
-                    if mail.strength == Strength::Hold {
+                    if mail.strength == StopAction::Hold {
                         gate.release(mail.number, &world);
                     }
-                    gate.answer(&mail, Answer::GO_ON, &world);
+                    gate.answer(&mail, FaultResponse::GO_ON, &world);
                     gate.finish();
                     if told >= answers {
                         break;
@@ -166,7 +167,7 @@ mod in_every_order {
             gate.vacate(&world);
             offender.join().unwrap();
             assert_eq!(gate.faults(), faults);
-            if strength == Strength::Suspend {
+            if strength == StopAction::Suspend {
                 assert!(told == answers, "a suspended thread is answered for each of its faults");
             }
         });
@@ -178,14 +179,14 @@ mod in_every_order {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
-            let gate = Arc::new(Gate::<Modelled>::new());
-            gate.set_strength(Strength::Suspend);
+            let gate = Arc::new(StopGate::<Modelled>::new());
+            gate.set_strength(StopAction::Suspend);
             let kernel = Arc::new(Kernel::new(()));
             let offender = {
                 let (gate, world) = (Arc::clone(&gate), World(Arc::clone(&kernel)));
                 loom::thread::spawn(move || {
                     let depth = L32::new(0);
-                    let own = Offender { gate: &*gate, depth: &depth, machine: &world };
+                    let own = LateThread { gate: &*gate, depth: &depth, machine: &world };
                     assert!(own.arm(1));
                     gate.leave_for_good(&world);
                 })
@@ -197,7 +198,7 @@ mod in_every_order {
                 let is_last = gate.is_gone();
                 if let Some(mail) = gate.take(&world) {
                     told += 1;
-                    gate.answer(&mail, Answer::GO_ON, &world);
+                    gate.answer(&mail, FaultResponse::GO_ON, &world);
                     gate.finish();
                 }
                 if is_last {
@@ -206,7 +207,7 @@ mod in_every_order {
                 gate.wait_for_mail(&mut expected, &world);
             }
             offender.join().unwrap();
-            assert_eq!(told + gate.untold(), 1);
+            assert_eq!(told + gate.undelivered(), 1);
         });
     }
 
@@ -214,12 +215,12 @@ mod in_every_order {
     #[test]
     fn an_overdue_deadline_is_told_of_once() {
         for (strength, signal) in
-            [Strength::Notify, Strength::Hold].map(|s| [(s, true), (s, false)]).concat()
+            [StopAction::Notify, StopAction::Hold].map(|s| [(s, true), (s, false)]).concat()
         {
             let mut model = loom::model::Builder::new();
             model.preemption_bound = Some(3);
             model.check(move || {
-                let gate = Arc::new(Gate::<Modelled>::new());
+                let gate = Arc::new(StopGate::<Modelled>::new());
                 gate.set_strength(strength);
                 assert!(gate.open());
                 let kernel = Arc::new(Kernel::new(()));
@@ -227,12 +228,12 @@ mod in_every_order {
                 let world = || Passing(World(Arc::clone(&kernel)), Arc::clone(&now_ns));
                 let own = world();
                 let depth = L32::new(0);
-                assert!(Offender { gate: &*gate, depth: &depth, machine: &own }.arm(1_000));
+                assert!(LateThread { gate: &*gate, depth: &depth, machine: &own }.arm(1_000));
                 now_ns.store(1_000 + OVERDUE_NS, Ordering::SeqCst);
                 let offender = {
                     let gate = Arc::clone(&gate);
                     loom::thread::spawn(move || {
-                        let own = Offender { gate: &*gate, depth: &depth, machine: &own };
+                        let own = LateThread { gate: &*gate, depth: &depth, machine: &own };
                         if signal {
                             own.expired();
                         } else {
@@ -251,7 +252,7 @@ mod in_every_order {
                         assert_eq!((mail.number, mail.deadline_ns), (1, 1_000));
                         told += 1;
                         gate.release(mail.number, &world);
-                        gate.answer(&mail, Answer::GO_ON, &world);
+                        gate.answer(&mail, FaultResponse::GO_ON, &world);
                         gate.finish();
                     }
                     if is_last {
@@ -260,26 +261,26 @@ mod in_every_order {
                     gate.wait_for_mail(&mut expected, &world);
                 }
                 offender.join().unwrap();
-                assert_eq!((told, gate.faults(), gate.untold()), (1, 1, 0));
+                assert_eq!((told, gate.faults(), gate.undelivered()), (1, 1, 0));
             });
         }
     }
 
     #[test]
     fn a_suspended_thread_always_goes_on() {
-        meet(Strength::Suspend, 2, 2);
+        meet(StopAction::Suspend, 2, 2);
     }
 
     #[test]
     fn whoever_answers_may_leave_at_any_time() {
-        meet(Strength::Suspend, 2, 1);
-        meet(Strength::Suspend, 1, 0);
+        meet(StopAction::Suspend, 2, 1);
+        meet(StopAction::Suspend, 1, 0);
     }
 
     #[test]
     fn a_held_thread_and_one_that_is_only_told_go_on_too() {
-        meet(Strength::Hold, 2, 2);
-        meet(Strength::Notify, 2, 2);
+        meet(StopAction::Hold, 2, 2);
+        meet(StopAction::Notify, 2, 2);
     }
 }
 
@@ -293,7 +294,7 @@ mod at_every_step {
     /// Words that let a signal in before each operation.
     struct Stepped;
 
-    impl Words for Stepped {
+    impl AtomicFamily for Stepped {
         type U32 = S32;
         type U64 = S64;
     }
@@ -317,7 +318,7 @@ mod at_every_step {
 
     /// A thread and its world. Before the step `at` the time jumps on, or does not, and a signal comes.
     struct Thread {
-        gate: Gate<Stepped>,
+        gate: StopGate<Stepped>,
         depth: S32,
         now_ns: Cell<u64>,
         timer_ns: Cell<Option<u64>>,
@@ -335,8 +336,8 @@ mod at_every_step {
     }
 
     impl Thread {
-        fn own(&self) -> Offender<'_, Thread, Stepped> {
-            Offender { gate: &self.gate, depth: &self.depth, machine: self }
+        fn own(&self) -> LateThread<'_, Thread, Stepped> {
+            LateThread { gate: &self.gate, depth: &self.depth, machine: self }
         }
 
         fn step(&self) {
@@ -364,7 +365,7 @@ mod at_every_step {
             while let Some(mail) = self.gate.take(self) {
                 self.told.borrow_mut().push(mail.deadline_ns);
                 let deadline_ns = self.answers.borrow_mut().pop().flatten();
-                let answer = Answer { deadline_ns, end: false };
+                let answer = FaultResponse { deadline_ns, end: false };
                 if self.gate.answer(&mail, answer, self) {
                     // As from another thread: comes when it comes.
                     self.timer_ns.set(Some(self.now_ns.get()));
@@ -383,7 +384,7 @@ mod at_every_step {
         }
     }
 
-    impl Machine<Stepped> for Thread {
+    impl GatePlatform<Stepped> for Thread {
         fn now_ns(&self) -> u64 {
             step();
             self.now_ns.get()
@@ -412,7 +413,7 @@ mod at_every_step {
     /// What varies of a course.
     #[derive(Clone, Copy, Debug)]
     struct Course {
-        strength: Strength,
+        strength: StopAction,
         /// Whether the first deadline is given up in a region.
         region: bool,
         /// Before which step the signal comes.
@@ -428,7 +429,7 @@ mod at_every_step {
         /// Deadlines at 100, given up at 50 if all goes well, and at 300. Whether the step was reached.
         fn run(self) -> bool {
             let thread = Rc::new(Thread {
-                gate: Gate::new(),
+                gate: StopGate::new(),
                 depth: S32::new(0),
                 now_ns: Cell::new(10),
                 timer_ns: Cell::new(None),
@@ -464,7 +465,7 @@ mod at_every_step {
             thread.now_ns.set(thread.now_ns.get().max(50));
             let (disarmed, _) = own.disarm();
             if self.region {
-                if self.strength != Strength::Notify && disarmed == Disarmed::Passed {
+                if self.strength != StopAction::Notify && disarmed == DisarmOutcome::Passed {
                     assert_eq!(thread.gate.faults(), 0, "{self:?}: acted upon in a region");
                 }
                 thread.in_region.set(false);
@@ -473,7 +474,7 @@ mod at_every_step {
             let faults = thread.gate.faults();
             self.check_nothing_is_put_off(thread);
             if self.answer.is_none() {
-                assert_eq!(faults == 0, disarmed == Disarmed::Ahead, "{self:?}");
+                assert_eq!(faults == 0, disarmed == DisarmOutcome::Ahead, "{self:?}");
             }
             if !self.late {
                 thread.answer();
@@ -495,16 +496,20 @@ mod at_every_step {
             assert!(own_ones.is_sorted_by(|one, next| one < next), "{what}");
             let known = |at_ns: &u64| [100, 300].contains(at_ns) || Some(*at_ns) == self.answer;
             assert!(told.iter().all(known), "{what}");
-            assert_eq!(told.len() as u64 + thread.gate.untold(), thread.gate.faults(), "{what}");
-            if self.strength == Strength::Suspend {
-                assert_eq!(thread.gate.untold(), 0, "{what}");
+            assert_eq!(
+                told.len() as u64 + thread.gate.undelivered(),
+                thread.gate.faults(),
+                "{what}"
+            );
+            if self.strength == StopAction::Suspend {
+                assert_eq!(thread.gate.undelivered(), 0, "{what}");
             }
             // The last one is in force and the timer set for it, or it was passed too.
             if thread.now_ns.get() < 300 {
                 assert_eq!(thread.gate.deadline_ns(), Some(300), "{what}");
                 assert_eq!(thread.timer_ns.get(), Some(300), "{what}");
             } else {
-                assert!(told.contains(&300) || thread.gate.untold() > 0, "{what}");
+                assert!(told.contains(&300) || thread.gate.undelivered() > 0, "{what}");
             }
         }
     }
@@ -512,7 +517,7 @@ mod at_every_step {
     #[test]
     fn a_signal_may_come_before_any_step() {
         let mut courses = 0;
-        for strength in [Strength::Notify, Strength::Hold, Strength::Suspend] {
+        for strength in [StopAction::Notify, StopAction::Hold, StopAction::Suspend] {
             for region in [false, true] {
                 for then_ns in [20, 120, 400] {
                     for answer in [None, Some(60), Some(150), Some(1_000)] {

@@ -208,7 +208,7 @@ fn a_wait_tells_that_it_was_interrupted() {
         watch.arm(Deadline::In(Span::from_millis(1))).unwrap();
         let woken = futex::wait_until(&word, 0, now() + 500_000_000).unwrap();
         assert_eq!(watch.faults(), turn);
-        woken == futex::Woken::Signal
+        woken == futex::WakeReason::Signal
     };
     assert!((1..=8).any(interrupted));
 }

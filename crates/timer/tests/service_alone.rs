@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use hourglass_skip::{Requirement, skip};
-use hourglass_sys::allocation::{Counting, asked};
+use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_sys::fork::child_says;
 use hourglass_time::Span;
 use hourglass_timer::engine::{Base, EngineError};
@@ -20,7 +20,7 @@ use hourglass_timer::service::{
 };
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// A millisecond: long enough that a timer can be cancelled before it expires.
 const SOON: Span = Span::MILLISECOND;
@@ -65,7 +65,7 @@ fn arming_and_firing_never_allocate() {
     while port.try_receive().is_some() {}
     let pause = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
     pause.sleep_for(SOON).unwrap();
-    let before = asked();
+    let before = thread_counts();
     for round in 0..20 {
         for timer in &timers {
             timer.arm(Arm::after(Span::from_nanos(round * 50_000)).every(SOON)).unwrap();
@@ -80,7 +80,7 @@ fn arming_and_firing_never_allocate() {
         }
         timers[0].sleep_for(SOON).unwrap();
     }
-    assert_eq!(asked(), before);
+    assert_eq!(thread_counts(), before);
     assert!(calls.load(Ordering::Relaxed) > 10, "too few fired to show anything");
 }
 
@@ -91,11 +91,11 @@ fn a_timer_costs_what_is_said() {
     let make = || owner.timer(Base::Monotonic, Action::nothing()).unwrap();
     let timers = 20_000usize;
     let mut all = Vec::with_capacity(timers);
-    let before = asked().held;
+    let before = thread_counts().held;
     all.extend((0..timers).map(|_| make()));
     // The engine takes them up.
     all[timers - 1].sleep_for(SOON).unwrap();
-    let each = (asked().held - before) / timers as i64;
+    let each = (thread_counts().held - before) / timers as i64;
     println!("{each} bytes a timer of the service, handle and queue included");
     assert!(each <= 400, "{each} bytes");
     // Memory is used again, whatever comes and goes: an owner remembers as many that went as live.
@@ -103,7 +103,7 @@ fn a_timer_costs_what_is_said() {
         all.clear();
         all.extend((0..timers).map(|_| make()));
     }
-    let held = (asked().held - before) / timers as i64;
+    let held = (thread_counts().held - before) / timers as i64;
     assert!(held <= 2 * each, "{each} bytes a timer became {held}");
 }
 

@@ -150,11 +150,11 @@ fn expiries_wait_together() {
 /// it is counted.
 #[test]
 fn a_worker_is_raised_and_falls_back() {
-    use hourglass_sys::sched::{Attributes, of};
+    use hourglass_sys::sched::{Attributes, read};
     let (service, owner) = service();
     let class = service.class("raised", ClassSettings::default()).unwrap();
     let (tell, told) = mpsc::channel();
-    let action = Action::deferred(&class, move |_| tell.send(of(0).unwrap()).unwrap());
+    let action = Action::deferred(&class, move |_| tell.send(read(0).unwrap()).unwrap());
     let timer = owner.timer(Base::Monotonic, action).unwrap();
     timer.arm(Arm::after(Span::MILLISECOND).priority(3)).unwrap();
     let high = told.recv().unwrap();
@@ -176,7 +176,7 @@ fn the_arming_threads_priority_is_stored() {
     let class = service.class("stored", ClassSettings::default()).unwrap();
     let (tell, told) = mpsc::channel();
     let action = Action::deferred(&class, move |_| {
-        tell.send(hourglass_sys::sched::of(0).unwrap()).unwrap();
+        tell.send(hourglass_sys::sched::read(0).unwrap()).unwrap();
     });
     let timer = owner.timer(Base::Monotonic, action).unwrap();
     let armed = thread::spawn(move || {

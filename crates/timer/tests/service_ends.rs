@@ -387,14 +387,14 @@ fn a_deadline_thread_starts_services() {
         let owner = service.owner("test");
         let (tell, told) = mpsc::channel();
         let call = move |_: &Expiration| {
-            let _ = tell.send(sched::of(0).unwrap());
+            let _ = tell.send(sched::read(0).unwrap());
         };
         let timer = owner.timer(Base::Monotonic, Action::deferred(&class, call)).unwrap();
         timer.arm(Arm::after(Span::ZERO)).unwrap();
         let workers = told.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(workers, Some(Attributes::Other(0)));
         // It is what it was, and hands nothing on to others.
-        assert_eq!(sched::of(0).unwrap(), Some(own));
+        assert_eq!(sched::read(0).unwrap(), Some(own));
         assert!(thread::Builder::new().spawn(|| ()).is_err());
     };
     thread::spawn(started).join().unwrap();

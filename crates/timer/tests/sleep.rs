@@ -8,7 +8,7 @@ use std::time::Duration;
 use hourglass_clock::timekeeping::Settings as ClockSettings;
 use hourglass_clock::{Clock, process};
 use hourglass_skip::{Requirement, skip};
-use hourglass_sys::allocation::{Counting, asked};
+use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, signal, thread};
 use hourglass_time::Span;
@@ -18,7 +18,7 @@ use hourglass_timer::sleep::{
 };
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const POLICIES: [Policy; 4] =
     [Policy::Learned, Policy::Thesis { hz: 1_000 }, Policy::KernelOnly, Policy::SpinOnly];
@@ -312,14 +312,14 @@ fn sleeping_allocates_nothing() {
     for policy in POLICIES {
         let mut sleeper = Sleeper::on(&CLOCK, Kernel::new(), Settings::with_policy(policy));
         let interrupter = sleeper.interrupter();
-        let before = asked();
+        let before = thread_counts();
         for length in [0, 1, 10, 50, 100, 300, 1_200] {
             assert!(sleeper.sleep_us(length).reached());
             assert!(sleeper.sleep_ticks(length).reached());
         }
         interrupter.interrupt();
         assert!(sleeper.sleep_us(1_000).interrupted && sleeper.clear());
-        assert_eq!(asked(), before, "{policy}");
+        assert_eq!(thread_counts(), before, "{policy}");
     }
 }
 

@@ -105,10 +105,10 @@ fn a_starved_threads_handler_is_called_before_it_runs_again() {
             assert_eq!((watch.faults(), watch.untold()), (TURNS as u64, 0), "each told of once");
             // The entry tells before its verdict is carried out, and a host may have its CPU then.
             let begun = Instant::now();
-            while sched::of(0).unwrap() != Some(Scheduling::Other(0)) && begun.elapsed() < LONG {
+            while sched::read(0).unwrap() != Some(Scheduling::Other(0)) && begun.elapsed() < LONG {
                 thread::sleep(Duration::from_micros(200));
             }
-            assert_eq!(sched::of(0).unwrap(), Some(Scheduling::Other(0)));
+            assert_eq!(sched::read(0).unwrap(), Some(Scheduling::Other(0)));
             drop(handler);
         });
     }

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use hourglass_infer::cause::Quota;
-use hourglass_sys::perf::{Refused, SwitchTimes};
-use hourglass_sys::rseq::{Clearing, Section, State, Unusable};
+use hourglass_sys::perf::{PerfUnavailable, SwitchTimes};
+use hourglass_sys::rseq::{ClearRule, RseqUnusable, Section, SectionState};
 use hourglass_sys::thread::{self, Counters};
 
 use crate::machine::{Machine, Ticks};
@@ -79,8 +79,10 @@ impl Core {
 
     fn section(machine: &Machine) -> Result<Section, Asks> {
         match &machine.tested {
-            Ok(Clearing::EverySwitch) => Section::open_for_spans().map_err(Asks::NoSection),
-            Ok(Clearing::WhereInterrupted) => Err(Asks::NoSection(Unusable::KeptInSystemCalls)),
+            Ok(ClearRule::EverySwitch) => Section::open_for_spans().map_err(Asks::NoSection),
+            Ok(ClearRule::WhereInterrupted) => {
+                Err(Asks::NoSection(RseqUnusable::KeptInSystemCalls))
+            }
             Err(reason) => Err(Asks::NoSection(reason.clone())),
         }
     }
@@ -118,7 +120,7 @@ impl Core {
     #[inline(always)]
     pub(crate) fn is_quiet(&self) -> bool {
         match &self.section {
-            Some(section) => section.look() == State::Kept,
+            Some(section) => section.state() == SectionState::Kept,
             None => false,
         }
     }
@@ -261,10 +263,10 @@ impl Core {
     }
 
     /// Switches are recorded with their times from now on.
-    pub(crate) fn record_switches(&self) -> Result<(), Refused> {
+    pub(crate) fn record_switches(&self) -> Result<(), PerfUnavailable> {
         /// In a signal handler that came upon a reading of the files.
         const EAGAIN: i32 = 11;
-        let mut files = self.files.try_borrow_mut().map_err(|_| Refused::Other(EAGAIN))?;
+        let mut files = self.files.try_borrow_mut().map_err(|_| PerfUnavailable::Other(EAGAIN))?;
         if files.times.is_none() {
             files.times = Some(SwitchTimes::open()?);
         }

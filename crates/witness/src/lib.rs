@@ -68,8 +68,8 @@ mod stolen;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-pub use hourglass_sys::perf::Refused;
-use hourglass_sys::rseq::Unusable;
+pub use hourglass_sys::perf::PerfUnavailable;
+use hourglass_sys::rseq::RseqUnusable;
 use thiserror::Error;
 
 pub use attributes::AttributeValue;
@@ -102,7 +102,7 @@ pub enum WitnessError {
 pub enum Asks {
     /// No critical section of the thread tells of every switch.
     #[error("{0}")]
-    NoSection(Unusable),
+    NoSection(RseqUnusable),
     /// [`Witness::asking`].
     #[error("it was wanted so")]
     Wanted,
@@ -197,7 +197,7 @@ impl Witness {
     ///
     /// # Errors
     /// Why the kernel refuses; bounds are by its counts then.
-    pub fn record_switches(&self) -> Result<(), Refused> {
+    pub fn record_switches(&self) -> Result<(), PerfUnavailable> {
         self.core.record_switches()
     }
 

@@ -159,7 +159,7 @@ fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, Basis, Signs) {
 }
 
 fn policy() -> Option<Policy> {
-    Some(match sched::of(0).ok()?? {
+    Some(match sched::read(0).ok()?? {
         Attributes::Other(nice) => Policy::Other(nice),
         Attributes::Batch(_) => Policy::Batch,
         Attributes::Idle => Policy::Idle,

@@ -8,7 +8,7 @@ use hourglass_clock::CounterKind;
 use hourglass_clock::choice::choose;
 use hourglass_infer::cause::RtLimit;
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::rseq::{self, Clearing, Unusable};
+use hourglass_sys::rseq::{self, ClearRule, RseqUnusable};
 
 use crate::sample::Below;
 
@@ -18,7 +18,7 @@ pub(crate) struct Machine {
     pub(crate) counter: Ticks,
     /// Counter and `CLOCK_MONOTONIC` at the start, ns.
     first: (u64, u64),
-    pub(crate) tested: Result<Clearing, Unusable>,
+    pub(crate) tested: Result<ClearRule, RseqUnusable>,
     pub(crate) rt_limit: Option<RtLimit>,
     pub(crate) below: Below,
 }

@@ -6,12 +6,12 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use hourglass_skip::{Requirement, skip};
-use hourglass_sys::allocation::{Counting, asked};
+use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 use hourglass_witness::{Cause, Loss, Span, Witness};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// A group of its own, which its process leaves before it is removed.
 struct Own {
@@ -22,7 +22,7 @@ struct Own {
 impl Own {
     /// With 5 ms in 50 ms.
     fn new() -> std::io::Result<Own> {
-        let before = Hierarchy::with("cpu")?.of(0)?;
+        let before = Hierarchy::with("cpu")?.group_of(0)?;
         let group = before.make(&format!("hourglass-moved-{}", process::id()))?;
         let own = Own { group, before };
         let put = |name: &str, text: &str| fs::write(own.group.path().join(name), text);
@@ -78,10 +78,10 @@ fn a_quota_that_is_joined_later_is_named() {
     };
     let witness = Witness::new().unwrap();
     fs::write(own.members(), process::id().to_string()).unwrap();
-    let before = asked().calls;
+    let before = thread_counts().calls;
     let first = forced(&witness, Span::from_micros(100));
     let next: [Loss; STOPS] = std::array::from_fn(|_| forced(&witness, Span::from_millis(20)));
-    assert_eq!(asked().calls, before, "allocated");
+    assert_eq!(thread_counts().calls, before, "allocated");
     assert!(first.confidence < 1.0, "{first:?}");
     let named = next.iter().filter(|loss| loss.cause == Cause::CgroupQuota);
     assert!(named.count() * 2 > STOPS, "{next:?}");

@@ -3,19 +3,19 @@
 use std::thread;
 use std::time::Duration;
 
-use hourglass_sys::allocation::{Counting, asked};
+use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_witness::sites::{Settings, Sites};
 use hourglass_witness::{Span, Witness};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const SPANS: u32 = 2_000;
 
 fn calls(work: impl FnOnce()) -> u64 {
-    let before = asked().calls;
+    let before = thread_counts().calls;
     work();
-    asked().calls - before
+    thread_counts().calls - before
 }
 
 /// What happens within each span.

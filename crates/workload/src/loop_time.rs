@@ -107,7 +107,7 @@ mod tests {
     use std::cell::Cell;
     use std::time::{Duration, Instant};
 
-    use hourglass_clock::Reading;
+    use hourglass_clock::CounterReading;
 
     use super::*;
 
@@ -116,9 +116,9 @@ mod tests {
     impl Counter for Ticks {
         const NAME: &'static str = "ticks";
 
-        fn read(&self) -> Reading {
+        fn read(&self) -> CounterReading {
             self.0.set(self.0.get() + 1);
-            Reading { ticks: self.0.get(), cpu: 0 }
+            CounterReading { ticks: self.0.get(), cpu: 0 }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The counters that a run can measure with, chosen at run time, compiled apart.
 
-use hourglass_clock::{CounterKind, OsMonotonic, Pair, Reading};
+use hourglass_clock::{CounterKind, CounterReading, OsMonotonic, Pair};
 
 #[cfg(target_arch = "aarch64")]
 use hourglass_clock::Cntvct;
@@ -97,7 +97,7 @@ impl AnyCounter {
 
     /// One read, for what is not measured.
     #[must_use]
-    pub fn read(self) -> Reading {
+    pub fn read(self) -> CounterReading {
         with_counter!(self, c => c.read())
     }
 

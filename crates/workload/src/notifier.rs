@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hourglass_sys::inherited::is_ignored;
+use hourglass_sys::inherited_signals::is_ignored;
 use hourglass_sys::{futex, signal};
 
 /// The lowest bit belongs to the signal, the others count.

@@ -11,7 +11,7 @@ use hourglass_model::document::{Deadlines, KernelAccount};
 use hourglass_model::manifest::MemoryFacts;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::memory::has_room;
-use hourglass_sys::rseq::{self, Clearing, Unusable};
+use hourglass_sys::rseq::{self, ClearRule, RseqUnusable};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
@@ -125,7 +125,7 @@ pub struct OwnLoop {
     counter: AnyCounter,
     first: Pair,
     timeline: Timeline,
-    tested: Result<Clearing, Unusable>,
+    tested: Result<ClearRule, RseqUnusable>,
     memory: MemoryFacts,
     kernel: Option<KernelAccount>,
 }
@@ -305,7 +305,7 @@ fn locked(memory: &Memory) -> MemoryFacts {
 
 /// The policy that the thread is under, as it is written.
 fn policy_now() -> String {
-    let policy = match sched::of(0) {
+    let policy = match sched::read(0) {
         Ok(Some(Attributes::Other(nice))) => Policy::Other(nice),
         Ok(Some(Attributes::Batch(_))) => Policy::Batch,
         Ok(Some(Attributes::Idle)) => Policy::Idle,

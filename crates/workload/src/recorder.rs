@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hourglass_clock::Cntvct;
 #[cfg(target_arch = "x86_64")]
 use hourglass_clock::Tsc;
-use hourglass_clock::{OsMonotonic, Reading};
+use hourglass_clock::{CounterReading, OsMonotonic};
 use hourglass_model::document::Deadlines;
 use hourglass_model::{Evidence, Onset};
 use hourglass_sys::clock::{ClockId, now_ns};
@@ -396,7 +396,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             self.close();
         }
         self.witness.makes_system_calls();
-        let mut now = Reading { ticks: self.last, cpu: self.last_cpu };
+        let mut now = CounterReading { ticks: self.last, cpu: self.last_cpu };
         while now.ticks < due && !self.is_over_at(now.ticks) {
             // A wake-up beyond the end of the thread's time would only delay the end of the run.
             let alarm_at = due.min(self.settings.finish);

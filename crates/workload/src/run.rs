@@ -6,7 +6,7 @@ use hourglass_clock::{Calibration, Choice, Pair};
 use hourglass_model::CpuSet;
 use hourglass_model::manifest::MemoryFacts;
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::rseq::{self, Clearing, Unusable};
+use hourglass_sys::rseq::{self, ClearRule, RseqUnusable};
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_sys::{memory, signal, thread as os};
 use hourglass_time::Span;
@@ -77,7 +77,7 @@ pub struct Measured {
     pub shortfalls: Vec<Shortfall>,
     /// Whether critical sections told what became of them; where not, counters were asked after
     /// every gap.
-    pub rseq: Result<Clearing, Unusable>,
+    pub rseq: Result<ClearRule, RseqUnusable>,
     pub memory: MemoryFacts,
     /// The signal that ended the run early.
     pub interrupted: Option<i32>,
@@ -170,7 +170,7 @@ pub fn run(
 }
 
 /// Which switches critical sections tell of in a run with this counter.
-fn tested(counter: AnyCounter) -> Result<Clearing, Unusable> {
+fn tested(counter: AnyCounter) -> Result<ClearRule, RseqUnusable> {
     match counter {
         // Where it is not read in user mode, each turn of the loop is a system call.
         AnyCounter::Os(_) => rseq::self_test_of_every_switch(),
@@ -187,7 +187,7 @@ pub(crate) fn conclude(
     timeline: Timeline,
     calibration_start: Calibration,
     mut threads: Vec<ThreadOutcome>,
-    rseq: Result<Clearing, Unusable>,
+    rseq: Result<ClearRule, RseqUnusable>,
     memory: MemoryFacts,
 ) -> Measured {
     let ended = threads.iter().map(|thread| thread.recorded.ended).max().unwrap_or(0);

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use hourglass_clock::{Calibration, Counter, Rate, Reading};
+use hourglass_clock::{Calibration, Counter, CounterReading, Rate};
 use hourglass_model::{Interval, Onset};
-use hourglass_sys::rseq::State;
+use hourglass_sys::rseq::SectionState;
 use hourglass_sys::thread::Counters;
 use hourglass_time::Span;
 
@@ -200,9 +200,9 @@ impl Counter for &Machine {
     const NAME: &'static str = "sim";
 
     /// Each read takes [`STEP`]; an interruption whose time has come takes its length first.
-    fn read(&self) -> Reading {
+    fn read(&self) -> CounterReading {
         let ticks = self.pass(STEP);
-        Reading { ticks, cpu: self.cpu.load(Ordering::Relaxed) }
+        CounterReading { ticks, cpu: self.cpu.load(Ordering::Relaxed) }
     }
 }
 
@@ -216,9 +216,13 @@ impl EvidenceSource for &Machine {
         self.kept.store(true, Ordering::Relaxed);
     }
 
-    fn look(&self) -> Option<State> {
+    fn look(&self) -> Option<SectionState> {
         self.ask(Mode::User);
-        Some(if self.kept.load(Ordering::Relaxed) { State::Kept } else { State::Cleared })
+        Some(if self.kept.load(Ordering::Relaxed) {
+            SectionState::Kept
+        } else {
+            SectionState::Cleared
+        })
     }
 
     fn sees_system_calls(&self) -> bool {

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use hourglass_model::document::KernelAccount;
 use hourglass_model::{CpuSet, Policy, Reservation};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::rseq::{Clearing, Unusable};
+use hourglass_sys::rseq::{ClearRule, RseqUnusable};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_sys::wait::nanosleep_until;
@@ -76,7 +76,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) stop: &'a AtomicBool,
     /// Whether critical sections tell on this machine what they should.
-    pub(crate) rseq: &'a Result<Clearing, Unusable>,
+    pub(crate) rseq: &'a Result<ClearRule, RseqUnusable>,
 }
 
 /// A thread that was allocated for and is about to set itself up.

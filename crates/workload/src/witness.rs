@@ -28,7 +28,7 @@
 
 use hourglass_model::{Counted, Evidence};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::rseq::{self, Clearing, Section, State, Unusable};
+use hourglass_sys::rseq::{self, ClearRule, RseqUnusable, Section, SectionState};
 use hourglass_sys::thread::{Counters, counters};
 
 /// What a thread can ask about itself.
@@ -39,7 +39,7 @@ pub trait EvidenceSource {
     /// Arms the critical section that the kernel clears when it takes the CPU from the thread.
     fn arm(&mut self);
     /// What became of it since; `None` where there is none.
-    fn look(&self) -> Option<State>;
+    fn look(&self) -> Option<SectionState>;
     /// Whether a switch inside a system call clears it, too.
     fn sees_system_calls(&self) -> bool;
     /// What the kernel counted so far.
@@ -104,11 +104,11 @@ impl<S: EvidenceSource> Witness<S> {
     pub(crate) fn testify(&mut self) -> Evidence {
         let Some(source) = &mut self.source else { return Evidence::NONE };
         let cleared = match source.look() {
-            Some(State::Kept) if !self.overlooks => {
+            Some(SectionState::Kept) if !self.overlooks => {
                 return Evidence { cleared: Some(false), counted: None };
             }
-            Some(State::Cleared) => Some(true),
-            Some(State::Kept | State::Foreign) | None => None,
+            Some(SectionState::Cleared) => Some(true),
+            Some(SectionState::Kept | SectionState::Foreign) | None => None,
         };
         source.arm();
         let now = source.counters();
@@ -122,7 +122,7 @@ impl<S: EvidenceSource> Witness<S> {
     #[inline]
     pub(crate) fn was_disturbed(&self) -> bool {
         let look = self.source.as_ref().and_then(EvidenceSource::look);
-        look.is_some_and(|state| state != State::Kept)
+        look.is_some_and(|state| state != SectionState::Kept)
     }
 
     /// A marked stretch begins at `now`, on the counter.
@@ -140,7 +140,7 @@ impl<S: EvidenceSource> Witness<S> {
     /// Whether it can tell without asking that the kernel did not take the CPU since the last question.
     #[inline]
     pub(crate) fn saw_nothing(&self) -> bool {
-        let kept = |source: &S| source.look() == Some(State::Kept) && !self.overlooks;
+        let kept = |source: &S| source.look() == Some(SectionState::Kept) && !self.overlooks;
         self.source.as_ref().is_none_or(kept)
     }
 }
@@ -169,10 +169,10 @@ impl ThreadEvidence {
     /// The calling thread's. Where the critical section does not work ([`rseq::self_test`]), or this
     /// thread can have none, the counters are asked after every gap. Allocates.
     #[must_use]
-    pub fn open(tested: &Result<Clearing, Unusable>) -> ThreadEvidence {
+    pub fn open(tested: &Result<ClearRule, RseqUnusable>) -> ThreadEvidence {
         ThreadEvidence {
             section: tested.is_ok().then(|| Section::open().ok()).flatten(),
-            sees_system_calls: *tested == Ok(Clearing::EverySwitch),
+            sees_system_calls: *tested == Ok(ClearRule::EverySwitch),
         }
     }
 }
@@ -186,8 +186,8 @@ impl EvidenceSource for ThreadEvidence {
     }
 
     #[inline]
-    fn look(&self) -> Option<State> {
-        self.section.as_ref().map(rseq::Section::look)
+    fn look(&self) -> Option<SectionState> {
+        self.section.as_ref().map(rseq::Section::state)
     }
 
     fn sees_system_calls(&self) -> bool {
@@ -210,16 +210,16 @@ mod tests {
     /// Senses that answer what they are told.
     #[derive(Default)]
     struct Told {
-        state: Option<State>,
+        state: Option<SectionState>,
         counters: Counters,
         only_where_interrupted: bool,
     }
 
     impl EvidenceSource for Told {
         fn arm(&mut self) {
-            self.state = self.state.map(|_| State::Kept);
+            self.state = self.state.map(|_| SectionState::Kept);
         }
-        fn look(&self) -> Option<State> {
+        fn look(&self) -> Option<SectionState> {
             self.state
         }
         fn sees_system_calls(&self) -> bool {
@@ -233,13 +233,13 @@ mod tests {
         }
     }
 
-    fn witness(state: Option<State>) -> Witness<Told> {
+    fn witness(state: Option<SectionState>) -> Witness<Told> {
         let mut witness = Witness::with(Told { state, ..Told::default() });
         witness.begin();
         witness
     }
 
-    fn happen(witness: &mut Witness<Told>, state: State, involuntary: u64, faults: u64) {
+    fn happen(witness: &mut Witness<Told>, state: SectionState, involuntary: u64, faults: u64) {
         let source = witness.source.as_mut().unwrap();
         source.state = source.state.map(|_| state);
         source.counters.involuntary += involuntary;
@@ -253,21 +253,21 @@ mod tests {
     /// Issue 6, part 1: the counters are asked only where the critical section was cleared.
     #[test]
     fn a_kept_section_asks_nobody() {
-        let mut witness = witness(Some(State::Cleared));
+        let mut witness = witness(Some(SectionState::Cleared));
         assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
-        happen(&mut witness, State::Cleared, 1, 2);
+        happen(&mut witness, SectionState::Cleared, 1, 2);
         assert_eq!(witness.testify(), Evidence { cleared: Some(true), counted: counted(1, 2) });
         assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
-        happen(&mut witness, State::Cleared, 0, 0);
+        happen(&mut witness, SectionState::Cleared, 0, 0);
         assert_eq!(witness.testify(), Evidence { cleared: Some(true), counted: counted(0, 0) });
     }
 
     #[test]
     fn without_a_section_the_counters_are_asked_always() {
-        for state in [None, Some(State::Foreign)] {
+        for state in [None, Some(SectionState::Foreign)] {
             let mut witness = witness(state);
             for involuntary in [0, 3, 0] {
-                happen(&mut witness, State::Foreign, involuntary, 0);
+                happen(&mut witness, SectionState::Foreign, involuntary, 0);
                 let counted = counted(involuntary as u8, 0);
                 assert_eq!(witness.testify(), Evidence { cleared: None, counted });
             }
@@ -276,23 +276,23 @@ mod tests {
 
     #[test]
     fn more_than_fit_are_255() {
-        let mut witness = witness(Some(State::Kept));
-        happen(&mut witness, State::Cleared, 255, 256);
+        let mut witness = witness(Some(SectionState::Kept));
+        happen(&mut witness, SectionState::Cleared, 255, 256);
         assert_eq!(witness.testify().counted, counted(255, 255));
-        happen(&mut witness, State::Cleared, 1, 0);
+        happen(&mut witness, SectionState::Cleared, 1, 0);
         assert_eq!(witness.testify().counted, counted(1, 0));
     }
 
     /// What was too short for a gap is not taken for the next one's.
     #[test]
     fn what_was_passed_over_is_forgotten() {
-        let mut witness = witness(Some(State::Kept));
-        happen(&mut witness, State::Cleared, 1, 1);
+        let mut witness = witness(Some(SectionState::Kept));
+        happen(&mut witness, SectionState::Cleared, 1, 1);
         assert!(witness.was_disturbed());
         witness.begin();
         assert!(!witness.was_disturbed());
         assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
-        happen(&mut witness, State::Cleared, 2, 0);
+        happen(&mut witness, SectionState::Cleared, 2, 0);
         assert_eq!(witness.testify().counted, counted(2, 0));
     }
 
@@ -307,8 +307,11 @@ mod tests {
     /// Linux 6.19: a switch inside a system call keeps the section.
     #[test]
     fn behind_a_system_call_the_counters_are_asked() {
-        let told =
-            Told { state: Some(State::Kept), only_where_interrupted: true, ..Told::default() };
+        let told = Told {
+            state: Some(SectionState::Kept),
+            only_where_interrupted: true,
+            ..Told::default()
+        };
         let mut witness = Witness::with(told);
         let cannot_tell =
             |involuntary| Evidence { cleared: None, counted: counted(involuntary, 0) };
@@ -320,13 +323,13 @@ mod tests {
         assert!(witness.saw_nothing());
         assert_eq!(witness.testify(), kept);
         witness.makes_system_calls();
-        happen(&mut witness, State::Kept, 1, 0);
+        happen(&mut witness, SectionState::Kept, 1, 0);
         assert_eq!(witness.testify(), cannot_tell(1));
         // Not cleared by a switch inside the question, which is of the next gap.
-        happen(&mut witness, State::Kept, 1, 0);
+        happen(&mut witness, SectionState::Kept, 1, 0);
         assert_eq!(witness.testify(), cannot_tell(1));
         witness.was_not_switched();
-        happen(&mut witness, State::Cleared, 1, 0);
+        happen(&mut witness, SectionState::Cleared, 1, 0);
         assert_eq!(witness.testify(), Evidence { cleared: Some(true), counted: counted(1, 0) });
     }
 
@@ -341,7 +344,7 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_micros(200));
             }
             let seen = witness.testify();
-            if tested == Ok(Clearing::EverySwitch) {
+            if tested == Ok(ClearRule::EverySwitch) {
                 assert_eq!(seen.cleared, Some(true));
             }
             assert!(seen.counted.unwrap().voluntary >= 1);

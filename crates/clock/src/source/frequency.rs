@@ -1,7 +1,7 @@
 //! How fast a source counts, measured against `CLOCK_MONOTONIC`.
 
 use hourglass_sys::clock::current_cpu;
-use hourglass_sys::counter::Reading;
+use hourglass_sys::counter::CounterReading;
 use hourglass_time::Span;
 
 use super::{ClockSource, Frequency, FrequencyOrigin};
@@ -25,13 +25,13 @@ impl Counter for AsCounter<'_> {
     const NAME: &'static str = "source";
 
     #[inline]
-    fn read(&self) -> Reading {
+    fn read(&self) -> CounterReading {
         let mut before = current_cpu();
         loop {
             let ticks = self.0.read_ordered();
             let after = current_cpu();
             if before == after {
-                return Reading { ticks, cpu: after };
+                return CounterReading { ticks, cpu: after };
             }
             before = after;
         }

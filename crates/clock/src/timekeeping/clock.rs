@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use hourglass_sys::held::Held;
+use hourglass_sys::no_stop::NoStopGuard;
 
 use super::bound::{Bounds, Reading, Status};
 use super::event::{Event, EventKind, What};
@@ -399,12 +399,12 @@ impl<B: Timebase> Clock<B> {
     }
 
     /// A timekeeper that panicked left a whole page behind, so that its state may be used.
-    pub(super) fn timekeeper(&self) -> Held<MutexGuard<'_, Timekeeper>> {
-        Held::new(|| self.timekeeper.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn timekeeper(&self) -> NoStopGuard<MutexGuard<'_, Timekeeper>> {
+        NoStopGuard::new(|| self.timekeeper.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn try_keeper(&self) -> Option<Held<MutexGuard<'_, Timekeeper>>> {
-        Held::maybe(|| match self.timekeeper.try_lock() {
+    fn try_keeper(&self) -> Option<NoStopGuard<MutexGuard<'_, Timekeeper>>> {
+        NoStopGuard::maybe(|| match self.timekeeper.try_lock() {
             Ok(timekeeper) => Some(timekeeper),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
@@ -458,7 +458,7 @@ impl<B: Timebase> Clock<B> {
                 may_refit = false;
                 // Whoever reads may be a signal handler, or cancelled in what calibrating opens and reads.
                 #[cfg(target_os = "linux")]
-                let _kept = hourglass_sys::caller::keep();
+                let _kept = hourglass_sys::caller_state::keep();
                 if let Some(mut timekeeper) = self.try_keeper() {
                     timekeeper.tend(&self.context(), page::still(&self.page, turn));
                     continue;

@@ -67,12 +67,12 @@ pub enum OpenPageError {
         /// Its first word.
         found: u64,
     },
+    /// Another release of the library wrote it.
     #[error(
         "the page has version {found} and {bytes} bytes, this library reads version {VERSION} with {BYTES}; use the writer's release of Hourglass, or the reader's, on both sides"
-        /// Version of the layout.
-        found: u64,
+    )]
     OtherVersion {
-        /// Its version.
+        /// Version of its layout.
         found: u64,
         /// Its size, bytes.
         bytes: u64,

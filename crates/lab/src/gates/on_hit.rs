@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hourglass_model::document::{HitReport, Warning};
-use hourglass_sys::inherited::hand_on;
+use hourglass_sys::inherited_signals::hand_on;
 
 /// How the names of the variables begin that tell the command what was hit.
 const PREFIX: &str = "HOURGLASS_HIT_";

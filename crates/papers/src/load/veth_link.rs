@@ -7,7 +7,7 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
-use hourglass_sys::namespace::enter_own_network;
+use hourglass_sys::netns::enter_own_network;
 
 /// Names of the two ends.
 const RECEIVING: &str = "hg-in";

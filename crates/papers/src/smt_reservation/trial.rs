@@ -21,7 +21,7 @@ use hourglass_sys::instructions::Instructions;
 use hourglass_sys::memfd::SharedWords;
 use hourglass_sys::thread;
 use hourglass_sys::wait::nanosleep_until;
-use hourglass_sys::worker::{Life, Worker};
+use hourglass_sys::worker_process::{Worker, WorkerSettings};
 use hourglass_time::Span;
 
 use super::chunk::Chunk;
@@ -154,7 +154,7 @@ impl SmtTrial<'_> {
         let mut work = test_host::co_runner(kind);
         let pace = Participant::new(self.words.words(), party, self.rates(party));
         let mut worked = 0;
-        Worker::start(Life { cpu, nice: NICE, most_ns }, || {
+        Worker::start(WorkerSettings { cpu, nice: NICE, max_lifetime_ns: most_ns }, || {
             let ns = chunk.run(work.as_mut(), chunk.ns);
             let _ = pace.after(ns);
             worked += ns;

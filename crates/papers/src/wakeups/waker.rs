@@ -98,7 +98,7 @@ impl Waker for PosixSignal {
 
     fn wait(&mut self, _: u64) -> io::Result<WaitEnd> {
         match take(self.signal, Some(LOOK_NS)) {
-            Ok(Some(posix_timer::Origin::Timer)) => Ok(WaitEnd::Woken),
+            Ok(Some(posix_timer::SignalOrigin::Timer)) => Ok(WaitEnd::Woken),
             Ok(_) => Ok(WaitEnd::Interrupted),
             Err(error) => or_interrupted(Err(error)),
         }

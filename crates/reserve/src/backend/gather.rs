@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
 use crate::backend::members;
-use crate::guardian::{Guardian, Kept, Undo};
+use crate::guardian::{Guardian, UndoAction, UndoGuard};
 use crate::owner::Foreign;
 use crate::target::Target;
 
@@ -34,9 +34,9 @@ pub(super) struct Gathered {
     /// What freezes it, open; not where there is no freezer.
     switch: Option<File>,
     /// Thaws, sends the members home, removes the group: in this order.
-    thaw: Kept,
-    home: Kept,
-    remove: Kept,
+    thaw: UndoGuard,
+    home: UndoGuard,
+    remove: UndoGuard,
 }
 
 /// Makes a group for the target. `None` if none can be made: then the target is found in `/proc`.
@@ -60,7 +60,7 @@ pub(super) fn gather(guardian: &Guardian, target: &Target, freezes: bool) -> Opt
 /// The group that `target` is in.
 pub(super) fn home_of(hierarchy: &Hierarchy, target: &Target) -> io::Result<Group> {
     match target {
-        Target::Thread(id) | Target::Process(id) => hierarchy.of(*id),
+        Target::Thread(id) | Target::Process(id) => hierarchy.group_of(*id),
     }
 }
 
@@ -104,12 +104,12 @@ pub(super) fn make(
     let name = name();
     let file = if by_thread { "tasks" } else { "cgroup.procs" };
     let folder = parent.path().join(&name);
-    let remove = guardian.keep(&Undo::RemoveGroup(folder.clone()))?;
+    let remove = guardian.keep(&UndoAction::RemoveGroup(folder.clone()))?;
     let group = parent.make(&name)?;
     // Where there is no such file, there is nothing to thaw either.
     let (freezer, _, thaw) = group.freezer();
-    let thaw = Undo::Write { path: folder.join(freezer), text: thaw.to_owned() };
-    let home = Undo::Move { from: folder.join(file), to: home.path().join(file) };
+    let thaw = UndoAction::Write { path: folder.join(freezer), text: thaw.to_owned() };
+    let home = UndoAction::Move { from: folder.join(file), to: home.path().join(file) };
     let (thaw, home) = (guardian.keep(&thaw)?, guardian.keep(&home)?);
     let switch = group.open(freezer).ok();
     Ok(Gathered { group, by_thread, switch, thaw, home, remove })
@@ -204,7 +204,7 @@ mod tests {
                 std::thread::yield_now();
             }
             let everybody = members::tree(child.id());
-            let home = hierarchy.of(child.id()).unwrap();
+            let home = hierarchy.group_of(child.id()).unwrap();
             let guardian = Guardian::start().unwrap();
             let outcome = in_hierarchy(&guardian, &target, &hierarchy).map(|gathered| {
                 let mut inside = members::processes_within(&gathered.group);
@@ -217,7 +217,8 @@ mod tests {
                 let path = gathered.group.path().to_owned();
                 (inside, stood, gathered.thaw(), gathered.dissolve(), path)
             });
-            let after: Vec<_> = everybody.iter().map(|pid| hierarchy.of(*pid).unwrap()).collect();
+            let after: Vec<_> =
+                everybody.iter().map(|pid| hierarchy.group_of(*pid).unwrap()).collect();
             for pid in &everybody {
                 hourglass_sys::pidfd::PidFd::open(*pid).unwrap().kill().unwrap();
             }

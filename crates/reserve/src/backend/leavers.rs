@@ -21,7 +21,7 @@ use hourglass_sys::sched::{self, Attributes};
 
 use super::{Doubt, members};
 use crate::command;
-use crate::guardian::Life;
+use crate::guardian::TaskIdentity;
 use crate::owner::{self, Foreign};
 use crate::target::Target;
 
@@ -137,7 +137,7 @@ struct Look {
     marked: bool,
     mark: Vec<u8>,
     /// Processes that were seen in the group.
-    members: Vec<Life>,
+    members: Vec<TaskIdentity>,
     /// Whether a process belongs to another user.
     is_foreign: fn(u32) -> bool,
     found: Arc<Mutex<Found>>,
@@ -168,7 +168,7 @@ impl Look {
             Target::Process(root) => members::tree(root),
             Target::Thread(tid) => vec![tid],
         };
-        suspects.extend(self.members.iter().filter(|life| life.goes_on()).map(|life| life.id));
+        suspects.extend(self.members.iter().filter(|life| life.is_alive()).map(|life| life.id));
         self.judge(&suspects);
         self.remember();
     }
@@ -176,7 +176,8 @@ impl Look {
     fn remember(&mut self) {
         if matches!(self.target, Target::Process(_)) {
             let inside = members::processes_within(&self.group);
-            self.members = inside.into_iter().filter_map(|pid| Life::of(pid).ok()).collect();
+            self.members =
+                inside.into_iter().filter_map(|pid| TaskIdentity::of_task(pid).ok()).collect();
         }
     }
 
@@ -196,13 +197,14 @@ impl Look {
     /// Keeps those who are outside. A list is as of some moment: who began or ended meanwhile is not outside, so
     /// that all must be so at a second look.
     fn judge(&self, suspects: &[u32]) {
-        let lives: Vec<Life> = suspects.iter().filter_map(|id| Life::of(*id).ok()).collect();
+        let lives: Vec<TaskIdentity> =
+            suspects.iter().filter_map(|id| TaskIdentity::of_task(*id).ok()).collect();
         let outside = self.outside(lives);
         if outside.is_empty() {
             return;
         }
         // Before the second look: one that has ended is not foreign, and not outside either.
-        let foreign: HashSet<Life> =
+        let foreign: HashSet<TaskIdentity> =
             outside.iter().copied().filter(|life| self.stayed_outside(life)).collect();
         let outside = self.outside(outside);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,7 +218,7 @@ impl Look {
     }
 
     /// Whether it is another user's and was never seen inside: those are not taken in.
-    fn stayed_outside(&self, life: &Life) -> bool {
+    fn stayed_outside(&self, life: &TaskIdentity) -> bool {
         let was_member = match self.target {
             Target::Process(_) => self.members.contains(life),
             Target::Thread(_) => true,
@@ -225,11 +227,11 @@ impl Look {
     }
 
     /// A group that is gone had nobody left in it: whoever goes on is outside.
-    fn outside(&self, lives: Vec<Life>) -> Vec<Life> {
+    fn outside(&self, lives: Vec<TaskIdentity>) -> Vec<TaskIdentity> {
         let inside: HashSet<u32> = members::within(&self.group).into_iter().collect();
-        let runs = |life: &Life| {
+        let runs = |life: &TaskIdentity| {
             let state = members::state_of(life.id);
-            life.goes_on() && state.is_some_and(|state| state != 'Z' && state != 'X')
+            life.is_alive() && state.is_some_and(|state| state != 'Z' && state != 'X')
         };
         lives.into_iter().filter(|life| !inside.contains(&life.id) && runs(life)).collect()
     }
@@ -283,7 +285,7 @@ mod tests {
                 target: Target::Process(std::process::id()),
                 marked: false,
                 mark: Vec::new(),
-                members: vec![Life::of(member).unwrap()],
+                members: vec![TaskIdentity::of_task(member).unwrap()],
                 is_foreign,
                 found: Arc::default(),
             };

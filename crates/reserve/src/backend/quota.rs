@@ -14,7 +14,7 @@ use super::gather::{Gathered, home_of, make, unless_gone};
 use super::leavers::Leavers;
 use super::{Backend, Doubt, Kind, Request, Reserved, members};
 use crate::admission::{self, Facts, Obstacle, Refusal};
-use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
 use crate::owner;
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
@@ -127,7 +127,7 @@ struct Capped {
     /// Before the group: it looks a last time.
     leavers: Option<Leavers>,
     /// CPUs of threads that were pinned.
-    pinned: Vec<Kept>,
+    pinned: Vec<UndoGuard>,
     gathered: Option<Gathered>,
     /// What was told last.
     supply: Supply,
@@ -173,7 +173,8 @@ impl Capped {
 
     fn pin(&mut self, guardian: &Guardian, tid: u32, cpu: u32) -> io::Result<()> {
         let cpus = Some(thread::affinity_of(tid)?);
-        let undo = Undo::Thread { thread: Life::of(tid)?, attributes: None, cpus };
+        let undo =
+            UndoAction::Thread { thread: TaskIdentity::of_task(tid)?, attributes: None, cpus };
         self.pinned.push(guardian.keep(&undo)?);
         owner::pin(tid, &[cpu])
     }
@@ -421,7 +422,7 @@ mod tests {
         let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let target = Target::Process(child.id());
         let situation = || {
-            let group = Hierarchy::with("cpu").and_then(|cpu| cpu.of(child.id()));
+            let group = Hierarchy::with("cpu").and_then(|cpu| cpu.group_of(child.id()));
             (group.ok().map(|group| group.path().to_owned()), thread::affinity_of(child.id()).ok())
         };
         let before = situation();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use hourglass_sys::guardian::Life;
+use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::pidfd::PidFd;
 
 use crate::backend::Reserved;
@@ -85,7 +85,7 @@ fn list(ids: &[u32]) -> String {
 pub struct Adopted {
     target: Target,
     name: String,
-    life: Life,
+    life: TaskIdentity,
     file: Option<PidFd>,
 }
 
@@ -102,7 +102,7 @@ impl Adopted {
         };
         let what = if thread { "thread" } else { "process" };
         let gone = NotAdopted::Gone { what, id };
-        let Ok(life) = Life::of(id) else { return Err(gone) };
+        let Ok(life) = TaskIdentity::of_task(id) else { return Err(gone) };
         let Some(status) = Status::of(id) else { return Err(gone) };
         if !thread && status.process != id {
             // A thread other than the first has a folder under /proc as well.
@@ -122,7 +122,7 @@ impl Adopted {
             true => PidFd::of_thread(id).ok(),
             false => Some(PidFd::open(id).map_err(|source| NotAdopted::Unwatched { id, source })?),
         };
-        if !life.goes_on() {
+        if !life.is_alive() {
             return Err(gone);
         }
         let target = if thread { Target::Thread(id) } else { Target::Process(id) };
@@ -135,7 +135,7 @@ impl Adopted {
     /// # Errors
     /// It has ended.
     pub fn confirm(&self, reserved: &mut dyn Reserved) -> Result<(), NotAdopted> {
-        if self.life.goes_on() {
+        if self.life.is_alive() {
             return Ok(());
         }
         // Whoever has the number now gets back what he had, as far as he is still there.
@@ -160,7 +160,7 @@ impl Adopted {
 
     /// Which one it is.
     #[must_use]
-    pub fn life(&self) -> Life {
+    pub fn life(&self) -> TaskIdentity {
         self.life
     }
 
@@ -318,7 +318,7 @@ mod tests {
         adopted.confirm(&mut fake).unwrap();
         assert!(!fake.released);
         // The number is the same, and the one that has it now began later.
-        let life = Life { started: adopted.life.started - 1, ..adopted.life };
+        let life = TaskIdentity { started: adopted.life.started - 1, ..adopted.life };
         let before = Adopted { life, ..adopted };
         let said = before.confirm(&mut fake).unwrap_err().to_string();
         assert_eq!(said, format!("no process {}; it may have ended", one.0.id()));

@@ -170,7 +170,7 @@ fn files(first: &OsStr, path: &OsStr) -> Result<Vec<PathBuf>, NotStarted> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_sys::process::Ending;
+    use hourglass_sys::process::ExitStatus;
 
     struct Folder(PathBuf);
 
@@ -220,6 +220,6 @@ mod tests {
         let script = folder.file("script", "exit $ASKED\n", 0o755);
         let launch = Launch::find(&[script.into()], &[("ASKED".into(), "5".into())]).unwrap();
         let child = launch.open(launch.start().unwrap()).unwrap();
-        assert_eq!(child.wait().unwrap(), Ending::Exited(5));
+        assert_eq!(child.wait().unwrap(), ExitStatus::Exited(5));
     }
 }

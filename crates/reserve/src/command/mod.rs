@@ -14,7 +14,7 @@ pub use launch::{Launch, NotStarted};
 pub use wait::{Ended, Wait, until_end};
 
 /// A started child, how it ended, and signals to be read, as the kernel tells them.
-pub use hourglass_sys::process::{Child, Ending, Gated};
+pub use hourglass_sys::process::{Child, ExitStatus, Gated};
 pub use hourglass_sys::signal_file::{ENDING, PASSED, SignalFile};
 
 /// What a command that is started under its reservation finds in its environment, with the process that reserves for

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::eventfd::either_readable;
-use hourglass_sys::guardian::Life;
+use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::signal_file::{self, ENDING, SignalFile};
 
@@ -24,7 +24,7 @@ pub struct Wait<'a> {
     /// What becomes readable with it; without, it is looked at 20 times a second.
     pub file: Option<&'a PidFd>,
     /// Which one it is.
-    pub life: Life,
+    pub life: TaskIdentity,
     /// Whether signals are passed on to it, as to a program that was started; else a signal that
     /// asks to end ends the waiting.
     pub pass_on: bool,
@@ -76,7 +76,7 @@ pub fn until_end(
             }
         }
         // Only where there is no descriptor: the first thread of a process may end before it.
-        if wait.file.is_none() && !wait.life.goes_on() {
+        if wait.file.is_none() && !wait.life.is_alive() {
             return Ok(Ended::Gone(asked));
         }
         let now = now_ns(ClockId::Monotonic);

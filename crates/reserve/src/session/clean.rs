@@ -10,12 +10,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use hourglass_model::reserve_clean::{CleanDocument, CleanFound, CleanStep, RESERVE_CLEAN_SCHEMA};
+use hourglass_sys::credentials::primary_group;
 use hourglass_sys::privilege;
 use hourglass_sys::runtime_folder::user;
-use hourglass_sys::user::primary_group;
 
-use crate::guardian::Undo;
-use crate::guardian::clean::{self, Leftover, Outcome, State, Step};
+use crate::guardian::UndoAction;
+use crate::guardian::clean::{self, RecordState, StaleRecord, UndoOutcome, UndoStep};
 use crate::leftovers;
 use serde::{Deserialize, Serialize};
 
@@ -135,12 +135,12 @@ fn by_name(leftover: &leftovers::Leftover, root: bool) -> Option<CleanFound> {
     if !root && owner != user() {
         return None;
     }
-    let carry_out = |undo: Undo| {
+    let carry_out = |undo: UndoAction| {
         let outcome = clean::undo(&undo);
-        Step { undo, outcome }
+        UndoStep { undo, outcome }
     };
-    let steps: Vec<Step> = leftovers::undo(leftover).into_iter().map(carry_out).collect();
-    let refused = steps.iter().any(|step| matches!(step.outcome, Outcome::Refused(_)));
+    let steps: Vec<UndoStep> = leftovers::undo(leftover).into_iter().map(carry_out).collect();
+    let refused = steps.iter().any(|step| matches!(step.outcome, UndoOutcome::Refused(_)));
     Some(CleanFound {
         path: path.display().to_string(),
         user: owner,
@@ -151,12 +151,12 @@ fn by_name(leftover: &leftovers::Leftover, root: bool) -> Option<CleanFound> {
     })
 }
 
-fn record(leftover: Leftover, owner: u32) -> CleanFound {
+fn record(leftover: StaleRecord, owner: u32) -> CleanFound {
     let state = match leftover.state {
-        State::Alive => "alive",
-        State::Undone => "undone",
-        State::Left => "left",
-        State::Unreadable => "unreadable",
+        RecordState::Alive => "alive",
+        RecordState::Undone => "undone",
+        RecordState::Left => "left",
+        RecordState::Unreadable => "unreadable",
     };
     CleanFound {
         path: leftover.path.display().to_string(),
@@ -168,40 +168,42 @@ fn record(leftover: Leftover, owner: u32) -> CleanFound {
     }
 }
 
-fn told(step: &Step) -> CleanStep {
+fn told(step: &UndoStep) -> CleanStep {
     let (outcome, cause) = match &step.outcome {
-        Outcome::Undone => ("undone", None),
-        Outcome::Gone => ("gone", None),
-        Outcome::Elsewhere => ("elsewhere", None),
-        Outcome::Refused(error) => ("refused", Some(error.to_string())),
+        UndoOutcome::Undone => ("undone", None),
+        UndoOutcome::Gone => ("gone", None),
+        UndoOutcome::Elsewhere => ("elsewhere", None),
+        UndoOutcome::Refused(error) => ("refused", Some(error.to_string())),
     };
     CleanStep { what: words(&step.undo), outcome: outcome.to_owned(), cause }
 }
 
 /// What a step does, in words.
-fn words(undo: &Undo) -> String {
+fn words(undo: &UndoAction) -> String {
     match undo {
-        Undo::Write { path, text } => {
+        UndoAction::Write { path, text } => {
             format!("write {} to {}", text.escape_debug(), path.display())
         }
-        Undo::Continue(process) => format!("resume process {}", process.id),
-        Undo::Cookie(process) => {
+        UndoAction::Continue(process) => format!("resume process {}", process.id),
+        UndoAction::Cookie(process) => {
             format!("take its core-scheduling cookie from process {}", process.id)
         }
-        Undo::Members { list, .. } => {
+        UndoAction::Members { list, .. } => {
             format!("give timesharing priority to the threads in {}", list.display())
         }
-        Undo::Thread { thread, .. } => {
+        UndoAction::Thread { thread, .. } => {
             format!("give thread {} its policy and CPUs back", thread.id)
         }
-        Undo::Move { from, to } => format!("move {} to {}", from.display(), to.display()),
-        Undo::Strays { root, .. } => {
+        UndoAction::Move { from, to } => format!("move {} to {}", from.display(), to.display()),
+        UndoAction::Strays { root, .. } => {
             format!(
                 "give timesharing priority to threads that left the group of process {}",
                 root.id
             )
         }
-        Undo::Remove(folder) | Undo::RemoveGroup(folder) => format!("remove {}", folder.display()),
+        UndoAction::Remove(folder) | UndoAction::RemoveGroup(folder) => {
+            format!("remove {}", folder.display())
+        }
     }
 }
 

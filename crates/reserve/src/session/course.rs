@@ -15,9 +15,9 @@ use super::urgent::Urgent;
 use super::{Failure, Outcome, Request, Subject, change, document};
 use crate::backend::{self, members};
 use crate::command::{
-    Adopted, Child, Ended, Ending, Gated, Launch, PASSED, SignalFile, Wait, until_end,
+    Adopted, Child, Ended, ExitStatus, Gated, Launch, PASSED, SignalFile, Wait, until_end,
 };
-use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
 use crate::progress::page::{PATH_VARIABLE, Page, PageError, VARIABLE};
 use crate::target::Target;
 
@@ -103,7 +103,7 @@ pub fn run_watched(
         .map_err(Failure::system("the end cannot be waited for"))?;
     document.warnings.extend(refused);
     conclude(&mut document, picked, protection, others);
-    kept.into_iter().for_each(Kept::forget);
+    kept.into_iter().for_each(UndoGuard::forget);
     document.warnings.extend(document::doubts(&document));
     finish(document, &going, ended)
 }
@@ -254,7 +254,9 @@ impl Going {
     fn wait(&self) -> Result<Wait<'_>, Failure> {
         let (file, life) = match self {
             // Its number is its own until it is waited for.
-            Going::Command(child) => (Some(child.file()), Life { id: child.pid(), started: 0 }),
+            Going::Command(child) => {
+                (Some(child.file()), TaskIdentity { id: child.pid(), started: 0 })
+            }
             Going::There(adopted) => (adopted.file(), adopted.life()),
         };
         let pass_on = matches!(self, Going::Command(_));
@@ -264,7 +266,7 @@ impl Going {
 
 /// Has the guardian give all threads of the target their policies and CPUs back if this process is
 /// killed; what a backend adds for threads that come later is its own.
-pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Failure> {
+pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<UndoGuard>, Failure> {
     let failed = || Failure::system("the changes to undo cannot be recorded");
     let threads = match target {
         Target::Thread(tid) => vec![*tid],
@@ -273,9 +275,11 @@ pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<Kept>, Fa
     let mut kept = Vec::new();
     for tid in threads {
         // Who ends meanwhile needs nothing.
-        let (Ok(thread), Ok(attributes)) = (Life::of(tid), sched::of(tid)) else { continue };
+        let (Ok(thread), Ok(attributes)) = (TaskIdentity::of_task(tid), sched::read(tid)) else {
+            continue;
+        };
         let cpus = thread::affinity_of(tid).ok();
-        let undo = Undo::Thread { thread, attributes, cpus };
+        let undo = UndoAction::Thread { thread, attributes, cpus };
         kept.push(guardian.keep(&undo).map_err(failed())?);
     }
     Ok(kept)
@@ -316,8 +320,8 @@ fn finish(mut document: ReserveDocument, going: &Going, ended: Ended) -> Result<
             let ending =
                 child.wait().map_err(Failure::system("the command cannot be waited for"))?;
             let code = match ending {
-                Ending::Exited(code) => code,
-                Ending::Killed(signal) => SIGNALLED + signal,
+                ExitStatus::Exited(code) => code,
+                ExitStatus::Killed(signal) => SIGNALLED + signal,
             };
             document.exit_code = Some(code);
             code

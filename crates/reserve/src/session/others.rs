@@ -14,7 +14,7 @@ use crate::admission::Facts;
 use crate::backend::Request as Asked;
 use crate::backend::{members, user};
 use crate::command::Adopted;
-use crate::guardian::{Guardian, Kept};
+use crate::guardian::{Guardian, UndoGuard};
 use crate::smt::dead_man::Covered;
 use crate::smt::monitor::Counts;
 use crate::smt::stopper::{self, Kind, Stopper};
@@ -27,7 +27,7 @@ struct Other<'a> {
     document: ReserveDocument,
     /// Before what is kept: it raises as long as it is there.
     picked: Option<Picked>,
-    kept: Vec<Kept>,
+    kept: Vec<UndoGuard>,
 }
 
 /// All of them. Dropping them puts everything back.
@@ -183,7 +183,7 @@ impl<'a> Others<'a> {
             }
             other.document.smt =
                 counts.next().zip(smt).map(|(counts, smt)| of_one(smt, counts, &other.document));
-            other.kept.into_iter().for_each(Kept::forget);
+            other.kept.into_iter().for_each(UndoGuard::forget);
             other.document.warnings.extend(document::doubts(&other.document));
             other.document
         };

@@ -71,7 +71,7 @@ impl Protection {
     pub(super) fn end(self) -> (SmtReport, Vec<Warning>, Vec<Counts>) {
         let (report, each) = self.driver.stop_each();
         let broken = self.guardian.woken();
-        let unbroken = broken == 0 && self.guardian.lives();
+        let unbroken = broken == 0 && self.guardian.is_alive();
         let smt = report.to_document(&self.shares);
         let protected = smt.protected && unbroken;
         let mut warnings = told::after(&report, &self.guardian);

@@ -10,7 +10,7 @@
 
 use std::io;
 
-use hourglass_sys::sched::{self, Attributes, Saved};
+use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 
 /// Above timesharing work, and above nothing else.
 const PRIORITY: u8 = 1;
@@ -22,7 +22,7 @@ const HIGHEST: u8 = 99;
 #[derive(Debug)]
 pub(super) struct Urgent {
     /// What the thread had; `None` if nothing was changed: it is a real-time thread already, or must not be one.
-    before: Option<Saved>,
+    before: Option<SavedScheduling>,
 }
 
 impl Urgent {
@@ -38,10 +38,10 @@ impl Urgent {
 
     fn at(priority: u8) -> Urgent {
         let shares = matches!(
-            sched::of(0),
+            sched::read(0),
             Ok(Some(Attributes::Other(_) | Attributes::Batch(_) | Attributes::Idle))
         );
-        let before = Saved::of(0).ok().filter(|_| shares);
+        let before = SavedScheduling::read(0).ok().filter(|_| shares);
         Urgent { before: before.filter(|_| sched::set(Attributes::Fifo(priority)).is_ok()) }
     }
 
@@ -85,27 +85,27 @@ mod tests {
     fn a_start_goes_before_timesharing_work_and_leaves_nothing() {
         std::thread::spawn(|| {
             sched::set(Attributes::Batch(4)).unwrap();
-            let had = sched::of(0).unwrap();
+            let had = sched::read(0).unwrap();
             let urgent = Urgent::begin();
             if urgent.before.is_none() {
                 return skip(Requirement::REAL_TIME, "a real-time priority is refused here");
             }
-            assert_eq!(sched::of(0).unwrap(), Some(Attributes::Fifo(PRIORITY)));
+            assert_eq!(sched::read(0).unwrap(), Some(Attributes::Fifo(PRIORITY)));
             let child = std::process::Command::new("sleep").arg("60").spawn();
             let mut child = child.unwrap();
             urgent.give_back(child.id()).unwrap();
-            let of_child = sched::of(child.id());
+            let of_child = sched::read(child.id());
             child.kill().unwrap();
             child.wait().unwrap();
             assert_eq!(of_child.unwrap(), had);
-            assert_eq!(urgent.paused(|| sched::of(0).unwrap()), had);
-            assert_eq!(sched::of(0).unwrap(), Some(Attributes::Fifo(PRIORITY)));
+            assert_eq!(urgent.paused(|| sched::read(0).unwrap()), had);
+            assert_eq!(sched::read(0).unwrap(), Some(Attributes::Fifo(PRIORITY)));
             drop(urgent);
-            assert_eq!(sched::of(0).unwrap(), had);
+            assert_eq!(sched::read(0).unwrap(), had);
             // Who is a real-time thread stays what it is.
             sched::set(Attributes::RoundRobin(3)).unwrap();
             drop(Urgent::begin());
-            assert_eq!(sched::of(0).unwrap(), Some(Attributes::RoundRobin(3)));
+            assert_eq!(sched::read(0).unwrap(), Some(Attributes::RoundRobin(3)));
         })
         .join()
         .unwrap();

@@ -169,7 +169,7 @@ mod tests {
                     assert_ne!(state(child.id()), 'T');
                 }
             }
-            while guardian.pids().len() < 2 || !guardian.lives() {
+            while guardian.pids().len() < 2 || !guardian.is_alive() {
                 std::thread::yield_now();
             }
         }

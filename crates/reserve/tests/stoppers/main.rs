@@ -31,7 +31,7 @@ fn left_by(pid: u32) -> Vec<PathBuf> {
     let name = format!("hourglass-{pid}-");
     let mut found = Vec::new();
     for hierarchy in Hierarchy::all().unwrap_or_default() {
-        let Ok(home) = hierarchy.of(0) else { continue };
+        let Ok(home) = hierarchy.group_of(0) else { continue };
         let groups = home.groups().unwrap_or_default().into_iter();
         let paths = groups.map(|group| group.path().to_owned());
         found.extend(paths.filter(|path| {
@@ -137,7 +137,7 @@ fn a_named_group_is_stopped_as_it_is() {
         (Kind::Cgroup1Freezer, Hierarchy::with("freezer")),
     ] {
         let name = format!("hourglass-test-{}-{kind}", std::process::id());
-        let made = hierarchy.and_then(|hierarchy| hierarchy.of(0)?.make(&name));
+        let made = hierarchy.and_then(|hierarchy| hierarchy.group_of(0)?.make(&name));
         let home = match made {
             Ok(group) => Home(group),
             Err(error) => {
@@ -181,7 +181,7 @@ fn what_must_run_is_refused() {
             Kind::Cgroup1Freezer => Hierarchy::with("freezer"),
             _ => Hierarchy::unified(),
         };
-        let Ok(group) = hierarchy.and_then(|hierarchy| hierarchy.of(0)) else { continue };
+        let Ok(group) = hierarchy.and_then(|hierarchy| hierarchy.group_of(0)) else { continue };
         let mut ours = everyone.clone();
         ours.co_runners = CoRunners::Group(group.path().to_owned());
         match kind {
@@ -196,7 +196,7 @@ fn who_is_slowed_gets_his_policy_back() {
     let guardian = Guardian::start().unwrap();
     for kind in OF_PROCESSES {
         let victim = victim();
-        let policy = || sched::of(victim.pid()).unwrap();
+        let policy = || sched::read(victim.pid()).unwrap();
         let mut wanted = Wanted::processes([victim.pid()]);
         wanted.graded = true;
         let Some(mut stopper) = opened(kind, &wanted, &guardian) else { continue };

@@ -9,13 +9,13 @@
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(not(any(target_os = "macos", windows)))]
-mod others;
+mod portable;
 #[cfg(windows)]
 mod windows;
 
 #[cfg(target_os = "macos")]
 pub use macos::Alarm;
 #[cfg(not(any(target_os = "macos", windows)))]
-pub use others::Alarm;
+pub use portable::Alarm;
 #[cfg(windows)]
 pub use windows::Alarm;

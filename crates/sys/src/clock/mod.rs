@@ -1,18 +1,18 @@
 //! The operating system's clocks, in nanoseconds.
 
 #[cfg(target_os = "linux")]
-mod linux;
+pub mod cpu_time;
 #[cfg(target_os = "linux")]
-pub mod others;
+mod linux;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 
 #[cfg(target_os = "linux")]
+pub use cpu_time::own_thread_ns;
+#[cfg(target_os = "linux")]
 pub use linux::{current_cpu, now_ns, now_ns_by_system_call, resolution_ns};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{timespec, try_now_ns, try_resolution_ns};
-#[cfg(target_os = "linux")]
-pub use others::own_thread_ns;
 #[cfg(not(target_os = "linux"))]
 pub use portable::{now_ns, resolution_ns};
 

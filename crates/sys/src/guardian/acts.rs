@@ -1,11 +1,11 @@
-//! How each [`Undo`](super::Undo) is carried out: system calls alone, no memory taken, since a
+//! How each [`UndoAction`](super::Undo) is carried out: system calls alone, no memory taken, since a
 //! process that was forked from a thread among many may do no more.
 
 use std::ffi::CStr;
 use std::io;
 
-use super::undo::{self, HAS_CPUS, ID, STARTED, TEXT, WORDS, Written};
-use super::{groups, strays};
+use super::undo::{self, HAS_CPUS, ID, STARTED, TEXT, UndoWords, WORDS};
+use super::{groups, raised_threads};
 use crate::core_sched::{self, Scope};
 use crate::sched::{self, Attributes};
 use crate::{checked, thread};
@@ -21,7 +21,7 @@ const ROUNDS: u32 = 8;
 const PIECE: usize = 1024;
 
 /// Carries out what is written; of several failures the first is told.
-pub(super) fn carry_out(words: &Written) -> io::Result<()> {
+pub(super) fn carry_out(words: &UndoWords) -> io::Result<()> {
     let mut bytes = [0; (WORDS - TEXT) * 8];
     for (piece, word) in bytes.chunks_exact_mut(8).zip(&words[TEXT..]) {
         piece.copy_from_slice(&word.to_le_bytes());
@@ -35,7 +35,7 @@ pub(super) fn carry_out(words: &Written) -> io::Result<()> {
         undo::MEMBERS => members(first, words),
         undo::THREAD => of_thread(words),
         undo::MOVE => groups::move_all(first, second),
-        undo::STRAYS => strays::lower(first, words),
+        undo::STRAYS => raised_threads::lower(first, words),
         undo::REMOVE => remove(first, |_| Ok(())),
         undo::GROUP => remove(first, groups::remove_below),
         _ => Ok(()),
@@ -123,44 +123,44 @@ pub(super) fn numbers(
     done
 }
 
-pub(super) fn life(words: &Written) -> Option<u32> {
+pub(super) fn life(words: &UndoWords) -> Option<u32> {
     let id = u32::try_from(words[ID]).ok()?;
     (started(id) == Some(words[STARTED])).then_some(id)
 }
 
-fn wake(words: &Written) -> io::Result<()> {
+fn wake(words: &UndoWords) -> io::Result<()> {
     let Some(id) = life(words) else { return Ok(()) };
     // SAFETY: takes no memory.
     checked(unsafe { libc::kill(id as libc::pid_t, libc::SIGCONT) }).map(drop)
 }
 
 /// The caller has none, and hands that on; to all threads, since those made meanwhile inherited it.
-fn take_cookie(words: &Written) -> io::Result<()> {
+fn take_cookie(words: &UndoWords) -> io::Result<()> {
     let Some(id) = life(words) else { return Ok(()) };
     core_sched::share_to(id, Scope::Process)
 }
 
-fn of_thread(words: &Written) -> io::Result<()> {
+fn of_thread(words: &UndoWords) -> io::Result<()> {
     let Some(id) = life(words) else { return Ok(()) };
     // Policy before CPUs: a thread of the deadline class cannot be given any.
     let policy = undo::attributes(words).map_or(Ok(()), |given| sched::put_back(id, given));
     policy.and(affinity(id, words))
 }
 
-pub(super) fn affinity(id: u32, words: &Written) -> io::Result<()> {
+pub(super) fn affinity(id: u32, words: &UndoWords) -> io::Result<()> {
     if words[HAS_CPUS] == 0 {
         return Ok(());
     }
     thread::set_affinity_of(id, undo::cpus(words))
 }
 
-fn members(list: &CStr, words: &Written) -> io::Result<()> {
+fn members(list: &CStr, words: &UndoWords) -> io::Result<()> {
     let mut done = Ok(());
     for _ in 0..ROUNDS {
         let mut found = false;
         done = numbers(libc::AT_FDCWD, list, |id, _| {
             let urgent = matches!(
-                sched::of(id),
+                sched::read(id),
                 Ok(Some(
                     Attributes::Fifo(_) | Attributes::RoundRobin(_) | Attributes::Deadline { .. }
                 ))

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::acts;
-use super::record::{self, Head, Place, Record, UNFINISHED};
+use super::record::{self, Record, RecordHeader, RecordMatch, UNFINISHED};
 use super::table::SLOTS;
-use super::undo::{LAST, Life, Undo, WRITE, Written};
+use super::undo::{LAST, TaskIdentity, UndoAction, UndoWords, WRITE};
 use crate::{runtime_folder, signal};
 
 /// The folders of the calling user in which there may be records.
@@ -37,20 +37,20 @@ const UNDONE_WITHIN: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
-pub struct Leftover {
+pub struct StaleRecord {
     pub path: PathBuf,
     /// The process that made it; 0 if that cannot be read.
     pub maker: u32,
     /// The name of that process.
     pub name: String,
-    pub state: State,
+    pub state: RecordState,
     /// What it said, in the order in which it was undone.
-    pub steps: Vec<Step>,
+    pub steps: Vec<UndoStep>,
 }
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum RecordState {
     /// Its maker or a guardian lives: it was left alone.
     Alive,
     /// Nothing of it is left; it was removed.
@@ -62,14 +62,14 @@ pub enum State {
 }
 
 #[derive(Debug)]
-pub struct Step {
-    pub undo: Undo,
-    pub outcome: Outcome,
+pub struct UndoStep {
+    pub undo: UndoAction,
+    pub outcome: UndoOutcome,
 }
 
 /// What came of undoing one change.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum UndoOutcome {
     Undone,
     /// The thread, process or file that it concerned is gone.
     Gone,
@@ -82,35 +82,37 @@ pub enum Outcome {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn clean(folder: &Path) -> io::Result<Vec<Leftover>> {
+pub fn clean(folder: &Path) -> io::Result<Vec<StaleRecord>> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder)?
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()?;
     paths.sort_unstable();
-    Ok(paths.into_iter().filter_map(one).collect())
+    Ok(paths.into_iter().filter_map(read_record).collect())
 }
 
 /// Undoes one change that no record has.
 #[must_use]
-pub fn undo(undo: &Undo) -> Outcome {
+pub fn undo(undo: &UndoAction) -> UndoOutcome {
     match undo.written() {
-        Ok(written) => undo_one(&written, undo, Place::Here),
-        Err(error) => Outcome::Refused(error),
+        Ok(written) => undo_one(&written, undo, RecordMatch::Here),
+        Err(error) => UndoOutcome::Refused(error),
     }
 }
 
 /// `None` if it is gone meanwhile, of no interest, or this process's own.
-fn one(path: PathBuf) -> Option<Leftover> {
+fn read_record(path: PathBuf) -> Option<StaleRecord> {
     let name = path.file_name()?.to_str()?.to_owned();
     let unfinished = name.starts_with(UNFINISHED);
     let mut parts = name.trim_start_matches(UNFINISHED).split('-').map(str::parse::<u64>);
     let maker = parts.next()?.ok().and_then(|id| u32::try_from(id).ok())?;
     let started = parts.next()?.ok()?;
-    if maker == std::process::id() && Life::of(maker).is_ok_and(|life| life.started == started) {
+    if maker == std::process::id()
+        && TaskIdentity::of_task(maker).is_ok_and(|life| life.started == started)
+    {
         // To close its own record would end its lock on it.
         return None;
     }
-    let bare = |state| Leftover {
+    let bare = |state| StaleRecord {
         path: path.clone(),
         maker,
         name: String::new(),
@@ -120,7 +122,7 @@ fn one(path: PathBuf) -> Option<Leftover> {
     let record = match Record::open(&path) {
         Ok(record) => record,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(_) => return Some(bare(State::Unreadable)),
+        Err(_) => return Some(bare(RecordState::Unreadable)),
     };
     if unfinished {
         let old = fs::metadata(&path).ok()?.modified().ok()?.elapsed().ok()? > UNFINISHED_FOR;
@@ -130,11 +132,11 @@ fn one(path: PathBuf) -> Option<Leftover> {
         }
         return None;
     }
-    let Some(head) = record.head() else { return Some(bare(State::Unreadable)) };
+    let Some(head) = record.head() else { return Some(bare(RecordState::Unreadable)) };
     let label = String::from_utf8_lossy(&head.name).trim_end_matches('\0').to_owned();
     let place = head.place();
-    let leftover = Leftover { maker: head.maker.id, name: label, ..bare(State::Alive) };
-    if place == Place::Here && head.maker.goes_on() {
+    let leftover = StaleRecord { maker: head.maker.id, name: label, ..bare(RecordState::Alive) };
+    if place == RecordMatch::Here && head.maker.is_alive() {
         return Some(leftover);
     }
     if !record.take_over() {
@@ -144,14 +146,14 @@ fn one(path: PathBuf) -> Option<Leftover> {
 }
 
 /// Guardians whose maker is gone and that were stopped (SIGSTOP) do nothing: they are let go on, and undo the record.
-fn awakened(path: &Path, leftover: Leftover) -> Leftover {
+fn awakened(path: &Path, leftover: StaleRecord) -> StaleRecord {
     let stopped: Vec<u32> = holders(path).into_iter().filter(|pid| is_stopped(*pid)).collect();
     if stopped.is_empty() {
         return leftover;
     }
     for pid in stopped.into_iter().filter_map(|pid| i32::try_from(pid).ok()) {
         if signal::send_to(pid, libc::SIGCONT).is_err() {
-            return Leftover { state: State::Left, ..leftover };
+            return StaleRecord { state: RecordState::Left, ..leftover };
         }
     }
     let begun = Instant::now();
@@ -162,7 +164,7 @@ fn awakened(path: &Path, leftover: Leftover) -> Leftover {
         }
         std::thread::sleep(LOOK);
     }
-    Leftover { state: State::Undone, ..leftover }
+    StaleRecord { state: RecordState::Undone, ..leftover }
 }
 
 /// The processes that hold a lock on a file (proc_locks(5)).
@@ -187,52 +189,60 @@ fn is_stopped(pid: u32) -> bool {
         && text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
 }
 
-fn undo_all(record: &Record, head: &Head, leftover: Leftover) -> Leftover {
+fn undo_all(record: &Record, head: &RecordHeader, leftover: StaleRecord) -> StaleRecord {
     let place = head.place();
     let mut steps = Vec::new();
     // After a start of the machine nothing of it is left.
-    if place != Place::Before {
-        let slots: Vec<(usize, Written, Undo)> = (0..SLOTS)
+    if place != RecordMatch::Before {
+        let slots: Vec<(usize, UndoWords, UndoAction)> = (0..SLOTS)
             .filter_map(|index| record.read(index).map(|written| (index, written)))
-            .filter_map(|(index, written)| Undo::read(&written).map(|undo| (index, written, undo)))
+            .filter_map(|(index, written)| {
+                UndoAction::read(&written).map(|undo| (index, written, undo))
+            })
             .collect();
         for kind in WRITE..=LAST {
             for (index, written, undo) in slots.iter().filter(|(_, written, _)| written[0] == kind)
             {
                 let outcome = undo_one(written, undo, place);
-                if !matches!(outcome, Outcome::Refused(_)) {
+                if !matches!(outcome, UndoOutcome::Refused(_)) {
                     record.clear(*index);
                 }
-                steps.push(Step { undo: undo.clone(), outcome });
+                steps.push(UndoStep { undo: undo.clone(), outcome });
             }
         }
     }
-    let refused = steps.iter().any(|step| matches!(step.outcome, Outcome::Refused(_)));
+    let refused = steps.iter().any(|step| matches!(step.outcome, UndoOutcome::Refused(_)));
     if !refused {
         record.remove();
     }
-    Leftover { state: if refused { State::Left } else { State::Undone }, steps, ..leftover }
+    StaleRecord {
+        state: if refused { RecordState::Left } else { RecordState::Undone },
+        steps,
+        ..leftover
+    }
 }
 
-fn undo_one(written: &Written, undo: &Undo, place: Place) -> Outcome {
+fn undo_one(written: &UndoWords, undo: &UndoAction, place: RecordMatch) -> UndoOutcome {
     let there = match undo {
-        Undo::Continue(life) | Undo::Cookie(life) | Undo::Thread { thread: life, .. } => {
-            if place != Place::Here {
-                return Outcome::Elsewhere;
+        UndoAction::Continue(life)
+        | UndoAction::Cookie(life)
+        | UndoAction::Thread { thread: life, .. } => {
+            if place != RecordMatch::Here {
+                return UndoOutcome::Elsewhere;
             }
-            life.goes_on()
+            life.is_alive()
         }
-        Undo::Strays { .. } if place != Place::Here => return Outcome::Elsewhere,
-        Undo::Strays { .. } => true,
-        Undo::Write { path, .. }
-        | Undo::Members { list: path, .. }
-        | Undo::Move { from: path, .. }
-        | Undo::Remove(path)
-        | Undo::RemoveGroup(path) => path.exists(),
+        UndoAction::Strays { .. } if place != RecordMatch::Here => return UndoOutcome::Elsewhere,
+        UndoAction::Strays { .. } => true,
+        UndoAction::Write { path, .. }
+        | UndoAction::Members { list: path, .. }
+        | UndoAction::Move { from: path, .. }
+        | UndoAction::Remove(path)
+        | UndoAction::RemoveGroup(path) => path.exists(),
     };
     match acts::carry_out(written) {
-        _ if !there => Outcome::Gone,
-        Ok(()) => Outcome::Undone,
-        Err(error) => Outcome::Refused(error),
+        _ if !there => UndoOutcome::Gone,
+        Ok(()) => UndoOutcome::Undone,
+        Err(error) => UndoOutcome::Refused(error),
     }
 }

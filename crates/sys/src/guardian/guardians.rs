@@ -9,14 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use super::Absent;
-use super::process::{Duty, END, LOOK, PRIORITY, Post, put_all_back, wait_for, wait_on, wake_all};
+use super::GuardianUnavailable;
+use super::process::{
+    END, GuardianProcess, GuardianSetup, LOOK, PRIORITY, put_all_back, wait_for, wait_on, wake_all,
+};
 use super::record::Record;
 use super::table::Table;
 use crate::eventfd::EventFd;
 use crate::pidfd::PidFd;
 use crate::sched::{self, Attributes};
-use crate::{caller, signal, thread};
+use crate::{caller_state, signal, thread};
 
 /// The one that does the work, and the one that waits for its end.
 const POSTS: usize = 2;
@@ -32,23 +34,23 @@ const AGAIN_MS: libc::c_int = 50;
 
 /// What maker, thread and guardians share.
 #[derive(Debug)]
-pub(super) struct Guardians {
+pub(super) struct GuardianPair {
     pub(super) table: Table,
     pub(super) record: Option<Record>,
     maker: PidFd,
     /// Only ever changed by the thread, while it runs. Held for single steps, and during no fork.
-    posts: Mutex<[Option<Post>; POSTS]>,
+    posts: Mutex<[Option<GuardianProcess>; POSTS]>,
     replaced: AtomicU64,
     end: EventFd,
 }
 
-impl Guardians {
+impl GuardianPair {
     /// Starts both, and the thread. `record` has what the page has.
     ///
     /// # Errors
     /// No descriptors, memory or processes left.
-    pub(super) fn start(record: Option<Record>) -> io::Result<(Arc<Guardians>, JoinHandle<()>)> {
-        let guardians = Arc::new(Guardians {
+    pub(super) fn start(record: Option<Record>) -> io::Result<(Arc<GuardianPair>, JoinHandle<()>)> {
+        let guardians = Arc::new(GuardianPair {
             table: Table::new()?,
             record,
             maker: PidFd::open(std::process::id())?,
@@ -57,7 +59,7 @@ impl Guardians {
             end: EventFd::new()?,
         });
         let filled = guardians.fill();
-        if !guardians.lives() {
+        if !guardians.is_alive() {
             filled?;
         }
         let own = Arc::clone(&guardians);
@@ -73,7 +75,7 @@ impl Guardians {
         }
     }
 
-    fn posts(&self) -> MutexGuard<'_, [Option<Post>; POSTS]> {
+    fn posts(&self) -> MutexGuard<'_, [Option<GuardianProcess>; POSTS]> {
         self.posts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +92,7 @@ impl Guardians {
     }
 
     /// Whether one of them lives now. Costs a system call.
-    pub(super) fn lives(&self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         let posts = self.posts();
         let files =
             posts.each_ref().map(|post| post.as_ref().map(|post| post.file.as_fd().as_raw_fd()));
@@ -106,11 +108,11 @@ impl Guardians {
     /// Asks them to look at the promises.
     ///
     /// # Errors
-    /// [`Absent`]: none hears it.
-    pub(super) fn look(&self) -> io::Result<()> {
+    /// [`GuardianUnavailable`]: none hears it.
+    pub(super) fn check_promises(&self) -> io::Result<()> {
         let posts = self.posts();
         let heard = posts.iter().flatten().filter(|post| post.line.say(LOOK).is_ok()).count();
-        if heard > 0 { Ok(()) } else { Err(Absent.into()) }
+        if heard > 0 { Ok(()) } else { Err(GuardianUnavailable.into()) }
     }
 
     pub(super) fn stop(&self) {
@@ -126,7 +128,7 @@ impl Guardians {
             // One that somebody has stopped would be waited for in vain.
             let _ = post.file.resume();
         }
-        for Post { pid, line, .. } in posts.into_iter().flatten() {
+        for GuardianProcess { pid, line, .. } in posts.into_iter().flatten() {
             drop(line);
             wait_for(pid);
         }
@@ -135,7 +137,7 @@ impl Guardians {
     }
 
     fn watch(&self) {
-        caller::never_cancelled();
+        caller_state::never_cancelled();
         // Refused where real-time policies are; then it may have to wait for its turn.
         let _ =
             sched::set(Attributes::Fifo(PRIORITY)).or_else(|_| sched::set(Attributes::Other(0)));
@@ -150,7 +152,7 @@ impl Guardians {
             // Tried again where it is refused.
             let _ = self.fill();
             wait_ms = if self.is_full() { -1 } else { AGAIN_MS };
-            if !self.lives() {
+            if !self.is_alive() {
                 // Nobody would let them go on if this process were killed now.
                 wake_all(&self.table);
                 self.table.count_woken();
@@ -177,10 +179,16 @@ impl Guardians {
             if self.posts()[place].is_some() {
                 continue;
             }
-            let partner =
-                self.posts().iter().flatten().next().map(|post| post.file.again()).transpose()?;
+            let partner = self
+                .posts()
+                .iter()
+                .flatten()
+                .next()
+                .map(|post| post.file.try_clone())
+                .transpose()?;
             let (table, record) = (&self.table, self.record.as_ref());
-            let duty = Duty { table, record, maker: &self.maker, partner: partner.as_ref() };
+            let duty =
+                GuardianSetup { table, record, maker: &self.maker, partner: partner.as_ref() };
             let post = duty.begin()?;
             self.posts()[place] = Some(post);
         }

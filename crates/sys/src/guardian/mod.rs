@@ -10,7 +10,7 @@
 //! wake-up and a `fork(2)`. For that, a record of what is to be put back lies in a folder of the user
 //! ([`clean`]).
 //!
-//! Owns: those processes, the page, the record, and how each [`Undo`] is carried out by system calls alone.
+//! Owns: those processes, the page, the record, and how each [`UndoAction`] is carried out by system calls alone.
 //! Must not: decide what is to be put back.
 
 mod acts;
@@ -19,8 +19,8 @@ mod groups;
 mod guardians;
 mod oom;
 mod process;
+mod raised_threads;
 mod record;
-mod strays;
 mod table;
 mod undo;
 
@@ -29,10 +29,10 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use guardians::Guardians;
+use guardians::GuardianPair;
 use record::Record;
-use table::Slot;
-pub use undo::{Life, Undo};
+use table::UndoSlot;
+pub use undo::{TaskIdentity, UndoAction};
 
 /// The guardian, seen from its maker. Clones are the same one.
 ///
@@ -42,7 +42,7 @@ pub struct Guardian(Arc<Process>);
 
 #[derive(Debug)]
 struct Process {
-    guardians: Arc<Guardians>,
+    guardians: Arc<GuardianPair>,
     watch: Option<JoinHandle<()>>,
     /// The process that made it: a child of that, forked without `exec`, has no part in it.
     maker: u32,
@@ -63,7 +63,7 @@ impl Guardian {
     }
 
     fn with(record: Option<Record>) -> io::Result<Guardian> {
-        let (guardians, watch) = Guardians::start(record)?;
+        let (guardians, watch) = GuardianPair::start(record)?;
         Ok(Guardian(Arc::new(Process { guardians, watch: Some(watch), maker: std::process::id() })))
     }
 
@@ -72,30 +72,30 @@ impl Guardian {
     /// this returns, or by the guardian.
     ///
     /// # Errors
-    /// `InvalidInput` for a text longer than [`Undo::LONGEST`] bytes or with a zero in it;
+    /// `InvalidInput` for a text longer than [`UndoAction::LONGEST`] bytes or with a zero in it;
     /// `StorageFull` if [`Guardian::ROOM`] are kept.
-    pub fn keep(&self, undo: &Undo) -> io::Result<Kept> {
+    pub fn keep(&self, undo: &UndoAction) -> io::Result<UndoGuard> {
         let written = undo.written()?;
-        let Guardians { table, record, .. } = &*self.0.guardians;
+        let GuardianPair { table, record, .. } = &*self.0.guardians;
         let slot = table.fill(&written)?;
         if let Some(record) = record {
             // The guardians have it; what cannot be recorded (a full disk), `--clean` does not find.
             let _ = record.fill(slot.index(), &written);
         }
-        Ok(Kept { slot: Some(slot), guardian: self.clone() })
+        Ok(UndoGuard { slot: Some(slot), guardian: self.clone() })
     }
 
     /// How many can be kept at once.
     pub const ROOM: usize = table::SLOTS;
 
     /// Promises to be heard of again before `until_ns` of `CLOCK_MONOTONIC`. If the promise is not
-    /// renewed by then, the guardian carries out all [`Undo::Write`] and [`Undo::Continue`] once,
+    /// renewed by then, the guardian carries out all [`UndoAction::Write`] and [`UndoAction::Continue`] once,
     /// as if this process were dead, and keeps everything. 0 promises nothing (as at the start).
     ///
     /// Only the first promise costs a system call; renewing it is a store.
     ///
     /// # Errors
-    /// [`Absent`], of a first promise; then nothing is promised.
+    /// [`GuardianUnavailable`], of a first promise; then nothing is promised.
     pub fn promise(&self, until_ns: u64) -> io::Result<()> {
         self.promise_as(0, until_ns)
     }
@@ -106,28 +106,31 @@ impl Guardian {
         self.0.guardians.table.broken(0)
     }
 
-    /// How often any promise was broken, a [`Pledge`] as well: each time whoever stood ran again.
+    /// How often any promise was broken, a [`HeartbeatPromise`] as well: each time whoever stood ran again.
     #[must_use]
     pub fn woken(&self) -> u64 {
         self.0.guardians.table.all_broken()
     }
 
-    /// Takes a promise of its own, for a thread that keeps others to their budgets ([`Pledge`]).
+    /// Takes a promise of its own, for a thread that keeps others to their budgets ([`HeartbeatPromise`]).
     ///
     /// # Errors
     /// `StorageFull` if 31 are taken.
-    pub fn pledge(&self) -> io::Result<Pledge> {
-        Ok(Pledge { index: self.0.guardians.table.take_promise()?, guardian: self.clone() })
+    pub fn pledge(&self) -> io::Result<HeartbeatPromise> {
+        Ok(HeartbeatPromise {
+            index: self.0.guardians.table.take_promise()?,
+            guardian: self.clone(),
+        })
     }
 
     fn promise_as(&self, index: usize, until_ns: u64) -> io::Result<()> {
-        let Guardians { table, .. } = &*self.0.guardians;
+        let GuardianPair { table, .. } = &*self.0.guardians;
         let before = table.promise(index, until_ns);
         if before != 0 || until_ns == 0 {
             return Ok(());
         }
         // Taken back where none hears of it, so that the next one is told to them again.
-        self.0.guardians.look().inspect_err(|_| {
+        self.0.guardians.check_promises().inspect_err(|_| {
             table.promise(index, 0);
         })
     }
@@ -135,16 +138,16 @@ impl Guardian {
     /// Whether one of its processes lives now. Costs a system call. While none does, nobody is to be stopped or raised:
     /// if this process were killed as well, it would stay so.
     #[must_use]
-    pub fn lives(&self) -> bool {
-        self.0.guardians.lives()
+    pub fn is_alive(&self) -> bool {
+        self.0.guardians.is_alive()
     }
 
     /// The same as an error, to be asked before somebody is stopped or raised.
     ///
     /// # Errors
-    /// [`Absent`].
+    /// [`GuardianUnavailable`].
     pub fn must_live(&self) -> io::Result<()> {
-        if self.lives() { Ok(()) } else { Err(Absent.into()) }
+        if self.is_alive() { Ok(()) } else { Err(GuardianUnavailable.into()) }
     }
 
     /// How often one of its processes was started for one that had been killed.
@@ -163,26 +166,26 @@ impl Guardian {
 /// No process of the guardian lives at the moment: they were killed, and others are being started. The kernel has
 /// refused nothing; the same can be had a little later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Absent;
+pub struct GuardianUnavailable;
 
-impl Absent {
+impl GuardianUnavailable {
     /// Whether this is what stands behind an error.
     #[must_use]
     pub fn is_behind(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Absent>())
+        error.get_ref().is_some_and(|inner| inner.is::<GuardianUnavailable>())
     }
 }
 
-impl fmt::Display for Absent {
+impl fmt::Display for GuardianUnavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the guardian was killed, and another one is not there yet")
     }
 }
 
-impl std::error::Error for Absent {}
+impl std::error::Error for GuardianUnavailable {}
 
-impl From<Absent> for io::Error {
-    fn from(absent: Absent) -> io::Error {
+impl From<GuardianUnavailable> for io::Error {
+    fn from(absent: GuardianUnavailable) -> io::Error {
         io::Error::other(absent)
     }
 }
@@ -201,15 +204,15 @@ impl Drop for Process {
 }
 
 /// The promise of a thread that raises others and keeps them to a budget: to be heard of again. If it is not, the
-/// guardian carries out all [`Undo::Write`] and [`Undo::Continue`], and all [`Undo::Members`] and [`Undo::Thread`]
+/// guardian carries out all [`UndoAction::Write`] and [`UndoAction::Continue`], and all [`UndoAction::Members`] and [`UndoAction::Thread`]
 /// but for their CPUs, and keeps everything: nobody stays urgent without a budget. Dropping it takes it back.
 #[derive(Debug)]
-pub struct Pledge {
+pub struct HeartbeatPromise {
     index: usize,
     guardian: Guardian,
 }
 
-impl Pledge {
+impl HeartbeatPromise {
     /// Promises to be heard of again before `until_ns` of `CLOCK_MONOTONIC`; 0 promises nothing. Costs a store, and a
     /// system call where nothing was promised.
     ///
@@ -226,22 +229,22 @@ impl Pledge {
     }
 }
 
-impl Drop for Pledge {
+impl Drop for HeartbeatPromise {
     fn drop(&mut self) {
-        self.guardian.0.guardians.table.give_back(self.index);
+        self.guardian.0.guardians.table.release_slot(self.index);
     }
 }
 
 /// Something that is to be put back. Dropping it does so.
 #[derive(Debug)]
 #[must_use = "dropping it puts everything back at once"]
-pub struct Kept {
-    slot: Option<Slot>,
+pub struct UndoGuard {
+    slot: Option<UndoSlot>,
     /// After the slot: it must not end while something is kept.
     guardian: Guardian,
 }
 
-impl Kept {
+impl UndoGuard {
     /// Puts it back now.
     ///
     /// # Errors
@@ -268,7 +271,7 @@ impl Kept {
     /// The record first: behind it the slot may be filled anew.
     fn clear(&mut self) {
         let Some(slot) = self.slot.take() else { return };
-        let Guardians { table, record, .. } = &*self.guardian.0.guardians;
+        let GuardianPair { table, record, .. } = &*self.guardian.0.guardians;
         record.iter().for_each(|record| record.clear(slot.index()));
         table.clear(slot);
     }
@@ -280,7 +283,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for UndoGuard {
     fn drop(&mut self) {
         // Nobody is left to be told; `undo` tells.
         let _ = self.carry_out();

@@ -10,7 +10,7 @@ use super::undo::{CONTINUE, HAS_CPUS, LAST, MEMBERS, THREAD, WRITE};
 use super::{acts, oom};
 use crate::clock::{ClockId, now_ns};
 use crate::pidfd::PidFd;
-use crate::process::Speaker;
+use crate::process::NoSigpipeWriter;
 use crate::sched::Attributes;
 use crate::{checked, checked_long, sched, thread};
 
@@ -29,7 +29,7 @@ pub(super) const END: u8 = b'.';
 const NONE: RawFd = -1;
 
 /// What it needs, made before it is.
-pub(super) struct Duty<'a> {
+pub(super) struct GuardianSetup<'a> {
     pub(super) table: &'a Table,
     pub(super) record: Option<&'a Record>,
     /// Becomes readable when the maker ends.
@@ -40,18 +40,18 @@ pub(super) struct Duty<'a> {
 
 /// A guardian, as its maker has it.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(super) struct GuardianProcess {
     /// Its number: a child that was not waited for.
     pub(super) pid: libc::pid_t,
     pub(super) file: PidFd,
     /// The line on which it is spoken to; closed, it ends.
-    pub(super) line: Speaker,
+    pub(super) line: NoSigpipeWriter,
 }
 
-impl Duty<'_> {
+impl GuardianSetup<'_> {
     /// Starts one. May be called in a process of many threads: the child makes system calls alone.
-    pub(super) fn begin(&self) -> io::Result<Post> {
-        let (reading, line) = Speaker::line()?;
+    pub(super) fn begin(&self) -> io::Result<GuardianProcess> {
+        let (reading, line) = NoSigpipeWriter::line()?;
         // SAFETY: the child makes nothing but system calls with memory that was made before, so
         // that locks which other threads hold do not matter; it never returns.
         let pid = checked(unsafe { libc::fork() })?;
@@ -59,7 +59,7 @@ impl Duty<'_> {
             self.live(reading.as_raw_fd());
         }
         match PidFd::open(pid.unsigned_abs()) {
-            Ok(file) => Ok(Post { pid, file, line }),
+            Ok(file) => Ok(GuardianProcess { pid, file, line }),
             Err(error) => {
                 // Left to itself it would wait for its partner, or put back what is still in use. It has done nothing.
                 // SAFETY: takes its arguments by value; a child that was not waited for keeps its number.
@@ -82,8 +82,8 @@ impl Duty<'_> {
             sched::set(Attributes::Fifo(PRIORITY)).or_else(|_| sched::set(Attributes::Other(0)));
         // More CPUs than there are; the kernel takes those that it has.
         let _ = thread::set_affinity(0..1024);
-        let mut watch = Watch { line, partner, kept: [0; PROMISES] };
-        while self.goes_on(&mut watch) {}
+        let mut watch = GuardianLoop { line, partner, broken_promises: [0; PROMISES] };
+        while self.wait(&mut watch) {}
         // The partner puts everything back; if it is killed meanwhile, or stands, this does.
         if watch.partner != NONE {
             wait_on([watch.partner], PARTNER_MS);
@@ -94,9 +94,10 @@ impl Duty<'_> {
     }
 
     /// Waits until the maker says something, ends, or breaks a promise; false if it ended.
-    fn goes_on(&self, watch: &mut Watch) -> bool {
+    fn wait(&self, watch: &mut GuardianLoop) -> bool {
         // Promises concern the one that does the work.
-        let left_ns = if watch.partner == NONE { self.least_left(&mut watch.kept) } else { None };
+        let left_ns =
+            if watch.partner == NONE { self.least_left(&mut watch.broken_promises) } else { None };
         let wait = |left: u64| left.div_ceil(1_000_000).clamp(LEAST_MS, MOST_MS) as libc::c_int;
         let files = [watch.line, self.maker.as_raw_fd(), watch.partner];
         let [heard, maker_ended, partner_ended] = wait_on(files, left_ns.map_or(-1, wait));
@@ -148,12 +149,12 @@ impl Duty<'_> {
 }
 
 /// What a guardian waits for, and what it has seen.
-struct Watch {
+struct GuardianLoop {
     line: RawFd,
     /// [`NONE`] for the one that does the work.
     partner: RawFd,
     /// The promises last found broken.
-    kept: [u64; PROMISES],
+    broken_promises: [u64; PROMISES],
 }
 
 /// Which of these are readable, or closed at their other end; `timeout_ms` as `poll(2)` has it.
@@ -181,7 +182,7 @@ pub(super) fn wake_all(table: &Table) {
 
 fn carry_out(table: &Table, kind: u64, with_cpus: bool) {
     for index in 0..SLOTS {
-        if let Some((_, mut words)) = table.look(index)
+        if let Some((_, mut words)) = table.read_slot(index)
             && words[0] == kind
         {
             words[HAS_CPUS] *= u64::from(with_cpus);
@@ -198,7 +199,7 @@ pub(super) fn put_all_back(table: &Table, record: Option<&Record>) {
     }
     for kind in WRITE..=LAST {
         for index in 0..SLOTS {
-            if let Some((state, words)) = table.look(index)
+            if let Some((state, words)) = table.read_slot(index)
                 && words[0] == kind
                 && acts::carry_out(&words).is_ok()
             {
@@ -208,7 +209,7 @@ pub(super) fn put_all_back(table: &Table, record: Option<&Record>) {
         }
     }
     if let Some(record) = record
-        && (0..SLOTS).all(|index| table.look(index).is_none())
+        && (0..SLOTS).all(|index| table.read_slot(index).is_none())
     {
         record.remove();
     }

@@ -17,7 +17,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::undo::{Life, WORDS, Written};
+use super::undo::{TaskIdentity, UndoWords, WORDS};
 use crate::{checked, file_limit, runtime_folder};
 
 /// The folder of records, inside that of the user.
@@ -37,19 +37,19 @@ const FORMAT: u64 = 1 << 32 | WORDS as u64;
 pub(super) const UNFINISHED: char = '.';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct RecordHeader {
     /// The boot of the machine, as the kernel names it.
     boot: [u64; 2],
     /// The number space in which processes are named.
     pids: u64,
     /// The process that made the changes.
-    pub(super) maker: Life,
+    pub(super) maker: TaskIdentity,
     pub(super) name: [u8; 16],
 }
 
 /// How a record relates to the machine as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RecordMatch {
     /// Its numbers of processes are those of this process.
     Here,
     /// They are those of another PID namespace.
@@ -58,14 +58,19 @@ pub(super) enum Place {
     Before,
 }
 
-impl Head {
-    fn own() -> io::Result<Head> {
+impl RecordHeader {
+    fn own() -> io::Result<RecordHeader> {
         let comm = std::fs::read("/proc/self/comm").unwrap_or_default();
         let mut name = [0; 16];
         let letters = comm.iter().take_while(|byte| **byte != b'\n').take(15);
         name.iter_mut().zip(letters).for_each(|(place, byte)| *place = *byte);
         let pids = std::fs::metadata("/proc/self/ns/pid")?.ino();
-        Ok(Head { boot: boot()?, pids, maker: Life::of(std::process::id())?, name })
+        Ok(RecordHeader {
+            boot: boot()?,
+            pids,
+            maker: TaskIdentity::of_task(std::process::id())?,
+            name,
+        })
     }
 
     fn words(&self) -> [u64; HEAD] {
@@ -90,7 +95,7 @@ impl Head {
         words
     }
 
-    fn read(words: &[u64; HEAD]) -> Option<Head> {
+    fn read(words: &[u64; HEAD]) -> Option<RecordHeader> {
         let [magic, format, boot0, boot1, pids, id, started, name0, name1, ..] = *words;
         if (magic, format) != (MAGIC, FORMAT) {
             return None;
@@ -98,15 +103,15 @@ impl Head {
         let mut name = [0; 16];
         name[..WORD].copy_from_slice(&name0.to_ne_bytes());
         name[WORD..].copy_from_slice(&name1.to_ne_bytes());
-        let maker = Life { id: u32::try_from(id).ok()?, started };
-        Some(Head { boot: [boot0, boot1], pids, maker, name })
+        let maker = TaskIdentity { id: u32::try_from(id).ok()?, started };
+        Some(RecordHeader { boot: [boot0, boot1], pids, maker, name })
     }
 
-    pub(super) fn place(&self) -> Place {
-        match Head::own() {
-            Ok(own) if own.boot != self.boot => Place::Before,
-            Ok(own) if own.pids == self.pids => Place::Here,
-            _ => Place::ElsewhereNamed,
+    pub(super) fn place(&self) -> RecordMatch {
+        match RecordHeader::own() {
+            Ok(own) if own.boot != self.boot => RecordMatch::Before,
+            Ok(own) if own.pids == self.pids => RecordMatch::Here,
+            _ => RecordMatch::ElsewhereNamed,
         }
     }
 }
@@ -140,7 +145,7 @@ impl Record {
 
     pub(super) fn create_in(folder: &Path) -> io::Result<Record> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let head = Head::own()?;
+        let head = RecordHeader::own()?;
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{}-{number}", head.maker.id, head.maker.started);
         let (hidden, shown) = (folder.join(format!("{UNFINISHED}{name}")), folder.join(name));
@@ -204,7 +209,7 @@ impl Record {
     ///
     /// # Errors
     /// No room; the file may not be that large (`RLIMIT_FSIZE`).
-    pub(super) fn fill(&self, index: usize, written: &Written) -> io::Result<()> {
+    pub(super) fn fill(&self, index: usize, written: &UndoWords) -> io::Result<()> {
         let mut words = [0; STRIDE];
         words[0] = sum(written);
         words[1..].copy_from_slice(written);
@@ -224,7 +229,7 @@ impl Record {
     }
 
     /// What stands in a slot.
-    pub(super) fn read(&self, index: usize) -> Option<Written> {
+    pub(super) fn read(&self, index: usize) -> Option<UndoWords> {
         let mut found = [0; STRIDE * WORD];
         self.file.read_exact_at(&mut found, position(index)).ok()?;
         let words: [u64; STRIDE] = words(&found);
@@ -233,10 +238,10 @@ impl Record {
         (words[0] != 0 && words[0] == sum(&written)).then_some(written)
     }
 
-    pub(super) fn head(&self) -> Option<Head> {
+    pub(super) fn head(&self) -> Option<RecordHeader> {
         let mut found = [0; HEAD * WORD];
         self.file.read_exact_at(&mut found, 0).ok()?;
-        Head::read(&words(&found))
+        RecordHeader::read(&words(&found))
     }
 
     /// Removes the file. Takes no memory.
@@ -255,7 +260,7 @@ fn position(index: usize) -> u64 {
 }
 
 /// FNV-1a over words, never zero: what tells a whole slot from one that was being written.
-fn sum(written: &Written) -> u64 {
+fn sum(written: &UndoWords) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x100_0000_01b3;
     written.iter().fold(BASIS, |sum, word| (sum ^ word).wrapping_mul(PRIME)) | 1

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use super::undo::{WORDS, Written};
+use super::undo::{UndoWords, WORDS};
 use crate::memfd::SharedWords;
 
 /// Slots.
@@ -38,12 +38,12 @@ pub(super) struct Table {
 
 /// A slot that somebody filled, and with which state.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct UndoSlot {
     index: usize,
     state: u64,
 }
 
-impl Slot {
+impl UndoSlot {
     pub(super) fn index(&self) -> usize {
         self.index
     }
@@ -56,7 +56,7 @@ impl Table {
     }
 
     /// Writes into a free slot. Whoever reads it finds all or nothing.
-    pub(super) fn fill(&self, written: &Written) -> io::Result<Slot> {
+    pub(super) fn fill(&self, written: &UndoWords) -> io::Result<UndoSlot> {
         let first = self.hint.load(Ordering::Relaxed);
         for step in 0..SLOTS {
             let index = (first + step) % SLOTS;
@@ -75,18 +75,20 @@ impl Table {
             }
             state.store(found + FULL, Ordering::Release);
             self.hint.store(index + 1, Ordering::Relaxed);
-            return Ok(Slot { index, state: found + FULL });
+            return Ok(UndoSlot { index, state: found + FULL });
         }
         Err(io::ErrorKind::StorageFull.into())
     }
 
     /// What stands in a slot; `None` if it was cleared meanwhile.
-    pub(super) fn read(&self, slot: &Slot) -> Option<Written> {
-        self.look(slot.index).filter(|(state, _)| *state == slot.state).map(|(_, written)| written)
+    pub(super) fn read(&self, slot: &UndoSlot) -> Option<UndoWords> {
+        self.read_slot(slot.index)
+            .filter(|(state, _)| *state == slot.state)
+            .map(|(_, written)| written)
     }
 
     /// Frees a slot.
-    pub(super) fn clear(&self, slot: Slot) {
+    pub(super) fn clear(&self, slot: UndoSlot) {
         let (state, _) = self.slot(slot.index);
         state.store(slot.state.wrapping_sub(FULL).wrapping_add(CYCLE), Ordering::Release);
         self.hint.store(slot.index, Ordering::Relaxed);
@@ -100,7 +102,7 @@ impl Table {
     }
 
     /// What stands in slot `index`, with its state. Takes no memory.
-    pub(super) fn look(&self, index: usize) -> Option<(u64, Written)> {
+    pub(super) fn read_slot(&self, index: usize) -> Option<(u64, UndoWords)> {
         let (state, body) = self.slot(index);
         let before = state.load(Ordering::Acquire);
         if before % CYCLE != FULL {
@@ -124,7 +126,7 @@ impl Table {
     }
 
     /// Nothing is promised there any more.
-    pub(super) fn give_back(&self, index: usize) {
+    pub(super) fn release_slot(&self, index: usize) {
         self.word(index, UNTIL).store(0, Ordering::Release);
         self.word(index, MADE).store(0, Ordering::Release);
     }
@@ -188,9 +190,9 @@ mod tests {
         let one = table.fill(&[1; WORDS]).unwrap();
         let two = table.fill(&[2; WORDS]).unwrap();
         assert_eq!(table.read(&one).unwrap(), [1; WORDS]);
-        let stale = Slot { index: one.index, state: one.state };
+        let stale = UndoSlot { index: one.index, state: one.state };
         table.clear(one);
-        assert!(table.look(stale.index).is_none());
+        assert!(table.read_slot(stale.index).is_none());
         let three = table.fill(&[3; WORDS]).unwrap();
         // The slot is used again, and whoever kept its old state reads nothing there.
         assert_eq!(three.index, stale.index);
@@ -201,7 +203,7 @@ mod tests {
     #[test]
     fn a_full_table_refuses() {
         let table = Table::new().unwrap();
-        let slots: Vec<Slot> = (0..SLOTS).map(|_| table.fill(&[7; WORDS]).unwrap()).collect();
+        let slots: Vec<UndoSlot> = (0..SLOTS).map(|_| table.fill(&[7; WORDS]).unwrap()).collect();
         assert_eq!(table.fill(&[8; WORDS]).unwrap_err().kind(), io::ErrorKind::StorageFull);
         slots.into_iter().for_each(|slot| table.clear(slot));
         assert!(table.fill(&[8; WORDS]).is_ok());
@@ -215,7 +217,7 @@ mod tests {
         assert_eq!(table.take_promise().unwrap_err().kind(), io::ErrorKind::StorageFull);
         table.promise(7, 5);
         table.count_broken(7);
-        table.give_back(7);
+        table.release_slot(7);
         assert_eq!((table.promised(7), table.take_promise().unwrap(), table.broken(7)), (0, 7, 0));
         assert_eq!(table.all_broken(), 1);
     }

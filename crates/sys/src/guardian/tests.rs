@@ -52,8 +52,8 @@ impl Drop for Other {
     }
 }
 
-pub(super) fn write(path: &std::path::Path) -> Undo {
-    Undo::Write { path: path.to_path_buf(), text: "after!".into() }
+pub(super) fn write(path: &std::path::Path) -> UndoAction {
+    UndoAction::Write { path: path.to_path_buf(), text: "after!".into() }
 }
 
 /// Waits for what another process does soon. Only a machine that does not run it for so long fails.
@@ -131,7 +131,7 @@ fn after_sigkill_everything_is_put_back() {
     let (file, folder) = (home.file("file"), home.0.join("folder"));
     fs::create_dir(&folder).unwrap();
     let other = Other::new();
-    let life = Life::of(other.0.id()).unwrap();
+    let life = TaskIdentity::of_task(other.0.id()).unwrap();
     let privileged = Other::new();
     let raised = sched::set_of(privileged.0.id(), Attributes::Fifo(1)).is_ok();
     if !raised {
@@ -139,12 +139,18 @@ fn after_sigkill_everything_is_put_back() {
     }
     let list = home.file("list");
     fs::write(&list, format!("{}\n", privileged.0.id())).unwrap();
-    let thread = Undo::Thread { thread: life, attributes: Some(Attributes::Other(0)), cpus: None };
+    let thread =
+        UndoAction::Thread { thread: life, attributes: Some(Attributes::Other(0)), cpus: None };
     killed_after(|| {
         let guardian = Guardian::start().unwrap();
-        let members = Undo::Members { list: list.clone(), cpus: None };
-        let all =
-            [write(&file), Undo::Continue(life), thread, Undo::Remove(folder.clone()), members];
+        let members = UndoAction::Members { list: list.clone(), cpus: None };
+        let all = [
+            write(&file),
+            UndoAction::Continue(life),
+            thread,
+            UndoAction::Remove(folder.clone()),
+            members,
+        ];
         let kept = all.map(|undo| guardian.keep(&undo).unwrap());
         // What is kept is not yet done: now it is.
         sched::set_of(life.id, Attributes::Batch(0)).unwrap();
@@ -154,9 +160,9 @@ fn after_sigkill_everything_is_put_back() {
     });
     soon("the folder is removed", || !folder.exists());
     assert_eq!(fs::read_to_string(&file).unwrap(), "after!");
-    assert_eq!(sched::of(life.id).unwrap(), Some(Attributes::Other(0)));
+    assert_eq!(sched::read(life.id).unwrap(), Some(Attributes::Other(0)));
     soon("the process goes on", || other.state() == 'S');
-    assert_eq!(sched::of(privileged.0.id()).unwrap(), Some(Attributes::Other(0)));
+    assert_eq!(sched::read(privileged.0.id()).unwrap(), Some(Attributes::Other(0)));
 }
 
 /// A monitor that hangs keeps nobody stopped (a dead man's thaw).
@@ -167,7 +173,7 @@ fn a_broken_promise_wakes_who_was_stopped() {
     fs::create_dir(&folder).unwrap();
     let guardian = Guardian::start().unwrap();
     let kept = guardian.keep(&write(&file)).unwrap();
-    let removal = guardian.keep(&Undo::Remove(folder.clone())).unwrap();
+    let removal = guardian.keep(&UndoAction::Remove(folder.clone())).unwrap();
     let in_ms = |ms: u64| crate::clock::now_ns(crate::clock::ClockId::Monotonic) + ms * 1_000_000;
     // Promises that are renewed are not broken.
     guardian.promise(in_ms(60_000)).unwrap();
@@ -191,15 +197,19 @@ fn who_is_gone_counts_as_put_back() {
     let guardian = Guardian::start().unwrap();
     let gone = {
         let other = Other::new();
-        Life::of(other.0.id()).unwrap()
+        TaskIdentity::of_task(other.0.id()).unwrap()
     };
     let nowhere = PathBuf::from("/nowhere/at/all");
     for undo in [
-        Undo::Continue(gone),
-        Undo::Thread { thread: gone, attributes: Some(Attributes::Idle), cpus: Some(vec![0]) },
-        Undo::Members { list: nowhere.clone(), cpus: None },
-        Undo::Move { from: nowhere.clone(), to: nowhere.clone() },
-        Undo::Remove(nowhere.clone()),
+        UndoAction::Continue(gone),
+        UndoAction::Thread {
+            thread: gone,
+            attributes: Some(Attributes::Idle),
+            cpus: Some(vec![0]),
+        },
+        UndoAction::Members { list: nowhere.clone(), cpus: None },
+        UndoAction::Move { from: nowhere.clone(), to: nowhere.clone() },
+        UndoAction::Remove(nowhere.clone()),
         write(&nowhere),
     ] {
         guardian.keep(&undo).unwrap().undo().unwrap();
@@ -217,7 +227,7 @@ fn groups_below_are_emptied_and_removed() {
         fs::create_dir_all(folder).unwrap();
     }
     let guardian = Guardian::start().unwrap();
-    let keep = |undo: Undo| guardian.keep(&undo).unwrap();
+    let keep = |undo: UndoAction| guardian.keep(&undo).unwrap();
     // On files, which keep their numbers, the number written last stays: that of the highest folder that has one.
     fs::write(&to, "").unwrap();
     for (folder, wanted) in [(&foreign, ""), (&deep, "4711"), (&top, "4712")] {
@@ -227,17 +237,17 @@ fn groups_below_are_emptied_and_removed() {
         if folder == &deep {
             fs::write(&from, "").unwrap();
         }
-        keep(Undo::Move { from, to: to.clone() }).undo().unwrap();
+        keep(UndoAction::Move { from, to: to.clone() }).undo().unwrap();
         assert_eq!(fs::read_to_string(&to).unwrap(), wanted);
     }
     for folder in [&top, &deep, &foreign] {
         fs::remove_file(folder.join("cgroup.procs")).unwrap();
     }
-    assert!(keep(Undo::RemoveGroup(top.clone())).undo().is_err(), "another's group is in it");
+    assert!(keep(UndoAction::RemoveGroup(top.clone())).undo().is_err(), "another's group is in it");
     assert!(!top.join("one").exists() && foreign.exists());
     fs::remove_dir(&foreign).unwrap();
     fs::create_dir_all(&deep).unwrap();
-    keep(Undo::RemoveGroup(top.clone())).undo().unwrap();
+    keep(UndoAction::RemoveGroup(top.clone())).undo().unwrap();
     assert!(!top.exists());
 }
 
@@ -255,8 +265,8 @@ fn strays_are_known_by_descent_and_mark() {
         return skip(Requirement::REAL_TIME, "SCHED_FIFO is refused here");
     }
     let guardian = Guardian::start().unwrap();
-    let undo = Undo::Strays {
-        root: Life::of(root.0.id()).unwrap(),
+    let undo = UndoAction::Strays {
+        root: TaskIdentity::of_task(root.0.id()).unwrap(),
         priority: PRIORITY - 1,
         mark: format!("HOURGLASS_TEST_STRAY={value}"),
         pin: None,
@@ -264,15 +274,16 @@ fn strays_are_known_by_descent_and_mark() {
     };
     // The name alone is not the mark, nor is the begin of it.
     for part in ["HOURGLASS_TEST_STRAY", &format!("HOURGLASS_TEST_STRAY={}", std::process::id())] {
-        let Undo::Strays { root, priority, .. } = undo.clone() else { unreachable!() };
-        let root = Life { started: root.started + 1, ..root };
-        let other = Undo::Strays { root, priority, mark: part.to_owned(), pin: None, cpus: None };
+        let UndoAction::Strays { root, priority, .. } = undo.clone() else { unreachable!() };
+        let root = TaskIdentity { started: root.started + 1, ..root };
+        let other =
+            UndoAction::Strays { root, priority, mark: part.to_owned(), pin: None, cpus: None };
         guardian.keep(&other).unwrap().undo().unwrap();
-        assert_eq!(sched::of(others[0]).unwrap(), Some(Attributes::Fifo(PRIORITY)), "{part}");
+        assert_eq!(sched::read(others[0]).unwrap(), Some(Attributes::Fifo(PRIORITY)), "{part}");
     }
     guardian.keep(&undo).unwrap().undo().unwrap();
     let (other, fifo) = (Some(Attributes::Other(0)), Some(Attributes::Fifo(PRIORITY)));
-    assert_eq!(others.map(|id| sched::of(id).unwrap()), [other, other, fifo]);
+    assert_eq!(others.map(|id| sched::read(id).unwrap()), [other, other, fifo]);
 }
 
 /// Work whose keeper hangs is not urgent without a budget, stays on its CPU, and can be raised again.
@@ -282,25 +293,25 @@ fn a_broken_pledge_lowers_who_was_raised() {
     let id = other.0.id();
     let before = crate::thread::affinity_of(id).unwrap();
     let guardian = Guardian::start().unwrap();
-    let thread = Life::of(id).unwrap();
+    let thread = TaskIdentity::of_task(id).unwrap();
     let (attributes, cpus) = (Some(Attributes::Other(0)), Some(before.clone()));
-    let kept = guardian.keep(&Undo::Thread { thread, attributes, cpus }).unwrap();
+    let kept = guardian.keep(&UndoAction::Thread { thread, attributes, cpus }).unwrap();
     if sched::set_of(id, Attributes::Fifo(1)).is_err() {
         return skip(Requirement::REAL_TIME, "SCHED_FIFO is refused here");
     }
     crate::thread::set_affinity_of(id, [before[0]]).unwrap();
     // SAFETY: takes no memory.
     unsafe { libc::kill(id as libc::pid_t, libc::SIGSTOP) };
-    let continued = guardian.keep(&Undo::Continue(thread)).unwrap();
+    let continued = guardian.keep(&UndoAction::Continue(thread)).unwrap();
     let in_ms = |ms: u64| crate::clock::now_ns(crate::clock::ClockId::Monotonic) + ms * 1_000_000;
     // The maker's own promise is another one.
     guardian.promise(in_ms(600_000)).unwrap();
     let pledge = guardian.pledge().unwrap();
     pledge.until(in_ms(60_000)).unwrap();
-    assert_eq!((pledge.broken(), sched::of(id).unwrap()), (0, Some(Attributes::Fifo(1))));
+    assert_eq!((pledge.broken(), sched::read(id).unwrap()), (0, Some(Attributes::Fifo(1))));
     pledge.until(in_ms(1)).unwrap();
     soon("the pledge is seen to be broken", || pledge.broken() == 1);
-    assert_eq!(sched::of(id).unwrap(), Some(Attributes::Other(0)));
+    assert_eq!(sched::read(id).unwrap(), Some(Attributes::Other(0)));
     assert_eq!(crate::thread::affinity_of(id).unwrap(), [before[0]]);
     soon("it goes on", || other.state() == 'S');
     assert_eq!((guardian.broken(), guardian.woken()), (0, 1));

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use super::acts;
 use crate::sched::Attributes;
 
-/// Words of one written [`Undo`]: kind, numbers, CPUs, texts.
+/// Words of one written [`UndoAction`]: kind, numbers, CPUs, texts.
 pub(super) const WORDS: usize = 80;
-pub(super) type Written = [u64; WORDS];
+pub(super) type UndoWords = [u64; WORDS];
 
 /// Where the numbers of a thread or process stand.
 pub(super) const ID: usize = 1;
@@ -40,26 +40,26 @@ pub(super) const LAST: u64 = GROUP;
 
 /// A thread or process that cannot be mistaken for a later one of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Life {
+pub struct TaskIdentity {
     pub id: u32,
     /// When it began, in clock ticks since boot (field 22 of `/proc/ID/stat`).
     pub started: u64,
 }
 
-impl Life {
+impl TaskIdentity {
     /// The thread or process `id`, as it lives now. Takes no memory.
     ///
     /// # Errors
     /// There is none; a zombie counts as none.
-    pub fn of(id: u32) -> io::Result<Life> {
+    pub fn of_task(id: u32) -> io::Result<TaskIdentity> {
         acts::started(id)
-            .map(|started| Life { id, started })
+            .map(|started| TaskIdentity { id, started })
             .ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
     }
 
     /// Whether it still lives. Takes no memory.
     #[must_use]
-    pub fn goes_on(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         acts::started(self.id) == Some(self.started)
     }
 }
@@ -69,16 +69,16 @@ impl Life {
 /// A guardian carries them out in the order of the variants, whatever the order in which they were
 /// kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undo {
+pub enum UndoAction {
     /// A text is written into an existing file, such as `0` into `cgroup.freeze`.
     Write {
         /// The file; its path is absolute.
         path: PathBuf,
         text: String,
     },
-    Continue(Life),
+    Continue(TaskIdentity),
     /// All threads of a process, which any of them names, lose their core-scheduling cookies.
-    Cookie(Life),
+    Cookie(TaskIdentity),
     /// Every thread whose number stands in a file (`cgroup.threads`, `tasks`, `cgroup.procs`) leaves the
     /// real-time and deadline classes for `SCHED_OTHER`, and gets CPUs if some are given. Looked
     /// at again until none is found, for children of those found.
@@ -89,7 +89,7 @@ pub enum Undo {
     },
     /// A thread gets its policy and its CPUs back.
     Thread {
-        thread: Life,
+        thread: TaskIdentity,
         attributes: Option<Attributes>,
         cpus: Option<Vec<u32>>,
     },
@@ -108,7 +108,7 @@ pub enum Undo {
     /// and that are in no group whose name begins with `hourglass-`.
     Strays {
         /// The process for which the group was made.
-        root: Life,
+        root: TaskIdentity,
         /// The priority of raised members; the one above counts as well.
         priority: u8,
         /// `NAME=VALUE`.
@@ -125,31 +125,31 @@ pub enum Undo {
     RemoveGroup(PathBuf),
 }
 
-impl Undo {
+impl UndoAction {
     /// The most bytes of its texts together, with a byte behind each.
     pub const LONGEST: usize = (WORDS - TEXT) * size_of::<u64>();
 
-    pub(super) fn written(&self) -> io::Result<Written> {
+    pub(super) fn written(&self) -> io::Result<UndoWords> {
         let mut words = [0; WORDS];
         match self {
-            Undo::Write { path, text } => {
+            UndoAction::Write { path, text } => {
                 words[0] = WRITE;
                 texts(&mut words, &[path.as_os_str().as_bytes(), text.as_bytes()])?;
             }
-            Undo::Continue(process) => {
+            UndoAction::Continue(process) => {
                 words[0] = CONTINUE;
                 life(&mut words, *process);
             }
-            Undo::Cookie(process) => {
+            UndoAction::Cookie(process) => {
                 words[0] = COOKIE;
                 life(&mut words, *process);
             }
-            Undo::Members { list, cpus } => {
+            UndoAction::Members { list, cpus } => {
                 words[0] = MEMBERS;
                 set(&mut words, cpus.as_deref());
                 texts(&mut words, &[list.as_os_str().as_bytes()])?;
             }
-            Undo::Thread { thread, attributes, cpus } => {
+            UndoAction::Thread { thread, attributes, cpus } => {
                 words[0] = THREAD;
                 life(&mut words, *thread);
                 set(&mut words, cpus.as_deref());
@@ -157,11 +157,11 @@ impl Undo {
                     words[ATTRIBUTES..HAS_CPUS].copy_from_slice(&numbers(*attributes));
                 }
             }
-            Undo::Move { from, to } => {
+            UndoAction::Move { from, to } => {
                 words[0] = MOVE;
                 texts(&mut words, &[from.as_os_str().as_bytes(), to.as_os_str().as_bytes()])?;
             }
-            Undo::Strays { root, priority, mark, pin, cpus } => {
+            UndoAction::Strays { root, priority, mark, pin, cpus } => {
                 words[0] = STRAYS;
                 life(&mut words, *root);
                 words[ATTRIBUTES] = u64::from(*priority);
@@ -169,8 +169,8 @@ impl Undo {
                 set(&mut words, cpus.as_deref());
                 texts(&mut words, &[mark.as_bytes()])?;
             }
-            Undo::Remove(folder) | Undo::RemoveGroup(folder) => {
-                words[0] = if matches!(self, Undo::Remove(_)) { REMOVE } else { GROUP };
+            UndoAction::Remove(folder) | UndoAction::RemoveGroup(folder) => {
+                words[0] = if matches!(self, UndoAction::Remove(_)) { REMOVE } else { GROUP };
                 texts(&mut words, &[folder.as_os_str().as_bytes()])?;
             }
         }
@@ -178,44 +178,45 @@ impl Undo {
     }
 }
 
-impl Undo {
+impl UndoAction {
     /// What is written there; `None` if it is nothing that this program writes.
-    pub(super) fn read(words: &Written) -> Option<Undo> {
+    pub(super) fn read(words: &UndoWords) -> Option<UndoAction> {
         let mut bytes = Vec::with_capacity((WORDS - TEXT) * 8);
         bytes.extend(words[TEXT..].iter().flat_map(|word| word.to_le_bytes()));
         let mut texts = bytes.split(|byte| *byte == 0).map(OsStr::from_bytes);
         let mut path = || texts.next().map(PathBuf::from).filter(|path| path.is_absolute());
-        let life = || Some(Life { id: u32::try_from(words[ID]).ok()?, started: words[STARTED] });
+        let life =
+            || Some(TaskIdentity { id: u32::try_from(words[ID]).ok()?, started: words[STARTED] });
         let cpus = (words[HAS_CPUS] != 0).then(|| cpus(words).collect());
         Some(match words[0] {
             WRITE => {
                 let path = path()?;
-                Undo::Write { path, text: texts.next()?.to_str()?.to_owned() }
+                UndoAction::Write { path, text: texts.next()?.to_str()?.to_owned() }
             }
-            CONTINUE => Undo::Continue(life()?),
-            COOKIE => Undo::Cookie(life()?),
-            MEMBERS => Undo::Members { list: path()?, cpus },
-            THREAD => Undo::Thread { thread: life()?, attributes: attributes(words), cpus },
-            MOVE => Undo::Move { from: path()?, to: path()? },
+            CONTINUE => UndoAction::Continue(life()?),
+            COOKIE => UndoAction::Cookie(life()?),
+            MEMBERS => UndoAction::Members { list: path()?, cpus },
+            THREAD => UndoAction::Thread { thread: life()?, attributes: attributes(words), cpus },
+            MOVE => UndoAction::Move { from: path()?, to: path()? },
             STRAYS => {
                 let priority = u8::try_from(words[ATTRIBUTES]).ok()?;
                 let mark = texts.next()?.to_str()?.to_owned();
                 let pin = words[PIN].checked_sub(1).map(u32::try_from).transpose().ok()?;
-                Undo::Strays { root: life()?, priority, mark, pin, cpus }
+                UndoAction::Strays { root: life()?, priority, mark, pin, cpus }
             }
-            REMOVE => Undo::Remove(path()?),
-            GROUP => Undo::RemoveGroup(path()?),
+            REMOVE => UndoAction::Remove(path()?),
+            GROUP => UndoAction::RemoveGroup(path()?),
             _ => return None,
         })
     }
 }
 
-fn life(words: &mut Written, life: Life) {
+fn life(words: &mut UndoWords, life: TaskIdentity) {
     words[ID] = u64::from(life.id);
     words[STARTED] = life.started;
 }
 
-fn set(words: &mut Written, cpus: Option<&[u32]>) {
+fn set(words: &mut UndoWords, cpus: Option<&[u32]>) {
     let Some(cpus) = cpus else { return };
     words[HAS_CPUS] = 1;
     for cpu in cpus.iter().map(|cpu| *cpu as usize).filter(|cpu| *cpu < CPU_WORDS * 64) {
@@ -223,14 +224,14 @@ fn set(words: &mut Written, cpus: Option<&[u32]>) {
     }
 }
 
-pub(super) fn cpus(words: &Written) -> impl Iterator<Item = u32> {
+pub(super) fn cpus(words: &UndoWords) -> impl Iterator<Item = u32> {
     (0..CPU_WORDS as u32 * 64)
         .filter(|cpu| words[CPUS + *cpu as usize / 64] >> (*cpu % 64) & 1 == 1)
 }
 
-fn texts(words: &mut Written, texts: &[&[u8]]) -> io::Result<()> {
+fn texts(words: &mut UndoWords, texts: &[&[u8]]) -> io::Result<()> {
     let length: usize = texts.iter().map(|text| text.len() + 1).sum();
-    if length > Undo::LONGEST || texts.iter().any(|text| text.contains(&0)) {
+    if length > UndoAction::LONGEST || texts.iter().any(|text| text.contains(&0)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let bytes = texts.iter().flat_map(|text| text.iter().copied().chain([0]));
@@ -263,7 +264,7 @@ fn numbers(attributes: Attributes) -> [u64; HAS_CPUS - ATTRIBUTES] {
     }
 }
 
-pub(super) fn attributes(words: &Written) -> Option<Attributes> {
+pub(super) fn attributes(words: &UndoWords) -> Option<Attributes> {
     let number = |index: usize| words[ATTRIBUTES + index];
     Some(match number(0) {
         OTHER => Attributes::Other(number(1) as u8 as i8),
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn attributes_and_cpus_come_back() {
-        let thread = Life::of(std::process::id()).unwrap();
+        let thread = TaskIdentity::of_task(std::process::id()).unwrap();
         let deadline = Attributes::Deadline {
             runtime_ns: 3_100_000,
             deadline_ns: 7_000_000,
@@ -304,8 +305,11 @@ mod tests {
             Attributes::RoundRobin(1),
             deadline,
         ] {
-            let undo =
-                Undo::Thread { thread, attributes: Some(given), cpus: Some(vec![0, 63, 64, 1023]) };
+            let undo = UndoAction::Thread {
+                thread,
+                attributes: Some(given),
+                cpus: Some(vec![0, 63, 64, 1023]),
+            };
             let words = undo.written().unwrap();
             assert_eq!(attributes(&words), Some(given));
             assert_eq!(cpus(&words).collect::<Vec<_>>(), [0, 63, 64, 1023]);
@@ -315,34 +319,46 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        let life = Life { id: 4711, started: 99 };
+        let life = TaskIdentity { id: 4711, started: 99 };
         let (one, two) = (PathBuf::from("/sys/one"), PathBuf::from("/sys/two"));
         for undo in [
-            Undo::Write { path: one.clone(), text: "0".into() },
-            Undo::Continue(life),
-            Undo::Cookie(life),
-            Undo::Members { list: one.clone(), cpus: Some(vec![3, 70]) },
-            Undo::Thread { thread: life, attributes: Some(Attributes::Fifo(7)), cpus: None },
-            Undo::Move { from: one.clone(), to: two.clone() },
-            Undo::Strays { root: life, priority: 62, mark: "A=b".into(), pin: None, cpus: None },
-            Undo::Strays { root: life, priority: 1, mark: "A=b".into(), pin: Some(0), cpus: None },
-            Undo::Remove(one.clone()),
-            Undo::RemoveGroup(two),
+            UndoAction::Write { path: one.clone(), text: "0".into() },
+            UndoAction::Continue(life),
+            UndoAction::Cookie(life),
+            UndoAction::Members { list: one.clone(), cpus: Some(vec![3, 70]) },
+            UndoAction::Thread { thread: life, attributes: Some(Attributes::Fifo(7)), cpus: None },
+            UndoAction::Move { from: one.clone(), to: two.clone() },
+            UndoAction::Strays {
+                root: life,
+                priority: 62,
+                mark: "A=b".into(),
+                pin: None,
+                cpus: None,
+            },
+            UndoAction::Strays {
+                root: life,
+                priority: 1,
+                mark: "A=b".into(),
+                pin: Some(0),
+                cpus: None,
+            },
+            UndoAction::Remove(one.clone()),
+            UndoAction::RemoveGroup(two),
         ] {
-            assert_eq!(Undo::read(&undo.written().unwrap()), Some(undo));
+            assert_eq!(UndoAction::read(&undo.written().unwrap()), Some(undo));
         }
         // A damaged record names no files by chance.
-        assert_eq!(Undo::read(&Undo::Remove("here".into()).written().unwrap()), None);
-        assert_eq!(Undo::read(&[u64::MAX; WORDS]), None);
+        assert_eq!(UndoAction::read(&UndoAction::Remove("here".into()).written().unwrap()), None);
+        assert_eq!(UndoAction::read(&[u64::MAX; WORDS]), None);
     }
 
     #[test]
     fn a_text_that_does_not_fit_is_refused() {
-        let fits = "x".repeat(Undo::LONGEST - 1);
-        assert!(Undo::Remove(fits.clone().into()).written().is_ok());
+        let fits = "x".repeat(UndoAction::LONGEST - 1);
+        assert!(UndoAction::Remove(fits.clone().into()).written().is_ok());
         for undo in [
-            Undo::Remove(format!("{fits}x").into()),
-            Undo::Write { path: "/a".into(), text: "a\0b".into() },
+            UndoAction::Remove(format!("{fits}x").into()),
+            UndoAction::Write { path: "/a".into(), text: "a\0b".into() },
         ] {
             assert_eq!(undo.written().unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
@@ -350,9 +366,9 @@ mod tests {
 
     #[test]
     fn a_life_is_not_that_of_another_with_its_number() {
-        let own = Life::of(std::process::id()).unwrap();
-        assert!(own.goes_on());
-        assert!(!Life { started: own.started + 1, ..own }.goes_on());
-        assert_eq!(Life::of(u32::MAX).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+        let own = TaskIdentity::of_task(std::process::id()).unwrap();
+        assert!(own.is_alive());
+        assert!(!TaskIdentity { started: own.started + 1, ..own }.is_alive());
+        assert_eq!(TaskIdentity::of_task(u32::MAX).unwrap_err().raw_os_error(), Some(libc::ESRCH));
     }
 }

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use super::{Attributes, open_on};
+use super::{PerfAttributes, open_on};
 
 /// One open counter (`perf_event_open(2)`).
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Count {
     ///
     /// # Errors
     /// What the kernel answers.
-    pub(crate) fn open(tid: u32, attributes: Attributes) -> io::Result<Count> {
+    pub(crate) fn open(tid: u32, attributes: PerfAttributes) -> io::Result<Count> {
         open_on(tid, attributes).map(|event| Count(File::from(event)))
     }
 

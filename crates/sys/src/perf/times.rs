@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    DATA_HEAD, Refused, SWITCH, Way, control, half, map, open_event, page_bytes, refused, way, word,
+    DATA_HEAD, PerfUnavailable, SWITCH, SwitchDirection, control, half, map, open_event,
+    page_bytes, refused, way, word,
 };
 
 /// The place of the tail in `struct perf_event_mmap_page`.
@@ -47,11 +48,11 @@ impl SwitchTimes {
     /// Of the calling thread, from now on. Takes no memory of the heap.
     ///
     /// # Errors
-    /// See [`Refused`].
-    pub fn open() -> Result<SwitchTimes, Refused> {
+    /// See [`PerfUnavailable`].
+    pub fn open() -> Result<SwitchTimes, PerfUnavailable> {
         let event = open_event(0, 0).map_err(|error| refused(&error))?;
         let room = PAGES * page_bytes();
-        let map = map(&event, page_bytes() + room).map_err(|_| Refused::NoRoom)?;
+        let map = map(&event, page_bytes() + room).map_err(|_| PerfUnavailable::NoRoom)?;
         let times = SwitchTimes {
             map,
             room,
@@ -95,12 +96,14 @@ impl SwitchTimes {
     fn switch(&self, misc: u16, at_ns: u64) {
         let sums = self.sums.get();
         match (way(misc), self.left_ns.take()) {
-            (Way::In, Some(left_ns)) if left_ns <= at_ns => self.sums.set(SwitchSums {
+            (SwitchDirection::In, Some(left_ns)) if left_ns <= at_ns => self.sums.set(SwitchSums {
                 switches: sums.switches.wrapping_add(1),
                 off_cpu_ns: sums.off_cpu_ns.wrapping_add(at_ns - left_ns),
                 ..sums
             }),
-            (Way::Waited | Way::Preempted, None) => self.left_ns.set(Some(at_ns)),
+            (SwitchDirection::Waited | SwitchDirection::Preempted, None) => {
+                self.left_ns.set(Some(at_ns))
+            }
             _ => self.breaks(),
         }
     }

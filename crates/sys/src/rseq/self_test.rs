@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::{Clearing, Section, State, Unusable};
+use super::{ClearRule, RseqUnusable, Section, SectionState};
 use crate::clock::current_cpu;
 use crate::thread::{counters, set_affinity};
 
@@ -20,42 +20,42 @@ const ROUNDS: u32 = 10;
 /// that preempts this one, and some milliseconds.
 ///
 /// # Errors
-/// See [`Unusable`].
-pub fn self_test() -> Result<Clearing, Unusable> {
+/// See [`RseqUnusable`].
+pub fn self_test() -> Result<ClearRule, RseqUnusable> {
     of(&Section::open()?)
 }
 
-pub(super) fn of(section: &Section) -> Result<Clearing, Unusable> {
+pub(super) fn of(section: &Section) -> Result<ClearRule, RseqUnusable> {
     if is_cleared_by_waits(section)? {
-        Ok(Clearing::EverySwitch)
-    } else if preemptions(section).contains(&State::Cleared) {
-        Ok(Clearing::WhereInterrupted)
+        Ok(ClearRule::EverySwitch)
+    } else if preemptions(section).contains(&SectionState::Cleared) {
+        Ok(ClearRule::WhereInterrupted)
     } else {
-        Err(Unusable::NeverCleared)
+        Err(RseqUnusable::NeverCleared)
     }
 }
 
 /// The same for threads that may be switched inside system calls of which nobody says when they are made.
 ///
 /// # Errors
-/// See [`Unusable`]; [`Unusable::KeptInSystemCalls`] where the section would overlook those switches.
-pub fn self_test_of_every_switch() -> Result<Clearing, Unusable> {
+/// See [`RseqUnusable`]; [`RseqUnusable::KeptInSystemCalls`] where the section would overlook those switches.
+pub fn self_test_of_every_switch() -> Result<ClearRule, RseqUnusable> {
     match is_cleared_by_waits(&Section::open()?) {
-        Ok(true) => Ok(Clearing::EverySwitch),
-        Ok(false) => Err(Unusable::KeptInSystemCalls),
+        Ok(true) => Ok(ClearRule::EverySwitch),
+        Ok(false) => Err(RseqUnusable::KeptInSystemCalls),
         Err(reason) => Err(reason),
     }
 }
 
 /// Whether every wait clears it; an error if a system call does that even without one.
-fn is_cleared_by_waits(section: &Section) -> Result<bool, Unusable> {
+fn is_cleared_by_waits(section: &Section) -> Result<bool, RseqUnusable> {
     let is_kept = |_| {
         section.arm();
         system_call();
-        section.look() == State::Kept
+        section.state() == SectionState::Kept
     };
     if !(0..ROUNDS).any(is_kept) {
-        return Err(Unusable::AlwaysCleared);
+        return Err(RseqUnusable::AlwaysCleared);
     }
     let mut slept = 0;
     // A sleep may be over before it has begun, where a system call takes that long; then the thread kept its CPU.
@@ -68,17 +68,17 @@ fn is_cleared_by_waits(section: &Section) -> Result<bool, Unusable> {
             sleep_ns *= 2;
             continue;
         }
-        if section.look() == State::Kept {
+        if section.state() == SectionState::Kept {
             return Ok(false);
         }
         slept += 1;
     }
-    if slept > 0 { Ok(true) } else { Err(Unusable::NeverCleared) }
+    if slept > 0 { Ok(true) } else { Err(RseqUnusable::NeverCleared) }
 }
 
 /// What became of it each time that another thread had the CPU while this one made no system call, until that
 /// was seen a few times.
-pub(super) fn preemptions(section: &Section) -> Vec<State> {
+pub(super) fn preemptions(section: &Section) -> Vec<SectionState> {
     const ENOUGH: usize = 2;
     let mut states = Vec::new();
     for _ in 0..ROUNDS {
@@ -87,7 +87,7 @@ pub(super) fn preemptions(section: &Section) -> Vec<State> {
         let before = counters().involuntary;
         section.arm();
         spin_until(&over);
-        let state = section.look();
+        let state = section.state();
         let after = counters().involuntary;
         let _ = other.join(); // does not panic
         if after != before {

@@ -3,8 +3,8 @@
 //! Owns: the deadline, the message about the last fault, the answer to it; the side of the thread
 //! that answers. Must not: read a clock, enter the kernel, know what an answer is given for.
 
-use super::machine::Machine;
-use super::words::{Native, Word, Words};
+use super::atomics::{AtomicFamily, AtomicWord, Native};
+use super::machine::GatePlatform;
 
 /// No deadline.
 pub const NEVER: u64 = u64::MAX;
@@ -16,12 +16,12 @@ pub const OVERDUE_NS: u64 = 50_000;
 pub(super) const PENDING_FAULT: u32 = 1;
 /// An answer is to be taken.
 pub(super) const PENDING_ANSWER: u32 = 2;
-/// Somebody else called the thread to account ([`Gate::call`]).
+/// Somebody else called the thread to account ([`StopGate::call`]).
 pub(super) const PENDING_CALL: u32 = 4;
 
 /// What is done to a thread that passes its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strength {
+pub enum StopAction {
     /// Nothing; there is a message.
     #[default]
     Notify,
@@ -32,27 +32,27 @@ pub enum Strength {
     Suspend,
 }
 
-impl Strength {
+impl StopAction {
     pub(super) const fn code(self) -> u32 {
         match self {
-            Strength::Notify => 0,
-            Strength::Hold => 1,
-            Strength::Suspend => 2,
+            StopAction::Notify => 0,
+            StopAction::Hold => 1,
+            StopAction::Suspend => 2,
         }
     }
 
-    pub(super) const fn of(code: u32) -> Strength {
+    pub(super) const fn of(code: u32) -> StopAction {
         match code {
-            0 => Strength::Notify,
-            1 => Strength::Hold,
-            _ => Strength::Suspend,
+            0 => StopAction::Notify,
+            1 => StopAction::Hold,
+            _ => StopAction::Suspend,
         }
     }
 }
 
 /// A message about a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mail {
+pub struct FaultMessage {
     /// The fault's number, from 1.
     pub number: u64,
     /// The deadline that was passed, ns.
@@ -60,25 +60,25 @@ pub struct Mail {
     /// When the thread was stopped, or the message written, ns.
     pub stopped_ns: u64,
     /// What was to be done to the thread.
-    pub strength: Strength,
+    pub strength: StopAction,
     /// Whether a region put it off.
     pub deferred: bool,
     /// Whether the thread stands at the gate.
-    pub stands: bool,
+    pub is_stopped: bool,
 }
 
 /// What a message is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct FaultResponse {
     /// The deadline that the thread has from now on, if it has not taken another meanwhile; ns.
     pub deadline_ns: Option<u64>,
     /// It is to end.
     pub end: bool,
 }
 
-impl Answer {
+impl FaultResponse {
     /// Go on.
-    pub const GO_ON: Answer = Answer { deadline_ns: None, end: false };
+    pub const GO_ON: FaultResponse = FaultResponse { deadline_ns: None, end: false };
 }
 
 /// The words between a thread that may be stopped and whoever answers for it.
@@ -88,7 +88,7 @@ impl Answer {
 /// (With a flag that is set and cleared, a thread that is let go and stopped again before it ran
 /// finds the flag cleared and stands for ever.)
 #[derive(Debug)]
-pub struct Gate<W: Words = Native> {
+pub struct StopGate<W: AtomicFamily = Native> {
     // Written by the thread itself, in its normal course and in its signal handler.
     pub(super) deadline_ns: W::U64,
     /// Counts deadlines taken and given up.
@@ -171,12 +171,12 @@ const OPENING: u32 = 3;
 pub(super) const DEFERRED: u32 = 1 << 8;
 pub(super) const STANDS: u32 = 1 << 9;
 
-impl<W: Words> Gate<W> {
+impl<W: AtomicFamily> StopGate<W> {
     /// Nothing armed, nobody to answer.
     #[must_use]
-    pub fn new() -> Gate<W> {
+    pub fn new() -> StopGate<W> {
         let (zero32, zero64) = (|| W::U32::new(0), || W::U64::new(0));
-        Gate {
+        StopGate {
             deadline_ns: W::U64::new(NEVER),
             arming: zero64(),
             pending: zero32(),
@@ -221,7 +221,7 @@ impl<W: Words> Gate<W> {
 
     /// Of those, how many nobody was told of: nobody was there, or was still occupied with two others.
     #[must_use]
-    pub fn untold(&self) -> u64 {
+    pub fn undelivered(&self) -> u64 {
         self.untold.load()
     }
 
@@ -245,12 +245,12 @@ impl<W: Words> Gate<W> {
 
     /// What is done at the next fault.
     #[must_use]
-    pub fn strength(&self) -> Strength {
-        Strength::of(self.strength.load())
+    pub fn strength(&self) -> StopAction {
+        StopAction::of(self.strength.load())
     }
 
     /// Changes what is done at the next fault.
-    pub fn set_strength(&self, strength: Strength) {
+    pub fn set_strength(&self, strength: StopAction) {
         self.strength.store(strength.code());
     }
 
@@ -260,7 +260,7 @@ impl<W: Words> Gate<W> {
     }
 
     /// Another thread says that a deadline is past which it keeps for this one: a fault like those of
-    /// the thread's own, once it is made to look ([`super::Stops::nudge`]). Calls that it has not seen
+    /// the thread's own, once it is made to look ([`super::StopHandle::nudge`]). Calls that it has not seen
     /// yet are one.
     pub fn call(&self, deadline_ns: u64) {
         self.called_deadline_ns.store(deadline_ns);
@@ -302,38 +302,38 @@ impl<W: Words> Gate<W> {
     }
 
     /// Nobody answers from now on: the thread stands no more. Wakes both sides. The place is free for
-    /// another when [`Gate::vacate`] was called, by whoever answered until now.
-    pub fn close(&self, machine: &impl Machine<W>) {
+    /// another when [`StopGate::vacate`] was called, by whoever answered until now.
+    pub fn close(&self, machine: &impl GatePlatform<W>) {
         self.open.replace(OPEN, CLOSING);
         self.step(machine);
         self.ring(machine);
     }
 
-    /// Leaves: from here on another may answer. After [`Gate::close`]; a thread that stands, and does
+    /// Leaves: from here on another may answer. After [`StopGate::close`]; a thread that stands, and does
     /// not run before another answers, would find the gate open and nobody with its message: whatever
     /// was told until now is let go for good.
-    pub fn vacate(&self, machine: &impl Machine<W>) {
+    pub fn vacate(&self, machine: &impl GatePlatform<W>) {
         self.released.store(self.faults.load());
         self.open.store(CLOSED);
         self.step(machine);
     }
 
-    /// Takes the message, if there is one. Until [`Gate::finish`] nobody stands for less than an
-    /// answer ([`Strength::Hold`]).
-    pub fn take(&self, machine: &impl Machine<W>) -> Option<Mail> {
+    /// Takes the message, if there is one. Until [`StopGate::finish`] nobody stands for less than an
+    /// answer ([`StopAction::Hold`]).
+    pub fn take(&self, machine: &impl GatePlatform<W>) -> Option<FaultMessage> {
         let number = self.mail.load();
         if number == 0 {
             return None;
         }
         self.busy.store(1);
         let flags = self.mail_flags.load();
-        let mail = Mail {
+        let mail = FaultMessage {
             number,
             deadline_ns: self.mail_deadline_ns.load(),
             stopped_ns: self.mail_stopped_ns.load(),
-            strength: Strength::of(flags & !(DEFERRED | STANDS)),
+            strength: StopAction::of(flags & !(DEFERRED | STANDS)),
             deferred: flags & DEFERRED != 0,
-            stands: flags & STANDS != 0,
+            is_stopped: flags & STANDS != 0,
         };
         self.mail.store(0);
         // The thread may be waiting for room.
@@ -342,24 +342,24 @@ impl<W: Words> Gate<W> {
     }
 
     /// Takes a deadline that was passed [`OVERDUE_NS`] ago and is still in force: the thread does not get to run, or its
-    /// signal is slow. Not where that is to stand by itself ([`Strength::Suspend`]), and not where it is to stand for a
-    /// moment ([`Strength::Hold`]) and `is_within` a region. Until [`Gate::finish`], as [`Gate::take`].
+    /// signal is slow. Not where that is to stand by itself ([`StopAction::Suspend`]), and not where it is to stand for a
+    /// moment ([`StopAction::Hold`]) and `is_within` a region. Until [`StopGate::finish`], as [`StopGate::take`].
     pub fn take_overdue(
         &self,
         is_within: impl FnOnce() -> bool,
-        machine: &impl Machine<W>,
-    ) -> Option<Mail> {
+        machine: &impl GatePlatform<W>,
+    ) -> Option<FaultMessage> {
         let (strength, arming) = (self.strength(), self.arming.load());
         let deadline_ns = self.deadline_ns.load();
         let now_ns = machine.now_ns();
         let is_due = self.is_open()
             && deadline_ns != NEVER
             && now_ns >= deadline_ns.saturating_add(OVERDUE_NS);
-        if !is_due || strength == Strength::Suspend {
+        if !is_due || strength == StopAction::Suspend {
             return None;
         }
         let deferred = is_within();
-        if strength == Strength::Hold && deferred {
+        if strength == StopAction::Hold && deferred {
             return None;
         }
         self.busy.store(1);
@@ -373,11 +373,18 @@ impl<W: Words> Gate<W> {
             self.fault_arming.replace(fault_arming, arming);
         }
         let number = self.faults.add(1).wrapping_add(1);
-        Some(Mail { number, deadline_ns, stopped_ns: now_ns, strength, deferred, stands: false })
+        Some(FaultMessage {
+            number,
+            deadline_ns,
+            stopped_ns: now_ns,
+            strength,
+            deferred,
+            is_stopped: false,
+        })
     }
 
     /// Lets the thread go on from the fault with that number.
-    pub fn release(&self, number: u64, machine: &impl Machine<W>) {
+    pub fn release(&self, number: u64, machine: &impl GatePlatform<W>) {
         self.released.store(number);
         self.step(machine);
     }
@@ -385,7 +392,12 @@ impl<W: Words> Gate<W> {
     /// Answers the fault with that number, and lets the thread go on. Whether the thread has to be
     /// made to look: there is a new deadline for it, and it does not stand, or may have stood long
     /// enough meanwhile.
-    pub fn answer(&self, mail: &Mail, answer: Answer, machine: &impl Machine<W>) -> bool {
+    pub fn answer(
+        &self,
+        mail: &FaultMessage,
+        answer: FaultResponse,
+        machine: &impl GatePlatform<W>,
+    ) -> bool {
         if let Some(at_ns) = answer.deadline_ns {
             self.new_for.store(0);
             self.new_deadline_ns.store(at_ns);
@@ -395,7 +407,7 @@ impl<W: Words> Gate<W> {
             self.ended.store(1);
         }
         self.release(mail.number, machine);
-        let stood = mail.stands && mail.strength == Strength::Suspend;
+        let stood = mail.is_stopped && mail.strength == StopAction::Suspend;
         answer.deadline_ns.is_some() && !(stood && self.longest_stop_ns.load() == NEVER)
     }
 
@@ -406,58 +418,58 @@ impl<W: Words> Gate<W> {
 
     /// Waits until there may be something to take, or nobody to answer for: a message, or the thread's deadline, where
     /// that may be [overdue](Gate::take_overdue).
-    pub fn wait_for_mail(&self, expected: &mut Expected, machine: &impl Machine<W>) {
+    pub fn wait_for_mail(&self, expected: &mut Expected, machine: &impl GatePlatform<W>) {
         /// How soon to look again for a region that the thread is in.
         const AGAIN_NS: u64 = 1_000_000;
         let word = self.word.load();
         let strength = self.strength();
         let next_ns = match strength {
-            Strength::Suspend => NEVER,
-            Strength::Notify | Strength::Hold => {
+            StopAction::Suspend => NEVER,
+            StopAction::Notify | StopAction::Hold => {
                 let arming = self.arming.load();
                 expected.next(self.deadline_ns.load(), arming)
             }
         };
         let mut until_ns = next_ns.saturating_add(OVERDUE_NS);
         let now_ns = machine.now_ns();
-        if until_ns <= now_ns && strength == Strength::Hold {
+        if until_ns <= now_ns && strength == StopAction::Hold {
             until_ns = now_ns.saturating_add(AGAIN_NS);
         }
         self.looks_for_ns.store(next_ns);
         // A thread that took an earlier one before it saw that rings for none.
-        let is_seen = strength == Strength::Suspend || self.deadline_ns.load() >= next_ns;
+        let is_seen = strength == StopAction::Suspend || self.deadline_ns.load() >= next_ns;
         if is_seen && self.mail.load() == 0 && self.is_open() && !self.is_gone() {
             machine.wait(&self.word, word, until_ns);
         }
     }
 
     /// The thread took a deadline: wakes whoever looks for later ones only.
-    pub(super) fn is_looked_for(&self, at_ns: u64, machine: &impl Machine<W>) {
-        if at_ns < self.looks_for_ns.load() && self.strength() != Strength::Suspend {
+    pub(super) fn is_looked_for(&self, at_ns: u64, machine: &impl GatePlatform<W>) {
+        if at_ns < self.looks_for_ns.load() && self.strength() != StopAction::Suspend {
             self.ring(machine);
         }
     }
 
     /// The thread is watched no more. Wakes whoever answers.
-    pub fn leave_for_good(&self, machine: &impl Machine<W>) {
+    pub fn leave_for_good(&self, machine: &impl GatePlatform<W>) {
         self.gone.store(1);
         self.deadline_ns.store(NEVER);
         self.ring(machine);
     }
 
-    pub(super) fn ring(&self, machine: &impl Machine<W>) {
+    pub(super) fn ring(&self, machine: &impl GatePlatform<W>) {
         self.word.add(1);
         machine.wake(&self.word);
     }
 
-    fn step(&self, machine: &impl Machine<W>) {
+    fn step(&self, machine: &impl GatePlatform<W>) {
         self.epoch.add(1);
         machine.wake(&self.epoch);
     }
 }
 
-impl<W: Words> Default for Gate<W> {
+impl<W: AtomicFamily> Default for StopGate<W> {
     fn default() -> Self {
-        Gate::new()
+        StopGate::new()
     }
 }

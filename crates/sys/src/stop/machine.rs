@@ -2,17 +2,17 @@
 //!
 //! Owns: the trait. Must not: implement it; the kernel's is in `native`, others are simulated.
 
-use super::words::{Native, Words};
+use super::atomics::{AtomicFamily, Native};
 
 /// What a gate needs of the world.
 ///
 /// Nothing of it may allocate or lock; all of it is called in signal handlers, where only the
 /// implementation of this crate is ever put.
-pub trait Machine<W: Words = Native> {
+pub trait GatePlatform<W: AtomicFamily = Native> {
     /// The clock that deadlines are on, ns.
     fn now_ns(&self) -> u64;
     /// Sets the thread's timer for an absolute time ahead; it MUST make the thread call
-    /// [`super::Offender::expired`] then and not before. `false` if there is no such timer.
+    /// [`super::LateThread::expired`] then and not before. `false` if there is no such timer.
     fn set_timer(&self, at_ns: u64) -> bool;
     /// Stops it. It may still fire if it was about to.
     fn stop_timer(&self);

@@ -10,9 +10,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::gate::{Gate, NEVER};
-use super::machine::Machine;
-use super::offender::{self, Disarmed, Offender};
+use super::gate::{NEVER, StopGate};
+use super::late_thread::{self, DisarmOutcome, LateThread};
+use super::machine::GatePlatform;
 use crate::clock::{ClockId, now_ns};
 use crate::posix_timer::{PosixTimer, block, expire_soon, take, unblock};
 use crate::{checked, futex, sched, thread};
@@ -21,13 +21,13 @@ thread_local! {
     /// How many regions the thread is in that put stops off.
     static DEPTH: AtomicU32 = const { AtomicU32::new(0) };
     /// What the calling thread's registration shares; null without one. Kept alive by the registration.
-    static CURRENT: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+    static CURRENT: Cell<*const Registration> = const { Cell::new(ptr::null()) };
 }
 
 /// Enters a region in which the calling thread is not stopped. May be called by any thread.
 #[inline]
 pub fn enter() {
-    DEPTH.with(offender::enter);
+    DEPTH.with(late_thread::enter);
     compiler_fence(Ordering::SeqCst);
 }
 
@@ -50,7 +50,7 @@ pub fn has_ended() -> bool {
     current().is_some_and(|shared| shared.gate.is_ended())
 }
 
-fn current<'a>() -> Option<&'a Shared> {
+fn current<'a>() -> Option<&'a Registration> {
     // SAFETY: the pointer is null, or was made from an `Arc` that the thread's registration holds until it
     // has set the pointer to null; only this thread uses it, and within one call.
     unsafe { CURRENT.get().as_ref() }
@@ -58,9 +58,9 @@ fn current<'a>() -> Option<&'a Shared> {
 
 /// What a registration shares with those who answer for its thread.
 #[derive(Debug)]
-struct Shared {
-    gate: Gate,
-    machine: Kernel,
+struct Registration {
+    gate: StopGate,
+    machine: NativePlatform,
     tid: u32,
     /// What the timer's signal carries, so that nobody else's is taken for it.
     cookie: usize,
@@ -69,43 +69,43 @@ struct Shared {
     /// The thread's own `DEPTH`, as long as it is watched.
     depth: AtomicPtr<AtomicU32>,
     /// Whether the number is its own; locked while somebody uses that.
-    life: Mutex<Life>,
+    life: Mutex<WatchedLifetime>,
 }
 
 /// What others may do with the thread's number.
 #[derive(Debug)]
-struct Life {
+struct WatchedLifetime {
     with_watched: bool,
     /// The scheduling that the thread had before it was demoted, while it is.
     before: Option<sched::Attributes>,
 }
 
-impl Shared {
-    fn life(&self) -> MutexGuard<'_, Life> {
+impl Registration {
+    fn life(&self) -> MutexGuard<'_, WatchedLifetime> {
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_offender<R>(&self, act: impl FnOnce(&Offender<'_, Kernel>) -> R) -> R {
-        DEPTH.with(|depth| act(&Offender { gate: &self.gate, depth, machine: &self.machine }))
+    fn with_offender<R>(&self, act: impl FnOnce(&LateThread<'_, NativePlatform>) -> R) -> R {
+        DEPTH.with(|depth| act(&LateThread { gate: &self.gate, depth, machine: &self.machine }))
     }
 }
 
 /// The kernel as a gate's world.
 #[derive(Debug)]
-pub struct Kernel {
+pub struct NativePlatform {
     timer: Option<PosixTimer>,
     pid: u32,
 }
 
-impl Kernel {
+impl NativePlatform {
     /// For the side that answers, which has no timer.
     #[must_use]
-    pub fn without_timer() -> Kernel {
-        Kernel { timer: None, pid: std::process::id() }
+    pub fn without_timer() -> NativePlatform {
+        NativePlatform { timer: None, pid: std::process::id() }
     }
 }
 
-impl Machine for Kernel {
+impl GatePlatform for NativePlatform {
     fn now_ns(&self) -> u64 {
         now_ns(ClockId::Monotonic)
     }
@@ -137,7 +137,7 @@ impl Machine for Kernel {
     }
 }
 
-impl Drop for Kernel {
+impl Drop for NativePlatform {
     fn drop(&mut self) {
         if self.is_child() {
             // Not to be deleted: its number may be that of a timer of the child's own.
@@ -167,7 +167,7 @@ pub enum SeatError {
 /// is leaked, so is what it shares: a late signal never finds freed memory.
 #[derive(Debug)]
 pub struct WatchedThread {
-    shared: Arc<Shared>,
+    shared: Arc<Registration>,
     /// Made when it is first asked for.
     budget: Option<PosixTimer>,
     signal: i32,
@@ -196,11 +196,19 @@ impl WatchedThread {
             let cookie = NEXT_COOKIE.fetch_add(1, Ordering::Relaxed);
             let tid = thread::id();
             let timer = Some(PosixTimer::with_value(tid, signal, cookie)?);
-            let machine = Kernel { timer, pid: std::process::id() };
-            let life = Mutex::new(Life { with_watched: true, before: None });
+            let machine = NativePlatform { timer, pid: std::process::id() };
+            let life = Mutex::new(WatchedLifetime { with_watched: true, before: None });
             let counts_budget = AtomicBool::new(false);
             let depth = AtomicPtr::new(DEPTH.with(|depth| ptr::from_ref(depth).cast_mut()));
-            Ok(Shared { gate: Gate::new(), machine, tid, cookie, counts_budget, depth, life })
+            Ok(Registration {
+                gate: StopGate::new(),
+                machine,
+                tid,
+                cookie,
+                counts_budget,
+                depth,
+                life,
+            })
         });
         let shared = match taken {
             Ok(shared) => Arc::new(shared),
@@ -217,18 +225,18 @@ impl WatchedThread {
         Ok(watched)
     }
 
-    /// Takes a deadline: [`Offender::arm`].
+    /// Takes a deadline: [`LateThread::arm`].
     pub fn arm(&self, at_ns: u64) -> bool {
         self.shared.with_offender(|offender| offender.arm(at_ns))
     }
 
-    /// Gives it up: [`Offender::disarm`].
-    pub fn disarm(&self) -> (Disarmed, u64) {
+    /// Gives it up: [`LateThread::disarm`].
+    pub fn disarm(&self) -> (DisarmOutcome, u64) {
         self.shared.with_offender(|offender| offender.disarm())
     }
 
     /// When the thread has used so much CPU time from now on, ns, it is called to account
-    /// ([`Gate::call`], for the deadline [`NEVER`]), instead of what was asked for before. The deadline
+    /// ([`StopGate::call`], for the deadline [`NEVER`]), instead of what was asked for before. The deadline
     /// stays. Late by up to a tick of the kernel.
     ///
     /// # Errors
@@ -259,14 +267,14 @@ impl WatchedThread {
     }
 
     #[must_use]
-    pub fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &StopGate {
         &self.shared.gate
     }
 
     /// For others: to answer for this thread.
     #[must_use]
-    pub fn stops(&self) -> Stops {
-        Stops(Arc::clone(&self.shared))
+    pub fn stops(&self) -> StopHandle {
+        StopHandle(Arc::clone(&self.shared))
     }
 
     /// Whether this is a child of the process that took the registration. There it has no timer.
@@ -307,11 +315,11 @@ impl Drop for WatchedThread {
 
 /// For those who answer for a thread: its gate, and its number as long as that is its own.
 #[derive(Clone, Debug)]
-pub struct Stops(Arc<Shared>);
+pub struct StopHandle(Arc<Registration>);
 
-impl Stops {
+impl StopHandle {
     #[must_use]
-    pub fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &StopGate {
         &self.0.gate
     }
 
@@ -331,8 +339,8 @@ impl Stops {
         life.with_watched.then(|| act(self.0.tid))
     }
 
-    /// Gives the thread another scheduling until [`Stops::restore`], or until it gives up its registration.
-    /// `None` as for [`Stops::with_tid`].
+    /// Gives the thread another scheduling until [`StopHandle::restore`], or until it gives up its registration.
+    /// `None` as for [`StopHandle::with_tid`].
     ///
     /// # Errors
     /// The kernel's; `Unsupported` for a policy that could not be given back.
@@ -343,7 +351,7 @@ impl Stops {
         let mut life = self.0.life();
         life.with_watched.then(|| {
             if life.before.is_none() {
-                let before = sched::of(self.0.tid)?.ok_or(io::ErrorKind::Unsupported)?;
+                let before = sched::read(self.0.tid)?.ok_or(io::ErrorKind::Unsupported)?;
                 sched::set_of(self.0.tid, to)?;
                 life.before = Some(before);
             }
@@ -352,7 +360,7 @@ impl Stops {
     }
 
     /// Gives the thread this scheduling, or what it had before it was demoted. `None` as for
-    /// [`Stops::with_tid`].
+    /// [`StopHandle::with_tid`].
     ///
     /// # Errors
     /// The kernel's; then it stays demoted.

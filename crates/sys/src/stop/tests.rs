@@ -38,15 +38,15 @@ fn a_deadline_passes_by_itself_and_never_early() {
             assert_eq!(watched.gate().deadline_ns(), None);
         }
         // Nobody is there to be told.
-        assert_eq!(watched.gate().untold(), 20);
+        assert_eq!(watched.gate().undelivered(), 20);
     });
 }
 
 #[test]
 fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
     with_watched(|watched| {
-        let (stops, kernel) = (watched.stops(), Kernel::without_timer());
-        watched.gate().set_strength(Strength::Suspend);
+        let (stops, kernel) = (watched.stops(), NativePlatform::without_timer());
+        watched.gate().set_strength(StopAction::Suspend);
         assert!(watched.gate().open() && !watched.gate().open());
         std::thread::scope(|scope| {
             let keeper = scope.spawn(move || {
@@ -55,14 +55,14 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
                 while mails.len() < 2 {
                     mails.extend(stops.gate().take(&kernel));
                     match mails[..] {
-                        [Mail { stopped_ns, .. }] => {
+                        [FaultMessage { stopped_ns, .. }] => {
                             // It stands for at least so long.
                             let until_ns = stopped_ns + 3_000_000;
                             while now() < until_ns {
                                 let word = AtomicU32::new(0);
                                 futex::wait_until(&word, 0, until_ns).unwrap();
                             }
-                            stops.gate().answer(&mails[0], Answer::GO_ON, &kernel);
+                            stops.gate().answer(&mails[0], FaultResponse::GO_ON, &kernel);
                             stops.gate().finish();
                         }
                         // This one is never answered.
@@ -80,7 +80,7 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
             assert!(watched.arm(0));
             let mails = keeper.join().unwrap();
             assert_eq!([mails[0].number, mails[1].number], [1, 2]);
-            assert!(mails.iter().all(|mail| mail.stands && mail.deadline_ns == 0));
+            assert!(mails.iter().all(|mail| mail.is_stopped && mail.deadline_ns == 0));
         });
     });
 }
@@ -91,11 +91,11 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
 fn a_thread_that_stands_does_not_wait_for_whoever_comes_next() {
     #[derive(Default)]
     struct Replaced {
-        gate: Gate,
+        gate: StopGate,
         waits: Cell<u32>,
     }
 
-    impl Machine for Replaced {
+    impl GatePlatform for Replaced {
         fn now_ns(&self) -> u64 {
             1_000
         }
@@ -118,11 +118,11 @@ fn a_thread_that_stands_does_not_wait_for_whoever_comes_next() {
     }
 
     let world = Replaced::default();
-    world.gate.set_strength(Strength::Suspend);
+    world.gate.set_strength(StopAction::Suspend);
     assert!(world.gate.open());
     let depth = AtomicU32::new(0);
-    assert!(Offender { gate: &world.gate, depth: &depth, machine: &world }.arm(1));
-    assert_eq!((world.waits.get(), world.gate.faults(), world.gate.untold()), (1, 1, 0));
+    assert!(LateThread { gate: &world.gate, depth: &depth, machine: &world }.arm(1));
+    assert_eq!((world.waits.get(), world.gate.faults(), world.gate.undelivered()), (1, 1, 0));
 }
 
 #[test]
@@ -134,13 +134,13 @@ fn regions_are_counted_for_threads_without_a_seat_too() {
     // One too many is nothing.
     leave();
     assert!(!has_ended());
-    for strength in [Strength::Notify, Strength::Hold, Strength::Suspend] {
+    for strength in [StopAction::Notify, StopAction::Hold, StopAction::Suspend] {
         with_watched(|watched| {
             watched.gate().set_strength(strength);
             enter();
             assert!(watched.arm(0));
             // What does nothing to the thread is not put off.
-            assert_eq!(watched.gate().faults(), u64::from(strength == Strength::Notify));
+            assert_eq!(watched.gate().faults(), u64::from(strength == StopAction::Notify));
             leave();
             assert_eq!(watched.gate().faults(), 1);
         });
@@ -166,7 +166,7 @@ fn seats_and_signals_that_are_taken_are_refused() {
 #[test]
 fn a_child_has_no_timer_and_stands_for_nobody() {
     with_watched(|watched| {
-        watched.gate().set_strength(Strength::Suspend);
+        watched.gate().set_strength(StopAction::Suspend);
         assert!(watched.gate().open());
         assert!(watched.arm(now() + 3_600_000_000_000));
         // SAFETY: the child makes system calls and touches memory that it has, and leaves without
@@ -190,6 +190,6 @@ fn a_child_has_no_timer_and_stands_for_nobody() {
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(status, 0, "the child had a timer, or stood");
         assert!(!watched.is_inherited() && watched.gate().deadline_ns().is_some());
-        watched.gate().vacate(&Kernel::without_timer());
+        watched.gate().vacate(&NativePlatform::without_timer());
     });
 }

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::mount::Tracefs;
-use super::{TraceFileError, stale, text};
-use crate::guardian::{Guardian, Kept, Undo};
+use super::{TraceFileError, stale_instances, text};
+use crate::guardian::{Guardian, UndoAction, UndoGuard};
 
 /// How often removal is tried here before it is left to the guardian.
 const TRIES: u32 = 20;
@@ -26,9 +26,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub struct Instance {
     path: PathBuf,
     /// Its end, should this process not live to see to it; the first one first.
-    kept: Vec<Kept>,
+    undo: Vec<UndoGuard>,
     /// An open file of the instance, for which the kernel refuses to let others remove it.
-    hold: Option<File>,
+    pin: Option<File>,
 }
 
 /// What the kernel counted for the ring of one CPU (`per_cpu/cpuN/stats`).
@@ -58,12 +58,12 @@ impl Instance {
     /// The kernel refuses; nothing is left behind.
     pub fn create(tracefs: &Tracefs) -> Result<Instance, TraceFileError> {
         let instances = tracefs.path().join("instances");
-        stale::remove(&instances);
-        let path = instances.join(stale::new_name());
+        stale_instances::remove(&instances);
+        let path = instances.join(stale_instances::new_name());
         let failed = |source| TraceFileError::new(&path, source);
         fs::create_dir(&path).map_err(failed)?;
-        let mut instance = Instance { path: path.clone(), kept: Vec::new(), hold: None };
-        instance.kept = keep(&path).map_err(failed)?;
+        let mut instance = Instance { path: path.clone(), undo: Vec::new(), pin: None };
+        instance.undo = keep(&path).map_err(failed)?;
         instance.write("tracing_on", "0")?;
         Ok(instance)
     }
@@ -156,8 +156,8 @@ impl Instance {
         let path = self.path.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
         let open = || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
         let failed = |source| TraceFileError::new(&path, source);
-        if self.hold.is_none() {
-            self.hold = Some(open().map_err(failed)?);
+        if self.pin.is_none() {
+            self.pin = Some(open().map_err(failed)?);
         }
         Ok(Reader { cpu, file: open().map_err(failed)? })
     }
@@ -191,19 +191,22 @@ impl Drop for Instance {
     fn drop(&mut self) {
         // Events may go on until the instance is gone, which ends them anyway.
         let _ = self.switch(false);
-        drop(self.hold.take());
+        drop(self.pin.take());
         if self.removed() {
-            self.kept.drain(..).for_each(Kept::forget);
+            self.undo.drain(..).for_each(UndoGuard::forget);
         }
         // What is still kept is done here: that tries for longer.
     }
 }
 
 /// Has an instance switched off and removed by a guardian of its own if nobody else does.
-fn keep(path: &Path) -> std::io::Result<Vec<Kept>> {
+fn keep(path: &Path) -> std::io::Result<Vec<UndoGuard>> {
     let guardian = Guardian::start()?;
-    let switch = Undo::Write { path: path.join("tracing_on"), text: "0".to_owned() };
-    [switch, Undo::Remove(path.to_path_buf())].iter().map(|undo| guardian.keep(undo)).collect()
+    let switch = UndoAction::Write { path: path.join("tracing_on"), text: "0".to_owned() };
+    [switch, UndoAction::Remove(path.to_path_buf())]
+        .iter()
+        .map(|undo| guardian.keep(undo))
+        .collect()
 }
 
 /// The ring of one CPU, read piece by piece without waiting.

@@ -13,7 +13,7 @@ mod format;
 mod instance;
 mod mount;
 mod page;
-mod stale;
+mod stale_instances;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -24,7 +24,7 @@ use thiserror::Error;
 pub use format::{Field, Format};
 pub use instance::{Instance, Reader, RingCounts};
 pub use mount::{Tracefs, Unavailable};
-pub use page::{Entries, Entry, Page, PageLayout};
+pub use page::{Entries, Page, PageLayout, RingEntry};
 
 /// A file of the trace that could not be read or written.
 #[derive(Debug, Error)]

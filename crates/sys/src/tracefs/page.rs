@@ -72,7 +72,7 @@ pub struct Page<'a> {
 
 /// What the kernel noted at a time of its trace clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct RingEntry<'a> {
     /// When, in the trace clock's own unit.
     pub time: u64,
     /// The event's bytes; which event it is stands in them.
@@ -137,7 +137,7 @@ impl<'a> Entries<'a> {
     }
 
     /// The next entry. `Err` where it cannot be understood.
-    fn step(&mut self) -> Result<Option<Entry<'a>>, ()> {
+    fn step(&mut self) -> Result<Option<RingEntry<'a>>, ()> {
         while self.at < self.data.len() {
             let word = self.word(self.at).ok_or(())?;
             // A bit field: its first member is the lowest, or on big-endian the highest.
@@ -168,7 +168,7 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    fn data_entry(&mut self, body: usize, short: u32, delta: u64) -> Result<Entry<'a>, ()> {
+    fn data_entry(&mut self, body: usize, short: u32, delta: u64) -> Result<RingEntry<'a>, ()> {
         // 0: the length stands in the first word of the body, which it counts too.
         let (start, length) = match short {
             0 => (body + WORD, self.word(body).ok_or(())?),
@@ -177,7 +177,7 @@ impl<'a> Entries<'a> {
         self.skip(body, length)?;
         let data = self.data.get(start..self.at).ok_or(())?;
         self.time = self.time.wrapping_add(delta);
-        Ok(Entry { time: self.time, data })
+        Ok(RingEntry { time: self.time, data })
     }
 
     /// Goes behind a body of `length` bytes, which ends at a whole word.
@@ -200,9 +200,9 @@ fn absolute(lower: u64, before: u64) -> u64 {
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = Entry<'a>;
+    type Item = RingEntry<'a>;
 
-    fn next(&mut self) -> Option<Entry<'a>> {
+    fn next(&mut self) -> Option<RingEntry<'a>> {
         if self.ended {
             return None;
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use hourglass_clock::Trust;
-use hourglass_sys::held::Held;
+use hourglass_sys::no_stop::NoStopGuard;
 
 use super::registry::{Engine, Registry, Subscription};
 
@@ -156,8 +156,8 @@ impl HighRes {
         }
     }
 
-    fn lock(&self) -> Held<MutexGuard<'_, State>> {
-        Held::new(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    fn lock(&self) -> NoStopGuard<MutexGuard<'_, State>> {
+        NoStopGuard::new(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hourglass_sys::held::Held;
+use hourglass_sys::no_stop::NoStopGuard;
 
 use super::device::EventDevice;
 use super::facts::Facts;
@@ -313,7 +313,7 @@ impl Registry {
     /// Tells the listeners, without the lock.
     fn tell(
         &self,
-        inner: Held<MutexGuard<'_, Inner>>,
+        inner: NoStopGuard<MutexGuard<'_, Inner>>,
         device: DeviceId,
         name: &'static str,
         kind: NoticeKind,
@@ -325,9 +325,9 @@ impl Registry {
         listeners.iter().for_each(|listener| listener(&notice));
     }
 
-    fn lock(&self) -> Held<MutexGuard<'_, Inner>> {
+    fn lock(&self) -> NoStopGuard<MutexGuard<'_, Inner>> {
         // Nothing is half done while the lock is held.
-        Held::new(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+        NoStopGuard::new(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

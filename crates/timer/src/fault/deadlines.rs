@@ -3,7 +3,7 @@
 //! Owns: taking and giving up deadlines, jobs, being ended at their bounds. Must not: know whether time
 //! is real: that is the [`Side`].
 
-use hourglass_sys::stop::{Disarmed, Gate};
+use hourglass_sys::stop::{DisarmOutcome, StopGate};
 
 use super::error::{Ended, FaultError};
 use super::jobs::{Deadline, Ending, Jobs, Periodic};
@@ -11,9 +11,9 @@ use super::jobs::{Deadline, Ending, Jobs, Periodic};
 /// The thread's side of its gate, with a clock and a timer.
 pub(super) trait Side {
     fn now_ns(&self) -> u64;
-    fn gate(&self) -> &Gate;
+    fn gate(&self) -> &StopGate;
     fn arm(&self, at_ns: u64) -> bool;
-    fn disarm(&self) -> (Disarmed, u64);
+    fn disarm(&self) -> (DisarmOutcome, u64);
 }
 
 /// The deadlines of one thread.
@@ -38,7 +38,7 @@ impl<S: Side> Deadlines<S> {
         self.jobs.stop();
         let (disarmed, _) = self.side.disarm();
         self.safepoint()?;
-        Ok(disarmed == Disarmed::Ahead)
+        Ok(disarmed == DisarmOutcome::Ahead)
     }
 
     pub(super) fn begin_job(&mut self, deadline: Deadline) -> Result<(), FaultError> {

@@ -10,7 +10,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use hourglass_sys::sched::{self, Attributes as Scheduling};
-use hourglass_sys::stop::{self, Answer, Expected, Kernel, Mail, Stops};
+use hourglass_sys::stop::{
+    self, Expected, FaultMessage, FaultResponse, NativePlatform, StopHandle,
+};
 use hourglass_sys::thread::{set_affinity, set_affinity_of};
 
 use super::error::FaultError;
@@ -60,7 +62,7 @@ struct Counts {
 /// demotion that a verdict kept is left as it is.
 #[derive(Debug)]
 pub struct DeadlineHandler {
-    stops: Stops,
+    stops: StopHandle,
     thread: Option<JoinHandle<()>>,
     counts: Arc<Counts>,
 }
@@ -83,7 +85,7 @@ impl Drop for DeadlineHandler {
             std::mem::forget(handler);
             return;
         }
-        self.stops.gate().close(&Kernel::without_timer());
+        self.stops.gate().close(&NativePlatform::without_timer());
         if handler.thread().id() != thread::current().id() {
             // Its panics were caught.
             defer(|| drop(handler.join()));
@@ -132,14 +134,14 @@ fn install<A: Send + 'static>(
     let counts = Arc::<Counts>::default();
     let mut service = Service {
         stops: stops.clone(),
-        kernel: Kernel::without_timer(),
+        kernel: NativePlatform::without_timer(),
         demoted: attributes.demoted,
         counts: Arc::clone(&counts),
         entry,
         argument,
     };
     let (told, started) = mpsc::sync_channel(1);
-    let kernel = Kernel::without_timer();
+    let kernel = NativePlatform::without_timer();
     let spawned = start_thread("deadline", move || {
         let prepared = prepare(&service.stops, attributes);
         if prepared.is_err() {
@@ -168,10 +170,10 @@ fn errno(error: &io::Error) -> i32 {
 }
 
 /// The handler's own scheduling, after trying on itself that it can bring the thread back.
-fn prepare(stops: &Stops, attributes: Attributes) -> Result<(), FaultError> {
-    if stops.gate().strength() == stop::Strength::Hold {
-        let before = stops.with_tid(sched::of).ok_or(FaultError::Gone)?;
-        let own = sched::of(0).map_err(|error| FaultError::os(&error))?;
+fn prepare(stops: &StopHandle, attributes: Attributes) -> Result<(), FaultError> {
+    if stops.gate().strength() == stop::StopAction::Hold {
+        let before = stops.with_tid(sched::read).ok_or(FaultError::Gone)?;
+        let own = sched::read(0).map_err(|error| FaultError::os(&error))?;
         match before.map_err(|error| FaultError::os(&error))? {
             // A second one of these may not fit, which says nothing.
             None | Some(Scheduling::Deadline { .. }) => {}
@@ -190,8 +192,8 @@ fn prepare(stops: &Stops, attributes: Attributes) -> Result<(), FaultError> {
 }
 
 struct Service<F, A> {
-    stops: Stops,
-    kernel: Kernel,
+    stops: StopHandle,
+    kernel: NativePlatform,
     demoted: Scheduling,
     counts: Arc<Counts>,
     entry: F,
@@ -215,7 +217,7 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
         }
     }
 
-    fn next(&self) -> Option<Mail> {
+    fn next(&self) -> Option<FaultMessage> {
         let gate = self.stops.gate();
         gate.take(&self.kernel)
             .or_else(|| gate.take_overdue(|| self.stops.is_within(), &self.kernel))
@@ -227,14 +229,14 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
         self.stops.gate().vacate(&self.kernel);
     }
 
-    fn handle(&mut self, mail: &Mail) {
+    fn handle(&mut self, mail: &FaultMessage) {
         let handled_ns = now();
-        if mail.strength == stop::Strength::Hold {
+        if mail.strength == stop::StopAction::Hold {
             self.demote();
             self.stops.gate().release(mail.number, &self.kernel);
         }
         let gate = self.stops.gate();
-        let fault = Fault::new(mail, self.stops.tid(), gate.untold(), handled_ns);
+        let fault = Fault::new(mail, self.stops.tid(), gate.undelivered(), handled_ns);
         self.counts.faults.fetch_add(1, Ordering::Relaxed);
         let entry = AssertUnwindSafe(|| (self.entry)(&fault, &mut self.argument));
         let answered = catch_unwind(entry);
@@ -254,7 +256,7 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
         }
     }
 
-    fn carry_out(&self, mail: &Mail, verdict: Verdict) {
+    fn carry_out(&self, mail: &FaultMessage, verdict: Verdict) {
         let change = verdict.change();
         if verdict != Verdict::KeepDemoted
             && let Some(Err(error)) = self.stops.restore(change.scheduling)
@@ -267,7 +269,7 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
             self.refused(&error);
         }
         let end = verdict == Verdict::End;
-        let answer = Answer { deadline_ns: self.deadline_ns(change.deadline), end };
+        let answer = FaultResponse { deadline_ns: self.deadline_ns(change.deadline), end };
         if self.stops.gate().answer(mail, answer, &self.kernel) {
             self.stops.nudge();
         }

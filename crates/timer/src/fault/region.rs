@@ -2,7 +2,7 @@
 //!
 //! Owns: [`defer`], [`Region`], [`safepoint`]. Must not: allocate, or ask whether the thread is watched.
 
-use hourglass_sys::{held, stop};
+use hourglass_sys::{no_stop, stop};
 
 use super::error::Ended;
 
@@ -14,13 +14,13 @@ use super::error::Ended;
 /// the thread for ever.
 #[must_use = "the region ends when this is dropped"]
 #[derive(Debug)]
-pub struct Region(held::Region);
+pub struct Region(no_stop::Region);
 
 impl Region {
     /// From here on the calling thread is not stopped.
     #[inline]
     pub fn enter() -> Region {
-        Region(held::Region::enter())
+        Region(no_stop::Region::enter())
     }
 }
 

@@ -6,7 +6,10 @@
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hourglass_sys::stop::{Answer, Disarmed, Gate, Machine, Mail, NEVER, OVERDUE_NS, Offender};
+use hourglass_sys::stop::{
+    DisarmOutcome, FaultMessage, FaultResponse, GatePlatform, LateThread, NEVER, OVERDUE_NS,
+    StopGate,
+};
 use hourglass_time::Span;
 
 use super::deadlines::{Deadlines, Side};
@@ -32,7 +35,7 @@ pub struct Delays {
 enum Next {
     Nothing,
     Look { at_ns: u64 },
-    Answer { at_ns: u64, mail: Mail, verdict: Verdict },
+    Answer { at_ns: u64, mail: FaultMessage, verdict: Verdict },
 }
 
 impl Next {
@@ -47,7 +50,7 @@ impl Next {
 /// Everything but the thread's own course.
 #[derive(Debug)]
 struct World<F> {
-    gate: Gate,
+    gate: StopGate,
     depth: AtomicU32,
     now_ns: Cell<u64>,
     timer_ns: Cell<Option<u64>>,
@@ -59,8 +62,8 @@ struct World<F> {
 }
 
 impl<F: FnMut(&Fault) -> Verdict> World<F> {
-    fn own(&self) -> Offender<'_, World<F>> {
-        Offender { gate: &self.gate, depth: &self.depth, machine: self }
+    fn own(&self) -> LateThread<'_, World<F>> {
+        LateThread { gate: &self.gate, depth: &self.depth, machine: self }
     }
 
     /// Lets the handler do what it does next. Its time has come.
@@ -77,7 +80,7 @@ impl<F: FnMut(&Fault) -> Verdict> World<F> {
                     self.demoted.set(true);
                     self.gate.release(mail.number, self);
                 }
-                let fault = Fault::new(&mail, 1, self.gate.untold(), at_ns);
+                let fault = Fault::new(&mail, 1, self.gate.undelivered(), at_ns);
                 let verdict = (self.entry.borrow_mut())(&fault);
                 let at_ns = at_ns.saturating_add(self.delays.entry_ns);
                 self.next.set(Next::Answer { at_ns, mail, verdict });
@@ -88,7 +91,7 @@ impl<F: FnMut(&Fault) -> Verdict> World<F> {
                 }
                 let deadline = verdict.change().deadline;
                 let deadline_ns = deadline.and_then(|deadline| deadline.at_ns(at_ns).ok());
-                let answer = Answer { deadline_ns, end: verdict == Verdict::End };
+                let answer = FaultResponse { deadline_ns, end: verdict == Verdict::End };
                 if self.gate.answer(&mail, answer, self) {
                     self.timer_ns.set(Some(at_ns));
                 }
@@ -143,7 +146,7 @@ impl<F: FnMut(&Fault) -> Verdict> World<F> {
     }
 }
 
-impl<F: FnMut(&Fault) -> Verdict> Machine for World<F> {
+impl<F: FnMut(&Fault) -> Verdict> GatePlatform for World<F> {
     fn now_ns(&self) -> u64 {
         self.now_ns.get()
     }
@@ -194,7 +197,7 @@ impl<F: FnMut(&Fault) -> Verdict> Side for World<F> {
         self.now_ns.get()
     }
 
-    fn gate(&self) -> &Gate {
+    fn gate(&self) -> &StopGate {
         &self.gate
     }
 
@@ -202,7 +205,7 @@ impl<F: FnMut(&Fault) -> Verdict> Side for World<F> {
         self.own().arm(at_ns)
     }
 
-    fn disarm(&self) -> (Disarmed, u64) {
+    fn disarm(&self) -> (DisarmOutcome, u64) {
         self.own().disarm()
     }
 }
@@ -232,7 +235,7 @@ impl<F: FnMut(&Fault) -> Verdict> SimThread<F> {
     /// At time 0, with nothing armed.
     pub fn new(strength: Strength, delays: Delays, entry: F) -> SimThread<F> {
         let world = World {
-            gate: Gate::new(),
+            gate: StopGate::new(),
             depth: AtomicU32::new(0),
             now_ns: Cell::new(0),
             timer_ns: Cell::new(None),
@@ -333,7 +336,7 @@ impl<F: FnMut(&Fault) -> Verdict> SimThread<F> {
     /// Of those, how many the handler was not told of.
     #[must_use]
     pub fn untold(&self) -> u64 {
-        self.world().gate.untold()
+        self.world().gate.undelivered()
     }
 
     /// Whether it is demoted.

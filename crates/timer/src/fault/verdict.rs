@@ -3,7 +3,7 @@
 //! Owns: the words of both. Must not: do any of it.
 
 use hourglass_sys::sched::Attributes as Scheduling;
-use hourglass_sys::stop::{self, Mail};
+use hourglass_sys::stop::{self, FaultMessage};
 
 use super::jobs::Deadline;
 
@@ -22,21 +22,21 @@ pub enum Strength {
 
 impl Strength {
     /// What is done to the thread at its gate. A demotion is the handler's part.
-    pub(super) const fn done(self) -> stop::Strength {
+    pub(super) const fn done(self) -> stop::StopAction {
         match self {
-            Strength::Notify => stop::Strength::Notify,
-            Strength::Demote => stop::Strength::Hold,
-            Strength::Suspend => stop::Strength::Suspend,
+            Strength::Notify => stop::StopAction::Notify,
+            Strength::Demote => stop::StopAction::Hold,
+            Strength::Suspend => stop::StopAction::Suspend,
         }
     }
 }
 
-impl From<stop::Strength> for Strength {
-    fn from(done: stop::Strength) -> Strength {
+impl From<stop::StopAction> for Strength {
+    fn from(done: stop::StopAction) -> Strength {
         match done {
-            stop::Strength::Notify => Strength::Notify,
-            stop::Strength::Hold => Strength::Demote,
-            stop::Strength::Suspend => Strength::Suspend,
+            stop::StopAction::Notify => Strength::Notify,
+            stop::StopAction::Hold => Strength::Demote,
+            stop::StopAction::Suspend => Strength::Suspend,
         }
     }
 }
@@ -71,7 +71,7 @@ impl Fault {
         self.deadline_ns == stop::NEVER
     }
 
-    pub(super) fn new(mail: &Mail, thread: u32, untold: u64, handled_ns: u64) -> Fault {
+    pub(super) fn new(mail: &FaultMessage, thread: u32, untold: u64, handled_ns: u64) -> Fault {
         Fault {
             thread,
             count: mail.number,

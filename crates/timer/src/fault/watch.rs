@@ -5,7 +5,7 @@
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::realtime_signals;
-use hourglass_sys::stop::{Disarmed, Gate, NEVER, SeatError, Stops, WatchedThread};
+use hourglass_sys::stop::{DisarmOutcome, NEVER, SeatError, StopGate, StopHandle, WatchedThread};
 use hourglass_time::Span;
 
 use super::deadlines::{Deadlines, Side};
@@ -61,7 +61,7 @@ impl Side for WatchedThread {
         now()
     }
 
-    fn gate(&self) -> &Gate {
+    fn gate(&self) -> &StopGate {
         self.gate()
     }
 
@@ -69,7 +69,7 @@ impl Side for WatchedThread {
         self.arm(at_ns)
     }
 
-    fn disarm(&self) -> (Disarmed, u64) {
+    fn disarm(&self) -> (DisarmOutcome, u64) {
         self.disarm()
     }
 }
@@ -207,7 +207,7 @@ impl Watch {
     /// Of those, how many no handler was told of.
     #[must_use]
     pub fn untold(&self) -> u64 {
-        self.watched().gate().untold()
+        self.watched().gate().undelivered()
     }
 
     /// How often this thread went on without an answer, after [`Settings::longest_stop`].
@@ -226,7 +226,7 @@ impl Watch {
 /// A watched thread, as others see it: what [`super::deadline_handler`] is installed for.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    pub(super) stops: Stops,
+    pub(super) stops: StopHandle,
 }
 
 impl Watched {
@@ -266,7 +266,7 @@ impl Watched {
     /// Of those, how many no handler was told of.
     #[must_use]
     pub fn untold(&self) -> u64 {
-        self.stops.gate().untold()
+        self.stops.gate().undelivered()
     }
 
     /// Whether it has a deadline handler, or one whose thread has not ended yet.

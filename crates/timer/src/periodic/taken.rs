@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hourglass_sys::sched::Saved;
+use hourglass_sys::sched::SavedScheduling;
 use hourglass_sys::thread as os;
 
 use super::parameters::Checked;
@@ -48,7 +48,7 @@ pub enum TakeError {
 #[derive(Debug)]
 pub struct Taken {
     tid: u32,
-    policy: Option<Saved>,
+    policy: Option<SavedScheduling>,
     cpus: Option<Vec<u32>>,
 }
 
@@ -65,7 +65,8 @@ impl Taken {
     ) -> Result<Taken, TakeError> {
         scheduling.check(parameters)?;
         let changes = scheduling != Scheduling::Inherited;
-        let policy = changes.then(|| Saved::of(0)).transpose().map_err(TakeError::Unknown)?;
+        let policy =
+            changes.then(|| SavedScheduling::read(0)).transpose().map_err(TakeError::Unknown)?;
         let before = cpus.map(|_| os::affinity()).transpose().map_err(TakeError::Unknown)?;
         if let Some(cpus) = cpus {
             let set = os::set_affinity(cpus.iter().copied());

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use hourglass_sys::held::Held;
+use hourglass_sys::no_stop::NoStopGuard;
 
 use super::action::Action;
 use super::error::ServiceError;
@@ -171,8 +171,8 @@ impl Owner {
         owned.timers.iter().filter(|listed| listed.lives(&self.core)).count()
     }
 
-    fn owned(&self) -> Held<MutexGuard<'_, Owned>> {
-        Held::new(|| self.timers.lock().unwrap_or_else(PoisonError::into_inner))
+    fn owned(&self) -> NoStopGuard<MutexGuard<'_, Owned>> {
+        NoStopGuard::new(|| self.timers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -19,7 +19,7 @@ thread_local! {
 /// 100 for a deadline thread, 0 without. To be called when a thread's policy has changed after it
 /// armed a timer for the first time.
 pub fn refresh_priority() -> u8 {
-    let priority = match sched::of(0) {
+    let priority = match sched::read(0) {
         Ok(Some(Attributes::Fifo(priority) | Attributes::RoundRobin(priority))) => priority,
         Ok(Some(Attributes::Deadline { .. })) => DEADLINE,
         _ => 0,

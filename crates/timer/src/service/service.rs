@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use hourglass_sys::held::Held;
 use hourglass_sys::memory::has_room;
+use hourglass_sys::no_stop::NoStopGuard;
 use hourglass_sys::sched::Attributes;
 
 use super::class::{self, Class, ClassSettings, Worker};
@@ -96,8 +96,8 @@ impl Classes {
         Ok(Reserved { classes: self, number, is_set: false })
     }
 
-    fn taken(&self) -> Held<MutexGuard<'_, u64>> {
-        Held::new(|| self.taken.lock().unwrap_or_else(PoisonError::into_inner))
+    fn taken(&self) -> NoStopGuard<MutexGuard<'_, u64>> {
+        NoStopGuard::new(|| self.taken.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether it is one of these.
@@ -158,8 +158,8 @@ impl Core {
         &self.tables
     }
 
-    fn threads(&self) -> Held<MutexGuard<'_, Vec<JoinHandle<()>>>> {
-        Held::new(|| self.threads.lock().unwrap_or_else(PoisonError::into_inner))
+    fn threads(&self) -> NoStopGuard<MutexGuard<'_, Vec<JoinHandle<()>>>> {
+        NoStopGuard::new(|| self.threads.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -335,7 +335,7 @@ impl fmt::Debug for TimerService {
 
 /// What the calling thread hands on: a reservation is its own.
 fn own_policy() -> Option<Attributes> {
-    let own = hourglass_sys::sched::of(0).ok().flatten();
+    let own = hourglass_sys::sched::read(0).ok().flatten();
     own.filter(|attributes| !matches!(attributes, Attributes::Deadline { .. }))
 }
 

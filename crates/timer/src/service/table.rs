@@ -8,7 +8,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use hourglass_sys::held::Held;
+use hourglass_sys::no_stop::NoStopGuard;
 use hourglass_sys::{fork, futex};
 
 use super::action::Action;
@@ -171,7 +171,7 @@ impl Entry {
     /// Drops the action, when nobody can run it any more.
     pub(super) fn retire(&self) {
         let action =
-            Held::new(|| self.action.lock().unwrap_or_else(PoisonError::into_inner)).take();
+            NoStopGuard::new(|| self.action.lock().unwrap_or_else(PoisonError::into_inner)).take();
         // Dropped with nothing locked: it may own timers, and it is the user's code.
         drop(action);
     }
@@ -373,8 +373,8 @@ impl Table {
         self.free().places[kind].push(index);
     }
 
-    fn free(&self) -> Held<MutexGuard<'_, Free>> {
-        Held::new(|| self.free.lock().unwrap_or_else(PoisonError::into_inner))
+    fn free(&self) -> NoStopGuard<MutexGuard<'_, Free>> {
+        NoStopGuard::new(|| self.free.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Timers that live.

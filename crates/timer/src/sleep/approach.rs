@@ -6,7 +6,7 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 
 use super::margin::{Cost, Length, Place, Plan, SHORTEST_WAIT_NS, WORTH_NS};
-use super::mechanism::{Mechanism, Woken};
+use super::mechanism::{Mechanism, WakeReason};
 use super::outcome::{Delay, Slept};
 use super::settings::{EndsWhen, Policy};
 use super::sleeper::Sleeper;
@@ -214,7 +214,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             let woken = self.mechanism.wait_until(word, value, until);
             let now = self.clock.now_ordered();
             // Otherwise a signal, or a wake-up of somebody else's: there is time left to wait.
-            if woken == Woken::Timeout || now >= until {
+            if woken == WakeReason::Timeout || now >= until {
                 break (now, false);
             }
         };

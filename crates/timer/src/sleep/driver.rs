@@ -10,7 +10,7 @@ use std::task::Waker;
 
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_clock::{Clock, process};
-use hourglass_sys::held::Held;
+use hourglass_sys::no_stop::NoStopGuard;
 use hourglass_time::{Instant, Monotonic, Span};
 
 use super::future::{Interval, SleepUntil};
@@ -184,8 +184,8 @@ impl<C> fmt::Debug for Core<C> {
 }
 
 impl Shared {
-    fn table(&self) -> Held<MutexGuard<'_, Timetable>> {
-        Held::new(|| self.table.lock().unwrap_or_else(PoisonError::into_inner))
+    fn table(&self) -> NoStopGuard<MutexGuard<'_, Timetable>> {
+        NoStopGuard::new(|| self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn drive<B: Timebase, C: Deref<Target = Clock<B>>>(&self, sleeper: &mut Sleeper<C, Kernel>) {

@@ -7,9 +7,9 @@ use hourglass_sys::clock::{ClockId, current_cpu, now_ns};
 use hourglass_sys::counter::cntvct as ticks;
 #[cfg(target_arch = "x86_64")]
 use hourglass_sys::counter::tsc as ticks;
-use hourglass_sys::{futex, relax, sched, thread, time_slice};
+use hourglass_sys::{cpu_relax, futex, sched, thread, time_slice};
 
-use super::mechanism::{Class, LAST_NS, Mechanism, Woken, low_power_slice_ns};
+use super::mechanism::{Class, LAST_NS, Mechanism, WakeReason, low_power_slice_ns};
 
 /// Binary digits after the point in ticks per nanosecond.
 const FRACTION: u32 = 16;
@@ -69,12 +69,12 @@ impl Mechanism for Kernel {
     }
 
     #[inline]
-    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken {
-        futex::wait_until(word, expected, deadline_ns).unwrap_or(Woken::Timeout)
+    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> WakeReason {
+        futex::wait_until(word, expected, deadline_ns).unwrap_or(WakeReason::Timeout)
     }
 
-    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> Woken {
-        futex::wait_for(word, expected, length_ns).unwrap_or(Woken::Timeout)
+    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> WakeReason {
+        futex::wait_for(word, expected, length_ns).unwrap_or(WakeReason::Timeout)
     }
 
     #[inline]
@@ -152,24 +152,24 @@ fn rate((ticks, ns): (u64, u64), (later_ticks, later_ns): (u64, u64)) -> Option<
 #[cfg(target_arch = "x86_64")]
 fn has_low_power_wait() -> bool {
     // Without a TSC that may be read its time cannot be told.
-    relax::has_tpause() && hourglass_sys::counter::has_tsc_with_cpu()
+    cpu_relax::has_tpause() && hourglass_sys::counter::has_tsc_with_cpu()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn low_power_wait(length: u64) {
-    relax::tpause(ticks().wrapping_add(length));
+    cpu_relax::tpause(ticks().wrapping_add(length));
 }
 
 #[cfg(target_arch = "aarch64")]
 fn has_low_power_wait() -> bool {
-    relax::has_wfet()
+    cpu_relax::has_wfet()
 }
 
 #[cfg(target_arch = "aarch64")]
 #[inline]
 fn low_power_wait(length: u64) {
-    relax::wfet(ticks().wrapping_add(length));
+    cpu_relax::wfet(ticks().wrapping_add(length));
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-pub use hourglass_sys::woken::Woken;
+pub use hourglass_sys::wake_reason::WakeReason;
 
 /// A scheduling policy by the kernel's number (`SCHED_OTHER` is 0, `SCHED_FIFO` 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,10 +55,10 @@ pub(super) fn low_power_slice_ns(left_ns: u64) -> Option<u64> {
 /// - never allocate, and never fail: a wait that is refused returns at once, and the sleep is spun.
 pub trait Mechanism {
     /// Waits in the kernel until an absolute time, ns.
-    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken;
+    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> WakeReason;
 
     /// Waits in the kernel for a length of time, ns.
-    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> Woken;
+    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> WakeReason;
 
     /// Passes a moment of spinning, with `left_ns` until the deadline.
     fn relax(&mut self, left_ns: u64);

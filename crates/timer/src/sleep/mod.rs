@@ -63,7 +63,7 @@ pub use grid::{MissedTicks, PeriodError, Tick};
 pub use interrupt::{Interrupt, Interrupter};
 #[cfg(target_os = "linux")]
 pub use kernel::Kernel;
-pub use mechanism::{Class, Mechanism, Woken};
+pub use mechanism::{Class, Mechanism, WakeReason};
 pub use outcome::{Delay, Slept};
 #[cfg(not(target_os = "linux"))]
 pub use portable::Kernel;

@@ -12,7 +12,7 @@ use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 
 use super::interrupt::Interrupter;
-use super::mechanism::{Class, LAST_NS, Mechanism, Woken, low_power_slice_ns};
+use super::mechanism::{Class, LAST_NS, Mechanism, WakeReason, low_power_slice_ns};
 
 /// How late some of the wake-ups are: evenly spread from one time to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,9 +287,9 @@ impl SimMachine {
         Some(event)
     }
 
-    fn wait(&mut self, word: &AtomicU32, expected: u32, until: u64) -> Woken {
+    fn wait(&mut self, word: &AtomicU32, expected: u32, until: u64) -> WakeReason {
         if word.load(Ordering::Acquire) != expected {
-            return Woken::Changed;
+            return WakeReason::Changed;
         }
         self.waits += 1;
         let begun = self.now();
@@ -300,13 +300,13 @@ impl SimMachine {
             match self.next_event(fires) {
                 None => {
                     self.advance_to(fires);
-                    break Woken::Timeout;
+                    break WakeReason::Timeout;
                 }
-                Some(Event::Signal) => break Woken::Signal,
+                Some(Event::Signal) => break WakeReason::Signal,
                 Some(Event::Interrupt(interrupter)) => {
                     interrupter.interrupt();
                     if word.load(Ordering::Acquire) != expected {
-                        break Woken::Woken;
+                        break WakeReason::Woken;
                     }
                 }
             }
@@ -361,11 +361,11 @@ impl SimMachine {
 }
 
 impl Mechanism for SimMachine {
-    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken {
+    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> WakeReason {
         self.wait(word, expected, deadline_ns)
     }
 
-    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> Woken {
+    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> WakeReason {
         self.wait(word, expected, self.now().saturating_add(length_ns))
     }
 

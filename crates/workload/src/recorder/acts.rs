@@ -2,7 +2,7 @@
 //!
 //! Owns: keeping the intervals right meanwhile. Must not: know what it is done for.
 
-use hourglass_clock::Reading;
+use hourglass_clock::CounterReading;
 use hourglass_model::{Evidence, Onset};
 use hourglass_time::Span;
 
@@ -72,7 +72,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     /// What the thread finds out about the gap that lasted until `now`. What interrupts it while it asks
     /// belongs to the same gap: nobody could tell which of the two an answer is about.
-    pub(super) fn ask_about(&mut self, mut now: Reading) -> (Reading, Evidence) {
+    pub(super) fn ask_about(&mut self, mut now: CounterReading) -> (CounterReading, Evidence) {
         let mut evidence = self.witness.testify();
         let mut asked = evidence.counted.is_some();
         for _ in 0..MOST_GAPS_IN_A_ROW {

@@ -4,7 +4,7 @@
 //! source says: whether the kernel took the CPU, and by the thread's CPU clock for how long. Owns: the
 //! intervals of marked periods. Must not: know periods or deadlines.
 
-use hourglass_clock::Reading;
+use hourglass_clock::CounterReading;
 use hourglass_model::{Evidence, Onset};
 
 use super::Recorder;
@@ -59,7 +59,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     #[cold]
     #[inline(never)]
-    fn mark_gap(&mut self, now: Reading, passed: u64) {
+    fn mark_gap(&mut self, now: CounterReading, passed: u64) {
         let evidence = self.witness.testify();
         let lost = if passed > self.settings.gap {
             passed
@@ -76,7 +76,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     }
 
     /// What the CPU clock misses since the stretch began, in ticks.
-    fn lost_in_stretch(&self, now: Reading) -> u64 {
+    fn lost_in_stretch(&self, now: CounterReading) -> u64 {
         let Some((begun, received_ns)) = self.witness.stretch() else { return 0 };
         let received = self.settings.timeline.calibration.rate.ticks_ceil(received_ns);
         now.ticks.saturating_sub(begun).saturating_sub(received)

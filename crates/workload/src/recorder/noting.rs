@@ -2,7 +2,7 @@
 //!
 //! Owns: what belongs to an interval and what to a gap. Must not: run on the loop's fast path.
 
-use hourglass_clock::Reading;
+use hourglass_clock::CounterReading;
 use hourglass_model::{Evidence, Onset};
 
 use super::{MOST_GAPS_IN_A_ROW, Recorder};
@@ -13,7 +13,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     /// A gap or a migration was seen between `self.last` and `now`. Returns its length in ticks.
     #[cold]
     #[inline(never)]
-    pub(super) fn interrupted(&mut self, now: Reading, onset: Onset) -> u64 {
+    pub(super) fn interrupted(&mut self, now: CounterReading, onset: Onset) -> u64 {
         let lost = self.note_gap(now, onset);
         lost + self.catch_up()
     }
@@ -51,13 +51,18 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     /// Ends the interval, counts what passed until `now`, and begins the next interval there. A
     /// gap that outlasts the thread's time ends with it, and the interval behind it has no length.
-    fn note_gap(&mut self, now: Reading, onset: Onset) -> u64 {
+    fn note_gap(&mut self, now: CounterReading, onset: Onset) -> u64 {
         let (now, evidence) = self.ask_about(now);
         self.note_gap_with(now, onset, evidence)
     }
 
     /// The same with what the thread found out about the gap.
-    pub(super) fn note_gap_with(&mut self, now: Reading, onset: Onset, evidence: Evidence) -> u64 {
+    pub(super) fn note_gap_with(
+        &mut self,
+        now: CounterReading,
+        onset: Onset,
+        evidence: Evidence,
+    ) -> u64 {
         let migrated = self.last_cpu != now.cpu;
         if now.ticks < self.last {
             self.backwards += 1;

@@ -20,7 +20,7 @@ use crate::recorder::{Ended, Recorder};
 
 /// The policy of the calling thread, if it is one whose priority can be raised.
 pub(super) fn policy_now() -> Option<Policy> {
-    match sched::of(0) {
+    match sched::read(0) {
         Ok(Some(Attributes::Fifo(priority))) => Some(Policy::Fifo(priority)),
         Ok(Some(Attributes::RoundRobin(priority))) => Some(Policy::RoundRobin(priority)),
         _ => None,

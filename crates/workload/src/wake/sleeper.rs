@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 
 use hourglass_clock::{Clock, process};
 use hourglass_timer::sleep::{
-    Class, Interrupter, Kernel, Mechanism, Settings, Sleeper as Precise, Woken,
+    Class, Interrupter, Kernel, Mechanism, Settings, Sleeper as Precise, WakeReason,
 };
 
 use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp};
@@ -95,15 +95,15 @@ struct Signalled {
 }
 
 impl Mechanism for Signalled {
-    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken {
+    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> WakeReason {
         let woken = self.kernel.wait_until(word, expected, deadline_ns);
-        if woken == Woken::Signal {
+        if woken == WakeReason::Signal {
             self.interrupter.interrupt();
         }
         woken
     }
 
-    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> Woken {
+    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> WakeReason {
         self.kernel.wait_for(word, expected, length_ns)
     }
 

@@ -97,7 +97,7 @@ impl Facts {
     #[must_use]
     pub fn here(subject: Option<u32>) -> Facts {
         let root = Path::new("/");
-        let facts = Facts::read(root, subject, &|tid| sched::of(tid).ok().flatten());
+        let facts = Facts::read(root, subject, &|tid| sched::read(tid).ok().flatten());
         Facts { tick: Tick::here(&Files::below(root)), ..facts }
     }
 

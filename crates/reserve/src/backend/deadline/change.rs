@@ -2,7 +2,7 @@
 //! sees that its terms are others.
 
 use hourglass_model::{Reservation, Strength};
-use hourglass_sys::sched::{self, Attributes, Saved};
+use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_time::Span;
 
 use super::{ownership, refusal, waiting_for_echo};
@@ -13,7 +13,7 @@ use crate::owner;
 /// The terms of thread `tid`, if it is in the class, and whether the kernel tells it of overruns.
 fn terms(tid: u32) -> Option<(Reservation, bool)> {
     let Attributes::Deadline { runtime_ns, deadline_ns, period_ns, reclaim, overrun_signal } =
-        sched::of(tid).ok()??
+        sched::read(tid).ok()??
     else {
         return None;
     };
@@ -31,7 +31,7 @@ fn terms(tid: u32) -> Option<(Reservation, bool)> {
 /// Why not, in a line; it goes on as it was.
 pub(crate) fn change(tid: u32, budget: Span, period: Span) -> Option<Result<(), String>> {
     let (before, overrun_signal) = terms(tid)?;
-    let saved = Saved::of(tid).ok()?;
+    let saved = SavedScheduling::read(tid).ok()?;
     let said = |refusal: Refusal| format!("{}; {}", refusal.cause, refusal.remedy);
     Some(changed(&before, budget, period).and_then(|new| {
         let request = Request { reservation: new, cpu: None };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hourglass_model::{Reservation, Strength};
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::sched::{self, Attributes, Saved};
+use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 
 use super::at_tick;
 use super::ledger::Ledger;
@@ -38,7 +38,7 @@ struct Shared {
 pub(super) struct Held {
     reserved: ReservedThread,
     /// What it was before; taken when it is put back.
-    saved: Option<Saved>,
+    saved: Option<SavedScheduling>,
     shared: Arc<Shared>,
     /// What the kernel's tick means for the budget.
     coarse: Option<String>,
@@ -56,7 +56,7 @@ impl Held {
     /// `coarse` says what is wrong where budgets end at ticks that are long beside this one.
     pub(super) fn new(
         reserved: ReservedThread,
-        saved: Saved,
+        saved: SavedScheduling,
         reservation: &Reservation,
         coarse: Option<String>,
     ) -> Held {
@@ -100,7 +100,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Takes a thread that the kernel forgot out of the class and lets it in again. Where that is refused it stays outside, which
 /// ends looking; it runs, and its reservation is over.
 fn wake(reserved: &ReservedThread) {
-    let Ok(within) = Saved::of(reserved.tid) else { return };
+    let Ok(within) = SavedScheduling::read(reserved.tid) else { return };
     if sched::set_of(reserved.tid, Attributes::Other(0)).is_ok()
         && owner::check(reserved.tid).is_ok()
     {
@@ -110,7 +110,7 @@ fn wake(reserved: &ReservedThread) {
 
 /// Budget, deadline and period that the class gives a thread, ns: anyone who may can change them.
 fn terms_of(tid: u32) -> Option<(u64, u64, u64)> {
-    match sched::of(tid) {
+    match sched::read(tid) {
         Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) => {
             let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
             Some((runtime_ns, deadline_ns, period_ns))
@@ -120,7 +120,7 @@ fn terms_of(tid: u32) -> Option<(u64, u64, u64)> {
 }
 
 /// Looks until the thread has ended or nobody asks any more. One that executes a set-uid program is put back.
-fn look_on(shared: &Shared, reserved: &ReservedThread, saved: Saved, period_ns: u64) {
+fn look_on(shared: &Shared, reserved: &ReservedThread, saved: SavedScheduling, period_ns: u64) {
     // On time, where that is granted: what a period had is known from a look soon behind its end.
     let _ = sched::set(Attributes::Fifo(PRIORITY));
     let mut stuck = Stuck::default();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use hourglass_sys::clock::others::ProcessTime;
+use hourglass_sys::clock::cpu_time::ProcessTime;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::sched;
 
@@ -74,7 +74,7 @@ impl Look {
         let at_ns = now_ns(ClockId::Monotonic);
         let tid = reserved.tid;
         // Brings the account of a running thread up to date, which reading the file does not.
-        let _ = ProcessTime::of(reserved.process).read_ns();
+        let _ = ProcessTime::for_task(reserved.process).read_ns();
         let (state, started) = state_and_start(tid).ok()?;
         let told = fs::read_to_string(format!("/proc/{tid}/sched")).ok()?;
         let schedstat = fs::read_to_string(format!("/proc/{tid}/schedstat")).unwrap_or_default();

@@ -34,7 +34,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use hourglass_model::{Reservation, Strength};
-use hourglass_sys::sched::{self, Attributes, Saved};
+use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_sys::{signal, thread};
 
 use crate::admission::{
@@ -86,7 +86,7 @@ impl Backend for Deadline {
         nested::refusal(Kind::Deadline, target).map_or(Ok(()), Err)?;
         user::check_above(request, &Facts::here(Some(tid)))?;
         let reserved = look::ReservedThread::of(tid).map_err(refused)?;
-        let saved = Saved::of(tid).map_err(refused)?;
+        let saved = SavedScheduling::read(tid).map_err(refused)?;
         let attributes = attributes(&request.reservation, false);
         waiting_for_echo(Some(tid), &request.reservation, || {
             owner::set_policy_without_children(tid, attributes)
@@ -199,7 +199,7 @@ pub fn enter_or_say_why(reservation: &Reservation) -> Result<(), Refusal> {
     let above = || user::check_above(&request, &Facts::here(Some(thread::id())));
     nested::refusal(Kind::Deadline, &Target::Thread(thread::id())).map_or(Ok(()), Err)?;
     above()?;
-    let before = Saved::of(0).map_err(|error| refusal(&error, None, &request))?;
+    let before = SavedScheduling::read(0).map_err(|error| refusal(&error, None, &request))?;
     enter(reservation).map_err(|error| refusal(&error, None, &request))?;
     above().inspect_err(|_| {
         // It was let in just now.

@@ -214,10 +214,10 @@ fn another_process_is_held_to_its_budget_and_put_back() {
     let pid = hog.0.id();
     // Until `nice` has become the shell.
     let begun = Instant::now();
-    let state = || sched::of(pid).unwrap();
+    let state = || sched::read(pid).unwrap();
     let ready = || std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() == "sh\n";
     // These tests may themselves run with a nice value.
-    let Some(Attributes::Other(own)) = sched::of(0).unwrap() else { panic!("not time-sharing") };
+    let Some(Attributes::Other(own)) = sched::read(0).unwrap() else { panic!("not time-sharing") };
     let nice = Attributes::Other((own + 5).min(19));
     while !(ready() && state() == Some(nice)) && begun.elapsed().as_secs() < 20 {
         std::thread::sleep(Duration::from_millis(5));
@@ -278,7 +278,7 @@ fn dropping_puts_back_and_an_ended_one_is_left_alone() {
         Err(refusal) => return say_why(&refusal),
     };
     drop(held);
-    assert!(matches!(sched::of(pid).unwrap(), Some(Attributes::Other(_))));
+    assert!(matches!(sched::read(pid).unwrap(), Some(Attributes::Other(_))));
 
     let mut held = match Deadline.reserve(&Target::Thread(pid), &request(100, 10_000)) {
         Ok(held) => held,

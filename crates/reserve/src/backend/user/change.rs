@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 
 use hourglass_model::Reservation;
-use hourglass_sys::{lock, user};
+use hourglass_sys::{credentials, lock};
 use hourglass_time::Span;
 
 use super::Keeping;
@@ -58,7 +58,7 @@ pub(crate) fn may_change(pid: u32, budget: Span, period: Span) -> Result<(), Str
         Registry::of_the_machine().all().into_iter().partition(is_its);
     let share = match &own[..] {
         [Held { holder: Holder::Process { uid, .. }, .. }]
-            if ![0, *uid].contains(&user::real()) =>
+            if ![0, *uid].contains(&credentials::real()) =>
         {
             return Err(format!(
                 "process {pid} belongs to user {uid}, and only that one and root may change it"

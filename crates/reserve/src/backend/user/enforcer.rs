@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::futex::{self, Woken};
+use hourglass_sys::futex::{self, WakeReason};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
@@ -24,7 +24,7 @@ use self::run::Run;
 use super::budget::Terms;
 use super::team::{Moved, Queue, Team};
 use super::unguarded;
-use crate::guardian::Pledge;
+use crate::guardian::HeartbeatPromise;
 use crate::supply::{Spent, Supply};
 
 /// Above every raised thread, below the guardian.
@@ -114,7 +114,7 @@ struct Shared {
 struct Work {
     team: Team,
     terms: Terms,
-    pledge: Pledge,
+    pledge: HeartbeatPromise,
     several: bool,
     begun: SyncSender<io::Result<()>>,
 }
@@ -160,7 +160,7 @@ impl Enforcer {
         &mut self,
         team: Team,
         terms: Terms,
-        pledge: Pledge,
+        pledge: HeartbeatPromise,
         several: bool,
     ) -> io::Result<()> {
         let ended = || io::Error::other("the enforcer has ended");
@@ -254,10 +254,10 @@ impl Shared {
 fn sleep_until(shared: &Shared, deadline_ns: u64) -> bool {
     loop {
         match futex::wait_until(&shared.bell, 0, deadline_ns) {
-            Ok(Woken::Timeout) => return true,
-            Ok(Woken::Changed) => return false,
+            Ok(WakeReason::Timeout) => return true,
+            Ok(WakeReason::Changed) => return false,
             // A signal, or a wake-up that may be for the bell; the word tells.
-            Ok(Woken::Woken | Woken::Signal) => {}
+            Ok(WakeReason::Woken | WakeReason::Signal) => {}
             // Never for a word of this process; better to end than to poll.
             Err(_) => return false,
         }

@@ -114,7 +114,7 @@ use super::leavers::Leavers;
 use super::{Backend, Doubt, Kind, Request, Reserved, members, nested};
 use crate::admission::facts::Facts;
 use crate::admission::{self, Obstacle, Refusal};
-use crate::guardian::{Absent, Guardian};
+use crate::guardian::{Guardian, GuardianUnavailable};
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
@@ -160,7 +160,7 @@ impl User {
         nobody_of_ours(target)?;
         admission::ownership(Kind::User, first)?;
         nested::refusal(Kind::User, target).map_or(Ok(()), Err)?;
-        let policy = sched::of(first).map_err(refused)?;
+        let policy = sched::read(first).map_err(refused)?;
         if let Some(Attributes::Deadline { .. }) = policy {
             return Err(in_the_class(first));
         }
@@ -414,7 +414,7 @@ fn explain(error: &io::Error, target: &Target, request: &Request) -> Refusal {
     if let Some(refusal) = admission::ownership_of(Kind::User, error) {
         return refusal;
     }
-    if Absent::is_behind(error) {
+    if GuardianUnavailable::is_behind(error) {
         return unguarded::refusal();
     }
     let first = first_of(target);

@@ -25,7 +25,7 @@ use std::process;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hourglass_sys::lock;
-use hourglass_sys::{strange_file, user};
+use hourglass_sys::{credentials, strange_file};
 
 use super::claims::Share;
 use super::gap::Gap;
@@ -80,7 +80,7 @@ impl Holder {
     /// This process, for what it is about to reserve.
     pub(super) fn this_process() -> Holder {
         let pid = process::id();
-        Holder::Process { pid: Some(pid), command: command_of(pid), uid: user::real() }
+        Holder::Process { pid: Some(pid), command: command_of(pid), uid: credentials::real() }
     }
 
     /// A process that is there.
@@ -279,7 +279,7 @@ impl Registry {
     /// those who cannot see no reservations. Root does this, and with root's folder alone.
     fn open_outer(&self) {
         const LOOK: u32 = 0o055;
-        let Some(outer) = self.folder.parent().filter(|_| user::real() == 0) else { return };
+        let Some(outer) = self.folder.parent().filter(|_| credentials::real() == 0) else { return };
         let Ok(found) = fs::symlink_metadata(outer) else { return };
         if found.is_dir() && found.uid() == 0 && found.mode() & LOOK != LOOK {
             let mode = found.mode() & 0o7777 | LOOK;
@@ -302,7 +302,7 @@ impl Registry {
         let as_made = |metadata: fs::Metadata| {
             (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777) == (0, 0, FIRST_MODE)
         };
-        if user::real() != 0 || !fs::symlink_metadata(&self.folder).is_ok_and(as_made) {
+        if credentials::real() != 0 || !fs::symlink_metadata(&self.folder).is_ok_and(as_made) {
             return;
         }
         let groups = fs::read_to_string("/etc/group").unwrap_or_default();

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io;
 
 use hourglass_sys::cgroup::Group;
-use hourglass_sys::clock::others::ThreadTime;
+use hourglass_sys::clock::cpu_time::ThreadTime;
 use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
@@ -23,7 +23,7 @@ use super::usage::{Tally, Usage};
 use crate::backend::gather::{Gathered, gather, unless_gone};
 use crate::backend::members;
 use crate::command;
-use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
 use crate::owner;
 use crate::target::Target;
 
@@ -51,9 +51,9 @@ pub(super) struct Plan {
 /// One thread. Dropping it puts it back.
 #[derive(Debug)]
 struct Known {
-    life: Life,
+    life: TaskIdentity,
     before: Before,
-    kept: Option<Kept>,
+    kept: Option<UndoGuard>,
     time: Option<ThreadTime>,
     /// How often it left the CPUs of the reservation, and whether it is not raised for that.
     moves: u32,
@@ -63,10 +63,10 @@ struct Known {
 /// One process that has no group to be suspended by.
 #[derive(Debug)]
 struct Process {
-    life: Life,
+    life: TaskIdentity,
     descriptor: PidFd,
     /// Only where it may be stopped.
-    kept: Option<Kept>,
+    kept: Option<UndoGuard>,
 }
 
 /// In which order members come to their CPU.
@@ -88,9 +88,9 @@ pub(super) struct Team {
     usage: Usage,
     processes: HashMap<u32, Process>,
     /// For all members of the group, who may have become more since they were looked at.
-    members: Option<Kept>,
+    members: Option<UndoGuard>,
     /// For those who left the group before they were met: raised by birth, and nobody's.
-    strays: Option<Kept>,
+    strays: Option<UndoGuard>,
     known: HashMap<u32, Known>,
     /// Threads among them that are not the caller's to change.
     foreign: HashSet<u32>,
@@ -113,12 +113,12 @@ impl Team {
     pub(super) fn assemble(guardian: &Guardian, target: &Target, plan: Plan) -> io::Result<Team> {
         let (Target::Thread(first) | Target::Process(first)) = *target;
         let before = Before {
-            policy: sched::of(first)?.unwrap_or(Attributes::Other(0)),
+            policy: sched::read(first)?.unwrap_or(Attributes::Other(0)),
             cpus: thread::affinity_of(first)?,
         };
         let gathered = if plan.grouped { gather(guardian, target, plan.freezes) } else { None };
         let usage = match (target, &gathered) {
-            (Target::Thread(tid), _) => Usage::Thread(ThreadTime::of(*tid)?),
+            (Target::Thread(tid), _) => Usage::Thread(ThreadTime::for_task(*tid)?),
             (Target::Process(_), Some(gathered)) => Usage::of_group(&gathered.group),
             (Target::Process(_), None) => Usage::Processes(Tally::default()),
         };
@@ -133,7 +133,8 @@ impl Team {
         let list = list.map(|path| if path.exists() { path } else { path.with_file_name("tasks") });
         let cpus = plan.pin.map(|_| before.cpus.clone());
         let listed = list.as_ref().and_then(|list| File::open(list).ok());
-        let members = list.map(|list| guardian.keep(&Undo::Members { list, cpus })).transpose()?;
+        let members =
+            list.map(|list| guardian.keep(&UndoAction::Members { list, cpus })).transpose()?;
         let strays = strays(target, &plan, &before, guardian)?;
         let guardian = guardian.clone();
         let mut team = Team {
@@ -335,11 +336,11 @@ impl Team {
         for kept in self.processes.into_values().filter_map(|process| process.kept) {
             done = done.and(kept.undo());
         }
-        done = done.and(self.members.map_or(Ok(()), Kept::undo));
+        done = done.and(self.members.map_or(Ok(()), UndoGuard::undo));
         for kept in self.known.into_values().filter_map(|known| known.kept) {
             done = done.and(kept.undo());
         }
-        done = done.and(self.strays.map_or(Ok(()), Kept::undo));
+        done = done.and(self.strays.map_or(Ok(()), UndoGuard::undo));
         done.and(self.gathered.map_or(Ok(()), Gathered::dissolve))
     }
 
@@ -348,8 +349,8 @@ impl Team {
             (Target::Thread(tid), _) => {
                 // Not another one that has its number by now.
                 let goes_on = match self.known.get(tid) {
-                    Some(known) => known.life.goes_on(),
-                    None => !self.complete && Life::of(*tid).is_ok(),
+                    Some(known) => known.life.is_alive(),
+                    None => !self.complete && TaskIdentity::of_task(*tid).is_ok(),
                 };
                 if goes_on { vec![*tid] } else { Vec::new() }
             }
@@ -363,7 +364,7 @@ impl Team {
         let Target::Process(root) = self.target else { return Vec::new() };
         let mut found = members::tree(root);
         for process in self.processes.values() {
-            if !found.contains(&process.life.id) && process.life.goes_on() {
+            if !found.contains(&process.life.id) && process.life.is_alive() {
                 found.extend(members::tree(process.life.id));
             }
         }
@@ -417,7 +418,7 @@ impl Team {
         }
         if self.is_newly_foreign(tid)
             && self.complete
-            && self.is_raised(sched::of(tid).ok().flatten())
+            && self.is_raised(sched::read(tid).ok().flatten())
         {
             unless_gone(sched::put_back(tid, self.before.lowered()))?;
         }
@@ -434,12 +435,12 @@ impl Team {
     /// reserve.
     fn let_go(&self, Known { life, before, kept, .. }: Known) -> io::Result<()> {
         match kept {
-            Some(kept) if life.goes_on() => unless_gone(kept.undo()),
+            Some(kept) if life.is_alive() => unless_gone(kept.undo()),
             Some(kept) => {
                 kept.forget();
                 Ok(())
             }
-            None if life.goes_on() => self.restore(life.id, &before),
+            None if life.is_alive() => self.restore(life.id, &before),
             None => Ok(()),
         }
     }
@@ -449,14 +450,16 @@ impl Team {
         let gone: Vec<u32> =
             self.processes.keys().filter(|pid| !found.contains(pid)).copied().collect();
         for process in gone.iter().filter_map(|pid| self.processes.remove(pid)) {
-            process.kept.into_iter().for_each(Kept::forget);
+            process.kept.into_iter().for_each(UndoGuard::forget);
         }
         for pid in found {
             if self.processes.contains_key(&pid) {
                 continue;
             }
-            let (Ok(life), Ok(descriptor)) = (Life::of(pid), PidFd::open(pid)) else { continue };
-            let stopped = self.plan.freezes.then_some(Undo::Continue(life));
+            let (Ok(life), Ok(descriptor)) = (TaskIdentity::of_task(pid), PidFd::open(pid)) else {
+                continue;
+            };
+            let stopped = self.plan.freezes.then_some(UndoAction::Continue(life));
             let kept = stopped.map(|undo| self.guardian.keep(&undo)).transpose()?;
             self.processes.insert(pid, Process { life, descriptor, kept });
         }
@@ -476,9 +479,9 @@ fn strays(
     plan: &Plan,
     before: &Before,
     guardian: &Guardian,
-) -> io::Result<Option<Kept>> {
+) -> io::Result<Option<UndoGuard>> {
     let Target::Process(root) = *target else { return Ok(None) };
     let cpus = plan.pin.map(|_| before.cpus.clone());
-    let (root, priority, mark) = (Life::of(root)?, plan.priority, command::mark());
-    guardian.keep(&Undo::Strays { root, priority, mark, pin: plan.pin, cpus }).map(Some)
+    let (root, priority, mark) = (TaskIdentity::of_task(root)?, plan.priority, command::mark());
+    guardian.keep(&UndoAction::Strays { root, priority, mark, pin: plan.pin, cpus }).map(Some)
 }

@@ -8,7 +8,7 @@ use std::io;
 use super::refusal as refused;
 use super::team::Team;
 use crate::admission::{Obstacle, Refusal};
-use crate::guardian::Absent;
+use crate::guardian::GuardianUnavailable;
 
 /// A start is tried again after so long, and so often. Another guardian takes a wake-up and a `fork(2)`; where the
 /// kernel refuses that, it is tried again each 50 ms.
@@ -25,7 +25,7 @@ pub(super) fn begin(
 ) -> io::Result<()> {
     for _ in 0..PAUSES {
         match attempt() {
-            Err(error) if Absent::is_behind(&error) && pause() => {}
+            Err(error) if GuardianUnavailable::is_behind(&error) && pause() => {}
             begun => return begun,
         }
     }
@@ -91,7 +91,7 @@ mod tests {
 
         fn suspend(&mut self) -> io::Result<()> {
             self.done.push("suspend");
-            if self.guarded { Ok(()) } else { Err(Absent.into()) }
+            if self.guarded { Ok(()) } else { Err(GuardianUnavailable.into()) }
         }
     }
 
@@ -124,10 +124,10 @@ mod tests {
                 || {
                     attempts += 1;
                     let end = other.map_or(Ok(()), |kind| Err(kind.into()));
-                    if attempts <= absent { Err(Absent.into()) } else { end }
+                    if attempts <= absent { Err(GuardianUnavailable.into()) } else { end }
                 },
             );
-            (begun.map_err(|error| Absent::is_behind(&error)), pauses)
+            (begun.map_err(|error| GuardianUnavailable::is_behind(&error)), pauses)
         };
         assert_eq!(starts(0, None, true), (Ok(()), 0));
         assert_eq!(starts(7, None, true), (Ok(()), 7));

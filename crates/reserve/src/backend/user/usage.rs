@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use hourglass_sys::cgroup::{Group, Version};
-use hourglass_sys::clock::others::{ProcessTime, ThreadTime};
+use hourglass_sys::clock::cpu_time::{ProcessTime, ThreadTime};
 
 #[derive(Debug)]
 pub(super) enum Usage {
@@ -77,7 +77,7 @@ impl Tally {
         self.read_ns();
         self.clocks.retain(|pid, _| processes.contains(pid));
         for pid in processes {
-            let clock = ProcessTime::of(*pid);
+            let clock = ProcessTime::for_task(*pid);
             let first = if self.begun { 0 } else { clock.read_ns().unwrap_or(0) };
             self.clocks.entry(*pid).or_insert((clock, first));
         }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use hourglass_sys::guardian::Life;
+use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::lock::{self, Holder as LockHolder};
 use hourglass_sys::strange_file;
 
@@ -22,7 +22,7 @@ const LONGEST: u64 = 8_192;
 
 /// What is written in an entry.
 pub(super) fn text(share: &Share, pid: u32) -> io::Result<String> {
-    let started = Life::of(pid)?.started;
+    let started = TaskIdentity::of_task(pid)?.started;
     let Share { cpus, budget_ns, deadline_ns, period_ns, .. } = share;
     Ok(format!(
         "{VERSION}\nstarted {started}\ncpus {cpus}\nbudget_ns {budget_ns}\ndeadline_ns {deadline_ns}\nperiod_ns \
@@ -89,7 +89,7 @@ pub(super) fn held(path: &Path) -> Option<Held> {
 /// says, and has the entry's owner among its user IDs, or that is root, who may have made it before it became
 /// another user. One that is not shown (`hidepid`) is believed for its lock.
 fn is_its_maker(pid: u32, started: u64, uid: u32) -> bool {
-    let Ok(life) = Life::of(pid) else { return true };
+    let Ok(life) = TaskIdentity::of_task(pid) else { return true };
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let mut uids = line.unwrap_or_default().split_ascii_whitespace();

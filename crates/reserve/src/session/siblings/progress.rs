@@ -3,8 +3,8 @@
 //!
 //! Owns: which of these there are for a target. Must not: believe any of them further than it goes.
 
-use hourglass_sys::clock::others::{ProcessTime, ThreadTime};
-use hourglass_sys::instructions::{Instructions, NotCounted};
+use hourglass_sys::clock::cpu_time::{ProcessTime, ThreadTime};
+use hourglass_sys::instructions::{CounterUnavailable, Instructions};
 use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::task_clock::TaskClock;
 
@@ -31,7 +31,7 @@ pub(in super::super) fn counters<'a>(
     siblings: &Siblings,
     targets: impl Iterator<Item = &'a Target>,
 ) -> Result<Vec<Counted>, Failure> {
-    let gone = |why: &NotCounted| matches!(why, NotCounted::Gone);
+    let gone = |why: &CounterUnavailable| matches!(why, CounterUnavailable::Gone);
     let counter = |target: &Target| match siblings.progress {
         Some(ProgressFrom::Word | ProgressFrom::CpuTime) => Ok(None),
         None => Ok(Tree::over(target, Instructions::open, gone).ok()),
@@ -133,10 +133,10 @@ fn time_of(target: &Target) -> Clock {
     }
     match target {
         Target::Process(pid) => {
-            let clock = ProcessTime::of(*pid);
+            let clock = ProcessTime::for_task(*pid);
             Box::new(move || clock.read_ns().ok())
         }
-        Target::Thread(tid) => match ThreadTime::of(*tid) {
+        Target::Thread(tid) => match ThreadTime::for_task(*tid) {
             Ok(clock) => Box::new(move || clock.read().ok().map(|waited| waited.run_ns)),
             Err(_) => Box::new(|| None),
         },

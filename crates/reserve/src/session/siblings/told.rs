@@ -39,7 +39,7 @@ fn span(ns: u64) -> Span {
 /// What a run shows when it is over.
 pub(super) fn after(report: &Report, guardian: &Guardian) -> Vec<Warning> {
     let (broken, replaced) = (guardian.woken(), guardian.replaced());
-    let seen = Seen { report: *report, broken, replaced, guarded: guardian.lives() };
+    let seen = Seen { report: *report, broken, replaced, guarded: guardian.is_alive() };
     seen.warnings()
 }
 

@@ -111,7 +111,7 @@ fn groups_are_found_and_looked_through() {
     let nowhere = PathBuf::from("/no/such/group");
     let refused = chosen(Selection::Group(nowhere.clone()), None).unwrap_err();
     assert_eq!(refused, SelectionError::NoGroup(nowhere));
-    let Ok(ours) = Hierarchy::unified().and_then(|hierarchy| hierarchy.of(0)) else {
+    let Ok(ours) = Hierarchy::unified().and_then(|hierarchy| hierarchy.group_of(0)) else {
         return skip(Requirement::CONTROL_GROUP_2, "no unified hierarchy of control groups");
     };
     let refused = chosen(Selection::Group(ours.path().to_owned()), None).unwrap_err();

@@ -12,7 +12,7 @@ use hourglass_sys::core_sched::{self, Scope};
 use super::members::Members;
 use super::{Kind, Stopper, Unavailable, Wanted};
 use crate::backend::members::process_of;
-use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
 use crate::smt::topology::Topology;
 use crate::target::Target;
 
@@ -24,7 +24,7 @@ pub(super) struct Cookie {
     process: u32,
     given: bool,
     /// Takes the cookie away if this process dies.
-    kept: Option<Kept>,
+    kept: Option<UndoGuard>,
 }
 
 /// Tries whether the kernel has cookies, and looks for what stands against them; whom they are for.
@@ -47,7 +47,7 @@ pub(super) fn check(wanted: &Wanted) -> Result<(u32, Scope), Unavailable> {
 /// Writes down what takes the cookie away.
 pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Cookie, Unavailable> {
     let (id, scope) = check(wanted)?;
-    let kept = Life::of(id).and_then(|life| guardian.keep(&Undo::Cookie(life)));
+    let kept = TaskIdentity::of_task(id).and_then(|life| guardian.keep(&UndoAction::Cookie(life)));
     let kept = kept.map_err(|error| {
         unavailable(format!("thread {id} cannot be watched: {error}"), "is it still there?")
     })?;
@@ -162,7 +162,7 @@ impl Drop for Cookie {
     fn drop(&mut self) {
         // What the guardian was told takes it away too.
         if self.resume().is_ok() {
-            self.kept.take().into_iter().for_each(Kept::forget);
+            self.kept.take().into_iter().for_each(UndoGuard::forget);
         }
     }
 }

@@ -13,7 +13,7 @@ use hourglass_sys::sched::{self, Attributes};
 use super::members::Members;
 use super::{CoRunners, Kind, Stopper, Unavailable, Wanted};
 use crate::backend::members::{parent_of, threads_of};
-use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
 use crate::owner;
 
 /// Files that make a group yield to others, and what is written to them, best first.
@@ -33,7 +33,7 @@ enum Slow {
         file: &'static str,
         low: &'static str,
         before: String,
-        kept: Option<Kept>,
+        kept: Option<UndoGuard>,
     },
     /// Thread by thread.
     Threads(Threads),
@@ -43,7 +43,7 @@ enum Slow {
 struct Threads {
     set: Members,
     spared: Vec<u32>,
-    slowed: BTreeMap<u32, (Attributes, Kept)>,
+    slowed: BTreeMap<u32, (Attributes, UndoGuard)>,
 }
 
 /// Whether they can be slowed, and put back.
@@ -104,7 +104,7 @@ fn by_group(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<Option<Slow>
 /// A thread of its own goes to `SCHED_IDLE` and back.
 fn reversible() -> io::Result<()> {
     let thread = std::thread::Builder::new().name("hg-idle".to_owned()).spawn(|| {
-        let before = sched::of(0)?.unwrap_or(Attributes::Other(0));
+        let before = sched::read(0)?.unwrap_or(Attributes::Other(0));
         let before = if yields(before) { before } else { Attributes::Other(0) };
         sched::set(Attributes::Idle)?;
         sched::set(before)
@@ -123,7 +123,7 @@ impl Slow {
             Slow::Group { group, file, low, before, kept } => {
                 if kept.is_none() {
                     let path = group.path().join(*file);
-                    let undo = Undo::Write { path, text: before.clone() };
+                    let undo = UndoAction::Write { path, text: before.clone() };
                     *kept = Some(guardian.keep(&undo)?);
                 }
                 group.write(file, low)
@@ -153,12 +153,12 @@ impl Threads {
             if self.slowed.contains_key(&tid) {
                 continue;
             }
-            let Ok(Some(before)) = sched::of(tid) else { continue };
+            let Ok(Some(before)) = sched::read(tid) else { continue };
             if !yields(before) {
                 continue;
             }
-            let Ok(thread) = Life::of(tid) else { continue };
-            let undo = Undo::Thread { thread, attributes: Some(before), cpus: None };
+            let Ok(thread) = TaskIdentity::of_task(tid) else { continue };
+            let undo = UndoAction::Thread { thread, attributes: Some(before), cpus: None };
             let kept = guardian.keep(&undo)?;
             match owner::set_policy(tid, Attributes::Idle) {
                 Ok(()) => {
@@ -182,7 +182,7 @@ impl Threads {
         let mut done = Ok(());
         for (pid, tid) in self.now()? {
             if !self.slowed.contains_key(&tid)
-                && matches!(sched::of(tid), Ok(Some(Attributes::Idle)))
+                && matches!(sched::read(tid), Ok(Some(Attributes::Idle)))
             {
                 let inherited = [Some(pid), parent_of(pid)].into_iter().flatten();
                 let mut known = inherited.filter_map(|id| Some(self.slowed.get(&id)?.0));
@@ -203,9 +203,9 @@ impl Threads {
 }
 
 /// Puts it back; what is refused is kept, so that the next call tries again.
-fn put_back(kept: &mut Option<Kept>) -> io::Result<()> {
-    kept.as_ref().map_or(Ok(()), Kept::attempt)?;
-    kept.take().into_iter().for_each(Kept::forget);
+fn put_back(kept: &mut Option<UndoGuard>) -> io::Result<()> {
+    kept.as_ref().map_or(Ok(()), UndoGuard::attempt)?;
+    kept.take().into_iter().for_each(UndoGuard::forget);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::guardian::{Guardian, Kept, Undo};
+use crate::guardian::{Guardian, UndoAction, UndoGuard};
 use crate::owner::Foreign;
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
@@ -31,7 +31,7 @@ pub(super) struct Freezer {
     switches: Vec<Switch>,
     stopped: bool,
     /// Puts everything back, in this order: thaw, move the members out, remove. After the files.
-    kept: Vec<Kept>,
+    kept: Vec<UndoGuard>,
 }
 
 /// The file that freezes one group.
@@ -57,7 +57,7 @@ pub(super) fn check(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<(), 
     }
     let (set, spared) = super::set_of(kind, wanted, keepers)?;
     let now = set.processes(&spared).map_err(|e| refused(kind, hierarchy.mount(), &e))?;
-    let mut homes = now.into_iter().filter_map(|pid| hierarchy.of(pid).ok());
+    let mut homes = now.into_iter().filter_map(|pid| hierarchy.group_of(pid).ok());
     // Whoever may move processes there may also make a group there, where the system is set up as it should be.
     let may = |home: Group| {
         home.open("cgroup.procs").map(drop).map_err(|error| refused(kind, home.path(), &error))
@@ -81,7 +81,7 @@ fn may_stand(
         return Err(Unavailable::new(kind, cause, remedy));
     }
     for pid in super::never(wanted, keepers) {
-        if hierarchy.of(pid).is_ok_and(|its| its.path().starts_with(group.path())) {
+        if hierarchy.group_of(pid).is_ok_and(|its| its.path().starts_with(group.path())) {
             let cause = format!("process {pid} is in {name} and must not be stopped");
             return Err(Unavailable::new(kind, cause, "name a group without it"));
         }
@@ -151,7 +151,7 @@ impl Freezer {
             let now =
                 set.processes(&spared).map_err(|e| refused(self.kind, hierarchy.mount(), &e))?;
             for pid in now {
-                let Ok(home) = hierarchy.of(pid) else { continue };
+                let Ok(home) = hierarchy.group_of(pid) else { continue };
                 if Foreign::of(pid).is_some() {
                     continue;
                 }
@@ -179,9 +179,9 @@ impl Freezer {
     /// Keeps a group without members frozen. While none of version 1 is, the kernel skips its checks by
     /// code that it patches on all CPUs when the first one freezes, which takes some 80 us.
     fn hold(&mut self, hierarchy: &Hierarchy, guardian: &Guardian) -> io::Result<()> {
-        let home = hierarchy.of(0)?;
+        let home = hierarchy.group_of(0)?;
         let name = new_name();
-        let removal = guardian.keep(&Undo::Remove(home.path().join(&name)))?;
+        let removal = guardian.keep(&UndoAction::Remove(home.path().join(&name)))?;
         home.make(&name)?.freeze()?;
         self.kept.push(removal);
         Ok(())
@@ -191,10 +191,10 @@ impl Freezer {
     fn make(&mut self, home: &Group, guardian: &Guardian) -> io::Result<Group> {
         let name = new_name();
         let path = home.path().join(&name);
-        let removal = guardian.keep(&Undo::RemoveGroup(path.clone()))?;
+        let removal = guardian.keep(&UndoAction::RemoveGroup(path.clone()))?;
         let group = home.make(&name)?;
         let procs = |group: &Group| group.path().join("cgroup.procs");
-        let way_back = Undo::Move { from: procs(&group), to: procs(home) };
+        let way_back = UndoAction::Move { from: procs(&group), to: procs(home) };
         let way_back = guardian.keep(&way_back)?;
         self.keep_thawing(&group, guardian)?;
         self.kept.extend([way_back, removal]);
@@ -204,7 +204,7 @@ impl Freezer {
 
     fn keep_thawing(&mut self, group: &Group, guardian: &Guardian) -> io::Result<()> {
         let (file, _, thaw) = group.freezer();
-        let undo = Undo::Write { path: group.path().join(file), text: thaw.to_owned() };
+        let undo = UndoAction::Write { path: group.path().join(file), text: thaw.to_owned() };
         self.kept.push(guardian.keep(&undo)?);
         Ok(())
     }

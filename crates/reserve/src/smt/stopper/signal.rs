@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::guardian::{Guardian, Kept, Life, Undo};
+use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
 use crate::owner::Foreign;
 use hourglass_sys::pidfd::PidFd;
 
@@ -23,7 +23,7 @@ const LOOKS: u32 = 16;
 struct Member {
     process: PidFd,
     /// Resumes it if this process dies.
-    kept: Kept,
+    kept: UndoGuard,
 }
 
 /// The set, by descriptor.
@@ -87,10 +87,10 @@ impl Signals {
         if Foreign::of(pid).is_some() {
             return Ok(None);
         }
-        match (state_of(pid), Life::of(pid)) {
+        match (state_of(pid), TaskIdentity::of_task(pid)) {
             (Some('T' | 't'), _) | (_, Err(_)) => Ok(None),
             (_, Ok(life)) => {
-                let kept = self.guardian.keep(&Undo::Continue(life))?;
+                let kept = self.guardian.keep(&UndoAction::Continue(life))?;
                 Ok(Some(Member { process, kept }))
             }
         }

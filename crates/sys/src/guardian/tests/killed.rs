@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hourglass_skip::{Requirement, skip};
 
-use super::clean::{Leftover, Outcome, State, clean};
+use super::clean::{RecordState, StaleRecord, UndoOutcome, clean};
 use super::record::Record;
 use super::tests::{Home, Other, killed_after, soon, write};
 use super::*;
@@ -34,9 +34,9 @@ fn a_guardian_killed_before_its_maker_is_made_up_for() {
     let home = Home::new("guardian-first");
     for round in 0..ROUNDS {
         let (file, other) = (home.file("file"), Other::new());
-        let thread = Life::of(other.0.id()).unwrap();
+        let thread = TaskIdentity::of_task(other.0.id()).unwrap();
         let attributes = Some(Attributes::Other(0));
-        let raised = Undo::Thread { thread, attributes, cpus: None };
+        let raised = UndoAction::Thread { thread, attributes, cpus: None };
         killed_after(|| {
             let guardian = recording_in(&home.0);
             let kept = [write(&file), raised].map(|undo| guardian.keep(&undo).unwrap());
@@ -49,7 +49,7 @@ fn a_guardian_killed_before_its_maker_is_made_up_for() {
             std::mem::forget((guardian, kept));
         });
         soon("the file is put back", || fs::read_to_string(&file).unwrap() == "after!");
-        soon("the thread is lowered", || sched::of(thread.id).unwrap() == attributes);
+        soon("the thread is lowered", || sched::read(thread.id).unwrap() == attributes);
         soon("no record is left", || records(&home.0) == 0);
     }
 }
@@ -71,7 +71,9 @@ fn guardians_that_are_killed_are_replaced() {
             let before = guardian.pids();
             kill_all(&guardian);
             soon("both are replaced", || {
-                guardian.replaced() == 2 * round && guardian.pids().len() == 2 && guardian.lives()
+                guardian.replaced() == 2 * round
+                    && guardian.pids().len() == 2
+                    && guardian.is_alive()
             });
             assert!(guardian.pids().iter().all(|pid| !before.contains(pid)));
         }
@@ -91,22 +93,22 @@ fn without_a_guardian_nobody_is_to_be_stopped() {
     let home = Home::new("guardian-none");
     let file = home.file("file");
     let guardian = recording_in(&home.0);
-    assert!(guardian.lives() && guardian.must_live().is_ok());
+    assert!(guardian.is_alive() && guardian.must_live().is_ok());
     let mut kept = guardian.keep(&write(&file)).unwrap();
     // Nobody starts others.
     guardian.0.guardians.stop();
     soon("the thread has ended", || guardian.0.watch.as_ref().unwrap().is_finished());
     kill_all(&guardian);
-    soon("both have ended", || !guardian.lives());
+    soon("both have ended", || !guardian.is_alive());
     let error = guardian.must_live().unwrap_err();
     assert!(
-        Absent::is_behind(&error) && error.to_string().contains("guardian was killed"),
+        GuardianUnavailable::is_behind(&error) && error.to_string().contains("guardian was killed"),
         "{error}"
     );
-    assert!(!Absent::is_behind(&io::Error::other(error.to_string())));
+    assert!(!GuardianUnavailable::is_behind(&io::Error::other(error.to_string())));
     // What no process hears of is not promised, each time anew.
     for _ in 0..2 {
-        assert!(Absent::is_behind(&guardian.promise(u64::MAX).unwrap_err()));
+        assert!(GuardianUnavailable::is_behind(&guardian.promise(u64::MAX).unwrap_err()));
         assert_eq!(guardian.0.guardians.table.promised(0), 0);
     }
     // Left to them.
@@ -143,11 +145,11 @@ fn a_record_outlives_maker_and_guardians() {
     let (file, folder) = (home.file("file"), home.0.join("records"));
     fs::create_dir(&folder).unwrap();
     let other = Other::new();
-    let life = Life::of(other.0.id()).unwrap();
-    let reused = Life { started: life.started + 1, ..life };
+    let life = TaskIdentity::of_task(other.0.id()).unwrap();
+    let reused = TaskIdentity { started: life.started + 1, ..life };
     killed_after(|| {
         let guardian = recording_in(&folder);
-        let undos = [write(&file), Undo::Continue(life), Undo::Continue(reused)];
+        let undos = [write(&file), UndoAction::Continue(life), UndoAction::Continue(reused)];
         let kept = undos.map(|undo| guardian.keep(&undo).unwrap());
         guardian.keep(&write(&home.0.join("never"))).unwrap().forget();
         kill(life.id, libc::SIGSTOP);
@@ -156,18 +158,18 @@ fn a_record_outlives_maker_and_guardians() {
         guardian.0.guardians.stop();
         soon("the thread has ended", || guardian.0.watch.as_ref().unwrap().is_finished());
         kill_all(&guardian);
-        soon("both have ended", || !guardian.lives());
+        soon("both have ended", || !guardian.is_alive());
         std::mem::forget((guardian, kept));
     });
     soon("it stands", || other.state() == 'T');
     assert_eq!((fs::read_to_string(&file).unwrap().as_str(), records(&folder)), ("before", 1));
-    let [Leftover { state, steps, .. }] = &clean(&folder).unwrap()[..] else {
+    let [StaleRecord { state, steps, .. }] = &clean(&folder).unwrap()[..] else {
         panic!("one record")
     };
     let outcomes: Vec<_> = steps.iter().map(|step| format!("{:?}", step.outcome)).collect();
     assert_eq!(
         (*state, &outcomes[..]),
-        (State::Undone, &["Undone", "Undone", "Gone"].map(String::from)[..])
+        (RecordState::Undone, &["Undone", "Undone", "Gone"].map(String::from)[..])
     );
     assert_eq!((fs::read_to_string(&file).unwrap().as_str(), records(&folder)), ("after!", 0));
     soon("it goes on", || other.state() == 'S');
@@ -188,15 +190,16 @@ fn what_is_not_a_dead_ones_record_is_left_alone() {
     let foreign = folder.join(format!("{id}-1-2"));
     fs::write(&foreign, "no record").unwrap();
     let chowned = chown(&foreign, Some(65_534), None).is_ok();
-    let states: Vec<State> = clean(&folder).unwrap().iter().map(|found| found.state).collect();
-    assert_eq!(states, [State::Unreadable; 3]);
+    let states: Vec<RecordState> =
+        clean(&folder).unwrap().iter().map(|found| found.state).collect();
+    assert_eq!(states, [RecordState::Unreadable; 3]);
     assert!(chowned || crate::runtime_folder::user() != 0);
     let guardian = recording_in(&folder);
     let kept = guardian.keep(&write(&file)).unwrap();
     // Another process finds the record of this one, which lives.
     let said = crate::fork::child_says(20_000, || {
         let found = clean(&folder).unwrap();
-        found.iter().filter(|found| found.state == State::Alive).count() == 1
+        found.iter().filter(|found| found.state == RecordState::Alive).count() == 1
     });
     assert!(said.unwrap());
     assert_eq!(fs::read_to_string(&file).unwrap(), "before");
@@ -213,17 +216,17 @@ fn a_user_lowers_what_a_capability_raised() {
     let Some(other) = spawned.ok().map(Other) else {
         return skip(Requirement::REAL_TIME, "this user may not become another one");
     };
-    let life = Life::of(other.0.id()).unwrap();
+    let life = TaskIdentity::of_task(other.0.id()).unwrap();
     // With the nice value that the tests run at.
-    let before = sched::of(life.id).unwrap();
+    let before = sched::read(life.id).unwrap();
     if let Err(error) = sched::set_without_children(life.id, Attributes::Fifo(1)) {
         return skip(Requirement::REAL_TIME, error);
     }
-    let undo = Undo::Thread { thread: life, attributes: before, cpus: Some(vec![0]) };
+    let undo = UndoAction::Thread { thread: life, attributes: before, cpus: Some(vec![0]) };
     let work = || format!("{:?}", super::clean::undo(&undo)).into_bytes();
     let said = crate::privilege::as_user(NOBODY, NOBODY, 20, work).unwrap();
     assert_eq!(String::from_utf8_lossy(&said), "Undone");
-    assert_eq!(sched::of(life.id).unwrap(), before);
+    assert_eq!(sched::read(life.id).unwrap(), before);
 }
 
 /// The bug: a host with a small limit for files (`RLIMIT_FSIZE`) was ended by SIGXFSZ when much was kept, or when it
@@ -257,19 +260,21 @@ fn what_is_refused_stays() {
     fs::create_dir_all(used.join("inner")).unwrap();
     killed_after(|| {
         let guardian = recording_in(&folder);
-        let kept = guardian.keep(&Undo::Remove(used.clone())).unwrap();
+        let kept = guardian.keep(&UndoAction::Remove(used.clone())).unwrap();
         std::mem::forget((guardian, kept));
     });
     // The guardians have tried, and left it.
     let mut last = Vec::new();
     soon("they have ended", || {
         last = clean(&folder).unwrap();
-        last[0].state == State::Left
+        last[0].state == RecordState::Left
     });
-    let Outcome::Refused(error) = &last[0].steps[0].outcome else { panic!("{last:?}") };
+    let UndoOutcome::Refused(error) = &last[0].steps[0].outcome else { panic!("{last:?}") };
     assert_eq!(error.raw_os_error(), Some(libc::ENOTEMPTY));
     fs::remove_dir(used.join("inner")).unwrap();
     // A guardian that ends late still holds it, or undoes it itself.
-    soon("it is undone", || clean(&folder).unwrap().iter().all(|one| one.state == State::Undone));
+    soon("it is undone", || {
+        clean(&folder).unwrap().iter().all(|one| one.state == RecordState::Undone)
+    });
     assert!(!used.exists() && records(&folder) == 0);
 }

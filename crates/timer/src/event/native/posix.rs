@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hourglass_sys::fork;
 use hourglass_sys::posix_timer::{
-    Origin, PosixTimer, block, expire_soon, realtime_signals, send, take, unblock,
+    PosixTimer, SignalOrigin, block, expire_soon, realtime_signals, send, take, unblock,
 };
 use hourglass_sys::thread::id;
 
@@ -155,7 +155,7 @@ impl PosixTimerEvent {
     /// Takes one signal; `None` if it meant nothing.
     fn take_one(&mut self, limit_ns: Option<u64>) -> Result<Option<Woken>, DeviceError> {
         let answer = take(self.shared.signal, until(limit_ns));
-        if let Ok(Some(Origin::Timer)) = answer
+        if let Ok(Some(SignalOrigin::Timer)) = answer
             && let Some(woken) = self.fired()
         {
             self.shared.latch.end_wait_for_event();

@@ -14,7 +14,7 @@ fn every_ms() -> Checked {
 /// In a thread of its own, since a nice value is not lowered again without a privilege.
 #[test]
 fn what_was_taken_is_given_back() {
-    let here = || (sched::of(0).unwrap(), os::affinity().unwrap());
+    let here = || (sched::read(0).unwrap(), os::affinity().unwrap());
     thread::spawn(move || {
         let (policy, cpus) = here();
         let one = [cpus[0]];

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::*;
-use crate::sleep::{Class, Policy, Woken};
+use crate::sleep::{Class, Policy, WakeReason};
 
 /// A simulated machine that counts questions.
 struct Asked {
@@ -20,12 +20,12 @@ impl Asked {
 }
 
 impl Mechanism for Asked {
-    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken {
+    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> WakeReason {
         self.waits += 1;
         self.machine.wait_until(word, expected, deadline_ns)
     }
 
-    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> Woken {
+    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> WakeReason {
         self.waits += 1;
         self.machine.wait_for(word, expected, length_ns)
     }

@@ -15,7 +15,7 @@ use super::super::sharing::Sharing;
 use super::super::team::Team;
 use super::super::unguarded;
 use super::{RAISED_AGAIN_NS, Shared, Told, patience};
-use crate::guardian::{Absent, Pledge};
+use crate::guardian::{GuardianUnavailable, HeartbeatPromise};
 use crate::supply::Spent;
 
 pub(super) struct Run {
@@ -28,7 +28,7 @@ pub(super) struct Run {
     /// They were lowered before they were suspended.
     lowered: bool,
     /// That there will be a look in time, after each for the next one.
-    pledge: Pledge,
+    pledge: HeartbeatPromise,
     patience_ns: u64,
     /// The priority that members get with the terms of the next period.
     priority: Option<u8>,
@@ -62,7 +62,7 @@ impl Run {
     pub(super) fn begin(
         mut team: Team,
         terms: Terms,
-        pledge: Pledge,
+        pledge: HeartbeatPromise,
         several: bool,
         woken: u64,
     ) -> Run {
@@ -252,7 +252,7 @@ impl Run {
     /// moment they have kept theirs, and nothing was refused: a later look does it.
     fn turned(&mut self, answer: io::Result<()>) {
         match answer {
-            Err(error) if Absent::is_behind(&error) => self.turn = !self.turn,
+            Err(error) if GuardianUnavailable::is_behind(&error) => self.turn = !self.turn,
             answer => self.note(answer),
         }
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use hourglass_sys::clock::others::{ThreadTime, Waited};
+use hourglass_sys::clock::cpu_time::{SchedStatCounts, ThreadTime};
 use hourglass_sys::sched::{self, Attributes};
 
 use super::super::demand::Sample;
@@ -68,9 +68,9 @@ impl Team {
 
 impl Known {
     /// What the kernel counted for it.
-    fn counts(&mut self) -> Option<Waited> {
+    fn counts(&mut self) -> Option<SchedStatCounts> {
         if self.time.is_none() {
-            self.time = ThreadTime::of(self.life.id).ok();
+            self.time = ThreadTime::for_task(self.life.id).ok();
         }
         self.time.as_ref()?.read().ok()
     }

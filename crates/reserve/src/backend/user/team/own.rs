@@ -12,7 +12,7 @@ use hourglass_sys::thread;
 use super::{Known, Team};
 use crate::backend::gather::unless_gone;
 use crate::backend::members;
-use crate::guardian::{Guardian, Life, Undo};
+use crate::guardian::{Guardian, TaskIdentity, UndoAction};
 use crate::owner;
 
 /// The policy and the CPUs that a thread had.
@@ -48,7 +48,7 @@ impl Known {
     pub(super) fn write_down(&mut self, guardian: &Guardian, with_cpus: bool) -> io::Result<()> {
         let cpus = with_cpus.then(|| self.before.cpus.clone());
         let attributes = Some(self.before.policy);
-        let kept = guardian.keep(&Undo::Thread { thread: self.life, attributes, cpus })?;
+        let kept = guardian.keep(&UndoAction::Thread { thread: self.life, attributes, cpus })?;
         if let Some(before) = self.kept.replace(kept) {
             before.forget();
         }
@@ -60,7 +60,7 @@ impl Team {
     /// A timesharing policy that somebody gave it since its last order is its own from now on.
     pub(super) fn heed_policy(&mut self, tid: u32) -> io::Result<()> {
         let Some(known) = self.known.get_mut(&tid) else { return Ok(()) };
-        let Ok(Some(now)) = sched::of(tid) else { return Ok(()) };
+        let Ok(Some(now)) = sched::read(tid) else { return Ok(()) };
         if !is_fair(now) || is_alike(now, known.before.lowered()) {
             return Ok(());
         }
@@ -70,8 +70,8 @@ impl Team {
 
     /// Writes down what a new member has, then keeps it on its CPU.
     pub(super) fn meet(&mut self, tid: u32) -> io::Result<Known> {
-        let life = Life::of(tid)?;
-        let policy = sched::of(tid)?.unwrap_or(Attributes::Other(0));
+        let life = TaskIdentity::of_task(tid)?;
+        let policy = sched::read(tid)?.unwrap_or(Attributes::Other(0));
         let begins_anew = self.complete && self.begin_anew() && policy == Attributes::Other(0);
         let inherited = self.complete && self.is_raised(Some(policy)) || begins_anew;
         let cpus = thread::affinity_of(tid)?;

@@ -43,7 +43,7 @@ fn members_lowered_for_another_reservation_are_raised_again() {
     let pledge = guardian.pledge().unwrap();
     pledge.until(1).unwrap();
     soon("the pledge is broken", || pledge.broken() == 1);
-    let raised = || matches!(sched::of(program.pid()), Ok(Some(Attributes::Fifo(_))));
+    let raised = || matches!(sched::read(program.pid()), Ok(Some(Attributes::Fifo(_))));
     soon("the member is raised again", raised);
     keeping.release().unwrap();
     let told = keeping.told();
@@ -101,7 +101,7 @@ fn a_reservation_begins_while_guardians_are_replaced() {
     let other = refusals.iter().find(|refusal| refusal.id != Obstacle::Bandwidth);
     assert_eq!(other, None);
     // If none comes, the refusal names that.
-    let said = explain(&Absent.into(), &target, &request).to_string();
+    let said = explain(&GuardianUnavailable.into(), &target, &request).to_string();
     assert!(said.contains("hourglass-guard") && said.contains("pids.max"), "{said}");
     assert!(!said.contains("--backend"), "{said}");
 }

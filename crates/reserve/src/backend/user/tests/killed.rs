@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::Hierarchy;
-use hourglass_sys::clock::others::ProcessTime;
+use hourglass_sys::clock::cpu_time::ProcessTime;
 
 use super::tests::{Program, alone, kept, last_cpu, request, situation, user};
 use super::*;
@@ -70,7 +70,10 @@ fn whoever_keeps_a_reserve_may_be_killed() {
         let begun = Instant::now();
         let put_back = || {
             let urgent = |tid: u32| {
-                matches!(sched::of(tid), Ok(Some(Attributes::Fifo(_) | Attributes::RoundRobin(_))))
+                matches!(
+                    sched::read(tid),
+                    Ok(Some(Attributes::Fifo(_) | Attributes::RoundRobin(_)))
+                )
             };
             let mut tree = members::tree(pid).into_iter().flat_map(members::threads_of);
             situation(pid) == before
@@ -81,7 +84,7 @@ fn whoever_keeps_a_reserve_may_be_killed() {
         }
         assert!(put_back(), "grouped {grouped}, {moment_us} us: {:?}, {before:?}", situation(pid));
         // It still runs, and at its own pace.
-        let clock = ProcessTime::of(pid);
+        let clock = ProcessTime::for_task(pid);
         let used = clock.read_ns().unwrap();
         while clock.read_ns().unwrap() == used && begun.elapsed().as_secs() < 20 {
             std::thread::sleep(Duration::from_millis(5));
@@ -112,7 +115,7 @@ fn a_killed_keeper_leaves_no_group_and_no_stray() {
     let Some(mut keeper) = killable(pid, true) else { return };
     let own = format!("hourglass-{}-", keeper.pid());
     let groups = || {
-        let groups = unified.of(0).unwrap().groups().unwrap_or_default().into_iter();
+        let groups = unified.group_of(0).unwrap().groups().unwrap_or_default().into_iter();
         let paths = groups.map(|group| group.path().to_owned());
         let ours = |path: &std::path::PathBuf| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
@@ -130,7 +133,7 @@ fn a_killed_keeper_leaves_no_group_and_no_stray() {
     let clean = || {
         // One that ended meanwhile is neither raised nor pinned.
         let usual = |pid: u32| {
-            sched::of(pid).ok().is_none_or(|policy| policy == before.0)
+            sched::read(pid).ok().is_none_or(|policy| policy == before.0)
                 && thread::affinity_of(pid).ok().is_none_or(|cpus| cpus == before.1)
         };
         groups().is_empty() && situation(pid) == before && members::tree(pid).into_iter().all(usual)
@@ -139,7 +142,7 @@ fn a_killed_keeper_leaves_no_group_and_no_stray() {
     while !clean() && begun.elapsed().as_secs() < 10 {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let left = |pid: u32| (sched::of(pid).ok(), thread::affinity_of(pid).ok());
+    let left = |pid: u32| (sched::read(pid).ok(), thread::affinity_of(pid).ok());
     let left: Vec<_> = members::tree(pid).into_iter().map(left).collect();
     assert!(clean(), "{:?}, {left:?}, not as {before:?}", groups());
 }

@@ -16,7 +16,7 @@ use crate::command;
 fn reserved_group(pid: u32) -> Option<(Hierarchy, Group)> {
     let own = format!("/hourglass-{}-", std::process::id());
     let all = Hierarchy::all().unwrap().into_iter();
-    let mut found = all.filter_map(|one| one.of(pid).ok().map(|group| (one, group)));
+    let mut found = all.filter_map(|one| one.group_of(pid).ok().map(|group| (one, group)));
     found.find(|(_, group)| group.path().to_string_lossy().contains(&own))
 }
 

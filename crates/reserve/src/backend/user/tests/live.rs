@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hourglass_model::Reservation;
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::Hierarchy;
-use hourglass_sys::clock::others::ProcessTime;
+use hourglass_sys::clock::cpu_time::ProcessTime;
 use hourglass_time::Span;
 
 use super::*;
@@ -117,9 +117,9 @@ fn left_out(keeping: &Keeping) -> bool {
 
 /// Policy and CPUs of a process, and the group that it is in.
 pub(super) fn situation(pid: u32) -> (Option<Attributes>, Vec<u32>, Option<std::path::PathBuf>) {
-    let group = Hierarchy::unified().and_then(|unified| unified.of(pid));
+    let group = Hierarchy::unified().and_then(|unified| unified.group_of(pid));
     let path = group.ok().map(|group| group.path().to_owned());
-    (sched::of(pid).unwrap(), thread::affinity_of(pid).unwrap(), path)
+    (sched::read(pid).unwrap(), thread::affinity_of(pid).unwrap(), path)
 }
 
 /// Groups of this process that are left.
@@ -127,7 +127,7 @@ fn groups_left() -> Vec<std::path::PathBuf> {
     let own = format!("hourglass-{}-", std::process::id());
     let mut left = Vec::new();
     for hierarchy in Hierarchy::all().unwrap() {
-        let Ok(home) = hierarchy.of(0) else { continue };
+        let Ok(home) = hierarchy.group_of(0) else { continue };
         let groups = home.groups().unwrap_or_default().into_iter();
         left.extend(groups.map(|group| group.path().to_owned()).filter(|path| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
@@ -162,7 +162,7 @@ fn a_hard_budget_is_the_limit_of_all_that_a_program_forks() {
         let target = Target::Process(program.pid());
         let Some(mut keeping) = kept(|| user.keep(&target, &request)) else { return };
         let used = |pids: &[u32]| -> u64 {
-            pids.iter().map(|pid| ProcessTime::of(*pid).read_ns().unwrap()).sum()
+            pids.iter().map(|pid| ProcessTime::for_task(*pid).read_ns().unwrap()).sum()
         };
         let (begun, first) = (Instant::now(), used(&everybody));
         last(&keeping);
@@ -195,7 +195,7 @@ fn a_soft_budget_comes_again_and_again() {
     let cpu = last_cpu();
     let program = Program::shell("renice -n 7 -p $$ >/dev/null; while :; do :; done");
     let begun = Instant::now();
-    while sched::of(program.pid()).unwrap() != Some(Attributes::Other(7)) {
+    while sched::read(program.pid()).unwrap() != Some(Attributes::Other(7)) {
         assert!(begun.elapsed().as_secs() < 20, "no renice");
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -215,7 +215,7 @@ fn a_soft_budget_comes_again_and_again() {
     while begun.elapsed() < LASTING
         || !(high && low && is_enough()) && begun.elapsed().as_secs() < 20
     {
-        let policy = sched::of(program.pid()).unwrap();
+        let policy = sched::read(program.pid()).unwrap();
         high |= policy == Some(raised);
         low |= policy == Some(Attributes::Other(7));
         std::thread::sleep(Duration::from_micros(300));
@@ -247,7 +247,7 @@ fn a_single_thread_is_kept_too() {
             while !own.0.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
-            (sched::of(0).unwrap(), thread::affinity().unwrap())
+            (sched::read(0).unwrap(), thread::affinity().unwrap())
         });
         let begun = Instant::now();
         while words.1.load(Ordering::Acquire) == 0 && begun.elapsed().as_secs() < 20 {
@@ -261,7 +261,7 @@ fn a_single_thread_is_kept_too() {
         });
         words.0.store(true, Ordering::Relaxed);
         let after = spinner.join().unwrap();
-        assert_eq!(after, (sched::of(0).unwrap(), thread::affinity().unwrap()));
+        assert_eq!(after, (sched::read(0).unwrap(), thread::affinity().unwrap()));
         if let Some((released, told)) = outcome {
             released.unwrap();
             assert_eq!(told.fault, None);

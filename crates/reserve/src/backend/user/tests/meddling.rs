@@ -25,7 +25,7 @@ fn other_cpu(cpu: u32) -> Option<u32> {
 }
 
 fn raised(tid: u32) -> bool {
-    matches!(sched::of(tid), Ok(Some(Attributes::Fifo(_))))
+    matches!(sched::read(tid), Ok(Some(Attributes::Fifo(_))))
 }
 
 fn doubts(keeping: &Keeping) -> Vec<&'static str> {
@@ -149,8 +149,8 @@ fn nice_values_and_policies_set_meanwhile_stay() {
         soon("it is raised again", || raised(child));
         keeping.release().unwrap();
         assert_eq!(keeping.told().fault, None);
-        assert_eq!(sched::of(program.pid()).unwrap(), Some(Attributes::Other(5)));
-        assert_eq!(sched::of(child).unwrap(), Some(Attributes::Idle), "{strength:?} {grouped}");
+        assert_eq!(sched::read(program.pid()).unwrap(), Some(Attributes::Other(5)));
+        assert_eq!(sched::read(child).unwrap(), Some(Attributes::Idle), "{strength:?} {grouped}");
         assert_eq!(sched::nice_of(child).unwrap(), 9);
     }
 }
@@ -169,7 +169,8 @@ fn members_share_by_nice_value() {
             soon("it is nice", || sched::nice_of(child).is_ok_and(|nice| nice == 10));
             let target = Target::Process(program.pid());
             let mut keeping = kept(|| user().keep(&target, &request(strength, Some(cpu))))?;
-            let used = |pid| hourglass_sys::clock::others::ProcessTime::of(pid).read_ns().unwrap();
+            let used =
+                |pid| hourglass_sys::clock::cpu_time::ProcessTime::for_task(pid).read_ns().unwrap();
             let before = (used(program.pid()), used(child));
             std::thread::sleep(Duration::from_millis(900));
             let used = (used(program.pid()) - before.0, used(child) - before.1);

@@ -3,7 +3,7 @@
 use std::mem::forget;
 
 use hourglass_sys::fork::child_says;
-use hourglass_sys::guardian::Life;
+use hourglass_sys::guardian::TaskIdentity;
 use tempfile::TempDir;
 
 use super::super::claims::priority_for;
@@ -17,7 +17,7 @@ fn registry() -> (TempDir, Registry) {
     let folder = TempDir::new().unwrap();
     let at = Registry {
         folder: folder.path().join("run/claims"),
-        owner: user::real(),
+        owner: credentials::real(),
         apart: Apart::Test,
         own: Arc::default(),
     };
@@ -51,7 +51,7 @@ fn an_entry_is_seen_until_it_ends() {
         others.sort_by_key(|held| held.share.budget_ns);
         let by = |held: &Held| {
             matches!(&held.holder, Holder::Process { pid, command, uid }
-            if *pid == Some(own) && !command.is_empty() && *uid == user::real())
+            if *pid == Some(own) && !command.is_empty() && *uid == credentials::real())
         };
         others.iter().all(by) && seen(others) == [share("0", 1), share("0-1,3", 2)]
     });
@@ -113,7 +113,7 @@ fn what_nobody_holds_or_no_holder_made_is_not_believed() {
         file
     };
     // Held, and not of its holder: he began at another time.
-    let started = Life::of(process::id()).unwrap().started;
+    let started = TaskIdentity::of_task(process::id()).unwrap().started;
     let another = good.replace(&format!("started {started}"), &format!("started {}", started + 1));
     let _another = hold("claim-1-3", &another);
     // Held, and something else; of a second name; and too long.
@@ -144,7 +144,7 @@ fn a_folder_that_others_may_write_to_is_not_trusted() {
     let said = child_says(LIMIT_MS, || registry.all().is_empty());
     assert!(said.unwrap(), "nothing in it is believed");
     drop(entry);
-    let stranger = Registry { owner: user::real() + 1, ..registry.clone() };
+    let stranger = Registry { owner: credentials::real() + 1, ..registry.clone() };
     let doubt = stranger.doubt().unwrap();
     assert!(doubt.text.contains("it belongs to user"), "{}", doubt.text);
     // In a container of its own it is said, and written down all the same.
@@ -162,7 +162,7 @@ fn without_a_folder_it_is_said() {
     fs::write(folder.path().join("run"), "").unwrap();
     let registry = Registry {
         folder: folder.path().join("run/hourglass/claims"),
-        owner: user::real(),
+        owner: credentials::real(),
         apart: Apart::Test,
         own: Arc::default(),
     };
@@ -220,7 +220,7 @@ fn root_opens_the_folder_around_the_entries() {
     for _ in 0..2 {
         fs::set_permissions(outer, Permissions::from_mode(0o700)).unwrap();
         drop(registry.enter(&share("0", 1)));
-        assert_eq!(mode(), if user::real() == 0 { 0o755 } else { 0o700 });
+        assert_eq!(mode(), if credentials::real() == 0 { 0o755 } else { 0o700 });
     }
 }
 

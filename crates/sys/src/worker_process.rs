@@ -29,14 +29,14 @@ pub struct Worker {
 
 /// How a worker is to live.
 #[derive(Clone, Copy, Debug)]
-pub struct Life {
+pub struct WorkerSettings {
     /// The CPU on which it stays.
     pub cpu: u32,
     /// Its nice value, from -20 to 19; 0 where the one that is wanted is refused. Any but 0 also counts against
     /// other sessions, where the kernel groups processes by session.
     pub nice: i8,
     /// When it ends by itself at the latest, ns from now.
-    pub most_ns: u64,
+    pub max_lifetime_ns: u64,
 }
 
 impl Worker {
@@ -46,7 +46,7 @@ impl Worker {
     ///
     /// # Errors
     /// No processes, descriptors or memory left; `InvalidInput` if the child cannot have its CPU.
-    pub fn start(life: Life, mut work: impl FnMut() -> bool) -> io::Result<Worker> {
+    pub fn start(life: WorkerSettings, mut work: impl FnMut() -> bool) -> io::Result<Worker> {
         let parent = std::process::id();
         let shared = SharedWords::create(c"hourglass-worker", 1)?;
         let [said] = shared.words() else { return Err(io::ErrorKind::OutOfMemory.into()) };
@@ -60,7 +60,7 @@ impl Worker {
             let ready = prepared(life, parent);
             said.store(if ready { READY } else { REFUSED }, Ordering::Release);
             if ready {
-                let end = now_ns(ClockId::Monotonic).saturating_add(life.most_ns);
+                let end = now_ns(ClockId::Monotonic).saturating_add(life.max_lifetime_ns);
                 while work() && now_ns(ClockId::Monotonic) < end {}
             }
             // SAFETY: ends this process at once, without the parent's exit handlers.
@@ -105,7 +105,7 @@ impl Worker {
 }
 
 /// The first steps of the child; whether it may go on.
-fn prepared(life: Life, parent: u32) -> bool {
+fn prepared(life: WorkerSettings, parent: u32) -> bool {
     // First of all: it must not go on with a real-time policy that its maker has.
     if sched::set(Attributes::Other(0)).is_err() {
         return false;
@@ -120,14 +120,14 @@ fn prepared(life: Life, parent: u32) -> bool {
     // Another nice value is a wish.
     let _ = sched::set(Attributes::Other(life.nice));
     if life.nice != 0 {
-        apart(life.nice);
+        new_session(life.nice);
     }
     thread::set_affinity([life.cpu]).is_ok()
 }
 
 /// Where the kernel groups processes by session (autogroup, `sched(7)`), a nice value counts only within the session: a
 /// session of its own, with the same value. A wish, too.
-fn apart(nice: i8) {
+fn new_session(nice: i8) {
     let mut text = [0u8; 8];
     let mut rest = &mut text[..];
     if write!(rest, "{nice}").is_err() {
@@ -186,7 +186,7 @@ mod tests {
         let cpu = thread::affinity().unwrap()[0];
         let shared = SharedWords::create(c"hourglass-test", 2).unwrap();
         let words = shared.words();
-        let life = Life { cpu, nice: 0, most_ns: 60_000_000_000 };
+        let life = WorkerSettings { cpu, nice: 0, max_lifetime_ns: 60_000_000_000 };
         let worker = Worker::start(life, || {
             words[1].store(u64::from(crate::clock::current_cpu()), Ordering::Release);
             words[0].fetch_add(1, Ordering::AcqRel) < u64::MAX
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn it_ends_by_itself() {
         let cpu = thread::affinity().unwrap()[0];
-        let life = move |most_ns| Life { cpu, nice: 0, most_ns };
+        let life = move |most_ns| WorkerSettings { cpu, nice: 0, max_lifetime_ns: most_ns };
         let done = Worker::start(life(60_000_000_000), || false).unwrap();
         until("its work is done", || done.has_ended());
         let over = Worker::start(life(20_000_000), || true).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn its_nice_value_counts_against_other_sessions() {
         let cpu = thread::affinity().unwrap()[0];
-        let life = Life { cpu, nice: 7, most_ns: 60_000_000_000 };
+        let life = WorkerSettings { cpu, nice: 7, max_lifetime_ns: 60_000_000_000 };
         let worker = Worker::start(life, || true).unwrap();
         let Ok(text) = std::fs::read_to_string(format!("/proc/{}/autogroup", worker.pid())) else {
             return skip(
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_is_refused() {
-        let life = Life { cpu: 1_023, nice: 0, most_ns: 60_000_000_000 };
+        let life = WorkerSettings { cpu: 1_023, nice: 0, max_lifetime_ns: 60_000_000_000 };
         let refused = Worker::start(life, || true).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     }

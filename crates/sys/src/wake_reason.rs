@@ -1,7 +1,7 @@
 //! Why waits end.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
+pub enum WakeReason {
     Timeout,
     /// Somebody woke the waiters, or the kernel did for no reason.
     Woken,

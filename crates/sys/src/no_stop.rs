@@ -1,7 +1,7 @@
 //! Locks whose holder is not stopped: a thread that its own deadline suspends ([`crate::stop`]) must
 //! not stand with a lock that others wait for.
 //!
-//! Owns: [`Region`] and [`Held`]. Must not: lock anything itself.
+//! Owns: [`Region`] and [`NoStopGuard`]. Must not: lock anything itself.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -33,28 +33,28 @@ impl Drop for Region {
 /// A lock's guard in a region that begins before the lock is asked for and ends after it is given back.
 #[must_use = "the lock is given back when this is dropped"]
 #[derive(Debug)]
-pub struct Held<G> {
+pub struct NoStopGuard<G> {
     // Dropped in this order.
     guard: G,
     _region: Region,
 }
 
-impl<G> Held<G> {
+impl<G> NoStopGuard<G> {
     #[inline]
-    pub fn new(lock: impl FnOnce() -> G) -> Held<G> {
+    pub fn new(lock: impl FnOnce() -> G) -> NoStopGuard<G> {
         let region = Region::enter();
-        Held { guard: lock(), _region: region }
+        NoStopGuard { guard: lock(), _region: region }
     }
 
     /// The same for a lock that may not be had.
     #[inline]
-    pub fn maybe(lock: impl FnOnce() -> Option<G>) -> Option<Held<G>> {
+    pub fn maybe(lock: impl FnOnce() -> Option<G>) -> Option<NoStopGuard<G>> {
         let region = Region::enter();
-        Some(Held { guard: lock()?, _region: region })
+        Some(NoStopGuard { guard: lock()?, _region: region })
     }
 }
 
-impl<G: Deref> Deref for Held<G> {
+impl<G: Deref> Deref for NoStopGuard<G> {
     type Target = G::Target;
 
     #[inline]
@@ -63,7 +63,7 @@ impl<G: Deref> Deref for Held<G> {
     }
 }
 
-impl<G: DerefMut> DerefMut for Held<G> {
+impl<G: DerefMut> DerefMut for NoStopGuard<G> {
     #[inline]
     fn deref_mut(&mut self) -> &mut G::Target {
         &mut self.guard
@@ -76,17 +76,17 @@ mod tests {
 
     use super::*;
     use crate::posix_timer::realtime_signals;
-    use crate::stop::{Strength, WatchedThread};
+    use crate::stop::{StopAction, WatchedThread};
 
     #[test]
     fn whoever_holds_it_is_not_stopped() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let watched = WatchedThread::take(realtime_signals().0 + 6).unwrap();
-                watched.gate().set_strength(Strength::Suspend);
+                watched.gate().set_strength(StopAction::Suspend);
                 let lock = Mutex::new(1);
-                let mut held = Held::new(|| lock.lock().unwrap());
-                assert!(Held::maybe(|| lock.try_lock().ok()).is_none());
+                let mut held = NoStopGuard::new(|| lock.lock().unwrap());
+                assert!(NoStopGuard::maybe(|| lock.try_lock().ok()).is_none());
                 *held += 1;
                 assert!(watched.arm(0));
                 assert_eq!((*held, watched.gate().faults()), (2, 0));

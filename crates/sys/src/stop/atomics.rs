@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 ///
 /// Every operation MUST be one indivisible step, MUST be ordered with all others of the same thread
 /// as written (sequentially consistent), and MUST not allocate, lock or fail.
-pub trait Word<T> {
+pub trait AtomicWord<T> {
     /// A word that holds `value`.
     fn new(value: T) -> Self;
     fn load(&self) -> T;
@@ -24,24 +24,24 @@ pub trait Word<T> {
     fn add(&self, value: T) -> T;
 }
 
-pub trait Words {
+pub trait AtomicFamily {
     /// Words of 32 bits.
-    type U32: Word<u32>;
+    type U32: AtomicWord<u32>;
     /// Words of 64 bits.
-    type U64: Word<u64>;
+    type U64: AtomicWord<u64>;
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Native;
 
-impl Words for Native {
+impl AtomicFamily for Native {
     type U32 = AtomicU32;
     type U64 = AtomicU64;
 }
 
 macro_rules! native {
     ($atomic:ty, $value:ty) => {
-        impl Word<$value> for $atomic {
+        impl AtomicWord<$value> for $atomic {
             fn new(value: $value) -> Self {
                 <$atomic>::new(value)
             }

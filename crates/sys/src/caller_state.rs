@@ -23,7 +23,7 @@ unsafe extern "C" {
 ///
 /// They nest. It stays in its thread.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CallerState {
     errno: c_int,
     /// Whether the thread may be cancelled, as the C library writes it.
     cancelling: c_int,
@@ -34,13 +34,13 @@ pub struct Kept {
 /// Keeps `errno`, and the thread from being cancelled.
 #[must_use]
 #[inline]
-pub fn keep() -> Kept {
+pub fn keep() -> CallerState {
     // SAFETY: errno is this thread's own; the location is valid as long as the thread lives.
     let errno = unsafe { *libc::__errno_location() };
-    Kept { errno, cancelling: set(DISABLE), stays: PhantomData }
+    CallerState { errno, cancelling: set(DISABLE), stays: PhantomData }
 }
 
-impl Drop for Kept {
+impl Drop for CallerState {
     #[inline]
     fn drop(&mut self) {
         set(self.cancelling);

@@ -13,10 +13,10 @@ use crate::{checked, checked_long};
 
 /// What is made up. The lies are one set for the whole process; who hears them is a thread's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lies {
+pub struct FaultInjection {
     /// How much faster the TSC seems, parts per million.
     pub rate_ppm: i64,
-    /// Every so many reads one is off by [`Lies::jump_ticks`]; 0 for never.
+    /// Every so many reads one is off by [`FaultInjection::jump_ticks`]; 0 for never.
     pub jump_every: u64,
     /// How far that read is ahead, in ticks.
     pub jump_ticks: i64,
@@ -47,7 +47,7 @@ static VDSO: AtomicUsize = AtomicUsize::new(0);
 ///
 /// # Errors
 /// What the kernel answers; EINVAL on one without `PR_SET_TSC`.
-pub fn about_tsc(lies: Lies) -> io::Result<()> {
+pub fn about_tsc(lies: FaultInjection) -> io::Result<()> {
     install()?;
     set_tsc_mode(TscMode::Enabled)?;
     make_up(lies);
@@ -56,7 +56,7 @@ pub fn about_tsc(lies: Lies) -> io::Result<()> {
 
 /// From now on makes up something else, for whoever is lied to; for a thread that is not. The rate
 /// begins anew, so what an earlier one has added up to is gone at once.
-pub fn make_up(lies: Lies) {
+pub fn make_up(lies: FaultInjection) {
     BEGAN.store(crate::counter::tsc(), Ordering::Relaxed);
     RATE_PPM.store(lies.rate_ppm, Ordering::Relaxed);
     JUMP_EVERY.store(lies.jump_every, Ordering::Relaxed);

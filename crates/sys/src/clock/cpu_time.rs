@@ -20,7 +20,7 @@ pub struct ProcessTime(libc::clockid_t);
 impl ProcessTime {
     /// Of process `pid`, by the number of its first thread; any user may read it.
     #[must_use]
-    pub fn of(pid: u32) -> ProcessTime {
+    pub fn for_task(pid: u32) -> ProcessTime {
         ProcessTime((!(pid as libc::clockid_t)) << 3 | SCHED)
     }
 
@@ -51,7 +51,7 @@ pub struct ThreadTime(File);
 
 /// The counts of one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waited {
+pub struct SchedStatCounts {
     /// On a CPU, ns.
     pub run_ns: u64,
     /// Runnable without a CPU, ns; a wait that still goes on is not in it.
@@ -65,7 +65,7 @@ impl ThreadTime {
     ///
     /// # Errors
     /// `NotFound` if there is no such thread, or the kernel keeps no such counts.
-    pub fn of(tid: u32) -> io::Result<ThreadTime> {
+    pub fn for_task(tid: u32) -> io::Result<ThreadTime> {
         File::open(format!("/proc/{tid}/schedstat")).map(ThreadTime)
     }
 
@@ -73,7 +73,7 @@ impl ThreadTime {
     ///
     /// # Errors
     /// ESRCH if the thread has ended.
-    pub fn read(&self) -> io::Result<Waited> {
+    pub fn read(&self) -> io::Result<SchedStatCounts> {
         // Three numbers of 64 bits, two blanks and the end of the line.
         let mut text = [0u8; 64];
         let count = self.0.read_at(&mut text, 0)?;
@@ -81,7 +81,7 @@ impl ThreadTime {
         let text = std::str::from_utf8(&text[..count]).map_err(|_| unknown())?;
         let mut numbers = text.split_ascii_whitespace().map_while(|word| word.parse().ok());
         let mut next = || numbers.next().ok_or_else(unknown);
-        Ok(Waited { run_ns: next()?, wait_ns: next()?, slices: next()? })
+        Ok(SchedStatCounts { run_ns: next()?, wait_ns: next()?, slices: next()? })
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn the_own_process_is_read_as_the_kernel_says() {
         let before = now_ns(ClockId::ProcessCpu);
-        let read = ProcessTime::of(std::process::id()).read_ns().unwrap();
+        let read = ProcessTime::for_task(std::process::id()).read_ns().unwrap();
         assert!(before <= read && read <= now_ns(ClockId::ProcessCpu));
     }
 
@@ -137,8 +137,8 @@ mod tests {
     fn another_process_is_read_until_it_ends() {
         let spin = ["-c", "while :; do :; done"];
         let mut child = std::process::Command::new("sh").args(spin).spawn().unwrap();
-        let clock = ProcessTime::of(child.id());
-        let thread = ThreadTime::of(child.id()).unwrap();
+        let clock = ProcessTime::for_task(child.id());
+        let thread = ThreadTime::for_task(child.id()).unwrap();
         let begun = std::time::Instant::now();
         while clock.read_ns().unwrap() < 20_000_000 && begun.elapsed().as_secs() < 20 {
             std::thread::sleep(std::time::Duration::from_millis(5));

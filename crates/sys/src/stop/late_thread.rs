@@ -4,15 +4,15 @@
 //! at the gate. Everything here runs in a signal handler or may be interrupted by one at any
 //! instruction. Must not: allocate, lock, panic, unwind.
 
+use super::atomics::{AtomicFamily, AtomicWord, Native};
 use super::gate::{
-    DEFERRED, Gate, NEVER, PENDING_ANSWER, PENDING_CALL, PENDING_FAULT, STANDS, Strength,
+    DEFERRED, NEVER, PENDING_ANSWER, PENDING_CALL, PENDING_FAULT, STANDS, StopAction, StopGate,
 };
-use super::machine::Machine;
-use super::words::{Native, Word, Words};
+use super::machine::GatePlatform;
 
 /// What became of a deadline that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disarmed {
+pub enum DisarmOutcome {
     /// There was none; it may have been passed before.
     Nothing,
     Ahead,
@@ -21,14 +21,14 @@ pub enum Disarmed {
 }
 
 /// The thread itself, at its gate.
-pub struct Offender<'a, M, W: Words = Native> {
-    pub gate: &'a Gate<W>,
+pub struct LateThread<'a, M, W: AtomicFamily = Native> {
+    pub gate: &'a StopGate<W>,
     /// How many regions it is in that put stops off.
     pub depth: &'a W::U32,
     pub machine: &'a M,
 }
 
-impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
+impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
     /// Enters a region in which stops are put off.
     pub fn enter(&self) {
         enter(self.depth);
@@ -58,22 +58,22 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
     /// Gives the deadline up. If it is past, and only its signal has not come yet, it is a fault as if
     /// it had: no late one goes unseen because its signal was slow. Beside what became of it the time,
     /// ns, by which that was decided.
-    pub fn disarm(&self) -> (Disarmed, u64) {
+    pub fn disarm(&self) -> (DisarmOutcome, u64) {
         enter(self.depth);
         let at_ns = self.gate.deadline_ns.load();
         let mut now_ns = self.machine.now_ns();
         let outcome = if at_ns == NEVER {
-            Disarmed::Nothing
+            DisarmOutcome::Nothing
         } else if at_ns <= now_ns {
             self.claim();
-            Disarmed::Passed
+            DisarmOutcome::Passed
         } else if self.gate.deadline_ns.swap(NEVER) == NEVER {
             // A signal came in between.
             now_ns = self.machine.now_ns();
-            Disarmed::Passed
+            DisarmOutcome::Passed
         } else {
             self.machine.stop_timer();
-            Disarmed::Ahead
+            DisarmOutcome::Ahead
         };
         // Whatever answers a fault until now has no new deadline for what comes next.
         self.gate.arming.add(1);
@@ -150,7 +150,7 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
     fn tell_within(&self) {
         // Once more for a signal that came while this told, and left the telling to this.
         while self.gate.pending.load() & (PENDING_FAULT | PENDING_CALL) != 0
-            && self.gate.strength() == Strength::Notify
+            && self.gate.strength() == StopAction::Notify
             && self.gate.settling.load() == 0
         {
             self.tell();
@@ -207,9 +207,9 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
             return;
         }
         let stands = match strength {
-            Strength::Notify => false,
-            Strength::Hold => gate.busy.load() == 0,
-            Strength::Suspend => true,
+            StopAction::Notify => false,
+            StopAction::Hold => gate.busy.load() == 0,
+            StopAction::Suspend => true,
         };
         gate.mail_deadline_ns.store(deadline_ns);
         gate.mail_stopped_ns.store(stopped_ns);
@@ -218,16 +218,16 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
         gate.mail.store(number);
         gate.ring(self.machine);
         if stands {
-            self.stand(number, stopped_ns);
+            self.wait_for_answer(number, stopped_ns);
         }
-        if strength == Strength::Suspend {
+        if strength == StopAction::Suspend {
             self.adopt();
         }
     }
 
     /// Whether there is somebody to tell, and room for the message. A thread that is to be suspended
     /// waits for room, no longer than it stands at most.
-    fn find_room(&self, strength: Strength, since_ns: u64) -> bool {
+    fn find_room(&self, strength: StopAction, since_ns: u64) -> bool {
         let until_ns = since_ns.saturating_add(self.gate.longest_stop_ns.load());
         loop {
             let epoch = self.gate.epoch.load();
@@ -237,7 +237,7 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
             if self.gate.mail.load() == 0 {
                 return true;
             }
-            if strength != Strength::Suspend {
+            if strength != StopAction::Suspend {
                 return false;
             }
             if self.is_over(until_ns) {
@@ -249,7 +249,7 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
 
     /// Stands until the fault with that number is answered, nobody is left to answer, or it has
     /// stood long enough.
-    fn stand(&self, number: u64, since_ns: u64) {
+    fn wait_for_answer(&self, number: u64, since_ns: u64) {
         let gate = self.gate;
         let until_ns = since_ns.saturating_add(gate.longest_stop_ns.load());
         loop {
@@ -307,6 +307,6 @@ impl<M: Machine<W>, W: Words> Offender<'_, M, W> {
 }
 
 /// Enters a region in which stops are put off.
-pub(super) fn enter<U: Word<u32>>(depth: &U) {
+pub(super) fn enter<U: AtomicWord<u32>>(depth: &U) {
     depth.store(depth.load().wrapping_add(1));
 }

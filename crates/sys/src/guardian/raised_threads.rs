@@ -10,7 +10,7 @@ use std::io;
 
 use super::acts::{affinity, close, gone, life, open_at, stat};
 use super::groups::folders;
-use super::undo::{ATTRIBUTES, PIN, Written};
+use super::undo::{ATTRIBUTES, PIN, UndoWords};
 use crate::sched::{self, Attributes};
 use crate::thread;
 
@@ -27,7 +27,7 @@ const PIECE: usize = 512;
 const ROUNDS: u32 = 8;
 
 /// Gives `SCHED_OTHER` to all of them, and their CPUs where some are written there.
-pub(super) fn lower(mark: &CStr, words: &Written) -> io::Result<()> {
+pub(super) fn lower(mark: &CStr, words: &UndoWords) -> io::Result<()> {
     let mut done = Ok(());
     for _ in 0..ROUNDS {
         let mut found = false;
@@ -48,13 +48,13 @@ fn of_process(
     process: libc::c_int,
     pid: u32,
     mark: &CStr,
-    words: &Written,
+    words: &UndoWords,
     found: &mut bool,
 ) -> io::Result<()> {
     let priority = words[ATTRIBUTES] as u8;
     let pinned = |tid| words[PIN] != 0 && thread::only_cpu_of(tid) == Some((words[PIN] - 1) as u32);
     // Whether it is raised; `None` if it does not count.
-    let raised = |tid| match sched::of(tid) {
+    let raised = |tid| match sched::read(tid) {
         Ok(Some(Attributes::Fifo(found))) => {
             (found == priority || found == priority.wrapping_add(1)).then_some(true)
         }
@@ -90,7 +90,7 @@ fn number(name: &CStr) -> Option<u32> {
 }
 
 /// Whether the process is the reserved one, or one of its ancestors is.
-fn descends(pid: u32, words: &Written) -> bool {
+fn descends(pid: u32, words: &UndoWords) -> bool {
     let Some(root) = life(words) else { return false };
     let mut id = pid;
     for _ in 0..GENERATIONS {
