@@ -7,7 +7,8 @@ use std::ffi::OsString;
 
 use hourglass_lab::model::{Reservation, Strength};
 use hourglass_reserve::session::{
-    self as reserve, Failure as NoReservation, Request, Siblings, Subject, words,
+    self as reserve, CoRunnerSettings, SessionFailure as NoReservation, SessionRequest,
+    SessionTarget, arguments,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -37,7 +38,7 @@ given! {
 }
 
 impl Asked {
-    fn request(self) -> Result<Request, Failure> {
+    fn request(self) -> Result<SessionRequest, Failure> {
         let (budget, period) = (self.budget.0, self.period.0);
         let strength = if self.soft { Strength::Soft } else { Strength::Hard };
         let mut reservation = Reservation::new(budget, period, strength)
@@ -47,37 +48,38 @@ impl Asked {
                 Failure::argument("deadline", format_args!("{deadline}: {error}"))
             })?;
         }
-        Ok(Request {
+        Ok(SessionRequest {
             reservation,
             cpu: self.cpu,
-            backend: words::backend(&self.backend)
+            backend: arguments::backend(&self.backend)
                 .map_err(|error| Failure::argument("backend", error))?,
             siblings: self.siblings()?,
             subject: match self.command.is_empty() {
-                true => Subject::Nobody,
-                false => Subject::Command(self.command),
+                true => SessionTarget::Nobody,
+                false => SessionTarget::Command(self.command),
             },
-            also: Vec::new(),
+            additional: Vec::new(),
             aside: false,
         })
     }
 
-    fn siblings(&self) -> Result<Option<Siblings>, Failure> {
+    fn siblings(&self) -> Result<Option<CoRunnerSettings>, Failure> {
         let Some(policy) = &self.smt else { return Ok(None) };
         let stopped = self
             .stop
             .iter()
             .map(|whom| whom.parse().map_err(|error| Failure::argument("stop", error)));
-        Ok(Some(Siblings {
-            policy: words::policy(policy).map_err(|error| Failure::argument("smt", error))?,
+        Ok(Some(CoRunnerSettings {
+            policy: arguments::policy(policy).map_err(|error| Failure::argument("smt", error))?,
             interference: { &self.interferes }
                 .parse()
                 .map_err(|error| Failure::argument("interferes", error))?,
             stopped: stopped.collect::<Result<_, _>>()?,
-            stopper: words::stopper(&self.stopper)
+            stopper: arguments::stopper(&self.stopper)
                 .map_err(|error| Failure::argument("stopper", error))?,
             graded: self.slow_first,
-            alpha: words::rate(&self.alpha).map_err(|error| Failure::argument("alpha", error))?,
+            alpha: arguments::rate(&self.alpha)
+                .map_err(|error| Failure::argument("alpha", error))?,
             interval: None,
             margin: None,
             progress: None,

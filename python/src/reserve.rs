@@ -3,9 +3,9 @@
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hourglass_lab::reservations::admission::{self, Facts, Obstacle, Refusal};
+use hourglass_lab::reservations::admission::{self, AdmissionFacts, Obstacle, Refusal};
 use hourglass_lab::reservations::backend::deadline::Deadline;
-use hourglass_lab::reservations::backend::{Backend, Request, Reserved};
+use hourglass_lab::reservations::backend::{ActiveReservation, Backend, BackendRequest};
 use hourglass_lab::reservations::progress::Progress;
 use hourglass_lab::reservations::progress::page::PageError;
 use hourglass_lab::reservations::target::Target;
@@ -68,13 +68,13 @@ fn number(thread: Option<u32>) -> Result<u32, Failure> {
 /// starts meanwhile are not under it. Threads of other users' processes only root may name.
 #[pyclass(frozen, name = "Reservation", module = "hourglass.reserve")]
 struct PyReservation {
-    request: Request,
+    request: BackendRequest,
     thread: Option<u32>,
-    reserved: Mutex<Option<Box<dyn Reserved>>>,
+    reserved: Mutex<Option<Box<dyn ActiveReservation>>>,
 }
 
 impl PyReservation {
-    fn reserved(&self) -> MutexGuard<'_, Option<Box<dyn Reserved>>> {
+    fn reserved(&self) -> MutexGuard<'_, Option<Box<dyn ActiveReservation>>> {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,16 +97,16 @@ impl PyReservation {
         if let Some(deadline) = deadline {
             reservation = reservation.with_deadline(deadline.0).map_err(Failure::invalid)?;
         }
-        let request = Request { reservation, cpu };
+        let request = BackendRequest { reservation, cpu };
         Ok(PyReservation { request, thread, reserved: Mutex::new(None) })
     }
 
     /// That it would be taken; raises what stands in the way. Changes nothing.
     fn check(&self) -> PyResult<()> {
         let thread = number(self.thread)?;
-        admission::ownership(hourglass_lab::reservations::backend::Kind::Deadline, thread)
+        admission::ownership(hourglass_lab::reservations::backend::BackendKind::Deadline, thread)
             .map_err(|no| refused(&no))?;
-        let facts = Facts::here(Some(thread));
+        let facts = AdmissionFacts::here(Some(thread));
         match admission::deadline(&self.request, &facts).first() {
             Some(refusal) => Err(refused(refusal))?,
             None => Ok(()),

@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use hourglass_model::{Reservation, Strength};
 use hourglass_reserve::progress::ProgressSource;
-use hourglass_reserve::smt::driver::{Driver, Plan, Report};
-use hourglass_reserve::smt::enforcer::Watched;
-use hourglass_reserve::smt::jobs::Promised;
-use hourglass_reserve::smt::monitor::Settings;
+use hourglass_reserve::smt::driver::{Driver, MonitorConfig, MonitorReport};
+use hourglass_reserve::smt::enforcer::MonitoredReservation;
+use hourglass_reserve::smt::jobs::JobReservation;
+use hourglass_reserve::smt::monitor::MonitorSettings;
 use hourglass_reserve::smt::stopper::Stopper;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::sched::{self, Attributes};
@@ -50,12 +50,16 @@ pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     ])
 }
 
-fn round(priority: Option<u8>) -> Result<Report> {
+fn round(priority: Option<u8>) -> Result<MonitorReport> {
     let reservation = Reservation::new(RESERVED, PERIOD, Strength::Hard)?;
-    let settings = Settings { margin_ns: MARGIN_NS, ..Settings::default() };
-    let plan = Plan { settings, priority, timer_samples: 0, ..Plan::default() };
+    let settings = MonitorSettings { margin_ns: MARGIN_NS, ..MonitorSettings::default() };
+    let plan = MonitorConfig { settings, priority, timer_samples: 0, ..MonitorConfig::default() };
     let progress = Box::new(Pace { reserved_ns: 0, done: 0, last_ns: 0, running: true });
-    let watched = Watched { promised: Promised::new(&reservation, 0), progress, gate: None };
+    let watched = MonitoredReservation {
+        reservation: JobReservation::new(&reservation, 0),
+        progress,
+        gate: None,
+    };
     let driver = Driver::start(plan, vec![watched], Box::new(NullStopper)).context("no monitor")?;
     std::thread::sleep(Duration::from_nanos(PERIOD.nanos_or_zero()) * JOBS);
     Ok(driver.stop())

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::Result;
-use hourglass_reserve::progress::{Page, Progress};
+use hourglass_reserve::progress::{Progress, ProgressPage};
 
 use crate::document::Row;
 use crate::paired::median;
@@ -16,7 +16,7 @@ const TURNS: u32 = 5;
 
 /// Nanoseconds for a call of [`Progress::report`], the loop around it included.
 pub(super) fn measure(rounds: u32) -> Result<Row> {
-    let mut progress = Progress::on(Page::create()?);
+    let mut progress = Progress::on(ProgressPage::create()?);
     let mut values: Vec<f64> = (0..rounds)
         .map(|_| (0..TURNS).map(|_| turn(&mut progress)).fold(f64::INFINITY, f64::min))
         .collect();

@@ -6,7 +6,9 @@
 use anyhow::{Context, Result};
 use hourglass_model::CpuSet;
 use hourglass_reserve::guardian::Guardian;
-use hourglass_reserve::smt::stopper::{Kind, Measured, Setup, measure as measure_kind};
+use hourglass_reserve::smt::stopper::{
+    StopLatency, StopTrialSetup, StopperKind, measure as measure_kind,
+};
 
 use crate::document::Row;
 use crate::paired::median;
@@ -23,16 +25,16 @@ const GOAL_P99: f64 = 60.0;
 /// the goals.
 pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let guardian = Guardian::start().context("no guardian")?;
-    let setup = match Setup::new(&CpuSet::default()) {
-        Ok(setup) => Setup { trials: TRIALS, limit_ms: LIMIT_MS, ..setup },
+    let setup = match StopTrialSetup::new(&CpuSet::default()) {
+        Ok(setup) => StopTrialSetup { trials: TRIALS, limit_ms: LIMIT_MS, ..setup },
         Err(reason) => {
             eprintln!("stop_p50, stop_p99: left out: {reason}");
             return Ok(Vec::new());
         }
     };
-    let mut found: Vec<(Kind, Vec<Measured>)> = Vec::new();
-    for kind in Kind::ALL {
-        match measure_kind(kind, &Setup { trials: 20, ..setup }, &guardian) {
+    let mut found: Vec<(StopperKind, Vec<StopLatency>)> = Vec::new();
+    for kind in StopperKind::ALL {
+        match measure_kind(kind, &StopTrialSetup { trials: 20, ..setup }, &guardian) {
             Ok(_) => found.push((kind, Vec::new())),
             Err(reason) => eprintln!("stop_p50, stop_p99: {reason}"),
         }
@@ -49,10 +51,10 @@ pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     Ok(rows(&found))
 }
 
-fn rows(found: &[(Kind, Vec<Measured>)]) -> Vec<Row> {
+fn rows(found: &[(StopperKind, Vec<StopLatency>)]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (place, (kind, measured)) in found.iter().enumerate() {
-        let of = |value: fn(&Measured) -> u64| {
+        let of = |value: fn(&StopLatency) -> u64| {
             median(&mut measured.iter().map(|one| value(one) as f64 / 1e3).collect::<Vec<_>>())
         };
         let own = format!("hourglass/{kind}");

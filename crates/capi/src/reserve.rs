@@ -3,9 +3,9 @@
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use hourglass_reserve::admission::{self, Facts, Obstacle, Refusal};
+use hourglass_reserve::admission::{self, AdmissionFacts, Obstacle, Refusal};
 use hourglass_reserve::backend::deadline::Deadline;
-use hourglass_reserve::backend::{Backend, Kind, Request, Reserved};
+use hourglass_reserve::backend::{ActiveReservation, Backend, BackendKind, BackendRequest};
 use hourglass_reserve::supply::Supply;
 use hourglass_reserve::target::Target;
 use hourglass_reserve::{Reservation, Strength};
@@ -60,10 +60,10 @@ pub struct hg_supply {
     pub throttled_ns: u64,
 }
 
-static RESERVATIONS: Table<Mutex<Box<dyn Reserved>>> = Table::new(15, "reservation");
+static RESERVATIONS: Table<Mutex<Box<dyn ActiveReservation>>> = Table::new(15, "reservation");
 
 impl hg_request {
-    fn request(&self) -> Result<Request, Failure> {
+    fn request(&self) -> Result<BackendRequest, Failure> {
         unused(self.reserved, "hg_request")?;
         if self.budget_ns == 0 {
             return Err(Failure::invalid("budget_ns is 0: it must be above zero"));
@@ -79,7 +79,7 @@ impl hg_request {
             let deadline = span(self.deadline_ns, "deadline_ns")?;
             reservation = reservation.with_deadline(deadline).map_err(|error| invalid(&error))?;
         }
-        Ok(Request { reservation, cpu: self.pinned.then_some(self.cpu) })
+        Ok(BackendRequest { reservation, cpu: self.pinned.then_some(self.cpu) })
     }
 }
 
@@ -101,7 +101,7 @@ fn failure(refusal: &Refusal) -> Failure {
 }
 
 /// That a thread is there, which nothing but the kernel knows.
-fn is_there(thread: u32, request: &Request, facts: &Facts) -> Result<(), Failure> {
+fn is_there(thread: u32, request: &BackendRequest, facts: &AdmissionFacts) -> Result<(), Failure> {
     const ESRCH: i32 = 3;
     match hourglass_sys::sched::read(thread) {
         Err(error) if error.raw_os_error() == Some(ESRCH) => {
@@ -136,9 +136,9 @@ pub unsafe extern "C" fn hg_reserve_check(
         // SAFETY: as the header says of `request`.
         let request = unsafe { read(request, "request") }?.request()?;
         let thread = number(thread)?;
-        let facts = Facts::here(Some(thread));
+        let facts = AdmissionFacts::here(Some(thread));
         is_there(thread, &request, &facts)?;
-        admission::ownership(Kind::Deadline, thread).map_err(|refusal| failure(&refusal))?;
+        admission::ownership(BackendKind::Deadline, thread).map_err(|refusal| failure(&refusal))?;
         match admission::deadline(&request, &facts).first() {
             Some(refusal) => Err(failure(refusal)),
             None => Ok(()),

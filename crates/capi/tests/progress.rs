@@ -5,7 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use hourglass_reserve::progress::{Page, ProgressSource, VARIABLE, Word};
+use hourglass_reserve::progress::{ProgressPage, ProgressSource, VARIABLE, WordProgress};
 use support::{Link, bench, compile, compilers, package};
 
 #[test]
@@ -14,8 +14,8 @@ fn what_c_tells_is_read() {
     for compiler in compilers("c") {
         let source = package().join("tests/programs/progress.c");
         let program = compile(compiler, bench.path(), &source, &["-std=c11", "-O2"], Link::Shared);
-        let page = Page::create().unwrap();
-        let mut word = Word::new(Page::open(&page.path()).unwrap());
+        let page = ProgressPage::create().unwrap();
+        let mut word = WordProgress::new(ProgressPage::open(&page.path()).unwrap());
         word.begin(1_000);
         let mut running = Command::new(&program)
             .env(VARIABLE, page.path())
@@ -31,6 +31,6 @@ fn what_c_tells_is_read() {
         assert!(running.wait().unwrap().success());
         assert_eq!(word.done_ns(), 1_000);
         word.begin(1_000);
-        assert_eq!((word.done_ns(), word.doubts().backwards), (0, 0));
+        assert_eq!((word.done_ns(), word.errors().backwards), (0, 0));
     }
 }

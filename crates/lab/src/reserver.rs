@@ -8,10 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use hourglass_model::document::Warning;
 use hourglass_model::manifest::{ReservedFacts, ThreadFacts};
 use hourglass_model::{Reservation, Strength};
-use hourglass_reserve::admission::{self, Facts, Obstacle, Refusal};
-use hourglass_reserve::backend::choose::{Whom, choose};
+use hourglass_reserve::admission::{self, AdmissionFacts, Obstacle, Refusal};
+use hourglass_reserve::backend::choose::{BackendSubject, choose};
 use hourglass_reserve::backend::user::User;
-use hourglass_reserve::backend::{Backend, Kind, Request, Reserved, deadline};
+use hourglass_reserve::backend::{
+    ActiveReservation, Backend, BackendKind, BackendRequest, deadline,
+};
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::session::kept_until_now;
 use hourglass_reserve::target::Target;
@@ -32,7 +34,7 @@ struct Made {
     tid: u32,
     facts: ReservedFacts,
     /// Only in user space; the class is left with the end of the thread.
-    kept: Option<Box<dyn Reserved>>,
+    kept: Option<Box<dyn ActiveReservation>>,
 }
 
 impl Kernel {
@@ -55,7 +57,7 @@ impl Kernel {
             let Some(mut kept) = kept else { continue };
             (facts.kept, facts.broken_by) = kept_until_now(kept.as_mut());
             let released = kept.release();
-            doubts.extend(kept.doubts().into_iter().map(|doubt| Warning {
+            doubts.extend(kept.accuracy_warnings().into_iter().map(|doubt| Warning {
                 id: doubt.id.to_owned(),
                 text: format!("thread {}: {}", thread.id, doubt.text),
                 remedy: doubt.remedy.to_owned(),
@@ -72,12 +74,12 @@ impl Kernel {
     /// By one means.
     fn by(
         &self,
-        kind: Kind,
+        kind: BackendKind,
         tid: u32,
-        request: &Request,
-    ) -> Result<Option<Box<dyn Reserved>>, Refusal> {
+        request: &BackendRequest,
+    ) -> Result<Option<Box<dyn ActiveReservation>>, Refusal> {
         match (kind, &self.guardian) {
-            (Kind::User, Some(guardian)) => {
+            (BackendKind::User, Some(guardian)) => {
                 let user = User::new(guardian.clone());
                 user.reserve(&Target::Thread(tid), request).map(Some)
             }
@@ -89,8 +91,8 @@ impl Kernel {
 impl Reserver for Kernel {
     fn reserve(&self, reservation: &Reservation) -> Result<Means, Denied> {
         let tid = thread::id();
-        let request = Request { reservation: *reservation, cpu: None };
-        let facts = Facts::here(None);
+        let request = BackendRequest { reservation: *reservation, cpu: None };
+        let facts = AdmissionFacts::here(None);
         let coarse = facts.tick.and_then(|tick| tick.against(&request));
         // A thread of the class may not be kept to a part of its CPUs.
         let pinned = facts.affinity.as_ref().zip(facts.domain.as_ref());
@@ -99,10 +101,10 @@ impl Reserver for Kernel {
         let mut said: Vec<Refusal> = Vec::new();
         loop {
             let refused = |kind| match kind {
-                Kind::User if self.guardian.is_none() => vec![no_guardian()],
+                BackendKind::User if self.guardian.is_none() => vec![no_guardian()],
                 kind => said.iter().filter(|refusal| refusal.backend == kind).cloned().collect(),
             };
-            let choice = choose(Whom::Thread, pinned, coarse.as_deref(), refused);
+            let choice = choose(BackendSubject::Thread, pinned, coarse.as_deref(), refused);
             let Some(kind) = choice.kind else {
                 return Err(denied(&choice.refusals, reservation, &facts));
             };
@@ -128,7 +130,7 @@ impl Reserver for Kernel {
 /// Nothing is raised that nobody would put back.
 fn no_guardian() -> Refusal {
     Refusal {
-        backend: Kind::User,
+        backend: BackendKind::User,
         id: Obstacle::Missing,
         errno: None,
         cause: "no guardian process can be started".to_owned(),
@@ -137,19 +139,21 @@ fn no_guardian() -> Refusal {
 }
 
 /// What each means says, and the one that was not asked if it would do.
-fn denied(refusals: &[Refusal], reservation: &Reservation, facts: &Facts) -> Denied {
-    let request = Request { reservation: *reservation, cpu: None };
+fn denied(refusals: &[Refusal], reservation: &Reservation, facts: &AdmissionFacts) -> Denied {
+    let request = BackendRequest { reservation: *reservation, cpu: None };
     let alike = refusals.windows(2).all(|two| two[0].cause == two[1].cause);
     let each = |refusal: &Refusal| match refusal.backend {
         _ if alike => refusal.cause.clone(),
-        Kind::Deadline => format!("the deadline class: {}", refusal.cause),
-        Kind::User | Kind::Quota => format!("a user-space reserve: {}", refusal.cause),
+        BackendKind::Deadline => format!("the deadline class: {}", refusal.cause),
+        BackendKind::User | BackendKind::Quota => {
+            format!("a user-space reserve: {}", refusal.cause)
+        }
     };
     let mut causes: Vec<String> = refusals.iter().map(each).collect();
     causes.dedup();
     let mut remedies: Vec<String> = refusals.iter().map(|refusal| refusal.remedy.clone()).collect();
     remedies.dedup();
-    let asked = refusals.iter().any(|refusal| refusal.backend == Kind::User);
+    let asked = refusals.iter().any(|refusal| refusal.backend == BackendKind::User);
     if !asked && admission::user(&request, facts).is_empty() {
         let soft = if reservation.strength() == Strength::Soft { " --soft" } else { "" };
         remedies.push(format!(
@@ -169,11 +173,11 @@ mod tests {
 
     use super::*;
 
-    fn told(facts: &Facts) -> String {
+    fn told(facts: &AdmissionFacts) -> String {
         let (budget, period) = (Span::from_micros(3_100), Span::from_millis(8));
         let reservation = Reservation::new(budget, period, Strength::Soft).unwrap();
         let refusal = Refusal {
-            backend: Kind::Deadline,
+            backend: BackendKind::Deadline,
             id: Obstacle::Bandwidth,
             errno: Some(16),
             cause: "the bandwidth is gone".to_owned(),
@@ -196,29 +200,29 @@ mod tests {
             remedy: remedy.to_owned(),
         };
         let said = |refusals: &[Refusal]| {
-            let denied = denied(refusals, &reservation, &Facts::default());
+            let denied = denied(refusals, &reservation, &AdmissionFacts::default());
             (denied.cause, denied.remedy)
         };
         let both = [
-            refusal(Kind::User, "it comes too late", "reserve less"),
-            refusal(Kind::Deadline, "it wants all CPUs", "taskset"),
+            refusal(BackendKind::User, "it comes too late", "reserve less"),
+            refusal(BackendKind::Deadline, "it wants all CPUs", "taskset"),
         ];
         let cause =
             "a user-space reserve: it comes too late; the deadline class: it wants all CPUs";
         assert_eq!(said(&both), (cause.to_owned(), "reserve less; or taskset".to_owned()));
-        let nested =
-            [Kind::User, Kind::Deadline].map(|kind| refusal(kind, "it is inside", "outside"));
+        let nested = [BackendKind::User, BackendKind::Deadline]
+            .map(|kind| refusal(kind, "it is inside", "outside"));
         assert_eq!(said(&nested), ("it is inside".to_owned(), "outside".to_owned()));
     }
 
     /// The other means is named only to those who may use it.
     #[test]
     fn a_reserve_in_user_space_is_named_where_it_would_do() {
-        let root = Facts { sys_nice: Some(true), ..Facts::default() };
+        let root = AdmissionFacts { sys_nice: Some(true), ..AdmissionFacts::default() };
         let line = "reserve less; or a reserve in user space: hourglass reserve 3.1ms/8ms --soft --backend \
                     user -- COMMAND";
         assert_eq!(told(&root), line);
-        let user = Facts { sys_nice: Some(false), ..Facts::default() };
+        let user = AdmissionFacts { sys_nice: Some(false), ..AdmissionFacts::default() };
         assert_eq!(told(&user), "reserve less");
     }
 }

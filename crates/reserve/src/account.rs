@@ -23,7 +23,7 @@ pub const GAP_NS: u64 = 300_000;
 
 /// The accounts of the calling thread.
 #[derive(Debug)]
-pub struct Account {
+pub struct ThreadAccounting {
     /// What it waited, where that is kept.
     waited: Option<ThreadTime>,
     /// Whether nothing else is missing in the accounts.
@@ -32,7 +32,7 @@ pub struct Account {
 
 /// What they say at one moment, ns.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub struct AccountingSample {
     now_ns: u64,
     cpu_ns: u64,
     waited_ns: Option<u64>,
@@ -43,7 +43,7 @@ pub struct Reading {
 
 /// What they say of the time between two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct AccountingDelta {
     /// Waiting for other threads of this kernel, ns; `None` if that is not known.
     pub waited_ns: Option<u64>,
     /// Taken by a host, ns; 0 where that is not proven.
@@ -61,11 +61,11 @@ fn charges_for_interrupts() -> bool {
     all == Some("0")
 }
 
-impl Account {
+impl ThreadAccounting {
     /// Of the calling thread. Reads files.
     #[must_use]
-    pub fn open() -> Account {
-        Account {
+    pub fn open() -> ThreadAccounting {
+        ThreadAccounting {
             waited: ThreadTime::for_task(thread::id()).ok(),
             complete: charges_for_interrupts(),
         }
@@ -73,9 +73,9 @@ impl Account {
 
     /// Reads it: three system calls, about a microsecond; no allocation.
     #[must_use]
-    pub fn read(&self) -> Reading {
+    pub fn read(&self) -> AccountingSample {
         let waited = self.waited.as_ref().and_then(|waited| waited.read().ok());
-        Reading {
+        AccountingSample {
             now_ns: now_ns(ClockId::Monotonic),
             cpu_ns: now_ns(ClockId::ThreadCpu),
             waited_ns: waited.map(|waited| waited.wait_ns),
@@ -85,24 +85,27 @@ impl Account {
     }
 }
 
-impl Reading {
+impl AccountingSample {
     /// What became of the time since an earlier one; nothing is known if the thread slept.
     #[must_use]
-    pub fn since(&self, before: Reading) -> Spent {
+    pub fn since(&self, before: AccountingSample) -> AccountingDelta {
         let (Some(now), Some(then), true) =
             (self.waited_ns, before.waited_ns, self.slept == before.slept)
         else {
-            return Spent::default();
+            return AccountingDelta::default();
         };
         let waited_ns = now.saturating_sub(then);
         let passed = self.now_ns.saturating_sub(before.now_ns);
         let known = self.cpu_ns.saturating_sub(before.cpu_ns).saturating_add(waited_ns);
         let missing = passed.saturating_sub(passed / APART).saturating_sub(known);
-        Spent { waited_ns: Some(waited_ns), stolen_ns: if self.complete { missing } else { 0 } }
+        AccountingDelta {
+            waited_ns: Some(waited_ns),
+            stolen_ns: if self.complete { missing } else { 0 },
+        }
     }
 }
 
-impl Spent {
+impl AccountingDelta {
     /// What a host took of the time, with a gap in it of so many ns.
     #[must_use]
     pub fn taken_ns(self, gap_ns: u64) -> u64 {
@@ -118,7 +121,7 @@ mod tests {
     /// What nobody is charged for is the host's, but for what clocks may be apart.
     #[test]
     fn what_nobody_is_charged_for_is_the_hosts() {
-        let at = |now_ns, cpu_ns, waited_ns| Reading {
+        let at = |now_ns, cpu_ns, waited_ns| AccountingSample {
             now_ns,
             cpu_ns,
             waited_ns,
@@ -126,26 +129,26 @@ mod tests {
             complete: true,
         };
         let before = at(1_000_000, 7_000, Some(300));
-        let spent = |after: Reading| after.since(before);
+        let spent = |after: AccountingSample| after.since(before);
         let after = at(2_000_000, 607_000, Some(200_300));
-        assert_eq!(spent(after), Spent { waited_ns: Some(200_000), stolen_ns: 199_000 });
+        assert_eq!(spent(after), AccountingDelta { waited_ns: Some(200_000), stolen_ns: 199_000 });
         let charged = spent(at(2_000_000, 1_006_500, Some(300)));
-        assert_eq!(charged, Spent { waited_ns: Some(0), stolen_ns: 0 });
+        assert_eq!(charged, AccountingDelta { waited_ns: Some(0), stolen_ns: 0 });
         assert_eq!(
             spent(at(2_000_000, 607_000, None)),
-            Spent::default(),
+            AccountingDelta::default(),
             "a wait would be taken for it"
         );
-        assert_eq!(spent(Reading { slept: 1, ..after }), Spent::default());
-        let silent = Reading { complete: false, ..after };
-        assert_eq!(spent(silent), Spent { waited_ns: Some(200_000), stolen_ns: 0 });
+        assert_eq!(spent(AccountingSample { slept: 1, ..after }), AccountingDelta::default());
+        let silent = AccountingSample { complete: false, ..after };
+        assert_eq!(spent(silent), AccountingDelta { waited_ns: Some(200_000), stolen_ns: 0 });
     }
 
     /// Sleeping is neither: whoever asks must know that the thread did not. A thread that works is charged
     /// for what it does.
     #[test]
     fn a_thread_that_works_is_charged() {
-        let account = Account::open();
+        let account = ThreadAccounting::open();
         let best = (0..20).map(|_| {
             let before = account.read();
             while now_ns(ClockId::Monotonic) < before.now_ns + 1_000_000 {}
@@ -158,7 +161,9 @@ mod tests {
     /// Long gaps are a host's but for what other threads had of them; short ones only where the kernel says so.
     #[test]
     fn what_a_host_took() {
-        let taken = |waited_ns, stolen_ns, gap_ns| Spent { waited_ns, stolen_ns }.taken_ns(gap_ns);
+        let taken = |waited_ns, stolen_ns, gap_ns| {
+            AccountingDelta { waited_ns, stolen_ns }.taken_ns(gap_ns)
+        };
         let ms = 1_000_000;
         assert_eq!(taken(Some(0), 0, 17 * ms), 17 * ms);
         assert_eq!(taken(Some(10_000), 0, 17 * ms), 17 * ms - 10_000);

@@ -16,11 +16,11 @@ pub mod admission;
 pub mod backend;
 pub mod command;
 pub mod guardian;
-pub mod leftovers;
-pub mod owner;
+pub mod ownership;
 pub mod progress;
 pub mod session;
 pub mod smt;
+pub mod stale_state;
 pub mod supply;
 pub mod target;
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hourglass_model::{Reservation, Strength};
 use hourglass_reserve::progress::ProgressSource;
-use hourglass_reserve::smt::jobs::Promised;
-use hourglass_reserve::smt::monitor::{Level, Monitor, Policy, Settings};
+use hourglass_reserve::smt::jobs::JobReservation;
+use hourglass_reserve::smt::monitor::{CoRunnerLevel, Monitor, MonitorSettings, SiblingPolicy};
 use hourglass_time::Span;
 
 const MS: u64 = 1_000_000;
@@ -26,18 +26,18 @@ impl ProgressSource for Silent {
         0
     }
 
-    fn rests(&mut self) -> bool {
+    fn is_idle(&mut self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// 20 of every 100 ms; 5 ms are kept back.
-fn watched(policy: Policy, count: usize) -> (Monitor<Silent>, Arc<AtomicBool>) {
+fn watched(policy: SiblingPolicy, count: usize) -> (Monitor<Silent>, Arc<AtomicBool>) {
     let (reserved, period) = (Span::from_millis(20), Span::from_millis(100));
     let reservation = Reservation::new(reserved, period, Strength::Hard).unwrap();
     let sleeps = Arc::new(AtomicBool::new(true));
-    let each = || (Promised::new(&reservation, 0), Silent(Arc::clone(&sleeps)));
-    let settings = Settings { policy, margin_ns: 5 * MS, ..Settings::default() };
+    let each = || (JobReservation::new(&reservation, 0), Silent(Arc::clone(&sleeps)));
+    let settings = MonitorSettings { policy, margin_ns: 5 * MS, ..MonitorSettings::default() };
     let monitor = Monitor::new(settings, (0..count).map(|_| each()).collect()).unwrap();
     (monitor, sleeps)
 }
@@ -45,37 +45,41 @@ fn watched(policy: Policy, count: usize) -> (Monitor<Silent>, Arc<AtomicBool>) {
 /// Disabled siblings are those of work that runs (section 4.2): it is looked at each hundredth of the period.
 #[test]
 fn nobody_is_disabled_beside_work_that_sleeps() {
-    let (mut monitor, sleeps) = watched(Policy::Disable, 1);
-    let order = monitor.look(0);
-    assert_eq!((order.level, order.next_ns), (Level::Run, MS));
+    let (mut monitor, sleeps) = watched(SiblingPolicy::Disable, 1);
+    let order = monitor.check_slack(0);
+    assert_eq!((order.level, order.next_ns), (CoRunnerLevel::Run, MS));
     sleeps.store(false, Ordering::Relaxed);
-    let order = monitor.look(MS);
-    assert_eq!(order.level, Level::Stop);
+    let order = monitor.check_slack(MS);
+    assert_eq!(order.level, CoRunnerLevel::Stop);
     // As soon as it sleeps again; once more sooner where slack ends before.
     sleeps.store(true, Ordering::Relaxed);
-    let order = monitor.look(order.next_ns);
-    assert_eq!(order.level, Level::Run);
-    let order = monitor.look(74 * MS + MS / 2);
-    assert_eq!((order.level, order.next_ns), (Level::Run, 75 * MS));
+    let order = monitor.check_slack(order.next_ns);
+    assert_eq!(order.level, CoRunnerLevel::Run);
+    let order = monitor.check_slack(74 * MS + MS / 2);
+    assert_eq!((order.level, order.next_ns), (CoRunnerLevel::Run, 75 * MS));
     assert_eq!(monitor.statistics().idle, 0, "it could still have what is reserved");
 }
 
 /// Asleep when slack ends it cannot have what is reserved any more, by its own will: idle, whatever it does then.
 #[test]
 fn who_sleeps_until_it_is_too_late_is_idle() {
-    for policy in [Policy::Monitor, Policy::Disable] {
+    for policy in [SiblingPolicy::Monitor, SiblingPolicy::Disable] {
         let (mut monitor, sleeps) = watched(policy, 1);
-        monitor.look(0);
-        let order = monitor.look(75 * MS);
-        assert_eq!((order.level, order.next_ns), (Level::Run, 76 * MS), "{policy}");
+        monitor.check_slack(0);
+        let order = monitor.check_slack(75 * MS);
+        assert_eq!((order.level, order.next_ns), (CoRunnerLevel::Run, 76 * MS), "{policy}");
         sleeps.store(false, Ordering::Relaxed);
-        assert_eq!(monitor.look(76 * MS).level, Level::Stop, "{policy}: it gets what is left");
-        monitor.look(100 * MS);
+        assert_eq!(
+            monitor.check_slack(76 * MS).level,
+            CoRunnerLevel::Stop,
+            "{policy}: it gets what is left"
+        );
+        monitor.check_slack(100 * MS);
         let counts = monitor.statistics();
         assert_eq!((counts.jobs, counts.idle, counts.missed), (1, 1, 0), "{policy}");
         // The next one wants it all the time.
-        monitor.look(175 * MS);
-        monitor.look(200 * MS);
+        monitor.check_slack(175 * MS);
+        monitor.check_slack(200 * MS);
         let counts = monitor.statistics();
         assert_eq!((counts.jobs, counts.idle, counts.missed), (2, 1, 1), "{policy}");
     }
@@ -85,13 +89,21 @@ fn who_sleeps_until_it_is_too_late_is_idle() {
 /// held and sleeps leaves its turn to the next.
 #[test]
 fn who_is_held_does_not_rest() {
-    let (mut monitor, sleeps) = watched(Policy::Disable, 2);
-    let order = monitor.look(0);
-    assert_eq!((order.level, order.runs), (Level::Run, None), "both sleep, and neither was held");
+    let (mut monitor, sleeps) = watched(SiblingPolicy::Disable, 2);
+    let order = monitor.check_slack(0);
+    assert_eq!(
+        (order.level, order.runs),
+        (CoRunnerLevel::Run, None),
+        "both sleep, and neither was held"
+    );
     sleeps.store(false, Ordering::Relaxed);
-    let order = monitor.look(order.next_ns);
-    assert_eq!((order.level, order.runs), (Level::Stop, Some(0)));
+    let order = monitor.check_slack(order.next_ns);
+    assert_eq!((order.level, order.runs), (CoRunnerLevel::Stop, Some(0)));
     sleeps.store(true, Ordering::Relaxed);
-    let order = monitor.look(order.next_ns);
-    assert_eq!((order.level, order.runs), (Level::Stop, Some(1)), "the second one was held");
+    let order = monitor.check_slack(order.next_ns);
+    assert_eq!(
+        (order.level, order.runs),
+        (CoRunnerLevel::Stop, Some(1)),
+        "the second one was held"
+    );
 }

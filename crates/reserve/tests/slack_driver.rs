@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hourglass_model::{Reservation, Strength};
-use hourglass_reserve::progress::{Page, Progress, ProgressSource, Word};
-use hourglass_reserve::smt::driver::{Driver, Plan, StartError};
-use hourglass_reserve::smt::enforcer::Watched;
-use hourglass_reserve::smt::jobs::Promised;
-use hourglass_reserve::smt::monitor::{Policy, Settings, Unwatchable};
+use hourglass_reserve::progress::{Progress, ProgressPage, ProgressSource, WordProgress};
+use hourglass_reserve::smt::driver::{Driver, MonitorConfig, StartError};
+use hourglass_reserve::smt::enforcer::MonitoredReservation;
+use hourglass_reserve::smt::jobs::JobReservation;
+use hourglass_reserve::smt::monitor::{MonitorError, MonitorSettings, SiblingPolicy};
 use hourglass_reserve::smt::stopper::Stopper;
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
@@ -57,12 +57,12 @@ fn notes() -> (Told, Box<Notes>) {
     (Arc::clone(&told), Box::new(Notes { told, refuses: false }))
 }
 
-fn promised(reserved_ms: i64, period_ms: i64) -> Promised {
+fn promised(reserved_ms: i64, period_ms: i64) -> JobReservation {
     let (reserved, period) = (Span::from_millis(reserved_ms), Span::from_millis(period_ms));
-    Promised::new(&Reservation::new(reserved, period, Strength::Hard).unwrap(), 0)
+    JobReservation::new(&Reservation::new(reserved, period, Strength::Hard).unwrap(), 0)
 }
 
-fn plan(policy: Policy) -> Plan {
+fn plan(policy: SiblingPolicy) -> MonitorConfig {
     let priority = match std::thread::spawn(|| sched::set(Attributes::Fifo(60))).join().unwrap() {
         Ok(()) => Some(60),
         Err(error) => {
@@ -70,12 +70,16 @@ fn plan(policy: Policy) -> Plan {
             None
         }
     };
-    let settings = Settings { policy, margin_ns: MS / 2, ..Settings::default() };
-    Plan { settings, cpus: Vec::new(), priority, timer_samples: 0 }
+    let settings = MonitorSettings { policy, margin_ns: MS / 2, ..MonitorSettings::default() };
+    MonitorConfig { settings, cpus: Vec::new(), priority, timer_samples: 0 }
 }
 
-fn watched(progress: impl ProgressSource + 'static) -> Vec<Watched> {
-    vec![Watched { promised: promised(10, 20), progress: Box::new(progress), gate: None }]
+fn watched(progress: impl ProgressSource + 'static) -> Vec<MonitoredReservation> {
+    vec![MonitoredReservation {
+        reservation: promised(10, 20),
+        progress: Box::new(progress),
+        gate: None,
+    }]
 }
 
 /// Waits until the driver has seen so many jobs and stopped so often; fails after a time in which any
@@ -96,15 +100,15 @@ fn wait_for(driver: &Driver, jobs: u64, stops: u64) {
 #[test]
 fn without_progress_co_runners_have_the_slack_only() {
     let (told, stopper) = notes();
-    let progress = Word::new(Page::create().unwrap());
-    let driver = Driver::start(plan(Policy::Monitor), watched(progress), stopper).unwrap();
+    let progress = WordProgress::new(ProgressPage::create().unwrap());
+    let driver = Driver::start(plan(SiblingPolicy::Monitor), watched(progress), stopper).unwrap();
     let first = driver.promised()[0].first_ns();
     wait_for(&driver, 5, 4);
     let report = driver.stop();
     let told = told.lock().unwrap();
     assert!(report.covered && report.statistics.jobs >= 5, "{report:?}");
     // Of the last one, which has not ended, nothing is said yet.
-    assert!(report.doubts.unmoved >= 5, "{report:?}");
+    assert!(report.progress_errors.unmoved >= 5, "{report:?}");
     let document = report.to_document(&[1]);
     assert!(document.protected && document.stopper.as_deref() == Some("notes"));
     assert_eq!((document.progress.as_str(), document.policy.as_str()), ("word", "monitor"));
@@ -123,14 +127,14 @@ fn without_progress_co_runners_have_the_slack_only() {
 /// each job until it is told that the job is done.
 #[test]
 fn work_that_is_done_leaves_the_processor_to_others() {
-    for (policy, stops) in [(Policy::Monitor, false), (Policy::Disable, true)] {
+    for (policy, stops) in [(SiblingPolicy::Monitor, false), (SiblingPolicy::Disable, true)] {
         let (told, stopper) = notes();
-        let word = Word::new(Page::create().unwrap());
-        let mut progress = Progress::on(Page::open(&word.page().path()).unwrap());
+        let word = WordProgress::new(ProgressPage::create().unwrap());
+        let mut progress = Progress::on(ProgressPage::open(&word.page().path()).unwrap());
         let path = word.page().path();
         let driver = Driver::start(plan(policy), watched(word), stopper).unwrap();
         let promised = driver.promised()[0];
-        Page::open(&path).unwrap().set_grid(promised.first_ns(), promised.period_ns());
+        ProgressPage::open(&path).unwrap().set_grid(promised.first_ns(), promised.period_ns());
         let stopped_since = |ns| told.lock().unwrap().iter().any(|(at, stop)| *stop && *at >= ns);
         // Done after some 1 ms of each period, well before the slack of 9.5 ms is used up.
         let mut in_time = 0;
@@ -162,7 +166,7 @@ fn work_that_is_done_leaves_the_processor_to_others() {
 /// priority gets there and no further.
 #[test]
 fn priority_comes_before_the_cpu() {
-    let plan = plan(Policy::Monitor);
+    let plan = plan(SiblingPolicy::Monitor);
     let mut others = thread::affinity().unwrap();
     let cpu = others.pop();
     let (Some(cpu), Some(_), Some(_)) = (cpu, others.first(), plan.priority) else {
@@ -187,8 +191,9 @@ fn priority_comes_before_the_cpu() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let (_, stopper) = notes();
-    let word = Word::new(Page::create().unwrap());
-    let driver = Driver::start(Plan { cpus: vec![cpu], ..plan }, watched(word), stopper).unwrap();
+    let word = WordProgress::new(ProgressPage::create().unwrap());
+    let driver =
+        Driver::start(MonitorConfig { cpus: vec![cpu], ..plan }, watched(word), stopper).unwrap();
     enough.store(true, Ordering::Relaxed);
     let ended = hog.join().unwrap();
     // It chose the first period that began after it ran.
@@ -204,19 +209,23 @@ fn work_of_one_core_runs_one_after_the_other() {
     let span = Span::from_millis;
     let first = Reservation::new(span(5), span(50), Strength::Hard).unwrap();
     let first = first.with_deadline(span(25)).unwrap();
-    let words = [(); 2].map(|()| Word::new(Page::create().unwrap()));
-    let [mut first_work, mut second_work] =
-        [0, 1].map(|word: usize| Progress::on(Page::open(&words[word].page().path()).unwrap()));
+    let words = [(); 2].map(|()| WordProgress::new(ProgressPage::create().unwrap()));
+    let [mut first_work, mut second_work] = [0, 1]
+        .map(|word: usize| Progress::on(ProgressPage::open(&words[word].page().path()).unwrap()));
     let (held, gate) = notes();
     let begin = now_ns(ClockId::Monotonic);
     let second = Reservation::new(span(10), span(50), Strength::Hard).unwrap();
-    let promised = [first, second].map(|reservation| Promised::new(&reservation, begin));
+    let promised = [first, second].map(|reservation| JobReservation::new(&reservation, begin));
     let gates: [Option<Box<dyn Stopper>>; 2] = [None, Some(gate)];
     let watched = promised.into_iter().zip(words).zip(gates);
     let watched = watched
-        .map(|((promised, word), gate)| Watched { promised, progress: Box::new(word), gate })
+        .map(|((promised, word), gate)| MonitoredReservation {
+            reservation: promised,
+            progress: Box::new(word),
+            gate,
+        })
         .collect();
-    let driver = Driver::start(plan(Policy::Monitor), watched, notes().1).unwrap();
+    let driver = Driver::start(plan(SiblingPolicy::Monitor), watched, notes().1).unwrap();
     let begin = driver.promised()[0].first_ns();
     let mut next = begin;
     let mut done = Vec::new();
@@ -245,14 +254,15 @@ fn work_of_one_core_runs_one_after_the_other() {
 
 #[test]
 fn what_cannot_be_had_is_refused_with_its_remedy() {
-    let word = || Word::new(Page::create().unwrap());
-    let refused = |plan: Plan, watched| Driver::start(plan, watched, notes().1).unwrap_err();
-    let nothing = refused(plan(Policy::Monitor), Vec::new());
-    assert_eq!(nothing, StartError::Unwatchable(Unwatchable::Nothing));
-    let nowhere = Plan { cpus: vec![1_023], ..plan(Policy::Monitor) };
+    let word = || WordProgress::new(ProgressPage::create().unwrap());
+    let refused =
+        |plan: MonitorConfig, watched| Driver::start(plan, watched, notes().1).unwrap_err();
+    let nothing = refused(plan(SiblingPolicy::Monitor), Vec::new());
+    assert_eq!(nothing, StartError::Unwatchable(MonitorError::Nothing));
+    let nowhere = MonitorConfig { cpus: vec![1_023], ..plan(SiblingPolicy::Monitor) };
     let nowhere = refused(nowhere, watched(word()));
     assert!(matches!(nowhere, StartError::Cpus { errno: 22, .. }), "{nowhere}");
-    let highest = Plan { priority: Some(100), ..plan(Policy::Monitor) };
+    let highest = MonitorConfig { priority: Some(100), ..plan(SiblingPolicy::Monitor) };
     let highest = refused(highest, watched(word())).to_string();
     assert!(highest.contains("SCHED_FIFO priority 100"), "{highest}");
 }
@@ -262,8 +272,8 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
 fn orders_that_fail_are_told() {
     let (told, mut stopper) = notes();
     stopper.refuses = true;
-    let word = Word::new(Page::create().unwrap());
-    let driver = Driver::start(plan(Policy::Disable), watched(word), stopper).unwrap();
+    let word = WordProgress::new(ProgressPage::create().unwrap());
+    let driver = Driver::start(plan(SiblingPolicy::Disable), watched(word), stopper).unwrap();
     let patience = Instant::now();
     while driver.report().statistics.failed < 4 && patience.elapsed() < LONG {
         std::thread::sleep(Duration::from_millis(5));
@@ -284,8 +294,8 @@ fn orders_that_fail_are_told() {
 fn a_stop_that_lasts_is_renewed_in_each_period() {
     let renewed = |_| {
         let (told, stopper) = notes();
-        let word = Word::new(Page::create().unwrap());
-        let driver = Driver::start(plan(Policy::Disable), watched(word), stopper).unwrap();
+        let word = WordProgress::new(ProgressPage::create().unwrap());
+        let driver = Driver::start(plan(SiblingPolicy::Disable), watched(word), stopper).unwrap();
         wait_for(&driver, 4, 1);
         let seen = driver.stop().statistics;
         let orders = told.lock().unwrap().iter().filter(|(_, stop)| *stop).count() as u64;
@@ -299,9 +309,11 @@ fn a_stop_that_lasts_is_renewed_in_each_period() {
 /// The lateness of timers is measured and added to the margin.
 #[test]
 fn the_margin_has_the_lateness_of_timers() {
-    let plan = Plan { timer_samples: 200, ..plan(Policy::Ignore) };
+    let plan = MonitorConfig { timer_samples: 200, ..plan(SiblingPolicy::Ignore) };
     let (told, stopper) = notes();
-    let driver = Driver::start(plan, watched(Word::new(Page::create().unwrap())), stopper).unwrap();
+    let driver =
+        Driver::start(plan, watched(WordProgress::new(ProgressPage::create().unwrap())), stopper)
+            .unwrap();
     let report = driver.stop();
     assert_eq!(report.lateness.samples, 200);
     assert!(report.lateness.p50_ns <= report.lateness.p999_ns && report.lateness.p999_ns > 0);

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use hourglass_model::{Reservation, Strength};
 use hourglass_reserve::progress::ProgressSource;
-use hourglass_reserve::smt::jobs::Promised;
+use hourglass_reserve::smt::jobs::JobReservation;
 use hourglass_reserve::smt::monitor::{
-    self, Checks, Level, Monitor, Policy, Settings, Unwatchable,
+    self, Checks, CoRunnerLevel, Monitor, MonitorError, MonitorSettings, SiblingPolicy,
 };
-use hourglass_reserve::smt::sim::{FULL, Nature, Outcome, simulate};
+use hourglass_reserve::smt::sim::{FULL, SimEnvironment, SmtSimOutcome, simulate};
 use hourglass_sched::slack::Rate;
 use hourglass_time::Span;
 use proptest::prelude::*;
@@ -19,10 +19,10 @@ const MS: u64 = 1_000_000;
 /// Before everything, so that the first period begins at a look.
 const FIRST: u64 = 0;
 
-fn promised(reserved_ns: u64, period_ns: u64, deadline_ns: u64) -> Promised {
+fn promised(reserved_ns: u64, period_ns: u64, deadline_ns: u64) -> JobReservation {
     let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap());
     let reservation = Reservation::new(span(reserved_ns), span(period_ns), Strength::Hard).unwrap();
-    Promised::new(&reservation.with_deadline(span(deadline_ns)).unwrap(), FIRST)
+    JobReservation::new(&reservation.with_deadline(span(deadline_ns)).unwrap(), FIRST)
 }
 
 /// Rates from times on; one job after the other of the same work.
@@ -31,7 +31,7 @@ struct Script {
     rates: Vec<(u64, u64)>,
 }
 
-impl Nature for Script {
+impl SimEnvironment for Script {
     fn work_ns(&mut self, _: usize, _: u64) -> u64 {
         self.work_ns
     }
@@ -44,11 +44,11 @@ impl Nature for Script {
 }
 
 /// Time and slack of the looks up to the one that stopped, ns.
-fn trace(outcome: &Outcome) -> Vec<(u64, i128)> {
+fn trace(outcome: &SmtSimOutcome) -> Vec<(u64, i128)> {
     let mut trace = Vec::new();
     for (at, order) in &outcome.looks {
         trace.extend(order.slack_ns.map(|slack| (*at, slack)));
-        if order.level == Level::Stop {
+        if order.level == CoRunnerLevel::Stop {
             break;
         }
     }
@@ -61,20 +61,20 @@ fn trace(outcome: &Outcome) -> Vec<(u64, i128)> {
 fn the_example_of_the_paper() {
     let script = || Script { work_ns: 6 * MS, rates: vec![(0, 500), (4 * MS, 0), (6 * MS, FULL)] };
     let promised = [promised(6 * MS, 10 * MS, 10 * MS)];
-    let monitored = simulate(Settings::default(), &promised, script(), 10 * MS).unwrap();
+    let monitored = simulate(MonitorSettings::default(), &promised, script(), 10 * MS).unwrap();
     let wanted = vec![(0, 4 * i128::from(MS)), (4 * MS, 2 * i128::from(MS)), (6 * MS, 0)];
     assert_eq!(trace(&monitored), wanted);
     assert_eq!(monitored.jobs[0].done_ns, Some(10 * MS));
     assert_eq!((monitored.beside_ns, monitored.free_ns), (6 * MS, 0));
     assert_eq!(monitored.missed(), 0);
 
-    let disable = Settings { policy: Policy::Disable, ..Settings::default() };
+    let disable = MonitorSettings { policy: SiblingPolicy::Disable, ..MonitorSettings::default() };
     let disabled = simulate(disable, &promised, script(), 10 * MS).unwrap();
     assert_eq!(disabled.jobs[0].done_ns, Some(6 * MS));
     assert_eq!(disabled.beside_ns, 0);
     assert!(disabled.free_ns > 4 * MS - 100_000, "resumed {} ns early", disabled.free_ns);
 
-    let ignore = Settings { policy: Policy::Ignore, ..Settings::default() };
+    let ignore = MonitorSettings { policy: SiblingPolicy::Ignore, ..MonitorSettings::default() };
     let ignored = simulate(ignore, &promised, script(), 10 * MS).unwrap();
     assert_eq!((ignored.jobs[0].done_ns, ignored.statistics.stops), (Some(10 * MS), 0));
     let slow = Script { work_ns: 6 * MS, rates: vec![(0, 500)] };
@@ -122,7 +122,7 @@ fn the_corpus_of_one_reservation() {
         let deadline = ms(&case["deadline"]);
         let promised = [promised(ms(&case["c"]), deadline, deadline)];
         let alpha = Rate::new(thousandths(&case["alpha"]), 1_000).unwrap();
-        let settings = Settings { alpha, ..Settings::default() };
+        let settings = MonitorSettings { alpha, ..MonitorSettings::default() };
         let outcome = simulate(settings, &promised, script_of(&case), deadline + 1).unwrap();
         let trace = trace(&outcome);
         let (stopped, _) = *trace.last().unwrap();
@@ -147,14 +147,14 @@ fn the_corpus_of_one_reservation() {
 fn the_corpus_of_several_reservations() {
     for case in corpus("slack-multi") {
         let period = 10_000 * MS;
-        let reserved: Vec<Promised> = case["procs"]
+        let reserved: Vec<JobReservation> = case["procs"]
             .as_array()
             .unwrap()
             .iter()
             .map(|pair| promised(ms(&pair[1]), period, ms(&pair[0])))
             .collect();
         let nature = Script { work_ns: MS, rates: Vec::new() };
-        let outcome = simulate(Settings::default(), &reserved, nature, MS).unwrap();
+        let outcome = simulate(MonitorSettings::default(), &reserved, nature, MS).unwrap();
         let (at, order) = outcome.looks[0];
         let wanted = i128::from(ms(&case["expect"]["system"]));
         let kept = i128::from(period / 1_000) * reserved.len() as i128;
@@ -190,7 +190,7 @@ struct Chance {
     stop_ns: u64,
 }
 
-impl Nature for Chance {
+impl SimEnvironment for Chance {
     fn work_ns(&mut self, reservation: usize, _: u64) -> u64 {
         let (from, to) = self.works[reservation];
         self.dice.badly(from, to)
@@ -235,7 +235,7 @@ proptest! {
         numbers in reservations(), part in 0..10u64, seed in any::<u64>(),
         late in 0..100_000u64, stop in 0..100_000u64, policy in 0..4u32, interval in 1..50u64,
     ) {
-        let policies = [Policy::Monitor, Policy::Monitor, Policy::Monitor, Policy::Disable];
+        let policies = [SiblingPolicy::Monitor, SiblingPolicy::Monitor, SiblingPolicy::Monitor, SiblingPolicy::Disable];
         let checks = match policy {
             0 => Checks::Every(interval * 100_000),
             _ => Checks::Variable,
@@ -244,9 +244,9 @@ proptest! {
         let policy = policies[policy as usize];
         let slow_ns = (seed % 2 == 0).then_some(MS);
         let margin_ns = late + stop;
-        let settings = Settings { policy, checks, alpha, margin_ns, slow_ns, ..Settings::default() };
+        let settings = MonitorSettings { policy, checks, alpha, margin_ns, slow_ns, ..MonitorSettings::default() };
         let unit = MS / 10;
-        let promised: Vec<Promised> =
+        let promised: Vec<JobReservation> =
             numbers.iter().map(|(c, t, d)| promised(c * unit, t * unit, d * unit)).collect();
         let works = numbers.iter().map(|(c, ..)| ((seed % (c * unit)).max(1), c * unit)).collect();
         let nature = Chance {
@@ -262,9 +262,9 @@ proptest! {
 }
 
 /// Whether the monitor says that its promises hold; `None` if it does not take the reservations.
-fn monitor_of(settings: Settings, promised: &[Promised]) -> Option<bool> {
-    use hourglass_reserve::progress::{Page, Word};
-    let word = || Word::new(Page::create().unwrap());
+fn monitor_of(settings: MonitorSettings, promised: &[JobReservation]) -> Option<bool> {
+    use hourglass_reserve::progress::{ProgressPage, WordProgress};
+    let word = || WordProgress::new(ProgressPage::create().unwrap());
     let watched = promised.iter().map(|promised| (*promised, word())).collect();
     Some(Monitor::new(settings, watched).ok()?.is_covered())
 }
@@ -273,7 +273,8 @@ fn monitor_of(settings: Settings, promised: &[Promised]) -> Option<bool> {
 #[test]
 fn an_alpha_that_does_not_hold_misses() {
     let promised = [promised(6 * MS, 10 * MS, 10 * MS)];
-    let settings = Settings { alpha: Rate::new(1, 2).unwrap(), ..Settings::default() };
+    let settings =
+        MonitorSettings { alpha: Rate::new(1, 2).unwrap(), ..MonitorSettings::default() };
     let standing = Script { work_ns: 6 * MS, rates: vec![(0, 0)] };
     let outcome = simulate(settings, &promised, standing, 10 * MS + 1).unwrap();
     assert_eq!((outcome.missed(), outcome.statistics.missed), (1, 1));
@@ -285,7 +286,7 @@ fn an_alpha_that_does_not_hold_misses() {
 fn jobs_to_come_have_their_slack() {
     let promised = [promised(5 * MS, 10 * MS, 10 * MS), promised(8 * MS, 20 * MS, 20 * MS)];
     struct Standing;
-    impl Nature for Standing {
+    impl SimEnvironment for Standing {
         fn work_ns(&mut self, reservation: usize, _: u64) -> u64 {
             [5 * MS, 8 * MS][reservation]
         }
@@ -293,7 +294,7 @@ fn jobs_to_come_have_their_slack() {
             (0, u64::MAX)
         }
     }
-    let outcome = simulate(Settings::default(), &promised, Standing, 200 * MS).unwrap();
+    let outcome = simulate(MonitorSettings::default(), &promised, Standing, 200 * MS).unwrap();
     assert_eq!(outcome.missed(), 0);
     let slack = outcome.looks[0].1.slack_ns.unwrap();
     assert!(
@@ -331,7 +332,7 @@ impl ProgressSource for Told {
         self.0.lock().unwrap().0
     }
 
-    fn rests(&mut self) -> bool {
+    fn is_idle(&mut self) -> bool {
         self.0.lock().unwrap().1
     }
 
@@ -347,31 +348,32 @@ fn who_sleeps_is_not_waited_for() {
     let reserved = [promised(3 * MS, 10 * MS, 10 * MS), promised(4 * MS, 20 * MS, 20 * MS)];
     let (first, second) = (Told::default(), Told::default());
     let watched = vec![(reserved[0], first.clone()), (reserved[1], second.clone())];
-    let mut monitor = Monitor::new(Settings::default(), watched).unwrap();
-    let order = monitor.look(0);
-    assert_eq!((order.runs, order.rests.has(0)), (Some(0), false));
+    let mut monitor = Monitor::new(MonitorSettings::default(), watched).unwrap();
+    let order = monitor.check_slack(0);
+    assert_eq!((order.runs, order.idle.has(0)), (Some(0), false));
     first.set(0, true);
-    let order = monitor.look(MS);
-    assert!(order.runs == Some(1) && order.rests.has(0) && !order.rests.has(1), "{order:?}");
+    let order = monitor.check_slack(MS);
+    assert!(order.runs == Some(1) && order.idle.has(0) && !order.idle.has(1), "{order:?}");
     // It is looked at again soon, and its work is not what slack is short of.
-    assert!(order.next_ns <= MS + 10 * MS / 100 && order.level == Level::Run, "{order:?}");
+    assert!(order.next_ns <= MS + 10 * MS / 100 && order.level == CoRunnerLevel::Run, "{order:?}");
     assert!(order.slack_ns.unwrap() > 8 * i128::from(MS), "{order:?}");
     // The one whose turn it is not is held: whether it sleeps cannot be seen.
     first.set(0, false);
     second.set(0, true);
-    let order = monitor.look(2 * MS);
-    assert!(order.runs == Some(0) && !order.rests.has(1), "the first one woke: {order:?}");
-    let order = monitor.look(2 * MS + MS / 2);
-    assert!(order.runs == Some(0) && !order.rests.has(1), "{order:?}");
+    let order = monitor.check_slack(2 * MS);
+    assert!(order.runs == Some(0) && !order.idle.has(1), "the first one woke: {order:?}");
+    let order = monitor.check_slack(2 * MS + MS / 2);
+    assert!(order.runs == Some(0) && !order.idle.has(1), "{order:?}");
     // The first one sleeps, then the second one too, which runs by now: everybody may run.
     first.set(0, true);
-    assert_eq!(monitor.look(3 * MS).runs, Some(1));
-    let order = monitor.look(4 * MS);
-    assert_eq!((order.runs, order.level), (None, Level::Run), "{order:?}");
+    assert_eq!(monitor.check_slack(3 * MS).runs, Some(1));
+    let order = monitor.check_slack(4 * MS);
+    assert_eq!((order.runs, order.level), (None, CoRunnerLevel::Run), "{order:?}");
     // A sleeper is idle at its deadline, and not missed.
-    monitor.look(10 * MS);
-    monitor.look(20 * MS);
-    let each: Vec<(u64, u64, u64)> = monitor.each().map(|c| (c.jobs, c.missed, c.idle)).collect();
+    monitor.check_slack(10 * MS);
+    monitor.check_slack(20 * MS);
+    let each: Vec<(u64, u64, u64)> =
+        monitor.job_counts().map(|c| (c.jobs, c.missed, c.idle)).collect();
     assert_eq!(each, [(2, 0, 2), (1, 0, 1)]);
 }
 
@@ -381,17 +383,18 @@ fn who_has_ended_is_not_watched() {
     let reserved = [promised(6 * MS, 10 * MS, 10 * MS), promised(6 * MS, 20 * MS, 20 * MS)];
     let (first, second) = (Told::default(), Told::default());
     let watched = vec![(reserved[0], first.clone()), (reserved[1], second.clone())];
-    let mut monitor = Monitor::new(Settings::default(), watched).unwrap();
-    assert_eq!(monitor.look(0).runs, Some(0));
+    let mut monitor = Monitor::new(MonitorSettings::default(), watched).unwrap();
+    assert_eq!(monitor.check_slack(0).runs, Some(0));
     first.ends();
-    let order = monitor.look(MS);
+    let order = monitor.check_slack(MS);
     assert_eq!(order.runs, Some(1));
     // 19 ms are left for 6: the jobs of the other one, 6 ms of each 10, are no more.
     assert!(order.slack_ns.unwrap() > 12 * i128::from(MS), "{order:?}");
     second.set(6 * MS, false);
-    let order = monitor.look(7 * MS);
+    let order = monitor.check_slack(7 * MS);
     assert_eq!((order.runs, order.next_ns), (None, 20 * MS));
-    let each: Vec<(u64, u64)> = monitor.each().map(|counts| (counts.jobs, counts.missed)).collect();
+    let each: Vec<(u64, u64)> =
+        monitor.job_counts().map(|counts| (counts.jobs, counts.missed)).collect();
     assert_eq!(each, [(0, 0), (0, 0)]);
 }
 
@@ -401,7 +404,10 @@ fn who_has_ended_is_not_watched() {
 fn looks_are_as_rare_as_the_equations_say() {
     let promised = [promised(55 * MS, 70 * MS, 70 * MS)];
     let looks = |alpha: u64, rate: u64| {
-        let settings = Settings { alpha: Rate::new(alpha, 1_000).unwrap(), ..Settings::default() };
+        let settings = MonitorSettings {
+            alpha: Rate::new(alpha, 1_000).unwrap(),
+            ..MonitorSettings::default()
+        };
         let script = Script { work_ns: 55 * MS, rates: vec![(0, rate)] };
         let outcome = simulate(settings, &promised, script, 70 * MS).unwrap();
         assert_eq!(outcome.missed(), 0);
@@ -415,15 +421,15 @@ fn looks_are_as_rare_as_the_equations_say() {
 #[test]
 fn co_runners_are_slowed_before_they_are_stopped() {
     let promised = [promised(55 * MS, 70 * MS, 70 * MS)];
-    let settings = Settings { slow_ns: Some(MS), ..Settings::default() };
+    let settings = MonitorSettings { slow_ns: Some(MS), ..MonitorSettings::default() };
     let script = Script { work_ns: 55 * MS, rates: vec![(0, 500)] };
     let outcome = simulate(settings, &promised, script, 70 * MS).unwrap();
-    let levels: Vec<Level> = outcome.looks.iter().map(|(_, order)| order.level).collect();
-    let slowed = levels.iter().position(|level| *level == Level::Slow).unwrap();
-    let stopped = levels.iter().position(|level| *level == Level::Stop).unwrap();
-    assert!(slowed < stopped && levels[..slowed].iter().all(|level| *level == Level::Run));
+    let levels: Vec<CoRunnerLevel> = outcome.looks.iter().map(|(_, order)| order.level).collect();
+    let slowed = levels.iter().position(|level| *level == CoRunnerLevel::Slow).unwrap();
+    let stopped = levels.iter().position(|level| *level == CoRunnerLevel::Stop).unwrap();
+    assert!(slowed < stopped && levels[..slowed].iter().all(|level| *level == CoRunnerLevel::Run));
     let slack = |look: usize| outcome.looks[look].1.slack_ns.unwrap();
-    assert!(slack(slowed) <= i128::from(MS + Settings::SMALLEST_NS), "{}", slack(slowed));
+    assert!(slack(slowed) <= i128::from(MS + MonitorSettings::SMALLEST_NS), "{}", slack(slowed));
     assert!(slack(slowed - 1) > i128::from(MS), "{}", slack(slowed - 1));
     let seen = outcome.statistics;
     assert_eq!((seen.slows, seen.stops, outcome.missed()), (1, 1, 0));
@@ -440,7 +446,7 @@ fn an_hour_without_a_miss() {
         late_ns: 60_000,
         stop_ns: 60_000,
     };
-    let settings = Settings { margin_ns: 120_000, ..Settings::default() };
+    let settings = MonitorSettings { margin_ns: 120_000, ..MonitorSettings::default() };
     let hour = 3_600_000 * MS;
     let outcome = simulate(settings, &promised, nature, hour).unwrap();
     assert_eq!((outcome.missed(), outcome.statistics.missed), (0, 0));
@@ -451,18 +457,21 @@ fn an_hour_without_a_miss() {
 #[test]
 fn what_cannot_be_watched_is_refused() {
     let script = || Script { work_ns: MS, rates: Vec::new() };
-    let refused = |settings, promised: &[Promised]| {
+    let refused = |settings, promised: &[JobReservation]| {
         simulate(settings, promised, script(), MS).map(|_| ()).unwrap_err()
     };
     let half = promised(6 * MS, 10 * MS, 10 * MS);
-    assert_eq!(refused(Settings::default(), &[]), Unwatchable::Nothing);
-    assert_eq!(refused(Settings::default(), &[half, half]), Unwatchable::Overbooked);
-    let never = Settings { checks: Checks::Every(0), ..Settings::default() };
-    assert_eq!(refused(never, &[half]), Unwatchable::Interval);
+    assert_eq!(refused(MonitorSettings::default(), &[]), MonitorError::Nothing);
+    assert_eq!(refused(MonitorSettings::default(), &[half, half]), MonitorError::Overbooked);
+    let never = MonitorSettings { checks: Checks::Every(0), ..MonitorSettings::default() };
+    assert_eq!(refused(never, &[half]), MonitorError::Interval);
     // What a command line asks before it starts anybody says the same.
-    assert_eq!(monitor::check(Settings::default(), &[half, half]), Err(Unwatchable::Overbooked));
-    assert_eq!(monitor::check(Settings::default(), &[half]), Ok(true));
-    let tight = Settings { margin_ns: 5 * MS, ..Settings::default() };
+    assert_eq!(
+        monitor::check(MonitorSettings::default(), &[half, half]),
+        Err(MonitorError::Overbooked)
+    );
+    assert_eq!(monitor::check(MonitorSettings::default(), &[half]), Ok(true));
+    let tight = MonitorSettings { margin_ns: 5 * MS, ..MonitorSettings::default() };
     assert_eq!(monitor_of(tight, &[half]), Some(false), "no room for the margin");
-    assert_eq!(monitor_of(Settings::default(), &[half]), Some(true));
+    assert_eq!(monitor_of(MonitorSettings::default(), &[half]), Some(true));
 }

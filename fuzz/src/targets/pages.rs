@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::PageReader;
-use hourglass_reserve::progress::{Page as ProgressPage, Progress, ProgressSource, Word};
+use hourglass_reserve::progress::{Progress, ProgressPage, ProgressSource, WordProgress};
 use hourglass_sys::memfd::SharedWords;
 use hourglass_sys::tracefs::{Format, Page, PageLayout};
 
@@ -139,7 +139,7 @@ fn progress() -> Body {
     Box::new(|bytes| {
         let page = ProgressPage::create().expect("the kernel shares memory");
         let file = File::options().write(true).open(page.path()).expect("a page can be opened");
-        let mut word = Word::new(page.again().expect("a page can be mapped again"));
+        let mut word = WordProgress::new(page.try_clone().expect("a page can be mapped again"));
         let mut answer: Answer = 0;
         // Words between which it is read: what a program does in several steps.
         for step in bytes.chunks(64) {
@@ -148,7 +148,7 @@ fn progress() -> Body {
             let done = word.done_ns();
             assert!(done <= 1_000_000, "{done} of 1000000 ns");
             let told =
-                (word.begun_ns().is_some(), word.is_silent(), word.rests(), word.has_ended());
+                (word.begun_ns().is_some(), word.is_silent(), word.is_idle(), word.has_ended());
             answer = answer.rotate_left(3)
                 ^ u64::from(told.0)
                 ^ u64::from(told.1) << 1

@@ -15,8 +15,8 @@ use self::from::How;
 use crate::exit::{self, Stop};
 use crate::lab::ReservedFolder;
 use crate::lab::reserve::{
-    self, Backend, Failure, Interference, ProgressFrom, Rate, Request, Selection, SiblingPolicy,
-    Siblings, Stopper, Subject, Whom, words,
+    self, Backend, CoRunnerSettings, ProgressFrom, Rate, Selection, SessionFailure, SessionRequest,
+    SessionTarget, SharingLevel, SiblingPolicy, Stopper, TargetSelector, arguments,
 };
 use crate::messages;
 use crate::output;
@@ -67,7 +67,7 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "TIME")]
     deadline: Option<Span>,
     /// CPU to which the work is bound
-    #[arg(long, value_name = "N", value_parser = words::cpu, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = arguments::cpu, allow_hyphen_values = true)]
     cpu: Option<u32>,
     /// What enforces it: auto, deadline (kernel, one thread), user (a group of
     /// threads) or quota (a limit only)
@@ -83,7 +83,7 @@ pub(crate) struct Reserve {
     /// Give the reservation of process PID of --list another budget, from its next period on: the one that
     /// it keeps from user space, or its thread in the deadline class. Admission is as at the
     /// start; its user and root may
-    #[arg(long, value_name = "PID", value_parser = words::process, requires = "amount")]
+    #[arg(long, value_name = "PID", value_parser = arguments::process, requires = "amount")]
     #[arg(conflicts_with_all = ["check", "list", "clean", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     change: Option<u32>,
     /// Say what to reserve for each periodic thread of a run folder, or each task of a file (as check reads
@@ -96,7 +96,7 @@ pub(crate) struct Reserve {
     #[arg(long, conflicts_with_all = ["amount", "check", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     clean: bool,
     /// Reserve for this running process
-    #[arg(long, value_name = "PID", conflicts_with_all = ["thread", "command"], value_parser = words::process)]
+    #[arg(long, value_name = "PID", conflicts_with_all = ["thread", "command"], value_parser = arguments::process)]
     pid: Option<u32>,
     /// Reserve for this running thread
     #[arg(long, value_name = "NAME|TID", conflicts_with = "command")]
@@ -107,12 +107,12 @@ pub(crate) struct Reserve {
     also: Vec<AlsoArg>,
     /// Co-runners on the same core: monitor (they run while there is slack), disable
     /// (they never run beside the work), ignore (only watch)
-    #[arg(long, value_name = "POLICY", value_parser = words::policy, help_heading = SHARING)]
+    #[arg(long, value_name = "POLICY", value_parser = arguments::policy, help_heading = SHARING)]
     smt: Option<SiblingPolicy>,
     /// What is shared: siblings, llc (cache), membw (memory bandwidth) or a list of CPUs
-    #[arg(long, value_name = "WHO", default_value = "siblings", value_parser = str::parse::<Interference>)]
+    #[arg(long, value_name = "WHO", default_value = "siblings", value_parser = str::parse::<SharingLevel>)]
     #[arg(requires = "smt", help_heading = SHARING)]
-    interferes: Interference,
+    interferes: SharingLevel,
     /// Co-runners that may be stopped: a process with its descendants (1234), a control
     /// group (/sys/fs/cgroup/batch) or a session (session:1234); may be repeated
     #[arg(long, value_name = "WHOM", value_parser = str::parse::<Selection>, requires = "smt", help_heading = SHARING)]
@@ -126,16 +126,16 @@ pub(crate) struct Reserve {
     #[arg(long, requires = "smt", help_heading = SHARING)]
     slow_first: bool,
     /// Proven lower bound on the rate of progress beside them, from 0 to below 1
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = words::rate)]
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
     #[arg(requires = "smt", help_heading = SHARING)]
     alpha: Rate,
     /// Check the slack at this interval, such as 1ms, instead of when it can be used up
-    #[arg(long, value_name = "TIME", value_parser = words::interval)]
+    #[arg(long, value_name = "TIME", value_parser = arguments::interval)]
     #[arg(requires = "smt", help_heading = SHARING)]
     interval: Option<Span>,
     /// Stop co-runners when no more slack than this is left, instead of the margin that is
     /// measured before the run; it grows if stopping takes longer
-    #[arg(long, value_name = "TIME", value_parser = words::interval)]
+    #[arg(long, value_name = "TIME", value_parser = arguments::interval)]
     #[arg(requires = "smt", help_heading = SHARING)]
     margin: Option<Span>,
     /// Source of progress: auto, word (the program reports it), instructions (counted by
@@ -194,23 +194,23 @@ impl<T: Copy> Choice<T> {
 }
 
 fn amount(text: &str) -> Result<BudgetPeriodArg, String> {
-    words::amount(text).map(|(budget, period)| BudgetPeriodArg { budget, period })
+    arguments::amount(text).map(|(budget, period)| BudgetPeriodArg { budget, period })
 }
 
 fn backend(text: &str) -> Result<Choice<Backend>, String> {
-    words::backend(text).map(Choice::from)
+    arguments::backend(text).map(Choice::from)
 }
 
 fn also(text: &str) -> Result<AlsoArg, String> {
-    words::also(text).map(|(budget, period, pid)| AlsoArg { budget, period, pid })
+    arguments::also(text).map(|(budget, period, pid)| AlsoArg { budget, period, pid })
 }
 
 fn progress(text: &str) -> Result<Choice<ProgressFrom>, String> {
-    words::progress(text).map(Choice::from)
+    arguments::progress(text).map(Choice::from)
 }
 
 fn stopper(text: &str) -> Result<Choice<Stopper>, String> {
-    words::stopper(text).map(Choice::from)
+    arguments::stopper(text).map(Choice::from)
 }
 
 /// Makes the reservation, or says whether it would be granted.
@@ -232,7 +232,7 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
     if let Some(pid) = reserve.change {
         return change(pid, amount, settings);
     }
-    let request = Request { aside: settings.json, ..request(reserve, amount)? };
+    let request = SessionRequest { aside: settings.json, ..request(reserve, amount)? };
     if reserve.check {
         let document = reserve::check(&request).map_err(|failure| stop(failure, settings))?;
         match settings.json {
@@ -317,7 +317,7 @@ fn warn(document: &ReserveDocument, settings: Settings) {
     }
 }
 
-fn request(reserve: &Reserve, amount: BudgetPeriodArg) -> Result<Request, Stop> {
+fn request(reserve: &Reserve, amount: BudgetPeriodArg) -> Result<SessionRequest, Stop> {
     let BudgetPeriodArg { budget, period } = amount;
     let strength = strength(reserve);
     let wrong = |error| Stop::usage(format!("{budget}/{period}: {error}"));
@@ -326,7 +326,7 @@ fn request(reserve: &Reserve, amount: BudgetPeriodArg) -> Result<Request, Stop> 
         let wrong = |error| Stop::usage(format!("--deadline {deadline}: {error}"));
         reservation = reservation.with_deadline(deadline).map_err(wrong)?;
     }
-    let siblings = reserve.smt.map(|policy| Siblings {
+    let siblings = reserve.smt.map(|policy| CoRunnerSettings {
         policy,
         interference: reserve.interferes.clone(),
         stopped: reserve.stop.clone(),
@@ -340,13 +340,17 @@ fn request(reserve: &Reserve, amount: BudgetPeriodArg) -> Result<Request, Stop> 
     if reserve.interval.is_some() && reserve.smt != Some(SiblingPolicy::Monitor) {
         return Err(Stop::usage("--interval: only --smt monitor looks at slack"));
     }
-    Ok(Request {
+    Ok(SessionRequest {
         reservation,
         cpu: reserve.cpu,
         backend: reserve.backend.named(),
         subject: subject(reserve)?,
         siblings,
-        also: reserve.also.iter().map(|also| further(also, strength)).collect::<Result<_, _>>()?,
+        additional: reserve
+            .also
+            .iter()
+            .map(|also| further(also, strength))
+            .collect::<Result<_, _>>()?,
         aside: false,
     })
 }
@@ -356,35 +360,35 @@ fn strength(reserve: &Reserve) -> Strength {
 }
 
 /// A further reservation, as strong as the first one.
-fn further(also: &AlsoArg, strength: Strength) -> Result<reserve::Also, Stop> {
+fn further(also: &AlsoArg, strength: Strength) -> Result<reserve::AdditionalReservation, Stop> {
     let AlsoArg { budget, period, pid } = *also;
     let wrong = |error| Stop::usage(format!("--also {budget}/{period}={pid}: {error}"));
     let reservation = Reservation::new(budget, period, strength).map_err(wrong)?;
-    Ok(reserve::Also { reservation, pid })
+    Ok(reserve::AdditionalReservation { reservation, pid })
 }
 
-fn subject(reserve: &Reserve) -> Result<Subject, Stop> {
+fn subject(reserve: &Reserve) -> Result<SessionTarget, Stop> {
     Ok(match (&reserve.thread, reserve.pid, &reserve.command[..]) {
-        (Some(thread), ..) => Subject::Adopted(Whom::thread(thread)),
-        (_, Some(pid), _) => Subject::Adopted(Whom::Process(pid)),
-        (_, _, []) if reserve.check => Subject::Nobody,
+        (Some(thread), ..) => SessionTarget::Adopted(TargetSelector::thread(thread)),
+        (_, Some(pid), _) => SessionTarget::Adopted(TargetSelector::Process(pid)),
+        (_, _, []) if reserve.check => SessionTarget::Nobody,
         (_, _, []) => {
             let text = "for whom? give a COMMAND, --pid or --thread; --check needs none";
             return Err(Stop::usage(text));
         }
-        (_, _, command) => Subject::Command(command.to_vec()),
+        (_, _, command) => SessionTarget::Command(command.to_vec()),
     })
 }
 
 /// Nothing was started: why, and the code that says so.
-fn stop(failure: Failure, settings: Settings) -> anyhow::Error {
+fn stop(failure: SessionFailure, settings: Settings) -> anyhow::Error {
     let code = match &failure {
-        Failure::NotStarted(why) => why.exit_code().unwrap_or(exit::OWN),
-        Failure::Words(_) => exit::USAGE,
+        SessionFailure::NotStarted(why) => why.exit_code().unwrap_or(exit::OWN),
+        SessionFailure::Words(_) => exit::USAGE,
         _ => exit::OWN,
     };
     let lines = match failure {
-        Failure::Refused(document) => {
+        SessionFailure::Refused(document) => {
             if settings.json
                 && let Err(error) = output::unless_closed(output::json(&document))
             {

@@ -6,7 +6,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread;
 use hourglass_sys::wait::nanosleep_until;
 
-use hourglass_reserve::account::{Account, GAP_NS, Reading};
+use hourglass_reserve::account::{AccountingSample, GAP_NS, ThreadAccounting};
 use hourglass_reserve::progress::Progress;
 
 use super::emulator::Participant;
@@ -28,7 +28,7 @@ pub(super) struct Loop<'a> {
     /// Whether the monitor goes by what the jobs tell.
     pub(super) told: bool,
     pub(super) pace: Participant<'a>,
-    pub(super) account: Account,
+    pub(super) account: ThreadAccounting,
     pub(super) progress: Progress,
 }
 
@@ -168,7 +168,12 @@ impl Loop<'_> {
 
     /// What became of the time since `read`, with a gap in it of so many ns: what others of this kernel do not have of a gap
     /// is a host's, and so is what the kernel says that the host stole.
-    fn span(&self, read: Reading, gap_ns: u64, went: &mut JobBreakdown) -> Reading {
+    fn span(
+        &self,
+        read: AccountingSample,
+        gap_ns: u64,
+        went: &mut JobBreakdown,
+    ) -> AccountingSample {
         let now = self.account.read();
         let spent = now.since(read);
         went.waited_ns += spent.waited_ns.unwrap_or(0);

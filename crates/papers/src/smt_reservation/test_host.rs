@@ -10,9 +10,9 @@ use hourglass_host::facts::HostReader;
 use hourglass_model::CpuSet;
 use hourglass_model::paper::How;
 use hourglass_reserve::guardian::Guardian;
-use hourglass_reserve::smt::stopper::measure::{Setup, choose};
-use hourglass_reserve::smt::stopper::{Kind as StopperKind, Measured, Stopper, Wanted, open};
-use hourglass_reserve::smt::topology::{Interference, Topology};
+use hourglass_reserve::smt::stopper::latency::{StopTrialSetup, choose};
+use hourglass_reserve::smt::stopper::{StopLatency, Stopper, StopperKind, StopperRequest, open};
+use hourglass_reserve::smt::topology::{SharingLevel, Topology};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
@@ -42,7 +42,7 @@ pub(super) struct SmtTestHost {
     pub(super) sibling: u32,
     pub(super) emulated: bool,
     /// How co-runners are stopped, and what that takes.
-    pub(super) stopping: Measured,
+    pub(super) stopping: StopLatency,
     /// Puts back what this process does not live to put back.
     pub(super) guardian: Guardian,
     /// How long a step of each phase takes, ps.
@@ -69,11 +69,11 @@ impl SmtTestHost {
         let (cpu, sibling, emulated) = places()?;
         let guardian = Guardian::start().map_err(|error| format!("no guardian: {error}"))?;
         let shares: CpuSet = [sibling].into_iter().collect();
-        let mut setup = Setup::new(&shares).map_err(|error| error.to_string())?;
-        setup = Setup { trials: STOPS, limit_ms: STOPS_MS, priority: MONITOR, ..setup };
+        let mut setup = StopTrialSetup::new(&shares).map_err(|error| error.to_string())?;
+        setup = StopTrialSetup { trials: STOPS, limit_ms: STOPS_MS, priority: MONITOR, ..setup };
         // A victim that is stopped for good: what is measured is the same for any other.
         let kinds = [StopperKind::Cgroup2Freeze, StopperKind::Sigstop, StopperKind::Cgroup1Freezer];
-        let chosen = choose(&kinds, &Wanted::processes([]), &setup, &guardian)
+        let chosen = choose(&kinds, &StopperRequest::processes([]), &setup, &guardian)
             .map_err(|error| error.to_string())?;
         let stopping = chosen.measured;
         drop(chosen);
@@ -110,13 +110,13 @@ impl SmtTestHost {
     /// # Errors
     /// One line.
     pub(super) fn stopper(&self, pids: &[u32]) -> Result<Box<dyn Stopper>, String> {
-        let wanted = Wanted::processes(pids.iter().copied());
+        let wanted = StopperRequest::processes(pids.iter().copied());
         open(self.stopping.stopper, &wanted, &self.guardian).map_err(|error| error.to_string())
     }
 
     /// What the numbers were found on, as a clause.
     pub(super) fn words(&self) -> String {
-        let Measured { stopper, p50_ns, p999_ns, .. } = self.stopping;
+        let StopLatency { stopper, p50_ns, p999_ns, .. } = self.stopping;
         let stopping = format!(
             "slack is watched up to {WATCHED_PERCENT} % of the period, since the kernel keeps 5 % of each second from \
              real-time threads; co-runners stopped by {stopper} in {:.1} us, {:.1} us at p99.9, measured",
@@ -145,8 +145,8 @@ fn places() -> Result<(u32, u32, bool), String> {
     let allowed = thread::affinity().map_err(|error| format!("no affinity: {error}"))?;
     let topology = Topology::default();
     for cpu in allowed.iter().rev() {
-        let Ok(shares) = topology.shares(*cpu, &Interference::Siblings) else { continue };
-        if let Some(sibling) = shares.others.iter().find(|other| allowed.contains(other)) {
+        let Ok(shares) = topology.shares(*cpu, &SharingLevel::Siblings) else { continue };
+        if let Some(sibling) = shares.cpus.iter().find(|other| allowed.contains(other)) {
             return Ok((*cpu, sibling, false));
         }
     }

@@ -5,16 +5,16 @@
 use std::sync::Arc;
 
 use hourglass_model::{Reservation, Strength};
-use hourglass_reserve::account::Account;
+use hourglass_reserve::account::ThreadAccounting;
 use hourglass_reserve::progress::cpu_time::CpuTime;
-use hourglass_reserve::progress::instructions::{ByInstructions, SingleThreadRate};
-use hourglass_reserve::progress::page::Page;
-use hourglass_reserve::progress::word::Word;
+use hourglass_reserve::progress::instructions::{InstructionProgress, SingleThreadRate};
+use hourglass_reserve::progress::page::ProgressPage;
+use hourglass_reserve::progress::word_progress::WordProgress;
 use hourglass_reserve::progress::{Progress, ProgressSource};
-use hourglass_reserve::smt::driver::{Driver, Plan, Report};
-use hourglass_reserve::smt::enforcer::Watched;
-use hourglass_reserve::smt::jobs::Promised;
-use hourglass_reserve::smt::monitor::{Policy, Settings};
+use hourglass_reserve::smt::driver::{Driver, MonitorConfig, MonitorReport};
+use hourglass_reserve::smt::enforcer::MonitoredReservation;
+use hourglass_reserve::smt::jobs::JobReservation;
+use hourglass_reserve::smt::monitor::{MonitorSettings, SiblingPolicy};
 use hourglass_sched::slack::Rate;
 use hourglass_sys::clock::{ClockId, now_ns, own_thread_ns};
 use hourglass_sys::instructions::Instructions;
@@ -168,10 +168,16 @@ impl SmtTrial<'_> {
         })
     }
 
-    fn source(&self, way: SmtMethod, page: Page) -> Result<Box<dyn ProgressSource>, String> {
+    fn source(
+        &self,
+        way: SmtMethod,
+        page: ProgressPage,
+    ) -> Result<Box<dyn ProgressSource>, String> {
         let tid = thread::id();
         Ok(match way {
-            SmtMethod::Ignore | SmtMethod::Disable | SmtMethod::Word => Box::new(Word::new(page)),
+            SmtMethod::Ignore | SmtMethod::Disable | SmtMethod::Word => {
+                Box::new(WordProgress::new(page))
+            }
             SmtMethod::CpuTime => {
                 let certain = self.beside.filter(|_| self.rig.emulated);
                 let alpha = certain
@@ -185,12 +191,17 @@ impl SmtTrial<'_> {
                 let rate = single_thread_rate(&counter)?;
                 let settle = self.rig.stopping.p999_ns + 4 * CHUNK_NS;
                 let time = move || own_thread_ns(tid).ok();
-                Box::new(ByInstructions::new(move || counter.read().ok(), time, Some(rate), settle))
+                Box::new(InstructionProgress::new(
+                    move || counter.read().ok(),
+                    time,
+                    Some(rate),
+                    settle,
+                ))
             }
         })
     }
 
-    fn watch(&self, way: SmtMethod, page: Page) -> Result<Driver, String> {
+    fn watch(&self, way: SmtMethod, page: ProgressPage) -> Result<Driver, String> {
         let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
         let (reserved, period) = (span(self.jobs.reserve_ns), self.jobs.period_ns);
         let watched_ns = if way.monitors() { period / 100 * WATCHED_PERCENT } else { period };
@@ -198,22 +209,26 @@ impl SmtTrial<'_> {
             .and_then(|reservation| reservation.with_deadline(span(watched_ns)))
             .map_err(|error| error.to_string())?;
         let policy = match way {
-            SmtMethod::Ignore => Policy::Ignore,
-            SmtMethod::Disable => Policy::Disable,
-            _ => Policy::Monitor,
+            SmtMethod::Ignore => SiblingPolicy::Ignore,
+            SmtMethod::Disable => SiblingPolicy::Disable,
+            _ => SiblingPolicy::Monitor,
         };
         // With the lateness of timers, so that the monitor need not measure it again.
         let margin_ns = self.rig.stopping.margin_ns();
-        let plan = Plan {
-            settings: Settings { policy, margin_ns, ..Settings::default() },
+        let plan = MonitorConfig {
+            settings: MonitorSettings { policy, margin_ns, ..MonitorSettings::default() },
             cpus: vec![self.rig.sibling],
             priority: Some(test_host::MONITOR),
             timer_samples: 0,
         };
         let sibling = self.workers.last().map(Worker::pid);
         let stopper = self.rig.stopper(sibling.as_slice())?;
-        let promised = Promised::new(&reservation, now_ns(ClockId::Monotonic));
-        let watched = Watched { promised, progress: self.source(way, page)?, gate: None };
+        let promised = JobReservation::new(&reservation, now_ns(ClockId::Monotonic));
+        let watched = MonitoredReservation {
+            reservation: promised,
+            progress: self.source(way, page)?,
+            gate: None,
+        };
         Driver::start(plan, vec![watched], stopper).map_err(|error| error.to_string())
     }
 
@@ -222,8 +237,8 @@ impl SmtTrial<'_> {
         way: SmtMethod,
         stopped: fn() -> bool,
     ) -> Result<Option<ProcessOutcome>, String> {
-        let page = Page::create().map_err(|error| error.to_string())?;
-        let seen = Page::open(&page.path()).map_err(|error| error.to_string())?;
+        let page = ProgressPage::create().map_err(|error| error.to_string())?;
+        let seen = ProgressPage::open(&page.path()).map_err(|error| error.to_string())?;
         let progress = Progress::on(page);
         let driver = self.watch(way, seen)?;
         // On the monitor's grid, but for periods that have begun by now.
@@ -236,7 +251,7 @@ impl SmtTrial<'_> {
             jobs: self.jobs,
             told: way == SmtMethod::Word,
             pace: Participant::new(words.words(), REAL_TIME, rates),
-            account: Account::open(),
+            account: ThreadAccounting::open(),
             progress,
         };
         let found = looped.run(first, &mut self.phases, &others, stopped);
@@ -249,7 +264,7 @@ fn outcome(
     rig: &SmtTestHost,
     jobs: &ProcessJobs,
     found: LoopResult,
-    report: &Report,
+    report: &MonitorReport,
 ) -> ProcessOutcome {
     ProcessOutcome {
         deadline_ns: jobs.period_ns,
@@ -260,7 +275,7 @@ fn outcome(
         best_effort_ns: found.best_effort_ns as f64,
         stops: report.statistics.stops,
         checks: report.statistics.checks,
-        latest_look_ns: report.statistics.latest_ns,
+        latest_look_ns: report.statistics.max_latency_ns,
         monitor_ns: report.cpu_ns,
         margin_ns: report.margin_ns,
     }

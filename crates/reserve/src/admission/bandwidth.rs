@@ -10,9 +10,9 @@ use hourglass_sched::admission::{Fraction, admits, utilisation};
 use hourglass_sched::task::{Task, TaskSet};
 use hourglass_time::Span;
 
-use super::facts::Known;
-use super::{Facts, Obstacle, Refusal};
-use crate::backend::Request;
+use super::facts::FairServerSource;
+use super::{AdmissionFacts, Obstacle, Refusal};
+use crate::backend::BackendRequest;
 
 /// A whole CPU in the kernel's account (`BW_UNIT`).
 const WHOLE_CPU: u128 = 1 << 20;
@@ -44,7 +44,7 @@ pub struct Bandwidth {
 /// Sums up the root domain of the subject; `None` where the kernel admits everything
 /// (`kernel.sched_rt_runtime_us` is -1) or does not say what it gives.
 #[must_use]
-pub fn bandwidth(request: &Request, facts: &Facts) -> Option<Bandwidth> {
+pub fn bandwidth(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Bandwidth> {
     let runtime = u64::try_from(facts.rt_runtime_us?).ok()?;
     let cap =
         Fraction { numerator: runtime, denominator: facts.rt_period_us.filter(|us| *us > 0)? };
@@ -75,7 +75,7 @@ pub fn bandwidth(request: &Request, facts: &Facts) -> Option<Bandwidth> {
 }
 
 /// Threads and servers of the domain as tasks.
-pub(super) fn given(facts: &Facts, domain: &CpuSet) -> Vec<Task> {
+pub(super) fn given(facts: &AdmissionFacts, domain: &CpuSet) -> Vec<Task> {
     let servers = facts.fair_servers.iter().filter(|server| domain.contains(server.cpu));
     let servers = servers.map(|server| (server.runtime_ns, server.period_ns, server.period_ns));
     let threads = facts.deadline_threads.iter().filter(|thread| {
@@ -109,7 +109,7 @@ fn all_ppm(cap: Fraction, cpus: u64) -> Option<u64> {
 
 /// The kernel's account of the domain, rounded up. A negative one, which Linux 6.18 can come to, says
 /// nothing.
-fn account_ppm(facts: &Facts, domain: &CpuSet) -> Option<u64> {
+fn account_ppm(facts: &AdmissionFacts, domain: &CpuSet) -> Option<u64> {
     let account = domain.iter().find_map(|cpu| facts.accounts.get(&cpu))?;
     let account = u128::try_from(*account).ok()?;
     u64::try_from((account * PPM).div_ceil(WHOLE_CPU)).ok()
@@ -124,21 +124,21 @@ fn largest(all: u64, taken: u64, period: u64) -> u64 {
     if exact >= 1_000 { exact - exact % 1_000 } else { exact }
 }
 
-fn wanted_ns(request: &Request) -> u64 {
+fn wanted_ns(request: &BackendRequest) -> u64 {
     request.reservation.budget().nanos_or_zero()
 }
 
-fn period_ns(request: &Request) -> u64 {
+fn period_ns(request: &BackendRequest) -> u64 {
     request.reservation.period().nanos_or_zero()
 }
 
 /// The bandwidth is given away.
-pub(super) fn refusal(request: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn refusal(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let sum = bandwidth(request, facts).filter(|sum| !sum.fits)?;
     Some(Refusal::deadline(Obstacle::Bandwidth, cause(request, facts, &sum), remedy(request, &sum)))
 }
 
-pub(super) fn cause(request: &Request, facts: &Facts, sum: &Bandwidth) -> String {
+pub(super) fn cause(request: &BackendRequest, facts: &AdmissionFacts, sum: &Bandwidth) -> String {
     let wanted = u128::from(wanted_ns(request)) * PPM / u128::from(period_ns(request).max(1));
     let mut text = format!(
         "the reservation needs {} of a CPU; kernel.sched_rt_runtime_us gives the deadline class {} on \
@@ -157,7 +157,7 @@ pub(super) fn cause(request: &Request, facts: &Facts, sum: &Bandwidth) -> String
 }
 
 /// Who has it: fair servers, threads, and what only the kernel's account shows.
-fn held(facts: &Facts, sum: &Bandwidth) -> Vec<String> {
+fn held(facts: &AdmissionFacts, sum: &Bandwidth) -> Vec<String> {
     let mut held = Vec::new();
     let servers = facts.fair_servers.iter().filter(|server| sum.cpus.contains(server.cpu));
     let kept = servers.fold(0, |kept, server| {
@@ -165,7 +165,7 @@ fn held(facts: &Facts, sum: &Bandwidth) -> Vec<String> {
     });
     if kept > 0 {
         let known = match facts.fair_servers_known {
-            Known::Read => "",
+            FairServerSource::Read => "",
             _ => " (assumed: /sys/kernel/debug/sched/fair_server cannot be read)",
         };
         held.push(format!("{} to the fair servers{known}", percent(kept)));
@@ -191,7 +191,7 @@ fn held(facts: &Facts, sum: &Bandwidth) -> Vec<String> {
     held
 }
 
-pub(super) fn remedy(request: &Request, sum: &Bandwidth) -> String {
+pub(super) fn remedy(request: &BackendRequest, sum: &Bandwidth) -> String {
     let period = request.reservation.period();
     let largest = Span::from_nanos(i64::try_from(sum.largest_budget_ns).unwrap_or(i64::MAX));
     if largest < Span::from_nanos(super::rules::SHORTEST_BUDGET_NS) {

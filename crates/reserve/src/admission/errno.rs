@@ -1,7 +1,7 @@
 //! What stands behind the kernel's answer to `sched_setattr` for the deadline class.
 
-use super::{Facts, Obstacle, Refusal, bandwidth, deadline};
-use crate::backend::{Kind, Request};
+use super::{AdmissionFacts, Obstacle, Refusal, bandwidth, deadline};
+use crate::backend::{BackendKind, BackendRequest};
 
 /// Error numbers, the same on every architecture of Linux with a clock source for Hourglass.
 pub(crate) const EPERM: i32 = 1;
@@ -17,7 +17,7 @@ pub(crate) const ENOSYS: i32 = 38;
 /// Why the kernel answered a request for the deadline class with `errno`: what of the facts
 /// explains it, and the line that mends it.
 #[must_use]
-pub fn explain(errno: i32, request: &Request, facts: &Facts) -> Refusal {
+pub fn explain(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> Refusal {
     let causes = causes_of(errno);
     let seen = deadline(request, facts).into_iter().find(|refusal| causes.contains(&refusal.id));
     let refusal = seen.unwrap_or_else(|| unseen(errno, request, facts));
@@ -36,7 +36,7 @@ fn causes_of(errno: i32) -> &'static [Obstacle] {
 }
 
 /// What is said where the facts show nothing in the way.
-fn unseen(errno: i32, request: &Request, facts: &Facts) -> Refusal {
+fn unseen(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> Refusal {
     let (id, cause, remedy) = match errno {
         EPERM | EACCES => (
             Obstacle::Capability,
@@ -73,7 +73,7 @@ fn unseen(errno: i32, request: &Request, facts: &Facts) -> Refusal {
             "sudo dmesg | tail may tell more",
         ),
     };
-    Refusal { backend: Kind::Deadline, id, errno: None, cause, remedy: remedy.to_owned() }
+    Refusal { backend: BackendKind::Deadline, id, errno: None, cause, remedy: remedy.to_owned() }
 }
 
 /// Busy although the sum fits: somebody whom we do not see has it, or had it until just now, or the
@@ -82,7 +82,7 @@ fn unseen(errno: i32, request: &Request, facts: &Facts) -> Refusal {
 /// Linux 6.18 was seen with an account below zero after threads of several programs had entered and left the
 /// class at the same time; the cause is not known. Below zero it compares as more than there is, so that every
 /// request is refused, until the kernel counts anew, which it does when cpusets change.
-fn busy(request: &Request, facts: &Facts) -> Refusal {
+fn busy(request: &BackendRequest, facts: &AdmissionFacts) -> Refusal {
     let sum = bandwidth(request, facts)
         .map_or("the bandwidth is given away (EBUSY)".to_owned(), |sum| {
             super::bandwidth::cause(request, facts, &sum)
@@ -108,7 +108,7 @@ fn busy(request: &Request, facts: &Facts) -> Refusal {
             ),
         )
     };
-    Refusal { backend: Kind::Deadline, id: Obstacle::Bandwidth, errno: None, cause, remedy }
+    Refusal { backend: BackendKind::Deadline, id: Obstacle::Bandwidth, errno: None, cause, remedy }
 }
 
 /// A cpuset that is made and taken away has the kernel count anew.

@@ -8,13 +8,13 @@ use hourglass_sched::global::{edf, tardiness};
 use hourglass_sched::task::{Task, TaskSet};
 use hourglass_sched::verdict::Verdict;
 
-use super::{Facts, bandwidth};
-use crate::backend::Request;
+use super::{AdmissionFacts, bandwidth};
+use crate::backend::BackendRequest;
 
 /// By how much a budget can come after its deadline, beside what interrupts, the host of a virtual machine
 /// and others' overruns take, which the kernel notices at its next tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lateness {
+pub enum BudgetDelay {
     /// It does not.
     Never,
     /// At most so much, ns.
@@ -26,7 +26,7 @@ pub enum Lateness {
 /// That of `request` beside the threads of the deadline class and the fair servers that can be seen; `None`
 /// where the machine does not tell its CPUs.
 #[must_use]
-pub fn lateness(request: &Request, facts: &Facts) -> Option<Lateness> {
+pub fn lateness(request: &BackendRequest, facts: &AdmissionFacts) -> Option<BudgetDelay> {
     let domain = facts.domain.as_ref().filter(|domain| !domain.is_empty())?;
     let reservation = &request.reservation;
     let own = Task::new(
@@ -38,9 +38,9 @@ pub fn lateness(request: &Request, facts: &Facts) -> Option<Lateness> {
     tasks.push(own.ok()?);
     let (set, cpus) = (TaskSet::in_order(tasks), domain.len() as u64);
     if edf::analyse(&set, cpus).verdict == Verdict::Feasible {
-        return Some(Lateness::Never);
+        return Some(BudgetDelay::Never);
     }
     let bounds = tardiness::bounds(&set, cpus).ok().flatten();
     let own = bounds.and_then(|bounds| bounds.last().copied());
-    Some(own.map_or(Lateness::Unknown, Lateness::AtMost))
+    Some(own.map_or(BudgetDelay::Unknown, BudgetDelay::AtMost))
 }

@@ -7,8 +7,8 @@
 mod bandwidth;
 mod errno;
 pub mod facts;
+pub mod headroom;
 mod lateness;
-pub mod over;
 mod priority;
 mod rules;
 #[cfg(test)]
@@ -18,20 +18,20 @@ pub mod tick;
 pub use bandwidth::{Bandwidth, bandwidth};
 pub(crate) use errno::ESRCH;
 pub use errno::explain;
-pub use facts::Facts;
-pub use lateness::{Lateness, lateness};
+pub use facts::AdmissionFacts;
+pub use lateness::{BudgetDelay, lateness};
 pub(crate) use rules::not_permitted;
 pub use tick::Tick;
 
-use crate::backend::{Kind, Request};
-use crate::owner::{Foreign, REMEDY};
+use crate::backend::{BackendKind, BackendRequest};
+use crate::ownership::{NotOwned, REMEDY};
 
 /// Why a backend does not take a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}; {remedy}")]
 pub struct Refusal {
     /// The backend.
-    pub backend: Kind,
+    pub backend: BackendKind,
     /// What is in the way, by name.
     pub id: Obstacle,
     /// The kernel's answer, if it was asked.
@@ -45,7 +45,7 @@ pub struct Refusal {
 impl Refusal {
     /// By the deadline class, before the kernel was asked.
     fn deadline(id: Obstacle, cause: String, remedy: String) -> Refusal {
-        Refusal { backend: Kind::Deadline, id, errno: None, cause, remedy }
+        Refusal { backend: BackendKind::Deadline, id, errno: None, cause, remedy }
     }
 }
 
@@ -80,16 +80,16 @@ pub enum Obstacle {
 ///
 /// # Errors
 /// Whose it is.
-pub fn ownership(backend: Kind, id: u32) -> Result<(), Refusal> {
-    Foreign::of(id).map_or(Ok(()), |foreign| Err(not_own(backend, &foreign)))
+pub fn ownership(backend: BackendKind, id: u32) -> Result<(), Refusal> {
+    NotOwned::find(id).map_or(Ok(()), |foreign| Err(not_own(backend, &foreign)))
 }
 
 /// The same of a change that was refused; `None` for any other answer.
-pub(crate) fn ownership_of(backend: Kind, error: &std::io::Error) -> Option<Refusal> {
-    crate::owner::foreign(error).map(|foreign| not_own(backend, foreign))
+pub(crate) fn ownership_of(backend: BackendKind, error: &std::io::Error) -> Option<Refusal> {
+    crate::ownership::foreign(error).map(|foreign| not_own(backend, foreign))
 }
 
-fn not_own(backend: Kind, foreign: &Foreign) -> Refusal {
+fn not_own(backend: BackendKind, foreign: &NotOwned) -> Refusal {
     let remedy = REMEDY.to_owned();
     Refusal { backend, id: Obstacle::Owner, errno: None, cause: foreign.cause(), remedy }
 }
@@ -97,7 +97,7 @@ fn not_own(backend: Kind, foreign: &Foreign) -> Refusal {
 /// What would refuse `request`, by the deadline class and then by a user-space reserve; empty if
 /// nothing that can be seen. Reserves nothing, asks the kernel nothing.
 #[must_use]
-pub fn check(request: &Request, facts: &Facts) -> Vec<Refusal> {
+pub fn check(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
     let mut refusals = deadline(request, facts);
     refusals.extend(user(request, facts));
     refusals
@@ -105,7 +105,7 @@ pub fn check(request: &Request, facts: &Facts) -> Vec<Refusal> {
 
 /// What of `request` the kernel's deadline class would refuse, in the order in which the kernel looks.
 #[must_use]
-pub fn deadline(request: &Request, facts: &Facts) -> Vec<Refusal> {
+pub fn deadline(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
     let rules = [
         rules::times,
         rules::capability,
@@ -120,7 +120,7 @@ pub fn deadline(request: &Request, facts: &Facts) -> Vec<Refusal> {
 
 /// What would refuse a user-space reserve, which raises its threads to FIFO.
 #[must_use]
-pub fn user(request: &Request, facts: &Facts) -> Vec<Refusal> {
+pub fn user(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
     let rules = [priority::cpu, priority::capability, priority::group_budget, priority::throttle];
     rules.iter().filter_map(|rule| rule(request, facts)).collect()
 }

@@ -2,24 +2,24 @@
 
 use hourglass_time::Span;
 
-use super::{Facts, Obstacle, Refusal, rules};
-use crate::backend::{Kind, Request};
+use super::{AdmissionFacts, Obstacle, Refusal, rules};
+use crate::backend::{BackendKind, BackendRequest};
 
 /// The highest priority that such a reserve gives, that of its enforcer.
 const HIGHEST: u64 = 99;
 
 fn refusal(id: Obstacle, cause: String, remedy: String) -> Refusal {
-    Refusal { backend: Kind::User, id, errno: None, cause, remedy }
+    Refusal { backend: BackendKind::User, id, errno: None, cause, remedy }
 }
 
 /// The CPU asked for is there, and may be used by the target.
-pub(super) fn cpu(request: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn cpu(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let (cause, remedy) = rules::not_permitted(request, facts)?;
     Some(refusal(Obstacle::Cpu, cause, remedy))
 }
 
 /// FIFO is allowed: by the capability or by a limit.
-pub(super) fn capability(_: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn capability(_: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let counts = facts.sys_nice? && facts.user_namespace != Some(true);
     let limit = facts.priority_limit.unwrap_or(0);
     if counts || limit >= HIGHEST {
@@ -37,7 +37,7 @@ pub(super) fn capability(_: &Request, facts: &Facts) -> Option<Refusal> {
 }
 
 /// The control group has real-time time to give (`CONFIG_RT_GROUP_SCHED`, version 1).
-pub(super) fn group_budget(_: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn group_budget(_: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let own = facts.group_budgets.first().filter(|own| own.runtime_us == 0)?;
     // Without a limit for the machine the kernel does not look at the groups.
     if facts.rt_runtime_us.is_some_and(|us| us < 0) {
@@ -63,7 +63,7 @@ fn span_us(us: u64) -> Span {
 }
 
 /// What is reserved is no more than the kernel lets real-time threads have on a CPU.
-pub(super) fn throttle(request: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn throttle(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let runtime = u64::try_from(facts.rt_runtime_us?).ok()?;
     let whole = facts.rt_period_us.filter(|us| *us > 0)?;
     let budget = request.reservation.budget().nanos_or_zero();

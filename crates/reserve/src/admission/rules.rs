@@ -4,8 +4,8 @@
 use hourglass_model::CpuSet;
 use hourglass_time::Span;
 
-use super::{Facts, Obstacle, Refusal};
-use crate::backend::Request;
+use super::{AdmissionFacts, Obstacle, Refusal};
+use crate::backend::BackendRequest;
 
 /// The least budget, ns (`DL_SCALE`).
 pub(super) const SHORTEST_BUDGET_NS: i64 = 1024;
@@ -18,7 +18,7 @@ const PERIOD_MAX_US: u64 = 4_194_304;
 pub(super) const USUAL_RT_RUNTIME_US: i64 = 950_000;
 
 /// Budget and period in range.
-pub(super) fn times(request: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn times(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let reservation = &request.reservation;
     let shortest = micros(facts.deadline_period_min_us.unwrap_or(PERIOD_MIN_US));
     let longest = micros(facts.deadline_period_max_us.unwrap_or(PERIOD_MAX_US));
@@ -47,7 +47,7 @@ pub(super) fn times(request: &Request, facts: &Facts) -> Option<Refusal> {
 }
 
 /// `CAP_SYS_NICE`, in the first user namespace.
-pub(super) fn capability(_: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn capability(_: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let (cause, remedy) = match (facts.sys_nice, facts.user_namespace) {
         (Some(true), Some(true)) => (
             "CAP_SYS_NICE counts only inside this user namespace (/proc/self/uid_map), and the \
@@ -66,13 +66,16 @@ pub(super) fn capability(_: &Request, facts: &Facts) -> Option<Refusal> {
 }
 
 /// The CPU asked for is there.
-pub(super) fn cpu(request: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn cpu(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let (cause, remedy) = not_there(request, facts)?;
     Some(Refusal::deadline(Obstacle::Cpu, cause, remedy))
 }
 
 /// Why the CPU asked for cannot be had by any backend.
-pub(crate) fn not_there(request: &Request, facts: &Facts) -> Option<(String, String)> {
+pub(crate) fn not_there(
+    request: &BackendRequest,
+    facts: &AdmissionFacts,
+) -> Option<(String, String)> {
     let cpu = request.cpu?;
     let online = facts.online.as_ref().filter(|online| !online.contains(cpu))?;
     if facts.present.as_ref().is_some_and(|present| !present.contains(cpu)) {
@@ -88,7 +91,10 @@ pub(crate) fn not_there(request: &Request, facts: &Facts) -> Option<(String, Str
 }
 
 /// Why the CPU asked for cannot be had by a backend that pins.
-pub(crate) fn not_permitted(request: &Request, facts: &Facts) -> Option<(String, String)> {
+pub(crate) fn not_permitted(
+    request: &BackendRequest,
+    facts: &AdmissionFacts,
+) -> Option<(String, String)> {
     not_there(request, facts).or_else(|| {
         let (cpu, cpuset) = (request.cpu?, facts.cpuset.as_ref()?);
         (!cpuset.cpus.contains(cpu)).then(|| {
@@ -102,12 +108,12 @@ pub(crate) fn not_permitted(request: &Request, facts: &Facts) -> Option<(String,
 }
 
 /// Whether everything is admitted, wherever it may run.
-fn unlimited(facts: &Facts) -> bool {
+fn unlimited(facts: &AdmissionFacts) -> bool {
     facts.rt_runtime_us.is_some_and(|us| us < 0)
 }
 
 /// A CPU of its own is to be had only in a domain of one CPU.
-pub(super) fn pinned(request: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn pinned(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let cpu = request.cpu.filter(|_| !unlimited(facts))?;
     let domain = facts.domain.as_ref()?;
     let alone: CpuSet = [cpu].into_iter().collect();
@@ -128,7 +134,7 @@ pub(super) fn pinned(request: &Request, facts: &Facts) -> Option<Refusal> {
 }
 
 /// The affinity covers the root domain.
-pub(super) fn affinity(request: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn affinity(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     if unlimited(facts) || request.cpu.is_some() {
         return None;
     }
@@ -162,7 +168,7 @@ pub(super) fn affinity(request: &Request, facts: &Facts) -> Option<Refusal> {
 }
 
 /// The lines that make a root domain of `cpus`.
-fn partition(cpus: &CpuSet, facts: &Facts) -> String {
+fn partition(cpus: &CpuSet, facts: &AdmissionFacts) -> String {
     match &facts.cpuset {
         Some(cpuset) if cpuset.version == 2 && cpuset.cpus == *cpus => {
             format!("echo root | sudo tee {}/cpuset.cpus.partition", cpuset.folder)
@@ -180,7 +186,7 @@ fn partition(cpus: &CpuSet, facts: &Facts) -> String {
 }
 
 /// The class is switched off.
-pub(super) fn switched_off(_: &Request, facts: &Facts) -> Option<Refusal> {
+pub(super) fn switched_off(_: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     (facts.rt_runtime_us == Some(0)).then(|| {
         Refusal::deadline(
             Obstacle::Bandwidth,

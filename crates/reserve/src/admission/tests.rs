@@ -8,7 +8,7 @@ use hourglass_sys::sched::Attributes;
 use hourglass_time::Span;
 use tempfile::TempDir;
 
-use super::facts::{FairServer, Known};
+use super::facts::{FairServer, FairServerSource};
 use super::*;
 
 /// A machine whose files lie in a folder, and whose threads have policies.
@@ -71,26 +71,29 @@ impl Machine {
         self.with(&[(&format!("proc/{tid}/task/{tid}/status"), &status)])
     }
 
-    fn facts_of(&self, subject: Option<u32>) -> Facts {
-        Facts::read(self.root.path(), subject, &|tid| self.policies.get(&tid).copied())
+    fn facts_of(&self, subject: Option<u32>) -> AdmissionFacts {
+        AdmissionFacts::read(self.root.path(), subject, &|tid| self.policies.get(&tid).copied())
     }
 
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> AdmissionFacts {
         self.facts_of(None)
     }
 }
 
-fn request(budget_us: i64, period_us: i64) -> Request {
+fn request(budget_us: i64, period_us: i64) -> BackendRequest {
     let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
-    Request { reservation: Reservation::new(budget, period, Strength::Hard).unwrap(), cpu: None }
+    BackendRequest {
+        reservation: Reservation::new(budget, period, Strength::Hard).unwrap(),
+        cpu: None,
+    }
 }
 
-fn ids(refusals: &[Refusal]) -> Vec<(Kind, Obstacle)> {
+fn ids(refusals: &[Refusal]) -> Vec<(BackendKind, Obstacle)> {
     refusals.iter().map(|refusal| (refusal.backend, refusal.id)).collect()
 }
 
 /// The one refusal of the deadline class.
-fn only(request: &Request, facts: &Facts) -> Refusal {
+fn only(request: &BackendRequest, facts: &AdmissionFacts) -> Refusal {
     let mut refusals = deadline(request, facts);
     assert_eq!(refusals.len(), 1, "{refusals:?}");
     refusals.remove(0)
@@ -101,7 +104,10 @@ fn nothing_is_in_the_way_of_root_on_an_idle_machine() {
     let facts = machine().facts();
     assert_eq!(check(&request(3_100, 8_000), &facts), []);
     assert_eq!(facts.threads, Some(1));
-    assert_eq!((facts.fair_servers.len(), facts.fair_servers_known), (2, Known::Assumed));
+    assert_eq!(
+        (facts.fair_servers.len(), facts.fair_servers_known),
+        (2, FairServerSource::Assumed)
+    );
 }
 
 /// 36 threads of 5 % and two fair servers of 5 % are 190 %, exactly what two CPUs have at 95 %; one part in a
@@ -128,7 +134,7 @@ fn the_sum_is_exact() {
 #[test]
 fn what_is_admitted_may_still_be_late() {
     let alone = machine().with(&[("proc/sys/kernel/osrelease", "6.8.0\n")]);
-    assert_eq!(lateness(&request(90_000, 100_000), &alone.facts()), Some(Lateness::Never));
+    assert_eq!(lateness(&request(90_000, 100_000), &alone.facts()), Some(BudgetDelay::Never));
     let two = alone.with_thread(100, "a", 60_000_000, 100_000_000).with_thread(
         101,
         "b",
@@ -139,9 +145,9 @@ fn what_is_admitted_may_still_be_late() {
     assert_eq!(deadline(&request(50_000, 100_000), &facts), []);
     // Devi and Anderson: U = 1.7, so L = 1 and x = (60 - 50) / 2 ms; late by at most C + x.
     let late = lateness(&request(50_000, 100_000), &facts);
-    assert_eq!(late, Some(Lateness::AtMost(55_000_000)));
+    assert_eq!(late, Some(BudgetDelay::AtMost(55_000_000)));
     // A light one is proven by any of the tests.
-    assert_eq!(lateness(&request(1_000, 100_000), &facts), Some(Lateness::Never));
+    assert_eq!(lateness(&request(1_000, 100_000), &facts), Some(BudgetDelay::Never));
 }
 
 #[test]
@@ -162,7 +168,10 @@ fn fair_servers_are_read_where_they_can_be() {
     // 180 % are left, and nobody has more than a CPU.
     assert_eq!(sum.largest_budget_ns, 10_000_000);
     let older = machine().with(&[("proc/sys/kernel/osrelease", "6.8.0-45-generic\n")]).facts();
-    assert_eq!((older.fair_servers, older.fair_servers_known), (Vec::new(), Known::Absent));
+    assert_eq!(
+        (older.fair_servers, older.fair_servers_known),
+        (Vec::new(), FairServerSource::Absent)
+    );
 }
 
 /// The kernel's account knows of threads that cannot be seen from here.
@@ -197,7 +206,7 @@ fn times_outside_of_the_class() {
     assert!(only(&request(1, 100), &facts).cause.contains("1.024us"));
     let reservation =
         Reservation::new(Span::from_nanos(1_024), Span::from_micros(100), Strength::Hard).unwrap();
-    assert_eq!(deadline(&Request { reservation, cpu: None }, &facts), []);
+    assert_eq!(deadline(&BackendRequest { reservation, cpu: None }, &facts), []);
 }
 
 #[test]
@@ -238,20 +247,20 @@ fn cpusets_of_version_1() {
     assert!(refusal.remedy.contains("cpuset.cpu_exclusive"), "{refusal}");
 
     // EINVAL of sched_setaffinity was all that was said of it.
-    let outside = Request { cpu: Some(0), ..request(3_100, 8_000) };
+    let outside = BackendRequest { cpu: Some(0), ..request(3_100, 8_000) };
     let barred = user(&outside, &inside.facts());
     assert_eq!(barred.len(), 1, "{barred:?}");
     assert!(
         barred[0].cause.ends_with("is not in the cpuset /sys/fs/cgroup/cpuset/rt, which has 1")
     );
-    assert_eq!(user(&Request { cpu: Some(1), ..outside }, &inside.facts()), []);
+    assert_eq!(user(&BackendRequest { cpu: Some(1), ..outside }, &inside.facts()), []);
 
     let own = inside.with(&[("sys/fs/cgroup/cpuset/cpuset.sched_load_balance", "0\n")]);
     let facts = own.facts();
     assert_eq!(facts.domain, "1".parse().ok());
     assert_eq!(deadline(&request(3_100, 8_000), &facts), []);
     // It is the whole domain, so it may be asked for.
-    assert_eq!(deadline(&Request { cpu: Some(1), ..request(3_100, 8_000) }, &facts), []);
+    assert_eq!(deadline(&BackendRequest { cpu: Some(1), ..request(3_100, 8_000) }, &facts), []);
     // One CPU has 95 %, and its fair server 5 % of them.
     assert_eq!(deadline(&request(7_200, 8_000), &facts), []);
     assert_eq!(only(&request(7_201, 8_000), &facts).id, Obstacle::Bandwidth);
@@ -282,11 +291,11 @@ fn partitions_of_version_2() {
 #[test]
 fn a_cpu_that_is_offline_or_one_of_several() {
     let facts = machine().facts();
-    let offline = Request { cpu: Some(9), ..request(3_100, 8_000) };
-    let both = [(Kind::Deadline, Obstacle::Cpu), (Kind::User, Obstacle::Cpu)];
+    let offline = BackendRequest { cpu: Some(9), ..request(3_100, 8_000) };
+    let both = [(BackendKind::Deadline, Obstacle::Cpu), (BackendKind::User, Obstacle::Cpu)];
     assert_eq!(ids(&check(&offline, &facts)), both);
     assert!(only(&offline, &facts).remedy.contains("cpu9/online"));
-    let pinned = only(&Request { cpu: Some(1), ..request(3_100, 8_000) }, &facts);
+    let pinned = only(&BackendRequest { cpu: Some(1), ..request(3_100, 8_000) }, &facts);
     assert_eq!(pinned.id, Obstacle::Affinity);
     assert!(pinned.remedy.contains("--backend user, which pins"), "{pinned}");
 }
@@ -299,7 +308,7 @@ fn a_user_without_privileges() {
         "Tgid:\t7\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-1\n",
     )]);
     let (deadline, own) =
-        ((Kind::Deadline, Obstacle::Capability), (Kind::User, Obstacle::Capability));
+        ((BackendKind::Deadline, Obstacle::Capability), (BackendKind::User, Obstacle::Capability));
     assert_eq!(ids(&check(&request(3_100, 8_000), &user.facts())), [deadline, own]);
     let limits = "Max realtime priority     99                    99  \n";
     let limited = user.with(&[("proc/self/limits", limits)]);
@@ -318,7 +327,7 @@ fn a_group_without_budget_refuses_fifo_only() {
         (&format!("{group}/b/cpu.rt_runtime_us"), "0\n"),
     ]);
     let refusals = check(&request(3_100, 8_000), &inside.facts());
-    assert_eq!(ids(&refusals), [(Kind::User, Obstacle::GroupBudget)]);
+    assert_eq!(ids(&refusals), [(BackendKind::User, Obstacle::GroupBudget)]);
     assert!(refusals[0].cause.ends_with("/sys/fs/cgroup/cpu/a/b/cpu.rt_runtime_us is 0"));
     let lines = "echo 950000 > /sys/fs/cgroup/cpu/a/cpu.rt_runtime_us && echo 950000 > \
                  /sys/fs/cgroup/cpu/a/b/cpu.rt_runtime_us # as root";
@@ -332,7 +341,7 @@ fn real_time_switched_off_or_asked_for_too_much() {
     assert!(refusals.iter().all(|refusal| refusal.id == Obstacle::Bandwidth), "{refusals:?}");
     assert_eq!(refusals[0].remedy, "sudo sysctl kernel.sched_rt_runtime_us=950000");
     let refusals = check(&request(7_700, 8_000), &machine().facts());
-    assert_eq!(ids(&refusals), [(Kind::User, Obstacle::Bandwidth)]);
+    assert_eq!(ids(&refusals), [(BackendKind::User, Obstacle::Bandwidth)]);
 }
 
 #[test]
@@ -380,7 +389,7 @@ fn files_of_any_content_are_survived() {
             let facts = machine.facts_of(subject);
             for (budget, period) in [(1, 1), (3_100, 8_000), (i64::MAX / 1_000, i64::MAX / 1_000)] {
                 for cpu in [None, Some(0), Some(u32::MAX)] {
-                    let request = Request { cpu, ..request(budget, period) };
+                    let request = BackendRequest { cpu, ..request(budget, period) };
                     for errno in [1, 11, 16, 22, -1] {
                         let refusal = explain(errno, &request, &facts).to_string();
                         assert!(!refusal.contains('\n'), "{refusal}");

@@ -10,7 +10,7 @@ use hourglass_sys::clock::{ClockId, resolution_ns};
 use hourglass_time::Span;
 
 use super::facts::Files;
-use crate::backend::Request;
+use crate::backend::BackendRequest;
 
 /// A budget is of the order of the tick if a tick is more than this part of it.
 const PART: u64 = 10;
@@ -32,11 +32,11 @@ impl Tick {
     /// That of this machine; `None` where the kernel does not tell.
     #[must_use]
     pub fn of_this_machine() -> Option<Tick> {
-        Tick::here(&Files::below(Path::new("/")))
+        Tick::from_files(&Files::under_root(Path::new("/")))
     }
 
     /// The same with other files: the step of the kernel's coarse clock, which it moves at each tick.
-    pub(super) fn here(files: &Files) -> Option<Tick> {
+    pub(super) fn from_files(files: &Files) -> Option<Tick> {
         let ns = resolution_ns(ClockId::MonotonicCoarse).ok()?;
         let features = files.text(FEATURES);
         let on = |text: String| {
@@ -55,7 +55,7 @@ impl Tick {
 
     /// What that means for a request; `None` where the tick is fine enough.
     #[must_use]
-    pub fn against(&self, request: &Request) -> Option<String> {
+    pub fn against(&self, request: &BackendRequest) -> Option<String> {
         let budget = request.reservation.budget();
         self.is_coarse_for(budget.nanos_or_zero()).then(|| {
             let tick = Span::from_nanos(i64::try_from(self.ns).unwrap_or(i64::MAX));
@@ -84,7 +84,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, features).unwrap();
         }
-        Tick::here(&Files::below(root.path())).unwrap()
+        Tick::from_files(&Files::under_root(root.path())).unwrap()
     }
 
     #[test]

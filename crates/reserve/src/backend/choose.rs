@@ -6,12 +6,12 @@
 
 use std::fmt;
 
-use super::Kind;
+use super::BackendKind;
 use crate::admission::Refusal;
 
 /// For whom a backend is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum BackendSubject {
     /// A program that is yet to be started: it may fork and make threads.
     Program,
     /// A process that runs.
@@ -29,7 +29,7 @@ pub enum Whom {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The backend; `None` if each of them refuses.
-    pub kind: Option<Kind>,
+    pub kind: Option<BackendKind>,
     /// Why, in one sentence.
     pub reason: String,
     /// What stands in the way of those that would have been better, or of all.
@@ -41,52 +41,58 @@ pub struct Choice {
 /// refuse, and is asked only for those that are considered.
 #[must_use]
 pub fn choose(
-    whom: Whom,
+    whom: BackendSubject,
     pinned: bool,
     coarse: Option<&str>,
-    mut refused: impl FnMut(Kind) -> Vec<Refusal>,
+    mut refused: impl FnMut(BackendKind) -> Vec<Refusal>,
 ) -> Choice {
     let (order, because) = preference(whom, pinned, coarse);
     let mut refusals = Vec::new();
     for (place, kind) in order.into_iter().enumerate() {
         let against = refused(kind);
         if against.is_empty() {
-            let reason = if place == 0 { because } else { instead(&refusals, kind) };
+            let reason = if place == 0 { because } else { refusals_text(&refusals, kind) };
             return Choice { kind: Some(kind), reason, refusals };
         }
         refusals.extend(against);
     }
     let reason = refusals.first().map_or_else(String::new, |first: &Refusal| {
-        format!("no backend takes it; {}: {}", Named(first.backend), first.cause)
+        format!("no backend takes it; {}: {}", BackendPhrase(first.backend), first.cause)
     });
     Choice { kind: None, reason, refusals }
 }
 
 /// What was asked for by name.
 #[must_use]
-pub fn chosen(kind: Kind, refusals: Vec<Refusal>) -> Choice {
+pub fn chosen(kind: BackendKind, refusals: Vec<Refusal>) -> Choice {
     let kept = refusals.is_empty().then_some(kind);
     let reason = match refusals.first() {
-        None => format!("{} was asked for", Named(kind)),
-        Some(first) => format!("{} was asked for, and is refused: {}", Named(kind), first.cause),
+        None => format!("{} was asked for", BackendPhrase(kind)),
+        Some(first) => {
+            format!("{} was asked for, and is refused: {}", BackendPhrase(kind), first.cause)
+        }
     };
     Choice { kind: kept, reason, refusals }
 }
 
 /// The order, and why the first one is the first.
-fn preference(whom: Whom, pinned: bool, coarse: Option<&str>) -> ([Kind; 2], String) {
-    const GROUP: [Kind; 2] = [Kind::User, Kind::Deadline];
-    const THREAD: [Kind; 2] = [Kind::Deadline, Kind::User];
+fn preference(
+    whom: BackendSubject,
+    pinned: bool,
+    coarse: Option<&str>,
+) -> ([BackendKind; 2], String) {
+    const GROUP: [BackendKind; 2] = [BackendKind::User, BackendKind::Deadline];
+    const THREAD: [BackendKind; 2] = [BackendKind::Deadline, BackendKind::User];
     let (order, because) = match whom {
-        Whom::Program => (
+        BackendSubject::Program => (
             GROUP,
             "a program may fork and make threads: one budget for all of them takes a user-space reserve",
         ),
-        Whom::Process { threads, .. } if threads > 1 => (
+        BackendSubject::Process { threads, .. } if threads > 1 => (
             GROUP,
             "the process has several threads: one budget for all takes a user-space reserve",
         ),
-        Whom::Process { children, .. } if children > 0 => {
+        BackendSubject::Process { children, .. } if children > 0 => {
             (GROUP, "the process has children: one budget for all takes a user-space reserve")
         }
         _ if pinned => (
@@ -94,35 +100,35 @@ fn preference(whom: Whom, pinned: bool, coarse: Option<&str>) -> ([Kind; 2], Str
             "the deadline class does not keep a thread on one CPU; a user-space reserve does",
         ),
         _ if coarse.is_some() => (GROUP, coarse.unwrap_or_default()),
-        Whom::Process { .. } => {
+        BackendSubject::Process { .. } => {
             (THREAD, "the process has a single thread, which the kernel's deadline class serves")
         }
-        Whom::Thread => (THREAD, "the kernel's deadline class serves a single thread"),
+        BackendSubject::Thread => (THREAD, "the kernel's deadline class serves a single thread"),
     };
     (order, because.to_owned())
 }
 
 /// Why not the better ones.
-fn instead(refusals: &[Refusal], kind: Kind) -> String {
+fn refusals_text(refusals: &[Refusal], kind: BackendKind) -> String {
     let first = refusals.first().map_or_else(String::new, |first| {
-        format!("{} is refused: {}", Named(first.backend), first.cause)
+        format!("{} is refused: {}", BackendPhrase(first.backend), first.cause)
     });
     let alone = match kind {
-        Kind::Deadline => "; the deadline class serves the first thread alone",
-        Kind::User | Kind::Quota => "",
+        BackendKind::Deadline => "; the deadline class serves the first thread alone",
+        BackendKind::User | BackendKind::Quota => "",
     };
     format!("{first}{alone}")
 }
 
 /// A backend in a sentence.
-struct Named(Kind);
+struct BackendPhrase(BackendKind);
 
-impl fmt::Display for Named {
+impl fmt::Display for BackendPhrase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Kind::Deadline => "the deadline class",
-            Kind::User => "a user-space reserve",
-            Kind::Quota => "a quota",
+            BackendKind::Deadline => "the deadline class",
+            BackendKind::User => "a user-space reserve",
+            BackendKind::Quota => "a quota",
         })
     }
 }
@@ -132,12 +138,12 @@ mod tests {
     use super::*;
     use crate::admission::Obstacle;
 
-    fn refusal(backend: Kind) -> Refusal {
+    fn refusal(backend: BackendKind) -> Refusal {
         let (cause, remedy) = ("it is so".to_owned(), "change it".to_owned());
         Refusal { backend, id: Obstacle::Bandwidth, errno: None, cause, remedy }
     }
 
-    fn with(whom: Whom, pinned: bool, refusing: &[Kind]) -> Choice {
+    fn with(whom: BackendSubject, pinned: bool, refusing: &[BackendKind]) -> Choice {
         let refused =
             |kind| if refusing.contains(&kind) { vec![refusal(kind)] } else { Vec::new() };
         choose(whom, pinned, None, refused)
@@ -146,15 +152,15 @@ mod tests {
     /// The issue: the deadline class is per thread, without fork, pinning or a shared budget.
     #[test]
     fn the_deadline_class_is_for_one_unpinned_thread() {
-        let process = |threads, children| Whom::Process { threads, children };
+        let process = |threads, children| BackendSubject::Process { threads, children };
         for (whom, pinned, kind) in [
-            (Whom::Thread, false, Kind::Deadline),
-            (Whom::Thread, true, Kind::User),
-            (process(1, 0), false, Kind::Deadline),
-            (process(1, 0), true, Kind::User),
-            (process(2, 0), false, Kind::User),
-            (process(1, 1), false, Kind::User),
-            (Whom::Program, false, Kind::User),
+            (BackendSubject::Thread, false, BackendKind::Deadline),
+            (BackendSubject::Thread, true, BackendKind::User),
+            (process(1, 0), false, BackendKind::Deadline),
+            (process(1, 0), true, BackendKind::User),
+            (process(2, 0), false, BackendKind::User),
+            (process(1, 1), false, BackendKind::User),
+            (BackendSubject::Program, false, BackendKind::User),
         ] {
             let choice = with(whom, pinned, &[]);
             assert_eq!(choice.kind, Some(kind), "{whom:?} {pinned}");
@@ -165,36 +171,38 @@ mod tests {
     /// The bug: 3 ms of 10 were given to the deadline class, which ends budgets at a tick of 4 ms: 0.54 to 6.60 ms.
     #[test]
     fn a_budget_of_the_order_of_the_tick_takes_a_user_space_reserve() {
-        for whom in [Whom::Thread, Whom::Process { threads: 1, children: 0 }] {
+        for whom in [BackendSubject::Thread, BackendSubject::Process { threads: 1, children: 0 }] {
             let choice = choose(whom, false, Some("the tick is coarse"), |_| Vec::new());
             assert_eq!(
                 (choice.kind, choice.reason.as_str()),
-                (Some(Kind::User), "the tick is coarse")
+                (Some(BackendKind::User), "the tick is coarse")
             );
             // Where that one is refused, the class is better than nothing.
-            let refused = |kind| if kind == Kind::User { vec![refusal(kind)] } else { Vec::new() };
+            let refused =
+                |kind| if kind == BackendKind::User { vec![refusal(kind)] } else { Vec::new() };
             let choice = choose(whom, false, Some("the tick is coarse"), refused);
-            assert_eq!(choice.kind, Some(Kind::Deadline));
+            assert_eq!(choice.kind, Some(BackendKind::Deadline));
         }
     }
 
     #[test]
     fn what_is_refused_is_replaced_and_says_why() {
-        let choice = with(Whom::Thread, false, &[Kind::Deadline]);
-        assert_eq!(choice.kind, Some(Kind::User));
+        let choice = with(BackendSubject::Thread, false, &[BackendKind::Deadline]);
+        assert_eq!(choice.kind, Some(BackendKind::User));
         assert_eq!(choice.reason, "the deadline class is refused: it is so");
-        let choice = with(Whom::Program, false, &[Kind::User]);
-        assert_eq!(choice.kind, Some(Kind::Deadline));
+        let choice = with(BackendSubject::Program, false, &[BackendKind::User]);
+        assert_eq!(choice.kind, Some(BackendKind::Deadline));
         assert!(choice.reason.contains("first thread alone"), "{}", choice.reason);
     }
 
     /// A cap is no reservation: it is there for who asks for it.
     #[test]
     fn a_quota_is_never_chosen_for_a_promise() {
-        let choice = with(Whom::Program, false, &[Kind::User, Kind::Deadline]);
+        let choice =
+            with(BackendSubject::Program, false, &[BackendKind::User, BackendKind::Deadline]);
         assert_eq!((choice.kind, choice.refusals.len()), (None, 2));
         assert!(choice.reason.starts_with("no backend takes it; a user-space reserve: it is so"));
-        assert_eq!(chosen(Kind::Quota, Vec::new()).kind, Some(Kind::Quota));
-        assert_eq!(chosen(Kind::Quota, vec![refusal(Kind::Quota)]).kind, None);
+        assert_eq!(chosen(BackendKind::Quota, Vec::new()).kind, Some(BackendKind::Quota));
+        assert_eq!(chosen(BackendKind::Quota, vec![refusal(BackendKind::Quota)]).kind, None);
     }
 }

@@ -11,16 +11,16 @@ use crate::target::Target;
 
 pub mod choose;
 pub mod deadline;
-mod gather;
-mod leavers;
+mod escaped_threads;
 pub mod members;
 pub mod nested;
 pub mod quota;
+mod target_group;
 pub mod user;
 
 /// One means of many. Adding one is a file and a line here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum BackendKind {
     /// The kernel's deadline class: one thread, enforced by the kernel.
     Deadline,
     /// A reserve kept by a thread of this program: a group of threads, one budget.
@@ -30,19 +30,19 @@ pub enum Kind {
 }
 
 /// As the document and `--backend` name it.
-impl fmt::Display for Kind {
+impl fmt::Display for BackendKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Deadline => "deadline",
-            Kind::User => "user",
-            Kind::Quota => "quota",
+            BackendKind::Deadline => "deadline",
+            BackendKind::User => "user",
+            BackendKind::Quota => "quota",
         })
     }
 }
 
 /// What is asked of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct BackendRequest {
     /// Budget, period, deadline, strength.
     pub reservation: Reservation,
     /// The CPU on which the work is to stay; `None` leaves it where it is.
@@ -56,21 +56,25 @@ pub struct Request {
 /// what it does not enforce: `guarantee` is true only if the budget is given whatever others do.
 pub trait Backend: fmt::Debug {
     /// Which one it is.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> BackendKind;
     /// Whether the budget is promised, not only a limit.
     fn guarantee(&self) -> bool;
     /// Puts the target under the reservation.
     ///
     /// # Errors
     /// Why not, with the line that mends it.
-    fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal>;
+    fn reserve(
+        &self,
+        target: &Target,
+        request: &BackendRequest,
+    ) -> Result<Box<dyn ActiveReservation>, Refusal>;
 }
 
 /// A reservation in force.
 ///
 /// MUST: not miscount when a period is looked at late; say what was delivered as of each period's
 /// end, or leave the period out.
-pub trait Reserved: Send + fmt::Debug {
+pub trait ActiveReservation: Send + fmt::Debug {
     /// What was delivered until now.
     fn supply(&mut self) -> Supply;
     /// What that took until now; all that is known, also when it has been released.
@@ -81,7 +85,7 @@ pub trait Reserved: Send + fmt::Debug {
         None
     }
     /// What a reader must know before believing the supply; nothing mostly.
-    fn doubts(&self) -> Vec<Doubt> {
+    fn accuracy_warnings(&self) -> Vec<AccuracyWarning> {
         Vec::new()
     }
     /// To be called now and then, from a thread that is not reserved: lets others know how it goes.
@@ -116,7 +120,7 @@ fn changed(of: &Reservation, budget: Span, period: Span) -> Result<Reservation, 
 
 /// A reason not to believe the numbers as they stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doubt {
+pub struct AccuracyWarning {
     /// A name for scripts, such as `periods-left-out`.
     pub id: &'static str,
     /// What is doubtful, and by how much.

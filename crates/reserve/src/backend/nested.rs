@@ -12,18 +12,18 @@
 use std::fs;
 
 use crate::admission::{Obstacle, Refusal};
-use crate::backend::{Kind, gather, members, user};
+use crate::backend::{BackendKind, members, target_group, user};
 use crate::command::RESERVED_BY;
 use crate::target::Target;
 
 /// Why a reservation by `kind` for `target` would be inside another one, or around one; `None` if it would not.
 #[must_use]
-pub fn refusal(kind: Kind, target: &Target) -> Option<Refusal> {
+pub fn refusal(kind: BackendKind, target: &Target) -> Option<Refusal> {
     let (Target::Thread(first) | Target::Process(first)) = *target;
     let own = std::process::id();
     let around = || match target {
         Target::Process(root) => {
-            members::tree(*root).into_iter().find(|pid| *pid != own && keeps(*pid))
+            members::tree(*root).into_iter().find(|pid| *pid != own && holds_reservation(*pid))
         }
         Target::Thread(_) => None,
     };
@@ -56,13 +56,13 @@ pub fn refusal(kind: Kind, target: &Target) -> Option<Refusal> {
 fn holder_of(tid: u32) -> Option<u32> {
     let groups = fs::read_to_string(format!("/proc/{tid}/cgroup")).ok()?;
     let own = std::process::id();
-    holders(&groups).into_iter().find(|holder| *holder != own && keeps(*holder))
+    holders(&groups).into_iter().find(|holder| *holder != own && holds_reservation(*holder))
 }
 
 /// The numbers of processes in the names of groups.
 fn holders(groups: &str) -> Vec<u32> {
     let paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    paths.flat_map(|path| path.split('/')).filter_map(gather::holder).collect()
+    paths.flat_map(|path| path.split('/')).filter_map(target_group::holder).collect()
 }
 
 /// Who started this process under a reservation, where that one found no group to make.
@@ -73,14 +73,14 @@ fn by_mark() -> Option<u32> {
     for _ in 0..1_000 {
         ancestor = members::parent_of(ancestor).filter(|parent| *parent > 1)?;
         if ancestor == holder {
-            return keeps(holder).then_some(holder);
+            return holds_reservation(holder).then_some(holder);
         }
     }
     None
 }
 
 /// Whether a process has a thread that keeps a reserve.
-pub(super) fn keeps(pid: u32) -> bool {
+pub(super) fn holds_reservation(pid: u32) -> bool {
     let name = |tid: u32| fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"));
     members::threads_of(pid)
         .into_iter()
@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn an_ordinary_process_is_not_nested() {
         let own = std::process::id();
-        assert!(!keeps(own));
-        assert_eq!(refusal(Kind::User, &Target::Thread(own)), None);
+        assert!(!holds_reservation(own));
+        assert_eq!(refusal(BackendKind::User, &Target::Thread(own)), None);
     }
 
     /// A thread of that name makes a process a holder, as the thread of the keeper does.
@@ -119,7 +119,7 @@ mod tests {
         };
         let keeper = std::thread::Builder::new().name(user::KEEPER.to_owned()).spawn(life).unwrap();
         is_ready.recv().unwrap();
-        let found = keeps(std::process::id());
+        let found = holds_reservation(std::process::id());
         drop(tell);
         keeper.join().unwrap();
         assert!(found);

@@ -10,12 +10,12 @@ use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread;
 
-use super::gather::{Gathered, home_of, make, unless_gone};
-use super::leavers::Leavers;
-use super::{Backend, Doubt, Kind, Request, Reserved, members};
-use crate::admission::{self, Facts, Obstacle, Refusal};
+use super::escaped_threads::EscapeMonitor;
+use super::target_group::{TargetGroup, home_of, make, unless_gone};
+use super::{AccuracyWarning, ActiveReservation, Backend, BackendKind, BackendRequest, members};
+use crate::admission::{self, AdmissionFacts, Obstacle, Refusal};
 use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
-use crate::owner;
+use crate::ownership;
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
@@ -39,29 +39,33 @@ impl Quota {
 }
 
 impl Backend for Quota {
-    fn kind(&self) -> Kind {
-        Kind::Quota
+    fn kind(&self) -> BackendKind {
+        BackendKind::Quota
     }
 
     fn guarantee(&self) -> bool {
         false
     }
 
-    fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal> {
-        let facts = Facts::here(Some(first_of(target)));
-        admission::ownership(Kind::Quota, first_of(target))?;
+    fn reserve(
+        &self,
+        target: &Target,
+        request: &BackendRequest,
+    ) -> Result<Box<dyn ActiveReservation>, Refusal> {
+        let facts = AdmissionFacts::here(Some(first_of(target)));
+        admission::ownership(BackendKind::Quota, first_of(target))?;
         check(target, request, &facts).into_iter().next().map_or(Ok(()), Err)?;
         let refused = |error: io::Error| explain(&error, target);
         let target = whole(target);
-        let place = Place::of(&target).map_err(refused)?;
-        Ok(Box::new(Capped::begin(&self.guardian, &target, &place, request)?))
+        let place = QuotaGroupPath::of(&target).map_err(refused)?;
+        Ok(Box::new(CpuQuota::begin(&self.guardian, &target, &place, request)?))
     }
 }
 
 /// What would refuse to cap `target`, reserving nothing; empty if nothing that can be seen.
 #[must_use]
-pub fn check(target: &Target, request: &Request, facts: &Facts) -> Vec<Refusal> {
-    let place = Place::of(&whole(target)).and_then(|place| place.may_be_used());
+pub fn check(target: &Target, request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
+    let place = QuotaGroupPath::of(&whole(target)).and_then(|place| place.may_be_used());
     let place = place.err().map(|error| explain(&error, target));
     times(request).into_iter().chain(cpu(request, facts)).chain(place).collect()
 }
@@ -72,7 +76,7 @@ fn first_of(target: &Target) -> u32 {
 }
 
 /// The CPU asked for is there, and may be used by the target.
-fn cpu(request: &Request, facts: &Facts) -> Option<Refusal> {
+fn cpu(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let (cause, remedy) = admission::not_permitted(request, facts)?;
     Some(refusal(Obstacle::Cpu, cause, &remedy))
 }
@@ -87,18 +91,18 @@ fn whole(target: &Target) -> Target {
 
 /// Where a group with a quota can be made.
 #[derive(Debug)]
-struct Place {
+struct QuotaGroupPath {
     parent: Group,
     /// Where the target is now.
     home: Group,
 }
 
-impl Place {
-    fn of(target: &Target) -> io::Result<Place> {
+impl QuotaGroupPath {
+    fn of(target: &Target) -> io::Result<QuotaGroupPath> {
         let hierarchy = Hierarchy::with("cpu")?;
         let home = home_of(&hierarchy, target)?;
         if hierarchy.version() == Version::V1 {
-            return Ok(Place { parent: home.clone(), home });
+            return Ok(QuotaGroupPath { parent: home.clone(), home });
         }
         if matches!(target, Target::Thread(_)) {
             return Err(io::ErrorKind::Unsupported.into());
@@ -111,7 +115,7 @@ impl Place {
         let beside = home.parent().filter(|_| home.path() != hierarchy.mount());
         let parent = [Some(home.clone()), beside].into_iter().flatten().find(gives);
         let parent = parent.ok_or(io::ErrorKind::NotFound)?;
-        Ok(Place { parent, home })
+        Ok(QuotaGroupPath { parent, home })
     }
 
     /// Whether processes may be moved there and back; who may do that may make a group as well, where the system is
@@ -123,31 +127,31 @@ impl Place {
 
 /// A cap in force. Dropping it puts everything back, in the order of the fields.
 #[derive(Debug)]
-struct Capped {
+struct CpuQuota {
     /// Before the group: it looks a last time.
-    leavers: Option<Leavers>,
+    leavers: Option<EscapeMonitor>,
     /// CPUs of threads that were pinned.
     pinned: Vec<UndoGuard>,
-    gathered: Option<Gathered>,
+    gathered: Option<TargetGroup>,
     /// What was told last.
     supply: Supply,
     spent: Spent,
     begun_ns: u64,
 }
 
-impl Capped {
+impl CpuQuota {
     fn begin(
         guardian: &Guardian,
         target: &Target,
-        place: &Place,
-        request: &Request,
-    ) -> Result<Capped, Refusal> {
+        place: &QuotaGroupPath,
+        request: &BackendRequest,
+    ) -> Result<CpuQuota, Refusal> {
         let refused = |error: io::Error| explain(&error, target);
         let by_thread = matches!(target, Target::Thread(_));
         let gathered = make(guardian, &place.parent, &place.home, by_thread).map_err(refused)?;
         let group = gathered.group.clone();
         limit(&group, request).map_err(refused)?;
-        let mut capped = Capped {
+        let mut capped = CpuQuota {
             leavers: None,
             pinned: Vec::new(),
             gathered: Some(gathered),
@@ -160,14 +164,14 @@ impl Capped {
             for tid in threads(target) {
                 match unless_gone(capped.pin(guardian, tid, cpu)) {
                     // Nor is it moved into the group.
-                    Err(error) if owner::foreign(&error).is_some() => {}
+                    Err(error) if ownership::foreign(&error).is_some() => {}
                     pinned => pinned.map_err(|error| not_pinned(&error, target, cpu))?,
                 }
             }
         }
         let taken = capped.gathered.as_ref().map_or(Ok(()), |gathered| gathered.take(target));
         taken.map_err(refused)?;
-        capped.leavers = Some(Leavers::watch(&group, target));
+        capped.leavers = Some(EscapeMonitor::watch(&group, target));
         Ok(capped)
     }
 
@@ -176,7 +180,7 @@ impl Capped {
         let undo =
             UndoAction::Thread { thread: TaskIdentity::of_task(tid)?, attributes: None, cpus };
         self.pinned.push(guardian.keep(&undo)?);
-        owner::pin(tid, &[cpu])
+        ownership::pin(tid, &[cpu])
     }
 }
 
@@ -189,7 +193,7 @@ fn threads(target: &Target) -> Vec<u32> {
     }
 }
 
-fn limit(group: &Group, request: &Request) -> io::Result<()> {
+fn limit(group: &Group, request: &BackendRequest) -> io::Result<()> {
     let (budget, period) = microseconds(request);
     match group.version() {
         Version::V2 => group.write("cpu.max", &format!("{budget} {period}")),
@@ -201,14 +205,14 @@ fn limit(group: &Group, request: &Request) -> io::Result<()> {
 }
 
 /// Budget and period; a limit is rounded down.
-fn microseconds(request: &Request) -> (u64, u64) {
+fn microseconds(request: &BackendRequest) -> (u64, u64) {
     let reservation = &request.reservation;
     (reservation.budget().nanos_or_zero() / 1_000, reservation.period().nanos_or_zero() / 1_000)
 }
 
 /// What the kernel says of a group. It counts periods in which the group ran only, and does not say what
 /// each of them was given.
-fn told(group: &Group) -> io::Result<(Supply, Option<u64>)> {
+fn read_supply(group: &Group) -> io::Result<(Supply, Option<u64>)> {
     let text = group.read("cpu.stat")?;
     let used_us = number_in(&text, "usage_usec");
     Ok((read(&text, group.version()), used_us.map(|us| us.saturating_mul(1_000))))
@@ -235,10 +239,10 @@ fn read(text: &str, version: Version) -> Supply {
     }
 }
 
-impl Reserved for Capped {
+impl ActiveReservation for CpuQuota {
     fn supply(&mut self) -> Supply {
         if let Some((supply, used_ns)) =
-            self.gathered.as_ref().and_then(|own| told(&own.group).ok())
+            self.gathered.as_ref().and_then(|own| read_supply(&own.group).ok())
         {
             self.supply = supply;
             let wall_ns = now_ns(ClockId::Monotonic).saturating_sub(self.begun_ns);
@@ -251,27 +255,27 @@ impl Reserved for Capped {
         self.spent
     }
 
-    fn doubts(&self) -> Vec<Doubt> {
-        self.leavers.as_ref().map(Leavers::doubts).unwrap_or_default()
+    fn accuracy_warnings(&self) -> Vec<AccuracyWarning> {
+        self.leavers.as_ref().map(EscapeMonitor::doubts).unwrap_or_default()
     }
 
     fn release(&mut self) -> io::Result<()> {
         self.supply();
-        self.leavers.iter_mut().for_each(Leavers::end);
+        self.leavers.iter_mut().for_each(EscapeMonitor::end);
         let mut done = Ok(());
         for kept in self.pinned.drain(..) {
             done = done.and(kept.undo());
         }
-        done.and(self.gathered.take().map_or(Ok(()), Gathered::dissolve))
+        done.and(self.gathered.take().map_or(Ok(()), TargetGroup::dissolve))
     }
 }
 
 fn refusal(id: Obstacle, cause: String, remedy: &str) -> Refusal {
-    Refusal { backend: Kind::Quota, id, errno: None, cause, remedy: remedy.to_owned() }
+    Refusal { backend: BackendKind::Quota, id, errno: None, cause, remedy: remedy.to_owned() }
 }
 
 /// Times that the kernel takes.
-fn times(request: &Request) -> Option<Refusal> {
+fn times(request: &BackendRequest) -> Option<Refusal> {
     let (budget, period) = microseconds(request);
     if budget >= SHORTEST_US && (SHORTEST_US..=LONGEST_US).contains(&period) {
         return None;
@@ -354,10 +358,13 @@ mod tests {
     use super::*;
     use hourglass_skip::{Requirement, skip};
 
-    fn request(budget_us: i64, period_us: i64) -> Request {
+    fn request(budget_us: i64, period_us: i64) -> BackendRequest {
         let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
         let cpu = thread::affinity().unwrap().last().copied();
-        Request { reservation: Reservation::new(budget, period, Strength::Hard).unwrap(), cpu }
+        BackendRequest {
+            reservation: Reservation::new(budget, period, Strength::Hard).unwrap(),
+            cpu,
+        }
     }
 
     /// Documentation/admin-guide/cgroup-v2.rst and Documentation/scheduler/sched-bwc.rst: keys and units.
@@ -393,7 +400,7 @@ mod tests {
     fn times_outside_the_kernels_range_are_refused() {
         let own = Target::Process(std::process::id());
         for (budget, period) in [(999, 10_000), (5_000, 1_000_001), (500, 900)] {
-            let refusals = check(&own, &request(budget, period), &Facts::here(None));
+            let refusals = check(&own, &request(budget, period), &AdmissionFacts::here(None));
             assert_eq!(refusals.first().map(|refusal| refusal.id), Some(Obstacle::Times));
         }
     }
@@ -401,9 +408,9 @@ mod tests {
     /// The bug: the check said yes to a CPU that is not there, and the refusal spoke of real-time threads.
     #[test]
     fn a_cpu_that_is_not_there_is_refused_as_one() {
-        let offline = Request { cpu: Some(8_000), ..request(2_000, 10_000) };
+        let offline = BackendRequest { cpu: Some(8_000), ..request(2_000, 10_000) };
         let own = Target::Process(std::process::id());
-        let checked = check(&own, &offline, &Facts::here(None));
+        let checked = check(&own, &offline, &AdmissionFacts::here(None));
         assert_eq!(checked.first().map(|refusal| refusal.id), Some(Obstacle::Cpu));
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let target = Target::Process(child.id());

@@ -25,7 +25,7 @@ fn executable(file: &str, why: &io::Error) -> String {
 
 /// Why a program does not start.
 #[derive(Debug, thiserror::Error)]
-pub enum NotStarted {
+pub enum LaunchError {
     /// There is no such program.
     #[error("{0}: no such program in PATH; give its path, or install it")]
     NotFound(String),
@@ -50,14 +50,14 @@ pub enum NotStarted {
     },
 }
 
-impl NotStarted {
+impl LaunchError {
     /// The exit code that shells have for it; `None` if it is no fault of the program.
     #[must_use]
     pub fn exit_code(&self) -> Option<u8> {
         match self {
-            NotStarted::NotFound(_) | NotStarted::NoFile(_) => Some(127),
-            NotStarted::NotExecutable { .. } => Some(126),
-            NotStarted::NoProcess { .. } => None,
+            LaunchError::NotFound(_) | LaunchError::NoFile(_) => Some(127),
+            LaunchError::NotExecutable { .. } => Some(126),
+            LaunchError::NoProcess { .. } => None,
         }
     }
 }
@@ -79,7 +79,7 @@ impl Launch {
     pub fn find(
         words: &[OsString],
         environment: &[(OsString, OsString)],
-    ) -> Result<Launch, NotStarted> {
+    ) -> Result<Launch, LaunchError> {
         let first = words.first().map_or(OsStr::new(""), OsString::as_os_str);
         let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL.into());
         let files = files(first, &path)?;
@@ -89,7 +89,7 @@ impl Launch {
             words.iter().map(|word| word.as_bytes().to_vec()),
             with_added(environment),
         )
-        .map_err(|source| NotStarted::NotExecutable { file: name.clone(), source })?;
+        .map_err(|source| LaunchError::NotExecutable { file: name.clone(), source })?;
         Ok(Launch { name, program })
     }
 
@@ -110,17 +110,19 @@ impl Launch {
     ///
     /// # Errors
     /// No processes or memory left.
-    pub fn start(&self) -> Result<Gated, NotStarted> {
+    pub fn start(&self) -> Result<Gated, LaunchError> {
         Gated::start(&self.program)
-            .map_err(|source| NotStarted::NoProcess { file: self.name.clone(), source })
+            .map_err(|source| LaunchError::NoProcess { file: self.name.clone(), source })
     }
 
     /// Opens the gate of a process that [`Launch::start`] made.
     ///
     /// # Errors
     /// The kernel does not execute the program.
-    pub fn open(&self, gated: Gated) -> Result<Child, NotStarted> {
-        gated.open().map_err(|source| NotStarted::NotExecutable { file: self.name.clone(), source })
+    pub fn open(&self, gated: Gated) -> Result<Child, LaunchError> {
+        gated
+            .open()
+            .map_err(|source| LaunchError::NotExecutable { file: self.name.clone(), source })
     }
 }
 
@@ -135,7 +137,7 @@ fn with_added(added: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
 }
 
 /// The files that may be meant by the first word, in the order in which they are tried.
-fn files(first: &OsStr, path: &OsStr) -> Result<Vec<PathBuf>, NotStarted> {
+fn files(first: &OsStr, path: &OsStr) -> Result<Vec<PathBuf>, LaunchError> {
     let name = || first.to_string_lossy().into_owned();
     let whole = first.as_bytes().contains(&b'/');
     let candidates: Vec<PathBuf> = if whole {
@@ -151,9 +153,13 @@ fn files(first: &OsStr, path: &OsStr) -> Result<Vec<PathBuf>, NotStarted> {
         .filter(|(_, metadata)| whole || metadata.is_file())
         .collect();
     let Some((first_found, metadata)) = found.first() else {
-        return Err(if whole { NotStarted::NoFile(name()) } else { NotStarted::NotFound(name()) });
+        return Err(if whole {
+            LaunchError::NoFile(name())
+        } else {
+            LaunchError::NotFound(name())
+        });
     };
-    let refused = |kind: io::ErrorKind| NotStarted::NotExecutable {
+    let refused = |kind: io::ErrorKind| LaunchError::NotExecutable {
         file: first_found.strip_prefix(".").unwrap_or(first_found).display().to_string(),
         source: kind.into(),
     };

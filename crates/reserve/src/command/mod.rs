@@ -1,17 +1,17 @@
 //! Whom a command line means: a program that is started under its reservation, or a process or
 //! thread that is there already.
 //!
-//! Owns: searching for programs ([`Launch`]), finding threads by name ([`Adopted`]), waiting for the
+//! Owns: searching for programs ([`Launch`]), finding threads by name ([`AttachedTarget`]), waiting for the
 //! end of either while signals are passed on ([`until_end`]).
 //! Must not: choose a backend, print.
 
-mod adopt;
+mod attach;
 mod launch;
 mod wait;
 
-pub use adopt::{Adopted, NotAdopted, Whom};
-pub use launch::{Launch, NotStarted};
-pub use wait::{Ended, Wait, until_end};
+pub use attach::{AttachError, AttachedTarget, TargetSelector};
+pub use launch::{Launch, LaunchError};
+pub use wait::{Wait, WaitEnd, until_end};
 
 /// A started child, how it ended, and signals to be read, as the kernel tells them.
 pub use hourglass_sys::process::{Child, ExitStatus, Gated};

@@ -32,7 +32,7 @@ pub struct Wait<'a> {
 
 /// Why the waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum WaitEnd {
     /// It has ended. A child is still to be waited for. With the last signal that asked for an end.
     Gone(Option<i32>),
     /// A signal asked for the end of the reservation.
@@ -50,7 +50,7 @@ pub fn until_end(
     signals: &SignalFile,
     settled: impl FnOnce(),
     mut watch: impl FnMut(Option<u64>),
-) -> io::Result<Ended> {
+) -> io::Result<WaitEnd> {
     let mut asked = None;
     let settles_ns = now_ns(ClockId::Monotonic).saturating_add(SETTLED_NS);
     let mut settled = Some(settled);
@@ -63,7 +63,7 @@ pub fn until_end(
             }
             if ENDING.contains(&came.signal) {
                 if !wait.pass_on {
-                    return Ok(Ended::Asked(came.signal));
+                    return Ok(WaitEnd::Asked(came.signal));
                 }
                 asked = Some(came.signal);
             }
@@ -77,7 +77,7 @@ pub fn until_end(
         }
         // Only where there is no descriptor: the first thread of a process may end before it.
         if wait.file.is_none() && !wait.life.is_alive() {
-            return Ok(Ended::Gone(asked));
+            return Ok(WaitEnd::Gone(asked));
         }
         let now = now_ns(ClockId::Monotonic);
         let left_ns = settles_ns.saturating_sub(now);
@@ -95,7 +95,7 @@ pub fn until_end(
         let signal = signals.as_fd();
         let file = wait.file.map_or(signal, AsFd::as_fd);
         match either_readable(file, signal, Some(timeout_ns)) {
-            Ok((true, false)) if wait.file.is_some() => return Ok(Ended::Gone(asked)),
+            Ok((true, false)) if wait.file.is_some() => return Ok(WaitEnd::Gone(asked)),
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
         }

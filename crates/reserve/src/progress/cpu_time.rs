@@ -3,7 +3,7 @@
 //! Owns: what of it counts. Must not: count more than is proven: beside co-runners, a thread that has a
 //! processor may stand still on it.
 
-use super::{Doubts, ProgressSource};
+use super::{ProgressErrors, ProgressSource};
 use hourglass_sched::slack::Rate;
 
 /// Processor time counts fully while co-runners stand, and times a proven alpha while they run.
@@ -23,7 +23,7 @@ pub struct CpuTime<F> {
     fell: bool,
     moved: bool,
     begun: bool,
-    doubts: Doubts,
+    doubts: ProgressErrors,
 }
 
 impl<F> std::fmt::Debug for CpuTime<F> {
@@ -52,7 +52,7 @@ impl<F: FnMut() -> Option<u64> + Send> CpuTime<F> {
             fell: false,
             moved: false,
             begun: false,
-            doubts: Doubts::default(),
+            doubts: ProgressErrors::default(),
         }
     }
 
@@ -110,7 +110,7 @@ impl<F: FnMut() -> Option<u64> + Send> ProgressSource for CpuTime<F> {
         self.unsettled_ns = if running { 0 } else { self.settle_ns };
     }
 
-    fn doubts(&self) -> Doubts {
+    fn errors(&self) -> ProgressErrors {
         self.doubts
     }
 }
@@ -147,7 +147,7 @@ mod tests {
         source.co_runners(true);
         used(40);
         assert_eq!(source.done_ns(), 10);
-        assert_eq!(source.doubts(), Doubts::default());
+        assert_eq!(source.errors(), ProgressErrors::default());
     }
 
     #[test]
@@ -165,6 +165,6 @@ mod tests {
         assert_eq!(source.done_ns(), 0, "a clock that falls is not believed");
         source.begin(100);
         source.begin(100);
-        assert_eq!(source.doubts(), Doubts { backwards: 1, unmoved: 1 });
+        assert_eq!(source.errors(), ProgressErrors { backwards: 1, unmoved: 1 });
     }
 }

@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 use hourglass_sys::instructions::Instructions;
 use hourglass_sys::task_clock::TaskClock;
 
-use super::{Doubts, ProgressSource};
+use super::{ProgressErrors, ProgressSource};
 
 /// Counts retired instructions. MUST NOT fall, nor count what others do.
 pub trait Counter: Send {
@@ -88,7 +88,7 @@ impl SingleThreadRate {
 const WINDOW_NS: u64 = 1_000_000;
 
 /// Progress by the instructions of a thread, or of a whole process with its descendants ([`super::tree`]).
-pub struct ByInstructions<C, F> {
+pub struct InstructionProgress<C, F> {
     counter: C,
     /// Processor time of the thread so far, ns; `None` if it cannot be told.
     time: F,
@@ -99,7 +99,7 @@ pub struct ByInstructions<C, F> {
     /// Instructions and processor time when the window without co-runners began.
     window: Option<(u64, u64)>,
     /// Whether co-runners run in this window: then it can raise a rate, and not be the first.
-    beside: bool,
+    co_runners_active: bool,
     /// Whether co-runners stand, but perhaps not all of them yet.
     settling: bool,
     reserved_ns: u64,
@@ -110,28 +110,28 @@ pub struct ByInstructions<C, F> {
     last: u64,
     fell: bool,
     begun: bool,
-    doubts: Doubts,
+    doubts: ProgressErrors,
 }
 
-impl<C, F> std::fmt::Debug for ByInstructions<C, F> {
+impl<C, F> std::fmt::Debug for InstructionProgress<C, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ByInstructions").field("rate", &self.rate).finish_non_exhaustive()
     }
 }
 
-impl<C: Counter, F: FnMut() -> Option<u64> + Send> ByInstructions<C, F> {
+impl<C: Counter, F: FnMut() -> Option<u64> + Send> InstructionProgress<C, F> {
     /// By this counter and the processor time of the same thread. `rate` is one measured before; without,
     /// nothing counts until co-runners have stood for a while. `settle_ns` is the longest time from an
     /// order to stop until nobody runs any more.
     #[must_use]
     pub fn new(counter: C, time: F, rate: Option<SingleThreadRate>, settle_ns: u64) -> Self {
-        ByInstructions {
+        InstructionProgress {
             counter,
             time,
             rate,
             settle_ns,
             window: None,
-            beside: true,
+            co_runners_active: true,
             settling: false,
             reserved_ns: 0,
             base: None,
@@ -139,7 +139,7 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ByInstructions<C, F> {
             last: 0,
             fell: false,
             begun: false,
-            doubts: Doubts::default(),
+            doubts: ProgressErrors::default(),
         }
     }
 
@@ -150,7 +150,7 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ByInstructions<C, F> {
     }
 
     /// Looks at the window that lasts, at `count` instructions and processor time `now`.
-    fn learn(&mut self, count: u64, now: u64) {
+    fn update_rate(&mut self, count: u64, now: u64) {
         let Some((since, begun)) = self.window else {
             self.window = Some((count, now));
             return;
@@ -165,14 +165,14 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ByInstructions<C, F> {
             let found = SingleThreadRate::of_windows(&[(count.saturating_sub(since), used)]);
             self.rate = match (self.rate, found) {
                 (Some(known), Some(found)) => Some(known.faster(found)),
-                (None, found) if !self.beside => found,
+                (None, found) if !self.co_runners_active => found,
                 (known, _) => known,
             };
         }
     }
 }
 
-impl<C: Counter, F: FnMut() -> Option<u64> + Send> ProgressSource for ByInstructions<C, F> {
+impl<C: Counter, F: FnMut() -> Option<u64> + Send> ProgressSource for InstructionProgress<C, F> {
     fn name(&self) -> &'static str {
         "instructions"
     }
@@ -200,7 +200,7 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ProgressSource for ByInstruct
         if self.fell {
             return 0;
         }
-        self.learn(now, now_ns);
+        self.update_rate(now, now_ns);
         let ns = self.rate.map_or(0, |rate| rate.ns(now.saturating_sub(base)));
         ns.min(now_ns.saturating_sub(base_ns)).min(self.reserved_ns)
     }
@@ -212,10 +212,10 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> ProgressSource for ByInstruct
 
     fn co_runners(&mut self, running: bool) {
         self.window = self.counter.count().zip((self.time)());
-        (self.beside, self.settling) = (running, !running);
+        (self.co_runners_active, self.settling) = (running, !running);
     }
 
-    fn doubts(&self) -> Doubts {
+    fn errors(&self) -> ProgressErrors {
         self.doubts
     }
 }
@@ -248,7 +248,7 @@ mod tests {
     fn instructions_are_turned_into_time() {
         let (counted, time) = machine();
         let rate = SingleThreadRate::of_windows(&[(3, 1)]);
-        let mut source = ByInstructions::new(reader(&counted), reader(&time), rate, 0);
+        let mut source = InstructionProgress::new(reader(&counted), reader(&time), rate, 0);
         source.begin(100);
         assert_eq!(source.done_ns(), 0);
         counted.store(1_050, Ordering::Relaxed);
@@ -266,14 +266,14 @@ mod tests {
         assert_eq!(source.done_ns(), 0);
         source.begin(100);
         source.begin(100);
-        assert_eq!(source.doubts(), Doubts { backwards: 1, unmoved: 1 });
+        assert_eq!(source.errors(), ProgressErrors { backwards: 1, unmoved: 1 });
     }
 
     /// Nothing counts until co-runners have stood long enough; the fastest window stays.
     #[test]
     fn the_rate_is_learnt_while_co_runners_stand() {
         let (counted, time) = machine();
-        let mut source = ByInstructions::new(reader(&counted), reader(&time), None, 2_000);
+        let mut source = InstructionProgress::new(reader(&counted), reader(&time), None, 2_000);
         let pass = |instructions: u64, ns: u64| {
             counted.fetch_add(instructions, Ordering::Relaxed);
             time.fetch_add(ns, Ordering::Relaxed);
@@ -304,7 +304,7 @@ mod tests {
     fn a_faster_phase_beside_co_runners_is_not_told_high() {
         let (counted, time) = machine();
         let rate = SingleThreadRate::of_windows(&[(1, 1)]);
-        let mut source = ByInstructions::new(reader(&counted), reader(&time), rate, 0);
+        let mut source = InstructionProgress::new(reader(&counted), reader(&time), rate, 0);
         source.begin(100_000_000);
         source.co_runners(true);
         counted.fetch_add(8_000_000, Ordering::Relaxed);
@@ -315,7 +315,7 @@ mod tests {
         time.fetch_add(3_000_000, Ordering::Relaxed);
         assert_eq!(source.done_ns(), 3_000_000, "12,000,000 at 4 a nanosecond");
         // Without a rate from a window without co-runners nothing counts.
-        let mut first = ByInstructions::new(reader(&counted), reader(&time), None, 0);
+        let mut first = InstructionProgress::new(reader(&counted), reader(&time), None, 0);
         first.begin(100_000_000);
         first.co_runners(true);
         counted.fetch_add(8_000_000, Ordering::Relaxed);
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_done() {
         let rate = SingleThreadRate::of_windows(&[(1, 1)]);
-        let mut source = ByInstructions::new(|| None, || None, rate, 0);
+        let mut source = InstructionProgress::new(|| None, || None, rate, 0);
         source.begin(100);
         assert_eq!(source.done_ns(), 0);
     }

@@ -6,16 +6,16 @@
 //! done what is not known to be.
 
 pub mod cpu_time;
+pub mod idle_aware;
 pub mod instructions;
-pub mod largest;
+pub mod max_progress;
 pub mod page;
-pub mod resting;
 pub mod tree;
-pub mod word;
+pub mod word_progress;
 pub mod writer;
 
-pub use page::{PATH_VARIABLE, Page, PageError, VARIABLE};
-pub use word::Word;
+pub use page::{PATH_VARIABLE, PageError, ProgressPage, VARIABLE};
+pub use word_progress::WordProgress;
 pub use writer::Progress;
 
 /// Tells progress in one job (Inoue et al., section 3.2).
@@ -48,7 +48,7 @@ pub trait ProgressSource: Send {
     /// Whether the work has told nothing of this job and wants no processor now, by its own will: it sleeps, and was not
     /// stopped for having used up what is reserved. MUST be false if that is not known. Asked only of jobs for which
     /// co-runners would stand, or that are not done at their deadline, so that it may read files.
-    fn rests(&mut self) -> bool {
+    fn is_idle(&mut self) -> bool {
         false
     }
     /// Whether all of the work has ended, so that there will be no further job. MUST be cheap: it is asked at each look.
@@ -56,14 +56,14 @@ pub trait ProgressSource: Send {
         false
     }
     /// What there was to doubt in the jobs that have ended.
-    fn doubts(&self) -> Doubts {
-        Doubts::default()
+    fn errors(&self) -> ProgressErrors {
+        ProgressErrors::default()
     }
 }
 
 /// Jobs whose progress could not be believed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Doubts {
+pub struct ProgressErrors {
     /// Those whose progress went backwards; from there on it counted as none.
     pub backwards: u64,
     /// Those that told no progress at all.
@@ -99,15 +99,15 @@ impl<P: ProgressSource + ?Sized> ProgressSource for Box<P> {
         (**self).is_silent()
     }
 
-    fn rests(&mut self) -> bool {
-        (**self).rests()
+    fn is_idle(&mut self) -> bool {
+        (**self).is_idle()
     }
 
     fn has_ended(&mut self) -> bool {
         (**self).has_ended()
     }
 
-    fn doubts(&self) -> Doubts {
-        (**self).doubts()
+    fn errors(&self) -> ProgressErrors {
+        (**self).errors()
     }
 }

@@ -100,16 +100,16 @@ pub enum PageError {
 
 /// A page, mapped for reading and writing.
 #[derive(Debug)]
-pub struct Page(SharedWords);
+pub struct ProgressPage(SharedWords);
 
-impl Page {
+impl ProgressPage {
     /// Makes one.
     ///
     /// # Errors
     /// [`PageError::Make`].
-    pub fn create() -> Result<Page, PageError> {
+    pub fn create() -> Result<ProgressPage, PageError> {
         let words = SharedWords::create_for_writers(NAME, WORDS).map_err(PageError::Make)?;
-        let page = Page(words);
+        let page = ProgressPage(words);
         page.store(1, VERSION);
         page.store(0, MAGIC);
         Ok(page)
@@ -119,12 +119,12 @@ impl Page {
     /// is set.
     ///
     /// # Errors
-    /// Why [`VARIABLE`] does not lead to one: as [`Page::named`].
-    pub fn handed_down() -> Result<Option<Page>, PageError> {
+    /// Why [`VARIABLE`] does not lead to one: as [`ProgressPage::named`].
+    pub fn handed_down() -> Result<Option<ProgressPage>, PageError> {
         let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
-        Page::named(&value)
+        ProgressPage::named(&value)
             .or_else(|error| match std::env::var_os(PATH_VARIABLE) {
-                Some(path) => Page::open(Path::new(&path)).map_err(|_| error),
+                Some(path) => ProgressPage::open(Path::new(&path)).map_err(|_| error),
                 None => Err(error),
             })
             .map(Some)
@@ -133,32 +133,34 @@ impl Page {
     /// Opens the page that a value of [`VARIABLE`] says.
     ///
     /// # Errors
-    /// [`PageError::Open`], [`PageError::Closed`], [`PageError::Foreign`], [`PageError::Version`].
-    pub fn named(value: &OsStr) -> Result<Page, PageError> {
+    /// [`PageError::CurrentPeriod`], [`PageError::DeadlineStep`], [`PageError::NotOwned`], [`PageError::Version`].
+    pub fn named(value: &OsStr) -> Result<ProgressPage, PageError> {
         const EBADF: i32 = 9;
         let Some(Ok(descriptor)) = value.to_str().map(str::parse::<u32>) else {
-            return Page::open(Path::new(value));
+            return ProgressPage::open(Path::new(value));
         };
         match SharedWords::inherited(descriptor, WORDS) {
             Err(error) if error.raw_os_error() == Some(EBADF) => Err(PageError::Closed(descriptor)),
-            mapped => Page::checked(mapped, &PathBuf::from(format!("/proc/self/fd/{descriptor}"))),
+            mapped => {
+                ProgressPage::checked(mapped, &PathBuf::from(format!("/proc/self/fd/{descriptor}")))
+            }
         }
     }
 
     /// Opens a page that somebody else made.
     ///
     /// # Errors
-    /// As [`Page::named`].
-    pub fn open(path: &Path) -> Result<Page, PageError> {
+    /// As [`ProgressPage::named`].
+    pub fn open(path: &Path) -> Result<ProgressPage, PageError> {
         let failed = |error| PageError::Open { path: path.to_owned(), error };
         let file: File = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-        Page::checked(SharedWords::map(file, WORDS), path)
+        ProgressPage::checked(SharedWords::map(file, WORDS), path)
     }
 
     /// A page if it says that it is one; `path` is where it was found.
-    fn checked(mapped: io::Result<SharedWords>, path: &Path) -> Result<Page, PageError> {
+    fn checked(mapped: io::Result<SharedWords>, path: &Path) -> Result<ProgressPage, PageError> {
         let page = match mapped {
-            Ok(words) => Page(words),
+            Ok(words) => ProgressPage(words),
             // Too short, no memory that is shared, or one that may shrink: some file of the program's own.
             Err(error)
                 if matches!(
@@ -180,8 +182,8 @@ impl Page {
     /// Opens the page of a running process.
     ///
     /// # Errors
-    /// [`PageError::None`]; [`PageError::Open`] where its descriptors may not be looked at.
-    pub fn of_process(pid: u32) -> Result<Page, PageError> {
+    /// [`PageError::None`]; [`PageError::CurrentPeriod`] where its descriptors may not be looked at.
+    pub fn of_process(pid: u32) -> Result<ProgressPage, PageError> {
         let folder = PathBuf::from(format!("/proc/{pid}/fd"));
         let descriptors = fs::read_dir(&folder)
             .map_err(|error| PageError::Open { path: folder.clone(), error })?;
@@ -189,7 +191,7 @@ impl Page {
             let path = descriptor.path();
             let link = fs::read_link(&path).unwrap_or_default();
             if link.to_str().is_some_and(|link| link.starts_with(LINK)) {
-                return Page::open(&path);
+                return ProgressPage::open(&path);
             }
         }
         Err(PageError::None(pid))
@@ -199,8 +201,8 @@ impl Page {
     ///
     /// # Errors
     /// [`PageError::Make`].
-    pub fn again(&self) -> Result<Page, PageError> {
-        self.0.again().map(Page).map_err(PageError::Make)
+    pub fn try_clone(&self) -> Result<ProgressPage, PageError> {
+        self.0.again().map(ProgressPage).map_err(PageError::Make)
     }
 
     /// A descriptor for a program that is started from here, and which keeps its number: the value for [`VARIABLE`].
@@ -289,7 +291,7 @@ impl Page {
     }
 }
 
-impl AsFd for Page {
+impl AsFd for ProgressPage {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -301,52 +303,55 @@ mod tests {
 
     #[test]
     fn a_page_is_found_by_path_by_descriptor_and_by_process() {
-        let page = Page::create().unwrap();
+        let page = ProgressPage::create().unwrap();
         page.set_grid(5, 70);
-        assert_eq!(Page::open(&page.path()).unwrap().grid(), Some((5, 70)));
+        assert_eq!(ProgressPage::open(&page.path()).unwrap().grid(), Some((5, 70)));
         let descriptor = page.as_fd().as_raw_fd().to_string();
-        assert_eq!(Page::named(OsStr::new(&descriptor)).unwrap().grid(), Some((5, 70)));
+        assert_eq!(ProgressPage::named(OsStr::new(&descriptor)).unwrap().grid(), Some((5, 70)));
         // This process may have the pages of other tests too.
-        assert!(Page::of_process(std::process::id()).is_ok());
+        assert!(ProgressPage::of_process(std::process::id()).is_ok());
     }
 
     /// The bug: a page was a path in the `/proc` of its maker, which a program of another user, in another PID
     /// namespace, or of a maker with capabilities cannot open. A descriptor that was closed on the way is told as such.
     #[test]
     fn a_page_is_handed_down_by_descriptor() {
-        let page = Page::create().unwrap();
+        let page = ProgressPage::create().unwrap();
         let handed = page.to_hand_down().unwrap();
         let number = handed.as_raw_fd() as u32;
         assert!(number >= HANDED_FROM);
-        assert_eq!(Page::is_held_by(std::process::id(), number), Some(true));
-        let inherited = Page::named(OsStr::new(&number.to_string())).unwrap();
+        assert_eq!(ProgressPage::is_held_by(std::process::id(), number), Some(true));
+        let inherited = ProgressPage::named(OsStr::new(&number.to_string())).unwrap();
         assert!(!page.was_opened());
         let mut progress = crate::progress::Progress::on(inherited);
         progress.report(1, 2);
         assert!(page.was_opened() && page.was_told());
-        let closed = Page::named(OsStr::new("1048575")).unwrap_err();
+        let closed = ProgressPage::named(OsStr::new("1048575")).unwrap_err();
         let text = closed.to_string();
         assert!(matches!(closed, PageError::Closed(1_048_575)) && text.contains("sudo"), "{text}");
         // Another file has the number now.
         let file = File::open("/proc/self/exe").unwrap();
-        let other = Page::named(OsStr::new(&file.as_raw_fd().to_string())).unwrap_err();
+        let other = ProgressPage::named(OsStr::new(&file.as_raw_fd().to_string())).unwrap_err();
         assert!(matches!(other, PageError::Foreign(_)), "{other}");
-        assert_eq!(Page::is_held_by(std::process::id(), file.as_raw_fd() as u32), Some(false));
+        assert_eq!(
+            ProgressPage::is_held_by(std::process::id(), file.as_raw_fd() as u32),
+            Some(false)
+        );
     }
 
     #[test]
     fn what_is_no_page_is_refused_by_name() {
-        let missing = Page::named(OsStr::new("/nowhere/page")).unwrap_err().to_string();
+        let missing = ProgressPage::named(OsStr::new("/nowhere/page")).unwrap_err().to_string();
         assert!(missing.contains("/nowhere/page") && missing.contains(VARIABLE), "{missing}");
         let short = SharedWords::create_for_writers(c"hourglass-test", 2).unwrap();
         let number = short.as_fd().as_raw_fd().to_string();
-        assert!(matches!(Page::named(OsStr::new(&number)), Err(PageError::Foreign(_))));
+        assert!(matches!(ProgressPage::named(OsStr::new(&number)), Err(PageError::Foreign(_))));
         let other = SharedWords::create_for_writers(c"hourglass-test", WORDS).unwrap();
         let number = other.as_fd().as_raw_fd().to_string();
-        assert!(matches!(Page::named(OsStr::new(&number)), Err(PageError::Foreign(_))));
-        let newer = Page::create().unwrap();
+        assert!(matches!(ProgressPage::named(OsStr::new(&number)), Err(PageError::Foreign(_))));
+        let newer = ProgressPage::create().unwrap();
         newer.store(1, VERSION + 1);
-        let refused = Page::open(&newer.path()).unwrap_err();
+        let refused = ProgressPage::open(&newer.path()).unwrap_err();
         assert!(matches!(refused, PageError::Version { found: 2, .. }), "{refused}");
     }
 }

@@ -95,7 +95,7 @@ mod tests {
     use hourglass_sys::task_clock::TaskClock;
 
     use super::super::ProgressSource;
-    use super::super::instructions::{ByInstructions, SingleThreadRate};
+    use super::super::instructions::{InstructionProgress, SingleThreadRate};
     use super::*;
 
     /// A stand-in where there is no PMU, and as well where there is one: processor time, which the kernel counts and
@@ -179,7 +179,7 @@ mod tests {
         let trees = (of_process(child.id()), of_process(child.id()));
         if let (Some(counter), Some(mut time)) = trees {
             let rate = SingleThreadRate::of_windows(&[(1, 1)]);
-            let mut source = ByInstructions::new(counter, move || time.count(), rate, 0);
+            let mut source = InstructionProgress::new(counter, move || time.count(), rate, 0);
             source.begin(3_000_000);
             assert!(source.done_ns() < 3_000_000);
             let orders = child.stdin.as_mut().unwrap();

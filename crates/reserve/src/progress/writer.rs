@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::page::{BEGUN, DONE, JOB, Page, PageError, TOTAL};
+use super::page::{BEGUN, DONE, JOB, PageError, ProgressPage, TOTAL};
 
 /// Tells progress, for less than a nanosecond a call.
 ///
@@ -26,24 +26,24 @@ use super::page::{BEGUN, DONE, JOB, Page, PageError, TOTAL};
 /// ```
 #[derive(Debug)]
 pub struct Progress {
-    page: Page,
+    page: ProgressPage,
     job: u64,
     /// Whether the job is done, so that the next report begins another.
-    over: bool,
+    finished: bool,
     /// The whole of the job as the page has it; 0 where it must be written, or a job begun.
     total: u64,
 }
 
 impl Progress {
-    /// On the page that was handed down ([`Page::handed_down`]); without one, on a page of its own, which
-    /// [`Page::of_process`] finds.
+    /// On the page that was handed down ([`ProgressPage::handed_down`]); without one, on a page of its own, which
+    /// [`ProgressPage::of_process`] finds.
     ///
     /// # Errors
     /// A variable that names no page; no memory.
     pub fn open() -> Result<Progress, PageError> {
-        let page = match Page::handed_down()? {
+        let page = match ProgressPage::handed_down()? {
             Some(page) => page,
-            None => Page::create()?,
+            None => ProgressPage::create()?,
         };
         page.count_opened();
         Ok(Progress::on(page))
@@ -51,16 +51,16 @@ impl Progress {
 
     /// On this page. Whoever writes it from here on begins a new job.
     #[must_use]
-    pub fn on(page: Page) -> Progress {
+    pub fn on(page: ProgressPage) -> Progress {
         let job = page.load(JOB).div_ceil(2);
-        Progress { page, job, over: true, total: 0 }
+        Progress { page, job, finished: true, total: 0 }
     }
 
     /// A job begins: nothing of it is done. The job before is over, whatever was told of it. Costs a reading
     /// of the clock, some 20 ns.
     #[cold]
     pub fn begin(&mut self) {
-        self.over = false;
+        self.finished = false;
         self.total = 0;
         self.job += 1;
         if let Some(words) = self.page.words() {
@@ -95,15 +95,15 @@ impl Progress {
         if total == 0 {
             return;
         }
-        if self.over {
+        if self.finished {
             self.begin();
         }
         if let Some(words) = self.page.words() {
             words[TOTAL].store(total, Ordering::Relaxed);
             words[DONE].store(done, Ordering::Release);
         }
-        self.over = done >= total;
-        self.total = if self.over { 0 } else { total };
+        self.finished = done >= total;
+        self.total = if self.finished { 0 } else { total };
     }
 
     /// The number of the last job, 0 before the first.
@@ -114,7 +114,7 @@ impl Progress {
 
     /// The page.
     #[must_use]
-    pub fn page(&self) -> &Page {
+    pub fn page(&self) -> &ProgressPage {
         &self.page
     }
 
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_job_that_is_done_is_followed_by_the_next() {
-        let mut progress = Progress::on(Page::create().unwrap());
+        let mut progress = Progress::on(ProgressPage::create().unwrap());
         assert_eq!(words(&progress), (0, 0, 0));
         progress.report(3, 10);
         assert_eq!(words(&progress), (2, 3, 10));
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(words(&progress), (4, 2, 20));
         progress.begin();
         assert_eq!(words(&progress), (6, 0, 20));
-        let other = Page::open(&progress.page().path()).unwrap();
+        let other = ProgressPage::open(&progress.page().path()).unwrap();
         let mut taken_over = Progress::on(other);
         taken_over.report(1, 2);
         assert_eq!(words(&progress), (8, 1, 2));
@@ -162,7 +162,7 @@ mod tests {
     /// The bug: 0 of 0 ended a job, and the next report counted as another one's.
     #[test]
     fn no_total_is_no_statement() {
-        let mut progress = Progress::on(Page::create().unwrap());
+        let mut progress = Progress::on(ProgressPage::create().unwrap());
         progress.report(0, 0);
         assert_eq!((words(&progress), progress.job()), ((0, 0, 0), 0));
         progress.report(3, 10);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn releases_are_on_the_grid() {
-        let progress = Progress::on(Page::create().unwrap());
+        let progress = Progress::on(ProgressPage::create().unwrap());
         assert_eq!(progress.next_release_ns(0), None);
         progress.page().set_grid(100, 70);
         for (now, next) in [(0, 100), (99, 100), (100, 170), (169, 170), (170, 240)] {

@@ -3,15 +3,20 @@
 //! Owns: the names. Must not: look where no period was missed.
 
 use super::document;
-use crate::backend::Reserved;
+use crate::backend::ActiveReservation;
 
 /// Whether a reservation gave its budget in each period until now, and else what may have had the CPU, or failed, as far
 /// as can still be seen: [`hourglass_model::reserve::ReserveDocument::kept`] and `broken_by`. To be asked before it is released.
-pub fn kept_until_now(reserved: &mut dyn Reserved) -> (Option<bool>, Vec<String>) {
+pub fn kept_until_now(reserved: &mut dyn ActiveReservation) -> (Option<bool>, Vec<String>) {
     let mut broken = Broken::default();
     broken.look(reserved);
     let supply = reserved.supply();
-    document::kept(supply.periods, Some(supply.missed), &reserved.doubts(), broken.names())
+    document::kept(
+        supply.periods,
+        Some(supply.missed),
+        &reserved.accuracy_warnings(),
+        broken.names(),
+    )
 }
 
 /// So many are named.
@@ -26,7 +31,7 @@ pub(super) struct Broken {
 
 impl Broken {
     /// Looks up who stands above the work if a period was missed since the last look.
-    pub(super) fn look(&mut self, reserved: &mut dyn Reserved) {
+    pub(super) fn look(&mut self, reserved: &mut dyn ActiveReservation) {
         let missed = reserved.supply().missed;
         if missed <= self.missed {
             return;
@@ -53,7 +58,7 @@ mod tests {
     #[derive(Debug)]
     struct Made(u64, &'static [&'static str]);
 
-    impl Reserved for Made {
+    impl ActiveReservation for Made {
         fn spent(&mut self) -> crate::supply::Spent {
             crate::supply::Spent::default()
         }

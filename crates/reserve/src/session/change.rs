@@ -14,9 +14,9 @@ use hourglass_model::reservations::ReservationsDocument;
 use hourglass_sys::signal_file;
 use hourglass_time::Span;
 
+use super::backend_selection::SelectedBackend;
 use super::list;
-use super::pick::Picked;
-use crate::backend::{Kind, deadline, user};
+use crate::backend::{BackendKind, deadline, user};
 
 /// Times travel in this unit, ns, with 32 bits for each.
 const UNIT_NS: u64 = 100;
@@ -117,7 +117,7 @@ fn change_kept(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocum
         sleep(PAUSE);
         let mut all = list();
         all.reservations
-            .retain(|one| one.pid == Some(pid) && one.backend == Kind::User.to_string());
+            .retain(|one| one.pid == Some(pid) && one.backend == BackendKind::User.to_string());
         if matches!(&all.reservations[..], [one] if (one.budget_ns, one.period_ns) == (budget_ns, period_ns))
         {
             return Ok(all);
@@ -134,7 +134,7 @@ fn change_kept(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocum
 }
 
 /// Carries out what a signal asked for; what to say at the end if it is refused.
-pub(super) fn asked(picked: &mut Picked, number: u64) -> Option<Warning> {
+pub(super) fn asked(picked: &mut SelectedBackend, number: u64) -> Option<Warning> {
     let (budget, period) = times(number);
     let refused = picked.reserved.change(budget, period).err()?;
     Some(Warning {

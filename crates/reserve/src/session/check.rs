@@ -2,15 +2,17 @@
 
 use hourglass_model::reserve::ReserveDocument;
 
-use super::others::{Others, goes_together};
-use super::pick::Wanted;
-use super::siblings::progress;
-use super::{Backend, Failure, Request, SiblingPolicy, Subject, document, siblings};
-use crate::admission::{Tick, over};
+use super::additional::{AdditionalReservations, goes_together};
+use super::backend_selection::BackendQuery;
+use super::co_runners::progress;
+use super::{
+    Backend, SessionFailure, SessionRequest, SessionTarget, SiblingPolicy, co_runners, document,
+};
+use crate::admission::{Tick, headroom};
 use crate::backend::choose::Choice;
 use crate::backend::deadline::at_tick;
-use crate::backend::{self, Doubt, user};
-use crate::command::{Adopted, Launch, NotAdopted};
+use crate::backend::{self, AccuracyWarning, user};
+use crate::command::{AttachError, AttachedTarget, Launch};
 use crate::target::Target;
 
 /// Says which backend would take the reservation, and what is in the way of the others, and of stopping co-runners
@@ -19,44 +21,44 @@ use crate::target::Target;
 ///
 /// # Errors
 /// The command, process or thread is not there.
-pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
+pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure> {
     goes_together(request)?;
-    let mut document = document::asked(request);
+    let mut document = document::requested_document(request);
     let subject = match &request.subject {
-        Subject::Adopted(whom) => match Adopted::find(whom) {
-            Err(NotAdopted::Foreign(foreign)) => {
+        SessionTarget::Adopted(whom) => match AttachedTarget::find(whom) {
+            Err(AttachError::Foreign(foreign)) => {
                 document.refusals = vec![document::not_own(&foreign)];
                 document.reason = foreign.cause();
                 return Ok(document);
             }
             found => Some(found?),
         },
-        Subject::Command(words) => {
+        SessionTarget::Command(words) => {
             Launch::find(words, &[])?;
             None
         }
-        Subject::Nobody => None,
+        SessionTarget::Nobody => None,
     };
     // A program inherits what this process has.
     let own = Target::Process(std::process::id());
-    let target = subject.as_ref().map_or(&own, Adopted::target);
-    let others = Others::find(request)?;
+    let target = subject.as_ref().map_or(&own, AttachedTarget::target);
+    let others = AdditionalReservations::find(request)?;
     let targets: Vec<Target> = std::iter::once(target.clone()).chain(others.targets()).collect();
     let counted = request.siblings.as_ref().map(|asked| progress::counters(asked, targets.iter()));
-    let uncounted = counted.and_then(Result::err).map(|why| siblings::uncounted(&why));
+    let uncounted = counted.and_then(Result::err).map(|why| co_runners::uncounted(&why));
     // How long stopping takes is measured only when somebody is to be stopped.
-    let sharing = siblings::look(request, target, &mut document)?;
+    let sharing = co_runners::check_pages(request, target, &mut document)?;
     let reservation = sharing.as_ref().map_or(request.reservation, |(siblings, _)| {
-        siblings::cover(request.reservation, siblings.policy, 0)
+        co_runners::cover(request.reservation, siblings.policy, 0)
     });
     let watched =
         sharing.as_ref().is_some_and(|(siblings, _)| siblings.policy != SiblingPolicy::Ignore);
     let mut obstacles = sharing.map_or(Vec::new(), |(siblings, shares)| {
-        siblings::obstacles(request, siblings, &targets, &shares, &mut document)
+        co_runners::obstacles(request, siblings, &targets, &shares, &mut document)
     });
     obstacles.extend(uncounted);
-    let asked = backend::Request { reservation, cpu: request.cpu };
-    let wanted = Wanted {
+    let asked = backend::BackendRequest { reservation, cpu: request.cpu };
+    let wanted = BackendQuery {
         kind: request.backend_for_all(),
         program: subject.is_none(),
         target,
@@ -75,7 +77,7 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
         document.guarantee = false;
         document.refusals.splice(..0, obstacles);
     }
-    let more = over::for_demand(document.budget_ns, document.period_ns);
+    let more = headroom::for_demand(document.budget_ns, document.period_ns);
     // All of a CPU is no budget.
     let fits = document.budget_ns + 1..document.period_ns;
     document.suggested_budget_ns = Some(more).filter(|more| fits.contains(more));
@@ -83,18 +85,18 @@ pub fn check(request: &Request) -> Result<ReserveDocument, Failure> {
 }
 
 /// Says which backend would take the reservation, and what it would promise.
-fn taken_by(document: &mut ReserveDocument, choice: Choice, asked: &backend::Request) {
+fn taken_by(document: &mut ReserveDocument, choice: Choice, asked: &backend::BackendRequest) {
     let unseen = (choice.kind == Some(Backend::User)).then(user::unseen).flatten();
     let coarse = Tick::of_this_machine().and_then(|tick| tick.against(asked));
     let coarse = coarse.filter(|_| choice.kind == Some(Backend::Deadline)).map(at_tick);
-    let doubts: Vec<Doubt> = unseen.into_iter().chain(coarse).collect();
+    let doubts: Vec<AccuracyWarning> = unseen.into_iter().chain(coarse).collect();
     document.guarantee =
         choice.kind.is_some_and(|kind| kind != Backend::Quota) && doubts.is_empty();
     document.warnings.extend(doubts.into_iter().map(document::doubt));
     document::by(document, choice.kind);
     document.reason = choice.reason;
     if document.backend.is_some() {
-        siblings::describe(document, &asked.reservation);
+        co_runners::describe(document, &asked.reservation);
     }
     document.refusals = choice.refusals.iter().map(document::refusal).collect();
 }

@@ -16,10 +16,10 @@ use hourglass_sys::runtime_folder::user;
 
 use crate::guardian::UndoAction;
 use crate::guardian::clean::{self, RecordState, StaleRecord, UndoOutcome, UndoStep};
-use crate::leftovers;
+use crate::stale_state;
 use serde::{Deserialize, Serialize};
 
-use super::urgent::Urgent;
+use super::priority_boost::PriorityBoost;
 
 /// A child that undoes what one user left is given so long, s.
 const EACH_USER_S: u32 = 60;
@@ -34,7 +34,7 @@ const EACH_USER_S: u32 = 60;
 pub fn clean() -> io::Result<CleanDocument> {
     let root = user() == 0;
     // What was left may spin at a real-time priority on every CPU, and a timesharing process get 5 % of one.
-    let urgent = Urgent::above_all();
+    let urgent = PriorityBoost::above_all();
     if !root {
         // A command that has capabilities must not lend them to what a file says.
         privilege::give_up_capabilities()?;
@@ -53,9 +53,9 @@ pub fn clean() -> io::Result<CleanDocument> {
     // Where a guardian still lives, it is undoing that itself.
     let alive: Vec<u32> =
         found.iter().filter(|found| found.state == "alive").map(|found| found.maker).collect();
-    let groups = leftovers::groups().into_iter().filter(|group| !alive.contains(&group.maker));
+    let groups = stale_state::groups().into_iter().filter(|group| !alive.contains(&group.maker));
     found.extend(groups.filter_map(|group| by_name(&group, root)));
-    leftovers::remove_claims();
+    stale_state::remove_claims();
     let own = user();
     let left = found.iter().filter(|found| match &*found.state {
         "left" => true,
@@ -94,7 +94,7 @@ fn folders_of_others() -> BTreeSet<(PathBuf, u32)> {
 
 /// What a child tells of one user.
 #[derive(Default, Serialize, Deserialize)]
-struct Said {
+struct CleanReport {
     found: Vec<CleanFound>,
 }
 
@@ -109,11 +109,11 @@ fn group_of(owner: u32) -> u32 {
 fn of_other(folder: &Path, owner: u32) -> Vec<CleanFound> {
     let work = || {
         let found = in_folder(folder).unwrap_or_default();
-        toml::to_string(&Said { found }).unwrap_or_default().into_bytes()
+        toml::to_string(&CleanReport { found }).unwrap_or_default().into_bytes()
     };
     let said = privilege::as_user(owner, group_of(owner), EACH_USER_S, work).and_then(|said| {
         let text = String::from_utf8(said).map_err(io::Error::other)?;
-        toml::from_str::<Said>(&text).map_err(io::Error::other)
+        toml::from_str::<CleanReport>(&text).map_err(io::Error::other)
     });
     match said {
         Ok(said) => said.found,
@@ -129,7 +129,7 @@ fn of_other(folder: &Path, owner: u32) -> Vec<CleanFound> {
 }
 
 /// A group that is left without a record; `None` if it is another user's.
-fn by_name(leftover: &leftovers::Leftover, root: bool) -> Option<CleanFound> {
+fn by_name(leftover: &stale_state::StaleGroup, root: bool) -> Option<CleanFound> {
     let path = leftover.group.path();
     let owner = fs::metadata(path).ok()?.uid();
     if !root && owner != user() {
@@ -139,7 +139,7 @@ fn by_name(leftover: &leftovers::Leftover, root: bool) -> Option<CleanFound> {
         let outcome = clean::undo(&undo);
         UndoStep { undo, outcome }
     };
-    let steps: Vec<UndoStep> = leftovers::undo(leftover).into_iter().map(carry_out).collect();
+    let steps: Vec<UndoStep> = stale_state::undo(leftover).into_iter().map(carry_out).collect();
     let refused = steps.iter().any(|step| matches!(step.outcome, UndoOutcome::Refused(_)));
     Some(CleanFound {
         path: path.display().to_string(),
@@ -147,7 +147,7 @@ fn by_name(leftover: &leftovers::Leftover, root: bool) -> Option<CleanFound> {
         maker: leftover.maker,
         name: String::new(),
         state: if refused { "left" } else { "undone" }.to_owned(),
-        steps: steps.iter().map(told).collect(),
+        steps: steps.iter().map(step_report).collect(),
     })
 }
 
@@ -164,11 +164,11 @@ fn record(leftover: StaleRecord, owner: u32) -> CleanFound {
         maker: leftover.maker,
         name: leftover.name,
         state: state.to_owned(),
-        steps: leftover.steps.iter().map(told).collect(),
+        steps: leftover.steps.iter().map(step_report).collect(),
     }
 }
 
-fn told(step: &UndoStep) -> CleanStep {
+fn step_report(step: &UndoStep) -> CleanStep {
     let (outcome, cause) = match &step.outcome {
         UndoOutcome::Undone => ("undone", None),
         UndoOutcome::Gone => ("gone", None),

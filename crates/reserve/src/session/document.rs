@@ -7,16 +7,16 @@ use hourglass_model::reserve::{
 };
 use hourglass_time::Span;
 
-use super::{Backend, Request, Subject, Whom};
-use crate::admission::{Lateness, Obstacle, Refusal, over};
-use crate::backend::Doubt;
-use crate::command::Adopted;
-use crate::owner::{Foreign, REMEDY};
+use super::{Backend, SessionRequest, SessionTarget, TargetSelector};
+use crate::admission::{BudgetDelay, Obstacle, Refusal, headroom};
+use crate::backend::AccuracyWarning;
+use crate::command::AttachedTarget;
+use crate::ownership::{NotOwned, REMEDY};
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
 /// What was asked, of which nothing has come yet.
-pub(super) fn asked(request: &Request) -> ReserveDocument {
+pub(super) fn requested_document(request: &SessionRequest) -> ReserveDocument {
     let reservation = &request.reservation;
     ReserveDocument {
         schema: RESERVE_SCHEMA.to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn by(document: &mut ReserveDocument, kind: Option<Backend>) {
 }
 
 /// Who was there, by name.
-pub(super) fn adopted(adopted: &Adopted) -> String {
+pub(super) fn adopted(adopted: &AttachedTarget) -> String {
     let name = adopted.name();
     match adopted.target() {
         Target::Process(pid) => format!("process {pid} ({name})"),
@@ -71,15 +71,15 @@ pub(super) fn adopted(adopted: &Adopted) -> String {
     }
 }
 
-fn named(subject: &Subject) -> String {
+fn named(subject: &SessionTarget) -> String {
     match subject {
-        Subject::Command(words) => {
+        SessionTarget::Command(words) => {
             words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
         }
-        Subject::Adopted(Whom::Process(pid)) => format!("process {pid}"),
-        Subject::Adopted(Whom::Thread(tid)) => format!("thread {tid}"),
-        Subject::Adopted(Whom::Named(name)) => format!("thread {name}"),
-        Subject::Nobody => "a command".to_owned(),
+        SessionTarget::Adopted(TargetSelector::Process(pid)) => format!("process {pid}"),
+        SessionTarget::Adopted(TargetSelector::Thread(tid)) => format!("thread {tid}"),
+        SessionTarget::Adopted(TargetSelector::Named(name)) => format!("thread {name}"),
+        SessionTarget::Nobody => "a command".to_owned(),
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn add_supply(document: &mut ReserveDocument, supply: &Supply) {
     let step =
         |(up_to_ns, periods): (&u64, &u64)| SupplyStep { up_to_ns: *up_to_ns, periods: *periods };
     document.supply = supply.steps.iter().map(step).collect();
-    let suggested = over::suggested(supply, document.budget_ns, document.period_ns);
+    let suggested = headroom::suggested(supply, document.budget_ns, document.period_ns);
     document.suggested_budget_ns = suggested.filter(|_| !limit && supply.changes.is_empty());
     let change = |&(at_ns, budget_ns, period_ns): &(u64, u64, u64)| ReserveChange {
         at_ns,
@@ -114,7 +114,11 @@ pub(super) fn add_spent(document: &mut ReserveDocument, spent: &Spent) {
 }
 
 /// Says whether the budget was there in each period, and else why not: `outranked` names who stood above the work.
-pub(super) fn add_kept(document: &mut ReserveDocument, doubts: &[Doubt], outranked: &[String]) {
+pub(super) fn add_kept(
+    document: &mut ReserveDocument,
+    doubts: &[AccuracyWarning],
+    outranked: &[String],
+) {
     (document.kept, document.broken_by) =
         kept(document.periods, document.missed, doubts, outranked);
 }
@@ -123,7 +127,7 @@ pub(super) fn add_kept(document: &mut ReserveDocument, doubts: &[Doubt], outrank
 pub(super) fn kept(
     periods: u64,
     missed: Option<u64>,
-    doubts: &[Doubt],
+    doubts: &[AccuracyWarning],
     outranked: &[String],
 ) -> (Option<bool>, Vec<String>) {
     let has = |id: &str| doubts.iter().any(|doubt| doubt.id == id);
@@ -164,7 +168,7 @@ pub(super) fn refusal(refusal: &Refusal) -> ReserveRefusal {
 }
 
 /// Of whatever backend: the target is another user's.
-pub(super) fn not_own(foreign: &Foreign) -> ReserveRefusal {
+pub(super) fn not_own(foreign: &NotOwned) -> ReserveRefusal {
     ReserveRefusal {
         backend: "owner".to_owned(),
         id: id(Obstacle::Owner).to_owned(),
@@ -209,13 +213,13 @@ fn errno(number: i32) -> String {
 }
 
 /// The deadline class admits by a sum, which on several CPUs does not make every budget be in time.
-pub(super) fn late(lateness: Lateness) -> Option<Warning> {
+pub(super) fn late(lateness: BudgetDelay) -> Option<Warning> {
     let how = match lateness {
-        Lateness::Never => return None,
-        Lateness::AtMost(ns) => {
+        BudgetDelay::Never => return None,
+        BudgetDelay::AtMost(ns) => {
             format!("up to {} late", Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
         }
-        Lateness::Unknown => "late, and no test says by how much".to_owned(),
+        BudgetDelay::Unknown => "late, and no test says by how much".to_owned(),
     };
     Some(Warning {
         id: "budget-may-be-late".to_owned(),
@@ -229,8 +233,8 @@ pub(super) fn late(lateness: Lateness) -> Option<Warning> {
 }
 
 /// A doubt of the backend itself.
-pub(super) fn doubt(doubt: Doubt) -> Warning {
-    let Doubt { id, text, remedy } = doubt;
+pub(super) fn doubt(doubt: AccuracyWarning) -> Warning {
+    let AccuracyWarning { id, text, remedy } = doubt;
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
 }
 
@@ -294,18 +298,18 @@ mod tests {
         ids: &[&'static str],
     ) -> (Option<bool>, Vec<String>) {
         let span = Span::from_millis;
-        let request = Request {
+        let request = SessionRequest {
             reservation: Reservation::new(span(3), span(8), Strength::Hard).unwrap(),
             cpu: None,
             backend: None,
-            subject: Subject::Nobody,
+            subject: SessionTarget::Nobody,
             siblings: None,
-            also: Vec::new(),
+            additional: Vec::new(),
             aside: false,
         };
-        let mut document = ReserveDocument { missed, periods, ..asked(&request) };
-        let doubt = |id: &&'static str| Doubt { id, text: String::new(), remedy: "" };
-        let doubts: Vec<Doubt> = ids.iter().map(doubt).collect();
+        let mut document = ReserveDocument { missed, periods, ..requested_document(&request) };
+        let doubt = |id: &&'static str| AccuracyWarning { id, text: String::new(), remedy: "" };
+        let doubts: Vec<AccuracyWarning> = ids.iter().map(doubt).collect();
         add_kept(&mut document, &doubts, &["process 1".to_owned()]);
         (document.kept, document.broken_by)
     }

@@ -27,31 +27,31 @@
 //! lock. `reserve --clean` (`clean.rs`) carries out the files that no process has locked: with the rights of the user to whom a file belongs
 //! (`privilege.rs`), and without capabilities unless that is root.
 
+mod additional;
+pub mod arguments;
+mod backend_selection;
 mod broken;
 mod change;
 mod check;
 mod clean;
-mod course;
+mod co_runners;
 mod document;
+mod lifecycle;
 mod list;
 mod moment;
-mod others;
-mod pick;
-mod siblings;
+mod priority_boost;
 #[cfg(test)]
 mod tests;
-mod urgent;
-pub mod words;
 
 use std::ffi::OsString;
 use std::io;
 
-pub use crate::backend::Kind as Backend;
-pub use crate::command::{NotAdopted, NotStarted, Whom};
-pub use crate::smt::monitor::Policy as SiblingPolicy;
-pub use crate::smt::sharers::Selection;
-pub use crate::smt::stopper::Kind as Stopper;
-pub use crate::smt::topology::Interference;
+pub use crate::backend::BackendKind as Backend;
+pub use crate::command::{AttachError, LaunchError, TargetSelector};
+pub use crate::smt::co_runners::Selection;
+pub use crate::smt::monitor::SiblingPolicy;
+pub use crate::smt::stopper::StopperKind as Stopper;
+pub use crate::smt::topology::SharingLevel;
 use hourglass_model::Reservation;
 use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
 pub use hourglass_sched::slack::Rate;
@@ -59,17 +59,17 @@ pub use hourglass_sched::slack::Rate;
 pub use hourglass_sys::process::end_with_parent;
 use hourglass_time::Span;
 
+pub use additional::warnings_of;
 pub use broken::kept_until_now;
 pub use change::change;
 pub use check::check;
 pub use clean::clean;
-pub use course::{run, run_watched};
+pub use lifecycle::{run, run_watched};
 pub use list::list;
-pub use others::warnings_of;
 
 /// What is to be reserved, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct SessionRequest {
     /// Budget, period, deadline, strength.
     pub reservation: Reservation,
     /// The CPU on which the work is to stay; `None` leaves it where it is.
@@ -77,18 +77,18 @@ pub struct Request {
     /// What is to enforce it; `None` lets the machine decide.
     pub backend: Option<Backend>,
     /// For whom.
-    pub subject: Subject,
+    pub subject: SessionTarget,
     /// What is to be done about CPUs that share with the reserved one; `None` is nothing.
-    pub siblings: Option<Siblings>,
+    pub siblings: Option<CoRunnerSettings>,
     /// Further reservations, for processes that are there, on the same CPU where `siblings` are watched.
-    pub also: Vec<Also>,
+    pub additional: Vec<AdditionalReservation>,
     /// What a command prints goes to stderr, because stdout is for the document.
     pub aside: bool,
 }
 
 /// A further reservation, which ends with the first one or with its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Also {
+pub struct AdditionalReservation {
     /// Budget, period, strength.
     pub reservation: Reservation,
     /// The process.
@@ -97,22 +97,22 @@ pub struct Also {
 
 /// For whom a reservation is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum SessionTarget {
     /// A program that is started, with its words.
     Command(Vec<OsString>),
     /// A thread or process that is there.
-    Adopted(Whom),
+    Adopted(TargetSelector),
     /// Nobody: for [`check`](fn@check) alone.
     Nobody,
 }
 
 /// How reserved work is protected from those who share its processor (Inoue et al., 2006).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Siblings {
+pub struct CoRunnerSettings {
     /// What is done.
     pub policy: SiblingPolicy,
     /// Who shares.
-    pub interference: Interference,
+    pub interference: SharingLevel,
     /// Who may be stopped; empty means everybody, which only core scheduling can do.
     pub stopped: Vec<Selection>,
     /// How they are stopped; `None` lets a measurement decide.
@@ -142,13 +142,13 @@ pub enum ProgressFrom {
 
 /// Why there is no reservation. Everything is as it was.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum SessionFailure {
     /// The program does not start.
     #[error(transparent)]
-    NotStarted(#[from] NotStarted),
+    NotStarted(#[from] LaunchError),
     /// The thread or process is not there.
     #[error(transparent)]
-    NotAdopted(#[from] NotAdopted),
+    NotAdopted(#[from] AttachError),
     /// No backend takes it; the document has the reasons.
     #[error("{}", refusals(.0))]
     Refused(Box<ReserveDocument>),
@@ -171,9 +171,9 @@ pub enum Failure {
     },
 }
 
-impl Failure {
-    fn system(what: &'static str) -> impl FnOnce(io::Error) -> Failure {
-        move |source| Failure::System { what, source }
+impl SessionFailure {
+    fn system(what: &'static str) -> impl FnOnce(io::Error) -> SessionFailure {
+        move |source| SessionFailure::System { what, source }
     }
 }
 
@@ -204,7 +204,7 @@ fn refusals(document: &ReserveDocument) -> String {
 
 /// A reservation that was in force.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct SessionOutcome {
     /// What came of it.
     pub document: ReserveDocument,
     /// What a shell is told: the command's own code, 128 and the signal that ended it or the

@@ -6,8 +6,8 @@ use hourglass_model::live::ReserveMoment;
 use hourglass_model::reserve::ReserveDocument;
 use hourglass_sys::clock::{ClockId, now_ns};
 
+use super::backend_selection::SelectedBackend;
 use super::document;
-use super::pick::Picked;
 
 /// From one to the next, ns.
 const EVERY_NS: u64 = 1_000_000_000;
@@ -35,7 +35,11 @@ impl Moments {
     }
 
     /// To be called more often than they are.
-    pub(super) fn look(&mut self, picked: &mut Picked, watch: &mut dyn FnMut(&ReserveMoment)) {
+    pub(super) fn look(
+        &mut self,
+        picked: &mut SelectedBackend,
+        watch: &mut dyn FnMut(&ReserveMoment),
+    ) {
         let elapsed_ns = now_ns(ClockId::Monotonic).saturating_sub(self.begun_ns);
         let seconds = elapsed_ns / EVERY_NS;
         if seconds == self.seconds {
@@ -50,7 +54,7 @@ impl Moments {
             periods: supply.periods,
             missed: self.judged.then_some(supply.missed),
             overruns: supply.overruns,
-            guarantee: self.promised && picked.reserved.doubts().is_empty(),
+            guarantee: self.promised && picked.reserved.accuracy_warnings().is_empty(),
         });
     }
 }

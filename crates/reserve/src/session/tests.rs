@@ -4,18 +4,18 @@ use hourglass_model::{Reservation, Strength};
 use hourglass_time::Span;
 
 use super::*;
-use crate::admission::Lateness;
+use crate::admission::BudgetDelay;
 use crate::supply::Supply;
 
-fn request(subject: Subject) -> Request {
+fn request(subject: SessionTarget) -> SessionRequest {
     let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
-    Request {
+    SessionRequest {
         reservation: Reservation::new(budget, period, Strength::Hard).unwrap(),
         cpu: None,
         backend: None,
         subject,
         siblings: None,
-        also: Vec::new(),
+        additional: Vec::new(),
         aside: false,
     }
 }
@@ -34,7 +34,10 @@ fn the_document_has_what_was_delivered() {
         last_ns: Some(3 * MS),
         changes: Vec::new(),
     };
-    let mut document = document::asked(&request(Subject::Command(vec!["a".into(), "b c".into()])));
+    let mut document = document::requested_document(&request(SessionTarget::Command(vec![
+        "a".into(),
+        "b c".into(),
+    ])));
     assert_eq!(document.target, "a b c");
     document::add_supply(&mut document, &supply);
     // Of the periods in which all was wanted: the lower median, and the least.
@@ -51,11 +54,11 @@ fn the_document_has_what_was_delivered() {
 /// though nothing was reserved.
 #[test]
 fn what_a_quota_does_not_tell_is_null() {
-    let mut document = document::asked(&request(Subject::Nobody));
+    let mut document = document::requested_document(&request(SessionTarget::Nobody));
     document::by(&mut document, Some(Backend::Quota));
     let supply = Supply { periods: 44, overruns: 41, ..Supply::default() };
     document::add_supply(&mut document, &supply);
-    siblings::describe(&mut document, &request(Subject::Nobody).reservation);
+    co_runners::describe(&mut document, &request(SessionTarget::Nobody).reservation);
     assert_eq!((document.periods, document.overruns, document.missed), (44, 41, None));
     assert_eq!((document.suggested_budget_ns, document.kept_ns), (None, None));
     document::by(&mut document, Some(Backend::User));
@@ -65,7 +68,7 @@ fn what_a_quota_does_not_tell_is_null() {
 
 #[test]
 fn nothing_watched_is_nothing_delivered() {
-    let mut document = document::asked(&request(Subject::Nobody));
+    let mut document = document::requested_document(&request(SessionTarget::Nobody));
     document::add_supply(&mut document, &Supply::default());
     let delivered =
         (document.delivered_p50_ns, document.delivered_min_ns, document.delivered_max_ns);
@@ -75,9 +78,9 @@ fn nothing_watched_is_nothing_delivered() {
 /// `--check` starts nobody, and knows programs that are not there.
 #[test]
 fn a_check_looks_for_the_command() {
-    let absent = request(Subject::Command(vec!["no such program".into()]));
-    assert!(matches!(check(&absent), Err(Failure::NotStarted(NotStarted::NotFound(_)))));
-    let document = check(&request(Subject::Nobody)).unwrap();
+    let absent = request(SessionTarget::Command(vec!["no such program".into()]));
+    assert!(matches!(check(&absent), Err(SessionFailure::NotStarted(LaunchError::NotFound(_)))));
+    let document = check(&request(SessionTarget::Nobody)).unwrap();
     assert_eq!((document.periods, document.exit_code), (0, None));
     // A program may fork: what comes first is the reserve for groups (`backend::choose`).
     let refused = document.refusals.iter().any(|refusal| refusal.backend == "user");
@@ -88,11 +91,11 @@ fn a_check_looks_for_the_command() {
 /// What is proven to be in time needs no word.
 #[test]
 fn a_budget_that_may_be_late_is_said_to_be() {
-    assert_eq!(document::late(Lateness::Never), None);
-    let warning = document::late(Lateness::AtMost(55_000_000)).unwrap();
+    assert_eq!(document::late(BudgetDelay::Never), None);
+    let warning = document::late(BudgetDelay::AtMost(55_000_000)).unwrap();
     assert_eq!(warning.id, "budget-may-be-late");
     assert!(warning.text.contains("up to 55ms late"), "{}", warning.text);
-    assert!(document::late(Lateness::Unknown).is_some());
+    assert!(document::late(BudgetDelay::Unknown).is_some());
 }
 
 /// Work that co-runners slow is not throttled before it is done: what it may take reaches to the
@@ -103,7 +106,7 @@ fn slowed_work_is_covered() {
     let covered = |budget: i64, deadline: i64, period: i64, policy, margin_ns| {
         let asked = Reservation::new(ms(budget), ms(period), Strength::Hard).unwrap();
         let asked = asked.with_deadline(ms(deadline)).unwrap();
-        let given = siblings::cover(asked, policy, margin_ns);
+        let given = co_runners::cover(asked, policy, margin_ns);
         assert_eq!((given.deadline(), given.period()), (asked.deadline(), asked.period()));
         given.budget()
     };

@@ -17,21 +17,23 @@ use hourglass_time::{Instant, Monotonic};
 use hourglass_timer::Sleeper;
 use hourglass_timer::sleep::{Interrupter, Policy as Sleeping, Settings as SleepSettings};
 
-use crate::progress::Doubts;
+use crate::progress::ProgressErrors;
 
-use super::enforcer::{Enforcer, Watched};
-use super::jobs::Promised;
-use super::monitor::{Checks, Counts, Policy, Settings, Statistics, Unwatchable};
+use super::enforcer::{CoRunnerEnforcer, MonitoredReservation};
+use super::jobs::JobReservation;
+use super::monitor::{
+    Checks, JobCounts, MonitorError, MonitorSettings, MonitorStatistics, SiblingPolicy,
+};
 use super::stopper::Stopper;
 
 /// How the monitor's thread runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct MonitorConfig {
     /// How slack is watched. The margin is what stopping takes (p99.9, ns); the lateness of timers is
     /// added by [`Plan::timer_samples`], which must be 0 where it is in the margin already
-    /// ([`super::stopper::Measured::margin_ns`]). The smallest interval is made longer where timers are
+    /// ([`super::stopper::StopLatency::margin_ns`]). The smallest interval is made longer where timers are
     /// too late for it.
-    pub settings: Settings,
+    pub settings: MonitorSettings,
     /// CPUs for the monitor: those of the co-runners, or any but the reserved one. Empty leaves it
     /// where the caller may run.
     pub cpus: Vec<u32>,
@@ -43,11 +45,11 @@ pub struct Plan {
     pub timer_samples: u32,
 }
 
-impl Default for Plan {
+impl Default for MonitorConfig {
     /// FIFO 90, anywhere, timers measured.
-    fn default() -> Plan {
-        Plan {
-            settings: Settings::default(),
+    fn default() -> MonitorConfig {
+        MonitorConfig {
+            settings: MonitorSettings::default(),
             cpus: Vec::new(),
             priority: Some(90),
             timer_samples: 1_000,
@@ -60,7 +62,7 @@ impl Default for Plan {
 pub enum StartError {
     /// The reservations.
     #[error(transparent)]
-    Unwatchable(#[from] Unwatchable),
+    Unwatchable(#[from] MonitorError),
     /// The kernel refuses the priority.
     #[error(
         "the monitor cannot have SCHED_FIFO priority {priority} (error {errno}); run with CAP_SYS_NICE, or: ulimit -r {priority}"
@@ -91,7 +93,7 @@ pub enum StartError {
 
 /// How late the kernel wakes the monitor's thread, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lateness {
+pub struct MonitorLatency {
     /// Sleeps measured.
     pub samples: u32,
     /// Median.
@@ -102,13 +104,13 @@ pub struct Lateness {
 
 /// What the monitor did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct MonitorReport {
     /// Jobs, stops, looks.
-    pub statistics: Statistics,
+    pub statistics: MonitorStatistics,
     /// What there was to doubt about progress.
-    pub doubts: Doubts,
+    pub progress_errors: ProgressErrors,
     /// The policy.
-    pub policy: Policy,
+    pub policy: SiblingPolicy,
     /// The interval at which slack is looked at, ns; `None` if it is looked at when it can be used up.
     pub interval_ns: Option<u64>,
     /// Whether the reservations leave the margin, so that the promises hold.
@@ -119,7 +121,7 @@ pub struct Report {
     /// The margin at start, ns.
     pub first_margin_ns: u64,
     /// How late timers were at start.
-    pub lateness: Lateness,
+    pub lateness: MonitorLatency,
     /// Where progress is read.
     pub progress: &'static str,
     /// How co-runners are stopped.
@@ -132,13 +134,22 @@ pub struct Report {
     pub elapsed_ns: u64,
 }
 
-impl Report {
+impl MonitorReport {
     /// The part of the document, with the CPUs that share with the reserved one; none means that no
     /// protection is claimed. Who is kept off, and what became of the guardian, is for the caller to add.
     #[must_use]
     pub fn to_document(&self, shares: &[u32]) -> SmtReport {
-        let Statistics { jobs, missed, idle, skipped, stops, stopped_ns, checks, failed, .. } =
-            self.statistics;
+        let MonitorStatistics {
+            jobs,
+            missed,
+            idle,
+            skipped,
+            stops,
+            stopped_ns,
+            checks,
+            failed,
+            ..
+        } = self.statistics;
         SmtReport {
             policy: self.policy.to_string(),
             interval_ns: self.interval_ns,
@@ -147,7 +158,7 @@ impl Report {
             broken: 0,
             shares: shares.to_vec(),
             progress: self.progress.to_owned(),
-            stopper: (self.policy != Policy::Ignore).then(|| self.stopper.to_owned()),
+            stopper: (self.policy != SiblingPolicy::Ignore).then(|| self.stopper.to_owned()),
             margin_ns: self.margin_ns,
             margin_first_ns: self.first_margin_ns,
             stop_trial_ns: None,
@@ -158,8 +169,8 @@ impl Report {
             stops,
             stopped_ns,
             checks,
-            backwards: self.doubts.backwards,
-            unmoved: self.doubts.unmoved,
+            backwards: self.progress_errors.backwards,
+            unmoved: self.progress_errors.unmoved,
             page: None,
         }
     }
@@ -177,17 +188,17 @@ const SAMPLE_NS: u64 = 100_000;
 pub struct Driver {
     thread: Option<JoinHandle<()>>,
     interrupter: Interrupter,
-    latest: Arc<Mutex<Report>>,
-    each: Arc<Mutex<Vec<Counts>>>,
-    promised: Vec<Promised>,
+    latest: Arc<Mutex<MonitorReport>>,
+    each: Arc<Mutex<Vec<JobCounts>>>,
+    reservations: Vec<JobReservation>,
 }
 
 /// What the thread tells when it runs.
-struct Alive {
+struct DriverHandle {
     interrupter: Interrupter,
-    latest: Arc<Mutex<Report>>,
-    each: Arc<Mutex<Vec<Counts>>>,
-    promised: Vec<Promised>,
+    latest: Arc<Mutex<MonitorReport>>,
+    each: Arc<Mutex<Vec<JobCounts>>>,
+    promised: Vec<JobReservation>,
 }
 
 impl Driver {
@@ -198,8 +209,8 @@ impl Driver {
     /// # Errors
     /// [`StartError`]; nothing is left behind.
     pub fn start(
-        plan: Plan,
-        watched: Vec<Watched>,
+        plan: MonitorConfig,
+        watched: Vec<MonitoredReservation>,
         stopper: Box<dyn Stopper>,
     ) -> Result<Driver, StartError> {
         let (tell, told) = mpsc::sync_channel(0);
@@ -210,9 +221,13 @@ impl Driver {
         let thread = std::thread::Builder::new().name("hourglass-smt".to_owned()).spawn(body);
         let thread = thread.map_err(|error| StartError::Thread(errno(&error)))?;
         match told.recv_timeout(patience) {
-            Ok(Ok(Alive { interrupter, latest, each, promised })) => {
-                Ok(Driver { thread: Some(thread), interrupter, latest, each, promised })
-            }
+            Ok(Ok(DriverHandle { interrupter, latest, each, promised })) => Ok(Driver {
+                thread: Some(thread),
+                interrupter,
+                latest,
+                each,
+                reservations: promised,
+            }),
             Ok(Err(error)) => Err(error),
             // It finds nobody to tell when it gets to run, and ends.
             Err(RecvTimeoutError::Timeout) => Err(StartError::Starved(patience)),
@@ -224,7 +239,7 @@ impl Driver {
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn check(plan: &Plan) -> Result<(), StartError> {
+    pub fn check(plan: &MonitorConfig) -> Result<(), StartError> {
         let plan = plan.clone();
         let thread = std::thread::Builder::new().name("hourglass-smt".to_owned());
         let thread = thread.spawn(move || take_place(&plan));
@@ -234,26 +249,26 @@ impl Driver {
 
     /// What is watched, with the begin of the first period of each on `CLOCK_MONOTONIC`.
     #[must_use]
-    pub fn promised(&self) -> &[Promised] {
-        &self.promised
+    pub fn promised(&self) -> &[JobReservation] {
+        &self.reservations
     }
 
     /// What was done until the end of the last look that found nobody reading.
     #[must_use]
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> MonitorReport {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends watching; everybody runs again. What was done.
     #[must_use]
-    pub fn stop(mut self) -> Report {
+    pub fn stop(mut self) -> MonitorReport {
         self.end();
         self.report()
     }
 
     /// The same, and what became of the jobs of each reservation, in the order in which they were given.
     #[must_use]
-    pub fn stop_each(mut self) -> (Report, Vec<Counts>) {
+    pub fn stop_each(mut self) -> (MonitorReport, Vec<JobCounts>) {
         self.end();
         (self.report(), self.each.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
@@ -275,10 +290,10 @@ impl Drop for Driver {
 
 /// The life of the thread.
 fn watch(
-    plan: Plan,
-    watched: Vec<Watched>,
+    plan: MonitorConfig,
+    watched: Vec<MonitoredReservation>,
     stopper: Box<dyn Stopper>,
-    tell: &SyncSender<Result<Alive, StartError>>,
+    tell: &SyncSender<Result<DriverHandle, StartError>>,
 ) {
     let (mut watch, alive) = match Watch::prepare(plan, watched, stopper) {
         Ok(ready) => ready,
@@ -294,24 +309,24 @@ fn watch(
 }
 
 struct Watch {
-    enforcer: Enforcer,
+    enforcer: CoRunnerEnforcer,
     sleeper: Sleeper,
-    lateness: Lateness,
+    lateness: MonitorLatency,
     covered: bool,
     /// The margin at start, and the one with which `covered` is true.
     margins: (u64, u64),
-    latest: Arc<Mutex<Report>>,
-    each: Arc<Mutex<Vec<Counts>>>,
+    latest: Arc<Mutex<MonitorReport>>,
+    each: Arc<Mutex<Vec<JobCounts>>>,
     /// Time and processor time when watching began.
     begun: (u64, u64),
 }
 
 impl Watch {
     fn prepare(
-        plan: Plan,
-        mut watched: Vec<Watched>,
+        plan: MonitorConfig,
+        mut watched: Vec<MonitoredReservation>,
         stopper: Box<dyn Stopper>,
-    ) -> Result<(Watch, Alive), StartError> {
+    ) -> Result<(Watch, DriverHandle), StartError> {
         take_place(&plan)?;
         let mut sleeper = Sleeper::with(SleepSettings::with_policy(Sleeping::KernelOnly));
         let lateness = lateness(&mut sleeper, plan.timer_samples.max(PROOFS));
@@ -328,10 +343,10 @@ impl Watch {
         }
         let now = sleeper.now_ns();
         for each in &mut watched {
-            each.promised = each.promised.after(now);
+            each.reservation = each.reservation.after(now);
         }
-        let promised = watched.iter().map(|each| each.promised).collect();
-        let enforcer = Enforcer::new(settings, watched, stopper)?;
+        let promised = watched.iter().map(|each| each.reservation).collect();
+        let enforcer = CoRunnerEnforcer::new(settings, watched, stopper)?;
         let begun = (now, now_ns(ClockId::ThreadCpu));
         let covered = enforcer.is_covered();
         let margin_ns = enforcer.settings().margin_ns;
@@ -339,9 +354,9 @@ impl Watch {
         let report = report(&enforcer, (covered, margin_ns), lateness, (0, 0));
         let latest = Arc::new(Mutex::new(report));
         let interrupter = sleeper.interrupter();
-        let each = Arc::new(Mutex::new(enforcer.each().collect()));
+        let each = Arc::new(Mutex::new(enforcer.job_counts().collect()));
         let (told, of_each) = (Arc::clone(&latest), Arc::clone(&each));
-        let alive = Alive { interrupter, latest: told, each: of_each, promised };
+        let alive = DriverHandle { interrupter, latest: told, each: of_each, promised };
         Ok((Watch { enforcer, sleeper, lateness, covered, margins, latest, each, begun }, alive))
     }
 
@@ -349,7 +364,7 @@ impl Watch {
     fn run(&mut self) {
         let mut next = self.enforcer.first_ns();
         while !self.sleeper.sleep_until(instant(next)).interrupted {
-            next = self.enforcer.look(self.sleeper.now_ns());
+            next = self.enforcer.enforce(self.sleeper.now_ns());
             let margin_ns = self.enforcer.settings().margin_ns;
             if margin_ns != self.margins.1 {
                 self.margins.1 = margin_ns;
@@ -365,10 +380,11 @@ impl Watch {
         let _ = self.enforcer.end(self.sleeper.now_ns());
         let report = self.report();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
-        *self.each.lock().unwrap_or_else(PoisonError::into_inner) = self.enforcer.each().collect();
+        *self.each.lock().unwrap_or_else(PoisonError::into_inner) =
+            self.enforcer.job_counts().collect();
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> MonitorReport {
         let (time, cpu) = self.begun;
         let passed = self.sleeper.now_ns().saturating_sub(time);
         report(
@@ -381,14 +397,14 @@ impl Watch {
 }
 
 fn report(
-    enforcer: &Enforcer,
+    enforcer: &CoRunnerEnforcer,
     (covered, first_margin_ns): (bool, u64),
-    lateness: Lateness,
+    lateness: MonitorLatency,
     (cpu_ns, elapsed_ns): (u64, u64),
-) -> Report {
-    Report {
+) -> MonitorReport {
+    MonitorReport {
         statistics: enforcer.statistics(),
-        doubts: enforcer.doubts(),
+        progress_errors: enforcer.doubts(),
         policy: enforcer.settings().policy,
         interval_ns: match enforcer.settings().checks {
             Checks::Every(interval) => Some(interval),
@@ -407,7 +423,7 @@ fn report(
 }
 
 /// Priority first: on a CPU that co-runners fill, a thread without it would wait for them.
-fn take_place(plan: &Plan) -> Result<(), StartError> {
+fn take_place(plan: &MonitorConfig) -> Result<(), StartError> {
     if let Some(priority) = plan.priority {
         sched::set(Attributes::Fifo(priority))
             .map_err(|error| StartError::Priority { priority, errno: errno(&error) })?;
@@ -420,20 +436,20 @@ fn take_place(plan: &Plan) -> Result<(), StartError> {
 }
 
 /// How late this thread is woken, by so many short sleeps.
-fn lateness(sleeper: &mut Sleeper, samples: u32) -> Lateness {
+fn lateness(sleeper: &mut Sleeper, samples: u32) -> MonitorLatency {
     let mut late: Vec<u64> = (0..samples).map(|_| sleeper.sleep_ns(SAMPLE_NS).miss_ns()).collect();
     late.sort_unstable();
     let rank = |permille: usize| {
         let place = (permille * late.len()).div_ceil(1_000).saturating_sub(1);
         late.get(place).copied().unwrap_or(0)
     };
-    Lateness { samples, p50_ns: rank(500), p999_ns: rank(999) }
+    MonitorLatency { samples, p50_ns: rank(500), p999_ns: rank(999) }
 }
 
 /// The smallest interval worth waiting for: no less than was asked for, and more than timers are usually
 /// late. After shorter ones co-runners would stand for longer, while the monitor is on their CPU, than they
 /// would run; and slack, which is not used up meanwhile, would be looked at again and again.
-fn smallest_ns(wanted_ns: u64, lateness: Lateness) -> u64 {
+fn smallest_ns(wanted_ns: u64, lateness: MonitorLatency) -> u64 {
     wanted_ns.max(lateness.p50_ns.saturating_mul(2))
 }
 
@@ -452,9 +468,9 @@ mod tests {
     /// The paper's 10 us (section 4.2) stand where timers are in time.
     #[test]
     fn intervals_are_longer_than_timers_are_late() {
-        let late = |p50_ns| Lateness { p50_ns, ..Lateness::default() };
-        assert_eq!(smallest_ns(Settings::SMALLEST_NS, late(1_000)), 10_000);
-        assert_eq!(smallest_ns(Settings::SMALLEST_NS, late(25_000)), 50_000);
+        let late = |p50_ns| MonitorLatency { p50_ns, ..MonitorLatency::default() };
+        assert_eq!(smallest_ns(MonitorSettings::SMALLEST_NS, late(1_000)), 10_000);
+        assert_eq!(smallest_ns(MonitorSettings::SMALLEST_NS, late(25_000)), 50_000);
         assert_eq!(smallest_ns(1, late(u64::MAX)), u64::MAX);
     }
 }

@@ -4,19 +4,22 @@
 
 use std::io;
 
-use crate::progress::{Doubts, ProgressSource};
+use crate::progress::{ProgressErrors, ProgressSource};
 
-use super::jobs::Promised;
-use super::monitor::{Counts, Level, Monitor, Order, Set, Settings, Statistics, Unwatchable};
+use super::jobs::JobReservation;
+use super::monitor::{
+    CoRunnerLevel, JobCounts, Monitor, MonitorDecision, MonitorError, MonitorSettings,
+    MonitorStatistics, ReservationSet,
+};
 use super::stopper::Stopper;
 
 /// How soon an order that could not be carried out is tried again.
 const RETRY_NS: u64 = 1_000_000;
 
 /// One reservation that is watched.
-pub struct Watched {
+pub struct MonitoredReservation {
     /// What is promised, and when.
-    pub promised: Promised,
+    pub reservation: JobReservation,
     /// How far its work is.
     pub progress: Box<dyn ProgressSource>,
     /// Stops its own work while that of another reservation of the core runs. Without it, they may
@@ -24,37 +27,37 @@ pub struct Watched {
     pub gate: Option<Box<dyn Stopper>>,
 }
 
-impl std::fmt::Debug for Watched {
+impl std::fmt::Debug for MonitoredReservation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let progress = self.progress.name();
         f.debug_struct("Watched")
-            .field("promised", &self.promised)
+            .field("promised", &self.reservation)
             .field("progress", &progress)
             .finish()
     }
 }
 
 /// A monitor with hands. Whoever it stopped runs again when it is dropped.
-pub struct Enforcer {
+pub struct CoRunnerEnforcer {
     monitor: Monitor<Box<dyn ProgressSource>>,
     stopper: Box<dyn Stopper>,
-    gates: Vec<Gate>,
+    gates: Vec<OwnWorkGate>,
     /// How co-runners stand; `None` after an order that failed, which may have been carried out in part.
-    level: Option<Level>,
+    level: Option<CoRunnerLevel>,
     /// Since when co-runners stand.
     stopped_at: Option<u64>,
     /// The first order that failed, as errno.
     errno: Option<i32>,
-    last: Option<Order>,
+    last: Option<MonitorDecision>,
 }
 
 /// Whether one reservation's own work is held.
-struct Gate {
+struct OwnWorkGate {
     stopper: Option<Box<dyn Stopper>>,
     held: bool,
 }
 
-impl std::fmt::Debug for Enforcer {
+impl std::fmt::Debug for CoRunnerEnforcer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Enforcer")
             .field("level", &self.level)
@@ -64,27 +67,27 @@ impl std::fmt::Debug for Enforcer {
     }
 }
 
-impl Enforcer {
+impl CoRunnerEnforcer {
     /// Everybody may run until the first look.
     ///
     /// # Errors
-    /// [`Unwatchable`].
+    /// [`MonitorError`].
     pub fn new(
-        settings: Settings,
-        watched: Vec<Watched>,
+        settings: MonitorSettings,
+        watched: Vec<MonitoredReservation>,
         stopper: Box<dyn Stopper>,
-    ) -> Result<Enforcer, Unwatchable> {
+    ) -> Result<CoRunnerEnforcer, MonitorError> {
         let slow_ns = settings.slow_ns.filter(|_| stopper.is_graded());
         let (mut sources, mut gates) = (Vec::new(), Vec::new());
-        for Watched { promised, progress, gate } in watched {
+        for MonitoredReservation { reservation: promised, progress, gate } in watched {
             sources.push((promised, progress));
-            gates.push(Gate { stopper: gate, held: false });
+            gates.push(OwnWorkGate { stopper: gate, held: false });
         }
-        Ok(Enforcer {
-            monitor: Monitor::new(Settings { slow_ns, ..settings }, sources)?,
+        Ok(CoRunnerEnforcer {
+            monitor: Monitor::new(MonitorSettings { slow_ns, ..settings }, sources)?,
             stopper,
             gates,
-            level: Some(Level::Run),
+            level: Some(CoRunnerLevel::Run),
             stopped_at: None,
             errno: None,
             last: None,
@@ -98,8 +101,8 @@ impl Enforcer {
     }
 
     /// Looks at `now`, stops and resumes, and says when to look next.
-    pub fn look(&mut self, now: u64) -> u64 {
-        let order = self.monitor.look(now);
+    pub fn enforce(&mut self, now: u64) -> u64 {
+        let order = self.monitor.check_slack(now);
         let done = self.carry_out(&order, now);
         self.last = Some(order);
         match done {
@@ -114,39 +117,39 @@ impl Enforcer {
 
     /// The order of the last look.
     #[must_use]
-    pub fn last(&self) -> Option<Order> {
+    pub fn last(&self) -> Option<MonitorDecision> {
         self.last
     }
 
     /// Who stops goes first, so that nobody runs beside reserved work that should not.
-    fn carry_out(&mut self, order: &Order, now: u64) -> io::Result<()> {
+    fn carry_out(&mut self, order: &MonitorDecision, now: u64) -> io::Result<()> {
         let rises = self.level.is_none_or(|level| order.level > level);
         let before = if rises { self.set_level(order.level, now) } else { Ok(()) };
-        let gates = self.set_gates(order.runs, order.rests);
+        let gates = self.set_gates(order.runs, order.idle);
         let after = if rises { Ok(()) } else { self.set_level(order.level, now) };
         let again = match (order.began, order.level) {
             // Whoever waits for a sign of life has one, and whoever came in between stops too.
-            (true, Level::Stop) if !rises => self.stopper.stop(),
+            (true, CoRunnerLevel::Stop) if !rises => self.stopper.stop(),
             _ => Ok(()),
         };
         before.and(gates).and(after).and(again)
     }
 
-    fn set_level(&mut self, level: Level, now: u64) -> io::Result<()> {
+    fn set_level(&mut self, level: CoRunnerLevel, now: u64) -> io::Result<()> {
         let Some(before) = self.level.replace(level) else {
             return self.change_level(level, now);
         };
         if level == before { Ok(()) } else { self.change_level(level, now) }
     }
 
-    fn change_level(&mut self, level: Level, now: u64) -> io::Result<()> {
-        if level != Level::Stop {
+    fn change_level(&mut self, level: CoRunnerLevel, now: u64) -> io::Result<()> {
+        if level != CoRunnerLevel::Stop {
             self.monitor.co_runners(true);
         }
         let answer = match level {
-            Level::Run => self.stopper.resume(),
-            Level::Slow => self.stopper.slow(),
-            Level::Stop => self.stopper.stop(),
+            CoRunnerLevel::Run => self.stopper.resume(),
+            CoRunnerLevel::Slow => self.stopper.slow(),
+            CoRunnerLevel::Stop => self.stopper.stop(),
         };
         if let Err(error) = answer {
             self.level = None;
@@ -157,9 +160,9 @@ impl Enforcer {
             counts.stopped_ns += now.saturating_sub(since);
         }
         match level {
-            Level::Run => {}
-            Level::Slow => counts.slows += 1,
-            Level::Stop => {
+            CoRunnerLevel::Run => {}
+            CoRunnerLevel::Slow => counts.slows += 1,
+            CoRunnerLevel::Stop => {
                 counts.stops += 1;
                 self.stopped_at = Some(now);
                 if let Some(took_ns) = self.stopper.took_ns() {
@@ -172,7 +175,7 @@ impl Enforcer {
     }
 
     /// Holds all reserved work but that of `runs` and of those that rest; `None` lets all run.
-    fn set_gates(&mut self, runs: Option<usize>, rests: Set) -> io::Result<()> {
+    fn set_gates(&mut self, runs: Option<usize>, rests: ReservationSet) -> io::Result<()> {
         let mut answer = Ok(());
         let wanted = |index: usize| runs.is_some_and(|runs| runs != index) && !rests.has(index);
         for pass in [true, false] {
@@ -197,8 +200,8 @@ impl Enforcer {
     /// # Errors
     /// What the kernel answers; everybody is tried.
     pub fn end(&mut self, now: u64) -> io::Result<()> {
-        let gates = self.set_gates(None, Set::default());
-        let level = self.set_level(Level::Run, now);
+        let gates = self.set_gates(None, ReservationSet::default());
+        let level = self.set_level(CoRunnerLevel::Run, now);
         level.and(gates)
     }
 
@@ -210,18 +213,18 @@ impl Enforcer {
 
     /// What it has seen and done.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> MonitorStatistics {
         self.monitor.statistics()
     }
 
     /// What became of the jobs of each reservation, in the order in which they were given.
-    pub fn each(&self) -> impl Iterator<Item = Counts> {
-        self.monitor.each()
+    pub fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
+        self.monitor.job_counts()
     }
 
     /// What there was to doubt about progress.
     #[must_use]
-    pub fn doubts(&self) -> Doubts {
+    pub fn doubts(&self) -> ProgressErrors {
         self.monitor.doubts()
     }
 
@@ -239,7 +242,7 @@ impl Enforcer {
 
     /// How slack is watched.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &MonitorSettings {
         self.monitor.settings()
     }
 
@@ -250,7 +253,7 @@ impl Enforcer {
     }
 }
 
-impl Drop for Enforcer {
+impl Drop for CoRunnerEnforcer {
     fn drop(&mut self) {
         // Whoever cannot be resumed now is the guardian's.
         let _ = self.end(0);
@@ -264,9 +267,9 @@ mod tests {
 
     use super::*;
 
-    struct Nothing;
+    struct NoProgress;
 
-    impl ProgressSource for Nothing {
+    impl ProgressSource for NoProgress {
         fn name(&self) -> &'static str {
             "none"
         }
@@ -305,13 +308,21 @@ mod tests {
         }
     }
 
-    fn enforcer(took_ns: u64, refusals: u32) -> Enforcer {
+    fn enforcer(took_ns: u64, refusals: u32) -> CoRunnerEnforcer {
         let (reserved, period) = (Span::from_millis(40), Span::from_millis(100));
         let reservation = Reservation::new(reserved, period, Strength::Hard).unwrap();
-        let promised = Promised::new(&reservation, 0);
-        let watched = vec![Watched { promised, progress: Box::new(Nothing), gate: None }];
-        let settings = Settings { margin_ns: 3_000_000, stop_ns: 1_000_000, ..Settings::default() };
-        Enforcer::new(settings, watched, Box::new(Slow { took_ns, refusals })).unwrap()
+        let promised = JobReservation::new(&reservation, 0);
+        let watched = vec![MonitoredReservation {
+            reservation: promised,
+            progress: Box::new(NoProgress),
+            gate: None,
+        }];
+        let settings = MonitorSettings {
+            margin_ns: 3_000_000,
+            stop_ns: 1_000_000,
+            ..MonitorSettings::default()
+        };
+        CoRunnerEnforcer::new(settings, watched, Box::new(Slow { took_ns, refusals })).unwrap()
     }
 
     /// A stop that takes longer than any before makes the margin larger by as much, and the next stop earlier.
@@ -320,18 +331,18 @@ mod tests {
         const MS: u64 = 1_000_000;
         let mut enforcer = enforcer(MS, 0);
         // Slack of 60 ms less the margin: co-runners run until 57 ms.
-        assert_eq!(enforcer.look(0), 57 * MS);
-        enforcer.look(57 * MS);
+        assert_eq!(enforcer.enforce(0), 57 * MS);
+        enforcer.enforce(57 * MS);
         // 3 ms and not 1.
         assert_eq!((enforcer.settings().margin_ns, enforcer.settings().stop_ns), (5 * MS, 3 * MS));
-        assert_eq!(enforcer.look(100 * MS), 155 * MS);
-        enforcer.look(155 * MS);
+        assert_eq!(enforcer.enforce(100 * MS), 155 * MS);
+        enforcer.enforce(155 * MS);
         assert_eq!(enforcer.settings().margin_ns, 11 * MS);
         assert_eq!(enforcer.statistics().stop_max_ns, 9 * MS);
         assert!(enforcer.is_covered());
         for period in 2..4 {
-            enforcer.look(period * 100 * MS);
-            enforcer.look(period * 100 * MS + 59 * MS);
+            enforcer.enforce(period * 100 * MS);
+            enforcer.enforce(period * 100 * MS + 59 * MS);
         }
         // 81 ms: more than the slack of any period.
         assert_eq!(enforcer.statistics().stop_max_ns, 81 * MS);
@@ -343,15 +354,15 @@ mod tests {
     fn who_is_not_resumed_is_resumed_again() {
         const MS: u64 = 1_000_000;
         let mut enforcer = enforcer(1, 2);
-        enforcer.look(0);
-        enforcer.look(57 * MS);
+        enforcer.enforce(0);
+        enforcer.enforce(57 * MS);
         let mut now = 100 * MS;
         for failed in [1, 2] {
-            let next = enforcer.look(now);
+            let next = enforcer.enforce(now);
             assert_eq!((next, enforcer.statistics().failed), (now + RETRY_NS, failed));
             now = next;
         }
-        assert!(enforcer.look(now) > now + RETRY_NS);
+        assert!(enforcer.enforce(now) > now + RETRY_NS);
         assert_eq!((enforcer.statistics().failed, enforcer.errno()), (2, Some(1)));
     }
 }

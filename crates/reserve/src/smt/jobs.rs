@@ -12,18 +12,18 @@ use crate::progress::ProgressSource;
 ///
 /// Invariant: 0 < reserved <= deadline <= period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Promised {
+pub struct JobReservation {
     reserved_ns: u64,
     period_ns: u64,
     deadline_ns: u64,
     first_ns: u64,
 }
 
-impl Promised {
+impl JobReservation {
     /// The reservation in every period from `first_ns` on: budget in single-thread time.
     #[must_use]
-    pub fn new(reservation: &Reservation, first_ns: u64) -> Promised {
-        Promised {
+    pub fn new(reservation: &Reservation, first_ns: u64) -> JobReservation {
+        JobReservation {
             reserved_ns: reservation.budget().nanos_or_zero(),
             period_ns: reservation.period().nanos_or_zero(),
             deadline_ns: reservation.deadline().nanos_or_zero(),
@@ -33,13 +33,13 @@ impl Promised {
 
     /// The same from the first period that begins after `now`.
     #[must_use]
-    pub fn after(self, now: u64) -> Promised {
+    pub fn after(self, now: u64) -> JobReservation {
         let behind = match now.checked_sub(self.first_ns) {
             Some(since) => since / self.period_ns + 1,
             None => 0,
         };
         let first_ns = self.first_ns.saturating_add(behind.saturating_mul(self.period_ns));
-        Promised { first_ns, ..self }
+        JobReservation { first_ns, ..self }
     }
 
     /// Single-thread time in each period.
@@ -69,7 +69,7 @@ impl Promised {
 
 /// What an advance of time brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Advance {
+pub(super) struct ElapsedJobs {
     pub(super) began: bool,
     /// Jobs whose period is over.
     pub(super) ended: u64,
@@ -83,7 +83,7 @@ pub(super) struct Advance {
 
 /// Where in time the program's jobs begin, as told by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Phase {
+struct JobPhase {
     /// Whether any job told its begin.
     known: bool,
     /// Whether the one under way did.
@@ -95,80 +95,80 @@ struct Phase {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
-    pub(super) promised: Promised,
+pub(super) struct ReservedJob {
+    pub(super) reservation: JobReservation,
     /// Begin of its period; `None` before the first.
-    begun_ns: Option<u64>,
+    start_ns: Option<u64>,
     /// Begin of the next period.
     next_ns: u64,
     /// What is left of it, single-thread time.
-    left_ns: u64,
+    remaining_ns: u64,
     /// Whether it was counted as missed or idle.
-    judged: bool,
+    settled: bool,
     /// Whether its work is held for that of another reservation: then it seems to sleep.
     pub(super) held: bool,
     /// Whether there will be no further job.
     ended: bool,
     /// What is known of where the program's jobs begin; `None` if its periods are where they are.
-    phase: Option<Phase>,
+    phase: Option<JobPhase>,
     /// When it was first looked at without co-runners, and what was left then.
     alone: Option<(u64, u64)>,
 }
 
-impl Job {
+impl ReservedJob {
     /// With `follows`, periods are moved to where the program's jobs begin.
-    pub(super) fn new(promised: Promised, follows: bool) -> Job {
-        Job {
-            promised,
-            begun_ns: None,
+    pub(super) fn new(promised: JobReservation, follows: bool) -> ReservedJob {
+        ReservedJob {
+            reservation: promised,
+            start_ns: None,
             next_ns: promised.first_ns,
-            left_ns: 0,
-            judged: false,
+            remaining_ns: 0,
+            settled: false,
             held: false,
             ended: false,
-            phase: follows.then(Phase::default),
+            phase: follows.then(JobPhase::default),
             alone: None,
         }
     }
 
     /// Brings it to `now`.
-    pub(super) fn advance<P: ProgressSource>(&mut self, now: u64, source: &mut P) -> Advance {
-        let mut advance = Advance::default();
+    pub(super) fn advance<P: ProgressSource>(&mut self, now: u64, source: &mut P) -> ElapsedJobs {
+        let mut advance = ElapsedJobs::default();
         self.ended = self.ended || source.has_ended();
         if self.ended {
-            self.left_ns = 0;
+            self.remaining_ns = 0;
             return advance;
         }
         if now >= self.next_ns {
             self.close(source, &mut advance);
-            let skipped = (now - self.next_ns) / self.promised.period_ns;
-            let begun = self.next_ns + skipped * self.promised.period_ns;
+            let skipped = (now - self.next_ns) / self.reservation.period_ns;
+            let begun = self.next_ns + skipped * self.reservation.period_ns;
             advance.began = true;
             advance.skipped = skipped;
-            self.begun_ns = Some(begun);
-            self.next_ns = begun.saturating_add(self.promised.period_ns);
-            self.left_ns = self.promised.reserved_ns;
-            self.judged = false;
+            self.start_ns = Some(begun);
+            self.next_ns = begun.saturating_add(self.reservation.period_ns);
+            self.remaining_ns = self.reservation.reserved_ns;
+            self.settled = false;
             self.alone = None;
             if let Some(phase) = &mut self.phase {
                 phase.settled = false;
             }
-            source.begin(self.promised.reserved_ns);
+            source.begin(self.reservation.reserved_ns);
         }
         self.align(now, source);
         self.measure(source);
         if now >= self.due_ns() {
-            self.judge(source, &mut advance);
+            self.settle_job(source, &mut advance);
         }
         advance
     }
 
     /// At the deadline, once: whether a job that is not done was missed, or wanted no more.
-    fn judge<P: ProgressSource>(&mut self, source: &mut P, advance: &mut Advance) {
-        if !self.is_pending() || std::mem::replace(&mut self.judged, true) {
+    fn settle_job<P: ProgressSource>(&mut self, source: &mut P, advance: &mut ElapsedJobs) {
+        if !self.is_pending() || std::mem::replace(&mut self.settled, true) {
             return;
         }
-        if !self.held && source.rests() {
+        if !self.held && source.is_idle() {
             advance.idle += 1;
         } else {
             advance.missed += 1;
@@ -177,24 +177,24 @@ impl Job {
 
     /// The work slept until it could not be done any more: it counts as idle whatever comes. Whether that is new.
     pub(super) fn waive(&mut self) -> bool {
-        self.is_pending() && !std::mem::replace(&mut self.judged, true)
+        self.is_pending() && !std::mem::replace(&mut self.settled, true)
     }
 
     /// The job of the period that is over.
-    fn close<P: ProgressSource>(&mut self, source: &mut P, advance: &mut Advance) {
-        if self.begun_ns.is_some() {
+    fn close<P: ProgressSource>(&mut self, source: &mut P, advance: &mut ElapsedJobs) {
+        if self.start_ns.is_some() {
             self.measure(source);
             advance.ended = 1;
             if let Some(phase) = &mut self.phase {
-                phase.in_time = self.left_ns == 0;
+                phase.in_time = self.remaining_ns == 0;
             }
-            self.judge(source, advance);
+            self.settle_job(source, advance);
         }
     }
 
     fn measure<P: ProgressSource>(&mut self, source: &mut P) {
         if self.is_pending() {
-            self.left_ns = self.promised.reserved_ns.saturating_sub(source.done_ns());
+            self.remaining_ns = self.reservation.reserved_ns.saturating_sub(source.done_ns());
         }
     }
 
@@ -203,8 +203,8 @@ impl Job {
     /// later though the one before was done in time, since the program has a period of its own. Somewhat
     /// later is no reason, not even for the first: that is how wake-ups are.
     fn align<P: ProgressSource>(&mut self, now: u64, source: &mut P) {
-        let period = self.promised.period_ns;
-        let (Some(phase), Some(begun)) = (&mut self.phase, self.begun_ns) else { return };
+        let period = self.reservation.period_ns;
+        let (Some(phase), Some(begun)) = (&mut self.phase, self.start_ns) else { return };
         if phase.settled {
             return;
         }
@@ -224,24 +224,26 @@ impl Job {
             if late > 0 {
                 source.restart();
             }
-            self.begun_ns = Some(told);
+            self.start_ns = Some(told);
             self.next_ns = told.saturating_add(period);
         }
     }
 
     /// Whether something is left to do.
     pub(super) fn is_pending(&self) -> bool {
-        self.begun_ns.is_some() && self.left_ns > 0
+        self.start_ns.is_some() && self.remaining_ns > 0
     }
 
     /// Single-thread time that is left of it.
     pub(super) fn left_ns(&self) -> u64 {
-        self.left_ns
+        self.remaining_ns
     }
 
     /// When the job must be done; of one that has not begun, that of the first.
     pub(super) fn due_ns(&self) -> u64 {
-        self.begun_ns.unwrap_or(self.promised.first_ns).saturating_add(self.promised.deadline_ns)
+        self.start_ns
+            .unwrap_or(self.reservation.first_ns)
+            .saturating_add(self.reservation.deadline_ns)
     }
 
     /// Begin of the next period; of one that has ended, never.
@@ -258,23 +260,23 @@ impl Job {
     /// (`rests`). Each job costs `extra` more.
     pub(super) fn pending(&self, extra: u64, rests: bool) -> Pending {
         if self.is_pending() && !rests {
-            Pending { deadline: self.due_ns(), left: self.left_ns.saturating_add(extra) }
+            Pending { deadline: self.due_ns(), left: self.remaining_ns.saturating_add(extra) }
         } else {
-            let deadline = self.next_ns.saturating_add(self.promised.deadline_ns);
-            Pending { deadline, left: self.promised.reserved_ns.saturating_add(extra) }
+            let deadline = self.next_ns.saturating_add(self.reservation.deadline_ns);
+            Pending { deadline, left: self.reservation.reserved_ns.saturating_add(extra) }
         }
     }
 
     /// How long it takes to be done without co-runners, going by its progress since they stopped: a job
     /// that needs less than is reserved is done earlier. At most what is left.
     pub(super) fn alone_for_ns(&mut self, now: u64) -> u64 {
-        let (since, left) = *self.alone.get_or_insert((now, self.left_ns));
-        let (passed, done) = (now.saturating_sub(since), left.saturating_sub(self.left_ns));
+        let (since, left) = *self.alone.get_or_insert((now, self.remaining_ns));
+        let (passed, done) = (now.saturating_sub(since), left.saturating_sub(self.remaining_ns));
         if passed == 0 || done == 0 {
-            return self.left_ns / 4;
+            return self.remaining_ns / 4;
         }
-        let wait = u128::from(self.left_ns) * u128::from(passed) / u128::from(done);
-        u64::try_from(wait).unwrap_or(u64::MAX).min(self.left_ns)
+        let wait = u128::from(self.remaining_ns) * u128::from(passed) / u128::from(done);
+        u64::try_from(wait).unwrap_or(u64::MAX).min(self.remaining_ns)
     }
 }
 
@@ -284,14 +286,14 @@ mod tests {
 
     /// Jobs as a program tells them: when the one under way began, and whether it is done.
     #[derive(Default)]
-    struct Told {
+    struct ScriptedProgress {
         begun: Option<u64>,
         done: bool,
         rests: bool,
         reserved: u64,
     }
 
-    impl ProgressSource for Told {
+    impl ProgressSource for ScriptedProgress {
         fn name(&self) -> &'static str {
             "word"
         }
@@ -308,54 +310,56 @@ mod tests {
             self.begun
         }
 
-        fn rests(&mut self) -> bool {
+        fn is_idle(&mut self) -> bool {
             self.rests
         }
     }
 
-    fn job(follows: bool) -> Job {
+    fn job(follows: bool) -> ReservedJob {
         let promised =
-            Promised { reserved_ns: 20, period_ns: 100, deadline_ns: 90, first_ns: 1_000 };
-        Job::new(promised, follows)
+            JobReservation { reserved_ns: 20, period_ns: 100, deadline_ns: 90, first_ns: 1_000 };
+        ReservedJob::new(promised, follows)
     }
 
     #[test]
     fn periods_come_from_the_grid_and_skipped_ones_are_counted() {
-        let (mut job, mut told) = (job(false), Told { begun: Some(1_030), ..Told::default() });
-        assert_eq!(job.advance(999, &mut told), Advance::default());
-        let begins = Advance { began: true, ..Advance::default() };
+        let (mut job, mut told) =
+            (job(false), ScriptedProgress { begun: Some(1_030), ..ScriptedProgress::default() });
+        assert_eq!(job.advance(999, &mut told), ElapsedJobs::default());
+        let begins = ElapsedJobs { began: true, ..ElapsedJobs::default() };
         assert_eq!(job.advance(1_000, &mut told), begins);
         assert_eq!((job.due_ns(), job.next_ns(), job.left_ns()), (1_090, 1_100, 20));
         assert_eq!(job.advance(1_090, &mut told).missed, 1);
         assert_eq!(job.advance(1_095, &mut told).missed, 0, "counted once");
-        let skips = Advance { began: true, ended: 1, skipped: 2, ..Advance::default() };
+        let skips = ElapsedJobs { began: true, ended: 1, skipped: 2, ..ElapsedJobs::default() };
         assert_eq!(job.advance(1_350, &mut told), skips);
         assert_eq!((job.due_ns(), job.next_ns()), (1_390, 1_400));
         told.done = true;
-        assert_eq!(job.advance(1_400, &mut told), Advance { began: true, ended: 1, ..begins });
+        assert_eq!(job.advance(1_400, &mut told), ElapsedJobs { began: true, ended: 1, ..begins });
     }
 
     /// The bug: work that wanted nothing, and told nothing, missed each of its deadlines.
     #[test]
     fn a_job_that_wants_nothing_is_not_missed() {
-        let (mut job, mut told) = (job(false), Told { rests: true, ..Told::default() });
+        let (mut job, mut told) =
+            (job(false), ScriptedProgress { rests: true, ..ScriptedProgress::default() });
         job.advance(1_000, &mut told);
-        let idle = Advance { idle: 1, ..Advance::default() };
+        let idle = ElapsedJobs { idle: 1, ..ElapsedJobs::default() };
         assert_eq!(job.advance(1_090, &mut told), idle);
         // Counted once, and as what it was at its deadline.
         told.rests = false;
-        let next = Advance { began: true, ended: 1, ..Advance::default() };
+        let next = ElapsedJobs { began: true, ended: 1, ..ElapsedJobs::default() };
         assert_eq!(job.advance(1_100, &mut told), next);
         // Also where nobody looked at the deadline itself.
         told.rests = true;
-        assert_eq!(job.advance(1_200, &mut told), Advance { idle: 1, ..next });
+        assert_eq!(job.advance(1_200, &mut told), ElapsedJobs { idle: 1, ..next });
         told.rests = false;
-        assert_eq!(job.advance(1_300, &mut told), Advance { missed: 1, ..next });
+        assert_eq!(job.advance(1_300, &mut told), ElapsedJobs { missed: 1, ..next });
     }
 
     #[test]
     fn periods_follow_the_jobs() {
-        let (mut job, mut told) = (job(true), Told::default());
+        let (mut job, mut told) = (job(true), ScriptedProgress::default());
         job.advance(1_000, &mut told);
         assert_eq!(job.due_ns(), 1_090, "nothing told yet");
         // The first job began at 1,070: so does its period.
@@ -363,7 +367,7 @@ mod tests {
         job.advance(1_080, &mut told);
         assert_eq!((job.due_ns(), job.next_ns()), (1_160, 1_170));
         // The next one somewhat later: woken late. And one somewhat earlier.
-        let mut next = |job: &mut Job, begun: u64, done: bool| {
+        let mut next = |job: &mut ReservedJob, begun: u64, done: bool| {
             (told.begun, told.done) = (None, done);
             job.advance(job.next_ns(), &mut told);
             (told.begun, told.done) = (Some(begun), false);
@@ -380,7 +384,8 @@ mod tests {
     #[test]
     fn a_first_job_that_is_woken_late_keeps_the_grid() {
         for (begun, due) in [(1_012, 1_090), (1_013, 1_103), (990, 1_080)] {
-            let (mut job, mut told) = (job(true), Told { begun: Some(begun), ..Told::default() });
+            let (mut job, mut told) =
+                (job(true), ScriptedProgress { begun: Some(begun), ..ScriptedProgress::default() });
             job.advance(1_000, &mut told);
             job.advance(1_020, &mut told);
             assert_eq!(job.due_ns(), due, "begun at {begun}");
@@ -391,7 +396,8 @@ mod tests {
     #[test]
     fn an_overrun_does_not_move_the_periods() {
         for (done, due) in [(false, 1_190), (true, 1_225)] {
-            let (mut job, mut told) = (job(true), Told { begun: Some(1_000), ..Told::default() });
+            let (mut job, mut told) =
+                (job(true), ScriptedProgress { begun: Some(1_000), ..ScriptedProgress::default() });
             job.advance(1_000, &mut told);
             (told.begun, told.done) = (None, done);
             job.advance(1_100, &mut told);

@@ -23,13 +23,13 @@
 //! may count already. The page is a sealed memfd that a command inherits under the number in `HOURGLASS_PROGRESS`; a path
 //! (`HOURGLASS_PROGRESS_PATH`) is for programs that lost the descriptor and may open `/proc/PID/fd`.
 
-pub mod dead_man;
+pub mod co_runners;
+mod decision;
 pub mod driver;
 pub mod enforcer;
 pub mod jobs;
 pub mod monitor;
-mod order;
-pub mod sharers;
 pub mod sim;
 pub mod stopper;
 pub mod topology;
+pub mod watchdog_stopper;

@@ -8,14 +8,16 @@ use hourglass_sched::effort::Effort;
 use hourglass_sched::slack::{self, Decision, Promise, Rate};
 use hourglass_sched::verdict::Refusal;
 
-use crate::progress::{Doubts, ProgressSource};
+use crate::progress::{ProgressErrors, ProgressSource};
 
-use super::jobs::{Job, Promised};
-pub use super::order::{Counts, Level, Order, Set, Statistics};
+pub use super::decision::{
+    CoRunnerLevel, JobCounts, MonitorDecision, MonitorStatistics, ReservationSet,
+};
+use super::jobs::{JobReservation, ReservedJob};
 
 /// What is done about co-runners while reserved work is pending (section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Policy {
+pub enum SiblingPolicy {
     /// They run as long as there is slack.
     #[default]
     Monitor,
@@ -26,12 +28,12 @@ pub enum Policy {
 }
 
 /// As the document and `--smt` name it.
-impl std::fmt::Display for Policy {
+impl std::fmt::Display for SiblingPolicy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Policy::Monitor => "monitor",
-            Policy::Disable => "disable",
-            Policy::Ignore => "ignore",
+            SiblingPolicy::Monitor => "monitor",
+            SiblingPolicy::Disable => "disable",
+            SiblingPolicy::Ignore => "ignore",
         })
     }
 }
@@ -48,9 +50,9 @@ pub enum Checks {
 
 /// How slack is watched. Times in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct MonitorSettings {
     /// What is done about co-runners.
-    pub policy: Policy,
+    pub policy: SiblingPolicy,
     /// When slack is looked at.
     pub checks: Checks,
     /// The proven least rate of progress beside co-runners; [`Rate::ZERO`] without proof.
@@ -67,21 +69,21 @@ pub struct Settings {
     pub slow_ns: Option<u64>,
 }
 
-impl Settings {
+impl MonitorSettings {
     /// The smallest interval of the paper, section 4.2.
     pub const SMALLEST_NS: u64 = 10_000;
 }
 
-impl Default for Settings {
+impl Default for MonitorSettings {
     /// Variable checks, nothing proven, the paper's smallest interval; the margin is to be measured.
-    fn default() -> Settings {
-        Settings {
-            policy: Policy::Monitor,
+    fn default() -> MonitorSettings {
+        MonitorSettings {
+            policy: SiblingPolicy::Monitor,
             checks: Checks::Variable,
             alpha: Rate::ZERO,
             margin_ns: 0,
             stop_ns: 0,
-            smallest_ns: Settings::SMALLEST_NS,
+            smallest_ns: MonitorSettings::SMALLEST_NS,
             slow_ns: None,
         }
     }
@@ -89,7 +91,7 @@ impl Default for Settings {
 
 /// Reservations that cannot be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unwatchable {
+pub enum MonitorError {
     /// None is given.
     #[error("no reservation to watch")]
     Nothing,
@@ -126,16 +128,16 @@ fn switch_ns(jobs: usize, floor_ns: u64, margin_ns: u64) -> u64 {
 /// watched.
 ///
 /// # Errors
-/// [`Unwatchable`].
-pub fn check(settings: Settings, promised: &[Promised]) -> Result<bool, Unwatchable> {
-    let watched = promised.iter().map(|promised| (*promised, Nothing)).collect();
+/// [`MonitorError`].
+pub fn check(settings: MonitorSettings, promised: &[JobReservation]) -> Result<bool, MonitorError> {
+    let watched = promised.iter().map(|promised| (*promised, NullProgress)).collect();
     Monitor::new(settings, watched).map(|monitor| monitor.is_covered())
 }
 
 /// Work that does nothing.
-struct Nothing;
+struct NullProgress;
 
-impl ProgressSource for Nothing {
+impl ProgressSource for NullProgress {
     fn name(&self) -> &'static str {
         "none"
     }
@@ -150,13 +152,13 @@ impl ProgressSource for Nothing {
 /// Watches the reservations of one physical core, or of whatever else shares.
 #[derive(Debug)]
 pub struct Monitor<P> {
-    settings: Settings,
-    jobs: Vec<Job>,
+    settings: MonitorSettings,
+    jobs: Vec<ReservedJob>,
     sources: Vec<P>,
     /// Jobs, missed and idle of each.
     counts: Vec<(u64, u64, u64)>,
     /// Whose work may run since the last look, and who rests.
-    last: (Option<usize>, Set),
+    last: (Option<usize>, ReservationSet),
     /// What each job costs more than is reserved, because the next one waits for a look.
     switch_ns: u64,
     /// Looks for the end of a job come no closer together than this.
@@ -167,44 +169,47 @@ pub struct Monitor<P> {
     next_ns: u64,
     /// For looking ahead, kept so that a look allocates little.
     ahead: Vec<slack::Reservation>,
-    pub(super) statistics: Statistics,
+    pub(super) statistics: MonitorStatistics,
 }
 
 impl<P: ProgressSource> Monitor<P> {
     /// Watches these reservations. Periods begin as promised; of one reservation alone, with the jobs of
-    /// the program where it tells them ([`ProgressSource::begun_ns`]). All times will be of the clock of [`Promised::first_ns`].
+    /// the program where it tells them ([`ProgressSource::begun_ns`]). All times will be of the clock of [`JobReservation::first_ns`].
     ///
     /// # Errors
-    /// [`Unwatchable`].
-    pub fn new(settings: Settings, watched: Vec<(Promised, P)>) -> Result<Monitor<P>, Unwatchable> {
+    /// [`MonitorError`].
+    pub fn new(
+        settings: MonitorSettings,
+        watched: Vec<(JobReservation, P)>,
+    ) -> Result<Monitor<P>, MonitorError> {
         if settings.checks == Checks::Every(0) {
-            return Err(Unwatchable::Interval);
+            return Err(MonitorError::Interval);
         }
-        let (promised, sources): (Vec<Promised>, Vec<P>) = watched.into_iter().unzip();
+        let (promised, sources): (Vec<JobReservation>, Vec<P>) = watched.into_iter().unzip();
         let shortest =
-            promised.iter().map(Promised::period_ns).min().ok_or(Unwatchable::Nothing)?;
+            promised.iter().map(JobReservation::period_ns).min().ok_or(MonitorError::Nothing)?;
         // Of several, work is held, and so begins when it may.
         let follows = promised.len() == 1;
-        let jobs: Vec<Job> =
-            promised.into_iter().map(|promised| Job::new(promised, follows)).collect();
+        let jobs: Vec<ReservedJob> =
+            promised.into_iter().map(|promised| ReservedJob::new(promised, follows)).collect();
         let floor_ns = settings.smallest_ns.max(shortest / 1_000).max(1);
         let mut monitor = Monitor {
             settings,
             switch_ns: switch_ns(jobs.len(), floor_ns, settings.margin_ns),
             floor_ns,
             latched: false,
-            next_ns: jobs.iter().map(Job::next_ns).min().unwrap_or(0),
+            next_ns: jobs.iter().map(ReservedJob::next_ns).min().unwrap_or(0),
             ahead: Vec::with_capacity(jobs.len()),
             counts: vec![(0, 0, 0); jobs.len()],
-            last: (None, Set::default()),
+            last: (None, ReservationSet::default()),
             jobs,
             sources,
-            statistics: Statistics::default(),
+            statistics: MonitorStatistics::default(),
         };
-        match monitor.slack_ahead(0, Set::default()) {
+        match monitor.slack_ahead(0, ReservationSet::default()) {
             Ok(_) => Ok(monitor),
-            Err(Refusal::Endless) => Err(Unwatchable::Overbooked),
-            Err(_) => Err(Unwatchable::Incommensurable),
+            Err(Refusal::Endless) => Err(MonitorError::Overbooked),
+            Err(_) => Err(MonitorError::Incommensurable),
         }
     }
 
@@ -213,10 +218,11 @@ impl<P: ProgressSource> Monitor<P> {
     /// look.
     #[must_use]
     pub fn is_covered(&self) -> bool {
-        if self.settings.policy == Policy::Ignore {
+        if self.settings.policy == SiblingPolicy::Ignore {
             return false;
         }
-        let begun: Vec<slack::Reservation> = self.jobs.iter().map(|job| self.begun(job)).collect();
+        let begun: Vec<slack::Reservation> =
+            self.jobs.iter().map(|job| self.slack_reservation(job)).collect();
         let slack = match begun.as_slice() {
             [one] => Ok(Some(i128::from(one.pending.deadline) - i128::from(one.pending.left))),
             all => slack::slack_ahead(0, all, Effort::of(LOOKS)),
@@ -225,10 +231,10 @@ impl<P: ProgressSource> Monitor<P> {
     }
 
     /// The reservation, with a job that begins at 0.
-    fn begun(&self, job: &Job) -> slack::Reservation {
-        let cost = job.promised.reserved_ns().saturating_add(self.switch_ns);
-        let pending = slack::Pending { deadline: job.promised.deadline_ns(), left: cost };
-        slack::Reservation { pending, cost, period: job.promised.period_ns() }
+    fn slack_reservation(&self, job: &ReservedJob) -> slack::Reservation {
+        let cost = job.reservation.reserved_ns().saturating_add(self.switch_ns);
+        let pending = slack::Pending { deadline: job.reservation.deadline_ns(), left: cost };
+        slack::Reservation { pending, cost, period: job.reservation.period_ns() }
     }
 
     /// When the next look is due; at first the begin of the first period.
@@ -239,36 +245,37 @@ impl<P: ProgressSource> Monitor<P> {
 
     /// How slack is watched.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &MonitorSettings {
         &self.settings
     }
 
     /// What it has seen and done.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> MonitorStatistics {
         self.statistics
     }
 
     /// What became of the jobs of each reservation.
-    pub fn each(&self) -> impl Iterator<Item = Counts> {
-        self.sources.iter().zip(&self.counts).map(|(source, (jobs, missed, idle))| Counts {
+    pub fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
+        self.sources.iter().zip(&self.counts).map(|(source, (jobs, missed, idle))| JobCounts {
             jobs: *jobs,
             missed: *missed,
             idle: *idle,
             progress: source.name(),
-            doubts: source.doubts(),
+            progress_errors: source.errors(),
         })
     }
 
     /// What there was to doubt about progress, of all reservations.
     #[must_use]
-    pub fn doubts(&self) -> Doubts {
-        self.sources.iter().map(ProgressSource::doubts).fold(Doubts::default(), |sum, each| {
-            Doubts {
+    pub fn doubts(&self) -> ProgressErrors {
+        self.sources.iter().map(ProgressSource::errors).fold(
+            ProgressErrors::default(),
+            |sum, each| ProgressErrors {
                 backwards: sum.backwards + each.backwards,
                 unmoved: sum.unmoved + each.unmoved,
-            }
-        })
+            },
+        )
     }
 
     /// Where progress is read.
@@ -294,9 +301,10 @@ impl<P: ProgressSource> Monitor<P> {
 
     /// Looks at `now`, which MUST NOT be before an earlier look, and says what is to be done until the
     /// next.
-    pub fn look(&mut self, now: u64) -> Order {
+    pub fn check_slack(&mut self, now: u64) -> MonitorDecision {
         self.statistics.checks += 1;
-        self.statistics.latest_ns = self.statistics.latest_ns.max(now.saturating_sub(self.next_ns));
+        self.statistics.max_latency_ns =
+            self.statistics.max_latency_ns.max(now.saturating_sub(self.next_ns));
         let mut began = false;
         let (runs, resting) = self.last;
         let each = self.jobs.iter_mut().zip(&mut self.sources).zip(&mut self.counts);
@@ -313,43 +321,50 @@ impl<P: ProgressSource> Monitor<P> {
             self.statistics.skipped += advance.skipped;
         }
         self.latched &= !began;
-        let order = Order { began, ..self.decide(now) };
+        let order = MonitorDecision { began, ..self.decide(now) };
         self.next_ns = order.next_ns;
-        self.last = (order.runs, order.rests);
+        self.last = (order.runs, order.idle);
         order
     }
 
-    fn decide(&mut self, now: u64) -> Order {
-        let begins = self.jobs.iter().map(Job::next_ns);
-        let dues = self.jobs.iter().filter(|job| job.is_pending()).map(Job::due_ns);
+    fn decide(&mut self, now: u64) -> MonitorDecision {
+        let begins = self.jobs.iter().map(ReservedJob::next_ns);
+        let dues = self.jobs.iter().filter(|job| job.is_pending()).map(ReservedJob::due_ns);
         let latest = begins.chain(dues.filter(|due| *due > now)).min().unwrap_or(u64::MAX);
         let (first, rests) = self.first_due();
         // Whoever sleeps is looked at again soon.
         let latest = latest.min(self.wake_of(rests, now));
         let Some(first) = first else {
             self.latched = false;
-            let (level, runs, slack_ns) = (Level::Run, None, None);
-            return Order { level, began: false, runs, rests, slack_ns, next_ns: latest };
+            let (level, runs, slack_ns) = (CoRunnerLevel::Run, None, None);
+            return MonitorDecision {
+                level,
+                began: false,
+                runs,
+                idle: rests,
+                slack_ns,
+                next_ns: latest,
+            };
         };
         let (level, slack_ns, next_ns) = match self.settings.policy {
-            Policy::Ignore => (Level::Run, None, latest),
-            Policy::Disable => {
+            SiblingPolicy::Ignore => (CoRunnerLevel::Run, None, latest),
+            SiblingPolicy::Disable => {
                 let rest = self.beside_rest(first, now);
-                rest.unwrap_or_else(|| (Level::Stop, None, self.end_of(first, now)))
+                rest.unwrap_or_else(|| (CoRunnerLevel::Stop, None, self.end_of(first, now)))
             }
-            Policy::Monitor => self.by_slack(first, rests, now),
+            SiblingPolicy::Monitor => self.by_slack(first, rests, now),
         };
-        let several = self.jobs.len() > 1 && self.settings.policy != Policy::Ignore;
+        let several = self.jobs.len() > 1 && self.settings.policy != SiblingPolicy::Ignore;
         let switch = if several { self.earliest_end_of(first, now) } else { u64::MAX };
         let runs = several.then_some(first);
         let next_ns = next_ns.min(switch).min(latest);
-        Order { level, began: false, runs, rests, slack_ns, next_ns }
+        MonitorDecision { level, began: false, runs, idle: rests, slack_ns, next_ns }
     }
 
     /// The pending job with the earliest deadline, and those that have earlier ones and sleep by their own will: a
     /// processor is not kept for who does not want it. Of one reservation alone, [`Monitor::beside_rest`] decides.
-    fn first_due(&mut self) -> (Option<usize>, Set) {
-        let mut rests = Set::default();
+    fn first_due(&mut self) -> (Option<usize>, ReservationSet) {
+        let mut rests = ReservationSet::default();
         loop {
             let pending = self.jobs.iter().enumerate();
             let pending = pending.filter(|(index, job)| job.is_pending() && !rests.has(*index));
@@ -357,8 +372,8 @@ impl<P: ProgressSource> Monitor<P> {
                 return (None, rests);
             };
             // Of those that were held nothing can be said.
-            let asked = self.jobs.len() > 1 && index < Set::MOST && !job.held;
-            if !asked || !self.sources.get_mut(index).is_some_and(ProgressSource::rests) {
+            let asked = self.jobs.len() > 1 && index < ReservationSet::MOST && !job.held;
+            if !asked || !self.sources.get_mut(index).is_some_and(ProgressSource::is_idle) {
                 return (Some(index), rests);
             }
             rests = rests.with(index);
@@ -366,15 +381,20 @@ impl<P: ProgressSource> Monitor<P> {
     }
 
     /// When to look whether one of those wants the processor again.
-    fn wake_of(&self, rests: Set, now: u64) -> u64 {
+    fn wake_of(&self, rests: ReservationSet, now: u64) -> u64 {
         let resting = self.jobs.iter().enumerate().filter(|(index, _)| rests.has(*index));
         let waits =
-            resting.map(|(_, job)| (job.promised.period_ns() / REST_PART).max(self.floor_ns));
+            resting.map(|(_, job)| (job.reservation.period_ns() / REST_PART).max(self.floor_ns));
         waits.min().map_or(u64::MAX, |wait| now.saturating_add(wait))
     }
 
     /// What slack says: the level, the slack, and until when.
-    fn by_slack(&mut self, first: usize, rests: Set, now: u64) -> (Level, Option<i128>, u64) {
+    fn by_slack(
+        &mut self,
+        first: usize,
+        rests: ReservationSet,
+        now: u64,
+    ) -> (CoRunnerLevel, Option<i128>, u64) {
         // More is reserved than can be looked at: nothing is known to be left over.
         let slack = self.slack_ahead(now, rests).ok().flatten().unwrap_or(NO_SLACK);
         let run = if self.latched { None } else { self.run_until(now, slack, 0) };
@@ -383,40 +403,44 @@ impl<P: ProgressSource> Monitor<P> {
                 return rest;
             }
             self.latched = true;
-            return (Level::Stop, Some(slack), self.end_of(first, now));
+            return (CoRunnerLevel::Stop, Some(slack), self.end_of(first, now));
         };
         let Some(slow_ns) = self.settings.slow_ns else {
-            return (Level::Run, Some(slack), until);
+            return (CoRunnerLevel::Run, Some(slack), until);
         };
         match self.run_until(now, slack, slow_ns) {
-            Some(until) => (Level::Run, Some(slack), until),
-            None => (Level::Slow, Some(slack), until),
+            Some(until) => (CoRunnerLevel::Run, Some(slack), until),
+            None => (CoRunnerLevel::Slow, Some(slack), until),
         }
     }
 
     /// Work that told nothing of its job and sleeps by its own will takes nothing of the processor: nobody stands
     /// for it, as no process is dispatched that yielded (section 4.1), and it is looked at again soon. What it loses when it
     /// goes on is slack; if none is left while it sleeps, what is reserved cannot be had any more, by its own will.
-    fn beside_rest(&mut self, first: usize, now: u64) -> Option<(Level, Option<i128>, u64)> {
+    fn beside_rest(
+        &mut self,
+        first: usize,
+        now: u64,
+    ) -> Option<(CoRunnerLevel, Option<i128>, u64)> {
         // Of several, work is held, and then it looks as if it slept.
-        if self.jobs.len() > 1 || !self.sources.get_mut(first)?.rests() {
+        if self.jobs.len() > 1 || !self.sources.get_mut(first)?.is_idle() {
             return None;
         }
         self.latched = false;
         let job = self.jobs.get_mut(first)?;
         let slack = i128::from(job.due_ns()) - i128::from(now) - i128::from(job.left_ns());
         let left = slack - i128::from(self.settings.margin_ns);
-        let mut wait = (job.promised.period_ns() / REST_PART).max(self.floor_ns);
+        let mut wait = (job.reservation.period_ns() / REST_PART).max(self.floor_ns);
         match u64::try_from(left) {
             Ok(left) if left > 0 => wait = wait.min(left),
             _ => self.statistics.idle += u64::from(job.waive()),
         }
-        Some((Level::Run, Some(slack), now.saturating_add(wait)))
+        Some((CoRunnerLevel::Run, Some(slack), now.saturating_add(wait)))
     }
 
     /// Until when co-runners may run without taking the margin and `more`; `None` if they may not.
     fn run_until(&self, now: u64, slack: i128, more: u64) -> Option<u64> {
-        let Settings { alpha, margin_ns, smallest_ns, checks, .. } = self.settings;
+        let MonitorSettings { alpha, margin_ns, smallest_ns, checks, .. } = self.settings;
         let promise = Promise::new(now, 0, alpha, margin_ns.saturating_add(more));
         let (decision, least) = match checks {
             Checks::Variable => (promise.decide(now, slack), smallest_ns),
@@ -430,7 +454,7 @@ impl<P: ProgressSource> Monitor<P> {
 
     /// Slack of the system: of one reservation T - C, of several equation 9 with the jobs to come, without those that
     /// rest and those that have ended.
-    fn slack_ahead(&mut self, now: u64, rests: Set) -> Result<Option<i128>, Refusal> {
+    fn slack_ahead(&mut self, now: u64, rests: ReservationSet) -> Result<Option<i128>, Refusal> {
         if let [job] = self.jobs.as_slice() {
             let pending = job.pending(0, false);
             let promise = Promise::new(pending.deadline, pending.left, Rate::ZERO, 0);
@@ -440,8 +464,8 @@ impl<P: ProgressSource> Monitor<P> {
         let each = self.jobs.iter().enumerate().filter(|(_, job)| !job.has_ended());
         self.ahead.extend(each.map(|(index, job)| slack::Reservation {
             pending: job.pending(self.switch_ns, rests.has(index)),
-            cost: job.promised.reserved_ns().saturating_add(self.switch_ns),
-            period: job.promised.period_ns(),
+            cost: job.reservation.reserved_ns().saturating_add(self.switch_ns),
+            period: job.reservation.period_ns(),
         }));
         slack::slack_ahead(now, &self.ahead, Effort::of(LOOKS))
     }
@@ -455,7 +479,7 @@ impl<P: ProgressSource> Monitor<P> {
 
     /// When the job can be done at the earliest, going by what is reserved: then the next one may run.
     fn earliest_end_of(&self, index: usize, now: u64) -> u64 {
-        let left = self.jobs.get(index).map_or(0, Job::left_ns);
+        let left = self.jobs.get(index).map_or(0, ReservedJob::left_ns);
         now.saturating_add(left.max(self.floor_ns))
     }
 }

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::progress::ProgressSource;
 
-use super::enforcer::{Enforcer, Watched};
-use super::jobs::Promised;
-use super::monitor::{Order, Settings, Statistics, Unwatchable};
+use super::enforcer::{CoRunnerEnforcer, MonitoredReservation};
+use super::jobs::JobReservation;
+use super::monitor::{MonitorDecision, MonitorError, MonitorSettings, MonitorStatistics};
 use super::stopper::Stopper;
 
 /// A rate of one: as fast as without co-runners.
 pub const FULL: u64 = 1_000;
 
 /// What happens beside the monitor. All times in ns.
-pub trait Nature: Send {
+pub trait SimEnvironment: Send {
     /// Single-thread time that job `job` (from 0) of a reservation needs.
     fn work_ns(&mut self, reservation: usize, job: u64) -> u64;
     /// How fast reserved work goes beside co-runners from `now` on, 0 to [`FULL`], and until when.
@@ -55,22 +55,22 @@ impl SimJob {
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct SmtSimOutcome {
     /// All jobs, in order of release.
     pub jobs: Vec<SimJob>,
     /// All looks: when, and what was ordered.
-    pub looks: Vec<(u64, Order)>,
+    pub looks: Vec<(u64, MonitorDecision)>,
     /// Time for which co-runners ran beside reserved work.
     pub beside_ns: u64,
     /// Time for which they ran while no reserved work was to be done.
     pub free_ns: u64,
     /// What the monitor counted.
-    pub statistics: Statistics,
+    pub statistics: MonitorStatistics,
     /// The end.
     pub end_ns: u64,
 }
 
-impl Outcome {
+impl SmtSimOutcome {
     /// Jobs that were not done by their deadline.
     #[must_use]
     pub fn missed(&self) -> usize {
@@ -79,7 +79,7 @@ impl Outcome {
 }
 
 struct Task {
-    promised: Promised,
+    promised: JobReservation,
     /// Job under way, and its place among the jobs of the outcome.
     job: Option<(u64, usize)>,
     /// Its work, and what is done of it, in thousandths of ns.
@@ -90,28 +90,28 @@ struct Task {
     held: bool,
 }
 
-struct World<N> {
+struct SimWorld<N> {
     nature: N,
     now: u64,
     tasks: Vec<Task>,
     /// Whether co-runners run, and from when on it is otherwise.
     running: bool,
     change: Option<(u64, bool)>,
-    outcome: Outcome,
+    outcome: SmtSimOutcome,
 }
 
 /// Runs these reservations with these settings until `end_ns`. A job that is not done when the next one
 /// begins is given up.
 ///
 /// # Errors
-/// [`Unwatchable`].
-pub fn simulate<N: Nature + 'static>(
-    settings: Settings,
-    promised: &[Promised],
+/// [`MonitorError`].
+pub fn simulate<N: SimEnvironment + 'static>(
+    settings: MonitorSettings,
+    promised: &[JobReservation],
     nature: N,
     end_ns: u64,
-) -> Result<Outcome, Unwatchable> {
-    let task = |promised: &Promised| Task {
+) -> Result<SmtSimOutcome, MonitorError> {
+    let task = |promised: &JobReservation| Task {
         promised: *promised,
         job: None,
         whole: 0,
@@ -120,23 +120,23 @@ pub fn simulate<N: Nature + 'static>(
         count: 0,
         held: false,
     };
-    let world = Arc::new(Mutex::new(World {
+    let world = Arc::new(Mutex::new(SimWorld {
         nature,
         now: 0,
         tasks: promised.iter().map(task).collect(),
         running: true,
         change: None,
-        outcome: Outcome::default(),
+        outcome: SmtSimOutcome::default(),
     }));
     let several = promised.len() > 1;
-    let watched = promised.iter().enumerate().map(|(index, promised)| Watched {
-        promised: *promised,
+    let watched = promised.iter().enumerate().map(|(index, promised)| MonitoredReservation {
+        reservation: *promised,
         progress: Box::new(Source { world: Arc::clone(&world), index, reserved_ns: 0, job: 0 }),
         gate: several.then(|| Box::new(Gate { world: Arc::clone(&world), index }) as _),
     });
     let stopper = CoRunners { world: Arc::clone(&world), graded: settings.slow_ns.is_some() };
     let stopper = Box::new(stopper);
-    let mut enforcer = Enforcer::new(settings, watched.collect(), stopper)?;
+    let mut enforcer = CoRunnerEnforcer::new(settings, watched.collect(), stopper)?;
     let mut next = enforcer.first_ns();
     loop {
         let mut at = lock(&world).nature.late_ns();
@@ -145,7 +145,7 @@ pub fn simulate<N: Nature + 'static>(
         if at >= end_ns {
             break;
         }
-        next = enforcer.look(at);
+        next = enforcer.enforce(at);
         if let Some(order) = enforcer.last() {
             lock(&world).outcome.looks.push((at, order));
         }
@@ -158,11 +158,11 @@ pub fn simulate<N: Nature + 'static>(
     Ok(outcome)
 }
 
-fn lock<N>(world: &Mutex<World<N>>) -> MutexGuard<'_, World<N>> {
+fn lock<N>(world: &Mutex<SimWorld<N>>) -> MutexGuard<'_, SimWorld<N>> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<N: Nature> World<N> {
+impl<N: SimEnvironment> SimWorld<N> {
     /// Lets time pass until `to`.
     fn advance(&mut self, to: u64) {
         loop {
@@ -252,13 +252,13 @@ impl Task {
 
 /// Progress as a word tells it that is written all the time.
 struct Source<N> {
-    world: Arc<Mutex<World<N>>>,
+    world: Arc<Mutex<SimWorld<N>>>,
     index: usize,
     reserved_ns: u64,
     job: u64,
 }
 
-impl<N: Nature> ProgressSource for Source<N> {
+impl<N: SimEnvironment> ProgressSource for Source<N> {
     fn name(&self) -> &'static str {
         "word"
     }
@@ -288,11 +288,11 @@ impl<N: Nature> ProgressSource for Source<N> {
 
 /// Slowing them changes nothing: the worst that can come of it.
 struct CoRunners<N> {
-    world: Arc<Mutex<World<N>>>,
+    world: Arc<Mutex<SimWorld<N>>>,
     graded: bool,
 }
 
-impl<N: Nature> Stopper for CoRunners<N> {
+impl<N: SimEnvironment> Stopper for CoRunners<N> {
     fn name(&self) -> &'static str {
         "simulated"
     }
@@ -316,7 +316,7 @@ impl<N: Nature> Stopper for CoRunners<N> {
 }
 
 struct Gate<N> {
-    world: Arc<Mutex<World<N>>>,
+    world: Arc<Mutex<SimWorld<N>>>,
     index: usize,
 }
 
@@ -328,7 +328,7 @@ impl<N> Gate<N> {
     }
 }
 
-impl<N: Nature> Stopper for Gate<N> {
+impl<N: SimEnvironment> Stopper for Gate<N> {
     fn name(&self) -> &'static str {
         "simulated"
     }

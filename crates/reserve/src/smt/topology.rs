@@ -15,7 +15,7 @@ use thiserror::Error;
 /// The paper's is the first (Inoue et al., section 3.1); the others widen its idea to caches and
 /// memory bandwidth, where neighbours slow each other down as well, by less.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Interference {
+pub enum SharingLevel {
     /// The hardware threads of its core.
     Siblings,
     /// The largest cache that more than one CPU can have.
@@ -31,49 +31,49 @@ pub enum Interference {
 #[error("'{0}' is neither siblings, llc nor membw, nor a list of CPUs such as 1 or 2-3")]
 pub struct ParseInterferenceError(String);
 
-impl FromStr for Interference {
+impl FromStr for SharingLevel {
     type Err = ParseInterferenceError;
 
-    fn from_str(text: &str) -> Result<Interference, ParseInterferenceError> {
+    fn from_str(text: &str) -> Result<SharingLevel, ParseInterferenceError> {
         match text {
-            "siblings" => Ok(Interference::Siblings),
-            "llc" => Ok(Interference::Llc),
-            "membw" => Ok(Interference::Membw),
+            "siblings" => Ok(SharingLevel::Siblings),
+            "llc" => Ok(SharingLevel::Llc),
+            "membw" => Ok(SharingLevel::Membw),
             list => match list.parse() {
-                Ok(cpus) => Ok(Interference::Cpus(cpus)),
+                Ok(cpus) => Ok(SharingLevel::Cpus(cpus)),
                 Err(_) => Err(ParseInterferenceError(text.to_owned())),
             },
         }
     }
 }
 
-impl fmt::Display for Interference {
+impl fmt::Display for SharingLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Interference::Siblings => f.write_str("siblings"),
-            Interference::Llc => f.write_str("llc"),
-            Interference::Membw => f.write_str("membw"),
-            Interference::Cpus(cpus) => cpus.fmt(f),
+            SharingLevel::Siblings => f.write_str("siblings"),
+            SharingLevel::Llc => f.write_str("llc"),
+            SharingLevel::Membw => f.write_str("membw"),
+            SharingLevel::Cpus(cpus) => cpus.fmt(f),
         }
     }
 }
 
 /// Who shares with a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shares {
+pub struct SharingCpus {
     /// The reserved CPU.
     pub cpu: u32,
     /// The others, online ones only; empty where nobody shares, and then nothing is protected.
-    pub others: CpuSet,
+    pub cpus: CpuSet,
     /// What says so: a file of the kernel, or that the user named them.
     pub source: String,
 }
 
-impl Shares {
+impl SharingCpus {
     /// Whether there is anybody to be protected from.
     #[must_use]
-    pub fn any(&self) -> bool {
-        !self.others.is_empty()
+    pub fn is_shared(&self) -> bool {
+        !self.cpus.is_empty()
     }
 }
 
@@ -138,30 +138,35 @@ impl Topology {
     /// Who shares with `cpu` in the way of `by`.
     ///
     /// # Errors
-    /// See [`TopologyError`]. A CPU that is alone is no error: [`Shares::others`] is empty.
-    pub fn shares(&self, cpu: u32, by: &Interference) -> Result<Shares, TopologyError> {
+    /// See [`TopologyError`]. A CPU that is alone is no error: [`SharingCpus::others`] is empty.
+    pub fn shares(&self, cpu: u32, by: &SharingLevel) -> Result<SharingCpus, TopologyError> {
         let online = self.online();
         if !online.contains(cpu) {
             return Err(TopologyError::Offline { cpu, online });
         }
         let (found, source) = match by {
-            Interference::Siblings => self.siblings(cpu)?,
-            Interference::Llc => self.last_cache(cpu)?,
-            Interference::Membw => self.memory(cpu)?,
-            Interference::Cpus(named) => return self.named(cpu, named, online),
+            SharingLevel::Siblings => self.siblings(cpu)?,
+            SharingLevel::Llc => self.last_cache(cpu)?,
+            SharingLevel::Membw => self.memory(cpu)?,
+            SharingLevel::Cpus(named) => return self.named(cpu, named, online),
         };
         let others = found.intersection(&online).difference(&[cpu].into_iter().collect());
-        Ok(Shares { cpu, others, source: format!("/{}", source.display()) })
+        Ok(SharingCpus { cpu, cpus: others, source: format!("/{}", source.display()) })
     }
 
-    fn named(&self, cpu: u32, named: &CpuSet, online: CpuSet) -> Result<Shares, TopologyError> {
+    fn named(
+        &self,
+        cpu: u32,
+        named: &CpuSet,
+        online: CpuSet,
+    ) -> Result<SharingCpus, TopologyError> {
         if named.contains(cpu) {
             return Err(TopologyError::Itself(cpu));
         }
         match named.difference(&online).iter().next() {
             Some(cpu) => Err(TopologyError::Offline { cpu, online }),
             None => {
-                Ok(Shares { cpu, others: named.clone(), source: "named by the user".to_owned() })
+                Ok(SharingCpus { cpu, cpus: named.clone(), source: "named by the user".to_owned() })
             }
         }
     }

@@ -11,7 +11,9 @@ mod siblings;
 mod victims;
 
 use hourglass_reserve::guardian::Guardian;
-use hourglass_reserve::smt::stopper::{CoRunners, Kind, Setup, Wanted, choose, measure, open};
+use hourglass_reserve::smt::stopper::{
+    CoRunners, StopTrialSetup, StopperKind, StopperRequest, choose, measure, open,
+};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::{Group, Hierarchy};
 use hourglass_sys::heart_beat::HeartBeat;
@@ -19,7 +21,8 @@ use hourglass_sys::sched::{self, Attributes};
 use victims::{PATIENCE, Role, need, opened, required, runs, silence, stands, until};
 
 /// Kinds that stop processes by name.
-const OF_PROCESSES: [Kind; 3] = [Kind::Cgroup2Freeze, Kind::Sigstop, Kind::Cgroup1Freezer];
+const OF_PROCESSES: [StopperKind; 3] =
+    [StopperKind::Cgroup2Freeze, StopperKind::Sigstop, StopperKind::Cgroup1Freezer];
 
 fn victim() -> HeartBeat {
     let cpus = hourglass_sys::thread::affinity().unwrap();
@@ -46,7 +49,7 @@ fn each_kind_stops_and_resumes_and_may_be_asked_twice() {
     let guardian = Guardian::start().unwrap();
     for kind in OF_PROCESSES {
         let victim = victim();
-        let wanted = Wanted::processes([victim.pid()]);
+        let wanted = StopperRequest::processes([victim.pid()]);
         let Some(mut stopper) = opened(kind, &wanted, &guardian) else { continue };
         assert_eq!(stopper.name(), kind.name());
         assert!(!stopper.is_graded());
@@ -70,10 +73,10 @@ fn who_is_stopped_runs_on_when_the_stopper_is_dropped() {
         let victim = victim();
         let cgroup = format!("/proc/{}/cgroup", victim.pid());
         let before = std::fs::read_to_string(&cgroup).unwrap();
-        let wanted = Wanted::processes([victim.pid()]);
+        let wanted = StopperRequest::processes([victim.pid()]);
         let Some(mut stopper) = opened(kind, &wanted, &guardian) else { continue };
         let inside = std::fs::read_to_string(&cgroup).unwrap();
-        assert_eq!(inside == before, kind == Kind::Sigstop, "{kind}");
+        assert_eq!(inside == before, kind == StopperKind::Sigstop, "{kind}");
         stopper.stop().unwrap();
         assert!(stands(&victim), "{kind}");
         drop(stopper);
@@ -92,7 +95,7 @@ fn children_that_come_later_are_stopped_too() {
         let script = format!("while :; do (sleep 0.001; echo >>{}) & wait; done", file.display());
         let mut shell = Command::new("sh").args(["-c", &script]).spawn().unwrap();
         let length = || std::fs::metadata(&file).map_or(0, |file| file.len());
-        let wanted = Wanted::processes([shell.id()]);
+        let wanted = StopperRequest::processes([shell.id()]);
         if let Some(mut stopper) = opened(kind, &wanted, &guardian) {
             for _ in 0..5 {
                 let before = length();
@@ -133,8 +136,8 @@ impl Drop for Home {
 fn a_named_group_is_stopped_as_it_is() {
     let guardian = Guardian::start().unwrap();
     for (kind, hierarchy) in [
-        (Kind::Cgroup2Freeze, Hierarchy::unified()),
-        (Kind::Cgroup1Freezer, Hierarchy::with("freezer")),
+        (StopperKind::Cgroup2Freeze, Hierarchy::unified()),
+        (StopperKind::Cgroup1Freezer, Hierarchy::with("freezer")),
     ] {
         let name = format!("hourglass-test-{}-{kind}", std::process::id());
         let made = hierarchy.and_then(|hierarchy| hierarchy.group_of(0)?.make(&name));
@@ -148,9 +151,9 @@ fn a_named_group_is_stopped_as_it_is() {
         let path = home.0.path().to_owned();
         let victim = victim();
         home.0.take_process(victim.pid()).unwrap();
-        let mut wanted = Wanted::processes([]);
+        let mut wanted = StopperRequest::processes([]);
         wanted.co_runners = CoRunners::Group(path.clone());
-        for kind in [kind, Kind::Sigstop] {
+        for kind in [kind, StopperKind::Sigstop] {
             let Some(mut stopper) = opened(kind, &wanted, &guardian) else { continue };
             stopper.stop().unwrap();
             assert!(stands(&victim), "{kind}");
@@ -171,21 +174,22 @@ fn what_must_run_is_refused() {
     let guardian = Guardian::start().unwrap();
     let own = std::process::id();
     for kind in OF_PROCESSES {
-        let refused = open(kind, &Wanted::processes([own]), &guardian).map(drop).unwrap_err();
+        let refused =
+            open(kind, &StopperRequest::processes([own]), &guardian).map(drop).unwrap_err();
         assert_eq!(refused.kind, kind);
-        let mut everyone = Wanted::processes([]);
+        let mut everyone = StopperRequest::processes([]);
         everyone.co_runners = CoRunners::Everyone;
         assert!(open(kind, &everyone, &guardian).is_err(), "{kind}");
         // The group that this process is in; or its root, which cannot be frozen.
         let hierarchy = match kind {
-            Kind::Cgroup1Freezer => Hierarchy::with("freezer"),
+            StopperKind::Cgroup1Freezer => Hierarchy::with("freezer"),
             _ => Hierarchy::unified(),
         };
         let Ok(group) = hierarchy.and_then(|hierarchy| hierarchy.group_of(0)) else { continue };
         let mut ours = everyone.clone();
         ours.co_runners = CoRunners::Group(group.path().to_owned());
         match kind {
-            Kind::Sigstop => {}
+            StopperKind::Sigstop => {}
             _ => assert!(open(kind, &ours, &guardian).is_err(), "{kind}"),
         }
     }
@@ -197,7 +201,7 @@ fn who_is_slowed_gets_his_policy_back() {
     for kind in OF_PROCESSES {
         let victim = victim();
         let policy = || sched::read(victim.pid()).unwrap();
-        let mut wanted = Wanted::processes([victim.pid()]);
+        let mut wanted = StopperRequest::processes([victim.pid()]);
         wanted.graded = true;
         let Some(mut stopper) = opened(kind, &wanted, &guardian) else { continue };
         assert!(stopper.is_graded());
@@ -222,12 +226,12 @@ fn who_is_slowed_gets_his_policy_back() {
 #[test]
 fn measurements_and_the_choice() {
     let guardian = Guardian::start().unwrap();
-    let setup = match Setup::new(&hourglass_model::CpuSet::default()) {
-        Ok(setup) => Setup { trials: 40, limit_ms: 20_000, ..setup },
+    let setup = match StopTrialSetup::new(&hourglass_model::CpuSet::default()) {
+        Ok(setup) => StopTrialSetup { trials: 40, limit_ms: 20_000, ..setup },
         Err(reason) => return skip(Requirement::SECOND_CPU, reason),
     };
     assert_ne!(setup.controller, setup.victim);
-    for kind in Kind::ALL {
+    for kind in StopperKind::ALL {
         match measure(kind, &setup, &guardian) {
             Ok(measured) => {
                 println!("{kind}: {measured:?}");
@@ -243,11 +247,11 @@ fn measurements_and_the_choice() {
         }
     }
     let victim = victim();
-    let wanted = Wanted::processes([victim.pid()]);
+    let wanted = StopperRequest::processes([victim.pid()]);
     // SIGSTOP needs nothing of the machine.
-    let mut chosen = choose(&Kind::ALL, &wanted, &setup, &guardian).unwrap();
+    let mut chosen = choose(&StopperKind::ALL, &wanted, &setup, &guardian).unwrap();
     assert_eq!(chosen.stopper.name(), chosen.measured.stopper.name());
-    assert_eq!(chosen.tried.len(), Kind::ALL.len());
+    assert_eq!(chosen.tried.len(), StopperKind::ALL.len());
     chosen.stopper.stop().unwrap();
     assert!(stands(&victim));
     drop(chosen);

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hourglass_reserve::guardian::Guardian;
-use hourglass_reserve::smt::stopper::{CoRunners, Kind, Stopper, Wanted, open};
+use hourglass_reserve::smt::stopper::{CoRunners, Stopper, StopperKind, StopperRequest, open};
 use hourglass_reserve::target::Target;
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::heart_beat::HeartBeat;
@@ -58,28 +58,32 @@ pub(crate) fn runs(beat: &HeartBeat) {
     until("the victim stands", || beat.last_ns() > last);
 }
 
-pub(crate) fn required(kind: Kind) -> bool {
+pub(crate) fn required(kind: StopperKind) -> bool {
     let named = std::env::var("HOURGLASS_TEST_STOPPERS_REQUIRED").unwrap_or_default();
     named.split(',').any(|name| name == kind.name())
 }
 
 /// What a way of stopping takes.
-pub(crate) fn need(kind: Kind) -> Requirement {
+pub(crate) fn need(kind: StopperKind) -> Requirement {
     let freezer = "place=$(grep -m 1 ' cgroup [^ ]*freezer' /proc/mounts | cut -d ' ' -f 2) && test -n \"$place\" \
                    && mkdir $place/hourglass-skip-$$ && rmdir $place/hourglass-skip-$$";
     match kind {
-        Kind::Cgroup2Freeze => Requirement::CONTROL_GROUP_2,
-        Kind::Cgroup1Freezer => Requirement::runs("control groups' freezer", freezer),
-        Kind::CoreCookie => Requirement::SIBLINGS,
+        StopperKind::Cgroup2Freeze => Requirement::CONTROL_GROUP_2,
+        StopperKind::Cgroup1Freezer => Requirement::runs("control groups' freezer", freezer),
+        StopperKind::CoreCookie => Requirement::SIBLINGS,
         // Only to slow threads and bring them back takes a privilege.
-        Kind::Sigstop => {
+        StopperKind::Sigstop => {
             Requirement::runs("leaving SCHED_IDLE", "chrt --idle 0 sh -c 'chrt --other --pid 0 $$'")
         }
     }
 }
 
 /// Opens one; `None`, with the reason printed, if this machine has it not.
-pub(crate) fn opened(kind: Kind, wanted: &Wanted, guardian: &Guardian) -> Option<Box<dyn Stopper>> {
+pub(crate) fn opened(
+    kind: StopperKind,
+    wanted: &StopperRequest,
+    guardian: &Guardian,
+) -> Option<Box<dyn Stopper>> {
     match open(kind, wanted, guardian) {
         Ok(stopper) => Some(stopper),
         Err(reason) => {
@@ -91,8 +95,8 @@ pub(crate) fn opened(kind: Kind, wanted: &Wanted, guardian: &Guardian) -> Option
 }
 
 /// For whom a cookie is.
-pub(crate) fn reserved(pid: u32) -> Wanted {
-    let mut wanted = Wanted::processes([]);
+pub(crate) fn reserved(pid: u32) -> StopperRequest {
+    let mut wanted = StopperRequest::processes([]);
     wanted.co_runners = CoRunners::Everyone;
     wanted.reserved = Some(Target::Process(pid));
     wanted
@@ -106,7 +110,7 @@ const ROLE: &str = "HOURGLASS_TEST_STOPPER_ROLE";
 impl Role {
     /// One that stops process `pid`, or gives it a cookie; `None`, with the reason printed, if this
     /// machine cannot.
-    pub(crate) fn start(kind: Kind, pid: u32) -> Option<Role> {
+    pub(crate) fn start(kind: StopperKind, pid: u32) -> Option<Role> {
         let mut monitor = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "victims::role_of_a_monitor", "--nocapture", "--test-threads", "1"])
             .env(ROLE, format!("{kind} {pid}"))
@@ -148,7 +152,11 @@ fn role_of_a_monitor() {
     let (kind, pid) = role.split_once(' ').unwrap();
     let (kind, pid) = (kind.parse().unwrap(), pid.parse().unwrap());
     let guardian = Guardian::start().unwrap();
-    let wanted = if kind == Kind::CoreCookie { reserved(pid) } else { Wanted::processes([pid]) };
+    let wanted = if kind == StopperKind::CoreCookie {
+        reserved(pid)
+    } else {
+        StopperRequest::processes([pid])
+    };
     match open(kind, &wanted, &guardian) {
         Ok(mut stopper) => {
             println!("\nopen");

@@ -11,7 +11,7 @@ use hourglass_tasks::Task;
 use hourglass_time::Span;
 
 use crate::exit::{self, Stop};
-use crate::lab::reserve::{self, Backend, Request, Subject};
+use crate::lab::reserve::{self, Backend, SessionRequest, SessionTarget};
 use crate::lab::task_input;
 use crate::output;
 use crate::settings::Settings;
@@ -119,13 +119,13 @@ fn ask(task: &Task, how: How<'_>, cpu: Option<u32>, budget: Span) -> Result<Rese
     let whole = Reservation::new(budget, task.period, how.strength);
     let reservation =
         whole.and_then(|whole| whole.with_deadline(deadline)).map_err(|error| wrong(&error))?;
-    let request = Request {
+    let request = SessionRequest {
         reservation,
         cpu,
         backend: how.backend,
-        subject: Subject::Nobody,
+        subject: SessionTarget::Nobody,
         siblings: None,
-        also: Vec::new(),
+        additional: Vec::new(),
         aside: false,
     };
     reserve::check(&request).map_err(|failure| wrong(&failure))

@@ -17,7 +17,7 @@ pub(in crate::admission) struct Files(PathBuf);
 
 impl Files {
     /// The files below `root`.
-    pub(in crate::admission) fn below(root: &Path) -> Files {
+    pub(in crate::admission) fn under_root(root: &Path) -> Files {
         Files(root.to_owned())
     }
 

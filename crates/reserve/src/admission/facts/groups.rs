@@ -21,14 +21,14 @@ pub(super) struct Groups {
 }
 
 /// A hierarchy as the subject sees it.
-struct Place {
+struct CgroupLocation {
     version: u8,
     point: String,
     /// The subject's group below it: empty, or with a leading slash.
     group: String,
 }
 
-impl Place {
+impl CgroupLocation {
     fn folder(&self) -> String {
         format!("{}{}", self.point, self.group)
     }
@@ -62,7 +62,7 @@ pub(super) fn facts(
 }
 
 /// The hierarchy with `controller`: version 1 where it is mounted so, else version 2.
-fn place(files: &Files, whose: &str, controller: &str) -> Option<Place> {
+fn place(files: &Files, whose: &str, controller: &str) -> Option<CgroupLocation> {
     let groups = files.text(&format!("{whose}/cgroup"))?;
     let mounts = files.text("proc/self/mountinfo")?;
     let group_of = |version_1: bool| {
@@ -83,7 +83,7 @@ fn place(files: &Files, whose: &str, controller: &str) -> Option<Place> {
         // In a container the mount shows an inner group as its root.
         let group = path.strip_prefix(root.trim_end_matches('/')).unwrap_or("");
         let group = group.trim_end_matches('/').to_owned();
-        Some(Place { version: if version_1 { 1 } else { 2 }, point, group })
+        Some(CgroupLocation { version: if version_1 { 1 } else { 2 }, point, group })
     })
 }
 
@@ -102,7 +102,7 @@ fn mount(line: &str, version_1: bool, controller: &str) -> Option<(String, Strin
 }
 
 /// Real-time budgets, own first.
-fn budgets(files: &Files, place: &Place) -> Vec<GroupBudget> {
+fn budgets(files: &Files, place: &CgroupLocation) -> Vec<GroupBudget> {
     let of = |folder: String| {
         let file = format!("{folder}/cpu.rt_runtime_us");
         files.number(&file).map(|runtime_us| GroupBudget { file, runtime_us })
@@ -119,7 +119,7 @@ fn effective(files: &Files, folder: &str) -> Option<CpuSet> {
 /// The root domain of the subject.
 fn domain(
     files: &Files,
-    place: Option<&Place>,
+    place: Option<&CgroupLocation>,
     affinity: Option<&CpuSet>,
     online: Option<&CpuSet>,
 ) -> Option<CpuSet> {
@@ -152,7 +152,7 @@ fn domain(
 
 /// Version 1 without balancing at the root: cpusets that balance, those that overlap together; CPUs
 /// in none of them are in one domain of the unbalanced.
-fn of_version_1(files: &Files, place: &Place, affinity: &CpuSet, all: &CpuSet) -> CpuSet {
+fn of_version_1(files: &Files, place: &CgroupLocation, affinity: &CpuSet, all: &CpuSet) -> CpuSet {
     let mut sets: Vec<CpuSet> = Vec::new();
     let mut folders = vec![place.point.clone()];
     let mut looked_at = 0;

@@ -18,12 +18,12 @@ use hourglass_sys::sched::{self, Attributes};
 use super::tick::Tick;
 
 pub(super) use files::Files;
-pub use servers::{FairServer, Known};
+pub use servers::{FairServer, FairServerSource};
 pub use threads::DeadlineThread;
 
 /// What bears on reservations for one thread, the subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct AdmissionFacts {
     /// The thread; `None` is the one that asks.
     pub subject: Option<u32>,
     /// `kernel.sched_rt_runtime_us`: what the real-time classes may take in each
@@ -48,7 +48,7 @@ pub struct Facts {
     /// What each CPU keeps for ordinary threads (Linux 6.12 and later).
     pub fair_servers: Vec<FairServer>,
     /// How that is known.
-    pub fair_servers_known: Known,
+    pub fair_servers_known: FairServerSource,
     /// The kernel's own account of bandwidth given away, for the root domain of each CPU; 2^20
     /// is a whole CPU. Only where debugfs can be read.
     pub accounts: BTreeMap<u32, i64>,
@@ -92,19 +92,19 @@ pub struct Cpuset {
 /// Tells a thread's policy.
 pub type Policies<'a> = &'a dyn Fn(u32) -> Option<Attributes>;
 
-impl Facts {
+impl AdmissionFacts {
     /// Those of this machine for thread `subject`, or for the calling thread.
     #[must_use]
-    pub fn here(subject: Option<u32>) -> Facts {
+    pub fn here(subject: Option<u32>) -> AdmissionFacts {
         let root = Path::new("/");
-        let facts = Facts::read(root, subject, &|tid| sched::read(tid).ok().flatten());
-        Facts { tick: Tick::here(&Files::below(root)), ..facts }
+        let facts = AdmissionFacts::read(root, subject, &|tid| sched::read(tid).ok().flatten());
+        AdmissionFacts { tick: Tick::from_files(&Files::under_root(root)), ..facts }
     }
 
     /// Those of the machine whose files lie below `root` and whose threads have `policies`. The tick is in no file.
     #[must_use]
-    pub fn read(root: &Path, subject: Option<u32>, policies: Policies<'_>) -> Facts {
-        let files = Files::below(root);
+    pub fn read(root: &Path, subject: Option<u32>, policies: Policies<'_>) -> AdmissionFacts {
+        let files = Files::under_root(root);
         let own = files.first(&["proc/thread-self", "proc/self"]);
         let whose = subject.map_or(own.clone(), |tid| format!("proc/{tid}"));
         let caller = files.text(&format!("{own}/status")).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Facts {
         let (fair_servers, fair_servers_known) = servers::fair(&files, online.as_ref());
         let kernel = |name: &str| files.number(&format!("proc/sys/kernel/{name}"));
         let positive = |name: &str| kernel(name).and_then(|value: i64| u64::try_from(value).ok());
-        Facts {
+        AdmissionFacts {
             subject,
             rt_runtime_us: kernel("sched_rt_runtime_us"),
             rt_period_us: positive("sched_rt_period_us"),

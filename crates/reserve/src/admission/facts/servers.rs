@@ -20,7 +20,7 @@ pub struct FairServer {
 
 /// How the fair servers are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Known {
+pub enum FairServerSource {
     /// Read from debugfs.
     Read,
     /// Debugfs cannot be read: what the kernel does unless it is told otherwise.
@@ -43,7 +43,7 @@ const SCHED: &str = "sys/kernel/debug/sched";
 /// Kinds of servers: of the fair class, and of sched_ext in later kernels.
 const KINDS: [&str; 2] = ["fair_server", "ext_server"];
 
-pub(super) fn fair(files: &Files, online: Option<&CpuSet>) -> (Vec<FairServer>, Known) {
+pub(super) fn fair(files: &Files, online: Option<&CpuSet>) -> (Vec<FairServer>, FairServerSource) {
     let mut found = Vec::new();
     for kind in KINDS {
         let folder = format!("{SCHED}/{kind}");
@@ -58,13 +58,13 @@ pub(super) fn fair(files: &Files, online: Option<&CpuSet>) -> (Vec<FairServer>, 
         }
     }
     if !found.is_empty() {
-        return (found, Known::Read);
+        return (found, FairServerSource::Read);
     }
     if version(files).is_none_or(|version| version < FIRST) {
-        return (Vec::new(), Known::Absent);
+        return (Vec::new(), FairServerSource::Absent);
     }
     let usual = |cpu| FairServer { cpu, runtime_ns: USUAL_RUNTIME_NS, period_ns: USUAL_PERIOD_NS };
-    (online.iter().flat_map(|cpus| cpus.iter()).map(usual).collect(), Known::Assumed)
+    (online.iter().flat_map(|cpus| cpus.iter()).map(usual).collect(), FairServerSource::Assumed)
 }
 
 /// Major and minor version of the kernel.

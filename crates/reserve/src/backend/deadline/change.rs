@@ -6,9 +6,8 @@ use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_time::Span;
 
 use super::{ownership, refusal, waiting_for_echo};
-use crate::admission::{Facts, Refusal};
-use crate::backend::{Kind, Request, changed, user};
-use crate::owner;
+use crate::admission::{AdmissionFacts, Refusal};
+use crate::backend::{BackendKind, BackendRequest, changed, user};
 
 /// The terms of thread `tid`, if it is in the class, and whether the kernel tells it of overruns.
 fn terms(tid: u32) -> Option<(Reservation, bool)> {
@@ -34,11 +33,11 @@ pub(crate) fn change(tid: u32, budget: Span, period: Span) -> Option<Result<(), 
     let saved = SavedScheduling::read(tid).ok()?;
     let said = |refusal: Refusal| format!("{}; {}", refusal.cause, refusal.remedy);
     Some(changed(&before, budget, period).and_then(|new| {
-        let request = Request { reservation: new, cpu: None };
+        let request = BackendRequest { reservation: new, cpu: None };
         let attributes = super::attributes(&new, overrun_signal);
-        let set = || owner::set_policy_without_children(tid, attributes);
-        let above = || user::check_above(&request, &Facts::here(Some(tid)));
-        ownership(Kind::Deadline, tid).and_then(|()| above()).map_err(said)?;
+        let set = || crate::ownership::set_policy_without_children(tid, attributes);
+        let above = || user::check_above(&request, &AdmissionFacts::here(Some(tid)));
+        ownership(BackendKind::Deadline, tid).and_then(|()| above()).map_err(said)?;
         waiting_for_echo(Some(tid), &new, set)
             .map_err(|error| said(refusal(&error, Some(tid), &request)))?;
         // Who made a claim meanwhile sees this one, or is seen here.

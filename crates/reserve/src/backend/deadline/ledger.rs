@@ -15,7 +15,7 @@
 
 use crate::supply::{Spent, Supply};
 
-use super::look::Look;
+use super::sample::DeadlineSample;
 
 /// Between two looks at least so long, but for pairs; each costs some 30 us.
 const PAUSE_NS: u64 = 4_000_000;
@@ -38,7 +38,7 @@ const KNOWN_PART: u64 = 10;
 
 /// What one step of deadlines means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Closed {
+enum DeadlineStep {
     /// So many periods used up, or one that ended by a yield.
     OnTheGrid(u64),
     /// One period, after which the thread slept.
@@ -49,7 +49,7 @@ enum Closed {
 
 /// The server's period that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Open {
+struct CurrentPeriod {
     /// Its deadline, of the kernel's clock.
     deadline_ns: u64,
     /// Processor time when it began, as far as the kernel's account of the budget tells.
@@ -63,28 +63,28 @@ struct Open {
 /// The period of the reservation that goes on. It is the server's, but where that one took more than twice its budget
 /// and has its deadline two periods on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Window {
+struct ReservationPeriod {
     /// When it began, of the kernel's clock.
     begin_ns: i128,
-    begun: Begun,
+    begun: CpuTimeEstimate,
     /// Whether the budget was not delivered by the deadline.
     late: bool,
     /// Whether the kernel let the thread stand, its budget used up.
     used_up: bool,
     /// Whether it was looked at from its begin on: the first one may have been another one's end.
-    whole: bool,
+    complete: bool,
 }
 
 /// Processor time at a moment shortly before a look: so much, give or take what is unsure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Begun {
+struct CpuTimeEstimate {
     cpu_ns: u64,
     unsure_ns: u64,
 }
 
 /// Periods of one reservation.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(super) struct PeriodLedger {
     budget_ns: u64,
     deadline_ns: u64,
     period_ns: u64,
@@ -92,13 +92,13 @@ pub(super) struct Ledger {
     /// Of a step of the histogram, ns.
     width_ns: u64,
     supply: Supply,
-    open: Option<Open>,
-    window: Option<Window>,
-    first: Option<Look>,
+    open: Option<CurrentPeriod>,
+    window: Option<ReservationPeriod>,
+    first: Option<DeadlineSample>,
     /// The deadline of the period that goes on under earlier terms.
     before: Option<u64>,
     /// The look before this one.
-    last: Option<Look>,
+    last: Option<DeadlineSample>,
     /// Periods of which it is not known what they had, since the look came too late.
     left_out: u64,
     /// By how much the kernel's clock is before `CLOCK_MONOTONIC`, as near as is known.
@@ -109,10 +109,15 @@ pub(super) struct Ledger {
     pair: bool,
 }
 
-impl Ledger {
+impl PeriodLedger {
     /// Of a reservation, all in ns, the period above zero.
-    pub(super) fn new(budget_ns: u64, deadline_ns: u64, period_ns: u64, soft: bool) -> Ledger {
-        Ledger {
+    pub(super) fn new(
+        budget_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+        soft: bool,
+    ) -> PeriodLedger {
+        PeriodLedger {
             budget_ns,
             deadline_ns,
             period_ns: period_ns.max(1),
@@ -154,7 +159,7 @@ impl Ledger {
 
     /// What the thread was given by the look after which it has other terms: budget, deadline and period, ns, the last above
     /// zero. They hold from the next period of the server on, and no period counts until then.
-    pub(super) fn change_terms(&mut self, terms: (u64, u64, u64), look: &Look) {
+    pub(super) fn change_terms(&mut self, terms: (u64, u64, u64), look: &DeadlineSample) {
         let (budget_ns, deadline_ns, period_ns) = terms;
         (self.budget_ns, self.deadline_ns, self.period_ns) =
             (budget_ns, deadline_ns, period_ns.max(1));
@@ -171,7 +176,7 @@ impl Ledger {
     }
 
     /// Takes the next look; they come in order of time, and the first shortly after the thread entered.
-    pub(super) fn take(&mut self, look: &Look) {
+    pub(super) fn take(&mut self, look: &DeadlineSample) {
         // Asleep when it was given the class, it has no period before it wakes.
         if look.deadline_ns == 0 {
             return;
@@ -189,9 +194,9 @@ impl Ledger {
             }
             None => {
                 self.learn_offset(self.began(look), look);
-                let base = self.base(Closed::Slept, look);
+                let base = self.base(DeadlineStep::Slept, look);
                 self.begin(base, look);
-                self.window = Some(Window { whole: false, ..self.fresh(base, look) });
+                self.window = Some(ReservationPeriod { complete: false, ..self.fresh(base, look) });
             }
         }
         self.note_used_up(look);
@@ -208,18 +213,18 @@ impl Ledger {
         self.last = Some(*look);
     }
 
-    fn note_used_up(&mut self, look: &Look) {
+    fn note_used_up(&mut self, look: &DeadlineSample) {
         if let Some(window) = &mut self.window {
             window.used_up |= look.runnable && look.left_ns <= 0;
         }
     }
 
-    fn change(&mut self, open: &Open, step: Closed, look: &Look) {
+    fn change(&mut self, open: &CurrentPeriod, step: DeadlineStep, look: &DeadlineSample) {
         let base = self.base(step, look);
         let charged = base.zip(open.base_ns).and_then(|(now, then)| now.checked_sub(then));
         let charged = charged.filter(|charged| *charged > 0);
         match (step, charged) {
-            (Closed::OnTheGrid(periods), Some(charged)) if self.used_up(charged, periods) => {
+            (DeadlineStep::OnTheGrid(periods), Some(charged)) if self.used_up(charged, periods) => {
                 let begun = i128::from(open.deadline_ns) + i128::from(self.period_ns);
                 self.learn_offset(begun - i128::from(self.deadline_ns), look);
                 // It goes on at the next boundary of the same grid.
@@ -227,7 +232,7 @@ impl Ledger {
                 window.used_up = true;
                 self.stood(open, look);
             }
-            (Closed::OnTheGrid(1) | Closed::Slept, _) => {
+            (DeadlineStep::OnTheGrid(1) | DeadlineStep::Slept, _) => {
                 // It slept, or yielded, and used nothing until it woke.
                 self.learn_offset(self.began(look), look);
                 let fresh = self.fresh(base, look);
@@ -237,7 +242,7 @@ impl Ledger {
                 self.window = Some(fresh);
             }
             _ => {
-                if matches!(step, Closed::OnTheGrid(_)) {
+                if matches!(step, DeadlineStep::OnTheGrid(_)) {
                     self.learn_offset(self.began(look), look);
                 }
                 self.window = Some(self.since_boundary(look));
@@ -247,40 +252,41 @@ impl Ledger {
     }
 
     /// The period that goes on at a look, by the server's grid.
-    fn since_boundary(&self, look: &Look) -> Window {
+    fn since_boundary(&self, look: &DeadlineSample) -> ReservationPeriod {
         let (began, period) = (self.began(look), i128::from(self.period_ns));
         let periods = self.clock(look.at_ns).saturating_sub(began).div_euclid(period);
         let begin_ns = began.saturating_add(periods.saturating_mul(period));
-        Window {
+        ReservationPeriod {
             begin_ns,
             begun: self.at(begin_ns, look),
             late: false,
             used_up: false,
-            whole: true,
+            complete: true,
         }
     }
 
     /// The period that began with a whole budget; the account tells what was used of it, if the budget runs as fast
     /// as time.
-    fn fresh(&self, base: Option<u64>, look: &Look) -> Window {
+    fn fresh(&self, base: Option<u64>, look: &DeadlineSample) -> ReservationPeriod {
         let begin_ns = self.began(look);
-        let known = base.filter(|_| !self.soft).map(|cpu_ns| Begun { cpu_ns, unsure_ns: 0 });
+        let known =
+            base.filter(|_| !self.soft).map(|cpu_ns| CpuTimeEstimate { cpu_ns, unsure_ns: 0 });
         let begun = known.unwrap_or_else(|| self.at(begin_ns, look));
-        Window { begin_ns, begun, late: false, used_up: false, whole: true }
+        ReservationPeriod { begin_ns, begun, late: false, used_up: false, complete: true }
     }
 
     /// Processor time at a moment of the kernel's clock, before this look and after the one before it. Since then the
     /// thread ran no longer than that is ago.
-    fn at(&self, moment_ns: i128, look: &Look) -> Begun {
+    fn at(&self, moment_ns: i128, look: &DeadlineSample) -> CpuTimeEstimate {
         let ago = self.clock(look.at_ns).saturating_sub(moment_ns).max(0);
         let ago = u64::try_from(ago).unwrap_or(u64::MAX);
         let before = self.last.map_or(look.cpu_ns, |last| last.cpu_ns);
         let used = look.cpu_ns.saturating_sub(before).min(ago);
-        Begun { cpu_ns: look.cpu_ns.saturating_sub(used), unsure_ns: used }
+        CpuTimeEstimate { cpu_ns: look.cpu_ns.saturating_sub(used), unsure_ns: used }
     }
 
     /// Ends the periods that are over at this look. Of several at once it is not known what each had.
-    fn pass_boundaries(&mut self, look: &Look) {
+    fn pass_boundaries(&mut self, look: &DeadlineSample) {
         let Some(window) = self.window else { return };
         let period = i128::from(self.period_ns);
         let passed = self.clock(look.at_ns).saturating_sub(window.begin_ns) / period;
@@ -295,8 +301,13 @@ impl Ledger {
         }
         // Who sleeps behind its deadline has no period until it wakes.
         let goes_on = look.runnable || i128::from(look.deadline_ns) > begin_ns;
-        self.window =
-            goes_on.then_some(Window { begin_ns, begun, late: false, used_up: false, whole: true });
+        self.window = goes_on.then_some(ReservationPeriod {
+            begin_ns,
+            begun,
+            late: false,
+            used_up: false,
+            complete: true,
+        });
     }
 
     /// When to look again, of `CLOCK_MONOTONIC`: behind the end of the period that goes on. Of short periods
@@ -319,13 +330,13 @@ impl Ledger {
 
     /// When the present period began, of the kernel's clock; unless the deadline moved by several periods at
     /// once, as it does where more than a budget was overrun.
-    fn began(&self, look: &Look) -> i128 {
+    fn began(&self, look: &DeadlineSample) -> i128 {
         i128::from(look.deadline_ns) - i128::from(self.deadline_ns)
     }
 
     /// The kernel's clock stood at `stood_ns` or further when this was seen: a budget comes back when the period of the
     /// deadline before is over, and with a fresh deadline when a thread wakes.
-    fn learn_offset(&mut self, stood_ns: i128, look: &Look) {
+    fn learn_offset(&mut self, stood_ns: i128, look: &DeadlineSample) {
         let seen = stood_ns.saturating_sub(i128::from(look.at_ns));
         // A deadline that was put off by several periods at once is no sign of the time.
         let sudden = self
@@ -340,7 +351,7 @@ impl Ledger {
     }
 
     /// While a thread stands its budget has not come back: the clock does not stand where it would.
-    fn heed_early(&mut self, open: &Open, look: &Look) {
+    fn heed_early(&mut self, open: &CurrentPeriod, look: &DeadlineSample) {
         let back = self.began(look).saturating_add(i128::from(self.period_ns));
         let same = open.deadline_ns == look.deadline_ns;
         if same && look.runnable && look.left_ns <= 0 && self.clock(look.at_ns) >= back {
@@ -366,14 +377,14 @@ impl Ledger {
 
     /// Behind its deadline, with budget left, and awake. Whoever wakes behind a deadline gets a
     /// new one, so it was awake at the deadline.
-    fn is_late(&self, look: &Look) -> bool {
+    fn is_late(&self, look: &DeadlineSample) -> bool {
         look.runnable
             && look.left_ns > 0
             && self.kernel_clock(look.at_ns) > i128::from(look.deadline_ns)
     }
 
-    fn begin(&mut self, base_ns: Option<u64>, look: &Look) {
-        self.open = Some(Open {
+    fn begin(&mut self, base_ns: Option<u64>, look: &DeadlineSample) {
+        self.open = Some(CurrentPeriod {
             deadline_ns: look.deadline_ns,
             base_ns,
             waited_ns: look.waited_ns,
@@ -383,35 +394,36 @@ impl Ledger {
 
     /// Processor time when the period began of which this is the first look. With reclaiming the budget
     /// runs slower than time, so that it is known only shortly after the begin.
-    fn base(&self, step: Closed, look: &Look) -> Option<u64> {
+    fn base(&self, step: DeadlineStep, look: &DeadlineSample) -> Option<u64> {
         if !self.soft {
             let gone = i128::from(self.budget_ns) - i128::from(look.left_ns);
             return u64::try_from(i128::from(look.cpu_ns) - gone).ok();
         }
         let since = self.kernel_clock(look.at_ns) - self.began(look);
         let fresh = since <= i128::from(self.period_ns / 16);
-        (fresh && matches!(step, Closed::OnTheGrid(1) | Closed::Slept)).then_some(look.cpu_ns)
+        (fresh && matches!(step, DeadlineStep::OnTheGrid(1) | DeadlineStep::Slept))
+            .then_some(look.cpu_ns)
     }
 
     /// How the deadline came from the open one to this one.
-    fn step(&self, open: &Open, look: &Look) -> Closed {
+    fn step(&self, open: &CurrentPeriod, look: &DeadlineSample) -> DeadlineStep {
         let Some(step) = look.deadline_ns.checked_sub(open.deadline_ns) else {
-            return Closed::Unknown;
+            return DeadlineStep::Unknown;
         };
         if step % self.period_ns == 0 {
-            return Closed::OnTheGrid(step / self.period_ns);
+            return DeadlineStep::OnTheGrid(step / self.period_ns);
         }
         // Another period fits between the last look and the begin of this one.
         let unseen = self.began(look) - self.kernel_clock(open.seen_ns);
         if step < self.period_ns / 2 || unseen >= i128::from(self.period_ns) {
-            return Closed::Unknown;
+            return DeadlineStep::Unknown;
         }
-        Closed::Slept
+        DeadlineStep::Slept
     }
 
     /// Counts the period that has ended, when the processor time was `end`; whether the thread would have gone on.
-    fn close(&mut self, end: Begun, goes_on: bool) {
-        let Some(window) = self.window.filter(|window| window.whole) else { return };
+    fn close(&mut self, end: CpuTimeEstimate, goes_on: bool) {
+        let Some(window) = self.window.filter(|window| window.complete) else { return };
         let had = end.cpu_ns.saturating_sub(window.begun.cpu_ns);
         let unsure = end.unsure_ns.saturating_add(window.begun.unsure_ns);
         if unsure > self.budget_ns / KNOWN_PART || had > self.period_ns {
@@ -452,7 +464,7 @@ impl Ledger {
     }
 
     /// While a budget is used up the thread is ready and does not run.
-    fn stood(&mut self, open: &Open, look: &Look) {
+    fn stood(&mut self, open: &CurrentPeriod, look: &DeadlineSample) {
         let stood = look.waited_ns.zip(open.waited_ns).map(|(now, then)| now.saturating_sub(then));
         if let Some(stood) = stood {
             *self.supply.throttled_ns.get_or_insert(0) += stood;

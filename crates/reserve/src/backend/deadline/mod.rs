@@ -19,14 +19,14 @@
 //! `sched::admission`; `errno.rs` finds the rule behind an error number; `lateness.rs` has `sched::global` say
 //! whether what is admitted is also in time. `backend::deadline` asks, and waits out EBUSY while bandwidth that
 //! was given back is still charged. Afterwards a thread looks at the kernel's account of the reserved one
-//! once a period (`look.rs`). `Ledger` makes periods of the looks, and knows nothing but them: which period it was
+//! once a period (`look.rs`). `PeriodLedger` makes periods of the looks, and knows nothing but them: which period it was
 //! the account of the budget tells, what it really had the thread's clock. A look that comes too late to tell leaves the
 //! period out. `admission/tick.rs` says which budgets are of the order of the tick at which the kernel ends them.
 
 mod change;
-mod held;
 mod ledger;
-mod look;
+mod reservation;
+mod sample;
 #[cfg(test)]
 mod tests;
 
@@ -38,10 +38,12 @@ use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_sys::{signal, thread};
 
 use crate::admission::{
-    Facts, Obstacle, Refusal, Tick, bandwidth, explain, ownership, ownership_of,
+    AdmissionFacts, Obstacle, Refusal, Tick, bandwidth, explain, ownership, ownership_of,
 };
-use crate::backend::{Backend, Doubt, Kind, Request, Reserved, members, nested, user};
-use crate::owner;
+use crate::backend::{
+    AccuracyWarning, ActiveReservation, Backend, BackendKind, BackendRequest, members, nested, user,
+};
+use crate::ownership;
 use crate::target::Target;
 
 pub(crate) use change::change;
@@ -60,8 +62,8 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 pub struct Deadline;
 
 impl Backend for Deadline {
-    fn kind(&self) -> Kind {
-        Kind::Deadline
+    fn kind(&self) -> BackendKind {
+        BackendKind::Deadline
     }
 
     fn guarantee(&self) -> bool {
@@ -70,31 +72,38 @@ impl Backend for Deadline {
 
     /// A process must have a single thread. What the thread forks begins in the time-sharing
     /// class, without a share of the budget.
-    fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal> {
+    fn reserve(
+        &self,
+        target: &Target,
+        request: &BackendRequest,
+    ) -> Result<Box<dyn ActiveReservation>, Refusal> {
         let tid = the_thread(target, request)?;
-        ownership(Kind::Deadline, tid)?;
+        ownership(BackendKind::Deadline, tid)?;
         let refused = |error: io::Error| refusal(&error, Some(tid), request);
         let coarse = Tick::of_this_machine().and_then(|tick| tick.against(request));
         if request.cpu.is_some() {
             // The kernel is not asked: it would take the thread, and leave it where it is.
-            let facts = Facts::here(Some(tid));
+            let facts = AdmissionFacts::here(Some(tid));
             let pinned = crate::admission::deadline(request, &facts)
                 .into_iter()
                 .find(|refusal| matches!(refusal.id, Obstacle::Cpu | Obstacle::Affinity));
             pinned.map_or(Ok(()), Err)?;
         }
-        nested::refusal(Kind::Deadline, target).map_or(Ok(()), Err)?;
-        user::check_above(request, &Facts::here(Some(tid)))?;
-        let reserved = look::ReservedThread::of(tid).map_err(refused)?;
+        nested::refusal(BackendKind::Deadline, target).map_or(Ok(()), Err)?;
+        user::check_above(request, &AdmissionFacts::here(Some(tid)))?;
+        let reserved = sample::ReservedThread::open(tid).map_err(refused)?;
         let saved = SavedScheduling::read(tid).map_err(refused)?;
         let attributes = attributes(&request.reservation, false);
         waiting_for_echo(Some(tid), &request.reservation, || {
-            owner::set_policy_without_children(tid, attributes)
+            ownership::set_policy_without_children(tid, attributes)
         })
-        .map_err(|error| ownership_of(Kind::Deadline, &error).unwrap_or_else(|| refused(error)))?;
-        let held = held::Held::new(reserved, saved, &request.reservation, coarse);
+        .map_err(|error| {
+            ownership_of(BackendKind::Deadline, &error).unwrap_or_else(|| refused(error))
+        })?;
+        let held =
+            reservation::DeadlineReservation::new(reserved, saved, &request.reservation, coarse);
         // Who made a claim meanwhile sees this thread, or is seen here; `held` puts everything back.
-        user::check_above(request, &Facts::here(Some(tid)))?;
+        user::check_above(request, &AdmissionFacts::here(Some(tid)))?;
         if let Target::Process(_) = target {
             // It may have made a thread meanwhile; `held` puts everything back.
             the_thread(target, request)?;
@@ -105,8 +114,8 @@ impl Backend for Deadline {
 
 /// The doubt that a budget of the order of the tick is kept; `coarse` says why ([`Tick::against`]).
 #[must_use]
-pub fn at_tick(coarse: String) -> Doubt {
-    Doubt {
+pub fn at_tick(coarse: String) -> AccuracyWarning {
+    AccuracyWarning {
         id: "budget-at-tick",
         text: coarse,
         remedy: "--backend user, which ends a budget between ticks; or a budget of ten ticks and more",
@@ -114,16 +123,16 @@ pub fn at_tick(coarse: String) -> Doubt {
 }
 
 /// The one thread of the target.
-fn the_thread(target: &Target, request: &Request) -> Result<u32, Refusal> {
+fn the_thread(target: &Target, request: &BackendRequest) -> Result<u32, Refusal> {
     let process = match target {
         Target::Thread(tid) => return Ok(*tid),
         Target::Process(process) => *process,
     };
     match members::threads_of(process).as_slice() {
-        [] => Err(explain(crate::admission::ESRCH, request, &Facts::default())),
+        [] => Err(explain(crate::admission::ESRCH, request, &AdmissionFacts::default())),
         [thread] => Ok(*thread),
         threads => Err(Refusal {
-            backend: Kind::Deadline,
+            backend: BackendKind::Deadline,
             id: Obstacle::Fork,
             errno: None,
             cause: format!(
@@ -138,8 +147,8 @@ fn the_thread(target: &Target, request: &Request) -> Result<u32, Refusal> {
 }
 
 /// What the kernel's answer for thread `tid` means; `None` is the calling thread.
-fn refusal(error: &io::Error, tid: Option<u32>, request: &Request) -> Refusal {
-    explain(error.raw_os_error().unwrap_or_default(), request, &Facts::here(tid))
+fn refusal(error: &io::Error, tid: Option<u32>, request: &BackendRequest) -> Refusal {
+    explain(error.raw_os_error().unwrap_or_default(), request, &AdmissionFacts::here(tid))
 }
 
 fn attributes(reservation: &Reservation, overrun_signal: bool) -> Attributes {
@@ -167,8 +176,9 @@ fn waiting_for_echo(
             answer => return answer,
         };
         if begun.elapsed() >= limit {
-            let request = Request { reservation: *reservation, cpu: None };
-            let fits = || bandwidth(&request, &Facts::here(tid)).is_some_and(|sum| sum.fits_seen);
+            let request = BackendRequest { reservation: *reservation, cpu: None };
+            let fits =
+                || bandwidth(&request, &AdmissionFacts::here(tid)).is_some_and(|sum| sum.fits_seen);
             if limit == PATIENCE || !fits() {
                 return Err(error);
             }
@@ -195,9 +205,9 @@ pub fn enter(reservation: &Reservation) -> io::Result<()> {
 /// # Errors
 /// What stands in the way, and the line that mends it.
 pub fn enter_or_say_why(reservation: &Reservation) -> Result<(), Refusal> {
-    let request = Request { reservation: *reservation, cpu: None };
-    let above = || user::check_above(&request, &Facts::here(Some(thread::id())));
-    nested::refusal(Kind::Deadline, &Target::Thread(thread::id())).map_or(Ok(()), Err)?;
+    let request = BackendRequest { reservation: *reservation, cpu: None };
+    let above = || user::check_above(&request, &AdmissionFacts::here(Some(thread::id())));
+    nested::refusal(BackendKind::Deadline, &Target::Thread(thread::id())).map_or(Ok(()), Err)?;
     above()?;
     let before = SavedScheduling::read(0).map_err(|error| refusal(&error, None, &request))?;
     enter(reservation).map_err(|error| refusal(&error, None, &request))?;

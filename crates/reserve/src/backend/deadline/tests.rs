@@ -10,7 +10,7 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
 
-use super::look::{Look, ReservedThread, Stuck};
+use super::sample::{DeadlineSample, ReservedThread, StallDetector};
 use super::*;
 
 const DEADLINE_CLASS: i32 = 6;
@@ -27,8 +27,8 @@ fn hard(budget_us: i64, period_us: i64) -> Reservation {
     Reservation::new(budget, period, Strength::Hard).unwrap()
 }
 
-fn request(budget_us: i64, period_us: i64) -> Request {
-    Request { reservation: hard(budget_us, period_us), cpu: None }
+fn request(budget_us: i64, period_us: i64) -> BackendRequest {
+    BackendRequest { reservation: hard(budget_us, period_us), cpu: None }
 }
 
 /// In a thread of its own, since the class stays with the thread. `None` where this machine does
@@ -46,12 +46,12 @@ fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Se
                 }
             }
         });
-        let reserved = ReservedThread::of(told.recv().unwrap());
-        let mut stuck = Stuck::default();
-        // A kernel may forget it (`Stuck`); then the test would stand for ever.
+        let reserved = ReservedThread::open(told.recv().unwrap());
+        let mut stuck = StallDetector::default();
+        // A kernel may forget it (`StallDetector`); then the test would stand for ever.
         while let (false, Ok(reserved)) = (thread.is_finished(), &reserved) {
             std::thread::sleep(std::time::Duration::from_millis(20));
-            if Look::at(reserved).is_some_and(|look| stuck.sees(&look, 10_000_000)) {
+            if DeadlineSample::at(reserved).is_some_and(|look| stuck.sees(&look, 10_000_000)) {
                 eprintln!("the kernel forgot a thread of the class: it is taken out");
                 let _ = sched::set_of(reserved.tid, Attributes::Other(0));
             }
@@ -64,8 +64,8 @@ fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Se
 #[test]
 fn a_thread_that_the_kernel_forgot_is_known() {
     const MS: u64 = 1_000_000;
-    let mut stuck = Stuck::default();
-    let look = |at_ns, left_ns, deadline_ns| Look {
+    let mut stuck = StallDetector::default();
+    let look = |at_ns, left_ns, deadline_ns| DeadlineSample {
         at_ns,
         cpu_ns: 5,
         left_ns,
@@ -82,7 +82,7 @@ fn a_thread_that_the_kernel_forgot_is_known() {
     assert!(!stuck.sees(&look(1_030 * MS, -1, 20), 10 * MS), "once, and then anew");
     // Ten of its periods, where these are longer; asleep it wants nothing.
     assert!(!stuck.sees(&look(3_000 * MS, -1, 20), 1_000 * MS));
-    let asleep = Look { runnable: false, ..look(60_000 * MS, -1, 20) };
+    let asleep = DeadlineSample { runnable: false, ..look(60_000 * MS, -1, 20) };
     assert!(!stuck.sees(&asleep, 10 * MS));
 }
 
@@ -160,7 +160,7 @@ fn times_that_the_class_does_not_take_are_refused() {
 #[test]
 fn a_pinned_thread_is_refused_with_the_line_that_widens_it() {
     let _alone = alone();
-    let facts = Facts::here(None);
+    let facts = AdmissionFacts::here(None);
     if facts.domain.as_ref().is_none_or(|domain| domain.len() < 2)
         || facts.rt_runtime_us.is_none_or(|us| us <= 0)
     {
@@ -194,7 +194,7 @@ fn what_cannot_be_a_target_is_refused() {
     let own = Target::Process(std::process::id());
     let refusal = Deadline.reserve(&own, &request(100, 10_000)).unwrap_err();
     assert_eq!(refusal.id, Obstacle::Fork, "{refusal}");
-    let far = Request { cpu: Some(9_999), ..request(100, 10_000) };
+    let far = BackendRequest { cpu: Some(9_999), ..request(100, 10_000) };
     let refusal = Deadline.reserve(&Target::Thread(os::id()), &far).unwrap_err();
     assert_eq!(refusal.id, Obstacle::Cpu, "{refusal}");
 }
@@ -237,7 +237,7 @@ fn another_process_is_held_to_its_budget_and_put_back() {
     assert_eq!(supply.overruns, supply.periods, "{supply:?}");
     assert_eq!(supply.wanted, supply.steps, "{supply:?}");
     let coarse = Tick::of_this_machine().is_some_and(|tick| tick.is_coarse_for(1_000_000));
-    let warned = held.doubts().iter().any(|doubt| doubt.id == "budget-at-tick");
+    let warned = held.accuracy_warnings().iter().any(|doubt| doubt.id == "budget-at-tick");
     assert_eq!(warned, coarse);
     assert!(supply.throttled_ns.is_some_and(|ns| ns > 0), "{supply:?}");
     held.release().unwrap();

@@ -7,13 +7,15 @@ use hourglass_model::CpuSet;
 use hourglass_sched::admission::Fraction;
 use hourglass_time::Span;
 
-use super::claims::{DEADLINE_CLASS, Misfit, Share, fits, fits_above, priority_for};
+use super::claims::{
+    AdmissionFailure, DEADLINE_CLASS, ReservationClaim, fits, fits_above, priority_for,
+};
 use super::listed::InForce;
-use super::registry::{Entry, Held, Holder, Registry};
+use super::registry::{Holder, RegisteredReservation, Registry, RegistryEntry};
 use super::urgent;
-use crate::admission::facts::{DeadlineThread, Facts};
+use crate::admission::facts::{AdmissionFacts, DeadlineThread};
 use crate::admission::{self, Obstacle, Refusal};
-use crate::backend::{Doubt, Kind, Request};
+use crate::backend::{AccuracyWarning, BackendKind, BackendRequest};
 
 /// Shorter ones the thread that keeps them would mostly spend on itself.
 const LEAST_BUDGET_NS: u64 = 50_000;
@@ -24,7 +26,7 @@ const LONGEST_PERIOD_NS: u64 = 3_600_000_000_000;
 /// What would refuse `request`, reserving nothing; empty if nothing that can be seen. Other reservations
 /// of this kind are among what is seen.
 #[must_use]
-pub fn check(request: &Request, facts: &Facts) -> Vec<Refusal> {
+pub fn check(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = times(request).into_iter().collect();
     refusals.extend(admission::user(request, facts));
     refusals
@@ -34,14 +36,18 @@ pub fn check(request: &Request, facts: &Facts) -> Vec<Refusal> {
 ///
 /// # Errors
 /// What does not fit.
-pub fn check_present(request: &Request, cpus: &[u32], facts: &Facts) -> Result<(), Refusal> {
+pub fn check_present(
+    request: &BackendRequest,
+    cpus: &[u32],
+    facts: &AdmissionFacts,
+) -> Result<(), Refusal> {
     admit(&share(request, cpus), Registry::of_the_machine().all(), facts)
 }
 
 /// Why a reservation of this kind would not be seen by all others on this machine, so that they may be promised the
 /// same time; `None` if it would.
 #[must_use]
-pub fn unseen() -> Option<Doubt> {
+pub fn unseen() -> Option<AccuracyWarning> {
     Registry::of_the_machine().doubt()
 }
 
@@ -56,13 +62,13 @@ pub(crate) fn remove_claims() {
 /// # Errors
 /// What does not fit.
 pub fn check_beside(
-    request: &Request,
+    request: &BackendRequest,
     cpus: &[u32],
-    beside: &[Request],
-    facts: &Facts,
+    beside: &[BackendRequest],
+    facts: &AdmissionFacts,
 ) -> Result<(), Refusal> {
     let mut others = Registry::of_the_machine().all();
-    let with_it = |one: &Request| Held {
+    let with_it = |one: &BackendRequest| RegisteredReservation {
         share: share(one, cpus),
         holder: Holder::this_process(),
         course: None,
@@ -71,10 +77,10 @@ pub fn check_beside(
     admit(&share(request, cpus), others, facts)
 }
 
-pub(super) fn share(request: &Request, cpus: &[u32]) -> Share {
+pub(super) fn share(request: &BackendRequest, cpus: &[u32]) -> ReservationClaim {
     let reservation = &request.reservation;
     let deadline_ns = reservation.deadline().nanos_or_zero();
-    Share {
+    ReservationClaim {
         cpus: cpus.iter().copied().collect::<CpuSet>(),
         budget_ns: reservation.budget().nanos_or_zero(),
         deadline_ns,
@@ -84,11 +90,11 @@ pub(super) fn share(request: &Request, cpus: &[u32]) -> Share {
 }
 
 pub(super) fn refusal(id: Obstacle, cause: String, remedy: &str) -> Refusal {
-    Refusal { backend: Kind::User, id, errno: None, cause, remedy: remedy.to_owned() }
+    Refusal { backend: BackendKind::User, id, errno: None, cause, remedy: remedy.to_owned() }
 }
 
 /// Times that can be kept from outside the kernel.
-fn times(request: &Request) -> Option<Refusal> {
+fn times(request: &BackendRequest) -> Option<Refusal> {
     let reservation = &request.reservation;
     let (budget, period) = (reservation.budget(), reservation.period());
     let short = budget.nanos_or_zero() < LEAST_BUDGET_NS;
@@ -107,26 +113,26 @@ fn times(request: &Request) -> Option<Refusal> {
 ///
 /// # Errors
 /// What does not fit.
-pub fn check_above(request: &Request, facts: &Facts) -> Result<(), Refusal> {
+pub fn check_above(request: &BackendRequest, facts: &AdmissionFacts) -> Result<(), Refusal> {
     let claims = Registry::of_the_machine().all();
     let Some(cpus) = facts.affinity.as_ref().filter(|_| !claims.is_empty()) else { return Ok(()) };
     let cpus: Vec<u32> = cpus.iter().collect();
-    let new = Share { priority: DEADLINE_CLASS, ..share(request, &cpus) };
+    let new = ReservationClaim { priority: DEADLINE_CLASS, ..share(request, &cpus) };
     let others = in_class(facts, &new.cpus);
-    let class: Vec<Share> =
+    let class: Vec<ReservationClaim> =
         std::iter::once(new.clone()).chain(others.iter().map(|held| held.share.clone())).collect();
-    let shares: Vec<Share> = claims.iter().map(|held| held.share.clone()).collect();
+    let shares: Vec<ReservationClaim> = claims.iter().map(|held| held.share.clone()).collect();
     fits_above(&class, &shares, cap(facts)).map_err(|misfit| {
-        let all: Vec<Held> = claims.into_iter().chain(others).collect();
-        Refusal { backend: Kind::Deadline, ..misfits(&misfit, &new, &all, facts) }
+        let all: Vec<RegisteredReservation> = claims.into_iter().chain(others).collect();
+        Refusal { backend: BackendKind::Deadline, ..misfits(&misfit, &new, &all, facts) }
     })
 }
 
 /// Who else has time of the CPUs of a claim, at its priority or above.
-pub(super) fn above(entry: &Entry) -> Vec<String> {
+pub(super) fn above(entry: &RegistryEntry) -> Vec<String> {
     let own = entry.share();
     let mut others = entry.others();
-    others.extend(in_class(&Facts::here(None), &own.cpus));
+    others.extend(in_class(&AdmissionFacts::here(None), &own.cpus));
     let above = others.iter().filter(|held| {
         held.share.priority >= own.priority && !held.share.cpus.intersection(&own.cpus).is_empty()
     });
@@ -140,70 +146,79 @@ pub(super) fn above(entry: &Entry) -> Vec<String> {
 
 /// The other threads of the deadline class that may run where thread `tid` may.
 pub(in crate::backend) fn in_class_beside(tid: u32) -> Vec<String> {
-    let facts = Facts::here(Some(tid));
+    let facts = AdmissionFacts::here(Some(tid));
     let cpus = facts.affinity.clone().unwrap_or_default();
-    let meets = |held: &Held| !held.share.cpus.intersection(&cpus).is_empty();
+    let meets = |held: &RegisteredReservation| !held.share.cpus.intersection(&cpus).is_empty();
     let others = in_class(&facts, &cpus);
     others.into_iter().filter(meets).map(|held| held.holder.to_string()).collect()
 }
 
 /// The reservations of this kind and of the deadline class in force, and what stands against that these are all.
-pub fn in_force() -> (Vec<InForce>, Option<Doubt>) {
+pub fn in_force() -> (Vec<InForce>, Option<AccuracyWarning>) {
     let registry = Registry::of_the_machine();
-    let facts = Facts::here(None);
+    let facts = AdmissionFacts::here(None);
     let all = facts.online.clone().unwrap_or_default();
     let held = registry.all().into_iter().chain(in_class(&facts, &all));
-    (held.map(InForce::from).collect(), registry.gap().map(Doubt::from))
+    (held.map(InForce::from).collect(), registry.gap().map(AccuracyWarning::from))
 }
 
 /// The new one beside others of its kind and beside the deadline class.
-pub(super) fn admit(new: &Share, mut others: Vec<Held>, facts: &Facts) -> Result<(), Refusal> {
+pub(super) fn admit(
+    new: &ReservationClaim,
+    mut others: Vec<RegisteredReservation>,
+    facts: &AdmissionFacts,
+) -> Result<(), Refusal> {
     others.extend(in_class(facts, &new.cpus));
-    let shares: Vec<Share> = others.iter().map(|held| held.share.clone()).collect();
+    let shares: Vec<ReservationClaim> = others.iter().map(|held| held.share.clone()).collect();
     fits(new, &shares, cap(facts)).map_err(|misfit| misfits(&misfit, new, &others, facts))
 }
 
 /// The threads of the deadline class; on `cpus`, where that cannot be told.
-fn in_class(facts: &Facts, cpus: &CpuSet) -> Vec<Held> {
-    let held = |thread: &DeadlineThread| Held {
-        share: Share {
+fn in_class(facts: &AdmissionFacts, cpus: &CpuSet) -> Vec<RegisteredReservation> {
+    let held = |thread: &DeadlineThread| RegisteredReservation {
+        share: ReservationClaim {
             cpus: thread.cpus.clone().unwrap_or_else(|| cpus.clone()),
             budget_ns: thread.runtime_ns,
             deadline_ns: thread.period_ns,
             period_ns: thread.period_ns,
             priority: DEADLINE_CLASS,
         },
-        holder: Holder::Thread(thread.tid, crate::owner::for_people(&thread.name)),
+        holder: Holder::Thread(thread.tid, crate::ownership::for_people(&thread.name)),
         course: None,
     };
     facts.deadline_threads.iter().map(held).collect()
 }
 
 /// What real-time threads may have of a CPU.
-fn cap(facts: &Facts) -> Fraction {
+fn cap(facts: &AdmissionFacts) -> Fraction {
     match (facts.rt_runtime_us.map(u64::try_from), facts.rt_period_us) {
         (Some(Ok(numerator)), Some(denominator)) => Fraction { numerator, denominator },
         _ => Fraction { numerator: 1, denominator: 1 },
     }
 }
 
-fn misfits(misfit: &Misfit, new: &Share, others: &[Held], facts: &Facts) -> Refusal {
+fn misfits(
+    misfit: &AdmissionFailure,
+    new: &ReservationClaim,
+    others: &[RegisteredReservation],
+    facts: &AdmissionFacts,
+) -> Refusal {
     let cap = cap(facts);
     let cause = match misfit {
-        Misfit::Sum { cpu } => format!(
+        AdmissionFailure::Sum { cpu } => format!(
             "on CPU {cpu} the reservations together are more than real-time threads may have \
              (kernel.sched_rt_runtime_us is {} of {} us): {}",
             cap.numerator,
             cap.denominator,
             holders(others, *cpu)
         ),
-        Misfit::Late { cpu, share } if share == new => format!(
+        AdmissionFailure::Late { cpu, share } if share == new => format!(
             "on CPU {cpu} the reservations that are there would delay {} beyond its deadline of {}: {}",
             span(share.budget_ns),
             span(share.deadline_ns),
             holders(others, *cpu)
         ),
-        Misfit::Late { cpu, share } => format!(
+        AdmissionFailure::Late { cpu, share } => format!(
             "on CPU {cpu} a reservation that is there would come too late, due within {}: {}",
             span(share.deadline_ns),
             holders(others.iter().filter(|held| held.share == *share), *cpu)
@@ -217,17 +232,17 @@ fn span(ns: u64) -> Span {
 }
 
 /// Who has what on a CPU, the largest first.
-fn holders<'a>(others: impl IntoIterator<Item = &'a Held>, cpu: u32) -> String {
+fn holders<'a>(others: impl IntoIterator<Item = &'a RegisteredReservation>, cpu: u32) -> String {
     const MOST: usize = 3;
     let here = others.into_iter().filter(|held| held.share.cpus.contains(cpu));
-    let mut here: Vec<&Held> = here.collect();
-    let part = |held: &&Held| {
+    let mut here: Vec<&RegisteredReservation> = here.collect();
+    let part = |held: &&RegisteredReservation| {
         u128::from(held.share.budget_ns) * u128::from(u64::MAX)
             / u128::from(held.share.period_ns.max(1))
     };
     here.sort_by_key(|held| std::cmp::Reverse(part(held)));
-    let text = |held: &&Held| {
-        let Share { budget_ns, period_ns, .. } = held.share;
+    let text = |held: &&RegisteredReservation| {
+        let ReservationClaim { budget_ns, period_ns, .. } = held.share;
         format!("{} has {} every {}", held.holder, span(budget_ns), span(period_ns))
     };
     let mut texts: Vec<String> = here.iter().take(MOST).map(text).collect();

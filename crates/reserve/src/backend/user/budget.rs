@@ -21,7 +21,7 @@ use crate::supply::Supply;
 
 /// What is reserved, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct BudgetTerms {
     /// Processor time of a period, above 0.
     pub budget_ns: u64,
     /// When in the period it is delivered at the latest; at least the budget.
@@ -34,7 +34,7 @@ pub struct Terms {
     pub strength: Strength,
 }
 
-impl Terms {
+impl BudgetTerms {
     /// Whether one who had so much of a period has half of what others may take of it without harm to the budget.
     #[must_use]
     pub fn are_broken_by(&self, took_ns: u64) -> bool {
@@ -44,7 +44,7 @@ impl Terms {
 
 /// How the work is dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Level {
+pub enum DispatchLevel {
     /// Above all that is not reserved.
     Raised,
     /// As if nothing were reserved.
@@ -55,21 +55,21 @@ pub enum Level {
 
 /// What was seen at one look. None of the sums goes backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct BudgetSample {
     /// When, ns of a clock that does not stop.
     pub now_ns: u64,
     /// Processor time that the work has had since it began, ns.
     pub used_ns: u64,
     /// Time for which the work wanted a CPU, and none of it had one, since it began; what is
     /// not known is left out. Looked at only where [`Budget::judges`] says so.
-    pub denied_ns: u64,
+    pub starved_ns: u64,
 }
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct DispatchDecision {
     /// From now on.
-    pub level: Level,
+    pub level: DispatchLevel,
     /// When to look again; later than now.
     pub next_ns: u64,
     /// The budget was found used up at this look: whoever can see whether the work would have gone
@@ -80,19 +80,19 @@ pub struct Order {
 /// The state of one reservation.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    terms: Terms,
+    terms: BudgetTerms,
     /// Those of the next period.
-    next: Option<Terms>,
+    next: Option<BudgetTerms>,
     begun_ns: u64,
     /// Shortest time between two looks while a budget runs out, ns.
     grain_ns: u64,
     /// Width of the steps of the histogram, ns.
     step_ns: u64,
-    last: Reading,
+    last: BudgetSample,
     /// How long looks take, ns; a running mean.
     cost_ns: u64,
     period: Period,
-    level: Level,
+    level: DispatchLevel,
     supply: Supply,
     /// Periods that could not be told apart.
     left_out: u64,
@@ -113,7 +113,7 @@ struct Period {
     /// What was used beyond it until it was lowered, where it goes on after that.
     over_ns: u64,
     /// Whether the budget was delivered by the deadline, once that is known.
-    judged: Option<Judged>,
+    verdict: Option<PeriodVerdict>,
     /// Since when the work stands although it wants more.
     stands_since_ns: Option<u64>,
     /// The work itself has ended it.
@@ -135,7 +135,7 @@ struct Awaited {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judged {
+enum PeriodVerdict {
     /// All of it, or as much as was wanted.
     Kept {
         all: bool,
@@ -165,14 +165,14 @@ const COST_PART: u64 = 8;
 /// A period counts if what was used in it is known to this part of the budget.
 const KNOWN_PART: u64 = 10;
 
-fn grain_ns(terms: &Terms) -> u64 {
+fn grain_ns(terms: &BudgetTerms) -> u64 {
     (terms.budget_ns / GRAIN_PART).clamp(GRAIN_NS.0, GRAIN_NS.1)
 }
 
 impl Budget {
     /// The first period begins with this reading.
     #[must_use]
-    pub fn begin(terms: Terms, reading: Reading) -> Budget {
+    pub fn begin(terms: BudgetTerms, reading: BudgetSample) -> Budget {
         Budget {
             terms,
             next: None,
@@ -182,25 +182,25 @@ impl Budget {
             last: reading,
             cost_ns: 0,
             period: Period::begin(reading.now_ns, reading.used_ns, reading, terms.budget_ns),
-            level: Level::Raised,
+            level: DispatchLevel::Raised,
             supply: Supply { throttled_ns: Some(0), ..Supply::default() },
             left_out: 0,
         }
     }
 
     /// Decides. A reading before the last one counts as the last one again.
-    pub fn look(&mut self, reading: Reading) -> Order {
-        let reading = Reading {
+    pub fn decide(&mut self, reading: BudgetSample) -> DispatchDecision {
+        let reading = BudgetSample {
             now_ns: reading.now_ns.max(self.last.now_ns),
             used_ns: reading.used_ns.max(self.last.used_ns),
-            denied_ns: reading.denied_ns.max(self.last.denied_ns),
+            starved_ns: reading.starved_ns.max(self.last.starved_ns),
         };
-        self.judge(reading);
+        self.settle_period(reading);
         if reading.now_ns >= self.end_ns() {
             self.replenish(reading);
         }
         let spent = reading.used_ns.saturating_sub(self.period.charged_ns);
-        let raised = self.level == Level::Raised;
+        let raised = self.level == DispatchLevel::Raised;
         let used_up = raised && self.is_used_up(reading, spent);
         if used_up {
             self.period.rest_ns = self.period.budget_ns.saturating_sub(spent);
@@ -208,15 +208,19 @@ impl Budget {
         }
         if used_up || raised && self.period.ended {
             self.level = match self.terms.strength {
-                Strength::Hard => Level::Suspended,
-                Strength::Soft => Level::Lowered,
+                Strength::Hard => DispatchLevel::Suspended,
+                Strength::Soft => DispatchLevel::Lowered,
             };
-            self.period.judged.get_or_insert(Judged::Kept { all: true });
+            self.period.verdict.get_or_insert(PeriodVerdict::Kept { all: true });
             let used = reading.used_ns.saturating_sub(self.period.pays_from_ns);
             self.period.over_ns = used.saturating_sub(self.period.budget_ns);
         }
         self.last = reading;
-        Order { level: self.level, next_ns: self.next(reading.now_ns, reading.now_ns), used_up }
+        DispatchDecision {
+            level: self.level,
+            next_ns: self.next(reading.now_ns, reading.now_ns),
+            used_up,
+        }
     }
 
     /// When to look again after a look that was over at `now_ns`: no sooner than the work has had time to run. `stood`: it
@@ -229,7 +233,7 @@ impl Budget {
     }
 
     /// Whether nothing is left of the budget, or less than is worth another look.
-    fn is_used_up(&mut self, reading: Reading, spent: u64) -> bool {
+    fn is_used_up(&mut self, reading: BudgetSample, spent: u64) -> bool {
         let rest = self.period.budget_ns.saturating_sub(spent);
         let ran = reading.used_ns.saturating_sub(self.last.used_ns);
         let awaited = self.period.awaited.filter(|awaited| reading.now_ns >= awaited.due_ns);
@@ -251,12 +255,12 @@ impl Budget {
     /// Whether a look at `now_ns` decides on a deadline, for which [`Reading::denied_ns`] is needed.
     #[must_use]
     pub fn judges(&self, now_ns: u64) -> bool {
-        now_ns >= self.end_ns() || self.period.judged.is_none() && now_ns >= self.deadline_ns()
+        now_ns >= self.end_ns() || self.period.verdict.is_none() && now_ns >= self.deadline_ns()
     }
 
     /// The work would have gone on when its budget was used up at the last look.
     pub fn wanted_more(&mut self) {
-        if self.level == Level::Raised || self.period.stands_since_ns.is_some() {
+        if self.level == DispatchLevel::Raised || self.period.stands_since_ns.is_some() {
             return;
         }
         self.supply.overruns = self.supply.overruns.saturating_add(1);
@@ -266,12 +270,12 @@ impl Budget {
     /// The work is done with this period (Inoue et al., section 4.1: it yields): it is not dispatched again as reserved work
     /// until the next one, and has had all that it wanted. To be followed by a look.
     pub fn end_period(&mut self) {
-        self.period.judged.get_or_insert(Judged::Kept { all: false });
+        self.period.verdict.get_or_insert(PeriodVerdict::Kept { all: false });
         self.period.ended = true;
     }
 
     /// Budget, deadline and period are these from the next period on. Steps of the histogram stay as they are.
-    pub fn change(&mut self, terms: Terms) {
+    pub fn change(&mut self, terms: BudgetTerms) {
         self.next = Some(terms);
     }
 
@@ -283,7 +287,7 @@ impl Budget {
 
     /// What is reserved now.
     #[must_use]
-    pub fn terms(&self) -> &Terms {
+    pub fn terms(&self) -> &BudgetTerms {
         &self.terms
     }
 
@@ -309,7 +313,7 @@ impl Budget {
     }
 
     /// The most that can have been used between `from_ns`, which is behind the last look, and now.
-    fn used_since(&self, from_ns: u64, reading: Reading) -> u64 {
+    fn used_since(&self, from_ns: u64, reading: BudgetSample) -> u64 {
         let late = reading.now_ns.saturating_sub(from_ns);
         let used = reading.used_ns.saturating_sub(self.last.used_ns);
         late.saturating_mul(self.terms.cpus).min(used)
@@ -317,33 +321,33 @@ impl Budget {
 
     /// At the first look at or behind the deadline: was the budget wanted, and was it delivered? It is
     /// missed only if it was for certain: what may have been used in time was.
-    fn judge(&mut self, reading: Reading) {
+    fn settle_period(&mut self, reading: BudgetSample) {
         let deadline = self.deadline_ns();
-        if self.period.judged.is_some() || reading.now_ns < deadline {
+        if self.period.verdict.is_some() || reading.now_ns < deadline {
             return;
         }
         let spent = reading.used_ns.saturating_sub(self.period.used_ns);
         let for_certain = spent.saturating_sub(self.used_since(deadline, reading));
-        let denied = reading.denied_ns.saturating_sub(self.period.denied_ns);
+        let denied = reading.starved_ns.saturating_sub(self.period.denied_ns);
         let in_time = denied.saturating_sub(reading.now_ns.saturating_sub(deadline));
         // What a period before it left is not promised by the deadline.
         let promised = self.period.budget_ns.min(self.terms.budget_ns);
         let wanted = for_certain.saturating_add(in_time) >= promised;
         let delivered = spent >= promised;
-        self.period.judged = Some(match (wanted, delivered) {
-            (true, false) => Judged::Missed,
-            (_, all) => Judged::Kept { all },
+        self.period.verdict = Some(match (wanted, delivered) {
+            (true, false) => PeriodVerdict::Missed,
+            (_, all) => PeriodVerdict::Kept { all },
         });
     }
 
     /// Closes the period and begins the one that lasts now.
-    fn replenish(&mut self, reading: Reading) {
+    fn replenish(&mut self, reading: BudgetSample) {
         let end = self.end_ns();
         let behind = reading.now_ns.saturating_sub(end);
         let unsure = self.used_since(end, reading);
         let skipped = behind.checked_div(self.terms.period_ns).unwrap_or(0);
         let delivered = reading.used_ns.saturating_sub(self.period.used_ns).saturating_sub(unsure);
-        let open = self.period.judged == Some(Judged::Kept { all: true })
+        let open = self.period.verdict == Some(PeriodVerdict::Kept { all: true })
             && delivered < self.period.budget_ns;
         let late = skipped > 0 || unsure > self.terms.budget_ns / KNOWN_PART;
         if late || open {
@@ -353,7 +357,7 @@ impl Budget {
         }
         if let Some(since) = self.period.stands_since_ns
             && let Some(sum) = &mut self.supply.throttled_ns
-            && self.level == Level::Suspended
+            && self.level == DispatchLevel::Suspended
         {
             *sum = sum.saturating_add(reading.now_ns.saturating_sub(since));
         }
@@ -365,7 +369,7 @@ impl Budget {
         if late {
             self.period.pays_from_ns = reading.used_ns;
         }
-        self.level = Level::Raised;
+        self.level = DispatchLevel::Raised;
     }
 
     fn begin_next_terms(&mut self, begin_ns: u64) {
@@ -381,8 +385,8 @@ impl Budget {
     fn next_budget(&self, used_ns: u64) -> u64 {
         let over = match self.level {
             // What it used after that it had as anybody has.
-            Level::Lowered => self.period.over_ns,
-            Level::Raised | Level::Suspended => used_ns
+            DispatchLevel::Lowered => self.period.over_ns,
+            DispatchLevel::Raised | DispatchLevel::Suspended => used_ns
                 .saturating_sub(self.period.pays_from_ns)
                 .saturating_sub(self.period.budget_ns),
         };
@@ -404,11 +408,11 @@ impl Budget {
         supply.periods = supply.periods.saturating_add(1);
         supply.last_ns = Some(delivered);
         count(&mut supply.steps, step);
-        let judged = self.period.judged;
-        if judged == Some(Judged::Missed) {
+        let judged = self.period.verdict;
+        if judged == Some(PeriodVerdict::Missed) {
             supply.missed = supply.missed.saturating_add(1);
         }
-        if matches!(judged, Some(Judged::Missed | Judged::Kept { all: true })) {
+        if matches!(judged, Some(PeriodVerdict::Missed | PeriodVerdict::Kept { all: true })) {
             count(&mut supply.wanted, step);
         }
     }
@@ -418,7 +422,7 @@ impl Budget {
     fn next(&mut self, from_ns: u64, over_ns: u64) -> u64 {
         let end = self.end_ns();
         self.period.awaited = None;
-        if self.level != Level::Raised {
+        if self.level != DispatchLevel::Raised {
             return end;
         }
         let spent = self.last.used_ns.saturating_sub(self.period.charged_ns);
@@ -428,22 +432,22 @@ impl Budget {
         self.period.awaited = Some(Awaited { due_ns: due, least_ns: left.div_ceil(2) });
         let next = due.min(end);
         let deadline = self.deadline_ns();
-        let judges = self.period.judged.is_none() && self.last.now_ns < deadline;
+        let judges = self.period.verdict.is_none() && self.last.now_ns < deadline;
         if judges { next.min(deadline) } else { next }
     }
 }
 
 impl Period {
-    fn begin(begin_ns: u64, used_ns: u64, reading: Reading, budget_ns: u64) -> Period {
+    fn begin(begin_ns: u64, used_ns: u64, reading: BudgetSample, budget_ns: u64) -> Period {
         Period {
             begin_ns,
             used_ns,
             charged_ns: reading.used_ns,
-            denied_ns: reading.denied_ns,
+            denied_ns: reading.starved_ns,
             budget_ns,
             pays_from_ns: used_ns,
             over_ns: 0,
-            judged: None,
+            verdict: None,
             stands_since_ns: None,
             ended: false,
             rest_ns: 0,

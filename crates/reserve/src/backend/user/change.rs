@@ -10,17 +10,17 @@ use hourglass_model::Reservation;
 use hourglass_sys::{credentials, lock};
 use hourglass_time::Span;
 
-use super::Keeping;
+use super::UserReservation;
 use super::admit::{admit, check};
-use super::budget::Terms;
-use super::claims::{Share, priority_for};
-use super::registry::{Held, Holder, Registry};
-use crate::admission::facts::Facts;
-use crate::backend::{Request, changed};
+use super::budget::BudgetTerms;
+use super::claims::{ReservationClaim, priority_for};
+use super::registry::{Holder, RegisteredReservation, Registry};
+use crate::admission::facts::AdmissionFacts;
+use crate::backend::{BackendRequest, changed};
 
-fn share_of(reservation: &Reservation, before: &Share) -> Share {
+fn share_of(reservation: &Reservation, before: &ReservationClaim) -> ReservationClaim {
     let deadline_ns = reservation.deadline().nanos_or_zero();
-    Share {
+    ReservationClaim {
         cpus: before.cpus.clone(),
         budget_ns: reservation.budget().nanos_or_zero(),
         deadline_ns,
@@ -29,9 +29,13 @@ fn share_of(reservation: &Reservation, before: &Share) -> Share {
     }
 }
 
-fn admitted(share: &Share, reservation: &Reservation, others: Vec<Held>) -> Result<(), String> {
-    let facts = Facts::here(None);
-    let request = Request { reservation: *reservation, cpu: None };
+fn admitted(
+    share: &ReservationClaim,
+    reservation: &Reservation,
+    others: Vec<RegisteredReservation>,
+) -> Result<(), String> {
+    let facts = AdmissionFacts::here(None);
+    let request = BackendRequest { reservation: *reservation, cpu: None };
     let refused = check(&request, &facts).into_iter().next();
     let refused = refused.map_or_else(|| admit(share, others, &facts), Err);
     refused.map_err(|refusal| format!("{}; {}", refusal.cause, refusal.remedy))
@@ -52,12 +56,11 @@ pub(crate) fn alone() -> io::Result<Option<File>> {
 /// # Errors
 /// Why not, in a line.
 pub(crate) fn may_change(pid: u32, budget: Span, period: Span) -> Result<(), String> {
-    let is_its =
-        |held: &Held| matches!(held.holder, Holder::Process { pid: Some(of), .. } if of == pid);
-    let (own, others): (Vec<Held>, Vec<Held>) =
+    let is_its = |held: &RegisteredReservation| matches!(held.holder, Holder::Process { pid: Some(of), .. } if of == pid);
+    let (own, others): (Vec<RegisteredReservation>, Vec<RegisteredReservation>) =
         Registry::of_the_machine().all().into_iter().partition(is_its);
     let share = match &own[..] {
-        [Held { holder: Holder::Process { uid, .. }, .. }]
+        [RegisteredReservation { holder: Holder::Process { uid, .. }, .. }]
             if ![0, *uid].contains(&credentials::real()) =>
         {
             return Err(format!(
@@ -82,8 +85,8 @@ pub(crate) fn may_change(pid: u32, budget: Span, period: Span) -> Result<(), Str
     admitted(&share_of(&new, share), &new, others)
 }
 
-impl Keeping {
-    /// See [`crate::backend::Reserved::change`].
+impl UserReservation {
+    /// See [`crate::backend::ActiveReservation::change`].
     pub(super) fn change_to(&mut self, budget: Span, period: Span) -> Result<(), String> {
         let Some(before) = &self.entry else {
             return Err("it shares the time of another reservation".to_owned());
@@ -93,8 +96,8 @@ impl Keeping {
         // Written down first, as at the start.
         let (entry, others) = before.enter_instead(&share);
         admitted(&share, &reservation, others)?;
-        let Share { budget_ns, deadline_ns, period_ns, .. } = share;
-        self.terms = Terms { budget_ns, deadline_ns, period_ns, ..self.terms };
+        let ReservationClaim { budget_ns, deadline_ns, period_ns, .. } = share;
+        self.terms = BudgetTerms { budget_ns, deadline_ns, period_ns, ..self.terms };
         self.enforcer.change(self.terms, priority_for(deadline_ns));
         self.request.reservation = reservation;
         self.entry = Some(entry);

@@ -11,7 +11,7 @@ use hourglass_sched::{Task, TaskSet, Verdict};
 
 /// One reservation among others, in ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct ReservationClaim {
     /// CPUs on which it may be used.
     pub cpus: CpuSet,
     /// Processor time of a period.
@@ -41,7 +41,7 @@ pub fn priority_for(deadline_ns: u64) -> u8 {
 
 /// Why a reservation does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum AdmissionFailure {
     /// All together are more than real-time threads may have on this CPU.
     Sum {
         /// The CPU.
@@ -52,7 +52,7 @@ pub enum Misfit {
         /// The CPU.
         cpu: u32,
         /// Which.
-        share: Share,
+        share: ReservationClaim,
     },
 }
 
@@ -65,7 +65,11 @@ pub enum Misfit {
 ///
 /// # Errors
 /// What does not fit.
-pub fn fits(new: &Share, others: &[Share], cap: Fraction) -> Result<(), Misfit> {
+pub fn fits(
+    new: &ReservationClaim,
+    others: &[ReservationClaim],
+    cap: Fraction,
+) -> Result<(), AdmissionFailure> {
     for cpu in new.cpus.iter() {
         let mut here = vec![new];
         here.extend(others.iter().filter(|other| other.cpus.contains(cpu)));
@@ -79,11 +83,15 @@ pub fn fits(new: &Share, others: &[Share], cap: Fraction) -> Result<(), Misfit> 
 ///
 /// # Errors
 /// What does not fit.
-pub fn fits_above(class: &[Share], claims: &[Share], cap: Fraction) -> Result<(), Misfit> {
+pub fn fits_above(
+    class: &[ReservationClaim],
+    claims: &[ReservationClaim],
+    cap: Fraction,
+) -> Result<(), AdmissionFailure> {
     let Some(new) = class.first() else { return Ok(()) };
     for cpu in new.cpus.iter() {
-        let on = |share: &&Share| share.cpus.contains(cpu);
-        let mut here: Vec<&Share> = claims.iter().filter(on).collect();
+        let on = |share: &&ReservationClaim| share.cpus.contains(cpu);
+        let mut here: Vec<&ReservationClaim> = claims.iter().filter(on).collect();
         let judged = here.len();
         if judged > 0 {
             here.extend(class.iter().filter(on));
@@ -94,10 +102,15 @@ pub fn fits_above(class: &[Share], claims: &[Share], cap: Fraction) -> Result<()
 }
 
 /// Whether all of one CPU's together leave what others have, and the first ones, `judged` of them, are in time.
-fn fit_on(cpu: u32, here: &[&Share], judged: usize, cap: Fraction) -> Result<(), Misfit> {
+fn fit_on(
+    cpu: u32,
+    here: &[&ReservationClaim],
+    judged: usize,
+    cap: Fraction,
+) -> Result<(), AdmissionFailure> {
     let tasks = here.iter().filter_map(|share| task(share, false)).collect();
     if admits(&TaskSet::new(tasks), cap, 1) != Some(true) {
-        return Err(Misfit::Sum { cpu });
+        return Err(AdmissionFailure::Sum { cpu });
     }
     for (position, share) in here.iter().enumerate().take(judged) {
         let tasks = here.iter().enumerate().filter_map(|(k, one)| task(one, k != position));
@@ -107,14 +120,14 @@ fn fit_on(cpu: u32, here: &[&Share], judged: usize, cap: Fraction) -> Result<(),
         let verdict =
             verdict_within(&set, Sections::Preemptive, TimeModel::Discrete, Effort::default());
         if verdict != Verdict::Feasible {
-            return Err(Misfit::Late { cpu, share: (*share).clone() });
+            return Err(AdmissionFailure::Late { cpu, share: (*share).clone() });
         }
     }
     Ok(())
 }
 
 /// As the analyst sees it.
-fn task(share: &Share, delays: bool) -> Option<Task> {
+fn task(share: &ReservationClaim, delays: bool) -> Option<Task> {
     let task = Task::new(share.budget_ns, share.period_ns, share.deadline_ns).ok()?;
     let jitter = if delays { share.period_ns.saturating_sub(share.budget_ns) } else { 0 };
     Some(task.with_priority(share.priority).with_jitter(jitter))
@@ -139,8 +152,8 @@ mod tests {
     /// `kernel.sched_rt_runtime_us` over its period, as it usually is.
     const USUAL: Fraction = Fraction { numerator: 19, denominator: 20 };
 
-    fn share(cpus: &str, budget: u64, deadline: u64, period: u64) -> Share {
-        Share {
+    fn share(cpus: &str, budget: u64, deadline: u64, period: u64) -> ReservationClaim {
+        ReservationClaim {
             cpus: cpus.parse().unwrap(),
             budget_ns: budget,
             deadline_ns: deadline,
@@ -163,23 +176,30 @@ mod tests {
         let new = share("0-1", 4 * MS, 10 * MS, 10 * MS);
         let other = share("1", 56 * MS, 100 * MS, 100 * MS);
         assert_eq!(fits(&new, &[], USUAL), Ok(()));
-        assert_eq!(fits(&new, std::slice::from_ref(&other), USUAL), Err(Misfit::Sum { cpu: 1 }));
-        let elsewhere = Share { cpus: "2".parse().unwrap(), ..other };
+        assert_eq!(
+            fits(&new, std::slice::from_ref(&other), USUAL),
+            Err(AdmissionFailure::Sum { cpu: 1 })
+        );
+        let elsewhere = ReservationClaim { cpus: "2".parse().unwrap(), ..other };
         assert_eq!(fits(&new, &[elsewhere], USUAL), Ok(()));
     }
 
     /// The bug: 80 ms of 100 in the deadline class were granted above 60 of 100 from user space.
     #[test]
     fn the_deadline_class_leaves_claims_their_time() {
-        let in_class = |cpus, budget: u64| Share {
+        let in_class = |cpus, budget: u64| ReservationClaim {
             priority: DEADLINE_CLASS,
             ..share(cpus, budget * MS, 100 * MS, 100 * MS)
         };
         let claim = share("1", 60 * MS, 100 * MS, 100 * MS);
-        let fits = |class: &[Share]| fits_above(class, std::slice::from_ref(&claim), USUAL);
-        assert_eq!(fits(&[in_class("0-1", 80)]), Err(Misfit::Sum { cpu: 1 }));
+        let fits =
+            |class: &[ReservationClaim]| fits_above(class, std::slice::from_ref(&claim), USUAL);
+        assert_eq!(fits(&[in_class("0-1", 80)]), Err(AdmissionFailure::Sum { cpu: 1 }));
         assert_eq!(fits(&[in_class("0-1", 20)]), Ok(()));
-        assert_eq!(fits(&[in_class("0-1", 20), in_class("0-1", 20)]), Err(Misfit::Sum { cpu: 1 }));
+        assert_eq!(
+            fits(&[in_class("0-1", 20), in_class("0-1", 20)]),
+            Err(AdmissionFailure::Sum { cpu: 1 })
+        );
         // On CPUs without claims the kernel's sum is enough.
         assert_eq!(fits(&[in_class("0", 80), in_class("0", 80)]), Ok(()));
         assert_eq!(fits_above(&[in_class("0-1", 90), in_class("0-1", 90)], &[], USUAL), Ok(()));
@@ -193,7 +213,7 @@ mod tests {
         let short = share("0", 4 * MS, 10 * MS, 10 * MS);
         let long = share("0", 9 * MS, 20 * MS, 40 * MS);
         // 9 + 4 at 0, 4 at 4 (10 - 6), 4 at 14: 21 ms.
-        let misfit = Misfit::Late { cpu: 0, share: long.clone() };
+        let misfit = AdmissionFailure::Late { cpu: 0, share: long.clone() };
         assert_eq!(fits(&long, std::slice::from_ref(&short), all), Err(misfit.clone()));
         // The one that is there is protected from the new one just as well.
         assert_eq!(fits(&short, std::slice::from_ref(&long), all), Err(misfit));

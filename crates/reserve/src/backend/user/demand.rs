@@ -27,13 +27,13 @@ pub struct Sample {
 /// Sums since the first observation.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
-    seen: HashMap<u32, Seen>,
+    seen: HashMap<u32, DemandState>,
     last: Option<(u64, u64)>,
     denied_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct DemandState {
     sample: Sample,
     /// Known wait that is not in the thread's count yet, ns.
     pending_ns: u64,
@@ -51,7 +51,7 @@ impl Demand {
         let mut denied = 0;
         for sample in samples {
             let before = self.seen.get(&sample.tid).copied();
-            let mut seen = Seen { sample: *sample, pending_ns: 0, at_ns: now_ns };
+            let mut seen = DemandState { sample: *sample, pending_ns: 0, at_ns: now_ns };
             if let Some(before) = before {
                 let (waited, pending) = waited(&before, sample, window);
                 seen.pending_ns = pending;
@@ -69,7 +69,7 @@ impl Demand {
 }
 
 /// What the thread waited in the window, and what of it is not in its count yet.
-fn waited(before: &Seen, now: &Sample, window: u64) -> (u64, u64) {
+fn waited(before: &DemandState, now: &Sample, window: u64) -> (u64, u64) {
     let counted = now.wait_ns.saturating_sub(before.sample.wait_ns);
     let stood = now.slices == before.sample.slices && now.run_ns == before.sample.run_ns;
     if stood && now.runnable && before.sample.runnable {

@@ -21,9 +21,9 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
 use self::run::Run;
-use super::budget::Terms;
-use super::team::{Moved, Queue, Team};
-use super::unguarded;
+use super::budget::BudgetTerms;
+use super::guardian_lost;
+use super::member_set::{MemberSet, Moved, Queue};
 use crate::guardian::HeartbeatPromise;
 use crate::supply::{Spent, Supply};
 
@@ -47,13 +47,13 @@ const RAISED_AGAIN_NS: u64 = 100_000_000;
 const ABSENT_PERIODS: u64 = 4;
 const ABSENT_NS: (u64, u64) = (100_000_000, 2_000_000_000);
 
-fn patience(terms: &Terms) -> u64 {
+fn patience(terms: &BudgetTerms) -> u64 {
     terms.period_ns.saturating_mul(ABSENT_PERIODS).clamp(ABSENT_NS.0, ABSENT_NS.1)
 }
 
 /// What the thread tells about its work.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct EnforcerReport {
     /// What was delivered.
     pub supply: Supply,
     /// When the first period began, ns of `CLOCK_MONOTONIC`.
@@ -84,13 +84,13 @@ pub struct Told {
 /// the reservation is hard, at timesharing priority if it is soft. What a yield is in the papers' model, for threads
 /// of this process, since a `sched_yield` cannot be seen from outside the kernel.
 #[derive(Clone, Debug)]
-pub struct EndPeriod(Arc<Shared>);
+pub struct EndPeriod(Arc<EnforcerShared>);
 
 impl EndPeriod {
     /// Ends it. Costs a system call; the caller may go on for the tens of microseconds that the keeper takes to wake.
     /// When the reservation has ended it does nothing.
     pub fn end(&self) {
-        let Shared { bell, .. } = &*self.0;
+        let EnforcerShared { bell, .. } = &*self.0;
         if bell.compare_exchange(0, YIELDED, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             futex::wake(bell, u32::MAX);
         }
@@ -102,18 +102,18 @@ const ENDED: u32 = 1;
 const YIELDED: u32 = 2;
 
 #[derive(Debug, Default)]
-struct Shared {
+struct EnforcerShared {
     /// 0, [`ENDED`] or [`YIELDED`].
     bell: AtomicU32,
-    told: Mutex<Told>,
+    told: Mutex<EnforcerReport>,
     /// Terms from the next period on, and the priority of who is raised then.
-    change: Mutex<Option<(Terms, u8)>>,
+    change: Mutex<Option<(BudgetTerms, u8)>>,
 }
 
 /// What it is to do.
-struct Work {
-    team: Team,
-    terms: Terms,
+struct EnforcerTask {
+    team: MemberSet,
+    terms: BudgetTerms,
     pledge: HeartbeatPromise,
     several: bool,
     begun: SyncSender<io::Result<()>>,
@@ -121,25 +121,25 @@ struct Work {
 
 /// The thread. Dropping it ends the reservation.
 #[derive(Debug)]
-pub(super) struct Enforcer {
-    shared: Arc<Shared>,
-    work: Option<SyncSender<Work>>,
+pub(super) struct BudgetEnforcer {
+    shared: Arc<EnforcerShared>,
+    work: Option<SyncSender<EnforcerTask>>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl Enforcer {
+impl BudgetEnforcer {
     /// Starts the thread on `cpus` and waits until it has proven that it runs there.
     ///
     /// # Errors
     /// EPERM where FIFO is refused; `TimedOut` if others keep it from its CPUs.
-    pub(super) fn start(cpus: &[u32]) -> io::Result<Enforcer> {
-        let shared = Arc::new(Shared::default());
+    pub(super) fn start(cpus: &[u32]) -> io::Result<BudgetEnforcer> {
+        let shared = Arc::new(EnforcerShared::default());
         let (work, works) = sync_channel(1);
         let (proven, proof) = sync_channel(1);
         let (own, cpus) = (Arc::clone(&shared), cpus.to_vec());
         let life = move || live(&own, &cpus, &proven, &works);
         let thread = std::thread::Builder::new().name(NAME.to_owned()).spawn(life)?;
-        let enforcer = Enforcer { shared, work: Some(work), thread: Some(thread) };
+        let enforcer = BudgetEnforcer { shared, work: Some(work), thread: Some(thread) };
         match proof.recv_timeout(PROVEN_WITHIN) {
             Ok(proven) => proven.map(|()| enforcer),
             Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the enforcer has ended")),
@@ -158,15 +158,15 @@ impl Enforcer {
     /// What the kernel answers to the first raising; then everything has been put back.
     pub(super) fn enforce(
         &mut self,
-        team: Team,
-        terms: Terms,
+        team: MemberSet,
+        terms: BudgetTerms,
         pledge: HeartbeatPromise,
         several: bool,
     ) -> io::Result<()> {
         let ended = || io::Error::other("the enforcer has ended");
         let (begun, answer) = sync_channel(1);
         let work = self.work.take().ok_or_else(ended)?;
-        work.send(Work { team, terms, pledge, several, begun }).map_err(|_| ended())?;
+        work.send(EnforcerTask { team, terms, pledge, several, begun }).map_err(|_| ended())?;
         answer.recv().map_err(|_| ended())?
     }
 
@@ -176,13 +176,13 @@ impl Enforcer {
     }
 
     /// Other terms from the next period on, and the priority of who is raised.
-    pub(super) fn change(&self, terms: Terms, priority: u8) {
+    pub(super) fn change(&self, terms: BudgetTerms, priority: u8) {
         *self.shared.change.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((terms, priority));
     }
 
     /// What it told last.
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn report(&self) -> EnforcerReport {
         self.shared.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -207,7 +207,7 @@ impl Enforcer {
     }
 }
 
-impl Drop for Enforcer {
+impl Drop for BudgetEnforcer {
     fn drop(&mut self) {
         self.work = None;
         // `end` tells; here nobody is left to be told.
@@ -217,10 +217,10 @@ impl Drop for Enforcer {
 
 /// The life of the thread.
 fn live(
-    shared: &Shared,
+    shared: &EnforcerShared,
     cpus: &[u32],
     proven: &SyncSender<io::Result<()>>,
-    works: &Receiver<Work>,
+    works: &Receiver<EnforcerTask>,
 ) -> io::Result<()> {
     let armed = arm(shared, cpus);
     let refused = armed.is_err();
@@ -234,7 +234,7 @@ fn live(
 }
 
 /// Policy first: a timesharing thread that moves to a CPU full of real-time work starves there.
-fn arm(shared: &Shared, cpus: &[u32]) -> io::Result<()> {
+fn arm(shared: &EnforcerShared, cpus: &[u32]) -> io::Result<()> {
     sched::set(Attributes::Fifo(PRIORITY))?;
     thread::set_affinity(cpus.iter().copied())?;
     for _ in 0..PROOFS {
@@ -243,7 +243,7 @@ fn arm(shared: &Shared, cpus: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-impl Shared {
+impl EnforcerShared {
     /// Whether the work is done with the period, which is then no longer said; false if the end is asked for.
     fn yielded(&self) -> bool {
         self.bell.compare_exchange(YIELDED, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -251,7 +251,7 @@ impl Shared {
 }
 
 /// False if the bell rings.
-fn sleep_until(shared: &Shared, deadline_ns: u64) -> bool {
+fn sleep_until(shared: &EnforcerShared, deadline_ns: u64) -> bool {
     loop {
         match futex::wait_until(&shared.bell, 0, deadline_ns) {
             Ok(WakeReason::Timeout) => return true,
@@ -265,14 +265,14 @@ fn sleep_until(shared: &Shared, deadline_ns: u64) -> bool {
 }
 
 /// Keeps one reservation until its end.
-fn keep(shared: &Shared, work: Work) -> io::Result<()> {
-    let Work { mut team, terms, pledge, several, begun } = work;
+fn keep(shared: &EnforcerShared, work: EnforcerTask) -> io::Result<()> {
+    let EnforcerTask { mut team, terms, pledge, several, begun } = work;
     let patience_ns = patience(&terms);
     let after = |ns: u64| now_ns(ClockId::Monotonic).saturating_add(ns);
     // Before anybody is raised: what guardians do from here on is seen, and they are promised a look.
     let woken = team.woken();
-    let raised = unguarded::begin(
-        || sleep_until(shared, after(unguarded::PAUSE_NS)),
+    let raised = guardian_lost::begin(
+        || sleep_until(shared, after(guardian_lost::PAUSE_NS)),
         || {
             pledge.until(after(patience_ns))?;
             team.raise(false, Queue::default())

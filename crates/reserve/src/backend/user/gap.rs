@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::backend::Doubt;
+use crate::backend::AccuracyWarning;
 
 /// Why not everybody on the machine sees an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub(super) enum Gap {
     Unclaimed(u32),
 }
 
-impl From<Gap> for Doubt {
-    fn from(gap: Gap) -> Doubt {
+impl From<Gap> for AccuracyWarning {
+    fn from(gap: Gap) -> AccuracyWarning {
         let (text, remedy) = match gap {
             Gap::Closed(folder, why) => (
                 format!(
@@ -60,6 +60,6 @@ impl From<Gap> for Doubt {
                 "let both see one /run/hourglass/claims, and be root or in the group hourglass",
             ),
         };
-        Doubt { id: "reservations-unseen", text, remedy }
+        AccuracyWarning { id: "reservations-unseen", text, remedy }
     }
 }

@@ -2,8 +2,8 @@
 
 use hourglass_model::CpuSet;
 
-use super::registry::{Held, Holder};
-use crate::backend::{Kind, members};
+use super::registry::{Holder, RegisteredReservation};
+use crate::backend::{BackendKind, members};
 
 /// One of another process, or a thread of the deadline class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,16 +25,18 @@ pub struct InForce {
     /// Period, ns.
     pub period_ns: u64,
     /// What keeps it.
-    pub kind: Kind,
+    pub kind: BackendKind,
     /// Complete periods, and how many were missed, as its keeper wrote them down last.
     pub course: Option<(u64, u64)>,
 }
 
-impl From<Held> for InForce {
-    fn from(held: Held) -> InForce {
-        let Held { share, holder, course } = held;
+impl From<RegisteredReservation> for InForce {
+    fn from(held: RegisteredReservation) -> InForce {
+        let RegisteredReservation { share, holder, course } = held;
         let (pid, tid, command, uid, kind) = match holder {
-            Holder::Process { pid, command, uid } => (pid, None, command, Some(uid), Kind::User),
+            Holder::Process { pid, command, uid } => {
+                (pid, None, command, Some(uid), BackendKind::User)
+            }
             Holder::Thread(tid, name) => {
                 let pid = members::process_of(tid);
                 let of = pid.map(Holder::process);
@@ -42,7 +44,7 @@ impl From<Held> for InForce {
                     Some(Holder::Process { command, uid, .. }) => (command, Some(uid)),
                     _ => (name, None),
                 };
-                (pid, Some(tid), command, uid, Kind::Deadline)
+                (pid, Some(tid), command, uid, BackendKind::Deadline)
             }
         };
         InForce {

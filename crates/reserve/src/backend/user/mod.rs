@@ -25,7 +25,7 @@
 //! `reserve::backend::user` has a thread for each reservation, FIFO above all that it raises. `Budget` decides and
 //! knows nothing but times: at each look it is told the processor time used so far, and answers with a level
 //! (raised, lowered, suspended) and with the earliest time at which the budget can be used up, which is the next
-//! look. Hours of it run on virtual time in tests. `Team` knows the members: a control group where one can be made,
+//! look. Hours of it run on virtual time in tests. `MemberSet` knows the members: a control group where one can be made,
 //! since it counts what has ended and catches what is forked, otherwise a walk through `/proc`. The kernel brings
 //! the processor time of a running thread up to date at the tick only. So the thread looks from the CPU of the
 //! members, where they do not run while it does; if they have several CPUs, it changes their priority by one and
@@ -58,35 +58,35 @@ mod admit;
 pub mod budget;
 mod change;
 pub mod claims;
+mod cpu_usage;
 pub mod demand;
 mod enforcer;
+#[cfg(test)]
+#[path = "tests/escaped.rs"]
+mod escaped;
 mod gap;
+mod guardian_lost;
 #[cfg(test)]
 #[path = "tests/guardians.rs"]
 mod guardians;
 #[cfg(test)]
 #[path = "tests/killed.rs"]
 mod killed;
-#[cfg(test)]
-#[path = "tests/left.rs"]
-mod left;
 mod listed;
 #[cfg(test)]
 #[path = "tests/meddling.rs"]
 mod meddling;
-mod orders;
+mod member_set;
+mod member_state;
 mod reach;
 mod registry;
-mod sharing;
-mod team;
 #[cfg(test)]
 #[path = "tests/live.rs"]
 mod tests;
-pub mod turns;
-mod unguarded;
+mod time_sharing;
+pub mod turn_scheduler;
 mod unseen;
 mod urgent;
-mod usage;
 mod written;
 
 use std::io;
@@ -101,18 +101,20 @@ pub(super) use self::admit::in_class_beside;
 pub(crate) use self::admit::remove_claims;
 use self::admit::{admit, refusal, share};
 pub use self::admit::{check, check_above, check_beside, check_present, in_force, unseen};
-use self::budget::Terms;
+use self::budget::BudgetTerms;
 pub(crate) use self::change::{alone, may_change};
 use self::claims::priority_for;
-use self::enforcer::Enforcer;
+use self::enforcer::BudgetEnforcer;
 pub(super) use self::enforcer::NAME as KEEPER;
-pub use self::enforcer::{EndPeriod, Told};
+pub use self::enforcer::{EndPeriod, EnforcerReport};
 pub use self::listed::InForce;
-use self::registry::{Entry, Registry};
-use self::team::{Plan, Team};
-use super::leavers::Leavers;
-use super::{Backend, Doubt, Kind, Request, Reserved, members, nested};
-use crate::admission::facts::Facts;
+use self::member_set::{MemberSet, TeamPolicy};
+use self::registry::{Registry, RegistryEntry};
+use super::escaped_threads::EscapeMonitor;
+use super::{
+    AccuracyWarning, ActiveReservation, Backend, BackendKind, BackendRequest, members, nested,
+};
+use crate::admission::facts::AdmissionFacts;
 use crate::admission::{self, Obstacle, Refusal};
 use crate::guardian::{Guardian, GuardianUnavailable};
 use crate::supply::{Spent, Supply};
@@ -154,12 +156,16 @@ impl User {
     ///
     /// # Errors
     /// As [`Backend::reserve`].
-    pub fn keep(&self, target: &Target, request: &Request) -> Result<Keeping, Refusal> {
+    pub fn keep(
+        &self,
+        target: &Target,
+        request: &BackendRequest,
+    ) -> Result<UserReservation, Refusal> {
         let first = first_of(target);
         let refused = |error: io::Error| explain(&error, target, request);
         nobody_of_ours(target)?;
-        admission::ownership(Kind::User, first)?;
-        nested::refusal(Kind::User, target).map_or(Ok(()), Err)?;
+        admission::ownership(BackendKind::User, first)?;
+        nested::refusal(BackendKind::User, target).map_or(Ok(()), Err)?;
         let policy = sched::read(first).map_err(refused)?;
         if let Some(Attributes::Deadline { .. }) = policy {
             return Err(in_the_class(first));
@@ -168,14 +174,14 @@ impl User {
         let share = share(request, &cpus);
         // Written down first: of two at the same time at least one sees the other.
         let entry = self.claims.then(|| Registry::of_the_machine().enter(&share));
-        let facts = Facts::here(Some(first));
+        let facts = AdmissionFacts::here(Some(first));
         check(request, &facts).into_iter().next().map_or(Ok(()), Err)?;
         if let Some(entry) = &entry {
             admit(&share, entry.others(), &facts)?;
         }
-        let mut enforcer = Enforcer::start(&cpus).map_err(refused)?;
+        let mut enforcer = BudgetEnforcer::start(&cpus).map_err(refused)?;
         let strength = request.reservation.strength();
-        let plan = Plan {
+        let plan = TeamPolicy {
             priority: priority_for(share.deadline_ns),
             pin: request.cpu,
             cpus: cpus.clone(),
@@ -183,10 +189,10 @@ impl User {
             grouped: self.grouped,
             privileged: facts.sys_nice == Some(true) && facts.user_namespace != Some(true),
         };
-        let team = Team::assemble(&self.guardian, target, plan).map_err(refused)?;
-        let leavers = team.group().map(|group| Leavers::watch(group, target));
+        let team = MemberSet::assemble(&self.guardian, target, plan).map_err(refused)?;
+        let leavers = team.group().map(|group| EscapeMonitor::watch(group, target));
         let grouped = team.is_grouped() || matches!(target, Target::Thread(_));
-        let terms = Terms {
+        let terms = BudgetTerms {
             budget_ns: share.budget_ns,
             deadline_ns: share.deadline_ns,
             period_ns: share.period_ns,
@@ -199,41 +205,46 @@ impl User {
         let pledge = self.guardian.pledge().map_err(refused)?;
         enforcer.enforce(team, terms, pledge, cpus.len() > 1).map_err(refused)?;
         let request = request.clone();
-        Ok(Keeping { leavers, enforcer, grouped, entry, request, terms })
+        Ok(UserReservation { leavers, enforcer, grouped, entry, request, terms })
     }
 }
 
 impl Backend for User {
-    fn kind(&self) -> Kind {
-        Kind::User
+    fn kind(&self) -> BackendKind {
+        BackendKind::User
     }
 
     fn guarantee(&self) -> bool {
         true
     }
 
-    fn reserve(&self, target: &Target, request: &Request) -> Result<Box<dyn Reserved>, Refusal> {
-        self.keep(target, request).map(|keeping| -> Box<dyn Reserved> { Box::new(keeping) })
+    fn reserve(
+        &self,
+        target: &Target,
+        request: &BackendRequest,
+    ) -> Result<Box<dyn ActiveReservation>, Refusal> {
+        self.keep(target, request)
+            .map(|keeping| -> Box<dyn ActiveReservation> { Box::new(keeping) })
     }
 }
 
 /// A reservation of this kind in force.
 #[derive(Debug)]
-pub struct Keeping {
+pub struct UserReservation {
     /// Before the enforcer, which removes the group: it looks a last time.
-    leavers: Option<Leavers>,
-    enforcer: Enforcer,
+    leavers: Option<EscapeMonitor>,
+    enforcer: BudgetEnforcer,
     grouped: bool,
-    entry: Option<Entry>,
-    request: Request,
-    terms: Terms,
+    entry: Option<RegistryEntry>,
+    request: BackendRequest,
+    terms: BudgetTerms,
 }
 
-impl Keeping {
+impl UserReservation {
     /// What the thread that keeps it told last.
     #[must_use]
-    pub fn told(&self) -> Told {
-        self.enforcer.told()
+    pub fn report(&self) -> EnforcerReport {
+        self.enforcer.report()
     }
 
     /// What ends the period that lasts, for threads of this process that are done with their job.
@@ -251,26 +262,26 @@ impl Keeping {
     }
 }
 
-impl Reserved for Keeping {
+impl ActiveReservation for UserReservation {
     fn supply(&mut self) -> Supply {
-        self.enforcer.told().supply
+        self.enforcer.report().supply
     }
 
     fn spent(&mut self) -> Spent {
-        self.told().spent
+        self.report().spent
     }
 
-    fn doubts(&self) -> Vec<Doubt> {
-        let told = self.told();
-        let unseen = self.entry.as_ref().and_then(Entry::doubt);
-        let outside = self.leavers.iter().flat_map(Leavers::doubts);
-        let mut doubts: Vec<Doubt> =
+    fn accuracy_warnings(&self) -> Vec<AccuracyWarning> {
+        let told = self.report();
+        let unseen = self.entry.as_ref().and_then(RegistryEntry::doubt);
+        let outside = self.leavers.iter().flat_map(EscapeMonitor::doubts);
+        let mut doubts: Vec<AccuracyWarning> =
             unseen.into_iter().chain(outside).chain(told.moved.doubt()).collect();
         if told.left_out > told.supply.periods / TOLERATED_PART {
             let left_out = told.left_out;
             let latest =
                 Span::from_micros(i64::try_from(told.latest_ns / 1_000).unwrap_or(i64::MAX));
-            doubts.push(Doubt {
+            doubts.push(AccuracyWarning {
                 id: "periods-left-out",
                 text: format!(
                     "periods that are not counted: {left_out}; the look at their end came too late to tell what was \
@@ -280,7 +291,7 @@ impl Reserved for Keeping {
             });
         }
         if !self.grouped {
-            doubts.push(Doubt {
+            doubts.push(AccuracyWarning {
                 id: "members-searched",
                 text: "no control group could be made: members are looked for once a period, and what a \
                        process used between the last look and its end is not counted"
@@ -289,7 +300,7 @@ impl Reserved for Keeping {
             });
         }
         if told.absent > 0 {
-            doubts.push(Doubt {
+            doubts.push(AccuracyWarning {
                 id: "keeper-absent",
                 text: format!(
                     "the thread that keeps the reserve was away for four periods, and 100 ms at least, {}: the work \
@@ -300,7 +311,7 @@ impl Reserved for Keeping {
             });
         }
         if told.foreign > 0 {
-            doubts.push(Doubt {
+            doubts.push(AccuracyWarning {
                 id: "members-of-others",
                 text: format!(
                     "members that belong to another user, as set-uid programs do, were not given the budget: up to {} \
@@ -311,7 +322,7 @@ impl Reserved for Keeping {
             });
         }
         if let Some(fault) = told.fault {
-            doubts.push(Doubt {
+            doubts.push(AccuracyWarning {
                 id: "order-refused",
                 text: format!(
                     "the kernel refused {} orders to raise, lower, suspend or resume, which were given \
@@ -325,7 +336,7 @@ impl Reserved for Keeping {
     }
 
     fn outranked_by(&self) -> Vec<String> {
-        if self.told().busy {
+        if self.report().busy {
             return vec!["keeper-busy".to_owned()];
         }
         self.entry.as_ref().map_or_else(Vec::new, admit::above)
@@ -341,11 +352,11 @@ impl Reserved for Keeping {
     }
 
     fn first_ns(&self) -> Option<u64> {
-        Some(self.enforcer.told().first_ns)
+        Some(self.enforcer.report().first_ns)
     }
 
     fn release(&mut self) -> io::Result<()> {
-        self.leavers.iter_mut().for_each(Leavers::end);
+        self.leavers.iter_mut().for_each(EscapeMonitor::end);
         self.enforcer.end()
     }
 }
@@ -354,7 +365,7 @@ impl Reserved for Keeping {
 ///
 /// # Errors
 /// ESRCH if the target has ended.
-pub fn cpus_of(target: &Target, request: &Request) -> io::Result<Vec<u32>> {
+pub fn cpus_of(target: &Target, request: &BackendRequest) -> io::Result<Vec<u32>> {
     if let Some(cpu) = request.cpu {
         return Ok(vec![cpu]);
     }
@@ -410,12 +421,12 @@ fn no_proc() -> bool {
 }
 
 /// What stands behind an answer of the kernel.
-fn explain(error: &io::Error, target: &Target, request: &Request) -> Refusal {
-    if let Some(refusal) = admission::ownership_of(Kind::User, error) {
+fn explain(error: &io::Error, target: &Target, request: &BackendRequest) -> Refusal {
+    if let Some(refusal) = admission::ownership_of(BackendKind::User, error) {
         return refusal;
     }
     if GuardianUnavailable::is_behind(error) {
-        return unguarded::refusal();
+        return guardian_lost::refusal();
     }
     let first = first_of(target);
     let errno = error.raw_os_error();
@@ -438,7 +449,7 @@ fn explain(error: &io::Error, target: &Target, request: &Request) -> Refusal {
             "take another CPU with --cpu, or end them",
         ),
         (io::ErrorKind::PermissionDenied, _) => {
-            let facts = Facts::here(Some(first));
+            let facts = AdmissionFacts::here(Some(first));
             admission::user(request, &facts).into_iter().next().unwrap_or_else(|| {
                 refusal(
                     Obstacle::Capability,

@@ -27,11 +27,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use hourglass_sys::lock;
 use hourglass_sys::{credentials, strange_file};
 
-use super::claims::Share;
+use super::claims::ReservationClaim;
 use super::gap::Gap;
 use super::unseen;
 use super::written::{command_of, course, held, text};
-use crate::backend::Doubt;
+use crate::backend::AccuracyWarning;
 
 const FOLDER: &str = "run/hourglass/claims";
 /// The group that may write to it, if there is one.
@@ -48,7 +48,7 @@ const TRIES: u32 = 1_000;
 /// The entries of this process, with the process, since a child made by `fork(2)` has a copy of this list and none of
 /// the locks.
 #[derive(Debug, Default)]
-struct Own {
+struct OwnEntries {
     made: u32,
     entries: Vec<OwnEntry>,
 }
@@ -57,7 +57,7 @@ struct Own {
 struct OwnEntry {
     process: u32,
     number: u32,
-    share: Share,
+    share: ReservationClaim,
     name: Option<OsString>,
 }
 
@@ -105,8 +105,8 @@ impl fmt::Display for Holder {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held {
-    pub share: Share,
+pub(super) struct RegisteredReservation {
+    pub share: ReservationClaim,
     /// By whom.
     pub holder: Holder,
     /// Complete periods, and how many were missed; `None` where that is not written down.
@@ -120,7 +120,7 @@ pub(super) struct Registry {
     owner: u32,
     /// Why others of the machine may have another one.
     apart: Apart,
-    own: Arc<Mutex<Own>>,
+    own: Arc<Mutex<OwnEntries>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -137,11 +137,11 @@ enum Apart {
 
 /// An entry of this process; it goes when this is dropped, and ends to count when the process ends.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct RegistryEntry {
     registry: Registry,
     number: u32,
     process: u32,
-    share: Share,
+    share: ReservationClaim,
     file: Option<(File, PathBuf)>,
     /// What was written of its course.
     course: Option<(u64, u64)>,
@@ -171,8 +171,8 @@ impl Registry {
         Registry { folder, owner: 0, apart, own: Arc::default() }
     }
 
-    /// Writes down a reservation. That others do not see it is no failure; [`Entry::doubt`] tells.
-    pub(super) fn enter(&self, share: &Share) -> Entry {
+    /// Writes down a reservation. That others do not see it is no failure; [`RegistryEntry::doubt`] tells.
+    pub(super) fn enter(&self, share: &ReservationClaim) -> RegistryEntry {
         let around = self.around();
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.made = own.made.wrapping_add(1);
@@ -187,7 +187,7 @@ impl Registry {
         };
         let name = file.as_ref().and_then(|(_, path)| path.file_name().map(ToOwned::to_owned));
         own.entries.push(OwnEntry { process, number, share: share.clone(), name });
-        Entry {
+        RegistryEntry {
             registry: self.clone(),
             number,
             process,
@@ -211,19 +211,19 @@ impl Registry {
         self.trusted().err().or_else(|| self.around())
     }
 
-    pub(super) fn all(&self) -> Vec<Held> {
+    pub(super) fn all(&self) -> Vec<RegisteredReservation> {
         self.but(&[])
     }
 
     /// What would be in the way of being seen by everybody, for a reservation that is not made yet.
-    pub(super) fn doubt(&self) -> Option<Doubt> {
+    pub(super) fn doubt(&self) -> Option<AccuracyWarning> {
         let may = self.trusted().and_then(|_| {
             // Who may write to the nearest folder that is there makes the others.
             let there = self.folder.ancestors().find(|folder| folder.exists());
             let closed = |error: io::Error| Gap::Closed(self.folder.clone(), error.to_string());
             strange_file::may_write_in(there.unwrap_or(&self.folder)).map_err(closed)
         });
-        may.err().or_else(|| self.around()).map(Doubt::from)
+        may.err().or_else(|| self.around()).map(AccuracyWarning::from)
     }
 
     fn around(&self) -> Option<Gap> {
@@ -238,7 +238,7 @@ impl Registry {
 
     /// The processes that hold entries.
     fn holders(&self) -> Vec<u32> {
-        let pid = |held: Held| match held.holder {
+        let pid = |held: RegisteredReservation| match held.holder {
             Holder::Process { pid, .. } => pid,
             Holder::Thread(..) => None,
         };
@@ -314,7 +314,7 @@ impl Registry {
     }
 
     /// An entry, locked before anybody else can open it.
-    fn make(&self, share: &Share) -> io::Result<(File, PathBuf)> {
+    fn make(&self, share: &ReservationClaim) -> io::Result<(File, PathBuf)> {
         let pid = process::id();
         for number in 0..TRIES {
             let path = self.folder.join(format!("{PREFIX}{pid}-{number}"));
@@ -345,19 +345,19 @@ impl Registry {
     }
 
     /// All but some of this process.
-    fn but(&self, numbers: &[u32]) -> Vec<Held> {
+    fn but(&self, numbers: &[u32]) -> Vec<RegisteredReservation> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let pid = process::id();
         let mine = || own.entries.iter().filter(|entry| entry.process == pid);
         let known: HashSet<&OsString> = mine().filter_map(|entry| entry.name.as_ref()).collect();
         let holder = Holder::this_process();
         let here = mine().filter(|entry| !numbers.contains(&entry.number));
-        let here = here.map(|entry| Held {
+        let here = here.map(|entry| RegisteredReservation {
             share: entry.share.clone(),
             holder: holder.clone(),
             course: None,
         });
-        let mut found: Vec<Held> = here.collect();
+        let mut found: Vec<RegisteredReservation> = here.collect();
         if self.trusted() != Ok(true) {
             return found;
         }
@@ -370,8 +370,8 @@ impl Registry {
     }
 }
 
-impl Entry {
-    pub(super) fn share(&self) -> &Share {
+impl RegistryEntry {
+    pub(super) fn share(&self) -> &ReservationClaim {
         &self.share
     }
 
@@ -394,27 +394,30 @@ impl Entry {
     }
 
     /// All other reservations of now.
-    pub(super) fn others(&self) -> Vec<Held> {
+    pub(super) fn others(&self) -> Vec<RegisteredReservation> {
         self.registry.but(&[self.number])
     }
 
     /// A further entry, with another share, and what is reserved beside both. Until one of the two is dropped, others see
     /// both: neither is rewritten while it is read.
-    pub(super) fn enter_instead(&self, share: &Share) -> (Entry, Vec<Held>) {
+    pub(super) fn enter_instead(
+        &self,
+        share: &ReservationClaim,
+    ) -> (RegistryEntry, Vec<RegisteredReservation>) {
         let entry = self.registry.enter(share);
         let others = self.registry.but(&[self.number, entry.number]);
         (entry, others)
     }
 
     /// What is to be known before the reservation is believed.
-    pub(super) fn doubt(&self) -> Option<Doubt> {
+    pub(super) fn doubt(&self) -> Option<AccuracyWarning> {
         // Somebody may have begun meanwhile.
         let gap = self.gap.clone().or_else(|| self.registry.around());
-        gap.map(Doubt::from)
+        gap.map(AccuracyWarning::from)
     }
 }
 
-impl Drop for Entry {
+impl Drop for RegistryEntry {
     fn drop(&mut self) {
         // A child made by `fork(2)` has a copy, and the entry is not its own.
         if self.process != process::id() {

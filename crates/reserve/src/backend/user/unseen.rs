@@ -44,12 +44,12 @@ pub(super) fn keeper_but(claims: impl FnOnce() -> Vec<u32>) -> Option<u32> {
     let own = std::process::id();
     let keeps: Vec<u32> = members::all_processes()
         .into_iter()
-        .filter(|pid| *pid != own && nested::keeps(*pid))
+        .filter(|pid| *pid != own && nested::holds_reservation(*pid))
         .collect();
     if keeps.is_empty() {
         return None;
     }
     // Read afterwards: who ended meanwhile keeps none any more, and has no claim.
     let claims = claims();
-    keeps.into_iter().find(|pid| !claims.contains(pid) && nested::keeps(*pid))
+    keeps.into_iter().find(|pid| !claims.contains(pid) && nested::holds_reservation(*pid))
 }

@@ -22,7 +22,7 @@ pub(super) fn above(cpus: &CpuSet, priority: u32) -> Vec<String> {
     };
     let of = |pid: u32| {
         let highest = members::threads_of(pid).into_iter().filter_map(runs).max()?;
-        (!members::is_kernel_thread(pid) && !nested::keeps(pid))
+        (!members::is_kernel_thread(pid) && !nested::holds_reservation(pid))
             .then(|| format!("{} at real-time priority {highest}", Holder::process(pid)))
     };
     members::all_processes().into_iter().filter(|pid| *pid != own).filter_map(of).collect()

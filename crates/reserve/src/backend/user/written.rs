@@ -9,9 +9,9 @@ use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::lock::{self, Holder as LockHolder};
 use hourglass_sys::strange_file;
 
-use super::claims::{Share, priority_for};
-use super::registry::{Held, Holder};
-use crate::owner;
+use super::claims::{ReservationClaim, priority_for};
+use super::registry::{Holder, RegisteredReservation};
+use crate::ownership;
 
 /// The first line of an entry.
 const VERSION: &str = "hourglass-claim/1";
@@ -21,9 +21,9 @@ const COURSE: &str = "course";
 const LONGEST: u64 = 8_192;
 
 /// What is written in an entry.
-pub(super) fn text(share: &Share, pid: u32) -> io::Result<String> {
+pub(super) fn text(share: &ReservationClaim, pid: u32) -> io::Result<String> {
     let started = TaskIdentity::of_task(pid)?.started;
-    let Share { cpus, budget_ns, deadline_ns, period_ns, .. } = share;
+    let ReservationClaim { cpus, budget_ns, deadline_ns, period_ns, .. } = share;
     Ok(format!(
         "{VERSION}\nstarted {started}\ncpus {cpus}\nbudget_ns {budget_ns}\ndeadline_ns {deadline_ns}\nperiod_ns \
          {period_ns}\n"
@@ -45,7 +45,7 @@ fn course_of(text: &str) -> Option<(u64, u64)> {
 }
 
 /// The same, read: when the process began, and what is reserved. `None` for anything else.
-pub(super) fn parse(text: &str) -> Option<(u64, Share)> {
+pub(super) fn parse(text: &str) -> Option<(u64, ReservationClaim)> {
     let mut lines = text.lines();
     if lines.next()? != VERSION {
         return None;
@@ -57,11 +57,11 @@ pub(super) fn parse(text: &str) -> Option<(u64, Share)> {
     let (budget_ns, deadline_ns, period_ns) =
         (time("budget_ns")?, time("deadline_ns")?, time("period_ns")?);
     let priority = u32::from(priority_for(deadline_ns));
-    Some((started, Share { cpus, budget_ns, deadline_ns, period_ns, priority }))
+    Some((started, ReservationClaim { cpus, budget_ns, deadline_ns, period_ns, priority }))
 }
 
 /// The reservation of another process that an entry tells of. One that nobody holds is removed, where this process may.
-pub(super) fn held(path: &Path) -> Option<Held> {
+pub(super) fn held(path: &Path) -> Option<RegisteredReservation> {
     let file = strange_file::open(path, false).ok()?;
     let metadata = file.metadata().ok()?;
     let pid = match lock::process_that_holds(&file).ok()? {
@@ -82,7 +82,7 @@ pub(super) fn held(path: &Path) -> Option<Held> {
     }
     let command = pid.map(command_of).unwrap_or_default();
     let course = course_of(&text);
-    Some(Held { share, holder: Holder::Process { pid, command, uid }, course })
+    Some(RegisteredReservation { share, holder: Holder::Process { pid, command, uid }, course })
 }
 
 /// Whether the process that holds an entry, by the kernel's word, can be the one that made it: it began when the entry
@@ -114,5 +114,5 @@ pub(super) fn command_of(pid: u32) -> String {
     let whole = if line.is_empty() { name().trim().to_owned() } else { line };
     let short: String = whole.chars().take(MOST).collect();
     let more = if short.len() < whole.len() { "..." } else { "" };
-    format!("{}{more}", owner::for_people(&short))
+    format!("{}{more}", ownership::for_people(&short))
 }

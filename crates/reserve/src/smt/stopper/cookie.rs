@@ -9,8 +9,8 @@ use std::io;
 
 use hourglass_sys::core_sched::{self, Scope};
 
-use super::members::Members;
-use super::{Kind, Stopper, Unavailable, Wanted};
+use super::members::CoRunnerMembers;
+use super::{Stopper, StopperKind, StopperRequest, Unavailable};
 use crate::backend::members::process_of;
 use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
 use crate::smt::topology::Topology;
@@ -28,7 +28,7 @@ pub(super) struct Cookie {
 }
 
 /// Tries whether the kernel has cookies, and looks for what stands against them; whom they are for.
-pub(super) fn check(wanted: &Wanted) -> Result<(u32, Scope), Unavailable> {
+pub(super) fn check(wanted: &StopperRequest) -> Result<(u32, Scope), Unavailable> {
     let (id, scope) = match wanted.reserved {
         Some(Target::Thread(tid)) => (tid, Scope::Thread),
         Some(Target::Process(pid)) => (pid, Scope::Process),
@@ -45,7 +45,7 @@ pub(super) fn check(wanted: &Wanted) -> Result<(u32, Scope), Unavailable> {
 }
 
 /// Writes down what takes the cookie away.
-pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Cookie, Unavailable> {
+pub(super) fn open(wanted: &StopperRequest, guardian: &Guardian) -> Result<Cookie, Unavailable> {
     let (id, scope) = check(wanted)?;
     let kept = TaskIdentity::of_task(id).and_then(|life| guardian.keep(&UndoAction::Cookie(life)));
     let kept = kept.map_err(|error| {
@@ -56,7 +56,7 @@ pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Cookie, Unava
 }
 
 fn unavailable(cause: impl Into<String>, remedy: impl Into<String>) -> Unavailable {
-    Unavailable::new(Kind::CoreCookie, cause, remedy)
+    Unavailable::new(StopperKind::CoreCookie, cause, remedy)
 }
 
 /// Cookies and a scheduler of `sched_ext` can hang the machine (scx #3715).
@@ -95,7 +95,7 @@ fn possible() -> Result<(), Unavailable> {
 }
 
 /// Cookies work within a core; they keep nobody from a shared cache.
-fn only_siblings(wanted: &Wanted, topology: &Topology) -> Result<(), Unavailable> {
+fn only_siblings(wanted: &StopperRequest, topology: &Topology) -> Result<(), Unavailable> {
     let Some(first) = wanted.shares.iter().next() else { return Ok(()) };
     let core = topology.core(first);
     let outside = wanted.shares.difference(&core);
@@ -126,7 +126,7 @@ fn free(id: u32) -> Result<(), Unavailable> {
 
 impl Stopper for Cookie {
     fn name(&self) -> &'static str {
-        Kind::CoreCookie.name()
+        StopperKind::CoreCookie.name()
     }
 
     fn stop(&mut self) -> io::Result<()> {
@@ -143,7 +143,7 @@ impl Stopper for Cookie {
         let Cookie { id, process, given, .. } = self;
         super::resume_if(given, || {
             gone(core_sched::share_to(*id, Scope::Process))?;
-            let children = Members::Tree(vec![*process]).processes(&[*process])?;
+            let children = CoRunnerMembers::Tree(vec![*process]).processes(&[*process])?;
             children.into_iter().try_for_each(|pid| gone(core_sched::share_to(pid, Scope::Process)))
         })
     }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn it_needs_somebody_to_give_the_cookie_to() {
         let guardian = Guardian::start().unwrap();
-        let refused = open(&Wanted::processes([]), &guardian).unwrap_err();
-        assert_eq!(refused.kind, Kind::CoreCookie);
+        let refused = open(&StopperRequest::processes([]), &guardian).unwrap_err();
+        assert_eq!(refused.kind, StopperKind::CoreCookie);
     }
 }

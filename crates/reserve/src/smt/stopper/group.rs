@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::guardian::{Guardian, UndoAction, UndoGuard};
-use crate::owner::Foreign;
+use crate::ownership::NotOwned;
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
-use super::{CoRunners, Kind, Stopper, Unavailable, Wanted};
+use super::{CoRunners, Stopper, StopperKind, StopperRequest, Unavailable};
 
 /// How often version 1 is told again: it can stay on the way to being frozen if a member forks at the
 /// wrong moment, until somebody writes once more.
@@ -27,7 +27,7 @@ const FROZEN: &[u8] = b"FROZEN";
 /// The groups, ready to be frozen.
 #[derive(Debug)]
 pub(super) struct Freezer {
-    kind: Kind,
+    kind: StopperKind,
     switches: Vec<Switch>,
     stopped: bool,
     /// Puts everything back, in this order: thaw, move the members out, remove. After the files.
@@ -47,7 +47,11 @@ struct Switch {
 }
 
 /// Whether the hierarchy is there, and groups in it may be frozen or made.
-pub(super) fn check(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<(), Unavailable> {
+pub(super) fn check(
+    kind: StopperKind,
+    wanted: &StopperRequest,
+    keepers: &[u32],
+) -> Result<(), Unavailable> {
     let hierarchy = hierarchy(kind)?;
     if let CoRunners::Group(path) = &wanted.co_runners {
         let group = Group::at(hierarchy.version(), path.clone());
@@ -67,10 +71,10 @@ pub(super) fn check(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<(), 
 
 /// Whether a group of somebody else may be frozen. It must not hold this process, nor whom the stopping is to serve.
 fn may_stand(
-    kind: Kind,
+    kind: StopperKind,
     hierarchy: &Hierarchy,
     group: &Group,
-    wanted: &Wanted,
+    wanted: &StopperRequest,
     keepers: &[u32],
 ) -> Result<(), Unavailable> {
     let name = group.path().display().to_string();
@@ -95,13 +99,13 @@ fn may_stand(
 
 /// Finds or makes the groups.
 pub(super) fn open(
-    kind: Kind,
-    wanted: &Wanted,
+    kind: StopperKind,
+    wanted: &StopperRequest,
     guardian: &Guardian,
 ) -> Result<Freezer, Unavailable> {
     let hierarchy = hierarchy(kind)?;
     let mut freezer = Freezer { kind, switches: Vec::new(), stopped: false, kept: Vec::new() };
-    if kind == Kind::Cgroup1Freezer {
+    if kind == StopperKind::Cgroup1Freezer {
         // Without it everything works as well, only later.
         let _ = freezer.hold(&hierarchy, guardian);
     }
@@ -118,9 +122,9 @@ pub(super) fn open(
     Ok(freezer)
 }
 
-fn hierarchy(kind: Kind) -> Result<Hierarchy, Unavailable> {
+fn hierarchy(kind: StopperKind) -> Result<Hierarchy, Unavailable> {
     let (found, remedy) = match kind {
-        Kind::Cgroup1Freezer => (
+        StopperKind::Cgroup1Freezer => (
             Hierarchy::with("freezer"),
             "mount it: mkdir -p /sys/fs/cgroup/freezer && mount -t cgroup -o freezer none /sys/fs/cgroup/freezer",
         ),
@@ -129,7 +133,7 @@ fn hierarchy(kind: Kind) -> Result<Hierarchy, Unavailable> {
             "mount it: mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified",
         ),
     };
-    let wanted = if kind == Kind::Cgroup1Freezer { Version::V1 } else { Version::V2 };
+    let wanted = if kind == StopperKind::Cgroup1Freezer { Version::V1 } else { Version::V2 };
     match found {
         Ok(hierarchy) if hierarchy.version() == wanted => Ok(hierarchy),
         _ => Err(Unavailable::new(kind, "its hierarchy of control groups is not mounted", remedy)),
@@ -141,7 +145,7 @@ impl Freezer {
     fn take_processes(
         &mut self,
         hierarchy: &Hierarchy,
-        wanted: &Wanted,
+        wanted: &StopperRequest,
         guardian: &Guardian,
     ) -> Result<(), Unavailable> {
         let (set, spared) = super::set_of(self.kind, wanted, &guardian.pids())?;
@@ -152,7 +156,7 @@ impl Freezer {
                 set.processes(&spared).map_err(|e| refused(self.kind, hierarchy.mount(), &e))?;
             for pid in now {
                 let Ok(home) = hierarchy.group_of(pid) else { continue };
-                if Foreign::of(pid).is_some() {
+                if NotOwned::find(pid).is_some() {
                     continue;
                 }
                 if made.values().any(|group| group == &home) {
@@ -241,7 +245,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ENODEV)
 }
 
-fn refused(kind: Kind, path: &Path, error: &io::Error) -> Unavailable {
+fn refused(kind: StopperKind, path: &Path, error: &io::Error) -> Unavailable {
     let cause = format!("{}: {error}", path.display());
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -270,7 +274,7 @@ impl Switch {
 
 impl Switch {
     /// Whether all in the group stand; a group that is gone has nobody in it.
-    fn stands(&self) -> io::Result<bool> {
+    fn is_frozen(&self) -> io::Result<bool> {
         let (file, wanted) = match (&self.state, &self.events) {
             (Some(state), _) => (state, FROZEN),
             (None, Some(events)) => (events, &b"frozen 1"[..]),
@@ -289,25 +293,25 @@ impl Stopper for Freezer {
         self.kind.name()
     }
 
-    fn stands(&mut self) -> io::Result<bool> {
-        self.switches.iter().try_fold(true, |all, switch| Ok(all && switch.stands()?))
+    fn is_frozen(&mut self) -> io::Result<bool> {
+        self.switches.iter().try_fold(true, |all, switch| Ok(all && switch.is_frozen()?))
     }
 
     fn stop(&mut self) -> io::Result<()> {
         self.stopped = true;
-        each(&self.switches, Switch::freeze)
+        for_each(&self.switches, Switch::freeze)
     }
 
     fn resume(&mut self) -> io::Result<()> {
         let Freezer { switches, stopped, .. } = self;
         super::resume_if(stopped, || {
-            each(switches, |switch| switch.file.write_all_at(switch.thaw, 0))
+            for_each(switches, |switch| switch.file.write_all_at(switch.thaw, 0))
         })
     }
 }
 
 /// All of them, whatever one answers; the first error is told.
-fn each(switches: &[Switch], act: impl Fn(&Switch) -> io::Result<()>) -> io::Result<()> {
+fn for_each(switches: &[Switch], act: impl Fn(&Switch) -> io::Result<()>) -> io::Result<()> {
     let mut done = Ok(());
     for switch in switches {
         match act(switch) {
@@ -341,7 +345,7 @@ mod tests {
             |file: File| Switch { file, freeze: b"1", thaw: b"0", state: None, events: None };
         // Writing to it is refused (EBADF).
         let switches = vec![switch(File::open(&path).unwrap())];
-        let kind = Kind::Cgroup2Freeze;
+        let kind = StopperKind::Cgroup2Freeze;
         let mut freezer = Freezer { kind, switches, stopped: true, kept: Vec::new() };
         assert!(freezer.resume().is_err());
         assert!(freezer.resume().is_err(), "still to be resumed");

@@ -11,7 +11,7 @@ use crate::backend::members;
 
 /// Of whom the set consists.
 #[derive(Clone, Debug)]
-pub(in crate::smt) enum Members {
+pub(in crate::smt) enum CoRunnerMembers {
     /// Processes with their descendants. One whose parent ended before it was ever looked at is not
     /// found; a group finds all.
     Tree(Vec<u32>),
@@ -19,7 +19,7 @@ pub(in crate::smt) enum Members {
     Group(Group),
 }
 
-impl Members {
+impl CoRunnerMembers {
     /// The processes now, none of which is in `but`.
     ///
     /// # Errors
@@ -27,8 +27,8 @@ impl Members {
     pub(in crate::smt) fn processes(&self, but: &[u32]) -> io::Result<BTreeSet<u32>> {
         let mut found = BTreeSet::new();
         match self {
-            Members::Tree(roots) => tree(roots, but, &mut found),
-            Members::Group(group) => below(group, &mut found)?,
+            CoRunnerMembers::Tree(roots) => tree(roots, but, &mut found),
+            CoRunnerMembers::Group(group) => collect_under(group, &mut found)?,
         }
         but.iter().for_each(|pid| {
             found.remove(pid);
@@ -48,10 +48,10 @@ fn tree(roots: &[u32], but: &[u32], found: &mut BTreeSet<u32>) {
     }
 }
 
-fn below(group: &Group, found: &mut BTreeSet<u32>) -> io::Result<()> {
+fn collect_under(group: &Group, found: &mut BTreeSet<u32>) -> io::Result<()> {
     found.extend(group.processes()?);
     for inner in group.groups()? {
-        match below(&inner, found) {
+        match collect_under(&inner, found) {
             // Removed since it was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             done => done?,
@@ -74,7 +74,7 @@ mod tests {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let set = Members::Tree(vec![shell.id()]);
+        let set = CoRunnerMembers::Tree(vec![shell.id()]);
         let mut found = BTreeSet::new();
         for _ in 0..5_000 {
             found = set.processes(&[]).unwrap();

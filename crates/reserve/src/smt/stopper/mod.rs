@@ -30,17 +30,17 @@ use crate::guardian::Guardian;
 use crate::target::Target;
 
 mod cookie;
-mod graded;
 mod group;
-pub mod measure;
+pub mod latency;
 pub(super) mod members;
+mod set_latency;
 mod signal;
-mod trial;
+mod throttling;
 
-use members::Members;
+use members::CoRunnerMembers;
 
-pub use measure::{Chosen, Measured, NoStopper, Setup, choose, measure};
-pub use trial::on_the_set;
+pub use latency::{NoStopperError, SelectedStopper, StopLatency, StopTrialSetup, choose, measure};
+pub use set_latency::on_the_set;
 
 /// Stops and resumes a set of co-runners.
 ///
@@ -60,7 +60,7 @@ pub trait Stopper: Send {
     ///
     /// # Errors
     /// As [`Stopper::stop`].
-    fn stands(&mut self) -> io::Result<bool> {
+    fn is_frozen(&mut self) -> io::Result<bool> {
         Ok(true)
     }
     /// How long the last order to stop took, ns, where that is measured.
@@ -87,7 +87,7 @@ pub trait Stopper: Send {
 
 /// The ways there are, in the order in which they are preferred where they are equally fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum StopperKind {
     /// `cgroup.freeze` of the unified hierarchy: one write for a group of any size, children
     /// included, seen by nobody.
     Cgroup2Freeze,
@@ -102,24 +102,28 @@ pub enum Kind {
     CoreCookie,
 }
 
-impl Kind {
+impl StopperKind {
     /// All of them, in order of preference.
-    pub const ALL: [Kind; 4] =
-        [Kind::Cgroup2Freeze, Kind::Sigstop, Kind::Cgroup1Freezer, Kind::CoreCookie];
+    pub const ALL: [StopperKind; 4] = [
+        StopperKind::Cgroup2Freeze,
+        StopperKind::Sigstop,
+        StopperKind::Cgroup1Freezer,
+        StopperKind::CoreCookie,
+    ];
 
     /// As documents and `--stopper` name it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Cgroup2Freeze => "cgroup2_freeze",
-            Kind::Sigstop => "sigstop",
-            Kind::Cgroup1Freezer => "cgroup1_freezer",
-            Kind::CoreCookie => "core_cookie",
+            StopperKind::Cgroup2Freeze => "cgroup2_freeze",
+            StopperKind::Sigstop => "sigstop",
+            StopperKind::Cgroup1Freezer => "cgroup1_freezer",
+            StopperKind::CoreCookie => "core_cookie",
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for StopperKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -130,11 +134,11 @@ impl fmt::Display for Kind {
 #[error("unknown stopper '{0}'; expected cgroup2_freeze, sigstop, cgroup1_freezer and core_cookie")]
 pub struct ParseKindError(String);
 
-impl FromStr for Kind {
+impl FromStr for StopperKind {
     type Err = ParseKindError;
 
-    fn from_str(text: &str) -> Result<Kind, ParseKindError> {
-        let named = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+    fn from_str(text: &str) -> Result<StopperKind, ParseKindError> {
+        let named = StopperKind::ALL.into_iter().find(|kind| kind.name() == text);
         named.ok_or_else(|| ParseKindError(text.to_owned()))
     }
 }
@@ -152,22 +156,22 @@ pub enum CoRunners {
 
 /// Who is to be stopped, and for whose sake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct StopperRequest {
     /// Who is to be stopped.
     pub co_runners: CoRunners,
     /// Who has the reservation; [`Kind::CoreCookie`] needs it.
     pub reserved: Option<Target>,
-    /// The CPUs on which co-runners do harm ([`super::topology::Shares::others`]).
+    /// The CPUs on which co-runners do harm ([`super::topology::SharingCpus::others`]).
     pub shares: CpuSet,
     /// Whether they are slowed before they are stopped ([`Stopper::slow`]).
     pub graded: bool,
 }
 
-impl Wanted {
+impl StopperRequest {
     /// These processes with all their descendants, not graded.
     #[must_use]
-    pub fn processes(pids: impl IntoIterator<Item = u32>) -> Wanted {
-        Wanted {
+    pub fn processes(pids: impl IntoIterator<Item = u32>) -> StopperRequest {
+        StopperRequest {
             co_runners: CoRunners::Processes(pids.into_iter().collect()),
             reserved: None,
             shares: CpuSet::default(),
@@ -181,7 +185,7 @@ impl Wanted {
 #[error("{kind}: {cause}; {remedy}")]
 pub struct Unavailable {
     /// Which one.
-    pub kind: Kind,
+    pub kind: StopperKind,
     /// What is in the way, with the file or the answer that says so.
     pub cause: String,
     /// What would help.
@@ -189,7 +193,7 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    fn new(kind: Kind, cause: impl Into<String>, remedy: impl Into<String>) -> Unavailable {
+    fn new(kind: StopperKind, cause: impl Into<String>, remedy: impl Into<String>) -> Unavailable {
         Unavailable { kind, cause: cause.into(), remedy: remedy.into() }
     }
 }
@@ -198,17 +202,19 @@ impl Unavailable {
 ///
 /// # Errors
 /// Why this kind cannot be had.
-pub fn check(kind: Kind, wanted: &Wanted) -> Result<(), Unavailable> {
+pub fn check(kind: StopperKind, wanted: &StopperRequest) -> Result<(), Unavailable> {
     tests(kind, wanted, &[])?;
-    if wanted.graded { graded::check(kind, wanted, &[]) } else { Ok(()) }
+    if wanted.graded { throttling::check(kind, wanted, &[]) } else { Ok(()) }
 }
 
 /// What [`check`] and [`open`] ask alike; `keepers` are the guardian's processes.
-fn tests(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<(), Unavailable> {
+fn tests(kind: StopperKind, wanted: &StopperRequest, keepers: &[u32]) -> Result<(), Unavailable> {
     match kind {
-        Kind::Cgroup2Freeze | Kind::Cgroup1Freezer => group::check(kind, wanted, keepers),
-        Kind::Sigstop => signal::check(wanted, keepers),
-        Kind::CoreCookie => cookie::check(wanted).map(drop),
+        StopperKind::Cgroup2Freeze | StopperKind::Cgroup1Freezer => {
+            group::check(kind, wanted, keepers)
+        }
+        StopperKind::Sigstop => signal::check(wanted, keepers),
+        StopperKind::CoreCookie => cookie::check(wanted).map(drop),
     }
 }
 
@@ -218,19 +224,19 @@ fn tests(kind: Kind, wanted: &Wanted, keepers: &[u32]) -> Result<(), Unavailable
 /// # Errors
 /// Why this kind cannot be had; nothing is changed then.
 pub fn open(
-    kind: Kind,
-    wanted: &Wanted,
+    kind: StopperKind,
+    wanted: &StopperRequest,
     guardian: &Guardian,
 ) -> Result<Box<dyn Stopper>, Unavailable> {
     tests(kind, wanted, &guardian.pids())?;
     let stopper: Box<dyn Stopper> = match kind {
-        Kind::Cgroup2Freeze | Kind::Cgroup1Freezer => {
+        StopperKind::Cgroup2Freeze | StopperKind::Cgroup1Freezer => {
             Box::new(group::open(kind, wanted, guardian)?)
         }
-        Kind::Sigstop => Box::new(signal::open(wanted, guardian)?),
-        Kind::CoreCookie => Box::new(cookie::open(wanted, guardian)?),
+        StopperKind::Sigstop => Box::new(signal::open(wanted, guardian)?),
+        StopperKind::CoreCookie => Box::new(cookie::open(wanted, guardian)?),
     };
-    if wanted.graded { graded::over(kind, stopper, wanted, guardian) } else { Ok(stopper) }
+    if wanted.graded { throttling::wrap(kind, stopper, wanted, guardian) } else { Ok(stopper) }
 }
 
 /// Runs `resume` unless nobody stands. Whoever it could not resume still stands, so that the next call tries again.
@@ -241,7 +247,7 @@ fn resume_if(stopped: &mut bool, resume: impl FnOnce() -> io::Result<()>) -> io:
 }
 
 /// Processes that no stopper stops: the first one, this one, its guardian, and the reserved one.
-fn never(wanted: &Wanted, keepers: &[u32]) -> Vec<u32> {
+fn never(wanted: &StopperRequest, keepers: &[u32]) -> Vec<u32> {
     let mut never = vec![1, std::process::id()];
     never.extend(keepers);
     match wanted.reserved {
@@ -254,10 +260,10 @@ fn never(wanted: &Wanted, keepers: &[u32]) -> Vec<u32> {
 
 /// The set that a stopper of processes or groups watches, and who of it is spared.
 fn set_of(
-    kind: Kind,
-    wanted: &Wanted,
+    kind: StopperKind,
+    wanted: &StopperRequest,
     keepers: &[u32],
-) -> Result<(Members, Vec<u32>), Unavailable> {
+) -> Result<(CoRunnerMembers, Vec<u32>), Unavailable> {
     let never = never(wanted, keepers);
     match &wanted.co_runners {
         CoRunners::Everyone => {
@@ -269,14 +275,14 @@ fn set_of(
                 let cause = format!("process {pid} is this one, the reserved one or the first one");
                 Err(Unavailable::new(kind, cause, "name other processes"))
             }
-            None => Ok((Members::Tree(pids.clone()), never)),
+            None => Ok((CoRunnerMembers::Tree(pids.clone()), never)),
         },
         CoRunners::Group(path) => {
             let version = match path.join("cgroup.events").exists() {
                 true => Version::V2,
                 false => Version::V1,
             };
-            Ok((Members::Group(Group::at(version, path.clone())), never))
+            Ok((CoRunnerMembers::Group(Group::at(version, path.clone())), never))
         }
     }
 }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
-use crate::owner::Foreign;
+use crate::ownership::NotOwned;
 use hourglass_sys::pidfd::PidFd;
 
-use super::members::Members;
-use super::{Kind, Stopper, Unavailable, Wanted};
+use super::members::CoRunnerMembers;
+use super::{Stopper, StopperKind, StopperRequest, Unavailable};
 use crate::backend::members::{state_of, threads_of};
 
 /// How often the set is looked at again in one stop. A set that forks faster than that is not
@@ -29,7 +29,7 @@ struct Member {
 /// The set, by descriptor.
 #[derive(Debug)]
 pub(super) struct Signals {
-    set: Members,
+    set: CoRunnerMembers,
     spared: Vec<u32>,
     known: BTreeMap<u32, Member>,
     guardian: Guardian,
@@ -37,10 +37,10 @@ pub(super) struct Signals {
 }
 
 /// Whether all whom it finds may be signalled.
-pub(super) fn check(wanted: &Wanted, keepers: &[u32]) -> Result<(), Unavailable> {
-    let (set, spared) = super::set_of(Kind::Sigstop, wanted, keepers)?;
+pub(super) fn check(wanted: &StopperRequest, keepers: &[u32]) -> Result<(), Unavailable> {
+    let (set, spared) = super::set_of(StopperKind::Sigstop, wanted, keepers)?;
     let probe = |pid: u32| match PidFd::open(pid).and_then(|process| process.probe()) {
-        _ if Foreign::of(pid).is_some() => Ok(()),
+        _ if NotOwned::find(pid).is_some() => Ok(()),
         Err(error) if has_ended(&error) => Ok(()),
         answer => answer,
     };
@@ -50,12 +50,12 @@ pub(super) fn check(wanted: &Wanted, keepers: &[u32]) -> Result<(), Unavailable>
 
 fn refused(error: &io::Error) -> Unavailable {
     let cause = format!("the co-runners cannot be signalled: {error}");
-    Unavailable::new(Kind::Sigstop, cause, "run as their user or as root")
+    Unavailable::new(StopperKind::Sigstop, cause, "run as their user or as root")
 }
 
 /// Looks at the set. One that somebody else has stopped is left to him.
-pub(super) fn open(wanted: &Wanted, guardian: &Guardian) -> Result<Signals, Unavailable> {
-    let (set, spared) = super::set_of(Kind::Sigstop, wanted, &guardian.pids())?;
+pub(super) fn open(wanted: &StopperRequest, guardian: &Guardian) -> Result<Signals, Unavailable> {
+    let (set, spared) = super::set_of(StopperKind::Sigstop, wanted, &guardian.pids())?;
     let guardian = guardian.clone();
     let mut signals = Signals { set, spared, known: BTreeMap::new(), guardian, stopped: false };
     let look = |signals: &mut Signals| -> io::Result<()> {
@@ -84,7 +84,7 @@ impl Signals {
             Err(error) if has_ended(&error) => return Ok(None),
             process => process?,
         };
-        if Foreign::of(pid).is_some() {
+        if NotOwned::find(pid).is_some() {
             return Ok(None);
         }
         match (state_of(pid), TaskIdentity::of_task(pid)) {
@@ -105,18 +105,18 @@ fn has_ended(error: &io::Error) -> bool {
 
 /// Whether no thread of a process runs on in user mode: it is stopped, has ended, or will be stopped before it comes
 /// back from a wait that nothing interrupts.
-fn stands(pid: u32) -> bool {
+fn is_stopped(pid: u32) -> bool {
     let mut states = threads_of(pid).into_iter().filter_map(state_of);
     states.all(|state| matches!(state, 'T' | 't' | 'Z' | 'X' | 'D'))
 }
 
 impl Stopper for Signals {
     fn name(&self) -> &'static str {
-        Kind::Sigstop.name()
+        StopperKind::Sigstop.name()
     }
 
-    fn stands(&mut self) -> io::Result<bool> {
-        Ok(self.known.keys().all(|pid| stands(*pid)))
+    fn is_frozen(&mut self) -> io::Result<bool> {
+        Ok(self.known.keys().all(|pid| is_stopped(*pid)))
     }
 
     fn stop(&mut self) -> io::Result<()> {

@@ -17,12 +17,12 @@ impl Machine {
         machine
     }
 
-    fn shares(&self, cpu: u32, by: &str) -> Result<Shares, TopologyError> {
+    fn shares(&self, cpu: u32, by: &str) -> Result<SharingCpus, TopologyError> {
         Topology::under(&self.0).shares(cpu, &by.parse().unwrap())
     }
 
     fn others(&self, cpu: u32, by: &str) -> String {
-        self.shares(cpu, by).unwrap().others.to_string()
+        self.shares(cpu, by).unwrap().cpus.to_string()
     }
 }
 
@@ -67,7 +67,7 @@ fn siblings_that_are_offline_do_not_count() {
     let files = [("cpu/online", "0-2"), ("cpu/cpu0/topology/core_cpus_list", "0,3")];
     let machine = Machine::new("offline", &files);
     let shares = machine.shares(0, "siblings").unwrap();
-    assert!(!shares.any(), "{shares:?}");
+    assert!(!shares.is_shared(), "{shares:?}");
     let asked = machine.shares(3, "siblings").unwrap_err();
     assert_eq!(asked.to_string(), "CPU 3 is not online; online are 0-2");
 }
@@ -88,7 +88,7 @@ fn named_cpus_are_checked() {
     let machine = Machine::new("named", &[("cpu/online", "0-3")]);
     let shares = machine.shares(0, "2-3").unwrap();
     assert_eq!(
-        (shares.others.to_string().as_str(), shares.source.as_str()),
+        (shares.cpus.to_string().as_str(), shares.source.as_str()),
         ("2-3", "named by the user")
     );
     assert_eq!(machine.shares(0, "0-1").unwrap_err(), TopologyError::Itself(0));
@@ -98,9 +98,9 @@ fn named_cpus_are_checked() {
 #[test]
 fn words_are_read_as_they_are_written() {
     for word in ["siblings", "llc", "membw", "1,3-4"] {
-        assert_eq!(word.parse::<Interference>().unwrap().to_string(), word);
+        assert_eq!(word.parse::<SharingLevel>().unwrap().to_string(), word);
     }
-    let wrong = "l2".parse::<Interference>().unwrap_err().to_string();
+    let wrong = "l2".parse::<SharingLevel>().unwrap_err().to_string();
     assert!(wrong.starts_with("'l2' is neither siblings"), "{wrong}");
 }
 

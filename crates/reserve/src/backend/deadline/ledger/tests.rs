@@ -112,8 +112,8 @@ impl Server {
         self.cpu_at_begin = self.cpu;
     }
 
-    fn look(&self) -> Look {
-        Look {
+    fn look(&self) -> DeadlineSample {
+        DeadlineSample {
             at_ns: self.now,
             cpu_ns: self.cpu,
             left_ns: self.left,
@@ -124,7 +124,7 @@ impl Server {
     }
 
     /// Runs until `end`, looked at when the ledger asks, and up to `late` steps behind that.
-    fn watched(&mut self, ledger: &mut Ledger, end: u64, late: u64) {
+    fn watched(&mut self, ledger: &mut PeriodLedger, end: u64, late: u64) {
         let mut random = 0x9E37_79B9_u64;
         let mut next = self.now;
         while self.now < end {
@@ -146,7 +146,7 @@ impl Server {
 fn what_a_period_had_is_told_and_not_what_it_was_charged() {
     for late in [0, 10] {
         let mut server = Server::new(3 * MS, 10 * MS, Work::Always);
-        let mut ledger = Ledger::new(3 * MS, 10 * MS, 10 * MS, false);
+        let mut ledger = PeriodLedger::new(3 * MS, 10 * MS, 10 * MS, false);
         server.watched(&mut ledger, 8_100 * MS, late);
         let supply = ledger.supply();
         assert!((780..=800).contains(&supply.periods), "{late}: {supply:?}");
@@ -173,7 +173,7 @@ fn what_a_period_had_is_told_and_not_what_it_was_charged() {
 #[test]
 fn what_is_looked_at_too_late_is_left_out() {
     let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
-    let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
+    let mut ledger = PeriodLedger::new(3_100 * US, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 8_100 * MS, 1_200);
     let supply = ledger.supply();
     assert!(ledger.left_out() > 500, "{} {supply:?}", ledger.left_out());
@@ -187,8 +187,8 @@ fn what_is_looked_at_too_late_is_left_out() {
 #[test]
 fn a_thread_that_has_not_woken_has_no_period() {
     let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
-    let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
-    ledger.take(&Look { left_ns: 0, deadline_ns: 0, runnable: false, ..server.look() });
+    let mut ledger = PeriodLedger::new(3_100 * US, 8 * MS, 8 * MS, false);
+    ledger.take(&DeadlineSample { left_ns: 0, deadline_ns: 0, runnable: false, ..server.look() });
     assert!(ledger.next_look_ns(server.now) <= server.now + 8 * MS);
     server.watched(&mut ledger, 8_100 * MS, 0);
     let supply = ledger.supply();
@@ -203,7 +203,7 @@ fn jobs_within_their_budget_are_given_what_they_need() {
     for late in [0, 30, 300] {
         let work = Work::Jobs { length: 3 * MS, apart: 8 * MS };
         let mut server = Server::new(3_100 * US, 8 * MS, work);
-        let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
+        let mut ledger = PeriodLedger::new(3_100 * US, 8 * MS, 8 * MS, false);
         server.watched(&mut ledger, 8_100 * MS, late);
         let supply = ledger.supply();
         assert!((900..=1_000).contains(&supply.periods), "{late}: {supply:?}");
@@ -221,7 +221,7 @@ fn jobs_within_their_budget_are_given_what_they_need() {
 fn jobs_beyond_their_budget_overrun() {
     let work = Work::Jobs { length: 3_100 * US, apart: 8 * MS };
     let mut server = Server::new(3 * MS, 8 * MS, work);
-    let mut ledger = Ledger::new(3 * MS, 8 * MS, 8 * MS, false);
+    let mut ledger = PeriodLedger::new(3 * MS, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 8_100 * MS, 20);
     let supply = ledger.supply();
     assert!(supply.overruns + ledger.left_out() > 900, "{supply:?}");
@@ -234,7 +234,7 @@ fn a_budget_that_comes_late_is_missed() {
     server.stolen = Some((500 * MS, 510 * MS));
     // A budget that ends where it should: the tick makes no period short.
     server.tick = STEP;
-    let mut ledger = Ledger::new(3_100 * US, 8 * MS, 8 * MS, false);
+    let mut ledger = PeriodLedger::new(3_100 * US, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 2_000 * MS, 20);
     let supply = ledger.supply();
     assert!((1..=2).contains(&supply.missed), "{supply:?}");
@@ -244,7 +244,7 @@ fn a_budget_that_comes_late_is_missed() {
 #[test]
 fn of_short_periods_some_are_left_out_but_none_invented() {
     let mut server = Server::new(300 * US, MS, Work::Jobs { length: 200 * US, apart: MS });
-    let mut ledger = Ledger::new(300 * US, MS, MS, false);
+    let mut ledger = PeriodLedger::new(300 * US, MS, MS, false);
     server.watched(&mut ledger, 4_100 * MS, 3);
     let supply = ledger.supply();
     assert!((200..=1_000).contains(&supply.periods), "{supply:?}");
@@ -276,7 +276,7 @@ fn of_random_threads_nothing_is_invented() {
             },
         };
         let mut server = Server::new(budget, period, work);
-        let mut ledger = Ledger::new(budget, period, period, false);
+        let mut ledger = PeriodLedger::new(budget, period, period, false);
         server.watched(&mut ledger, server.now + 150 * period, below(2 * period / STEP));
         let supply = ledger.supply();
         let told = format!("{budget} {period} {:?} {supply:?}", server.cpu);
@@ -298,12 +298,27 @@ fn of_random_threads_nothing_is_invented() {
 /// Sleeps that nobody saw, clocks that jump, other numbers: nothing is counted, nothing panics.
 #[test]
 fn looks_that_make_no_sense_count_nothing() {
-    let mut ledger = Ledger::new(3 * MS, 8 * MS, 8 * MS, false);
+    let mut ledger = PeriodLedger::new(3 * MS, 8 * MS, 8 * MS, false);
     let looks = [
-        Look { at_ns: u64::MAX, deadline_ns: u64::MAX, left_ns: i64::MIN, ..Look::default() },
-        Look { at_ns: 5, deadline_ns: 3, left_ns: i64::MAX, ..Look::default() },
-        Look { at_ns: 9 * MS, cpu_ns: 1, deadline_ns: 3 + 4 * MS, ..Look::default() },
-        Look { at_ns: u64::MAX, deadline_ns: u64::MAX - 1, cpu_ns: u64::MAX, ..Look::default() },
+        DeadlineSample {
+            at_ns: u64::MAX,
+            deadline_ns: u64::MAX,
+            left_ns: i64::MIN,
+            ..DeadlineSample::default()
+        },
+        DeadlineSample { at_ns: 5, deadline_ns: 3, left_ns: i64::MAX, ..DeadlineSample::default() },
+        DeadlineSample {
+            at_ns: 9 * MS,
+            cpu_ns: 1,
+            deadline_ns: 3 + 4 * MS,
+            ..DeadlineSample::default()
+        },
+        DeadlineSample {
+            at_ns: u64::MAX,
+            deadline_ns: u64::MAX - 1,
+            cpu_ns: u64::MAX,
+            ..DeadlineSample::default()
+        },
     ];
     for look in looks {
         ledger.take(&look);
@@ -316,8 +331,8 @@ fn looks_that_make_no_sense_count_nothing() {
 /// came soon after the begin of a period.
 #[test]
 fn a_soft_one_is_counted_where_it_is_known() {
-    let mut ledger = Ledger::new(3 * MS, 8 * MS, 8 * MS, true);
-    let look = |at_ns, cpu_ns, periods: u64| Look {
+    let mut ledger = PeriodLedger::new(3 * MS, 8 * MS, 8 * MS, true);
+    let look = |at_ns, cpu_ns, periods: u64| DeadlineSample {
         at_ns,
         cpu_ns,
         left_ns: 3 * MS as i64,
@@ -343,7 +358,7 @@ fn a_soft_one_is_counted_where_it_is_known() {
 fn periods_are_judged_by_the_terms_that_they_had() {
     let mut server = Server::new(3 * MS, 8 * MS, Work::Always);
     server.tick = STEP;
-    let mut ledger = Ledger::new(3 * MS, 8 * MS, 8 * MS, false);
+    let mut ledger = PeriodLedger::new(3 * MS, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 900 * MS, 0);
     let before = ledger.supply().clone();
     assert!(before.periods > 90 && before.missed == 0, "{before:?}");

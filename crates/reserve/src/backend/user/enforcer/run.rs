@@ -7,24 +7,24 @@ use std::sync::PoisonError;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::super::budget::{Budget, Level, Reading, Terms};
+use super::super::budget::{Budget, BudgetSample, BudgetTerms, DispatchLevel};
 use super::super::demand::Demand;
-use super::super::orders::{Act, Orders};
+use super::super::guardian_lost;
+use super::super::member_set::MemberSet;
+use super::super::member_state::{MemberAction, MemberState};
 use super::super::reach::Reach;
-use super::super::sharing::Sharing;
-use super::super::team::Team;
-use super::super::unguarded;
-use super::{RAISED_AGAIN_NS, Shared, Told, patience};
+use super::super::time_sharing::TimeSharing;
+use super::{EnforcerReport, EnforcerShared, RAISED_AGAIN_NS, patience};
 use crate::guardian::{GuardianUnavailable, HeartbeatPromise};
 use crate::supply::Spent;
 
 pub(super) struct Run {
-    team: Team,
+    team: MemberSet,
     pub(super) budget: Budget,
     demand: Demand,
-    orders: Orders,
+    orders: MemberState,
     /// Whose turn it is among the members.
-    sharing: Sharing,
+    sharing: TimeSharing,
     /// They were lowered before they were suspended.
     lowered: bool,
     /// That there will be a look in time, after each for the next one.
@@ -58,10 +58,10 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// `woken`: what [`Team::woken`] was before they were raised.
+    /// `woken`: what [`MemberSet::woken`] was before they were raised.
     pub(super) fn begin(
-        mut team: Team,
-        terms: Terms,
+        mut team: MemberSet,
+        terms: BudgetTerms,
         pledge: HeartbeatPromise,
         several: bool,
         woken: u64,
@@ -70,13 +70,13 @@ impl Run {
         let used_ns = team.used_ns().unwrap_or(0);
         let now = now_ns(ClockId::Monotonic);
         demand.observe(now, used_ns, &team.samples());
-        let reading = Reading { now_ns: now, used_ns, denied_ns: 0 };
+        let reading = BudgetSample { now_ns: now, used_ns, starved_ns: 0 };
         Run {
             team,
             budget: Budget::begin(terms, reading),
             demand,
-            orders: Orders::raised(woken),
-            sharing: Sharing::default(),
+            orders: MemberState::raised(woken),
+            sharing: TimeSharing::default(),
             lowered: false,
             pledge,
             patience_ns: patience(&terms),
@@ -102,16 +102,17 @@ impl Run {
     }
 
     /// Looks once and obeys; when to look again.
-    pub(super) fn look(&mut self, shared: &Shared) -> u64 {
+    pub(super) fn look(&mut self, shared: &EnforcerShared) -> u64 {
         let before = self.orders.level();
         self.absent = self.pledge.broken().max(self.away);
-        self.orders.heed(self.team.woken());
+        self.orders.note_guardian_action(self.team.woken());
         let brought = self.team.bring_all_back();
         self.note(brought);
-        let ends = self.budget.judges(now_ns(ClockId::Monotonic)) && before == Level::Lowered;
-        if self.several && (before == Level::Raised || ends) {
+        let ends =
+            self.budget.judges(now_ns(ClockId::Monotonic)) && before == DispatchLevel::Lowered;
+        if self.several && (before == DispatchLevel::Raised || ends) {
             self.turn = !self.turn;
-            let from_above = before == Level::Raised && !self.turn;
+            let from_above = before == DispatchLevel::Raised && !self.turn;
             let touched = self.team.raise(self.turn, self.sharing.queue(from_above));
             self.turned(touched);
         }
@@ -129,11 +130,12 @@ impl Run {
         let kept_ns = now_ns(ClockId::ThreadCpu);
         let taken_ns = self.used_ns.saturating_add(kept_ns);
         self.reach.look(now, taken_ns, !self.orders.leave_the_cpu(), wants);
-        let reading = Reading { now_ns: now, used_ns: self.used_ns, denied_ns: self.denied_ns };
+        let reading =
+            BudgetSample { now_ns: now, used_ns: self.used_ns, starved_ns: self.denied_ns };
         self.take_change(shared);
         let terms = *self.budget.terms();
         let missed = self.budget.supply().missed;
-        let order = self.budget.look(reading);
+        let order = self.budget.decide(reading);
         if self.budget.supply().missed > missed {
             self.busy = terms.are_broken_by(kept_ns.saturating_sub(self.kept_ns));
         }
@@ -143,9 +145,9 @@ impl Run {
         if order.used_up && self.team.wants() {
             self.budget.wanted_more();
         }
-        let resumed = before == Level::Suspended && order.level == Level::Raised;
-        let another = self.sharing.look(&mut self.team, now, before, order.level);
-        let from_below = self.lowered || before == Level::Lowered;
+        let resumed = before == DispatchLevel::Suspended && order.level == DispatchLevel::Raised;
+        let another = self.sharing.charge_turns(&mut self.team, now, before, order.level);
+        let from_below = self.lowered || before == DispatchLevel::Lowered;
         self.obey(order.level, now);
         if self.orders.leave_the_cpu() {
             self.reach.end();
@@ -163,7 +165,7 @@ impl Run {
         }
         self.looks = self.looks.saturating_add(1);
         self.tell(shared);
-        let raised = order.level == Level::Raised;
+        let raised = order.level == DispatchLevel::Raised;
         let turn = if raised { self.sharing.next_ns(&self.team, now) } else { None };
         let over = now_ns(ClockId::Monotonic);
         let next = self.budget.next_after(over, !self.several).min(turn.unwrap_or(u64::MAX));
@@ -185,7 +187,7 @@ impl Run {
     }
 
     /// Never waits, as [`Run::tell`]: a later look takes it.
-    fn take_change(&mut self, shared: &Shared) {
+    fn take_change(&mut self, shared: &EnforcerShared) {
         if let Ok(mut change) = shared.change.try_lock()
             && let Some((terms, priority)) = change.take()
         {
@@ -204,7 +206,7 @@ impl Run {
         true
     }
 
-    fn obey(&mut self, level: Level, now_ns: u64) {
+    fn obey(&mut self, level: DispatchLevel, now_ns: u64) {
         let periods = self.periods();
         let another = periods != self.periods;
         self.periods = periods;
@@ -212,30 +214,30 @@ impl Run {
         let changes = self.changes();
         let anew = another && (again || !self.team.is_grouped()) || changes;
         let act = self.orders.act(level, anew);
-        if matches!(act, Act::Raise | Act::ResumeAndRaise) {
+        if matches!(act, MemberAction::Raise | MemberAction::ResumeAndRaise) {
             // Also those who are new since the last time.
             self.raised_ns = now_ns;
         }
         let obeyed = match act {
-            Act::Nothing => Ok(()),
-            Act::Raise => self.team.raise(self.turn, self.sharing.queue(false)),
-            Act::Resume if self.lowered => {
+            MemberAction::Nothing => Ok(()),
+            MemberAction::Raise => self.team.raise(self.turn, self.sharing.queue(false)),
+            MemberAction::Resume if self.lowered => {
                 let resumed = self.team.resume();
                 resumed.and(self.team.raise(self.turn, self.sharing.queue(false)))
             }
-            Act::Resume => self.team.resume(),
-            Act::ResumeAndRaise => {
+            MemberAction::Resume => self.team.resume(),
+            MemberAction::ResumeAndRaise => {
                 let raised = self.team.raise(self.turn, self.sharing.queue(false));
                 self.team.resume().and(raised)
             }
-            Act::Lower => self.team.lower(),
-            Act::ResumeAndLower => {
+            MemberAction::Lower => self.team.lower(),
+            MemberAction::ResumeAndLower => {
                 let lowered = self.team.lower();
                 self.team.resume().and(lowered)
             }
-            Act::Suspend => self.suspend(),
+            MemberAction::Suspend => self.suspend(),
         };
-        self.lowered &= level == Level::Suspended;
+        self.lowered &= level == DispatchLevel::Suspended;
         self.orders.done(obeyed.is_ok());
         self.note(obeyed);
     }
@@ -243,7 +245,7 @@ impl Run {
     /// Freezing takes a lock of the kernel that a member may hold who is not at its turn: among others of its own
     /// priority that spin it would never come to release it. At timesharing priority it does.
     fn suspend(&mut self) -> io::Result<()> {
-        let (lowered, done) = unguarded::suspend(&mut self.team, self.sharing.has_company());
+        let (lowered, done) = guardian_lost::suspend(&mut self.team, self.sharing.has_company());
         self.lowered |= lowered;
         done
     }
@@ -268,7 +270,7 @@ impl Run {
     }
 
     /// Never waits: whoever reads runs below, and would be waited for.
-    fn tell(&self, shared: &Shared) {
+    fn tell(&self, shared: &EnforcerShared) {
         let mut told = match shared.told.try_lock() {
             Ok(told) => told,
             Err(_) => return,
@@ -290,11 +292,11 @@ impl Run {
         if self.absent > 0 {
             self.counts = self.team.counts_the_dead();
             let (now_ns, used_ns) = (self.looked_ns, self.used_ns);
-            self.budget.look(Reading { now_ns, used_ns, denied_ns: self.denied_ns });
+            self.budget.decide(BudgetSample { now_ns, used_ns, starved_ns: self.denied_ns });
         }
     }
 
-    fn tell_rest(&self, told: &mut Told) {
+    fn tell_rest(&self, told: &mut EnforcerReport) {
         told.left_out = self.budget.left_out();
         told.looks = self.looks;
         let (begun_ns, used_before_ns) = self.begun;
@@ -317,7 +319,7 @@ impl Run {
         }
     }
 
-    pub(super) fn end(mut self, shared: &Shared) -> io::Result<()> {
+    pub(super) fn end(mut self, shared: &EnforcerShared) -> io::Result<()> {
         self.look_a_last_time();
         {
             let mut told = shared.told.lock().unwrap_or_else(PoisonError::into_inner);

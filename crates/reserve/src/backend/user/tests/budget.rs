@@ -5,9 +5,9 @@ use super::*;
 const MS: u64 = 1_000_000;
 const HOUR: u64 = 3_600_000 * MS;
 
-fn terms(strength: Strength, cpus: u64) -> Terms {
+fn terms(strength: Strength, cpus: u64) -> BudgetTerms {
     // The reservation of the Hourglass paper, section 5.6.
-    Terms { budget_ns: 3_100_000, deadline_ns: 8 * MS, period_ns: 8 * MS, cpus, strength }
+    BudgetTerms { budget_ns: 3_100_000, deadline_ns: 8 * MS, period_ns: 8 * MS, cpus, strength }
 }
 
 /// A small generator whose seed is printed where a test fails (splitmix64).
@@ -35,7 +35,7 @@ struct World {
     cpus: u64,
     /// Until when somebody above keeps the CPUs.
     taken_until: u64,
-    level: Level,
+    level: DispatchLevel,
     /// Use and demand on offer while raised, by period of the grid.
     used_in: std::collections::BTreeMap<u64, u64>,
 }
@@ -51,7 +51,7 @@ impl World {
             more_at: 0,
             cpus,
             taken_until: 0,
-            level: Level::Raised,
+            level: DispatchLevel::Raised,
             used_in: std::collections::BTreeMap::new(),
         }
     }
@@ -65,7 +65,7 @@ impl World {
             }
             let period_end = (self.now / (8 * MS) + 1) * 8 * MS;
             let taken = self.now < self.taken_until;
-            let served = self.left > 0 && !taken && self.level != Level::Suspended;
+            let served = self.left > 0 && !taken && self.level != DispatchLevel::Suspended;
             let mut length = until.min(self.more_at).min(period_end) - self.now;
             if taken {
                 length = length.min(self.taken_until - self.now);
@@ -83,8 +83,8 @@ impl World {
         }
     }
 
-    fn reading(&self) -> Reading {
-        Reading { now_ns: self.now, used_ns: self.used, denied_ns: self.denied }
+    fn reading(&self) -> BudgetSample {
+        BudgetSample { now_ns: self.now, used_ns: self.used, starved_ns: self.denied }
     }
 }
 
@@ -95,7 +95,7 @@ fn drive(world: &mut World, budget: &mut Budget, length: u64, late: u64) -> u64 
     while world.now < length {
         let lateness = world.random.next(late + 1);
         world.run(next + lateness);
-        let order = budget.look(world.reading());
+        let order = budget.decide(world.reading());
         if order.used_up && world.left > 0 {
             budget.wanted_more();
         }
@@ -252,7 +252,7 @@ fn work_that_sleeps_misses_nothing() {
 /// A deadline before the end of the period: what comes after it does not count.
 #[test]
 fn a_deadline_is_judged_when_it_passes() {
-    let early = Terms { deadline_ns: 4 * MS, ..terms(Strength::Hard, 1) };
+    let early = BudgetTerms { deadline_ns: 4 * MS, ..terms(Strength::Hard, 1) };
     let mut world = World::new(7, 1);
     let mut budget = Budget::begin(early, world.reading());
     world.left = HOUR;
@@ -267,37 +267,37 @@ fn a_deadline_is_judged_when_it_passes() {
 #[test]
 fn a_period_looked_at_too_late_is_left_out() {
     let terms = terms(Strength::Soft, 1);
-    let at = |now_ns, used_ns| Reading { now_ns, used_ns, denied_ns: 0 };
+    let at = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: 0 };
     let mut budget = Budget::begin(terms, at(0, 0));
-    assert_eq!(budget.look(at(8 * MS, 2 * MS)).next_ns, 8 * MS + terms.budget_ns);
+    assert_eq!(budget.decide(at(8 * MS, 2 * MS)).next_ns, 8 * MS + terms.budget_ns);
     assert_eq!(budget.supply().periods, 1);
     // Three and a half periods later: two are gone, and the one that ended before is unclear too.
-    let order = budget.look(at(36 * MS, 9 * MS));
+    let order = budget.decide(at(36 * MS, 9 * MS));
     assert_eq!((budget.supply().periods, budget.left_out()), (1, 3));
-    assert_eq!(order.level, Level::Raised);
+    assert_eq!(order.level, DispatchLevel::Raised);
     // The period that lasts began at 32 ms.
     assert_eq!(order.next_ns, 36 * MS + terms.budget_ns);
-    assert_eq!(budget.look(at(40 * MS, 9 * MS)).next_ns, 40 * MS + terms.budget_ns);
+    assert_eq!(budget.decide(at(40 * MS, 9 * MS)).next_ns, 40 * MS + terms.budget_ns);
     assert_eq!((budget.supply().periods, budget.left_out()), (2, 3));
     // Time that seems to go backwards changes nothing.
-    assert!(budget.look(at(39 * MS, 0)).next_ns > 40 * MS);
+    assert!(budget.decide(at(39 * MS, 0)).next_ns > 40 * MS);
 }
 
 #[test]
 fn times_at_the_ends_of_their_range_do_no_harm() {
-    let far = Terms {
+    let far = BudgetTerms {
         budget_ns: u64::MAX,
         deadline_ns: u64::MAX,
         period_ns: u64::MAX,
         cpus: u64::MAX,
         strength: Strength::Hard,
     };
-    let at = |now_ns, used_ns| Reading { now_ns, used_ns, denied_ns: u64::MAX };
+    let at = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: u64::MAX };
     let mut budget = Budget::begin(far, at(0, 0));
-    assert!(budget.look(at(u64::MAX - 1, u64::MAX)).used_up);
-    let zero = Terms { budget_ns: 1, deadline_ns: 1, period_ns: 1, cpus: 0, ..far };
+    assert!(budget.decide(at(u64::MAX - 1, u64::MAX)).used_up);
+    let zero = BudgetTerms { budget_ns: 1, deadline_ns: 1, period_ns: 1, cpus: 0, ..far };
     let mut budget = Budget::begin(zero, at(u64::MAX - 9, 0));
-    let order = budget.look(at(u64::MAX - 2, 3));
+    let order = budget.decide(at(u64::MAX - 2, 3));
     assert!(order.next_ns >= u64::MAX - 1);
 }
 
@@ -305,17 +305,18 @@ fn times_at_the_ends_of_their_range_do_no_harm() {
 /// wanted, and the next budget is whole.
 #[test]
 fn a_period_ended_by_the_work_is_over_until_the_next() {
-    for (strength, level) in [(Strength::Hard, Level::Suspended), (Strength::Soft, Level::Lowered)]
+    for (strength, level) in
+        [(Strength::Hard, DispatchLevel::Suspended), (Strength::Soft, DispatchLevel::Lowered)]
     {
-        let reading = |now_ns, used_ns| Reading { now_ns, used_ns, denied_ns: 0 };
+        let reading = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: 0 };
         let mut budget = Budget::begin(terms(strength, 1), reading(0, 0));
-        assert_eq!(budget.look(reading(MS, MS)).level, Level::Raised);
+        assert_eq!(budget.decide(reading(MS, MS)).level, DispatchLevel::Raised);
         budget.end_period();
-        let order = budget.look(reading(MS, MS));
+        let order = budget.decide(reading(MS, MS));
         assert_eq!((order.level, order.next_ns, order.used_up), (level, 8 * MS, false));
         // What it uses as anybody else does is not of the reserve, nor missed.
-        let order = budget.look(reading(8 * MS, MS));
-        assert_eq!(order.level, Level::Raised);
+        let order = budget.decide(reading(8 * MS, MS));
+        assert_eq!(order.level, DispatchLevel::Raised);
         assert_eq!(order.next_ns, 8 * MS + 3_100_000);
         let supply = budget.supply();
         assert_eq!((supply.periods, supply.missed, supply.overruns), (1, 0, 0));
@@ -327,24 +328,24 @@ fn a_period_ended_by_the_work_is_over_until_the_next() {
 /// one that was then.
 #[test]
 fn another_budget_begins_with_a_period() {
-    let reading = |now_ns, used_ns| Reading { now_ns, used_ns, denied_ns: 0 };
+    let reading = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: 0 };
     let mut budget = Budget::begin(terms(Strength::Hard, 1), reading(0, 0));
-    let shorter = Terms {
+    let shorter = BudgetTerms {
         budget_ns: 2 * MS,
         deadline_ns: 4 * MS,
         period_ns: 4 * MS,
         ..terms(Strength::Hard, 1)
     };
     budget.change(shorter);
-    let order = |level, next_ns, used_up| Order { level, next_ns, used_up };
-    let suspended = budget.look(reading(3_100_000, 3_100_000));
-    assert_eq!(suspended, order(Level::Suspended, 8 * MS, true));
+    let order = |level, next_ns, used_up| DispatchDecision { level, next_ns, used_up };
+    let suspended = budget.decide(reading(3_100_000, 3_100_000));
+    assert_eq!(suspended, order(DispatchLevel::Suspended, 8 * MS, true));
     assert!(budget.is_to_change());
-    let raised = budget.look(reading(8 * MS, 3_100_000));
-    assert_eq!(raised, order(Level::Raised, 10 * MS, false));
-    let suspended = budget.look(reading(10 * MS, 5_100_000));
-    assert_eq!(suspended, order(Level::Suspended, 12 * MS, true));
-    budget.look(reading(12 * MS, 5_100_000));
+    let raised = budget.decide(reading(8 * MS, 3_100_000));
+    assert_eq!(raised, order(DispatchLevel::Raised, 10 * MS, false));
+    let suspended = budget.decide(reading(10 * MS, 5_100_000));
+    assert_eq!(suspended, order(DispatchLevel::Suspended, 12 * MS, true));
+    budget.decide(reading(12 * MS, 5_100_000));
     let supply = budget.supply();
     assert_eq!((supply.periods, supply.missed, supply.last_ns), (2, 0, Some(2 * MS)));
     assert_eq!(supply.changes, [(8 * MS, 2 * MS, 4 * MS)]);
@@ -353,7 +354,7 @@ fn another_budget_begins_with_a_period() {
 
 /// A member whose looks cost time, on the CPU of both.
 struct Costly {
-    terms: Terms,
+    terms: BudgetTerms,
     /// From the reading to the end of a look.
     cost: u64,
     /// Until the member has the CPU after it.
@@ -365,17 +366,17 @@ struct Costly {
 impl Costly {
     /// The most looks in a period, and what the member had in each.
     fn run(&self, periods: u64) -> (u64, Vec<u64>, Budget) {
-        let at = |now_ns, used_ns| Reading { now_ns, used_ns, denied_ns: 0 };
+        let at = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: 0 };
         let (mut now, mut used) = (0, 0);
         let mut budget = Budget::begin(self.terms, at(0, 0));
         let (mut looks, mut had) = (vec![0u64; periods as usize], vec![0u64; periods as usize]);
         while now < periods * self.terms.period_ns {
             let period = (now / self.terms.period_ns) as usize;
             looks[period] += 1;
-            let order = budget.look(at(now, used));
+            let order = budget.decide(at(now, used));
             let over = now + self.cost;
             let due = budget.next_after(over, true).max(over);
-            let raised = order.level == Level::Raised;
+            let raised = order.level == DispatchLevel::Raised;
             let most = self.stops_at.map_or(u64::MAX, |rest| self.terms.budget_ns - rest);
             let ran = if raised { due.saturating_sub(over + self.switch) } else { 0 };
             let ran = ran.min(most.saturating_sub(had[period]));
@@ -389,7 +390,7 @@ impl Costly {
 fn costly(budget_us: u64, period_us: u64, cost_us: u64) -> Costly {
     let (budget_ns, period_ns) = (budget_us * 1_000, period_us * 1_000);
     let strength = Strength::Hard;
-    let terms = Terms { budget_ns, deadline_ns: period_ns, period_ns, cpus: 1, strength };
+    let terms = BudgetTerms { budget_ns, deadline_ns: period_ns, period_ns, cpus: 1, strength };
     Costly { terms, cost: cost_us * 1_000, switch: 4_000, stops_at: None }
 }
 

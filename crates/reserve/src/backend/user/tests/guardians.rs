@@ -11,9 +11,9 @@ use super::tests::{Program, alone, kept, last_cpu, request};
 use super::*;
 
 /// One period, which lasts for the whole test: nothing is ordered anew for another reason.
-fn long(cpu: Option<u32>) -> Request {
+fn long(cpu: Option<u32>) -> BackendRequest {
     let (budget, period) = (Span::from_secs(6), Span::from_secs(60));
-    Request { reservation: Reservation::new(budget, period, Strength::Soft).unwrap(), cpu }
+    BackendRequest { reservation: Reservation::new(budget, period, Strength::Soft).unwrap(), cpu }
 }
 
 fn soon(what: &str, is_so: impl Fn() -> bool) {
@@ -46,7 +46,7 @@ fn members_lowered_for_another_reservation_are_raised_again() {
     let raised = || matches!(sched::read(program.pid()), Ok(Some(Attributes::Fifo(_))));
     soon("the member is raised again", raised);
     keeping.release().unwrap();
-    let told = keeping.told();
+    let told = keeping.report();
     assert_eq!((told.absent, told.fault), (0, None));
 }
 
@@ -68,7 +68,7 @@ fn nothing_is_refused_while_guardians_are_replaced() {
         std::thread::sleep(Duration::from_millis(3));
     }
     keeping.release().unwrap();
-    let (told, doubts) = (keeping.told(), keeping.doubts());
+    let (told, doubts) = (keeping.report(), keeping.accuracy_warnings());
     assert_eq!((told.refused, told.fault), (0, None));
     assert!(doubts.iter().all(|doubt| doubt.id != "order-refused"), "{doubts:?}");
 }

@@ -42,9 +42,9 @@ impl Drop for Program {
     }
 }
 
-pub(super) fn request(strength: Strength, cpu: Option<u32>) -> Request {
+pub(super) fn request(strength: Strength, cpu: Option<u32>) -> BackendRequest {
     let (budget, period) = (Span::from_micros(BUDGET_US), Span::from_micros(PERIOD_US));
-    Request { reservation: Reservation::new(budget, period, strength).unwrap(), cpu }
+    BackendRequest { reservation: Reservation::new(budget, period, strength).unwrap(), cpu }
 }
 
 pub(super) fn user() -> User {
@@ -64,7 +64,7 @@ pub(super) fn alone() -> MutexGuard<'static, ()> {
 
 /// A refusal for want of a privilege skips the test, and one because of reservations that others have
 /// on this CPU and do not end; any other fails it.
-pub(super) fn kept(ask: impl Fn() -> Result<Keeping, Refusal>) -> Option<Keeping> {
+pub(super) fn kept(ask: impl Fn() -> Result<UserReservation, Refusal>) -> Option<UserReservation> {
     let begun = Instant::now();
     loop {
         match ask() {
@@ -89,10 +89,10 @@ pub(super) fn kept(ask: impl Fn() -> Result<Keeping, Refusal>) -> Option<Keeping
 }
 
 /// Lets a reservation last until it has told of enough periods.
-fn last(keeping: &Keeping) {
+fn last(keeping: &UserReservation) {
     let begun = Instant::now();
     while begun.elapsed() < LASTING
-        || keeping.told().supply.periods < 12 && begun.elapsed().as_secs() < 20
+        || keeping.report().supply.periods < 12 && begun.elapsed().as_secs() < 20
     {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -100,12 +100,12 @@ fn last(keeping: &Keeping) {
 
 /// Whether a busy host had looks come so late that too few periods could be told apart to be judged
 /// ("periods: 0" of 25): what then has to be said is, and the test goes no further.
-fn left_out(keeping: &Keeping) -> bool {
-    let told = keeping.told();
+fn left_out(keeping: &UserReservation) -> bool {
+    let told = keeping.report();
     if told.supply.periods >= 10 {
         return false;
     }
-    let doubts = keeping.doubts();
+    let doubts = keeping.accuracy_warnings();
     assert!(doubts.iter().any(|doubt| doubt.id == "periods-left-out"), "{told:?}");
     let counts = (told.supply.periods, told.left_out);
     skip(
@@ -170,9 +170,10 @@ fn a_hard_budget_is_the_limit_of_all_that_a_program_forks() {
         let wall = begun.elapsed().as_nanos() as u64;
         keeping.release().unwrap();
         keeping.release().unwrap();
-        let told = keeping.told();
+        let told = keeping.report();
         assert_eq!(told.fault, None);
-        let searched = keeping.doubts().iter().any(|doubt| doubt.id == "members-searched");
+        let searched =
+            keeping.accuracy_warnings().iter().any(|doubt| doubt.id == "members-searched");
         assert_eq!(searched, !keeping.is_grouped());
         assert!(keeping.is_grouped() <= grouped);
         // A fifth was reserved; alone they would have had all of the CPU.
@@ -211,7 +212,7 @@ fn a_soft_budget_comes_again_and_again() {
     let raised = Attributes::Fifo(priority_for(PERIOD_US as u64 * 1_000));
     let (mut high, mut low) = (!watched, !watched);
     let begun = Instant::now();
-    let is_enough = || keeping.told().supply.periods >= 12;
+    let is_enough = || keeping.report().supply.periods >= 12;
     while begun.elapsed() < LASTING
         || !(high && low && is_enough()) && begun.elapsed().as_secs() < 20
     {
@@ -221,7 +222,7 @@ fn a_soft_budget_comes_again_and_again() {
         std::thread::sleep(Duration::from_micros(300));
     }
     keeping.release().unwrap();
-    let told = keeping.told();
+    let told = keeping.report();
     assert_eq!(situation(program.pid()), before);
     assert_eq!(told.supply.throttled_ns, Some(0));
     if left_out(&keeping) {
@@ -257,7 +258,7 @@ fn a_single_thread_is_kept_too() {
         let outcome = kept(|| user().keep(&target, &request(strength, cpu)));
         let outcome = outcome.map(|mut keeping| {
             last(&keeping);
-            (keeping.release(), keeping.told())
+            (keeping.release(), keeping.report())
         });
         words.0.store(true, Ordering::Relaxed);
         let after = spinner.join().unwrap();
@@ -284,13 +285,13 @@ fn a_program_that_ends_is_no_fault() {
     std::thread::sleep(Duration::from_millis(50));
     // Nobody is left to be looked at.
     let settled = || {
-        let looks = keeping.told().looks;
+        let looks = keeping.report().looks;
         std::thread::sleep(Duration::from_millis(50));
-        keeping.told().looks == looks
+        keeping.report().looks == looks
     };
     assert!((0..100).any(|_| settled()));
     keeping.release().unwrap();
-    assert_eq!(keeping.told().fault, None);
+    assert_eq!(keeping.report().fault, None);
 }
 
 #[test]
@@ -303,7 +304,7 @@ fn what_cannot_be_kept_is_refused_with_its_remedy() {
     let ask = |target: &Target, budget: i64, period: i64, cpu| {
         let (budget, period) = (Span::from_micros(budget), Span::from_micros(period));
         let reservation = Reservation::new(budget, period, Strength::Soft).unwrap();
-        user.keep(target, &Request { reservation, cpu }).unwrap_err()
+        user.keep(target, &BackendRequest { reservation, cpu }).unwrap_err()
     };
     assert_eq!(ask(&Target::Process(u32::MAX / 4), 2_000, 10_000, None).id, Obstacle::Gone);
     let short = ask(&target, 10, 10_000, None);
@@ -327,7 +328,7 @@ fn a_second_reserve_must_fit_beside_the_first() {
     let (one, two) = (Program::shell("sleep 100"), Program::shell("sleep 100"));
     let half =
         Reservation::new(Span::from_millis(600), Span::from_secs(1), Strength::Soft).unwrap();
-    let half = Request { reservation: half, cpu: Some(cpu) };
+    let half = BackendRequest { reservation: half, cpu: Some(cpu) };
     let first = kept(|| user().keep(&Target::Process(one.pid()), &half));
     let Some(mut first) = first else { return };
     let refused = user().keep(&Target::Process(two.pid()), &half).unwrap_err();
@@ -354,7 +355,7 @@ fn periods_that_somebody_above_took_are_missed() {
         return;
     };
     last(&keeping);
-    let before = keeping.told();
+    let before = keeping.report();
     let taker = std::thread::spawn(move || {
         sched::set(Attributes::Fifo(92))?;
         thread::set_affinity([cpu])?;
@@ -368,7 +369,7 @@ fn periods_that_somebody_above_took_are_missed() {
     taker.join().unwrap().unwrap();
     std::thread::sleep(Duration::from_millis(50));
     keeping.release().unwrap();
-    let told = keeping.told();
+    let told = keeping.report();
     assert!(TAKEN.load(Ordering::Acquire));
     // Of the eight periods at least some lie whole within, the first of them after it stood.
     assert!(told.supply.missed >= before.supply.missed + 4, "{before:?}, {told:?}");
@@ -416,23 +417,24 @@ fn a_period_ends_when_the_work_says_so() {
     // Room on both sides of the end: half of 200 ms are reserved.
     let (budget, period) = (Span::from_millis(100), Span::from_millis(200));
     let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
-    let request = Request { reservation, cpu: Some(last_cpu()) };
+    let request = BackendRequest { reservation, cpu: Some(last_cpu()) };
     let Some(mut keeping) = kept(|| user().keep(&target, &request)) else { return };
-    let (ender, first) = (keeping.ender(), keeping.told().first_ns);
+    let (ender, first) = (keeping.ender(), keeping.report().first_ns);
     let now = || hourglass_sys::clock::now_ns(hourglass_sys::clock::ClockId::Monotonic);
     const BUDGET_NS: u64 = 100_000_000;
     // On a busy machine this thread is woken too late for the end of some periods: the best of many counts.
-    let is_cut =
-        |told: Told| told.supply.steps.keys().next().is_some_and(|least| *least < BUDGET_NS);
+    let is_cut = |told: EnforcerReport| {
+        told.supply.steps.keys().next().is_some_and(|least| *least < BUDGET_NS)
+    };
     let mut period = 1;
-    while period < 30 && !is_cut(keeping.told()) {
+    while period < 30 && !is_cut(keeping.report()) {
         let quarter = first + period * 2 * BUDGET_NS + BUDGET_NS / 2;
         std::thread::sleep(Duration::from_nanos(quarter.saturating_sub(now())));
         ender.end();
         period = now().saturating_sub(first) / (2 * BUDGET_NS) + 1;
     }
     keeping.release().unwrap();
-    let told = keeping.told();
+    let told = keeping.report();
     ender.end();
     // The first period used up its budget.
     assert!(is_cut(told.clone()), "{told:?}");

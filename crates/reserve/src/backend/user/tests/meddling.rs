@@ -28,8 +28,8 @@ fn raised(tid: u32) -> bool {
     matches!(sched::read(tid), Ok(Some(Attributes::Fifo(_))))
 }
 
-fn doubts(keeping: &Keeping) -> Vec<&'static str> {
-    keeping.doubts().iter().map(|doubt| doubt.id).collect()
+fn doubts(keeping: &UserReservation) -> Vec<&'static str> {
+    keeping.accuracy_warnings().iter().map(|doubt| doubt.id).collect()
 }
 
 /// Whether it was ever in a real-time class elsewhere for longer than a period and a machine's own delays.
@@ -70,7 +70,7 @@ fn who_is_sent_to_another_cpu_is_brought_back() {
         soon("it is lowered", || !raised(program.pid()));
         assert_not_urgent_elsewhere(program.pid(), cpu, Duration::from_millis(60));
         keeping.release().unwrap();
-        assert_eq!(keeping.told().fault, None);
+        assert_eq!(keeping.report().fault, None);
         // What it was given meanwhile is its own.
         assert_eq!(thread::affinity_of(program.pid()).unwrap(), [other]);
         assert_eq!(members::state_of(program.pid()), Some('R'));
@@ -94,7 +94,7 @@ fn who_moves_by_itself_is_brought_back() {
             soon("it is brought back", || thread::affinity_of(pid).unwrap() == [cpu]);
         }
         keeping.release().unwrap();
-        assert_eq!(keeping.told().fault, None);
+        assert_eq!(keeping.report().fault, None);
     }
 }
 
@@ -137,9 +137,9 @@ fn nice_values_and_policies_set_meanwhile_stay() {
             let output = renice.args(["-n", nice, "-p", &pid.to_string()]).output();
             assert!(output.unwrap().status.success());
         }
-        let periods = keeping.told().supply.periods + keeping.told().left_out;
+        let periods = keeping.report().supply.periods + keeping.report().left_out;
         soon("some periods pass", || {
-            let told = keeping.told();
+            let told = keeping.report();
             told.supply.periods + told.left_out > periods + 12
         });
         assert_eq!(sched::nice_of(program.pid()).unwrap(), 5, "{strength:?} {grouped}");
@@ -148,7 +148,7 @@ fn nice_values_and_policies_set_meanwhile_stay() {
         sched::set_of(child, Attributes::Idle).unwrap();
         soon("it is raised again", || raised(child));
         keeping.release().unwrap();
-        assert_eq!(keeping.told().fault, None);
+        assert_eq!(keeping.report().fault, None);
         assert_eq!(sched::read(program.pid()).unwrap(), Some(Attributes::Other(5)));
         assert_eq!(sched::read(child).unwrap(), Some(Attributes::Idle), "{strength:?} {grouped}");
         assert_eq!(sched::nice_of(child).unwrap(), 9);

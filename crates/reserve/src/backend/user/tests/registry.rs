@@ -24,10 +24,10 @@ fn registry() -> (TempDir, Registry) {
     (folder, at)
 }
 
-fn share(cpus: &str, budget_ns: u64) -> Share {
+fn share(cpus: &str, budget_ns: u64) -> ReservationClaim {
     let (deadline_ns, period_ns) = (9, 10);
     let priority = u32::from(priority_for(deadline_ns));
-    Share { cpus: cpus.parse().unwrap(), budget_ns, deadline_ns, period_ns, priority }
+    ReservationClaim { cpus: cpus.parse().unwrap(), budget_ns, deadline_ns, period_ns, priority }
 }
 
 fn names(registry: &Registry) -> Vec<OsString> {
@@ -40,8 +40,9 @@ fn an_entry_is_seen_until_it_ends() {
     let first = registry.enter(&share("0", 1));
     let second = registry.enter(&share("0-1,3", 2));
     assert_eq!((first.doubt(), second.doubt()), (None, None));
-    let seen =
-        |held: Vec<Held>| -> Vec<Share> { held.into_iter().map(|held| held.share).collect() };
+    let seen = |held: Vec<RegisteredReservation>| -> Vec<ReservationClaim> {
+        held.into_iter().map(|held| held.share).collect()
+    };
     assert_eq!(seen(first.others()), [share("0-1,3", 2)]);
     assert_eq!(seen(second.others()), [share("0", 1)]);
     // Another process sees both, and who has them.
@@ -49,7 +50,7 @@ fn an_entry_is_seen_until_it_ends() {
     let said = child_says(LIMIT_MS, || {
         let mut others = registry.all();
         others.sort_by_key(|held| held.share.budget_ns);
-        let by = |held: &Held| {
+        let by = |held: &RegisteredReservation| {
             matches!(&held.holder, Holder::Process { pid, command, uid }
             if *pid == Some(own) && !command.is_empty() && *uid == credentials::real())
         };
@@ -126,7 +127,8 @@ fn what_nobody_holds_or_no_holder_made_is_not_believed() {
     // And one that is right, so that the others are refused for what they are.
     let _right = hold("claim-1-9", &good);
     let said = child_says(LIMIT_MS, || {
-        let found: Vec<Share> = registry.all().into_iter().map(|held| held.share).collect();
+        let found: Vec<ReservationClaim> =
+            registry.all().into_iter().map(|held| held.share).collect();
         found.len() == 2 && found.contains(&share("0", 1)) && found.contains(&share("0", 7))
     });
     assert!(said.unwrap());

@@ -11,21 +11,21 @@ const MS: u64 = 1_000_000;
 struct Cpu {
     queue: VecDeque<u32>,
     /// Of all members: number, processor time, weight.
-    members: Vec<Used>,
-    turns: Turns,
+    members: Vec<MemberUsage>,
+    turns: TurnScheduler,
     now: u64,
 }
 
 impl Cpu {
     /// Members that never wait, by their weights.
     fn busy(weights: &[u64]) -> Cpu {
-        let members: Vec<Used> = (1..)
+        let members: Vec<MemberUsage> = (1..)
             .zip(weights)
-            .map(|(tid, weight)| Used { tid, run_ns: 0, weight: *weight })
+            .map(|(tid, weight)| MemberUsage { tid, run_ns: 0, weight: *weight })
             .collect();
         let queue = members.iter().map(|member| member.tid).collect();
-        let mut turns = Turns::default();
-        turns.look(&members, false);
+        let mut turns = TurnScheduler::default();
+        turns.account(&members, false);
         Cpu { queue, members, turns, now: 0 }
     }
 
@@ -48,7 +48,7 @@ impl Cpu {
             member.run_ns += SLICE_NS;
         }
         self.now += SLICE_NS;
-        self.turns.look(&self.members, true);
+        self.turns.account(&self.members, true);
         let order = self.turns.order();
         assert_eq!(order.len(), self.members.len());
         let place = |tid: &u32| order.iter().position(|other| other == tid).unwrap();
@@ -135,7 +135,7 @@ fn who_comes_later_neither_waits_for_all_nor_takes_all() {
     for _ in 0..500 {
         cpu.slice();
     }
-    cpu.members.push(Used { tid: 9, run_ns: 0, weight: 1_024 });
+    cpu.members.push(MemberUsage { tid: 9, run_ns: 0, weight: 1_024 });
     cpu.wake(9);
     for _ in 0..30 {
         cpu.slice();
@@ -152,17 +152,17 @@ fn who_comes_later_neither_waits_for_all_nor_takes_all() {
 /// What was used outside of turns does not count, and counts that go backwards do no harm.
 #[test]
 fn only_turns_are_charged() {
-    let used = |tid, run_ns| Used { tid, run_ns, weight: 1_024 };
-    let mut turns = Turns::default();
-    turns.look(&[used(1, 0), used(2, 0)], false);
-    turns.look(&[used(1, 5 * MS), used(2, 0)], true);
+    let used = |tid, run_ns| MemberUsage { tid, run_ns, weight: 1_024 };
+    let mut turns = TurnScheduler::default();
+    turns.account(&[used(1, 0), used(2, 0)], false);
+    turns.account(&[used(1, 5 * MS), used(2, 0)], true);
     assert_eq!(turns.order(), [2, 1]);
     // At timesharing priority the second had much.
-    turns.look(&[used(1, 5 * MS), used(2, 900 * MS)], false);
+    turns.account(&[used(1, 5 * MS), used(2, 900 * MS)], false);
     assert_eq!(turns.order(), [2, 1]);
-    turns.look(&[used(1, 4 * MS), used(2, u64::MAX)], true);
+    turns.account(&[used(1, 4 * MS), used(2, u64::MAX)], true);
     assert_eq!(turns.order(), [1, 2]);
-    turns.look(&[Used { weight: 0, ..used(1, u64::MAX) }, used(2, 0)], true);
+    turns.account(&[MemberUsage { weight: 0, ..used(1, u64::MAX) }, used(2, 0)], true);
     assert_eq!(turns.order().len(), 2);
 }
 
@@ -173,7 +173,8 @@ fn only_turns_are_charged() {
 fn nobody_is_charged_for_what_it_ran_before() {
     const S: u64 = 1_000 * MS;
     let mut cpu = Cpu::busy(&[1_024; 2]);
-    (cpu.turns, cpu.members[0].run_ns, cpu.members[1].run_ns) = (Turns::default(), 3_600 * S, S);
+    (cpu.turns, cpu.members[0].run_ns, cpu.members[1].run_ns) =
+        (TurnScheduler::default(), 3_600 * S, S);
     let shares = |cpu: &mut Cpu, count: usize| {
         let before: Vec<u64> = cpu.members.iter().map(|member| member.run_ns).collect();
         for _ in 0..30 {
@@ -184,7 +185,7 @@ fn nobody_is_charged_for_what_it_ran_before() {
     };
     assert!(shares(&mut cpu, 2).iter().all(|share| (14..=16).contains(share)));
     // One more, which is older than the reserve.
-    cpu.members.push(Used { tid: 3, run_ns: 600 * S, weight: 1_024 });
+    cpu.members.push(MemberUsage { tid: 3, run_ns: 600 * S, weight: 1_024 });
     cpu.wake(3);
     let shares = shares(&mut cpu, 3);
     assert!(shares.iter().all(|share| (9..=11).contains(share)), "{shares:?}");
@@ -193,10 +194,10 @@ fn nobody_is_charged_for_what_it_ran_before() {
 /// Who is new stands beside those who have had least once these are charged: not a whole stretch before them.
 #[test]
 fn who_is_new_comes_after_those_there_are_charged() {
-    let used = |tid, run_ns| Used { tid, run_ns, weight: 1_024 };
-    let mut turns = Turns::default();
-    turns.look(&[used(1, 0), used(2, 0)], false);
-    turns.look(&[used(1, 50 * MS), used(2, 50 * MS), used(3, 0)], true);
-    turns.look(&[used(1, 50 * MS), used(2, 50 * MS), used(3, SLICE_NS)], true);
+    let used = |tid, run_ns| MemberUsage { tid, run_ns, weight: 1_024 };
+    let mut turns = TurnScheduler::default();
+    turns.account(&[used(1, 0), used(2, 0)], false);
+    turns.account(&[used(1, 50 * MS), used(2, 50 * MS), used(3, 0)], true);
+    turns.account(&[used(1, 50 * MS), used(2, 50 * MS), used(3, SLICE_NS)], true);
     assert_eq!(turns.order(), [1, 2, 3]);
 }

@@ -1,0 +1,197 @@
+//! What the kernel tells about a thread of the class, from its folder under `/proc`.
+
+use std::fs;
+use std::io;
+
+use hourglass_sys::clock::cpu_time::ProcessTime;
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::sched;
+
+use crate::backend::members;
+
+/// A thread, and what tells it from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReservedThread {
+    pub(super) tid: u32,
+    process: u32,
+    started: u64,
+}
+
+impl ReservedThread {
+    /// Thread `tid`.
+    pub(super) fn open(tid: u32) -> io::Result<ReservedThread> {
+        let (_, started) = state_and_start(tid)?;
+        Ok(ReservedThread { tid, process: members::process_of(tid).unwrap_or(tid), started })
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        state_and_start(self.tid).is_ok_and(|(_, started)| started == self.started)
+    }
+}
+
+/// State and starting time of a thread: fields 3 and 22 of its `stat` (proc(5)).
+fn state_and_start(tid: u32) -> io::Result<(u8, u64)> {
+    if !sched::is_there(tid) {
+        return Err(gone(io::ErrorKind::NotFound.into()));
+    }
+    let stat = fs::read_to_string(format!("/proc/{tid}/stat")).map_err(gone)?;
+    // The name may hold anything, also blanks and brackets.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next().and_then(|state| state.bytes().next());
+    let started = fields.nth(18).and_then(|started| started.parse().ok());
+    state.zip(started).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// A folder that is not there is a thread that is not there.
+fn gone(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => io::Error::from_raw_os_error(crate::admission::ESRCH),
+        _ => error,
+    }
+}
+
+/// A thread of the class at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DeadlineSample {
+    /// When, ns of `CLOCK_MONOTONIC`, not after what is told.
+    pub(super) at_ns: u64,
+    /// Processor time that it had until then, ns.
+    pub(super) cpu_ns: u64,
+    /// What is left of its budget, ns; negative where it took more.
+    pub(super) left_ns: i64,
+    /// The end of its server's period, ns of the kernel's own clock.
+    pub(super) deadline_ns: u64,
+    /// For how long it was ready and did not run, ns.
+    pub(super) waited_ns: Option<u64>,
+    /// Whether it is ready or running.
+    pub(super) runnable: bool,
+}
+
+impl DeadlineSample {
+    /// Looks at the thread; `None` if it has ended, has left the class, or the kernel does not tell.
+    pub(super) fn at(reserved: &ReservedThread) -> Option<DeadlineSample> {
+        let at_ns = now_ns(ClockId::Monotonic);
+        let tid = reserved.tid;
+        // Brings the account of a running thread up to date, which reading the file does not.
+        let _ = ProcessTime::for_task(reserved.process).read_ns();
+        let (state, started) = state_and_start(tid).ok()?;
+        let told = fs::read_to_string(format!("/proc/{tid}/sched")).ok()?;
+        let schedstat = fs::read_to_string(format!("/proc/{tid}/schedstat")).unwrap_or_default();
+        let waited_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok());
+        let account = SchedDebugEntry::read(&told)?;
+        (started == reserved.started).then_some(DeadlineSample {
+            at_ns,
+            cpu_ns: account.cpu_ns,
+            left_ns: account.left_ns,
+            deadline_ns: account.deadline_ns,
+            waited_ns,
+            runnable: state == b'R',
+        })
+    }
+}
+
+/// Tells a thread that the kernel forgot. On Linux 6.18 it was seen, twice in 100,000 entries of the class, that a thread
+/// that had used up its budget was not given the next one: ready, 0.7 us over its budget, its deadline minutes ago. Only
+/// who takes it out of the class wakes it; not even SIGKILL does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StallDetector {
+    /// The first look that found it as it is, while it wanted more than it had.
+    since: Option<DeadlineSample>,
+}
+
+impl StallDetector {
+    /// No period of the class is late by so much, ns, nor by so many periods.
+    const LEAST_NS: u64 = 1_000_000_000;
+    const PERIODS: u64 = 10;
+
+    /// Whether it has been so for long, seen once more; then it counts anew.
+    pub(super) fn sees(&mut self, look: &DeadlineSample, period_ns: u64) -> bool {
+        let wants = look.runnable && look.left_ns <= 0;
+        let same = |first: &DeadlineSample| {
+            (first.cpu_ns, first.deadline_ns) == (look.cpu_ns, look.deadline_ns) && wants
+        };
+        let Some(first) = self.since.filter(same) else {
+            self.since = wants.then_some(*look);
+            return false;
+        };
+        let long_ns = period_ns.saturating_mul(StallDetector::PERIODS).max(StallDetector::LEAST_NS);
+        let is_stuck = look.at_ns.saturating_sub(first.at_ns) >= long_ns;
+        if is_stuck {
+            self.since = None;
+        }
+        is_stuck
+    }
+}
+
+/// What of `/proc/TID/sched` is wanted; all of one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SchedDebugEntry {
+    cpu_ns: u64,
+    left_ns: i64,
+    deadline_ns: u64,
+}
+
+impl SchedDebugEntry {
+    fn read(told: &str) -> Option<SchedDebugEntry> {
+        let value = |name: &str| {
+            told.lines().find_map(|line| {
+                let (key, value) = line.split_once(':')?;
+                (key.trim() == name).then_some(value.trim())
+            })
+        };
+        Some(SchedDebugEntry {
+            cpu_ns: millis(value("se.sum_exec_runtime")?)?,
+            left_ns: value("dl.runtime")?.parse().ok()?,
+            deadline_ns: value("dl.deadline")?.parse().ok()?,
+        })
+    }
+}
+
+/// `261.751395`: milliseconds with six places, as ns.
+fn millis(text: &str) -> Option<u64> {
+    let (whole, places) = text.split_once('.')?;
+    let nanos: u64 = (places.len() == 6).then_some(places)?.parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux 6.18 writes it.
+    const TOLD: &str = "\
+sh (9743, #threads: 1)
+-------------------------------------------------------------------
+se.exec_start                                :      47936739.619921
+se.sum_exec_runtime                          :           261.751395
+nr_voluntary_switches                        :                    2
+policy                                       :                    6
+dl.runtime                                   :             -2840362
+dl.deadline                                  :       48101122499170
+";
+
+    #[test]
+    fn the_kernels_account_is_read() {
+        let account = SchedDebugEntry {
+            cpu_ns: 261_751_395,
+            left_ns: -2_840_362,
+            deadline_ns: 48_101_122_499_170,
+        };
+        assert_eq!(SchedDebugEntry::read(TOLD), Some(account));
+        // A thread of another class has no such lines.
+        let other: String = TOLD.lines().filter(|line| !line.starts_with("dl.")).collect();
+        assert_eq!(SchedDebugEntry::read(&other), None);
+        assert_eq!(millis("1.5"), None);
+        assert_eq!(millis("18446744073709551615.000000"), None);
+    }
+
+    #[test]
+    fn a_thread_is_known_again_and_another_is_not() {
+        let own = ReservedThread::open(std::process::id()).unwrap();
+        assert!(own.is_alive());
+        assert!(!ReservedThread { started: own.started + 1, ..own }.is_alive());
+        let error = ReservedThread::open(u32::MAX).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(crate::admission::ESRCH));
+    }
+}

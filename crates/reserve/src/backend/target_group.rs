@@ -1,0 +1,243 @@
+//! A control group of its own for a target, so that threads it makes later belong to it too.
+//!
+//! Owns: making the group, moving the target in, and what must be kept for that. To suspend, the
+//! unified hierarchy comes first (its groups count processor time and freeze), then the freezer of
+//! version 1. A group of version 1's `cpu` would have no real-time time to give, so that only a quota
+//! makes one there. Must not: change a policy.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hourglass_sys::cgroup::{Group, Hierarchy, Version};
+
+use crate::backend::members;
+use crate::guardian::{Guardian, UndoAction, UndoGuard};
+use crate::ownership::NotOwned;
+use crate::target::Target;
+
+/// A process that forks while it is moved has children outside; so often they are looked for.
+const PASSES: u32 = 16;
+
+/// What names of groups begin with; the process and a number follow.
+const PREFIX: &str = "hourglass-";
+
+/// Groups made by this process so far.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// The group and what undoes it. Dropping it does.
+#[derive(Debug)]
+pub(super) struct TargetGroup {
+    pub(super) group: Group,
+    /// Its members are threads, one by one.
+    pub(super) by_thread: bool,
+    /// What freezes it, open; not where there is no freezer.
+    switch: Option<File>,
+    /// Thaws, sends the members home, removes the group: in this order.
+    thaw: UndoGuard,
+    home: UndoGuard,
+    remove: UndoGuard,
+}
+
+/// Makes a group for the target. `None` if none can be made: then the target is found in `/proc`.
+/// `freezes` tells whether it will have to be suspended: a single thread needs a group for that alone.
+pub(super) fn gather(guardian: &Guardian, target: &Target, freezes: bool) -> Option<TargetGroup> {
+    match target {
+        Target::Thread(_) if !freezes => None,
+        Target::Thread(_) => in_hierarchy(guardian, target, &Hierarchy::with("freezer").ok()?).ok(),
+        Target::Process(_) => {
+            let unified = Hierarchy::unified();
+            let made = unified.and_then(|unified| in_hierarchy(guardian, target, &unified));
+            let other = |_| {
+                let freezer = Hierarchy::with("freezer")?;
+                in_hierarchy(guardian, target, &freezer)
+            };
+            made.or_else(other).ok()
+        }
+    }
+}
+
+/// The group that `target` is in.
+pub(super) fn home_of(hierarchy: &Hierarchy, target: &Target) -> io::Result<Group> {
+    match target {
+        Target::Thread(id) | Target::Process(id) => hierarchy.group_of(*id),
+    }
+}
+
+/// A name that no other reservation has.
+fn name() -> String {
+    format!("{PREFIX}{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The process that made a group of this name; `None` for groups of others.
+pub(super) fn holder(name: &str) -> Option<u32> {
+    let (pid, number) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    number.parse::<u32>().ok().and(pid.parse().ok())
+}
+
+fn in_hierarchy(
+    guardian: &Guardian,
+    target: &Target,
+    hierarchy: &Hierarchy,
+) -> io::Result<TargetGroup> {
+    let by_thread = matches!(target, Target::Thread(_));
+    if by_thread && hierarchy.version() == Version::V2 {
+        // Only inside a threaded domain, which others would have to be part of.
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let home = home_of(hierarchy, target)?;
+    let gathered = make(guardian, &home, &home, by_thread)?;
+    if gathered.switch.is_none() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    gathered.take(target)?;
+    Ok(gathered)
+}
+
+/// Makes a group in `parent`, whose members will go to `home`.
+pub(super) fn make(
+    guardian: &Guardian,
+    parent: &Group,
+    home: &Group,
+    by_thread: bool,
+) -> io::Result<TargetGroup> {
+    let name = name();
+    let file = if by_thread { "tasks" } else { "cgroup.procs" };
+    let folder = parent.path().join(&name);
+    let remove = guardian.keep(&UndoAction::RemoveGroup(folder.clone()))?;
+    let group = parent.make(&name)?;
+    // Where there is no such file, there is nothing to thaw either.
+    let (freezer, _, thaw) = group.freezer();
+    let thaw = UndoAction::Write { path: folder.join(freezer), text: thaw.to_owned() };
+    let home = UndoAction::Move { from: folder.join(file), to: home.path().join(file) };
+    let (thaw, home) = (guardian.keep(&thaw)?, guardian.keep(&home)?);
+    let switch = group.open(freezer).ok();
+    Ok(TargetGroup { group, by_thread, switch, thaw, home, remove })
+}
+
+impl TargetGroup {
+    /// Moves the target in, with all who belong to it, but for processes of other users.
+    pub(super) fn take(&self, target: &Target) -> io::Result<()> {
+        let root = match target {
+            Target::Thread(tid) => return self.group.take_thread(*tid),
+            Target::Process(root) => *root,
+        };
+        for _ in 0..PASSES {
+            let inside = members::processes_within(&self.group);
+            let mut outside = members::tree(root);
+            outside.retain(|pid| !inside.contains(pid) && NotOwned::find(*pid).is_none());
+            if outside.is_empty() {
+                return Ok(());
+            }
+            for pid in outside {
+                unless_gone(self.group.take_process(pid))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Thaws, sends the members home and removes the group, with those that members have made in it.
+    ///
+    /// # Errors
+    /// The first that the kernel answers; all has been tried.
+    pub(super) fn dissolve(self) -> io::Result<()> {
+        let thawed = self.thaw.undo();
+        let home = self.home.undo();
+        let removed = self.remove.undo();
+        thawed.and(home).and(removed)
+    }
+
+    /// Orders all members to stand.
+    ///
+    /// # Errors
+    /// What the kernel answers; `Unsupported` where there is no freezer.
+    pub(super) fn freeze(&self) -> io::Result<()> {
+        self.switch(self.group.freezer().1)
+    }
+
+    /// Lets all members go on.
+    ///
+    /// # Errors
+    /// As [`TargetGroup::freeze`].
+    pub(super) fn thaw(&self) -> io::Result<()> {
+        self.switch(self.group.freezer().2)
+    }
+
+    fn switch(&self, value: &str) -> io::Result<()> {
+        let mut switch = self.switch.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        switch.write_all(value.as_bytes())
+    }
+}
+
+/// A member that has ended needs nothing.
+pub(super) fn unless_gone(answer: io::Result<()>) -> io::Result<()> {
+    const ESRCH: i32 = 3;
+    match answer {
+        Err(error)
+            if error.raw_os_error() == Some(ESRCH) || error.kind() == io::ErrorKind::NotFound =>
+        {
+            Ok(())
+        }
+        answer => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Instant;
+
+    use super::*;
+    use hourglass_skip::{Requirement, skip};
+
+    /// In each hierarchy that can freeze: a program that forks is taken whole, stands, goes on, and is home
+    /// again. Where none can be made, the test says so.
+    #[test]
+    fn a_program_is_taken_whole_and_brought_home() {
+        let hierarchies = [Hierarchy::unified(), Hierarchy::with("freezer")];
+        for hierarchy in hierarchies.into_iter().flatten() {
+            let script = "while :; do :; done & while :; do :; done";
+            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            let target = Target::Process(child.id());
+            let begun = Instant::now();
+            while members::tree(child.id()).len() < 2 && begun.elapsed().as_secs() < 20 {
+                std::thread::yield_now();
+            }
+            let everybody = members::tree(child.id());
+            let home = hierarchy.group_of(child.id()).unwrap();
+            let guardian = Guardian::start().unwrap();
+            let outcome = in_hierarchy(&guardian, &target, &hierarchy).map(|gathered| {
+                let mut inside = members::processes_within(&gathered.group);
+                inside.sort_unstable();
+                let mut stood = gathered.freeze().is_ok();
+                while stood && !gathered.group.frozen().unwrap() {
+                    stood = begun.elapsed().as_secs() < 20;
+                    std::thread::yield_now();
+                }
+                let path = gathered.group.path().to_owned();
+                (inside, stood, gathered.thaw(), gathered.dissolve(), path)
+            });
+            let after: Vec<_> =
+                everybody.iter().map(|pid| hierarchy.group_of(*pid).unwrap()).collect();
+            for pid in &everybody {
+                hourglass_sys::pidfd::PidFd::open(*pid).unwrap().kill().unwrap();
+            }
+            child.wait().unwrap();
+            assert!(after.iter().all(|group| *group == home), "{after:?}, not {home:?}");
+            match outcome {
+                Ok((inside, stood, thawed, dissolved, path)) => {
+                    let mut expected = everybody;
+                    expected.sort_unstable();
+                    assert_eq!(inside, expected);
+                    assert!(stood);
+                    thawed.and(dissolved).unwrap();
+                    assert!(!path.exists());
+                }
+                Err(error) => {
+                    let mount = hierarchy.mount().display();
+                    skip(Requirement::CONTROL_GROUP, format_args!("{mount}: {error}"));
+                }
+            }
+        }
+    }
+}

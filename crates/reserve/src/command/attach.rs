@@ -1,0 +1,336 @@
+//! Threads and processes that are there already.
+
+use std::fs;
+use std::io;
+
+use hourglass_sys::guardian::TaskIdentity;
+use hourglass_sys::pidfd::PidFd;
+
+use crate::backend::ActiveReservation;
+use crate::ownership::NotOwned;
+use crate::target::Target;
+
+/// Whom the user means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetSelector {
+    /// A process by its number.
+    Process(u32),
+    /// A thread by its number.
+    Thread(u32),
+    /// A thread by its name, as `ps -L` and `top -H` show it.
+    Named(String),
+}
+
+/// A thread by a number, or by a name.
+impl TargetSelector {
+    /// A thread by what the user wrote: a number, or a name.
+    #[must_use]
+    pub fn thread(text: &str) -> TargetSelector {
+        text.parse().map_or_else(|_| TargetSelector::Named(text.to_owned()), TargetSelector::Thread)
+    }
+}
+
+/// Why a thread or process is not adopted.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// There is none of this number, or it has just ended.
+    #[error("no {what} {id}; it may have ended")]
+    Gone {
+        /// Thread or process.
+        what: &'static str,
+        /// Its number.
+        id: u32,
+    },
+    /// There is none of this name.
+    #[error("no thread is called '{0}'; see ps -eLo tid,comm")]
+    NoName(String),
+    /// There are several of this name.
+    #[error("{} threads are called '{name}' ({}); give a number", .ids.len(), list(.ids))]
+    Several {
+        /// The name.
+        name: String,
+        /// Their numbers.
+        ids: Vec<u32>,
+    },
+    /// It is a thread of the kernel.
+    #[error("{0} is a thread of the kernel, which is not to be reserved for")]
+    Kernel(u32),
+    /// It is another user's.
+    #[error(transparent)]
+    Foreign(#[from] NotOwned),
+    /// It is this program, or what keeps it.
+    #[error("{0} is this program itself")]
+    Own(u32),
+    /// It cannot be watched.
+    #[error("{id} cannot be watched: {source}")]
+    Unwatched {
+        /// Its number.
+        id: u32,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn list(ids: &[u32]) -> String {
+    const MOST: usize = 8;
+    let mut text = ids.iter().take(MOST).map(u32::to_string).collect::<Vec<_>>().join(", ");
+    if ids.len() > MOST {
+        text.push_str(", ...");
+    }
+    text
+}
+
+/// A thread or process that is there already, watched for its end.
+#[derive(Debug)]
+pub struct AttachedTarget {
+    target: Target,
+    name: String,
+    life: TaskIdentity,
+    file: Option<PidFd>,
+}
+
+impl AttachedTarget {
+    /// Finds it. Nothing about it is changed.
+    ///
+    /// # Errors
+    /// It is not there, not the only one, or not to be adopted.
+    pub fn find(whom: &TargetSelector) -> Result<AttachedTarget, AttachError> {
+        let (id, thread) = match whom {
+            TargetSelector::Process(pid) => (*pid, false),
+            TargetSelector::Thread(tid) => (*tid, true),
+            TargetSelector::Named(name) => (named(name)?, true),
+        };
+        let what = if thread { "thread" } else { "process" };
+        let gone = AttachError::Gone { what, id };
+        let Ok(life) = TaskIdentity::of_task(id) else { return Err(gone) };
+        let Some(status) = Status::read(id) else { return Err(gone) };
+        if !thread && status.process != id {
+            // A thread other than the first has a folder under /proc as well.
+            return Err(gone);
+        }
+        if status.process == std::process::id() {
+            return Err(AttachError::Own(id));
+        }
+        if status.kernel {
+            return Err(AttachError::Kernel(id));
+        }
+        if let Some(foreign) = NotOwned::find(id) {
+            return Err(foreign.into());
+        }
+        let file = match thread {
+            // Before Linux 6.9 threads are looked at in turn.
+            true => PidFd::of_thread(id).ok(),
+            false => Some(PidFd::open(id).map_err(|source| AttachError::Unwatched { id, source })?),
+        };
+        if !life.is_alive() {
+            return Err(gone);
+        }
+        let target = if thread { Target::Thread(id) } else { Target::Process(id) };
+        Ok(AttachedTarget { target, name: status.name, life, file })
+    }
+
+    /// Whether what was just reserved is for it. A number may have been another's by the time that the kernel was
+    /// told it: what was reserved is undone then.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn confirm(&self, reserved: &mut dyn ActiveReservation) -> Result<(), AttachError> {
+        if self.life.is_alive() {
+            return Ok(());
+        }
+        // Whoever has the number now gets back what he had, as far as he is still there.
+        let _ = reserved.release();
+        Err(match self.target {
+            Target::Thread(id) => AttachError::Gone { what: "thread", id },
+            Target::Process(id) => AttachError::Gone { what: "process", id },
+        })
+    }
+
+    /// Whom a backend reserves for.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which one it is.
+    #[must_use]
+    pub fn life(&self) -> TaskIdentity {
+        self.life
+    }
+
+    /// What becomes readable when it ends; `None` where the kernel has none for threads.
+    #[must_use]
+    pub fn file(&self) -> Option<&PidFd> {
+        self.file.as_ref()
+    }
+}
+
+/// What `/proc/ID/status` says.
+struct Status {
+    name: String,
+    process: u32,
+    kernel: bool,
+}
+
+impl Status {
+    fn read(id: u32) -> Option<Status> {
+        let text = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let field = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(|value| value.trim().to_owned())
+        };
+        Some(Status {
+            name: field("Name:")?,
+            process: field("Tgid:")?.parse().ok()?,
+            // Since Linux 6.8; before that, only what has no memory of its own is the kernel's.
+            kernel: field("Kthread:").map_or_else(|| field("VmSize:").is_none(), |is| is == "1"),
+        })
+    }
+}
+
+/// The only thread of this name, among those that are the caller's to reserve for if there are any: whoever gives a
+/// thread the name of another's is not in the way.
+fn named(name: &str) -> Result<u32, AttachError> {
+    let own = std::process::id();
+    let numbers = |folder: &str| -> Vec<u32> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    };
+    let mut ids: Vec<u32> = numbers("/proc")
+        .into_iter()
+        .filter(|pid| *pid != own)
+        .flat_map(|pid| numbers(&format!("/proc/{pid}/task")))
+        .filter(|tid| {
+            fs::read_to_string(format!("/proc/{tid}/comm"))
+                .is_ok_and(|comm| comm.strip_suffix('\n') == Some(name))
+        })
+        .collect();
+    ids.sort_unstable();
+    let own: Vec<u32> = ids.iter().copied().filter(|tid| NotOwned::find(*tid).is_none()).collect();
+    if !own.is_empty() {
+        ids = own;
+    }
+    match ids[..] {
+        [] => Err(AttachError::NoName(name.to_owned())),
+        [id] => Ok(id),
+        _ => Err(AttachError::Several { name: name.to_owned(), ids }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    struct OtherProcess(Child);
+
+    impl Drop for OtherProcess {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    /// A process whose only thread has this name.
+    fn other(name: &str) -> OtherProcess {
+        let mut command = Command::new("sh");
+        // The shell itself writes, so that the name is its own.
+        command.args(["-c", &format!("printf {name} > /proc/$$/comm; read nothing")]);
+        let child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let path = format!("/proc/{}/comm", child.id());
+        for _ in 0..5000 {
+            if fs::read_to_string(&path).is_ok_and(|comm| comm.trim() == name) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        OtherProcess(child)
+    }
+
+    #[test]
+    fn threads_are_found_by_number_and_by_name() {
+        let name = format!("hg-{}", std::process::id());
+        let one = other(&name);
+        let id = one.0.id();
+        let by_name = AttachedTarget::find(&TargetSelector::thread(&name)).unwrap();
+        assert_eq!(by_name.target(), &Target::Thread(id));
+        assert_eq!(by_name.name(), name);
+        let by_number = AttachedTarget::find(&TargetSelector::thread(&id.to_string())).unwrap();
+        assert_eq!(by_number.life(), by_name.life());
+        assert_eq!(
+            AttachedTarget::find(&TargetSelector::Process(id)).unwrap().target(),
+            &Target::Process(id)
+        );
+        let two = other(&name);
+        let several = AttachedTarget::find(&TargetSelector::thread(&name)).unwrap_err().to_string();
+        let mut ids = [id, two.0.id()];
+        ids.sort_unstable();
+        let wanted =
+            format!("2 threads are called '{name}' ({}, {}); give a number", ids[0], ids[1]);
+        assert_eq!(several, wanted);
+    }
+
+    #[test]
+    fn nobody_else_is_adopted() {
+        let id = other("hg-ended").0.id();
+        for (whom, wanted) in [
+            (TargetSelector::Process(id), format!("no process {id}; it may have ended")),
+            (TargetSelector::Thread(id), format!("no thread {id}; it may have ended")),
+            (
+                TargetSelector::Named("no such".into()),
+                "no thread is called 'no such'; see ps".into(),
+            ),
+            (TargetSelector::Process(std::process::id()), "is this program itself".into()),
+        ] {
+            let said = AttachedTarget::find(&whom).unwrap_err().to_string();
+            assert!(said.contains(&wanted), "{said}");
+        }
+    }
+
+    /// A reservation that says whether it was released.
+    #[derive(Debug, Default)]
+    struct FakeReservation {
+        released: bool,
+    }
+
+    impl ActiveReservation for FakeReservation {
+        fn spent(&mut self) -> crate::supply::Spent {
+            crate::supply::Spent::default()
+        }
+
+        fn supply(&mut self) -> crate::supply::Supply {
+            crate::supply::Supply::default()
+        }
+
+        fn release(&mut self) -> io::Result<()> {
+            self.released = true;
+            Ok(())
+        }
+    }
+
+    /// The bug: a number that another got between finding and reserving was reserved for, and stayed so.
+    #[test]
+    fn what_was_reserved_for_another_of_its_number_is_undone() {
+        let one = other("hg-reused");
+        let adopted = AttachedTarget::find(&TargetSelector::Process(one.0.id())).unwrap();
+        let mut fake = FakeReservation::default();
+        adopted.confirm(&mut fake).unwrap();
+        assert!(!fake.released);
+        // The number is the same, and the one that has it now began later.
+        let life = TaskIdentity { started: adopted.life.started - 1, ..adopted.life };
+        let before = AttachedTarget { life, ..adopted };
+        let said = before.confirm(&mut fake).unwrap_err().to_string();
+        assert_eq!(said, format!("no process {}; it may have ended", one.0.id()));
+        assert!(fake.released);
+        drop(one);
+        let mut fake = FakeReservation::default();
+        assert!(before.confirm(&mut fake).is_err() && fake.released);
+    }
+}

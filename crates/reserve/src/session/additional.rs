@@ -1,0 +1,281 @@
+//! Further reservations beside the first one, for processes that are there (`--also`): on one core they are watched
+//! together (Inoue et al., section 3.4, equation 9).
+//!
+//! Owns: finding whom they are for, reserving, holding the one while another's turn is, what became of each.
+//! Must not: decide whose turn it is (`reserve::smt::monitor` does); outlive the first reservation.
+
+use hourglass_model::document::Warning;
+use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
+
+use super::backend_selection::{BackendQuery, SelectedBackend};
+use super::co_runners::{self, CoRunnerProtection};
+use super::{
+    AdditionalReservation, Backend, SessionFailure, SessionRequest, SessionTarget, SiblingPolicy,
+    TargetSelector, document, lifecycle,
+};
+use crate::admission::AdmissionFacts;
+use crate::backend::BackendRequest as Asked;
+use crate::backend::{members, user};
+use crate::command::AttachedTarget;
+use crate::guardian::{Guardian, UndoGuard};
+use crate::smt::monitor::JobCounts;
+use crate::smt::stopper::{self, Stopper, StopperKind};
+use crate::smt::watchdog_stopper::GuardedStopper;
+use crate::target::Target;
+
+#[derive(Debug)]
+struct AdditionalEntry<'a> {
+    spec: &'a AdditionalReservation,
+    adopted: AttachedTarget,
+    document: ReserveDocument,
+    /// Before what is kept: it raises as long as it is there.
+    picked: Option<SelectedBackend>,
+    undo: Vec<UndoGuard>,
+}
+
+/// All of them. Dropping them puts everything back.
+#[derive(Debug)]
+pub(super) struct AdditionalReservations<'a>(Vec<AdditionalEntry<'a>>);
+
+impl SessionRequest {
+    /// What is to enforce the first reservation: several are kept alike.
+    pub(super) fn backend_for_all(&self) -> Option<Backend> {
+        if self.additional.is_empty() { self.backend } else { Some(Backend::User) }
+    }
+}
+
+impl<'a> AdditionalReservations<'a> {
+    /// Finds the processes. Nothing about them is changed.
+    pub(super) fn find(
+        request: &'a SessionRequest,
+    ) -> Result<AdditionalReservations<'a>, SessionFailure> {
+        if request.additional.is_empty() {
+            return Ok(AdditionalReservations(Vec::new()));
+        }
+        let mut seen = match request.subject {
+            SessionTarget::Adopted(TargetSelector::Process(pid)) => vec![pid],
+            _ => Vec::new(),
+        };
+        let mut others = Vec::new();
+        for also in &request.additional {
+            if seen.contains(&also.pid) {
+                let pid = also.pid;
+                return Err(SessionFailure::Words(format!("--also: process {pid} is named twice")));
+            }
+            if let Some(other) = seen.iter().find(|other| is_within(also.pid, **other)) {
+                let pid = also.pid;
+                return Err(SessionFailure::Words(format!(
+                    "--also: process {pid} is part of the reservation of process {other}, or the other way round; \
+                     name processes that did not start each other"
+                )));
+            }
+            let starts = matches!(request.subject, SessionTarget::Command(_));
+            if starts && members::tree(also.pid).contains(&std::process::id()) {
+                let pid = also.pid;
+                return Err(SessionFailure::Words(format!(
+                    "--also: process {pid} started this hourglass, so that the command would be part of its \
+                     reservation; name another process, or start hourglass from elsewhere"
+                )));
+            }
+            seen.push(also.pid);
+            let adopted = AttachedTarget::find(&TargetSelector::Process(also.pid))?;
+            let asked = SessionRequest {
+                reservation: also.reservation,
+                subject: SessionTarget::Adopted(TargetSelector::Process(also.pid)),
+                ..request.clone()
+            };
+            let mut document = document::requested_document(&asked);
+            document.target = document::adopted(&adopted);
+            others.push(AdditionalEntry {
+                spec: also,
+                adopted,
+                document,
+                picked: None,
+                undo: Vec::new(),
+            });
+        }
+        Ok(AdditionalReservations(others))
+    }
+
+    /// Whom they are for.
+    pub(super) fn targets(&self) -> Vec<Target> {
+        self.0.iter().map(|other| other.adopted.target().clone()).collect()
+    }
+
+    /// What would be in the way of each beside the first one and those before it, where nobody watches them together.
+    pub(super) fn refusals(&self, first: &Asked) -> Vec<ReserveRefusal> {
+        let mut beside = vec![first.clone()];
+        let mut refusals = Vec::new();
+        for other in &self.0 {
+            let (Target::Process(id) | Target::Thread(id)) = other.adopted.target();
+            let facts = AdmissionFacts::here(Some(*id));
+            let asked = Asked { reservation: other.spec.reservation, cpu: first.cpu };
+            let cpus = user::cpus_of(other.adopted.target(), &asked).unwrap_or_default();
+            let refused = user::check(&asked, &facts).into_iter().next();
+            let refused =
+                refused.or_else(|| user::check_beside(&asked, &cpus, &beside, &facts).err());
+            if let Some(mut refused) = refused {
+                refused.cause = format!("{}: {}", other.document.target, refused.cause);
+                refusals.push(document::refusal(&refused));
+            }
+            beside.push(asked);
+        }
+        refusals
+    }
+
+    /// Reserves for each, in the order in which they were named.
+    ///
+    /// # Errors
+    /// The first refusal; those before it are put back when this is dropped.
+    pub(super) fn reserve(
+        &mut self,
+        request: &SessionRequest,
+        sharing: Option<&CoRunnerProtection<'_>>,
+        guardian: &Guardian,
+    ) -> Result<(), SessionFailure> {
+        for other in &mut self.0 {
+            let reservation = co_runners::covering_other(other.spec.reservation, sharing);
+            let target = other.adopted.target().clone();
+            other.undo = lifecycle::keep(&target, guardian)?;
+            let asked = Asked { reservation, cpu: request.cpu };
+            let wanted = BackendQuery {
+                kind: Some(Backend::User),
+                program: false,
+                target: &target,
+                request: &asked,
+                within: co_runners::is_watched(sharing),
+            };
+            let mut picked = wanted.reserve(guardian).map_err(|refused| {
+                let mut document = other.document.clone();
+                document.refusals = refused.iter().map(document::refusal).collect();
+                SessionFailure::Refused(Box::new(document))
+            })?;
+            other.adopted.confirm(picked.reserved.as_mut())?;
+            lifecycle::describe(&mut other.document, &picked, &target);
+            co_runners::describe(&mut other.document, &reservation);
+            other.picked = Some(picked);
+        }
+        Ok(())
+    }
+
+    /// Each with its reservation and the begin of its first period, ns, for the monitor.
+    pub(super) fn watched(
+        &self,
+    ) -> impl Iterator<Item = (&AdditionalReservation, &Target, Option<u64>)> {
+        self.0.iter().map(|other| {
+            let first_ns = other.picked.as_ref().and_then(|picked| picked.reserved.first_ns());
+            (other.spec, other.adopted.target(), first_ns)
+        })
+    }
+
+    /// Looks at the first one and at each, as [`SelectedBackend::look`].
+    pub(super) fn look_with(&mut self, first: &mut SelectedBackend) {
+        first.look();
+        self.0.iter_mut().filter_map(|other| other.picked.as_mut()).for_each(SelectedBackend::look);
+    }
+
+    /// Whether what is kept for each is what they take turns on: then the account of one by itself does not say
+    /// whether it had its budget, and the jobs that were watched do.
+    pub(super) fn is_several(&self, smt: Option<&SmtReport>) -> bool {
+        let takes_turns = |smt: &SmtReport| smt.policy != SiblingPolicy::Ignore.to_string();
+        !self.0.is_empty() && smt.is_some_and(takes_turns)
+    }
+
+    /// Ends them all; what became of each. `smt` is what was done for all of them together, and `counts` what became of
+    /// the jobs of each.
+    pub(super) fn end(self, smt: Option<&SmtReport>, counts: &[JobCounts]) -> Vec<ReserveDocument> {
+        let mut counts = counts.iter();
+        let several = self.is_several(smt);
+        let of = |mut other: AdditionalEntry<'_>| {
+            if let Some(picked) = &mut other.picked {
+                picked.look();
+                if let Err(error) = picked.reserved.release() {
+                    other.document.warnings.push(lifecycle::not_undone(&error));
+                }
+                lifecycle::add_outcome(&mut other.document, picked, several);
+            }
+            other.document.smt =
+                counts.next().zip(smt).map(|(counts, smt)| of_one(smt, counts, &other.document));
+            other.undo.into_iter().for_each(UndoGuard::forget);
+            other.document.warnings.extend(document::doubts(&other.document));
+            other.document
+        };
+        self.0.into_iter().map(of).collect()
+    }
+}
+
+/// What was done for all, with the jobs of one.
+pub(super) fn of_one(smt: &SmtReport, counts: &JobCounts, document: &ReserveDocument) -> SmtReport {
+    SmtReport {
+        protected: smt.protected && document.guarantee,
+        progress: counts.progress.to_owned(),
+        jobs: counts.jobs,
+        missed: counts.missed,
+        idle: counts.idle,
+        backwards: counts.progress_errors.backwards,
+        unmoved: counts.progress_errors.unmoved,
+        ..smt.clone()
+    }
+}
+
+/// Whether the words go together, which is said before anything about a process.
+pub(super) fn goes_together(request: &SessionRequest) -> Result<(), SessionFailure> {
+    if request.additional.is_empty() {
+        return Ok(());
+    }
+    let wrong = |text: &str| Err(SessionFailure::Words(text.to_owned()));
+    match (&request.subject, request.backend) {
+        (SessionTarget::Adopted(TargetSelector::Thread(_) | TargetSelector::Named(_)), _) => wrong(
+            "--also: reservations that share a core are those of processes; give --pid or a COMMAND, not --thread",
+        ),
+        (_, Some(Backend::Deadline | Backend::Quota)) => wrong(
+            "--also: several reservations of one command are kept by the user-space reserve; leave out --backend, or give \
+             --backend user",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Whether one of two processes started the other, so that both would be members of one reservation.
+fn is_within(pid: u32, other: u32) -> bool {
+    members::tree(pid).contains(&other) || members::tree(other).contains(&pid)
+}
+
+/// Opens what holds a process while it is another one's turn.
+///
+/// # Errors
+/// Nothing here can hold it.
+pub(super) fn gate(
+    target: &Target,
+    guardian: &Guardian,
+) -> Result<Box<dyn Stopper>, SessionFailure> {
+    let (Target::Process(pid) | Target::Thread(pid)) = target;
+    let wanted = stopper::StopperRequest::processes([*pid]);
+    let mut refused = Vec::new();
+    // A cookie keeps nobody off the own CPU.
+    for kind in StopperKind::ALL.into_iter().filter(|kind| *kind != StopperKind::CoreCookie) {
+        match stopper::open(kind, &wanted, guardian) {
+            Ok(stopper) => return Ok(Box::new(GuardedStopper::new(stopper, guardian))),
+            Err(why) => refused.push(why.to_string()),
+        }
+    }
+    Err(SessionFailure::Siblings(format!(
+        "nothing holds process {pid} for another one's turn: {}",
+        refused.join("; ")
+    )))
+}
+
+/// That somebody of another reservation would be stopped as a co-runner.
+pub(super) fn is_reserved(pid: u32) -> SessionFailure {
+    SessionFailure::Siblings(format!(
+        "process {pid} must not be stopped: it is reserved with --also; name others with --stop"
+    ))
+}
+
+/// The warnings of a further reservation, each of which says whose it is.
+pub fn warnings_of(document: &ReserveDocument) -> impl Iterator<Item = Warning> + '_ {
+    document.warnings.iter().map(|warning| Warning {
+        text: format!("{}: {}", document.target, warning.text),
+        ..warning.clone()
+    })
+}

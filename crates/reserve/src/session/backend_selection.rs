@@ -1,0 +1,210 @@
+//! Which backend is asked, and which one takes it.
+
+use std::fs;
+
+use super::Backend;
+use super::broken::Broken;
+use crate::admission::{self, AdmissionFacts, BudgetDelay, Obstacle, Refusal};
+use crate::backend::choose::{self, BackendSubject, Choice};
+use crate::backend::deadline::Deadline;
+use crate::backend::quota::{self, Quota};
+use crate::backend::user::{self, User};
+use crate::backend::{ActiveReservation, Backend as Enforces, BackendRequest, nested};
+use crate::guardian::Guardian;
+use crate::target::Target;
+
+/// For whom a backend is wanted, and which.
+#[derive(Debug)]
+pub(super) struct BackendQuery<'a> {
+    pub(super) kind: Option<Backend>,
+    /// Whether the target is a program of which nothing is known yet.
+    pub(super) program: bool,
+    /// Whom; for a check without anybody, this process stands for the program.
+    pub(super) target: &'a Target,
+    pub(super) request: &'a BackendRequest,
+    /// It runs within what another reservation of this process has claimed.
+    pub(super) within: bool,
+}
+
+/// A backend that took the reservation, and why this one.
+#[derive(Debug)]
+pub(super) struct SelectedBackend {
+    pub(super) reserved: Box<dyn ActiveReservation>,
+    pub(super) kind: Backend,
+    pub(super) guarantee: bool,
+    pub(super) reason: String,
+    /// What is in the way of those that would have been better.
+    pub(super) refused: Vec<Refusal>,
+    /// By how much the budget may come late, where that was looked at.
+    pub(super) lateness: Option<BudgetDelay>,
+    /// Who stood above the work when periods were missed.
+    pub(super) broken: Broken,
+}
+
+impl SelectedBackend {
+    /// To be called now and then, and before it is released.
+    pub(super) fn look(&mut self) {
+        self.reserved.look();
+        self.broken.look(self.reserved.as_mut());
+    }
+}
+
+/// That nobody would undo the reservation.
+fn unguarded(backend: Backend, why: &std::io::Error) -> Refusal {
+    let (cause, remedy) = (why.to_string(), "try it again".to_owned());
+    Refusal { backend, id: Obstacle::Missing, errno: None, cause, remedy }
+}
+
+impl BackendQuery<'_> {
+    /// Asks the best backend that nothing seems to be in the way of, and if it refuses, the next.
+    /// One that is asked for by name is asked in any case.
+    pub(super) fn reserve(&self, guardian: &Guardian) -> Result<SelectedBackend, Vec<Refusal>> {
+        if let Some(nested) = self.nested() {
+            return Err(vec![nested]);
+        }
+        let mut said: Vec<(Backend, Refusal)> = Vec::new();
+        let mut facts = None;
+        loop {
+            let choice = match self.kind {
+                Some(kind) => choose::chosen(kind, refusals_of(kind, &said)),
+                None => {
+                    let facts = facts.get_or_insert_with(|| AdmissionFacts::here(self.subject()));
+                    self.choose(facts, |kind| {
+                        let own = refusals_of(kind, &said);
+                        if own.is_empty() { self.refused(kind, facts) } else { own }
+                    })
+                }
+            };
+            let Some(kind) = choice.kind else { return Err(choice.refusals) };
+            // A thread would stay in the class if this process were killed meanwhile.
+            let lives = if kind == Backend::Deadline { guardian.must_live() } else { Ok(()) };
+            if let Err(why) = lives {
+                said.push((kind, unguarded(kind, &why)));
+                continue;
+            }
+            let backend = self.backend(kind, guardian);
+            match backend.reserve(self.target, self.request) {
+                Ok(reserved) => {
+                    let (guarantee, reason) = (backend.guarantee(), choice.reason);
+                    let refused = choice.refusals;
+                    let facts = facts.get_or_insert_with(|| AdmissionFacts::here(self.subject()));
+                    let lateness = self.lateness(kind, facts);
+                    return Ok(SelectedBackend {
+                        reserved,
+                        kind,
+                        guarantee,
+                        reason,
+                        refused,
+                        lateness,
+                        broken: Broken::default(),
+                    });
+                }
+                Err(refusal) => said.push((kind, refusal)),
+            }
+        }
+    }
+
+    /// Which one would be asked, and what would be in the way; nothing is reserved.
+    pub(super) fn check(&self) -> (Choice, Option<BudgetDelay>) {
+        if let Some(nested) = self.nested() {
+            let (reason, refusals) = (nested.cause.clone(), vec![nested]);
+            return (Choice { kind: None, reason, refusals }, None);
+        }
+        let facts = AdmissionFacts::here(self.subject());
+        let choice = match self.kind {
+            Some(kind) => choose::chosen(kind, self.refused(kind, &facts)),
+            None => self.choose(&facts, |kind| self.refused(kind, &facts)),
+        };
+        let lateness = choice.kind.and_then(|kind| self.lateness(kind, &facts));
+        (choice, lateness)
+    }
+
+    /// What is in the way of any promise, whatever gives it; a quota promises nothing.
+    fn nested(&self) -> Option<Refusal> {
+        let kind = self.kind.unwrap_or(Backend::User);
+        if kind == Backend::Quota { None } else { nested::refusal(kind, self.target) }
+    }
+
+    /// By how much the budget may come late; the others keep to one CPU, or promise nothing.
+    fn lateness(&self, kind: Backend, facts: &AdmissionFacts) -> Option<BudgetDelay> {
+        (kind == Backend::Deadline).then(|| admission::lateness(self.request, facts)).flatten()
+    }
+
+    fn choose(
+        &self,
+        facts: &AdmissionFacts,
+        refused: impl FnMut(Backend) -> Vec<Refusal>,
+    ) -> Choice {
+        let coarse = facts.tick.and_then(|tick| tick.against(self.request));
+        choose::choose(
+            self.backend_subject(),
+            self.request.cpu.is_some(),
+            coarse.as_deref(),
+            refused,
+        )
+    }
+
+    fn backend_subject(&self) -> BackendSubject {
+        match self.target {
+            _ if self.program => BackendSubject::Program,
+            Target::Thread(_) => BackendSubject::Thread,
+            Target::Process(pid) => {
+                BackendSubject::Process { threads: threads(*pid), children: children(*pid) }
+            }
+        }
+    }
+
+    fn backend(&self, kind: Backend, guardian: &Guardian) -> Box<dyn Enforces> {
+        let user = User::new(guardian.clone());
+        match kind {
+            Backend::Deadline => Box::new(Deadline),
+            Backend::User if self.within => Box::new(user.within()),
+            Backend::User => Box::new(user),
+            Backend::Quota => Box::new(Quota::new(guardian.clone())),
+        }
+    }
+
+    /// The thread of which facts are read; this one for a program, which inherits what it has.
+    fn subject(&self) -> Option<u32> {
+        let (Target::Thread(id) | Target::Process(id)) = self.target;
+        (!self.program).then_some(*id)
+    }
+
+    /// What would be in the way of one.
+    fn refused(&self, kind: Backend, facts: &AdmissionFacts) -> Vec<Refusal> {
+        match kind {
+            Backend::Deadline => {
+                let mut refusals = admission::deadline(self.request, facts);
+                if refusals.is_empty() {
+                    refusals.extend(user::check_above(self.request, facts).err());
+                }
+                refusals
+            }
+            Backend::User => {
+                let mut refusals = user::check(self.request, facts);
+                let cpus = user::cpus_of(self.target, self.request).unwrap_or_default();
+                // Beside those that there are, if nothing else is in the way.
+                if refusals.is_empty() {
+                    refusals.extend(user::check_present(self.request, &cpus, facts).err());
+                }
+                refusals
+            }
+            Backend::Quota => quota::check(self.target, self.request, facts),
+        }
+    }
+}
+
+fn refusals_of(kind: Backend, said: &[(Backend, Refusal)]) -> Vec<Refusal> {
+    said.iter().filter(|(whose, _)| *whose == kind).map(|(_, refusal)| refusal.clone()).collect()
+}
+
+fn threads(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count)
+}
+
+/// Children of all its threads, where the kernel lists them.
+fn children(pid: u32) -> usize {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).ok();
+    threads.filter_map(of).map(|list| list.split_whitespace().count()).sum()
+}

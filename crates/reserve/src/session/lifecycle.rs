@@ -1,0 +1,348 @@
+//! The life of a reservation: made, watched, undone.
+
+use std::os::fd::AsRawFd;
+
+use hourglass_model::document::Warning;
+use hourglass_model::live::ReserveMoment;
+use hourglass_model::reserve::ReserveDocument;
+use hourglass_sys::{sched, signal_file, thread};
+
+use super::additional::{self, AdditionalReservations};
+use super::backend_selection::{BackendQuery, SelectedBackend};
+use super::co_runners::{self, Protection};
+use super::moment::Moments;
+use super::priority_boost::PriorityBoost;
+use super::{SessionFailure, SessionOutcome, SessionRequest, SessionTarget, change, document};
+use crate::backend::{self, members};
+use crate::command::{
+    AttachedTarget, Child, ExitStatus, Gated, Launch, PASSED, SignalFile, Wait, WaitEnd, until_end,
+};
+use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
+use crate::progress::page::{PATH_VARIABLE, PageError, ProgressPage, VARIABLE};
+use crate::target::Target;
+
+/// Added to the number of a signal, as shells do.
+const SIGNALLED: i32 = 128;
+
+/// Makes the reservation, waits for the end of whom it is for, undoes everything and says what was
+/// delivered. Signals that come meanwhile are passed on to a command; for who was adopted, those
+/// that ask for an end end the reservation.
+///
+/// A command begins only when it has its reservation and the monitor of siblings has proved that it
+/// runs. A guardian undoes everything if this process is killed.
+///
+/// To be called while the process has no other threads: they would take the signals.
+///
+/// # Errors
+/// [`SessionFailure`]: nothing was started, and everything is as it was.
+pub fn run(request: &SessionRequest) -> Result<SessionOutcome, SessionFailure> {
+    run_watched(request, &mut |_| {})
+}
+
+/// The same as [`run`]; `watch` is called about once a second with how it goes.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    request: &SessionRequest,
+    watch: &mut dyn FnMut(&ReserveMoment),
+) -> Result<SessionOutcome, SessionFailure> {
+    additional::goes_together(request)?;
+    let mut read = PASSED.to_vec();
+    // What shares its time with others stays as it was granted.
+    if request.siblings.is_none() && request.additional.is_empty() {
+        read.push(signal_file::change());
+    }
+    let signals =
+        SignalFile::block(&read).map_err(SessionFailure::system("signals cannot be watched"))?;
+    let urgent = PriorityBoost::begin();
+    let page = co_runners::page(request)?;
+    let begun = PendingSession::find(request, page.as_ref())?;
+    let mut others = AdditionalReservations::find(request)?;
+    let guardian =
+        Guardian::start().map_err(SessionFailure::system("no guardian process can be started"))?;
+    let mut document = document::requested_document(request);
+    begun.describe(&mut document);
+    let handed = begun.handed();
+    let subject = begun.start(&urgent)?;
+    let target = subject.target();
+    let targets: Vec<Target> = std::iter::once(target.clone()).chain(others.targets()).collect();
+    let sharing =
+        urgent.paused(|| co_runners::sharing(request, &targets, &guardian, &mut document))?;
+    let reservation = co_runners::covering(request, sharing.as_ref());
+    let kept = keep(&target, &guardian)?;
+    let asked = backend::BackendRequest { reservation, cpu: request.cpu };
+    let wanted = BackendQuery {
+        kind: request.backend_for_all(),
+        program: matches!(request.subject, SessionTarget::Command(_)),
+        target: &target,
+        request: &asked,
+        within: false,
+    };
+    let mut picked = wanted.reserve(&guardian).map_err(|refused| {
+        document.refusals = refused.iter().map(document::refusal).collect();
+        SessionFailure::Refused(Box::new(document.clone()))
+    })?;
+    subject.confirm(picked.reserved.as_mut())?;
+    describe(&mut document, &picked, &target);
+    co_runners::describe(&mut document, &reservation);
+    others.reserve(request, sharing.as_ref(), &guardian)?;
+    let first_ns = picked.reserved.first_ns();
+    let protect = |sharing| co_runners::protect(sharing, &target, page, first_ns, &others);
+    let mut protection = sharing.map(protect).transpose()?;
+    let going = subject.go()?;
+    drop(urgent);
+    let look =
+        || protection.iter_mut().for_each(|protection| protection.check_pages(&target, handed));
+    let mut moments = Moments::begin(&document, !request.additional.is_empty());
+    let mut refused = Vec::new();
+    let watch = |asked: Option<u64>| {
+        refused.extend(asked.and_then(|number| change::asked(&mut picked, number)));
+        others.look_with(&mut picked);
+        moments.look(&mut picked, watch);
+    };
+    let ended = until_end(&going.wait()?, &signals, look, watch)
+        .map_err(SessionFailure::system("the end cannot be waited for"))?;
+    document.warnings.extend(refused);
+    conclude(&mut document, picked, protection, others);
+    kept.into_iter().for_each(UndoGuard::forget);
+    document.warnings.extend(document::doubts(&document));
+    finish(document, &going, ended)
+}
+
+/// Undoes the reservation, and says what was delivered.
+fn conclude(
+    document: &mut ReserveDocument,
+    mut picked: SelectedBackend,
+    protection: Option<Protection>,
+    others: AdditionalReservations,
+) {
+    let watched = protection.map(Protection::end);
+    let (smt, warnings, counts) = watched
+        .map_or((None, Vec::new(), Vec::new()), |(smt, warnings, counts)| {
+            (Some(smt), warnings, counts)
+        });
+    document.warnings.extend(warnings);
+    picked.look();
+    if let Err(error) = picked.reserved.release() {
+        document.warnings.push(not_undone(&error));
+    }
+    add_outcome(document, &mut picked, others.is_several(smt.as_ref()));
+    let own = counts.first().zip(smt.as_ref());
+    if let Some((counts, smt)) = own {
+        // Against co-runners only what is given can be kept.
+        document.smt = Some(additional::of_one(smt, counts, document));
+    }
+    document.also = others.end(smt.as_ref(), counts.get(1..).unwrap_or_default());
+}
+
+/// Adds what was delivered, when all periods have been counted, and what there is to doubt about it. `several` take
+/// turns on what is kept for each of them.
+pub(super) fn add_outcome(
+    document: &mut ReserveDocument,
+    picked: &mut SelectedBackend,
+    several: bool,
+) {
+    document::add_supply(document, &picked.reserved.supply());
+    document::add_spent(document, &picked.reserved.spent());
+    if several {
+        document::take_turns(document);
+    }
+    let doubts = picked.reserved.accuracy_warnings();
+    document::add_kept(document, &doubts, picked.broken.names());
+    if !doubts.is_empty() || document.kept_ns.is_some_and(|kept| kept > document.budget_ns) {
+        // While nobody held the work to its budget it took what it could; and where more than the budget was given,
+        // overruns are of that.
+        document.suggested_budget_ns = None;
+    }
+    document.guarantee &= doubts.is_empty();
+    document.warnings.extend(doubts.into_iter().map(document::doubt));
+}
+
+/// For whom the reservation is, of which nothing has been started.
+enum PendingSession {
+    /// With the number of the descriptor that leads it to its page of progress.
+    Command(Launch, Option<u32>),
+    There(AttachedTarget),
+}
+
+impl PendingSession {
+    fn find(
+        request: &SessionRequest,
+        page: Option<&ProgressPage>,
+    ) -> Result<PendingSession, SessionFailure> {
+        Ok(match &request.subject {
+            SessionTarget::Command(words) => {
+                let failed = |error: PageError| SessionFailure::Siblings(error.to_string());
+                let handed = page.map(ProgressPage::to_hand_down).transpose().map_err(failed)?;
+                let number = handed.as_ref().map(|handed| handed.as_raw_fd().unsigned_abs());
+                let variables = page.zip(number).map(|(page, number)| {
+                    [
+                        (VARIABLE.into(), number.to_string().into()),
+                        (PATH_VARIABLE.into(), page.path().into_os_string()),
+                    ]
+                });
+                let launch = Launch::find(words, variables.as_ref().map_or(&[], |both| &both[..]))?;
+                let launch = handed.into_iter().fold(launch, Launch::handing_down);
+                let launch = if request.aside { launch.printing_aside() } else { launch };
+                PendingSession::Command(launch, number)
+            }
+            SessionTarget::Adopted(whom) => PendingSession::There(AttachedTarget::find(whom)?),
+            SessionTarget::Nobody => {
+                return Err(SessionFailure::Words(
+                    "no process or thread to reserve for".to_owned(),
+                ));
+            }
+        })
+    }
+
+    /// The descriptor that the command inherits.
+    fn handed(&self) -> Option<u32> {
+        match self {
+            PendingSession::Command(_, handed) => *handed,
+            PendingSession::There(_) => None,
+        }
+    }
+
+    fn describe(&self, document: &mut ReserveDocument) {
+        if let PendingSession::There(adopted) = self {
+            document.target = document::adopted(adopted);
+        }
+    }
+
+    fn start(self, urgent: &PriorityBoost) -> Result<PreparedSession, SessionFailure> {
+        Ok(match self {
+            PendingSession::Command(launch, _) => {
+                let gated = launch.start()?;
+                urgent
+                    .restore_in_child(gated.pid())
+                    .map_err(SessionFailure::system("the command's priority cannot be set"))?;
+                PreparedSession::Waiting(launch, gated)
+            }
+            PendingSession::There(adopted) => PreparedSession::There(adopted),
+        })
+    }
+}
+
+/// The same, ready to go on as soon as the reservation is made.
+enum PreparedSession {
+    Waiting(Launch, Gated),
+    There(AttachedTarget),
+}
+
+impl PreparedSession {
+    fn target(&self) -> Target {
+        match self {
+            PreparedSession::Waiting(_, gated) => Target::Process(gated.pid()),
+            PreparedSession::There(adopted) => adopted.target().clone(),
+        }
+    }
+
+    /// Whether the reservation is for whom it was meant; else it is undone.
+    fn confirm(&self, reserved: &mut dyn backend::ActiveReservation) -> Result<(), SessionFailure> {
+        match self {
+            // Its number is its own until it is waited for.
+            PreparedSession::Waiting(..) => Ok(()),
+            PreparedSession::There(adopted) => Ok(adopted.confirm(reserved)?),
+        }
+    }
+
+    fn go(self) -> Result<ActiveSession, SessionFailure> {
+        Ok(match self {
+            PreparedSession::Waiting(launch, gated) => ActiveSession::Command(launch.open(gated)?),
+            PreparedSession::There(adopted) => ActiveSession::There(adopted),
+        })
+    }
+}
+
+/// The same, under its reservation.
+enum ActiveSession {
+    Command(Child),
+    There(AttachedTarget),
+}
+
+impl ActiveSession {
+    fn wait(&self) -> Result<Wait<'_>, SessionFailure> {
+        let (file, life) = match self {
+            // Its number is its own until it is waited for.
+            ActiveSession::Command(child) => {
+                (Some(child.file()), TaskIdentity { id: child.pid(), started: 0 })
+            }
+            ActiveSession::There(adopted) => (adopted.file(), adopted.life()),
+        };
+        let pass_on = matches!(self, ActiveSession::Command(_));
+        Ok(Wait { file, life, pass_on })
+    }
+}
+
+/// Has the guardian give all threads of the target their policies and CPUs back if this process is
+/// killed; what a backend adds for threads that come later is its own.
+pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<UndoGuard>, SessionFailure> {
+    let failed = || SessionFailure::system("the changes to undo cannot be recorded");
+    let threads = match target {
+        Target::Thread(tid) => vec![*tid],
+        Target::Process(pid) => members::threads_of(*pid),
+    };
+    let mut kept = Vec::new();
+    for tid in threads {
+        // Who ends meanwhile needs nothing.
+        let (Ok(thread), Ok(attributes)) = (TaskIdentity::of_task(tid), sched::read(tid)) else {
+            continue;
+        };
+        let cpus = thread::affinity_of(tid).ok();
+        let undo = UndoAction::Thread { thread, attributes, cpus };
+        kept.push(guardian.keep(&undo).map_err(failed())?);
+    }
+    Ok(kept)
+}
+
+pub(super) fn describe(document: &mut ReserveDocument, picked: &SelectedBackend, target: &Target) {
+    document::by(document, Some(picked.kind));
+    document.guarantee = picked.guarantee;
+    document.reason.clone_from(&picked.reason);
+    let late = picked.lateness.and_then(document::late);
+    // What may come late is not promised, whatever the kernel admits.
+    document.guarantee &= late.is_none();
+    document.warnings.extend(late);
+    document.refusals = picked.refused.iter().map(document::refusal).collect();
+    if document.cpus.is_empty() {
+        let (Target::Thread(id) | Target::Process(id)) = target;
+        document.cpus = thread::affinity_of(*id).unwrap_or_default();
+    }
+}
+
+pub(super) fn not_undone(error: &std::io::Error) -> Warning {
+    Warning {
+        id: "not-undone".to_owned(),
+        text: format!("not everything could be put back as it was: {error}"),
+        remedy: "look at policies and CPUs with: ps -eLo tid,cls,rtprio,psr,comm".to_owned(),
+    }
+}
+
+/// The end, and what a shell is told of it.
+fn finish(
+    mut document: ReserveDocument,
+    going: &ActiveSession,
+    ended: WaitEnd,
+) -> Result<SessionOutcome, SessionFailure> {
+    let signal = match ended {
+        WaitEnd::Gone(signal) => signal,
+        WaitEnd::Asked(signal) => Some(signal),
+    };
+    document.interrupted = signal.is_some();
+    let code = match (going, ended) {
+        (ActiveSession::Command(child), _) => {
+            let ending =
+                child.wait().map_err(SessionFailure::system("the command cannot be waited for"))?;
+            let code = match ending {
+                ExitStatus::Exited(code) => code,
+                ExitStatus::Killed(signal) => SIGNALLED + signal,
+            };
+            document.exit_code = Some(code);
+            code
+        }
+        (ActiveSession::There(_), WaitEnd::Asked(signal)) => SIGNALLED + signal,
+        (ActiveSession::There(_), WaitEnd::Gone(_)) => 0,
+    };
+    Ok(SessionOutcome { document, exit_code: u8::try_from(code).unwrap_or(u8::MAX) })
+}

@@ -1,0 +1,210 @@
+//! A thaw for co-runners whose monitor hangs: it must be heard of again, or the guardian resumes them.
+//!
+//! The guardian itself sees to a monitor that dies. This is for one that is alive and does not come
+//! back: stopped by Ctrl-Z or a debugger, or kept off its CPU. While no guardian lives, none is stopped.
+
+use std::io;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+
+use super::stopper::Stopper;
+use crate::guardian::Guardian;
+
+/// A promise that never breaks: it costs the guardian a look each second, and the next one no
+/// system call.
+const NEVER: u64 = u64::MAX;
+
+/// A stopper that promises the guardian to come back.
+pub struct WatchdogStopper {
+    stopper: Box<dyn Stopper>,
+    guardian: Guardian,
+    patience_ns: u64,
+    /// What the last order to stop took, ns.
+    took_ns: Option<u64>,
+}
+
+impl WatchdogStopper {
+    /// Whoever `stopper` stopped is resumed by `guardian` if no order has come for `patience_ns`,
+    /// and up to a second more. A monitor gives one in each period at least.
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn new(
+        stopper: Box<dyn Stopper>,
+        guardian: &Guardian,
+        patience_ns: u64,
+    ) -> io::Result<WatchdogStopper> {
+        guardian.promise(NEVER)?;
+        Ok(WatchdogStopper { stopper, guardian: guardian.clone(), patience_ns, took_ns: None })
+    }
+}
+
+impl Stopper for WatchdogStopper {
+    fn name(&self) -> &'static str {
+        self.stopper.name()
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        let begun = now_ns(ClockId::Monotonic);
+        // Nobody would let them go on if this process were killed.
+        self.guardian.must_live()?;
+        self.stopper.stop()?;
+        let now = now_ns(ClockId::Monotonic);
+        self.took_ns = Some(now.saturating_sub(begun));
+        // After the order, which is urgent; should this process die between them, the guardian knows.
+        self.guardian.promise(now.saturating_add(self.patience_ns))
+    }
+
+    fn is_frozen(&mut self) -> io::Result<bool> {
+        self.stopper.is_frozen()
+    }
+
+    fn took_ns(&self) -> Option<u64> {
+        self.took_ns
+    }
+
+    fn is_graded(&self) -> bool {
+        self.stopper.is_graded()
+    }
+
+    fn slow(&mut self) -> io::Result<()> {
+        self.stopper.slow()?;
+        self.guardian.promise(NEVER)
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        self.stopper.resume()?;
+        self.guardian.promise(NEVER)
+    }
+}
+
+/// A stopper for work that is reserved itself and waits for another one's turn: it stops nobody while no
+/// guardian lives. No promise: a monitor that stays away holds up its own work alone.
+pub struct GuardedStopper {
+    stopper: Box<dyn Stopper>,
+    guardian: Guardian,
+}
+
+impl GuardedStopper {
+    /// What `stopper` stopped is resumed by `guardian` when this process ends.
+    #[must_use]
+    pub fn new(stopper: Box<dyn Stopper>, guardian: &Guardian) -> GuardedStopper {
+        GuardedStopper { stopper, guardian: guardian.clone() }
+    }
+}
+
+impl Stopper for GuardedStopper {
+    fn name(&self) -> &'static str {
+        self.stopper.name()
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        self.guardian.must_live()?;
+        self.stopper.stop()
+    }
+
+    fn is_frozen(&mut self) -> io::Result<bool> {
+        self.stopper.is_frozen()
+    }
+
+    fn took_ns(&self) -> Option<u64> {
+        self.stopper.took_ns()
+    }
+
+    fn is_graded(&self) -> bool {
+        self.stopper.is_graded()
+    }
+
+    fn slow(&mut self) -> io::Result<()> {
+        self.stopper.slow()
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        self.stopper.resume()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::smt::stopper::{StopperKind, StopperRequest, open};
+    use hourglass_sys::pidfd::PidFd;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    /// The state letter of `/proc/PID/stat`.
+    fn state(pid: u32) -> char {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+    }
+
+    fn soon(pid: u32, wanted: char) {
+        let begun = Instant::now();
+        while state(pid) != wanted {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{wanted}, is {}", state(pid));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Whoever is stopped while no guardian lives stays so if the monitor is killed then.
+    #[test]
+    fn nobody_is_stopped_without_a_guardian() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let guardian = Guardian::start().unwrap();
+        let stopper =
+            open(StopperKind::Sigstop, &StopperRequest::processes([child.id()]), &guardian)
+                .unwrap();
+        let mut stopper = WatchdogStopper::new(stopper, &guardian, 60_000_000_000).unwrap();
+        let mut refused = 0;
+        let begun = Instant::now();
+        // Killed just before each order, until one finds none of them there.
+        while refused == 0 && begun.elapsed() < Duration::from_secs(10) {
+            for pid in guardian.pids() {
+                // One of those replaced may have ended by itself.
+                let _ = PidFd::open(pid).and_then(|guard| guard.kill());
+            }
+            match stopper.stop() {
+                Ok(()) => stopper.resume().unwrap(),
+                Err(error) => {
+                    refused += 1;
+                    assert!(error.to_string().contains("guardian was killed"), "{error}");
+                    assert_ne!(state(child.id()), 'T');
+                }
+            }
+            while guardian.pids().len() < 2 || !guardian.is_alive() {
+                std::thread::yield_now();
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if refused == 0 {
+            hourglass_skip::skip(
+                hourglass_skip::Requirement::CHANCE,
+                "each order found another guardian already",
+            );
+        }
+    }
+
+    #[test]
+    fn a_monitor_that_hangs_keeps_nobody_stopped() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let guardian = Guardian::start().unwrap();
+        let stopper =
+            open(StopperKind::Sigstop, &StopperRequest::processes([child.id()]), &guardian)
+                .unwrap();
+        let mut stopper = WatchdogStopper::new(stopper, &guardian, 20_000_000).unwrap();
+        stopper.stop().unwrap();
+        // Nothing more is heard of the monitor.
+        soon(child.id(), 'S');
+        assert_eq!(guardian.broken(), 1);
+        // It comes back after all, and stops and resumes as before.
+        stopper.patience_ns = 60_000_000_000;
+        stopper.stop().unwrap();
+        soon(child.id(), 'T');
+        stopper.resume().unwrap();
+        soon(child.id(), 'S');
+        assert_eq!(guardian.broken(), 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
