@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 
 use hourglass_lab::model::CpuSet;
-use hourglass_lab::sched::sim::{Late, Throttling, smt};
+use hourglass_lab::sched::sim::{OverrunPolicy, Throttling, smt};
 use hourglass_lab::task_input::{self as input, Input, InputError, Source};
 use hourglass_lab::workload_file;
 use hourglass_tasks::Fraction;
-use hourglass_theory::check::{self as checking, ANALYSES, Fit, Order};
+use hourglass_theory::check::{self as checking, ANALYSES, FitHeuristic, PlacementOrder};
 use hourglass_theory::predict::{self as predicting, PredictError, RunRequest};
 use hourglass_theory::simulate::{self as simulation, Releases};
 use hourglass_theory::sweep::{self as sweeping, Described, Draft, SweepError, Template};
@@ -102,7 +102,7 @@ given! {
     }
 }
 
-fn partition(text: &str) -> Result<(Fit, Order), Failure> {
+fn partition(text: &str) -> Result<(FitHeuristic, PlacementOrder), Failure> {
     checking::placing(text).map_err(|why| Failure::argument("partition", why))
 }
 
@@ -124,7 +124,7 @@ fn check(py: Python<'_>, tasks: &TaskData, question: &Bound<'_, PyDict>) -> PyRe
 /// The analyses by name, with what they answer and their sources, as JSON.
 #[pyfunction]
 fn analyses() -> PyResult<String> {
-    json(&ANALYSES.iter().map(checking::Entry::facts).collect::<Vec<_>>())
+    json(&ANALYSES.iter().map(checking::AnalysisEntry::facts).collect::<Vec<_>>())
 }
 
 given! {
@@ -154,8 +154,8 @@ impl Scenario {
         let (_, releases) = releases
             .ok_or_else(|| Failure::argument("releases", "use critical, nominal or random"))?;
         let late = match self.late.as_str() {
-            "queue" => Late::Queue,
-            "skip" => Late::Skip,
+            "queue" => OverrunPolicy::Queue,
+            "skip" => OverrunPolicy::Skip,
             _ => return Err(Failure::argument("late", "use queue or skip")),
         };
         let plain = simulation::Request::new(input.set.clone());
@@ -182,7 +182,7 @@ impl Scenario {
     }
 
     /// The policy of shared cores. What belongs to one of them is not taken for another.
-    fn policy(&self) -> Result<Option<smt::Policy>, Failure> {
+    fn policy(&self) -> Result<Option<smt::SmtPolicy>, Failure> {
         let given = [
             ("alpha", self.alpha.is_some()),
             ("margin", self.margin.is_some()),
@@ -199,9 +199,9 @@ impl Scenario {
         }
         let Some(policy) = self.smt.as_deref() else { return Ok(None) };
         Ok(Some(match policy {
-            "unaware" => smt::Policy::Unaware,
-            "disabling" => smt::Policy::Disabling,
-            "slack" => smt::Policy::Monitoring(self.monitoring()?),
+            "unaware" => smt::SmtPolicy::Ignore,
+            "disabling" => smt::SmtPolicy::Disable,
+            "slack" => smt::SmtPolicy::Monitor(self.monitoring()?),
             _ => return Err(Failure::argument("smt", "use unaware, disabling or slack")),
         }))
     }
@@ -215,25 +215,25 @@ impl Scenario {
             alpha: self.alpha.as_deref().map_or(Ok(usual.alpha), alpha)?,
             margin: or("margin", self.margin, usual.margin)?,
             latency: or("stop_latency", self.stop_latency, usual.latency)?,
-            looks: match self.interval {
-                Some(interval) => smt::Looks::Fixed(above_zero("interval", interval)?),
-                None => usual.looks,
+            check: match self.interval {
+                Some(interval) => smt::SlackCheck::Fixed(above_zero("interval", interval)?),
+                None => usual.check,
             },
             progress: match self.progress {
                 Some(0) => {
                     return Err(Failure::argument("progress", "a job has at least one step"));
                 }
-                Some(steps) => smt::Progress::Reported(steps),
+                Some(steps) => smt::ProgressModel::Reported(steps),
                 None => usual.progress,
             },
         })
     }
 }
 
-fn alpha(text: &str) -> Result<smt::Rate, Failure> {
+fn alpha(text: &str) -> Result<smt::ProgressRate, Failure> {
     let wrong = |why: &dyn std::fmt::Display| Failure::argument("alpha", why);
     let fraction: Fraction = text.parse().map_err(|error| wrong(&error))?;
-    smt::Rate::new(fraction.numerator(), fraction.denominator())
+    smt::ProgressRate::new(fraction.numerator(), fraction.denominator())
         .ok_or_else(|| wrong(&"it must be below 1: neighbours that cost nothing need no policy"))
 }
 

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use hourglass_sched::sim::{self, Class, Settings, System, Thread};
+use hourglass_sched::sim::{self, Class, SimSettings, System, Thread};
 use hourglass_sched::{Task, TaskSet};
 
 use super::sets;
@@ -53,7 +53,7 @@ fn speed(count: usize, by_deadline: bool, rounds: u32) -> Result<f64> {
         let begun = Instant::now();
         let mut jobs = 0;
         for system in &systems {
-            let outcome = sim::run(black_box(system), Settings::until(HORIZON))?;
+            let outcome = sim::run(black_box(system), SimSettings::until(HORIZON))?;
             let counted: u64 = outcome.threads.iter().map(|t| t.responses.count()).sum();
             ensure!(counted == outcome.jobs, "{} jobs, {counted} in histograms", outcome.jobs);
             jobs += outcome.jobs;

@@ -10,7 +10,7 @@ use hourglass_reserve::smt::monitor::{
     self, Checks, CoRunnerLevel, Monitor, MonitorError, MonitorSettings, SiblingPolicy,
 };
 use hourglass_reserve::smt::sim::{FULL, SimEnvironment, SmtSimOutcome, simulate};
-use hourglass_sched::slack::Rate;
+use hourglass_sched::slack::ProgressRate;
 use hourglass_time::Span;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -121,7 +121,7 @@ fn the_corpus_of_one_reservation() {
         let name = &case["id"];
         let deadline = ms(&case["deadline"]);
         let promised = [promised(ms(&case["c"]), deadline, deadline)];
-        let alpha = Rate::new(thousandths(&case["alpha"]), 1_000).unwrap();
+        let alpha = ProgressRate::new(thousandths(&case["alpha"]), 1_000).unwrap();
         let settings = MonitorSettings { alpha, ..MonitorSettings::default() };
         let outcome = simulate(settings, &promised, script_of(&case), deadline + 1).unwrap();
         let trace = trace(&outcome);
@@ -240,7 +240,7 @@ proptest! {
             0 => Checks::Every(interval * 100_000),
             _ => Checks::Variable,
         };
-        let alpha = Rate::new(part, 10).unwrap();
+        let alpha = ProgressRate::new(part, 10).unwrap();
         let policy = policies[policy as usize];
         let slow_ns = (seed % 2 == 0).then_some(MS);
         let margin_ns = late + stop;
@@ -274,7 +274,7 @@ fn monitor_of(settings: MonitorSettings, promised: &[JobReservation]) -> Option<
 fn an_alpha_that_does_not_hold_misses() {
     let promised = [promised(6 * MS, 10 * MS, 10 * MS)];
     let settings =
-        MonitorSettings { alpha: Rate::new(1, 2).unwrap(), ..MonitorSettings::default() };
+        MonitorSettings { alpha: ProgressRate::new(1, 2).unwrap(), ..MonitorSettings::default() };
     let standing = Script { work_ns: 6 * MS, rates: vec![(0, 0)] };
     let outcome = simulate(settings, &promised, standing, 10 * MS + 1).unwrap();
     assert_eq!((outcome.missed(), outcome.statistics.missed), (1, 1));
@@ -405,7 +405,7 @@ fn looks_are_as_rare_as_the_equations_say() {
     let promised = [promised(55 * MS, 70 * MS, 70 * MS)];
     let looks = |alpha: u64, rate: u64| {
         let settings = MonitorSettings {
-            alpha: Rate::new(alpha, 1_000).unwrap(),
+            alpha: ProgressRate::new(alpha, 1_000).unwrap(),
             ..MonitorSettings::default()
         };
         let script = Script { work_ns: 55 * MS, rates: vec![(0, rate)] };

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use crate::exact::{compare_shares, greatest_common_divisor};
+use crate::exact_fraction::{compare_shares, greatest_common_divisor};
 use crate::task::{Task, TaskSet};
 
 /// A fraction in lowest terms.

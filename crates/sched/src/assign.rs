@@ -3,7 +3,7 @@
 //! Owns: rate monotonic, deadline monotonic, and Audsley's optimal assignment. Must not: look into an
 //! analysis; it only asks for verdicts.
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::fixed_priority::{self, Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
@@ -43,7 +43,7 @@ fn with_ranks(tasks: &[Task], order: &[usize]) -> TaskSet {
 /// Not for sets with suspension, whose analysis needs to know the order of all higher priorities.
 #[must_use]
 pub fn audsley(tasks: &[Task], sections: Sections, time: TimeModel) -> Option<TaskSet> {
-    audsley_within(tasks, sections, time, Effort::default()).ok().flatten()
+    audsley_within(tasks, sections, time, StepLimit::default()).ok().flatten()
 }
 
 /// The same with a stated effort for each analysis of a task. `None`: no assignment is feasible.
@@ -54,7 +54,7 @@ pub fn audsley_within(
     tasks: &[Task],
     sections: Sections,
     time: TimeModel,
-    effort: Effort,
+    effort: StepLimit,
 ) -> Result<Option<TaskSet>, Refusal> {
     if tasks.iter().any(|task| task.suspension > 0) {
         return Err(Refusal::Suspension);

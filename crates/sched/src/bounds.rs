@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use crate::exact::{compare_utilisation_with_one, hyperbolic_holds, liu_layland_holds};
+use crate::exact_fraction::{compare_utilisation_with_one, hyperbolic_holds, liu_layland_holds};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 
@@ -14,14 +14,14 @@ use crate::verdict::{Refusal, Verdict};
 /// blocking, suspension nor bursts.
 #[must_use]
 pub fn liu_layland(set: &TaskSet) -> Verdict {
-    judge(set, liu_layland_holds)
+    verdict(set, liu_layland_holds)
 }
 
 /// Bini, Buttazzo and Buttazzo, IEEE TC 2003: feasible if the product of (1 + U) is at most 2.
 /// Accepts all that [`liu_layland`] accepts, under the same conditions.
 #[must_use]
 pub fn hyperbolic(set: &TaskSet) -> Verdict {
-    judge(set, hyperbolic_holds)
+    verdict(set, hyperbolic_holds)
 }
 
 /// Whether no period is shorter than that of a task of higher priority, which both bounds take for
@@ -34,7 +34,7 @@ pub fn is_rate_monotonic(set: &TaskSet) -> bool {
     })
 }
 
-fn judge(set: &TaskSet, holds: fn(&[Task]) -> bool) -> Verdict {
+fn verdict(set: &TaskSet, holds: fn(&[Task]) -> bool) -> Verdict {
     let plain =
         |t: &Task| t.deadline >= t.period && t.jitter == 0 && t.blocking == 0 && t.suspension == 0;
     if compare_utilisation_with_one(set.tasks().iter()) == Ordering::Greater {

@@ -7,13 +7,13 @@
 
 use std::collections::VecDeque;
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::task::Task;
 use crate::verdict::Refusal;
 
 /// A server and the jobs that come to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct CbsServer {
     /// Processor time of a period; not 0.
     pub budget: u64,
     /// The period; not 0.
@@ -46,7 +46,7 @@ struct Runner {
 struct State {
     budget: u64,
     period: u64,
-    left: u64,
+    remaining_budget: u64,
     deadline: u64,
     assigned: Vec<(u64, u64)>,
 }
@@ -58,9 +58,9 @@ struct State {
 /// A trace that is too long, or deadlines over 64 bits.
 pub fn run(
     tasks: &[Task],
-    servers: &[Server],
+    servers: &[CbsServer],
     horizon: u64,
-    effort: Effort,
+    effort: StepLimit,
 ) -> Result<Trace, Refusal> {
     let mut effort = effort;
     let mut runners = Vec::new();
@@ -76,7 +76,7 @@ pub fn run(
     let mut now = 0;
     let mut running = None;
     while now < horizon {
-        effort.look(runners.len())?;
+        effort.charge(runners.len())?;
         for runner in &mut runners {
             runner.arrive(now)?;
         }
@@ -107,11 +107,11 @@ fn trace(runners: Vec<Runner>, tasks: usize) -> Trace {
 }
 
 impl Runner {
-    fn periodic(task: &Task, horizon: u64, effort: &mut Effort) -> Result<Runner, Refusal> {
+    fn periodic(task: &Task, horizon: u64, effort: &mut StepLimit) -> Result<Runner, Refusal> {
         let mut arrivals = VecDeque::new();
         let mut at = 0u64;
         while at < horizon {
-            effort.look(1)?;
+            effort.charge(1)?;
             let due = at.checked_add(task.deadline).ok_or(Refusal::Overflow)?;
             arrivals.push_back((at, task.cost, Some(due)));
             at = at.checked_add(task.period).ok_or(Refusal::Overflow)?;
@@ -119,11 +119,11 @@ impl Runner {
         Ok(Runner { arrivals, queue: VecDeque::new(), server: None, finish: Vec::new() })
     }
 
-    fn server(server: &Server) -> Runner {
+    fn server(server: &CbsServer) -> Runner {
         let state = State {
             budget: server.budget,
             period: server.period,
-            left: server.budget,
+            remaining_budget: server.budget,
             deadline: 0,
             assigned: Vec::new(),
         };
@@ -157,7 +157,7 @@ impl Runner {
     /// Executes the first job until it is done, the budget is exhausted, or `until`.
     fn execute(&mut self, now: u64, until: u64) -> Result<u64, Refusal> {
         let Some((left, _)) = self.queue.front_mut() else { return Ok(until) };
-        let budget = self.server.as_ref().map_or(u64::MAX, |server| server.left);
+        let budget = self.server.as_ref().map_or(u64::MAX, |server| server.remaining_budget);
         let length = (*left).min(budget).min(until - now);
         let end = now + length;
         *left -= length;
@@ -166,9 +166,9 @@ impl Runner {
             self.finish.push(end);
         }
         if let Some(server) = &mut self.server {
-            server.left -= length;
-            if server.left == 0 {
-                server.left = server.budget;
+            server.remaining_budget -= length;
+            if server.remaining_budget == 0 {
+                server.remaining_budget = server.budget;
                 server.assign(end, server.deadline)?;
             }
         }
@@ -180,9 +180,10 @@ impl State {
     /// A job has come while the server was idle: left >= (d - t) Q / P asks for a new deadline.
     fn wake(&mut self, now: u64) -> Result<(), Refusal> {
         let to_deadline = u128::from(self.deadline.saturating_sub(now));
-        if u128::from(self.left) * u128::from(self.period) >= to_deadline * u128::from(self.budget)
+        if u128::from(self.remaining_budget) * u128::from(self.period)
+            >= to_deadline * u128::from(self.budget)
         {
-            self.left = self.budget;
+            self.remaining_budget = self.budget;
             self.assign(now, now)?;
         }
         Ok(())

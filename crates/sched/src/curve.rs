@@ -12,7 +12,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curve {
     /// Distances of 2, 3, ... arrivals.
-    later: Vec<u64>,
+    distances: Vec<u64>,
     period: u64,
     changed: bool,
 }
@@ -50,7 +50,7 @@ impl Curve {
 
     /// The same of a period that is not 0.
     pub(crate) fn every(period: u64) -> Curve {
-        Curve { later: Vec::new(), period: period.max(1), changed: false }
+        Curve { distances: Vec::new(), period: period.max(1), changed: false }
     }
 
     /// `later` has the shortest times from the first to the 2nd, 3rd, ... arrival; beyond these, each
@@ -69,7 +69,7 @@ impl Curve {
         if let Some(at) = (1..later.len()).find(|at| later[*at] < later[*at - 1]) {
             return Err(CurveError::Descending { arrivals: at + 2, distance: later[at] });
         }
-        let given = Curve { later: later.to_vec(), period, changed: false };
+        let given = Curve { distances: later.to_vec(), period, changed: false };
         let closest = |arrivals: usize| {
             let from = |first: usize| given.instant(first + arrivals - 1) - given.instant(first);
             let least = (0..=later.len()).map(from).min().unwrap_or(0);
@@ -77,17 +77,17 @@ impl Curve {
             u64::try_from(least).unwrap_or(u64::MAX)
         };
         let closed: Vec<u64> = (2..later.len() + 2).map(closest).collect();
-        Ok(Curve { changed: closed != later, later: closed, period })
+        Ok(Curve { changed: closed != later, distances: closed, period })
     }
 
     /// When the arrival with this number, from 0, comes in the densest sequence.
     fn instant(&self, number: usize) -> u128 {
         match number.checked_sub(1) {
             None => 0,
-            Some(at) => match self.later.get(at) {
+            Some(at) => match self.distances.get(at) {
                 Some(distance) => u128::from(*distance),
                 None => {
-                    let beyond = (number - self.later.len()) as u128;
+                    let beyond = (number - self.distances.len()) as u128;
                     u128::from(self.last()) + beyond * u128::from(self.period)
                 }
             },
@@ -95,7 +95,7 @@ impl Curve {
     }
 
     fn last(&self) -> u64 {
-        self.later.last().copied().unwrap_or(0)
+        self.distances.last().copied().unwrap_or(0)
     }
 
     /// Whether the distances are those that were given. If not, an arrival pattern as dense as they
@@ -108,7 +108,7 @@ impl Curve {
     /// Whether there is no burst: the same as a period.
     #[must_use]
     pub fn is_periodic(&self) -> bool {
-        self.later.iter().enumerate().all(|(at, distance)| {
+        self.distances.iter().enumerate().all(|(at, distance)| {
             u128::from(*distance) == (at as u128 + 1) * u128::from(self.period)
         })
     }
@@ -116,7 +116,7 @@ impl Curve {
     /// The distances of 2, 3, ... arrivals as far as a burst goes; none without one.
     #[must_use]
     pub fn distances(&self) -> &[u64] {
-        &self.later
+        &self.distances
     }
 
     /// The time between arrivals after the burst.
@@ -130,10 +130,10 @@ impl Curve {
     #[must_use]
     pub fn distance(&self, arrivals: u64) -> Option<u64> {
         let Some(at) = arrivals.checked_sub(2) else { return Some(0) };
-        match usize::try_from(at).ok().and_then(|at| self.later.get(at)) {
+        match usize::try_from(at).ok().and_then(|at| self.distances.get(at)) {
             Some(distance) => Some(*distance),
             None => {
-                let beyond = arrivals - 1 - self.later.len() as u64;
+                let beyond = arrivals - 1 - self.distances.len() as u64;
                 self.last().checked_add(beyond.checked_mul(self.period)?)
             }
         }
@@ -144,7 +144,7 @@ impl Curve {
     #[must_use]
     pub fn as_jitter(&self) -> Option<u64> {
         let mut most = 0;
-        for (distance, periods) in self.later.iter().zip(1u64..) {
+        for (distance, periods) in self.distances.iter().zip(1u64..) {
             let nominal = periods.checked_mul(self.period)?;
             most = most.max(nominal.saturating_sub(*distance));
         }
@@ -160,8 +160,8 @@ impl Curve {
     /// The most arrivals within `time` of the first of them, inclusive: one at least. Saturates.
     #[must_use]
     pub fn by(&self, time: u64) -> u64 {
-        let within = self.later.partition_point(|distance| *distance <= time);
-        if within < self.later.len() {
+        let within = self.distances.partition_point(|distance| *distance <= time);
+        if within < self.distances.len() {
             return within as u64 + 1;
         }
         let after = (time - self.last().min(time)) / self.period;

@@ -7,26 +7,26 @@
 //! More budget never supplies less, so that bisection finds the smallest budget that the test
 //! accepts. It is rounded up to whole steps.
 
-use crate::servers::{Inside, Kind, Server};
+use crate::servers::{LocalScheduler, Server, ServerPolicy};
 use crate::task::TaskSet;
 use crate::verdict::{Refusal, Verdict};
 
 /// What a server is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct DesignProblem<'a> {
     /// The tasks in it.
     pub set: &'a TaskSet,
     /// Who is chosen among them.
-    pub inside: Inside,
+    pub inside: LocalScheduler,
     /// The rules of the budget.
-    pub kind: Kind,
+    pub kind: ServerPolicy,
     /// Budgets are multiples of this; 1 for the smallest of all, 0 is taken as 1.
     pub step: u64,
 }
 
 /// A server that is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ServerDesign {
     /// The server.
     pub server: Server,
     /// Whether a step less is known to fail the test. If not, the test was given up there.
@@ -36,7 +36,7 @@ pub struct Found {
 /// The smallest budget with which the set is feasible in every `period`; `None` if no multiple of the
 /// step up to the whole period is known to be enough. At most 65 analyses.
 #[must_use]
-pub fn smallest_budget(wanted: &Wanted, period: u64) -> Option<Found> {
+pub fn smallest_budget(wanted: &DesignProblem, period: u64) -> Option<ServerDesign> {
     let step = wanted.step.max(1);
     let verdict = |steps: u64| {
         let server = Server::new(wanted.kind, period, steps * step).ok()?;
@@ -57,16 +57,16 @@ pub fn smallest_budget(wanted: &Wanted, period: u64) -> Option<Found> {
         matches!(v, Verdict::Unknown(Refusal::TooLong | Refusal::Overflow | Refusal::Endless))
     };
     let smallest = !verdict(too_few).is_some_and(|(_, v)| given_up(v));
-    Some(Found { server, smallest })
+    Some(ServerDesign { server, smallest })
 }
 
 /// The server that takes the least share of the processor over all these periods; of equal ones, that
 /// with the longest period. `switch` is what a period costs beyond the budget: without it, shorter
 /// periods are nearly always better. `None` if no period has a budget that is enough.
 #[must_use]
-pub fn best(wanted: &Wanted, periods: &[u64], switch: u64) -> Option<Found> {
+pub fn best(wanted: &DesignProblem, periods: &[u64], switch: u64) -> Option<ServerDesign> {
     let found = periods.iter().filter_map(|period| smallest_budget(wanted, *period));
-    let share = |found: &Found| {
+    let share = |found: &ServerDesign| {
         let cost = u128::from(found.server.budget()) + u128::from(switch);
         (cost, u128::from(found.server.period()))
     };
@@ -104,9 +104,9 @@ mod tests {
             step in 1..4u64, edf in any::<bool>(),
         ) {
             let set = set(&tasks);
-            let inside = if edf { Inside::Edf } else { Inside::FixedPriority };
+            let inside = if edf { LocalScheduler::Edf } else { LocalScheduler::FixedPriority };
             for kind in KINDS {
-                let found = smallest_budget(&Wanted { set: &set, inside, kind, step }, period);
+                let found = smallest_budget(&DesignProblem { set: &set, inside, kind, step }, period);
                 let enough = (1..=period).filter(|budget| budget % step == 0).find(|budget| {
                     let server = Server::new(kind, period, *budget).unwrap();
                     server.verdict(&set, inside) == Verdict::Feasible
@@ -120,8 +120,9 @@ mod tests {
     #[test]
     fn the_smallest_budget_is_enough_and_no_smaller_one_is() {
         let set = set(&[(1, 10), (3, 20)]);
-        let (inside, kind) = (Inside::FixedPriority, Kind::Periodic);
-        let found = smallest_budget(&Wanted { set: &set, inside, kind, step: 1 }, 5).unwrap();
+        let (inside, kind) = (LocalScheduler::FixedPriority, ServerPolicy::Periodic);
+        let found =
+            smallest_budget(&DesignProblem { set: &set, inside, kind, step: 1 }, 5).unwrap();
         let verdict = |budget| {
             let supply = Supply::periodic(5, budget).unwrap();
             supply::fixed_priority(&set, &supply).verdict()
@@ -136,22 +137,23 @@ mod tests {
     fn a_reservation_for_the_paper() {
         let set = set(&[(3_000, 8_000)]);
         let budget = |kind, period| {
-            let wanted = Wanted { set: &set, inside: Inside::FixedPriority, kind, step: 1 };
+            let wanted =
+                DesignProblem { set: &set, inside: LocalScheduler::FixedPriority, kind, step: 1 };
             smallest_budget(&wanted, period).map(|found| (found.server.budget(), found.smallest))
         };
-        assert_eq!(budget(Kind::SoftBandwidth, 8_000), Some((3_000, true)));
+        assert_eq!(budget(ServerPolicy::SoftBandwidth, 8_000), Some((3_000, true)));
         // 2 (8000 - Q) + 3000 <= 8000.
-        assert_eq!(budget(Kind::HardBandwidth, 8_000), Some((5_500, true)));
+        assert_eq!(budget(ServerPolicy::HardBandwidth, 8_000), Some((5_500, true)));
         // 2 (2000 - Q) + 2 periods + ... : 3000 in at most 8000 of a period of 2000.
-        assert_eq!(budget(Kind::HardBandwidth, 2_000), Some((1_000, true)));
+        assert_eq!(budget(ServerPolicy::HardBandwidth, 2_000), Some((1_000, true)));
     }
 
     /// Without a cost of switching the shortest period is the best, with one it is not.
     #[test]
     fn periods_are_compared_by_their_share() {
         let set = set(&[(1_000, 10_000), (3_000, 20_000)]);
-        let (inside, kind) = (Inside::FixedPriority, Kind::Periodic);
-        let wanted = Wanted { set: &set, inside, kind, step: 1 };
+        let (inside, kind) = (LocalScheduler::FixedPriority, ServerPolicy::Periodic);
+        let wanted = DesignProblem { set: &set, inside, kind, step: 1 };
         let periods = [200, 1_000, 4_000, 8_000];
         let period = |switch| best(&wanted, &periods, switch).unwrap().server.period();
         assert_eq!(period(0), 200);

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::verdict::{Refusal, Verdict, Witness};
 
 /// A job with release and execution time known up to an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct UncertainJob {
     /// Its number.
     pub id: u64,
     /// Earliest and latest release.
@@ -37,7 +37,7 @@ pub enum Ties {
 
 impl Ties {
     /// Whether `other` is certain to go before `job` when both are released.
-    fn goes_before(self, other: &Job, job: &Job) -> bool {
+    fn goes_before(self, other: &UncertainJob, job: &UncertainJob) -> bool {
         other.priority < job.priority
             || other.priority == job.priority
                 && match self {
@@ -58,7 +58,7 @@ pub struct EmptyInterval {
 
 /// The verdict and when each job is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explored {
+pub struct Exploration {
     /// Whether all jobs are done by their deadlines in every order.
     pub verdict: Verdict,
     /// Earliest and latest completion of each job, by its position; nothing where the search was
@@ -68,23 +68,23 @@ pub struct Explored {
 
 /// Which jobs are done: all before the first of these positions, and the ones that follow it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Done {
+struct JobBitSet {
     first: usize,
     others: Vec<usize>,
 }
 
-impl Done {
+impl JobBitSet {
     fn has(&self, position: usize) -> bool {
         position < self.first || self.others.binary_search(&position).is_ok()
     }
 
-    fn with(&self, position: usize) -> Done {
+    fn with(&self, position: usize) -> JobBitSet {
         let mut others = self.others.clone();
         let at = others.binary_search(&position).unwrap_or_else(|at| at);
         others.insert(at, position);
         let is_next = |(at, other): &(usize, &usize)| **other == self.first + at;
         let passed = others.iter().enumerate().take_while(is_next).count();
-        Done { first: self.first + passed, others: others.split_off(passed) }
+        JobBitSet { first: self.first + passed, others: others.split_off(passed) }
     }
 }
 
@@ -93,28 +93,32 @@ impl Done {
 ///
 /// # Errors
 /// An interval that is empty.
-pub fn explore(jobs: &[Job], ties: Ties, effort: Effort) -> Result<Explored, EmptyInterval> {
-    let empty = |job: &&Job| job.release.0 > job.release.1 || job.cost.0 > job.cost.1;
+pub fn explore(
+    jobs: &[UncertainJob],
+    ties: Ties,
+    effort: StepLimit,
+) -> Result<Exploration, EmptyInterval> {
+    let empty = |job: &&UncertainJob| job.release.0 > job.release.1 || job.cost.0 > job.cost.1;
     if let Some(job) = jobs.iter().find(empty) {
         return Err(EmptyInterval { id: job.id });
     }
     // In order of their releases, so that a search for what may run next ends early.
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|at| jobs[*at].release);
-    let sorted: Vec<Job> = order.iter().map(|at| jobs[*at]).collect();
+    let sorted: Vec<UncertainJob> = order.iter().map(|at| jobs[*at]).collect();
     let mut found = vec![None; jobs.len()];
     let mut finish = vec![None; jobs.len()];
     let verdict = match search(&sorted, ties, effort, &mut found) {
         Ok(()) => {
             order.iter().zip(found).for_each(|(at, found)| finish[*at] = found);
-            judge(jobs, &finish)
+            verdict(jobs, &finish)
         }
         Err(why) => Verdict::Unknown(why),
     };
-    Ok(Explored { verdict, finish })
+    Ok(Exploration { verdict, finish })
 }
 
-fn judge(jobs: &[Job], finish: &[Option<(u64, u64)>]) -> Verdict {
+fn verdict(jobs: &[UncertainJob], finish: &[Option<(u64, u64)>]) -> Verdict {
     let late = jobs.iter().zip(finish).filter_map(|(job, finish)| {
         let (_, latest) = (*finish)?;
         (latest > job.deadline).then_some(Witness::Job {
@@ -127,21 +131,21 @@ fn judge(jobs: &[Job], finish: &[Option<(u64, u64)>]) -> Verdict {
 }
 
 fn search(
-    jobs: &[Job],
+    jobs: &[UncertainJob],
     ties: Ties,
-    mut effort: Effort,
+    mut effort: StepLimit,
     finish: &mut [Option<(u64, u64)>],
 ) -> Result<(), Refusal> {
     // All states with the same number of jobs done: which, and when the processor becomes free.
-    let start = Done { first: 0, others: Vec::new() };
+    let start = JobBitSet { first: 0, others: Vec::new() };
     let mut states = BTreeMap::from([(start, vec![(0, 0)])]);
     for _ in 0..jobs.len() {
-        let mut next: BTreeMap<Done, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut next: BTreeMap<JobBitSet, Vec<(u64, u64)>> = BTreeMap::new();
         for (done, frees) in &states {
             for free in frees {
                 let waiting = waiting(jobs, done, *free);
                 for position in &waiting {
-                    effort.look(waiting.len())?;
+                    effort.charge(waiting.len())?;
                     let Some(start) = starts(jobs, ties, &waiting, *free, *position) else {
                         continue;
                     };
@@ -161,7 +165,7 @@ fn search(
 }
 
 /// The jobs, in order of their earliest releases, that may be released before one must begin.
-fn waiting(jobs: &[Job], done: &Done, free: (u64, u64)) -> Vec<usize> {
+fn waiting(jobs: &[UncertainJob], done: &JobBitSet, free: (u64, u64)) -> Vec<usize> {
     let mut waiting = Vec::new();
     let mut first_sure = u64::MAX;
     for position in (done.first..jobs.len()).filter(|at| !done.has(*at)) {
@@ -176,7 +180,7 @@ fn waiting(jobs: &[Job], done: &Done, free: (u64, u64)) -> Vec<usize> {
 
 /// When one of the waiting jobs may start as the next one, if the processor becomes free within `free`.
 fn starts(
-    jobs: &[Job],
+    jobs: &[UncertainJob],
     ties: Ties,
     waiting: &[usize],
     free: (u64, u64),
@@ -215,7 +219,7 @@ mod tests {
     use super::*;
 
     /// Completion times by running every combination of whole release and execution times.
-    fn by_force(jobs: &[Job]) -> Vec<Option<(u64, u64)>> {
+    fn by_force(jobs: &[UncertainJob]) -> Vec<Option<(u64, u64)>> {
         let mut finish = vec![None; jobs.len()];
         let choices: Vec<(u64, u64)> = jobs.iter().flat_map(|j| [j.release, j.cost]).collect();
         let mut chosen: Vec<u64> = choices.iter().map(|(from, _)| *from).collect();
@@ -230,7 +234,7 @@ mod tests {
         finish
     }
 
-    fn run(jobs: &[Job], chosen: &[u64], finish: &mut [Option<(u64, u64)>]) {
+    fn run(jobs: &[UncertainJob], chosen: &[u64], finish: &mut [Option<(u64, u64)>]) {
         let mut left: Vec<usize> = (0..jobs.len()).collect();
         let mut now = 0;
         while !left.is_empty() {
@@ -256,10 +260,10 @@ mod tests {
         fn all_completion_times_are_found_and_no_others(
             numbers in proptest::collection::vec(job(), 1..5)
         ) {
-            let jobs: Vec<Job> = numbers
+            let jobs: Vec<UncertainJob> = numbers
                 .iter()
                 .zip(0..)
-                .map(|((r, rs, c, cs, priority), id)| Job {
+                .map(|((r, rs, c, cs, priority), id)| UncertainJob {
                     id,
                     release: (*r, r + rs),
                     cost: (*c, c + cs),
@@ -267,14 +271,14 @@ mod tests {
                     priority: *priority,
                 })
                 .collect();
-            let found = explore(&jobs, Ties::ById, Effort::default()).unwrap();
+            let found = explore(&jobs, Ties::ById, StepLimit::default()).unwrap();
             prop_assert_eq!(found.finish, by_force(&jobs));
         }
     }
 
     #[test]
     fn intervals_must_not_be_empty() {
-        let job = Job { id: 7, release: (3, 2), cost: (1, 1), deadline: 9, priority: 0 };
-        assert_eq!(explore(&[job], Ties::ById, Effort::default()), Err(EmptyInterval { id: 7 }));
+        let job = UncertainJob { id: 7, release: (3, 2), cost: (1, 1), deadline: 9, priority: 0 };
+        assert_eq!(explore(&[job], Ties::ById, StepLimit::default()), Err(EmptyInterval { id: 7 }));
     }
 }

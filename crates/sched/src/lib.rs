@@ -29,11 +29,10 @@ pub mod checker;
 pub mod corpus;
 pub mod cpa;
 pub mod curve;
-mod descent;
 pub mod design;
 pub mod edf;
 pub mod effort;
-pub mod exact;
+pub mod exact_fraction;
 pub mod fifo;
 pub mod fixed_priority;
 pub mod global;
@@ -41,7 +40,10 @@ pub mod jobset;
 pub mod offsets;
 pub mod overheads;
 pub mod partition;
+mod pruning;
 mod recurrence;
+#[cfg(debug_assertions)]
+pub(crate) mod reference;
 pub mod sections;
 pub mod sensitivity;
 pub mod servers;
@@ -51,9 +53,9 @@ pub mod spin;
 pub mod supply;
 pub mod task;
 pub mod thresholds;
-#[cfg(debug_assertions)]
-pub(crate) mod twin;
 pub mod verdict;
 
 pub use task::{Task, TaskError, TaskSet};
-pub use verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Witness};
+pub use verdict::{
+    Analysis, Point, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict, Witness,
+};

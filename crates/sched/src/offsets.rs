@@ -13,11 +13,11 @@
 
 use std::cmp::Ordering;
 
-use crate::effort::Effort;
-use crate::exact::{compare_shares, hyperperiod};
+use crate::effort::StepLimit;
+use crate::exact_fraction::{compare_shares, hyperperiod};
 use crate::fixed_priority::{self, NO_RESPONSE, Sections, TimeModel, larger};
-use crate::task::{Known, Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
+use crate::task::{Task, TaskFeature, TaskSet};
+use crate::verdict::{Analysis, Point, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict};
 use crate::verdict::{Window, Witness};
 
 /// Looks for the search, fewer than elsewhere, since each step may leave a point.
@@ -25,7 +25,7 @@ pub const DEFAULT_LOOKS: u64 = 25_000_000;
 
 /// The answer and, beside the points of [`Analysis`], when each of their windows begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct OffsetAnalysis {
     /// Bounds, verdicts and points; offsets and completions count from the beginning of a window.
     pub analysis: Analysis,
     /// Of each point, in the order of all points, when its window begins.
@@ -34,7 +34,7 @@ pub struct Answer {
     phased: Vec<bool>,
 }
 
-impl Answer {
+impl OffsetAnalysis {
     /// When the windows of [`Analysis::points`] begin, in the same order; none where the bound is
     /// that without phases.
     #[must_use]
@@ -53,21 +53,21 @@ impl Answer {
 
 /// Bounds response times under preemptive fixed priorities.
 #[must_use]
-pub fn fixed_priority(set: &TaskSet) -> Answer {
-    fixed_priority_within(set, Effort::of(DEFAULT_LOOKS))
+pub fn fixed_priority(set: &TaskSet) -> OffsetAnalysis {
+    fixed_priority_within(set, StepLimit::with_steps(DEFAULT_LOOKS))
 }
 
 /// The same with a stated effort.
 #[must_use]
-pub fn fixed_priority_within(set: &TaskSet, effort: Effort) -> Answer {
-    if !set.is_plain_but(Known::Phase) {
+pub fn fixed_priority_within(set: &TaskSet, effort: StepLimit) -> OffsetAnalysis {
+    if !set.is_plain_but(TaskFeature::Phase) {
         let analysis = fixed_priority::outside(set);
-        return Answer { analysis, starts: Vec::new(), phased: Vec::new() };
+        return OffsetAnalysis { analysis, starts: Vec::new(), phased: Vec::new() };
     }
     let mut effort = effort;
     let without = fixed_priority::analyse(&set.plain(), Sections::Preemptive, TimeModel::Discrete);
     let analysis = Analysis { tasks: Vec::new(), points: Vec::new() };
-    let mut answer = Answer { analysis, starts: Vec::new(), phased: Vec::new() };
+    let mut answer = OffsetAnalysis { analysis, starts: Vec::new(), phased: Vec::new() };
     for position in 0..set.len() {
         let from = answer.analysis.points.len();
         let found = Level::new(set, position).and_then(|level| {
@@ -75,7 +75,7 @@ pub fn fixed_priority_within(set: &TaskSet, effort: Effort) -> Answer {
         });
         let result = match found {
             Ok((bound, worst, repeats)) => {
-                Some(judge(set, position, bound, worst, from, repeats, &answer))
+                Some(task_result(set, position, bound, worst, from, repeats, &answer))
             }
             Err(_) => None,
         };
@@ -102,19 +102,19 @@ pub fn fixed_priority_within(set: &TaskSet, effort: Effort) -> Answer {
     }
     debug_assert_eq!(crate::checker::phases(set, &answer), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_phases(set, &answer.analysis);
+    crate::reference::assert_phases(set, &answer.analysis);
     answer
 }
 
 /// The result of a task; `worst` is the position of its worst point.
-fn judge(
+fn task_result(
     set: &TaskSet,
     position: usize,
     bound: ResponseTime,
     worst: usize,
     from: usize,
     repeats: u64,
-    answer: &Answer,
+    answer: &OffsetAnalysis,
 ) -> TaskResult {
     let tasks = set.tasks();
     let task = &tasks[position];
@@ -131,7 +131,7 @@ fn judge(
     };
     let points = from..answer.analysis.points.len();
     TaskResult {
-        outcome: Outcome::Bounded(bound),
+        outcome: ResponseBound::Bounded(bound),
         verdict,
         window: Window::Repeats(repeats),
         points,
@@ -180,7 +180,7 @@ impl Member {
 
 /// Everything that decides when jobs of one task are done.
 struct Level {
-    own: Member,
+    task: Member,
     others: Vec<Member>,
     blocking: u64,
     /// All windows that begin earlier are looked at; later ones repeat.
@@ -220,7 +220,7 @@ impl Level {
             return Err(Refusal::Endless);
         }
         Ok(Level {
-            own: member(position),
+            task: member(position),
             others: counted.iter().filter(|at| **at != position).map(|at| member(*at)).collect(),
             blocking: own.blocking,
             end: begun.checked_add(repeats).ok_or(Refusal::Overflow)?,
@@ -233,7 +233,7 @@ impl Level {
     /// The bound, the position of its point, and after how long windows repeat.
     fn solve(
         &self,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
         points: &mut Vec<Point>,
         starts: &mut Vec<u64>,
     ) -> Result<(ResponseTime, usize, u64), Refusal> {
@@ -258,13 +258,13 @@ impl Level {
     }
 
     /// When windows may begin, ascending: when a job of known phase is released as late as it may.
-    fn starts(&self, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
+    fn starts(&self, effort: &mut StepLimit) -> Result<Vec<u64>, Refusal> {
         let mut starts = Vec::new();
-        for member in self.others.iter().chain([&self.own]) {
+        for member in self.others.iter().chain([&self.task]) {
             let Some(offset) = member.offset else { continue };
             let mut next = offset.checked_add(member.jitter);
             while let Some(start) = next.filter(|start| *start < self.end) {
-                effort.look(1)?;
+                effort.charge(1)?;
                 starts.push(start);
                 next = start.checked_add(member.period);
             }
@@ -276,7 +276,7 @@ impl Level {
 
     /// The bounds by a point of the window that begins at `start`.
     fn response(&self, start: u64, point: &Point) -> Option<ResponseTime> {
-        let arrival = self.own.arrival(start, point.jobs - 1)?;
+        let arrival = self.task.arrival(start, point.jobs - 1)?;
         let from_arrival = u64::try_from(i128::from(point.finish) - arrival).ok()?;
         Some(ResponseTime { from_arrival, from_release: point.finish - point.offset })
     }
@@ -285,19 +285,19 @@ impl Level {
     fn window(
         &self,
         start: u64,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
         points: &mut Vec<Point>,
     ) -> Result<u64, Refusal> {
         // At full utilisation a window need not end, but repeats.
         let last = self.end.max(start).checked_add(self.repeats).ok_or(Refusal::Overflow)?;
         let mut x = 1;
         for job in 0.. {
-            let arrival = self.own.arrival(start, job).ok_or(Refusal::Overflow)?;
+            let arrival = self.task.arrival(start, job).ok_or(Refusal::Overflow)?;
             let offset = u64::try_from(arrival.max(0)).map_err(|_| Refusal::Overflow)?;
-            let before = job.checked_mul(self.own.cost).ok_or(Refusal::Overflow)?;
+            let before = job.checked_mul(self.task.cost).ok_or(Refusal::Overflow)?;
             let before = before.checked_add(self.blocking).ok_or(Refusal::Overflow)?;
             if offset > 0 {
-                let idle = self.least(start, before, x, effort)?;
+                let idle = self.least_fixed_point(start, before, x, effort)?;
                 if idle <= offset {
                     return start.checked_add(idle).ok_or(Refusal::Overflow);
                 }
@@ -307,18 +307,24 @@ impl Level {
             if self.full && at >= last {
                 return Ok(u64::MAX);
             }
-            let base = before.checked_add(self.own.cost).ok_or(Refusal::Overflow)?;
-            x = self.least(start, base, x.max(base), effort)?;
+            let base = before.checked_add(self.task.cost).ok_or(Refusal::Overflow)?;
+            x = self.least_fixed_point(start, base, x.max(base), effort)?;
             points.push(Point { offset, jobs: job + 1, finish: x });
         }
         Err(Refusal::TooLong)
     }
 
     /// The least `x` above 0 with `x = base + work(x)`, given that it is not below `from`.
-    fn least(&self, start: u64, base: u64, from: u64, effort: &mut Effort) -> Result<u64, Refusal> {
+    fn least_fixed_point(
+        &self,
+        start: u64,
+        base: u64,
+        from: u64,
+        effort: &mut StepLimit,
+    ) -> Result<u64, Refusal> {
         let mut x = from.max(1);
         loop {
-            effort.look(self.others.len())?;
+            effort.charge(self.others.len())?;
             let add = |sum: u64, other: &Member| {
                 sum.checked_add(other.jobs(start, x)?.checked_mul(other.cost)?)
             };
@@ -336,7 +342,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::twin::worst_with_phases;
+    use crate::reference::worst_with_phases;
 
     const PERIODS: [u64; 6] = [4, 5, 6, 8, 10, 12];
 
@@ -432,7 +438,7 @@ mod tests {
             };
             let set = TaskSet::in_order(numbers.iter().map(task).collect());
             let offsets: Vec<Option<u64>> = numbers.iter().map(|n| Some(n.2 >> n.4)).collect();
-            let found = fixed_priority_within(&in_phases(&set, &offsets), Effort::of(125_000));
+            let found = fixed_priority_within(&in_phases(&set, &offsets), StepLimit::with_steps(125_000));
             prop_assert_eq!(found.analysis.tasks.len(), numbers.len());
         }
     }

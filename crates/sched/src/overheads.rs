@@ -17,7 +17,7 @@ use crate::task::{Task, TaskError, TaskSet};
 
 /// What the kernel costs; nothing by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Costs {
+pub struct KernelOverheads {
     /// One context switch.
     pub switch: u64,
     /// What a preempted job takes at most to fill the caches again.
@@ -66,12 +66,12 @@ pub enum OverheadError {
 
 /// A set with costs: the tasks in the order given, and the tick if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charged {
+pub struct InflatedTaskSet {
     tasks: Vec<Task>,
     tick: Option<Tick>,
 }
 
-impl Costs {
+impl KernelOverheads {
     /// A critical section of this length with the two switches around it; `None` if that has more
     /// than 64 bits.
     #[must_use]
@@ -104,9 +104,9 @@ pub fn slowed(work: u64, rate: (u64, u64)) -> Option<u64> {
 pub fn charge(
     set: &TaskSet,
     sections: Sections,
-    costs: &Costs,
+    costs: &KernelOverheads,
     requests: &[u64],
-) -> Result<Charged, OverheadError> {
+) -> Result<InflatedTaskSet, OverheadError> {
     let tick = costs.tick.filter(|tick| tick.cost > 0);
     if let Some(Tick { period, cost }) = tick.filter(|tick| tick.cost >= tick.period) {
         return Err(OverheadError::Tick { cost, period });
@@ -122,14 +122,14 @@ pub fn charge(
     let charged = set.tasks().iter().enumerate();
     let charged =
         charged.map(|(position, task)| with_costs(task, sections, costs, tick, asks(position)));
-    Ok(Charged { tasks: charged.collect::<Result<_, _>>()?, tick })
+    Ok(InflatedTaskSet { tasks: charged.collect::<Result<_, _>>()?, tick })
 }
 
 /// A task with its share of the costs.
 fn with_costs(
     task: &Task,
     sections: Sections,
-    costs: &Costs,
+    costs: &KernelOverheads,
     tick: Option<Tick>,
     requests: u64,
 ) -> Result<Task, OverheadError> {
@@ -178,7 +178,7 @@ impl Tick {
     }
 }
 
-impl Charged {
+impl InflatedTaskSet {
     /// The tasks with their costs, without the tick.
     #[must_use]
     pub fn tasks(&self) -> &[Task] {
@@ -187,7 +187,7 @@ impl Charged {
 
     /// Adds tasks that cost nothing more, as servers, behind those that there are.
     #[must_use]
-    pub fn beside(mut self, others: &[Task]) -> Charged {
+    pub fn with_tasks(mut self, others: &[Task]) -> InflatedTaskSet {
         self.tasks.extend_from_slice(others);
         self
     }
@@ -196,7 +196,7 @@ impl Charged {
     ///
     /// # Errors
     /// Times that have more than 64 bits.
-    pub fn blocked(mut self, blocking: &[u64]) -> Result<Charged, OverheadError> {
+    pub fn blocked(mut self, blocking: &[u64]) -> Result<InflatedTaskSet, OverheadError> {
         for (task, more) in self.tasks.iter_mut().zip(blocking) {
             task.blocking = task.blocking.checked_add(*more).ok_or(OverheadError::Overflow)?;
         }
@@ -267,11 +267,11 @@ mod tests {
         TaskSet::in_order(numbers.iter().map(task).collect())
     }
 
-    fn set(charged: Charged) -> TaskSet {
+    fn set(charged: InflatedTaskSet) -> TaskSet {
         TaskSet::new(charged.by_priority())
     }
 
-    fn demand(charged: Charged, sections: Sections) -> Verdict {
+    fn demand(charged: InflatedTaskSet, sections: Sections) -> Verdict {
         let set = TaskSet::new(charged.by_deadline().unwrap());
         qpa::feasible(&set, sections, DISCRETE).verdict
     }
@@ -287,7 +287,7 @@ mod tests {
         #[test]
         fn no_costs_no_change(numbers in numbers(), kind in 0..4usize) {
             let set = set_of(&numbers);
-            let charged = charge(&set, ALL[kind], &Costs::default(), &[]).unwrap();
+            let charged = charge(&set, ALL[kind], &KernelOverheads::default(), &[]).unwrap();
             prop_assert_eq!(charged.tasks(), set.tasks());
             prop_assert_eq!(charged.clone().by_priority(), set.tasks());
             prop_assert_eq!(charged.by_deadline().unwrap(), set.tasks());
@@ -302,11 +302,11 @@ mod tests {
             let set = set_of(&numbers);
             let of = |(switch, caches, cost, granularity)| {
                 let tick = Some(Tick { period: 10, cost });
-                charge(&set, ALL[kind], &Costs { switch, caches, tick, granularity }, &[1]).unwrap()
+                charge(&set, ALL[kind], &KernelOverheads { switch, caches, tick, granularity }, &[1]).unwrap()
             };
             let less = of(a);
             let more = of((a.0 + b.0, a.1 + b.1, a.2 + b.2, a.3 + b.3));
-            let times = |of: &Charged| {
+            let times = |of: &InflatedTaskSet| {
                 let set = super::tests::set(of.clone());
                 fixed_priority::analyse(&set, ALL[kind], DISCRETE).from_arrival()
             };
@@ -345,7 +345,7 @@ mod tests {
         ) {
             let tick = Tick { period: 9, cost: 1 };
             let tasks = [Task::new(c.0, t.0, t.0).unwrap(), Task::new(c.1, t.1, t.1).unwrap()];
-            let costs = Costs { switch, tick: Some(tick), ..Costs::default() };
+            let costs = KernelOverheads { switch, tick: Some(tick), ..KernelOverheads::default() };
             let tasks = TaskSet::in_order(tasks.to_vec());
             let charged = charge(&tasks, Sections::Preemptive, &costs, &[]).unwrap();
             let found = fixed_priority::analyse(&set(charged), Sections::Preemptive, DISCRETE);
@@ -373,7 +373,7 @@ mod tests {
     struct Job {
         task: usize,
         arrival: u64,
-        left: u64,
+        remaining: u64,
         held: bool,
     }
 
@@ -384,7 +384,7 @@ mod tests {
         for now in 0..600 {
             for (task, of) in set.tasks().iter().enumerate() {
                 if now % of.period == 0 {
-                    jobs.push(Job { task, arrival: now, left: of.cost, held: false });
+                    jobs.push(Job { task, arrival: now, remaining: of.cost, held: false });
                 }
             }
             if now >= phase && (now - phase) % tick.period < tick.cost {
@@ -399,16 +399,16 @@ mod tests {
             let Some(at) = (0..jobs.len()).min_by_key(|at| urgency(&jobs[*at])) else { continue };
             let job = &mut jobs[at];
             let of = &set.tasks()[job.task];
-            job.left -= 1;
+            job.remaining -= 1;
             // The longest segment at the beginning, the last at the end, single units between.
-            let done = of.cost - job.left;
+            let done = of.cost - job.remaining;
             job.held = match sections {
                 Sections::Preemptive => false,
                 Sections::NonPreemptive => true,
-                Sections::Limited => done < of.np || job.left < of.last,
+                Sections::Limited => done < of.np || job.remaining < of.last,
                 Sections::Floating => done < of.np,
             };
-            if job.left == 0 {
+            if job.remaining == 0 {
                 worst[job.task] = worst[job.task].max(now + 1 - job.arrival);
                 jobs.remove(at);
             }
@@ -426,7 +426,7 @@ mod tests {
         ) {
             let tasks = set_of(&numbers).tasks().iter().map(|task| task.with_jitter(0)).collect();
             let (set, tick) = (TaskSet::new(tasks), Tick { period: 12, cost });
-            let costs = Costs { tick: Some(tick), ..Costs::default() };
+            let costs = KernelOverheads { tick: Some(tick), ..KernelOverheads::default() };
             let charged = charge(&set, ALL[kind], &costs, &[]).unwrap();
             let with_tick = super::tests::set(charged.clone());
             let bounds = fixed_priority::analyse(&with_tick, ALL[kind], DISCRETE).from_arrival();
@@ -452,7 +452,7 @@ mod tests {
     fn granularity_is_jitter() {
         let tasks = [Task::new(3, 8, 16).unwrap(), Task::new(19, 33, 40).unwrap()];
         let late = TaskSet::in_order(tasks.each_ref().map(|task| task.with_jitter(8)).to_vec());
-        let costs = Costs { granularity: 8, ..Costs::default() };
+        let costs = KernelOverheads { granularity: 8, ..KernelOverheads::default() };
         let tasks = TaskSet::in_order(tasks.to_vec());
         let charged = charge(&tasks, Sections::Preemptive, &costs, &[]).unwrap();
         assert_eq!(charged.by_priority(), late.tasks());
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn each_request_costs_two_switches() {
         let set = TaskSet::in_order(vec![Task::new(5, 20, 20).unwrap()]);
-        let costs = Costs { switch: 1, ..Costs::default() };
+        let costs = KernelOverheads { switch: 1, ..KernelOverheads::default() };
         let charged = charge(&set, Sections::Preemptive, &costs, &[2]).unwrap();
         let found = fixed_priority::analyse(&super::tests::set(charged), ALL[0], DISCRETE);
         assert_eq!(found.from_arrival(), [Some(5 + 6 + 1)]);
@@ -482,11 +482,11 @@ mod tests {
     #[test]
     fn what_cannot_be_charged_is_refused() {
         let set = TaskSet::in_order(vec![Task::new(5, 10, 6).unwrap().with_suspension(1)]);
-        let costs = Costs { switch: 1, ..Costs::default() };
+        let costs = KernelOverheads { switch: 1, ..KernelOverheads::default() };
         let found = charge(&set, Sections::Preemptive, &costs, &[]);
         assert_eq!(found, Err(OverheadError::Suspension(0)));
         let tick = Some(Tick { period: 3, cost: 3 });
-        let costs = Costs { tick, ..Costs::default() };
+        let costs = KernelOverheads { tick, ..KernelOverheads::default() };
         let found = charge(&set, Sections::Preemptive, &costs, &[]);
         assert_eq!(found, Err(OverheadError::Tick { cost: 3, period: 3 }));
     }

@@ -3,13 +3,13 @@
 //! Owns: the packing heuristics (Lopez, Diaz and Garcia, RTSJ 2004, compare them). Must not: judge;
 //! the caller's test says whether tasks fit together.
 
-use crate::exact::share_floor;
+use crate::exact_fraction::share_floor;
 use crate::task::{Task, TaskSet};
 use crate::verdict::Verdict;
 
 /// Which task is placed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum PlacementOrder {
     /// As given.
     Given,
     /// The largest utilisation first.
@@ -23,12 +23,17 @@ pub enum Order {
 }
 
 /// All orders.
-pub const ORDERS: [Order; 5] =
-    [Order::Given, Order::Utilisation, Order::Density, Order::Period, Order::Deadline];
+pub const ORDERS: [PlacementOrder; 5] = [
+    PlacementOrder::Given,
+    PlacementOrder::Utilisation,
+    PlacementOrder::Density,
+    PlacementOrder::Period,
+    PlacementOrder::Deadline,
+];
 
 /// On which processor, of those where a task fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum FitHeuristic {
     /// The first.
     First,
     /// The one that is used most.
@@ -38,7 +43,7 @@ pub enum Fit {
 }
 
 /// All ways to fit.
-pub const FITS: [Fit; 3] = [Fit::First, Fit::Best, Fit::Worst];
+pub const FITS: [FitHeuristic; 3] = [FitHeuristic::First, FitHeuristic::Best, FitHeuristic::Worst];
 
 /// For each task its processor, if all could be placed.
 ///
@@ -49,8 +54,8 @@ pub const FITS: [Fit; 3] = [Fit::First, Fit::Best, Fit::Worst];
 pub fn partition(
     tasks: &[Task],
     processors: usize,
-    order: Order,
-    fit: Fit,
+    order: PlacementOrder,
+    fit: FitHeuristic,
     mut fits: impl FnMut(&TaskSet) -> Verdict,
 ) -> Option<Vec<usize>> {
     let mut placed: Vec<Vec<Task>> = vec![Vec::new(); processors];
@@ -60,9 +65,9 @@ pub fn partition(
         let task = &tasks[position];
         let mut candidates: Vec<usize> = (0..processors).collect();
         match fit {
-            Fit::First => {}
-            Fit::Best => candidates.sort_by_key(|at| std::cmp::Reverse(used[*at])),
-            Fit::Worst => candidates.sort_by_key(|at| used[*at]),
+            FitHeuristic::First => {}
+            FitHeuristic::Best => candidates.sort_by_key(|at| std::cmp::Reverse(used[*at])),
+            FitHeuristic::Worst => candidates.sort_by_key(|at| used[*at]),
         }
         let mut takes = |at: &usize| {
             let mut together = placed[*at].clone();
@@ -78,18 +83,20 @@ pub fn partition(
 }
 
 /// Positions in the order in which they are placed; the smaller position first among equals.
-fn ordered(tasks: &[Task], order: Order) -> Vec<usize> {
+fn ordered(tasks: &[Task], order: PlacementOrder) -> Vec<usize> {
     let mut positions: Vec<usize> = (0..tasks.len()).collect();
     // A difference that 64 binary digits do not show does no harm to a heuristic.
     let largest = |part: u64, whole: u64| u128::MAX - share_floor(part, whole);
     match order {
-        Order::Given => {}
-        Order::Utilisation => {
+        PlacementOrder::Given => {}
+        PlacementOrder::Utilisation => {
             positions.sort_by_key(|at| largest(tasks[*at].cost, tasks[*at].period))
         }
-        Order::Density => positions.sort_by_key(|at| largest(tasks[*at].cost, tasks[*at].deadline)),
-        Order::Period => positions.sort_by_key(|at| tasks[*at].period),
-        Order::Deadline => positions.sort_by_key(|at| tasks[*at].deadline),
+        PlacementOrder::Density => {
+            positions.sort_by_key(|at| largest(tasks[*at].cost, tasks[*at].deadline))
+        }
+        PlacementOrder::Period => positions.sort_by_key(|at| tasks[*at].period),
+        PlacementOrder::Deadline => positions.sort_by_key(|at| tasks[*at].deadline),
     }
     positions
 }
@@ -114,7 +121,7 @@ mod tests {
     #[test]
     fn a_heavy_task_gets_a_processor_of_its_own() {
         let tasks = [task(2, 10), task(2, 10), task(10, 11)];
-        let found = partition(&tasks, 2, Order::Utilisation, Fit::First, by_edf);
+        let found = partition(&tasks, 2, PlacementOrder::Utilisation, FitHeuristic::First, by_edf);
         assert_eq!(found, Some(vec![1, 1, 0]));
     }
 
@@ -123,10 +130,10 @@ mod tests {
     #[test]
     fn the_way_to_fit_matters() {
         let tasks = [task(3, 6), task(3, 6), task(2, 6), task(2, 6), task(2, 6)];
-        let found = |fit| partition(&tasks, 2, Order::Given, fit, by_edf);
-        assert_eq!(found(Fit::First), Some(vec![0, 0, 1, 1, 1]));
-        assert_eq!(found(Fit::Best), Some(vec![0, 0, 1, 1, 1]));
-        assert_eq!(found(Fit::Worst), None);
+        let found = |fit| partition(&tasks, 2, PlacementOrder::Given, fit, by_edf);
+        assert_eq!(found(FitHeuristic::First), Some(vec![0, 0, 1, 1, 1]));
+        assert_eq!(found(FitHeuristic::Best), Some(vec![0, 0, 1, 1, 1]));
+        assert_eq!(found(FitHeuristic::Worst), None);
     }
 
     proptest! {

@@ -3,8 +3,8 @@
 //! Owns: [`Stream`], [`Interference`] and the search, and which releases of a job are to be looked at
 //! among tasks of its priority. Must not: know a policy.
 
-use crate::effort::Effort;
-use crate::exact::{share_floor, stretched};
+use crate::effort::StepLimit;
+use crate::exact_fraction::{share_floor, stretched};
 use crate::task::Task;
 use crate::verdict::Refusal;
 
@@ -17,7 +17,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn of(task: &Task) -> Stream {
+    pub(crate) fn from_task(task: &Task) -> Stream {
         Stream { cost: task.cost, period: task.period, jitter: task.jitter }
     }
 
@@ -45,7 +45,7 @@ pub(crate) fn offsets_among_equals(
     equals: &[Stream],
     jobs: u64,
     limit: u64,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<Vec<u64>, Refusal> {
     let nominal = (jobs - 1).checked_mul(own.period).ok_or(Refusal::Overflow)?;
     let start = nominal.saturating_sub(own.jitter);
@@ -60,7 +60,7 @@ pub(crate) fn offsets_among_equals(
         let first = (shifted / equal.period + 1).checked_mul(equal.period);
         let mut release = first.ok_or(Refusal::Overflow)? - equal.jitter;
         while release < end {
-            effort.look(1)?;
+            effort.charge(1)?;
             offsets.push(release);
             release = release.checked_add(equal.period).ok_or(Refusal::Overflow)?;
         }
@@ -72,7 +72,7 @@ pub(crate) fn offsets_among_equals(
 
 /// Streams that delay a job without end, and what the search needs to begin near its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Interference {
+pub(crate) struct InterferenceTerms {
     streams: Vec<Stream>,
     /// Share of the processor, rounded down, with 64 binary digits behind the point.
     used: u128,
@@ -80,13 +80,13 @@ pub(crate) struct Interference {
     early: u64,
 }
 
-impl Interference {
-    pub(crate) fn of(streams: Vec<Stream>) -> Interference {
+impl InterferenceTerms {
+    pub(crate) fn from_task(streams: Vec<Stream>) -> InterferenceTerms {
         let used =
             streams.iter().map(|s| share_floor(s.cost, s.period)).fold(0, u128::saturating_add);
         let early = |s: &Stream| u128::from(s.jitter) * u128::from(s.cost) / u128::from(s.period);
         let early = streams.iter().map(early).fold(0, u128::saturating_add);
-        Interference { streams, used, early: u64::try_from(early).unwrap_or(u64::MAX) }
+        InterferenceTerms { streams, used, early: u64::try_from(early).unwrap_or(u64::MAX) }
     }
 
     /// Whether nothing delays the job.
@@ -104,11 +104,16 @@ impl Interference {
     ///
     /// The search begins at what x would be if work came evenly (Sjodin and Hansson, RTSS 1998),
     /// which is never above the least fixed point.
-    pub(crate) fn least(&self, base: u64, from: u64, effort: &mut Effort) -> Result<u64, Refusal> {
+    pub(crate) fn least_fixed_point(
+        &self,
+        base: u64,
+        from: u64,
+        effort: &mut StepLimit,
+    ) -> Result<u64, Refusal> {
         let even = base.checked_add(self.early).and_then(|base| stretched(base, self.used));
         let mut x = from.max(even.unwrap_or(0)).max(1);
         loop {
-            effort.look(self.streams.len())?;
+            effort.charge(self.streams.len())?;
             let next = self.demand(base, x).ok_or(Refusal::Overflow)?;
             if next <= x {
                 return Ok(next.max(1));
@@ -126,16 +131,20 @@ mod tests {
     #[test]
     fn the_search_ends_at_the_least_fixed_point_wherever_it_begins() {
         let streams = vec![Stream { cost: 3, period: 8, jitter: 0 }];
-        let interference = Interference::of(streams);
+        let interference = InterferenceTerms::from_task(streams);
         for from in 0..=29 {
-            assert_eq!(interference.least(17, from, &mut Effort::default()), Ok(29));
+            assert_eq!(interference.least_fixed_point(17, from, &mut StepLimit::default()), Ok(29));
         }
     }
 
     #[test]
     fn a_window_that_outgrows_64_bits_is_refused() {
         let streams = vec![Stream { cost: 7, period: 8, jitter: u64::MAX - 3 }];
-        let found = Interference::of(streams).least(100, 0, &mut Effort::default());
+        let found = InterferenceTerms::from_task(streams).least_fixed_point(
+            100,
+            0,
+            &mut StepLimit::default(),
+        );
         assert_eq!(found, Err(Refusal::Overflow));
     }
 
@@ -143,9 +152,9 @@ mod tests {
     #[test]
     fn nearly_full_processors_do_not_take_long() {
         let streams = vec![Stream { cost: 999_999, period: 1_000_000, jitter: 0 }];
-        let mut effort = Effort::of(250);
+        let mut effort = StepLimit::with_steps(250);
         assert_eq!(
-            Interference::of(streams).least(1_000_000, 0, &mut effort),
+            InterferenceTerms::from_task(streams).least_fixed_point(1_000_000, 0, &mut effort),
             Ok(1_000_000_000_000)
         );
     }

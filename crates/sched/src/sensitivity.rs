@@ -18,41 +18,41 @@ pub use fixed::FixedLimits;
 
 use crate::admission::{Fraction, utilisation};
 use crate::edf::qpa::Feasibility;
-use crate::exact::greatest_common_divisor;
+use crate::exact_fraction::greatest_common_divisor;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Verdict};
 
 /// What a test says of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tested {
+pub struct ScaleTest {
     /// The verdict.
     pub verdict: Verdict,
     /// A task that is not feasible, where the test looks at tasks.
     pub failing: Option<usize>,
 }
 
-impl From<&Analysis> for Tested {
-    fn from(analysis: &Analysis) -> Tested {
+impl From<&Analysis> for ScaleTest {
+    fn from(analysis: &Analysis) -> ScaleTest {
         let failing = analysis.tasks.iter().position(|task| task.verdict != Verdict::Feasible);
-        Tested { verdict: analysis.verdict(), failing }
+        ScaleTest { verdict: analysis.verdict(), failing }
     }
 }
 
-impl From<&Feasibility> for Tested {
-    fn from(found: &Feasibility) -> Tested {
-        Tested { verdict: found.verdict, failing: None }
+impl From<&Feasibility> for ScaleTest {
+    fn from(found: &Feasibility) -> ScaleTest {
+        ScaleTest { verdict: found.verdict, failing: None }
     }
 }
 
 /// A factor of all costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scale {
+pub struct CostScale {
     /// Costs may be so many parts of what they are.
     pub factor: Fraction,
     /// The utilisation that the set has then; `None` if its terms have more than 64 bits.
     pub utilisation: Option<Fraction>,
     /// What the test says one part further on: which task breaks first.
-    pub beyond: Option<Tested>,
+    pub beyond: Option<ScaleTest>,
 }
 
 /// The largest number from `low` to `high` that is accepted, if all below an accepted one are. What is `given`
@@ -95,14 +95,18 @@ fn with_cost(task: &Task, cost: u64) -> Option<Task> {
     (cost > 0).then(|| Task { cost, np, last: task.last.min(np), ..task.clone() })
 }
 
-fn is_feasible(set: Option<TaskSet>, test: &impl Fn(&TaskSet) -> Tested) -> bool {
+fn is_feasible(set: Option<TaskSet>, test: &impl Fn(&TaskSet) -> ScaleTest) -> bool {
     set.is_some_and(|set| test(&set).verdict == Verdict::Feasible)
 }
 
 /// The largest cost of one task with which the set is feasible; `None` if none is. Needs at most 66
 /// tests, like the others here.
 #[must_use]
-pub fn largest_cost(set: &TaskSet, task: usize, test: impl Fn(&TaskSet) -> Tested) -> Option<u64> {
+pub fn largest_cost(
+    set: &TaskSet,
+    task: usize,
+    test: impl Fn(&TaskSet) -> ScaleTest,
+) -> Option<u64> {
     let Task { deadline, cost, .. } = *set.tasks().get(task)?;
     largest(1, deadline, cost, |cost| is_feasible(with(set, task, |t| with_cost(t, cost)), &test))
 }
@@ -112,7 +116,7 @@ pub fn largest_cost(set: &TaskSet, task: usize, test: impl Fn(&TaskSet) -> Teste
 pub fn largest_jitter(
     set: &TaskSet,
     task: usize,
-    test: impl Fn(&TaskSet) -> Tested,
+    test: impl Fn(&TaskSet) -> ScaleTest,
 ) -> Option<u64> {
     let Task { deadline, jitter, .. } = *set.tasks().get(task)?;
     largest(0, deadline, jitter, |jitter| {
@@ -126,7 +130,7 @@ pub fn largest_jitter(
 pub fn smallest_period(
     set: &TaskSet,
     task: usize,
-    test: impl Fn(&TaskSet) -> Tested,
+    test: impl Fn(&TaskSet) -> ScaleTest,
 ) -> Option<u64> {
     const LONGEST: u64 = 1 << 62;
     // A curve or a phase goes with its period.
@@ -151,8 +155,8 @@ pub fn smallest_period(
 pub fn largest_scale(
     set: &TaskSet,
     parts: u64,
-    test: impl Fn(&TaskSet) -> Tested,
-) -> Option<Scale> {
+    test: impl Fn(&TaskSet) -> ScaleTest,
+) -> Option<CostScale> {
     let fits = |time: u64| time.checked_mul(parts).is_some();
     let times =
         |t: &Task| [t.period, t.deadline, t.jitter, t.blocking, t.suspension].into_iter().all(fits);
@@ -182,7 +186,7 @@ pub fn largest_scale(
     let factor = largest(1, high, parts, |factor| is_feasible(of(factor), &test))?;
     let common = greatest_common_divisor(factor, parts);
     let fraction = Fraction { numerator: factor / common, denominator: parts / common };
-    Some(Scale {
+    Some(CostScale {
         factor: fraction,
         utilisation: utilisation(set).and_then(|u| product(u, fraction)),
         beyond: of(factor + 1).map(|set| test(&set)),
@@ -202,19 +206,19 @@ mod tests {
 
     use super::*;
     use crate::edf::qpa;
-    use crate::effort::Effort;
+    use crate::effort::StepLimit;
     use crate::fixed_priority::{self, Sections, TimeModel};
 
     fn set(tasks: &[(u64, u64, u64)]) -> TaskSet {
         TaskSet::in_order(tasks.iter().map(|(c, t, d)| Task::new(*c, *t, *d).unwrap()).collect())
     }
 
-    fn preemptive(set: &TaskSet) -> Tested {
-        Tested::from(&fixed_priority::analyse(set, Sections::Preemptive, TimeModel::Discrete))
+    fn preemptive(set: &TaskSet) -> ScaleTest {
+        ScaleTest::from(&fixed_priority::analyse(set, Sections::Preemptive, TimeModel::Discrete))
     }
 
-    fn edf(set: &TaskSet) -> Tested {
-        Tested::from(&qpa::feasible(set, Sections::Preemptive, TimeModel::Discrete))
+    fn edf(set: &TaskSet) -> ScaleTest {
+        ScaleTest::from(&qpa::feasible(set, Sections::Preemptive, TimeModel::Discrete))
     }
 
     /// Hourglass paper, section 5.5: 17 of 33 behind 3 of 8 responds in 29, 20 would in 32; 21 would
@@ -268,7 +272,7 @@ mod tests {
             let analysis = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
             if let Some(mut limits) = FixedLimits::new(&set, &analysis) {
                 // A task at a time finds what tests of the whole set find.
-                let mut effort = Effort::default();
+                let mut effort = StepLimit::default();
                 let cost = largest_cost(&set, at, preemptive);
                 prop_assert_eq!(limits.largest_cost(at, &mut effort), Ok(cost));
                 let jitter = largest_jitter(&set, at, preemptive);

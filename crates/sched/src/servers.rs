@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Server`]; its interference as a task (Sprunt, Sha and Lehoczky, RTS 1989; Strosnider,
 //! Lehoczky and Sha, IEEE TC 1995; Abeni and Buttazzo, RTSS 1998) and its supply (Shin and Lee, RTSS
-//! 2003; Davis and Burns, RTSS 2005); [`Placed`], servers among the tasks of a processor. Must not: be
+//! 2003; Davis and Burns, RTSS 2005); [`PlacedServer`], servers among the tasks of a processor. Must not: be
 //! a simulator; see [`crate::cbs`].
 //!
 //! A server delivers its budget within its deadline of each replenishment, if there is work for it.
@@ -15,11 +15,11 @@ use crate::sections::segment_before;
 use crate::sections::{Sections, TimeModel};
 use crate::supply::{self, Supply, SupplyError};
 use crate::task::{Task, TaskError, TaskSet};
-use crate::verdict::{Analysis, Outcome, Refusal, ResponseTime, TaskResult, Verdict, Window};
+use crate::verdict::{Analysis, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict, Window};
 
 /// The rules of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ServerPolicy {
     /// What is not used when the period begins is lost.
     Polling,
     /// The budget stays until the period ends.
@@ -35,18 +35,18 @@ pub enum Kind {
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 6] = [
-    Kind::Polling,
-    Kind::Deferrable,
-    Kind::Sporadic,
-    Kind::HardBandwidth,
-    Kind::SoftBandwidth,
-    Kind::Periodic,
+pub const KINDS: [ServerPolicy; 6] = [
+    ServerPolicy::Polling,
+    ServerPolicy::Deferrable,
+    ServerPolicy::Sporadic,
+    ServerPolicy::HardBandwidth,
+    ServerPolicy::SoftBandwidth,
+    ServerPolicy::Periodic,
 ];
 
 /// A scheduler among the tasks of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Inside {
+pub enum LocalScheduler {
     /// Preemptive fixed priorities.
     FixedPriority,
     /// Earliest deadline first.
@@ -58,7 +58,7 @@ pub enum Inside {
 /// Invariant: 0 < budget <= deadline <= period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
-    kind: Kind,
+    kind: ServerPolicy,
     period: u64,
     budget: u64,
     deadline: u64,
@@ -69,7 +69,7 @@ impl Server {
     ///
     /// # Errors
     /// A budget of 0 or over the period.
-    pub fn new(kind: Kind, period: u64, budget: u64) -> Result<Server, SupplyError> {
+    pub fn new(kind: ServerPolicy, period: u64, budget: u64) -> Result<Server, SupplyError> {
         Server::with_deadline(kind, period, budget, period)
     }
 
@@ -79,19 +79,19 @@ impl Server {
     /// # Errors
     /// A budget of 0 or over the deadline, a deadline over the period.
     pub fn with_deadline(
-        kind: Kind,
+        kind: ServerPolicy,
         period: u64,
         budget: u64,
         deadline: u64,
     ) -> Result<Server, SupplyError> {
         Supply::with_deadline(period, budget, deadline)?;
-        let deadline = if kind == Kind::SoftBandwidth { period } else { deadline };
+        let deadline = if kind == ServerPolicy::SoftBandwidth { period } else { deadline };
         Ok(Server { kind, period, budget, deadline })
     }
 
     /// Its rules.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ServerPolicy {
         self.kind
     }
 
@@ -123,10 +123,10 @@ impl Server {
     pub fn above_priorities(&self) -> Option<Task> {
         let room = self.period - self.budget;
         let late = match self.kind {
-            Kind::Polling | Kind::Sporadic => 0,
-            Kind::Deferrable | Kind::Periodic => room,
-            Kind::HardBandwidth => room.saturating_mul(2),
-            Kind::SoftBandwidth => return None,
+            ServerPolicy::Polling | ServerPolicy::Sporadic => 0,
+            ServerPolicy::Deferrable | ServerPolicy::Periodic => room,
+            ServerPolicy::HardBandwidth => room.saturating_mul(2),
+            ServerPolicy::SoftBandwidth => return None,
         };
         Some(self.as_task().ok()?.with_jitter(late))
     }
@@ -140,7 +140,7 @@ impl Server {
     /// Whether it is a constant-bandwidth server with a deadline of its period, of which any number may
     /// share a processor by their deadlines.
     fn is_constant(&self) -> bool {
-        matches!(self.kind, Kind::HardBandwidth | Kind::SoftBandwidth)
+        matches!(self.kind, ServerPolicy::HardBandwidth | ServerPolicy::SoftBandwidth)
             && self.deadline == self.period
     }
 
@@ -154,9 +154,12 @@ impl Server {
     pub fn supply(&self) -> Option<Supply> {
         let supply = Supply::with_deadline(self.period, self.budget, self.deadline).ok()?;
         Some(match self.kind {
-            Kind::Polling => supply.with_wait(self.period),
-            Kind::SoftBandwidth => supply.with_wait(0),
-            Kind::Deferrable | Kind::Sporadic | Kind::HardBandwidth | Kind::Periodic => supply,
+            ServerPolicy::Polling => supply.with_wait(self.period),
+            ServerPolicy::SoftBandwidth => supply.with_wait(0),
+            ServerPolicy::Deferrable
+            | ServerPolicy::Sporadic
+            | ServerPolicy::HardBandwidth
+            | ServerPolicy::Periodic => supply,
         })
     }
 
@@ -177,7 +180,7 @@ impl Server {
         let waits = task.suspension() > 0 || task.blocking() > 0 || task.curve().is_some();
         let apart = task.period().checked_sub(task.jitter())?;
         let fits = task.cost() <= self.budget && apart >= self.period;
-        if self.kind != Kind::HardBandwidth || waits || !fits {
+        if self.kind != ServerPolicy::HardBandwidth || waits || !fits {
             return None;
         }
         let from_release = self.deadline;
@@ -190,7 +193,7 @@ impl Server {
             true => Verdict::Feasible,
             false => Verdict::Unknown(Refusal::NotExact),
         };
-        let outcome = Outcome::Bounded(ResponseTime { from_arrival, from_release });
+        let outcome = ResponseBound::Bounded(ResponseTime { from_arrival, from_release });
         let task = TaskResult { outcome, verdict, window: Window::Closed, points: 0..0 };
         Some(Analysis { tasks: vec![task], points: Vec::new() })
     }
@@ -210,11 +213,11 @@ impl Server {
 
     /// Whether the server's tasks make all their deadlines.
     #[must_use]
-    pub fn verdict(&self, set: &TaskSet, inside: Inside) -> Verdict {
+    pub fn verdict(&self, set: &TaskSet, inside: LocalScheduler) -> Verdict {
         let times = || self.response_times(set).map(|analysis| analysis.verdict());
         let verdict = match inside {
-            Inside::FixedPriority => times(),
-            Inside::Edf => self.demand(set).map(|found| found.verdict).or_else(times),
+            LocalScheduler::FixedPriority => times(),
+            LocalScheduler::Edf => self.demand(set).map(|found| found.verdict).or_else(times),
         };
         verdict.unwrap_or(Verdict::NoBound)
     }
@@ -222,7 +225,7 @@ impl Server {
     /// Whether it goes on at once when its budget is spent.
     #[must_use]
     pub fn is_soft(&self) -> bool {
-        self.kind == Kind::SoftBandwidth
+        self.kind == ServerPolicy::SoftBandwidth
     }
 
     /// The tasks with the priorities that count.
@@ -237,7 +240,7 @@ impl Server {
 
 /// A server and how it competes on its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedServer {
     /// The server.
     pub server: Server,
     /// Its fixed priority; `None` for the deadline class, where servers are chosen by their deadlines,
@@ -250,7 +253,7 @@ pub const DEADLINE_CLASS: u32 = u32::MAX - 1;
 
 /// Servers that no analysis here has on such a processor, each by its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum UnsupportedServer {
     /// Tasks beside servers under EDF.
     #[error("work may come to a server when its deadline is near, which delays tasks beside it")]
     TasksByDeadline,
@@ -276,22 +279,25 @@ pub enum Unfit {
 ///
 /// # Errors
 /// A server that no analysis here has there.
-pub fn among_priorities(servers: &[Placed], tasks: bool) -> Result<Vec<Task>, Unfit> {
+pub fn among_priorities(
+    servers: &[PlacedServer],
+    tasks: bool,
+) -> Result<Vec<Task>, UnsupportedServer> {
     let first: Vec<usize> =
         (0..servers.len()).filter(|at| servers[*at].priority.is_none()).collect();
     all_constant(servers, &first)?;
     let below = tasks || first.len() < servers.len();
     let each = servers.iter().enumerate().map(|(at, placed)| {
         let is_first = placed.priority.is_none();
-        if is_first && below && placed.server.kind == Kind::SoftBandwidth {
-            return Err(Unfit::GoesOn(at));
+        if is_first && below && placed.server.kind == ServerPolicy::SoftBandwidth {
+            return Err(UnsupportedServer::GoesOn(at));
         }
         if is_first && below && placed.server.deadline != placed.server.period {
-            return Err(Unfit::ShortDeadline(at));
+            return Err(UnsupportedServer::ShortDeadline(at));
         }
         // Nobody is below a soft server that is left.
         let task = placed.server.above_priorities().or_else(|| placed.server.as_task().ok());
-        let task = task.ok_or(Unfit::NoTask(at))?;
+        let task = task.ok_or(UnsupportedServer::NoTask(at))?;
         Ok(task.with_priority(placed.priority.unwrap_or(DEADLINE_CLASS)))
     });
     each.collect()
@@ -304,23 +310,29 @@ pub fn among_priorities(servers: &[Placed], tasks: bool) -> Result<Vec<Task>, Un
 ///
 /// # Errors
 /// A server that no analysis here has there.
-pub fn among_deadlines(servers: &[Placed], tasks: bool) -> Result<Vec<Task>, Unfit> {
+pub fn among_deadlines(
+    servers: &[PlacedServer],
+    tasks: bool,
+) -> Result<Vec<Task>, UnsupportedServer> {
     if tasks && !servers.is_empty() {
-        return Err(Unfit::TasksByDeadline);
+        return Err(UnsupportedServer::TasksByDeadline);
     }
     all_constant(servers, &(0..servers.len()).collect::<Vec<_>>())?;
     let each = servers.iter().enumerate().map(|(at, placed)| {
-        if matches!(placed.server.kind, Kind::Polling | Kind::Deferrable | Kind::Sporadic) {
-            return Err(Unfit::ForPriorities(at));
+        if matches!(
+            placed.server.kind,
+            ServerPolicy::Polling | ServerPolicy::Deferrable | ServerPolicy::Sporadic
+        ) {
+            return Err(UnsupportedServer::ForPriorities(at));
         }
-        placed.server.as_task().map_err(|_| Unfit::NoTask(at))
+        placed.server.as_task().map_err(|_| UnsupportedServer::NoTask(at))
     });
     each.collect()
 }
 
-fn all_constant(servers: &[Placed], ordered: &[usize]) -> Result<(), Unfit> {
+fn all_constant(servers: &[PlacedServer], ordered: &[usize]) -> Result<(), UnsupportedServer> {
     match ordered.iter().find(|at| !servers[**at].server.is_constant()) {
-        Some(at) if ordered.len() > 1 => Err(Unfit::NotConstant(*at)),
+        Some(at) if ordered.len() > 1 => Err(UnsupportedServer::NotConstant(*at)),
         _ => Ok(()),
     }
 }
@@ -366,7 +378,7 @@ mod tests {
 
     use super::*;
     use crate::cbs;
-    use crate::effort::Effort;
+    use crate::effort::StepLimit;
     use crate::fixed_priority::{self, Sections, TimeModel};
 
     proptest! {
@@ -380,7 +392,7 @@ mod tests {
         ) {
             let budget = 1 + a % period;
             let deadline = budget + b % (period - budget + 1);
-            let server = Server::with_deadline(Kind::Polling, period, budget, deadline).unwrap();
+            let server = Server::with_deadline(ServerPolicy::Polling, period, budget, deadline).unwrap();
             let given = |from: u64| (from..from + window).filter(|t| {
                 let (begin, into) = (t / period * period, t % period);
                 begin >= from && (deadline - budget..deadline).contains(&into)
@@ -399,7 +411,7 @@ mod tests {
             tasks in proptest::collection::vec((1..4u64, 4..30u64), 1..4),
             delays in proptest::collection::vec(0..9u64, 60),
         ) {
-            let Ok(server) = Server::new(Kind::SoftBandwidth, period, budget) else { return Ok(()) };
+            let Ok(server) = Server::new(ServerPolicy::SoftBandwidth, period, budget) else { return Ok(()) };
             let (mut free, mut others) = (period - budget, Vec::new());
             for part in parts {
                 let cost = free.min(part);
@@ -421,8 +433,8 @@ mod tests {
             }
             jobs.sort_by_key(|job| job.0);
             let list = jobs.iter().map(|(at, cost, _)| (*at, *cost)).collect();
-            let traced = cbs::Server { budget, period, jobs: list };
-            let trace = cbs::run(&others, &[traced], 2_000, Effort::default()).unwrap();
+            let traced = cbs::CbsServer { budget, period, jobs: list };
+            let trace = cbs::run(&others, &[traced], 2_000, StepLimit::default()).unwrap();
             for ((at, _, task), finish) in jobs.iter().zip(&trace.server_finish[0]) {
                 let bound = bounds[*task];
                 prop_assert!(bound.is_none_or(|bound| finish - at <= bound), "{:?} {:?}", set, server);
@@ -449,17 +461,17 @@ mod tests {
             let found = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
             found.from_arrival()[1]
         };
-        assert_eq!(below(Kind::Deferrable), Some(7));
-        assert_eq!(below(Kind::Sporadic), Some(5));
-        assert_eq!(below(Kind::Polling), Some(5));
+        assert_eq!(below(ServerPolicy::Deferrable), Some(7));
+        assert_eq!(below(ServerPolicy::Sporadic), Some(5));
+        assert_eq!(below(ServerPolicy::Polling), Some(5));
     }
 
     /// Alone and above all, a deferrable server delivers its budget at once; above it, 4 of 5 leave
     /// no 2.
     #[test]
     fn a_budget_is_delivered_from_its_replenishment() {
-        let server = Server::new(Kind::Deferrable, 5, 2).unwrap();
-        let placed = Placed { server, priority: Some(1) };
+        let server = Server::new(ServerPolicy::Deferrable, 5, 2).unwrap();
+        let placed = PlacedServer { server, priority: Some(1) };
         let own = among_priorities(&[placed], true).unwrap().remove(0);
         let delivered = |tasks: Vec<Task>| is_delivered(&tasks.into(), Sections::Preemptive, 0);
         assert!(delivered(vec![own.clone()]));
@@ -470,8 +482,8 @@ mod tests {
     /// In the deadline class, what tasks below have begun counts, and what is above the class is not known.
     #[test]
     fn sections_below_hold_up_the_deadline_class() {
-        let server = Server::new(Kind::HardBandwidth, 5, 2).unwrap();
-        let placed = Placed { server, priority: None };
+        let server = Server::new(ServerPolicy::HardBandwidth, 5, 2).unwrap();
+        let placed = PlacedServer { server, priority: None };
         let own = among_priorities(&[placed], true).unwrap().remove(0);
         let long = |cost| Task::new(cost, 100, 100).unwrap().with_segments(cost, cost).unwrap();
         let delivered =
@@ -484,23 +496,33 @@ mod tests {
     fn what_is_not_analysed_is_refused() {
         let placed = |kind, deadline, priority| {
             let server = Server::with_deadline(kind, 8, 2, deadline).unwrap();
-            Placed { server, priority }
+            PlacedServer { server, priority }
         };
-        let (hard, soft) = (Kind::HardBandwidth, Kind::SoftBandwidth);
-        let two = [placed(hard, 8, None), placed(Kind::Periodic, 8, None)];
-        assert_eq!(among_priorities(&two, false), Err(Unfit::NotConstant(1)));
-        assert_eq!(among_deadlines(&two, false), Err(Unfit::NotConstant(1)));
-        assert_eq!(among_deadlines(&two[..1], true), Err(Unfit::TasksByDeadline));
-        assert_eq!(among_priorities(&[placed(soft, 8, None)], true), Err(Unfit::GoesOn(0)));
-        assert_eq!(among_priorities(&[placed(hard, 7, None)], true), Err(Unfit::ShortDeadline(0)));
+        let (hard, soft) = (ServerPolicy::HardBandwidth, ServerPolicy::SoftBandwidth);
+        let two = [placed(hard, 8, None), placed(ServerPolicy::Periodic, 8, None)];
+        assert_eq!(among_priorities(&two, false), Err(UnsupportedServer::NotConstant(1)));
+        assert_eq!(among_deadlines(&two, false), Err(UnsupportedServer::NotConstant(1)));
+        assert_eq!(among_deadlines(&two[..1], true), Err(UnsupportedServer::TasksByDeadline));
+        assert_eq!(
+            among_priorities(&[placed(soft, 8, None)], true),
+            Err(UnsupportedServer::GoesOn(0))
+        );
+        assert_eq!(
+            among_priorities(&[placed(hard, 7, None)], true),
+            Err(UnsupportedServer::ShortDeadline(0))
+        );
         // Servers with priorities are below, too.
-        let below =
-            |kind, deadline| [placed(kind, deadline, None), placed(Kind::Polling, 8, Some(1))];
-        assert_eq!(among_priorities(&below(soft, 8), false), Err(Unfit::GoesOn(0)));
-        assert_eq!(among_priorities(&below(hard, 7), false), Err(Unfit::ShortDeadline(0)));
+        let below = |kind, deadline| {
+            [placed(kind, deadline, None), placed(ServerPolicy::Polling, 8, Some(1))]
+        };
+        assert_eq!(among_priorities(&below(soft, 8), false), Err(UnsupportedServer::GoesOn(0)));
+        assert_eq!(
+            among_priorities(&below(hard, 7), false),
+            Err(UnsupportedServer::ShortDeadline(0))
+        );
         assert!(among_priorities(&below(hard, 8), false).is_ok());
-        let polling = [placed(Kind::Polling, 8, None)];
-        assert_eq!(among_deadlines(&polling, false), Err(Unfit::ForPriorities(0)));
+        let polling = [placed(ServerPolicy::Polling, 8, None)];
+        assert_eq!(among_deadlines(&polling, false), Err(UnsupportedServer::ForPriorities(0)));
     }
 
     /// Hourglass paper, section 5.6: work of 3 every 8 in a hard reservation of as much just fits
@@ -509,10 +531,10 @@ mod tests {
     fn reservations_of_the_paper() {
         let set = TaskSet::in_order(vec![Task::new(3, 8, 8).unwrap()]);
         let times = |kind| Server::new(kind, 8, 3).unwrap().response_times(&set).unwrap();
-        assert_eq!(times(Kind::HardBandwidth).tasks[0].verdict, {
+        assert_eq!(times(ServerPolicy::HardBandwidth).tasks[0].verdict, {
             Verdict::Unknown(crate::verdict::Refusal::NotExact)
         });
-        assert_eq!(times(Kind::HardBandwidth).points(0)[0].finish, 13);
-        assert_eq!(times(Kind::SoftBandwidth).from_arrival(), [Some(8)]);
+        assert_eq!(times(ServerPolicy::HardBandwidth).points(0)[0].finish, 13);
+        assert_eq!(times(ServerPolicy::SoftBandwidth).from_arrival(), [Some(8)]);
     }
 }

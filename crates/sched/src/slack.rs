@@ -6,44 +6,44 @@
 
 use std::cmp::Ordering;
 
-use crate::effort::Effort;
-use crate::exact::{compare_shares, greatest_common_divisor, share_floor};
+use crate::effort::StepLimit;
+use crate::exact_fraction::{compare_shares, greatest_common_divisor, share_floor};
 use crate::verdict::Refusal;
 
 /// What is promised to one process, and how its neighbours are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Promise {
+pub struct SlackReservation {
     /// When the work must be done.
     deadline: u64,
     /// The work, as time of a processor that is not shared.
     cost: u64,
     /// The worst rate of progress while neighbours run.
-    alpha: Rate,
+    alpha: ProgressRate,
     /// Neighbours are stopped at this slack: what stopping takes.
     margin: u64,
 }
 
 /// A rate below one, as a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    part: u64,
-    whole: u64,
+pub struct ProgressRate {
+    numerator: u64,
+    denominator: u64,
 }
 
-impl Rate {
+impl ProgressRate {
     /// No progress at all is certain.
-    pub const ZERO: Rate = Rate { part: 0, whole: 1 };
+    pub const ZERO: ProgressRate = ProgressRate { numerator: 0, denominator: 1 };
 
     /// `part` of `whole`; `None` unless it is below one.
     #[must_use]
-    pub fn new(part: u64, whole: u64) -> Option<Rate> {
-        (part < whole).then_some(Rate { part, whole })
+    pub fn new(part: u64, whole: u64) -> Option<ProgressRate> {
+        (part < whole).then_some(ProgressRate { numerator: part, denominator: whole })
     }
 
     /// The fraction, as `part` and `whole`.
     #[must_use]
     pub fn parts(self) -> (u64, u64) {
-        (self.part, self.whole)
+        (self.numerator, self.denominator)
     }
 }
 
@@ -56,12 +56,12 @@ pub enum Decision {
     Stop,
 }
 
-impl Promise {
+impl SlackReservation {
     /// `cost` of work by `deadline`. With a rate `alpha` that is proven, checks are rarer; without
     /// proof it must be zero.
     #[must_use]
-    pub fn new(deadline: u64, cost: u64, alpha: Rate, margin: u64) -> Promise {
-        Promise { deadline, cost, alpha, margin }
+    pub fn new(deadline: u64, cost: u64, alpha: ProgressRate, margin: u64) -> SlackReservation {
+        SlackReservation { deadline, cost, alpha, margin }
     }
 
     /// Slack at `now` with `done` of the work: T - C, section 3.1. Below zero, the promise is broken.
@@ -80,8 +80,8 @@ impl Promise {
         match u128::try_from(spare) {
             Ok(spare) if spare > 0 => {
                 // Below 2^64 times below 2^64.
-                let whole = u128::from(self.alpha.whole);
-                let rest = whole - u128::from(self.alpha.part);
+                let whole = u128::from(self.alpha.denominator);
+                let rest = whole - u128::from(self.alpha.numerator);
                 let wait = spare.saturating_mul(whole) / rest;
                 let wait = u64::try_from(wait).unwrap_or(u64::MAX);
                 if wait == 0 {
@@ -114,7 +114,7 @@ impl Promise {
         if slack <= i128::from(self.margin) {
             return Decision::Stop;
         }
-        Promise { margin: 0, ..*self }.decide(now, slack)
+        SlackReservation { margin: 0, ..*self }.decide(now, slack)
     }
 }
 
@@ -136,22 +136,23 @@ pub fn slack_of_each(processes: &[(u64, u64)]) -> (Vec<i128>, Option<i128>) {
 
 /// Work promised to one of several processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingWork {
     /// When it must be done.
     pub deadline: u64,
     /// What is left of it, as time of a processor that is not shared; 0 if it is done.
-    pub left: u64,
+    pub remaining: u64,
 }
 
 /// Section 3.4: the slack of the whole system at `now`, given in any order; `None` if nothing is
 /// left to do. Processes that are done have no slack and do not count.
 #[must_use]
-pub fn system_slack(now: u64, processes: &[Pending]) -> Option<i128> {
-    let mut pending: Vec<Pending> = processes.iter().copied().filter(|p| p.left > 0).collect();
+pub fn system_slack(now: u64, processes: &[PendingWork]) -> Option<i128> {
+    let mut pending: Vec<PendingWork> =
+        processes.iter().copied().filter(|p| p.remaining > 0).collect();
     pending.sort_unstable_by_key(|p| p.deadline);
     let mut work = 0i128;
     let slack = pending.iter().map(|p| {
-        work += i128::from(p.left);
+        work += i128::from(p.remaining);
         i128::from(p.deadline) - i128::from(now) - work
     });
     slack.min()
@@ -164,7 +165,7 @@ const ONE: u128 = 1 << 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// What is promised now; its deadline is where the next period begins.
-    pub pending: Pending,
+    pub pending: PendingWork,
     /// The work of each later period.
     pub cost: u64,
     /// The period, not 0.
@@ -181,7 +182,7 @@ pub struct Reservation {
 pub fn slack_ahead(
     now: u64,
     reservations: &[Reservation],
-    effort: Effort,
+    effort: StepLimit,
 ) -> Result<Option<i128>, Refusal> {
     let mut effort = effort;
     let shares = reservations.iter().map(|r| (r.cost, r.period));
@@ -197,15 +198,15 @@ pub fn slack_ahead(
     });
     let mut next: Vec<(u128, Reservation)> =
         reservations.iter().map(|r| (u128::from(r.pending.deadline), *r)).collect();
-    let all: i128 = reservations.iter().map(|r| i128::from(r.pending.left)).sum();
+    let all: i128 = reservations.iter().map(|r| i128::from(r.pending.remaining)).sum();
     let first = reservations.iter().map(|r| r.pending.deadline).min().unwrap_or(0);
     let last = reservations.iter().map(|r| r.pending.deadline).max().unwrap_or(0);
     let (mut work, mut least) = (0i128, None::<i128>);
     while let Some(due) = next.iter().map(|(due, _)| *due).min() {
-        effort.look(next.len())?;
+        effort.charge(next.len())?;
         for (at, reservation) in next.iter_mut().filter(|(at, _)| *at == due) {
             let pending = due == u128::from(reservation.pending.deadline);
-            let of_job = if pending { reservation.pending.left } else { reservation.cost };
+            let of_job = if pending { reservation.pending.remaining } else { reservation.cost };
             work += i128::from(of_job);
             *at += u128::from(reservation.period);
         }
@@ -242,8 +243,8 @@ mod tests {
             cost in 1..1_000u64, room in 0..1_000u64, margin in 0..50u64,
             part in 0..9u64, steps in proptest::collection::vec(0..=100u64, 64)
         ) {
-            let alpha = Rate::new(part, 10).unwrap();
-            let promise = Promise::new(cost + room, cost, alpha, margin);
+            let alpha = ProgressRate::new(part, 10).unwrap();
+            let promise = SlackReservation::new(cost + room, cost, alpha, margin);
             let (mut now, mut done) = (0, 0);
             for step in steps {
                 if done >= cost {
@@ -267,8 +268,8 @@ mod tests {
             cost in 1..1_000u64, room in 0..1_000u64, margin in 0..50u64, interval in 1..90u64,
             part in 0..9u64, steps in proptest::collection::vec(0..=100u64, 64)
         ) {
-            let alpha = Rate::new(part, 10).unwrap();
-            let promise = Promise::new(cost + room, cost, alpha, margin);
+            let alpha = ProgressRate::new(part, 10).unwrap();
+            let promise = SlackReservation::new(cost + room, cost, alpha, margin);
             let (mut now, mut done) = (0, 0);
             for step in steps {
                 let slack = promise.slack(now, done);
@@ -292,14 +293,14 @@ mod tests {
             now in 0..10u64,
         ) {
             let reservation = |(due, left, cost, period): &(u64, u64, u64, u64)| Reservation {
-                pending: Pending { deadline: *due, left: *left },
+                pending: PendingWork { deadline: *due, remaining: *left },
                 cost: *cost,
                 period: *period,
             };
             let reservations: Vec<Reservation> = numbers.iter().map(reservation).collect();
             let slack = |at: u64| {
                 let work = |r: &Reservation| match at.checked_sub(r.pending.deadline) {
-                    Some(since) => r.pending.left + since / r.period * r.cost,
+                    Some(since) => r.pending.remaining + since / r.period * r.cost,
                     None => 0,
                 };
                 let work: u64 = reservations.iter().map(work).sum();
@@ -310,7 +311,7 @@ mod tests {
                 at.checked_sub(r.pending.deadline).is_some_and(|since| since % r.period == 0)
             });
             let least = (first..8_000).filter(due).map(slack).min();
-            match slack_ahead(now, &reservations, Effort::default()) {
+            match slack_ahead(now, &reservations, StepLimit::default()) {
                 Ok(found) => prop_assert_eq!(found, least),
                 Err(why) => {
                     prop_assert_eq!(why, Refusal::Endless);
@@ -324,7 +325,7 @@ mod tests {
     /// Section 3.4, equation 9: whoever is done does not count; the later deadline may bind.
     #[test]
     fn the_system_has_the_least_slack() {
-        let of = |deadline, left| Pending { deadline, left };
+        let of = |deadline, left| PendingWork { deadline, remaining: left };
         assert_eq!(system_slack(0, &[of(20, 8), of(10, 3)]), Some(7));
         assert_eq!(system_slack(2, &[of(20, 15), of(10, 3)]), Some(0));
         assert_eq!(system_slack(15, &[of(10, 0), of(20, 1)]), Some(4));
@@ -334,22 +335,22 @@ mod tests {
     /// 5 of every 10 beside 9 by 20: equation 9 sees a slack of 5, but 5 more come before 20.
     #[test]
     fn later_periods_need_slack_too() {
-        let of = |deadline, left| Pending { deadline, left };
+        let of = |deadline, left| PendingWork { deadline, remaining: left };
         let reservations = [
             Reservation { pending: of(10, 5), cost: 5, period: 10 },
             Reservation { pending: of(20, 9), cost: 9, period: 20 },
         ];
         let pending = reservations.map(|r| r.pending);
         assert_eq!(system_slack(0, &pending), Some(5));
-        assert_eq!(slack_ahead(0, &reservations, Effort::default()), Ok(Some(1)));
+        assert_eq!(slack_ahead(0, &reservations, StepLimit::default()), Ok(Some(1)));
         let full = [Reservation { cost: 11, ..reservations[0] }];
-        assert_eq!(slack_ahead(0, &full, Effort::default()), Err(Refusal::Endless));
+        assert_eq!(slack_ahead(0, &full, StepLimit::default()), Err(Refusal::Endless));
     }
 
     /// Section 3.3: 4, then 2 after 2 of 4 were done, then 0.
     #[test]
     fn the_example_of_the_paper() {
-        let promise = Promise::new(10, 6, Rate::ZERO, 0);
+        let promise = SlackReservation::new(10, 6, ProgressRate::ZERO, 0);
         assert_eq!(promise.decide(0, promise.slack(0, 0)), Decision::RunUntil(4));
         assert_eq!(promise.decide(4, promise.slack(4, 2)), Decision::RunUntil(6));
         assert_eq!(promise.decide(6, promise.slack(6, 2)), Decision::Stop);

@@ -4,8 +4,8 @@
 //! Each task has its critical sections and stays on its processor ([`Task::with_critical_sections`],
 //! [`Task::with_cpu`]); its cost holds its sections, but no spinning.
 //!
-//! Owns: two accounts of the time that spinning takes. [`Account::Inflation`] makes each request as
-//! long as it can be and adds it to the cost, as the paper does. [`Account::Counting`] lets each
+//! Owns: two accounts of the time that spinning takes. [`SpinBound::Inflation`] makes each request as
+//! long as it can be and adds it to the cost, as the paper does. [`SpinBound::Counting`] lets each
 //! request of another processor delay once only, and counts how many there can be in a response time;
 //! this is what the linear program of Wieder and Brandenburg (RTSS 2013) finds for queues that are
 //! first come, first served, as long as each request of a processor for a lock is as long as the
@@ -19,18 +19,18 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::fixed_priority::{self, Sections, TimeModel};
 use crate::global::without_bound;
-use crate::task::{CriticalSection, Known, Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Refusal, TaskResult, Verdict};
+use crate::task::{CriticalSection, Task, TaskFeature, TaskSet};
+use crate::verdict::{Analysis, Refusal, ResponseBound, TaskResult, Verdict};
 
 /// Looks of the search by counting: one at each task whose sections another may wait for.
 const COUNTING_LOOKS: u64 = 2_500_000;
 
 /// How the time spent spinning is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Account {
+pub enum SpinBound {
     /// Each request waits for the longest critical section of each other processor.
     Inflation,
     /// Each critical section of another processor delays one request at most.
@@ -55,7 +55,7 @@ pub struct SectionsOverCost {
 ///
 /// # Errors
 /// Critical sections that do not fit into a task's cost.
-pub fn analyse(tasks: &[Task], account: Account) -> Result<Analysis, SectionsOverCost> {
+pub fn analyse(tasks: &[Task], account: SpinBound) -> Result<Analysis, SectionsOverCost> {
     for (position, of) in tasks.iter().enumerate() {
         let length =
             |sum: u64, r: &CriticalSection| sum.saturating_add(r.count.saturating_mul(r.length));
@@ -65,15 +65,15 @@ pub fn analyse(tasks: &[Task], account: Account) -> Result<Analysis, SectionsOve
         }
     }
     let outside = |of: &Task| {
-        let known = of.is_plain_but(Known::Sections);
+        let known = of.is_plain_but(TaskFeature::Sections);
         !known || of.jitter > 0 || of.blocking > 0 || of.suspension > 0
     };
     if tasks.iter().any(outside) {
         return Ok(unknown(tasks, Refusal::OutsideModel));
     }
     Ok(match account {
-        Account::Inflation => inflated(tasks),
-        Account::Counting => counted(tasks),
+        SpinBound::Inflation => inflated(tasks),
+        SpinBound::Counting => counted(tasks),
     })
 }
 
@@ -145,7 +145,7 @@ fn inflated(tasks: &[Task]) -> Analysis {
                 (verdict, _) => verdict,
             };
             let outcome = match (outcome, verdict) {
-                (Outcome::Unbounded, Verdict::Unknown(why)) => Outcome::Unknown(why),
+                (ResponseBound::Unbounded, Verdict::Unknown(why)) => ResponseBound::Unknown(why),
                 (outcome, _) => outcome,
             };
             let points = from..found.points.len();
@@ -169,13 +169,13 @@ fn named(verdict: Verdict, at: usize) -> Verdict {
 /// The fixed point over all tasks, from below: how many requests of others fall into a response
 /// depends on their responses. Either all of the bounds hold or none.
 fn counted(tasks: &[Task]) -> Analysis {
-    let mut effort = Effort::of(COUNTING_LOOKS);
+    let mut effort = StepLimit::with_steps(COUNTING_LOOKS);
     let mut bounds: Vec<u64> = tasks.iter().map(|t| t.cost).collect();
     loop {
         let mut changed = false;
         for at in 0..tasks.len() {
             let limit = tasks[at].deadline.min(tasks[at].period);
-            if effort.look(tasks.len()).is_err() {
+            if effort.charge(tasks.len()).is_err() {
                 return unknown(tasks, Refusal::TooLong);
             }
             let Some(next) = demand(tasks, at, bounds[at], &bounds) else {

@@ -27,12 +27,12 @@ pub struct Task {
     pub(crate) last: u64,
     pub(crate) priority: u32,
     /// Apart, so that tasks without it, of which there are many, stay small.
-    pub(crate) extra: Option<Arc<Extra>>,
+    pub(crate) extra: Option<Arc<TaskExtension>>,
 }
 
 /// What few tasks have, and few analyses know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extra {
+pub(crate) struct TaskExtension {
     curve: Option<Curve>,
     phase: Option<u64>,
     threshold: Option<u32>,
@@ -42,7 +42,7 @@ pub(crate) struct Extra {
 
 /// What an analysis knows of tasks that are not plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum TaskFeature {
     Bursts,
     Phase,
     Threshold,
@@ -221,10 +221,10 @@ impl Task {
         Some(self.with(|extra| extra.curve = None).with_jitter(jitter))
     }
 
-    fn with(&self, change: impl FnOnce(&mut Extra)) -> Task {
+    fn with(&self, change: impl FnOnce(&mut TaskExtension)) -> Task {
         let mut extra = self.extra.as_deref().cloned().unwrap_or_default();
         change(&mut extra);
-        let extra = (extra != Extra::default()).then(|| Arc::new(extra));
+        let extra = (extra != TaskExtension::default()).then(|| Arc::new(extra));
         Task { extra, ..self.clone() }
     }
 
@@ -235,15 +235,15 @@ impl Task {
     }
 
     /// Whether it has none of these but what an analysis knows.
-    pub(crate) fn is_plain_but(&self, known: Known) -> bool {
+    pub(crate) fn is_plain_but(&self, known: TaskFeature) -> bool {
         let Some(extra) = self.extra.as_deref() else { return true };
-        let Extra { curve, phase, threshold, sections, cpu } = extra;
+        let TaskExtension { curve, phase, threshold, sections, cpu } = extra;
         let is = |of| known == of;
-        (curve.is_none() || is(Known::Bursts))
-            && (phase.is_none() || is(Known::Phase))
-            && (threshold.is_none() || is(Known::Threshold))
-            && (sections.is_empty() || is(Known::Sections))
-            && (cpu.is_none() || is(Known::Sections))
+        (curve.is_none() || is(TaskFeature::Bursts))
+            && (phase.is_none() || is(TaskFeature::Phase))
+            && (threshold.is_none() || is(TaskFeature::Threshold))
+            && (sections.is_empty() || is(TaskFeature::Sections))
+            && (cpu.is_none() || is(TaskFeature::Sections))
     }
 
     /// How soon after each other its jobs arrive, with or without bursts.
@@ -394,7 +394,7 @@ impl TaskSet {
     }
 
     /// Whether all have none of these but what an analysis knows.
-    pub(crate) fn is_plain_but(&self, known: Known) -> bool {
+    pub(crate) fn is_plain_but(&self, known: TaskFeature) -> bool {
         self.tasks.iter().all(|task| task.is_plain_but(known))
     }
 

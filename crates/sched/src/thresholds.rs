@@ -10,11 +10,11 @@
 
 use std::cmp::Ordering;
 
-use crate::effort::Effort;
-use crate::exact::compare_shares;
-use crate::fixed_priority::{TimeModel, judge, outside, overloaded, refused};
-use crate::recurrence::{Interference, Stream, offsets_among_equals};
-use crate::task::{Known, Task, TaskSet};
+use crate::effort::StepLimit;
+use crate::exact_fraction::compare_shares;
+use crate::fixed_priority::{TimeModel, outside, overloaded, refused, task_result};
+use crate::recurrence::{InterferenceTerms, Stream, offsets_among_equals};
+use crate::task::{Task, TaskFeature, TaskSet};
 use crate::verdict::{Analysis, Point, Refusal, Window};
 
 /// Only priorities above this preempt a job of the task that has begun.
@@ -33,14 +33,14 @@ pub(crate) fn segment_before(set: &TaskSet, task: usize, time: TimeModel) -> u64
 
 /// The answer and, beside the points of [`Analysis`], when each of their jobs begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ThresholdAnalysis {
     /// Bounds, verdicts and points.
     pub analysis: Analysis,
     /// Of each point, in the order of all points, when its job has begun at the latest.
     starts: Vec<u64>,
 }
 
-impl Answer {
+impl ThresholdAnalysis {
     /// When the jobs of [`Analysis::points`] begin, in the same order.
     #[must_use]
     pub fn starts(&self, position: usize) -> &[u64] {
@@ -51,15 +51,15 @@ impl Answer {
 
 /// Bounds the response times of a set with thresholds.
 #[must_use]
-pub fn analyse(set: &TaskSet, time: TimeModel) -> Answer {
-    analyse_within(set, time, Effort::default())
+pub fn analyse(set: &TaskSet, time: TimeModel) -> ThresholdAnalysis {
+    analyse_within(set, time, StepLimit::default())
 }
 
 /// The same with a stated effort.
 #[must_use]
-pub fn analyse_within(set: &TaskSet, time: TimeModel, effort: Effort) -> Answer {
-    if !set.is_plain_but(Known::Threshold) {
-        return Answer { analysis: outside(set), starts: Vec::new() };
+pub fn analyse_within(set: &TaskSet, time: TimeModel, effort: StepLimit) -> ThresholdAnalysis {
+    if !set.is_plain_but(TaskFeature::Threshold) {
+        return ThresholdAnalysis { analysis: outside(set), starts: Vec::new() };
     }
     let mut effort = effort;
     let (mut points, mut starts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
@@ -71,7 +71,7 @@ pub fn analyse_within(set: &TaskSet, time: TimeModel, effort: Effort) -> Answer 
             Ok(Some(length)) => {
                 let exact = set.tasks()[position].blocking == 0;
                 let (range, window) = (from..points.len(), Window::Length(length));
-                judge(set, position, &points, range, window, exact)
+                task_result(set, position, &points, range, window, exact)
             }
             Ok(None) => overloaded(from),
             Err(why) => {
@@ -81,10 +81,10 @@ pub fn analyse_within(set: &TaskSet, time: TimeModel, effort: Effort) -> Answer 
             }
         });
     }
-    let answer = Answer { analysis: Analysis { tasks, points }, starts };
+    let answer = ThresholdAnalysis { analysis: Analysis { tasks, points }, starts };
     debug_assert_eq!(crate::checker::thresholds(set, time, &answer), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_thresholds(
+    crate::reference::assert_thresholds(
         set,
         &set.tasks().iter().map(threshold).collect::<Vec<u32>>(),
         &answer.analysis,
@@ -94,7 +94,7 @@ pub fn analyse_within(set: &TaskSet, time: TimeModel, effort: Effort) -> Answer 
 
 /// Everything that decides when jobs of one task begin and are done.
 struct Level {
-    own: Stream,
+    task: Stream,
     equals: Vec<Stream>,
     /// Of higher priority: these come before a start.
     higher: Vec<Stream>,
@@ -113,15 +113,15 @@ impl Level {
         let segment = segment_before(set, position, time);
         let blocking = task.blocking.checked_add(segment).ok_or(Refusal::Overflow)?;
         let (equals, higher, above) = (Vec::new(), Vec::new(), Vec::new());
-        let mut level = Level { own: Stream::of(task), equals, higher, above, blocking };
+        let mut level = Level { task: Stream::from_task(task), equals, higher, above, blocking };
         for (_, other) in set.tasks().iter().enumerate().filter(|(at, _)| *at != position) {
             match other.priority.cmp(&task.priority) {
-                Ordering::Greater => level.higher.push(Stream::of(other)),
-                Ordering::Equal => level.equals.push(Stream::of(other)),
+                Ordering::Greater => level.higher.push(Stream::from_task(other)),
+                Ordering::Equal => level.equals.push(Stream::from_task(other)),
                 Ordering::Less => {}
             }
             if other.priority > threshold {
-                level.above.push(Stream::of(other));
+                level.above.push(Stream::from_task(other));
             }
         }
         Ok(level)
@@ -130,11 +130,11 @@ impl Level {
     /// All points of the window, whose length is given; `None` if more is demanded than there is.
     fn solve(
         &self,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
         points: &mut Vec<Point>,
         starts: &mut Vec<u64>,
     ) -> Result<Option<u64>, Refusal> {
-        let all = [&[self.own], self.equals.as_slice(), self.higher.as_slice()].concat();
+        let all = [&[self.task], self.equals.as_slice(), self.higher.as_slice()].concat();
         let at_rest = self.blocking == 0 && all.iter().all(|s| s.jitter == 0);
         match compare_shares(all.iter().map(Stream::share), (1, 1)) {
             Ordering::Greater => return Ok(None),
@@ -143,16 +143,17 @@ impl Level {
         }
         let first = all.iter().try_fold(self.blocking, |sum, s| sum.checked_add(s.cost));
         let first = first.ok_or(Refusal::Overflow)?;
-        let length = Interference::of(all).least(self.blocking, first, effort)?;
-        let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let length =
+            InterferenceTerms::from_task(all).least_fixed_point(self.blocking, first, effort)?;
+        let end = length.checked_add(self.task.jitter).ok_or(Refusal::Overflow)?;
         let mut from = 0;
-        for jobs in 1..=end.div_ceil(self.own.period) {
+        for jobs in 1..=end.div_ceil(self.task.period) {
             let mut first = None;
-            effort.look(1)?;
-            for offset in offsets_among_equals(self.own, &self.equals, jobs, length, effort)? {
+            effort.charge(1)?;
+            for offset in offsets_among_equals(self.task, &self.equals, jobs, length, effort)? {
                 let start = self.start(jobs, offset, from, effort)?;
                 first = first.or(Some(start));
-                points.push(Point { offset, jobs, finish: self.finish(start, effort)? });
+                points.push(Point { offset, jobs, finish: self.finish_time(start, effort)? });
                 starts.push(start);
             }
             from = first.unwrap_or(from);
@@ -167,15 +168,15 @@ impl Level {
         jobs: u64,
         offset: u64,
         from: u64,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
     ) -> Result<u64, Refusal> {
-        let own = (jobs - 1).checked_mul(self.own.cost).ok_or(Refusal::Overflow)?;
+        let own = (jobs - 1).checked_mul(self.task.cost).ok_or(Refusal::Overflow)?;
         let base = self.equals.iter().try_fold(own, |sum, e| sum.checked_add(e.work_by(offset)?));
         let base =
             base.and_then(|base| base.checked_add(self.blocking)).ok_or(Refusal::Overflow)?;
         let mut start = base.max(from);
         loop {
-            effort.look(self.higher.len())?;
+            effort.charge(self.higher.len())?;
             let add = |sum: u64, stream: &Stream| sum.checked_add(stream.work_by(start)?);
             let next = self.higher.iter().try_fold(base, add).ok_or(Refusal::Overflow)?;
             if next <= start {
@@ -187,11 +188,11 @@ impl Level {
 
     /// When a job that begins at `start` is done: what is released later and above the threshold
     /// preempts it.
-    fn finish(&self, start: u64, effort: &mut Effort) -> Result<u64, Refusal> {
-        let base = start.checked_add(self.own.cost).ok_or(Refusal::Overflow)?;
+    fn finish_time(&self, start: u64, effort: &mut StepLimit) -> Result<u64, Refusal> {
+        let base = start.checked_add(self.task.cost).ok_or(Refusal::Overflow)?;
         let mut finish = base;
         loop {
-            effort.look(self.above.len())?;
+            effort.charge(self.above.len())?;
             let add = |sum: u64, stream: &Stream| {
                 let since = stream.work_before(finish)?.checked_sub(stream.work_by(start)?)?;
                 sum.checked_add(since)
@@ -211,9 +212,9 @@ mod tests {
 
     use super::*;
     use crate::fixed_priority::{self, Sections};
+    use crate::reference::worst_with_thresholds;
     use crate::task::TaskError;
-    use crate::twin::worst_with_thresholds;
-    use crate::verdict::{Outcome, Verdict};
+    use crate::verdict::{ResponseBound, Verdict};
 
     fn numbers() -> impl Strategy<Value = Vec<(u64, u64, u64, u64, u32)>> {
         proptest::collection::vec((3..24u64, 1..8u64, 1..40u64, 0..9u64, 0..5u32), 1..5)
@@ -266,7 +267,7 @@ mod tests {
                 let found = analyse(&with(&set, |_| above), time).analysis;
                 let known = fixed_priority::analyse(&set, sections, time);
                 for (found, known) in found.tasks.iter().zip(&known.tasks) {
-                    if found.outcome != Outcome::Unknown(Refusal::Endless) {
+                    if found.outcome != ResponseBound::Unknown(Refusal::Endless) {
                         prop_assert_eq!(found.outcome, known.outcome);
                         prop_assert_eq!(found.verdict, known.verdict);
                     }

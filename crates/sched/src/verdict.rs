@@ -123,7 +123,7 @@ pub struct ResponseTime {
 
 /// What is known of a task's response time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ResponseBound {
     /// It is at most this.
     Bounded(ResponseTime),
     /// It grows without bound.
@@ -132,13 +132,13 @@ pub enum Outcome {
     Unknown(Refusal),
 }
 
-impl Outcome {
+impl ResponseBound {
     /// The bounds, if there are any.
     #[must_use]
     pub fn response(&self) -> Option<ResponseTime> {
         match self {
-            Outcome::Bounded(response) => Some(*response),
-            Outcome::Unbounded | Outcome::Unknown(_) => None,
+            ResponseBound::Bounded(response) => Some(*response),
+            ResponseBound::Unbounded | ResponseBound::Unknown(_) => None,
         }
     }
 }
@@ -170,7 +170,7 @@ pub enum Window {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskResult {
     /// What is known of its response time.
-    pub outcome: Outcome,
+    pub outcome: ResponseBound,
     /// Whether its deadline holds.
     pub verdict: Verdict,
     /// What bounds the cases to be looked at.
@@ -220,7 +220,10 @@ impl Analysis {
     pub(crate) fn all_within(bounds: &[u64]) -> Analysis {
         let point = |bound: &u64| Point { offset: 0, jobs: 1, finish: *bound };
         let task = |(at, bound): (usize, &u64)| TaskResult {
-            outcome: Outcome::Bounded(ResponseTime { from_arrival: *bound, from_release: *bound }),
+            outcome: ResponseBound::Bounded(ResponseTime {
+                from_arrival: *bound,
+                from_release: *bound,
+            }),
             verdict: Verdict::Feasible,
             window: Window::Closed,
             points: at..at + 1,

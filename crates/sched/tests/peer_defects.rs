@@ -6,9 +6,9 @@
 
 use hourglass_sched::bursts;
 use hourglass_sched::edf::{self, qpa};
-use hourglass_sched::effort::Effort;
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::jobset::{self, Job, Ties};
+use hourglass_sched::jobset::{self, Ties, UncertainJob};
 use hourglass_sched::offsets;
 use hourglass_sched::supply::{self, Supply};
 use hourglass_sched::thresholds;
@@ -169,7 +169,7 @@ fn first_come_first_served_is_the_same_for_all() {
 /// job of each makes its deadline, but the second job of the first does not.
 #[test]
 fn a_set_of_jobs_is_no_set_of_tasks() {
-    let job = |id, cost, deadline| Job {
+    let job = |id, cost, deadline| UncertainJob {
         id,
         release: (0, 0),
         cost: (cost, cost),
@@ -177,7 +177,7 @@ fn a_set_of_jobs_is_no_set_of_tasks() {
         priority: id,
     };
     let jobs = [job(0, 2, 5), job(1, 4, 11)];
-    let explored = jobset::explore(&jobs, Ties::ById, Effort::default()).unwrap();
+    let explored = jobset::explore(&jobs, Ties::ById, StepLimit::default()).unwrap();
     assert_eq!(explored.verdict, Verdict::Feasible);
     let tasks = set(&[(2, 5, 5), (4, 11, 11)]);
     let found = fixed_priority::analyse(&tasks, Sections::NonPreemptive, TimeModel::Discrete);
@@ -196,6 +196,6 @@ fn windows_that_never_end_are_given_up() {
     let late = vec![task(1, 2, 2).with_jitter(1), task(1 << 40, (1 << 41) + 1, u64::MAX)];
     let late = TaskSet::in_order(late);
     let (sections, time) = (Sections::Preemptive, TimeModel::Discrete);
-    let few = fixed_priority::analyse_within(&late, sections, time, Effort::of(0));
+    let few = fixed_priority::analyse_within(&late, sections, time, StepLimit::with_steps(0));
     assert_eq!(few.tasks[1].verdict, Verdict::Unknown(Refusal::TooLong));
 }

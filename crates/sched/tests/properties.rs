@@ -6,7 +6,7 @@
 
 use hourglass_sched::bursts;
 use hourglass_sched::edf::{self, qpa};
-use hourglass_sched::effort::Effort;
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::offsets;
 use hourglass_sched::supply::{self, Supply};
@@ -280,7 +280,7 @@ fn a_verdict_without_bounds_is_the_same() {
                 &set,
                 sections,
                 TimeModel::Discrete,
-                Effort::default(),
+                StepLimit::default(),
             );
             let kind = std::mem::discriminant;
             assert_eq!(kind(&all), kind(&quick), "{sections:?}: {all:?}, {quick:?}: {set:?}");
@@ -337,7 +337,7 @@ const ONE_CPU: [Named; 17] = [
         "fp verdict",
         |s, _| {
             let (sections, time) = (Sections::Preemptive, TimeModel::Discrete);
-            fixed_priority::verdict_within(s, sections, time, Effort::default())
+            fixed_priority::verdict_within(s, sections, time, StepLimit::default())
         },
         None,
     ),
@@ -359,7 +359,11 @@ const ONE_CPU: [Named; 17] = [
     ),
     ("phases", |s, _| offsets::fixed_priority(s).analysis.verdict(), Some(1)),
     ("thresholds", |s, _| thresholds::analyse(s, TimeModel::Discrete).analysis.verdict(), Some(2)),
-    ("spin", |s, _| spin::analyse(s.tasks(), spin::Account::Inflation).unwrap().verdict(), Some(3)),
+    (
+        "spin",
+        |s, _| spin::analyse(s.tasks(), spin::SpinBound::Inflation).unwrap().verdict(),
+        Some(3),
+    ),
     (
         "edf",
         |s, _| edf::response_times(s, Sections::Preemptive, TimeModel::Discrete).verdict(),

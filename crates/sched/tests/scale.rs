@@ -1,14 +1,14 @@
 //! The unit of time decides nothing: the same set in microseconds and in nanoseconds gets the same
 //! answers from the tests for several processors, and none is given up.
 
-use hourglass_sched::effort::Effort;
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::global::edf_response;
 use hourglass_sched::global::fixed_priority::{self, AS_PUBLISHED, Bound};
 use hourglass_sched::{Analysis, Refusal, Task, TaskSet, Verdict, assign};
 use hourglass_tasks::generate::{Deadlines, DrawnTask, Method, Millionths, Recipe};
 
 /// Less work than a sweep allows.
-const EFFORT: Effort = Effort::of(250_000);
+const EFFORT: StepLimit = StepLimit::with_steps(250_000);
 
 const BOUNDS: [Bound; 4] = [
     AS_PUBLISHED,

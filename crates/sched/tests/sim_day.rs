@@ -1,6 +1,6 @@
 //! A long simulation, alone in its process so that memory can be asked for.
 
-use hourglass_sched::sim::{self, Class, Jitter, Settings, System, Thread};
+use hourglass_sched::sim::{self, Class, Jitter, SimSettings, System, Thread};
 
 /// A day of simulated time: what is kept does not grow with it. What one number a job would take is
 /// three times the limit.
@@ -19,7 +19,7 @@ fn a_day_takes_no_more_memory_than_a_minute() {
     let before = resident();
     let mut system = System::new(1);
     system.threads = threads;
-    let outcome = sim::run(&system, Settings::until(day)).unwrap();
+    let outcome = sim::run(&system, SimSettings::until(day)).unwrap();
     assert!(outcome.jobs > 8_000_000 && outcome.threads.iter().all(|t| t.missed == 0));
     if let (Some(before), Some(after)) = (before, resident()) {
         assert!(after.saturating_sub(before) < 20_000, "{before} kB, then {after} kB");

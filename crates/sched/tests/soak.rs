@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use hourglass_model::random::Stream;
-use hourglass_sched::effort::Effort;
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::sim::{self, Arrivals, Class, Jitter, Preemption, Settings, System, Thread};
+use hourglass_sched::sim::{
+    self, ArrivalPattern, Class, Jitter, Preemption, SimSettings, System, Thread,
+};
 use hourglass_sched::{Analysis, Task, TaskSet, edf};
 use hourglass_tasks::generate::{Millionths, Recipe};
 
@@ -24,7 +26,7 @@ const FEW: u64 = 300;
 const HORIZON: u64 = 2_000;
 
 /// Looks of an analysis: what is not bounded within is not compared.
-const EFFORT: Effort = Effort::of(125_000);
+const EFFORT: StepLimit = StepLimit::with_steps(125_000);
 
 const SEED: u64 = 2002;
 
@@ -125,7 +127,7 @@ fn try_both(
     let critical = system(set, sections, by_deadline, None);
     let random = system(set, sections, by_deadline, Some(dice));
     for system in [critical, random] {
-        let settings = Settings::until(HORIZON).with_seed(number);
+        let settings = SimSettings::until(HORIZON).with_seed(number);
         let outcome = sim::run(&system, settings).expect("a system that makes sense");
         for (at, task) in analysis.tasks.iter().enumerate() {
             let Some(bound) = task.outcome.response() else { continue };
@@ -169,13 +171,13 @@ fn system(
         if let Some(dice) = &mut random {
             let (offset, extra) = (dice.below(2 * period), dice.below(period));
             thread.arrivals = match dice.below(3) {
-                0 => Arrivals::Sporadic { offset, period, extra },
-                _ => Arrivals::Periodic { offset, period },
+                0 => ArrivalPattern::Sporadic { offset, period, extra },
+                _ => ArrivalPattern::Periodic { offset, period },
             };
             thread.jitter = Jitter::Random(task.jitter());
         } else {
             let offset = latest - task.jitter() + 1;
-            thread.arrivals = Arrivals::Periodic { offset, period };
+            thread.arrivals = ArrivalPattern::Periodic { offset, period };
             thread.jitter = Jitter::Worst(task.jitter());
         }
         system.threads.push(thread);
@@ -188,7 +190,7 @@ fn system(
             None => latest,
             Some(dice) => dice.below(HORIZON / 2),
         };
-        blocker.arrivals = Arrivals::Periodic { offset, period: HORIZON };
+        blocker.arrivals = ArrivalPattern::Periodic { offset, period: HORIZON };
         system.threads.push(blocker);
     }
     system

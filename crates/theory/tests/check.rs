@@ -2,7 +2,7 @@
 
 use hourglass_model::check::{CheckDocument, Verdict};
 use hourglass_tasks::TaskSet;
-use hourglass_theory::check::{Fit, Order, Request, check};
+use hourglass_theory::check::{FitHeuristic, PlacementOrder, Request, check};
 
 fn read(text: &str) -> TaskSet {
     TaskSet::from_toml(&format!("unit = \"1ms\"\n{text}")).unwrap()
@@ -173,7 +173,7 @@ fn several_cpus() {
         + &task("heavy", "wcet = 11\nperiod = 11");
     let global = answer(&text);
     assert_eq!((global.analysis.as_str(), global.verdict), ("global-edf", Verdict::Infeasible));
-    let partition = Some((Fit::First, Order::Utilisation));
+    let partition = Some((FitHeuristic::First, PlacementOrder::Utilisation));
     let placed = check(&read(&text), &Request { partition, ..Request::default() }).unwrap();
     assert_eq!(placed.verdict, Verdict::Feasible);
     assert_ne!(placed.tasks[0].cpus, placed.tasks[2].cpus);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_sched::effort::Effort;
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sim::{
-    self, Arrivals, Class, Cost, Interest, Jitter, Late, Nobody, Preemption, Settings, Sink, Slice,
-    System, Thread, Unwatched,
+    self, ArrivalPattern, Class, CostModel, Jitter, NullMonitor, NullSink, OverrunPolicy,
+    Preemption, SimSettings, Sink, SinkDetail, Slice, System, Thread,
 };
 use hourglass_sched::{Analysis, Task, TaskSet, checker, edf};
 use hourglass_time::{Instant, Sim, Span};
@@ -161,7 +161,7 @@ pub(super) const WHEEL: Target = Target {
 
 const TIME: TimeModel = TimeModel::Discrete;
 const HORIZON: u64 = 1_500;
-const EFFORT: Effort = Effort::of(60_000);
+const EFFORT: StepLimit = StepLimit::with_steps(60_000);
 
 /// Analyses against their checkers, against the simulator, and (in debug builds, by themselves) against their twin.
 fn analysis(bytes: &[u8]) -> Answer {
@@ -188,14 +188,14 @@ fn analysis(bytes: &[u8]) -> Answer {
     for (deadlines, found) in [(false, &fixed), (true, &by_deadline)] {
         let system = system(&set, sections, deadlines, &mut orders);
         let outcome =
-            sim::run(&system, Settings::until(HORIZON)).expect("a system that makes sense");
+            sim::run(&system, SimSettings::until(HORIZON)).expect("a system that makes sense");
         bounded = bounded * 8 + within(found, &outcome, &set);
     }
     bounded * 8 + set.len() as u64
 }
 
 /// How many responses were bounded; none is over its bound.
-fn within(found: &Analysis, outcome: &sim::Outcome, set: &TaskSet) -> u64 {
+fn within(found: &Analysis, outcome: &sim::SimOutcome, set: &TaskSet) -> u64 {
     let mut bounded = 0;
     for (task, thread) in found.tasks.iter().zip(&outcome.threads) {
         let Some(bound) = task.outcome.response() else { continue };
@@ -223,7 +223,7 @@ fn system(set: &TaskSet, sections: Sections, by_deadline: bool, orders: &mut Ord
             thread.preemption = Preemption::None;
         }
         let (period, offset) = (task.period(), orders.between(0, 200));
-        thread.arrivals = Arrivals::Sporadic { offset, period, extra: orders.between(0, 40) };
+        thread.arrivals = ArrivalPattern::Sporadic { offset, period, extra: orders.between(0, 40) };
         thread.jitter = Jitter::Random(task.jitter());
         system.threads.push(thread);
     }
@@ -247,15 +247,15 @@ pub(super) const ANALYSIS: Target = Target {
 struct SliceLog(Vec<Slice>);
 
 impl Sink for SliceLog {
-    fn interest(&self) -> Interest {
-        Interest::Slices
+    fn interest(&self) -> SinkDetail {
+        SinkDetail::Slices
     }
 
     fn ran(&mut self, slice: Slice) {
         self.0.push(slice);
     }
 
-    fn happened(&mut self, _: u64, _: sim::Event) {}
+    fn event(&mut self, _: u64, _: sim::Event) {}
 
     fn reached(&mut self, _: u64) -> bool {
         true
@@ -267,7 +267,7 @@ fn simulation(bytes: &[u8]) -> Answer {
     let mut orders = Orders(bytes);
     let cpus = orders.between(1, 3) as u32;
     let by_deadline = orders.between(0, 255);
-    let settings = Settings::until(orders.between(0, 255) * 4).with_seed(orders.between(0, 255));
+    let settings = SimSettings::until(orders.between(0, 255) * 4).with_seed(orders.between(0, 255));
     let settings = match orders.between(0, 9) {
         0 => settings.with_most_events(orders.between(1, 60)),
         _ => settings,
@@ -279,15 +279,16 @@ fn simulation(bytes: &[u8]) -> Answer {
             if by_deadline & 1 << cpu != 0 { Class::Edf } else { Class::Fifo(priority / 2) };
         let period = orders.between(2, 60);
         let cost = match orders.between(0, 2) {
-            0 => Cost::Worst(orders.between(1, period)),
-            1 => Cost::Listed((0..3).map(|_| orders.between(1, period)).collect()),
-            _ => Cost::Drawn {
+            0 => CostModel::Worst(orders.between(1, period)),
+            1 => CostModel::Listed((0..3).map(|_| orders.between(1, period)).collect()),
+            _ => CostModel::Drawn {
                 times: "uniform:1ns,9ns".parse().expect("execution times"),
                 at_most: 8,
             },
         };
-        let arrivals = Arrivals::Periodic { offset: orders.between(0, 50), period };
-        let late = if orders.between(0, 1) == 0 { Late::Skip } else { Late::Queue };
+        let arrivals = ArrivalPattern::Periodic { offset: orders.between(0, 50), period };
+        let late =
+            if orders.between(0, 1) == 0 { OverrunPolicy::Skip } else { OverrunPolicy::Queue };
         let jitter = match orders.between(0, 3) {
             0 => Jitter::Worst(orders.between(0, 90)),
             _ => Jitter::None,
@@ -297,11 +298,11 @@ fn simulation(bytes: &[u8]) -> Answer {
         system.threads.push(thread.on(&[cpu]));
     }
     let quick = sim::run(&system, settings);
-    let engine = sim::run_with(&system, settings, &mut Nobody, &mut Unwatched);
+    let engine = sim::run_with(&system, settings, &mut NullSink, &mut NullMonitor);
     assert_eq!(quick, engine, "{system:?}");
     let (mut one, mut other) = (SliceLog::default(), SliceLog::default());
     let quick = sim::run_to(&system, settings, &mut one);
-    assert_eq!(quick, sim::run_with(&system, settings, &mut other, &mut Unwatched), "{system:?}");
+    assert_eq!(quick, sim::run_with(&system, settings, &mut other, &mut NullMonitor), "{system:?}");
     assert_eq!(one.0, other.0, "{system:?}");
     match quick {
         Ok(outcome) => outcome

@@ -15,7 +15,7 @@ use crate::atomic_file;
 use crate::commands::batch::{self, FileResult, Form};
 use crate::exit::{NO, Stop, YES};
 use crate::lab::task_input::{self as input, Source};
-use crate::lab::theory::check::{self, ANALYSES, Fit, Order, Request};
+use crate::lab::theory::check::{self, ANALYSES, FitHeuristic, PlacementOrder, Request};
 use crate::lab::theory::examples;
 use crate::messages;
 use crate::output;
@@ -65,7 +65,7 @@ pub(crate) struct Check {
     /// Place the tasks on CPUs: first-fit, best-fit or worst-fit, and if wanted an order:
     /// given, utilisation (without one), density, period, deadline
     #[arg(long, value_name = "FIT[,ORDER]", value_parser = check::placing)]
-    partition: Option<(Fit, Order)>,
+    partition: Option<(FitHeuristic, PlacementOrder)>,
     /// Find the smallest reservation with this period; of several, with commas, the one that takes
     /// the least share of the CPU
     #[arg(long, value_name = "PERIODS", value_parser = str::parse::<Span>, value_delimiter = ',')]
@@ -100,7 +100,7 @@ fn source(text: &str) -> Result<Source, String> {
 /// A file cannot be read, or what is asked does not fit it.
 pub(crate) fn check(check: &Check, settings: Settings) -> Result<ExitCode> {
     if check.list_analyses {
-        let entries: Vec<_> = ANALYSES.iter().map(check::Entry::facts).collect();
+        let entries: Vec<_> = ANALYSES.iter().map(check::AnalysisEntry::facts).collect();
         if settings.json {
             output::json(&entries)?;
         } else {

@@ -15,8 +15,8 @@ use self::from::How;
 use crate::exit::{self, Stop};
 use crate::lab::ReservedFolder;
 use crate::lab::reserve::{
-    self, Backend, CoRunnerSettings, ProgressFrom, Rate, Selection, SessionFailure, SessionRequest,
-    SessionTarget, SharingLevel, SiblingPolicy, Stopper, TargetSelector, arguments,
+    self, Backend, CoRunnerSettings, ProgressFrom, ProgressRate, Selection, SessionFailure,
+    SessionRequest, SessionTarget, SharingLevel, SiblingPolicy, Stopper, TargetSelector, arguments,
 };
 use crate::messages;
 use crate::output;
@@ -128,7 +128,7 @@ pub(crate) struct Reserve {
     /// Proven lower bound on the rate of progress beside them, from 0 to below 1
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
     #[arg(requires = "smt", help_heading = SHARING)]
-    alpha: Rate,
+    alpha: ProgressRate,
     /// Check the slack at this interval, such as 1ms, instead of when it can be used up
     #[arg(long, value_name = "TIME", value_parser = arguments::interval)]
     #[arg(requires = "smt", help_heading = SHARING)]

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::commands::batch::{self, FileResult, Form};
 use crate::exit::{self, NO, Stop, YES};
-use crate::lab::sim::{Late, Throttling, smt};
+use crate::lab::sim::{OverrunPolicy, Throttling, smt};
 use crate::lab::task_input as input;
 use crate::lab::theory::simulate::{self as simulation, Failure, Releases, Request, Watch};
 use crate::messages;
@@ -92,7 +92,7 @@ pub(crate) struct Simulate {
     /// slack: worst rate of progress beside others that can be relied on, below 1
     /// [default: 0]
     #[arg(long, value_name = "FRACTION", value_parser = alpha)]
-    alpha: Option<smt::Rate>,
+    alpha: Option<smt::ProgressRate>,
     /// slack: neighbours stop when no more than this is left [default: 10us]
     #[arg(long, value_name = "TIME", value_parser = not_negative)]
     margin: Option<u64>,
@@ -105,7 +105,7 @@ pub(crate) struct Simulate {
     /// slack: how progress is known: counted by the scheduler, or reported:STEPS by the program
     /// [default: counted]
     #[arg(long, value_name = "HOW", value_parser = progress)]
-    progress: Option<smt::Progress>,
+    progress: Option<smt::ProgressModel>,
     /// Keep the simulation in this folder, which must not exist
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: Option<PathBuf>,
@@ -139,9 +139,9 @@ fn throttling(text: &str) -> Result<Throttling, String> {
     Ok(Throttling { runtime: not_negative(runtime)?, period: above_zero(period)? })
 }
 
-fn alpha(text: &str) -> Result<smt::Rate, String> {
+fn alpha(text: &str) -> Result<smt::ProgressRate, String> {
     let fraction: Fraction = text.parse().map_err(|error| format!("{error}"))?;
-    smt::Rate::new(fraction.numerator(), fraction.denominator())
+    smt::ProgressRate::new(fraction.numerator(), fraction.denominator())
         .ok_or_else(|| "it must be below 1: neighbours that cost nothing need no policy".to_owned())
 }
 
@@ -157,14 +157,14 @@ fn above_zero(text: &str) -> Result<u64, String> {
     }
 }
 
-fn progress(text: &str) -> Result<smt::Progress, String> {
+fn progress(text: &str) -> Result<smt::ProgressModel, String> {
     let steps = match text.split_once(':') {
-        None if text == "counted" => return Ok(smt::Progress::Counted),
+        None if text == "counted" => return Ok(smt::ProgressModel::Counted),
         Some(("reported", steps)) => steps.parse::<u32>().ok().filter(|steps| *steps > 0),
         _ => None,
     };
     steps
-        .map(smt::Progress::Reported)
+        .map(smt::ProgressModel::Reported)
         .ok_or_else(|| "write counted, or reported:STEPS as in reported:256".to_owned())
 }
 
@@ -227,8 +227,8 @@ fn request(asked: &Simulate, file: &Path) -> Result<Request, Stop> {
         seed: asked.seed,
         releases: releases.map_or(Releases::default(), |(_, releases)| *releases),
         late: match asked.late {
-            LateArg::Queue => Late::Queue,
-            LateArg::Skip => Late::Skip,
+            LateArg::Queue => OverrunPolicy::Queue,
+            LateArg::Skip => OverrunPolicy::Skip,
         },
         throttling: asked.rt_throttling,
         smt: policy(asked)?,
@@ -240,7 +240,7 @@ fn request(asked: &Simulate, file: &Path) -> Result<Request, Stop> {
 }
 
 /// The policy of shared cores. What belongs to one of them is not taken for another.
-fn policy(asked: &Simulate) -> Result<Option<smt::Policy>, Stop> {
+fn policy(asked: &Simulate) -> Result<Option<smt::SmtPolicy>, Stop> {
     let options = [
         ("--alpha", asked.alpha.is_some()),
         ("--margin", asked.margin.is_some()),
@@ -254,13 +254,13 @@ fn policy(asked: &Simulate) -> Result<Option<smt::Policy>, Stop> {
     }
     let usual = smt::Monitoring::default();
     Ok(asked.smt.map(|policy| match policy {
-        SmtAsked::Unaware => smt::Policy::Unaware,
-        SmtAsked::Disabling => smt::Policy::Disabling,
-        SmtAsked::Slack => smt::Policy::Monitoring(smt::Monitoring {
+        SmtAsked::Unaware => smt::SmtPolicy::Ignore,
+        SmtAsked::Disabling => smt::SmtPolicy::Disable,
+        SmtAsked::Slack => smt::SmtPolicy::Monitor(smt::Monitoring {
             alpha: asked.alpha.unwrap_or(usual.alpha),
             margin: asked.margin.unwrap_or(usual.margin),
             latency: asked.stop_latency.unwrap_or(usual.latency),
-            looks: asked.interval.map_or(usual.looks, smt::Looks::Fixed),
+            check: asked.interval.map_or(usual.check, smt::SlackCheck::Fixed),
             progress: asked.progress.unwrap_or(usual.progress),
         }),
     }))

@@ -4,9 +4,11 @@
 //! half of its speed, in the 2 ms after these none, beside two other processes in turn.
 
 use hourglass_model::paper::{Drawing, How, PaperRow, PaperTable, TraceFigure, TracePiece};
-use hourglass_sched::sim::smt::{self, Monitoring, Policy, SmtOutcome};
-use hourglass_sched::sim::{Arrivals, Class, Cost, Event, Settings, Sink, Slice, System, Thread};
-use hourglass_sched::slack::{Decision, Promise, Rate};
+use hourglass_sched::sim::smt::{self, Monitoring, SmtOutcome, SmtPolicy};
+use hourglass_sched::sim::{
+    ArrivalPattern, Class, CostModel, Event, SimSettings, Sink, Slice, System, Thread,
+};
+use hourglass_sched::slack::{Decision, ProgressRate, SlackReservation};
 use hourglass_tasks::Fraction;
 
 use super::super::MeasuredTable;
@@ -34,8 +36,8 @@ fn system() -> System {
     let mut system = System::new(2);
     system.cores = vec![vec![0, 1]];
     system.threads.push(Thread::periodic(RESERVED, DEADLINE).on(&[0]));
-    let once = Arrivals::Listed(vec![0]);
-    let slowing = Thread::new(Class::Fair(0), once, Cost::Worst(SLOWED), u64::MAX);
+    let once = ArrivalPattern::Listed(vec![0]);
+    let slowing = Thread::new(Class::Fair(0), once, CostModel::Worst(SLOWED), u64::MAX);
     system.threads.push(slowing.on(&[1]));
     let mut starving = Thread::best_effort(0).on(&[1]);
     starving.arrivals.set_offset(SLOWED);
@@ -60,7 +62,7 @@ impl Sink for Log {
         self.slices.push(slice);
     }
 
-    fn happened(&mut self, _: u64, event: Event) {
+    fn event(&mut self, _: u64, event: Event) {
         if let Event::Completion { thread: REAL_TIME, response, .. } = event {
             self.done = Some(response);
         }
@@ -111,10 +113,10 @@ impl Log {
     }
 }
 
-fn simulate(policy: Policy) -> Result<(SmtOutcome, Log), String> {
+fn simulate(policy: SmtPolicy) -> Result<(SmtOutcome, Log), String> {
     let mut log = Log::default();
     // A job that ends with the horizon is told.
-    let settings = Settings::until(DEADLINE);
+    let settings = SimSettings::until(DEADLINE);
     let outcome =
         smt::run(&system(), policy, settings, &mut log).map_err(|error| error.to_string())?;
     Ok((outcome, log))
@@ -122,7 +124,7 @@ fn simulate(policy: Policy) -> Result<(SmtOutcome, Log), String> {
 
 /// When slack is looked at and how much there is, ns, by the equations and the example's progress.
 fn slack_samples() -> Vec<(u64, i128)> {
-    let promise = Promise::new(DEADLINE, RESERVED, Rate::ZERO, 0);
+    let promise = SlackReservation::new(DEADLINE, RESERVED, ProgressRate::ZERO, 0);
     let progress = |now: u64| now.min(SLOWED) / 2;
     let mut looks = Vec::new();
     let mut now = 0;
@@ -151,7 +153,7 @@ fn row(name: &str, paper: f64, ns: Option<u64>) -> PaperRow {
 /// Figure 4.
 pub(super) fn monitor(_: &MeasurementHost) -> Option<MeasuredTable> {
     let exact = Monitoring { margin: 0, ..Monitoring::default() };
-    let simulated = simulate(Policy::Monitoring(exact));
+    let simulated = simulate(SmtPolicy::Monitor(exact));
     let mut rows = Vec::new();
     for (at, (time, slack)) in slack_samples().into_iter().enumerate() {
         let when = format!("look {}: at", at + 1);
@@ -181,7 +183,7 @@ pub(super) fn monitor(_: &MeasurementHost) -> Option<MeasuredTable> {
 /// Figure 5.
 pub(super) fn disable(_: &MeasurementHost) -> Option<MeasuredTable> {
     let mut rows = Vec::new();
-    let (figure, difference) = match simulate(Policy::Disabling) {
+    let (figure, difference) = match simulate(SmtPolicy::Disable) {
         Ok((_, log)) => {
             rows.push(row("real-time process done at", 6.0, log.done));
             rows.push(row("best effort has got", 8.0, Some(log.others())));
@@ -224,11 +226,11 @@ mod tests {
     /// Figure 4: preempted at 6, done at 10. Figure 5: done at 6, and two others for 4 ms each.
     #[test]
     fn both_figures() {
-        let exact = Policy::Monitoring(Monitoring { margin: 0, ..Monitoring::default() });
+        let exact = SmtPolicy::Monitor(Monitoring { margin: 0, ..Monitoring::default() });
         let (outcome, log) = simulate(exact).unwrap();
         assert_eq!((log.stopped(), log.done, log.others()), (Some(6 * MS), Some(10 * MS), 6 * MS));
         assert_eq!((outcome.watched.wakeups, outcome.watched.stops), (2, 1));
-        let (_, log) = simulate(Policy::Disabling).unwrap();
+        let (_, log) = simulate(SmtPolicy::Disable).unwrap();
         assert_eq!((log.done, log.others()), (Some(6 * MS), 8 * MS));
         let figure = log.figure("5", "");
         assert!(figure.pieces.iter().all(|piece| piece.end_ns <= figure.to_ns));

@@ -2,8 +2,10 @@
 //!
 //! Owns: the paper's workloads as systems of the simulator. Must not: know an equation.
 
-use hourglass_sched::sim::smt::{self, Monitoring, Policy, Progress};
-use hourglass_sched::sim::{Cost, Event, Late, Settings, Sink, Slice, System, Thread};
+use hourglass_sched::sim::smt::{self, Monitoring, ProgressModel, SmtPolicy};
+use hourglass_sched::sim::{
+    CostModel, Event, OverrunPolicy, SimSettings, Sink, Slice, System, Thread,
+};
 
 use super::contention::{CoRunner, hundredths};
 use super::outcome::{FinishedJob, ProcessOutcome};
@@ -33,14 +35,14 @@ pub(super) enum SimMethod {
 }
 
 impl SimMethod {
-    fn policy(self) -> Policy {
+    fn policy(self) -> SmtPolicy {
         let monitoring =
-            |progress| Policy::Monitoring(Monitoring { progress, ..Monitoring::default() });
+            |progress| SmtPolicy::Monitor(Monitoring { progress, ..Monitoring::default() });
         match self {
-            SimMethod::Ignore => Policy::Unaware,
-            SimMethod::Disable => Policy::Disabling,
-            SimMethod::Reported(steps) => monitoring(Progress::Reported(steps)),
-            SimMethod::Counted => monitoring(Progress::Counted),
+            SimMethod::Ignore => SmtPolicy::Ignore,
+            SimMethod::Disable => SmtPolicy::Disable,
+            SimMethod::Reported(steps) => monitoring(ProgressModel::Reported(steps)),
+            SimMethod::Counted => monitoring(ProgressModel::Counted),
         }
     }
 }
@@ -51,7 +53,7 @@ struct Completions(Vec<FinishedJob>);
 impl Sink for Completions {
     fn ran(&mut self, _: Slice) {}
 
-    fn happened(&mut self, _: u64, event: Event) {
+    fn event(&mut self, _: u64, event: Event) {
         if let Event::Completion { thread: 0, job, response } = event {
             self.0.push(FinishedJob {
                 period: job,
@@ -76,7 +78,7 @@ pub(super) fn simulate(
     let system = system(work, beside);
     let periods = work.jobs_ns.len() as u64;
     let mut completions = Completions(Vec::new());
-    let settings = Settings::until(periods * work.period_ns);
+    let settings = SimSettings::until(periods * work.period_ns);
     let found = smt::run(&system, method.policy(), settings, &mut completions)
         .map_err(|error| error.to_string())?;
     Ok(ProcessOutcome {
@@ -100,8 +102,8 @@ fn system(work: &SimulatedProcess, beside: Option<CoRunner>) -> System {
     let mut costs = work.jobs_ns.clone();
     costs.push(work.reserve_ns);
     let mut process = Thread::periodic(work.reserve_ns, work.period_ns).on(&[0]);
-    process.cost = Cost::Listed(costs);
-    process.late = Late::Skip;
+    process.cost = CostModel::Listed(costs);
+    process.late = OverrunPolicy::Skip;
     system.threads.push(process);
     if let Some(kind) = beside {
         system.threads.push(Thread::best_effort(0).on(&[0]));

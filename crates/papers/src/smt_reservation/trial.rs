@@ -15,7 +15,7 @@ use hourglass_reserve::smt::driver::{Driver, MonitorConfig, MonitorReport};
 use hourglass_reserve::smt::enforcer::MonitoredReservation;
 use hourglass_reserve::smt::jobs::JobReservation;
 use hourglass_reserve::smt::monitor::{MonitorSettings, SiblingPolicy};
-use hourglass_sched::slack::Rate;
+use hourglass_sched::slack::ProgressRate;
 use hourglass_sys::clock::{ClockId, now_ns, own_thread_ns};
 use hourglass_sys::instructions::Instructions;
 use hourglass_sys::memfd::SharedWords;
@@ -180,11 +180,12 @@ impl SmtTrial<'_> {
             }
             SmtMethod::CpuTime => {
                 let certain = self.beside.filter(|_| self.rig.emulated);
-                let alpha = certain
-                    .map_or(Some(Rate::ZERO), |kind| Rate::new(kind.percent() * CERTAIN, 1_000));
+                let alpha = certain.map_or(Some(ProgressRate::ZERO), |kind| {
+                    ProgressRate::new(kind.percent() * CERTAIN, 1_000)
+                });
                 let settle = self.rig.stopping.p999_ns + 4 * CHUNK_NS;
                 let read = move || own_thread_ns(tid).ok();
-                Box::new(CpuTime::new(read, alpha.unwrap_or(Rate::ZERO), settle))
+                Box::new(CpuTime::new(read, alpha.unwrap_or(ProgressRate::ZERO), settle))
             }
             SmtMethod::Instructions => {
                 let counter = Instructions::open(tid, false).map_err(|error| error.to_string())?;

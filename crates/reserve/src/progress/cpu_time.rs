@@ -4,13 +4,13 @@
 //! processor may stand still on it.
 
 use super::{ProgressErrors, ProgressSource};
-use hourglass_sched::slack::Rate;
+use hourglass_sched::slack::ProgressRate;
 
 /// Processor time counts fully while co-runners stand, and times a proven alpha while they run.
 pub struct CpuTime<F> {
     /// Processor time so far, ns; `None` once the thread has ended.
     read: F,
-    alpha: Rate,
+    alpha: ProgressRate,
     /// How long co-runners may still run after they were ordered to stop, ns.
     settle_ns: u64,
     reserved_ns: u64,
@@ -39,7 +39,7 @@ impl<F: FnMut() -> Option<u64> + Send> CpuTime<F> {
     /// By this clock. `alpha` MUST be proven, or zero; `settle_ns` is the longest time from an order to
     /// stop until nobody runs any more.
     #[must_use]
-    pub fn new(read: F, alpha: Rate, settle_ns: u64) -> CpuTime<F> {
+    pub fn new(read: F, alpha: ProgressRate, settle_ns: u64) -> CpuTime<F> {
         CpuTime {
             read,
             alpha,
@@ -125,7 +125,7 @@ mod tests {
     fn beside_co_runners_only_what_is_proven_counts() {
         let clock = Arc::new(AtomicU64::new(7_000));
         let read = Arc::clone(&clock);
-        let alpha = Rate::new(1, 4).unwrap();
+        let alpha = ProgressRate::new(1, 4).unwrap();
         let mut source = CpuTime::new(move || Some(read.load(Ordering::Relaxed)), alpha, 10);
         let used = |ns| clock.fetch_add(ns, Ordering::Relaxed);
         source.begin(500);
@@ -154,7 +154,8 @@ mod tests {
     fn without_proof_nothing_counts_until_they_stand() {
         let clock = Arc::new(AtomicU64::new(0));
         let read = Arc::clone(&clock);
-        let mut source = CpuTime::new(move || Some(read.load(Ordering::Relaxed)), Rate::ZERO, 0);
+        let mut source =
+            CpuTime::new(move || Some(read.load(Ordering::Relaxed)), ProgressRate::ZERO, 0);
         source.begin(100);
         clock.store(90, Ordering::Relaxed);
         assert_eq!(source.done_ns(), 0);

@@ -75,7 +75,7 @@ impl ProgressSource for MaxProgress {
 mod tests {
     use super::*;
     use crate::progress::cpu_time::CpuTime;
-    use hourglass_sched::slack::Rate;
+    use hourglass_sched::slack::ProgressRate;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -104,7 +104,7 @@ mod tests {
     fn the_largest_of_lower_bounds_is_one() {
         let (word, clock) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(1_000)));
         let read = Arc::clone(&clock);
-        let time = CpuTime::new(move || Some(read.load(Ordering::Relaxed)), Rate::ZERO, 0);
+        let time = CpuTime::new(move || Some(read.load(Ordering::Relaxed)), ProgressRate::ZERO, 0);
         let mut both =
             MaxProgress::of(Box::new(FixedProgress(Arc::clone(&word))), vec![Box::new(time)]);
         both.begin(500);

@@ -4,7 +4,7 @@
 
 use hourglass_time::Span;
 
-use super::{Backend, ProgressFrom, Rate, SiblingPolicy, Stopper};
+use super::{Backend, ProgressFrom, ProgressRate, SiblingPolicy, Stopper};
 
 /// The period of a share, unless its budget would be shorter than [`SHARED_BUDGET_NS`], ns.
 const SHARED_PERIOD_NS: u64 = 10_000_000;
@@ -113,7 +113,7 @@ pub fn stopper(text: &str) -> Result<Option<Stopper>, String> {
 ///
 /// # Errors
 /// A text that says what is wanted.
-pub fn rate(text: &str) -> Result<Rate, String> {
+pub fn rate(text: &str) -> Result<ProgressRate, String> {
     const DIGITS: usize = 9;
     let wrong = || "a decimal from 0 to below 1 is wanted, such as 0.5".to_owned();
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
@@ -125,7 +125,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     let part: u64 = format!("0{decimals}").parse().map_err(|_| wrong())?;
     let power = 10u64.pow(u32::try_from(decimals.len()).map_err(|_| wrong())?);
     let sum = whole.checked_mul(power).and_then(|sum| sum.checked_add(part)).ok_or_else(wrong)?;
-    Rate::new(sum, power).ok_or_else(wrong)
+    ProgressRate::new(sum, power).ok_or_else(wrong)
 }
 
 /// Where progress is read; `None` is `auto`.

@@ -54,7 +54,7 @@ pub use crate::smt::stopper::StopperKind as Stopper;
 pub use crate::smt::topology::SharingLevel;
 use hourglass_model::Reservation;
 use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
-pub use hourglass_sched::slack::Rate;
+pub use hourglass_sched::slack::ProgressRate;
 /// For a program that starts a process of its own for each reserved command.
 pub use hourglass_sys::process::end_with_parent;
 use hourglass_time::Span;
@@ -120,7 +120,7 @@ pub struct CoRunnerSettings {
     /// Whether they are slowed before they are stopped.
     pub graded: bool,
     /// The proven least rate of progress beside them.
-    pub alpha: Rate,
+    pub alpha: ProgressRate,
     /// How often slack is looked at; `None` when it can be used up.
     pub interval: Option<Span>,
     /// The margin at which co-runners are stopped; `None` is what was measured.

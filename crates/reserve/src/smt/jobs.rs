@@ -4,7 +4,7 @@
 //! decide about co-runners.
 
 use hourglass_model::Reservation;
-use hourglass_sched::slack::Pending;
+use hourglass_sched::slack::PendingWork;
 
 use crate::progress::ProgressSource;
 
@@ -258,12 +258,15 @@ impl ReservedJob {
 
     /// What is to be done next of the reservation: this job, or the next one where it is done, or wants nothing
     /// (`rests`). Each job costs `extra` more.
-    pub(super) fn pending(&self, extra: u64, rests: bool) -> Pending {
+    pub(super) fn pending(&self, extra: u64, rests: bool) -> PendingWork {
         if self.is_pending() && !rests {
-            Pending { deadline: self.due_ns(), left: self.remaining_ns.saturating_add(extra) }
+            PendingWork {
+                deadline: self.due_ns(),
+                remaining: self.remaining_ns.saturating_add(extra),
+            }
         } else {
             let deadline = self.next_ns.saturating_add(self.reservation.deadline_ns);
-            Pending { deadline, left: self.reservation.reserved_ns.saturating_add(extra) }
+            PendingWork { deadline, remaining: self.reservation.reserved_ns.saturating_add(extra) }
         }
     }
 

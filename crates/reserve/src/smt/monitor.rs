@@ -4,8 +4,8 @@
 //! Owns: when to look next, and whether co-runners may run until then. Must not: read a clock, stop
 //! anybody, know a formula (those are `sched`'s).
 
-use hourglass_sched::effort::Effort;
-use hourglass_sched::slack::{self, Decision, Promise, Rate};
+use hourglass_sched::effort::StepLimit;
+use hourglass_sched::slack::{self, Decision, ProgressRate, SlackReservation};
 use hourglass_sched::verdict::Refusal;
 
 use crate::progress::{ProgressErrors, ProgressSource};
@@ -56,7 +56,7 @@ pub struct MonitorSettings {
     /// When slack is looked at.
     pub checks: Checks,
     /// The proven least rate of progress beside co-runners; [`Rate::ZERO`] without proof.
-    pub alpha: Rate,
+    pub alpha: ProgressRate,
     /// Slack that is kept back for stopping co-runners and for the lateness of timers.
     pub margin_ns: u64,
     /// The part of the margin that stopping takes, as far as is known; the margin grows with it
@@ -80,7 +80,7 @@ impl Default for MonitorSettings {
         MonitorSettings {
             policy: SiblingPolicy::Monitor,
             checks: Checks::Variable,
-            alpha: Rate::ZERO,
+            alpha: ProgressRate::ZERO,
             margin_ns: 0,
             stop_ns: 0,
             smallest_ns: MonitorSettings::SMALLEST_NS,
@@ -224,8 +224,8 @@ impl<P: ProgressSource> Monitor<P> {
         let begun: Vec<slack::Reservation> =
             self.jobs.iter().map(|job| self.slack_reservation(job)).collect();
         let slack = match begun.as_slice() {
-            [one] => Ok(Some(i128::from(one.pending.deadline) - i128::from(one.pending.left))),
-            all => slack::slack_ahead(0, all, Effort::of(LOOKS)),
+            [one] => Ok(Some(i128::from(one.pending.deadline) - i128::from(one.pending.remaining))),
+            all => slack::slack_ahead(0, all, StepLimit::with_steps(LOOKS)),
         };
         matches!(slack, Ok(Some(slack)) if slack >= i128::from(self.settings.margin_ns))
     }
@@ -233,7 +233,8 @@ impl<P: ProgressSource> Monitor<P> {
     /// The reservation, with a job that begins at 0.
     fn slack_reservation(&self, job: &ReservedJob) -> slack::Reservation {
         let cost = job.reservation.reserved_ns().saturating_add(self.switch_ns);
-        let pending = slack::Pending { deadline: job.reservation.deadline_ns(), left: cost };
+        let pending =
+            slack::PendingWork { deadline: job.reservation.deadline_ns(), remaining: cost };
         slack::Reservation { pending, cost, period: job.reservation.period_ns() }
     }
 
@@ -441,7 +442,7 @@ impl<P: ProgressSource> Monitor<P> {
     /// Until when co-runners may run without taking the margin and `more`; `None` if they may not.
     fn run_until(&self, now: u64, slack: i128, more: u64) -> Option<u64> {
         let MonitorSettings { alpha, margin_ns, smallest_ns, checks, .. } = self.settings;
-        let promise = Promise::new(now, 0, alpha, margin_ns.saturating_add(more));
+        let promise = SlackReservation::new(now, 0, alpha, margin_ns.saturating_add(more));
         let (decision, least) = match checks {
             Checks::Variable => (promise.decide(now, slack), smallest_ns),
             Checks::Every(interval) => (promise.decide_at_interval(now, slack, interval), 0),
@@ -457,7 +458,8 @@ impl<P: ProgressSource> Monitor<P> {
     fn slack_ahead(&mut self, now: u64, rests: ReservationSet) -> Result<Option<i128>, Refusal> {
         if let [job] = self.jobs.as_slice() {
             let pending = job.pending(0, false);
-            let promise = Promise::new(pending.deadline, pending.left, Rate::ZERO, 0);
+            let promise =
+                SlackReservation::new(pending.deadline, pending.remaining, ProgressRate::ZERO, 0);
             return Ok(Some(promise.slack(now, 0)));
         }
         self.ahead.clear();
@@ -467,7 +469,7 @@ impl<P: ProgressSource> Monitor<P> {
             cost: job.reservation.reserved_ns().saturating_add(self.switch_ns),
             period: job.reservation.period_ns(),
         }));
-        slack::slack_ahead(now, &self.ahead, Effort::of(LOOKS))
+        slack::slack_ahead(now, &self.ahead, StepLimit::with_steps(LOOKS))
     }
 
     /// When to look whether the job is done that runs without co-runners.

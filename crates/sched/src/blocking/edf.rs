@@ -4,14 +4,14 @@
 //! 2006), and the processor demand test with it. Preemption levels follow deadlines less jitter.
 //! Must not: take blocking for certain: where only it is too much, the answer is unknown.
 
-use super::{Protocol, Usage, total};
+use super::{LockProtocol, Usage, total};
 use crate::curve::Curve;
+use crate::edf::analysis_length::{Length, length};
 use crate::edf::demand::first_deadline;
-use crate::edf::lane::Lanes;
-use crate::edf::length::{Length, length};
+use crate::edf::demand_set::DemandSet;
 use crate::edf::qpa::Feasibility;
-use crate::edf::steps::{Due, each_step};
-use crate::effort::Effort;
+use crate::edf::steps::{DemandStream, each_step};
+use crate::effort::StepLimit;
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{CriticalSection, Task, TaskSet};
 use crate::verdict::{Refusal, Verdict, Witness};
@@ -27,7 +27,7 @@ pub fn blocking_within(usage: &Usage, interval: u64, time: TimeModel) -> Option<
         wanted[section.resource] |= first_deadline(&tasks[task]) <= interval;
     }
     let blocks = |(task, section): &(usize, &CriticalSection)| {
-        let spins = usage.protocols[section.resource] == Protocol::Spin;
+        let spins = usage.protocols[section.resource] == LockProtocol::Spin;
         tasks[*task].deadline > interval && (spins || wanted[section.resource])
     };
     let sections: Vec<(usize, &CriticalSection)> = usage.sections().filter(blocks).collect();
@@ -53,12 +53,12 @@ fn stated(set: &TaskSet) -> u64 {
 /// Whether demand and blocking ever exceed an interval.
 #[must_use]
 pub fn feasible(usage: &Usage, time: TimeModel) -> Feasibility {
-    feasible_within(usage, time, Effort::default())
+    feasible_within(usage, time, StepLimit::default())
 }
 
 /// The same with a stated effort. The intervals visited ascend, and are all at which demand grows.
 #[must_use]
-pub fn feasible_within(usage: &Usage, time: TimeModel, effort: Effort) -> Feasibility {
+pub fn feasible_within(usage: &Usage, time: TimeModel, effort: StepLimit) -> Feasibility {
     let mut found = Feasibility { verdict: Verdict::Feasible, length: 0, visited: Vec::new() };
     match search(usage, time, effort, &mut found) {
         Ok(verdict) => found.verdict = verdict,
@@ -69,7 +69,7 @@ pub fn feasible_within(usage: &Usage, time: TimeModel, effort: Effort) -> Feasib
 }
 
 /// The most that any interval is blocked: it changes only where one more task is due within.
-fn most(usage: &Usage, time: TimeModel) -> Result<u64, Refusal> {
+fn max_blocking(usage: &Usage, time: TimeModel) -> Result<u64, Refusal> {
     let tasks = usage.set.tasks();
     let edges = tasks.iter().map(first_deadline);
     let mut blocking = edges.map(|edge| blocking_within(usage, edge, time).ok_or(Refusal::Mutex));
@@ -79,14 +79,15 @@ fn most(usage: &Usage, time: TimeModel) -> Result<u64, Refusal> {
 fn search(
     usage: &Usage,
     time: TimeModel,
-    mut effort: Effort,
+    mut effort: StepLimit,
     found: &mut Feasibility,
 ) -> Result<Verdict, Refusal> {
-    let most = most(usage, time)?;
+    let most = max_blocking(usage, time)?;
     let blocked = usage.set.tasks().iter().map(|task| task.plain().with_blocking(most));
     let blocked = TaskSet::new(blocked.collect());
     found.length =
-        match length(&blocked, Sections::Preemptive, time, &mut effort, &mut Lanes::default())? {
+        match length(&blocked, Sections::Preemptive, time, &mut effort, &mut DemandSet::default())?
+        {
             Length::Below(end) => end,
             Length::Overload => return Ok(Verdict::NoBound),
         };
@@ -95,9 +96,9 @@ fn search(
     let due = |(t, curve)| {
         let t: &Task = t;
         let cost = t.cost.checked_add(t.suspension)?;
-        Some(Due { curve, cost, deadline: t.deadline, jitter: t.jitter })
+        Some(DemandStream { curve, cost, deadline: t.deadline, jitter: t.jitter })
     };
-    let dues = tasks.iter().zip(&curves).map(due).collect::<Option<Vec<Due>>>();
+    let dues = tasks.iter().zip(&curves).map(due).collect::<Option<Vec<DemandStream>>>();
     let mut verdict = Verdict::Feasible;
     each_step(
         &dues.ok_or(Refusal::Overflow)?,
@@ -150,7 +151,7 @@ mod tests {
     /// A section delays an interval only if somebody who is due in it wants the resource.
     #[test]
     fn blocking_depends_on_the_interval() {
-        let protocols = vec![Protocol::Ceiling(None); 2];
+        let protocols = vec![LockProtocol::Ceiling(None); 2];
         let set = set(&[
             ((1, 10, 5), &[(0, 1)]),
             ((3, 20, 12), &[(1, 2)]),
@@ -170,10 +171,10 @@ mod tests {
             let set = set(&[((2, 20, 4), &[(0, 1)]), ((5, 20, 20), &[(0, 3)])]);
             Usage::new(set, vec![protocol]).unwrap()
         };
-        let found = feasible(&of(Protocol::Ceiling(None)), TimeModel::Continuous);
+        let found = feasible(&of(LockProtocol::Ceiling(None)), TimeModel::Continuous);
         assert_eq!(found.verdict, Verdict::Unknown(Refusal::NotExact));
         assert_eq!(found.visited, [(4, 5)]);
-        let plain = feasible(&of(Protocol::Plain), TimeModel::Continuous);
+        let plain = feasible(&of(LockProtocol::Plain), TimeModel::Continuous);
         assert_eq!(plain.verdict, Verdict::Unknown(Refusal::Mutex));
     }
 
@@ -194,12 +195,12 @@ mod tests {
                 task.with_critical_sections(&[CriticalSection { resource: 0, count: 1, length }])
             };
             let holding = TaskSet::new(set.tasks().iter().map(held).collect());
-            let usage = Usage::new(holding.clone(), vec![Protocol::Spin]).unwrap();
+            let usage = Usage::new(holding.clone(), vec![LockProtocol::Spin]).unwrap();
             let floating = qpa::feasible(&set, Sections::Floating, TimeModel::Discrete).verdict;
             let spinning = feasible(&usage, TimeModel::Discrete).verdict;
             prop_assert_eq!(spinning == Verdict::Feasible, floating == Verdict::Feasible);
             prop_assert_eq!(spinning == Verdict::NoBound, floating == Verdict::NoBound);
-            let ceilings = Usage::new(holding, vec![Protocol::Ceiling(None)]).unwrap();
+            let ceilings = Usage::new(holding, vec![LockProtocol::Ceiling(None)]).unwrap();
             if spinning == Verdict::Feasible {
                 let verdict = feasible(&ceilings, TimeModel::Discrete).verdict;
                 prop_assert_eq!(verdict, Verdict::Feasible);

@@ -17,11 +17,11 @@ pub mod edf;
 use std::collections::BTreeMap;
 
 use crate::fixed_priority::TimeModel;
-use crate::task::{CriticalSection, Known, Task, TaskSet};
+use crate::task::{CriticalSection, Task, TaskFeature, TaskSet};
 
 /// Rules of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum LockProtocol {
     /// The holder runs at the ceiling: the highest priority of all users, or one that is stated.
     /// Under EDF, the stack resource policy, whose ceilings follow from deadlines.
     Ceiling(Option<u32>),
@@ -75,7 +75,7 @@ pub enum UsageError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     set: TaskSet,
-    protocols: Vec<Protocol>,
+    protocols: Vec<LockProtocol>,
     /// The highest priority of the users of each resource, or the ceiling stated.
     ceilings: Vec<u32>,
 }
@@ -86,8 +86,8 @@ impl Usage {
     /// # Errors
     /// Sections of a resource without a protocol, or longer than the job; a ceiling that is too low; a
     /// task that suspends itself in a set with sections, or that has bursts, a phase or a threshold.
-    pub fn new(set: TaskSet, protocols: Vec<Protocol>) -> Result<Usage, UsageError> {
-        let known = |task: &Task| task.is_plain_but(Known::Sections);
+    pub fn new(set: TaskSet, protocols: Vec<LockProtocol>) -> Result<Usage, UsageError> {
+        let known = |task: &Task| task.is_plain_but(TaskFeature::Sections);
         if let Some(task) = set.tasks().iter().position(|task| !known(task)) {
             return Err(UsageError::OutsideModel(task));
         }
@@ -102,7 +102,7 @@ impl Usage {
             *ceiling = of.priority.max(*ceiling);
         }
         for (resource, protocol) in protocols.iter().enumerate() {
-            if let Protocol::Ceiling(Some(ceiling)) = *protocol {
+            if let LockProtocol::Ceiling(Some(ceiling)) = *protocol {
                 let priority = ceilings[resource];
                 if ceiling < priority {
                     return Err(UsageError::LowCeiling { resource, ceiling, priority });
@@ -125,7 +125,7 @@ impl Usage {
 
     /// The protocol of each resource.
     #[must_use]
-    pub fn protocols(&self) -> &[Protocol] {
+    pub fn protocols(&self) -> &[LockProtocol] {
         &self.protocols
     }
 
@@ -142,7 +142,7 @@ impl Usage {
         };
         let blocks = |(task, section): &(usize, &CriticalSection)| {
             let lower = self.set.tasks()[*task].priority < own;
-            let spins = self.protocols[section.resource] == Protocol::Spin;
+            let spins = self.protocols[section.resource] == LockProtocol::Spin;
             lower && (spins || self.ceilings[section.resource] >= own)
         };
         self.sections().filter(blocks).collect()
@@ -183,7 +183,7 @@ fn all_sections(set: &TaskSet) -> impl Iterator<Item = (usize, &CriticalSection)
 /// What sections that may all have begun delay: see [`Usage::blocking`].
 fn total(
     sections: &[(usize, &CriticalSection)],
-    protocols: &[Protocol],
+    protocols: &[LockProtocol],
     time: TimeModel,
 ) -> Option<u64> {
     let (mut at_once, mut of_tasks, mut of_resources) = (0, BTreeMap::new(), BTreeMap::new());
@@ -191,9 +191,9 @@ fn total(
         // In discrete time a unit of it has passed.
         let delay = section.length - u64::from(time == TimeModel::Discrete);
         match protocols[section.resource] {
-            Protocol::Plain => return None,
-            Protocol::Ceiling(_) | Protocol::Spin => at_once = delay.max(at_once),
-            Protocol::Inheritance => {
+            LockProtocol::Plain => return None,
+            LockProtocol::Ceiling(_) | LockProtocol::Spin => at_once = delay.max(at_once),
+            LockProtocol::Inheritance => {
                 let of_task: &mut u64 = of_tasks.entry(*task).or_default();
                 *of_task = delay.max(*of_task);
                 let of_resource: &mut u64 = of_resources.entry(section.resource).or_default();
@@ -219,7 +219,7 @@ mod tests {
         CriticalSection { resource, count: 1, length }
     }
 
-    fn usage(protocol: Protocol, lengths: &[[u64; 3]]) -> Usage {
+    fn usage(protocol: LockProtocol, lengths: &[[u64; 3]]) -> Usage {
         let task = |of: &[u64; 3]| {
             let sections =
                 of.iter().enumerate().map(|(resource, length)| section(resource, *length));
@@ -240,20 +240,21 @@ mod tests {
 
     #[test]
     fn inheritance_takes_the_lesser_of_two_sums() {
-        let found = blocking(&usage(Protocol::Inheritance, &BUTTAZZO));
+        let found = blocking(&usage(LockProtocol::Inheritance, &BUTTAZZO));
         assert_eq!(found, [Some(15), Some(12), Some(5), Some(0)]);
     }
 
     #[test]
     fn under_ceilings_one_section_counts() {
-        let found = blocking(&usage(Protocol::Ceiling(None), &BUTTAZZO));
+        let found = blocking(&usage(LockProtocol::Ceiling(None), &BUTTAZZO));
         assert_eq!(found, [Some(8), Some(7), Some(5), Some(0)]);
     }
 
     /// Not preempted: everybody's section counts, also on resources that nobody above uses.
     #[test]
     fn spinning_blocks_all() {
-        let found = blocking(&usage(Protocol::Spin, &[[0, 0, 0], [0, 0, 0], [0, 0, 0], [9, 1, 0]]));
+        let found =
+            blocking(&usage(LockProtocol::Spin, &[[0, 0, 0], [0, 0, 0], [0, 0, 0], [9, 1, 0]]));
         assert_eq!(found, [Some(8), Some(8), Some(8), Some(0)]);
     }
 
@@ -261,7 +262,7 @@ mod tests {
     #[test]
     fn a_plain_mutex_bounds_nothing() {
         let found =
-            blocking(&usage(Protocol::Plain, &[[1, 0, 0], [0, 0, 0], [2, 0, 0], [0, 3, 0]]));
+            blocking(&usage(LockProtocol::Plain, &[[1, 0, 0], [0, 0, 0], [2, 0, 0], [0, 3, 0]]));
         assert_eq!(found, [None, None, Some(0), Some(0)]);
     }
 
@@ -271,7 +272,7 @@ mod tests {
         let of = |ceiling| {
             let mut tasks = vec![Task::new(5, 50, 50).unwrap(); 2];
             tasks[1] = tasks[1].with_critical_sections(&[section(0, 4)]);
-            Usage::new(TaskSet::in_order(tasks), vec![Protocol::Ceiling(ceiling)])
+            Usage::new(TaskSet::in_order(tasks), vec![LockProtocol::Ceiling(ceiling)])
         };
         let first = |ceiling| of(ceiling).unwrap().blocking(0, TimeModel::Continuous);
         assert_eq!((first(None), first(Some(u32::MAX))), (Some(0), Some(4)));
@@ -283,7 +284,7 @@ mod tests {
         let task = Task::new(5, 50, 50).unwrap();
         let of = |first: &Task, held: CriticalSection| {
             let tasks = vec![first.clone(), task.with_critical_sections(&[held])];
-            Usage::new(TaskSet::in_order(tasks), vec![Protocol::Inheritance])
+            Usage::new(TaskSet::in_order(tasks), vec![LockProtocol::Inheritance])
         };
         assert!(of(&task, section(0, 4)).is_ok());
         assert_eq!(of(&task.with_suspension(1), section(0, 4)), Err(UsageError::Suspension(0)));

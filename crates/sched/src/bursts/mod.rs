@@ -14,25 +14,25 @@ use std::cmp::Ordering;
 use crate::curve::Curve;
 use crate::edf::demand::{blocking_within, is_exact};
 use crate::edf::qpa::Feasibility;
-use crate::edf::steps::{Due, each_step};
-use crate::effort::Effort;
-use crate::exact::compare_shares;
+use crate::edf::steps::{DemandStream, each_step};
+use crate::effort::StepLimit;
+use crate::exact_fraction::compare_shares;
 use crate::fixed_priority::{self, Sections, TimeModel};
 use crate::fixed_priority::{judge_by, overloaded, refused, tail_of};
-use crate::task::{Known, Task, TaskSet};
+use crate::task::{Task, TaskFeature, TaskSet};
 use crate::verdict::{
     Analysis, Point, Refusal, ResponseTime, TaskResult, Verdict, Window, Witness,
 };
 
 /// A set with the curve of each task, also of those that have no bursts.
-pub(crate) struct Bursty<'a> {
+pub(crate) struct BurstyTaskSet<'a> {
     pub(crate) set: &'a TaskSet,
     pub(crate) curves: Vec<Curve>,
 }
 
-impl Bursty<'_> {
-    pub(crate) fn of(set: &TaskSet) -> Bursty<'_> {
-        Bursty { set, curves: set.tasks().iter().map(Task::arrivals).collect() }
+impl BurstyTaskSet<'_> {
+    pub(crate) fn of(set: &TaskSet) -> BurstyTaskSet<'_> {
+        BurstyTaskSet { set, curves: set.tasks().iter().map(Task::arrivals).collect() }
     }
 
     fn is_plain(&self) -> bool {
@@ -55,7 +55,7 @@ impl Bursty<'_> {
 /// served.
 #[must_use]
 pub fn fixed_priority(set: &TaskSet, sections: Sections, time: TimeModel) -> Analysis {
-    fixed_priority_within(set, sections, time, Effort::default())
+    fixed_priority_within(set, sections, time, StepLimit::default())
 }
 
 /// The same with a stated effort.
@@ -64,28 +64,28 @@ pub fn fixed_priority_within(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: Effort,
+    effort: StepLimit,
 ) -> Analysis {
-    if !set.is_plain_but(Known::Bursts) {
+    if !set.is_plain_but(TaskFeature::Bursts) {
         return fixed_priority::outside(set);
     }
-    let bursty = Bursty::of(set);
+    let bursty = BurstyTaskSet::of(set);
     if bursty.is_plain() {
         return fixed_priority::analyse_within(&set.plain(), sections, time, effort);
     }
     let analysis = with_curves(&bursty, sections, time, effort);
     debug_assert_eq!(crate::checker::bursts(set, sections, time, &analysis), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_bursts(set, &bursty.curves, sections, &analysis);
+    crate::reference::assert_bursts(set, &bursty.curves, sections, &analysis);
     analysis
 }
 
 /// The search itself, also for sets without bursts.
 pub(crate) fn with_curves(
-    bursty: &Bursty,
+    bursty: &BurstyTaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: Effort,
+    effort: StepLimit,
 ) -> Analysis {
     let mut effort = effort;
     let mut points = Vec::new();
@@ -100,7 +100,7 @@ pub(crate) fn with_curves(
             (false, Some(level)) => level.solve(&mut effort, &mut points),
         };
         tasks.push(match solved {
-            Ok(Some(window)) => judge(bursty, position, &points, from, window),
+            Ok(Some(window)) => task_result(bursty, position, &points, from, window),
             Ok(None) => overloaded(from),
             Err(why) => {
                 points.truncate(from);
@@ -119,8 +119,8 @@ fn response(point: &Point, curve: &Curve, jitter: u64) -> Option<ResponseTime> {
     Some(ResponseTime { from_arrival, from_release: point.finish.saturating_sub(point.offset) })
 }
 
-fn judge(
-    bursty: &Bursty,
+fn task_result(
+    bursty: &BurstyTaskSet,
     position: usize,
     points: &[Point],
     from: usize,
@@ -160,7 +160,7 @@ impl Flow<'_> {
 
 /// Everything that decides when jobs of one task are done.
 struct Level<'a> {
-    own: Flow<'a>,
+    task: Flow<'a>,
     equals: Vec<Flow<'a>>,
     higher: Vec<Flow<'a>>,
     blocking: u64,
@@ -169,7 +169,7 @@ struct Level<'a> {
 
 impl<'a> Level<'a> {
     fn new(
-        bursty: &'a Bursty<'a>,
+        bursty: &'a BurstyTaskSet<'a>,
         position: usize,
         sections: Sections,
         time: TimeModel,
@@ -191,17 +191,17 @@ impl<'a> Level<'a> {
         }
         let blocking = task.blocking.checked_add(segment)?;
         let rest = tail_of(task, sections).saturating_sub(1);
-        Some(Level { own: flow(position), equals, higher, blocking, rest })
+        Some(Level { task: flow(position), equals, higher, blocking, rest })
     }
 
     fn all(&self) -> impl Iterator<Item = &Flow<'a>> + Clone {
-        std::iter::once(&self.own).chain(&self.equals).chain(&self.higher)
+        std::iter::once(&self.task).chain(&self.equals).chain(&self.higher)
     }
 
     /// All points of the window; `None` if more is demanded than there is.
     fn solve(
         &self,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
         points: &mut Vec<Point>,
     ) -> Result<Option<Window>, Refusal> {
         match compare_shares(self.all().map(|f| (f.cost, f.curve.period())), (1, 1)) {
@@ -211,13 +211,13 @@ impl<'a> Level<'a> {
             Ordering::Less => {}
         }
         let flows: Vec<Flow> = self.all().copied().collect();
-        let length = least(self.blocking, 1, &flows, effort)?;
-        let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let length = least_fixed_point(self.blocking, 1, &flows, effort)?;
+        let end = length.checked_add(self.task.jitter).ok_or(Refusal::Overflow)?;
         let mut from = 1;
-        for jobs in 1..=self.own.curve.before(end) {
+        for jobs in 1..=self.task.curve.before(end) {
             let mut first = None;
             for offset in self.offsets(jobs, length, effort)? {
-                let x = self.finish(jobs, offset, from, effort)?;
+                let x = self.finish_time(jobs, offset, from, effort)?;
                 first = first.or(Some(x));
                 let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
                 points.push(Point { offset, jobs, finish });
@@ -229,20 +229,20 @@ impl<'a> Level<'a> {
 
     /// Offsets of a job at which its delay may be longest, ascending: as early as can be, at its
     /// nominal place, and wherever a job of equal priority comes before it.
-    fn offsets(&self, jobs: u64, limit: u64, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
-        effort.look(self.equals.len())?;
-        let nominal = self.own.curve.distance(jobs).ok_or(Refusal::Overflow)?;
-        let start = nominal.saturating_sub(self.own.jitter);
+    fn offsets(&self, jobs: u64, limit: u64, effort: &mut StepLimit) -> Result<Vec<u64>, Refusal> {
+        effort.charge(self.equals.len())?;
+        let nominal = self.task.curve.distance(jobs).ok_or(Refusal::Overflow)?;
+        let start = nominal.saturating_sub(self.task.jitter);
         if self.equals.is_empty() {
             return Ok(vec![start]);
         }
-        let end = self.own.curve.distance(jobs + 1).unwrap_or(u64::MAX).min(limit);
+        let end = self.task.curve.distance(jobs + 1).unwrap_or(u64::MAX).min(limit);
         let mut offsets = vec![start];
         offsets.extend((nominal < end).then_some(nominal));
         for equal in &self.equals {
             let mut number = equal.curve.by(start.saturating_add(equal.jitter)) + 1;
             while let Some(release) = equal.release(number).filter(|release| *release < end) {
-                effort.look(1)?;
+                effort.charge(1)?;
                 offsets.extend((release > start).then_some(release));
                 number += 1;
             }
@@ -253,26 +253,31 @@ impl<'a> Level<'a> {
     }
 
     /// When the job can be preempted no longer; not before `from`.
-    fn finish(
+    fn finish_time(
         &self,
         jobs: u64,
         offset: u64,
         from: u64,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
     ) -> Result<u64, Refusal> {
-        let own = jobs.checked_mul(self.own.cost).and_then(|own| own.checked_add(self.blocking));
+        let own = jobs.checked_mul(self.task.cost).and_then(|own| own.checked_add(self.blocking));
         let add = |sum: u64, equal: &Flow| sum.checked_add(equal.work_by(offset)?);
         let base = self.equals.iter().try_fold(own.ok_or(Refusal::Overflow)?, add);
         let base = base.ok_or(Refusal::Overflow)? - self.rest;
-        least(base, from.max(base), &self.higher, effort)
+        least_fixed_point(base, from.max(base), &self.higher, effort)
     }
 }
 
 /// The least `x` above 0 with `x = base + work(x)`, given that it is not below `from`.
-fn least(base: u64, from: u64, flows: &[Flow], effort: &mut Effort) -> Result<u64, Refusal> {
+fn least_fixed_point(
+    base: u64,
+    from: u64,
+    flows: &[Flow],
+    effort: &mut StepLimit,
+) -> Result<u64, Refusal> {
     let mut x = from.max(1);
     loop {
-        effort.look(flows.len())?;
+        effort.charge(flows.len())?;
         let add = |sum: u64, flow: &Flow| sum.checked_add(flow.work_before(x)?);
         let next = flows.iter().try_fold(base, add).ok_or(Refusal::Overflow)?;
         if next <= x {
@@ -286,7 +291,7 @@ fn least(base: u64, from: u64, flows: &[Flow], effort: &mut Effort) -> Result<u6
 /// below the length of the longest busy period.
 #[must_use]
 pub fn edf(set: &TaskSet, sections: Sections, time: TimeModel) -> Feasibility {
-    edf_within(set, sections, time, Effort::default())
+    edf_within(set, sections, time, StepLimit::default())
 }
 
 /// The same with a stated effort.
@@ -295,13 +300,13 @@ pub fn edf_within(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: Effort,
+    effort: StepLimit,
 ) -> Feasibility {
-    if !set.is_plain_but(Known::Bursts) {
+    if !set.is_plain_but(TaskFeature::Bursts) {
         let verdict = Verdict::Unknown(Refusal::OutsideModel);
         return Feasibility { verdict, length: 0, visited: Vec::new() };
     }
-    let bursty = Bursty::of(set);
+    let bursty = BurstyTaskSet::of(set);
     if bursty.is_plain() {
         return crate::edf::qpa::feasible_within(&set.plain(), sections, time, effort);
     }
@@ -312,10 +317,10 @@ pub fn edf_within(
 
 /// The test itself, also for sets without bursts.
 pub(crate) fn demand_with_curves(
-    bursty: &Bursty,
+    bursty: &BurstyTaskSet,
     sections: Sections,
     time: TimeModel,
-    mut effort: Effort,
+    mut effort: StepLimit,
 ) -> Feasibility {
     let mut found = Feasibility { verdict: Verdict::Feasible, length: 0, visited: Vec::new() };
     if bursty.set.tasks().iter().any(|task| task.suspension > 0) {
@@ -335,25 +340,25 @@ pub(crate) fn demand_with_curves(
 }
 
 fn steps(
-    bursty: &Bursty,
+    bursty: &BurstyTaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
     found: &mut Feasibility,
 ) -> Result<(), Refusal> {
     let tasks = || bursty.set.tasks().iter().zip(&bursty.curves);
     let flow = |(t, curve)| Flow { curve, cost: Task::cost(t), jitter: t.jitter };
     let flows: Vec<Flow> = tasks().map(flow).collect();
     let blocking = blocking_within(bursty.set, 0, sections, time);
-    let length = least(blocking, 1, &flows, effort)?;
+    let length = least_fixed_point(blocking, 1, &flows, effort)?;
     found.length = length.checked_add(1).ok_or(Refusal::Overflow)?;
-    let due = |(t, curve): (&'_ Task, _)| Due {
+    let due = |(t, curve): (&'_ Task, _)| DemandStream {
         curve,
         cost: t.cost,
         deadline: t.deadline,
         jitter: t.jitter,
     };
-    let dues: Vec<Due> = tasks().map(due).collect();
+    let dues: Vec<DemandStream> = tasks().map(due).collect();
     let (mut worst, visited) = (None, &mut found.visited);
     each_step(&dues, found.length, effort, &mut |interval, demand| {
         let blocked = blocking_within(bursty.set, interval, sections, time);

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::twin::worst_of;
-use crate::verdict::Outcome;
+use crate::reference::worst_of;
+use crate::verdict::ResponseBound;
 
 const ALL: [Sections; 4] =
     [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
@@ -45,18 +45,18 @@ proptest! {
         if equal {
             set = TaskSet::new(set.tasks().iter().map(|t| t.with_priority(7)).collect());
         }
-        let bursty = Bursty::of(&set);
+        let bursty = BurstyTaskSet::of(&set);
         let (sections, time) = (ALL[kind], TimeModel::Discrete);
-        let curves = with_curves(&bursty, sections, time, Effort::default());
+        let curves = with_curves(&bursty, sections, time, StepLimit::default());
         let plain = fixed_priority::analyse(&set, sections, time);
         for (at, (a, b)) in curves.tasks.iter().zip(&plain.tasks).enumerate() {
-            if a.outcome == Outcome::Unknown(Refusal::Endless) {
+            if a.outcome == ResponseBound::Unknown(Refusal::Endless) {
                 continue;
             }
             prop_assert_eq!(a.outcome, b.outcome, "task {}", at);
             prop_assert_eq!(a.verdict, b.verdict);
         }
-        let curves = demand_with_curves(&bursty, sections, time, Effort::default()).verdict;
+        let curves = demand_with_curves(&bursty, sections, time, StepLimit::default()).verdict;
         let plain = crate::edf::qpa::feasible(&set, sections, time).verdict;
         if curves != Verdict::Unknown(Refusal::Endless) {
             prop_assert_eq!(curves == Verdict::Feasible, plain == Verdict::Feasible);
@@ -67,8 +67,8 @@ proptest! {
     #[test]
     fn bounds_are_reached(numbers in numbers(), kind in 0..4usize) {
         let set = set_of(&numbers, true);
-        let bursty = Bursty::of(&set);
-        let analysis = with_curves(&bursty, ALL[kind], TimeModel::Discrete, Effort::default());
+        let bursty = BurstyTaskSet::of(&set);
+        let analysis = with_curves(&bursty, ALL[kind], TimeModel::Discrete, StepLimit::default());
         for (position, result) in analysis.tasks.iter().enumerate() {
             let Some(bound) = result.outcome.response() else { continue };
             let worst = worst_of(&set, &bursty.curves, ALL[kind], position, &analysis);

@@ -1,12 +1,12 @@
 //! Analyses as they take part in a comparison: priorities, a placement, and what counts as accepted.
 //!
-//! Owns: [`Contender`] and the lists of them in the catalogue. Must not: contain an analysis.
+//! Owns: [`SchedulabilityTest`] and the lists of them in the catalogue. Must not: contain an analysis.
 
 use crate::edf::{demand, qpa};
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::fixed_priority;
-use crate::global::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
-use crate::partition::{Fit, Order, partition};
+use crate::global::fixed_priority::{AS_PUBLISHED, Bound, OpaTest};
+use crate::partition::{FitHeuristic, PlacementOrder, partition};
 use crate::sections::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
@@ -14,17 +14,17 @@ use crate::{assign, bounds, global};
 
 /// Looks at a task for each analysis of a set. Feasible sets with deadlines of at most their periods need
 /// some thousands; only at full utilisation do busy windows take more, and then a set is seldom feasible.
-const EFFORT: Effort = Effort::of(500_000);
+const EFFORT: StepLimit = StepLimit::with_steps(500_000);
 
 /// Looks of a first try, enough for nearly all sets below full utilisation.
-const QUICK: Effort = Effort::of(50_000);
+const QUICK: StepLimit = StepLimit::with_steps(50_000);
 
 /// Times are whole nanoseconds, in steps of which they pass.
 const TIME: TimeModel = TimeModel::Discrete;
 
 /// On how many processors an analysis looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Machine {
+pub enum ProcessorScope {
     /// One.
     Single,
     /// Any number.
@@ -33,33 +33,33 @@ pub enum Machine {
 
 /// An analysis with the priorities and the placement by which it takes part in a comparison.
 #[derive(Clone, Copy, Debug)]
-pub struct Contender {
+pub struct SchedulabilityTest {
     /// Its name in files, on the command line and in documents: that of its analysis, if it assigns and
     /// places nothing.
     pub name: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
     /// For which machines.
-    pub machine: Machine,
+    pub machine: ProcessorScope,
     /// Whether it needs priorities, which only a task file gives.
     pub needs_priorities: bool,
     /// The word that `sweep` had for it before it had the name of its analysis; still understood.
     pub older: Option<&'static str>,
-    judge: Judge,
+    judge: TestFn,
 }
 
 /// How an analysis comes to its verdict on a set.
 #[derive(Clone, Copy, Debug)]
-enum Judge {
+enum TestFn {
     /// On so many processors.
     Together(fn(&[Task], usize) -> Verdict),
     /// Spread over the processors, each of which this test judges.
-    Spread(Fit, fn(&TaskSet) -> Verdict),
+    Spread(FitHeuristic, fn(&TaskSet) -> Verdict),
 }
 
 /// What an analysis says of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum TestOutcome {
     /// Feasible.
     Accepted,
     /// Infeasible, without a bound, or not known to be feasible by a test that does not promise to
@@ -69,20 +69,20 @@ pub enum Answer {
     Undecided,
 }
 
-impl Contender {
+impl SchedulabilityTest {
     /// Asks it about a set.
     #[must_use]
-    pub fn answer(&self, tasks: &[Task], processors: usize) -> Answer {
+    pub fn answer(&self, tasks: &[Task], processors: usize) -> TestOutcome {
         let verdict = match self.judge {
-            Judge::Together(judge) => judge(tasks, processors),
-            Judge::Spread(fit, test) => spread_by(tasks, processors, fit, test),
+            TestFn::Together(judge) => judge(tasks, processors),
+            TestFn::Spread(fit, test) => spread_by(tasks, processors, fit, test),
         };
         match verdict {
-            Verdict::Feasible => Answer::Accepted,
+            Verdict::Feasible => TestOutcome::Accepted,
             Verdict::Infeasible(_) | Verdict::NoBound | Verdict::Unknown(Refusal::NotExact) => {
-                Answer::Refused
+                TestOutcome::Refused
             }
-            Verdict::Unknown(_) => Answer::Undecided,
+            Verdict::Unknown(_) => TestOutcome::Undecided,
         }
     }
 }
@@ -91,37 +91,37 @@ const fn single(
     name: &'static str,
     about: &'static str,
     judge: fn(&[Task], usize) -> Verdict,
-) -> Contender {
-    let (machine, judge) = (Machine::Single, Judge::Together(judge));
-    Contender { name, about, machine, needs_priorities: false, older: None, judge }
+) -> SchedulabilityTest {
+    let (machine, judge) = (ProcessorScope::Single, TestFn::Together(judge));
+    SchedulabilityTest { name, about, machine, needs_priorities: false, older: None, judge }
 }
 
 /// It assigns and places nothing, and has the name of its analysis.
-const fn once(older: &'static str, of: Contender) -> Contender {
-    Contender { older: Some(older), ..of }
+const fn once(older: &'static str, of: SchedulabilityTest) -> SchedulabilityTest {
+    SchedulabilityTest { older: Some(older), ..of }
 }
 
 const fn any(
     name: &'static str,
     about: &'static str,
     judge: fn(&[Task], usize) -> Verdict,
-) -> Contender {
-    Contender { machine: Machine::Any, ..single(name, about, judge) }
+) -> SchedulabilityTest {
+    SchedulabilityTest { machine: ProcessorScope::Any, ..single(name, about, judge) }
 }
 
 const fn spread(
     name: &'static str,
     about: &'static str,
-    fit: Fit,
+    fit: FitHeuristic,
     test: fn(&TaskSet) -> Verdict,
-) -> Contender {
-    let (machine, judge) = (Machine::Any, Judge::Spread(fit, test));
-    Contender { name, about, machine, needs_priorities: false, older: None, judge }
+) -> SchedulabilityTest {
+    let (machine, judge) = (ProcessorScope::Any, TestFn::Spread(fit, test));
+    SchedulabilityTest { name, about, machine, needs_priorities: false, older: None, judge }
 }
 
 /// Response times under preemptive fixed priorities.
-pub(super) const FIXED_PRIORITY: &[Contender] = &[
-    Contender {
+pub(super) const FIXED_PRIORITY: &[SchedulabilityTest] = &[
+    SchedulabilityTest {
         needs_priorities: true,
         ..once(
             "fp",
@@ -141,16 +141,16 @@ pub(super) const FIXED_PRIORITY: &[Contender] = &[
     single("opa", "optimal priorities (Audsley 1991), response times", |tasks, _| {
         optimal(tasks, Sections::Preemptive)
     }),
-    spread("p-rm-ff", "partitioned rate-monotonic, first fit", Fit::First, by_rm),
-    spread("p-rm-bf", "partitioned rate-monotonic, best fit", Fit::Best, by_rm),
-    spread("p-rm-wf", "partitioned rate-monotonic, worst fit", Fit::Worst, by_rm),
-    spread("p-dm-ff", "partitioned deadline-monotonic, first fit", Fit::First, by_dm),
-    spread("p-dm-bf", "partitioned deadline-monotonic, best fit", Fit::Best, by_dm),
-    spread("p-dm-wf", "partitioned deadline-monotonic, worst fit", Fit::Worst, by_dm),
+    spread("p-rm-ff", "partitioned rate-monotonic, first fit", FitHeuristic::First, by_rm),
+    spread("p-rm-bf", "partitioned rate-monotonic, best fit", FitHeuristic::Best, by_rm),
+    spread("p-rm-wf", "partitioned rate-monotonic, worst fit", FitHeuristic::Worst, by_rm),
+    spread("p-dm-ff", "partitioned deadline-monotonic, first fit", FitHeuristic::First, by_dm),
+    spread("p-dm-bf", "partitioned deadline-monotonic, best fit", FitHeuristic::Best, by_dm),
+    spread("p-dm-wf", "partitioned deadline-monotonic, worst fit", FitHeuristic::Worst, by_dm),
 ];
 
 /// Response times under fixed priorities, jobs not preempted.
-pub(super) const NOT_PREEMPTED: &[Contender] = &[
+pub(super) const NOT_PREEMPTED: &[SchedulabilityTest] = &[
     single("rm-np", "rate-monotonic, non-preemptive", |tasks, _| {
         fixed(&assign::rate_monotonic(tasks), Sections::NonPreemptive)
     }),
@@ -163,7 +163,7 @@ pub(super) const NOT_PREEMPTED: &[Contender] = &[
 ];
 
 /// The utilisation bound of rate-monotonic priorities.
-pub(super) const LIU_LAYLAND: &[Contender] = &[once(
+pub(super) const LIU_LAYLAND: &[SchedulabilityTest] = &[once(
     "rm-ll",
     single(
         "liu-layland",
@@ -173,7 +173,7 @@ pub(super) const LIU_LAYLAND: &[Contender] = &[once(
 )];
 
 /// The hyperbolic bound of rate-monotonic priorities.
-pub(super) const HYPERBOLIC: &[Contender] = &[once(
+pub(super) const HYPERBOLIC: &[SchedulabilityTest] = &[once(
     "rm-hyperbolic",
     single(
         "hyperbolic",
@@ -183,7 +183,7 @@ pub(super) const HYPERBOLIC: &[Contender] = &[once(
 )];
 
 /// EDF on one processor, or on each of several.
-pub(super) const EDF: &[Contender] = &[
+pub(super) const EDF: &[SchedulabilityTest] = &[
     once(
         "edf",
         single(
@@ -192,19 +192,19 @@ pub(super) const EDF: &[Contender] = &[
             |tasks, _| by_qpa(&TaskSet::new(tasks.to_vec())),
         ),
     ),
-    spread("p-edf-ff", "partitioned EDF, first fit", Fit::First, by_qpa),
-    spread("p-edf-bf", "partitioned EDF, best fit", Fit::Best, by_qpa),
-    spread("p-edf-wf", "partitioned EDF, worst fit", Fit::Worst, by_qpa),
+    spread("p-edf-ff", "partitioned EDF, first fit", FitHeuristic::First, by_qpa),
+    spread("p-edf-bf", "partitioned EDF, best fit", FitHeuristic::Best, by_qpa),
+    spread("p-edf-wf", "partitioned EDF, worst fit", FitHeuristic::Worst, by_qpa),
 ];
 
 /// EDF by demand alone.
-pub(super) const DEMAND: &[Contender] =
+pub(super) const DEMAND: &[SchedulabilityTest] =
     &[single("edf-demand", "EDF, processor demand at every deadline", |tasks, _| {
         demand::processor_demand(&TaskSet::new(tasks.to_vec()), Sections::Preemptive, TIME)
     })];
 
 /// EDF, jobs not preempted.
-pub(super) const EDF_NOT_PREEMPTED: &[Contender] = &[once(
+pub(super) const EDF_NOT_PREEMPTED: &[SchedulabilityTest] = &[once(
     "edf-np",
     single("edf-nonpreemptive", "EDF, non-preemptive (Jeffay et al. 1991, by QPA)", |tasks, _| {
         let set = TaskSet::new(tasks.to_vec());
@@ -213,7 +213,7 @@ pub(super) const EDF_NOT_PREEMPTED: &[Contender] = &[once(
 )];
 
 /// Global EDF, by each of its tests.
-pub(super) const GLOBAL_EDF: &[Contender] = &[
+pub(super) const GLOBAL_EDF: &[SchedulabilityTest] = &[
     any("g-edf-gfb", "global EDF (Goossens, Funk and Baruah 2003)", |tasks, m| {
         global::edf::gfb(&TaskSet::new(tasks.to_vec()), m as u64)
     }),
@@ -233,13 +233,13 @@ pub(super) const GLOBAL_EDF: &[Contender] = &[
 ];
 
 /// Global fixed priorities.
-pub(super) const GLOBAL_BC: &[Contender] =
+pub(super) const GLOBAL_BC: &[SchedulabilityTest] =
     &[any("g-dm-bc", "global deadline-monotonic (Bertogna and Cirinei 2007)", |tasks, m| {
         by_global(&assign::deadline_monotonic(tasks), m, AS_PUBLISHED)
     })];
 
 /// Global fixed priorities, limited carry-in.
-pub(super) const GLOBAL_LC: &[Contender] = &[
+pub(super) const GLOBAL_LC: &[SchedulabilityTest] = &[
     any("g-dm-lc", "global deadline-monotonic, limited carry-in (Guan et al. 2009)", |tasks, m| {
         by_global(&assign::deadline_monotonic(tasks), m, Bound::LimitedCarryIn)
     }),
@@ -250,7 +250,7 @@ pub(super) const GLOBAL_LC: &[Contender] = &[
         }
     }),
     any("g-opa-lc", "global optimal priorities (Davis and Burns 2011)", |tasks, m| {
-        match global::assign::audsley(tasks, m as u64, OrderFree::LimitedCarryIn) {
+        match global::assign::audsley(tasks, m as u64, OpaTest::LimitedCarryIn) {
             Some(_) => Verdict::Feasible,
             None => Verdict::Unknown(Refusal::NotExact),
         }
@@ -302,7 +302,7 @@ fn by_global(set: &TaskSet, processors: usize, bound: Bound) -> Verdict {
 fn spread_by(
     tasks: &[Task],
     processors: usize,
-    fit: Fit,
+    fit: FitHeuristic,
     test: fn(&TaskSet) -> Verdict,
 ) -> Verdict {
     let mut why = Refusal::NotExact;
@@ -315,7 +315,7 @@ fn spread_by(
         }
         verdict
     };
-    match partition(tasks, processors, Order::Utilisation, fit, fits) {
+    match partition(tasks, processors, PlacementOrder::Utilisation, fit, fits) {
         Some(_) => Verdict::Feasible,
         None => Verdict::Unknown(why),
     }
@@ -330,13 +330,13 @@ mod tests {
     fn a_test_that_gives_up_leaves_the_partition_undecided() {
         let task = Task::new(2, 10, 10).unwrap();
         for (why, wanted) in
-            [(Refusal::TooLong, Answer::Undecided), (Refusal::NotExact, Answer::Refused)]
+            [(Refusal::TooLong, TestOutcome::Undecided), (Refusal::NotExact, TestOutcome::Refused)]
         {
             let test = match why {
                 Refusal::TooLong => |_: &TaskSet| Verdict::Unknown(Refusal::TooLong),
                 _ => |_: &TaskSet| Verdict::Unknown(Refusal::NotExact),
             };
-            let analysis = spread("p", "", Fit::First, test);
+            let analysis = spread("p", "", FitHeuristic::First, test);
             assert_eq!(analysis.answer(std::slice::from_ref(&task), 2), wanted);
         }
     }
@@ -350,7 +350,7 @@ mod tests {
             periods.iter().map(|p| Task::new(p / 8, *p, 5 * p).unwrap().with_jitter(7)).collect();
         tasks.push(Task::new(4_000, 8_000, 50_000).unwrap());
         let answer = |name: &str| super::super::contender(name).unwrap().answer(&tasks, 1);
-        assert_eq!(answer("opa"), Answer::Undecided);
-        assert_eq!(answer("edf-preemptive"), Answer::Undecided);
+        assert_eq!(answer("opa"), TestOutcome::Undecided);
+        assert_eq!(answer("edf-preemptive"), TestOutcome::Undecided);
     }
 }

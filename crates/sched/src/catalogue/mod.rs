@@ -1,7 +1,7 @@
 //! All analyses, each with one name: for `check`, for `sweep`, and for worked examples.
 //!
 //! Owns: [`ALL`]; which analysis fits a [`Question`]; which ways of scheduling are compared by it
-//! ([`Contender`]), and which kinds of worked examples it answers. Must not: contain an analysis.
+//! ([`SchedulabilityTest`]), and which kinds of worked examples it answers. Must not: contain an analysis.
 
 mod contenders;
 mod question;
@@ -12,10 +12,10 @@ use std::sync::LazyLock;
 use hourglass_model::check::AnalysisFacts;
 use hourglass_tasks::corpus::{Answers, Case, Value};
 
-use crate::corpus::{BadCase, busy, chains, global, graph, others};
+use crate::corpus::{BadCase, busy, chains, global, graph, misc_cases};
 use crate::sections::Sections;
 
-pub use contenders::{Answer, Contender, Machine};
+pub use contenders::{ProcessorScope, SchedulabilityTest, TestOutcome};
 pub use question::{Bounds, Question, Rule, Situation};
 pub use terms::Term;
 
@@ -27,7 +27,7 @@ type BoundsFn = fn(&Question) -> Result<Bounds, String>;
 
 /// An analysis.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct AnalysisEntry {
     /// Its name.
     pub name: &'static str,
     /// What it answers.
@@ -37,7 +37,7 @@ pub struct Entry {
     /// Whether `check` asks it.
     pub is_checked: bool,
     /// How it takes part in comparisons.
-    pub contenders: &'static [Contender],
+    pub contenders: &'static [SchedulabilityTest],
     /// For which questions it is the one to ask, unless one before it is.
     fits: fn(&Question) -> bool,
     /// Its bounds of response times, if it has any of a single processor.
@@ -47,13 +47,13 @@ pub struct Entry {
 }
 
 /// An analysis that `check` is asked for by name only.
-const fn checked(name: &'static str, about: &'static str, source: &'static str) -> Entry {
-    Entry { is_checked: true, ..example(name, about, source) }
+const fn checked(name: &'static str, about: &'static str, source: &'static str) -> AnalysisEntry {
+    AnalysisEntry { is_checked: true, ..example(name, about, source) }
 }
 
 /// An analysis that only worked examples ask.
-const fn example(name: &'static str, about: &'static str, source: &'static str) -> Entry {
-    Entry {
+const fn example(name: &'static str, about: &'static str, source: &'static str) -> AnalysisEntry {
+    AnalysisEntry {
         name,
         about,
         source,
@@ -66,8 +66,8 @@ const fn example(name: &'static str, about: &'static str, source: &'static str) 
 }
 
 /// All analyses, in the order in which they are listed and in which the first that fits is asked.
-pub const ALL: &[Entry] = &[
-    Entry {
+pub const ALL: &[AnalysisEntry] = &[
+    AnalysisEntry {
         fits: |q| q.is(Rule::FixedPriority, Sections::Preemptive) && !q.suspends(),
         bounds: Some(question::fixed_priority),
         contenders: contenders::FIXED_PRIORITY,
@@ -82,7 +82,7 @@ pub const ALL: &[Entry] = &[
             "Joseph and Pandya 1986; Lehoczky 1990; Audsley et al. 1993; Tindell et al. 1994",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is(Rule::FixedPriority, Sections::Preemptive) && q.suspends(),
         bounds: Some(question::fixed_priority),
         cases: &[("fp-suspension", busy::fixed_priority)],
@@ -92,7 +92,7 @@ pub const ALL: &[Entry] = &[
             "Chen et al. 2019",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is(Rule::FixedPriority, Sections::NonPreemptive),
         bounds: Some(question::fixed_priority),
         contenders: contenders::NOT_PREEMPTED,
@@ -103,7 +103,7 @@ pub const ALL: &[Entry] = &[
             "Davis, Burns, Bril and Lukkien 2007",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is(Rule::FixedPriority, Sections::Limited),
         bounds: Some(question::fixed_priority),
         cases: &[("fp-limited-preemptive", busy::fixed_priority)],
@@ -113,7 +113,7 @@ pub const ALL: &[Entry] = &[
             "Bril, Lukkien and Verhaegh 2009; Bozhko and Brandenburg 2020",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is(Rule::FixedPriority, Sections::Floating),
         bounds: Some(question::fixed_priority),
         cases: &[("fp-floating-np", busy::fixed_priority)],
@@ -123,7 +123,7 @@ pub const ALL: &[Entry] = &[
             "Bozhko and Brandenburg 2020",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is_alone(Rule::FixedPriority) && q.has_bursts(),
         bounds: Some(question::bursts),
         ..checked(
@@ -132,7 +132,7 @@ pub const ALL: &[Entry] = &[
             "Tindell, Burns and Wellings 1994; Richter 2005",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is_alone(Rule::FixedPriority) && q.has_thresholds(),
         bounds: Some(question::thresholds),
         ..checked(
@@ -141,7 +141,7 @@ pub const ALL: &[Entry] = &[
             "Wang and Saksena 1999; Regehr 2002; Keskin, Bril and Lukkien 2010",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is_alone(Rule::FixedPriority) && q.has_phases(),
         bounds: Some(question::phases),
         ..checked(
@@ -150,7 +150,7 @@ pub const ALL: &[Entry] = &[
             "Leung and Merrill 1980; Palencia and Gonzalez Harbour 1998",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is(Rule::Edf, Sections::Preemptive) && !q.suspends(),
         bounds: Some(question::edf),
         contenders: contenders::EDF,
@@ -161,7 +161,7 @@ pub const ALL: &[Entry] = &[
             "Spuri 1996; Zhang and Burns 2009",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is(Rule::Edf, Sections::Preemptive) && q.suspends(),
         bounds: Some(question::edf),
         ..checked(
@@ -170,7 +170,7 @@ pub const ALL: &[Entry] = &[
             "G\u{fc}nzel, von der Br\u{fc}ggen and Chen 2022; Spuri 1996",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is(Rule::Edf, Sections::NonPreemptive),
         bounds: Some(question::edf),
         contenders: contenders::EDF_NOT_PREEMPTED,
@@ -181,7 +181,7 @@ pub const ALL: &[Entry] = &[
             "Jeffay, Stanat and Martel 1991; George, Rivierre and Spuri 1996",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is(Rule::Edf, Sections::Limited),
         bounds: Some(question::edf),
         cases: &[("edf-limited-preemptive", busy::edf)],
@@ -191,7 +191,7 @@ pub const ALL: &[Entry] = &[
             "Bozhko and Brandenburg 2020",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is(Rule::Edf, Sections::Floating),
         bounds: Some(question::edf),
         cases: &[("edf-floating-np", busy::edf)],
@@ -201,7 +201,7 @@ pub const ALL: &[Entry] = &[
             "Baruah 2005; Bozhko and Brandenburg 2020",
         )
     },
-    Entry {
+    AnalysisEntry {
         contenders: contenders::DEMAND,
         cases: &[("edf-feasibility", busy::demand), ("dbf", busy::demand)],
         ..checked(
@@ -210,13 +210,13 @@ pub const ALL: &[Entry] = &[
             "Baruah, Mok and Rosier 1990; Zhang and Burns 2009",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| q.is_alone(Rule::Fifo) && q.set.is_plain(),
         bounds: Some(question::fixed_priority),
         cases: &[("fifo", busy::fifo)],
         ..checked("fifo", "response times first come, first served", "Bedarkar et al. 2022")
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| matches!(q.situation, Situation::Inside(_)),
         bounds: Some(question::supply),
         cases: &[
@@ -230,7 +230,7 @@ pub const ALL: &[Entry] = &[
             "Shin and Lee 2003; Easwaran, Anand and Lee 2007",
         )
     },
-    Entry {
+    AnalysisEntry {
         cases: &[("holistic-fp", chains::holistic)],
         ..checked(
             "holistic",
@@ -238,7 +238,7 @@ pub const ALL: &[Entry] = &[
             "Tindell and Clark 1994; Palencia and Gonzalez Harbour 1998",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| matches!(q.situation, Situation::Shared(_)) && q.rule != Rule::Edf,
         contenders: contenders::GLOBAL_LC,
         cases: &[("global-fp-rta-lc", global::fixed_priority)],
@@ -248,7 +248,7 @@ pub const ALL: &[Entry] = &[
             "Guan, Stigge, Yi and Yu 2009",
         )
     },
-    Entry {
+    AnalysisEntry {
         contenders: contenders::GLOBAL_BC,
         cases: &[("global-fp-bc", global::fixed_priority)],
         ..checked(
@@ -257,7 +257,7 @@ pub const ALL: &[Entry] = &[
             "Bertogna and Cirinei 2007",
         )
     },
-    Entry {
+    AnalysisEntry {
         fits: |q| matches!(q.situation, Situation::Shared(_)) && q.rule == Rule::Edf,
         contenders: contenders::GLOBAL_EDF,
         cases: &[("global-edf", global::earliest_deadline)],
@@ -267,16 +267,16 @@ pub const ALL: &[Entry] = &[
             "Goossens et al. 2003; Baker 2003; Bertogna et al. 2005, 2007; Baruah 2007",
         )
     },
-    Entry {
+    AnalysisEntry {
         contenders: contenders::LIU_LAYLAND,
-        cases: &[("bounds", others::bounds)],
+        cases: &[("bounds", misc_cases::bounds)],
         ..checked(
             "liu-layland",
             "the utilisation bound of rate-monotonic priorities",
             "Liu and Layland 1973",
         )
     },
-    Entry {
+    AnalysisEntry {
         contenders: contenders::HYPERBOLIC,
         ..checked(
             "hyperbolic",
@@ -284,7 +284,7 @@ pub const ALL: &[Entry] = &[
             "Bini, Buttazzo and Buttazzo 2003",
         )
     },
-    Entry {
+    AnalysisEntry {
         cases: &[("mp-spinlock", chains::spin_locks)],
         ..example(
             "spin",
@@ -292,28 +292,31 @@ pub const ALL: &[Entry] = &[
             "Gai, Lipari and Di Natale 2001; Wieder and Brandenburg 2013",
         )
     },
-    Entry {
+    AnalysisEntry {
         cases: &[("cpa-e2e", graph::event_models)],
         ..example("cpa", "task graphs by event models", "Richter 2005; Schliecker 2010")
     },
-    Entry {
-        cases: &[("dl-admission", others::admission)],
+    AnalysisEntry {
+        cases: &[("dl-admission", misc_cases::admission)],
         ..example("admission", "the sum of utilisations against a limit", "Linux, SCHED_DEADLINE")
     },
-    Entry {
-        cases: &[("np-jobset", others::jobset)],
+    AnalysisEntry {
+        cases: &[("np-jobset", misc_cases::jobset)],
         ..checked(
             "np-jobset",
             "jobs that arrive at known times and are not preempted, by all schedules",
             "Nasri and Brandenburg 2017",
         )
     },
-    Entry {
-        cases: &[("cbs", others::trace), ("edf-trace", others::trace)],
+    AnalysisEntry {
+        cases: &[("cbs", misc_cases::trace), ("edf-trace", misc_cases::trace)],
         ..example("cbs", "constant-bandwidth servers under EDF, traced", "Abeni and Buttazzo 1998")
     },
-    Entry {
-        cases: &[("slack-monitor", others::slack_monitor), ("slack-multi", others::slack_multi)],
+    AnalysisEntry {
+        cases: &[
+            ("slack-monitor", misc_cases::slack_monitor),
+            ("slack-multi", misc_cases::slack_multi),
+        ],
         ..example(
             "slack",
             "the slack of promised work beside a sibling",
@@ -322,7 +325,7 @@ pub const ALL: &[Entry] = &[
     },
 ];
 
-impl Entry {
+impl AnalysisEntry {
     /// Whether it is for such questions.
     #[must_use]
     pub fn fits(&self, question: &Question) -> bool {
@@ -350,19 +353,20 @@ impl Entry {
 }
 
 /// Those that `check` may be asked for by name.
-pub static CHECKED: LazyLock<Vec<Entry>> =
+pub static CHECKED: LazyLock<Vec<AnalysisEntry>> =
     LazyLock::new(|| ALL.iter().filter(|entry| entry.is_checked).copied().collect());
 
 /// Those that can be compared: the ones for one processor first.
-pub static CONTENDERS: LazyLock<Vec<Contender>> = LazyLock::new(|| {
-    let mut all: Vec<Contender> = ALL.iter().flat_map(|entry| entry.contenders).copied().collect();
-    all.sort_by_key(|contender| contender.machine == Machine::Any);
+pub static CONTENDERS: LazyLock<Vec<SchedulabilityTest>> = LazyLock::new(|| {
+    let mut all: Vec<SchedulabilityTest> =
+        ALL.iter().flat_map(|entry| entry.contenders).copied().collect();
+    all.sort_by_key(|contender| contender.machine == ProcessorScope::Any);
     all
 });
 
 /// The analysis that `check` is asked for by this name, or by an older word.
 #[must_use]
-pub fn checked_by(name: &str) -> Option<&'static Entry> {
+pub fn checked_by(name: &str) -> Option<&'static AnalysisEntry> {
     let older = || CONTENDERS.iter().find(|c| c.older == Some(name)).map(|c| c.name);
     let of = |name: &str| CHECKED.iter().find(|entry| entry.name == name);
     of(name).or_else(|| of(older()?))
@@ -370,7 +374,7 @@ pub fn checked_by(name: &str) -> Option<&'static Entry> {
 
 /// The contender of this name, or of this older word.
 #[must_use]
-pub fn contender(name: &str) -> Option<&'static Contender> {
+pub fn contender(name: &str) -> Option<&'static SchedulabilityTest> {
     CONTENDERS.iter().find(|contender| contender.name == name || contender.older == Some(name))
 }
 

@@ -10,11 +10,11 @@ use crate::fixed_priority;
 use crate::offsets;
 use crate::sections::{Sections, TimeModel};
 use crate::servers::Server;
-use crate::task::{Known, TaskSet};
+use crate::task::{TaskFeature, TaskSet};
 use crate::thresholds;
 use crate::verdict::{Analysis, Verdict};
 
-use super::{ALL, Entry};
+use super::{ALL, AnalysisEntry};
 
 /// Sections delay by their whole length, which is never quite reached.
 const TIME: TimeModel = TimeModel::Continuous;
@@ -70,7 +70,7 @@ pub struct Bounds {
 impl Question {
     /// The analysis that fits: the first of the catalogue that says so.
     #[must_use]
-    pub fn analysis(&self) -> Option<&'static Entry> {
+    pub fn analysis(&self) -> Option<&'static AnalysisEntry> {
         ALL.iter().find(|entry| entry.fits(self))
     }
 
@@ -101,8 +101,8 @@ impl Question {
     /// One processor, nothing more to know.
     pub(super) fn is(&self, rule: Rule, sections: Sections) -> bool {
         // Under EDF, bursts join the demand only.
-        let plain =
-            self.set.is_plain() || (rule == Rule::Edf && self.set.is_plain_but(Known::Bursts));
+        let plain = self.set.is_plain()
+            || (rule == Rule::Edf && self.set.is_plain_but(TaskFeature::Bursts));
         plain && self.is_alone(rule) && self.sections == sections
     }
 
@@ -182,7 +182,7 @@ pub(super) fn supply(of: &Question) -> Result<Bounds, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::Kind;
+    use crate::servers::ServerPolicy;
     use crate::task::{CriticalSection, Task};
 
     /// What can be asked has an analysis, which `check` may be asked for by name; bursts, thresholds and
@@ -198,7 +198,8 @@ mod tests {
             own.with_critical_sections(&[CriticalSection { resource: 0, count: 1, length: 1 }]),
         ];
         let inside = |kind| Situation::Inside(Server::new(kind, 4, 3).unwrap());
-        let (hard, soft) = (inside(Kind::HardBandwidth), inside(Kind::SoftBandwidth));
+        let (hard, soft) =
+            (inside(ServerPolicy::HardBandwidth), inside(ServerPolicy::SoftBandwidth));
         let situations = [Situation::Alone, hard, soft, Situation::Shared(2)];
         let all =
             [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];

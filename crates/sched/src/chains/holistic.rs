@@ -8,12 +8,12 @@
 //! steps concerned, nor of those that they may delay. Must not: use offsets between steps of a chain,
 //! which would make bounds smaller (Palencia and Gonzalez Harbour, RTSS 1998).
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::fixed_priority::{self, Sections, TimeModel};
 use crate::task::{Task, TaskError, TaskSet};
-use crate::verdict::{Analysis, Outcome, Refusal, ResponseTime, Verdict, Witness};
+use crate::verdict::{Analysis, Refusal, ResponseBound, ResponseTime, Verdict, Witness};
 
-use super::{Flow, Service, System};
+use super::{ChainSystem, Flow, Service};
 
 /// Rounds before the steps that still change are given up.
 const MOST_ROUNDS: usize = 400;
@@ -29,7 +29,7 @@ const MOST_POINTS: usize = 100_000;
 pub struct StepResult {
     /// Its response: `from_arrival` from the chain's arrival, `from_release` from the end of the step
     /// before.
-    pub outcome: Outcome,
+    pub outcome: ResponseBound,
     /// How much later than its earliest begin it may begin.
     pub jitter: u64,
     /// Its earliest begin after the chain's arrival.
@@ -92,7 +92,7 @@ enum State {
 }
 
 struct Rounds<'a> {
-    system: &'a System,
+    system: &'a ChainSystem,
     time: TimeModel,
     states: Vec<Vec<State>>,
     earliest: Vec<Vec<u64>>,
@@ -102,7 +102,7 @@ struct Rounds<'a> {
 
 /// Bounds the responses of a system's steps and chains.
 #[must_use]
-pub fn analyse(system: &System, time: TimeModel) -> Holistic {
+pub fn analyse(system: &ChainSystem, time: TimeModel) -> Holistic {
     let mut rounds = Rounds::new(system, time);
     let mut round = 0;
     loop {
@@ -123,8 +123,8 @@ pub fn analyse(system: &System, time: TimeModel) -> Holistic {
 }
 
 impl<'a> Rounds<'a> {
-    fn new(system: &'a System, time: TimeModel) -> Rounds<'a> {
-        let earliest = |flow: usize| system.longest_ways(flow, |step| step.least);
+    fn new(system: &'a ChainSystem, time: TimeModel) -> Rounds<'a> {
+        let earliest = |flow: usize| system.longest_ways(flow, |step| step.bcet);
         let none = State::Within(ResponseTime { from_arrival: 0, from_release: 0 });
         let states = |flow: &Flow| vec![none; flow.steps.len()];
         Rounds {
@@ -186,12 +186,12 @@ impl<'a> Rounds<'a> {
         for (position, (flow, step)) in processor.steps.iter().enumerate() {
             let earliest = self.earliest[*flow][*step];
             let state = match processor.analysis.tasks[position].outcome {
-                Outcome::Bounded(bound) => match bound.from_arrival.checked_add(earliest) {
+                ResponseBound::Bounded(bound) => match bound.from_arrival.checked_add(earliest) {
                     Some(from_arrival) => State::Within(ResponseTime { from_arrival, ..bound }),
                     None => State::Lost(Refusal::Overflow),
                 },
-                Outcome::Unbounded => State::Unbounded,
-                Outcome::Unknown(why) => State::Lost(why),
+                ResponseBound::Unbounded => State::Unbounded,
+                ResponseBound::Unknown(why) => State::Lost(why),
             };
             if self.lost((*flow, *step)) || state == self.states[*flow][*step] {
                 continue;
@@ -247,7 +247,7 @@ impl<'a> Rounds<'a> {
             (Service::NonPreemptive, TimeModel::Discrete) => longest.max().unwrap_or(1) - 1,
         };
         let set = with_begun(&set, service, self.time, begun);
-        let effort = Effort::of(ROUND_LOOKS);
+        let effort = StepLimit::with_steps(ROUND_LOOKS);
         let analysis = fixed_priority::analyse_within(&set, sections(service), self.time, effort);
         Ok(Processor { steps, set, analysis })
     }
@@ -256,9 +256,9 @@ impl<'a> Rounds<'a> {
         let flow = |(at, of): (usize, &Flow)| {
             let step = |step: usize| StepResult {
                 outcome: match self.states[at][step] {
-                    State::Within(response) => Outcome::Bounded(response),
-                    State::Unbounded => Outcome::Unbounded,
-                    State::Lost(why) => Outcome::Unknown(why),
+                    State::Within(response) => ResponseBound::Bounded(response),
+                    State::Unbounded => ResponseBound::Unbounded,
+                    State::Lost(why) => ResponseBound::Unknown(why),
                 },
                 jitter: self.jitter(at, step),
                 earliest: self.earliest[at][step],
@@ -273,7 +273,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-fn verdict(system: &System, at: usize, steps: &[StepResult], bound: Option<u64>) -> Verdict {
+fn verdict(system: &ChainSystem, at: usize, steps: &[StepResult], bound: Option<u64>) -> Verdict {
     let flow = &system.flows()[at];
     let ways = system.longest_ways(at, |step| step.cost);
     let ends = ways.iter().zip(&flow.steps).map(|(way, step)| way.saturating_add(step.cost));
@@ -289,8 +289,8 @@ fn verdict(system: &System, at: usize, steps: &[StepResult], bound: Option<u64>)
     }
     let mut outcomes = steps.iter().map(|step| step.outcome);
     match outcomes.find(|outcome| outcome.response().is_none()) {
-        Some(Outcome::Unbounded) => Verdict::NoBound,
-        Some(Outcome::Unknown(why)) => Verdict::Unknown(why),
+        Some(ResponseBound::Unbounded) => Verdict::NoBound,
+        Some(ResponseBound::Unknown(why)) => Verdict::Unknown(why),
         _ => Verdict::Unknown(Refusal::NotExact),
     }
 }
@@ -305,7 +305,7 @@ pub(crate) fn sections(service: Service) -> Sections {
 
 /// Steps as tasks, each with the deadline of its chain.
 pub(crate) fn task_set(
-    system: &System,
+    system: &ChainSystem,
     steps: &[(usize, usize)],
     jitter: impl Fn((usize, usize)) -> u64,
 ) -> Result<TaskSet, TaskError> {

@@ -26,7 +26,7 @@ pub struct Step {
     /// Its longest execution time.
     pub cost: u64,
     /// Its shortest, for how early the next step may begin; 0 if it is not known.
-    pub least: u64,
+    pub bcet: u64,
     /// Position of its processor.
     pub processor: usize,
     /// The larger number is more urgent.
@@ -48,7 +48,7 @@ pub struct Flow {
 
 /// Chains and the processors that they share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct System {
+pub struct ChainSystem {
     flows: Vec<Flow>,
     services: Vec<Service>,
     /// Of each step of each flow, the steps of the flow that it waits for.
@@ -108,12 +108,12 @@ pub enum SystemError {
     },
 }
 
-impl System {
+impl ChainSystem {
     /// These chains on processors of which each serves as stated.
     ///
     /// # Errors
     /// The first thing that cannot be meant.
-    pub fn new(flows: Vec<Flow>, services: Vec<Service>) -> Result<System, SystemError> {
+    pub fn new(flows: Vec<Flow>, services: Vec<Service>) -> Result<ChainSystem, SystemError> {
         for (flow, of) in flows.iter().enumerate() {
             if of.steps.is_empty() {
                 return Err(SystemError::NoSteps { flow });
@@ -121,7 +121,7 @@ impl System {
             if of.period == 0 {
                 return Err(SystemError::NoPeriod { flow });
             }
-            for (step, Step { cost, least, processor, .. }) in of.steps.iter().enumerate() {
+            for (step, Step { cost, bcet: least, processor, .. }) in of.steps.iter().enumerate() {
                 let (cost, least, processor) = (*cost, *least, *processor);
                 if cost == 0 || least > cost {
                     return Err(SystemError::Cost { flow, step, least, cost });
@@ -135,7 +135,7 @@ impl System {
         let chain = |of: &Flow| (0..of.steps.len()).map(|step| step.checked_sub(1));
         let chain = |of: &Flow| chain(of).map(|before| before.into_iter().collect()).collect();
         let before = flows.iter().map(chain).collect();
-        Ok(System { flows, services, before })
+        Ok(ChainSystem { flows, services, before })
     }
 
     /// The same where steps may wait for several others, and several for one: `before[i][j]` has the
@@ -147,8 +147,8 @@ impl System {
         flows: Vec<Flow>,
         services: Vec<Service>,
         before: Vec<Vec<Vec<usize>>>,
-    ) -> Result<System, SystemError> {
-        let chains = System::new(flows, services)?;
+    ) -> Result<ChainSystem, SystemError> {
+        let chains = ChainSystem::new(flows, services)?;
         for (flow, of) in chains.flows.iter().enumerate() {
             for step in 0..of.steps.len() {
                 let known = before.get(flow).and_then(|before| before.get(step));
@@ -160,7 +160,7 @@ impl System {
                 }
             }
         }
-        Ok(System { before, ..chains })
+        Ok(ChainSystem { before, ..chains })
     }
 
     /// The steps that a step waits for.

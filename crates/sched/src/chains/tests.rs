@@ -3,20 +3,20 @@
 use proptest::prelude::*;
 
 use super::holistic::analyse;
-use super::{Flow, Service, Step, System, SystemError};
+use super::{ChainSystem, Flow, Service, Step, SystemError};
 use crate::fixed_priority::TimeModel;
-use crate::verdict::{Outcome, Refusal, Verdict};
+use crate::verdict::{Refusal, ResponseBound, Verdict};
 
 fn step(cost: u64, processor: usize, priority: u32) -> Step {
-    Step { cost, least: 0, processor, priority }
+    Step { cost, bcet: 0, processor, priority }
 }
 
 fn flow(period: u64, deadline: u64, steps: Vec<Step>) -> Flow {
     Flow { period, deadline, jitter: 0, steps }
 }
 
-fn system(flows: Vec<Flow>, services: &[Service]) -> System {
-    System::new(flows, services.to_vec()).unwrap()
+fn system(flows: Vec<Flow>, services: &[Service]) -> ChainSystem {
+    ChainSystem::new(flows, services.to_vec()).unwrap()
 }
 
 const P: Service = Service::Preemptive;
@@ -59,7 +59,7 @@ fn an_overload_stays_where_it_is() {
     ];
     let found = analyse(&system(flows, &[P, N]), TimeModel::Discrete);
     assert_eq!(found.end_to_end(), [Some(6), None, Some(2)]);
-    assert_eq!(found.flows[1].steps[0].outcome, Outcome::Unbounded);
+    assert_eq!(found.flows[1].steps[0].outcome, ResponseBound::Unbounded);
     assert_eq!(found.verdict(), Verdict::NoBound);
 }
 
@@ -79,7 +79,7 @@ fn shortest_times_reduce_jitter() {
     let second = flow(20, 100, vec![step(5, 1, 1)]);
     let without =
         analyse(&system(vec![first.clone(), second.clone()], &[P, P]), TimeModel::Discrete);
-    first.steps[0].least = 10;
+    first.steps[0].bcet = 10;
     let with = analyse(&system(vec![first, second], &[P, P]), TimeModel::Discrete);
     assert_eq!(without.end_to_end()[1], Some(25), "both jobs of the other come in");
     assert_eq!(with.end_to_end(), [Some(20), Some(15)]);
@@ -87,12 +87,12 @@ fn shortest_times_reduce_jitter() {
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    let one = |flow| System::new(vec![flow], vec![P]);
+    let one = |flow| ChainSystem::new(vec![flow], vec![P]);
     assert_eq!(one(flow(5, 5, vec![])), Err(SystemError::NoSteps { flow: 0 }));
     assert_eq!(one(flow(0, 5, vec![step(1, 0, 1)])), Err(SystemError::NoPeriod { flow: 0 }));
     let wrong = SystemError::Processor { flow: 0, step: 0, processor: 1, of: 1 };
     assert_eq!(one(flow(5, 5, vec![step(1, 1, 1)])), Err(wrong));
-    let least = Step { least: 2, ..step(1, 0, 1) };
+    let least = Step { bcet: 2, ..step(1, 0, 1) };
     assert!(matches!(one(flow(5, 5, vec![least])), Err(SystemError::Cost { .. })));
 }
 
@@ -125,13 +125,13 @@ fn a_fork_that_joins() {
         let all = [(2, 0, 2), (3, 1, 1), (4, 2, 1), (1, 0, 1)];
         all.map(|(cost, processor, priority)| {
             let step = step(cost, processor, priority);
-            Step { least: if least { cost } else { 0 }, ..step }
+            Step { bcet: if least { cost } else { 0 }, ..step }
         })
     };
     let before = vec![vec![vec![], vec![0], vec![0], vec![1, 2]]];
     for least in [false, true] {
         let flows = vec![flow(20, 9, steps(least).to_vec())];
-        let system = System::graph(flows, vec![P, P, P], before.clone()).unwrap();
+        let system = ChainSystem::graph(flows, vec![P, P, P], before.clone()).unwrap();
         let found = analyse(&system, TimeModel::Discrete);
         let bounds =
             found.flows[0].steps.iter().map(|s| s.outcome.response().unwrap().from_arrival);
@@ -145,12 +145,12 @@ fn a_fork_that_joins() {
     for (step, wrong) in [(1, vec![]), (2, vec![2]), (0, vec![0])] {
         let mut before = before.clone();
         before[0][step] = wrong;
-        let refused = System::graph(flows(), vec![P, P, P], before);
+        let refused = ChainSystem::graph(flows(), vec![P, P, P], before);
         assert_eq!(refused, Err(SystemError::Order { flow: 0, step }));
     }
     // 2 + 4 + 1 are needed even if nobody else is there.
     let tight = vec![flow(20, 6, steps(false).to_vec())];
-    let tight = System::graph(tight, vec![P, P, P], before).unwrap();
+    let tight = ChainSystem::graph(tight, vec![P, P, P], before).unwrap();
     assert!(matches!(analyse(&tight, TimeModel::Discrete).verdict(), Verdict::Infeasible(_)));
 }
 
@@ -168,7 +168,7 @@ impl Draw {
 
 /// The longest response of each chain, one unit of time after the other, with random arrivals no
 /// closer than the period and execution times from the shortest to the longest.
-fn simulate(system: &System, units: u64, seed: u64) -> Vec<u64> {
+fn simulate(system: &ChainSystem, units: u64, seed: u64) -> Vec<u64> {
     let mut draw = Draw(seed | 1);
     let flows = system.flows();
     let mut next: Vec<u64> = flows.iter().map(|f| draw.below(f.period)).collect();
@@ -217,14 +217,14 @@ fn simulate(system: &System, units: u64, seed: u64) -> Vec<u64> {
 }
 
 fn time_of(step: &Step, draw: &mut Draw) -> u64 {
-    let most = if draw.below(3) == 0 { step.cost - step.least.max(1) } else { 0 };
+    let most = if draw.below(3) == 0 { step.cost - step.bcet.max(1) } else { 0 };
     step.cost - draw.below(most + 1)
 }
 
-fn small_systems() -> impl Strategy<Value = System> {
+fn small_systems() -> impl Strategy<Value = ChainSystem> {
     let step =
         (1..7u64, 0..3u64, 0..3usize, 0..4u32).prop_map(|(cost, least, processor, priority)| {
-            Step { cost, least: least.min(cost), processor, priority }
+            Step { cost, bcet: least.min(cost), processor, priority }
         });
     let steps = proptest::collection::vec(step, 1..4);
     let flow = (8..40u64, 0..5u64, steps).prop_map(|(period, jitter, steps)| Flow {
@@ -235,7 +235,7 @@ fn small_systems() -> impl Strategy<Value = System> {
     });
     let services = proptest::collection::vec(prop_oneof![Just(P), Just(N)], 3);
     (proptest::collection::vec(flow, 1..5), services)
-        .prop_map(|(flows, services)| System::new(flows, services).unwrap())
+        .prop_map(|(flows, services)| ChainSystem::new(flows, services).unwrap())
 }
 
 proptest! {
@@ -257,7 +257,7 @@ proptest! {
         let at = which % flows.len();
         flows[at].jitter += more;
         flows[at].steps[0].cost += more;
-        let larger = System::new(flows, system.services().to_vec()).unwrap();
+        let larger = ChainSystem::new(flows, system.services().to_vec()).unwrap();
         let before = analyse(&system, TimeModel::Discrete).end_to_end();
         let after = analyse(&larger, TimeModel::Discrete).end_to_end();
         for (before, after) in before.iter().zip(after) {

@@ -5,17 +5,17 @@
 
 use std::cmp::Ordering;
 
-use crate::bursts::Bursty;
+use crate::bursts::BurstyTaskSet;
 use crate::edf::qpa::Feasibility;
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, Verdict, Window, Witness};
+use crate::verdict::{Analysis, Point, ResponseBound, Verdict, Window, Witness};
 
 use super::{Defect, check_verdict};
 use crate::sections::segment_before;
 
 /// The most arrivals of a task within `time` of its first one, counted in its distances.
-fn arrivals_by(bursty: &Bursty, task: usize, time: u128) -> u128 {
+fn arrivals_by(bursty: &BurstyTaskSet, task: usize, time: u128) -> u128 {
     let curve = &bursty.curves[task];
     let within = curve.distances().iter().take_while(|d| u128::from(**d) <= time).count();
     let burst = 1 + within as u128;
@@ -28,12 +28,12 @@ fn arrivals_by(bursty: &Bursty, task: usize, time: u128) -> u128 {
     }
 }
 
-fn work_by(bursty: &Bursty, task: usize, instant: u128) -> u128 {
+fn work_by(bursty: &BurstyTaskSet, task: usize, instant: u128) -> u128 {
     let of = &bursty.set.tasks()[task];
     arrivals_by(bursty, task, instant + u128::from(of.jitter)) * u128::from(of.cost)
 }
 
-fn work_before(bursty: &Bursty, task: usize, window: u128) -> u128 {
+fn work_before(bursty: &BurstyTaskSet, task: usize, window: u128) -> u128 {
     window.checked_sub(1).map_or(0, |last| work_by(bursty, task, last))
 }
 
@@ -47,10 +47,10 @@ pub fn bursts(
     time: TimeModel,
     analysis: &Analysis,
 ) -> Result<(), Defect> {
-    let bursty = &Bursty::of(set);
+    let bursty = &BurstyTaskSet::of(set);
     for (task, result) in analysis.tasks.iter().enumerate() {
         let own = &bursty.set.tasks()[task];
-        if let Outcome::Bounded(bound) = result.outcome {
+        if let ResponseBound::Bounded(bound) = result.outcome {
             let points = analysis.points(task);
             let Window::Length(length) = result.window else { return Err(Defect::Window { task }) };
             check_points(bursty, task, sections, time, points)?;
@@ -71,15 +71,20 @@ pub fn bursts(
 }
 
 /// Work in a window of this length that is not of lower priority, and what blocks it.
-struct Others {
+struct CheckedInterference {
     equals: Vec<usize>,
     higher: Vec<usize>,
     blocking: u128,
 }
 
-fn others(bursty: &Bursty, task: usize, sections: Sections, time: TimeModel) -> Others {
+fn others(
+    bursty: &BurstyTaskSet,
+    task: usize,
+    sections: Sections,
+    time: TimeModel,
+) -> CheckedInterference {
     let own = &bursty.set.tasks()[task];
-    let mut others = Others { equals: Vec::new(), higher: Vec::new(), blocking: 0 };
+    let mut others = CheckedInterference { equals: Vec::new(), higher: Vec::new(), blocking: 0 };
     let mut segment = 0;
     for (at, other) in bursty.set.tasks().iter().enumerate().filter(|(at, _)| *at != task) {
         match other.priority.cmp(&own.priority) {
@@ -93,7 +98,7 @@ fn others(bursty: &Bursty, task: usize, sections: Sections, time: TimeModel) -> 
 }
 
 fn check_points(
-    bursty: &Bursty,
+    bursty: &BurstyTaskSet,
     task: usize,
     sections: Sections,
     time: TimeModel,
@@ -123,7 +128,7 @@ fn check_points(
 /// The window is no longer than stated, every job in it has its points, and between two of them no
 /// job of equal priority comes.
 fn check_cover(
-    bursty: &Bursty,
+    bursty: &BurstyTaskSet,
     task: usize,
     sections: Sections,
     time: TimeModel,
@@ -178,7 +183,7 @@ pub fn bursty_demand(
     time: TimeModel,
     found: &Feasibility,
 ) -> Result<(), Defect> {
-    let (bursty, tasks) = (&Bursty::of(set), set.tasks());
+    let (bursty, tasks) = (&BurstyTaskSet::of(set), set.tasks());
     let demand = |interval: u64| -> u128 {
         let one = |(at, task): (usize, &Task)| {
             let shifted = u128::from(interval) + u128::from(task.jitter);

@@ -4,9 +4,9 @@
 //! Owns: what [`holistic`] checks. Must not: search.
 
 use crate::chains::holistic::{Holistic, sections};
-use crate::chains::{Service, System};
+use crate::chains::{ChainSystem, Service};
 use crate::fixed_priority::TimeModel;
-use crate::verdict::Outcome;
+use crate::verdict::ResponseBound;
 
 use super::{Defect, fixed_priority};
 
@@ -15,7 +15,7 @@ use super::{Defect, fixed_priority};
 ///
 /// # Errors
 /// The first thing that does not hold.
-pub fn holistic(system: &System, time: TimeModel, found: &Holistic) -> Result<(), Defect> {
+pub fn holistic(system: &ChainSystem, time: TimeModel, found: &Holistic) -> Result<(), Defect> {
     for processor in &found.processors {
         let Some((flow, step)) = processor.steps.first() else { continue };
         let at = system.flows()[*flow].steps[*step].processor;
@@ -34,7 +34,7 @@ pub fn holistic(system: &System, time: TimeModel, found: &Holistic) -> Result<()
                 Some(ends) if ends.is_empty() => Some(of.jitter),
                 ends => ends.and_then(|ends| ends.into_iter().max()?.checked_sub(earliest)),
             };
-            let Outcome::Bounded(bound) = result.outcome else { continue };
+            let ResponseBound::Bounded(bound) = result.outcome else { continue };
             let local = processor.analysis.tasks[position].outcome.response();
             let same = local.and_then(|local| local.from_arrival.checked_add(earliest));
             let holds = before == Some(task.jitter)
@@ -52,11 +52,11 @@ pub fn holistic(system: &System, time: TimeModel, found: &Holistic) -> Result<()
 }
 
 /// No path to a step is done earlier than the longest of the shortest times along it.
-fn earliest(system: &System, flow: usize, step: usize) -> u64 {
+fn earliest(system: &ChainSystem, flow: usize, step: usize) -> u64 {
     let mut at: Vec<u64> = Vec::new();
     for other in 0..=step {
         let through =
-            |before: &usize| at[*before].saturating_add(system.flows()[flow].steps[*before].least);
+            |before: &usize| at[*before].saturating_add(system.flows()[flow].steps[*before].bcet);
         at.push(system.before(flow, other).iter().map(through).max().unwrap_or(0));
     }
     at[step]
@@ -64,7 +64,7 @@ fn earliest(system: &System, flow: usize, step: usize) -> u64 {
 
 /// A step with a bound has all steps beside it that may delay it, or is blocked by those left out.
 fn check_rivals(
-    system: &System,
+    system: &ChainSystem,
     at: usize,
     time: TimeModel,
     found: &Holistic,

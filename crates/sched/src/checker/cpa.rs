@@ -4,8 +4,8 @@
 //!
 //! Owns: what [`cpa`] checks. Must not: search.
 
-use crate::cpa::{Cpa, Scheduler, System, local, models};
-use crate::effort::Effort;
+use crate::cpa::{Cpa, CpaSystem, Scheduler, busy_window, models};
+use crate::effort::StepLimit;
 
 use super::Defect;
 
@@ -13,9 +13,9 @@ use super::Defect;
 ///
 /// # Errors
 /// The first thing that does not hold.
-pub fn cpa(system: &System, found: &Cpa) -> Result<(), Defect> {
+pub fn cpa(system: &CpaSystem, found: &Cpa) -> Result<(), Defect> {
     let models = models(system, found.propagation, &found.tasks);
-    let mut effort = Effort::default();
+    let mut effort = StepLimit::default();
     for (task, result) in found.tasks.iter().enumerate() {
         let Ok(response) = result.response else { continue };
         let numbers = Defect::Numbers { task };
@@ -23,7 +23,7 @@ pub fn cpa(system: &System, found: &Cpa) -> Result<(), Defect> {
         let mut longest = 0;
         for (point, time) in result.busy.iter().enumerate() {
             let jobs = point as u64 + 1;
-            let needed = local::equation(system, &models, task, jobs, *time, &mut effort);
+            let needed = busy_window::equation(system, &models, task, jobs, *time, &mut effort);
             if needed.map_err(|_| numbers)? != *time {
                 return Err(Defect::NotFixed { task, point });
             }
@@ -32,7 +32,7 @@ pub fn cpa(system: &System, found: &Cpa) -> Result<(), Defect> {
         }
         let end = match system.schedulers()[system.tasks()[task].processor] {
             Scheduler::NonPreemptive => {
-                local::window(system, &models, task, &mut effort).map_err(|_| numbers)?
+                busy_window::window(system, &models, task, &mut effort).map_err(|_| numbers)?
             }
             _ => result.busy.last().copied().ok_or(Defect::Window { task })?,
         };

@@ -3,7 +3,7 @@
 //! Owns: what [`demand`] checks. Must not: search.
 
 use crate::edf::qpa::Feasibility;
-use crate::exact::compare_shares;
+use crate::exact_fraction::compare_shares;
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Verdict, Witness};

@@ -4,10 +4,10 @@
 
 use std::cmp::Ordering;
 
-use crate::exact::compare_shares;
+use crate::exact_fraction::compare_shares;
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, Window};
+use crate::verdict::{Analysis, Point, ResponseBound, Window};
 
 use super::{Defect, check_verdict, released_before};
 use crate::sections::segment_before;
@@ -28,7 +28,7 @@ pub fn edf(
     for (task, result) in analysis.tasks.iter().enumerate() {
         let case = Case { set, task, sections, time };
         match &result.outcome {
-            Outcome::Bounded(bound) => {
+            ResponseBound::Bounded(bound) => {
                 let points = analysis.points(task);
                 case.check_points(points)?;
                 case.check_cover(points, result.window, bound.from_release)?;
@@ -45,10 +45,10 @@ pub fn edf(
                     return Err(Defect::Bound { task });
                 }
             }
-            Outcome::Unbounded if used != Ordering::Greater => {
+            ResponseBound::Unbounded if used != Ordering::Greater => {
                 return Err(Defect::Verdict { task });
             }
-            Outcome::Unbounded | Outcome::Unknown(_) => {}
+            ResponseBound::Unbounded | ResponseBound::Unknown(_) => {}
         }
         check_verdict(task, case.own(), result)?;
     }

@@ -4,10 +4,10 @@
 
 use std::cmp::Ordering;
 
-use crate::exact::compare_shares;
+use crate::exact_fraction::compare_shares;
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, ResponseTime, Window};
+use crate::verdict::{Analysis, Point, ResponseBound, ResponseTime, Window};
 
 use super::{Defect, check_verdict, released_before, released_by};
 use crate::sections::segment_before;
@@ -25,17 +25,17 @@ pub fn fixed_priority(
     for (task, result) in analysis.tasks.iter().enumerate() {
         let equation = Equation::new(set, task, sections, time, analysis);
         match (&result.outcome, equation) {
-            (Outcome::Bounded(bound), Some(equation)) => {
+            (ResponseBound::Bounded(bound), Some(equation)) => {
                 let points = analysis.points(task);
                 equation.check_points(points)?;
                 equation.check_window(points, result.window, *bound)?;
                 check_bound(task, &set.tasks()[task], points, *bound)?;
             }
-            (Outcome::Bounded(_), None) => return Err(Defect::Numbers { task }),
-            (Outcome::Unbounded, Some(equation)) if !equation.overloaded() => {
+            (ResponseBound::Bounded(_), None) => return Err(Defect::Numbers { task }),
+            (ResponseBound::Unbounded, Some(equation)) if !equation.overloaded() => {
                 return Err(Defect::Verdict { task });
             }
-            (Outcome::Unbounded | Outcome::Unknown(_), _) => {}
+            (ResponseBound::Unbounded | ResponseBound::Unknown(_), _) => {}
         }
         check_verdict(task, &set.tasks()[task], result)?;
     }

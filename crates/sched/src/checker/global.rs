@@ -6,7 +6,7 @@
 
 use crate::global::fixed_priority::Bound;
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome};
+use crate::verdict::{Analysis, ResponseBound};
 
 use super::{Defect, check_verdict};
 
@@ -46,8 +46,8 @@ pub fn global_fixed_priority(
 
 fn bound_of(analysis: &Analysis, task: usize) -> Option<u128> {
     match analysis.tasks.get(task)?.outcome {
-        Outcome::Bounded(bound) => Some(bound.from_arrival.into()),
-        Outcome::Unbounded | Outcome::Unknown(_) => None,
+        ResponseBound::Bounded(bound) => Some(bound.from_arrival.into()),
+        ResponseBound::Unbounded | ResponseBound::Unknown(_) => None,
     }
 }
 

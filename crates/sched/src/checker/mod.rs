@@ -35,7 +35,7 @@ pub use thresholds::thresholds;
 pub use whole_jobs::whole_jobs;
 
 use crate::task::Task;
-use crate::verdict::{Outcome, TaskResult, Verdict};
+use crate::verdict::{ResponseBound, TaskResult, Verdict};
 
 /// What does not hold in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,12 +88,12 @@ pub(crate) fn check_verdict(
     result: &TaskResult,
 ) -> Result<(), Defect> {
     let holds = match (result.outcome, result.verdict) {
-        (Outcome::Bounded(bound), Verdict::Feasible) => bound.from_arrival <= task.deadline,
-        (Outcome::Bounded(bound), Verdict::Infeasible(_) | Verdict::Unknown(_)) => {
+        (ResponseBound::Bounded(bound), Verdict::Feasible) => bound.from_arrival <= task.deadline,
+        (ResponseBound::Bounded(bound), Verdict::Infeasible(_) | Verdict::Unknown(_)) => {
             bound.from_arrival > task.deadline
         }
-        (Outcome::Unbounded, Verdict::NoBound) => true,
-        (Outcome::Unknown(a), Verdict::Unknown(b)) => a == b,
+        (ResponseBound::Unbounded, Verdict::NoBound) => true,
+        (ResponseBound::Unknown(a), Verdict::Unknown(b)) => a == b,
         _ => false,
     };
     if holds { Ok(()) } else { Err(Defect::Verdict { task: position }) }

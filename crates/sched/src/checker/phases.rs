@@ -3,9 +3,9 @@
 //! Owns: what [`phases`] checks: every point, and of what is found with phases the bound. Whether all
 //! windows were looked at follows from the repetition, which is checked to be one. Must not: search.
 
-use crate::offsets::Answer;
+use crate::offsets::OffsetAnalysis;
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Outcome, Window};
+use crate::verdict::{ResponseBound, Window};
 
 use super::Defect;
 
@@ -14,11 +14,13 @@ use super::Defect;
 ///
 /// # Errors
 /// The first thing that does not hold.
-pub fn phases(of: &TaskSet, answer: &Answer) -> Result<(), Defect> {
+pub fn phases(of: &TaskSet, answer: &OffsetAnalysis) -> Result<(), Defect> {
     let phased = (0..of.len()).filter(|task| answer.uses_phases(*task));
     for task in phased {
         let result = &answer.analysis.tasks[task];
-        let Outcome::Bounded(bound) = result.outcome else { return Err(Defect::Bound { task }) };
+        let ResponseBound::Bounded(bound) = result.outcome else {
+            return Err(Defect::Bound { task });
+        };
         let own = &of.tasks()[task];
         let counted = |at: &usize| *at == task || of.tasks()[*at].priority >= own.priority;
         let counted: Vec<usize> = (0..of.len()).filter(counted).collect();

@@ -2,7 +2,7 @@
 //!
 //! Owns: what [`shared_demand`] checks. Must not: search.
 
-use crate::blocking::{Protocol, Usage};
+use crate::blocking::{LockProtocol, Usage};
 use crate::edf::qpa::Feasibility;
 use crate::fixed_priority::TimeModel;
 use crate::task::Task;
@@ -62,7 +62,7 @@ fn at_least(usage: &Usage, interval: u64, time: TimeModel) -> u128 {
     };
     let mut longest = 0;
     for (_, section) in usage.sections().filter(|(at, _)| tasks[*at].deadline > interval) {
-        if usage.protocols()[section.resource] == Protocol::Spin || wanted(section.resource) {
+        if usage.protocols()[section.resource] == LockProtocol::Spin || wanted(section.resource) {
             longest = longest.max(section.length - u64::from(time == TimeModel::Discrete));
         }
     }

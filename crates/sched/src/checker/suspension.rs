@@ -4,7 +4,7 @@
 //! not: search.
 
 use crate::task::TaskSet;
-use crate::verdict::{Analysis, Outcome};
+use crate::verdict::{Analysis, ResponseBound};
 
 use super::{Defect, check_verdict};
 
@@ -17,7 +17,7 @@ pub fn edf_suspension(set: &TaskSet, analysis: &Analysis) -> Result<(), Defect> 
     let known: Option<Vec<u64>> = bounds.iter().copied().collect();
     for (position, (task, result)) in set.tasks().iter().zip(&analysis.tasks).enumerate() {
         check_verdict(position, task, result)?;
-        let Outcome::Bounded(bound) = result.outcome else { continue };
+        let ResponseBound::Bounded(bound) = result.outcome else { continue };
         // They hold together or not at all.
         let known = known.as_ref().ok_or(Defect::Verdict { task: position })?;
         let plain = task.jitter == 0 && task.blocking == 0 && task.np == 0 && task.last == 0;

@@ -4,8 +4,8 @@
 
 use crate::fixed_priority::TimeModel;
 use crate::task::{Task, TaskSet};
-use crate::thresholds::Answer;
-use crate::verdict::{Outcome, Window};
+use crate::thresholds::ThresholdAnalysis;
+use crate::verdict::{ResponseBound, Window};
 
 use super::{Defect, check_verdict, released_before, released_by};
 
@@ -13,9 +13,9 @@ use super::{Defect, check_verdict, released_before, released_by};
 ///
 /// # Errors
 /// The first thing that does not hold.
-pub fn thresholds(of: &TaskSet, time: TimeModel, answer: &Answer) -> Result<(), Defect> {
+pub fn thresholds(of: &TaskSet, time: TimeModel, answer: &ThresholdAnalysis) -> Result<(), Defect> {
     for (task, result) in answer.analysis.tasks.iter().enumerate() {
-        if let Outcome::Bounded(bound) = result.outcome {
+        if let ResponseBound::Bounded(bound) = result.outcome {
             let case = Case { of, task, blocking: blocking(of, task, time) };
             case.check_points(answer)?;
             case.check_cover(answer, result.window)?;
@@ -74,7 +74,7 @@ impl<'a> Case<'a> {
         self.others().filter(|t| which(t)).map(work).sum()
     }
 
-    fn check_points(&self, answer: &Answer) -> Result<(), Defect> {
+    fn check_points(&self, answer: &ThresholdAnalysis) -> Result<(), Defect> {
         let own = self.own();
         let threshold = own.threshold().unwrap_or(own.priority);
         let (points, starts) = (answer.analysis.points(self.task), answer.starts(self.task));
@@ -103,7 +103,7 @@ impl<'a> Case<'a> {
 
     /// The window is no longer than stated, every job in it has its points, and between two of them
     /// no job of equal priority comes.
-    fn check_cover(&self, answer: &Answer, window: Window) -> Result<(), Defect> {
+    fn check_cover(&self, answer: &ThresholdAnalysis, window: Window) -> Result<(), Defect> {
         let own = self.own();
         let Window::Length(length) = window else { return Err(Defect::Window { task: self.task }) };
         let length = u128::from(length);

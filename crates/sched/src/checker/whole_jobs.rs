@@ -2,9 +2,9 @@
 //!
 //! Owns: what [`whole_jobs`] checks. Must not: search.
 
-use crate::servers::{Kind, Server};
+use crate::servers::{Server, ServerPolicy};
 use crate::task::TaskSet;
-use crate::verdict::{Outcome, ResponseTime, Window};
+use crate::verdict::{ResponseBound, ResponseTime, Window};
 
 use super::{Defect, check_verdict};
 
@@ -23,7 +23,7 @@ pub fn whole_jobs(
         return Err(Defect::Numbers { task: 0 });
     };
     let apart = i128::from(task.period) - i128::from(task.jitter);
-    let finds_it_whole = server.kind() == Kind::HardBandwidth
+    let finds_it_whole = server.kind() == ServerPolicy::HardBandwidth
         && task.is_plain()
         && (task.suspension, task.blocking) == (0, 0)
         && apart >= i128::from(server.period())
@@ -34,7 +34,7 @@ pub fn whole_jobs(
     let from_release = server.deadline();
     let from_arrival = u128::from(from_release) + u128::from(task.jitter);
     match result.outcome {
-        Outcome::Bounded(ResponseTime { from_arrival: stated, from_release: of_release })
+        ResponseBound::Bounded(ResponseTime { from_arrival: stated, from_release: of_release })
             if (u128::from(stated), of_release) == (from_arrival, from_release) => {}
         _ => return Err(Defect::Bound { task: 0 }),
     }
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn every_condition_counts() {
         let server = |kind, budget| Server::new(kind, 10, budget).unwrap();
-        let hard = server(Kind::HardBandwidth, 3);
+        let hard = server(ServerPolicy::HardBandwidth, 3);
         let task = Task::new(3, 10, 10).unwrap();
         let set = |task: Task| TaskSet::in_order(vec![task]);
         let found = hard.whole_jobs(&set(task.clone())).unwrap();
@@ -68,12 +68,14 @@ mod tests {
             assert!(whole_jobs(&set(other.clone()), &hard, &found).is_err(), "{other:?}");
         }
         assert!(whole_jobs(&TaskSet::new(Vec::new()), &hard, &found).is_err());
-        for other in [server(Kind::SoftBandwidth, 3), server(Kind::HardBandwidth, 2)] {
+        for other in
+            [server(ServerPolicy::SoftBandwidth, 3), server(ServerPolicy::HardBandwidth, 2)]
+        {
             assert!(whole_jobs(&set(task.clone()), &other, &found).is_err(), "{other:?}");
         }
         let mut shorter = found;
         shorter.tasks[0].outcome =
-            Outcome::Bounded(ResponseTime { from_arrival: 9, from_release: 9 });
+            ResponseBound::Bounded(ResponseTime { from_arrival: 9, from_release: 9 });
         assert!(whole_jobs(&set(task), &hard, &shorter).is_err());
     }
 }

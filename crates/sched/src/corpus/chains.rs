@@ -5,9 +5,9 @@
 use hourglass_tasks::corpus::{Case, Value};
 
 use crate::chains::holistic::{self, Holistic};
-use crate::chains::{Flow, Service, Step, System};
+use crate::chains::{ChainSystem, Flow, Service, Step};
 use crate::fixed_priority::TimeModel;
-use crate::spin::{self, Account};
+use crate::spin::{self, SpinBound};
 use crate::task::CriticalSection;
 use crate::verdict::Verdict;
 
@@ -36,7 +36,7 @@ pub(crate) fn holistic(case: &Case, name: &str) -> Result<Value, BadCase> {
             }
             let rank = ranks.binary_search(priority).unwrap_or(0);
             let priority = u32::try_from(rank).unwrap_or(u32::MAX);
-            steps.push(Step { cost: *cost, least: 0, processor, priority });
+            steps.push(Step { cost: *cost, bcet: 0, processor, priority });
         }
         flows.push(Flow { period: of.t, deadline: of.d, jitter: 0, steps });
     }
@@ -44,7 +44,7 @@ pub(crate) fn holistic(case: &Case, name: &str) -> Result<Value, BadCase> {
         Some(text) if text.starts_with("non") => Service::NonPreemptive,
         _ => Service::Preemptive,
     };
-    let system = System::new(flows, vec![service; processors.len()])
+    let system = ChainSystem::new(flows, vec![service; processors.len()])
         .map_err(|why| BadCase::NoAnswer(why.to_string()))?;
     let time: TimeModel = time_model(case)?;
     answer_of_chains(&holistic::analyse(&system, time), name)
@@ -84,15 +84,15 @@ pub(crate) fn spin_locks(case: &Case, name: &str) -> Result<Value, BadCase> {
         let task = set.tasks()[0].with_priority(priority).with_cpu(cpu);
         tasks.push(task.with_critical_sections(&[section]));
     }
-    let bounds = |account: Account| {
+    let bounds = |account: SpinBound| {
         spin::analyse(&tasks, account).map_err(|why| BadCase::NoAnswer(why.to_string()))
     };
     match name {
-        "r_inflation" | "r" => Ok(bounds_of(bounds(Account::Inflation)?.from_arrival())),
+        "r_inflation" | "r" => Ok(bounds_of(bounds(SpinBound::Inflation)?.from_arrival())),
         // All sections are of one length, for which counting finds what the program does.
-        "r_ilp" | "r_counting" => Ok(bounds_of(bounds(Account::Counting)?.from_arrival())),
+        "r_ilp" | "r_counting" => Ok(bounds_of(bounds(SpinBound::Counting)?.from_arrival())),
         "schedulable" => {
-            let accounts = [Account::Inflation, Account::Counting];
+            let accounts = [SpinBound::Inflation, SpinBound::Counting];
             let found = accounts.map(|account| bounds(account).map(|found| found.verdict()));
             let [inflated, counted] = found;
             Ok(Value::Bool([inflated?, counted?].contains(&Verdict::Feasible)))

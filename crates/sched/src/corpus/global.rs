@@ -4,15 +4,15 @@
 
 use hourglass_tasks::corpus::{Case, Value};
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::global::edf::{self, Test};
 use crate::global::fixed_priority::{self, Bound};
-use crate::global::schedule::{End, Policy, Schedule, Until, schedule};
+use crate::global::schedule::{GlobalPolicy, Schedule, ScheduleEnd, ScheduleLimit, schedule};
 use crate::global::{edf_response, tardiness};
 use crate::task::TaskSet;
 use crate::verdict::Verdict;
 
-use super::{BadCase, bounds_of, is_feasible, missing, optional, others, task_set};
+use super::{BadCase, bounds_of, is_feasible, misc_cases, missing, optional, task_set};
 
 pub(crate) fn earliest_deadline(case: &Case, name: &str) -> Result<Value, BadCase> {
     let (set, cpus) = (task_set(&case.tasks)?, missing(case.m, "m")?);
@@ -34,7 +34,7 @@ pub(crate) fn earliest_deadline(case: &Case, name: &str) -> Result<Value, BadCas
                 bounds.map_or(vec![None; set.len()], |b| b.into_iter().map(Some).collect()),
             ))
         }
-        _ => traced(case, name, &set, cpus, Policy::EarliestDeadline),
+        _ => traced(case, name, &set, cpus, GlobalPolicy::EarliestDeadline),
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn fixed_priority(case: &Case, name: &str) -> Result<Value, BadCase> 
             let found = fixed_priority::analyse(&set, cpus, bound).verdict();
             Ok(Value::Bool(found == Verdict::Feasible))
         }
-        _ => traced(case, name, &set, cpus, Policy::FixedPriority),
+        _ => traced(case, name, &set, cpus, GlobalPolicy::FixedPriority),
     }
 }
 
@@ -72,30 +72,31 @@ fn traced(
     name: &str,
     set: &TaskSet,
     cpus: u64,
-    policy: Policy,
+    policy: GlobalPolicy,
 ) -> Result<Value, BadCase> {
     let keep = asked_of_each(case, name);
-    let run =
-        |until: Until| -> Schedule { schedule(set, &[], cpus, policy, until, Effort::of(LOOKS)) };
+    let run = |until: ScheduleLimit| -> Schedule {
+        schedule(set, &[], cpus, policy, until, StepLimit::with_steps(LOOKS))
+    };
     match name {
         "first_miss" => {
-            let found = run(Until { horizon: case.horizon, miss: true, keep: 0 });
-            if found.end.1 == End::GivenUp {
+            let found = run(ScheduleLimit { horizon: case.horizon, miss: true, keep: 0 });
+            if found.end.1 == ScheduleEnd::GivenUp {
                 return Err(BadCase::NoAnswer("the schedule does not repeat soon".to_owned()));
             }
-            Ok(optional(found.first_miss.map(|miss| miss.at)))
+            Ok(optional(found.first_miss.map(|miss| miss.missed_at)))
         }
         "finish" => {
             let longest = set.tasks().iter().map(|t| t.period().saturating_add(t.deadline())).max();
             let jobs = u64::try_from(keep).unwrap_or(u64::MAX).saturating_add(1);
             let enough = longest.unwrap_or(0).saturating_mul(jobs).saturating_mul(set.len() as u64);
             let horizon = Some(case.horizon.unwrap_or(enough));
-            let found = run(Until { horizon, miss: false, keep });
-            let lists = others::lists(&found.finish, |t| Value::Whole(*t));
-            Ok(others::as_asked(case, name, lists))
+            let found = run(ScheduleLimit { horizon, miss: false, keep });
+            let lists = misc_cases::lists(&found.finish, |t| Value::Whole(*t));
+            Ok(misc_cases::as_asked(case, name, lists))
         }
         "responses" | "max_response" => {
-            let found = run(Until { horizon: case.horizon, miss: false, keep: 0 });
+            let found = run(ScheduleLimit { horizon: case.horizon, miss: false, keep: 0 });
             Ok(bounds_of(found.longest.into_iter().map(Some).collect()))
         }
         _ => Err(BadCase::Asked(name.to_owned())),

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 use hourglass_tasks::corpus::{Case, Value};
 
-use crate::cpa::events::{Arrivals, Propagation};
-use crate::cpa::{Activation, Cpa, Node, Scheduler, System, analyse};
+use crate::cpa::events::{EventModel, Propagation};
+use crate::cpa::{Activation, Cpa, CpaSystem, Node, Scheduler, analyse};
 
 use super::{BadCase, bounds_of, optional};
 
@@ -24,19 +24,19 @@ type Map = BTreeMap<String, Value>;
 #[derive(Default)]
 struct Graph {
     names: Vec<String>,
-    tasks: Vec<Described>,
+    tasks: Vec<TaskNode>,
     processors: Vec<(String, Scheduler)>,
     paths: Vec<(String, Vec<usize>)>,
     smaller_wins: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Described {
+struct TaskNode {
     cost: u64,
     least: u64,
     processor: String,
     parameter: u64,
-    source: Option<Arrivals>,
+    source: Option<EventModel>,
     after: Option<String>,
     next: Option<String>,
 }
@@ -71,7 +71,9 @@ fn answer(case: &Case, graph: &Graph, found: &Cpa, name: &str) -> Result<Value, 
     let asked = case.expect.get(name);
     match name {
         "wcrt" | "r" | "r_from_release" => Ok(by_name(asked, &graph.names, bound)),
-        "bcrt" => Ok(by_name(asked, &graph.names, |at| Value::Whole(found.tasks[at].least))),
+        "bcrt" => {
+            Ok(by_name(asked, &graph.names, |at| Value::Whole(found.tasks[at].best_response)))
+        }
         "busy_times" | "busy" => Ok(by_name(asked, &graph.names, busy)),
         "end_to_end" | "e2e" | "latency" => {
             let names: Vec<String> = graph.paths.iter().map(|(name, _)| name.clone()).collect();
@@ -160,7 +162,7 @@ fn scheduler(text: &str) -> Scheduler {
     }
 }
 
-fn arrivals(value: &Value) -> Option<Arrivals> {
+fn arrivals(value: &Value) -> Option<EventModel> {
     let (period, jitter, distance) = match value {
         Value::Map(map) => (
             number(map, &["t", "period", "P", "p"])?,
@@ -177,7 +179,7 @@ fn arrivals(value: &Value) -> Option<Arrivals> {
         _ => return None,
     };
     let (jitter, distance) = (jitter.unwrap_or(0), distance.unwrap_or(0));
-    Some(Arrivals { period, jitter, distance })
+    Some(EventModel { period, jitter, distance })
 }
 
 fn read(case: &Map) -> Result<Graph, BadCase> {
@@ -252,10 +254,10 @@ impl Graph {
         Ok(position)
     }
 
-    fn node_of_map(&mut self, map: &Map) -> Option<(Option<String>, Described)> {
+    fn node_of_map(&mut self, map: &Map) -> Option<(Option<String>, TaskNode)> {
         self.smaller_wins |= get(map, &["scheduling_parameter", "sp"]).is_some();
         let priority = ["p", "prio", "priority", "scheduling_parameter", "sp", "slot"];
-        let node = Described {
+        let node = TaskNode {
             cost: number(map, &["c", "wcet", "cost", "cmax"])?,
             least: number(map, &["bcet", "b", "cmin", "least", "best"]).unwrap_or(0),
             processor: text(map, &["resource", "cpu", "processor", "r", "on"]).unwrap_or_default(),
@@ -269,7 +271,7 @@ impl Graph {
         Some((text(map, &["name", "id"]), node))
     }
 
-    fn node_of_list(&mut self, list: &[Value]) -> Option<(Option<String>, Described)> {
+    fn node_of_list(&mut self, list: &[Value]) -> Option<(Option<String>, TaskNode)> {
         let whole = |value: &Value| match value {
             Value::Whole(number) => Some(*number),
             _ => None,
@@ -294,7 +296,7 @@ impl Graph {
             [name, on] => (Some(name.clone()), on.clone()),
             _ => (None, String::new()),
         };
-        Some((name, Described { cost, least, processor, parameter, ..Described::default() }))
+        Some((name, TaskNode { cost, least, processor, parameter, ..TaskNode::default() }))
     }
 
     fn add_flow(&mut self, name: Option<String>, of: &Value) -> Result<(), BadCase> {
@@ -331,7 +333,7 @@ impl Graph {
         Ok(())
     }
 
-    fn system(&self) -> Result<System, BadCase> {
+    fn system(&self) -> Result<CpaSystem, BadCase> {
         let mut processors = self.processors.clone();
         let mut tasks = Vec::new();
         for (at, node) in self.tasks.iter().enumerate() {
@@ -355,16 +357,16 @@ impl Graph {
                 _ => node.parameter,
             };
             let (least, cost) = (node.least, node.cost);
-            tasks.push(Node { least, cost, processor, parameter, activation });
+            tasks.push(Node { bcet: least, cost, processor, parameter, activation });
         }
         let schedulers = processors.into_iter().map(|(_, scheduler)| scheduler).collect();
-        System::new(tasks, schedulers).map_err(|why| BadCase::NoAnswer(why.to_string()))
+        CpaSystem::new(tasks, schedulers).map_err(|why| BadCase::NoAnswer(why.to_string()))
     }
 }
 
 /// A task's own source: here `p` is its priority, not its period.
-fn arrivals_of_task(map: &Map) -> Option<Arrivals> {
-    Some(Arrivals {
+fn arrivals_of_task(map: &Map) -> Option<EventModel> {
+    Some(EventModel {
         period: number(map, &["t", "period", "P"])?,
         jitter: number(map, &["j", "J", "jitter"]).unwrap_or(0),
         distance: number(map, &["dmin", "d_min", "distance", "min_distance"]).unwrap_or(0),

@@ -9,7 +9,7 @@ pub(crate) mod busy;
 pub(crate) mod chains;
 pub(crate) mod global;
 pub(crate) mod graph;
-pub(crate) mod others;
+pub(crate) mod misc_cases;
 
 use hourglass_tasks::corpus::{Answers, Case, CaseTask, Value};
 

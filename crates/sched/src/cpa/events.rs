@@ -12,7 +12,7 @@ use crate::verdict::Refusal;
 /// Events from outside: one in each period, off by up to the jitter, never closer than the distance
 /// (Richter 2005, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrivals {
+pub struct EventModel {
     /// Mean time between two events; not 0.
     pub period: u64,
     /// By how much an event may be off.
@@ -35,17 +35,17 @@ pub enum Propagation {
 
 /// A stream of events.
 #[derive(Debug)]
-pub struct Events {
-    of: Of,
+pub struct EventStream {
+    of: EventOrigin,
     /// Distances that were asked for.
     known: RefCell<HashMap<u64, u64>>,
 }
 
 #[derive(Debug)]
-enum Of {
-    Source(Arrivals),
+enum EventOrigin {
+    Source(EventModel),
     Output {
-        input: Rc<Events>,
+        input: Rc<EventStream>,
         propagation: Propagation,
         response: u64,
         least: u64,
@@ -53,22 +53,22 @@ enum Of {
     },
 }
 
-impl Events {
-    pub(crate) fn source(arrivals: Arrivals) -> Rc<Events> {
-        Rc::new(Events { of: Of::Source(arrivals), known: RefCell::default() })
+impl EventStream {
+    pub(crate) fn source(arrivals: EventModel) -> Rc<EventStream> {
+        Rc::new(EventStream { of: EventOrigin::Source(arrivals), known: RefCell::default() })
     }
 
     /// What comes out of a task that responds within `response` and takes `least` at least; with
     /// no busy times, it is not analysed yet, and what comes in goes out.
     pub(crate) fn output(
-        input: Rc<Events>,
+        input: Rc<EventStream>,
         propagation: Propagation,
         response: u64,
         least: u64,
         busy: Vec<u64>,
-    ) -> Rc<Events> {
-        let of = Of::Output { input, propagation, response, least, busy };
-        Rc::new(Events { of, known: RefCell::default() })
+    ) -> Rc<EventStream> {
+        let of = EventOrigin::Output { input, propagation, response, least, busy };
+        Rc::new(EventStream { of, known: RefCell::default() })
     }
 
     /// The least time from the first to the last of `n` events; 0 for one or none.
@@ -87,10 +87,10 @@ impl Events {
     fn compute(&self, n: u64) -> Result<u64, Refusal> {
         let apart = |each: u64| (n - 1).checked_mul(each).ok_or(Refusal::Overflow);
         match &self.of {
-            Of::Source(of) => {
+            EventOrigin::Source(of) => {
                 Ok(apart(of.period)?.saturating_sub(of.jitter).max(apart(of.distance)?))
             }
-            Of::Output { input, propagation, response, least, busy } => {
+            EventOrigin::Output { input, propagation, response, least, busy } => {
                 let spread = |response: u64| response.saturating_sub(*least);
                 let after = match propagation {
                     _ if busy.is_empty() => input.distance(n)?,
@@ -149,7 +149,7 @@ mod tests {
     /// in each period.
     #[test]
     fn jitter_makes_bursts() {
-        let events = Events::source(Arrivals { period: 10, jitter: 25, distance: 2 });
+        let events = EventStream::source(EventModel { period: 10, jitter: 25, distance: 2 });
         let distances: Vec<u64> = (0..7).map(|n| events.distance(n).unwrap()).collect();
         assert_eq!(distances, [0, 0, 2, 4, 6, 15, 25]);
         let counts: Vec<u64> =
@@ -160,9 +160,9 @@ mod tests {
     /// pyCPA, test/test_spp.py: T12 with period 15, jitter 6, busy times 13 and 16, and 1 at least.
     #[test]
     fn completions_keep_the_least_distance() {
-        let source = Events::source(Arrivals { period: 15, jitter: 6, distance: 0 });
+        let source = EventStream::source(EventModel { period: 15, jitter: 6, distance: 0 });
         let output =
-            |propagation| Events::output(Rc::clone(&source), propagation, 13, 1, vec![13, 16]);
+            |propagation| EventStream::output(Rc::clone(&source), propagation, 13, 1, vec![13, 16]);
         let distances = |propagation| -> Vec<u64> {
             (2..5).map(|n| output(propagation).distance(n).unwrap()).collect()
         };
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn distances_that_do_not_fit_are_refused() {
-        let events = Events::source(Arrivals { period: u64::MAX, jitter: 0, distance: 0 });
+        let events = EventStream::source(EventModel { period: u64::MAX, jitter: 0, distance: 0 });
         assert_eq!(events.distance(3), Err(Refusal::Overflow));
     }
 }

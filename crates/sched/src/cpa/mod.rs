@@ -12,19 +12,19 @@
 //!
 //! Must not: join streams (a task has one predecessor at most), use correlations between streams.
 
+pub mod busy_window;
 pub mod events;
-pub mod local;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use crate::effort::Effort;
-use crate::exact::compare_shares;
+use crate::effort::StepLimit;
+use crate::exact_fraction::compare_shares;
 use crate::verdict::Refusal;
 
-use events::{Arrivals, Events, Propagation};
+use events::{EventModel, EventStream, Propagation};
 
 /// How a processor serves its tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum Scheduler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// Events from outside.
-    Source(Arrivals),
+    Source(EventModel),
     /// The completion of the task at this position.
     After(usize),
 }
@@ -52,7 +52,7 @@ pub enum Activation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its shortest execution time; 0 if it is not known.
-    pub least: u64,
+    pub bcet: u64,
     /// Its longest.
     pub cost: u64,
     /// Position of its processor.
@@ -65,7 +65,7 @@ pub struct Node {
 
 /// Tasks and the processors that they share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct System {
+pub struct CpaSystem {
     tasks: Vec<Node>,
     schedulers: Vec<Scheduler>,
     /// Positions, each task after the one that activates it.
@@ -92,14 +92,14 @@ pub enum GraphError {
     Cycle(usize),
 }
 
-impl System {
+impl CpaSystem {
     /// These tasks on processors of which each serves as stated.
     ///
     /// # Errors
     /// The first thing that cannot be meant.
-    pub fn new(tasks: Vec<Node>, schedulers: Vec<Scheduler>) -> Result<System, GraphError> {
+    pub fn new(tasks: Vec<Node>, schedulers: Vec<Scheduler>) -> Result<CpaSystem, GraphError> {
         for (at, task) in tasks.iter().enumerate() {
-            if task.cost == 0 || task.least > task.cost {
+            if task.cost == 0 || task.bcet > task.cost {
                 return Err(GraphError::Cost(at));
             }
             let scheduler = schedulers.get(task.processor).ok_or(GraphError::Missing(at))?;
@@ -118,7 +118,7 @@ impl System {
             }
         }
         let order = order(&tasks)?;
-        Ok(System { tasks, schedulers, order })
+        Ok(CpaSystem { tasks, schedulers, order })
     }
 
     /// The tasks.
@@ -134,7 +134,7 @@ impl System {
     }
 
     /// The source that a task's events come from in the end.
-    pub(crate) fn source(&self, task: usize) -> Arrivals {
+    pub(crate) fn source(&self, task: usize) -> EventModel {
         let mut at = task;
         loop {
             match self.tasks[at].activation {
@@ -145,7 +145,7 @@ impl System {
     }
 
     /// The other tasks on a task's processor.
-    pub(crate) fn beside(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn same_processor(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
         let here = self.tasks[task].processor;
         (0..self.tasks.len()).filter(move |at| *at != task && self.tasks[*at].processor == here)
     }
@@ -189,9 +189,9 @@ fn order(tasks: &[Node]) -> Result<Vec<usize>, GraphError> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeResult {
     /// Its longest response from its activation.
-    pub response: Result<u64, Lost>,
+    pub response: Result<u64, UnboundedReason>,
     /// Its shortest.
-    pub least: u64,
+    pub best_response: u64,
     /// At most this long do the first, the first two, ... jobs of a busy window take: the points
     /// that prove the bound. The last one ends the window.
     pub busy: Vec<u64>,
@@ -199,7 +199,7 @@ pub struct NodeResult {
 
 /// Why there is no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Lost {
+pub enum UnboundedReason {
     /// More is demanded than the processor has.
     #[error("more is demanded than the processor has")]
     Overload,
@@ -223,7 +223,7 @@ impl Cpa {
     #[must_use]
     pub fn latency(&self, path: &[usize]) -> (u64, Option<u64>) {
         let results = || path.iter().map(|at| &self.tasks[*at]);
-        let least = results().map(|task| task.least).fold(0, u64::saturating_add);
+        let least = results().map(|task| task.best_response).fold(0, u64::saturating_add);
         let most = results().try_fold(0u64, |sum, task| sum.checked_add(task.response.ok()?));
         (least, most)
     }
@@ -237,15 +237,18 @@ const LOOKS: u64 = 2_500_000;
 
 /// Bounds the responses of all tasks.
 #[must_use]
-pub fn analyse(system: &System, propagation: Propagation) -> Cpa {
-    let none =
-        |task: &Node| NodeResult { response: Ok(task.least), least: task.least, busy: vec![] };
+pub fn analyse(system: &CpaSystem, propagation: Propagation) -> Cpa {
+    let none = |task: &Node| NodeResult {
+        response: Ok(task.bcet),
+        best_response: task.bcet,
+        busy: vec![],
+    };
     let mut results: Vec<NodeResult> = system.tasks.iter().map(none).collect();
     let overloaded = (0..system.tasks.len()).filter(|at| overloaded(system, *at));
     for at in overloaded.collect::<Vec<_>>() {
-        lose(system, &mut results, at, Lost::Overload);
+        lose(system, &mut results, at, UnboundedReason::Overload);
     }
-    let mut effort = Effort::of(LOOKS);
+    let mut effort = StepLimit::with_steps(LOOKS);
     for round in 0..=MOST_ROUNDS {
         let changed = one_round(system, propagation, &mut results, &mut effort);
         if changed.is_empty() {
@@ -253,7 +256,7 @@ pub fn analyse(system: &System, propagation: Propagation) -> Cpa {
         }
         if round == MOST_ROUNDS {
             for at in changed {
-                lose(system, &mut results, at, Lost::Refused(Refusal::Diverges));
+                lose(system, &mut results, at, UnboundedReason::Refused(Refusal::Diverges));
             }
         }
     }
@@ -265,10 +268,10 @@ pub fn analyse(system: &System, propagation: Propagation) -> Cpa {
 /// Analyses all tasks with the event models that the results so far imply; gives those whose result
 /// is new.
 fn one_round(
-    system: &System,
+    system: &CpaSystem,
     propagation: Propagation,
     results: &mut [NodeResult],
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Vec<usize> {
     let models = models(system, propagation, results);
     let mut changed = Vec::new();
@@ -276,7 +279,7 @@ fn one_round(
         if results[at].response.is_err() {
             continue;
         }
-        match local::busy_times(system, &models, at, effort) {
+        match busy_window::busy_times(system, &models, at, effort) {
             Ok((busy, response)) => {
                 if busy != results[at].busy || results[at].response != Ok(response) {
                     changed.push(at);
@@ -286,7 +289,7 @@ fn one_round(
             }
             Err(why) => {
                 changed.push(at);
-                lose(system, results, at, Lost::Refused(why));
+                lose(system, results, at, UnboundedReason::Refused(why));
             }
         }
     }
@@ -295,19 +298,19 @@ fn one_round(
 
 /// The event model of each task's activations; none where nothing is known of what activates it.
 pub(crate) fn models(
-    system: &System,
+    system: &CpaSystem,
     propagation: Propagation,
     results: &[NodeResult],
-) -> Vec<Option<Rc<Events>>> {
-    let mut models: Vec<Option<Rc<Events>>> = vec![None; system.tasks.len()];
+) -> Vec<Option<Rc<EventStream>>> {
+    let mut models: Vec<Option<Rc<EventStream>>> = vec![None; system.tasks.len()];
     for at in &system.order {
         models[*at] = match system.tasks[*at].activation {
-            Activation::Source(arrivals) => Some(Events::source(arrivals)),
+            Activation::Source(arrivals) => Some(EventStream::source(arrivals)),
             Activation::After(before) => {
                 let result = &results[before];
                 models[before].as_ref().zip(result.response.ok()).map(|(input, response)| {
-                    let (least, busy) = (result.least, result.busy.clone());
-                    Events::output(Rc::clone(input), propagation, response, least, busy)
+                    let (least, busy) = (result.best_response, result.busy.clone());
+                    EventStream::output(Rc::clone(input), propagation, response, least, busy)
                 })
             }
         };
@@ -316,7 +319,7 @@ pub(crate) fn models(
 }
 
 /// Nothing is known any more of a task, of what it activates, and of what those can delay.
-fn lose(system: &System, results: &mut [NodeResult], at: usize, why: Lost) {
+fn lose(system: &CpaSystem, results: &mut [NodeResult], at: usize, why: UnboundedReason) {
     let mut left = vec![(at, why)];
     while let Some((at, why)) = left.pop() {
         if results[at].response.is_err() {
@@ -325,8 +328,8 @@ fn lose(system: &System, results: &mut [NodeResult], at: usize, why: Lost) {
         results[at].response = Err(why);
         results[at].busy.clear();
         let follows = match why {
-            Lost::Overload => Lost::Refused(Refusal::Endless),
-            Lost::Refused(_) => why,
+            UnboundedReason::Overload => UnboundedReason::Refused(Refusal::Endless),
+            UnboundedReason::Refused(_) => why,
         };
         for (other, task) in system.tasks.iter().enumerate() {
             let after = task.activation == Activation::After(at);
@@ -345,12 +348,12 @@ fn lose(system: &System, results: &mut [NodeResult], at: usize, why: Lost) {
 }
 
 /// Whether a task and those that delay it without limit demand more than there is.
-fn overloaded(system: &System, at: usize) -> bool {
+fn overloaded(system: &CpaSystem, at: usize) -> bool {
     let share = |at: usize| (system.tasks[at].cost, system.source(at).period);
     match system.schedulers[system.tasks[at].processor] {
         Scheduler::Preemptive | Scheduler::NonPreemptive => {
             let all: Vec<(u64, u64)> = system
-                .beside(at)
+                .same_processor(at)
                 .filter(|other| system.delays(*other, at))
                 .chain(std::iter::once(at))
                 .map(share)

@@ -2,22 +2,22 @@
 
 use proptest::prelude::*;
 
-use super::events::{Arrivals, Propagation};
-use super::{Activation, GraphError, Lost, Node, Scheduler, System, analyse};
+use super::events::{EventModel, Propagation};
+use super::{Activation, CpaSystem, GraphError, Node, Scheduler, UnboundedReason, analyse};
 use crate::verdict::Refusal;
 
 const ALL: [Propagation; 3] =
     [Propagation::Jitter, Propagation::JitterAndDistance, Propagation::BusyWindow];
 
 fn task(least: u64, cost: u64, processor: usize, parameter: u64, activation: Activation) -> Node {
-    Node { least, cost, processor, parameter, activation }
+    Node { bcet: least, cost, processor, parameter, activation }
 }
 
 fn source(period: u64, jitter: u64) -> Activation {
-    Activation::Source(Arrivals { period, jitter, distance: 0 })
+    Activation::Source(EventModel { period, jitter, distance: 0 })
 }
 
-fn responses(system: &System, propagation: Propagation) -> Vec<Option<u64>> {
+fn responses(system: &CpaSystem, propagation: Propagation) -> Vec<Option<u64>> {
     let found = analyse(system, propagation);
     found.tasks.iter().map(|task| task.response.ok()).collect()
 }
@@ -32,7 +32,7 @@ fn two_processors_with_priorities() {
         task(2, 2, 1, 2, Activation::After(0)),
         task(4, 9, 1, 1, Activation::After(1)),
     ];
-    let system = System::new(tasks, vec![Scheduler::Preemptive; 2]).unwrap();
+    let system = CpaSystem::new(tasks, vec![Scheduler::Preemptive; 2]).unwrap();
     let found = analyse(&system, Propagation::BusyWindow);
     let busy: Vec<&[u64]> = found.tasks.iter().map(|task| task.busy.as_slice()).collect();
     assert_eq!(busy, [&[10][..], &[13, 16], &[2], &[11, 20, 31, 40]]);
@@ -56,7 +56,7 @@ fn a_bus_between_two_processors() {
         task(2, 3, 2, 2, Activation::After(3)),
     ];
     let (spp, spnp) = (Scheduler::Preemptive, Scheduler::NonPreemptive);
-    let system = System::new(tasks, vec![spp, spnp, spp]).unwrap();
+    let system = CpaSystem::new(tasks, vec![spp, spnp, spp]).unwrap();
     let found = analyse(&system, Propagation::BusyWindow);
     let of = |at: usize| found.tasks[at].response.ok();
     assert_eq!((of(0), of(1), of(2), of(4)), (Some(10), Some(13), Some(11), Some(11)));
@@ -76,7 +76,7 @@ fn slots_and_turns() {
             task(0, 9, 0, parameters[1], source(40, 0)),
         ]
     };
-    let one = |scheduler| System::new(tasks([2, 3]), vec![scheduler]).unwrap();
+    let one = |scheduler| CpaSystem::new(tasks([2, 3]), vec![scheduler]).unwrap();
     let slots = responses(&one(Scheduler::TimeDivision), Propagation::BusyWindow);
     assert_eq!(slots, [Some(3 + 2 * 3), Some(9 + 3 * 2)]);
     let turns = responses(&one(Scheduler::RoundRobin), Propagation::BusyWindow);
@@ -92,10 +92,10 @@ fn an_overload_has_no_bound_and_spoils_what_follows() {
         task(0, 1, 1, 1, source(10, 0)),
         task(0, 1, 1, 3, Activation::After(0)),
     ];
-    let system = System::new(tasks, vec![Scheduler::Preemptive; 2]).unwrap();
+    let system = CpaSystem::new(tasks, vec![Scheduler::Preemptive; 2]).unwrap();
     let found = analyse(&system, Propagation::BusyWindow);
-    assert_eq!(found.tasks[1].response, Err(Lost::Overload));
-    assert_eq!(found.tasks[2].response, Err(Lost::Refused(Refusal::Endless)));
+    assert_eq!(found.tasks[1].response, Err(UnboundedReason::Overload));
+    assert_eq!(found.tasks[2].response, Err(UnboundedReason::Refused(Refusal::Endless)));
     assert_eq!(responses(&system, Propagation::Jitter), [Some(5), None, None, None, Some(1)]);
     assert_eq!(found.latency(&[1, 2]).1, None);
 }
@@ -105,7 +105,7 @@ fn an_overload_has_no_bound_and_spoils_what_follows() {
 #[test]
 fn searches_end() {
     let full = vec![task(0, 10, 0, 1, source(10, 1))];
-    let full = System::new(full, vec![Scheduler::Preemptive]).unwrap();
+    let full = CpaSystem::new(full, vec![Scheduler::Preemptive]).unwrap();
     assert_eq!(responses(&full, Propagation::BusyWindow), [None]);
     let circle = vec![
         task(0, 5, 0, 1, source(13, 0)),
@@ -113,13 +113,13 @@ fn searches_end() {
         task(0, 5, 1, 1, source(13, 0)),
         task(0, 7, 0, 2, Activation::After(2)),
     ];
-    let circle = System::new(circle, vec![Scheduler::Preemptive; 2]).unwrap();
+    let circle = CpaSystem::new(circle, vec![Scheduler::Preemptive; 2]).unwrap();
     assert_eq!(responses(&circle, Propagation::Jitter), [None; 4]);
 }
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    let one = |task| System::new(vec![task], vec![Scheduler::TimeDivision]);
+    let one = |task| CpaSystem::new(vec![task], vec![Scheduler::TimeDivision]);
     assert_eq!(one(task(0, 0, 0, 1, source(5, 0))), Err(GraphError::Cost(0)));
     assert_eq!(one(task(0, 1, 0, 0, source(5, 0))), Err(GraphError::Slot(0)));
     assert_eq!(one(task(0, 1, 0, 1, source(0, 0))), Err(GraphError::Period(0)));
@@ -136,7 +136,7 @@ fn large_numbers_are_no_trouble() {
         task(0, large, 1, 2, Activation::After(0)),
     ];
     for scheduler in [Scheduler::Preemptive, Scheduler::NonPreemptive, Scheduler::RoundRobin] {
-        let system = System::new(tasks.clone(), vec![scheduler; 2]).unwrap();
+        let system = CpaSystem::new(tasks.clone(), vec![scheduler; 2]).unwrap();
         for propagation in ALL {
             let _ = analyse(&system, propagation);
         }
@@ -165,7 +165,7 @@ struct Job {
 
 /// Events of a source up to `end`: one a period, off by up to the jitter, none closer than the
 /// distance.
-fn events(of: Arrivals, end: u64, draw: &mut Draw) -> Vec<u64> {
+fn events(of: EventModel, end: u64, draw: &mut Draw) -> Vec<u64> {
     let start = draw.below(of.period);
     let early = draw.below(2) == 0;
     let mut found: Vec<u64> = Vec::new();
@@ -180,7 +180,7 @@ fn events(of: Arrivals, end: u64, draw: &mut Draw) -> Vec<u64> {
 }
 
 /// The processors, unit after unit, and the longest response of each task.
-fn simulate(system: &System, units: u64, seed: u64) -> Vec<u64> {
+fn simulate(system: &CpaSystem, units: u64, seed: u64) -> Vec<u64> {
     let mut draw = Draw(seed | 1);
     let tasks = system.tasks();
     let mut longest = vec![0; tasks.len()];
@@ -256,7 +256,7 @@ fn activate(
     waiting: &mut Vec<Job>,
     draw: &mut Draw,
 ) {
-    let Node { least, cost, .. } = tasks[task];
+    let Node { bcet: least, cost, .. } = tasks[task];
     let spread = if draw.below(2) == 0 { cost - least.max(1) } else { 0 };
     *count += 1;
     waiting.push(Job { task, number: *count, activated: now, left: cost - draw.below(spread + 1) });
@@ -296,7 +296,7 @@ fn next_turn(
 /// Cost, shortest cost, processor, parameter, period, jitter, distance, predecessor.
 type Drawn = (u64, u64, usize, u64, u64, u64, u64, usize);
 
-fn small_systems() -> impl Strategy<Value = System> {
+fn small_systems() -> impl Strategy<Value = CpaSystem> {
     let task = (1..6u64, 0..3u64, 0..2usize, 1..5u64, 12..60u64, 0..40u64, 0..4u64, 0..6usize);
     let schedulers = prop_oneof![
         3 => Just(Scheduler::Preemptive),
@@ -312,11 +312,11 @@ fn small_systems() -> impl Strategy<Value = System> {
                     Activation::After(after)
                 } else {
                     let distance = distance.min(period);
-                    Activation::Source(Arrivals { period, jitter, distance })
+                    Activation::Source(EventModel { period, jitter, distance })
                 };
-                Node { least: least.min(cost), cost, processor, parameter, activation }
+                Node { bcet: least.min(cost), cost, processor, parameter, activation }
             };
-            System::new(tasks.iter().enumerate().map(make).collect(), schedulers).unwrap()
+            CpaSystem::new(tasks.iter().enumerate().map(make).collect(), schedulers).unwrap()
         },
     )
 }

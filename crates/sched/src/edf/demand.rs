@@ -4,14 +4,14 @@
 //! 1991; Jeffay, Stanat and Martel, RTSS 1991), and the processor demand test. Must not: be fast; see
 //! [`super::qpa`].
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::sections::segment_before;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict, Witness};
 
-use super::lane::Lanes;
-use super::length::{Length, length};
+use super::analysis_length::{Length, length};
+use super::demand_set::DemandSet;
 
 /// The most processor time that jobs need which are released and due within `interval`. A task
 /// that suspends itself counts as busy meanwhile.
@@ -67,15 +67,15 @@ pub fn processor_demand(set: &TaskSet, sections: Sections, time: TimeModel) -> V
     if !set.is_plain() {
         return Verdict::Unknown(Refusal::OutsideModel);
     }
-    let mut effort = Effort::default();
-    let end = match length(set, sections, time, &mut effort, &mut Lanes::default()) {
+    let mut effort = StepLimit::default();
+    let end = match length(set, sections, time, &mut effort, &mut DemandSet::default()) {
         Ok(Length::Below(end)) => end,
         Ok(Length::Overload) => return Verdict::NoBound,
         Err(why) => return Verdict::Unknown(why),
     };
     let mut due: Vec<u64> = set.tasks().iter().map(first_deadline).collect();
     while let Some(interval) = due.iter().copied().min().filter(|due| *due < end) {
-        if effort.look(set.len()).is_err() {
+        if effort.charge(set.len()).is_err() {
             return Verdict::Unknown(Refusal::TooLong);
         }
         let demand = demand_bound(set, interval)

@@ -5,9 +5,9 @@
 //!
 //! Must not: assume that deadlines are at most the periods.
 
+pub(crate) mod analysis_length;
 pub mod demand;
-pub(crate) mod lane;
-pub(crate) mod length;
+pub(crate) mod demand_set;
 pub mod qpa;
 mod response;
 pub(crate) mod steps;

@@ -5,14 +5,14 @@
 //! segments block, it runs between the deadlines at which the blocking changes. Must not: skip an
 //! interval that may demand too much.
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 
+use super::analysis_length::{Length, length};
 use super::demand::{blocking_within, demand_bound, first_deadline, too_much};
-use super::lane::Lanes;
-use super::length::{Length, length};
+use super::demand_set::DemandSet;
 
 /// The answer and what proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Feasibility {
 /// Whether the demand of a set never exceeds the interval in which it is due.
 #[must_use]
 pub fn feasible(set: &TaskSet, sections: Sections, time: TimeModel) -> Feasibility {
-    feasible_within(set, sections, time, Effort::default())
+    feasible_within(set, sections, time, StepLimit::default())
 }
 
 /// The same with a stated effort.
@@ -45,7 +45,7 @@ pub fn feasible_within(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    mut effort: Effort,
+    mut effort: StepLimit,
 ) -> Feasibility {
     feasible_by(set, sections, time, &mut effort)
 }
@@ -56,12 +56,12 @@ pub fn feasible_by(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Feasibility {
     if !set.is_plain() {
         return Feasibility::without(Verdict::Unknown(Refusal::OutsideModel));
     }
-    let mut lanes = Lanes::with_capacity(set.len());
+    let mut lanes = DemandSet::with_capacity(set.len());
     let end = match length(set, sections, time, effort, &mut lanes) {
         Ok(Length::Below(end)) => end,
         Ok(Length::Overload) => return Feasibility::without(Verdict::NoBound),
@@ -69,7 +69,7 @@ pub fn feasible_by(
     };
     let visited = Vec::with_capacity(16);
     let near = lanes.are_near(end);
-    let mut search = Search { tasks: set.tasks(), lanes, near, visited, effort };
+    let mut search = Search { tasks: set.tasks(), lanes, fits_u64: near, visited, effort };
     let verdict = match search.pieces(set, sections, time, end) {
         Ok(None) => Verdict::Feasible,
         Ok(Some((interval, demand))) => too_much(set, sections, interval, demand),
@@ -82,10 +82,10 @@ pub fn feasible_by(
 
 struct Search<'a, 'b> {
     tasks: &'a [Task],
-    lanes: Lanes,
-    near: bool,
+    lanes: DemandSet,
+    fits_u64: bool,
     visited: Vec<(u64, u64)>,
-    effort: &'b mut Effort,
+    effort: &'b mut StepLimit,
 }
 
 impl Search<'_, '_> {
@@ -97,7 +97,7 @@ impl Search<'_, '_> {
         time: TimeModel,
         end: u64,
     ) -> Result<Option<(u64, u128)>, Refusal> {
-        let lowest = match self.near {
+        let lowest = match self.fits_u64 {
             true => self.lanes.lowest(),
             false => self.tasks.iter().map(first_deadline).min().unwrap_or(u64::MAX),
         };
@@ -139,8 +139,8 @@ impl Search<'_, '_> {
     ) -> Result<Option<(u64, u128)>, Refusal> {
         let mut below = end;
         while below > from {
-            self.effort.look(self.tasks.len())?;
-            let (demand, last) = if self.near {
+            self.effort.charge(self.tasks.len())?;
+            let (demand, last) = if self.fits_u64 {
                 let (demand, last) = self.lanes.look(below - 1);
                 (u128::from(demand), Some(last))
             } else {
@@ -154,7 +154,7 @@ impl Search<'_, '_> {
             }
             // It is at most `at` here, and so fits.
             let demand = demand as u64;
-            below = match (demand < at, self.near) {
+            below = match (demand < at, self.fits_u64) {
                 (true, true) => self.lanes.cut(demand, at),
                 (true, false) => demand,
                 (false, _) => at,

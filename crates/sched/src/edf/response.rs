@@ -9,13 +9,13 @@
 
 use std::cmp::Ordering;
 
-use super::length::is_overload;
-use crate::descent::{Steps, settled};
-use crate::effort::Effort;
-use crate::exact::compare_shares;
+use super::analysis_length::is_overload;
+use crate::effort::StepLimit;
+use crate::exact_fraction::compare_shares;
 use crate::fixed_priority::{NO_RESPONSE, Sections, TimeModel, larger};
 use crate::fixed_priority::{judge_by, overloaded, refused, tail_of};
-use crate::recurrence::{Interference, Stream};
+use crate::pruning::{Steps, settled};
+use crate::recurrence::{InterferenceTerms, Stream};
 use crate::sections::segment_before;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Point, Refusal, ResponseTime, TaskResult, Window};
@@ -24,7 +24,7 @@ use crate::verdict::{Analysis, Point, Refusal, ResponseTime, TaskResult, Window}
 /// meanwhile.
 #[must_use]
 pub fn response_times(set: &TaskSet, sections: Sections, time: TimeModel) -> Analysis {
-    response_times_within(set, sections, time, Effort::default())
+    response_times_within(set, sections, time, StepLimit::default())
 }
 
 /// The same with a stated effort.
@@ -33,7 +33,7 @@ pub fn response_times_within(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: Effort,
+    effort: StepLimit,
 ) -> Analysis {
     let mut effort = effort;
     let mut points = Vec::new();
@@ -53,7 +53,7 @@ pub fn response_times_within(
             Err(why) => Err(why),
         };
         tasks.push(match found {
-            Ok(length) => judge(set, position, &points, from, length),
+            Ok(length) => task_result(set, position, &points, from, length),
             Err(why) => {
                 points.truncate(from);
                 refused(why, from)
@@ -63,7 +63,7 @@ pub fn response_times_within(
     let analysis = Analysis { tasks, points };
     debug_assert_eq!(crate::checker::edf(set, sections, time, &analysis), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_edf(set, sections, &analysis);
+    crate::reference::assert_edf(set, sections, &analysis);
     analysis
 }
 
@@ -71,7 +71,7 @@ pub fn response_times_within(
 fn busy_period(
     set: &TaskSet,
     sections: Sections,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<Option<u64>, Refusal> {
     if !set.is_plain() {
         return Err(Refusal::OutsideModel);
@@ -81,7 +81,7 @@ fn busy_period(
     }
     let stream = |t: &Task| {
         let cost = t.cost.checked_add(t.suspension)?;
-        Some(Stream { cost, ..Stream::of(t) })
+        Some(Stream { cost, ..Stream::from_task(t) })
     };
     let streams = set.tasks().iter().map(stream).collect::<Option<Vec<_>>>();
     let streams = streams.ok_or(Refusal::Overflow)?;
@@ -99,11 +99,11 @@ fn busy_period(
     }
     let first = streams.iter().try_fold(blocking, |sum, s| sum.checked_add(s.cost));
     let first = first.ok_or(Refusal::Overflow)?;
-    Interference::of(streams).least(blocking, first, effort).map(Some)
+    InterferenceTerms::from_task(streams).least_fixed_point(blocking, first, effort).map(Some)
 }
 
 /// Jobs of another task that may count.
-struct Other {
+struct InterferingTask {
     stream: Stream,
     /// Jobs count from its deadline less its jitter on, less ours with ours.
     steps: Steps,
@@ -112,8 +112,8 @@ struct Other {
 /// Everything that decides when jobs of one task are done.
 struct Level<'a> {
     task: &'a Task,
-    own: Steps,
-    others: Vec<Other>,
+    task_steps: Steps,
+    others: Vec<InterferingTask>,
     /// What delays the window, each as long as no job of its task counts; the longest first.
     segments: Vec<(u64, i128)>,
     rest: u64,
@@ -130,9 +130,9 @@ impl<'a> Level<'a> {
         for (_, other) in others_of {
             let theirs = i128::from(other.deadline) - i128::from(other.jitter);
             let cost = other.cost.saturating_add(other.suspension);
-            let stream = Stream { cost, ..Stream::of(other) };
+            let stream = Stream { cost, ..Stream::from_task(other) };
             let steps = Steps::new(theirs - ours, stream.period, stream.cost);
-            others.push(Other { stream, steps });
+            others.push(InterferingTask { stream, steps });
             let segment = segment_before(other, sections, time);
             if segment > 0 {
                 segments.push((segment, theirs - ours));
@@ -142,7 +142,7 @@ impl<'a> Level<'a> {
         let rest = tail_of(task, sections).saturating_sub(1);
         let cost = task.cost.saturating_add(task.suspension);
         let own = Steps::new(0, task.period, cost);
-        Level { task, own, others, segments, rest, cost }
+        Level { task, task_steps: own, others, segments, rest, cost }
     }
 
     /// Points of a window that is at most `length` long, ascending: those that decide the bound, and
@@ -150,7 +150,7 @@ impl<'a> Level<'a> {
     fn solve(
         &self,
         length: u64,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
         points: &mut Vec<Point>,
     ) -> Result<(), Refusal> {
         let end = length.checked_add(self.task.jitter).ok_or(Refusal::Overflow)?;
@@ -161,7 +161,7 @@ impl<'a> Level<'a> {
         points.push(first);
         let mut below = self.settled(end.saturating_sub(1), None, bound, effort)?.min(end);
         while let Some(offset) = self.last_before(below).filter(|offset| *offset > 0) {
-            effort.look(self.others.len() + 1)?;
+            effort.charge(self.others.len() + 1)?;
             let point = self.point(offset, effort)?;
             bound = larger(bound, response(&point, jitter).ok_or(Refusal::Overflow)?);
             points.push(point);
@@ -171,15 +171,15 @@ impl<'a> Level<'a> {
         Ok(())
     }
 
-    fn point(&self, offset: u64, effort: &mut Effort) -> Result<Point, Refusal> {
+    fn point(&self, offset: u64, effort: &mut StepLimit) -> Result<Point, Refusal> {
         let jobs = offset / self.task.period + 1;
-        let x = self.finish(offset, jobs, effort)?;
+        let x = self.finish_time(offset, jobs, effort)?;
         let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
         Ok(Point { offset, jobs, finish })
     }
 
     fn steps(&self) -> impl Iterator<Item = Steps> + Clone {
-        std::iter::once(self.own).chain(self.others.iter().map(|other| other.steps))
+        std::iter::once(self.task_steps).chain(self.others.iter().map(|other| other.steps))
     }
 
     /// The last offset below `end` at which one job more counts.
@@ -195,9 +195,9 @@ impl<'a> Level<'a> {
         offset: u64,
         finish: Option<u64>,
         bound: ResponseTime,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
     ) -> Result<u64, Refusal> {
-        effort.look(self.others.len() + 1)?;
+        effort.charge(self.others.len() + 1)?;
         let tie = i128::from(bound.from_arrival > self.task.deadline);
         let room = i128::from(bound.from_release) - i128::from(self.task.jitter) - tie;
         let (blocking, since) = self.blocking(offset);
@@ -221,16 +221,17 @@ impl<'a> Level<'a> {
     }
 
     /// When the job with this offset can be preempted no longer.
-    fn finish(&self, offset: u64, jobs: u64, effort: &mut Effort) -> Result<u64, Refusal> {
+    fn finish_time(&self, offset: u64, jobs: u64, effort: &mut StepLimit) -> Result<u64, Refusal> {
         let own =
             jobs.checked_mul(self.cost).and_then(|own| own.checked_add(self.blocking(offset).0));
         let base = own.ok_or(Refusal::Overflow)? - self.rest;
-        let due =
-            |other: &Other| Some((other.stream, other.steps.jobs(offset))).filter(|d| d.1 > 0);
+        let due = |other: &InterferingTask| {
+            Some((other.stream, other.steps.jobs(offset))).filter(|d| d.1 > 0)
+        };
         let due: Vec<(Stream, u64)> = self.others.iter().filter_map(due).collect();
         let mut x = base;
         loop {
-            effort.look(due.len())?;
+            effort.charge(due.len())?;
             let add = |sum: u64, (stream, due): &(Stream, u64)| {
                 let released = x.checked_add(stream.jitter)?.div_ceil(stream.period);
                 sum.checked_add(released.min(*due).checked_mul(stream.cost)?)
@@ -246,7 +247,7 @@ impl<'a> Level<'a> {
     /// Points of all cases, for comparison.
     #[cfg(test)]
     fn every_case(&self, length: u64) -> Vec<Point> {
-        let mut effort = Effort::default();
+        let mut effort = StepLimit::default();
         let mut below = length + self.task.jitter;
         let mut points = Vec::new();
         while let Some(offset) = self.last_before(below) {
@@ -266,7 +267,13 @@ pub(crate) fn response(point: &Point, jitter: u64) -> Option<ResponseTime> {
     })
 }
 
-fn judge(set: &TaskSet, position: usize, points: &[Point], from: usize, length: u64) -> TaskResult {
+fn task_result(
+    set: &TaskSet,
+    position: usize,
+    points: &[Point],
+    from: usize,
+    length: u64,
+) -> TaskResult {
     let jitter = set.tasks()[position].jitter;
     let exact = set.tasks().iter().all(|t| t.blocking == 0 && t.suspension == 0);
     let (range, window) = (from..points.len(), Window::Length(length));
@@ -307,7 +314,7 @@ mod tests {
             for (position, result) in found.tasks.iter().enumerate() {
                 let Window::Length(length) = result.window else { continue };
                 let every = Level::new(&set, position, ALL[kind], time).every_case(length);
-                let all = judge(&set, position, &every, 0, length);
+                let all = task_result(&set, position, &every, 0, length);
                 prop_assert_eq!((result.outcome, result.verdict), (all.outcome, all.verdict));
                 prop_assert!(found.points(position).iter().all(|point| every.contains(point)));
             }

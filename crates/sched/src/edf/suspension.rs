@@ -14,7 +14,7 @@
 //!
 //! Must not: know jitter, blocking, segments, or deadlines beyond the period.
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Refusal, TaskResult, Verdict};
 
@@ -30,7 +30,7 @@ const ROUNDS: u32 = 16;
 pub fn response_times(set: &TaskSet) -> Analysis {
     let found = match outside(set) {
         Some(why) => Err(why),
-        None => bounds(set, &mut Effort::of(LOOKS)),
+        None => bounds(set, &mut StepLimit::with_steps(LOOKS)),
     };
     let analysis = match found {
         Ok(bounds) => Analysis::all_within(&bounds),
@@ -56,7 +56,7 @@ fn unknown(set: &TaskSet, why: Refusal) -> Analysis {
 }
 
 /// From deadlines as bounds downwards.
-fn bounds(set: &TaskSet, effort: &mut Effort) -> Result<Vec<u64>, Refusal> {
+fn bounds(set: &TaskSet, effort: &mut StepLimit) -> Result<Vec<u64>, Refusal> {
     let mut known: Vec<u64> = set.tasks().iter().map(Task::deadline).collect();
     for round in 0..ROUNDS {
         let mut next = Vec::with_capacity(set.len());
@@ -81,12 +81,12 @@ fn bound(
     set: &TaskSet,
     position: usize,
     known: &[u64],
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<u64, Refusal> {
     let task = &set.tasks()[position];
     let mut x = task.cost.checked_add(task.suspension).ok_or(Refusal::Overflow)?;
     loop {
-        effort.look(set.len())?;
+        effort.charge(set.len())?;
         let next = u64::try_from(demand(set, position, known, x)).map_err(|_| Refusal::Overflow)?;
         if next > task.deadline {
             return Err(Refusal::NotExact);

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use super::demand::{demand_bound, processor_demand};
 use super::qpa::feasible;
 use super::*;
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::fixed_priority::{self, Sections, TimeModel};
+use crate::reference::worst_edf;
 use crate::task::{Task, TaskSet};
-use crate::twin::worst_edf;
 use crate::verdict::{Verdict, Witness};
 
 const ALL: [Sections; 4] =
@@ -92,9 +92,9 @@ proptest! {
         };
         let set = TaskSet::in_order(numbers.iter().map(task).collect());
         for time in [TimeModel::Discrete, TimeModel::Continuous] {
-            let times = response_times_within(&set, ALL[kind], time, Effort::of(250_000));
+            let times = response_times_within(&set, ALL[kind], time, StepLimit::with_steps(250_000));
             prop_assert_eq!(times.tasks.len(), set.len());
-            let _ = qpa::feasible_within(&set, ALL[kind], time, Effort::of(250_000));
+            let _ = qpa::feasible_within(&set, ALL[kind], time, StepLimit::with_steps(250_000));
         }
     }
 }

@@ -12,31 +12,31 @@
 
 use std::cmp::Ordering;
 
-use crate::descent::{Steps, settled};
-use crate::effort::Effort;
-use crate::exact::{compare_shares, greatest_common_divisor};
-use crate::recurrence::{Interference, Stream, offsets_among_equals};
+use crate::effort::StepLimit;
+use crate::exact_fraction::{compare_shares, greatest_common_divisor};
+use crate::pruning::{Steps, settled};
+use crate::recurrence::{InterferenceTerms, Stream, offsets_among_equals};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{
-    Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Window,
+    Analysis, Point, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict, Window,
 };
 
-use super::{NO_RESPONSE, Sections, TimeModel, judge, larger, overloaded, refused, response};
+use super::{NO_RESPONSE, Sections, TimeModel, larger, overloaded, refused, response, task_result};
 
 /// Everything that decides when jobs of one task are done.
 struct Level {
-    own: Stream,
+    task: Stream,
     /// Tasks of equal priority: their jobs count if they were released first.
     equals: Vec<Stream>,
     /// The staircases of the task and its equals, if there are equals.
     steps: Vec<Steps>,
     /// Tasks of higher priority: their jobs count until the job is done.
-    higher: Interference,
+    higher: InterferenceTerms,
     all: Vec<Stream>,
     /// By how much lower priorities delay the window.
     blocking: u64,
     /// How much of a job runs after the instant at which it can be preempted no longer.
-    rest: u64,
+    tail: u64,
     /// The deadline of the task.
     due: u64,
     /// With a deadline, jobs after the first that misses it are not looked at.
@@ -48,7 +48,7 @@ pub(super) fn analyse(
     order: &[usize],
     sections: Sections,
     time: TimeModel,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Analysis {
     let mut points = Vec::new();
     let mut tasks: Vec<TaskResult> = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn analyse(
                 let exact = task.blocking == 0 && set.tasks().iter().all(|t| t.suspension == 0);
                 match level.solve(effort, &mut points) {
                     Ok(Some(window)) => {
-                        judge(set, *position, &points, from..points.len(), window, exact)
+                        task_result(set, *position, &points, from..points.len(), window, exact)
                     }
                     Ok(None) => without_end(set, task.priority, from),
                     Err(why) => {
@@ -89,12 +89,12 @@ fn without_end(set: &TaskSet, priority: u32, from: usize) -> TaskResult {
 
 /// The verdict on one task of a set without suspension. No job after the first late one is looked
 /// at: near full utilisation a busy window may have billions of them.
-pub(super) fn one(
+pub(super) fn analyse_task(
     set: &TaskSet,
     position: usize,
     sections: Sections,
     time: TimeModel,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Verdict {
     if set.tasks().iter().any(|task| task.suspension > 0) {
         return Verdict::Unknown(Refusal::Suspension);
@@ -105,7 +105,9 @@ pub(super) fn one(
     let solved = level_of(set, position, sections, time, &[])
         .and_then(|level| Level { deadline, ..level }.solve(effort, &mut points));
     match solved {
-        Ok(Some(window)) => judge(set, position, &points, 0..points.len(), window, exact).verdict,
+        Ok(Some(window)) => {
+            task_result(set, position, &points, 0..points.len(), window, exact).verdict
+        }
         Ok(None) => Verdict::NoBound,
         Err(why) => Verdict::Unknown(why),
     }
@@ -117,16 +119,16 @@ pub(super) fn repeating(
     set: &TaskSet,
     order: &[usize],
     rank: usize,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
     points: &mut Vec<Point>,
 ) -> TaskResult {
     let from = points.len();
     let position = order[rank];
-    let higher = order[..rank].iter().map(|p| Stream::of(&set.tasks()[*p])).collect();
+    let higher = order[..rank].iter().map(|p| Stream::from_task(&set.tasks()[*p])).collect();
     let task = &set.tasks()[position];
-    let level = Level::new(Stream::of(task), task.deadline, Vec::new(), higher, 0, 0);
+    let level = Level::new(Stream::from_task(task), task.deadline, Vec::new(), higher, 0, 0);
     match level.solve(effort, points) {
-        Ok(Some(window)) => judge(set, position, points, from..points.len(), window, true),
+        Ok(Some(window)) => task_result(set, position, points, from..points.len(), window, true),
         Ok(None) => overloaded(from),
         Err(why) => {
             points.truncate(from);
@@ -152,7 +154,7 @@ fn level_of(
     let mut higher = Vec::new();
     for (other, t) in others().filter(|(_, t)| t.priority > task.priority) {
         let jitter = effective_jitter(t, done.get(other))?;
-        higher.push(Stream { jitter, ..Stream::of(t) });
+        higher.push(Stream { jitter, ..Stream::from_task(t) });
     }
     let equals: Vec<&Task> =
         others().map(|(_, t)| t).filter(|t| t.priority == task.priority).collect();
@@ -164,8 +166,8 @@ fn level_of(
     let segment = lower.map(|t| segment_of(t, sections, time)).max().unwrap_or(0);
     let blocking = task.blocking.checked_add(segment).ok_or(Refusal::Overflow)?;
     let cost = task.cost.checked_add(task.suspension).ok_or(Refusal::Overflow)?;
-    let own = Stream { cost, ..Stream::of(task) };
-    let equals = equals.into_iter().map(Stream::of).collect();
+    let own = Stream { cost, ..Stream::from_task(task) };
+    let equals = equals.into_iter().map(Stream::from_task).collect();
     let rest = tail_of(task, sections).saturating_sub(1);
     Ok(Level::new(own, task.deadline, equals, higher, blocking, rest))
 }
@@ -178,7 +180,7 @@ fn effective_jitter(task: &Task, result: Option<&TaskResult>) -> Result<u64, Ref
         return Ok(task.jitter);
     }
     match result.map(|result| result.outcome) {
-        Some(Outcome::Bounded(bound)) if bound.from_arrival <= task.period => {
+        Some(ResponseBound::Bounded(bound)) if bound.from_arrival <= task.period => {
             Ok(bound.from_arrival - task.cost)
         }
         _ => Err(Refusal::Suspension),
@@ -220,13 +222,13 @@ impl Level {
         let staircase = |s: &Stream| Steps::new(-i128::from(s.jitter), s.period, s.cost);
         let together = if equals.is_empty() { &[] } else { &all[..=equals.len()] };
         let steps = together.iter().map(staircase).collect();
-        let higher = Interference::of(higher);
-        Level { own, equals, steps, higher, all, blocking, rest, due, deadline: None }
+        let higher = InterferenceTerms::from_task(higher);
+        Level { task: own, equals, steps, higher, all, blocking, tail: rest, due, deadline: None }
     }
 
     /// Whether one of these points settles that the deadline, if there is one to be kept, is not.
     fn is_late(&self, points: &[Point]) -> bool {
-        let found = |point: &Point| response(point, self.own.period, self.own.jitter);
+        let found = |point: &Point| response(point, self.task.period, self.task.jitter);
         let late = |deadline: u64| {
             points.iter().filter_map(found).any(|found| found.from_arrival > deadline)
         };
@@ -236,7 +238,7 @@ impl Level {
     /// All points of the window; `None` if more is demanded than there is.
     fn solve(
         &self,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
         points: &mut Vec<Point>,
     ) -> Result<Option<Window>, Refusal> {
         let at_rest = self.blocking == 0 && self.all.iter().all(|s| s.jitter == 0);
@@ -245,20 +247,24 @@ impl Level {
             Ordering::Equal if !at_rest => return self.repeating(effort, points).map(Some),
             Ordering::Equal | Ordering::Less => {}
         }
-        if self.rest == 0 && self.equals.is_empty() {
+        if self.tail == 0 && self.equals.is_empty() {
             self.closing(effort, points)?;
             return Ok(Some(Window::Closed));
         }
         let first = self.all.iter().try_fold(self.blocking, |sum, s| sum.checked_add(s.cost));
         let first = first.ok_or(Refusal::Overflow)?;
-        let length = Interference::of(self.all.clone()).least(self.blocking, first, effort)?;
-        let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let length = InterferenceTerms::from_task(self.all.clone()).least_fixed_point(
+            self.blocking,
+            first,
+            effort,
+        )?;
+        let end = length.checked_add(self.task.jitter).ok_or(Refusal::Overflow)?;
         if !self.equals.is_empty() && self.deadline.is_none() {
             self.among_equals(length, effort, points)?;
             return Ok(Some(Window::Length(length)));
         }
         let mut x = 0;
-        for jobs in 1..=end.div_ceil(self.own.period) {
+        for jobs in 1..=end.div_ceil(self.task.period) {
             let before = points.len();
             x = self.jobs(jobs, length, x, effort, points)?;
             if self.is_late(&points[before..]) {
@@ -269,17 +275,17 @@ impl Level {
     }
 
     /// Preemptive and without equals: the window ends with a job that is done before the next.
-    fn closing(&self, effort: &mut Effort, points: &mut Vec<Point>) -> Result<(), Refusal> {
+    fn closing(&self, effort: &mut StepLimit, points: &mut Vec<Point>) -> Result<(), Refusal> {
         let (mut x, mut offset) = (0, 0);
         for jobs in 1..u64::MAX {
-            x = self.finish(jobs, 0, x, effort)?;
+            x = self.finish_time(jobs, 0, x, effort)?;
             let point = Point { offset, jobs, finish: x };
             points.push(point);
             if self.is_late(&[point]) {
                 return Ok(());
             }
-            let next = jobs.checked_mul(self.own.period).ok_or(Refusal::Overflow)?;
-            offset = next.saturating_sub(self.own.jitter);
+            let next = jobs.checked_mul(self.task.period).ok_or(Refusal::Overflow)?;
+            offset = next.saturating_sub(self.task.jitter);
             if x <= offset {
                 return Ok(());
             }
@@ -289,14 +295,18 @@ impl Level {
 
     /// At full utilisation, x(q + H/T) = x(q) + H with the hyperperiod H: all jobs of one
     /// hyperperiod, after those that jitter may bring to the beginning, are all cases there are.
-    fn repeating(&self, effort: &mut Effort, points: &mut Vec<Point>) -> Result<Window, Refusal> {
+    fn repeating(
+        &self,
+        effort: &mut StepLimit,
+        points: &mut Vec<Point>,
+    ) -> Result<Window, Refusal> {
         let multiple = self.all.iter().try_fold(1u64, |multiple, s| {
             (multiple / greatest_common_divisor(multiple, s.period)).checked_mul(s.period)
         });
         let multiple = multiple.ok_or(Refusal::Endless)?;
-        let end = multiple.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let end = multiple.checked_add(self.task.jitter).ok_or(Refusal::Overflow)?;
         let mut x = 0;
-        for jobs in 1..=end / self.own.period + 1 {
+        for jobs in 1..=end / self.task.period + 1 {
             let before = points.len();
             x = self.jobs(jobs, u64::MAX, x, effort, points)?;
             if self.is_late(&points[before..]) {
@@ -314,23 +324,23 @@ impl Level {
         jobs: u64,
         limit: u64,
         from: u64,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
         points: &mut Vec<Point>,
     ) -> Result<u64, Refusal> {
         let mut x = from;
         let mut least = None;
-        for offset in offsets_among_equals(self.own, &self.equals, jobs, limit, effort)? {
-            x = self.finish(jobs, self.first(offset, effort)?, x, effort)?;
+        for offset in offsets_among_equals(self.task, &self.equals, jobs, limit, effort)? {
+            x = self.finish_time(jobs, self.first(offset, effort)?, x, effort)?;
             least = least.or(Some(x));
-            let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
+            let finish = x.checked_add(self.tail).ok_or(Refusal::Overflow)?;
             points.push(Point { offset, jobs, finish });
         }
         Ok(least.unwrap_or(from))
     }
 
     /// Work of equal priority that is released up to and at an offset.
-    fn first(&self, offset: u64, effort: &mut Effort) -> Result<u64, Refusal> {
-        effort.look(self.equals.len())?;
+    fn first(&self, offset: u64, effort: &mut StepLimit) -> Result<u64, Refusal> {
+        effort.charge(self.equals.len())?;
         let add = |sum: u64, equal: &Stream| sum.checked_add(equal.work_by(offset)?);
         self.equals.iter().try_fold(0, add).ok_or(Refusal::Overflow)
     }
@@ -340,10 +350,10 @@ impl Level {
     fn among_equals(
         &self,
         length: u64,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
         points: &mut Vec<Point>,
     ) -> Result<(), Refusal> {
-        let end = length.checked_add(self.own.jitter).ok_or(Refusal::Overflow)?;
+        let end = length.checked_add(self.task.jitter).ok_or(Refusal::Overflow)?;
         let from = points.len();
         let first = self.point(1, 0, effort)?;
         let mut bound = self.with(NO_RESPONSE, &first)?;
@@ -351,18 +361,18 @@ impl Level {
         // From an offset down to another no response is over the bound, of this job or one before it.
         let top = length.saturating_sub(1);
         let mut settled = vec![(top, self.settled(top, None, bound, effort)?)];
-        for jobs in (1..=end.div_ceil(self.own.period)).rev() {
-            effort.look(1)?;
-            let nominal = (jobs - 1).checked_mul(self.own.period).ok_or(Refusal::Overflow)?;
-            let start = nominal.saturating_sub(self.own.jitter);
-            let mut below = nominal.saturating_add(self.own.period).min(length).max(start + 1);
+        for jobs in (1..=end.div_ceil(self.task.period)).rev() {
+            effort.charge(1)?;
+            let nominal = (jobs - 1).checked_mul(self.task.period).ok_or(Refusal::Overflow)?;
+            let start = nominal.saturating_sub(self.task.jitter);
+            let mut below = nominal.saturating_add(self.task.period).min(length).max(start + 1);
             loop {
                 let known = settled.iter().rev().find(|(offset, _)| *offset >= below - 1);
                 below = known.map_or(below, |(_, down_to)| below.min(*down_to));
                 if below <= start {
                     break;
                 }
-                effort.look(self.equals.len())?;
+                effort.charge(self.equals.len())?;
                 let offset = self.case_before(below, start, nominal);
                 if offset == 0 && jobs == 1 {
                     break;
@@ -382,7 +392,7 @@ impl Level {
     }
 
     fn with(&self, bound: ResponseTime, point: &Point) -> Result<ResponseTime, Refusal> {
-        let found = response(point, self.own.period, self.own.jitter);
+        let found = response(point, self.task.period, self.task.jitter);
         Ok(larger(bound, found.ok_or(Refusal::Overflow)?))
     }
 
@@ -403,11 +413,11 @@ impl Level {
         offset: u64,
         finish: Option<u64>,
         bound: ResponseTime,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
     ) -> Result<u64, Refusal> {
-        effort.look(self.equals.len() + 1)?;
+        effort.charge(self.equals.len() + 1)?;
         let tie = i128::from(bound.from_arrival > self.due);
-        let arrival = i128::from(bound.from_arrival) - i128::from(self.own.jitter);
+        let arrival = i128::from(bound.from_arrival) - i128::from(self.task.jitter);
         let room = arrival.min(bound.from_release.into()) - tie;
         let by_end = finish.map(|finish| (i128::from(finish) - room).max(0));
         let by_end = by_end.and_then(|end| u64::try_from(end).ok()).unwrap_or(u64::MAX);
@@ -417,25 +427,25 @@ impl Level {
         Ok(by_end.min(settled(self.steps.iter().copied(), self.blocking, offset, room)))
     }
 
-    fn point(&self, jobs: u64, offset: u64, effort: &mut Effort) -> Result<Point, Refusal> {
-        let x = self.finish(jobs, self.first(offset, effort)?, 0, effort)?;
-        let finish = x.checked_add(self.rest).ok_or(Refusal::Overflow)?;
+    fn point(&self, jobs: u64, offset: u64, effort: &mut StepLimit) -> Result<Point, Refusal> {
+        let x = self.finish_time(jobs, self.first(offset, effort)?, 0, effort)?;
+        let finish = x.checked_add(self.tail).ok_or(Refusal::Overflow)?;
         Ok(Point { offset, jobs, finish })
     }
 
     /// When a job with `jobs - 1` of its task and the work `first` before it can be preempted no
     /// longer; not before `from`.
-    fn finish(
+    fn finish_time(
         &self,
         jobs: u64,
         first: u64,
         from: u64,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
     ) -> Result<u64, Refusal> {
-        let own = jobs.checked_mul(self.own.cost).ok_or(Refusal::Overflow)?;
+        let own = jobs.checked_mul(self.task.cost).ok_or(Refusal::Overflow)?;
         let base = self.blocking.checked_add(own).and_then(|base| base.checked_add(first));
-        let base = base.ok_or(Refusal::Overflow)? - self.rest;
-        self.higher.least(base, from.max(base), effort)
+        let base = base.ok_or(Refusal::Overflow)? - self.tail;
+        self.higher.least_fixed_point(base, from.max(base), effort)
     }
 }
 
@@ -475,9 +485,9 @@ mod tests {
                 let level = level_of(&set, position, sections, time, &found.tasks).unwrap();
                 let mut every = Vec::new();
                 let level = Level { deadline: Some(u64::MAX), ..level };
-                let window = level.solve(&mut Effort::default(), &mut every).unwrap().unwrap();
+                let window = level.solve(&mut StepLimit::default(), &mut every).unwrap().unwrap();
                 let exact = set.tasks()[position].blocking == 0;
-                let all = judge(&set, position, &every, 0..every.len(), window, exact);
+                let all = task_result(&set, position, &every, 0..every.len(), window, exact);
                 prop_assert_eq!((result.outcome, result.verdict), (all.outcome, all.verdict));
                 prop_assert!(found.points(position).iter().all(|point| every.contains(point)));
             }

@@ -8,19 +8,19 @@
 //!
 //! Must not: order tasks; see `assign`.
 
-mod lanes;
 mod level;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod vector_tasks;
 
 pub use crate::sections::{Sections, TimeModel};
 pub(crate) use level::tail_of;
-pub(crate) use sweep::{Late, late_among};
+pub(crate) use sweep::{LateRanks, late_among};
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::task::TaskSet;
-use crate::verdict::{Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict};
+use crate::verdict::{Analysis, Point, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict};
 use crate::verdict::{Window, Witness};
 
 /// Whether all tasks of a set are found in one sweep: see [`late_among`].
@@ -31,7 +31,7 @@ pub(crate) fn is_swept(set: &TaskSet) -> bool {
 /// Bounds the response times of a set under fixed priorities.
 #[must_use]
 pub fn analyse(set: &TaskSet, sections: Sections, time: TimeModel) -> Analysis {
-    analyse_within(set, sections, time, Effort::default())
+    analyse_within(set, sections, time, StepLimit::default())
 }
 
 /// The same with a stated effort.
@@ -40,7 +40,7 @@ pub fn analyse_within(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    mut effort: Effort,
+    mut effort: StepLimit,
 ) -> Analysis {
     analyse_by(set, sections, time, &mut effort)
 }
@@ -51,7 +51,7 @@ pub fn analyse_by(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Analysis {
     if !set.is_plain() {
         return outside(set);
@@ -64,7 +64,7 @@ pub fn analyse_by(
     };
     debug_assert_eq!(crate::checker::fixed_priority(set, sections, time, &analysis), Ok(()));
     #[cfg(debug_assertions)]
-    crate::twin::assert_fixed_priority(set, sections, &analysis);
+    crate::reference::assert_fixed_priority(set, sections, &analysis);
     analysis
 }
 
@@ -76,14 +76,17 @@ pub fn verdict_within(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    mut effort: Effort,
+    mut effort: StepLimit,
 ) -> Verdict {
     if !set.is_plain() || set.tasks().iter().any(|task| task.suspension > 0) {
         return analyse_within(set, sections, time, effort).verdict();
     }
     let mut worst = Verdict::Feasible;
     for position in set.by_priority() {
-        worst = Verdict::worst([worst, level::one(set, *position, sections, time, &mut effort)]);
+        worst = Verdict::worst([
+            worst,
+            level::analyse_task(set, *position, sections, time, &mut effort),
+        ]);
         if matches!(worst, Verdict::Infeasible(_)) {
             break;
         }
@@ -95,7 +98,7 @@ pub fn verdict_within(
 /// what they block, nor at jobs after the first late one, which the witness names.
 #[must_use]
 pub fn verdict_of(set: &TaskSet, task: usize, sections: Sections, time: TimeModel) -> Verdict {
-    verdict_of_within(set, task, sections, time, Effort::default())
+    verdict_of_within(set, task, sections, time, StepLimit::default())
 }
 
 /// The same with a stated effort.
@@ -105,11 +108,11 @@ pub fn verdict_of_within(
     task: usize,
     sections: Sections,
     time: TimeModel,
-    mut effort: Effort,
+    mut effort: StepLimit,
 ) -> Verdict {
     match set.tasks().get(task) {
         Some(_) if !set.is_plain() => Verdict::Unknown(Refusal::OutsideModel),
-        Some(_) => level::one(set, task, sections, time, &mut effort),
+        Some(_) => level::analyse_task(set, task, sections, time, &mut effort),
         None => Verdict::Feasible,
     }
 }
@@ -135,7 +138,7 @@ pub(crate) const NO_RESPONSE: ResponseTime = ResponseTime { from_arrival: 0, fro
 
 /// The result of a task from all of its points. `exact`: what the bound counts can happen.
 #[inline]
-pub(crate) fn judge(
+pub(crate) fn task_result(
     set: &TaskSet,
     position: usize,
     points: &[Point],
@@ -197,7 +200,7 @@ fn judge_bound(
     } else {
         Verdict::Unknown(Refusal::NotExact)
     };
-    TaskResult { outcome: Outcome::Bounded(bound), verdict, window, points: range }
+    TaskResult { outcome: ResponseBound::Bounded(bound), verdict, window, points: range }
 }
 
 /// The answer for a set with something that an analysis does not know.
@@ -208,12 +211,12 @@ pub(crate) fn outside(set: &TaskSet) -> Analysis {
 
 /// The result of a task that the analysis cannot tell about; its points would begin at `at`.
 pub(crate) fn refused(why: Refusal, at: usize) -> TaskResult {
-    let (outcome, verdict) = (Outcome::Unknown(why), Verdict::Unknown(why));
+    let (outcome, verdict) = (ResponseBound::Unknown(why), Verdict::Unknown(why));
     TaskResult { outcome, verdict, window: Window::Closed, points: at..at }
 }
 
 /// The result of a task for which more is demanded than there is.
 pub(crate) fn overloaded(at: usize) -> TaskResult {
-    let (outcome, verdict) = (Outcome::Unbounded, Verdict::NoBound);
+    let (outcome, verdict) = (ResponseBound::Unbounded, Verdict::NoBound);
     TaskResult { outcome, verdict, window: Window::Closed, points: at..at }
 }

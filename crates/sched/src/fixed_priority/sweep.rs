@@ -10,15 +10,15 @@ mod probe;
 
 use std::cmp::Ordering;
 
-use crate::effort::Effort;
-use crate::exact::{compare_utilisation_with_one, high_half, inverse, share_floor};
+use crate::effort::StepLimit;
+use crate::exact_fraction::{compare_utilisation_with_one, high_half, inverse, share_floor};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Point, Refusal, ResponseTime, TaskResult, Window};
 
-pub(crate) use probe::{Late, late_among};
+pub(crate) use probe::{LateRanks, late_among};
 
-use super::lanes::{Digits, Lanes, NEAR, SHORT_ROUNDS};
-use super::{judge, judge_bound, level, overloaded, refused};
+use super::vector_tasks::{Digits, NEAR, SHORT_ROUNDS, VectorTasks};
+use super::{judge_bound, level, overloaded, refused, task_result};
 
 /// A look in a short round takes less than this part of one with a division.
 const LOOKS_AT_ONCE: usize = 16;
@@ -38,7 +38,7 @@ fn all_digits(set: &TaskSet) -> u64 {
 
 /// The busy window so far.
 struct Sweep<N> {
-    counted: Lanes<N>,
+    counted: VectorTasks<N>,
     /// No release before this is left to count.
     earliest: u64,
     /// The end of the window so far.
@@ -49,10 +49,10 @@ struct Sweep<N> {
     early: u64,
     /// Whether so many costs or periods as there are tasks are below [`NEAR`] together.
     near: bool,
-    effort: Effort,
+    effort: StepLimit,
 }
 
-pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: &mut Effort) -> Analysis {
+pub(super) fn analyse(set: &TaskSet, order: &[usize], effort: &mut StepLimit) -> Analysis {
     let digits = all_digits(set);
     if digits < <u32 as Digits>::LONGEST {
         analyse_with::<u32>(set, order, digits, effort)
@@ -65,11 +65,11 @@ fn analyse_with<N: Digits>(
     set: &TaskSet,
     order: &[usize],
     digits: u64,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Analysis {
     let near = digits.saturating_mul(order.len() as u64) < NEAR;
     let mut sweep = Sweep::<N> {
-        counted: Lanes::with_capacity(order.len()),
+        counted: VectorTasks::with_capacity(order.len()),
         earliest: 0,
         end: 0,
         used: 0,
@@ -124,7 +124,7 @@ fn judged(set: &TaskSet, position: usize, points: &[Point], from: usize) -> Task
             let bound = ResponseTime { from_arrival: only.finish, from_release: only.finish };
             judge_bound(set, position, bound, 1, range, Window::Closed, true)
         }
-        _ => judge(set, position, points, range, Window::Closed, true),
+        _ => task_result(set, position, points, range, Window::Closed, true),
     }
 }
 
@@ -200,7 +200,7 @@ impl<N: Digits> Sweep<N> {
                 self.count(task, self.end, next, shares);
                 return Ok(());
             }
-            self.effort.look(1)?;
+            self.effort.charge(1)?;
             offset = next;
             if self.end > self.earliest {
                 // Few tasks have a second job here, but some of these have many.
@@ -229,7 +229,7 @@ impl<N: Digits> Sweep<N> {
             if self.near && self.end < NEAR {
                 let (end, rounds) = self.counted.short_rounds(self.end);
                 self.end = end;
-                self.effort.looks(rounds, self.counted.len() / LOOKS_AT_ONCE)?;
+                self.effort.charge_steps(rounds, self.counted.len() / LOOKS_AT_ONCE)?;
                 if rounds < SHORT_ROUNDS {
                     return Ok(());
                 }
@@ -264,7 +264,7 @@ impl<N: Digits> Sweep<N> {
         if work == 0 {
             return Ok(false);
         }
-        self.effort.look(self.counted.len())?;
+        self.effort.charge(self.counted.len())?;
         self.end = self.end.checked_add(work).ok_or(Refusal::Overflow)?;
         Ok(true)
     }

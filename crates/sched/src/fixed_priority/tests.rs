@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::reference::worst_fixed_priority;
 use crate::task::Task;
-use crate::twin::worst_fixed_priority;
 
 const ALL: [Sections; 4] =
     [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
@@ -50,9 +50,9 @@ proptest! {
         let scaled = tasks.iter().map(|t| scaled(t, scale)).collect();
         let set = TaskSet::in_order(scaled);
         let order = set.by_priority();
-        let fast = sweep::analyse(&set, order, &mut Effort::default());
+        let fast = sweep::analyse(&set, order, &mut StepLimit::default());
         let slow =
-            level::analyse(&set, order, Sections::Preemptive, TimeModel::Discrete, &mut Effort::default());
+            level::analyse(&set, order, Sections::Preemptive, TimeModel::Discrete, &mut StepLimit::default());
         for position in 0..set.len() {
             prop_assert_eq!(&fast.tasks[position].outcome, &slow.tasks[position].outcome);
             prop_assert_eq!(fast.tasks[position].verdict, slow.tasks[position].verdict);
@@ -79,12 +79,12 @@ proptest! {
         tasks.sort_by_key(Task::period);
         let set = TaskSet::in_order(tasks);
         let order = set.by_priority();
-        let mut effort = Effort::of(300_000);
+        let mut effort = StepLimit::with_steps(300_000);
         let fast = sweep::analyse(&set, order, &mut effort);
-        let slow = level::analyse(&set, order, Sections::Preemptive, TimeModel::Discrete, &mut Effort::of(3_000_000));
+        let slow = level::analyse(&set, order, Sections::Preemptive, TimeModel::Discrete, &mut StepLimit::with_steps(3_000_000));
         for position in 0..set.len() {
             // Either may give up; times that do not fit are met in another order.
-            let is_known = |result: &TaskResult| !matches!(result.outcome, Outcome::Unknown(_));
+            let is_known = |result: &TaskResult| !matches!(result.outcome, ResponseBound::Unknown(_));
             if !is_known(&fast.tasks[position]) || !is_known(&slow.tasks[position]) {
                 continue;
             }
@@ -168,7 +168,7 @@ proptest! {
         let tasks: Vec<Task> = numbers.iter().map(task).collect();
         let set = if equal { TaskSet::new(tasks) } else { TaskSet::in_order(tasks) };
         for time in [TimeModel::Discrete, TimeModel::Continuous] {
-            let found = analyse_within(&set, ALL[kind], time, Effort::of(250_000));
+            let found = analyse_within(&set, ALL[kind], time, StepLimit::with_steps(250_000));
             prop_assert_eq!(found.tasks.len(), set.len());
         }
     }
@@ -249,7 +249,12 @@ fn blocking_over_the_deadline_is_unknown_not_infeasible() {
 #[test]
 fn effort_ends_a_search_and_says_so() {
     let tasks = set(&[(9, 10, 10), (7, 1_009, 1_009), (1_000, 12_007, 12_007)]);
-    let found = analyse_within(&tasks, Sections::Preemptive, TimeModel::Discrete, Effort::of(75));
+    let found = analyse_within(
+        &tasks,
+        Sections::Preemptive,
+        TimeModel::Discrete,
+        StepLimit::with_steps(75),
+    );
     assert_eq!(found.from_arrival()[0], Some(9));
-    assert_eq!(found.tasks[2].outcome, Outcome::Unknown(Refusal::TooLong));
+    assert_eq!(found.tasks[2].outcome, ResponseBound::Unknown(Refusal::TooLong));
 }

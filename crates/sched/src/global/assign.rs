@@ -7,7 +7,7 @@
 use crate::task::{Task, TaskSet};
 
 use super::beforehand;
-use super::fixed_priority::{OrderFree, keeps_deadline};
+use super::fixed_priority::{OpaTest, keeps_deadline};
 
 /// Binary digits behind the point of the factor k of [`dkc`].
 const DIGITS: u32 = 20;
@@ -60,7 +60,7 @@ fn in_order(tasks: &[Task], order: &[usize]) -> TaskSet {
 /// of several the one with the largest D - k C. If the test accepts any order, it accepts the one
 /// found; `None` if there is none. Needs at most n (n + 1) / 2 tests of a task.
 #[must_use]
-pub fn audsley(tasks: &[Task], cpus: u64, test: OrderFree) -> Option<TaskSet> {
+pub fn audsley(tasks: &[Task], cpus: u64, test: OpaTest) -> Option<TaskSet> {
     let set = dkc(tasks, cpus)?;
     if beforehand(&set, cpus, true).is_some() {
         return set.is_empty().then_some(set);

@@ -6,14 +6,14 @@
 use std::cmp::Ordering;
 
 use crate::edf::qpa;
-use crate::effort::Effort;
-use crate::exact::{Natural, Sum, share_floor};
+use crate::effort::StepLimit;
+use crate::exact_fraction::{BigNatural, FractionSum, share_floor};
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 
 use super::miss;
-use super::schedule::Policy;
+use super::schedule::GlobalPolicy;
 use super::{accepted, beforehand, beforehand_constrained, edf_response, with_largest};
 
 /// A test for global EDF.
@@ -67,7 +67,7 @@ impl Test {
 
 /// The verdict on a set, and the test that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decided {
+pub struct EdfDecision {
     /// The verdict.
     pub verdict: Verdict,
     /// The test that accepted; none if the verdict needed none or none accepted.
@@ -78,8 +78,8 @@ pub struct Decided {
 /// one processor the processor demand decides, and else any of [`TESTS`] may accept. A set that none
 /// accepts is simulated with all tasks released at once, which may show a miss.
 #[must_use]
-pub fn analyse(set: &TaskSet, cpus: u64) -> Decided {
-    let of = |verdict| Decided { verdict, by: None };
+pub fn analyse(set: &TaskSet, cpus: u64) -> EdfDecision {
+    let of = |verdict| EdfDecision { verdict, by: None };
     if let Some(verdict) = beforehand(set, cpus, false) {
         return of(verdict);
     }
@@ -91,9 +91,9 @@ pub fn analyse(set: &TaskSet, cpus: u64) -> Decided {
     }
     let accepting = TESTS.into_iter().find(|test| test.verdict(set, cpus) == Verdict::Feasible);
     if let Some(test) = accepting {
-        return Decided { verdict: Verdict::Feasible, by: Some(test) };
+        return EdfDecision { verdict: Verdict::Feasible, by: Some(test) };
     }
-    let miss = miss::first(set, cpus, Policy::EarliestDeadline);
+    let miss = miss::first(set, cpus, GlobalPolicy::EarliestDeadline);
     of(miss.map_or(Verdict::Unknown(Refusal::NotExact), Verdict::Infeasible))
 }
 
@@ -115,13 +115,13 @@ pub fn gfb(set: &TaskSet, cpus: u64) -> Verdict {
     };
     let largest =
         set.tasks().iter().max_by(|a, b| density(a).cmp(&density(b)).then_with(|| exactly(a, b)));
-    let mut sum = Sum::zero();
+    let mut sum = FractionSum::zero();
     for task in set.tasks() {
-        sum.add(&Natural::of(task.cost), &Natural::of(task.deadline));
+        sum.add(&BigNatural::from_u64(task.cost), &BigNatural::from_u64(task.deadline));
     }
     if let Some(task) = largest {
-        let others = Natural::of(cpus - 1).times(&Natural::of(task.cost));
-        sum.add(&others, &Natural::of(task.deadline));
+        let others = BigNatural::from_u64(cpus - 1).times(&BigNatural::from_u64(task.cost));
+        sum.add(&others, &BigNatural::from_u64(task.deadline));
     }
     accepted(sum.compare(cpus) != Ordering::Greater)
 }
@@ -135,9 +135,9 @@ pub fn bak(set: &TaskSet, cpus: u64) -> Verdict {
         return verdict;
     }
     let holds = |k: &Task| {
-        let mut sum = Sum::zero();
-        let others = Natural::of(cpus - 1).times(&Natural::of(k.cost));
-        sum.add(&others, &Natural::of(k.deadline));
+        let mut sum = FractionSum::zero();
+        let others = BigNatural::from_u64(cpus - 1).times(&BigNatural::from_u64(k.cost));
+        sum.add(&others, &BigNatural::from_u64(k.deadline));
         for task in set.tasks() {
             add_share_of_baker(&mut sum, task, k);
         }
@@ -147,17 +147,17 @@ pub fn bak(set: &TaskSet, cpus: u64) -> Verdict {
 }
 
 /// Adds min(1, beta) of a task for the task k.
-fn add_share_of_baker(sum: &mut Sum, task: &Task, k: &Task) {
-    let one = Natural::of(1);
-    let due = Natural::of(k.deadline);
+fn add_share_of_baker(sum: &mut FractionSum, task: &Task, k: &Task) {
+    let one = BigNatural::from_u64(1);
+    let due = BigNatural::from_u64(k.deadline);
     let stretched = u128::from(k.deadline) + u128::from(task.period - task.deadline);
-    let mut beta = Sum::zero();
-    let above = Natural::of(task.cost).times(&Natural::of_wide(stretched));
-    beta.add(&above, &Natural::of(task.period).times(&due));
+    let mut beta = FractionSum::zero();
+    let above = BigNatural::from_u64(task.cost).times(&BigNatural::of_wide(stretched));
+    beta.add(&above, &BigNatural::from_u64(task.period).times(&due));
     let own = u128::from(task.cost) * u128::from(k.deadline);
     let steady = u128::from(k.cost) * u128::from(task.period);
     if let Some(more) = own.checked_sub(steady) {
-        beta.add(&Natural::of_wide(more), &due.times(&due));
+        beta.add(&BigNatural::of_wide(more), &due.times(&due));
     }
     match beta.compare(1) {
         Ordering::Less => sum.add_sum(&beta),
@@ -201,7 +201,7 @@ fn work_due_by(task: &Task, window: u64) -> u128 {
 /// m (A + D - C). Needs deadlines of at most periods and less than full use.
 #[must_use]
 pub fn bar(set: &TaskSet, cpus: u64) -> Verdict {
-    bar_within(set, cpus, Effort::of(BAR_LOOKS))
+    bar_within(set, cpus, StepLimit::with_steps(BAR_LOOKS))
 }
 
 /// Looks of [`bar`]; its points grow in number without limit as the processors fill up.
@@ -209,7 +209,7 @@ const BAR_LOOKS: u64 = 2_500_000;
 
 /// The same with a stated effort: a distance is a look at all tasks.
 #[must_use]
-pub fn bar_within(set: &TaskSet, cpus: u64, mut effort: Effort) -> Verdict {
+pub fn bar_within(set: &TaskSet, cpus: u64, mut effort: StepLimit) -> Verdict {
     if let Some(verdict) = beforehand_constrained(set, cpus) {
         return verdict;
     }
@@ -246,7 +246,7 @@ fn holds_at_all_distances(
     k: usize,
     cpus: u64,
     (above, free): (u128, u128),
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<bool, Refusal> {
     let task = &set.tasks()[k];
     let own = u128::from(task.cost).checked_mul(cpus.into());
@@ -258,7 +258,7 @@ fn holds_at_all_distances(
         let mut due = other.deadline;
         while due <= end {
             if due > task.deadline {
-                effort.look(set.len())?;
+                effort.charge(set.len())?;
                 lengths.push(due);
             }
             due = due.checked_add(other.period).ok_or(Refusal::Overflow)?;

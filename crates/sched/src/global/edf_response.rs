@@ -7,16 +7,16 @@
 //! not, none of the bounds is good for anything. Must not: guess; a bound is checked by
 //! [`crate::checker::global_edf`].
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Refusal, Verdict};
 
-use super::window::{Job, Work};
+use super::window::{WindowJob, WindowWork};
 use super::{beforehand_constrained, without_bound};
 
 /// How the work of others is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Looks {
+enum WorkBound {
     /// Once, in the window from the arrival of a job to its deadline (TPDS 2009, equations 17, 18).
     AtDeadline,
     /// Also in each window in which the job may have to wait (RTSS 2007, equations 4, 5, 8, 9).
@@ -27,13 +27,13 @@ enum Looks {
 /// deadlines of at most periods.
 #[must_use]
 pub fn analyse(set: &TaskSet, cpus: u64) -> Analysis {
-    analyse_within(set, cpus, Effort::default())
+    analyse_within(set, cpus, StepLimit::default())
 }
 
 /// The same with a stated effort: a step looks once at the work of all tasks in a window.
 #[must_use]
-pub fn analyse_within(set: &TaskSet, cpus: u64, effort: Effort) -> Analysis {
-    let analysis = improve(set, cpus, Looks::AtResponse, effort);
+pub fn analyse_within(set: &TaskSet, cpus: u64, effort: StepLimit) -> Analysis {
+    let analysis = improve(set, cpus, WorkBound::AtResponse, effort);
     debug_assert_eq!(crate::checker::global_edf(set, cpus, &analysis), Ok(()));
     analysis
 }
@@ -42,10 +42,10 @@ pub fn analyse_within(set: &TaskSet, cpus: u64, effort: Effort) -> Analysis {
 /// response times. Accepts what their first test ([`super::edf::bcl`]) accepts.
 #[must_use]
 pub fn bcl_iterative(set: &TaskSet, cpus: u64) -> Analysis {
-    improve(set, cpus, Looks::AtDeadline, Effort::default())
+    improve(set, cpus, WorkBound::AtDeadline, StepLimit::default())
 }
 
-fn improve(set: &TaskSet, cpus: u64, looks: Looks, mut effort: Effort) -> Analysis {
+fn improve(set: &TaskSet, cpus: u64, looks: WorkBound, mut effort: StepLimit) -> Analysis {
     if let Some(verdict) = beforehand_constrained(set, cpus) {
         let tasks = set.tasks().iter().map(|_| without_bound(verdict, 0)).collect();
         return Analysis { tasks, points: Vec::new() };
@@ -65,15 +65,15 @@ fn improve(set: &TaskSet, cpus: u64, looks: Looks, mut effort: Effort) -> Analys
 fn rounds(
     set: &TaskSet,
     cpus: u64,
-    looks: Looks,
+    looks: WorkBound,
     bounds: &mut [u64],
     proven: &mut [bool],
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<(), Refusal> {
     loop {
         let mut lower = false;
         for k in 0..set.len() {
-            let Some(found) = least(set, cpus, looks, k, bounds, effort)? else { continue };
+            let Some(found) = response_time(set, cpus, looks, k, bounds, effort)? else { continue };
             lower |= !proven[k] || found < bounds[k];
             proven[k] = true;
             bounds[k] = bounds[k].min(found);
@@ -85,23 +85,23 @@ fn rounds(
 }
 
 /// The least response of task k that its equation allows, if it is within the deadline.
-fn least(
+fn response_time(
     set: &TaskSet,
     cpus: u64,
-    looks: Looks,
+    looks: WorkBound,
     k: usize,
     bounds: &[u64],
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<Option<u64>, Refusal> {
     let task = &set.tasks()[k];
     let (own, limit) = (task.cost, task.deadline);
-    if looks == Looks::AtResponse {
-        let works = |window: u64, works: &mut Vec<Work>| {
+    if looks == WorkBound::AtResponse {
+        let works = |window: u64, works: &mut Vec<WindowWork>| {
             interference(set, looks, k, bounds, window, works);
         };
-        return Job { own, limit, cpus }.shortest(effort, works);
+        return WindowJob { own, limit, cpus }.shortest(effort, works);
     }
-    effort.look(set.len())?;
+    effort.charge(set.len())?;
     let mut works = Vec::new();
     interference(set, looks, k, bounds, limit, &mut works);
     let delay = works.iter().map(|work| work.now).sum::<u128>() / u128::from(cpus);
@@ -112,19 +112,21 @@ fn least(
 /// Works of the others that can delay task k in a window, none counted beyond what a delay takes.
 fn interference(
     set: &TaskSet,
-    looks: Looks,
+    looks: WorkBound,
     k: usize,
     bounds: &[u64],
     window: u64,
-    works: &mut Vec<Work>,
+    works: &mut Vec<WindowWork>,
 ) {
     let task = &set.tasks()[k];
     let most = u128::from(window - task.cost) + 1;
     let of = |(i, other): (usize, &Task)| {
         let due = work_due_with(other, task.deadline, other.deadline - bounds[i]);
         let work = match looks {
-            Looks::AtDeadline => Work { now: due, grows: 0 },
-            Looks::AtResponse => Work::with_carry_in(other, window, bounds[i]).at_most(due),
+            WorkBound::AtDeadline => WindowWork { now: due, grows: 0 },
+            WorkBound::AtResponse => {
+                WindowWork::with_carry_in(other, window, bounds[i]).at_most(due)
+            }
         };
         work.at_most_growing(most)
     };

@@ -10,16 +10,16 @@
 
 use std::cmp::Ordering;
 
-use crate::effort::Effort;
-use crate::exact::compare_shares;
+use crate::effort::StepLimit;
+use crate::exact_fraction::compare_shares;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{
-    Analysis, Outcome, Point, Refusal, ResponseTime, TaskResult, Verdict, Window,
+    Analysis, Point, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict, Window,
 };
 
 use super::miss;
-use super::schedule::Policy;
-use super::window::{Job, Work};
+use super::schedule::GlobalPolicy;
+use super::window::{WindowJob, WindowWork};
 use super::{accepted, late, outside, with_largest, without_bound};
 use super::{work_with_carry_in, work_without_carry_in};
 
@@ -43,7 +43,7 @@ pub const AS_PUBLISHED: Bound = Bound::BertognaCirinei { slack: true, clamp: tru
 
 /// A test of one task that depends on which tasks are of higher priority, but not on their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderFree {
+pub enum OpaTest {
     /// Deadline analysis (Bertogna, Cirinei and Lipari, TPDS 2009).
     Deadline,
     /// The same, where at most m - 1 tasks carry work in (Davis and Burns, RTSJ 2011).
@@ -53,12 +53,12 @@ pub enum OrderFree {
 /// Bounds the response times of a set under global fixed priorities.
 #[must_use]
 pub fn analyse(set: &TaskSet, cpus: u64, bound: Bound) -> Analysis {
-    analyse_within(set, cpus, bound, Effort::default())
+    analyse_within(set, cpus, bound, StepLimit::default())
 }
 
 /// The same with a stated effort: a step looks once at the work of all tasks in a window.
 #[must_use]
-pub fn analyse_within(set: &TaskSet, cpus: u64, bound: Bound, mut effort: Effort) -> Analysis {
+pub fn analyse_within(set: &TaskSet, cpus: u64, bound: Bound, mut effort: StepLimit) -> Analysis {
     let mut points = Vec::with_capacity(set.len());
     let mut tasks: Vec<TaskResult> = Vec::with_capacity(set.len());
     tasks.resize_with(set.len(), || without_bound(Verdict::Unknown(Refusal::NotExact), 0));
@@ -87,7 +87,7 @@ pub fn verdict(set: &TaskSet, cpus: u64, bound: Bound) -> Verdict {
     if !matches!(found, Verdict::Unknown(Refusal::NotExact | Refusal::TooLong)) {
         return found;
     }
-    miss::first(set, cpus, Policy::FixedPriority).map_or(found, Verdict::Infeasible)
+    miss::first(set, cpus, GlobalPolicy::FixedPriority).map_or(found, Verdict::Infeasible)
 }
 
 /// The tasks of one priority: each bounded on the assumption that the others keep their deadlines,
@@ -99,7 +99,7 @@ fn bound_class(
     class: &[usize],
     tasks: &mut [TaskResult],
     points: &mut Vec<Point>,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) {
     let response = |k: &usize| response(set, cpus, bound, *k, tasks, effort);
     let found: Vec<Result<u64, Verdict>> = class.iter().map(response).collect();
@@ -116,7 +116,7 @@ fn bound_class(
         points.push(Point { offset: 0, jobs: 1, finish });
         let response = ResponseTime { from_arrival: finish, from_release: finish };
         tasks[*k] = TaskResult {
-            outcome: Outcome::Bounded(response),
+            outcome: ResponseBound::Bounded(response),
             verdict: accepted(true),
             window: Window::Closed,
             points: points.len() - 1..points.len(),
@@ -143,8 +143,8 @@ fn rivals<'a>(
             continue;
         }
         let assumed = match done[i].outcome {
-            Outcome::Bounded(bound) if slack && task.priority > own => bound.from_arrival,
-            Outcome::Bounded(_) => limit(task),
+            ResponseBound::Bounded(bound) if slack && task.priority > own => bound.from_arrival,
+            ResponseBound::Bounded(_) => limit(task),
             _ if task.priority == own => limit(task),
             _ => return Err(Refusal::NotExact),
         };
@@ -159,7 +159,7 @@ fn response(
     bound: Bound,
     k: usize,
     done: &[TaskResult],
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<u64, Verdict> {
     let task = &set.tasks()[k];
     if let Some(late) = late(k, task) {
@@ -172,13 +172,13 @@ fn response(
         return Err(Verdict::NoBound);
     }
     let own = task.cost.checked_add(task.blocking).ok_or(Verdict::Unknown(Refusal::Overflow))?;
-    let job = Job { own, limit: limit(task), cpus };
-    let works = |window: u64, works: &mut Vec<Work>| match bound {
+    let job = WindowJob { own, limit: limit(task), cpus };
+    let works = |window: u64, works: &mut Vec<WindowWork>| match bound {
         // Fewer rivals than processors never keep all of them busy.
         _ if (rivals.len() as u64) < cpus => {}
         Bound::BertognaCirinei { clamp, .. } => {
             let most = if clamp { u128::from(window - own) + 1 } else { u128::MAX };
-            let of = |(t, r): &(&Task, u64)| Work::with_carry_in(t, window, *r);
+            let of = |(t, r): &(&Task, u64)| WindowWork::with_carry_in(t, window, *r);
             works.extend(rivals.iter().map(|rival| of(rival).at_most_growing(most)));
         }
         Bound::LimitedCarryIn => limited(&rivals, cpus, window, own, works),
@@ -197,11 +197,11 @@ fn starves(task: &Task, rivals: &[(&Task, u64)], cpus: u64) -> bool {
 
 /// Works of rivals of which at most m - 1 carry work in, those whose work it makes the largest
 /// (Guan et al., equations 5 to 9).
-fn limited(rivals: &[(&Task, u64)], cpus: u64, window: u64, own: u64, works: &mut Vec<Work>) {
+fn limited(rivals: &[(&Task, u64)], cpus: u64, window: u64, own: u64, works: &mut Vec<WindowWork>) {
     let most = u128::from(window - own) + 1;
-    let mut both: Vec<(u128, Work, Work)> = Vec::with_capacity(rivals.len());
+    let mut both: Vec<(u128, WindowWork, WindowWork)> = Vec::with_capacity(rivals.len());
     for (task, response) in rivals {
-        let without = Work::without_carry_in(task, window).at_most_growing(most);
+        let without = WindowWork::without_carry_in(task, window).at_most_growing(most);
         let with = carried_in(task, window, *response).at_most_growing(most);
         both.push((with.now.saturating_sub(without.now), with, without));
     }
@@ -213,15 +213,15 @@ fn limited(rivals: &[(&Task, u64)], cpus: u64, window: u64, own: u64, works: &mu
 }
 
 /// Most work in a window that begins while a job runs that began before (equation 6).
-fn carried_in(task: &Task, window: u64, response: u64) -> Work {
+fn carried_in(task: &Task, window: u64, response: u64) -> WindowWork {
     let Some(after) = window.checked_sub(task.cost) else {
-        return Work { now: task.cost.into(), grows: 0 };
+        return WindowWork { now: task.cost.into(), grows: 0 };
     };
     let jobs = u128::from(after / task.period) + 1;
     let (rest, most) = (task.period.saturating_sub(response), u128::from(task.cost - 1));
     let late = u128::from((after % task.period).saturating_sub(rest)).min(most);
     let grows = if after % task.period < rest { 0 } else { most - late };
-    Work { now: jobs * u128::from(task.cost) + late, grows }
+    WindowWork { now: jobs * u128::from(task.cost) + late, grows }
 }
 
 /// Whether the task at `k` keeps its deadline whatever the order of `higher` is, if those keep
@@ -232,7 +232,7 @@ pub fn keeps_deadline(
     higher: &[usize],
     k: usize,
     cpus: u64,
-    test: OrderFree,
+    test: OpaTest,
 ) -> bool {
     let task = &tasks[k];
     let window = limit(task);
@@ -247,8 +247,8 @@ pub fn keeps_deadline(
     for other in higher.iter().map(|i| &tasks[*i]) {
         let with = work_with_carry_in(other, window, limit(other)).min(most);
         match test {
-            OrderFree::Deadline => sum += with,
-            OrderFree::LimitedCarryIn => {
+            OpaTest::Deadline => sum += with,
+            OpaTest::LimitedCarryIn => {
                 let without = work_without_carry_in(other, window).min(most);
                 sum += without;
                 more.push(with.saturating_sub(without));

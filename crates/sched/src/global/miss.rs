@@ -5,12 +5,12 @@
 //! Whoever simulates the same tasks in the same order (`hourglass simulate`) sees the same miss. Must
 //! not: know jitter, blocking or suspension.
 
-use crate::exact::hyperperiod;
-use crate::sim::{self, Arrivals, Class, Cost, FirstMiss, Settings, System, Thread};
+use crate::exact_fraction::hyperperiod;
+use crate::sim::{self, ArrivalPattern, Class, CostModel, FirstMiss, SimSettings, System, Thread};
 use crate::task::{Task, TaskSet};
 use crate::verdict::Witness;
 
-use super::schedule::Policy;
+use super::schedule::GlobalPolicy;
 
 /// Jobs that are simulated at most, about.
 const MOST_JOBS: u64 = 100_000;
@@ -21,26 +21,26 @@ const EVENTS_A_JOB: u64 = 8;
 /// The first deadline missed when all tasks begin together, if there is one within two hyperperiods and
 /// about 100,000 jobs.
 #[must_use]
-pub fn first(set: &TaskSet, cpus: u64, policy: Policy) -> Option<Witness> {
+pub fn first(set: &TaskSet, cpus: u64, policy: GlobalPolicy) -> Option<Witness> {
     let mut system = System::new(u32::try_from(cpus.min(set.len() as u64)).ok()?);
     system.threads = set.tasks().iter().map(|task| thread(task, policy)).collect();
     let repeats = hyperperiod(set.tasks().iter()).and_then(|period| period.checked_mul(2));
     let horizon = repeats.unwrap_or(u64::MAX).min(time_of(set, MOST_JOBS));
-    let settings = Settings::until(horizon).with_most_events(MOST_JOBS * EVENTS_A_JOB);
+    let settings = SimSettings::until(horizon).with_most_events(MOST_JOBS * EVENTS_A_JOB);
     let outcome = sim::run(&system, settings).ok()?;
     let misses = outcome.threads.iter().enumerate();
     let misses = misses.filter_map(|(task, thread)| Some((task, thread.first_miss?)));
-    let (task, miss) = misses.min_by_key(|(task, miss)| (miss.due, *task))?;
+    let (task, miss) = misses.min_by_key(|(task, miss)| (miss.deadline, *task))?;
     Some(witness(task, &miss))
 }
 
-fn thread(task: &Task, policy: Policy) -> Thread {
+fn thread(task: &Task, policy: GlobalPolicy) -> Thread {
     let class = match policy {
-        Policy::EarliestDeadline => Class::Edf,
-        Policy::FixedPriority => Class::Fifo(task.priority),
+        GlobalPolicy::EarliestDeadline => Class::Edf,
+        GlobalPolicy::FixedPriority => Class::Fifo(task.priority),
     };
-    let arrivals = Arrivals::Periodic { offset: 0, period: task.period };
-    Thread::new(class, arrivals, Cost::Worst(task.cost), task.deadline)
+    let arrivals = ArrivalPattern::Periodic { offset: 0, period: task.period };
+    Thread::new(class, arrivals, CostModel::Worst(task.cost), task.deadline)
 }
 
 /// The time in which about so many jobs arrive.
@@ -51,7 +51,7 @@ fn time_of(set: &TaskSet, jobs: u64) -> u64 {
 }
 
 fn witness(task: usize, miss: &FirstMiss) -> Witness {
-    let deadline = miss.due - miss.arrival;
+    let deadline = miss.deadline - miss.arrival;
     // One that is not done is later than its deadline.
     let response = miss.done.map_or(deadline.saturating_add(1), |done| done - miss.arrival);
     Witness::Response { task, job: miss.job + 1, response, deadline }

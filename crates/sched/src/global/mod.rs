@@ -21,9 +21,9 @@ mod window;
 
 use std::cmp::Ordering;
 
-use crate::exact::compare_shares;
+use crate::exact_fraction::compare_shares;
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Outcome, Refusal, TaskResult, Verdict, Window, Witness};
+use crate::verdict::{Refusal, ResponseBound, TaskResult, Verdict, Window, Witness};
 
 /// What can be said without a test: a set of no tasks, a job longer than its deadline, more demanded
 /// than `cpus` have, or parameters that the tests do not know.
@@ -72,9 +72,9 @@ pub(crate) fn accepted(holds: bool) -> Verdict {
 /// The result of a task that is known by its verdict alone; its points would begin at `at`.
 pub(crate) fn without_bound(verdict: Verdict, at: usize) -> TaskResult {
     let outcome = match verdict {
-        Verdict::NoBound => Outcome::Unbounded,
-        Verdict::Unknown(why) => Outcome::Unknown(why),
-        Verdict::Feasible | Verdict::Infeasible(_) => Outcome::Unknown(Refusal::NotExact),
+        Verdict::NoBound => ResponseBound::Unbounded,
+        Verdict::Unknown(why) => ResponseBound::Unknown(why),
+        Verdict::Feasible | Verdict::Infeasible(_) => ResponseBound::Unknown(Refusal::NotExact),
     };
     TaskResult { outcome, verdict, window: Window::Closed, points: at..at }
 }

@@ -7,13 +7,13 @@
 //! keys gives them, which is what RealTimeScheduling.jl does. A job waits for the one before it of its
 //! task. Must not: know jitter, blocking or suspension.
 
-use crate::effort::Effort;
-use crate::exact::hyperperiod;
+use crate::effort::StepLimit;
+use crate::exact_fraction::hyperperiod;
 use crate::task::TaskSet;
 
 /// Who comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum GlobalPolicy {
     /// The earliest absolute deadline.
     EarliestDeadline,
     /// The highest priority.
@@ -28,7 +28,7 @@ pub struct Miss {
     /// Which job of the task, from 1.
     pub job: u64,
     /// Its absolute deadline: when it is missed.
-    pub at: u64,
+    pub missed_at: u64,
     /// A response that it has at least: from its arrival to when the miss is certain.
     pub response: u64,
     /// Its relative deadline.
@@ -37,7 +37,7 @@ pub struct Miss {
 
 /// What ends a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ScheduleEnd {
     /// The horizon was reached.
     Horizon,
     /// From here on the schedule repeats: the state is the one of a hyperperiod before.
@@ -50,7 +50,7 @@ pub enum End {
 
 /// How far a schedule is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Until {
+pub struct ScheduleLimit {
     /// No further than this; `None`: until it repeats.
     pub horizon: Option<u64>,
     /// Whether the first miss ends it.
@@ -71,7 +71,7 @@ pub struct Schedule {
     /// Jobs done.
     pub jobs: u64,
     /// When and why it ends.
-    pub end: (u64, End),
+    pub end: (u64, ScheduleEnd),
 }
 
 /// The schedule of tasks whose first jobs arrive at `offsets` (0 where there is none). A step is
@@ -81,11 +81,11 @@ pub fn schedule(
     set: &TaskSet,
     offsets: &[u64],
     cpus: u64,
-    policy: Policy,
-    until: Until,
-    effort: Effort,
+    policy: GlobalPolicy,
+    until: ScheduleLimit,
+    effort: StepLimit,
 ) -> Schedule {
-    let mut machine = Machine::new(set, offsets, cpus, policy, until.keep);
+    let mut machine = ScheduleState::new(set, offsets, cpus, policy, until.keep);
     let end = machine.run(until, effort);
     Schedule {
         finish: machine.finish,
@@ -98,7 +98,7 @@ pub fn schedule(
 
 /// A job that is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Job {
+struct ScheduledJob {
     key: u64,
     task: usize,
     number: u64,
@@ -111,13 +111,13 @@ struct Job {
 /// how late each task's next job is.
 type State = (Vec<(usize, u64)>, Vec<Option<(usize, u64)>>, Vec<i128>);
 
-struct Machine<'a> {
+struct ScheduleState<'a> {
     set: &'a TaskSet,
-    policy: Policy,
+    policy: GlobalPolicy,
     now: u64,
     /// A binary heap, the least key first.
-    waiting: Vec<Job>,
-    running: Vec<Option<Job>>,
+    waiting: Vec<ScheduledJob>,
+    running: Vec<Option<ScheduledJob>>,
     /// Arrival of each task's next job.
     next: Vec<u64>,
     /// How many jobs of each task have come.
@@ -130,17 +130,17 @@ struct Machine<'a> {
     jobs: u64,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> ScheduleState<'a> {
     fn new(
         set: &'a TaskSet,
         offsets: &[u64],
         cpus: u64,
-        policy: Policy,
+        policy: GlobalPolicy,
         keep: usize,
-    ) -> Machine<'a> {
+    ) -> ScheduleState<'a> {
         let count = set.len();
         let cpus = usize::try_from(cpus).unwrap_or(usize::MAX).min(count);
-        Machine {
+        ScheduleState {
             set,
             policy,
             now: 0,
@@ -157,19 +157,19 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn run(&mut self, until: Until, mut effort: Effort) -> End {
+    fn run(&mut self, until: ScheduleLimit, mut effort: StepLimit) -> ScheduleEnd {
         let period = hyperperiod(self.set.tasks().iter());
         // From the last first arrival on, the state is compared once a hyperperiod.
         let mut mark = self.next.iter().copied().max().unwrap_or(0);
         let mut before: Option<State> = None;
         loop {
-            if effort.look(self.set.len()).is_err() || !self.release() {
-                return End::GivenUp;
+            if effort.charge(self.set.len()).is_err() || !self.release() {
+                return ScheduleEnd::GivenUp;
             }
             if self.now == mark && until.horizon.is_none() {
                 let state = self.state();
                 if before.as_ref() == Some(&state) {
-                    return End::Repeats;
+                    return ScheduleEnd::Repeats;
                 }
                 before = Some(state);
                 let Some(after) = period.and_then(|p| mark.checked_add(p)) else {
@@ -179,15 +179,15 @@ impl<'a> Machine<'a> {
                 mark = after;
             }
             self.dispatch();
-            let Some(next) = self.next_event() else { return End::GivenUp };
+            let Some(next) = self.next_event() else { return ScheduleEnd::GivenUp };
             let next = if until.horizon.is_none() { next.min(mark) } else { next };
             if until.horizon.is_some_and(|horizon| next > horizon) {
                 self.advance(until.horizon.unwrap_or(next));
-                return End::Horizon;
+                return ScheduleEnd::Horizon;
             }
             self.advance(next);
             if until.miss && self.first_miss.is_some() {
-                return End::Miss;
+                return ScheduleEnd::Miss;
             }
         }
     }
@@ -208,18 +208,18 @@ impl<'a> Machine<'a> {
             self.next[task] = next;
             self.active[task] = true;
             let key = match self.policy {
-                Policy::EarliestDeadline => deadline,
-                Policy::FixedPriority => u64::from(u32::MAX - of.priority),
+                GlobalPolicy::EarliestDeadline => deadline,
+                GlobalPolicy::FixedPriority => u64::from(u32::MAX - of.priority),
             };
             let number = self.come[task];
-            self.push(Job { key, task, number, arrival, deadline, remaining: of.cost });
+            self.push(ScheduledJob { key, task, number, arrival, deadline, remaining: of.cost });
         }
         true
     }
 
     /// Idle processors first, then those with the least urgent jobs, get what is more urgent.
     fn dispatch(&mut self) {
-        let urgency = |job: &Option<Job>| job.map_or(u64::MAX, |job| job.key);
+        let urgency = |job: &Option<ScheduledJob>| job.map_or(u64::MAX, |job| job.key);
         let mut order: Vec<usize> = (0..self.running.len()).collect();
         order.sort_by_key(|at| std::cmp::Reverse(urgency(&self.running[*at])));
         for at in order {
@@ -278,19 +278,19 @@ impl<'a> Machine<'a> {
     }
 
     /// A job with something left at its deadline misses it.
-    fn notice(&mut self, job: &Job) {
+    fn notice(&mut self, job: &ScheduledJob) {
         if job.deadline <= self.now {
             let certain = (self.now - job.arrival).saturating_add(1);
             self.miss(job, certain.min((job.deadline - job.arrival).saturating_add(1)));
         }
     }
 
-    fn miss(&mut self, job: &Job, response: u64) {
-        if self.first_miss.is_none_or(|first| job.deadline < first.at) {
+    fn miss(&mut self, job: &ScheduledJob, response: u64) {
+        if self.first_miss.is_none_or(|first| job.deadline < first.missed_at) {
             self.first_miss = Some(Miss {
                 task: job.task,
                 job: job.number,
-                at: job.deadline,
+                missed_at: job.deadline,
                 response,
                 deadline: job.deadline - job.arrival,
             });
@@ -298,7 +298,7 @@ impl<'a> Machine<'a> {
     }
 
     fn state(&self) -> State {
-        let left = |job: &Job| (job.task, job.remaining);
+        let left = |job: &ScheduledJob| (job.task, job.remaining);
         (
             self.waiting.iter().map(left).collect(),
             self.running.iter().map(|job| job.as_ref().map(left)).collect(),
@@ -306,7 +306,7 @@ impl<'a> Machine<'a> {
         )
     }
 
-    fn push(&mut self, job: Job) {
+    fn push(&mut self, job: ScheduledJob) {
         self.waiting.push(job);
         let mut at = self.waiting.len() - 1;
         while at > 0 && job.key < self.waiting[(at - 1) / 2].key {
@@ -315,7 +315,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn pop(&mut self) -> Option<Job> {
+    fn pop(&mut self) -> Option<ScheduledJob> {
         let last = self.waiting.len().checked_sub(1)?;
         self.waiting.swap(0, last);
         let first = self.waiting.pop();

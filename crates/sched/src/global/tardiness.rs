@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use crate::exact::{compare_shares, share_floor};
+use crate::exact_fraction::{compare_shares, share_floor};
 use crate::task::{Task, TaskSet};
 use crate::verdict::Refusal;
 

@@ -4,10 +4,10 @@
 use proptest::prelude::*;
 
 use super::edf::{TESTS, Test, analyse};
-use super::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
-use super::schedule::{End, Policy, Schedule, Until, schedule};
+use super::fixed_priority::{AS_PUBLISHED, Bound, OpaTest};
+use super::schedule::{GlobalPolicy, Schedule, ScheduleEnd, ScheduleLimit, schedule};
 use super::{assign, edf_response, fixed_priority, tardiness};
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::fixed_priority::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict, Witness};
@@ -28,9 +28,9 @@ fn set_of(tasks: &[(u64, u64, u64)]) -> TaskSet {
     TaskSet::in_order(tasks.iter().map(|(c, t, d)| task(*c, *t, *d)).collect())
 }
 
-fn until_it_repeats(set: &TaskSet, offsets: &[u64], cpus: u64, policy: Policy) -> Schedule {
-    let until = Until { horizon: None, miss: false, keep: 0 };
-    schedule(set, offsets, cpus, policy, until, Effort::of(500_000))
+fn until_it_repeats(set: &TaskSet, offsets: &[u64], cpus: u64, policy: GlobalPolicy) -> Schedule {
+    let until = ScheduleLimit { horizon: None, miss: false, keep: 0 };
+    schedule(set, offsets, cpus, policy, until, StepLimit::with_steps(500_000))
 }
 
 /// SchedCAT's example: periods 4, 5, 9, 18 and costs 1, 1, 3, 9.
@@ -70,7 +70,7 @@ fn light_tasks_make_a_heavy_one_miss() {
     // By period, the light tasks' second jobs at 10 come first, too.
     let later = Witness::Response { task: 2, job: 1, response: 14, deadline: 11 };
     assert_eq!(fixed_priority::verdict(&set, 2, AS_PUBLISHED), Verdict::Infeasible(later));
-    let found = assign::audsley(set.tasks(), 2, OrderFree::Deadline).unwrap();
+    let found = assign::audsley(set.tasks(), 2, OpaTest::Deadline).unwrap();
     assert_eq!(found.by_priority()[0], 2, "the heavy task goes first");
 }
 
@@ -83,9 +83,9 @@ fn a_miss_is_one_that_a_simulation_shows() {
         (set_of(&[(1, 16, 16), (1, 8, 8), (7, 16, 16), (7, 16, 16), (6, 6, 6), (2, 3, 3)]), 3),
     ];
     for (set, cpus) in sets {
-        let until = Until { horizon: None, miss: true, keep: 0 };
-        let policy = Policy::EarliestDeadline;
-        let by_heap = schedule(&set, &[], cpus, policy, until, Effort::of(500_000));
+        let until = ScheduleLimit { horizon: None, miss: true, keep: 0 };
+        let policy = GlobalPolicy::EarliestDeadline;
+        let by_heap = schedule(&set, &[], cpus, policy, until, StepLimit::with_steps(500_000));
         assert!(by_heap.first_miss.is_some(), "another order of equals misses: {set:?}");
         assert_eq!(analyse(&set, cpus).verdict, Verdict::Unknown(Refusal::NotExact));
     }
@@ -148,7 +148,7 @@ proptest! {
     #[test]
     fn accepted_sets_do_not_miss((set, cpus, offsets) in sets_with_offsets()) {
         for offsets in [&[][..], &offsets] {
-            let found = until_it_repeats(&set, offsets, cpus, Policy::EarliestDeadline);
+            let found = until_it_repeats(&set, offsets, cpus, GlobalPolicy::EarliestDeadline);
             for test in TESTS {
                 if test.verdict(&set, cpus) == Verdict::Feasible {
                     prop_assert_eq!(found.first_miss, None, "{:?}", test);
@@ -168,7 +168,7 @@ proptest! {
     #[test]
     fn bounds_hold_under_fixed_priorities((set, cpus, offsets) in sets_with_offsets()) {
         for offsets in [&[][..], &offsets] {
-            let found = until_it_repeats(&set, offsets, cpus, Policy::FixedPriority);
+            let found = until_it_repeats(&set, offsets, cpus, GlobalPolicy::FixedPriority);
             for bound in BOUNDS {
                 let analysis = fixed_priority::analyse(&set, cpus, bound);
                 for (longest, bound) in found.longest.iter().zip(analysis.from_arrival()) {
@@ -186,7 +186,7 @@ proptest! {
     fn equals_delay_each_other((set, cpus, offsets) in sets_with_offsets(), merge in 0..4u32) {
         let tasks = set.tasks().iter().map(|t| t.with_priority(t.priority() / (merge + 1)));
         let set = TaskSet::new(tasks.collect());
-        let found = until_it_repeats(&set, &offsets, cpus, Policy::FixedPriority);
+        let found = until_it_repeats(&set, &offsets, cpus, GlobalPolicy::FixedPriority);
         for bound in BOUNDS {
             let bounds = fixed_priority::analyse(&set, cpus, bound).from_arrival();
             for (longest, bound) in found.longest.iter().zip(bounds) {
@@ -246,7 +246,7 @@ proptest! {
             task(t.cost(), t.period(), t.period())
         }).collect());
         let Ok(Some(bounds)) = tardiness::bounds(&set, cpus) else { return Ok(()) };
-        let found = until_it_repeats(&set, &offsets, cpus, Policy::EarliestDeadline);
+        let found = until_it_repeats(&set, &offsets, cpus, GlobalPolicy::EarliestDeadline);
         for (at, bound) in bounds.iter().enumerate() {
             prop_assert!(found.longest[at] <= set.tasks()[at].period() + bound);
         }
@@ -256,9 +256,9 @@ proptest! {
     /// miss in no schedule.
     #[test]
     fn found_orders_hold((set, cpus, offsets) in sets_with_offsets()) {
-        for test in [OrderFree::Deadline, OrderFree::LimitedCarryIn] {
+        for test in [OpaTest::Deadline, OpaTest::LimitedCarryIn] {
             let Some(found) = assign::audsley(set.tasks(), cpus, test) else { continue };
-            let run = until_it_repeats(&found, &offsets, cpus, Policy::FixedPriority);
+            let run = until_it_repeats(&found, &offsets, cpus, GlobalPolicy::FixedPriority);
             prop_assert_eq!(run.first_miss, None);
             let bound = fixed_priority::analyse(&found, cpus, Bound::LimitedCarryIn);
             prop_assert_eq!(bound.verdict(), Verdict::Feasible);
@@ -282,9 +282,9 @@ proptest! {
 #[test]
 fn a_schedule_repeats_or_is_given_up() {
     let set = set_of(&[(2, 3, 3), (2, 3, 3), (2, 3, 3)]);
-    let found = until_it_repeats(&set, &[], 3, Policy::EarliestDeadline);
-    assert_eq!((found.end, found.first_miss), ((3, End::Repeats), None));
-    let overloaded = until_it_repeats(&set, &[], 1, Policy::EarliestDeadline);
-    assert_eq!(overloaded.end.1, End::GivenUp);
-    assert_eq!(overloaded.first_miss.map(|miss| miss.at), Some(3));
+    let found = until_it_repeats(&set, &[], 3, GlobalPolicy::EarliestDeadline);
+    assert_eq!((found.end, found.first_miss), ((3, ScheduleEnd::Repeats), None));
+    let overloaded = until_it_repeats(&set, &[], 1, GlobalPolicy::EarliestDeadline);
+    assert_eq!(overloaded.end.1, ScheduleEnd::GivenUp);
+    assert_eq!(overloaded.first_miss.map(|miss| miss.missed_at), Some(3));
 }

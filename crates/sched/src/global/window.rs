@@ -9,7 +9,7 @@
 //! window as it grows, every time. What is known of the works at x bounds S from below at all longer
 //! windows, by a concave function: all windows up to where that falls below m y are left out at once.
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::task::Task;
 use crate::verdict::Refusal;
 
@@ -18,66 +18,66 @@ use super::{work_with_carry_in, work_without_carry_in};
 /// The work of a rival in a window: so much, and a unit more for each unit by which the window grows,
 /// for so many units. After them it is never less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Work {
+pub(super) struct WindowWork {
     pub(super) now: u128,
     pub(super) grows: u128,
 }
 
-impl Work {
+impl WindowWork {
     /// [`work_with_carry_in`]: it grows until the last job is whole.
-    pub(super) fn with_carry_in(task: &Task, length: u64, response: u64) -> Work {
+    pub(super) fn with_carry_in(task: &Task, length: u64, response: u64) -> WindowWork {
         let reach = u128::from(length) + u128::from(response.saturating_sub(task.cost));
         let phase = reach % u128::from(task.period);
         let now = work_with_carry_in(task, length, response);
-        Work { now, grows: u128::from(task.cost).saturating_sub(phase) }
+        WindowWork { now, grows: u128::from(task.cost).saturating_sub(phase) }
     }
 
     /// [`work_without_carry_in`].
-    pub(super) fn without_carry_in(task: &Task, length: u64) -> Work {
+    pub(super) fn without_carry_in(task: &Task, length: u64) -> WindowWork {
         let grows = task.cost.saturating_sub(length % task.period).into();
-        Work { now: work_without_carry_in(task, length), grows }
+        WindowWork { now: work_without_carry_in(task, length), grows }
     }
 
     /// The smaller of this and a limit that grows with the window without end.
-    pub(super) fn at_most_growing(self, limit: u128) -> Work {
+    pub(super) fn at_most_growing(self, limit: u128) -> WindowWork {
         match self.now.checked_sub(limit) {
             None => self,
-            Some(above) => Work { now: limit, grows: self.grows.saturating_add(above) },
+            Some(above) => WindowWork { now: limit, grows: self.grows.saturating_add(above) },
         }
     }
 
     /// The smaller of this and a limit.
-    pub(super) fn at_most(self, limit: u128) -> Work {
+    pub(super) fn at_most(self, limit: u128) -> WindowWork {
         let now = self.now.min(limit);
-        Work { now, grows: self.grows.min(limit - now) }
+        WindowWork { now, grows: self.grows.min(limit - now) }
     }
 }
 
 /// A job of `own` units on `cpus` processors, which are not 0, and the longest window allowed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
+pub(super) struct WindowJob {
     pub(super) own: u64,
     pub(super) limit: u64,
     pub(super) cpus: u64,
 }
 
-impl Job {
+impl WindowJob {
     /// The least x from `own` to `limit` with x >= own + floor(S(x) / m); `None` if there is none.
     ///
     /// `works` puts the rivals' work in a window of a length into an empty list. A step is one
     /// length; there are at most about as many as lengths at which a work begins or ceases to grow.
     pub(super) fn shortest(
         self,
-        effort: &mut Effort,
-        mut works: impl FnMut(u64, &mut Vec<Work>),
+        effort: &mut StepLimit,
+        mut works: impl FnMut(u64, &mut Vec<WindowWork>),
     ) -> Result<Option<u64>, Refusal> {
         let mut found = Vec::new();
         let mut window = self.own;
         while window <= self.limit {
             found.clear();
             works(window, &mut found);
-            effort.look(found.len())?;
-            let Some(further) = self.further(window, &mut found) else {
+            effort.charge(found.len())?;
+            let Some(further) = self.next_step(window, &mut found) else {
                 #[cfg(debug_assertions)]
                 self.assert_shortest(Some(window), works);
                 return Ok(Some(window));
@@ -93,7 +93,7 @@ impl Job {
     }
 
     /// By how much the fixed point is at least further than `window`; `None` if this is it.
-    fn further(self, window: u64, works: &mut [Work]) -> Option<u128> {
+    fn next_step(self, window: u64, works: &mut [WindowWork]) -> Option<u128> {
         let cpus = u128::from(self.cpus);
         let full = (u128::from(window - self.own) + 1).saturating_mul(cpus);
         let sum = works.iter().fold(0u128, |sum, work| sum.saturating_add(work.now));
@@ -121,7 +121,7 @@ impl Job {
 
     /// The iteration of the papers, for windows that are short enough.
     #[cfg(debug_assertions)]
-    fn slowly(self, mut works: impl FnMut(u64, &mut Vec<Work>)) -> Option<u64> {
+    fn slowly(self, mut works: impl FnMut(u64, &mut Vec<WindowWork>)) -> Option<u64> {
         let mut found = Vec::new();
         let mut window = self.own;
         while window <= self.limit {
@@ -138,7 +138,7 @@ impl Job {
     }
 
     #[cfg(debug_assertions)]
-    fn assert_shortest(self, found: Option<u64>, works: impl FnMut(u64, &mut Vec<Work>)) {
+    fn assert_shortest(self, found: Option<u64>, works: impl FnMut(u64, &mut Vec<WindowWork>)) {
         const SHORT: u64 = 2_000;
         if self.limit.saturating_sub(self.own) <= SHORT {
             assert_eq!(found, self.slowly(works), "the window of {self:?}");
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn windows_that_rivals_fill_are_left_out_at_once() {
         let rival = Task::new(1_000_000_000, 10_000_000_000, 10_000_000_000).unwrap();
-        let job = Job { own: 7, limit: 9_000_000_000, cpus: 2 };
-        let mut effort = Effort::of(125);
+        let job = WindowJob { own: 7, limit: 9_000_000_000, cpus: 2 };
+        let mut effort = StepLimit::with_steps(125);
         let found = job.shortest(&mut effort, |window, works| {
-            let work = Work::with_carry_in(&rival, window, rival.cost);
+            let work = WindowWork::with_carry_in(&rival, window, rival.cost);
             let most = u128::from(window - 7) + 1;
             works.extend([work.at_most_growing(most); 2]);
         });
@@ -174,8 +174,8 @@ mod tests {
             let task = Task::new(cost, period, period).unwrap();
             let of = |length: u64| {
                 let cap = u128::from(length) + 1;
-                let with = Work::with_carry_in(&task, length, response);
-                let without = Work::without_carry_in(&task, length);
+                let with = WindowWork::with_carry_in(&task, length, response);
+                let without = WindowWork::without_carry_in(&task, length);
                 [with, without, with.at_most_growing(cap), without.at_most(5)]
             };
             for length in 0..60 {
@@ -203,14 +203,14 @@ mod tests {
                 let response = cost + (period - cost) * late / 100;
                 (Task::new(*cost, period, period).unwrap(), response)
             }).collect();
-            let works = |window: u64, works: &mut Vec<Work>| {
+            let works = |window: u64, works: &mut Vec<WindowWork>| {
                 let most = if clamp { u128::from(window - own) + 1 } else { u128::MAX };
                 for (task, response) in &rivals {
-                    works.push(Work::with_carry_in(task, window, *response).at_most_growing(most));
+                    works.push(WindowWork::with_carry_in(task, window, *response).at_most_growing(most));
                 }
             };
-            let job = Job { own, limit, cpus };
-            prop_assert_eq!(job.shortest(&mut Effort::default(), works), Ok(job.slowly(works)));
+            let job = WindowJob { own, limit, cpus };
+            prop_assert_eq!(job.shortest(&mut StepLimit::default(), works), Ok(job.slowly(works)));
         }
     }
 }

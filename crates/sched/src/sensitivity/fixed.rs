@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use crate::effort::Effort;
-use crate::fixed_priority::{Late, is_swept, late_among};
+use crate::effort::StepLimit;
+use crate::fixed_priority::{LateRanks, is_swept, late_among};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Refusal, Verdict};
 
@@ -57,7 +57,7 @@ impl FixedLimits {
     pub fn largest_cost(
         &mut self,
         task: usize,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
     ) -> Result<Option<u64>, Refusal> {
         let Some(old) = self.set.tasks().get(task) else { return Ok(None) };
         let (low, high) = (old.cost, old.deadline);
@@ -71,7 +71,7 @@ impl FixedLimits {
     pub fn largest_jitter(
         &mut self,
         task: usize,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
     ) -> Result<Option<u64>, Refusal> {
         let Some(old) = self.set.tasks().get(task) else { return Ok(None) };
         let (low, high) = (old.jitter, old.deadline);
@@ -85,7 +85,7 @@ impl FixedLimits {
     pub fn smallest_period(
         &mut self,
         task: usize,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
     ) -> Result<Option<u64>, Refusal> {
         let Some(old) = self.set.tasks().get(task) else { return Ok(None) };
         let (longest, implicit) = (old.period, old.deadline == old.period);
@@ -104,18 +104,18 @@ impl FixedLimits {
         task: usize,
         (low, high): (u64, u64),
         change: impl Fn(&Task, u64) -> Option<Task>,
-        effort: &mut Effort,
+        effort: &mut StepLimit,
     ) -> Result<u64, Refusal> {
         let first = self.rank[task];
         let critical = self.critical[first];
         let old = self.set.tasks()[task].clone();
         let mut accepts = |set: &mut TaskSet, value: u64, from: usize, to: usize| {
-            let Some(changed) = change(&old, value) else { return Ok(Some(Late::at(from))) };
+            let Some(changed) = change(&old, value) else { return Ok(Some(LateRanks::at(from))) };
             set.replace(task, changed);
             match late_among(set, from..to, effort) {
                 Err(Refusal::TooLong) => Err(Refusal::TooLong),
                 // What cannot be told is not accepted.
-                Err(_) => Ok(Some(Late::at(from))),
+                Err(_) => Ok(Some(LateRanks::at(from))),
                 Ok(late) => Ok(late),
             }
         };
@@ -131,7 +131,7 @@ fn search(
     set: &mut TaskSet,
     (low, high): (u64, u64),
     (first, critical): (usize, usize),
-    accepts: &mut impl FnMut(&mut TaskSet, u64, usize, usize) -> Result<Option<Late>, Refusal>,
+    accepts: &mut impl FnMut(&mut TaskSet, u64, usize, usize) -> Result<Option<LateRanks>, Refusal>,
 ) -> Result<u64, Refusal> {
     let mut value = narrowed(set, (low, high), critical..critical + 1, accepts)?;
     let mut next = first;
@@ -152,7 +152,7 @@ fn narrowed(
     set: &mut TaskSet,
     (low, high): (u64, u64),
     ranks: Range<usize>,
-    accepts: &mut impl FnMut(&mut TaskSet, u64, usize, usize) -> Result<Option<Late>, Refusal>,
+    accepts: &mut impl FnMut(&mut TaskSet, u64, usize, usize) -> Result<Option<LateRanks>, Refusal>,
 ) -> Result<u64, Refusal> {
     let mut accepted = |value: u64| Ok(accepts(set, value, ranks.start, ranks.end)?.is_none());
     if low >= high || accepted(high)? {

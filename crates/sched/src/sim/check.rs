@@ -8,7 +8,7 @@ use super::error::SimError;
 use super::script;
 use super::server::{Charge, ServerKind};
 use super::system::System;
-use super::thread::{Action, Arrivals, Class, Cost, Preemption, Thread};
+use super::thread::{ArrivalPattern, Class, CostModel, MarkAction, Preemption, Thread};
 
 /// CPUs that a set of them has room for.
 const MOST_CPUS: u32 = 128;
@@ -73,30 +73,30 @@ fn arrivals(position: usize, thread: &Thread) -> Result<(), SimError> {
         false => Err(SimError::Unsorted { thread: position, what: "arrivals" }),
     };
     match &thread.arrivals {
-        Arrivals::Always { .. } => Ok(()),
-        Arrivals::Periodic { period, .. } | Arrivals::Sporadic { period, .. } => {
+        ArrivalPattern::Always { .. } => Ok(()),
+        ArrivalPattern::Periodic { period, .. } | ArrivalPattern::Sporadic { period, .. } => {
             if *period == 0 {
                 zero("period")
             } else {
                 Ok(())
             }
         }
-        Arrivals::Burst { distances, period, .. } => {
+        ArrivalPattern::Burst { distances, period, .. } => {
             if *period == 0 {
                 zero("period")
             } else {
                 sorted(distances)
             }
         }
-        Arrivals::Listed(times) => sorted(times),
+        ArrivalPattern::Listed(times) => sorted(times),
     }
 }
 
 fn cost(position: usize, thread: &Thread) -> Result<(), SimError> {
     let zero = |what| Err(SimError::Zero { thread: position, what });
     let none = match &thread.cost {
-        Cost::Worst(cost) | Cost::Drawn { at_most: cost, .. } => *cost == 0,
-        Cost::Listed(costs) => costs.is_empty() || costs.contains(&0),
+        CostModel::Worst(cost) | CostModel::Drawn { at_most: cost, .. } => *cost == 0,
+        CostModel::Listed(costs) => costs.is_empty() || costs.contains(&0),
     };
     match (none, thread.deadline) {
         (true, _) => zero("cost"),
@@ -127,15 +127,17 @@ fn marks(position: usize, thread: &Thread, resources: usize) -> Result<(), SimEr
     let mut held: Option<(usize, u64)> = None;
     for mark in &thread.marks {
         match (mark.action, held) {
-            (Action::Suspend(0), _) => {
+            (MarkAction::Suspend(0), _) => {
                 return Err(SimError::Zero { thread: position, what: "suspension" });
             }
-            (Action::Suspend(_), _) => {}
-            (Action::Lock(resource) | Action::Unlock(resource), _) if resource >= resources => {
+            (MarkAction::Suspend(_), _) => {}
+            (MarkAction::Lock(resource) | MarkAction::Unlock(resource), _)
+                if resource >= resources =>
+            {
                 return Err(SimError::Dangling { thread: position, what: "resource" });
             }
-            (Action::Lock(resource), None) => held = Some((resource, mark.at)),
-            (Action::Unlock(resource), Some((taken, since)))
+            (MarkAction::Lock(resource), None) => held = Some((resource, mark.at)),
+            (MarkAction::Unlock(resource), Some((taken, since)))
                 if taken == resource && mark.at > since =>
             {
                 held = None;

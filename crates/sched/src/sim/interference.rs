@@ -5,17 +5,17 @@
 use hourglass_tasks::Fraction;
 
 use super::error::SimError;
-use crate::exact::greatest_common_divisor;
+use crate::exact_fraction::greatest_common_divisor;
 
 /// Rates of progress, from 0 to 1, of one thread while another runs on a sibling CPU; 1 unless it is
 /// said otherwise. Beside several others the rates are multiplied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interference {
+pub struct ProgressRates {
     /// Thread, the one beside it, rate; later entries replace earlier ones.
     entries: Vec<(usize, usize, Fraction)>,
 }
 
-impl Interference {
+impl ProgressRates {
     /// Sets the rate of `thread` while `beside` runs on a sibling CPU.
     pub fn set(&mut self, thread: usize, beside: usize, rate: Fraction) {
         self.entries.push((thread, beside, rate));
@@ -49,7 +49,11 @@ pub(super) struct Rates {
 
 impl Rates {
     /// Rates for cores of up to `most` CPUs.
-    pub(super) fn new(from: &Interference, threads: usize, most: usize) -> Result<Rates, SimError> {
+    pub(super) fn new(
+        from: &ProgressRates,
+        threads: usize,
+        most: usize,
+    ) -> Result<Rates, SimError> {
         let none = Rates { base: 1, scale: 1, table: Vec::new(), threads };
         if most < 2 || from.entries.iter().all(|(_, _, rate)| *rate == Fraction::ONE) {
             return Ok(none);
@@ -74,7 +78,7 @@ impl Rates {
     }
 
     /// Units of work per ns of `thread` beside `others`.
-    pub(super) fn of(&self, thread: usize, others: impl Iterator<Item = usize>) -> u64 {
+    pub(super) fn rate_of(&self, thread: usize, others: impl Iterator<Item = usize>) -> u64 {
         if self.table.is_empty() {
             return self.scale;
         }

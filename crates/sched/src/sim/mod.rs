@@ -4,7 +4,7 @@
 //! of Linux, [`Server`]s, what the kernel costs), the engine that executes it, what comes of it
 //! ([`Outcome`]). Time is in whole nanoseconds, in `u64`; work on shared cores is in fractions of a
 //! nanosecond, as small as the rates of progress need. Must not: know Linux, read a clock, use
-//! floating point for what happens when, run without a bound ([`Settings`]).
+//! floating point for what happens when, run without a bound ([`SimSettings`]).
 //!
 //! The same system with the same seed does the same. [`run`] gives statistics only. [`run_to`] tells a
 //! [`Sink`] how far the simulation is, and if it wants that, what ran when and what happened. Unless events are
@@ -12,13 +12,13 @@
 //! stop threads, which is how the policies for hardware threads are written.
 //!
 //! ```
-//! use hourglass_sched::sim::{self, Settings, System, Thread};
+//! use hourglass_sched::sim::{self, SimSettings, System, Thread};
 //!
 //! // Two periodic threads on one CPU, the first being more urgent: 3/8 and 17/33.
 //! let mut system = System::new(1);
 //! system.threads.push(Thread::periodic(3, 8).with_priority(2));
 //! system.threads.push(Thread::periodic(17, 33).with_priority(1));
-//! let outcome = sim::run(&system, Settings::until(264))?;
+//! let outcome = sim::run(&system, SimSettings::until(264))?;
 //! assert_eq!(outcome.threads[0].max_response, Some(3));
 //! assert_eq!(outcome.threads[1].max_response, Some(29));
 //! # Ok::<(), sim::SimError>(())
@@ -56,22 +56,26 @@ mod thread;
 pub use error::SimError;
 pub use histogram::Histogram;
 pub use hourglass_tasks::Beginning;
-pub use interference::Interference;
-pub use monitor::{Gate, JobView, MOST_LOOKS, Monitor, Orders, Reasons, Unwatched, View};
-pub use outcome::{CpuOutcome, FirstMiss, Outcome, ServerOutcome, ThreadOutcome};
-pub use script::{Act, Phase, ROUND, Script};
-pub use server::{Charge, Rank, Server, ServerKind};
-pub use settings::{MOST_EVENTS, Settings};
-pub use sink::{Event, Interest, Nobody, Sink, Slice};
-pub use system::{Overheads, Protocol, QUANTUM, SLICE, System, Throttling};
-pub use thread::{Action, Arrivals, Class, Cost, Jitter, Late, Mark, Preemption, Thread};
+pub use interference::ProgressRates;
+pub use monitor::{
+    CallReasons, CpuGate, JobView, MOST_LOOKS, MachineView, Monitor, NullMonitor, OrderList,
+};
+pub use outcome::{CpuOutcome, FirstMiss, ServerOutcome, SimOutcome, ThreadOutcome};
+pub use script::{ROUND, Script, SimPhase, SimStep};
+pub use server::{Charge, ServerKind, ServerRank, SimServer};
+pub use settings::{MOST_EVENTS, SimSettings};
+pub use sink::{Event, NullSink, Sink, SinkDetail, Slice};
+pub use system::{Overheads, QUANTUM, SLICE, SimLockProtocol, System, Throttling};
+pub use thread::{
+    ArrivalPattern, Class, CostModel, Jitter, Mark, MarkAction, OverrunPolicy, Preemption, Thread,
+};
 
 /// Simulates a system and keeps statistics.
 ///
 /// # Errors
 /// A system that makes no sense, more events than the settings allow, or a time over 64 bits.
-pub fn run(system: &System, settings: Settings) -> Result<Outcome, SimError> {
-    run_to(system, settings, &mut Nobody)
+pub fn run(system: &System, settings: SimSettings) -> Result<SimOutcome, SimError> {
+    run_to(system, settings, &mut NullSink)
 }
 
 /// Simulates a system, and tells `sink` what it wants to hear.
@@ -81,15 +85,15 @@ pub fn run(system: &System, settings: Settings) -> Result<Outcome, SimError> {
 // Not generic, so that the engine is compiled with the settings of this crate, which are for speed.
 pub fn run_to(
     system: &System,
-    settings: Settings,
+    settings: SimSettings,
     sink: &mut dyn Sink,
-) -> Result<Outcome, SimError> {
+) -> Result<SimOutcome, SimError> {
     check::check(system)?;
     match fast::run(system, settings, sink) {
-        fast::Tried::Done(found) => found,
-        fast::Tried::Left(0) => engine::run(system, settings, sink, &mut Unwatched),
-        fast::Tried::Left(told) => {
-            engine::run(system, settings, &mut sink::Rest::of(sink, told), &mut Unwatched)
+        fast::FastOutcome::Done(found) => found,
+        fast::FastOutcome::Left(0) => engine::run(system, settings, sink, &mut NullMonitor),
+        fast::FastOutcome::Left(told) => {
+            engine::run(system, settings, &mut sink::SkippingSink::of(sink, told), &mut NullMonitor)
         }
     }
 }
@@ -100,10 +104,10 @@ pub fn run_to(
 /// Those of [`run`], and [`SimError::Restless`] for a monitor that never comes to rest.
 pub fn run_with<M: Monitor>(
     system: &System,
-    settings: Settings,
+    settings: SimSettings,
     sink: &mut dyn Sink,
     monitor: &mut M,
-) -> Result<Outcome, SimError> {
+) -> Result<SimOutcome, SimError> {
     check::check(system)?;
     engine::run(system, settings, sink, monitor)
 }

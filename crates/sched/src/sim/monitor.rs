@@ -1,9 +1,9 @@
 //! Who watches what runs, and may stop it.
 //!
-//! Owns: [`Monitor`], what it sees ([`View`]) and what it may order ([`Orders`]). Must not: be a
+//! Owns: [`Monitor`], what it sees ([`MachineView`]) and what it may order ([`OrderList`]). Must not: be a
 //! policy; those of the SMT paper are written elsewhere, with this.
 
-use super::engine::Seen;
+use super::engine::MonitorView;
 
 /// Watches a simulation. Called at an instant at which something that it asked for has happened,
 /// after all CPUs have been given out; may close CPUs, stop threads and set timers.
@@ -14,7 +14,7 @@ use super::engine::Seen;
 /// - MUST depend on nothing but what it sees and has seen.
 ///
 /// The slack monitor of the SMT paper is: when a job of the real-time thread is dispatched, and when
-/// the timer expires, compute slack from [`View::job`], close the siblings or set the timer; when
+/// the timer expires, compute slack from [`MachineView::job`], close the siblings or set the timer; when
 /// the job is done, open them. Disabling SMT is: siblings are closed while it runs.
 pub trait Monitor {
     /// Whether there is one. If not, looking costs nothing.
@@ -26,12 +26,12 @@ pub trait Monitor {
     }
 
     /// What it is called for, beside its timers.
-    fn wants(&self) -> Reasons {
-        Reasons { release: false, completion: true, dispatch: true, timer: true, budget: false }
+    fn call_reasons(&self) -> CallReasons {
+        CallReasons { release: false, completion: true, dispatch: true, timer: true, budget: false }
     }
 
     /// Looks at the machine at an instant, and orders.
-    fn look(&mut self, view: &View<'_>, orders: &mut Orders<'_>);
+    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>);
 }
 
 /// How often a monitor is called at one instant before the simulation is given up.
@@ -39,7 +39,7 @@ pub const MOST_LOOKS: u32 = 64;
 
 /// What happened at this instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reasons {
+pub struct CallReasons {
     /// A job was released.
     pub release: bool,
     /// A job was done.
@@ -52,9 +52,9 @@ pub struct Reasons {
     pub budget: bool,
 }
 
-impl Reasons {
+impl CallReasons {
     /// Whether any of `wanted` happened.
-    pub(super) fn meets(self, wanted: Reasons) -> bool {
+    pub(super) fn meets(self, wanted: CallReasons) -> bool {
         (self.release && wanted.release)
             || (self.completion && wanted.completion)
             || (self.dispatch && wanted.dispatch)
@@ -65,7 +65,7 @@ impl Reasons {
 
 /// Who may run on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gate {
+pub enum CpuGate {
     /// Everybody.
     #[default]
     Open,
@@ -83,7 +83,7 @@ pub struct JobView {
     /// Its nominal arrival, ns.
     pub arrival: u64,
     /// Its absolute deadline, ns.
-    pub due: u64,
+    pub deadline: u64,
     /// What it needs, ns of an unshared CPU. A scheduler that does not know the future uses what is
     /// reserved instead.
     pub cost: u64,
@@ -92,19 +92,19 @@ pub struct JobView {
 }
 
 /// The machine at an instant, after CPUs have been given out.
-pub struct View<'a> {
-    pub(super) seen: &'a dyn Seen,
+pub struct MachineView<'a> {
+    pub(super) state: &'a dyn MonitorView,
 }
 
 /// What a monitor orders. Orders are carried out when its call returns.
 #[derive(Debug)]
-pub struct Orders<'a> {
-    pub(super) given: &'a mut Vec<Order>,
+pub struct OrderList<'a> {
+    pub(super) orders: &'a mut Vec<MonitorOrder>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    Gate(u32, Gate),
+pub(super) enum MonitorOrder {
+    Gate(u32, CpuGate),
     Stop(usize),
     Resume(usize),
     Wake(usize, u64),
@@ -112,114 +112,114 @@ pub(super) enum Order {
     Spend(u32, u64),
 }
 
-impl std::fmt::Debug for View<'_> {
+impl std::fmt::Debug for MachineView<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("View").field("now", &self.now()).finish_non_exhaustive()
     }
 }
 
-impl View<'_> {
+impl MachineView<'_> {
     /// Now, ns.
     #[must_use]
     pub fn now(&self) -> u64 {
-        self.seen.now()
+        self.state.now()
     }
 
     /// What happened.
     #[must_use]
-    pub fn reasons(&self) -> Reasons {
-        self.seen.reasons()
+    pub fn reasons(&self) -> CallReasons {
+        self.state.reasons()
     }
 
     /// Whether this timer of the monitor has just expired.
     #[must_use]
     pub fn expired(&self, timer: usize) -> bool {
-        self.seen.expired(timer)
+        self.state.expired(timer)
     }
 
     /// The thread that has the CPU.
     #[must_use]
     pub fn running(&self, cpu: u32) -> Option<usize> {
-        self.seen.running(cpu)
+        self.state.running(cpu)
     }
 
     /// The CPU that a thread has.
     #[must_use]
     pub fn cpu_of(&self, thread: usize) -> Option<u32> {
-        self.seen.cpu_of(thread)
+        self.state.cpu_of(thread)
     }
 
     /// Who may run on a CPU.
     #[must_use]
-    pub fn gate(&self, cpu: u32) -> Gate {
-        self.seen.gate(cpu)
+    pub fn gate(&self, cpu: u32) -> CpuGate {
+        self.state.gate(cpu)
     }
 
     /// The first unfinished job of a thread that has been released.
     #[must_use]
     pub fn job(&self, thread: usize) -> Option<JobView> {
-        self.seen.job(thread)
+        self.state.job(thread)
     }
 
     /// What is left of a server's budget in this period, ns rounded up.
     #[must_use]
     pub fn budget(&self, server: usize) -> Option<u64> {
-        self.seen.budget(server)
+        self.state.budget(server)
     }
 
     /// When a server's period or deadline ends, ns.
     #[must_use]
     pub fn server_deadline(&self, server: usize) -> Option<u64> {
-        self.seen.server_deadline(server)
+        self.state.server_deadline(server)
     }
 }
 
-impl Orders<'_> {
+impl OrderList<'_> {
     /// Who may run on a CPU from now on.
-    pub fn gate(&mut self, cpu: u32, gate: Gate) {
-        self.given.push(Order::Gate(cpu, gate));
+    pub fn gate(&mut self, cpu: u32, gate: CpuGate) {
+        self.orders.push(MonitorOrder::Gate(cpu, gate));
     }
 
     /// The thread does not run, as if frozen.
     pub fn stop(&mut self, thread: usize) {
-        self.given.push(Order::Stop(thread));
+        self.orders.push(MonitorOrder::Stop(thread));
     }
 
     /// The thread may run again.
     pub fn resume(&mut self, thread: usize) {
-        self.given.push(Order::Resume(thread));
+        self.orders.push(MonitorOrder::Resume(thread));
     }
 
     /// Sets a timer to a time, ns; at once if that is past.
     pub fn wake_at(&mut self, timer: usize, at: u64) {
-        self.given.push(Order::Wake(timer, at));
+        self.orders.push(MonitorOrder::Wake(timer, at));
     }
 
     /// A timer does not expire.
     pub fn cancel(&mut self, timer: usize) {
-        self.given.push(Order::Cancel(timer));
+        self.orders.push(MonitorOrder::Cancel(timer));
     }
 
     /// The monitor itself takes so much of a CPU, ns, before anything goes on there.
     pub fn spend(&mut self, cpu: u32, time: u64) {
-        self.given.push(Order::Spend(cpu, time));
+        self.orders.push(MonitorOrder::Spend(cpu, time));
     }
 }
 
 /// Nobody watches.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
+pub struct NullMonitor;
 
-impl Monitor for Unwatched {
+impl Monitor for NullMonitor {
     const ACTIVE: bool = false;
 
     fn timers(&self) -> usize {
         0
     }
 
-    fn wants(&self) -> Reasons {
-        Reasons::default()
+    fn call_reasons(&self) -> CallReasons {
+        CallReasons::default()
     }
 
-    fn look(&mut self, _: &View<'_>, _: &mut Orders<'_>) {}
+    fn on_event(&mut self, _: &MachineView<'_>, _: &mut OrderList<'_>) {}
 }

@@ -6,7 +6,7 @@ use super::histogram::Histogram;
 
 /// Statistics of a simulation. Its size depends on the system, not on the time simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SimOutcome {
     /// Simulated time, ns.
     pub horizon: u64,
     /// Instants at which something happened.
@@ -37,7 +37,7 @@ pub struct ThreadOutcome {
     /// Jobs that are released and not done at the horizon.
     pub unfinished: u64,
     /// Whether the oldest of those has begun: the others cannot have.
-    pub begun: bool,
+    pub oldest_started: bool,
     /// The shortest response of a job that was done, from its nominal arrival, ns.
     pub min_response: Option<u64>,
     /// The longest, from nominal arrival.
@@ -66,7 +66,7 @@ pub struct FirstMiss {
     /// Its nominal arrival, ns.
     pub arrival: u64,
     /// When it was due, ns.
-    pub due: u64,
+    pub deadline: u64,
     /// When it was done, ns; `None` if not by the horizon.
     pub done: Option<u64>,
 }

@@ -29,17 +29,17 @@ pub(super) fn seed_of(seed: u64, stream: u64, purpose: Purpose) -> u64 {
 
 /// A stream of whole numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dice(u64);
+pub(super) struct SimRng(u64);
 
-impl Dice {
+impl SimRng {
     /// The stream with this seed.
-    pub(super) fn new(seed: u64) -> Dice {
-        Dice(seed)
+    pub(super) fn new(seed: u64) -> SimRng {
+        SimRng(seed)
     }
 
     /// A number from 0 to `most`: the upper half of a product, whose unevenness is below 1 in
     /// 2^64 / `most`.
-    pub(super) fn up_to(&mut self, most: u64) -> u64 {
+    pub(super) fn next_at_most(&mut self, most: u64) -> u64 {
         let drawn = mixed(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let scaled = (u128::from(drawn) * (u128::from(most) + 1)) >> 64;
@@ -54,11 +54,11 @@ mod tests {
 
     #[test]
     fn draws_stay_in_their_range_and_reach_both_ends() {
-        let mut dice = Dice::new(seed_of(7, 1, Purpose::Gap));
-        let drawn: Vec<u64> = (0..1_000).map(|_| dice.up_to(3)).collect();
+        let mut dice = SimRng::new(seed_of(7, 1, Purpose::Gap));
+        let drawn: Vec<u64> = (0..1_000).map(|_| dice.next_at_most(3)).collect();
         assert!((0..=3).all(|value| drawn.contains(&value)) && drawn.iter().all(|v| *v <= 3));
-        assert_eq!(Dice::new(1).up_to(0), 0);
-        Dice::new(1).up_to(u64::MAX);
+        assert_eq!(SimRng::new(1).next_at_most(0), 0);
+        SimRng::new(1).next_at_most(u64::MAX);
     }
 
     #[test]

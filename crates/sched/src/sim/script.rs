@@ -1,6 +1,6 @@
 //! What a thread does act by act, instead of jobs whose needs are known when they come.
 //!
-//! Owns: the forms ([`Script`], [`Act`]), and what is refused of them. Must not: execute them.
+//! Owns: the forms ([`Script`], [`SimStep`]), and what is refused of them. Must not: execute them.
 //!
 //! A script is how a program with waits is simulated: it executes, sleeps, waits for timers, locks, events,
 //! barriers and semaphores, and starts others. The acts themselves take no time. Where rounds of a script
@@ -10,7 +10,7 @@ use hourglass_tasks::Beginning;
 
 use super::error::SimError;
 use super::system::System;
-use super::thread::{Arrivals, Class, Thread};
+use super::thread::{ArrivalPattern, Class, Thread};
 
 /// What a thread is from its start to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,14 +20,14 @@ pub struct Script {
     /// How often all phases are gone through; for ever without a number.
     pub loops: Option<u64>,
     /// The phases in their order.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<SimPhase>,
     /// What a job begins with.
     pub beginning: Beginning,
 }
 
 /// A part of a script that is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Phase {
+pub struct SimPhase {
     /// How often it is gone through before the next; for ever without a number.
     pub loops: Option<u64>,
     /// The class that the thread takes when the phase begins; without it, the one that it has.
@@ -35,14 +35,14 @@ pub struct Phase {
     /// The CPUs that it may use in the phase; empty for those of the thread.
     pub cpus: Vec<u32>,
     /// What it does.
-    pub acts: Vec<Act>,
+    pub acts: Vec<SimStep>,
 }
 
 /// One thing to do. Events, barriers, semaphores, timers and starts are known by numbers of their own kind
 /// from 0, which the threads of a system share; locks are its resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Act {
+pub enum SimStep {
     /// Executes so much work, ns of a CPU that is not shared.
     Run(u64),
     /// Executes until so much time has passed, ns, and then as soon as it has a CPU goes on.
@@ -104,7 +104,7 @@ pub(super) const MOST_IDLE_ROUNDS: u64 = 1_000;
 
 /// How many there are of what scripts share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shared {
+pub(super) struct ScriptObjects {
     pub(super) events: usize,
     pub(super) semaphores: usize,
     pub(super) timers: usize,
@@ -115,33 +115,35 @@ pub(super) struct Shared {
 const MOST: usize = 1 << 20;
 
 impl Script {
-    fn acts(&self) -> impl Iterator<Item = &Act> {
+    fn acts(&self) -> impl Iterator<Item = &SimStep> {
         self.phases.iter().flat_map(|phase| &phase.acts)
     }
 
     /// Whether the job at hand ends before this act and the next begins after it.
-    pub(super) fn begins_job(&self, act: Act) -> bool {
+    pub(super) fn begins_job(&self, act: SimStep) -> bool {
         match (self.beginning, act) {
-            (Beginning::Timer, Act::Timer { period, .. }) => period > 0,
-            (Beginning::Sleep, Act::Sleep(time)) => time > 0,
-            (Beginning::Event, Act::Wait { .. } | Act::Suspend(_)) => true,
-            (Beginning::Event, Act::Barrier(_) | Act::Take(_)) => true,
+            (Beginning::Timer, SimStep::Timer { period, .. }) => period > 0,
+            (Beginning::Sleep, SimStep::Sleep(time)) => time > 0,
+            (Beginning::Event, SimStep::Wait { .. } | SimStep::Suspend(_)) => true,
+            (Beginning::Event, SimStep::Barrier(_) | SimStep::Take(_)) => true,
             _ => false,
         }
     }
 }
 
 /// What the scripts of a system share.
-pub(super) fn shared(system: &System) -> Shared {
-    let mut shared = Shared::default();
+pub(super) fn shared(system: &System) -> ScriptObjects {
+    let mut shared = ScriptObjects::default();
     let scripts = system.threads.iter().filter_map(|thread| thread.script.as_ref());
     for act in scripts.flat_map(Script::acts) {
         let (count, number) = match act {
-            Act::Wait { event, .. } | Act::Suspend(event) => (&mut shared.events, *event),
-            Act::Signal(event) | Act::Broadcast(event) => (&mut shared.events, *event),
-            Act::Take(semaphore) | Act::Post(semaphore) => (&mut shared.semaphores, *semaphore),
-            Act::Timer { timer, .. } => (&mut shared.timers, *timer),
-            Act::Fork(start) | Act::Forked { start, .. } => (&mut shared.starts, *start),
+            SimStep::Wait { event, .. } | SimStep::Suspend(event) => (&mut shared.events, *event),
+            SimStep::Signal(event) | SimStep::Broadcast(event) => (&mut shared.events, *event),
+            SimStep::Take(semaphore) | SimStep::Post(semaphore) => {
+                (&mut shared.semaphores, *semaphore)
+            }
+            SimStep::Timer { timer, .. } => (&mut shared.timers, *timer),
+            SimStep::Fork(start) | SimStep::Forked { start, .. } => (&mut shared.starts, *start),
             _ => continue,
         };
         *count = (*count).max(number.saturating_add(1));
@@ -156,7 +158,7 @@ pub(super) fn check(system: &System) -> Result<(), SimError> {
             check_one(position, thread, script, system)?;
         }
     }
-    let Shared { events, semaphores, timers, starts } = shared(system);
+    let ScriptObjects { events, semaphores, timers, starts } = shared(system);
     let most = events.max(semaphores).max(timers).max(starts);
     if most > MOST { Err(SimError::Dangling { thread: 0, what: "event" }) } else { Ok(()) }
 }
@@ -168,7 +170,7 @@ fn check_one(
     system: &System,
 ) -> Result<(), SimError> {
     let dangling = |what| Err(SimError::Dangling { thread: position, what });
-    let arrives = thread.arrivals != Arrivals::Listed(Vec::new());
+    let arrives = thread.arrivals != ArrivalPattern::Listed(Vec::new());
     if arrives || !thread.after.is_empty() || !thread.marks.is_empty() {
         return Err(SimError::Script(position));
     }
@@ -184,12 +186,12 @@ fn check_one(
     }
     for act in script.acts() {
         match act {
-            Act::Lock(lock) | Act::Unlock(lock) | Act::Wait { lock, .. }
+            SimStep::Lock(lock) | SimStep::Unlock(lock) | SimStep::Wait { lock, .. }
                 if *lock >= system.resources.len() =>
             {
                 return dangling("resource");
             }
-            Act::Barrier(barrier) if *barrier >= system.barriers.len() => {
+            SimStep::Barrier(barrier) if *barrier >= system.barriers.len() => {
                 return dangling("barrier");
             }
             _ => {}

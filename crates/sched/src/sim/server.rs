@@ -6,7 +6,7 @@
 /// classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Server {
+pub struct SimServer {
     /// The rules of its budget.
     pub kind: ServerKind,
     /// Processor time in a period, ns; above zero, at most the deadline.
@@ -16,7 +16,7 @@ pub struct Server {
     /// Within which time of a period's begin the budget is delivered, ns.
     pub deadline: u64,
     /// How it competes while it has budget.
-    pub rank: Rank,
+    pub rank: ServerRank,
     /// What spends the budget.
     pub charge: Charge,
     /// Whether it takes what others leave (GRUB, Lipari and Baruah 2000; `SCHED_FLAG_RECLAIM`). Only
@@ -47,7 +47,7 @@ pub enum ServerKind {
 
 /// How a server competes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rank {
+pub enum ServerRank {
     /// By its absolute deadline, before all priorities.
     Deadline,
     /// By this fixed priority.
@@ -64,16 +64,16 @@ pub enum Charge {
     Progress,
 }
 
-impl Server {
+impl SimServer {
     /// A server with this budget and period. Constant bandwidth servers compete by deadline, the
     /// others by priority 100, above the kernel's priorities.
     #[must_use]
-    pub fn new(kind: ServerKind, budget: u64, period: u64) -> Server {
+    pub fn new(kind: ServerKind, budget: u64, period: u64) -> SimServer {
         let rank = match kind {
-            ServerKind::CbsHard | ServerKind::CbsSoft => Rank::Deadline,
-            _ => Rank::Priority(100),
+            ServerKind::CbsHard | ServerKind::CbsSoft => ServerRank::Deadline,
+            _ => ServerRank::Priority(100),
         };
-        Server {
+        SimServer {
             kind,
             budget,
             period,
@@ -86,19 +86,19 @@ impl Server {
 
     /// The same with this rank.
     #[must_use]
-    pub fn with_rank(self, rank: Rank) -> Server {
-        Server { rank, ..self }
+    pub fn with_rank(self, rank: ServerRank) -> SimServer {
+        SimServer { rank, ..self }
     }
 
     /// The same with reclaiming.
     #[must_use]
-    pub fn reclaiming(self) -> Server {
-        Server { reclaim: true, ..self }
+    pub fn reclaiming(self) -> SimServer {
+        SimServer { reclaim: true, ..self }
     }
 
     /// The same, delivered within `deadline` of each period's begin.
     #[must_use]
-    pub fn with_deadline(self, deadline: u64) -> Server {
-        Server { deadline, ..self }
+    pub fn with_deadline(self, deadline: u64) -> SimServer {
+        SimServer { deadline, ..self }
     }
 }

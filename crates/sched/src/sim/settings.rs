@@ -1,10 +1,10 @@
 //! How long to simulate, and from which seed.
 //!
-//! Owns: [`Settings`]. Must not: say anything about the system.
+//! Owns: [`SimSettings`]. Must not: say anything about the system.
 
 /// The extent of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SimSettings {
     /// Simulated time, ns. What would happen at this instant or later does not happen, but what ends
     /// at it ends. 2^64 - 1 itself is never reached.
     pub horizon: u64,
@@ -12,28 +12,28 @@ pub struct Settings {
     pub seed: u64,
     /// More events than this are refused. An event is an instant at which something happens on a
     /// CPU or a timer.
-    pub most_events: u64,
+    pub max_events: u64,
 }
 
 /// Events allowed unless it is said otherwise: about half an hour of a processor of 2026.
 pub const MOST_EVENTS: u64 = 20_000_000_000;
 
-impl Settings {
+impl SimSettings {
     /// From 0 to `horizon` with seed 0.
     #[must_use]
-    pub fn until(horizon: u64) -> Settings {
-        Settings { horizon, seed: 0, most_events: MOST_EVENTS }
+    pub fn until(horizon: u64) -> SimSettings {
+        SimSettings { horizon, seed: 0, max_events: MOST_EVENTS }
     }
 
     /// The same with this seed.
     #[must_use]
-    pub fn with_seed(self, seed: u64) -> Settings {
-        Settings { seed, ..self }
+    pub fn with_seed(self, seed: u64) -> SimSettings {
+        SimSettings { seed, ..self }
     }
 
     /// The same with at most so many events.
     #[must_use]
-    pub fn with_most_events(self, most_events: u64) -> Settings {
-        Settings { most_events, ..self }
+    pub fn with_most_events(self, most_events: u64) -> SimSettings {
+        SimSettings { max_events: most_events, ..self }
     }
 }

@@ -80,7 +80,7 @@ pub enum Event {
 
 /// What a sink wants to hear, besides how far the simulation is. The less it is, the faster the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Interest {
+pub enum SinkDetail {
     /// Nothing: the statistics of the outcome are enough.
     Nothing,
     /// What ran when.
@@ -95,15 +95,15 @@ pub enum Interest {
 /// that began earlier may end later.
 pub trait Sink {
     /// What it wants to hear; asked once, at the beginning.
-    fn interest(&self) -> Interest {
-        Interest::Everything
+    fn interest(&self) -> SinkDetail {
+        SinkDetail::Everything
     }
 
     /// A thread ran.
     fn ran(&mut self, slice: Slice);
 
     /// Something happened at `at`, ns.
-    fn happened(&mut self, at: u64, event: Event);
+    fn event(&mut self, at: u64, event: Event);
 
     /// Told now and then how far the simulation is, ns. Whether it is to go on; if not, it ends at
     /// this instant as at its horizon.
@@ -113,28 +113,28 @@ pub trait Sink {
 }
 
 /// A sink that has been told the first slices already.
-pub(super) struct Rest<'a> {
+pub(super) struct SkippingSink<'a> {
     sink: &'a mut dyn Sink,
-    told: u64,
+    skipped: u64,
     /// How far it knows that the simulation is, ns.
     reached: u64,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> SkippingSink<'a> {
     /// Leaves out so many slices.
-    pub(super) fn of(sink: &'a mut dyn Sink, told: u64) -> Rest<'a> {
-        Rest { sink, told, reached: 0 }
+    pub(super) fn of(sink: &'a mut dyn Sink, told: u64) -> SkippingSink<'a> {
+        SkippingSink { sink, skipped: told, reached: 0 }
     }
 }
 
-impl Sink for Rest<'_> {
-    fn interest(&self) -> Interest {
+impl Sink for SkippingSink<'_> {
+    fn interest(&self) -> SinkDetail {
         self.sink.interest()
     }
 
     fn ran(&mut self, slice: Slice) {
-        match self.told.checked_sub(1) {
-            Some(left) => self.told = left,
+        match self.skipped.checked_sub(1) {
+            Some(left) => self.skipped = left,
             None => {
                 self.reached = slice.end;
                 self.sink.ran(slice);
@@ -142,8 +142,8 @@ impl Sink for Rest<'_> {
         }
     }
 
-    fn happened(&mut self, at: u64, event: Event) {
-        self.sink.happened(at, event);
+    fn event(&mut self, at: u64, event: Event) {
+        self.sink.event(at, event);
     }
 
     fn reached(&mut self, now: u64) -> bool {
@@ -153,14 +153,14 @@ impl Sink for Rest<'_> {
 
 /// Nobody wants to know.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct NullSink;
 
-impl Sink for Nobody {
-    fn interest(&self) -> Interest {
-        Interest::Nothing
+impl Sink for NullSink {
+    fn interest(&self) -> SinkDetail {
+        SinkDetail::Nothing
     }
 
     fn ran(&mut self, _: Slice) {}
 
-    fn happened(&mut self, _: u64, _: Event) {}
+    fn event(&mut self, _: u64, _: Event) {}
 }

@@ -5,12 +5,12 @@
 
 use hourglass_model::Sampler;
 
-use super::random::{Dice, Purpose, seed_of};
-use super::thread::{Arrivals, Cost, Jitter, Thread};
+use super::random::{Purpose, SimRng, seed_of};
+use super::thread::{ArrivalPattern, CostModel, Jitter, Thread};
 
 /// Arrival and release of a job, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Coming {
+pub(super) struct JobRelease {
     pub(super) arrival: u64,
     pub(super) release: u64,
 }
@@ -18,20 +18,20 @@ pub(super) struct Coming {
 /// The releases of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Releases {
-    arrivals: Arrivals,
+    arrivals: ArrivalPattern,
     jitter: Jitter,
     tick: u64,
     /// The longest wait for it.
     tick_jitter: u64,
-    gaps: Dice,
-    delays: Dice,
+    gaps: SimRng,
+    delays: SimRng,
     count: usize,
     /// The last arrival.
     last: u64,
     /// The first arrival, once it has come.
     first: Option<u64>,
     /// No release before this, so that jobs stay in order.
-    floor: u64,
+    earliest_release: u64,
 }
 
 impl Releases {
@@ -41,69 +41,71 @@ impl Releases {
             jitter: thread.jitter,
             tick: thread.tick.max(1),
             tick_jitter: thread.tick_jitter,
-            gaps: Dice::new(seed_of(seed, stream, Purpose::Gap)),
-            delays: Dice::new(seed_of(seed, stream, Purpose::Jitter)),
+            gaps: SimRng::new(seed_of(seed, stream, Purpose::Gap)),
+            delays: SimRng::new(seed_of(seed, stream, Purpose::Jitter)),
             count: 0,
             last: 0,
             first: None,
-            floor: 0,
+            earliest_release: 0,
         }
     }
 
     /// The next job of a thread with arrivals of its own; `None` when there is none, or not within
     /// 64 bits.
-    pub(super) fn next(&mut self) -> Option<Coming> {
+    pub(super) fn next(&mut self) -> Option<JobRelease> {
         let arrival = self.next_arrival()?;
         self.count += 1;
         self.last = arrival;
-        self.of(arrival, 0)
+        self.next_release(arrival, 0)
     }
 
     /// The release of a job that arrives at `arrival` and cannot be released before `from`.
-    pub(super) fn of(&mut self, arrival: u64, from: u64) -> Option<Coming> {
+    pub(super) fn next_release(&mut self, arrival: u64, from: u64) -> Option<JobRelease> {
         let first = *self.first.get_or_insert(arrival);
         let delayed = match self.jitter {
             Jitter::None => arrival,
             Jitter::Worst(jitter) => arrival.max(first.checked_add(jitter)?),
-            Jitter::Random(jitter) => arrival.checked_add(self.delays.up_to(jitter))?,
+            Jitter::Random(jitter) => arrival.checked_add(self.delays.next_at_most(jitter))?,
         };
-        self.floor = self.floor.max(delayed).max(from);
+        self.earliest_release = self.earliest_release.max(delayed).max(from);
         let release = if self.tick == 1 {
-            self.floor
+            self.earliest_release
         } else {
-            let tick = self.floor.div_ceil(self.tick).checked_mul(self.tick)?;
-            tick.min(self.floor.saturating_add(self.tick_jitter))
+            let tick = self.earliest_release.div_ceil(self.tick).checked_mul(self.tick)?;
+            tick.min(self.earliest_release.saturating_add(self.tick_jitter))
         };
-        Some(Coming { arrival, release })
+        Some(JobRelease { arrival, release })
     }
 
     fn next_arrival(&mut self) -> Option<u64> {
         match &self.arrivals {
-            Arrivals::Always { offset } => (self.count == 0).then_some(*offset),
-            Arrivals::Listed(times) => times.get(self.count).copied(),
-            Arrivals::Periodic { offset, .. }
-            | Arrivals::Sporadic { offset, .. }
-            | Arrivals::Burst { offset, .. }
+            ArrivalPattern::Always { offset } => (self.count == 0).then_some(*offset),
+            ArrivalPattern::Listed(times) => times.get(self.count).copied(),
+            ArrivalPattern::Periodic { offset, .. }
+            | ArrivalPattern::Sporadic { offset, .. }
+            | ArrivalPattern::Burst { offset, .. }
                 if self.count == 0 =>
             {
                 Some(*offset)
             }
-            Arrivals::Periodic { period, .. } => self.last.checked_add(*period),
-            Arrivals::Sporadic { period, extra, .. } => {
-                let gap = period.checked_add(self.gaps.up_to(*extra))?;
+            ArrivalPattern::Periodic { period, .. } => self.last.checked_add(*period),
+            ArrivalPattern::Sporadic { period, extra, .. } => {
+                let gap = period.checked_add(self.gaps.next_at_most(*extra))?;
                 self.last.checked_add(gap)
             }
-            Arrivals::Burst { offset, distances, period } => match distances.get(self.count - 1) {
-                Some(distance) => offset.checked_add(*distance),
-                None => self.last.checked_add(*period),
-            },
+            ArrivalPattern::Burst { offset, distances, period } => {
+                match distances.get(self.count - 1) {
+                    Some(distance) => offset.checked_add(*distance),
+                    None => self.last.checked_add(*period),
+                }
+            }
         }
     }
 }
 
 /// The execution times of a thread.
 #[derive(Clone, Debug)]
-pub(super) enum Costs {
+pub(super) enum ExecutionTimes {
     /// Always this.
     Worst(u64),
     /// Draws, cut off.
@@ -111,15 +113,15 @@ pub(super) enum Costs {
     Listed(Vec<u64>, usize),
 }
 
-impl Costs {
-    pub(super) fn new(thread: &Thread, stream: u64, seed: u64) -> Costs {
+impl ExecutionTimes {
+    pub(super) fn new(thread: &Thread, stream: u64, seed: u64) -> ExecutionTimes {
         match &thread.cost {
-            Cost::Worst(cost) => Costs::Worst(*cost),
-            Cost::Drawn { times, at_most } => {
+            CostModel::Worst(cost) => ExecutionTimes::Worst(*cost),
+            CostModel::Drawn { times, at_most } => {
                 let sampler = Sampler::new(times, seed_of(seed, stream, Purpose::Cost));
-                Costs::Drawn(Box::new(sampler), *at_most)
+                ExecutionTimes::Drawn(Box::new(sampler), *at_most)
             }
-            Cost::Listed(costs) => Costs::Listed(costs.clone(), 0),
+            CostModel::Listed(costs) => ExecutionTimes::Listed(costs.clone(), 0),
         }
     }
 
@@ -127,13 +129,13 @@ impl Costs {
     #[inline]
     pub(super) fn next(&mut self) -> u64 {
         match self {
-            Costs::Worst(cost) => *cost,
-            Costs::Drawn(sampler, at_most) => {
+            ExecutionTimes::Worst(cost) => *cost,
+            ExecutionTimes::Drawn(sampler, at_most) => {
                 // A draw is at least 1.
                 let drawn = u64::try_from(sampler.draw().nanos()).unwrap_or(1);
                 drawn.clamp(1, *at_most)
             }
-            Costs::Listed(costs, next) => {
+            ExecutionTimes::Listed(costs, next) => {
                 let cost = costs.get(*next).copied().unwrap_or(1);
                 *next = if *next + 1 >= costs.len() { 0 } else { *next + 1 };
                 cost

@@ -4,10 +4,10 @@
 
 use std::cmp::Ordering;
 
-use super::interference::Interference;
-use super::server::{Server, ServerKind};
+use super::interference::ProgressRates;
+use super::server::{ServerKind, SimServer};
 use super::thread::Thread;
-use crate::exact::compare_shares;
+use crate::exact_fraction::compare_shares;
 
 /// A machine and all that runs on it. Whatever takes it checks it first.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,13 +20,13 @@ pub struct System {
     /// Whatever runs. Threads are known by their positions.
     pub threads: Vec<Thread>,
     /// Servers and reservations, known by their positions.
-    pub servers: Vec<Server>,
+    pub servers: Vec<SimServer>,
     /// Locks, known by their positions.
-    pub resources: Vec<Protocol>,
+    pub resources: Vec<SimLockProtocol>,
     /// Threads that come to each barrier of the scripts before it opens.
     pub barriers: Vec<u32>,
     /// How fast threads progress beside others on the same core.
-    pub interference: Interference,
+    pub interference: ProgressRates,
     /// What the kernel costs.
     pub overheads: Overheads,
     /// The limit on fixed priorities; none as a rule.
@@ -69,7 +69,7 @@ impl Throttling {
 
 /// The rules of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum SimLockProtocol {
     /// The holder has at least this priority from the moment it locks (Sha, Rajkumar and Lehoczky
     /// 1990 in its immediate form; `PTHREAD_PRIO_PROTECT`).
     Ceiling(u32),
@@ -98,7 +98,7 @@ impl System {
             servers: Vec::new(),
             resources: Vec::new(),
             barriers: Vec::new(),
-            interference: Interference::default(),
+            interference: ProgressRates::default(),
             overheads: Overheads::default(),
             throttling: None,
             quantum: QUANTUM,
@@ -118,7 +118,7 @@ impl System {
     /// scheduler/sched-deadline.rst, section 4). The simulation does not ask.
     #[must_use]
     pub fn admits_deadlines(&self) -> bool {
-        let constant = |server: &&Server| {
+        let constant = |server: &&SimServer| {
             matches!(server.kind, ServerKind::CbsHard | ServerKind::CbsSoft) && server.period > 0
         };
         let shares = self.servers.iter().filter(constant).map(|s| (s.budget, s.period));

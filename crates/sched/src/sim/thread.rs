@@ -15,12 +15,12 @@ pub struct Thread {
     /// CPUs on which it may run; empty for all.
     pub cpus: Vec<u32>,
     /// When jobs arrive.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalPattern,
     /// Threads whose job of the same number must be done before a job of this one is released. Its
     /// own arrivals are then not used: a job arrives with that of the first of these threads.
     pub after: Vec<usize>,
     /// What jobs need.
-    pub cost: Cost,
+    pub cost: CostModel,
     /// The time from a job's nominal arrival within which it should be done, ns. Above zero.
     pub deadline: u64,
     /// How much later than they arrive jobs are released.
@@ -35,7 +35,7 @@ pub struct Thread {
     /// What a job does on its way, by work done; ascending.
     pub marks: Vec<Mark>,
     /// What becomes of a job that is released while an earlier one is unfinished.
-    pub late: Late,
+    pub late: OverrunPolicy,
     /// The server that it runs in.
     pub server: Option<usize>,
     /// Numbers the random draws of this thread: threads with the same number draw the same. `None`
@@ -62,7 +62,7 @@ pub enum Class {
 
 /// When jobs arrive, ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arrivals {
+pub enum ArrivalPattern {
     /// One job that begins at this time and never ends: a best-effort thread. It has no deadline.
     Always {
         /// When it becomes ready.
@@ -99,7 +99,7 @@ pub enum Arrivals {
 
 /// What jobs need, ns of a CPU that is not shared.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cost {
+pub enum CostModel {
     /// Always this; above zero.
     Worst(u64),
     /// Draws, cut off at `at_most`.
@@ -153,12 +153,12 @@ pub struct Mark {
     /// Work done until then, ns.
     pub at: u64,
     /// What it does.
-    pub action: Action,
+    pub action: MarkAction,
 }
 
 /// What a job does at a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum MarkAction {
     /// Suspends itself for so long, ns.
     Suspend(u64),
     /// Takes the lock of this resource.
@@ -169,7 +169,7 @@ pub enum Action {
 
 /// What becomes of a job that is released while an earlier one is unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Late {
+pub enum OverrunPolicy {
     /// It waits for its turn.
     #[default]
     Queue,
@@ -182,20 +182,20 @@ impl Thread {
     /// deadline, at priority 1.
     #[must_use]
     pub fn periodic(cost: u64, period: u64) -> Thread {
-        let arrivals = Arrivals::Periodic { offset: 0, period };
-        Thread::new(Class::Fifo(1), arrivals, Cost::Worst(cost), period)
+        let arrivals = ArrivalPattern::Periodic { offset: 0, period };
+        Thread::new(Class::Fifo(1), arrivals, CostModel::Worst(cost), period)
     }
 
     /// A thread of the fair class that always has something to do.
     #[must_use]
     pub fn best_effort(nice: i8) -> Thread {
-        let arrivals = Arrivals::Always { offset: 0 };
-        Thread::new(Class::Fair(nice), arrivals, Cost::Worst(1), u64::MAX)
+        let arrivals = ArrivalPattern::Always { offset: 0 };
+        Thread::new(Class::Fair(nice), arrivals, CostModel::Worst(1), u64::MAX)
     }
 
     /// A thread that runs anywhere, is preempted anywhere, and queues late jobs.
     #[must_use]
-    pub fn new(class: Class, arrivals: Arrivals, cost: Cost, deadline: u64) -> Thread {
+    pub fn new(class: Class, arrivals: ArrivalPattern, cost: CostModel, deadline: u64) -> Thread {
         Thread {
             class,
             cpus: Vec::new(),
@@ -208,7 +208,7 @@ impl Thread {
             tick_jitter: u64::MAX,
             preemption: Preemption::Full,
             marks: Vec::new(),
-            late: Late::Queue,
+            late: OverrunPolicy::Queue,
             server: None,
             stream: None,
             script: None,
@@ -218,8 +218,8 @@ impl Thread {
     /// A thread that follows a script; `deadline` is that of its jobs, ns.
     #[must_use]
     pub fn scripted(class: Class, script: Script, deadline: u64) -> Thread {
-        let arrivals = Arrivals::Listed(Vec::new());
-        let thread = Thread::new(class, arrivals, Cost::Worst(1), deadline);
+        let arrivals = ArrivalPattern::Listed(Vec::new());
+        let thread = Thread::new(class, arrivals, CostModel::Worst(1), deadline);
         Thread { script: Some(script), ..thread }
     }
 
@@ -261,19 +261,19 @@ impl Thread {
     /// Whether it is one endless job.
     #[must_use]
     pub fn is_best_effort(&self) -> bool {
-        matches!(self.arrivals, Arrivals::Always { .. })
+        matches!(self.arrivals, ArrivalPattern::Always { .. })
     }
 }
 
-impl Arrivals {
+impl ArrivalPattern {
     /// Moves the first arrival; listed times stay.
     pub fn set_offset(&mut self, to: u64) {
         match self {
-            Arrivals::Always { offset }
-            | Arrivals::Periodic { offset, .. }
-            | Arrivals::Sporadic { offset, .. }
-            | Arrivals::Burst { offset, .. } => *offset = to,
-            Arrivals::Listed(_) => {}
+            ArrivalPattern::Always { offset }
+            | ArrivalPattern::Periodic { offset, .. }
+            | ArrivalPattern::Sporadic { offset, .. }
+            | ArrivalPattern::Burst { offset, .. } => *offset = to,
+            ArrivalPattern::Listed(_) => {}
         }
     }
 }

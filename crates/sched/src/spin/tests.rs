@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Account, analyse};
+use super::{SpinBound, analyse};
 use crate::task::{CriticalSection, Task};
 use crate::verdict::{Refusal, Verdict};
 
@@ -17,7 +17,7 @@ fn locking(task: (u64, u64), cpu: usize, priority: u32, requests: &[(usize, u64)
     made.with_critical_sections(&sections)
 }
 
-fn bounds(tasks: &[Task], account: Account) -> Vec<Option<u64>> {
+fn bounds(tasks: &[Task], account: SpinBound) -> Vec<Option<u64>> {
     analyse(tasks, account).unwrap().from_arrival()
 }
 
@@ -31,8 +31,8 @@ fn the_example_of_schedcat() {
         locking((6_700, 34_000), 1, 2, &lock),
         locking((2_700, 15_000), 0, 1, &lock),
     ];
-    assert_eq!(bounds(&tasks, Account::Inflation), [Some(2_000), Some(6_800), Some(4_600)]);
-    assert_eq!(bounds(&tasks, Account::Counting), [Some(1_900), Some(6_800), Some(4_500)]);
+    assert_eq!(bounds(&tasks, SpinBound::Inflation), [Some(2_000), Some(6_800), Some(4_600)]);
+    assert_eq!(bounds(&tasks, SpinBound::Counting), [Some(1_900), Some(6_800), Some(4_500)]);
 }
 
 /// A miss that spinning may cause is not certain; one that costs alone cause is.
@@ -43,17 +43,17 @@ fn spinning_makes_no_miss_certain() {
         locking((4, 9), 1, 2, &[(0, 3)]),
         locking((2, 8), 0, 1, &[]),
     ];
-    let found = analyse(&tasks, Account::Inflation).unwrap();
+    let found = analyse(&tasks, SpinBound::Inflation).unwrap();
     assert_eq!(found.tasks[2].verdict, Verdict::Unknown(Refusal::NotExact));
     let mut late = tasks.to_vec();
     late[2].deadline = 6;
-    let found = analyse(&late, Account::Inflation).unwrap();
+    let found = analyse(&late, SpinBound::Inflation).unwrap();
     assert!(matches!(found.tasks[2].verdict, Verdict::Infeasible(_)));
 }
 
 #[test]
 fn sections_must_fit_into_the_cost() {
-    let why = analyse(&[locking((5, 9), 0, 1, &[(0, 3), (1, 3)])], Account::Counting);
+    let why = analyse(&[locking((5, 9), 0, 1, &[(0, 3), (1, 3)])], SpinBound::Counting);
     let text = why.map_err(|why| why.to_string()).unwrap_err();
     assert!(text.starts_with("task 0 holds locks for 6, but its cost is 5"));
 }
@@ -172,7 +172,7 @@ proptest! {
         seed in 1..u64::MAX,
     ) {
         let longest = simulate(&tasks, &offsets[..tasks.len()], 1_500, seed);
-        for account in [Account::Inflation, Account::Counting] {
+        for account in [SpinBound::Inflation, SpinBound::Counting] {
             let found = bounds(&tasks, account);
             for (longest, bound) in longest.iter().zip(&found) {
                 prop_assert!(bound.is_none_or(|bound| *longest <= bound), "{:?}: {:?}", account, found);
@@ -183,8 +183,8 @@ proptest! {
     /// Counting never says more than inflating, where it says anything.
     #[test]
     fn counting_is_not_worse(tasks in small_sets()) {
-        let counted = bounds(&tasks, Account::Counting);
-        for (counted, inflated) in counted.iter().zip(bounds(&tasks, Account::Inflation)) {
+        let counted = bounds(&tasks, SpinBound::Counting);
+        for (counted, inflated) in counted.iter().zip(bounds(&tasks, SpinBound::Inflation)) {
             let both = counted.zip(inflated);
             prop_assert!(both.is_none_or(|(counted, inflated)| counted <= inflated));
         }

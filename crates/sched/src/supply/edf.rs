@@ -10,9 +10,9 @@ use std::cmp::Ordering;
 use super::Supply;
 use crate::curve::Curve;
 use crate::edf::qpa::Feasibility;
-use crate::edf::steps::{Due, each_step};
-use crate::effort::Effort;
-use crate::exact::compare_shares;
+use crate::edf::steps::{DemandStream, each_step};
+use crate::effort::StepLimit;
+use crate::exact_fraction::compare_shares;
 use crate::recurrence::Stream;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
@@ -21,12 +21,12 @@ use crate::verdict::{Refusal, Verdict};
 /// much demand leaves it unknown: the supply need not be the least every time.
 #[must_use]
 pub fn feasible(set: &TaskSet, supply: &Supply) -> Feasibility {
-    feasible_within(set, supply, Effort::default())
+    feasible_within(set, supply, StepLimit::default())
 }
 
 /// The same with a stated effort. The intervals visited ascend, and are all at which demand grows.
 #[must_use]
-pub fn feasible_within(set: &TaskSet, supply: &Supply, effort: Effort) -> Feasibility {
+pub fn feasible_within(set: &TaskSet, supply: &Supply, effort: StepLimit) -> Feasibility {
     let mut found = Feasibility { verdict: Verdict::Feasible, length: 0, visited: Vec::new() };
     match search(set, supply, effort, &mut found) {
         Ok(verdict) => found.verdict = verdict,
@@ -39,7 +39,7 @@ pub fn feasible_within(set: &TaskSet, supply: &Supply, effort: Effort) -> Feasib
 fn search(
     set: &TaskSet,
     supply: &Supply,
-    mut effort: Effort,
+    mut effort: StepLimit,
     found: &mut Feasibility,
 ) -> Result<Verdict, Refusal> {
     let tasks = set.tasks();
@@ -60,9 +60,9 @@ fn search(
     let curves: Vec<Curve> = tasks.iter().filter_map(|t| Curve::periodic(t.period).ok()).collect();
     let due = |(t, curve)| {
         let t: &Task = t;
-        Due { curve, cost: t.cost, deadline: t.deadline, jitter: t.jitter }
+        DemandStream { curve, cost: t.cost, deadline: t.deadline, jitter: t.jitter }
     };
-    let dues: Vec<Due> = tasks.iter().zip(&curves).map(due).collect();
+    let dues: Vec<DemandStream> = tasks.iter().zip(&curves).map(due).collect();
     let mut verdict = Verdict::Feasible;
     each_step(&dues, end, &mut effort, &mut |interval, work| {
         let demand = u64::try_from(work.saturating_add(blocking.into())).unwrap_or(u64::MAX);
@@ -88,12 +88,12 @@ fn busy_period(
     set: &TaskSet,
     supply: &Supply,
     blocking: u64,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<u64, Refusal> {
     let mut window = 1;
     loop {
-        effort.look(set.len())?;
-        let add = |sum: u64, t: &Task| sum.checked_add(Stream::of(t).work_before(window)?);
+        effort.charge(set.len())?;
+        let add = |sum: u64, t: &Task| sum.checked_add(Stream::from_task(t).work_before(window)?);
         let work = set.tasks().iter().try_fold(blocking, add).ok_or(Refusal::Overflow)?;
         let next = supply.window_for(work).ok_or(Refusal::Overflow)?;
         if next <= window {

@@ -9,11 +9,11 @@ pub mod edf;
 
 use std::cmp::Ordering;
 
-use crate::effort::Effort;
-use crate::exact::{compare_shares, greatest_common_divisor};
+use crate::effort::StepLimit;
+use crate::exact_fraction::{compare_shares, greatest_common_divisor};
 use crate::recurrence::Stream;
 use crate::task::{Task, TaskSet};
-use crate::verdict::{Analysis, Outcome, Point, Refusal, TaskResult, Window};
+use crate::verdict::{Analysis, Point, Refusal, ResponseBound, TaskResult, Window};
 
 /// `budget` units of processor time in every period, within `deadline` of the period's beginning.
 ///
@@ -128,13 +128,13 @@ impl Supply {
 /// A bound over a deadline leaves it unknown: the supply need not be the least every time.
 #[must_use]
 pub fn fixed_priority(set: &TaskSet, supply: &Supply) -> Analysis {
-    let mut effort = Effort::default();
+    let mut effort = StepLimit::default();
     let mut points = Vec::new();
     let tasks = (0..set.len())
         .map(|position| {
             let from = points.len();
             match solve(set, position, supply, &mut effort, &mut points) {
-                Ok(Some(window)) => crate::fixed_priority::judge(
+                Ok(Some(window)) => crate::fixed_priority::task_result(
                     set,
                     position,
                     &points,
@@ -167,7 +167,7 @@ fn solve(
     set: &TaskSet,
     position: usize,
     supply: &Supply,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
     points: &mut Vec<Point>,
 ) -> Result<Option<Window>, Refusal> {
     let task = &set.tasks()[position];
@@ -192,13 +192,13 @@ fn solve(
         Some(after) => after.checked_add(task.jitter).ok_or(Refusal::Overflow)? / task.period + 1,
         None => u64::MAX,
     };
-    let higher: Vec<Stream> = higher.into_iter().map(Stream::of).collect();
+    let higher: Vec<Stream> = higher.into_iter().map(Stream::from_task).collect();
     let (mut finish, mut offset) = (1, 0);
     for jobs in 1..=most {
         let own = jobs.checked_mul(task.cost).and_then(|own| own.checked_add(task.blocking));
         let own = own.ok_or(Refusal::Overflow)?;
         loop {
-            effort.look(higher.len() + 1)?;
+            effort.charge(higher.len() + 1)?;
             let add = |sum: u64, stream: &Stream| sum.checked_add(stream.work_before(finish)?);
             let work = higher.iter().try_fold(own, add).ok_or(Refusal::Overflow)?;
             let window = supply.window_for(work).ok_or(Refusal::Overflow)?;
@@ -222,13 +222,13 @@ fn solve(
 #[must_use]
 pub fn holds(set: &TaskSet, supply: &Supply, analysis: &Analysis) -> bool {
     let task_holds = |(position, result): (usize, &TaskResult)| {
-        let Outcome::Bounded(_) = result.outcome else { return true };
+        let ResponseBound::Bounded(_) = result.outcome else { return true };
         let task = &set.tasks()[position];
         let points = analysis.points(position);
         let fixed = |(index, point): (usize, &Point)| {
             let others = set.tasks().iter().enumerate();
             let higher = others.filter(|(at, t)| *at != position && t.priority >= task.priority);
-            let work = higher.map(|(_, t)| Stream::of(t).work_before(point.finish));
+            let work = higher.map(|(_, t)| Stream::from_task(t).work_before(point.finish));
             let own = (index as u64 + 1).checked_mul(task.cost)?.checked_add(task.blocking);
             let work = work.chain([own]).try_fold(0u64, |sum, work| sum.checked_add(work?))?;
             Some(supply.window_for(work)? == point.finish && point.jobs == index as u64 + 1)

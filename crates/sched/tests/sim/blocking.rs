@@ -1,10 +1,10 @@
 //! No simulated response exceeds its bound where tasks share locks, ask for them several times, or
 //! suspend themselves.
 
-use hourglass_sched::blocking::{self, Protocol, Usage};
+use hourglass_sched::blocking::{self, LockProtocol, Usage};
 use hourglass_sched::edf;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::sim::{self, Action, Arrivals, Class, Mark, Settings, Thread};
+use hourglass_sched::sim::{self, ArrivalPattern, Class, Mark, MarkAction, SimSettings, Thread};
 use hourglass_sched::task::CriticalSection;
 use hourglass_sched::{Task, TaskSet};
 
@@ -33,8 +33,8 @@ impl Locking {
                 if at + length > cost {
                     break;
                 }
-                marks.push(Mark { at, action: Action::Lock(resource) });
-                marks.push(Mark { at: at + length, action: Action::Unlock(resource) });
+                marks.push(Mark { at, action: MarkAction::Lock(resource) });
+                marks.push(Mark { at: at + length, action: MarkAction::Unlock(resource) });
                 sections.push(CriticalSection { resource, count: 1, length });
                 at += length + dice.between(1, 2);
             }
@@ -48,7 +48,12 @@ impl Locking {
     }
 
     /// The longest response of each task, of several offsets.
-    fn longest(&self, class: Option<Class>, protocols: &[Protocol], dice: &mut Dice) -> Vec<u64> {
+    fn longest(
+        &self,
+        class: Option<Class>,
+        protocols: &[LockProtocol],
+        dice: &mut Dice,
+    ) -> Vec<u64> {
         let mut longest = vec![0; self.set.len()];
         for _ in 0..6 {
             let mut all: Vec<Thread> = threads(&self.set);
@@ -60,7 +65,7 @@ impl Locking {
             let mut machine = system(1, all);
             machine.resources =
                 (0..2).map(|resource| self.rule(protocols[resource], resource)).collect();
-            let outcome = sim::run(&machine, Settings::until(2_000)).unwrap();
+            let outcome = sim::run(&machine, SimSettings::until(2_000)).unwrap();
             for (longest, thread) in longest.iter_mut().zip(&outcome.threads) {
                 *longest = (*longest).max(thread.max_response.unwrap_or(0));
             }
@@ -68,21 +73,24 @@ impl Locking {
         longest
     }
 
-    fn rule(&self, protocol: Protocol, resource: usize) -> sim::Protocol {
+    fn rule(&self, protocol: LockProtocol, resource: usize) -> sim::SimLockProtocol {
         let uses = |task: &&Task| {
             task.critical_sections().iter().any(|section| section.resource == resource)
         };
         let priorities = self.set.tasks().iter().filter(uses).map(Task::priority);
         match protocol {
-            Protocol::Ceiling(_) => sim::Protocol::Ceiling(priorities.max().unwrap_or(0)),
-            Protocol::Inheritance => sim::Protocol::Inheritance,
-            Protocol::Spin => sim::Protocol::Spin,
-            Protocol::Plain => sim::Protocol::Plain,
+            LockProtocol::Ceiling(_) => {
+                sim::SimLockProtocol::Ceiling(priorities.max().unwrap_or(0))
+            }
+            LockProtocol::Inheritance => sim::SimLockProtocol::Inheritance,
+            LockProtocol::Spin => sim::SimLockProtocol::Spin,
+            LockProtocol::Plain => sim::SimLockProtocol::Plain,
         }
     }
 }
 
-const PROTOCOLS: [Protocol; 3] = [Protocol::Ceiling(None), Protocol::Inheritance, Protocol::Spin];
+const PROTOCOLS: [LockProtocol; 3] =
+    [LockProtocol::Ceiling(None), LockProtocol::Inheritance, LockProtocol::Spin];
 
 /// Sha, Rajkumar and Lehoczky 1990: also for jobs that ask several times; of ceilings and spinning, which
 /// both begin before the window, only the longer one counts.
@@ -123,7 +131,7 @@ fn blocking_bounds_hold_under_edf() {
     for seed in 0..SETS {
         let mut dice = Dice::new(seed);
         let locking = Locking::random(&mut dice);
-        for protocol in [Protocol::Inheritance, Protocol::Spin] {
+        for protocol in [LockProtocol::Inheritance, LockProtocol::Spin] {
             let protocols = vec![protocol; 2];
             let usage = Usage::new(locking.set.clone(), protocols.clone()).unwrap();
             let blocking = |(at, task): (usize, &Task)| {
@@ -171,16 +179,16 @@ fn bounds_with_suspension_hold_under_edf() {
                 thread.class = Class::Edf;
                 let (offset, period) = (dice.between(0, 40), task.period());
                 let extra = dice.between(0, 5);
-                thread.arrivals = Arrivals::Sporadic { offset, period, extra };
+                thread.arrivals = ArrivalPattern::Sporadic { offset, period, extra };
                 let first = dice.between(0, task.suspension());
                 let at = dice.between(0, task.cost() - 1);
                 let rest = task.suspension() - first;
                 let marks = [(at / 2, first), (at / 2 + 1, rest)];
                 let marks = marks.into_iter().filter(|(_, time)| *time > 0);
-                let mark = |(at, time)| Mark { at, action: Action::Suspend(time) };
+                let mark = |(at, time)| Mark { at, action: MarkAction::Suspend(time) };
                 thread.marks = marks.map(mark).collect();
             }
-            let settings = Settings::until(3_000).with_seed(seed);
+            let settings = SimSettings::until(3_000).with_seed(seed);
             let outcome = sim::run(&system(1, all), settings).unwrap();
             for (task, (thread, bound)) in outcome.threads.iter().zip(&bounds).enumerate() {
                 let Some(bound) = bound else { continue };

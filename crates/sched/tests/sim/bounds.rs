@@ -3,7 +3,7 @@
 use hourglass_sched::edf;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sim::{
-    self, Action, Arrivals, Class, Jitter, Mark, Preemption, Settings, System,
+    self, ArrivalPattern, Class, Jitter, Mark, MarkAction, Preemption, SimSettings, System,
 };
 use hourglass_sched::{Task, TaskSet, Verdict};
 
@@ -29,8 +29,8 @@ fn any(set: &TaskSet, dice: &mut Dice) -> System {
         thread.jitter = Jitter::Random(task.jitter());
         let (offset, period) = (dice.between(0, 50), task.period());
         thread.arrivals = match dice.between(0, 1) {
-            0 => Arrivals::Periodic { offset, period },
-            _ => Arrivals::Sporadic { offset, period, extra: dice.between(0, 10) },
+            0 => ArrivalPattern::Periodic { offset, period },
+            _ => ArrivalPattern::Sporadic { offset, period, extra: dice.between(0, 10) },
         };
     }
     system(1, all)
@@ -49,8 +49,9 @@ fn fixed_priorities_reach_their_bounds_and_never_exceed_them() {
             all.sort_unstable();
             all.windows(2).any(|pair| pair[0] == pair[1])
         };
-        let critical = sim::run(&critical(&set), Settings::until(10_000)).unwrap();
-        let any = sim::run(&any(&set, &mut dice), Settings::until(3_000).with_seed(seed)).unwrap();
+        let critical = sim::run(&critical(&set), SimSettings::until(10_000)).unwrap();
+        let any =
+            sim::run(&any(&set, &mut dice), SimSettings::until(3_000).with_seed(seed)).unwrap();
         for (at, task) in set.tasks().iter().enumerate() {
             let Some(bound) = analysis.tasks[at].outcome.response() else { continue };
             for outcome in [&critical.threads[at], &any.threads[at]] {
@@ -85,7 +86,7 @@ fn non_preemptive_responses_stay_within_their_bounds() {
         for thread in &mut any.threads {
             thread.preemption = Preemption::None;
         }
-        let outcome = sim::run(&any, Settings::until(5_000).with_seed(seed)).unwrap();
+        let outcome = sim::run(&any, SimSettings::until(5_000).with_seed(seed)).unwrap();
         for at in 0..set.len() {
             let Some(bound) = analysis.tasks[at].outcome.response() else { continue };
             let longest = outcome.threads[at].max_response.unwrap_or(0);
@@ -116,7 +117,7 @@ fn limited_preemption_stays_within_its_bounds() {
                 let (longest, last) = (task.longest_segment(), task.last_segment());
                 thread.preemption = Preemption::Limited { longest, last };
             }
-            let outcome = sim::run(&system, Settings::until(3_000).with_seed(seed)).unwrap();
+            let outcome = sim::run(&system, SimSettings::until(3_000).with_seed(seed)).unwrap();
             for at in 0..set.len() {
                 let Some(bound) = analysis.tasks[at].outcome.response() else { continue };
                 let longest = outcome.threads[at].max_response.unwrap_or(0);
@@ -138,11 +139,11 @@ fn suspension_stays_within_its_bounds() {
             for (thread, task) in system.threads.iter_mut().zip(set.tasks()) {
                 let at = dice.between(0, task.cost() - 1);
                 if task.suspension() > 0 {
-                    let action = Action::Suspend(task.suspension());
+                    let action = MarkAction::Suspend(task.suspension());
                     thread.marks = vec![Mark { at, action }];
                 }
             }
-            let outcome = sim::run(&system, Settings::until(3_000).with_seed(seed)).unwrap();
+            let outcome = sim::run(&system, SimSettings::until(3_000).with_seed(seed)).unwrap();
             for at in 0..set.len() {
                 let Some(bound) = analysis.tasks[at].outcome.response() else { continue };
                 let longest = outcome.threads[at].max_response.unwrap_or(0);
@@ -168,11 +169,11 @@ fn edf_agrees_with_demand_and_stays_within_response_times() {
             }
             system
         };
-        let settings = Settings::until(5_000).with_seed(seed);
+        let settings = SimSettings::until(5_000).with_seed(seed);
         let together = sim::run(&by_deadline(critical(&set)), settings).unwrap();
         let any = sim::run(&by_deadline(any(&set, &mut dice)), settings).unwrap();
         let missed =
-            |outcome: &sim::Outcome| -> u64 { outcome.threads.iter().map(|t| t.missed).sum() };
+            |outcome: &sim::SimOutcome| -> u64 { outcome.threads.iter().map(|t| t.missed).sum() };
         match verdict {
             Verdict::Feasible => {
                 feasible += 1;
@@ -202,7 +203,7 @@ fn the_example_of_the_paper() {
     let task =
         |cost, period, priority| Task::new(cost, period, period).unwrap().with_priority(priority);
     let longest = |system: &System| -> Vec<Option<u64>> {
-        let outcome = sim::run(system, Settings::until(264_000)).unwrap();
+        let outcome = sim::run(system, SimSettings::until(264_000)).unwrap();
         outcome.threads.iter().map(|thread| thread.max_response).collect()
     };
     let set = TaskSet::new(vec![task(3, 8, 2), task(17, 33, 1)]);
@@ -211,7 +212,7 @@ fn the_example_of_the_paper() {
     assert_eq!(longest(&critical(&jitter)), [Some(3), Some(39)]);
     let mut ticks = critical(&set);
     ticks.threads[0].tick = 10;
-    let outcome = sim::run(&ticks, Settings::until(40_004)).unwrap();
+    let outcome = sim::run(&ticks, SimSettings::until(40_004)).unwrap();
     let first = &outcome.threads[0];
     // Arrivals at 0, 8, 16, 24, 32 of 40 wait for 0, 2, 4, 6, 8. The last one that is done is 39 992.
     assert_eq!((first.max_response, first.missed), (Some(11), 2 * 1_000), "{first:?}");
@@ -230,7 +231,7 @@ fn permutation_changes_nothing() {
         }
         let mut turned = system.clone();
         turned.threads.reverse();
-        let settings = Settings::until(3_000).with_seed(seed);
+        let settings = SimSettings::until(3_000).with_seed(seed);
         let (there, mut back) =
             (sim::run(&system, settings).unwrap(), sim::run(&turned, settings).unwrap());
         back.threads.reverse();

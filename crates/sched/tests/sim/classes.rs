@@ -1,19 +1,20 @@
 //! One CPU, other classes than plain priorities, by hand.
 
 use hourglass_sched::sim::{
-    self, Arrivals, Class, Cost, Late, Preemption, Settings, Thread, Throttling, run_with,
+    self, ArrivalPattern, Class, CostModel, OverrunPolicy, Preemption, SimSettings, Thread,
+    Throttling, run_with,
 };
 
 use crate::support::{Record, system};
 
 fn traced(system: &sim::System, horizon: u64) -> Record {
     let mut record = Record::default();
-    run_with(system, Settings::until(horizon), &mut record, &mut sim::Unwatched).unwrap();
+    run_with(system, SimSettings::until(horizon), &mut record, &mut sim::NullMonitor).unwrap();
     record
 }
 
 fn once(class: Class, at: u64, cost: u64, deadline: u64) -> Thread {
-    Thread::new(class, Arrivals::Listed(vec![at]), Cost::Worst(cost), deadline)
+    Thread::new(class, ArrivalPattern::Listed(vec![at]), CostModel::Worst(cost), deadline)
 }
 
 /// PARTSim examples/edf/test-rtsim-edf.sh: 10/40 and 60/100.
@@ -81,7 +82,8 @@ fn classes_stand_one_above_the_other() {
 #[test]
 fn fair_shares_follow_weights() {
     let threads = [0, 0, 5].map(Thread::best_effort);
-    let outcome = sim::run(&system(1, threads.to_vec()), Settings::until(10_000_000_000)).unwrap();
+    let outcome =
+        sim::run(&system(1, threads.to_vec()), SimSettings::until(10_000_000_000)).unwrap();
     let received: Vec<u64> = outcome.threads.iter().map(|thread| thread.received).collect();
     assert_eq!(received.iter().sum::<u64>(), 10_000_000_000);
     // 1024 : 1024 : 336 of 2384, within two slices of 3 ms.
@@ -95,9 +97,9 @@ fn fair_shares_follow_weights() {
 #[test]
 fn who_slept_gets_no_more_than_its_share() {
     let mut late = Thread::best_effort(0);
-    late.arrivals = Arrivals::Always { offset: 1_000_000_000 };
+    late.arrivals = ArrivalPattern::Always { offset: 1_000_000_000 };
     let threads = vec![Thread::best_effort(0), late];
-    let outcome = sim::run(&system(1, threads), Settings::until(2_000_000_000)).unwrap();
+    let outcome = sim::run(&system(1, threads), SimSettings::until(2_000_000_000)).unwrap();
     let late = outcome.threads[1].received;
     assert!(late.abs_diff(500_000_000) <= 6_000_000, "{late}");
 }
@@ -107,19 +109,19 @@ fn who_slept_gets_no_more_than_its_share() {
 fn priorities_are_throttled() {
     let hog = Thread::periodic(1, 1).with_priority(50);
     let mut machine = system(1, vec![hog, Thread::best_effort(0)]);
-    machine.threads[0].cost = Cost::Worst(100_000_000_000);
-    machine.threads[0].late = Late::Skip;
-    machine.threads[0].arrivals = Arrivals::Listed(vec![0]);
+    machine.threads[0].cost = CostModel::Worst(100_000_000_000);
+    machine.threads[0].late = OverrunPolicy::Skip;
+    machine.threads[0].arrivals = ArrivalPattern::Listed(vec![0]);
     machine.throttling = Some(Throttling::LINUX);
-    let outcome = sim::run(&machine, Settings::until(10_000_000_000)).unwrap();
+    let outcome = sim::run(&machine, SimSettings::until(10_000_000_000)).unwrap();
     assert_eq!(outcome.threads[0].received, 9_500_000_000);
     assert_eq!(outcome.threads[1].received, 500_000_000);
     assert_eq!(outcome.cpus[0].throttled, 10);
     machine.throttling = Some(Throttling { runtime: 1_000, period: 1_000 });
-    let outcome = sim::run(&machine, Settings::until(10_000)).unwrap();
+    let outcome = sim::run(&machine, SimSettings::until(10_000)).unwrap();
     assert_eq!((outcome.cpus[0].throttled, outcome.threads[0].received), (0, 10_000));
     machine.throttling = Some(Throttling { runtime: 0, period: 1_000 });
-    let outcome = sim::run(&machine, Settings::until(10_000)).unwrap();
+    let outcome = sim::run(&machine, SimSettings::until(10_000)).unwrap();
     assert_eq!((outcome.threads[0].received, outcome.threads[1].received), (0, 10_000));
 }
 
@@ -127,13 +129,13 @@ fn priorities_are_throttled() {
 #[test]
 fn late_jobs_wait_or_are_lost() {
     let mut thread = Thread::periodic(15, 10);
-    let queued = sim::run(&system(1, vec![thread.clone()]), Settings::until(60)).unwrap();
+    let queued = sim::run(&system(1, vec![thread.clone()]), SimSettings::until(60)).unwrap();
     // Done at 15, 30, 45, 60; those that arrive at 40 and 50 are not done, and due at 50 and 60.
     let first = &queued.threads[0];
     assert_eq!((first.jobs, first.missed, first.lost, first.unfinished), (4, 6, 0, 2));
     assert_eq!(first.max_response, Some(30));
-    thread.late = Late::Skip;
-    let skipped = sim::run(&system(1, vec![thread]), Settings::until(60)).unwrap();
+    thread.late = OverrunPolicy::Skip;
+    let skipped = sim::run(&system(1, vec![thread]), SimSettings::until(60)).unwrap();
     let first = &skipped.threads[0];
     assert_eq!((first.jobs, first.missed, first.lost), (3, 3, 3));
 }
@@ -150,7 +152,7 @@ fn chains_follow() {
         record.on(0),
         [(0, 0, 2), (1, 2, 5), (2, 5, 6), (0, 10, 12), (1, 12, 15), (2, 15, 16)]
     );
-    let outcome = sim::run(&system(1, threads), Settings::until(20)).unwrap();
+    let outcome = sim::run(&system(1, threads), SimSettings::until(20)).unwrap();
     assert_eq!(outcome.threads[2].max_response, Some(6));
     assert_eq!(outcome.threads[2].max_response_from_release, Some(1));
 }

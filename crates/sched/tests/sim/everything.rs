@@ -2,9 +2,9 @@
 //! not.
 
 use hourglass_sched::sim::{
-    self, Action, Arrivals, Charge, Class, Cost, Gate, Jitter, Late, Mark, Monitor, Orders,
-    Preemption, Protocol, Rank, Server, ServerKind, Settings, System, Thread, Throttling, View,
-    run_with,
+    self, ArrivalPattern, Charge, Class, CostModel, CpuGate, Jitter, MachineView, Mark, MarkAction,
+    Monitor, OrderList, OverrunPolicy, Preemption, ServerKind, ServerRank, SimLockProtocol,
+    SimServer, SimSettings, System, Thread, Throttling, run_with,
 };
 use hourglass_tasks::Fraction;
 
@@ -33,17 +33,17 @@ fn class(dice: &mut Dice) -> Class {
 fn thread(dice: &mut Dice, position: usize) -> Thread {
     let (period, offset) = (dice.between(5, 60), dice.between(0, 30));
     let arrivals = match dice.between(0, 5) {
-        0 => Arrivals::Always { offset },
-        1 => Arrivals::Sporadic { offset, period, extra: dice.between(0, 9) },
-        2 => Arrivals::Burst { offset, distances: vec![0, 2, 3], period },
-        3 => Arrivals::Listed(vec![offset, offset, offset + 7]),
-        _ => Arrivals::Periodic { offset, period },
+        0 => ArrivalPattern::Always { offset },
+        1 => ArrivalPattern::Sporadic { offset, period, extra: dice.between(0, 9) },
+        2 => ArrivalPattern::Burst { offset, distances: vec![0, 2, 3], period },
+        3 => ArrivalPattern::Listed(vec![offset, offset, offset + 7]),
+        _ => ArrivalPattern::Periodic { offset, period },
     };
     let cost = dice.between(1, 12);
-    let mut thread = Thread::new(class(dice), arrivals, Cost::Worst(cost), period);
+    let mut thread = Thread::new(class(dice), arrivals, CostModel::Worst(cost), period);
     thread.jitter = pick(dice, &[Jitter::None, Jitter::Random(5), Jitter::Worst(7)]);
     thread.tick = pick(dice, &[0, 0, 4]);
-    thread.late = pick(dice, &[Late::Queue, Late::Skip]);
+    thread.late = pick(dice, &[OverrunPolicy::Queue, OverrunPolicy::Skip]);
     let limited = Preemption::Limited { longest: 3, last: 1 };
     let full = Preemption::Full;
     thread.preemption =
@@ -53,13 +53,13 @@ fn thread(dice: &mut Dice, position: usize) -> Thread {
     }
     let at = dice.between(0, 5);
     thread.marks = match dice.between(0, 4) {
-        0 => vec![Mark { at, action: Action::Suspend(dice.between(1, 9)) }],
+        0 => vec![Mark { at, action: MarkAction::Suspend(dice.between(1, 9)) }],
         1 => {
             let lock = dice.between(0, 2) as usize;
             let end = at + dice.between(1, 4);
             vec![
-                Mark { at, action: Action::Lock(lock) },
-                Mark { at: end, action: Action::Unlock(lock) },
+                Mark { at, action: MarkAction::Lock(lock) },
+                Mark { at: end, action: MarkAction::Unlock(lock) },
             ]
         }
         _ => Vec::new(),
@@ -67,13 +67,13 @@ fn thread(dice: &mut Dice, position: usize) -> Thread {
     thread
 }
 
-fn server(dice: &mut Dice) -> Server {
+fn server(dice: &mut Dice) -> SimServer {
     use ServerKind::{CbsHard, CbsSoft, Deferrable, Polling, ReserveHard, ReserveSoft, Sporadic};
     let kinds = [CbsHard, CbsSoft, Polling, Deferrable, Sporadic, ReserveHard, ReserveSoft];
     let period = dice.between(4, 40);
-    let mut server = Server::new(pick(dice, &kinds), dice.between(1, period), period);
+    let mut server = SimServer::new(pick(dice, &kinds), dice.between(1, period), period);
     server.deadline = dice.between(server.budget, period);
-    server.rank = pick(dice, &[server.rank, Rank::Deadline, Rank::Priority(2)]);
+    server.rank = pick(dice, &[server.rank, ServerRank::Deadline, ServerRank::Priority(2)]);
     server.charge = pick(dice, &[Charge::Time, Charge::Progress]);
     let constant = matches!(server.kind, CbsHard | CbsSoft);
     server.reclaim = constant && server.charge == Charge::Time && dice.between(0, 1) == 0;
@@ -90,8 +90,8 @@ fn machine(dice: &mut Dice, cpus: u32) -> System {
             thread.cpus = vec![dice.between(0, u64::from(cpus) - 1) as u32];
         }
     }
-    let second = pick(dice, &[Protocol::Inheritance, Protocol::Spin]);
-    machine.resources = vec![Protocol::Ceiling(4), second, Protocol::Plain];
+    let second = pick(dice, &[SimLockProtocol::Inheritance, SimLockProtocol::Spin]);
+    machine.resources = vec![SimLockProtocol::Ceiling(4), second, SimLockProtocol::Plain];
     machine.servers = (0..dice.between(0, 2)).map(|_| server(dice)).collect();
     for position in 0..machine.servers.len() {
         for _ in 0..2 {
@@ -127,16 +127,16 @@ fn trouble(dice: &mut Dice, machine: &mut System) {
 struct Whims(Dice, u64);
 
 impl Monitor for Whims {
-    fn look(&mut self, view: &View<'_>, orders: &mut Orders<'_>) {
+    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
         if view.now() == self.1 {
             return;
         }
         self.1 = view.now();
         let thread = self.0.between(0, 1) as usize;
         match self.0.between(0, 6) {
-            0 => orders.gate(0, Gate::Closed),
-            1 => orders.gate(0, Gate::RealTime),
-            2 | 3 => orders.gate(0, Gate::Open),
+            0 => orders.gate(0, CpuGate::Closed),
+            1 => orders.gate(0, CpuGate::RealTime),
+            2 | 3 => orders.gate(0, CpuGate::Open),
             4 => orders.stop(thread),
             5 => orders.spend(0, 1),
             _ => orders.resume(thread),
@@ -145,7 +145,7 @@ impl Monitor for Whims {
     }
 }
 
-fn check(seed: u64, machine: &System, outcome: &sim::Outcome, record: &Record) {
+fn check(seed: u64, machine: &System, outcome: &sim::SimOutcome, record: &Record) {
     for cpu in 0..machine.cpus {
         let on = record.on(cpu);
         assert!(on.windows(2).all(|pair| pair[0].2 <= pair[1].1), "seed {seed}: {machine:?}");
@@ -162,7 +162,7 @@ fn check(seed: u64, machine: &System, outcome: &sim::Outcome, record: &Record) {
         assert_eq!(received, thread.received, "seed {seed}, thread {at}: {machine:?}");
         assert!(thread.progress <= received, "seed {seed}, thread {at}: {machine:?}");
         assert_eq!(thread.responses.count(), thread.jobs);
-        let sim::Cost::Worst(cost) = machine.threads[at].cost else { panic!() };
+        let sim::CostModel::Worst(cost) = machine.threads[at].cost else { panic!() };
         if !machine.threads[at].is_best_effort() {
             let open = thread.unfinished;
             assert_eq!(thread.released, thread.jobs + open, "seed {seed}, thread {at}");
@@ -194,11 +194,11 @@ fn nothing_gets_lost() {
         if dice.between(0, 1) == 0 {
             trouble(&mut dice, &mut machine);
         }
-        let settings = Settings::until(HORIZON).with_seed(seed).with_most_events(1_000_000);
+        let settings = SimSettings::until(HORIZON).with_seed(seed).with_most_events(1_000_000);
         let mut record = Record::default();
         let run = |record: &mut Record| match seed % 3 {
             0 => run_with(&machine, settings, record, &mut Whims(Dice::new(seed), u64::MAX)),
-            _ => run_with(&machine, settings, record, &mut sim::Unwatched),
+            _ => run_with(&machine, settings, record, &mut sim::NullMonitor),
         };
         let outcome = run(&mut record).unwrap_or_else(|e| panic!("seed {seed}: {e}: {machine:?}"));
         check(seed, &machine, &outcome, &record);
@@ -215,8 +215,8 @@ fn nothing_gets_lost() {
 struct Closed;
 
 impl Monitor for Closed {
-    fn look(&mut self, _: &View<'_>, orders: &mut Orders<'_>) {
-        orders.gate(1, Gate::Closed);
+    fn on_event(&mut self, _: &MachineView<'_>, orders: &mut OrderList<'_>) {
+        orders.gate(1, CpuGate::Closed);
     }
 }
 
@@ -234,7 +234,7 @@ fn a_closed_cpu_is_none() {
         }
         let mut two = one.clone();
         two.cpus = 2;
-        let settings = Settings::until(HORIZON).with_seed(seed);
+        let settings = SimSettings::until(HORIZON).with_seed(seed);
         let alone = sim::run(&one, settings).unwrap();
         let beside = run_with(&two, settings, &mut Record::default(), &mut Closed).unwrap();
         assert_eq!(alone.threads, beside.threads, "seed {seed}: {one:?}");

@@ -1,7 +1,7 @@
 //! Several CPUs.
 
 use hourglass_sched::sim::{
-    self, Act, Beginning, Class, Phase, Script, Settings, Thread, run_with,
+    self, Beginning, Class, Script, SimPhase, SimSettings, SimStep, Thread, run_with,
 };
 
 use crate::support::{Dice, Record, set, system, threads};
@@ -18,15 +18,15 @@ fn the_effect_of_dhall() {
     let rate_monotonic = |period: u64| Class::Fifo(100 - period as u32);
     // The light ones' second jobs come at 10; only their priorities are above the heavy one.
     for (global, done) in [(dhall(|_| Class::Edf), 12), (dhall(rate_monotonic), 14)] {
-        let outcome = sim::run(&system(2, global), Settings::until(1_100)).unwrap();
+        let outcome = sim::run(&system(2, global), SimSettings::until(1_100)).unwrap();
         let first = outcome.threads[2].first_miss.unwrap();
-        assert_eq!((first.due, first.done), (11, Some(done)));
+        assert_eq!((first.deadline, first.done), (11, Some(done)));
     }
     let mut partitioned = dhall(|_| Class::Edf);
     for (thread, cpu) in partitioned.iter_mut().zip([0, 0, 1]) {
         thread.cpus = vec![cpu];
     }
-    let outcome = sim::run(&system(2, partitioned), Settings::until(1_100)).unwrap();
+    let outcome = sim::run(&system(2, partitioned), SimSettings::until(1_100)).unwrap();
     assert!(outcome.threads.iter().all(|thread| thread.missed == 0));
 }
 
@@ -36,7 +36,7 @@ fn partitions_are_machines_of_their_own() {
     for seed in 0..200 {
         let mut dice = Dice::new(seed);
         let (here, there) = (set(&mut dice, 4, false), set(&mut dice, 4, false));
-        let settings = Settings::until(2_000);
+        let settings = SimSettings::until(2_000);
         let mut together = Vec::new();
         let mut alone = Vec::new();
         for (cpu, set) in [(0, here), (1, there)] {
@@ -63,7 +63,8 @@ fn global_priorities_agree_with_a_simulation_by_the_tick() {
         let horizon = 300;
         let mut record = Record::default();
         let machine = system(cpus as u32, all.clone());
-        run_with(&machine, Settings::until(horizon), &mut record, &mut sim::Unwatched).unwrap();
+        run_with(&machine, SimSettings::until(horizon), &mut record, &mut sim::NullMonitor)
+            .unwrap();
         let expected = step_by_step(&all, cpus as usize, horizon);
         for (at, finish) in expected.iter().enumerate() {
             assert_eq!(&record.completions(at), finish, "seed {seed}, thread {at}: {machine:?}");
@@ -76,7 +77,9 @@ fn step_by_step(all: &[Thread], cpus: usize, horizon: u64) -> Vec<Vec<u64>> {
     let numbers: Vec<(u64, u64)> = all
         .iter()
         .map(|thread| match (&thread.cost, &thread.arrivals) {
-            (sim::Cost::Worst(cost), sim::Arrivals::Periodic { period, .. }) => (*cost, *period),
+            (sim::CostModel::Worst(cost), sim::ArrivalPattern::Periodic { period, .. }) => {
+                (*cost, *period)
+            }
             other => panic!("{other:?}"),
         })
         .collect();
@@ -115,11 +118,11 @@ fn work_is_conserved() {
         }
         let mut record = Record::default();
         let machine = system(cpus, all);
-        let settings = Settings::until(1_000);
-        let outcome = run_with(&machine, settings, &mut record, &mut sim::Unwatched).unwrap();
+        let settings = SimSettings::until(1_000);
+        let outcome = run_with(&machine, settings, &mut record, &mut sim::NullMonitor).unwrap();
         assert_eq!(outcome, sim::run(&machine, settings).unwrap(), "seed {seed}");
         for (at, thread) in outcome.threads.iter().enumerate() {
-            let sim::Cost::Worst(cost) = machine.threads[at].cost else { panic!() };
+            let sim::CostModel::Worst(cost) = machine.threads[at].cost else { panic!() };
             let mut own: Vec<_> = record.slices.iter().filter(|s| s.thread == at).collect();
             let ran: u64 = own.iter().map(|s| s.end - s.start).sum();
             assert_eq!((ran, ran), (thread.received, thread.progress), "seed {seed}");
@@ -141,7 +144,7 @@ fn work_is_conserved() {
 #[test]
 fn nobody_moves_without_need() {
     let all = [(3, 7), (4, 9), (5, 11)].map(|(c, t)| Thread::periodic(c, t).with_class(Class::Edf));
-    let outcome = sim::run(&system(3, all.to_vec()), Settings::until(10_000)).unwrap();
+    let outcome = sim::run(&system(3, all.to_vec()), SimSettings::until(10_000)).unwrap();
     for thread in &outcome.threads {
         assert_eq!((thread.migrations, thread.preemptions, thread.missed), (0, 0, 0));
     }
@@ -150,12 +153,16 @@ fn nobody_moves_without_need() {
 /// A phase that may not use the CPU that its thread has, though nobody else wants a CPU: the thread moves.
 #[test]
 fn a_phase_moves_its_thread_though_all_could_stay() {
-    let phase =
-        |cpu| Phase { loops: Some(1), class: None, cpus: vec![cpu], acts: vec![Act::Run(3)] };
+    let phase = |cpu| SimPhase {
+        loops: Some(1),
+        class: None,
+        cpus: vec![cpu],
+        acts: vec![SimStep::Run(3)],
+    };
     let phases = vec![phase(0), phase(1)];
     let script = Script { start: 0, loops: Some(1), phases, beginning: Beginning::Timer };
     let machine = system(2, vec![Thread::scripted(Class::Fifo(1), script, 10)]);
     let mut record = Record::default();
-    sim::run_to(&machine, Settings::until(10), &mut record).unwrap();
+    sim::run_to(&machine, SimSettings::until(10), &mut record).unwrap();
     assert_eq!((record.on(0), record.on(1)), (vec![(0, 0, 3)], vec![(0, 3, 6)]));
 }

@@ -1,8 +1,8 @@
 //! Scripts: what threads do act by act, beside an interpreter that goes on nanosecond by nanosecond.
 
 use hourglass_sched::sim::{
-    self, Act, Beginning, Class, Event, Phase, Protocol, Script, Settings, Sink, Slice, System,
-    Thread,
+    self, Beginning, Class, Event, Script, SimLockProtocol, SimPhase, SimSettings, SimStep, Sink,
+    Slice, System, Thread,
 };
 
 use crate::support::Dice;
@@ -21,7 +21,7 @@ impl Sink for Seen {
         }
     }
 
-    fn happened(&mut self, at: u64, event: Event) {
+    fn event(&mut self, at: u64, event: Event) {
         if let Event::Completion { thread, response, .. } = event {
             self.done[thread].push((at, response));
         }
@@ -41,7 +41,7 @@ impl Seen {
 
 fn simulated(system: &System, horizon: u64) -> Seen {
     let mut seen = Seen::nothing(system, horizon);
-    sim::run_to(system, Settings::until(horizon), &mut seen).unwrap();
+    sim::run_to(system, SimSettings::until(horizon), &mut seen).unwrap();
     // What ends at the horizon has ended; the interpreter does not come so far.
     seen.done.iter_mut().for_each(|done| done.retain(|(at, _)| *at < horizon));
     seen
@@ -60,7 +60,7 @@ enum State {
 struct One {
     cpu: usize,
     priority: u32,
-    acts: Vec<Act>,
+    acts: Vec<SimStep>,
     for_ever: bool,
     beginning: Beginning,
     start: u64,
@@ -277,14 +277,14 @@ impl Interpreter {
     }
 
     /// Whether others are to be looked at before the thread goes on.
-    fn perform(&mut self, thread: usize, act: Act) -> bool {
+    fn perform(&mut self, thread: usize, act: SimStep) -> bool {
         let now = self.now;
         let begins = matches!(
             (self.threads[thread].beginning, act),
-            (Beginning::Timer, Act::Timer { .. })
-                | (Beginning::Sleep, Act::Sleep(_))
-                | (Beginning::Event, Act::Wait { .. } | Act::Suspend(_))
-                | (Beginning::Event, Act::Barrier(_) | Act::Take(_))
+            (Beginning::Timer, SimStep::Timer { .. })
+                | (Beginning::Sleep, SimStep::Sleep(_))
+                | (Beginning::Event, SimStep::Wait { .. } | SimStep::Suspend(_))
+                | (Beginning::Event, SimStep::Barrier(_) | SimStep::Take(_))
         );
         if begins {
             self.finish(thread);
@@ -293,19 +293,19 @@ impl Interpreter {
         let arrival = self.threads[thread].arrival.unwrap_or(now);
         let one = &mut self.threads[thread];
         match act {
-            Act::Run(time) => {
+            SimStep::Run(time) => {
                 (one.worked, one.work) = (true, time);
                 one.arrival.get_or_insert(now);
             }
-            Act::RunFor(time) => {
+            SimStep::RunFor(time) => {
                 (one.worked, one.passes_until) = (true, Some(now + time));
                 one.arrival.get_or_insert(now);
             }
-            Act::Sleep(time) => {
+            SimStep::Sleep(time) => {
                 one.state = State::Asleep(now + time);
                 one.begins = begins.then_some(now + time);
             }
-            Act::Timer { timer, period, absolute } => {
+            SimStep::Timer { timer, period, absolute } => {
                 let due = self.timers[timer].unwrap_or(one.origin.unwrap_or(one.start)) + period;
                 self.timers[timer] = Some(due);
                 one.begins = begins.then_some(due);
@@ -318,29 +318,29 @@ impl Interpreter {
                     self.passed(thread, due);
                 }
             }
-            Act::Lock(lock) => one.wants = Some(lock),
-            Act::Unlock(lock) => {
+            SimStep::Lock(lock) => one.wants = Some(lock),
+            SimStep::Unlock(lock) => {
                 let waited_for = !self.lock_queue[lock].is_empty();
                 return self.release(thread, lock) && waited_for;
             }
-            Act::Wait { event, lock } => {
+            SimStep::Wait { event, lock } => {
                 self.release(thread, lock);
                 self.threads[thread].wants = Some(lock);
                 self.threads[thread].state = State::Waits;
                 self.event_queue[event].push(thread);
             }
-            Act::Suspend(event) => {
+            SimStep::Suspend(event) => {
                 one.state = State::Waits;
                 self.event_queue[event].push(thread);
             }
-            Act::Signal(event) => {
+            SimStep::Signal(event) => {
                 if let Some(place) = self.most_urgent(&self.event_queue[event]) {
                     let next = self.event_queue[event].remove(place);
                     self.wake(next, arrival);
                     return true;
                 }
             }
-            Act::Broadcast(event) => {
+            SimStep::Broadcast(event) => {
                 let all = std::mem::take(&mut self.event_queue[event]);
                 let wakes = !all.is_empty();
                 all.into_iter().for_each(|next| self.wake(next, arrival));
@@ -351,10 +351,10 @@ impl Interpreter {
         false
     }
 
-    fn meet(&mut self, thread: usize, act: Act, arrival: u64) -> bool {
+    fn meet(&mut self, thread: usize, act: SimStep, arrival: u64) -> bool {
         let now = self.now;
         match act {
-            Act::Barrier(barrier) => {
+            SimStep::Barrier(barrier) => {
                 if self.barrier_queue[barrier].len() as u32 + 1 < self.parties[barrier] {
                     self.barrier_queue[barrier].push(thread);
                     self.threads[thread].state = State::Waits;
@@ -366,17 +366,17 @@ impl Interpreter {
                 all.into_iter().for_each(|next| self.wake(next, now));
                 wakes
             }
-            Act::Take(semaphore) if self.left[semaphore] > 0 => {
+            SimStep::Take(semaphore) if self.left[semaphore] > 0 => {
                 self.left[semaphore] -= 1;
                 self.passed(thread, now);
                 false
             }
-            Act::Take(semaphore) => {
+            SimStep::Take(semaphore) => {
                 self.semaphore_queue[semaphore].push(thread);
                 self.threads[thread].state = State::Waits;
                 false
             }
-            Act::Post(semaphore) => match self.most_urgent(&self.semaphore_queue[semaphore]) {
+            SimStep::Post(semaphore) => match self.most_urgent(&self.semaphore_queue[semaphore]) {
                 Some(place) => {
                     let next = self.semaphore_queue[semaphore].remove(place);
                     self.wake(next, arrival);
@@ -387,7 +387,7 @@ impl Interpreter {
                     false
                 }
             },
-            Act::Fork(start) => {
+            SimStep::Fork(start) => {
                 self.made[start] += 1;
                 let made = self.made[start];
                 let (begun, left): (Vec<_>, Vec<_>) =
@@ -401,7 +401,7 @@ impl Interpreter {
                 }
                 wakes
             }
-            Act::Forked { start, number } => {
+            SimStep::Forked { start, number } => {
                 let one = &mut self.threads[thread];
                 if one.origin.is_some() {
                     return false;
@@ -428,39 +428,39 @@ impl Interpreter {
 }
 
 /// Some acts, locks within each other, each given back.
-fn acts(dice: &mut Dice, depth: u32) -> Vec<Act> {
+fn acts(dice: &mut Dice, depth: u32) -> Vec<SimStep> {
     let mut acts = Vec::new();
     for _ in 0..dice.between(0, 4) + 1 {
         let one = dice.between(0, KINDS as u64 - 1) as usize;
         match dice.between(0, 15) {
-            0..=3 => acts.push(Act::Run(1 + dice.between(0, 6))),
-            4 => acts.push(Act::RunFor(1 + dice.between(0, 5))),
-            5 => acts.push(Act::Sleep(1 + dice.between(0, 9))),
-            6 => acts.push(Act::Timer {
+            0..=3 => acts.push(SimStep::Run(1 + dice.between(0, 6))),
+            4 => acts.push(SimStep::RunFor(1 + dice.between(0, 5))),
+            5 => acts.push(SimStep::Sleep(1 + dice.between(0, 9))),
+            6 => acts.push(SimStep::Timer {
                 timer: one,
                 period: 5 + dice.between(0, 20),
                 absolute: dice.between(0, 1) == 0,
             }),
             7 | 8 if depth == 0 => {
                 let lock = one;
-                acts.push(Act::Lock(lock));
+                acts.push(SimStep::Lock(lock));
                 acts.extend(self::acts(dice, 1));
                 if dice.between(0, 2) == 0 {
-                    acts.push(Act::Wait {
+                    acts.push(SimStep::Wait {
                         event: dice.between(0, KINDS as u64 - 1) as usize,
                         lock,
                     });
                 }
-                acts.push(Act::Unlock(lock));
+                acts.push(SimStep::Unlock(lock));
             }
-            7 => acts.extend([Act::Lock(one), Act::Run(2), Act::Unlock(one)]),
-            9 => acts.push(Act::Suspend(one)),
-            10 => acts.push(Act::Signal(one)),
-            11 => acts.push(Act::Broadcast(one)),
-            12 => acts.push(Act::Barrier(one)),
-            13 => acts.push(Act::Take(one)),
-            14 => acts.push(Act::Post(one)),
-            _ => acts.push([Act::Yield, Act::Fork(one)][dice.between(0, 1) as usize]),
+            7 => acts.extend([SimStep::Lock(one), SimStep::Run(2), SimStep::Unlock(one)]),
+            9 => acts.push(SimStep::Suspend(one)),
+            10 => acts.push(SimStep::Signal(one)),
+            11 => acts.push(SimStep::Broadcast(one)),
+            12 => acts.push(SimStep::Barrier(one)),
+            13 => acts.push(SimStep::Take(one)),
+            14 => acts.push(SimStep::Post(one)),
+            _ => acts.push([SimStep::Yield, SimStep::Fork(one)][dice.between(0, 1) as usize]),
         }
     }
     acts
@@ -469,12 +469,12 @@ fn acts(dice: &mut Dice, depth: u32) -> Vec<Act> {
 fn random(dice: &mut Dice) -> System {
     let cpus = 1 + dice.between(0, 1) as u32;
     let mut system = System::new(cpus);
-    system.resources = vec![Protocol::Plain; KINDS];
+    system.resources = vec![SimLockProtocol::Plain; KINDS];
     system.barriers = vec![2, 1, 3];
     let count = 2 + dice.between(0, 4) as u32;
     for number in 0..count {
-        let mut phases: Vec<Phase> = (0..1 + dice.between(0, 2))
-            .map(|_| Phase {
+        let mut phases: Vec<SimPhase> = (0..1 + dice.between(0, 2))
+            .map(|_| SimPhase {
                 loops: Some(dice.between(0, 3)),
                 class: None,
                 cpus: Vec::new(),
@@ -484,14 +484,14 @@ fn random(dice: &mut Dice) -> System {
         let first = match dice.between(0, 3) {
             0 => {
                 let start = dice.between(0, KINDS as u64 - 1) as usize;
-                Some(Act::Forked { start, number: dice.between(0, 1) })
+                Some(SimStep::Forked { start, number: dice.between(0, 1) })
             }
             _ => None,
         };
         let loops = (dice.between(0, 2) == 0).then(|| dice.between(0, 3));
         // So that no round takes no time.
-        let acts = first.into_iter().chain([Act::Run(1)]).collect();
-        phases.insert(0, Phase { loops: Some(1), class: None, cpus: Vec::new(), acts });
+        let acts = first.into_iter().chain([SimStep::Run(1)]).collect();
+        phases.insert(0, SimPhase { loops: Some(1), class: None, cpus: Vec::new(), acts });
         let kinds = [Beginning::Timer, Beginning::Event, Beginning::Sleep, Beginning::Start];
         let beginning = kinds[dice.between(0, 3) as usize];
         let start = dice.between(0, 3) * dice.between(0, 9);

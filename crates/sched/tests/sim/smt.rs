@@ -1,10 +1,10 @@
 //! Hardware threads of one core: rates, and monitors in the manner of the SMT paper.
 
 use hourglass_sched::sim::{
-    self, Arrivals, Class, Cost, Gate, Monitor, Orders, Settings, SimError, System, Thread, View,
-    run_with,
+    self, ArrivalPattern, Class, CostModel, CpuGate, MachineView, Monitor, OrderList, SimError,
+    SimSettings, System, Thread, run_with,
 };
-use hourglass_sched::slack::{Decision, Promise, Rate};
+use hourglass_sched::slack::{Decision, ProgressRate, SlackReservation};
 use hourglass_tasks::Fraction;
 
 use crate::support::{Record, system};
@@ -14,7 +14,7 @@ fn fraction(above: u64, below: u64) -> Fraction {
 }
 
 fn once(class: Class, cost: u64) -> Thread {
-    Thread::new(class, Arrivals::Listed(vec![0]), Cost::Worst(cost), 1_000)
+    Thread::new(class, ArrivalPattern::Listed(vec![0]), CostModel::Worst(cost), 1_000)
 }
 
 /// One core of two CPUs: a real-time thread on CPU 0, others on CPU 1.
@@ -32,17 +32,17 @@ fn rates_are_exact() {
     for (above, below, done) in [(1, 3, 30), (2, 3, 15), (3, 7, 24), (1, 1, 10)] {
         let mut core = core(10, vec![Thread::best_effort(0)]);
         core.interference.set(0, 1, fraction(above, below));
-        let outcome = sim::run(&core, Settings::until(100)).unwrap();
+        let outcome = sim::run(&core, SimSettings::until(100)).unwrap();
         assert_eq!(outcome.threads[0].max_response, Some(done), "{above}/{below}");
         assert_eq!(outcome.threads[0].progress, 10);
     }
     let mut stopped = core(10, vec![Thread::best_effort(0)]);
     stopped.interference.set(0, 1, Fraction::ZERO);
-    let outcome = sim::run(&stopped, Settings::until(100)).unwrap();
+    let outcome = sim::run(&stopped, SimSettings::until(100)).unwrap();
     assert_eq!((outcome.threads[0].progress, outcome.threads[0].received), (0, 100));
     stopped.interference.set(0, 1, fraction(3, 2));
     let refused = SimError::Interference { thread: 0, beside: 1 };
-    assert_eq!(sim::run(&stopped, Settings::until(100)), Err(refused));
+    assert_eq!(sim::run(&stopped, SimSettings::until(100)), Err(refused));
 }
 
 /// A rate changes a thousand times within a job; thirds are not lost: 1000 periods of 2 at a third
@@ -52,12 +52,12 @@ fn nothing_drifts() {
     let neighbour = Thread::periodic(2, 3).with_priority(1);
     let mut core = core(1_000_000, vec![neighbour]);
     core.interference.set(0, 1, fraction(1, 3));
-    let outcome = sim::run(&core, Settings::until(3_000)).unwrap();
+    let outcome = sim::run(&core, SimSettings::until(3_000)).unwrap();
     assert_eq!(outcome.threads[0].progress, 5_000 / 3);
     let mut whole = core.clone();
-    whole.threads[0].cost = Cost::Worst(5_000);
+    whole.threads[0].cost = CostModel::Worst(5_000);
     // 5000 = 3000 periods of 5/3.
-    let outcome = sim::run(&whole, Settings::until(20_000)).unwrap();
+    let outcome = sim::run(&whole, SimSettings::until(20_000)).unwrap();
     assert_eq!(outcome.threads[0].max_response, Some(9_000));
 }
 
@@ -70,7 +70,7 @@ fn three_on_a_core() {
     core.threads[2].cpus = vec![2];
     core.interference.set(0, 1, fraction(1, 2));
     core.interference.set(0, 2, fraction(2, 5));
-    let outcome = sim::run(&core, Settings::until(100)).unwrap();
+    let outcome = sim::run(&core, SimSettings::until(100)).unwrap();
     assert_eq!(outcome.threads[0].max_response, Some(50));
 }
 
@@ -78,22 +78,22 @@ fn three_on_a_core() {
 struct Disabling;
 
 impl Monitor for Disabling {
-    fn look(&mut self, view: &View<'_>, orders: &mut Orders<'_>) {
-        let gate = if view.running(0) == Some(0) { Gate::RealTime } else { Gate::Open };
+    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
+        let gate = if view.running(0) == Some(0) { CpuGate::RealTime } else { CpuGate::Open };
         orders.gate(1, gate);
     }
 }
 
 /// The slack of thread 0 is monitored with a timer of variable interval.
 struct Slack {
-    promise: Promise,
+    promise: SlackReservation,
     looks: Vec<u64>,
 }
 
 impl Monitor for Slack {
-    fn look(&mut self, view: &View<'_>, orders: &mut Orders<'_>) {
+    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
         let Some(job) = view.job(0) else {
-            orders.gate(1, Gate::Open);
+            orders.gate(1, CpuGate::Open);
             orders.cancel(0);
             return;
         };
@@ -104,7 +104,7 @@ impl Monitor for Slack {
         self.looks.push(now);
         match self.promise.decide(now, self.promise.slack(now, job.done)) {
             Decision::RunUntil(next) => orders.wake_at(0, next),
-            Decision::Stop => orders.gate(1, Gate::Closed),
+            Decision::Stop => orders.gate(1, CpuGate::Closed),
         }
     }
 }
@@ -115,10 +115,10 @@ fn disabling_runs_the_real_time_thread_alone() {
     let mut core = core(6, vec![Thread::best_effort(0)]);
     core.interference.set(0, 1, fraction(1, 2));
     let mut record = Record::default();
-    let outcome = run_with(&core, Settings::until(10), &mut record, &mut Disabling).unwrap();
+    let outcome = run_with(&core, SimSettings::until(10), &mut record, &mut Disabling).unwrap();
     assert_eq!((record.on(0), record.on(1)), (vec![(0, 0, 6)], vec![(1, 6, 10)]));
     assert_eq!(outcome.threads[1].progress, 4);
-    let unaware = sim::run(&core, Settings::until(20)).unwrap();
+    let unaware = sim::run(&core, SimSettings::until(20)).unwrap();
     assert_eq!(unaware.threads[0].max_response, Some(12));
 }
 
@@ -130,10 +130,10 @@ fn slack_is_monitored_as_in_the_example() {
     let mut core = core(6, vec![fast, Thread::best_effort(0)]);
     core.interference.set(0, 1, fraction(1, 2));
     core.interference.set(0, 2, Fraction::ZERO);
-    let promise = Promise::new(10, 6, Rate::ZERO, 0);
+    let promise = SlackReservation::new(10, 6, ProgressRate::ZERO, 0);
     let mut monitor = Slack { promise, looks: Vec::new() };
     let mut record = Record::default();
-    run_with(&core, Settings::until(12), &mut record, &mut monitor).unwrap();
+    run_with(&core, SimSettings::until(12), &mut record, &mut monitor).unwrap();
     assert_eq!(monitor.looks, [0, 4, 6]);
     assert_eq!(record.completions(0), [10]);
     assert_eq!(record.on(1), [(1, 0, 4), (2, 4, 6), (2, 10, 12)]);
@@ -143,7 +143,7 @@ fn slack_is_monitored_as_in_the_example() {
 struct Fickle;
 
 impl Monitor for Fickle {
-    fn look(&mut self, view: &View<'_>, orders: &mut Orders<'_>) {
+    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
         match view.running(1) {
             Some(thread) => orders.stop(thread),
             None => orders.resume(1),
@@ -155,6 +155,6 @@ impl Monitor for Fickle {
 fn a_monitor_that_never_rests_is_refused() {
     let core = core(6, vec![Thread::best_effort(0)]);
     let mut nobody = Record::default();
-    let found = run_with(&core, Settings::until(10), &mut nobody, &mut Fickle);
+    let found = run_with(&core, SimSettings::until(10), &mut nobody, &mut Fickle);
     assert_eq!(found.unwrap_err(), SimError::Restless { at: 0 });
 }

@@ -67,7 +67,7 @@ impl Sink for Record {
         self.slices.push(slice);
     }
 
-    fn happened(&mut self, at: u64, event: Event) {
+    fn event(&mut self, at: u64, event: Event) {
         self.events.push((at, event));
     }
 }

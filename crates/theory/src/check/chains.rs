@@ -6,9 +6,9 @@
 use hourglass_model::check::{ProcessorFacts, TaskFacts, Verdict};
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::chains::holistic::{self, Holistic};
-use hourglass_sched::chains::{Flow, Service, Step, System};
+use hourglass_sched::chains::{ChainSystem, Flow, Service, Step};
 use hourglass_sched::fixed_priority::TimeModel;
-use hourglass_sched::{Outcome, checker};
+use hourglass_sched::{ResponseBound, checker};
 use hourglass_tasks::{Preemption, TaskSet};
 
 use super::host;
@@ -46,7 +46,7 @@ pub(super) fn solve(
     let services = processors.iter().map(|processor| service(set, processor));
     let services = services.collect::<Result<Vec<_>, _>>()?;
     let order = chains.iter().map(|chain| order(set, chain)).collect();
-    let system = System::graph(flows, services, order).map_err(|why| why.to_string())?;
+    let system = ChainSystem::graph(flows, services, order).map_err(|why| why.to_string())?;
     let found = holistic::analyse(&system, TimeModel::Continuous);
     if checker::holistic(&system, TimeModel::Continuous, &found).is_err() {
         return Err("the proof of the bounds does not hold; please report this".to_owned());
@@ -181,7 +181,7 @@ fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow
         // Slowed or burdened by overheads, a job still may take no longer than described.
         let least = set.tasks[*position].bcet.map_or(0, |least| least.nanos_or_zero());
         let cost = member.task.cost();
-        Ok(Step { cost, least: least.min(cost), processor, priority: member.task.priority() })
+        Ok(Step { cost, bcet: least.min(cost), processor, priority: member.task.priority() })
     };
     Ok(Flow {
         period: set.tasks[first].period.nanos_or_zero(),
@@ -221,7 +221,7 @@ fn answer(set: &TaskSet, processor: &Processor, chains: &[Vec<usize>], found: &H
 
 fn one(found: &Holistic, flow: usize, step: usize, deadline: u64, facts: &mut TaskFacts) {
     match found.flows[flow].steps[step].outcome {
-        Outcome::Bounded(bound) => {
+        ResponseBound::Bounded(bound) => {
             facts.response_time_ns = Some(bound.from_arrival);
             facts.response_time_from_release_ns = Some(bound.from_release);
             let slack = i128::from(deadline) - i128::from(bound.from_arrival);
@@ -234,11 +234,11 @@ fn one(found: &Holistic, flow: usize, step: usize, deadline: u64, facts: &mut Ta
                     .to_owned();
             }
         }
-        Outcome::Unbounded => {
+        ResponseBound::Unbounded => {
             facts.verdict = Verdict::Unknown;
             facts.reason = "more is demanded than there is".to_owned();
         }
-        Outcome::Unknown(why) => {
+        ResponseBound::Unknown(why) => {
             (facts.verdict, facts.reason) = (Verdict::Unknown, why.to_string());
         }
     }

@@ -4,9 +4,9 @@
 
 use hourglass_model::check::ServerDesign;
 use hourglass_sched::catalogue::{Rule, Situation};
-use hourglass_sched::design::{self, Wanted};
+use hourglass_sched::design::{self, DesignProblem};
 use hourglass_sched::fixed_priority::Sections;
-use hourglass_sched::servers::{Inside, Kind, Server};
+use hourglass_sched::servers::{LocalScheduler, Server, ServerPolicy};
 use hourglass_sched::{TaskSet as Numbers, checker, supply};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
@@ -65,8 +65,8 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
         return none(why);
     }
     let inside = match one.rule {
-        Rule::FixedPriority => Some(Inside::FixedPriority),
-        Rule::Edf => Some(Inside::Edf),
+        Rule::FixedPriority => Some(LocalScheduler::FixedPriority),
+        Rule::Edf => Some(LocalScheduler::Edf),
         Rule::Fifo => None,
     };
     let plain = one.sections == Sections::Preemptive
@@ -83,7 +83,7 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
         return none("a reservation for tasks with bursts is not designed here");
     }
     let tasks = one.in_any_phase();
-    let wanted = Wanted { set: &tasks, inside, kind: Kind::Periodic, step: 1 };
+    let wanted = DesignProblem { set: &tasks, inside, kind: ServerPolicy::Periodic, step: 1 };
     let switches = numbers::costs(set).switch.saturating_mul(2);
     let Some(found) = design::best(&wanted, periods, switches).map(|found| found.server) else {
         return none("even the whole processor is not known to suffice");
@@ -125,14 +125,14 @@ fn refused_by_class(server: &Server) -> &'static str {
 }
 
 /// Bounds of response times in the server, whose proof holds.
-fn bounds(tasks: &Numbers, inside: Inside, server: &Server) -> Option<Vec<Option<u64>>> {
+fn bounds(tasks: &Numbers, inside: LocalScheduler, server: &Server) -> Option<Vec<Option<u64>>> {
     let supply = server.supply()?;
     match inside {
-        Inside::FixedPriority => {
+        LocalScheduler::FixedPriority => {
             let analysis = supply::fixed_priority(tasks, &supply);
             supply::holds(tasks, &supply, &analysis).then(|| analysis.from_arrival())
         }
-        Inside::Edf => {
+        LocalScheduler::Edf => {
             let found = server.demand(tasks)?;
             checker::supplied_demand(tasks, &supply, &found).ok()?;
             // Of a demand that is met, each deadline is a bound.

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use hourglass_model::check::Verdict;
 use hourglass_sched::catalogue::{Rule, Situation};
-use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OrderFree};
+use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OpaTest};
 use hourglass_sched::global::{self, edf, edf_response};
 use hourglass_sched::{TaskSet as Numbers, Verdict as Judged, Witness, checker};
 
@@ -24,7 +24,7 @@ pub(super) fn solve(
     let Situation::Shared(cpus) = processor.situation else { return };
     let (mut processor, mut numbers) = (Cow::Borrowed(processor), numbers.clone());
     if processor.finds_priorities {
-        let found = global::assign::audsley(numbers.tasks(), cpus, OrderFree::LimitedCarryIn);
+        let found = global::assign::audsley(numbers.tasks(), cpus, OpaTest::LimitedCarryIn);
         let Some(found) = found else {
             return solved.refuse("no order of priorities is known to be feasible");
         };

@@ -4,7 +4,7 @@
 //! an answer that does not agree. Must not: bound anything, make scenarios.
 
 use hourglass_model::check::{CheckDocument, MissFacts, Verdict, WitnessFacts};
-use hourglass_sched::sim::{self, FirstMiss, Settings};
+use hourglass_sched::sim::{self, FirstMiss, SimSettings};
 use hourglass_tasks::{Step, Task, TaskSet};
 
 use super::proof::time;
@@ -13,7 +13,7 @@ use crate::simulate::{self, Choices, Releases};
 /// What `hourglass simulate` does unless it is asked for something else.
 pub(super) const AS_SIMULATED: Choices = Choices {
     releases: Releases::Critical,
-    late: sim::Late::Queue,
+    late: sim::OverrunPolicy::Queue,
     throttling: None,
     follows_steps: true,
 };
@@ -51,7 +51,7 @@ fn misses(set: &TaskSet, choices: Choices) -> Vec<(usize, FirstMiss)> {
     let Ok(model) = simulate::model(set, choices) else { return Vec::new() };
     for jobs in JOBS {
         let horizon = simulate::horizon_of(set, jobs);
-        let settings = Settings::until(horizon).with_most_events(MOST_EVENTS);
+        let settings = SimSettings::until(horizon).with_most_events(MOST_EVENTS);
         if let Ok(outcome) = sim::run(&model.system, settings) {
             let threads = outcome.threads.iter().take(model.tasks).enumerate();
             return threads.filter_map(|(at, thread)| Some((at, thread.first_miss?))).collect();
@@ -68,7 +68,7 @@ fn contradict(document: &mut CheckDocument, at: usize, task: &Task, miss: FirstM
         "a simulation of the same file shows that job {} of '{}', due at {}, {done}",
         miss.job.saturating_add(1),
         task.name,
-        time(miss.due)
+        time(miss.deadline)
     );
     let why = match waits_for_others(task) {
         true => format!("{seen}: its steps take time that its figures do not say"),
@@ -115,11 +115,11 @@ fn shows(scenario: &str, miss: &MissFacts) -> bool {
     let Ok(set) = TaskSet::from_toml(scenario) else { return false };
     let Ok(model) = simulate::model(&set, AS_SIMULATED) else { return false };
     let horizon = set.horizon.map_or(0, |horizon| horizon.nanos_or_zero());
-    let settings = Settings::until(horizon).with_most_events(EVENTS_OF_WITNESS);
+    let settings = SimSettings::until(horizon).with_most_events(EVENTS_OF_WITNESS);
     let Ok(outcome) = sim::run(&model.system, settings) else { return false };
     let at = set.tasks.iter().position(|task| task.name == miss.task);
     let seen = at.and_then(|at| outcome.threads.get(at)?.first_miss);
-    seen.is_some_and(|seen| (seen.job, seen.due) == (miss.job, miss.due_ns))
+    seen.is_some_and(|seen| (seen.job, seen.deadline) == (miss.job, miss.due_ns))
 }
 
 /// Nothing is called late any more.

@@ -388,7 +388,7 @@ fn burden(
         );
     }
     let others = servers::as_tasks(set, servers, rule, tasks)?;
-    let charged = numbers::charged(set, &costs, sections, draft, notes)?.beside(&others);
+    let charged = numbers::charged(set, &costs, sections, draft, notes)?.with_tasks(&others);
     let by_locks = locks::blocking(set, tasks, charged.tasks(), rule, &costs)?;
     let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
     if finds && by_locks.iter().any(|blocking| *blocking > 0) {

@@ -11,9 +11,9 @@
 
 use hourglass_model::check::{TaskFacts, Verdict};
 use hourglass_sched::catalogue::{Rule, Situation};
-use hourglass_sched::effort::Effort;
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::Sections;
-use hourglass_sched::jobset::{self, Job, Ties};
+use hourglass_sched::jobset::{self, Ties, UncertainJob};
 use hourglass_sched::{self as sched, Refusal};
 use hourglass_tasks::{Activation, TaskSet};
 
@@ -130,9 +130,9 @@ fn responses(set: &TaskSet, processor: &Processor) -> Result<Vec<u64>, String> {
     let end = hyperperiod.checked_mul(2).and_then(|two| two.checked_add(first)).ok_or(TOO_LONG)?;
     let arrivals = arrivals(&members, end)?;
     let ties = if processor.rule == Rule::Edf { Ties::Any } else { Ties::ByRelease };
-    let jobs: Option<Vec<Job>> =
+    let jobs: Option<Vec<UncertainJob>> =
         arrivals.iter().zip(0..).map(|(a, id)| job(&members, a, id, processor.rule)).collect();
-    let explored = jobset::explore(&jobs.ok_or(TOO_LONG)?, ties, Effort::default())
+    let explored = jobset::explore(&jobs.ok_or(TOO_LONG)?, ties, StepLimit::default())
         .map_err(|why| why.to_string())?;
     let done: Option<Vec<u64>> =
         explored.finish.iter().map(|found| Some(found.as_ref()?.1.div_ceil(HALVES))).collect();
@@ -184,7 +184,7 @@ fn arrivals(members: &[Periodic], end: u64) -> Result<Vec<Arrival>, String> {
     Ok(all)
 }
 
-fn job(members: &[Periodic], arrival: &Arrival, id: u64, rule: Rule) -> Option<Job> {
+fn job(members: &[Periodic], arrival: &Arrival, id: u64, rule: Rule) -> Option<UncertainJob> {
     let Periodic { task, shortest, .. } = &members[arrival.member];
     let halves = |time: u64| time.checked_mul(HALVES);
     let due = arrival.at.checked_add(task.deadline())?;
@@ -192,7 +192,7 @@ fn job(members: &[Periodic], arrival: &Arrival, id: u64, rule: Rule) -> Option<J
         Rule::Edf => due,
         Rule::FixedPriority | Rule::Fifo => u64::from(u32::MAX - task.priority()),
     };
-    Some(Job {
+    Some(UncertainJob {
         id,
         release: (halves(arrival.at)?, halves(arrival.at.checked_add(task.jitter())?)?),
         cost: (halves(*shortest)?, halves(task.cost())?),

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use hourglass_sched::blocking::{self, Usage};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::TimeModel;
-use hourglass_sched::overheads::Costs;
+use hourglass_sched::overheads::KernelOverheads;
 use hourglass_sched::spin;
 use hourglass_sched::task::{CriticalSection, Task};
 use hourglass_tasks::{CriticalSection as Section, Protocol, Resource, Step, TaskSet};
@@ -51,7 +51,7 @@ pub(super) fn blocking(
     here: &[usize],
     tasks: &[Task],
     rule: Rule,
-    costs: &Costs,
+    costs: &KernelOverheads,
 ) -> Result<Vec<u64>, String> {
     // First come, first served: a job that holds a lock is not overtaken.
     let sections = if rule == Rule::Fifo { Vec::new() } else { sections(set, here, costs)? };
@@ -78,15 +78,15 @@ pub(super) fn blocking(
 }
 
 /// The protocol with its ceiling as a rank.
-fn protocol(resource: &Resource, known: &[u32]) -> blocking::Protocol {
+fn protocol(resource: &Resource, known: &[u32]) -> blocking::LockProtocol {
     match resource.protocol {
         Protocol::Ceiling => {
             let rank = |ceiling| ranks::rank_above(known, ceiling);
-            blocking::Protocol::Ceiling(resource.ceiling.map(rank))
+            blocking::LockProtocol::Ceiling(resource.ceiling.map(rank))
         }
-        Protocol::Inheritance => blocking::Protocol::Inheritance,
-        Protocol::Spin => blocking::Protocol::Spin,
-        Protocol::Plain => blocking::Protocol::Plain,
+        Protocol::Inheritance => blocking::LockProtocol::Inheritance,
+        Protocol::Spin => blocking::LockProtocol::Spin,
+        Protocol::Plain => blocking::LockProtocol::Plain,
     }
 }
 
@@ -99,7 +99,7 @@ fn resource<'a>(set: &'a TaskSet, name: &str) -> Result<&'a Resource, String> {
 fn sections(
     set: &TaskSet,
     here: &[usize],
-    costs: &Costs,
+    costs: &KernelOverheads,
 ) -> Result<Vec<Vec<CriticalSection>>, String> {
     let spinning = locking(set, here, costs)?;
     let mut all = Vec::new();
@@ -123,7 +123,12 @@ fn sections(
 }
 
 /// How long a section is held, with its switches.
-fn held(set: &TaskSet, task: usize, section: &Section, costs: &Costs) -> Result<u64, String> {
+fn held(
+    set: &TaskSet,
+    task: usize,
+    section: &Section,
+    costs: &KernelOverheads,
+) -> Result<u64, String> {
     let length = numbers::slowed(set, task, section.length.nanos_or_zero())?;
     costs.with_switches(length).ok_or_else(|| TOO_LONG.to_owned())
 }
@@ -137,7 +142,11 @@ fn place(set: &TaskSet, resource: &Resource) -> usize {
 ///
 /// # Errors
 /// Nothing bounds it, in a sentence.
-pub(super) fn spinning(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<u64>, String> {
+pub(super) fn spinning(
+    set: &TaskSet,
+    here: &[usize],
+    costs: &KernelOverheads,
+) -> Result<Vec<u64>, String> {
     let all = locking(set, here, costs)?;
     let of = |position: usize| spin::job_waits(&all, position).ok_or_else(|| TOO_LONG.to_owned());
     // Those in `here` come first.
@@ -149,7 +158,7 @@ const HERE: usize = 0;
 
 /// The tasks in `here`, and behind them those elsewhere that share spin locks with them; nobody if there
 /// are no such locks.
-fn locking(set: &TaskSet, here: &[usize], costs: &Costs) -> Result<Vec<Task>, String> {
+fn locking(set: &TaskSet, here: &[usize], costs: &KernelOverheads) -> Result<Vec<Task>, String> {
     let spins = |resource: &&Resource| resource.protocol == Protocol::Spin;
     let used = |resource: &&Resource| users(set, resource).any(|user| here.contains(&user));
     let shared: Vec<&Resource> = set.resources.iter().filter(spins).filter(used).collect();

@@ -60,8 +60,8 @@ use hourglass_tasks::{Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 use thiserror::Error;
 
-pub use hourglass_sched::catalogue::{CHECKED as ANALYSES, Entry};
-pub use hourglass_sched::partition::{Fit, Order};
+pub use hourglass_sched::catalogue::{AnalysisEntry, CHECKED as ANALYSES};
+pub use hourglass_sched::partition::{FitHeuristic, PlacementOrder};
 pub use place::placing;
 
 pub(crate) use guard::waits_for_others;
@@ -74,7 +74,7 @@ pub struct Request {
     /// The analysis by name; without it, the one that fits what the set says.
     pub analysis: Option<String>,
     /// Tasks are placed on the CPUs of the machine by this heuristic.
-    pub partition: Option<(Fit, Order)>,
+    pub partition: Option<(FitHeuristic, PlacementOrder)>,
     /// The smallest reservation with one of these periods is looked for; none without.
     pub server: Vec<Span>,
     /// How far each task may change is looked for.
@@ -312,7 +312,7 @@ fn put_together(document: &mut CheckDocument, solved: Vec<Solved>) {
         document.processors.push(found.facts);
     }
     let entries = names.iter().filter_map(|name| catalogue::checked_by(name));
-    document.sources = entries.map(Entry::facts).collect();
+    document.sources = entries.map(AnalysisEntry::facts).collect();
     document.analysis = names.join("+");
     conclude(document);
 }

@@ -6,7 +6,7 @@
 use hourglass_model::CpuSet;
 use hourglass_sched as sched;
 use hourglass_sched::fixed_priority::Sections;
-use hourglass_sched::overheads::{self, Charged, Costs, OverheadError, Tick};
+use hourglass_sched::overheads::{self, InflatedTaskSet, KernelOverheads, OverheadError, Tick};
 use hourglass_tasks::{Fraction, Preemption, Task, TaskSet};
 use hourglass_time::Span;
 
@@ -17,13 +17,13 @@ use super::processor::{Member, Notes};
 pub(super) const TOO_LONG: &str = "a time has more than 64 bits";
 
 /// What the kernel of the machine costs.
-pub(super) fn costs(set: &TaskSet) -> Costs {
+pub(super) fn costs(set: &TaskSet) -> KernelOverheads {
     let overheads = &set.machine.overheads;
     let cost = |span: Option<Span>| span.map_or(0, |span| span.nanos_or_zero());
     let tick = overheads
         .tick_period
         .map(|period| Tick { period: period.nanos_or_zero(), cost: cost(overheads.tick_cost) });
-    Costs {
+    KernelOverheads {
         switch: cost(overheads.context_switch),
         caches: cost(overheads.cache_delay),
         tick: tick.filter(|tick| tick.cost > 0),
@@ -84,11 +84,11 @@ pub(super) const NO_OFFSETS: &str = "offsets are not used: any phase is taken to
 /// Nothing sound can be said about them, in a sentence.
 pub(super) fn charged(
     set: &TaskSet,
-    costs: &Costs,
+    costs: &KernelOverheads,
     sections: Sections,
     draft: &mut Draft,
     notes: &mut Notes,
-) -> Result<Charged, String> {
+) -> Result<InflatedTaskSet, String> {
     let of = |member: &Member| member.position.map(|position| &set.tasks[position]);
     let requests = |member: &Member| {
         let sections = of(member).map_or(&[][..], |task| task.critical_sections.as_slice());

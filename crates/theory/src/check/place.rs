@@ -5,7 +5,7 @@
 use hourglass_model::{CpuSet, near};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::{self, TimeModel};
-use hourglass_sched::partition::{Fit, Order, partition};
+use hourglass_sched::partition::{FitHeuristic, PlacementOrder, partition};
 use hourglass_sched::{Task, TaskSet as Numbers, Verdict, assign, edf};
 use hourglass_tasks::{Assignment, TaskSet};
 
@@ -17,20 +17,20 @@ use super::processor::Notes;
 ///
 /// # Errors
 /// A text with all names.
-pub fn placing(text: &str) -> Result<(Fit, Order), String> {
+pub fn placing(text: &str) -> Result<(FitHeuristic, PlacementOrder), String> {
     let (fit, order) = text.split_once(',').unwrap_or((text, "utilisation"));
     let fit = match fit {
-        "first-fit" => Fit::First,
-        "best-fit" => Fit::Best,
-        "worst-fit" => Fit::Worst,
+        "first-fit" => FitHeuristic::First,
+        "best-fit" => FitHeuristic::Best,
+        "worst-fit" => FitHeuristic::Worst,
         _ => return Err(near::unknown("fit", fit, ["first-fit", "best-fit", "worst-fit"])),
     };
     let order = match order {
-        "given" => Order::Given,
-        "utilisation" => Order::Utilisation,
-        "density" => Order::Density,
-        "period" => Order::Period,
-        "deadline" => Order::Deadline,
+        "given" => PlacementOrder::Given,
+        "utilisation" => PlacementOrder::Utilisation,
+        "density" => PlacementOrder::Density,
+        "period" => PlacementOrder::Period,
+        "deadline" => PlacementOrder::Deadline,
         _ => {
             let known = ["given", "utilisation", "density", "period", "deadline"];
             return Err(near::unknown("order", order, known));
@@ -45,8 +45,8 @@ pub fn placing(text: &str) -> Result<(Fit, Order), String> {
 /// A task has its place already.
 pub(super) fn place(
     set: &TaskSet,
-    fit: Fit,
-    order: Order,
+    fit: FitHeuristic,
+    order: PlacementOrder,
     notes: &mut Notes,
 ) -> Result<Result<TaskSet, String>, RequestError> {
     let taken =

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use hourglass_model::check::{
     CheckDocument, MissFacts, ProcessorFacts, TaskFacts, Verdict, WitnessFacts,
 };
-use hourglass_sched::sim::{self, FirstMiss, Settings, SimError};
+use hourglass_sched::sim::{self, FirstMiss, SimError, SimSettings};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
@@ -167,7 +167,7 @@ impl Replay {
         let mut longer = MOST_DOUBLINGS;
         loop {
             let events = self.events.min(EVENTS_AT_ONCE);
-            let settings = Settings::until(horizon).with_most_events(events);
+            let settings = SimSettings::until(horizon).with_most_events(events);
             let outcome = match sim::run(&model.system, settings) {
                 Ok(outcome) => outcome,
                 Err(error) => {
@@ -218,7 +218,7 @@ impl Replay {
                 task: task.name.clone(),
                 job: miss.job,
                 arrival_ns: miss.arrival,
-                due_ns: miss.due,
+                due_ns: miss.deadline,
                 done_ns: miss.done,
             };
             let set = shared.get_or_insert_with(|| Rc::new(scenario.set.clone()));

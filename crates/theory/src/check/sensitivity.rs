@@ -8,10 +8,10 @@ use std::cell::Cell;
 use hourglass_model::check::{BreakdownFacts, SensitivityFacts};
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::edf::qpa;
-use hourglass_sched::effort::Effort;
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sensitivity::{
-    FixedLimits, Scale, Tested, largest_cost, largest_jitter, largest_scale, smallest_period,
+    CostScale, FixedLimits, ScaleTest, largest_cost, largest_jitter, largest_scale, smallest_period,
 };
 use hourglass_sched::{Refusal, TaskSet as Numbers, Verdict};
 use hourglass_tasks::TaskSet;
@@ -34,7 +34,7 @@ pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<Sensit
         ..SensitivityFacts::default()
     };
     let mut found: Vec<SensitivityFacts> = set.tasks.iter().map(named).collect();
-    let mut effort = Effort::of(ALL_LOOKS);
+    let mut effort = StepLimit::with_steps(ALL_LOOKS);
     for processor in processors.iter().filter(|processor| is_plain(set, processor)) {
         let Some(mut limits) = Limits::of(processor, &mut effort) else { continue };
         for (at, member) in processor.members.iter().enumerate() {
@@ -55,13 +55,13 @@ const PARTS: u64 = 1_000;
 /// How far all execution times of each processor may grow together; nothing of a processor where it is not
 /// known.
 pub(super) fn breakdown(set: &TaskSet, processors: &[Processor]) -> Vec<BreakdownFacts> {
-    let mut effort = Effort::of(ALL_LOOKS);
+    let mut effort = StepLimit::with_steps(ALL_LOOKS);
     let plain = processors.iter().filter(|processor| is_plain(set, processor));
     let facts = plain.filter_map(|processor| {
         let numbers = processor.in_any_phase();
         let found =
             with_effort(&mut effort, |test| largest_scale(&numbers, PARTS, |n| test(processor, n)));
-        let Scale { factor, utilisation, beyond } = found.ok()??;
+        let CostScale { factor, utilisation, beyond } = found.ok()??;
         let quotient = |numerator: u64, denominator: u64| numerator as f64 / denominator as f64;
         let first = beyond.and_then(|tested| processor.members.get(tested.failing?)?.position);
         Some(BreakdownFacts {
@@ -101,7 +101,7 @@ enum Limits<'a> {
 
 impl Limits<'_> {
     /// Of a processor that is feasible.
-    fn of<'a>(processor: &'a Processor, effort: &mut Effort) -> Option<Limits<'a>> {
+    fn of<'a>(processor: &'a Processor, effort: &mut StepLimit) -> Option<Limits<'a>> {
         let numbers = processor.in_any_phase();
         if processor.rule != Rule::Edf && processor.sections == Sections::Preemptive {
             let (sections, time) = (Sections::Preemptive, TimeModel::Continuous);
@@ -115,7 +115,7 @@ impl Limits<'_> {
     }
 
     /// Refuses where the effort does not suffice.
-    fn of_task(&mut self, at: usize, effort: &mut Effort) -> Result<Found, Refusal> {
+    fn of_task(&mut self, at: usize, effort: &mut StepLimit) -> Result<Found, Refusal> {
         match self {
             Limits::Fixed(limits) => Ok((
                 limits.largest_cost(at, effort)?,
@@ -131,7 +131,7 @@ fn by_tests(
     processor: &Processor,
     numbers: &Numbers,
     at: usize,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<Found, Refusal> {
     with_effort(effort, |test| {
         let test = |numbers: &Numbers| test(processor, numbers);
@@ -145,8 +145,8 @@ fn by_tests(
 
 /// What `search` finds by tests that share the effort. Refuses where it does not suffice.
 fn with_effort<T>(
-    effort: &mut Effort,
-    search: impl FnOnce(&dyn Fn(&Processor, &Numbers) -> Tested) -> T,
+    effort: &mut StepLimit,
+    search: impl FnOnce(&dyn Fn(&Processor, &Numbers) -> ScaleTest) -> T,
 ) -> Result<T, Refusal> {
     let left = Cell::new(*effort);
     let found = search(&|processor, numbers| {
@@ -161,17 +161,17 @@ fn with_effort<T>(
 }
 
 /// The verdict on a set of this processor. No test takes more than [`LOOKS`].
-fn tested(processor: &Processor, numbers: &Numbers, effort: &mut Effort) -> Tested {
+fn tested(processor: &Processor, numbers: &Numbers, effort: &mut StepLimit) -> ScaleTest {
     let (sections, time) = (processor.sections, TimeModel::Continuous);
     let given = effort.left().min(LOOKS);
-    let mut left = Effort::of(given);
+    let mut left = StepLimit::with_steps(given);
     let found = match processor.rule {
-        Rule::Edf => Tested::from(&qpa::feasible_by(numbers, sections, time, &mut left)),
+        Rule::Edf => ScaleTest::from(&qpa::feasible_by(numbers, sections, time, &mut left)),
         Rule::FixedPriority | Rule::Fifo => {
-            Tested::from(&fixed_priority::analyse_by(numbers, sections, time, &mut left))
+            ScaleTest::from(&fixed_priority::analyse_by(numbers, sections, time, &mut left))
         }
     };
-    *effort = Effort::of(effort.left() - (given - left.left()));
+    *effort = StepLimit::with_steps(effort.left() - (given - left.left()));
     found
 }
 

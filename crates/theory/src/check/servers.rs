@@ -4,7 +4,7 @@
 //! bound what a server takes or gives, design servers.
 
 use hourglass_sched::catalogue::Rule;
-use hourglass_sched::servers::{self, Kind, Placed, Unfit};
+use hourglass_sched::servers::{self, PlacedServer, ServerPolicy, UnsupportedServer};
 use hourglass_sched::{Task, TaskSet as Numbers};
 use hourglass_tasks::{Assignment, Scheduler, Server, ServerKind, TaskSet};
 
@@ -61,12 +61,12 @@ pub(super) fn processors(
 /// Its budget cannot be meant, in a sentence.
 pub(super) fn known(server: &Server) -> Result<servers::Server, String> {
     let kind = match server.kind {
-        ServerKind::Polling => Kind::Polling,
-        ServerKind::Deferrable => Kind::Deferrable,
-        ServerKind::Sporadic => Kind::Sporadic,
-        ServerKind::CbsHard => Kind::HardBandwidth,
-        ServerKind::CbsSoft => Kind::SoftBandwidth,
-        ServerKind::PeriodicResource | ServerKind::ExplicitDeadline => Kind::Periodic,
+        ServerKind::Polling => ServerPolicy::Polling,
+        ServerKind::Deferrable => ServerPolicy::Deferrable,
+        ServerKind::Sporadic => ServerPolicy::Sporadic,
+        ServerKind::CbsHard => ServerPolicy::HardBandwidth,
+        ServerKind::CbsSoft => ServerPolicy::SoftBandwidth,
+        ServerKind::PeriodicResource | ServerKind::ExplicitDeadline => ServerPolicy::Periodic,
     };
     let (budget, period) = (server.budget.nanos_or_zero(), server.period.nanos_or_zero());
     let made =
@@ -134,7 +134,7 @@ pub(super) fn as_tasks(
     let placed = |server: &&Server| {
         let rank = server.priority.filter(|_| !is_first(server));
         let priority = rank.map(|priority| ranks::rank_among(&priorities, priority));
-        Ok(Placed { server: known(server)?, priority })
+        Ok(PlacedServer { server: known(server)?, priority })
     };
     let placed = servers.iter().map(placed).collect::<Result<Vec<_>, String>>()?;
     match rule {
@@ -147,35 +147,35 @@ pub(super) fn as_tasks(
     .map_err(|why| unfit(why, servers))
 }
 
-fn unfit(why: Unfit, servers: &[&Server]) -> String {
+fn unfit(why: UnsupportedServer, servers: &[&Server]) -> String {
     let name = |at: usize| servers.get(at).map_or("", |server| server.name.as_str());
     match why {
-        Unfit::TasksByDeadline => {
+        UnsupportedServer::TasksByDeadline => {
             "work may come to a server when its deadline is near, and no analysis here has tasks \
              beside servers under edf; put the tasks into servers of their own, or give \
              fixed-priority"
                 .to_owned()
         }
-        Unfit::NotConstant(at) => format!(
+        UnsupportedServer::NotConstant(at) => format!(
             "server '{}' shares its CPU by deadlines with other servers, which no analysis here has \
              but of constant-bandwidth servers; give it the kind cbs-hard, and a deadline of its \
              period",
             name(at)
         ),
-        Unfit::ForPriorities(at) => format!(
+        UnsupportedServer::ForPriorities(at) => format!(
             "server '{}' is of a kind for fixed priorities, but the scheduler is edf",
             name(at)
         ),
-        Unfit::GoesOn(at) => format!(
+        UnsupportedServer::GoesOn(at) => format!(
             "server '{}' goes on when its budget is spent, before every fixed priority",
             name(at)
         ),
-        Unfit::ShortDeadline(at) => format!(
+        UnsupportedServer::ShortDeadline(at) => format!(
             "server '{}' has a deadline before its period, which no analysis here has above fixed \
              priorities",
             name(at)
         ),
-        Unfit::NoTask(at) => {
+        UnsupportedServer::NoTask(at) => {
             format!("server '{}' needs a budget, a period and a deadline above 0", name(at))
         }
     }

@@ -11,7 +11,7 @@ use hourglass_sched::edf::qpa::{self, Feasibility};
 use hourglass_sched::fixed_priority::{Sections, TimeModel};
 use hourglass_sched::servers::Server;
 use hourglass_sched::supply::Supply;
-use hourglass_sched::{Analysis, Outcome, Refusal, Task, TaskSet as Numbers};
+use hourglass_sched::{Analysis, Refusal, ResponseBound, Task, TaskSet as Numbers};
 use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
 use hourglass_sched::{admission, assign, bounds, checker};
 
@@ -204,18 +204,18 @@ pub(super) fn task(
         reasons => format!("{what}, but {}", reasons.join(", ")),
     };
     match result.outcome {
-        Outcome::Unknown(why) => {
+        ResponseBound::Unknown(why) => {
             (facts.verdict, facts.reason) = (Verdict::Unknown, refused(processor, why));
         }
-        Outcome::Unbounded if grows(processor) => {
+        ResponseBound::Unbounded if grows(processor) => {
             facts.verdict = Verdict::NoBound;
             facts.reason = "more is demanded than there is".to_owned();
         }
-        Outcome::Unbounded => {
+        ResponseBound::Unbounded => {
             facts.verdict = Verdict::Unknown;
             facts.reason = because("more is demanded than there is");
         }
-        Outcome::Bounded(bound) => {
+        ResponseBound::Bounded(bound) => {
             let Some(bound) = own_bound(processor, member, bound) else {
                 facts.verdict = Verdict::Unknown;
                 facts.reason = Refusal::Overflow.to_string();

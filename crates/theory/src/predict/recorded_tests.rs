@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use hourglass_lab::experiment::JobTimes;
 use hourglass_model::predict::PredictedTask;
 use hourglass_model::{Interval, Onset};
-use hourglass_sched::sim::{self, Event, Settings, Sink, Slice};
+use hourglass_sched::sim::{self, Event, SimSettings, Sink, Slice};
 use hourglass_tasks::TaskSet;
 
 use super::explain::by_window;
@@ -51,7 +51,7 @@ impl Sink for Tape {
         });
     }
 
-    fn happened(&mut self, now: u64, event: Event) {
+    fn event(&mut self, now: u64, event: Event) {
         if let Event::Completion { thread, job, response } = event {
             let (begun, received) = self.begun[&(thread, job)];
             self.jobs.push((
@@ -73,8 +73,8 @@ fn run(really: &str, tasks: usize, priorities: &[u8]) -> (Seen, Tape) {
     let really = set(really);
     let model = model(&really, Choices::default()).unwrap();
     let mut tape = Tape::default();
-    let settings = Settings::until(264 * MS);
-    sim::run_with(&model.system, settings, &mut tape, &mut sim::Unwatched).unwrap();
+    let settings = SimSettings::until(264 * MS);
+    sim::run_with(&model.system, settings, &mut tape, &mut sim::NullMonitor).unwrap();
     let mut seen = Seen::default();
     for priority in priorities {
         let thread = SeenThread { cpu: Some(0), urgency: Some(*priority), ..SeenThread::default() };

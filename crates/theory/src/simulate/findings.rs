@@ -78,7 +78,7 @@ fn task_findings(
     thread: u32,
 ) -> TaskFindings {
     let never_done = outcome.missed.saturating_sub(outcome.late);
-    let behind = never_done.saturating_sub(u64::from(outcome.begun));
+    let behind = never_done.saturating_sub(u64::from(outcome.oldest_started));
     TaskFindings {
         name: task.name.clone(),
         thread,
@@ -99,7 +99,7 @@ fn task_findings(
         first_miss: outcome.first_miss.map(|miss| FirstMiss {
             job: miss.job,
             arrival_ns: miss.arrival,
-            due_ns: miss.due,
+            due_ns: miss.deadline,
             done_ns: miss.done,
         }),
     }
@@ -123,12 +123,12 @@ fn short_horizon(request: &Request, horizon: Horizon, warnings: &mut Vec<Warning
     }
 }
 
-fn smt_findings(policy: smt::Policy, pass: &Pass, compared: Option<&Pass>) -> SmtFindings {
+fn smt_findings(policy: smt::SmtPolicy, pass: &Pass, compared: Option<&Pass>) -> SmtFindings {
     let mut found = SmtFindings {
         policy: match policy {
-            smt::Policy::Unaware => "unaware",
-            smt::Policy::Disabling => "disabling",
-            smt::Policy::Monitoring(_) => "slack-monitoring",
+            smt::SmtPolicy::Ignore => "unaware",
+            smt::SmtPolicy::Disable => "disabling",
+            smt::SmtPolicy::Monitor(_) => "slack-monitoring",
         }
         .to_owned(),
         wakeups: pass.watched.wakeups,
@@ -136,23 +136,23 @@ fn smt_findings(policy: smt::Policy, pass: &Pass, compared: Option<&Pass>) -> Sm
         stops: pass.watched.stops,
         best_effort_ns: pass.best_effort,
         best_effort_disabling_ns: match policy {
-            smt::Policy::Disabling => Some(pass.best_effort),
+            smt::SmtPolicy::Disable => Some(pass.best_effort),
             _ => compared.map(|compared| compared.best_effort),
         },
         ..SmtFindings::default()
     };
-    if let smt::Policy::Monitoring(monitoring) = policy {
+    if let smt::SmtPolicy::Monitor(monitoring) = policy {
         let (part, whole) = monitoring.alpha.parts();
         found.alpha = Fraction::new(part, whole).map(|alpha| alpha.to_string());
         found.margin_ns = Some(monitoring.margin);
         found.latency_ns = Some(monitoring.latency);
-        found.interval_ns = match monitoring.looks {
-            smt::Looks::Variable => None,
-            smt::Looks::Fixed(interval) => Some(interval),
+        found.interval_ns = match monitoring.check {
+            smt::SlackCheck::Variable => None,
+            smt::SlackCheck::Fixed(interval) => Some(interval),
         };
         found.progress = Some(match monitoring.progress {
-            smt::Progress::Counted => "counted".to_owned(),
-            smt::Progress::Reported(steps) => format!("reported:{steps}"),
+            smt::ProgressModel::Counted => "counted".to_owned(),
+            smt::ProgressModel::Reported(steps) => format!("reported:{steps}"),
         });
     }
     let disabling = found.best_effort_disabling_ns.filter(|ns| *ns > 0);

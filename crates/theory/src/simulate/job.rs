@@ -3,7 +3,9 @@
 //! Owns: arrivals, costs, and the points of a job at which it locks or suspends itself. Must not:
 //! know how it competes.
 
-use hourglass_sched::sim::{self, Action, Arrivals, Class, Cost, Jitter, Mark, Script, Thread};
+use hourglass_sched::sim::{
+    self, ArrivalPattern, Class, CostModel, Jitter, Mark, MarkAction, Script, Thread,
+};
 use hourglass_tasks::{Activation, Preemption, Task, TaskSet};
 
 use super::system::{Choices, Warnings, ns, warn};
@@ -54,27 +56,27 @@ pub(super) fn scripted(thread: Thread, script: Script) -> Thread {
     scripted
 }
 
-fn arrivals(task: &Task, releases: Releases) -> Arrivals {
+fn arrivals(task: &Task, releases: Releases) -> ArrivalPattern {
     let offset = task.offset.map_or(0, ns);
     let period = ns(task.period);
     match task.activation {
-        _ if !task.arrivals.is_empty() => Arrivals::Burst {
+        _ if !task.arrivals.is_empty() => ArrivalPattern::Burst {
             offset,
             distances: task.arrivals.iter().map(|distance| ns(*distance)).collect(),
             period,
         },
         Activation::Sporadic if releases == Releases::Random => {
-            Arrivals::Sporadic { offset, period, extra: period }
+            ArrivalPattern::Sporadic { offset, period, extra: period }
         }
-        _ => Arrivals::Periodic { offset, period },
+        _ => ArrivalPattern::Periodic { offset, period },
     }
 }
 
-fn cost(task: &Task) -> Cost {
+fn cost(task: &Task) -> CostModel {
     let at_most = ns(task.wcet);
     match &task.execution_time {
-        None => Cost::Worst(at_most),
-        Some(times) => Cost::Drawn { times: times.clone(), at_most },
+        None => CostModel::Worst(at_most),
+        Some(times) => CostModel::Drawn { times: times.clone(), at_most },
     }
 }
 
@@ -122,7 +124,7 @@ fn marks(set: &TaskSet, task: &Task, warnings: &mut Warnings) -> Result<Vec<Mark
     let mut marks = Vec::new();
     let suspension = ns(task.suspension);
     if suspension > 0 {
-        marks.push(Mark { at: gap / 2, action: Action::Suspend(suspension) });
+        marks.push(Mark { at: gap / 2, action: MarkAction::Suspend(suspension) });
         let text = format!(
             "task '{}': each job suspends itself once, for all of {}, after {} of execution",
             task.name,
@@ -133,9 +135,9 @@ fn marks(set: &TaskSet, task: &Task, warnings: &mut Warnings) -> Result<Vec<Mark
     }
     let mut at = gap;
     for (resource, length) in &sections {
-        marks.push(Mark { at, action: Action::Lock(*resource) });
+        marks.push(Mark { at, action: MarkAction::Lock(*resource) });
         at += length;
-        marks.push(Mark { at, action: Action::Unlock(*resource) });
+        marks.push(Mark { at, action: MarkAction::Unlock(*resource) });
         at += gap;
     }
     if !sections.is_empty() && task.program.is_none() {

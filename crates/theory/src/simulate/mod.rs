@@ -50,7 +50,7 @@ use std::path::PathBuf;
 use hourglass_model::Interval;
 use hourglass_model::document::Warning;
 use hourglass_model::simulation::SimulationDocument;
-use hourglass_sched::sim::{self, Late, Settings, SimError, Throttling, smt};
+use hourglass_sched::sim::{self, OverrunPolicy, SimError, SimSettings, Throttling, smt};
 use hourglass_store::{CreateError, RunFolder, WriteError, merge_by_start};
 use hourglass_sys::signal;
 use hourglass_tasks::TaskSet;
@@ -106,12 +106,12 @@ pub struct Request {
     pub seed: u64,
     pub releases: Releases,
     /// What becomes of jobs that are released while an earlier one runs.
-    pub late: Late,
+    pub late: OverrunPolicy,
     /// The kernel's limit on fixed priorities.
     pub throttling: Option<Throttling>,
     /// What is done about siblings beside real-time tasks; without it, nothing, and no account is
     /// given of it.
-    pub smt: Option<smt::Policy>,
+    pub smt: Option<smt::SmtPolicy>,
     /// Keep the simulation in this folder, which must not exist.
     pub folder: Option<PathBuf>,
     /// Whether the schedule comes back, too.
@@ -132,7 +132,7 @@ impl Request {
             horizon: None,
             seed: 0,
             releases: Releases::default(),
-            late: Late::default(),
+            late: OverrunPolicy::default(),
             throttling: None,
             smt: None,
             folder: None,
@@ -213,9 +213,9 @@ pub struct Simulated {
 
 /// One pass through the simulator.
 struct Pass {
-    outcome: sim::Outcome,
+    outcome: sim::SimOutcome,
     threads: Vec<Recorded>,
-    watched: smt::Watched,
+    watched: smt::MonitorCounts,
     best_effort: u64,
 }
 
@@ -255,16 +255,16 @@ pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, F
     // Without the handlers a signal ends the process, as it does anywhere else.
     let _ = signal::catch_stop();
     let folder = request.folder.clone().map(RunFolder::create).transpose()?;
-    let settings = Settings::until(horizon.ns).with_seed(request.seed);
+    let settings = SimSettings::until(horizon.ns).with_seed(request.seed);
     let stored = folder.is_some() || request.wants_schedule;
     let capacity = stored.then_some(request.records);
     let pass = pass(&model, request.smt, settings, capacity, watch)?;
     let compared = match request.smt {
-        Some(smt::Policy::Monitoring(_) | smt::Policy::Unaware)
+        Some(smt::SmtPolicy::Monitor(_) | smt::SmtPolicy::Ignore)
             if signal::stop_asked().is_none() =>
         {
             // A set that cannot be simulated with siblings disabled has nothing to be compared with.
-            self::pass(&model, Some(smt::Policy::Disabling), settings, None, watch).ok()
+            self::pass(&model, Some(smt::SmtPolicy::Disable), settings, None, watch).ok()
         }
         _ => None,
     };
@@ -288,8 +288,8 @@ impl Pass {
 
 fn pass(
     model: &Model,
-    policy: Option<smt::Policy>,
-    settings: Settings,
+    policy: Option<smt::SmtPolicy>,
+    settings: SimSettings,
     capacity: Option<u64>,
     watch: &mut dyn Watch,
 ) -> Result<Pass, Failure> {
@@ -300,7 +300,7 @@ fn pass(
             let outcome = sim::run_to(system, settings, &mut recorder)
                 .map_err(|error| named(&error, model))?;
             let best_effort = smt::best_effort(system, &outcome);
-            (outcome, smt::Watched::default(), best_effort)
+            (outcome, smt::MonitorCounts::default(), best_effort)
         }
         Some(policy) => {
             let found = smt::run(system, policy, settings, &mut recorder);
@@ -334,7 +334,7 @@ fn with_names(text: String, model: &Model) -> String {
 
 /// What a policy for shared cores rests on, and does not hold.
 fn smt_warnings(request: &Request, model: &mut Model) {
-    let Some(smt::Policy::Monitoring(monitoring)) = request.smt else { return };
+    let Some(smt::SmtPolicy::Monitor(monitoring)) = request.smt else { return };
     let (part, whole) = monitoring.alpha.parts();
     let is_above = |(least, of): (u128, u128)| {
         let left = u128::from(part).checked_mul(of)?;

@@ -6,7 +6,7 @@
 
 use hdrhistogram::Histogram;
 use hourglass_model::{Interval, Onset};
-use hourglass_sched::sim::{Event, Interest, Sink, Slice, System};
+use hourglass_sched::sim::{Event, Sink, SinkDetail, Slice, System};
 use hourglass_sys::signal;
 
 use super::Watch;
@@ -104,8 +104,8 @@ fn store(thread: &mut Recorded, interval: Interval, room: &mut Option<u64>) {
 }
 
 impl Sink for Recorder<'_> {
-    fn interest(&self) -> Interest {
-        if self.room.is_some() { Interest::Slices } else { Interest::Nothing }
+    fn interest(&self) -> SinkDetail {
+        if self.room.is_some() { SinkDetail::Slices } else { SinkDetail::Nothing }
     }
 
     fn ran(&mut self, slice: Slice) {
@@ -152,5 +152,5 @@ impl Sink for Recorder<'_> {
         signal::stop_asked().is_none()
     }
 
-    fn happened(&mut self, _: u64, _: Event) {}
+    fn event(&mut self, _: u64, _: Event) {}
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_model::{CpuSet, Policy};
-use hourglass_sched::sim::{self, Act, Class, Phase, Script, System};
+use hourglass_sched::sim::{self, Class, Script, SimPhase, SimStep, System};
 use hourglass_tasks::{Background, Program, Protocol, Step, Task, TaskSet};
 
 use super::Failure;
@@ -78,7 +78,7 @@ impl Numbers {
                 .cpus
                 .as_ref()
                 .map_or(Vec::new(), |on| super::system::positions(on.iter(), cpus));
-            phases.push(Phase {
+            phases.push(SimPhase {
                 loops: phase.loops,
                 class: phase.policy.map(class_of),
                 cpus: on,
@@ -108,36 +108,36 @@ impl Numbers {
         step: &Step,
         is_forked: bool,
         met: &mut BTreeSet<usize>,
-    ) -> Option<Act> {
+    ) -> Option<SimStep> {
         Some(match step {
-            Step::Run(time) => Act::Run(ns(*time)),
-            Step::RunFor(time) => Act::RunFor(ns(*time)),
-            Step::Sleep(time) => Act::Sleep(ns(*time)),
+            Step::Run(time) => SimStep::Run(ns(*time)),
+            Step::RunFor(time) => SimStep::RunFor(ns(*time)),
+            Step::Sleep(time) => SimStep::Sleep(ns(*time)),
             Step::Timer { name, period, absolute } => {
                 // Timers are shared by name, but for those that rt-app calls unique.
                 let owner = if name.starts_with("unique") { thread } else { "" };
                 let timer = number(&mut self.timers, (owner.to_owned(), name.clone()));
-                Act::Timer { timer, period: ns(*period), absolute: *absolute }
+                SimStep::Timer { timer, period: ns(*period), absolute: *absolute }
             }
-            Step::Lock(name) => Act::Lock(self.lock(name)),
-            Step::Unlock(name) => Act::Unlock(self.lock(name)),
+            Step::Lock(name) => SimStep::Lock(self.lock(name)),
+            Step::Unlock(name) => SimStep::Unlock(self.lock(name)),
             Step::Wait { condition, mutex } => {
-                Act::Wait { event: self.event(false, condition), lock: self.lock(mutex) }
+                SimStep::Wait { event: self.event(false, condition), lock: self.lock(mutex) }
             }
-            Step::Signal(name) => Act::Signal(self.event(false, name)),
-            Step::Broadcast(name) => Act::Broadcast(self.event(false, name)),
-            Step::Barrier(name) => Act::Barrier(self.barrier(name, is_forked, met)),
-            Step::Suspend(name) => Act::Suspend(self.event(true, name)),
-            Step::Resume(name) => Act::Broadcast(self.event(true, name)),
-            Step::Post(name) => Act::Post(number(&mut self.semaphores, name.clone())),
-            Step::Take(name) => Act::Take(number(&mut self.semaphores, name.clone())),
-            Step::Yield => Act::Yield,
-            Step::Fork(name) => Act::Fork(number(&mut self.starts, name.clone())),
-            Step::Forked { name, number: which } => Act::Forked {
+            Step::Signal(name) => SimStep::Signal(self.event(false, name)),
+            Step::Broadcast(name) => SimStep::Broadcast(self.event(false, name)),
+            Step::Barrier(name) => SimStep::Barrier(self.barrier(name, is_forked, met)),
+            Step::Suspend(name) => SimStep::Suspend(self.event(true, name)),
+            Step::Resume(name) => SimStep::Broadcast(self.event(true, name)),
+            Step::Post(name) => SimStep::Post(number(&mut self.semaphores, name.clone())),
+            Step::Take(name) => SimStep::Take(number(&mut self.semaphores, name.clone())),
+            Step::Yield => SimStep::Yield,
+            Step::Fork(name) => SimStep::Fork(number(&mut self.starts, name.clone())),
+            Step::Forked { name, number: which } => SimStep::Forked {
                 start: number(&mut self.starts, name.clone()),
                 number: u64::from(*which),
             },
-            Step::StartAfter(time) => Act::StartAt(ns(*time)),
+            Step::StartAfter(time) => SimStep::StartAt(ns(*time)),
             // Their time is not known.
             _ => return None,
         })
@@ -149,8 +149,8 @@ impl Numbers {
         let inherits = |protocol: Protocol| protocol == Protocol::Inheritance;
         let all = set.resources.iter().all(|resource| inherits(resource.protocol));
         let protocol = match all && !set.resources.is_empty() {
-            true => sim::Protocol::Inheritance,
-            false => sim::Protocol::Plain,
+            true => sim::SimLockProtocol::Inheritance,
+            false => sim::SimLockProtocol::Plain,
         };
         system.resources.resize(self.locks.len().max(system.resources.len()), protocol);
         system.barriers = self.parties;

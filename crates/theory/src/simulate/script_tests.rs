@@ -127,7 +127,7 @@ fn policies_for_shared_cores_take_wcet_and_period() {
                 phases = [{ steps = [\"run 2ms\", \"timer unique 10ms\"] }]\n";
     let mut request = Request::new(TaskSet::from_toml(text).unwrap());
     request.horizon = Some(Span::from_millis(100));
-    request.smt = Some(smt::Policy::Disabling);
+    request.smt = Some(smt::SmtPolicy::Disable);
     let found = simulate(&request, &mut ()).unwrap().document;
     assert!(found.warnings.iter().any(|warning| warning.id == "steps"), "{:?}", found.warnings);
     assert_eq!(found.tasks[0].hit, 10);

@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Ranks`]. Must not: find priorities by analysis.
 
-use hourglass_sched::sim::{self, Rank};
+use hourglass_sched::sim::{self, ServerRank};
 use hourglass_tasks::{
     Assignment, Protocol, Resource, Scheduler, Server, ServerKind, Task, TaskSet,
 };
@@ -58,7 +58,7 @@ impl Ranks {
     }
 
     /// A server as the simulator has it.
-    pub(super) fn server(&self, server: &Server, warnings: &mut Warnings) -> sim::Server {
+    pub(super) fn server(&self, server: &Server, warnings: &mut Warnings) -> sim::SimServer {
         let kind = match server.kind {
             ServerKind::Polling => sim::ServerKind::Polling,
             ServerKind::Deferrable => sim::ServerKind::Deferrable,
@@ -75,24 +75,24 @@ impl Ranks {
                 sim::ServerKind::ReserveHard
             }
         };
-        sim::Server::new(kind, ns(server.budget), ns(server.period))
+        sim::SimServer::new(kind, ns(server.budget), ns(server.period))
             .with_deadline(ns(server.deadline()))
             .with_rank(self.rank(server))
     }
 
-    fn rank(&self, server: &Server) -> Rank {
+    fn rank(&self, server: &Server) -> ServerRank {
         if server.kind.is_constant_bandwidth() {
-            return Rank::Deadline;
+            return ServerRank::Deadline;
         }
         if let Some(priority) = server.priority {
-            return Rank::Priority(priority.saturating_mul(self.scale));
+            return ServerRank::Priority(priority.saturating_mul(self.scale));
         }
         if self.by_deadline {
-            return Rank::Deadline;
+            return ServerRank::Deadline;
         }
         let highest = self.tasks.iter().copied().max().unwrap_or(0);
         if self.assignment == Assignment::Given {
-            return Rank::Priority(highest.saturating_add(1));
+            return ServerRank::Priority(highest.saturating_add(1));
         }
         // Above the tasks that come less often: their numbers are even, so that this one is free.
         let key = match self.assignment {
@@ -101,7 +101,7 @@ impl Ranks {
         };
         let slower = self.tasks.iter().zip(&self.keys).filter(|(_, of)| **of >= key);
         let below = slower.map(|(priority, _)| *priority).max().unwrap_or(0);
-        Rank::Priority(below.saturating_add(1))
+        ServerRank::Priority(below.saturating_add(1))
     }
 
     /// The ceiling of a resource as a protocol.
@@ -110,7 +110,7 @@ impl Ranks {
         set: &TaskSet,
         resource: &Resource,
         warnings: &mut Warnings,
-    ) -> sim::Protocol {
+    ) -> sim::SimLockProtocol {
         debug_assert_eq!(resource.protocol, Protocol::Ceiling);
         if set.scheduler != Scheduler::FixedPriority {
             let text = format!(
@@ -119,9 +119,9 @@ impl Ranks {
                 resource.name
             );
             warn(warnings, "ceiling", text, "");
-            return sim::Protocol::Inheritance;
+            return sim::SimLockProtocol::Inheritance;
         }
         let ceiling = set.ceiling(resource).unwrap_or(0);
-        sim::Protocol::Ceiling(ceiling.saturating_mul(self.scale))
+        sim::SimLockProtocol::Ceiling(ceiling.saturating_mul(self.scale))
     }
 }

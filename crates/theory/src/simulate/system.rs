@@ -5,7 +5,9 @@
 
 use hourglass_model::Policy;
 use hourglass_model::document::Warning;
-use hourglass_sched::sim::{self, Arrivals, Class, Cost, Late, System, Thread, Throttling};
+use hourglass_sched::sim::{
+    self, ArrivalPattern, Class, CostModel, OverrunPolicy, System, Thread, Throttling,
+};
 use hourglass_tasks::{Background, Protocol, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
@@ -37,7 +39,7 @@ pub struct Model {
 pub struct Choices {
     pub releases: Releases,
     /// What becomes of jobs that are released while an earlier one runs.
-    pub late: Late,
+    pub late: OverrunPolicy,
     /// The kernel's limit on fixed priorities.
     pub throttling: Option<Throttling>,
     /// Whether threads with steps follow them; else a task has jobs of its wcet, and a background thread always
@@ -83,9 +85,9 @@ pub fn model(set: &TaskSet, choices: Choices) -> Result<Model, Failure> {
     }
     for resource in &set.resources {
         let protocol = match resource.protocol {
-            Protocol::Spin => sim::Protocol::Spin,
-            Protocol::Plain => sim::Protocol::Plain,
-            Protocol::Inheritance => sim::Protocol::Inheritance,
+            Protocol::Spin => sim::SimLockProtocol::Spin,
+            Protocol::Plain => sim::SimLockProtocol::Plain,
+            Protocol::Inheritance => sim::SimLockProtocol::Inheritance,
             Protocol::Ceiling => ranks.ceiling(set, resource, &mut warnings),
         };
         system.resources.push(protocol);
@@ -176,7 +178,7 @@ fn background(thread: &Background, warnings: &mut Warnings) -> Thread {
         warn(warnings, "background-steps", text, "");
     }
     let class = background_class(thread);
-    Thread::new(class, Arrivals::Always { offset: 0 }, Cost::Worst(1), u64::MAX)
+    Thread::new(class, ArrivalPattern::Always { offset: 0 }, CostModel::Worst(1), u64::MAX)
 }
 
 /// How a background thread competes.

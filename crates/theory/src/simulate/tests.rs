@@ -3,7 +3,7 @@
 use hourglass_lab::open_run;
 use hourglass_model::simulation::{SimulationDocument, TaskFindings};
 use hourglass_model::{Interval, Onset};
-use hourglass_sched::sim::{self, Late, Rank, smt};
+use hourglass_sched::sim::{self, OverrunPolicy, ServerRank, smt};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
@@ -82,11 +82,11 @@ fn jobs_that_never_start_are_lost() {
     let overload = "unit = \"1ms\"\n[[task]]\nname = \"a\"\nwcet = 15\nperiod = 10\n";
     let mut request = Request::new(set(overload));
     request.horizon = Some(Span::from_millis(90));
-    request.late = Late::Skip;
+    request.late = OverrunPolicy::Skip;
     let found = simulated(&request).document.tasks.remove(0);
     // Done at 15, 35, 55, 75; the jobs at 10, 30, 50, 70 find one running; one at 80 is not done.
     assert_eq!((found.hit, found.missed, found.lost), (0, 5, 4));
-    request.late = Late::Queue;
+    request.late = OverrunPolicy::Queue;
     let found = simulated(&request).document.tasks.remove(0);
     // Done at 15, 30, 45, 60, 75, 90; those of 60, 70 and 80 wait, of which two are never begun.
     assert_eq!((found.hit, found.missed + found.lost), (0, 9));
@@ -195,7 +195,7 @@ fn what_cannot_be_simulated_is_refused() {
                 [[resource]]\nname = \"r\"";
     assert!(matches!(refused(&section_5_5(held)), Failure::SectionsOverWcet { .. }));
     let mut request = Request::new(set(&section_5_5("wcet = 17")));
-    request.smt = Some(smt::Policy::Disabling);
+    request.smt = Some(smt::SmtPolicy::Disable);
     let refused = simulate(&request, &mut ()).unwrap_err().to_string();
     assert!(refused.starts_with("--smt: no core has two CPUs"), "{refused}");
 }
@@ -206,7 +206,7 @@ fn refusals_name_the_task() {
     let text = "[machine]\ncpus = \"0-2\"\ncores = [[0, 1]]\n\
                 [[task]]\nname = \"everywhere\"\nwcet = \"1ms\"\nperiod = \"8ms\"\n";
     let mut request = Request::new(set(text));
-    request.smt = Some(smt::Policy::Disabling);
+    request.smt = Some(smt::SmtPolicy::Disable);
     let refused = simulate(&request, &mut ()).unwrap_err().to_string();
     assert!(refused.contains("task 'everywhere' may run on several cores"), "{refused}");
 }
@@ -240,7 +240,7 @@ fn servers_rank_among_tasks() {
         sim::Class::Fifo(priority) => priority,
         class => panic!("{class:?}"),
     };
-    let Rank::Priority(server) = found.system.servers[0].rank else { panic!("no priority") };
+    let ServerRank::Priority(server) = found.system.servers[0].rank else { panic!("no priority") };
     assert!(priority(0) > server && server > priority(1), "{found:?}");
     assert_eq!(found.system.threads[2].server, Some(0));
 }
@@ -351,11 +351,11 @@ fn the_three_policies_of_the_smt_paper() {
         let document = simulated(&request).document;
         (document.failed(), document.smt.unwrap())
     };
-    let (unaware, _) = with(smt::Policy::Unaware);
+    let (unaware, _) = with(smt::SmtPolicy::Ignore);
     assert!(unaware > 0);
-    let (disabling, found) = with(smt::Policy::Disabling);
+    let (disabling, found) = with(smt::SmtPolicy::Disable);
     assert_eq!((disabling, found.throughput_ratio), (0, Some(1.0)));
-    let (monitoring, found) = with(smt::Policy::Monitoring(smt::Monitoring::default()));
+    let (monitoring, found) = with(smt::SmtPolicy::Monitor(smt::Monitoring::default()));
     assert_eq!(monitoring, 0);
     assert!(found.throughput_ratio.unwrap() > 1.2, "{found:?}");
     assert!((1..=16).contains(&found.wakeups_per_job_max), "{found:?}");
@@ -371,9 +371,9 @@ fn an_alpha_that_does_not_hold_is_named() {
     );
     let warned = |part, whole| {
         let mut request = Request::new(set(&text));
-        let alpha = smt::Rate::new(part, whole).unwrap();
+        let alpha = smt::ProgressRate::new(part, whole).unwrap();
         let monitoring = smt::Monitoring { alpha, ..smt::Monitoring::default() };
-        request.smt = Some(smt::Policy::Monitoring(monitoring));
+        request.smt = Some(smt::SmtPolicy::Monitor(monitoring));
         simulated(&request).document.warnings.iter().any(|warning| warning.id == "alpha")
     };
     assert!(warned(2, 3) && !warned(1, 2));

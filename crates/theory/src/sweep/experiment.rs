@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use super::template::{Scaled, Template, TemplateError};
 use super::words::Draft;
-use super::{ANALYSES, Analysis, Machine};
+use super::{ANALYSES, Analysis, ProcessorScope};
 
 /// Sets a point, if nothing is said.
 const DEFAULT_SETS: u64 = 1_000;
@@ -302,7 +302,7 @@ impl Draft {
             if chosen.iter().any(|other| other.name == name) {
                 return Err(SweepError::Twice(name));
             }
-            if analysis.machine == Machine::Single && processors != 1 {
+            if analysis.machine == ProcessorScope::Single && processors != 1 {
                 return Err(SweepError::SingleOnly { name, processors });
             }
             if analysis.needs_priorities && !given {

@@ -22,7 +22,7 @@ mod workers;
 pub use experiment::{Experiment, Subject, SweepError};
 pub use file::Described;
 pub use hourglass_sched::catalogue::{
-    Answer, CONTENDERS as ANALYSES, Contender as Analysis, Machine,
+    CONTENDERS as ANALYSES, ProcessorScope, SchedulabilityTest as Analysis, TestOutcome,
 };
 pub use merge::{is_experiment, merge, part_folder};
 pub use run::{Swept, Watch, run, run_until};

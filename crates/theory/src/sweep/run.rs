@@ -16,7 +16,7 @@ use hourglass_store::sweep::SweepFolder;
 use hourglass_sys::{lock, signal};
 use hourglass_tasks::generate::Millionths;
 
-use super::Answer;
+use super::TestOutcome;
 use super::experiment::{Experiment, SweepError};
 use super::workers::{Answers, Work, judge};
 
@@ -131,7 +131,7 @@ pub(super) fn held(path: &Path) -> Result<File, SweepError> {
 fn kept_point(experiment: &Experiment, answers: &Answers) -> KeptPoint {
     let names = || experiment.analyses.iter().map(|analysis| analysis.name.to_owned());
     let judged = || answers.sets.iter().filter_map(|set| set.answers.as_ref());
-    let counted = |wanted: Answer| {
+    let counted = |wanted: TestOutcome| {
         let count = |at: usize| judged().filter(|set| set[at] == wanted).count() as u64;
         names().enumerate().map(|(at, name)| (name, count(at))).collect()
     };
@@ -142,8 +142,8 @@ fn kept_point(experiment: &Experiment, answers: &Answers) -> KeptPoint {
             utilisation: experiment.utilisations[answers.number].as_f64(),
             sets: judged().count() as u64,
             redrawn: answers.sets.iter().map(|set| set.redrawn).sum(),
-            accepted: counted(Answer::Accepted),
-            undecided: counted(Answer::Undecided),
+            accepted: counted(TestOutcome::Accepted),
+            undecided: counted(TestOutcome::Undecided),
         },
         answers: match experiment.keep_sets {
             true => names().enumerate().map(|(at, name)| (name, letters(at))).collect(),
@@ -152,11 +152,11 @@ fn kept_point(experiment: &Experiment, answers: &Answers) -> KeptPoint {
     }
 }
 
-fn letter(answer: Answer) -> char {
+fn letter(answer: TestOutcome) -> char {
     match answer {
-        Answer::Accepted => ACCEPTED,
-        Answer::Refused => REFUSED,
-        Answer::Undecided => UNDECIDED,
+        TestOutcome::Accepted => ACCEPTED,
+        TestOutcome::Refused => REFUSED,
+        TestOutcome::Undecided => UNDECIDED,
     }
 }
 

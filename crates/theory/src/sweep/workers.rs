@@ -13,7 +13,7 @@ use std::time::Duration;
 use hourglass_model::sweep::SweepExperiment;
 use hourglass_sched::Task;
 
-use super::Answer;
+use super::TestOutcome;
 use super::experiment::{Experiment, SweepError};
 
 /// Sets that a thread takes at a time: enough that handing over costs nothing, few enough that all
@@ -32,7 +32,7 @@ pub(super) struct Answers {
 /// What came of a set.
 pub(super) struct Judged {
     /// One answer of each analysis; none if nothing could be drawn.
-    pub(super) answers: Option<Vec<Answer>>,
+    pub(super) answers: Option<Vec<TestOutcome>>,
     /// How many draws ran out of tries.
     pub(super) redrawn: u64,
 }

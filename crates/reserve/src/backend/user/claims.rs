@@ -5,7 +5,7 @@
 
 use hourglass_model::CpuSet;
 use hourglass_sched::admission::{Fraction, admits};
-use hourglass_sched::effort::Effort;
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{Sections, TimeModel, verdict_within};
 use hourglass_sched::{Task, TaskSet, Verdict};
 
@@ -118,7 +118,7 @@ fn fit_on(
         let tasks = tasks.enumerate().map(|(k, task)| (k == position, task));
         let set = TaskSet::new(tasks.filter_map(delaying).collect());
         let verdict =
-            verdict_within(&set, Sections::Preemptive, TimeModel::Discrete, Effort::default());
+            verdict_within(&set, Sections::Preemptive, TimeModel::Discrete, StepLimit::default());
         if verdict != Verdict::Feasible {
             return Err(AdmissionFailure::Late { cpu, share: (*share).clone() });
         }

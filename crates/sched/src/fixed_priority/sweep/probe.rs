@@ -6,25 +6,25 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::{Digits, Lanes, NEAR, Shares, Sweep, all_digits, level};
-use crate::effort::Effort;
+use super::{Digits, NEAR, Shares, Sweep, VectorTasks, all_digits, level};
+use crate::effort::StepLimit;
 use crate::fixed_priority::{Sections, TimeModel, response};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 
 /// Ranks of tasks that are not known to be in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Late {
+pub(crate) struct LateRanks {
     /// The most urgent.
     pub(crate) first: usize,
     /// The one whose response is the most of its deadline.
     pub(crate) worst: usize,
 }
 
-impl Late {
+impl LateRanks {
     /// Only one.
-    pub(crate) fn at(rank: usize) -> Late {
-        Late { first: rank, worst: rank }
+    pub(crate) fn at(rank: usize) -> LateRanks {
+        LateRanks { first: rank, worst: rank }
     }
 }
 
@@ -32,8 +32,8 @@ impl Late {
 pub(crate) fn late_among(
     set: &TaskSet,
     ranks: Range<usize>,
-    effort: &mut Effort,
-) -> Result<Option<Late>, Refusal> {
+    effort: &mut StepLimit,
+) -> Result<Option<LateRanks>, Refusal> {
     let digits = all_digits(set);
     let near = digits.saturating_mul(set.len() as u64) < NEAR;
     if digits < <u32 as Digits>::LONGEST {
@@ -50,29 +50,36 @@ struct Probe<'a, N> {
 }
 
 impl<N: Digits> Probe<'_, N> {
-    fn new(set: &TaskSet, near: bool, effort: Effort) -> Probe<'_, N> {
-        let counted = Lanes::with_capacity(set.len());
+    fn new(set: &TaskSet, near: bool, effort: StepLimit) -> Probe<'_, N> {
+        let counted = VectorTasks::with_capacity(set.len());
         let sweep = Sweep { counted, earliest: 0, end: 0, used: 0, early: 0, near, effort };
         Probe { set, sweep, shares: Shares::default() }
     }
 
-    fn search(mut self, ranks: Range<usize>, effort: &mut Effort) -> Result<Option<Late>, Refusal> {
+    fn search(
+        mut self,
+        ranks: Range<usize>,
+        effort: &mut StepLimit,
+    ) -> Result<Option<LateRanks>, Refusal> {
         let found = self.late(ranks);
         *effort = self.sweep.effort;
         found
     }
 
-    fn late(&mut self, ranks: Range<usize>) -> Result<Option<Late>, Refusal> {
-        self.sweep.effort.look(ranks.start)?;
-        let mut late = None::<Late>;
-        let mut worst = Closeness { response: 0, deadline: 1 };
+    fn late(&mut self, ranks: Range<usize>) -> Result<Option<LateRanks>, Refusal> {
+        self.sweep.effort.charge(ranks.start)?;
+        let mut late = None::<LateRanks>;
+        let mut worst = DeadlineRatio { response: 0, deadline: 1 };
         for rank in 0..ranks.end {
             let order = self.set.by_priority();
             let task = |rank: usize| &self.set.tasks()[order[rank]];
             let used = self.shares.add(task(rank), || (0..=rank).map(task));
             if used == Ordering::Greater {
                 let rank = rank.max(ranks.start);
-                return Ok(Some(Late { first: late.map_or(rank, |late| late.first), worst: rank }));
+                return Ok(Some(LateRanks {
+                    first: late.map_or(rank, |late| late.first),
+                    worst: rank,
+                }));
             }
             if rank < ranks.start {
                 self.begin(task(rank)).ok_or(Refusal::Overflow)?;
@@ -80,7 +87,7 @@ impl<N: Digits> Probe<'_, N> {
             }
             let found = self.count(rank, used, ranks.len() == 1)?;
             if found.response > found.deadline {
-                let late = late.get_or_insert(Late::at(rank));
+                let late = late.get_or_insert(LateRanks::at(rank));
                 if found.is_closer_than(worst) {
                     (late.worst, worst) = (rank, found);
                 }
@@ -99,14 +106,19 @@ impl<N: Digits> Probe<'_, N> {
     }
 
     /// Counts a task; if it is `alone`, only up to a late job.
-    fn count(&mut self, rank: usize, used: Ordering, alone: bool) -> Result<Closeness, Refusal> {
+    fn count(
+        &mut self,
+        rank: usize,
+        used: Ordering,
+        alone: bool,
+    ) -> Result<DeadlineRatio, Refusal> {
         let position = self.set.by_priority()[rank];
         let task = &self.set.tasks()[position];
-        let mut found = Closeness { response: 0, deadline: task.deadline };
+        let mut found = DeadlineRatio { response: 0, deadline: task.deadline };
         if used == Ordering::Equal && self.shares.jitter > 0 {
             // The window repeats. What comes after has no share left.
             let (sections, time) = (Sections::Preemptive, TimeModel::Continuous);
-            match level::one(self.set, position, sections, time, &mut self.sweep.effort) {
+            match level::analyse_task(self.set, position, sections, time, &mut self.sweep.effort) {
                 Verdict::Unknown(Refusal::TooLong) => return Err(Refusal::TooLong),
                 Verdict::Feasible => {}
                 _ => found.response = u64::MAX,
@@ -124,14 +136,15 @@ impl<N: Digits> Probe<'_, N> {
 
 /// A response and the deadline for it.
 #[derive(Clone, Copy, Debug)]
-struct Closeness {
+struct DeadlineRatio {
     response: u64,
     deadline: u64,
 }
 
-impl Closeness {
-    fn is_closer_than(self, other: Closeness) -> bool {
-        let part = |a: Closeness, b: Closeness| u128::from(a.response) * u128::from(b.deadline);
+impl DeadlineRatio {
+    fn is_closer_than(self, other: DeadlineRatio) -> bool {
+        let part =
+            |a: DeadlineRatio, b: DeadlineRatio| u128::from(a.response) * u128::from(b.deadline);
         part(self, other) > part(other, self)
     }
 }

@@ -3,10 +3,10 @@
 //! Owns: work, budgets, quanta, slices and times brought up to an instant; when the next of them
 //! ends. Must not: act on what has ended.
 
-use super::Machine;
+use super::SimState;
 use super::timers::NEVER;
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// Brings all CPUs up to now.
     pub(super) fn bring_up_all(&mut self) {
         for cpu in 0..self.cpus.len() {
@@ -16,7 +16,7 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Brings the CPUs of a domain up to now.
     pub(super) fn bring_up(&mut self, domain: usize) {
-        if std::mem::replace(&mut self.domains[domain].known, self.now) == self.now {
+        if std::mem::replace(&mut self.domains[domain].accounted_until, self.now) == self.now {
             return;
         }
         for index in 0..self.domains[domain].cpus.len() {
@@ -26,9 +26,9 @@ impl<const TELL: bool> Machine<TELL> {
 
     #[inline]
     fn bring_up_cpu(&mut self, cpu: usize) {
-        let passed = self.now.saturating_sub(self.cpus[cpu].since);
+        let passed = self.now.saturating_sub(self.cpus[cpu].accounted_until);
         if passed > 0 {
-            self.cpus[cpu].since = self.now;
+            self.cpus[cpu].accounted_until = self.now;
             if let Some(thread) = self.cpus[cpu].thread {
                 self.pass(cpu, thread, passed);
             }
@@ -46,8 +46,8 @@ impl<const TELL: bool> Machine<TELL> {
                 runner.work += u128::from(cpu.rate) * u128::from(passed);
             } else {
                 // The event is at the end of the work at the latest; what is over is below 1 ns.
-                let done = cpu.rate.saturating_mul(passed).min(job.left);
-                job.left -= done;
+                let done = cpu.rate.saturating_mul(passed).min(job.remaining);
+                job.remaining -= done;
                 runner.work += u128::from(done);
             }
         }
@@ -61,8 +61,9 @@ impl<const TELL: bool> Machine<TELL> {
         }
         runner.quantum = runner.quantum.saturating_sub(passed);
         if let Some(payer) = cpu.payer {
-            let keeper = &mut self.keepers[payer];
-            keeper.left = keeper.left.saturating_sub(cpu.drain.saturating_mul(passed));
+            let keeper = &mut self.servers[payer];
+            keeper.remaining_budget =
+                keeper.remaining_budget.saturating_sub(cpu.drain.saturating_mul(passed));
             keeper.outcome.received += passed;
         }
     }
@@ -74,10 +75,10 @@ impl<const TELL: bool> Machine<TELL> {
         let runner = &self.runners[thread];
         let mut soonest = NEVER;
         if let Some(job) = runner.job.as_ref().filter(|_| !runner.spinning && !runner.endless) {
-            soonest = time_for(job.left.saturating_sub(job.point), cpu.rate);
+            soonest = time_for(job.remaining.saturating_sub(job.point), cpu.rate);
         }
         if let Some(payer) = cpu.payer {
-            soonest = soonest.min(time_for(self.keepers[payer].left, cpu.drain));
+            soonest = soonest.min(time_for(self.servers[payer].remaining_budget, cpu.drain));
         }
         if self.takes_turns(thread) {
             soonest = soonest.min(runner.quantum);
@@ -90,7 +91,7 @@ impl<const TELL: bool> Machine<TELL> {
         {
             soonest = soonest.min(throttling.runtime.saturating_sub(cpu.used));
         }
-        cpu.since.saturating_add(soonest)
+        cpu.accounted_until.saturating_add(soonest)
     }
 }
 

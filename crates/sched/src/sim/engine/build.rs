@@ -7,45 +7,45 @@ use std::collections::VecDeque;
 use super::super::check;
 use super::super::error::SimError;
 use super::super::interference::Rates;
-use super::super::monitor::{Gate, Reasons};
+use super::super::monitor::{CallReasons, CpuGate};
 use super::super::outcome::{CpuOutcome, ServerOutcome, ThreadOutcome};
 use super::super::script;
-use super::super::server::{Charge, Server, ServerKind};
-use super::super::settings::Settings;
-use super::super::source::{Costs, Releases};
+use super::super::server::{Charge, ServerKind, SimServer};
+use super::super::settings::SimSettings;
+use super::super::source::{ExecutionTimes, Releases};
 use super::super::system::System;
 use super::super::thread::{Class, Mark, Thread};
 use super::fair::Share;
-use super::queue::Stand;
+use super::queue::QueueState;
 use super::script::Scripts;
 use super::servers::ONE;
-use super::state::{Chain, Cpu, Domain, Keeper, Lock, Runner};
-use super::timers::{NEVER, Timers};
-use super::{Machine, Slots};
+use super::state::{Chain, Cpu, CpuDomain, Lock, ServerState, ThreadState};
+use super::timers::{NEVER, TimerHeap};
+use super::{SimState, Slots};
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// A machine at time 0, on which nothing has happened.
     pub(super) fn build(
         system: &System,
-        settings: Settings,
+        settings: SimSettings,
         timers: usize,
-    ) -> Result<Machine<TELL>, SimError> {
+    ) -> Result<SimState<TELL>, SimError> {
         let most = system.cores.iter().map(Vec::len).max().unwrap_or(1);
         let rates = Rates::new(&system.interference, system.threads.len(), most)?;
         let (home, domains) = domains(system);
         let slots = Slots::new(system, timers);
-        let mut machine = Machine {
+        let mut machine = SimState {
             now: 0,
             horizon: settings.horizon,
             events: 0,
-            most_events: settings.most_events,
+            max_events: settings.max_events,
             runners: runners(system, settings.seed, &home, rates.scale)?,
             cpus: cpus(system, &home, rates.scale),
-            keepers: keepers(system, &home, rates.scale)?,
+            servers: keepers(system, &home, rates.scale)?,
             locks: locks(system),
             scripts: Scripts::of(system),
             domains,
-            timers: Timers::new(slots.end),
+            timers: TimerHeap::new(slots.end),
             slots,
             rates,
             overheads: system.overheads,
@@ -54,13 +54,13 @@ impl<const TELL: bool> Machine<TELL> {
             quantum: system.quantum,
             slice: system.slice,
             turns: 0,
-            reasons: Reasons::default(),
+            reasons: CallReasons::default(),
             expired: vec![false; timers],
             dirty: 0,
             apart: false,
             open: system.throttling.is_none(),
             ends: vec![NEVER; system.cpus as usize],
-            told: Vec::new(),
+            sink_events: Vec::new(),
             tells_events: false,
             candidates: Vec::with_capacity(system.threads.len()),
             winners: vec![None; system.cpus as usize],
@@ -79,7 +79,7 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Which CPUs the domains have, and whether each of their threads may use all of them.
     fn see_masks(&mut self) {
-        let whole = self.keepers.is_empty() && self.scripts.is_empty();
+        let whole = self.servers.is_empty() && self.scripts.is_empty();
         for domain in &mut self.domains {
             domain.mask = domain.cpus.iter().fold(0, |mask, cpu| mask | (1 << *cpu));
             domain.whole = whole;
@@ -92,8 +92,8 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Servers join their domains.
     fn join_servers(&mut self) {
-        for at in 0..self.keepers.len() {
-            let keeper = &self.keepers[at];
+        for at in 0..self.servers.len() {
+            let keeper = &self.servers[at];
             if keeper.threads.is_empty() {
                 continue;
             }
@@ -118,9 +118,9 @@ impl<const TELL: bool> Machine<TELL> {
                 self.timers.set(self.slots.release + thread, at);
             }
         }
-        for server in 0..self.keepers.len() {
+        for server in 0..self.servers.len() {
             let constant = matches!(
-                self.keepers[server].server.kind,
+                self.servers[server].server.kind,
                 ServerKind::CbsHard | ServerKind::CbsSoft | ServerKind::Sporadic
             );
             if !constant {
@@ -159,7 +159,7 @@ impl Slots {
 }
 
 /// Which domain each CPU belongs to, and the domains: CPUs that one thread may use belong together.
-fn domains(system: &System) -> (Vec<usize>, Vec<Domain>) {
+fn domains(system: &System) -> (Vec<usize>, Vec<CpuDomain>) {
     let count = system.cpus as usize;
     let mut home: Vec<usize> = (0..count).collect();
     for thread in &system.threads {
@@ -174,11 +174,11 @@ fn domains(system: &System) -> (Vec<usize>, Vec<Domain>) {
         }
     }
     let mut numbers: Vec<usize> = Vec::new();
-    let mut domains: Vec<Domain> = Vec::new();
+    let mut domains: Vec<CpuDomain> = Vec::new();
     for (cpu, place) in home.iter_mut().enumerate() {
         let number = numbers.iter().position(|other| other == place).unwrap_or_else(|| {
             numbers.push(*place);
-            domains.push(Domain::default());
+            domains.push(CpuDomain::default());
             domains.len() - 1
         });
         *place = number;
@@ -197,7 +197,7 @@ fn runners(
     seed: u64,
     home: &[usize],
     scale: u64,
-) -> Result<Vec<Runner>, SimError> {
+) -> Result<Vec<ThreadState>, SimError> {
     let mut runners = Vec::with_capacity(system.threads.len());
     for (position, thread) in system.threads.iter().enumerate() {
         runners.push(runner(system, position, thread, seed, home, scale)?);
@@ -217,7 +217,7 @@ fn runner(
     seed: u64,
     home: &[usize],
     scale: u64,
-) -> Result<Runner, SimError> {
+) -> Result<ThreadState, SimError> {
     let stream = thread.stream.unwrap_or(position as u64);
     let scaled = |mark: &Mark| {
         let at = mark.at.checked_mul(scale).ok_or(SimError::Overflow { thread: position });
@@ -228,7 +228,7 @@ fn runner(
         Class::Idle => None,
         _ => Some(0),
     };
-    Ok(Runner {
+    Ok(ThreadState {
         class: thread.class,
         mask: check::mask(thread, system.cpus),
         domain: home_of(thread, system, home),
@@ -239,20 +239,20 @@ fn runner(
         late: thread.late,
         marks: thread.marks.iter().map(scaled).collect::<Result<_, _>>()?,
         releases: Releases::new(thread, stream, seed),
-        costs: Costs::new(thread, stream, seed),
+        costs: ExecutionTimes::new(thread, stream, seed),
         coming: None,
         chain: Chain { done: vec![0; thread.after.len()], ..Chain::default() },
         number: 0,
         waiting: VecDeque::new(),
         job: None,
-        stand: Stand::Away,
+        stand: QueueState::Away,
         ready: false,
         stopped: false,
         held: false,
         spinning: false,
         cpu: None,
         last_cpu: None,
-        turn: 0,
+        fifo_order: 0,
         quantum: system.quantum,
         share: Share::new(nice, system.slice),
         holds: None,
@@ -265,10 +265,10 @@ fn cpus(system: &System, home: &[usize], scale: u64) -> Vec<Cpu> {
     let cpu = |(number, domain): (u32, &usize)| Cpu {
         domain: *domain,
         siblings: system.siblings(number).iter().map(|cpu| *cpu as usize).collect(),
-        gate: Gate::Open,
+        gate: CpuGate::Open,
         thread: None,
         last: None,
-        since: 0,
+        accounted_until: 0,
         rate: scale,
         stale: true,
         payer: None,
@@ -284,7 +284,7 @@ fn cpus(system: &System, home: &[usize], scale: u64) -> Vec<Cpu> {
     (0..).zip(home).map(cpu).collect()
 }
 
-fn keepers(system: &System, home: &[usize], scale: u64) -> Result<Vec<Keeper>, SimError> {
+fn keepers(system: &System, home: &[usize], scale: u64) -> Result<Vec<ServerState>, SimError> {
     let servers = system.servers.iter().enumerate();
     servers.map(|(position, server)| keeper(system, position, server, home, scale)).collect()
 }
@@ -292,10 +292,10 @@ fn keepers(system: &System, home: &[usize], scale: u64) -> Result<Vec<Keeper>, S
 fn keeper(
     system: &System,
     position: usize,
-    server: &Server,
+    server: &SimServer,
     home: &[usize],
     scale: u64,
-) -> Result<Keeper, SimError> {
+) -> Result<ServerState, SimError> {
     let threads: Vec<usize> = (0..system.threads.len())
         .filter(|thread| system.threads[*thread].server == Some(position))
         .collect();
@@ -311,23 +311,23 @@ fn keeper(
     // At most ONE, since a budget is at most its period.
     let bandwidth = if constant { u64::try_from(bandwidth).unwrap_or(ONE) } else { 0 };
     let left = if constant || server.kind == ServerKind::Sporadic { full } else { 0 };
-    Ok(Keeper {
+    Ok(ServerState {
         server: *server,
         domain,
         threads,
         unit,
-        full,
-        left,
-        due: 0,
+        budget: full,
+        remaining_budget: left,
+        deadline: 0,
         throttled: false,
         ready: 0,
         cpu: None,
         turn: 0,
-        begun: false,
+        has_deadline: false,
         bandwidth,
         active: false,
         uses: VecDeque::new(),
-        back: VecDeque::new(),
+        replenishments: VecDeque::new(),
         outcome: ServerOutcome::default(),
     })
 }
@@ -337,7 +337,7 @@ fn locks(system: &System) -> Vec<Lock> {
         protocol: *protocol,
         holder: None,
         waiters: Vec::new(),
-        woken: Vec::new(),
+        woken_waiters: Vec::new(),
     };
     system.resources.iter().map(free).collect()
 }

@@ -8,7 +8,7 @@
 //! Virtual time counts in 2^-22 ns at nice 0. Its pace is rounded down once a weight, so that what
 //! is charged does not depend on when it is accounted.
 
-use super::Machine;
+use super::SimState;
 
 /// Weight at nice 0.
 const UNIT: u64 = 1024;
@@ -76,11 +76,11 @@ impl Sums {
     }
 }
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// Sums over the fair threads of a domain.
     pub(super) fn sums(&self, domain: usize) -> Sums {
         let mut sums = Sums::default();
-        for at in &self.domains[domain].asked {
+        for at in &self.domains[domain].rekeyed {
             let share = &self.runners[*at].share;
             if share.counts {
                 sums.weight += i128::from(share.weight);

@@ -2,20 +2,20 @@
 //!
 //! Owns: what is unfinished at the horizon, and the outcome. Must not: go on.
 
-use super::super::outcome::{FirstMiss, Outcome};
+use super::super::outcome::{FirstMiss, SimOutcome};
 use super::super::sink::Event;
-use super::super::source::Coming;
-use super::Machine;
+use super::super::source::JobRelease;
+use super::SimState;
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// Closes what is open, and says what came of it.
-    pub(super) fn finish(&mut self) -> Outcome {
+    pub(super) fn finish(&mut self) -> SimOutcome {
         for cpu in 0..self.cpus.len() {
             if let Some(thread) = self.cpus[cpu].thread {
                 self.end_slice(cpu, thread);
             }
             // What the kernel would have taken after the horizon.
-            let over = self.cpus[cpu].since.saturating_sub(self.horizon);
+            let over = self.cpus[cpu].accounted_until.saturating_sub(self.horizon);
             let outcome = &mut self.cpus[cpu].outcome;
             outcome.overhead = outcome.overhead.saturating_sub(over);
         }
@@ -31,12 +31,12 @@ impl<const TELL: bool> Machine<TELL> {
             // At most the horizon.
             runner.outcome.progress = u64::try_from(progress).unwrap_or(u64::MAX);
         }
-        Outcome {
+        SimOutcome {
             horizon: self.horizon,
             events: self.events,
             jobs: self.runners.iter().map(|runner| runner.outcome.jobs).sum(),
             threads: self.runners.iter_mut().map(|r| std::mem::take(&mut r.outcome)).collect(),
-            servers: self.keepers.iter().map(|keeper| keeper.outcome).collect(),
+            servers: self.servers.iter().map(|keeper| keeper.outcome).collect(),
             cpus: self.cpus.iter().map(|cpu| cpu.outcome).collect(),
         }
     }
@@ -45,11 +45,11 @@ impl<const TELL: bool> Machine<TELL> {
         let runner = &self.runners[thread];
         let current = runner.job.map(|job| (job.number, job.coming));
         let waiting = runner.waiting.iter().map(|waiting| (waiting.number, waiting.coming));
-        let open: Vec<(u64, Coming)> = current.into_iter().chain(waiting).collect();
-        let begun = runner.job.is_some_and(|job| job.left < job.cost);
+        let open: Vec<(u64, JobRelease)> = current.into_iter().chain(waiting).collect();
+        let begun = runner.job.is_some_and(|job| job.remaining < job.cost);
         let outcome = &mut self.runners[thread].outcome;
         outcome.unfinished = open.len() as u64;
-        outcome.begun = begun;
+        outcome.oldest_started = begun;
         for (job, coming) in open {
             let runner = &mut self.runners[thread];
             // What ends at the horizon has ended, so that a job due then is late.
@@ -58,7 +58,12 @@ impl<const TELL: bool> Machine<TELL> {
                 let arrival = coming.arrival;
                 let outcome = &mut runner.outcome;
                 outcome.missed += 1;
-                outcome.first_miss.get_or_insert(FirstMiss { job, arrival, due, done: None });
+                outcome.first_miss.get_or_insert(FirstMiss {
+                    job,
+                    arrival,
+                    deadline: due,
+                    done: None,
+                });
                 self.tell(Event::Miss { thread, job, due });
             }
         }

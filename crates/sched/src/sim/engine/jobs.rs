@@ -6,16 +6,16 @@
 use super::super::error::SimError;
 use super::super::outcome::FirstMiss;
 use super::super::sink::Event;
-use super::super::source::Coming;
-use super::super::thread::{Action, Late, Preemption};
-use super::Machine;
-use super::state::{Job, Runner, Waiting};
+use super::super::source::JobRelease;
+use super::super::thread::{MarkAction, OverrunPolicy, Preemption};
+use super::SimState;
+use super::state::{ActiveJob, QueuedJob, ThreadState};
 use super::timers::NEVER;
 
 /// Jobs of a thread that may wait behind an unfinished one.
 pub(in crate::sim) const MOST_WAITING: usize = 1 << 20;
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// What ends on a CPU now.
     pub(super) fn end_on(&mut self, cpu: usize) -> Result<(), SimError> {
         let Some(thread) = self.cpus[cpu].thread else { return Ok(()) };
@@ -25,16 +25,16 @@ impl<const TELL: bool> Machine<TELL> {
         self.cpus[cpu].stale = true;
         let runner = &self.runners[thread];
         let works = !runner.spinning && !runner.endless;
-        if works && runner.job.is_some_and(|job| job.left <= job.point) {
+        if works && runner.job.is_some_and(|job| job.remaining <= job.point) {
             self.reach(thread)?;
         }
         if let Some(payer) = self.cpus[cpu].payer
-            && self.keepers[payer].left == 0
+            && self.servers[payer].remaining_budget == 0
         {
             self.exhaust(payer)?;
         }
         if self.takes_turns(thread) && self.runners[thread].quantum == 0 {
-            self.runners[thread].turn = self.next_turn();
+            self.runners[thread].fifo_order = self.next_turn();
             self.runners[thread].quantum = self.quantum;
             self.rank_again(thread);
         }
@@ -66,14 +66,14 @@ impl<const TELL: bool> Machine<TELL> {
         self.release(thread, coming)
     }
 
-    fn release(&mut self, thread: usize, coming: Coming) -> Result<(), SimError> {
+    fn release(&mut self, thread: usize, coming: JobRelease) -> Result<(), SimError> {
         let turn = self.next_turn();
         self.reasons.release = true;
         let runner = &mut self.runners[thread];
         let number = runner.number;
         runner.number += 1;
-        let waiting = Waiting { number, coming, turn };
-        if runner.job.is_some() && runner.late == Late::Skip {
+        let waiting = QueuedJob { number, coming, turn };
+        if runner.job.is_some() && runner.late == OverrunPolicy::Skip {
             runner.outcome.lost += 1;
             self.tell(Event::Lost { thread, job: number });
             return Ok(());
@@ -95,7 +95,7 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// A released job becomes the current one.
-    fn start(&mut self, thread: usize, waiting: Waiting) -> Result<(), SimError> {
+    fn start(&mut self, thread: usize, waiting: QueuedJob) -> Result<(), SimError> {
         let scale = self.rates.scale;
         let runner = &mut self.runners[thread];
         let arrival = waiting.coming.arrival;
@@ -110,19 +110,19 @@ impl<const TELL: bool> Machine<TELL> {
             false => runner.costs.next().checked_mul(scale).ok_or(SimError::Overflow { thread })?,
         };
         let (number, coming) = (waiting.number, waiting.coming);
-        let mut job = Job {
+        let mut job = ActiveJob {
             number,
             coming,
-            due,
+            deadline: due,
             cost,
-            left: cost,
+            remaining: cost,
             point: 0,
             section: 0,
             marks: 0,
-            begun: false,
+            started: false,
             preempted: false,
         };
-        runner.turn = waiting.turn;
+        runner.fifo_order = waiting.turn;
         job.section = runner.section(&job, scale);
         job.point = runner.next_point(&job);
         runner.job = Some(job);
@@ -164,7 +164,7 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// The end of a suspension.
     pub(super) fn wake(&mut self, thread: usize) -> Result<(), SimError> {
-        self.runners[thread].turn = self.next_turn();
+        self.runners[thread].fifo_order = self.next_turn();
         self.make_ready(thread)
     }
 
@@ -178,7 +178,7 @@ impl<const TELL: bool> Machine<TELL> {
         for _ in 0..=self.runners[thread].marks.len() {
             let runner = &mut self.runners[thread];
             let Some(job) = &mut runner.job else { return Ok(()) };
-            let done = job.cost - job.left;
+            let done = job.cost - job.remaining;
             let mark = runner.marks.get(job.marks).filter(|m| m.at <= done && m.at < job.cost);
             let Some(action) = mark.map(|mark| mark.action) else { break };
             job.marks += 1;
@@ -188,11 +188,11 @@ impl<const TELL: bool> Machine<TELL> {
         }
         let runner = &self.runners[thread];
         let Some(job) = runner.job else { return Ok(()) };
-        if job.left == 0 && runner.ready && !runner.spinning {
+        if job.remaining == 0 && runner.ready && !runner.spinning {
             return self.complete(thread);
         }
         let mut job = job;
-        if job.left <= job.section {
+        if job.remaining <= job.section {
             job.section = runner.section(&job, scale);
             self.runners[thread].held = self.spins(thread);
             self.rank_again(thread);
@@ -203,16 +203,16 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// Does what a mark says. Whether the job goes on.
-    fn act(&mut self, thread: usize, action: Action) -> Result<bool, SimError> {
+    fn act(&mut self, thread: usize, action: MarkAction) -> Result<bool, SimError> {
         match action {
-            Action::Suspend(time) => {
+            MarkAction::Suspend(time) => {
                 let until = self.now.checked_add(time).ok_or(SimError::TimeOverflow)?;
                 self.timers.set(self.slots.wake + thread, until);
                 self.make_unready(thread)?;
                 Ok(false)
             }
-            Action::Lock(resource) => self.lock(thread, resource),
-            Action::Unlock(resource) => {
+            MarkAction::Lock(resource) => self.lock(thread, resource),
+            MarkAction::Unlock(resource) => {
                 self.unlock(thread, resource)?;
                 // CPUs are given out before a section that follows at once.
                 Ok(false)
@@ -240,7 +240,7 @@ impl<const TELL: bool> Machine<TELL> {
         }
     }
 
-    pub(super) fn count_completion(&mut self, thread: usize, job: &Job) {
+    pub(super) fn count_completion(&mut self, thread: usize, job: &ActiveJob) {
         let runner = &mut self.runners[thread];
         let outcome = &mut runner.outcome;
         let response = self.now - job.coming.arrival;
@@ -258,13 +258,13 @@ impl<const TELL: bool> Machine<TELL> {
             outcome.first_miss.get_or_insert(FirstMiss {
                 job: job.number,
                 arrival: job.coming.arrival,
-                due: job.due,
+                deadline: job.deadline,
                 done: Some(self.now),
             });
         }
         self.tell(Event::Completion { thread, job: job.number, response });
         if missed {
-            self.tell(Event::Miss { thread, job: job.number, due: job.due });
+            self.tell(Event::Miss { thread, job: job.number, due: job.deadline });
         }
     }
 
@@ -286,7 +286,7 @@ impl<const TELL: bool> Machine<TELL> {
             }
             chain.done.iter_mut().for_each(|done| *done -= 1);
             let Some(arrival) = chain.arrivals.pop_front() else { continue };
-            let Some(coming) = runner.releases.of(arrival, self.now) else { continue };
+            let Some(coming) = runner.releases.next_release(arrival, self.now) else { continue };
             if runner.coming.is_some() {
                 runner.chain.due.push_back(coming);
             } else {
@@ -298,25 +298,25 @@ impl<const TELL: bool> Machine<TELL> {
     }
 }
 
-impl Runner {
+impl ThreadState {
     fn by_deadline(&self) -> bool {
         self.class == super::super::Class::Edf
     }
 
     /// What is left of a job when it next has to be looked at.
-    fn next_point(&self, job: &Job) -> u64 {
+    fn next_point(&self, job: &ActiveJob) -> u64 {
         let mark = self.marks.get(job.marks).filter(|mark| mark.at < job.cost);
         mark.map_or(0, |mark| job.cost - mark.at).max(job.section)
     }
 
     /// What is left of a job at the end of the section that it is in, or that begins: 0 where there
     /// are none.
-    fn section(&self, job: &Job, scale: u64) -> u64 {
+    fn section(&self, job: &ActiveJob, scale: u64) -> u64 {
         let Preemption::Limited { longest, last } = self.preemption else { return 0 };
         // A section that does not fit into 64 bits is longer than any job.
         let longest = longest.saturating_mul(scale);
         let body = job.cost.saturating_sub(last.saturating_mul(scale));
-        let done = job.cost - job.left;
+        let done = job.cost - job.remaining;
         if done >= body {
             return 0;
         }

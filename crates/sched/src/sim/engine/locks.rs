@@ -9,16 +9,16 @@
 //! that it did not take itself, which the bounds on blocking rest on.
 
 use super::super::error::SimError;
-use super::super::system::Protocol;
-use super::Machine;
+use super::super::system::SimLockProtocol;
+use super::SimState;
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// Takes a lock, or waits for it. Whether the job goes on.
     pub(super) fn lock(&mut self, thread: usize, resource: usize) -> Result<bool, SimError> {
         let domain = self.runners[thread].domain;
         self.soil(domain);
-        self.locks[resource].woken.retain(|woken| *woken != thread);
-        let spin = self.locks[resource].protocol == Protocol::Spin;
+        self.locks[resource].woken_waiters.retain(|woken| *woken != thread);
+        let spin = self.locks[resource].protocol == SimLockProtocol::Spin;
         if self.is_free_for(thread, resource) {
             self.locks[resource].holder = Some(thread);
             self.runners[thread].holds = Some(resource);
@@ -49,7 +49,7 @@ impl<const TELL: bool> Machine<TELL> {
             return false;
         }
         let overtakes = |woken: &usize| self.is_more_urgent(thread, *woken);
-        lock.protocol != Protocol::Inheritance || lock.woken.iter().all(overtakes)
+        lock.protocol != SimLockProtocol::Inheritance || lock.woken_waiters.iter().all(overtakes)
     }
 
     /// Gives a lock back, and wakes who is due next.
@@ -61,7 +61,7 @@ impl<const TELL: bool> Machine<TELL> {
         self.runners[thread].holds = None;
         let domain = self.runners[thread].domain;
         self.soil(domain);
-        if self.locks[resource].protocol == Protocol::Spin {
+        if self.locks[resource].protocol == SimLockProtocol::Spin {
             self.runners[thread].held = self.is_in_section(thread);
             self.rank_again(thread);
             self.hand_on(resource);
@@ -70,7 +70,7 @@ impl<const TELL: bool> Machine<TELL> {
         self.rank_again(thread);
         let Some(next) = self.next_to_wake(resource) else { return Ok(()) };
         self.locks[resource].waiters.retain(|waiter| *waiter != next);
-        self.locks[resource].woken.push(next);
+        self.locks[resource].woken_waiters.push(next);
         self.ask_again(next);
         self.wake(next)
     }
@@ -96,7 +96,7 @@ impl<const TELL: bool> Machine<TELL> {
     fn ask_again(&mut self, thread: usize) {
         if let Some(job) = &mut self.runners[thread].job {
             job.marks = job.marks.saturating_sub(1);
-            job.point = job.left;
+            job.point = job.remaining;
         }
     }
 
@@ -105,17 +105,17 @@ impl<const TELL: bool> Machine<TELL> {
     fn next_to_wake(&self, resource: usize) -> Option<usize> {
         let lock = &self.locks[resource];
         let first = lock.waiters.first().copied()?;
-        if lock.protocol == Protocol::Inheritance {
+        if lock.protocol == SimLockProtocol::Inheritance {
             // Waiters whose servers have no budget are no candidates.
             let next = self.most_urgent(&lock.waiters).unwrap_or(first);
             let overtakes = |woken: &usize| self.is_more_urgent(next, *woken);
-            return lock.woken.iter().all(overtakes).then_some(next);
+            return lock.woken_waiters.iter().all(overtakes).then_some(next);
         }
-        if !lock.woken.is_empty() {
+        if !lock.woken_waiters.is_empty() {
             return None;
         }
         match lock.protocol {
-            Protocol::Ceiling(_) => self.most_urgent(&lock.waiters).or(Some(first)),
+            SimLockProtocol::Ceiling(_) => self.most_urgent(&lock.waiters).or(Some(first)),
             _ => Some(first),
         }
     }
@@ -123,7 +123,7 @@ impl<const TELL: bool> Machine<TELL> {
     /// Whether a thread holds a lock under which it is not preempted.
     pub(super) fn spins(&self, thread: usize) -> bool {
         let lock = self.runners[thread].holds.map(|resource| self.locks[resource].protocol);
-        lock == Some(Protocol::Spin)
+        lock == Some(SimLockProtocol::Spin)
     }
 
     /// Whether a thread is in a non-preemptive section of its own.
@@ -132,7 +132,7 @@ impl<const TELL: bool> Machine<TELL> {
         match runner.preemption {
             super::super::Preemption::None => true,
             super::super::Preemption::Limited { .. } => {
-                runner.job.is_some_and(|job| job.left > job.section)
+                runner.job.is_some_and(|job| job.remaining > job.section)
             }
             _ => false,
         }

@@ -9,34 +9,34 @@
 
 mod account;
 mod build;
-mod choose;
+mod context_switch;
 mod fair;
 mod finish;
-mod give;
 mod jobs;
 mod locks;
-mod meet;
-mod orders;
+mod monitor_view;
+mod pick_next;
 mod queue;
 mod script;
 mod script_jobs;
 mod servers;
 mod state;
+mod sync;
 mod timers;
 
 use super::error::SimError;
 use super::interference::Rates;
-use super::monitor::{MOST_LOOKS, Monitor, Order, Reasons};
-use super::outcome::Outcome;
-use super::settings::Settings;
-use super::sink::{Event, Interest, Sink, Slice};
+use super::monitor::{CallReasons, MOST_LOOKS, Monitor, MonitorOrder};
+use super::outcome::SimOutcome;
+use super::settings::SimSettings;
+use super::sink::{Event, Sink, SinkDetail, Slice};
 use super::system::{Overheads, System, Throttling};
-use choose::Candidate;
 pub(super) use jobs::MOST_WAITING;
-pub(super) use orders::Seen;
+pub(super) use monitor_view::MonitorView;
+use pick_next::Candidate;
 use script::Scripts;
-use state::{Cpu, Domain, Keeper, Lock, Runner};
-use timers::{NEVER, Timers};
+use state::{Cpu, CpuDomain, Lock, ServerState, ThreadState};
+use timers::{NEVER, TimerHeap};
 
 /// Rounds at one instant after which a monitor is taken to set its timer to the same instant for
 /// ever.
@@ -50,25 +50,25 @@ const TOLD_AT_ONCE: usize = 256;
 
 /// What is told to the sink.
 #[derive(Clone, Copy, Debug)]
-enum Told {
+enum SinkEvent {
     Ran(Slice),
     Happened(u64, Event),
 }
 
 /// The state of a simulation. `TELL` says whether somebody listens.
 #[derive(Clone, Debug)]
-pub(super) struct Machine<const TELL: bool> {
+pub(super) struct SimState<const TELL: bool> {
     now: u64,
     horizon: u64,
     events: u64,
-    most_events: u64,
-    runners: Vec<Runner>,
+    max_events: u64,
+    runners: Vec<ThreadState>,
     cpus: Vec<Cpu>,
-    keepers: Vec<Keeper>,
+    servers: Vec<ServerState>,
     locks: Vec<Lock>,
     scripts: Scripts,
-    domains: Vec<Domain>,
-    timers: Timers,
+    domains: Vec<CpuDomain>,
+    timers: TimerHeap,
     slots: Slots,
     rates: Rates,
     overheads: Overheads,
@@ -77,7 +77,7 @@ pub(super) struct Machine<const TELL: bool> {
     slice: u64,
     /// Numbers who came first.
     turns: u64,
-    reasons: Reasons,
+    reasons: CallReasons,
     expired: Vec<bool>,
     /// Domains whose CPUs must be given out again, a bit each.
     dirty: u128,
@@ -87,7 +87,7 @@ pub(super) struct Machine<const TELL: bool> {
     open: bool,
     /// When something is to be done on each CPU.
     ends: Vec<u64>,
-    told: Vec<Told>,
+    sink_events: Vec<SinkEvent>,
     /// Whether events are told, besides slices.
     tells_events: bool,
     /// Room for choosing.
@@ -113,31 +113,31 @@ struct Slots {
 /// Simulates.
 pub(super) fn run<M: Monitor>(
     system: &System,
-    settings: Settings,
+    settings: SimSettings,
     sink: &mut dyn Sink,
     monitor: &mut M,
-) -> Result<Outcome, SimError> {
+) -> Result<SimOutcome, SimError> {
     let interest = sink.interest();
-    if interest == Interest::Nothing {
-        Machine::<false>::build(system, settings, monitor.timers())?.run(sink, monitor)
+    if interest == SinkDetail::Nothing {
+        SimState::<false>::build(system, settings, monitor.timers())?.run(sink, monitor)
     } else {
-        let mut machine = Machine::<true>::build(system, settings, monitor.timers())?;
-        machine.tells_events = interest == Interest::Everything;
+        let mut machine = SimState::<true>::build(system, settings, monitor.timers())?;
+        machine.tells_events = interest == SinkDetail::Everything;
         machine.run(sink, monitor)
     }
 }
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     fn run<M: Monitor>(
         mut self,
         sink: &mut dyn Sink,
         monitor: &mut M,
-    ) -> Result<Outcome, SimError> {
+    ) -> Result<SimOutcome, SimError> {
         let mut given = Vec::new();
         self.open &= !M::ACTIVE;
         if M::ACTIVE {
             // Before anything runs, so that it can set its first timer.
-            self.look(monitor, &mut given)?;
+            self.call_monitor(monitor, &mut given)?;
         }
         let (mut still, mut rounds) = (0u32, 0u32);
         loop {
@@ -171,11 +171,11 @@ impl<const TELL: bool> Machine<TELL> {
             if M::ACTIVE {
                 self.consult(monitor, &mut given)?;
             }
-            if self.told.len() >= TOLD_AT_ONCE {
+            if self.sink_events.len() >= TOLD_AT_ONCE {
                 self.flush(sink);
             }
             rounds = rounds.wrapping_add(1);
-            if rounds.is_multiple_of(ROUNDS_TO_ASK) && !self.goes_on(sink) {
+            if rounds.is_multiple_of(ROUNDS_TO_ASK) && !self.continue_run(sink) {
                 self.horizon = self.now;
                 break;
             }
@@ -189,7 +189,7 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// Whether the sink wants more.
-    fn goes_on(&mut self, sink: &mut dyn Sink) -> bool {
+    fn continue_run(&mut self, sink: &mut dyn Sink) -> bool {
         self.flush(sink);
         sink.reached(self.now)
     }
@@ -231,11 +231,11 @@ impl<const TELL: bool> Machine<TELL> {
                 _ if slot >= slots.throttle => self.unthrottle(),
                 _ if slot >= slots.zero_lag => {
                     let server = slot - slots.zero_lag;
-                    self.bring_up(self.keepers[server].domain);
+                    self.bring_up(self.servers[server].domain);
                     self.end_of_lag(server);
                 }
                 _ => {
-                    self.bring_up(self.keepers[slot].domain);
+                    self.bring_up(self.servers[slot].domain);
                     self.replenish(slot)?;
                 }
             }
@@ -255,26 +255,26 @@ impl<const TELL: bool> Machine<TELL> {
     fn consult<M: Monitor>(
         &mut self,
         monitor: &mut M,
-        given: &mut Vec<Order>,
+        given: &mut Vec<MonitorOrder>,
     ) -> Result<(), SimError> {
-        let wanted = monitor.wants();
+        let wanted = monitor.call_reasons();
         for _ in 0..MOST_LOOKS {
             if !self.reasons.meets(wanted) {
-                self.reasons = Reasons::default();
+                self.reasons = CallReasons::default();
                 return Ok(());
             }
-            self.look(monitor, given)?;
+            self.call_monitor(monitor, given)?;
         }
         Err(SimError::Restless { at: self.now })
     }
 
-    fn look<M: Monitor>(
+    fn call_monitor<M: Monitor>(
         &mut self,
         monitor: &mut M,
-        given: &mut Vec<Order>,
+        given: &mut Vec<MonitorOrder>,
     ) -> Result<(), SimError> {
         self.consulted(monitor, given);
-        self.reasons = Reasons::default();
+        self.reasons = CallReasons::default();
         self.expired.fill(false);
         self.obey(given)?;
         self.give_out();
@@ -283,24 +283,24 @@ impl<const TELL: bool> Machine<TELL> {
 
     fn count_event(&mut self) -> Result<(), SimError> {
         self.events += 1;
-        if self.events > self.most_events {
-            return Err(SimError::TooManyEvents { events: self.most_events, at: self.now });
+        if self.events > self.max_events {
+            return Err(SimError::TooManyEvents { events: self.max_events, at: self.now });
         }
         Ok(())
     }
 
     fn tell(&mut self, event: Event) {
         if TELL && self.tells_events {
-            self.told.push(Told::Happened(self.now, event));
+            self.sink_events.push(SinkEvent::Happened(self.now, event));
         }
     }
 
     fn flush(&mut self, sink: &mut dyn Sink) {
         if TELL {
-            for told in self.told.drain(..) {
+            for told in self.sink_events.drain(..) {
                 match told {
-                    Told::Ran(slice) => sink.ran(slice),
-                    Told::Happened(at, event) => sink.happened(at, event),
+                    SinkEvent::Ran(slice) => sink.ran(slice),
+                    SinkEvent::Happened(at, event) => sink.event(at, event),
                 }
             }
         }

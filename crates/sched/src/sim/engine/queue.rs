@@ -6,11 +6,11 @@
 //! out. Must not: choose who runs.
 
 use super::super::server::{self, ServerKind};
-use super::super::system::Protocol;
+use super::super::system::SimLockProtocol;
 use super::super::thread::{Class, Preemption};
-use super::Machine;
-use super::choose::{DEADLINE, HELD, PRIORITY};
-use super::state::Runner;
+use super::SimState;
+use super::pick_next::{DEADLINE, HELD, PRIORITY};
+use super::state::ThreadState;
 
 /// Binary digits of a rank behind band and level.
 const PLACE_BITS: u32 = 62;
@@ -18,12 +18,12 @@ const PLACE_BITS: u32 = 62;
 /// How urgent a thread is, the smaller the more: the band, then the absolute deadline or the priority counted
 /// downwards, then the place among equals. No two threads have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank(u128);
+pub(super) struct ThreadRank(u128);
 
-impl Rank {
-    fn new(band: u8, level: u64, place: u64) -> Rank {
+impl ThreadRank {
+    fn new(band: u8, level: u64, place: u64) -> ThreadRank {
         let place = u128::from(place) & ((1 << PLACE_BITS) - 1);
-        Rank(
+        ThreadRank(
             (u128::from(band) << (PLACE_BITS + u64::BITS))
                 | (u128::from(level) << PLACE_BITS)
                 | place,
@@ -31,13 +31,13 @@ impl Rank {
     }
 
     /// By deadline: of equals those that run go on, then the first.
-    fn deadline(due: u64, runs: bool, thread: usize) -> Rank {
-        Rank::new(DEADLINE, due, (u64::from(!runs) << (PLACE_BITS - 1)) | thread as u64)
+    fn deadline(due: u64, runs: bool, thread: usize) -> ThreadRank {
+        ThreadRank::new(DEADLINE, due, (u64::from(!runs) << (PLACE_BITS - 1)) | thread as u64)
     }
 
     /// By priority, those that came first before equals.
-    fn priority(priority: u32, turn: u64) -> Rank {
-        Rank::new(PRIORITY, u64::from(u32::MAX - priority), turn)
+    fn priority(priority: u32, turn: u64) -> ThreadRank {
+        ThreadRank::new(PRIORITY, u64::from(u32::MAX - priority), turn)
     }
 
     pub(super) fn band(self) -> u8 {
@@ -46,23 +46,23 @@ impl Rank {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum QueueState {
     /// It is not ready.
     #[default]
     Away,
     /// In the queue of its domain.
-    Queued(Rank),
+    Queued(ThreadRank),
     /// Among those that are asked each time.
     Asked,
 }
 
 /// Threads by rank. The most urgent stands last, so that threads that come and go quickly move few others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Queue(Vec<(Rank, usize)>);
+pub(super) struct Queue(Vec<(ThreadRank, usize)>);
 
 impl Queue {
     /// The most urgent first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Rank, usize)> + Clone + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ThreadRank, usize)> + Clone + '_ {
         self.0.iter().rev().copied()
     }
 
@@ -71,7 +71,7 @@ impl Queue {
     }
 
     /// Where a rank stands, or would. Most are looked for near the end.
-    fn place(&self, rank: Rank) -> Result<usize, usize> {
+    fn place(&self, rank: ThreadRank) -> Result<usize, usize> {
         const NEAR: usize = 4;
         let near = self.0.len().saturating_sub(NEAR);
         match self.0.get(near) {
@@ -90,13 +90,13 @@ impl Queue {
         }
     }
 
-    fn insert(&mut self, rank: Rank, thread: usize) {
+    fn insert(&mut self, rank: ThreadRank, thread: usize) {
         let place = self.place(rank).unwrap_or_else(|place| place);
         self.0.insert(place, (rank, thread));
     }
 
     /// A thread's rank has changed; mostly it is still between the same two.
-    fn replace(&mut self, before: Rank, rank: Rank, thread: usize) {
+    fn replace(&mut self, before: ThreadRank, rank: ThreadRank, thread: usize) {
         let Ok(place) = self.place(before) else { return };
         let above = self.0.get(place + 1).is_none_or(|(next, _)| *next < rank);
         if above && (place == 0 || self.0[place - 1].0 > rank) {
@@ -107,7 +107,7 @@ impl Queue {
         }
     }
 
-    fn remove(&mut self, rank: Rank) {
+    fn remove(&mut self, rank: ThreadRank) {
         match self.0.last() {
             Some((last, _)) if *last == rank => {
                 self.0.pop();
@@ -121,45 +121,47 @@ impl Queue {
     }
 }
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// The rank of a thread that is ready; `None` where its urgency depends on others.
-    fn rank(&self, thread: usize) -> Option<Rank> {
+    fn rank(&self, thread: usize) -> Option<ThreadRank> {
         let runner = &self.runners[thread];
         if runner.stopped {
             return None;
         }
         let own = match runner.server {
             None if runner.held && runner.cpu.is_some() && !runner.is_fair() => {
-                return Some(Rank::new(HELD, 0, thread as u64));
+                return Some(ThreadRank::new(HELD, 0, thread as u64));
             }
             None => runner.rank(thread)?,
             Some(server) => self.rank_in_server(thread, server)?,
         };
         match runner.holds {
             None => Some(own),
-            Some(lock) => self.rank_with_lock(own, lock, runner.turn),
+            Some(lock) => self.rank_with_lock(own, lock, runner.fifo_order),
         }
     }
 
     /// The rank of a thread in a server; `None` where it shares it, or the server may leave it to the fair class.
-    fn rank_in_server(&self, thread: usize, server: usize) -> Option<Rank> {
-        let (keeper, runner) = (&self.keepers[server], &self.runners[thread]);
+    fn rank_in_server(&self, thread: usize, server: usize) -> Option<ThreadRank> {
+        let (keeper, runner) = (&self.servers[server], &self.runners[thread]);
         let alone = keeper.threads.len() == 1 && keeper.server.kind != ServerKind::ReserveSoft;
         (alone && !runner.held).then(|| match keeper.server.rank {
-            server::Rank::Deadline => Rank::deadline(keeper.due, runner.cpu.is_some(), thread),
-            server::Rank::Priority(priority) => Rank::priority(priority, keeper.turn),
+            server::ServerRank::Deadline => {
+                ThreadRank::deadline(keeper.deadline, runner.cpu.is_some(), thread)
+            }
+            server::ServerRank::Priority(priority) => ThreadRank::priority(priority, keeper.turn),
         })
     }
 
     /// The rank of the holder of a lock; `None` if it may inherit another one's, or hold several.
-    fn rank_with_lock(&self, own: Rank, lock: usize, turn: u64) -> Option<Rank> {
+    fn rank_with_lock(&self, own: ThreadRank, lock: usize, turn: u64) -> Option<ThreadRank> {
         let lock = &self.locks[lock];
-        let inherits = lock.protocol == Protocol::Inheritance && !lock.waiters.is_empty();
+        let inherits = lock.protocol == SimLockProtocol::Inheritance && !lock.waiters.is_empty();
         if inherits || !self.scripts.is_empty() {
             return None;
         }
         Some(match lock.protocol {
-            Protocol::Ceiling(priority) => own.min(Rank::priority(priority, turn)),
+            SimLockProtocol::Ceiling(priority) => own.min(ThreadRank::priority(priority, turn)),
             _ => own,
         })
     }
@@ -168,14 +170,14 @@ impl<const TELL: bool> Machine<TELL> {
     #[inline]
     pub(super) fn has_budget(&self, thread: usize) -> bool {
         self.runners[thread].server.is_none_or(|server| {
-            let keeper = &self.keepers[server];
-            !keeper.throttled && keeper.left > 0
+            let keeper = &self.servers[server];
+            !keeper.throttled && keeper.remaining_budget > 0
         })
     }
 
     /// Something has happened to a server on which the urgency of its thread depends.
     pub(super) fn rank_served(&mut self, server: usize) {
-        if let [thread] = self.keepers[server].threads[..] {
+        if let [thread] = self.servers[server].threads[..] {
             self.rank_again(thread);
         }
     }
@@ -197,11 +199,11 @@ impl<const TELL: bool> Machine<TELL> {
         match rank {
             Some(rank) => {
                 domain.queue.insert(rank, thread);
-                runner.stand = Stand::Queued(rank);
+                runner.stand = QueueState::Queued(rank);
             }
             None => {
-                domain.asked.push(thread);
-                runner.stand = Stand::Asked;
+                domain.rekeyed.push(thread);
+                runner.stand = QueueState::Asked;
             }
         }
     }
@@ -211,11 +213,11 @@ impl<const TELL: bool> Machine<TELL> {
         let runner = &mut self.runners[thread];
         let domain = &mut self.domains[runner.domain];
         match std::mem::take(&mut runner.stand) {
-            Stand::Away => {}
-            Stand::Queued(rank) => domain.queue.remove(rank),
-            Stand::Asked => {
-                if let Some(place) = domain.asked.iter().position(|other| *other == thread) {
-                    domain.asked.swap_remove(place);
+            QueueState::Away => {}
+            QueueState::Queued(rank) => domain.queue.remove(rank),
+            QueueState::Asked => {
+                if let Some(place) = domain.rekeyed.iter().position(|other| *other == thread) {
+                    domain.rekeyed.swap_remove(place);
                 }
             }
         }
@@ -225,12 +227,12 @@ impl<const TELL: bool> Machine<TELL> {
     #[inline]
     pub(super) fn rank_again(&mut self, thread: usize) {
         let stand = self.runners[thread].stand;
-        if stand == Stand::Away {
+        if stand == QueueState::Away {
             return;
         }
-        let now = self.rank(thread).map_or(Stand::Asked, Stand::Queued);
+        let now = self.rank(thread).map_or(QueueState::Asked, QueueState::Queued);
         match (stand, now) {
-            (Stand::Queued(before), Stand::Queued(rank)) if before != rank => {
+            (QueueState::Queued(before), QueueState::Queued(rank)) if before != rank => {
                 let runner = &mut self.runners[thread];
                 runner.stand = now;
                 self.domains[runner.domain].queue.replace(before, rank, thread);
@@ -255,9 +257,9 @@ impl<const TELL: bool> Machine<TELL> {
             some.map(|at| (at, &self.runners[at])).filter(|(_, r)| r.domain == domain)
         {
             let stand = match (runner.ready, self.rank(at)) {
-                (false, _) => Stand::Away,
-                (true, None) => Stand::Asked,
-                (true, Some(rank)) => Stand::Queued(rank),
+                (false, _) => QueueState::Away,
+                (true, None) => QueueState::Asked,
+                (true, Some(rank)) => QueueState::Queued(rank),
             };
             assert_eq!(runner.stand, stand, "thread {at}");
         }
@@ -267,21 +269,21 @@ impl<const TELL: bool> Machine<TELL> {
     }
 }
 
-impl Runner {
+impl ThreadState {
     /// The rank of a thread by its class alone; `None` of a fair one.
-    fn rank(&self, thread: usize) -> Option<Rank> {
+    fn rank(&self, thread: usize) -> Option<ThreadRank> {
         match self.class {
             Class::Edf => {
-                let due = self.job.as_ref().map_or(u64::MAX, |job| job.due);
-                Some(Rank::deadline(due, self.cpu.is_some(), thread))
+                let due = self.job.as_ref().map_or(u64::MAX, |job| job.deadline);
+                Some(ThreadRank::deadline(due, self.cpu.is_some(), thread))
             }
             Class::Fifo(priority) | Class::RoundRobin(priority) => {
-                let begun = || self.job.as_ref().is_some_and(|job| job.begun);
+                let begun = || self.job.as_ref().is_some_and(|job| job.started);
                 let threshold = match self.preemption {
                     Preemption::Threshold(threshold) if begun() => threshold,
                     _ => 0,
                 };
-                Some(Rank::priority(priority.max(threshold), self.turn))
+                Some(ThreadRank::priority(priority.max(threshold), self.fifo_order))
             }
             // Sums over fair shares are made of those that are asked.
             Class::Fair(_) | Class::Idle => None,

@@ -9,10 +9,10 @@
 use std::collections::VecDeque;
 
 use super::super::error::SimError;
-use super::super::script::{self, Act, MOST_IDLE_ROUNDS, ROUND, Script};
+use super::super::script::{self, MOST_IDLE_ROUNDS, ROUND, Script, SimStep};
 use super::super::system::System;
 use super::super::thread::Class;
-use super::Machine;
+use super::SimState;
 use super::fair::Share;
 use super::script_jobs::job;
 
@@ -49,7 +49,7 @@ pub(super) struct Cursor {
     /// The CPUs of the thread itself.
     pub(super) mask: u128,
     pub(super) origin: Option<u64>,
-    pub(super) doing: Doing,
+    pub(super) doing: TimerPurpose,
     /// The lock that it is to take before its next act.
     pub(super) wants: Option<usize>,
     /// Locks that it has besides the last one.
@@ -69,7 +69,7 @@ pub(super) struct Cursor {
 
 /// What a timer of the thread stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum TimerPurpose {
     /// It has not started.
     Nothing,
     /// It goes from act to act, or executes, or waits for others.
@@ -85,7 +85,7 @@ pub(super) enum Doing {
 
 /// How an act leaves the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum StepFlow {
     Next,
     /// It goes on, unless somebody else is to run.
     Look,
@@ -149,7 +149,7 @@ impl Cursor {
             entered: false,
             mask,
             origin: None,
-            doing: Doing::Nothing,
+            doing: TimerPurpose::Nothing,
             wants: None,
             outer: Vec::new(),
             arrival: None,
@@ -171,7 +171,7 @@ impl Cursor {
     }
 }
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     pub(super) fn cursor(&mut self, thread: usize) -> Option<&mut Cursor> {
         self.scripts.cursors.get_mut(thread)?.as_deref_mut()
     }
@@ -180,19 +180,19 @@ impl<const TELL: bool> Machine<TELL> {
     pub(super) fn script_timer(&mut self, thread: usize) -> Result<(), SimError> {
         let now = self.now;
         let Some(cursor) = self.cursor(thread) else { return Ok(()) };
-        match std::mem::replace(&mut cursor.doing, Doing::Acting) {
-            Doing::Nothing => {
+        match std::mem::replace(&mut cursor.doing, TimerPurpose::Acting) {
+            TimerPurpose::Nothing => {
                 cursor.arrival = Some(now);
                 cursor.last_arrival = now;
                 self.runners[thread].job = Some(job(0, now));
                 self.set_due(thread);
                 self.wake(thread)
             }
-            Doing::Passing => {
+            TimerPurpose::Passing => {
                 let runner = &mut self.runners[thread];
                 let (domain, cpu) = (runner.domain, runner.cpu);
                 if let Some(job) = &mut runner.job {
-                    job.left = 0;
+                    job.remaining = 0;
                     job.point = 0;
                 }
                 if let Some(cpu) = cpu {
@@ -201,7 +201,7 @@ impl<const TELL: bool> Machine<TELL> {
                 self.soil(domain);
                 Ok(())
             }
-            Doing::Sleeping { arrival } => self.resumes(thread, arrival),
+            TimerPurpose::Sleeping { arrival } => self.resumes(thread, arrival),
             other => {
                 cursor.doing = other;
                 Ok(())
@@ -232,9 +232,9 @@ impl<const TELL: bool> Machine<TELL> {
             let then = match (act, fresh) {
                 (_, true) => self.enter_phase(thread)?,
                 (Some(act), _) => self.perform(thread, act)?,
-                (None, _) => Then::Next,
+                (None, _) => StepFlow::Next,
             };
-            if then != Then::Next {
+            if then != StepFlow::Next {
                 return Ok(());
             }
         }
@@ -242,7 +242,7 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// The next act; or that a phase begins; or nothing, a round being over. `None` if the thread
     /// executes or has ended.
-    fn next_act(&mut self, thread: usize) -> Result<Option<(Option<Act>, bool)>, SimError> {
+    fn next_act(&mut self, thread: usize) -> Result<Option<(Option<SimStep>, bool)>, SimError> {
         let now = self.now;
         let Some(cursor) = self.cursor(thread) else { return Ok(None) };
         let Some(phase) = cursor.script.phases.get(cursor.phase) else {
@@ -292,9 +292,9 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// The class and the CPUs of a phase.
-    fn enter_phase(&mut self, thread: usize) -> Result<Then, SimError> {
-        let Some(cursor) = self.cursor(thread) else { return Ok(Then::Next) };
-        let Some(phase) = cursor.script.phases.get(cursor.phase) else { return Ok(Then::Next) };
+    fn enter_phase(&mut self, thread: usize) -> Result<StepFlow, SimError> {
+        let Some(cursor) = self.cursor(thread) else { return Ok(StepFlow::Next) };
+        let Some(phase) = cursor.script.phases.get(cursor.phase) else { return Ok(StepFlow::Next) };
         let own = cursor.mask;
         let mask = match phase.cpus[..] {
             [] => own,
@@ -305,7 +305,7 @@ impl<const TELL: bool> Machine<TELL> {
         // A thread in a server stays in it.
         let class = class.filter(|class| *class != runner.class && runner.server.is_none());
         if mask == runner.mask && class.is_none() {
-            return Ok(Then::Next);
+            return Ok(StepFlow::Next);
         }
         runner.mask = mask;
         if let Some(class) = class {
@@ -323,10 +323,10 @@ impl<const TELL: bool> Machine<TELL> {
         }
         let domain = self.runners[thread].domain;
         self.soil(domain);
-        Ok(Then::Look)
+        Ok(StepFlow::Look)
     }
 
-    fn perform(&mut self, thread: usize, act: Act) -> Result<Then, SimError> {
+    fn perform(&mut self, thread: usize, act: SimStep) -> Result<StepFlow, SimError> {
         let begins = self.cursor(thread).is_some_and(|cursor| cursor.script.begins_job(act));
         if begins {
             self.finish_job(thread)?;
@@ -336,43 +336,43 @@ impl<const TELL: bool> Machine<TELL> {
         }
         let now = self.now;
         match act {
-            Act::Run(0) => Ok(self.works(thread)),
-            Act::Run(time) => {
+            SimStep::Run(0) => Ok(self.works(thread)),
+            SimStep::Run(time) => {
                 let units = time.checked_mul(self.rates.scale);
                 let units = units.ok_or(SimError::Overflow { thread })?;
                 self.works(thread);
                 self.execute(thread, units);
-                Ok(Then::Stop)
+                Ok(StepFlow::Stop)
             }
-            Act::RunFor(0) => Ok(self.works(thread)),
-            Act::RunFor(time) => {
+            SimStep::RunFor(0) => Ok(self.works(thread)),
+            SimStep::RunFor(time) => {
                 self.works(thread);
                 self.execute(thread, u64::MAX);
                 let until = now.saturating_add(time);
-                self.set_doing(thread, Doing::Passing);
+                self.set_doing(thread, TimerPurpose::Passing);
                 self.timers.set(self.slots.wake + thread, until);
-                Ok(Then::Stop)
+                Ok(StepFlow::Stop)
             }
-            Act::Sleep(0) => Ok(Then::Next),
-            Act::Sleep(time) => {
+            SimStep::Sleep(0) => Ok(StepFlow::Next),
+            SimStep::Sleep(time) => {
                 let due = now.checked_add(time).ok_or(SimError::TimeOverflow)?;
                 self.sleep_until(thread, due, due)
             }
-            Act::Timer { timer, period, absolute } => {
+            SimStep::Timer { timer, period, absolute } => {
                 self.await_timer(thread, timer, period, absolute)
             }
-            Act::StartAt(time) => self.start_at(thread, time),
-            Act::Lock(lock) => {
+            SimStep::StartAt(time) => self.start_at(thread, time),
+            SimStep::Lock(lock) => {
                 self.set_wants(thread, lock);
-                Ok(Then::Next)
+                Ok(StepFlow::Next)
             }
-            Act::Unlock(lock) => self.give_back(thread, lock),
-            Act::Yield => Ok(self.step_back(thread)),
+            SimStep::Unlock(lock) => self.release_lock(thread, lock),
+            SimStep::Yield => Ok(self.step_back(thread)),
             _ => self.meet(thread, act),
         }
     }
 
-    pub(super) fn set_doing(&mut self, thread: usize, doing: Doing) {
+    pub(super) fn set_doing(&mut self, thread: usize, doing: TimerPurpose) {
         if let Some(cursor) = self.cursor(thread) {
             cursor.doing = doing;
         }
@@ -387,19 +387,19 @@ impl<const TELL: bool> Machine<TELL> {
     /// The thread executes so many units of work.
     fn execute(&mut self, thread: usize, units: u64) {
         if let Some(job) = &mut self.runners[thread].job {
-            (job.left, job.cost, job.point) = (units, units, 0);
+            (job.remaining, job.cost, job.point) = (units, units, 0);
         }
     }
 
-    fn sleep_until(&mut self, thread: usize, due: u64, arrival: u64) -> Result<Then, SimError> {
+    fn sleep_until(&mut self, thread: usize, due: u64, arrival: u64) -> Result<StepFlow, SimError> {
         // As releases are, wake-ups are delayed until a tick.
         let now = self.now;
-        let coming = self.runners[thread].releases.of(due, now);
+        let coming = self.runners[thread].releases.next_release(due, now);
         let wake = coming.map_or(due, |coming| coming.release).max(now);
-        self.set_doing(thread, Doing::Sleeping { arrival });
+        self.set_doing(thread, TimerPurpose::Sleeping { arrival });
         self.timers.set(self.slots.wake + thread, wake);
         self.make_unready(thread)?;
-        Ok(Then::Stop)
+        Ok(StepFlow::Stop)
     }
 
     /// The next expiry of a timer. One that is past is not waited for, and a relative timer then
@@ -410,7 +410,7 @@ impl<const TELL: bool> Machine<TELL> {
         timer: usize,
         period: u64,
         absolute: bool,
-    ) -> Result<Then, SimError> {
+    ) -> Result<StepFlow, SimError> {
         let now = self.now;
         let start = self.cursor(thread).map_or(0, |c| c.origin.unwrap_or(c.script.start));
         let last = self.scripts.timers[timer].unwrap_or(start);
@@ -425,17 +425,17 @@ impl<const TELL: bool> Machine<TELL> {
         if self.cursor(thread).is_some_and(|cursor| std::mem::take(&mut cursor.begins)) {
             self.begin_job(thread, due);
         }
-        Ok(Then::Next)
+        Ok(StepFlow::Next)
     }
 
-    fn start_at(&mut self, thread: usize, time: u64) -> Result<Then, SimError> {
+    fn start_at(&mut self, thread: usize, time: u64) -> Result<StepFlow, SimError> {
         let now = self.now;
-        let Some(cursor) = self.cursor(thread) else { return Ok(Then::Next) };
+        let Some(cursor) = self.cursor(thread) else { return Ok(StepFlow::Next) };
         if cursor.origin.is_some() {
-            return Ok(Then::Next);
+            return Ok(StepFlow::Next);
         }
         self.begin_thread(thread, time.max(now));
-        if time <= now { Ok(Then::Next) } else { self.sleep_until(thread, time, time) }
+        if time <= now { Ok(StepFlow::Next) } else { self.sleep_until(thread, time, time) }
     }
 
     /// The thread begins then, if it has not begun: its first job arrives, its timers count from there.
@@ -448,15 +448,15 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// Goes behind equals.
-    fn step_back(&mut self, thread: usize) -> Then {
+    fn step_back(&mut self, thread: usize) -> StepFlow {
         let turn = self.next_turn();
-        self.runners[thread].turn = turn;
+        self.runners[thread].fifo_order = turn;
         self.rank_again(thread);
         if self.runners[thread].is_fair() {
             self.renew_slice(thread);
         }
         let domain = self.runners[thread].domain;
         self.soil(domain);
-        Then::Look
+        StepFlow::Look
     }
 }

@@ -4,27 +4,27 @@
 
 use super::super::error::SimError;
 use super::super::sink::Event;
-use super::super::source::Coming;
-use super::Machine;
-use super::script::{Doing, Then};
-use super::state::Job;
+use super::super::source::JobRelease;
+use super::SimState;
+use super::script::{StepFlow, TimerPurpose};
+use super::state::ActiveJob;
 use super::timers::NEVER;
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// The job at hand executes; from now on it counts.
-    pub(super) fn works(&mut self, thread: usize) -> Then {
-        let Some(cursor) = self.cursor(thread) else { return Then::Next };
+    pub(super) fn works(&mut self, thread: usize) -> StepFlow {
+        let Some(cursor) = self.cursor(thread) else { return StepFlow::Next };
         if std::mem::replace(&mut cursor.worked, true) {
-            return Then::Next;
+            return StepFlow::Next;
         }
         let now = self.now;
-        let Some(cursor) = self.cursor(thread) else { return Then::Next };
+        let Some(cursor) = self.cursor(thread) else { return StepFlow::Next };
         // A thread that goes on working after what no job begins with goes on with its job.
         let arrival = *cursor.arrival.get_or_insert(now);
         self.runners[thread].outcome.released += 1;
         let number = self.runners[thread].job.map_or(0, |job| job.number);
         self.tell(Event::Release { thread, job: number, arrival });
-        Then::Next
+        StepFlow::Next
     }
 
     /// A job begins that arrived then.
@@ -42,7 +42,10 @@ impl<const TELL: bool> Machine<TELL> {
             Some(job) => job.number + 1,
             None => 0,
         };
-        let job = Job { coming: Coming { arrival, release: now.max(arrival) }, ..job(number, now) };
+        let job = ActiveJob {
+            coming: JobRelease { arrival, release: now.max(arrival) },
+            ..job(number, now)
+        };
         self.runners[thread].job = Some(job);
         if let Some(cpu) = self.runners[thread].cpu {
             self.cpus[cpu].slice_job = number;
@@ -54,7 +57,7 @@ impl<const TELL: bool> Machine<TELL> {
     pub(super) fn set_due(&mut self, thread: usize) {
         let runner = &mut self.runners[thread];
         if let Some(job) = &mut runner.job {
-            job.due = job.coming.arrival.saturating_add(runner.deadline);
+            job.deadline = job.coming.arrival.saturating_add(runner.deadline);
         }
         self.rank_again(thread);
     }
@@ -78,9 +81,9 @@ impl<const TELL: bool> Machine<TELL> {
     pub(super) fn end_script(&mut self, thread: usize) -> Result<(), SimError> {
         self.finish_job(thread)?;
         while let Some(lock) = self.runners[thread].holds {
-            let _ = self.give_back(thread, lock)?;
+            let _ = self.release_lock(thread, lock)?;
         }
-        self.set_doing(thread, Doing::Over);
+        self.set_doing(thread, TimerPurpose::Over);
         self.timers.set(self.slots.wake + thread, NEVER);
         self.make_unready(thread)?;
         self.runners[thread].job = None;
@@ -91,14 +94,14 @@ impl<const TELL: bool> Machine<TELL> {
     pub(super) fn close_script(&mut self, thread: usize) {
         let Some(cursor) = self.cursor(thread) else { return };
         let (open, worked) = (cursor.arrival.is_some(), cursor.worked);
-        let waits = matches!(cursor.doing, Doing::Nothing | Doing::Over);
+        let waits = matches!(cursor.doing, TimerPurpose::Nothing | TimerPurpose::Over);
         let runner = &mut self.runners[thread];
         // One that was released and has not had a CPU is open; one that waits for its first act is not.
         let open = open && !waits && (worked || runner.ready);
         match &mut runner.job {
             Some(job) if open => {
                 runner.outcome.released += u64::from(!worked);
-                job.cost = job.left.saturating_add(u64::from(worked));
+                job.cost = job.remaining.saturating_add(u64::from(worked));
             }
             job => *job = None,
         }
@@ -106,17 +109,17 @@ impl<const TELL: bool> Machine<TELL> {
 }
 
 /// A job that has executed nothing.
-pub(super) fn job(number: u64, arrival: u64) -> Job {
-    Job {
+pub(super) fn job(number: u64, arrival: u64) -> ActiveJob {
+    ActiveJob {
         number,
-        coming: Coming { arrival, release: arrival },
-        due: u64::MAX,
+        coming: JobRelease { arrival, release: arrival },
+        deadline: u64::MAX,
         cost: 0,
-        left: 0,
+        remaining: 0,
         point: 0,
         section: 0,
         marks: 0,
-        begun: false,
+        started: false,
         preempted: false,
     }
 }

@@ -4,18 +4,18 @@
 
 use std::collections::VecDeque;
 
-use super::super::monitor::Gate;
+use super::super::monitor::CpuGate;
 use super::super::outcome::{CpuOutcome, ServerOutcome, ThreadOutcome};
-use super::super::server::Server;
-use super::super::source::{Coming, Costs, Releases};
-use super::super::system::Protocol;
-use super::super::thread::{Class, Late, Mark, Preemption};
+use super::super::server::SimServer;
+use super::super::source::{ExecutionTimes, JobRelease, Releases};
+use super::super::system::SimLockProtocol;
+use super::super::thread::{Class, Mark, OverrunPolicy, Preemption};
 use super::fair::Share;
-use super::queue::{Queue, Stand};
+use super::queue::{Queue, QueueState};
 
 /// A thread and its jobs.
 #[derive(Clone, Debug)]
-pub(super) struct Runner {
+pub(super) struct ThreadState {
     pub(super) class: Class,
     pub(super) mask: u128,
     pub(super) domain: usize,
@@ -24,21 +24,21 @@ pub(super) struct Runner {
     /// Relative deadline, ns.
     pub(super) deadline: u64,
     pub(super) preemption: Preemption,
-    pub(super) late: Late,
+    pub(super) late: OverrunPolicy,
     /// Marks, with work in units.
     pub(super) marks: Vec<Mark>,
     pub(super) releases: Releases,
-    pub(super) costs: Costs,
+    pub(super) costs: ExecutionTimes,
     /// The job that the release timer stands for.
-    pub(super) coming: Option<Coming>,
+    pub(super) coming: Option<JobRelease>,
     pub(super) chain: Chain,
     /// Number of the next job to be released.
     pub(super) number: u64,
     /// Released jobs behind the current one.
-    pub(super) waiting: VecDeque<Waiting>,
-    pub(super) job: Option<Job>,
+    pub(super) waiting: VecDeque<QueuedJob>,
+    pub(super) job: Option<ActiveJob>,
     /// Where it stands among those that are ready.
-    pub(super) stand: Stand,
+    pub(super) stand: QueueState,
     /// Whether it has a job and neither suspends itself nor waits for a lock.
     pub(super) ready: bool,
     /// Whether the monitor has stopped it.
@@ -49,7 +49,7 @@ pub(super) struct Runner {
     pub(super) spinning: bool,
     pub(super) cpu: Option<usize>,
     pub(super) last_cpu: Option<usize>,
-    pub(super) turn: u64,
+    pub(super) fifo_order: u64,
     /// What is left of its quantum, ns.
     pub(super) quantum: u64,
     pub(super) share: Share,
@@ -68,34 +68,34 @@ pub(super) struct Chain {
     /// Arrivals of those of the first predecessor.
     pub(super) arrivals: VecDeque<u64>,
     /// Jobs to be released, with the time; the first one is `coming`.
-    pub(super) due: VecDeque<Coming>,
+    pub(super) due: VecDeque<JobRelease>,
     /// Who comes after it, and as which predecessor.
     pub(super) successors: Vec<(usize, usize)>,
 }
 
 /// A job that has been released and has not begun.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+pub(super) struct QueuedJob {
     pub(super) number: u64,
-    pub(super) coming: Coming,
+    pub(super) coming: JobRelease,
     pub(super) turn: u64,
 }
 
 /// The current job of a thread. Work is in units.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
+pub(super) struct ActiveJob {
     pub(super) number: u64,
-    pub(super) coming: Coming,
-    pub(super) due: u64,
+    pub(super) coming: JobRelease,
+    pub(super) deadline: u64,
     pub(super) cost: u64,
-    pub(super) left: u64,
+    pub(super) remaining: u64,
     /// What is left at the next mark, the next preemption point, or the end.
     pub(super) point: u64,
     /// What is left at the end of its non-preemptive section.
     pub(super) section: u64,
     /// How many marks are behind it.
     pub(super) marks: usize,
-    pub(super) begun: bool,
+    pub(super) started: bool,
     pub(super) preempted: bool,
 }
 
@@ -104,12 +104,12 @@ pub(super) struct Cpu {
     pub(super) domain: usize,
     /// CPUs of the same core, without itself.
     pub(super) siblings: Vec<usize>,
-    pub(super) gate: Gate,
+    pub(super) gate: CpuGate,
     pub(super) thread: Option<usize>,
     /// The last thread that it ran.
     pub(super) last: Option<usize>,
     /// Accounted until here; in the future while the kernel has the CPU.
-    pub(super) since: u64,
+    pub(super) accounted_until: u64,
     /// Units of work a ns.
     pub(super) rate: u64,
     /// Whether something has happened to its thread since it was looked when that ends.
@@ -130,18 +130,18 @@ pub(super) struct Cpu {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Keeper {
-    pub(super) server: Server,
+pub(super) struct ServerState {
+    pub(super) server: SimServer,
     pub(super) domain: usize,
     pub(super) threads: Vec<usize>,
     /// Units of budget that are 1 ns.
     pub(super) unit: u64,
     /// Budget of a period, in units.
-    pub(super) full: u64,
+    pub(super) budget: u64,
     /// What is left of it, in units.
-    pub(super) left: u64,
+    pub(super) remaining_budget: u64,
     /// Absolute deadline, ns.
-    pub(super) due: u64,
+    pub(super) deadline: u64,
     /// Whether it waits for its replenishment.
     pub(super) throttled: bool,
     /// Threads of it that are ready.
@@ -149,42 +149,42 @@ pub(super) struct Keeper {
     pub(super) cpu: Option<usize>,
     pub(super) turn: u64,
     /// Whether it has ever had a deadline.
-    pub(super) begun: bool,
+    pub(super) has_deadline: bool,
     /// Reclaiming: bandwidth in 2^-20, and whether it counts as active.
     pub(super) bandwidth: u64,
     pub(super) active: bool,
     /// Sporadic: the parts of the budget in use, with the time since when each is, and what comes
     /// back when.
     pub(super) uses: VecDeque<(u64, u64)>,
-    pub(super) back: VecDeque<(u64, u64)>,
+    pub(super) replenishments: VecDeque<(u64, u64)>,
     pub(super) outcome: ServerOutcome,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Lock {
-    pub(super) protocol: Protocol,
+    pub(super) protocol: SimLockProtocol,
     pub(super) holder: Option<usize>,
     /// Who waits, first come first.
     pub(super) waiters: Vec<usize>,
     /// Waiters that were woken when the lock was given back, and have not run since. The lock is free
     /// until one of them runs, or somebody else takes it before.
-    pub(super) woken: Vec<usize>,
+    pub(super) woken_waiters: Vec<usize>,
 }
 
 /// CPUs that share threads.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Domain {
+pub(super) struct CpuDomain {
     pub(super) cpus: Vec<usize>,
     /// The same, a bit each.
     pub(super) mask: u128,
     /// Whether each of its threads may always use each of its CPUs.
     pub(super) whole: bool,
     /// The instant that its CPUs were last brought up to; nothing has run before 0.
-    pub(super) known: u64,
+    pub(super) accounted_until: u64,
     /// Threads that are ready, whose urgency is known.
     pub(super) queue: Queue,
     /// Threads that are ready, whose urgency depends on others; in no order.
-    pub(super) asked: Vec<usize>,
+    pub(super) rekeyed: Vec<usize>,
     /// Servers that lose their budget when nobody wants it.
     pub(super) polling: Vec<usize>,
     /// How many ready threads have a fair share.
@@ -196,7 +196,7 @@ pub(super) struct Domain {
     pub(super) active: u64,
 }
 
-impl Runner {
+impl ThreadState {
     /// Whether the class has a fair share.
     pub(super) fn is_fair(&self) -> bool {
         matches!(self.class, Class::Fair(_) | Class::Idle)

@@ -1,6 +1,6 @@
 //! One timer a slot, in fixed memory.
 //!
-//! Owns: [`Timers`], a tournament: each inner place holds the earlier of the two below it. Must not:
+//! Owns: [`TimerHeap`], a tournament: each inner place holds the earlier of the two below it. Must not:
 //! know what a slot stands for.
 
 /// A timer that is not set.
@@ -8,19 +8,19 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// Times by slot. Of equal times the lower slot comes first.
 #[derive(Clone, Debug)]
-pub(super) struct Timers {
+pub(super) struct TimerHeap {
     /// Times with their slots: the root at 1, the children of `i` at `2 i` and `2 i + 1`, each the earlier of the
     /// two below it; in the second half the slots themselves, padded to a power of two with [`NEVER`].
     nodes: Vec<(u64, u32)>,
 }
 
-impl Timers {
+impl TimerHeap {
     /// So many slots, none set.
-    pub(super) fn new(slots: usize) -> Timers {
+    pub(super) fn new(slots: usize) -> TimerHeap {
         let size = slots.next_power_of_two().max(2);
         let mut nodes = vec![(NEVER, 0); size];
         nodes.extend((0u32..).take(size).map(|slot| (NEVER, slot)));
-        let mut timers = Timers { nodes };
+        let mut timers = TimerHeap { nodes };
         for place in (1..size).rev() {
             timers.play(place);
         }
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn the_first_is_the_earliest_and_of_equals_the_lowest() {
         for slots in [1, 2, 3, 7, 8, 9, 33] {
-            let mut timers = Timers::new(slots);
+            let mut timers = TimerHeap::new(slots);
             let mut twin = vec![NEVER; slots];
             let mut state = 12_345u64;
             for _ in 0..2_000 {

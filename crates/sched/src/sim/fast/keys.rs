@@ -108,19 +108,19 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::random::Dice;
+    use super::super::super::random::SimRng;
     use super::*;
 
     /// Against a search through all lanes, few and many.
     #[test]
     fn the_least_is_the_earliest_and_of_equals_the_first() {
         for lanes in [1, 3, 4, 63, 64, 65, 128, 129, 1_000] {
-            let mut dice = Dice::new(lanes as u64);
+            let mut dice = SimRng::new(lanes as u64);
             let mut keys = Keys::new(lanes);
             let mut twin = vec![NEVER; lanes];
             for _ in 0..2_000 {
-                let lane = dice.up_to(lanes as u64 - 1) as usize;
-                let time = if dice.up_to(4) == 0 { NEVER } else { dice.up_to(40) };
+                let lane = dice.next_at_most(lanes as u64 - 1) as usize;
+                let time = if dice.next_at_most(4) == 0 { NEVER } else { dice.next_at_most(40) };
                 keys.set(lane, time);
                 twin[lane] = time;
                 let first = (0..lanes).min_by_key(|lane| (twin[*lane], *lane)).unwrap();

@@ -7,21 +7,21 @@
 
 mod keys;
 mod ready;
-mod told;
+mod slices;
 mod track;
 
 use std::cmp::Reverse;
 
 use super::check;
 use super::error::SimError;
-use super::outcome::{CpuOutcome, Outcome, ThreadOutcome};
-use super::settings::Settings;
-use super::sink::{Interest, Sink, Slice};
+use super::outcome::{CpuOutcome, SimOutcome, ThreadOutcome};
+use super::settings::SimSettings;
+use super::sink::{Sink, SinkDetail, Slice};
 use super::system::{Overheads, System};
-use super::thread::{Arrivals, Class, Jitter, Preemption, Thread};
+use super::thread::{ArrivalPattern, Class, Jitter, Preemption, Thread};
 use keys::lane_bits;
-use told::Told;
-use track::{Order, Track};
+use slices::CpuSlices;
+use track::{DispatchOrder, Track};
 
 /// Jobs between two looks at whether to go on, about: some milliseconds.
 const JOBS_TO_ASK: u64 = 1 << 16;
@@ -30,39 +30,39 @@ const JOBS_TO_ASK: u64 = 1 << 16;
 const JOBS_TO_TELL: u64 = 1 << 11;
 
 /// What came of a try.
-pub(super) enum Tried {
+pub(super) enum FastOutcome {
     /// The system has been simulated.
-    Done(Result<Outcome, SimError>),
+    Done(Result<SimOutcome, SimError>),
     /// It is left to the engine. So many slices have been told until then, and will be the engine's first ones.
     Left(u64),
 }
 
 /// Simulates the system if it is a simple one, and if the sink wants no events. The sink hears now and then how
 /// far the simulation is, in ns, and says whether it goes on; if not, it ends there as at its horizon.
-pub(super) fn run(system: &System, settings: Settings, sink: &mut dyn Sink) -> Tried {
+pub(super) fn run(system: &System, settings: SimSettings, sink: &mut dyn Sink) -> FastOutcome {
     let tells = match sink.interest() {
-        Interest::Nothing => false,
-        Interest::Slices => true,
-        Interest::Everything => return Tried::Left(0),
+        SinkDetail::Nothing => false,
+        SinkDetail::Slices => true,
+        SinkDetail::Everything => return FastOutcome::Left(0),
     };
-    let Some(tracks) = tracks(system, settings, tells) else { return Tried::Left(0) };
+    let Some(tracks) = tracks(system, settings, tells) else { return FastOutcome::Left(0) };
     let stretch = stretch(system, if tells { JOBS_TO_TELL } else { JOBS_TO_ASK });
-    Race { system, settings, tracks, slices: Vec::new(), told: 0 }.run(stretch, sink)
+    FastRun { system, settings, tracks, slices: Vec::new(), slices_sent: 0 }.run(stretch, sink)
 }
 
-struct Race<'a> {
+struct FastRun<'a> {
     system: &'a System,
-    settings: Settings,
+    settings: SimSettings,
     tracks: Vec<Track>,
     /// Room for those of a stretch.
-    slices: Vec<(Slice, told::End)>,
+    slices: Vec<(Slice, slices::SliceEnd)>,
     /// Slices that have been told.
-    told: u64,
+    slices_sent: u64,
 }
 
-impl Race<'_> {
+impl FastRun<'_> {
     /// A stretch of time after the other.
-    fn run(mut self, stretch: u64, sink: &mut dyn Sink) -> Tried {
+    fn run(mut self, stretch: u64, sink: &mut dyn Sink) -> FastOutcome {
         let (mut until, mut ended) = (0u64, false);
         while !ended {
             until = self.settings.horizon.min(until.saturating_add(stretch));
@@ -70,8 +70,8 @@ impl Race<'_> {
             if let Err(error) = self.advance(until, ended) {
                 return self.failed(error);
             }
-            if self.system.cpus > 1 && events(&self.tracks) > self.settings.most_events {
-                return Tried::Left(self.told);
+            if self.system.cpus > 1 && events(&self.tracks) > self.settings.max_events {
+                return FastOutcome::Left(self.slices_sent);
             }
             if !ended {
                 self.flush(sink);
@@ -86,7 +86,7 @@ impl Race<'_> {
         }
         self.tracks.iter_mut().for_each(|track| track.close(until));
         self.flush(sink);
-        Tried::Done(Ok(outcome(self.system, self.tracks, until)))
+        FastOutcome::Done(Ok(outcome(self.system, self.tracks, until)))
     }
 
     fn advance(&mut self, until: u64, is_horizon: bool) -> Result<(), SimError> {
@@ -94,18 +94,22 @@ impl Race<'_> {
     }
 
     /// With several CPUs, something may have failed before on another one.
-    fn failed(&self, error: SimError) -> Tried {
-        if self.system.cpus == 1 { Tried::Done(Err(error)) } else { Tried::Left(self.told) }
+    fn failed(&self, error: SimError) -> FastOutcome {
+        if self.system.cpus == 1 {
+            FastOutcome::Done(Err(error))
+        } else {
+            FastOutcome::Left(self.slices_sent)
+        }
     }
 
     fn flush(&mut self, sink: &mut dyn Sink) {
-        let told = self.tracks.iter_mut().filter_map(|track| track.told.as_mut());
-        self.told += told::flush(told, &mut self.slices, sink);
+        let told = self.tracks.iter_mut().filter_map(|track| track.slices.as_mut());
+        self.slices_sent += slices::flush(told, &mut self.slices, sink);
     }
 }
 
 /// A track for each CPU; `None` where the system is not simple.
-fn tracks(system: &System, settings: Settings, tells: bool) -> Option<Vec<Track>> {
+fn tracks(system: &System, settings: SimSettings, tells: bool) -> Option<Vec<Track>> {
     let plain = !system.threads.is_empty()
         && system.servers.is_empty()
         && system.overheads == Overheads::default()
@@ -123,7 +127,7 @@ fn tracks(system: &System, settings: Settings, tells: bool) -> Option<Vec<Track>
         here.get_mut(mask.trailing_zeros() as usize)?.push(position);
     }
     let track = |(cpu, threads): (u32, &Vec<usize>)| {
-        track(system, settings, threads, tells.then(|| Told::new(cpu)))
+        track(system, settings, threads, tells.then(|| CpuSlices::new(cpu)))
     };
     (0..).zip(&here).map(track).collect()
 }
@@ -132,9 +136,9 @@ fn tracks(system: &System, settings: Settings, tells: bool) -> Option<Vec<Track>
 /// priority.
 fn track(
     system: &System,
-    settings: Settings,
+    settings: SimSettings,
     threads: &[usize],
-    told: Option<Told>,
+    told: Option<CpuSlices>,
 ) -> Option<Track> {
     let is_edf = |at: &usize| system.threads[*at].class == Class::Edf;
     let by_deadline = threads.iter().any(is_edf);
@@ -142,7 +146,7 @@ fn track(
         return None;
     }
     let mut most = 1u64 << (u64::BITS - lane_bits(threads.len()));
-    let mut order = if by_deadline { Order::Deadline } else { Order::Priority };
+    let mut order = if by_deadline { DispatchOrder::Deadline } else { DispatchOrder::Priority };
     let mut threads = threads.to_vec();
     if !by_deadline {
         let priority = |at: usize| match system.threads[at].class {
@@ -156,7 +160,7 @@ fn track(
             groups.dedup();
             most >>= groups.len().next_power_of_two().trailing_zeros();
             let group = |at: &usize| groups.partition_point(|group| *group > priority(*at)) as u64;
-            order = Order::Turn(given.iter().map(|at| group(at) * most).collect());
+            order = DispatchOrder::Turn(given.iter().map(|at| group(at) * most).collect());
             threads = given;
         }
     }
@@ -175,8 +179,10 @@ fn is_simple(thread: &Thread, horizon: u64, most: u64) -> bool {
         _ => false,
     };
     let arrivals = match (&thread.arrivals, thread.jitter) {
-        (Arrivals::Periodic { offset, period }, Jitter::None) => below(*period) && *offset < most,
-        (Arrivals::Periodic { offset, period }, Jitter::Worst(jitter)) => {
+        (ArrivalPattern::Periodic { offset, period }, Jitter::None) => {
+            below(*period) && *offset < most
+        }
+        (ArrivalPattern::Periodic { offset, period }, Jitter::Worst(jitter)) => {
             below(*period) && offset.checked_add(jitter).is_some_and(|first| first < most)
         }
         _ => false,
@@ -196,7 +202,9 @@ fn stretch(system: &System, jobs: u64) -> u64 {
         .threads
         .iter()
         .filter_map(|thread| match thread.arrivals {
-            Arrivals::Periodic { period, .. } => Some((1u128 << 64) / u128::from(period.max(1))),
+            ArrivalPattern::Periodic { period, .. } => {
+                Some((1u128 << 64) / u128::from(period.max(1)))
+            }
             _ => None,
         })
         .sum();
@@ -208,13 +216,13 @@ fn events(tracks: &[Track]) -> u64 {
     tracks.iter().map(|track| track.events).fold(0, u64::saturating_add)
 }
 
-fn outcome(system: &System, tracks: Vec<Track>, horizon: u64) -> Outcome {
+fn outcome(system: &System, tracks: Vec<Track>, horizon: u64) -> SimOutcome {
     let events = events(&tracks);
     let mut threads = vec![ThreadOutcome::default(); system.threads.len()];
     let cpus: Vec<CpuOutcome> =
         tracks.into_iter().map(|track| track.finish(horizon, &mut threads)).collect();
     let jobs = threads.iter().map(|thread| thread.jobs).sum();
-    Outcome { horizon, events, jobs, threads, servers: Vec::new(), cpus }
+    SimOutcome { horizon, events, jobs, threads, servers: Vec::new(), cpus }
 }
 
 #[cfg(test)]

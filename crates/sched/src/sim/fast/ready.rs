@@ -1,6 +1,6 @@
 //! Which lanes are ready, and the first of them.
 //!
-//! Owns: [`Ready`], a bit each; of more than a word, a second level says which words have any. Must not: know
+//! Owns: [`ReadySet`], a bit each; of more than a word, a second level says which words have any. Must not: know
 //! what a lane is.
 
 /// Bits of a word.
@@ -10,18 +10,18 @@ pub(super) const WORD: usize = u64::BITS as usize;
 pub(super) const MOST_THREADS: usize = WORD * WORD;
 
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadySet {
     /// The only word; of many, a bit for each word that has one.
     top: u64,
     /// The words, of many.
     words: Vec<u64>,
 }
 
-impl Ready {
+impl ReadySet {
     /// None of so many lanes.
-    pub(super) fn new(lanes: usize) -> Ready {
+    pub(super) fn new(lanes: usize) -> ReadySet {
         let words = if lanes > WORD { lanes.div_ceil(WORD) } else { 0 };
-        Ready { top: 0, words: vec![0; words] }
+        ReadySet { top: 0, words: vec![0; words] }
     }
 
     #[inline]
@@ -73,19 +73,19 @@ impl Ready {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::super::random::Dice;
+    use super::super::super::random::SimRng;
     use super::*;
 
     /// Against a sorted set.
     #[test]
     fn the_first_is_the_least() {
-        let mut dice = Dice::new(1);
-        let (mut few, mut many) = (Ready::new(WORD), Ready::new(MOST_THREADS));
+        let mut dice = SimRng::new(1);
+        let (mut few, mut many) = (ReadySet::new(WORD), ReadySet::new(MOST_THREADS));
         let (mut few_twin, mut many_twin) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..20_000 {
-            let lane = dice.up_to(WORD as u64 - 1) as usize;
-            let far = dice.up_to(MOST_THREADS as u64 - 1) as usize;
-            if dice.up_to(2) == 0 {
+            let lane = dice.next_at_most(WORD as u64 - 1) as usize;
+            let far = dice.next_at_most(MOST_THREADS as u64 - 1) as usize;
+            if dice.next_at_most(2) == 0 {
                 few.insert::<false>(lane);
                 many.insert::<true>(far);
                 few_twin.insert(lane);

@@ -1,22 +1,22 @@
-use super::super::random::Dice;
-use super::super::{Cost, Event, Late, Nobody, Unwatched, engine};
+use super::super::random::SimRng;
+use super::super::{CostModel, Event, NullMonitor, NullSink, OverrunPolicy, engine};
 use super::*;
 
 /// A periodic thread, perhaps with the jitter that bounds assume.
-fn thread(dice: &mut Dice, class: Class) -> Thread {
-    let mut between = |low, high| low + dice.up_to(high - low);
+fn thread(dice: &mut SimRng, class: Class) -> Thread {
+    let mut between = |low, high| low + dice.next_at_most(high - low);
     let period = between(3, 40);
     let cost = match between(0, 2) {
-        0 => Cost::Worst(between(1, period / 2)),
-        1 => Cost::Listed((0..3).map(|_| between(1, period)).collect()),
+        0 => CostModel::Worst(between(1, period / 2)),
+        1 => CostModel::Listed((0..3).map(|_| between(1, period)).collect()),
         _ => {
             let times = "uniform:1ns,9ns".parse().unwrap();
-            Cost::Drawn { times, at_most: 8 }
+            CostModel::Drawn { times, at_most: 8 }
         }
     };
-    let arrivals = Arrivals::Periodic { offset: between(0, 20), period };
+    let arrivals = ArrivalPattern::Periodic { offset: between(0, 20), period };
     let deadline = between(1, 2 * period);
-    let late = if between(0, 2) == 0 { Late::Skip } else { Late::Queue };
+    let late = if between(0, 2) == 0 { OverrunPolicy::Skip } else { OverrunPolicy::Queue };
     let jitter = match between(0, 3) {
         0 => Jitter::Worst(between(0, 90)),
         _ => Jitter::None,
@@ -26,22 +26,22 @@ fn thread(dice: &mut Dice, class: Class) -> Thread {
 }
 
 /// The class of a thread: by deadline, or by a priority of its own or one that others may have.
-fn class(dice: &mut Dice, by_deadline: bool, own: u32, equals: bool) -> Class {
+fn class(dice: &mut SimRng, by_deadline: bool, own: u32, equals: bool) -> Class {
     match (by_deadline, equals) {
         (true, _) => Class::Edf,
-        (false, true) => Class::Fifo(dice.up_to(2) as u32),
+        (false, true) => Class::Fifo(dice.next_at_most(2) as u32),
         (false, false) => Class::Fifo(own),
     }
 }
 
-fn run(system: &System, settings: Settings) -> Option<Result<Outcome, SimError>> {
-    tried(super::run(system, settings, &mut Nobody))
+fn run(system: &System, settings: SimSettings) -> Option<Result<SimOutcome, SimError>> {
+    tried(super::run(system, settings, &mut NullSink))
 }
 
-fn tried(found: Tried) -> Option<Result<Outcome, SimError>> {
+fn tried(found: FastOutcome) -> Option<Result<SimOutcome, SimError>> {
     match found {
-        Tried::Done(found) => Some(found),
-        Tried::Left(_) => None,
+        FastOutcome::Done(found) => Some(found),
+        FastOutcome::Left(_) => None,
     }
 }
 
@@ -59,15 +59,15 @@ impl Tape {
 }
 
 impl Sink for Tape {
-    fn interest(&self) -> Interest {
-        Interest::Slices
+    fn interest(&self) -> SinkDetail {
+        SinkDetail::Slices
     }
 
     fn ran(&mut self, slice: Slice) {
         self.slices.push(slice);
     }
 
-    fn happened(&mut self, _: u64, _: Event) {
+    fn event(&mut self, _: u64, _: Event) {
         unreachable!("no events are wanted");
     }
 
@@ -79,19 +79,19 @@ impl Sink for Tape {
 }
 
 /// Outcome and slices of the engine.
-fn of_engine(system: &System, settings: Settings) -> (Result<Outcome, SimError>, Vec<Slice>) {
+fn of_engine(system: &System, settings: SimSettings) -> (Result<SimOutcome, SimError>, Vec<Slice>) {
     let mut tape = Tape::new();
-    let outcome = engine::run(system, settings, &mut tape, &mut Unwatched);
+    let outcome = engine::run(system, settings, &mut tape, &mut NullMonitor);
     (outcome, tape.slices)
 }
 
 /// Threads that are pinned to CPUs, each of which has its own order.
-fn pinned(dice: &mut Dice, cpus: u32) -> System {
+fn pinned(dice: &mut SimRng, cpus: u32) -> System {
     let mut system = System::new(cpus);
-    let by_deadline: Vec<bool> = (0..cpus).map(|_| dice.up_to(1) == 0).collect();
-    let equals = dice.up_to(1) == 0;
-    for priority in 0..1 + dice.up_to(9) {
-        let cpu = dice.up_to(u64::from(cpus) - 1) as u32;
+    let by_deadline: Vec<bool> = (0..cpus).map(|_| dice.next_at_most(1) == 0).collect();
+    let equals = dice.next_at_most(1) == 0;
+    for priority in 0..1 + dice.next_at_most(9) {
+        let cpu = dice.next_at_most(u64::from(cpus) - 1) as u32;
         let class = class(dice, by_deadline[cpu as usize], priority as u32, equals);
         system.threads.push(thread(dice, class).on(&[cpu]));
     }
@@ -103,17 +103,17 @@ fn pinned(dice: &mut Dice, cpus: u32) -> System {
 fn it_does_as_the_engine_on_each_of_several_cpus() {
     let mut taken = 0;
     for seed in 0..1_000 {
-        let mut dice = Dice::new(seed);
-        let cpus = 2 + dice.up_to(3) as u32;
+        let mut dice = SimRng::new(seed);
+        let cpus = 2 + dice.next_at_most(3) as u32;
         let system = pinned(&mut dice, cpus);
-        let settings = Settings::until(dice.up_to(900)).with_seed(seed);
+        let settings = SimSettings::until(dice.next_at_most(900)).with_seed(seed);
         let quick = run(&system, settings);
-        let engine = engine::run(&system, settings, &mut Nobody, &mut Unwatched);
+        let engine = engine::run(&system, settings, &mut NullSink, &mut NullMonitor);
         taken += u32::from(quick.is_some());
         assert_eq!(quick, Some(engine), "seed {seed}: {system:?}");
-        let few = settings.with_most_events(dice.up_to(30));
+        let few = settings.with_most_events(dice.next_at_most(30));
         let quick = run(&system, few);
-        let engine = engine::run(&system, few, &mut Nobody, &mut Unwatched);
+        let engine = engine::run(&system, few, &mut NullSink, &mut NullMonitor);
         assert!(quick.is_none() || quick == Some(engine), "seed {seed}: {system:?}");
     }
     assert_eq!(taken, 1_000);
@@ -124,13 +124,13 @@ fn it_does_as_the_engine_on_each_of_several_cpus() {
 fn ended_early_it_is_as_with_that_horizon() {
     let mut ended = 0;
     for seed in 0..6 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SimRng::new(seed);
         let system = pinned(&mut dice, 1 + (seed % 3) as u32);
-        let mut tape = Tape { left: 1 + dice.up_to(3), ..Tape::new() };
-        let settings = Settings::until(10_000_000).with_seed(seed);
+        let mut tape = Tape { left: 1 + dice.next_at_most(3), ..Tape::new() };
+        let settings = SimSettings::until(10_000_000).with_seed(seed);
         let Some(Ok(found)) = tried(super::run(&system, settings, &mut tape)) else { continue };
         ended += u32::from(tape.last == found.horizon);
-        let until = Settings { horizon: found.horizon, ..settings };
+        let until = SimSettings { horizon: found.horizon, ..settings };
         assert_eq!(run(&system, until), Some(Ok(found.clone())), "seed {seed}: {system:?}");
         let (outcome, slices) = of_engine(&system, until);
         assert_eq!((Ok(found), tape.slices), (outcome, slices), "seed {seed}: {system:?}");
@@ -143,19 +143,20 @@ fn ended_early_it_is_as_with_that_horizon() {
 fn it_does_as_the_engine() {
     let mut taken = 0;
     for seed in 0..3_000 {
-        let mut dice = Dice::new(seed);
-        let by_deadline = dice.up_to(1) == 0;
-        let equals = dice.up_to(1) == 0;
-        let count = 1 + dice.up_to(5);
+        let mut dice = SimRng::new(seed);
+        let by_deadline = dice.next_at_most(1) == 0;
+        let equals = dice.next_at_most(1) == 0;
+        let count = 1 + dice.next_at_most(5);
         let mut system = System::new(1);
         for priority in 0..count {
             let class = class(&mut dice, by_deadline, priority as u32, equals);
             system.threads.push(thread(&mut dice, class));
         }
-        let most = if dice.up_to(9) == 0 { 50 } else { 1_000_000 };
-        let settings = Settings::until(dice.up_to(600)).with_seed(seed).with_most_events(most);
+        let most = if dice.next_at_most(9) == 0 { 50 } else { 1_000_000 };
+        let settings =
+            SimSettings::until(dice.next_at_most(600)).with_seed(seed).with_most_events(most);
         let quick = run(&system, settings);
-        let engine = engine::run(&system, settings, &mut Nobody, &mut Unwatched);
+        let engine = engine::run(&system, settings, &mut NullSink, &mut NullMonitor);
         taken += u32::from(quick.is_some());
         assert_eq!(quick, Some(engine), "seed {seed}: {system:?}");
     }
@@ -168,17 +169,17 @@ fn it_does_as_the_engine() {
 fn it_tells_the_slices_of_the_engine() {
     let mut left = 0;
     for seed in 0..500 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SimRng::new(seed);
         let system = pinned(&mut dice, 1 + (seed % 4) as u32);
-        let horizon = if seed % 20 == 0 { 100_000 } else { dice.up_to(900) };
-        let settings = Settings::until(horizon).with_seed(seed);
+        let horizon = if seed % 20 == 0 { 100_000 } else { dice.next_at_most(900) };
+        let settings = SimSettings::until(horizon).with_seed(seed);
         let mut tape = Tape::new();
         let quick = tried(super::run(&system, settings, &mut tape));
         let (outcome, slices) = of_engine(&system, settings);
         assert_eq!(quick, Some(outcome), "seed {seed}: {system:?}");
         assert_eq!(tape.slices, slices, "seed {seed}: {system:?}");
 
-        let few = settings.with_most_events(dice.up_to(horizon / 3));
+        let few = settings.with_most_events(dice.next_at_most(horizon / 3));
         let mut tape = Tape::new();
         let found = super::super::run_to(&system, few, &mut tape);
         let (outcome, slices) = of_engine(&system, few);
@@ -199,7 +200,7 @@ fn it_tells_the_slices_of_the_engine() {
 #[test]
 fn many_threads_do_as_in_the_engine() {
     for seed in 0..60 {
-        let mut dice = Dice::new(seed);
+        let mut dice = SimRng::new(seed);
         let by_deadline = seed % 2 == 0;
         let count = [65, 66, 127, 128, 129, 200, 300][seed as usize % 7];
         let mut system = System::new(1 + (seed % 3) as u32 / 2);
@@ -207,12 +208,13 @@ fn many_threads_do_as_in_the_engine() {
             let class = class(&mut dice, by_deadline, priority, seed % 4 == 1);
             let mut made = thread(&mut dice, class).on(&[0]);
             // Else few ever run.
-            if let Arrivals::Periodic { offset, period } = made.arrivals {
-                made.arrivals = Arrivals::Periodic { offset, period: period * u64::from(count) };
+            if let ArrivalPattern::Periodic { offset, period } = made.arrivals {
+                made.arrivals =
+                    ArrivalPattern::Periodic { offset, period: period * u64::from(count) };
             }
             system.threads.push(made);
         }
-        let settings = Settings::until(dice.up_to(30_000)).with_seed(seed);
+        let settings = SimSettings::until(dice.next_at_most(30_000)).with_seed(seed);
         let mut tape = Tape::new();
         let quick = tried(super::run(&system, settings, &mut tape));
         let (outcome, slices) = of_engine(&system, settings);
@@ -226,7 +228,7 @@ fn many_threads_do_as_in_the_engine() {
 fn what_is_not_simple_is_left_to_the_engine() {
     let mut system = System::new(1);
     system.threads = vec![Thread::periodic(1, 3), Thread::periodic(1, 3)];
-    let settings = Settings::until(10);
+    let settings = SimSettings::until(10);
     assert!(run(&system, settings).is_some());
     system.threads[0].class = Class::RoundRobin(2);
     assert!(run(&system, settings).is_none(), "turns");

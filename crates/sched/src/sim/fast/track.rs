@@ -11,30 +11,30 @@
 use super::super::engine::MOST_WAITING;
 use super::super::error::SimError;
 use super::super::outcome::{CpuOutcome, FirstMiss, ThreadOutcome};
-use super::super::settings::Settings;
-use super::super::source::Costs;
+use super::super::settings::SimSettings;
+use super::super::source::ExecutionTimes;
 use super::super::system::System;
-use super::super::thread::{Arrivals, Late, Preemption, Thread};
+use super::super::thread::{ArrivalPattern, OverrunPolicy, Preemption, Thread};
 use super::keys::{Keys, NEVER};
-use super::ready::{MOST_THREADS, Ready, WORD};
-use super::told::{End, Told};
+use super::ready::{MOST_THREADS, ReadySet, WORD};
+use super::slices::{CpuSlices, SliceEnd};
 
 /// A thread and its current job: what every event touches.
 #[derive(Clone, Copy, Debug)]
-struct Lane {
+struct FastThread {
     arrival: u64,
-    left: u64,
+    remaining: u64,
     /// The arrival that comes next.
     coming: u64,
     /// Nothing is released before this: the offset and the longest jitter.
-    floor: u64,
+    earliest_release: u64,
     period: u64,
     deadline: u64,
     /// Of all jobs, or of the current one where costs differ.
     cost: u64,
     /// What is added to a release to make it a key, less the deadline where that counts.
-    base: Base,
-    begun: bool,
+    base: KeyKind,
+    started: bool,
     firm: bool,
     skips: bool,
     drawn: bool,
@@ -43,11 +43,11 @@ struct Lane {
 }
 
 #[derive(Clone, Debug)]
-struct Ledger {
+struct ThreadStats {
     /// Position in the system.
     thread: usize,
     offset: u64,
-    costs: Costs,
+    costs: ExecutionTimes,
     min: u64,
     max: u64,
     /// The longest response from release.
@@ -57,7 +57,7 @@ struct Ledger {
 
 /// Who comes first.
 #[derive(Clone, Debug)]
-pub(super) enum Order {
+pub(super) enum DispatchOrder {
     /// The earliest absolute deadline.
     Deadline,
     /// The lanes as they stand.
@@ -68,7 +68,7 @@ pub(super) enum Order {
 
 /// What the keys of a lane say.
 #[derive(Clone, Copy, Debug)]
-enum Base {
+enum KeyKind {
     /// The absolute deadline.
     Deadline,
     /// The release, counted from here.
@@ -87,19 +87,19 @@ pub(super) struct Track {
     next: Keys,
     /// Keys of current jobs: absolute deadlines, or releases behind those of more urgent priorities.
     dues: Keys,
-    lanes: Vec<Lane>,
-    ledgers: Vec<Ledger>,
+    lanes: Vec<FastThread>,
+    ledgers: Vec<ThreadStats>,
     /// Lanes with a job.
-    ready: Ready,
+    ready: ReadySet,
     /// Lanes that came to have one at this instant, where there are few.
     fresh: u64,
     running: Option<usize>,
     last: Option<usize>,
     switches: u64,
     pub(super) events: u64,
-    most_events: u64,
+    max_events: u64,
     /// What ran when, if that is wanted.
-    pub(super) told: Option<Told>,
+    pub(super) slices: Option<CpuSlices>,
 }
 
 /// Whether threads are that many.
@@ -108,38 +108,38 @@ fn many(threads: usize) -> bool {
 }
 
 /// A lane and its ledger at time 0.
-fn lane(thread: &Thread, position: usize, seed: u64) -> Option<(Lane, Ledger)> {
-    let Arrivals::Periodic { offset, period } = thread.arrivals else { return None };
+fn lane(thread: &Thread, position: usize, seed: u64) -> Option<(FastThread, ThreadStats)> {
+    let ArrivalPattern::Periodic { offset, period } = thread.arrivals else { return None };
     let stream = thread.stream.unwrap_or(position as u64);
-    let costs = Costs::new(thread, stream, seed);
-    let lane = Lane {
+    let costs = ExecutionTimes::new(thread, stream, seed);
+    let lane = FastThread {
         arrival: 0,
-        left: 0,
+        remaining: 0,
         coming: offset,
-        floor: offset.checked_add(thread.worst_jitter())?,
+        earliest_release: offset.checked_add(thread.worst_jitter())?,
         period,
         deadline: thread.deadline,
-        cost: if let Costs::Worst(cost) = costs { cost } else { 0 },
-        base: Base::Deadline,
-        begun: false,
+        cost: if let ExecutionTimes::Worst(cost) = costs { cost } else { 0 },
+        base: KeyKind::Deadline,
+        started: false,
         firm: thread.preemption == Preemption::None,
-        skips: thread.late == Late::Skip,
-        drawn: !matches!(costs, Costs::Worst(_)),
+        skips: thread.late == OverrunPolicy::Skip,
+        drawn: !matches!(costs, ExecutionTimes::Worst(_)),
         waiting: 0,
     };
     let outcome = ThreadOutcome::default();
     let ledger =
-        Ledger { thread: position, offset, costs, min: NEVER, max: 0, released: 0, outcome };
+        ThreadStats { thread: position, offset, costs, min: NEVER, max: 0, released: 0, outcome };
     Some((lane, ledger))
 }
 
-impl Ledger {
+impl ThreadStats {
     #[cold]
-    fn miss(&mut self, lane: &Lane, done: Option<u64>) {
+    fn miss(&mut self, lane: &FastThread, done: Option<u64>) {
         self.outcome.missed += 1;
         let (job, arrival) = ((lane.arrival - self.offset) / lane.period, lane.arrival);
         let due = arrival.saturating_add(lane.deadline);
-        self.outcome.first_miss.get_or_insert(FirstMiss { job, arrival, due, done });
+        self.outcome.first_miss.get_or_insert(FirstMiss { job, arrival, deadline: due, done });
     }
 }
 
@@ -147,31 +147,32 @@ impl Track {
     /// The threads at these positions on a CPU of their own. `None` if one of them is not periodic.
     pub(super) fn new(
         system: &System,
-        settings: Settings,
+        settings: SimSettings,
         threads: &[usize],
-        order: Order,
-        told: Option<Told>,
+        order: DispatchOrder,
+        told: Option<CpuSlices>,
     ) -> Option<Track> {
         if threads.len() > MOST_THREADS {
             return None;
         }
         let made = threads.iter().map(|at| lane(&system.threads[*at], *at, settings.seed));
-        let (mut lanes, ledgers): (Vec<Lane>, Vec<Ledger>) = made.collect::<Option<_>>()?;
-        if let Order::Turn(bases) = &order {
+        let (mut lanes, ledgers): (Vec<FastThread>, Vec<ThreadStats>) =
+            made.collect::<Option<_>>()?;
+        if let DispatchOrder::Turn(bases) = &order {
             for (lane, base) in lanes.iter_mut().zip(bases) {
-                lane.base = Base::Release(*base);
+                lane.base = KeyKind::Release(*base);
             }
         }
         let mut next = Keys::new(lanes.len());
-        lanes.iter().enumerate().for_each(|(at, lane)| next.set(at, lane.floor));
+        lanes.iter().enumerate().for_each(|(at, lane)| next.set(at, lane.earliest_release));
         Some(Track {
             now: 0,
             end: NEVER,
-            by_key: !matches!(order, Order::Priority),
-            keeps: matches!(order, Order::Deadline),
+            by_key: !matches!(order, DispatchOrder::Priority),
+            keeps: matches!(order, DispatchOrder::Deadline),
             dues: Keys::new(lanes.len()),
             next,
-            ready: Ready::new(lanes.len()),
+            ready: ReadySet::new(lanes.len()),
             lanes,
             ledgers,
             fresh: 0,
@@ -179,14 +180,14 @@ impl Track {
             last: None,
             switches: 0,
             events: 0,
-            most_events: settings.most_events,
-            told,
+            max_events: settings.max_events,
+            slices: told,
         })
     }
 
     /// What happens before `limit`, ns; if this is the horizon, also what ends at it.
     pub(super) fn advance(&mut self, limit: u64, is_horizon: bool) -> Result<(), SimError> {
-        match (self.by_key, many(self.lanes.len()), self.told.is_some()) {
+        match (self.by_key, many(self.lanes.len()), self.slices.is_some()) {
             (false, false, false) => self.run::<false, false, false>(limit, is_horizon),
             (false, false, true) => self.run::<false, false, true>(limit, is_horizon),
             (false, true, false) => self.run::<false, true, false>(limit, is_horizon),
@@ -212,7 +213,7 @@ impl Track {
                 break;
             }
             if let Some(at) = self.running {
-                self.lanes[at].left -= now - self.now;
+                self.lanes[at].remaining -= now - self.now;
             }
             self.now = now;
             let completed = end == now;
@@ -228,7 +229,7 @@ impl Track {
             }
             self.dispatch::<KEYS, MANY, TELL>(completed);
             end = match self.running {
-                Some(at) => now.saturating_add(self.lanes[at].left),
+                Some(at) => now.saturating_add(self.lanes[at].remaining),
                 None => NEVER,
             };
         }
@@ -238,8 +239,8 @@ impl Track {
 
     /// The running job is no longer what runs, or ends here: what it ran is told.
     #[inline]
-    fn tell<const TELL: bool>(&mut self, at: usize, end: End) {
-        if TELL && let Some(told) = &mut self.told {
+    fn tell<const TELL: bool>(&mut self, at: usize, end: SliceEnd) {
+        if TELL && let Some(told) = &mut self.slices {
             let (lane, ledger) = (&self.lanes[at], &self.ledgers[at]);
             let job = || (lane.arrival - ledger.offset) / lane.period;
             told.until(self.now, end, ledger.thread, job);
@@ -254,12 +255,12 @@ impl Track {
             lane.cost = self.ledgers[at].costs.next();
         }
         lane.arrival = arrival;
-        lane.left = lane.cost;
-        lane.begun = false;
+        lane.remaining = lane.cost;
+        lane.started = false;
         if KEYS {
             let key = match lane.base {
-                Base::Deadline => arrival + lane.deadline,
-                Base::Release(base) => base + arrival.max(lane.floor),
+                KeyKind::Deadline => arrival + lane.deadline,
+                KeyKind::Release(base) => base + arrival.max(lane.earliest_release),
             };
             self.dues.put::<MANY>(at, key);
         }
@@ -269,13 +270,13 @@ impl Track {
     #[inline]
     fn complete<const KEYS: bool, const MANY: bool, const TELL: bool>(&mut self) {
         let Some(at) = self.running else { return };
-        self.tell::<TELL>(at, End::Completed);
+        self.tell::<TELL>(at, SliceEnd::Completed);
         let lane = &mut self.lanes[at];
         let ledger = &mut self.ledgers[at];
         let response = self.now - lane.arrival;
         ledger.min = ledger.min.min(response);
         ledger.max = ledger.max.max(response);
-        ledger.released = ledger.released.max(self.now - lane.arrival.max(lane.floor));
+        ledger.released = ledger.released.max(self.now - lane.arrival.max(lane.earliest_release));
         ledger.outcome.responses.record(response);
         ledger.outcome.received += lane.cost;
         if response > lane.deadline {
@@ -303,7 +304,7 @@ impl Track {
         let arrival = lane.coming;
         // It has room for the lane, since now is below the horizon.
         lane.coming = arrival + lane.period;
-        self.next.put::<MANY>(at, lane.coming.max(lane.floor));
+        self.next.put::<MANY>(at, lane.coming.max(lane.earliest_release));
         if !self.ready.has::<MANY>(at) {
             self.ready.insert::<MANY>(at);
             if !MANY {
@@ -339,19 +340,19 @@ impl Track {
         if chosen != self.running {
             if let Some(at) = self.running {
                 self.last = Some(at);
-                if self.ready.has::<MANY>(at) && self.lanes[at].begun {
+                if self.ready.has::<MANY>(at) && self.lanes[at].started {
                     self.ledgers[at].outcome.preemptions += 1;
-                    self.tell::<TELL>(at, End::Displaced);
+                    self.tell::<TELL>(at, SliceEnd::Displaced);
                 }
             }
-            if TELL && let Some(told) = &mut self.told {
+            if TELL && let Some(told) = &mut self.slices {
                 told.from(self.now);
             }
             self.switches += u64::from(chosen.is_some() && self.last != chosen);
             self.running = chosen;
         }
         if let Some(at) = chosen {
-            self.lanes[at].begun = true;
+            self.lanes[at].started = true;
         }
     }
 
@@ -371,8 +372,8 @@ impl Track {
     #[inline]
     fn count_event(&mut self) -> Result<(), SimError> {
         self.events += 1;
-        if self.events > self.most_events {
-            return Err(SimError::TooManyEvents { events: self.most_events, at: self.now });
+        if self.events > self.max_events {
+            return Err(SimError::TooManyEvents { events: self.max_events, at: self.now });
         }
         Ok(())
     }
@@ -380,9 +381,9 @@ impl Track {
     /// What runs at the horizon, has run until there.
     pub(super) fn close(&mut self, horizon: u64) {
         if let Some(at) = self.running {
-            self.lanes[at].left -= horizon - self.now;
+            self.lanes[at].remaining -= horizon - self.now;
             self.now = horizon;
-            self.tell::<true>(at, End::Horizon);
+            self.tell::<true>(at, SliceEnd::Horizon);
         }
     }
 
@@ -390,15 +391,15 @@ impl Track {
     pub(super) fn finish(mut self, horizon: u64, threads: &mut [ThreadOutcome]) -> CpuOutcome {
         let mut busy = 0;
         if let Some(at) = self.running {
-            self.lanes[at].left -= horizon - self.now;
+            self.lanes[at].remaining -= horizon - self.now;
         }
         for (at, ledger) in self.ledgers.iter_mut().enumerate() {
             let lane = &mut self.lanes[at];
             let jobs = ledger.outcome.responses.count();
             if self.ready.contains(at) {
-                ledger.outcome.received += lane.cost - lane.left;
+                ledger.outcome.received += lane.cost - lane.remaining;
                 ledger.outcome.unfinished = 1 + u64::from(lane.waiting);
-                ledger.outcome.begun = lane.left < lane.cost;
+                ledger.outcome.oldest_started = lane.remaining < lane.cost;
                 // The current job, and those behind it that are due.
                 for _ in 0..=lane.waiting {
                     let due = lane.arrival.checked_add(lane.deadline);

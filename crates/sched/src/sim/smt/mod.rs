@@ -16,30 +16,30 @@ pub mod slack;
 #[cfg(test)]
 mod tests;
 
-use super::{Outcome, Settings, SimError, Sink, System, Unwatched};
-pub use crate::slack::Rate;
-use crate::slack::{Decision, Promise};
+use super::{NullMonitor, SimError, SimOutcome, SimSettings, Sink, System};
+pub use crate::slack::ProgressRate;
+use crate::slack::{Decision, SlackReservation};
 
-use disabling::Disabling;
+use disabling::DisableMonitor;
 use monitoring::SlackMonitor;
-use plan::Plan;
+use plan::CorePlan;
 
 /// What is done about the other CPUs of a core while a real-time thread runs on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum SmtPolicy {
     /// Nothing.
-    Unaware,
+    Ignore,
     /// They are idle.
-    Disabling,
+    Disable,
     /// They run threads without a deadline for as long as slack lasts.
-    Monitoring(Monitoring),
+    Monitor(Monitoring),
 }
 
 /// How slack is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Monitoring {
     /// The worst rate of progress beside others, equation 3. It must hold; zero always does.
-    pub alpha: Rate,
+    pub alpha: ProgressRate,
     /// Neighbours are stopped when slack is no more than this, ns: 10 us in section 4.2. It bounds
     /// the number of looks, which would else come ever closer to one another.
     pub margin: u64,
@@ -47,14 +47,14 @@ pub struct Monitoring {
     /// from the slack.
     pub latency: u64,
     /// When to look.
-    pub looks: Looks,
+    pub check: SlackCheck,
     /// How progress is known.
-    pub progress: Progress,
+    pub progress: ProgressModel,
 }
 
 /// When slack is looked at, beside the releases and completions of real-time jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Looks {
+pub enum SlackCheck {
     /// When it may be used up: equations 2 and 3.
     #[default]
     Variable,
@@ -65,7 +65,7 @@ pub enum Looks {
 
 /// How the progress of a job is known (section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Progress {
+pub enum ProgressModel {
     /// The scheduler counts what is executed. What a job needs less than its reserve is not known
     /// before its end.
     #[default]
@@ -81,11 +81,11 @@ pub const MARGIN: u64 = 10_000;
 impl Default for Monitoring {
     fn default() -> Monitoring {
         Monitoring {
-            alpha: Rate::ZERO,
+            alpha: ProgressRate::ZERO,
             margin: MARGIN,
             latency: 0,
-            looks: Looks::Variable,
-            progress: Progress::Counted,
+            check: SlackCheck::Variable,
+            progress: ProgressModel::Counted,
         }
     }
 }
@@ -95,9 +95,9 @@ impl Monitoring {
     #[must_use]
     pub fn decide(&self, now: u64, slack: i128) -> Decision {
         let slack = slack - i128::from(self.latency);
-        let promise = Promise::new(0, 0, self.alpha, self.margin);
-        match (self.looks, promise.decide_as_published(now, slack)) {
-            (Looks::Fixed(interval), Decision::RunUntil(until)) => {
+        let promise = SlackReservation::new(0, 0, self.alpha, self.margin);
+        match (self.check, promise.decide_as_published(now, slack)) {
+            (SlackCheck::Fixed(interval), Decision::RunUntil(until)) => {
                 let next = now.saturating_add(interval);
                 if until >= next { Decision::RunUntil(next) } else { Decision::Stop }
             }
@@ -110,8 +110,8 @@ impl Monitoring {
     #[must_use]
     pub fn done(&self, reserve: u64, cost: u64, done: u64) -> u64 {
         match self.progress {
-            Progress::Counted => done.min(reserve),
-            Progress::Reported(steps) => {
+            ProgressModel::Counted => done.min(reserve),
+            ProgressModel::Reported(steps) => {
                 let steps = u128::from(steps.max(1));
                 let reached = u128::from(done.min(cost)) * steps / u128::from(cost.max(1));
                 let share = u128::from(reserve) * reached / steps;
@@ -123,7 +123,7 @@ impl Monitoring {
 
 /// What a policy did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct MonitorCounts {
     /// Looks at the slack by a timer; those at releases and completions come for free.
     pub wakeups: u64,
     /// The most of them while one job was the one running.
@@ -136,9 +136,9 @@ pub struct Watched {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmtOutcome {
     /// What came of the system.
-    pub outcome: Outcome,
+    pub outcome: SimOutcome,
     /// What the policy did.
-    pub watched: Watched,
+    pub watched: MonitorCounts,
     /// Work of all threads without a deadline, ns of a CPU that is not shared.
     pub best_effort: u64,
 }
@@ -178,22 +178,22 @@ pub enum SmtError {
 /// See [`SmtError`].
 pub fn run(
     system: &System,
-    policy: Policy,
-    settings: Settings,
+    policy: SmtPolicy,
+    settings: SimSettings,
     sink: &mut dyn Sink,
 ) -> Result<SmtOutcome, SmtError> {
     let mut system = system.clone();
-    let plan = Plan::new(&mut system, policy)?;
+    let plan = CorePlan::new(&mut system, policy)?;
     let (outcome, watched) = match policy {
-        Policy::Unaware => {
-            (super::run_with(&system, settings, sink, &mut Unwatched)?, Watched::default())
+        SmtPolicy::Ignore => {
+            (super::run_with(&system, settings, sink, &mut NullMonitor)?, MonitorCounts::default())
         }
-        Policy::Disabling => {
-            let mut monitor = Disabling::new(plan);
+        SmtPolicy::Disable => {
+            let mut monitor = DisableMonitor::new(plan);
             let outcome = super::run_with(&system, settings, sink, &mut monitor)?;
             (outcome, monitor.watched())
         }
-        Policy::Monitoring(monitoring) => {
+        SmtPolicy::Monitor(monitoring) => {
             let mut monitor = SlackMonitor::new(&system, plan, monitoring);
             let outcome = super::run_with(&system, settings, sink, &mut monitor)?;
             (outcome, monitor.watched())
@@ -205,7 +205,7 @@ pub fn run(
 
 /// Work of all threads without a deadline, ns of a CPU that is not shared.
 #[must_use]
-pub fn best_effort(system: &System, outcome: &Outcome) -> u64 {
+pub fn best_effort(system: &System, outcome: &SimOutcome) -> u64 {
     let threads = system.threads.iter().zip(&outcome.threads);
     let without = threads.filter(|(thread, _)| !plan::is_real_time(thread));
     without.map(|(_, outcome)| outcome.progress).fold(0, u64::saturating_add)

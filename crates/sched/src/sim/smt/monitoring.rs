@@ -3,10 +3,12 @@
 //! Owns: what is known of each core's jobs, and when to look again. Must not: know how much of a job
 //! is really left, but through [`Monitoring::done`].
 
-use super::plan::{Core, Plan};
-use super::slack::{Coming, Order, Pending, least_slack};
-use super::{Monitoring, Watched};
-use crate::sim::{Class, Cost, Gate, Jitter, Monitor, Orders, Reasons, System, Thread, View};
+use super::plan::{Core, CorePlan};
+use super::slack::{FutureJobs, JobPriority, PendingJob, least_slack};
+use super::{MonitorCounts, Monitoring};
+use crate::sim::{
+    CallReasons, Class, CostModel, CpuGate, Jitter, MachineView, Monitor, OrderList, System, Thread,
+};
 use crate::slack::Decision;
 
 /// What is done with the siblings of a core at the moment.
@@ -25,9 +27,9 @@ enum State {
 
 /// A core as the monitor knows it.
 #[derive(Debug)]
-struct Watch {
+struct CoreState {
     core: Core,
-    tasks: Vec<Known>,
+    tasks: Vec<KnownTask>,
     state: State,
     /// The first unfinished job of each thread at the last look.
     jobs: Vec<Option<u64>>,
@@ -37,12 +39,12 @@ struct Watch {
 
 /// What is known of a thread beforehand.
 #[derive(Debug)]
-struct Known {
-    order: Order,
+struct KnownTask {
+    order: JobPriority,
     reserve: u64,
     /// The longest time from arrival to release.
     jitter: u64,
-    coming: Coming,
+    coming: FutureJobs,
     /// Number of the first job that has not been seen yet.
     unseen: u64,
 }
@@ -51,47 +53,47 @@ struct Known {
 #[derive(Debug)]
 pub(super) struct SlackMonitor {
     monitoring: Monitoring,
-    watches: Vec<Watch>,
-    watched: Watched,
+    watches: Vec<CoreState>,
+    watched: MonitorCounts,
 }
 
 impl SlackMonitor {
-    pub(super) fn new(system: &System, plan: Plan, monitoring: Monitoring) -> SlackMonitor {
+    pub(super) fn new(system: &System, plan: CorePlan, monitoring: Monitoring) -> SlackMonitor {
         let watch = |core: Core| {
             let threads = core.threads.iter().filter_map(|thread| system.threads.get(*thread));
-            let tasks: Vec<Known> = threads.map(Known::new).collect();
+            let tasks: Vec<KnownTask> = threads.map(KnownTask::new).collect();
             let jobs = vec![None; tasks.len()];
-            Watch { core, tasks, state: State::Free, jobs, at_job: (None, 0) }
+            CoreState { core, tasks, state: State::Free, jobs, at_job: (None, 0) }
         };
         let watches = plan.cores.into_iter().map(watch).collect();
-        SlackMonitor { monitoring, watches, watched: Watched::default() }
+        SlackMonitor { monitoring, watches, watched: MonitorCounts::default() }
     }
 
-    pub(super) fn watched(&self) -> Watched {
+    pub(super) fn watched(&self) -> MonitorCounts {
         self.watched
     }
 }
 
-impl Known {
-    fn new(thread: &Thread) -> Known {
+impl KnownTask {
+    fn new(thread: &Thread) -> KnownTask {
         let order = match thread.class {
-            Class::Fifo(priority) | Class::RoundRobin(priority) => Order::Priority(priority),
-            Class::Edf | Class::Fair(_) | Class::Idle => Order::Deadline,
+            Class::Fifo(priority) | Class::RoundRobin(priority) => JobPriority::Priority(priority),
+            Class::Edf | Class::Fair(_) | Class::Idle => JobPriority::Deadline,
         };
         let reserve = match &thread.cost {
-            Cost::Worst(cost) => *cost,
-            Cost::Drawn { at_most, .. } => *at_most,
-            Cost::Listed(costs) => costs.iter().copied().max().unwrap_or(1),
+            CostModel::Worst(cost) => *cost,
+            CostModel::Drawn { at_most, .. } => *at_most,
+            CostModel::Listed(costs) => costs.iter().copied().max().unwrap_or(1),
         };
         let jitter = match thread.jitter {
             Jitter::None => 0,
             Jitter::Worst(jitter) | Jitter::Random(jitter) => jitter,
         };
-        Known {
+        KnownTask {
             order,
             reserve,
             jitter: jitter.saturating_add(thread.tick.min(thread.tick_jitter)),
-            coming: Coming::new(order, &thread.arrivals, reserve, thread.deadline),
+            coming: FutureJobs::new(order, &thread.arrivals, reserve, thread.deadline),
             unseen: 0,
         }
     }
@@ -102,11 +104,11 @@ impl Monitor for SlackMonitor {
         self.watches.len()
     }
 
-    fn wants(&self) -> Reasons {
-        Reasons { release: true, completion: true, timer: true, ..Reasons::default() }
+    fn call_reasons(&self) -> CallReasons {
+        CallReasons { release: true, completion: true, timer: true, ..CallReasons::default() }
     }
 
-    fn look(&mut self, view: &View<'_>, orders: &mut Orders<'_>) {
+    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
         for (timer, watch) in self.watches.iter_mut().enumerate() {
             let expired = view.expired(timer);
             let changed = watch.update(view);
@@ -124,9 +126,9 @@ impl Monitor for SlackMonitor {
     }
 }
 
-impl Watch {
+impl CoreState {
     /// Looks which jobs are there. Whether they are others than at the last look.
-    fn update(&mut self, view: &View<'_>) -> bool {
+    fn update(&mut self, view: &MachineView<'_>) -> bool {
         let mut changed = false;
         for ((thread, task), last) in
             self.core.threads.iter().zip(&mut self.tasks).zip(&mut self.jobs)
@@ -143,7 +145,7 @@ impl Watch {
     }
 
     /// Counts a wake-up for the job that runs. How many it has had.
-    fn count_wakeup(&mut self, view: &View<'_>) -> u64 {
+    fn count_wakeup(&mut self, view: &MachineView<'_>) -> u64 {
         let thread = view.running(self.core.cpu).filter(|t| self.core.threads.contains(t));
         let job = thread.and_then(|thread| Some((thread, view.job(thread)?.job)));
         if self.at_job.0 != job {
@@ -154,7 +156,7 @@ impl Watch {
     }
 
     /// The slack of the core at this instant; `None` if no real-time job is there.
-    fn slack(&mut self, monitoring: Monitoring, view: &View<'_>) -> Option<i128> {
+    fn slack(&mut self, monitoring: Monitoring, view: &MachineView<'_>) -> Option<i128> {
         let now = view.now();
         let mut pending = Vec::new();
         let mut coming = Vec::new();
@@ -162,7 +164,7 @@ impl Watch {
             if let Some(job) = view.job(*thread) {
                 let done = monitoring.done(task.reserve, job.cost, job.done);
                 let left = task.reserve - done;
-                pending.push(Pending { order: task.order, due: job.due, left });
+                pending.push(PendingJob { order: task.order, due: job.deadline, left });
             }
             task.coming.skip_to(task.unseen, job_not_over(view, *thread, now, task.jitter));
             coming.push(task.coming.clone());
@@ -171,7 +173,7 @@ impl Watch {
     }
 
     /// What to do now; `None` if no real-time job is there.
-    fn decision(&mut self, monitoring: Monitoring, view: &View<'_>) -> Option<Decision> {
+    fn decision(&mut self, monitoring: Monitoring, view: &MachineView<'_>) -> Option<Decision> {
         self.slack(monitoring, view).map(|slack| monitoring.decide(view.now(), slack))
     }
 
@@ -180,9 +182,9 @@ impl Watch {
         decision: Option<Decision>,
         timer: usize,
         latency: u64,
-        view: &View<'_>,
-        orders: &mut Orders<'_>,
-        watched: &mut Watched,
+        view: &MachineView<'_>,
+        orders: &mut OrderList<'_>,
+        watched: &mut MonitorCounts,
     ) {
         match (decision, self.state) {
             (None, _) => {
@@ -212,21 +214,21 @@ impl Watch {
         }
     }
 
-    fn open(&mut self, state: State, orders: &mut Orders<'_>) {
+    fn open(&mut self, state: State, orders: &mut OrderList<'_>) {
         if self.state == State::Stopped {
-            self.core.siblings.iter().for_each(|cpu| orders.gate(*cpu, Gate::Open));
+            self.core.siblings.iter().for_each(|cpu| orders.gate(*cpu, CpuGate::Open));
         }
         self.state = state;
     }
 
-    fn close(&mut self, orders: &mut Orders<'_>) {
-        self.core.siblings.iter().for_each(|cpu| orders.gate(*cpu, Gate::Closed));
+    fn close(&mut self, orders: &mut OrderList<'_>) {
+        self.core.siblings.iter().for_each(|cpu| orders.gate(*cpu, CpuGate::Closed));
         self.state = State::Stopped;
     }
 }
 
 /// The earliest arrival that a job to come can have: with a job pending all later ones count, even
 /// those that already wait behind it; else one whose release would be past has been and is gone.
-fn job_not_over(view: &View<'_>, thread: usize, now: u64, jitter: u64) -> u64 {
+fn job_not_over(view: &MachineView<'_>, thread: usize, now: u64, jitter: u64) -> u64 {
     if view.job(thread).is_some() { 0 } else { now.saturating_sub(jitter) }
 }

@@ -1,8 +1,8 @@
 //! Which threads of which core share which CPU.
 //!
-//! Owns: [`Plan`], and what of a system slack cannot be told of. Must not: decide anything later.
+//! Owns: [`CorePlan`], and what of a system slack cannot be told of. Must not: decide anything later.
 
-use super::{Looks, Monitoring, Policy, SmtError};
+use super::{Monitoring, SlackCheck, SmtError, SmtPolicy};
 use crate::sim::{Class, Preemption, System, Thread};
 
 /// A core on which real-time threads run beside others.
@@ -16,7 +16,7 @@ pub(super) struct Core {
 
 /// The cores that a policy looks after.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct CorePlan {
     pub(super) cores: Vec<Core>,
 }
 
@@ -26,22 +26,22 @@ pub(super) fn is_real_time(thread: &Thread) -> bool {
         || matches!(thread.class, Class::Edf | Class::Fifo(_) | Class::RoundRobin(_))
 }
 
-impl Plan {
+impl CorePlan {
     /// Gives the real-time threads of each core with several CPUs one CPU of it: the first on which
     /// one of them may run. The unaware policy leaves everything as it is.
-    pub(super) fn new(system: &mut System, policy: Policy) -> Result<Plan, SmtError> {
+    pub(super) fn new(system: &mut System, policy: SmtPolicy) -> Result<CorePlan, SmtError> {
         let cores: Vec<Vec<u32>> =
             system.cores.iter().filter(|core| core.len() > 1).cloned().collect();
         if cores.is_empty() {
             return Err(SmtError::NoSiblings);
         }
-        if let Policy::Monitoring(monitoring) = policy {
+        if let SmtPolicy::Monitor(monitoring) = policy {
             can_be_watched(system, monitoring)?;
         }
-        if policy == Policy::Unaware {
-            return Ok(Plan::default());
+        if policy == SmtPolicy::Ignore {
+            return Ok(CorePlan::default());
         }
-        let mut plan = Plan::default();
+        let mut plan = CorePlan::default();
         let all: Vec<u32> = (0..system.cpus).collect();
         for core in &cores {
             let mut found = Core { cpu: u32::MAX, siblings: Vec::new(), threads: Vec::new() };
@@ -74,7 +74,7 @@ impl Plan {
 /// Slack is only known of threads that are preempted at once and wait for nobody, on a machine
 /// whose time is all theirs.
 fn can_be_watched(system: &System, monitoring: Monitoring) -> Result<(), SmtError> {
-    if monitoring.looks == Looks::Fixed(0) {
+    if monitoring.check == SlackCheck::Fixed(0) {
         return Err(SmtError::Interval);
     }
     if system.throttling.is_some() {

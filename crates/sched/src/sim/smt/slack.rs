@@ -16,32 +16,32 @@
 //! What is lost is work of jobs that are pending. If every deadline holds without loss, it holds
 //! after the loss of this slack.
 
-use crate::sim::Arrivals;
+use crate::sim::ArrivalPattern;
 
 /// How a job competes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum JobPriority {
     /// By absolute deadline, before all priorities.
     Deadline,
     /// By priority, the larger first.
     Priority(u32),
 }
 
-impl Order {
+impl JobPriority {
     /// Whether a job of this order may delay one of priority `level`.
     fn delays(self, level: u32) -> bool {
         match self {
-            Order::Deadline => true,
-            Order::Priority(priority) => priority >= level,
+            JobPriority::Deadline => true,
+            JobPriority::Priority(priority) => priority >= level,
         }
     }
 }
 
 /// A job that has been released and is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingJob {
     /// How it competes.
-    pub order: Order,
+    pub order: JobPriority,
     /// Its absolute deadline.
     pub due: u64,
     /// What is left of its reserve at most.
@@ -50,8 +50,8 @@ pub struct Pending {
 
 /// The jobs that are to come of one thread, each as early as it can.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coming {
-    order: Order,
+pub struct FutureJobs {
+    order: JobPriority,
     cost: u64,
     deadline: u64,
     /// Number of the job that `first` is the arrival of.
@@ -70,11 +70,16 @@ pub struct Coming {
 /// Deadlines or arrivals that are looked at before the answer is given as far as it is known.
 const MOST_POINTS: usize = 4_096;
 
-impl Coming {
+impl FutureJobs {
     /// All jobs of a thread with these arrivals. Threads that are always ready have none.
     #[must_use]
-    pub fn new(order: Order, arrivals: &Arrivals, cost: u64, deadline: u64) -> Coming {
-        let mut coming = Coming {
+    pub fn new(
+        order: JobPriority,
+        arrivals: &ArrivalPattern,
+        cost: u64,
+        deadline: u64,
+    ) -> FutureJobs {
+        let mut coming = FutureJobs {
             order,
             cost,
             deadline,
@@ -86,19 +91,19 @@ impl Coming {
             next: 0,
         };
         match arrivals {
-            Arrivals::Always { .. } => {}
-            Arrivals::Periodic { offset, period } => {
+            ArrivalPattern::Always { .. } => {}
+            ArrivalPattern::Periodic { offset, period } => {
                 (coming.first, coming.period) = (*offset, Some(*period));
             }
-            Arrivals::Sporadic { offset, period, .. } => {
+            ArrivalPattern::Sporadic { offset, period, .. } => {
                 (coming.first, coming.period) = (*offset, Some(*period));
                 coming.sporadic = true;
             }
-            Arrivals::Burst { offset, distances, period } => {
+            ArrivalPattern::Burst { offset, distances, period } => {
                 (coming.first, coming.period) = (*offset, Some(*period));
                 coming.distances.clone_from(distances);
             }
-            Arrivals::Listed(times) => {
+            ArrivalPattern::Listed(times) => {
                 coming.first = times.first().copied().unwrap_or(u64::MAX);
                 coming.distances = times.iter().skip(1).map(|at| at - coming.first).collect();
             }
@@ -166,7 +171,7 @@ impl Coming {
 /// The next job to come of a thread, on the way through time.
 #[derive(Clone, Copy, Debug)]
 struct Stream<'a> {
-    task: &'a Coming,
+    task: &'a FutureJobs,
     number: u64,
     /// When it arrives, or is due, as the walk goes; `None` if never.
     at: Option<u64>,
@@ -184,7 +189,7 @@ fn first<'a, 'b>(streams: &'b mut [Stream<'a>]) -> Option<(u64, &'b mut Stream<'
 /// It is a lower bound where more than some thousand deadlines matter, where fixed priorities have
 /// deadlines beyond periods, and where deadlines leave no time unused (zero then).
 #[must_use]
-pub fn least_slack(now: u64, pending: &[Pending], coming: &[Coming]) -> Option<i128> {
+pub fn least_slack(now: u64, pending: &[PendingJob], coming: &[FutureJobs]) -> Option<i128> {
     if pending.is_empty() {
         return None;
     }
@@ -195,12 +200,12 @@ pub fn least_slack(now: u64, pending: &[Pending], coming: &[Coming]) -> Option<i
         least = Some(least.map_or(slack, |least| least.min(slack)));
     };
     for job in pending {
-        if let Order::Priority(level) = job.order {
+        if let JobPriority::Priority(level) = job.order {
             take(level, job.due);
         }
     }
     for task in coming {
-        if let (Order::Priority(level), Some(due)) = (task.order, task.due(task.next)) {
+        if let (JobPriority::Priority(level), Some(due)) = (task.order, task.due(task.next)) {
             take(level, due);
         }
     }
@@ -208,8 +213,8 @@ pub fn least_slack(now: u64, pending: &[Pending], coming: &[Coming]) -> Option<i
 }
 
 /// Of the jobs by deadline, the least of d - now - W(d).
-fn deadline_slack(now: u64, pending: &[Pending], coming: &[Coming]) -> Option<i128> {
-    let by_deadline = |order: &Order| *order == Order::Deadline;
+fn deadline_slack(now: u64, pending: &[PendingJob], coming: &[FutureJobs]) -> Option<i128> {
+    let by_deadline = |order: &JobPriority| *order == JobPriority::Deadline;
     let mut jobs: Vec<(u64, u64)> =
         pending.iter().filter(|job| by_deadline(&job.order)).map(|j| (j.due, j.left)).collect();
     jobs.sort_unstable_by_key(|(due, _)| std::cmp::Reverse(*due));
@@ -259,7 +264,7 @@ fn deadline_slack(now: u64, pending: &[Pending], coming: &[Coming]) -> Option<i1
 /// Whether threads need no more than all of the time in the long run; rounded against it.
 fn is_below_full(streams: &[Stream]) -> bool {
     const WHOLE: u128 = 1 << 64;
-    let share = |task: &Coming| {
+    let share = |task: &FutureJobs| {
         task.period.map_or(0, |period| (u128::from(task.cost) << 64).div_ceil(period.max(1).into()))
     };
     streams.iter().map(|stream| share(stream.task)).fold(0, u128::saturating_add) <= WHOLE
@@ -271,8 +276,8 @@ fn priority_slack(
     now: u64,
     level: u32,
     due: u64,
-    pending: &[Pending],
-    coming: &[Coming],
+    pending: &[PendingJob],
+    coming: &[FutureJobs],
     enough: Option<i128>,
 ) -> i128 {
     let waiting = pending.iter().filter(|job| job.order.delays(level));

@@ -3,9 +3,9 @@
 use hourglass_tasks::Fraction;
 use proptest::prelude::*;
 
-use super::super::{Looks, Monitoring, Policy, Progress, SmtError, SmtOutcome, run};
-use crate::sim::{Arrivals, Class, Cost, Jitter, Nobody, Settings, System, Thread};
-use crate::slack::Rate;
+use super::super::{Monitoring, ProgressModel, SlackCheck, SmtError, SmtOutcome, SmtPolicy, run};
+use crate::sim::{ArrivalPattern, Class, CostModel, Jitter, NullSink, SimSettings, System, Thread};
+use crate::slack::ProgressRate;
 
 const MS: u64 = 1_000_000;
 
@@ -24,8 +24,8 @@ fn paper(rate: Fraction) -> System {
     system
 }
 
-fn simulate(system: &System, policy: Policy, horizon: u64) -> SmtOutcome {
-    run(system, policy, Settings::until(horizon), &mut Nobody).unwrap()
+fn simulate(system: &System, policy: SmtPolicy, horizon: u64) -> SmtOutcome {
+    run(system, policy, SimSettings::until(horizon), &mut NullSink).unwrap()
 }
 
 fn missed(found: &SmtOutcome) -> u64 {
@@ -36,12 +36,12 @@ fn missed(found: &SmtOutcome) -> u64 {
 #[test]
 fn the_papers_workload() {
     let system = paper(fraction(3, 5));
-    let unaware = simulate(&system, Policy::Unaware, 700 * MS);
+    let unaware = simulate(&system, SmtPolicy::Ignore, 700 * MS);
     assert!(missed(&unaware) > 0);
-    let disabling = simulate(&system, Policy::Disabling, 70 * MS);
+    let disabling = simulate(&system, SmtPolicy::Disable, 70 * MS);
     assert_eq!(missed(&disabling), 0);
     assert_eq!(disabling.best_effort, 15 * MS);
-    let monitoring = simulate(&system, Policy::Monitoring(Monitoring::default()), 70 * MS);
+    let monitoring = simulate(&system, SmtPolicy::Monitor(Monitoring::default()), 70 * MS);
     assert_eq!(missed(&monitoring), 0);
     assert_eq!(monitoring.watched.wakeups, 15);
     assert_eq!(monitoring.watched.wakeups_per_job_max, 15);
@@ -60,7 +60,7 @@ fn looks_follow_the_logarithm() {
         for margin in [1_000, 10_000, 1_000_000] {
             let monitoring = Monitoring { margin, ..Monitoring::default() };
             let system = paper(fraction(part, whole));
-            let found = simulate(&system, Policy::Monitoring(monitoring), 70 * MS);
+            let found = simulate(&system, SmtPolicy::Monitor(monitoring), 70 * MS);
             assert_eq!(missed(&found), 0);
             let (slack, eps) = (15e6, margin as f64);
             let wanted = (slack / eps).ln() / (whole as f64 / part as f64).ln();
@@ -80,9 +80,9 @@ fn looks_follow_the_logarithm() {
 #[test]
 fn a_certain_rate_saves_looks() {
     let looks = |part, whole| {
-        let alpha = Rate::new(part, whole).unwrap();
+        let alpha = ProgressRate::new(part, whole).unwrap();
         let monitoring = Monitoring { alpha, ..Monitoring::default() };
-        let found = simulate(&paper(fraction(3, 5)), Policy::Monitoring(monitoring), 70 * MS);
+        let found = simulate(&paper(fraction(3, 5)), SmtPolicy::Monitor(monitoring), 70 * MS);
         assert_eq!(missed(&found), 0);
         found.watched.wakeups
     };
@@ -95,45 +95,45 @@ fn a_certain_rate_saves_looks() {
 #[test]
 fn reported_progress_tells_of_short_jobs() {
     let mut system = paper(fraction(3, 5));
-    system.threads[0].cost = Cost::Drawn { times: "27ms".parse().unwrap(), at_most: 55 * MS };
+    system.threads[0].cost = CostModel::Drawn { times: "27ms".parse().unwrap(), at_most: 55 * MS };
     let with = |progress| {
         let monitoring = Monitoring { progress, ..Monitoring::default() };
-        let found = simulate(&system, Policy::Monitoring(monitoring), 7_000 * MS);
+        let found = simulate(&system, SmtPolicy::Monitor(monitoring), 7_000 * MS);
         assert_eq!(missed(&found), 0);
         found.best_effort
     };
-    let (counted, reported) = (with(Progress::Counted), with(Progress::Reported(256)));
+    let (counted, reported) = (with(ProgressModel::Counted), with(ProgressModel::Reported(256)));
     assert!(reported > counted, "{reported} {counted}");
-    assert!(with(Progress::Reported(1)) < reported);
+    assert!(with(ProgressModel::Reported(1)) < reported);
 }
 
 /// What stopping takes is kept back: neighbours run on for so long, and the deadline holds.
 #[test]
 fn a_stop_that_takes_time() {
     let monitoring = Monitoring { latency: 500_000, ..Monitoring::default() };
-    let found = simulate(&paper(fraction(1, 10)), Policy::Monitoring(monitoring), 700 * MS);
+    let found = simulate(&paper(fraction(1, 10)), SmtPolicy::Monitor(monitoring), 700 * MS);
     assert_eq!(missed(&found), 0);
     assert_eq!(found.watched.stops, 10);
 }
 
 #[test]
 fn what_slack_cannot_tell_is_refused() {
-    let monitoring = Policy::Monitoring(Monitoring::default());
+    let monitoring = SmtPolicy::Monitor(Monitoring::default());
     let refused = |system: &System, policy| {
-        run(system, policy, Settings::until(MS), &mut Nobody).unwrap_err()
+        run(system, policy, SimSettings::until(MS), &mut NullSink).unwrap_err()
     };
     let mut alone = paper(fraction(1, 2));
     alone.cores.clear();
-    assert_eq!(refused(&alone, Policy::Disabling), SmtError::NoSiblings);
+    assert_eq!(refused(&alone, SmtPolicy::Disable), SmtError::NoSiblings);
     let mut wide = paper(fraction(1, 2));
     wide.cpus = 3;
     wide.threads[0].cpus.clear();
-    assert_eq!(refused(&wide, Policy::Disabling), SmtError::SeveralCores(0));
+    assert_eq!(refused(&wide, SmtPolicy::Disable), SmtError::SeveralCores(0));
     let mut rigid = paper(fraction(1, 2));
     rigid.threads[0].preemption = crate::sim::Preemption::None;
     assert!(matches!(refused(&rigid, monitoring), SmtError::Slack { thread: 0, .. }));
-    let looks = Monitoring { looks: Looks::Fixed(0), ..Monitoring::default() };
-    assert_eq!(refused(&paper(fraction(1, 2)), Policy::Monitoring(looks)), SmtError::Interval);
+    let looks = Monitoring { check: SlackCheck::Fixed(0), ..Monitoring::default() };
+    assert_eq!(refused(&paper(fraction(1, 2)), SmtPolicy::Monitor(looks)), SmtError::Interval);
 }
 
 /// Real-time threads by period and share of it, on cores of two or three hardware threads.
@@ -185,10 +185,10 @@ impl Drawn {
             };
             let times = format!("uniform:1ns,{cost}ns").parse().unwrap();
             let cost = match self.varies {
-                true => Cost::Drawn { times, at_most: cost },
-                false => Cost::Worst(cost),
+                true => CostModel::Drawn { times, at_most: cost },
+                false => CostModel::Worst(cost),
             };
-            let arrivals = Arrivals::Periodic { offset: 0, period };
+            let arrivals = ArrivalPattern::Periodic { offset: 0, period };
             let mut thread = Thread::new(class, arrivals, cost, period);
             thread.jitter = Jitter::Random(jitter);
             let home = (*core % self.cores) as u32 * self.width;
@@ -206,10 +206,11 @@ impl Drawn {
     }
 
     /// The least rate beside neighbours on all siblings, in tenths of tenths.
-    fn certain(&self) -> Rate {
+    fn certain(&self) -> ProgressRate {
         let used = (0..self.threads.len() * 3).map(|at| self.rates[at % self.rates.len()]);
         let least = used.min().unwrap_or(0);
-        Rate::new(least.pow(self.width - 1), 10u64.pow(self.width - 1)).unwrap_or(Rate::ZERO)
+        ProgressRate::new(least.pow(self.width - 1), 10u64.pow(self.width - 1))
+            .unwrap_or(ProgressRate::ZERO)
     }
 }
 
@@ -224,16 +225,16 @@ proptest! {
         interval in proptest::option::of(1..2_000_000u64), steps in proptest::option::of(1..300u32)
     ) {
         let system = drawn.system();
-        let settings = Settings::until(3 * REPEAT * UNIT).with_seed(seed);
-        let disabling = run(&system, Policy::Disabling, settings, &mut Nobody).unwrap();
-        let monitoring = Policy::Monitoring(Monitoring {
-            alpha: if certain { drawn.certain() } else { Rate::ZERO },
+        let settings = SimSettings::until(3 * REPEAT * UNIT).with_seed(seed);
+        let disabling = run(&system, SmtPolicy::Disable, settings, &mut NullSink).unwrap();
+        let monitoring = SmtPolicy::Monitor(Monitoring {
+            alpha: if certain { drawn.certain() } else { ProgressRate::ZERO },
             margin,
             latency: 0,
-            looks: interval.map_or(Looks::Variable, Looks::Fixed),
-            progress: steps.map_or(Progress::Counted, Progress::Reported),
+            check: interval.map_or(SlackCheck::Variable, SlackCheck::Fixed),
+            progress: steps.map_or(ProgressModel::Counted, ProgressModel::Reported),
         });
-        let monitored = run(&system, monitoring, settings, &mut Nobody).unwrap();
+        let monitored = run(&system, monitoring, settings, &mut NullSink).unwrap();
         if missed(&disabling) == 0 {
             prop_assert_eq!(missed(&monitored), 0);
         }
@@ -248,12 +249,12 @@ proptest! {
     ) {
         (drawn.cores, drawn.varies, drawn.neighbours) = (1, false, 1);
         let system = drawn.system();
-        let settings = Settings::until(REPEAT * UNIT);
-        let disabling = run(&system, Policy::Disabling, settings, &mut Nobody).unwrap();
+        let settings = SimSettings::until(REPEAT * UNIT);
+        let disabling = run(&system, SmtPolicy::Disable, settings, &mut NullSink).unwrap();
         prop_assume!(missed(&disabling) == 0);
-        let looks = interval.map_or(Looks::Variable, Looks::Fixed);
-        let monitoring = Policy::Monitoring(Monitoring { looks, ..Monitoring::default() });
-        let monitored = run(&system, monitoring, settings, &mut Nobody).unwrap();
+        let looks = interval.map_or(SlackCheck::Variable, SlackCheck::Fixed);
+        let monitoring = SmtPolicy::Monitor(Monitoring { check: looks, ..Monitoring::default() });
+        let monitored = run(&system, monitoring, settings, &mut NullSink).unwrap();
         prop_assert!(
             monitored.best_effort >= disabling.best_effort,
             "{} {}", monitored.best_effort, disabling.best_effort

@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 
-use super::super::slack::{Coming, Order, Pending, least_slack};
-use crate::sim::Arrivals;
+use super::super::slack::{FutureJobs, JobPriority, PendingJob, least_slack};
+use crate::sim::ArrivalPattern;
 use crate::slack::slack_of_each;
 
 /// A thread of small numbers.
 #[derive(Clone, Debug)]
 struct Small {
-    order: Order,
+    order: JobPriority,
     cost: u64,
     period: u64,
     deadline: u64,
@@ -20,19 +20,19 @@ struct Small {
 }
 
 impl Small {
-    fn coming(&self) -> Coming {
-        let arrivals = Arrivals::Periodic { offset: self.next, period: self.period };
-        Coming::new(self.order, &arrivals, self.cost, self.deadline)
+    fn coming(&self) -> FutureJobs {
+        let arrivals = ArrivalPattern::Periodic { offset: self.next, period: self.period };
+        FutureJobs::new(self.order, &arrivals, self.cost, self.deadline)
     }
 
-    fn pending(&self) -> Option<Pending> {
-        self.pending.map(|(left, due)| Pending { order: self.order, due, left })
+    fn pending(&self) -> Option<PendingJob> {
+        self.pending.map(|(left, due)| PendingJob { order: self.order, due, left })
     }
 }
 
 fn slack(threads: &[Small]) -> Option<i128> {
-    let pending: Vec<Pending> = threads.iter().filter_map(Small::pending).collect();
-    let coming: Vec<Coming> = threads.iter().map(Small::coming).collect();
+    let pending: Vec<PendingJob> = threads.iter().filter_map(Small::pending).collect();
+    let coming: Vec<FutureJobs> = threads.iter().map(Small::coming).collect();
     least_slack(0, &pending, &coming)
 }
 
@@ -58,8 +58,8 @@ fn holds(threads: &[Small], lost: u64) -> bool {
             continue;
         }
         let rank = |(at, due, _): &(usize, u64, u64)| match threads[*at].order {
-            Order::Deadline => (0, *due),
-            Order::Priority(priority) => (1, u64::from(u32::MAX - priority)),
+            JobPriority::Deadline => (0, *due),
+            JobPriority::Priority(priority) => (1, u64::from(u32::MAX - priority)),
         };
         // `min_by_key` takes the first of equals, which is the one that was there before.
         if let Some(job) = (0..jobs.len()).min_by_key(|at| rank(&jobs[*at])) {
@@ -69,7 +69,7 @@ fn holds(threads: &[Small], lost: u64) -> bool {
     true
 }
 
-fn small(order: impl Strategy<Value = Order>) -> impl Strategy<Value = Small> {
+fn small(order: impl Strategy<Value = JobPriority>) -> impl Strategy<Value = Small> {
     let pending = proptest::option::of((1..6u64, 0..20u64));
     (order, 1..5u64, 1..5u64, 0..3u64, pending, 1..12u64).prop_map(
         |(order, cost, factor, tight, pending, next)| {
@@ -88,11 +88,11 @@ fn small(order: impl Strategy<Value = Order>) -> impl Strategy<Value = Small> {
 }
 
 fn by_deadline() -> impl Strategy<Value = Vec<Small>> {
-    proptest::collection::vec(small(Just(Order::Deadline)), 1..4)
+    proptest::collection::vec(small(Just(JobPriority::Deadline)), 1..4)
 }
 
 fn by_priority() -> impl Strategy<Value = Vec<Small>> {
-    proptest::collection::vec(small((1..4u32).prop_map(Order::Priority)), 1..4)
+    proptest::collection::vec(small((1..4u32).prop_map(JobPriority::Priority)), 1..4)
 }
 
 proptest! {
@@ -116,7 +116,7 @@ proptest! {
     /// By priority, and with both: with the slack lost all holds that held without.
     #[test]
     fn slack_may_be_lost(
-        threads in by_priority(), more in proptest::collection::vec(small(Just(Order::Deadline)), 0..2)
+        threads in by_priority(), more in proptest::collection::vec(small(Just(JobPriority::Deadline)), 0..2)
     ) {
         let threads: Vec<Small> = threads.into_iter().chain(more).collect();
         prop_assume!(holds(&threads, 0));
@@ -130,8 +130,8 @@ proptest! {
         mut processes in proptest::collection::vec((1..100u64, 1..20u64), 1..6)
     ) {
         processes.sort_unstable();
-        let job = |&(due, left): &(u64, u64)| Pending { order: Order::Deadline, due, left };
-        let pending: Vec<Pending> = processes.iter().map(job).collect();
+        let job = |&(due, left): &(u64, u64)| PendingJob { order: JobPriority::Deadline, due, left };
+        let pending: Vec<PendingJob> = processes.iter().map(job).collect();
         prop_assert_eq!(least_slack(0, &pending, &[]), slack_of_each(&processes).1);
     }
 }
@@ -139,7 +139,7 @@ proptest! {
 /// A single job alone: its deadline, less what is left of it; the second job comes in time.
 #[test]
 fn a_job_alone() {
-    for order in [Order::Deadline, Order::Priority(7)] {
+    for order in [JobPriority::Deadline, JobPriority::Priority(7)] {
         let thread =
             Small { order, cost: 6, period: 10, deadline: 10, pending: Some((6, 10)), next: 10 };
         assert_eq!(slack(&[thread]), Some(4), "{order:?}");
@@ -159,12 +159,12 @@ fn arrivals_to_come_count() {
         next: 100,
     };
     let short = |order| Small { order, cost: 5, period: 25, deadline: 25, pending: None, next: 10 };
-    let alone = slack(&[long(Order::Deadline)]);
+    let alone = slack(&[long(JobPriority::Deadline)]);
     assert_eq!(alone, Some(40));
     // Jobs at 10 and 35 are due at 35 and 60; the one at 35 alone leaves less.
-    assert_eq!(slack(&[long(Order::Deadline), short(Order::Deadline)]), Some(30));
+    assert_eq!(slack(&[long(JobPriority::Deadline), short(JobPriority::Deadline)]), Some(30));
     // Until 60 jobs arrive at 10 and 35; at 60 the next one comes.
-    assert_eq!(slack(&[long(Order::Priority(1)), short(Order::Priority(2))]), Some(30));
+    assert_eq!(slack(&[long(JobPriority::Priority(1)), short(JobPriority::Priority(2))]), Some(30));
 }
 
 #[test]
@@ -175,19 +175,19 @@ fn nothing_pending_has_no_slack() {
 /// Next jobs of all kinds of arrivals: the least slack is that of the first to come.
 #[test]
 fn arrivals_are_skipped_not_invented() {
-    let least_after = |arrivals: &Arrivals, number: u64, at: u64| {
-        let mut coming = Coming::new(Order::Deadline, arrivals, 10, 10);
+    let least_after = |arrivals: &ArrivalPattern, number: u64, at: u64| {
+        let mut coming = FutureJobs::new(JobPriority::Deadline, arrivals, 10, 10);
         coming.skip_to(number, at);
         // What is due at 1000 sees all that comes before it.
-        let pending = [Pending { order: Order::Deadline, due: 1_000, left: 1 }];
+        let pending = [PendingJob { order: JobPriority::Deadline, due: 1_000, left: 1 }];
         least_slack(0, &pending, &[coming]).unwrap()
     };
-    let listed = Arrivals::Listed(vec![5, 100, 300]);
+    let listed = ArrivalPattern::Listed(vec![5, 100, 300]);
     let after = [0, 1, 2, 3].map(|number| least_after(&listed, number, 0));
     assert_eq!(after, [5, 100, 300, 999]);
     let after = [0, 6, 101, 301].map(|at| least_after(&listed, 0, at));
     assert_eq!(after, [5, 100, 300, 999]);
-    let burst = Arrivals::Burst { offset: 0, distances: vec![10, 20], period: 500 };
+    let burst = ArrivalPattern::Burst { offset: 0, distances: vec![10, 20], period: 500 };
     let after = [0, 10, 15, 21, 521].map(|at| least_after(&burst, 0, at));
     assert_eq!(after, [0, 10, 20, 520, 999]);
 }
@@ -195,9 +195,9 @@ fn arrivals_are_skipped_not_invented() {
 /// A sporadic thread counts from the last arrival that was seen, and may always come at once.
 #[test]
 fn sporadic_arrivals_follow_what_was_seen() {
-    let arrivals = Arrivals::Sporadic { offset: 0, period: 100, extra: 1_000 };
-    let mut coming = Coming::new(Order::Deadline, &arrivals, 10, 50);
-    let pending = [Pending { order: Order::Deadline, due: 1_000, left: 1 }];
+    let arrivals = ArrivalPattern::Sporadic { offset: 0, period: 100, extra: 1_000 };
+    let mut coming = FutureJobs::new(JobPriority::Deadline, &arrivals, 10, 50);
+    let pending = [PendingJob { order: JobPriority::Deadline, due: 1_000, left: 1 }];
     coming.saw(3, 470);
     coming.skip_to(4, 0);
     assert_eq!(least_slack(500, &pending, &[coming.clone()]), Some(570 + 50 - 500 - 10));

@@ -5,11 +5,11 @@
 
 use super::super::sink::{Event, Slice};
 use super::super::thread::Preemption;
-use super::Machine;
-use super::Told;
+use super::SimState;
+use super::SinkEvent;
 use super::timers::NEVER;
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// Gives out the CPUs of a domain.
     pub(super) fn dispatch(&mut self, domain: usize) {
         self.bring_up(domain);
@@ -43,7 +43,7 @@ impl<const TELL: bool> Machine<TELL> {
         }
         self.take(cpu);
         if let Some(thread) = winner {
-            self.give(cpu, thread);
+            self.dispatch_thread(cpu, thread);
         }
         self.reasons.dispatch = true;
         self.count_preemptions();
@@ -67,7 +67,7 @@ impl<const TELL: bool> Machine<TELL> {
         for index in 0..count {
             let cpu = self.domains[domain].cpus[index];
             if let (None, Some(thread)) = (self.cpus[cpu].thread, self.winners[cpu]) {
-                self.give(cpu, thread);
+                self.dispatch_thread(cpu, thread);
             }
         }
         if changed {
@@ -110,13 +110,13 @@ impl<const TELL: bool> Machine<TELL> {
         self.cpus[cpu].stale = true;
         let runner = &mut self.runners[thread];
         runner.cpu = None;
-        if runner.ready && runner.job.is_some_and(|job| job.begun) {
+        if runner.ready && runner.job.is_some_and(|job| job.started) {
             self.displaced.push(thread);
         }
         if let Some(server) = runner.server
-            && self.keepers[server].cpu == Some(cpu)
+            && self.servers[server].cpu == Some(cpu)
         {
-            self.keepers[server].cpu = None;
+            self.servers[server].cpu = None;
         }
         self.rank_moved(thread);
     }
@@ -135,7 +135,7 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// Gives a free CPU to a thread.
-    fn give(&mut self, at: usize, thread: usize) {
+    fn dispatch_thread(&mut self, at: usize, thread: usize) {
         let cpu = &mut self.cpus[at];
         let runner = &mut self.runners[thread];
         let mut cost = 0u64;
@@ -147,15 +147,15 @@ impl<const TELL: bool> Machine<TELL> {
         runner.outcome.migrations += u64::from(moved);
         if let Some(job) = &mut runner.job {
             // What a job that moves at once leaves in a cache does not move with it.
-            if (job.preempted && cpu.last != Some(thread)) || (job.begun && moved) {
+            if (job.preempted && cpu.last != Some(thread)) || (job.started && moved) {
                 cost = cost.saturating_add(self.overheads.cache_delay);
             }
             job.preempted = false;
         }
         cpu.thread = Some(thread);
         cpu.stale = true;
-        cpu.since = cpu.since.max(self.now);
-        cpu.slice_from = cpu.since;
+        cpu.accounted_until = cpu.accounted_until.max(self.now);
+        cpu.slice_from = cpu.accounted_until;
         cpu.slice_job = runner.job.map_or(0, |job| job.number);
         runner.cpu = Some(at);
         runner.last_cpu = Some(at);
@@ -173,9 +173,9 @@ impl<const TELL: bool> Machine<TELL> {
         }
         let cpu = &mut self.cpus[at];
         cpu.stale = true;
-        cpu.since = cpu.since.max(self.now).saturating_add(time);
+        cpu.accounted_until = cpu.accounted_until.max(self.now).saturating_add(time);
         cpu.outcome.overhead = cpu.outcome.overhead.saturating_add(time);
-        cpu.slice_from = cpu.since;
+        cpu.slice_from = cpu.accounted_until;
     }
 
     /// A thread has run on a CPU from the slice's begin until now.
@@ -187,7 +187,7 @@ impl<const TELL: bool> Machine<TELL> {
                 cpu.slice_from = self.now;
                 let cpu = u32::try_from(at).unwrap_or(u32::MAX);
                 let slice = Slice { cpu, thread, job, start, end: self.now };
-                self.told.push(Told::Ran(slice));
+                self.sink_events.push(SinkEvent::Ran(slice));
             }
         }
     }
@@ -202,7 +202,7 @@ impl<const TELL: bool> Machine<TELL> {
             let Some(thread) = self.cpus[at].thread else { continue };
             let siblings = self.cpus[at].siblings.iter();
             let beside = siblings.filter_map(|sibling| self.cpus[*sibling].thread);
-            let rate = self.rates.of(thread, beside);
+            let rate = self.rates.rate_of(thread, beside);
             self.cpus[at].rate = rate;
             if at != cpu {
                 self.refresh(at);
@@ -223,20 +223,20 @@ impl<const TELL: bool> Machine<TELL> {
         if let Some(server) = self.runners[thread].server {
             payer = Some(server).filter(|server| !self.is_spent_and_soft(*server));
             drain = payer.map_or(0, |payer| self.drain(payer, at));
-            self.keepers[server].cpu = payer.map(|_| at);
+            self.servers[server].cpu = payer.map(|_| at);
         }
         let (counted, shared) = (self.is_counted(thread), self.runners[thread].share.counts);
         let cpu = &mut self.cpus[at];
         (cpu.payer, cpu.drain, cpu.counted, cpu.shared) = (payer, drain, counted, shared);
-        self.begin(thread);
+        self.start_job(thread);
         self.ends[at] = self.next_end(at);
     }
 
     /// A job has a CPU: from now on thresholds hold, and sections are not preempted.
-    fn begin(&mut self, thread: usize) {
+    fn start_job(&mut self, thread: usize) {
         let runner = &mut self.runners[thread];
         if let Some(job) = &mut runner.job {
-            job.begun = true;
+            job.started = true;
         }
         if runner.preemption == Preemption::Full {
             return;

@@ -3,7 +3,7 @@
 //! Owns: [`Lanes`], the demand of all tasks in an interval, and the cut. Must not: judge; decide how long the
 //! intervals are.
 
-use crate::exact::share_floor;
+use crate::exact_fraction::share_floor;
 use crate::task::Task;
 
 use super::demand::{first_deadline, task_demand};
@@ -16,7 +16,7 @@ const NEAR: u64 = 1 << 62;
 
 /// A task as a demand test sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lane {
+pub(crate) struct DemandTask {
     /// By how much the deadline is longer than the jitter, where both are below [`NEAR`].
     lag: i64,
     period: u64,
@@ -28,17 +28,17 @@ pub(crate) struct Lane {
     last: u64,
 }
 
-impl Lane {
-    pub(super) fn of(task: &Task) -> Lane {
+impl DemandTask {
+    pub(super) fn from_task(task: &Task) -> DemandTask {
         let cost = task.cost.saturating_add(task.suspension);
         let share = share_floor(cost, task.period) >> (u64::BITS - DIGITS);
-        Lane::new(task, cost, u64::try_from(share).unwrap_or(u64::MAX))
+        DemandTask::new(task, cost, u64::try_from(share).unwrap_or(u64::MAX))
     }
 
     #[inline]
-    pub(super) fn new(task: &Task, cost: u64, share: u64) -> Lane {
+    pub(super) fn new(task: &Task, cost: u64, share: u64) -> DemandTask {
         let lag = task.deadline.wrapping_sub(task.jitter).cast_signed();
-        Lane { lag, period: task.period, cost, share, last: 0 }
+        DemandTask { lag, period: task.period, cost, share, last: 0 }
     }
 
     /// How much longer than the period the first deadline is, of a task that is near. Below, its line is
@@ -50,34 +50,34 @@ impl Lane {
 
 /// All tasks of a set.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lanes {
-    lanes: Vec<Lane>,
+pub(crate) struct DemandSet {
+    lanes: Vec<DemandTask>,
     /// The binary digits that any deadline or jitter has.
     times: u64,
     costs: u64,
     /// Whether any first deadline is longer than its period.
-    long: bool,
+    has_long_deadlines: bool,
     /// The shortest of the lags.
     shortest: Option<i64>,
     blocking: u64,
 }
 
-impl Lanes {
-    pub(super) fn with_capacity(tasks: usize) -> Lanes {
-        Lanes { lanes: Vec::with_capacity(tasks), ..Lanes::default() }
+impl DemandSet {
+    pub(super) fn with_capacity(tasks: usize) -> DemandSet {
+        DemandSet { lanes: Vec::with_capacity(tasks), ..DemandSet::default() }
     }
 
     pub(super) fn clear(&mut self) {
         let mut lanes = std::mem::take(&mut self.lanes);
         lanes.clear();
-        *self = Lanes { lanes, ..Lanes::default() };
+        *self = DemandSet { lanes, ..DemandSet::default() };
     }
 
     #[inline]
-    pub(super) fn push(&mut self, task: &Task, lane: Lane) {
+    pub(super) fn push(&mut self, task: &Task, lane: DemandTask) {
         self.times |= task.deadline | task.jitter;
         self.costs = self.costs.saturating_add(lane.cost);
-        self.long |= first_deadline(task) > task.period;
+        self.has_long_deadlines |= first_deadline(task) > task.period;
         self.blocking = self.blocking.max(task.blocking);
         self.shortest = Some(self.shortest.map_or(lane.lag, |lag| lag.min(lane.lag)));
         self.lanes.push(lane);
@@ -181,10 +181,10 @@ impl Lanes {
     /// From where on the lines hold, but not above `level`.
     #[inline]
     fn least(&self, level: u64) -> u64 {
-        if !self.long {
+        if !self.has_long_deadlines {
             return 0;
         }
         let later = self.lanes.iter().filter(|lane| lane.last > level);
-        later.map(Lane::begins).max().unwrap_or(0).min(level)
+        later.map(DemandTask::begins).max().unwrap_or(0).min(level)
     }
 }

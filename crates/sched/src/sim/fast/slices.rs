@@ -7,7 +7,7 @@ use super::super::sink::{Sink, Slice};
 /// Why a slice ended. At one instant the engine tells first of jobs that are done, then of those that lose their
 /// CPU, then of those that it leaves at the horizon, each in the order of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum End {
+pub(super) enum SliceEnd {
     Completed,
     Displaced,
     Horizon,
@@ -15,16 +15,16 @@ pub(super) enum End {
 
 /// The slices of a CPU.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct CpuSlices {
     cpu: u32,
     /// Since when what runs now has run.
     from: u64,
-    slices: Vec<(Slice, End)>,
+    slices: Vec<(Slice, SliceEnd)>,
 }
 
-impl Told {
-    pub(super) fn new(cpu: u32) -> Told {
-        Told { cpu, from: 0, slices: Vec::new() }
+impl CpuSlices {
+    pub(super) fn new(cpu: u32) -> CpuSlices {
+        CpuSlices { cpu, from: 0, slices: Vec::new() }
     }
 
     /// Something else runs from now on.
@@ -35,7 +35,13 @@ impl Told {
 
     /// What runs has run until now.
     #[inline]
-    pub(super) fn until(&mut self, now: u64, end: End, thread: usize, job: impl FnOnce() -> u64) {
+    pub(super) fn until(
+        &mut self,
+        now: u64,
+        end: SliceEnd,
+        thread: usize,
+        job: impl FnOnce() -> u64,
+    ) {
         if self.from < now {
             let slice = Slice { cpu: self.cpu, thread, job: job(), start: self.from, end: now };
             self.slices.push((slice, end));
@@ -46,8 +52,8 @@ impl Told {
 
 /// Tells the slices of all CPUs, which are given in their order, and forgets them. Gives their number.
 pub(super) fn flush<'a>(
-    cpus: impl Iterator<Item = &'a mut Told>,
-    all: &mut Vec<(Slice, End)>,
+    cpus: impl Iterator<Item = &'a mut CpuSlices>,
+    all: &mut Vec<(Slice, SliceEnd)>,
     sink: &mut dyn Sink,
 ) -> u64 {
     all.clear();

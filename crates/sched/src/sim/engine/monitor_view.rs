@@ -3,30 +3,32 @@
 //! Owns: what it sees, what its orders do. Must not: know a policy.
 
 use super::super::error::SimError;
-use super::super::monitor::{Gate, JobView, Monitor, Order, Orders, Reasons, View};
+use super::super::monitor::{
+    CallReasons, CpuGate, JobView, MachineView, Monitor, MonitorOrder, OrderList,
+};
 use super::super::server::ServerKind;
-use super::Machine;
+use super::SimState;
 use super::timers::NEVER;
 
 /// What a monitor may ask a machine.
-pub(in crate::sim) trait Seen {
+pub(in crate::sim) trait MonitorView {
     fn now(&self) -> u64;
-    fn reasons(&self) -> Reasons;
+    fn reasons(&self) -> CallReasons;
     fn expired(&self, timer: usize) -> bool;
     fn running(&self, cpu: u32) -> Option<usize>;
     fn cpu_of(&self, thread: usize) -> Option<u32>;
-    fn gate(&self, cpu: u32) -> Gate;
+    fn gate(&self, cpu: u32) -> CpuGate;
     fn job(&self, thread: usize) -> Option<JobView>;
     fn budget(&self, server: usize) -> Option<u64>;
     fn server_deadline(&self, server: usize) -> Option<u64>;
 }
 
-impl<const TELL: bool> Seen for Machine<TELL> {
+impl<const TELL: bool> MonitorView for SimState<TELL> {
     fn now(&self) -> u64 {
         self.now
     }
 
-    fn reasons(&self) -> Reasons {
+    fn reasons(&self) -> CallReasons {
         self.reasons
     }
 
@@ -43,8 +45,8 @@ impl<const TELL: bool> Seen for Machine<TELL> {
         u32::try_from(cpu).ok()
     }
 
-    fn gate(&self, cpu: u32) -> Gate {
-        self.cpus.get(cpu as usize).map_or(Gate::Closed, |cpu| cpu.gate)
+    fn gate(&self, cpu: u32) -> CpuGate {
+        self.cpus.get(cpu as usize).map_or(CpuGate::Closed, |cpu| cpu.gate)
     }
 
     fn job(&self, thread: usize) -> Option<JobView> {
@@ -53,52 +55,52 @@ impl<const TELL: bool> Seen for Machine<TELL> {
         let scale = self.rates.scale;
         let done = match runner.endless {
             true => u64::try_from(runner.work / u128::from(scale)).unwrap_or(u64::MAX),
-            false => (job.cost - job.left) / scale,
+            false => (job.cost - job.remaining) / scale,
         };
         Some(JobView {
             job: job.number,
             arrival: job.coming.arrival,
-            due: job.due,
+            deadline: job.deadline,
             cost: if runner.endless { u64::MAX } else { job.cost / scale },
             done,
         })
     }
 
     fn budget(&self, server: usize) -> Option<u64> {
-        self.keepers.get(server).map(|keeper| keeper.left.div_ceil(keeper.unit))
+        self.servers.get(server).map(|keeper| keeper.remaining_budget.div_ceil(keeper.unit))
     }
 
     fn server_deadline(&self, server: usize) -> Option<u64> {
-        let keeper = self.keepers.get(server)?;
-        let due = keeper.due;
+        let keeper = self.servers.get(server)?;
+        let due = keeper.deadline;
         let periodic = !matches!(keeper.server.kind, ServerKind::Sporadic);
-        (keeper.begun || !periodic).then_some(due)
+        (keeper.has_deadline || !periodic).then_some(due)
     }
 }
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// Lets the monitor look.
-    pub(super) fn consulted<M: Monitor>(&self, monitor: &mut M, given: &mut Vec<Order>) {
+    pub(super) fn consulted<M: Monitor>(&self, monitor: &mut M, given: &mut Vec<MonitorOrder>) {
         given.clear();
-        monitor.look(&View { seen: self }, &mut Orders { given });
+        monitor.on_event(&MachineView { state: self }, &mut OrderList { orders: given });
     }
 
     /// Carries out what was ordered.
-    pub(super) fn obey(&mut self, given: &[Order]) -> Result<(), SimError> {
+    pub(super) fn obey(&mut self, given: &[MonitorOrder]) -> Result<(), SimError> {
         for order in given {
             match *order {
-                Order::Gate(cpu, gate) => {
+                MonitorOrder::Gate(cpu, gate) => {
                     let cpu = self.known_cpu(cpu)?;
                     if self.cpus[cpu].gate != gate {
                         self.cpus[cpu].gate = gate;
                         self.soil(self.cpus[cpu].domain);
                     }
                 }
-                Order::Stop(thread) => self.set_stopped(thread, true)?,
-                Order::Resume(thread) => self.set_stopped(thread, false)?,
-                Order::Wake(timer, at) => self.set_monitor(timer, at.max(self.now))?,
-                Order::Cancel(timer) => self.set_monitor(timer, NEVER)?,
-                Order::Spend(cpu, time) => {
+                MonitorOrder::Stop(thread) => self.set_stopped(thread, true)?,
+                MonitorOrder::Resume(thread) => self.set_stopped(thread, false)?,
+                MonitorOrder::Wake(timer, at) => self.set_monitor(timer, at.max(self.now))?,
+                MonitorOrder::Cancel(timer) => self.set_monitor(timer, NEVER)?,
+                MonitorOrder::Spend(cpu, time) => {
                     let cpu = self.known_cpu(cpu)?;
                     self.spend(cpu, time);
                     self.soil(self.cpus[cpu].domain);

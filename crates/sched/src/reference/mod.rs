@@ -103,7 +103,8 @@ pub(crate) fn worst_of(
     let mut worst = ResponseTime { from_arrival: 0, from_release: 0 };
     for offset in 0..offsets {
         for delay in 0..delays {
-            let found = simulate(set, curves, sections, position, Own { offset, delay }, last);
+            let found =
+                simulate(set, curves, sections, position, ArrivalOffset { offset, delay }, last);
             worst.from_arrival = worst.from_arrival.max(found.from_arrival);
             worst.from_release = worst.from_release.max(found.from_release);
         }
@@ -113,7 +114,7 @@ pub(crate) fn worst_of(
 
 /// When jobs of the task under analysis come.
 #[derive(Clone, Copy, Debug, Default)]
-struct Own {
+struct ArrivalOffset {
     /// Nominal arrival of the first, plus the task's jitter.
     offset: u64,
     /// Releases are so much later than they could be, but never later than jitter allows.
@@ -131,12 +132,12 @@ fn tail(task: &Task, sections: Sections) -> u64 {
 /// All jobs of a task whose release is before `until`; `own` if it is the task under analysis.
 fn jobs_of(
     (task, curve): (&Task, &Curve),
-    own: Option<Own>,
+    own: Option<ArrivalOffset>,
     sections: Sections,
     until: u64,
     jobs: &mut Vec<Job>,
 ) {
-    let Own { offset, delay } = own.unwrap_or_default();
+    let ArrivalOffset { offset, delay } = own.unwrap_or_default();
     let nominals = (1..).map_while(|number| offset.checked_add(curve.distance(number)?));
     for nominal in nominals.take_while(|nominal| nominal.saturating_sub(task.jitter) < until) {
         jobs.push(Job {
@@ -155,7 +156,7 @@ fn simulate(
     curves: &[Curve],
     sections: Sections,
     position: usize,
-    own: Own,
+    own: ArrivalOffset,
     until: u64,
 ) -> ResponseTime {
     let task = &set.tasks()[position];
@@ -235,7 +236,7 @@ pub(crate) fn worst_with_thresholds(
     for offset in 0..offsets {
         for delay in 0..delays {
             for blocker in 0..set.len() {
-                let own = Own { offset, delay };
+                let own = ArrivalOffset { offset, delay };
                 let found = simulate_thresholds(set, thresholds, position, own, blocker, last);
                 worst.from_arrival = worst.from_arrival.max(found.from_arrival);
                 worst.from_release = worst.from_release.max(found.from_release);
@@ -251,7 +252,7 @@ fn simulate_thresholds(
     set: &TaskSet,
     thresholds: &[u32],
     position: usize,
-    own: Own,
+    own: ArrivalOffset,
     blocker: usize,
     until: u64,
 ) -> ResponseTime {
@@ -361,7 +362,7 @@ fn simulate_edf(
     let mut jobs = Vec::new();
     let curves = periodic(set);
     for (other, t) in set.tasks().iter().enumerate() {
-        let own = Own { offset, delay: 0 };
+        let own = ArrivalOffset { offset, delay: 0 };
         let own = (other == position).then_some(own);
         if own.is_some() || !(blocked && other == blocker) {
             let from = jobs.len();

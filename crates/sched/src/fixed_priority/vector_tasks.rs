@@ -5,7 +5,7 @@
 //! are short, times are kept in 32 binary digits, and what is above is known from a time close by. Must not:
 //! know when a window is over.
 
-use crate::exact::high_half;
+use crate::exact_fraction::high_half;
 
 /// Times below this can be added eight times over without a sign: 36 years.
 pub(super) const NEAR: u64 = 1 << 60;
@@ -90,7 +90,7 @@ struct Block<N> {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Lanes<N> {
+pub(super) struct VectorTasks<N> {
     blocks: Vec<Block<N>>,
     /// The [`crate::exact::inverse`] of each period.
     inverses: Vec<[u64; WIDTH]>,
@@ -99,11 +99,11 @@ pub(super) struct Lanes<N> {
     at: u64,
 }
 
-impl<N: Digits> Lanes<N> {
-    pub(super) fn with_capacity(tasks: usize) -> Lanes<N> {
+impl<N: Digits> VectorTasks<N> {
+    pub(super) fn with_capacity(tasks: usize) -> VectorTasks<N> {
         let blocks = tasks.div_ceil(WIDTH);
         let (blocks, inverses) = (Vec::with_capacity(blocks), Vec::with_capacity(blocks));
-        Lanes { blocks, inverses, count: 0, at: 0 }
+        VectorTasks { blocks, inverses, count: 0, at: 0 }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -5,15 +5,15 @@
 
 use std::cmp::Ordering;
 
-use crate::effort::Effort;
-use crate::exact::{compare_shares, greatest_common_divisor, share_floor, stretched};
+use crate::effort::StepLimit;
+use crate::exact_fraction::{compare_shares, greatest_common_divisor, share_floor, stretched};
 use crate::fixed_priority::{Sections, TimeModel};
-use crate::recurrence::{Interference, Stream};
+use crate::recurrence::{InterferenceTerms, Stream};
 use crate::task::{Task, TaskSet};
 use crate::verdict::Refusal;
 
 use super::demand::{blocking_within, first_deadline, segment_within};
-use super::lane::{DIGITS, Lane, Lanes};
+use super::demand_set::{DIGITS, DemandSet, DemandTask};
 
 /// What an interval that demands too much is shorter than.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub(crate) fn length(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: &mut Effort,
-    lanes: &mut Lanes,
+    effort: &mut StepLimit,
+    lanes: &mut DemandSet,
 ) -> Result<Length, Refusal> {
     let segment = segment_within(set, 0, sections, time);
     if let Some(end) = quick(set.tasks(), segment, lanes) {
@@ -39,7 +39,7 @@ pub(crate) fn length(
     }
     let blocking = blocking_within(set, 0, sections, time);
     lanes.clear();
-    set.tasks().iter().for_each(|task| lanes.push(task, Lane::of(task)));
+    set.tasks().iter().for_each(|task| lanes.push(task, DemandTask::from_task(task)));
     let share = |t: &Task| (t.cost.saturating_add(t.suspension), t.period);
     match compare_shares(set.tasks().iter().map(share), (1, 1)) {
         Ordering::Greater if is_overload(set) => Ok(Length::Overload),
@@ -59,19 +59,23 @@ pub(super) fn is_overload(set: &TaskSet) -> bool {
 }
 
 fn stream(task: &Task, jitter: u64) -> Option<Stream> {
-    Some(Stream { cost: task.cost.checked_add(task.suspension)?, jitter, ..Stream::of(task) })
+    Some(Stream {
+        cost: task.cost.checked_add(task.suspension)?,
+        jitter,
+        ..Stream::from_task(task)
+    })
 }
 
 /// La for numbers of usual size and a utilisation that is clearly below one:
 /// the larger of D - T and (B + sum of (T - D) U) / (1 - U), rounded up. `segment`: what segments block.
-fn quick(tasks: &[Task], segment: u64, lanes: &mut Lanes) -> Option<u64> {
+fn quick(tasks: &[Task], segment: u64, lanes: &mut DemandSet) -> Option<u64> {
     let mut used = 0u64;
     // With as many digits behind the point as a share, rounded up.
     let mut excess = 0i128;
     let mut least = 0;
     for task in tasks {
         let cost = u32::try_from(task.cost.checked_add(task.suspension)?).ok()?;
-        let lane = Lane::new(task, cost.into(), (u64::from(cost) << DIGITS) / task.period);
+        let lane = DemandTask::new(task, cost.into(), (u64::from(cost) << DIGITS) / task.period);
         used = used.checked_add(lane.share + 1)?;
         let deadline = i64::try_from(first_deadline(task)).ok()?;
         let gap = i64::try_from(task.period).ok()? - deadline;
@@ -107,14 +111,14 @@ fn slow(tasks: &[Task], blocking: u64) -> Option<u64> {
 }
 
 /// At full utilisation the demand repeats after the hyperperiod, once every task has begun.
-fn full(tasks: &[Task], blocking: u64, effort: &mut Effort) -> Result<Length, Refusal> {
+fn full(tasks: &[Task], blocking: u64, effort: &mut StepLimit) -> Result<Length, Refusal> {
     if blocking == 0 && tasks.iter().all(|t| t.jitter == 0) {
         // The busy period is at most a hyperperiod, and may be found where that has no number.
         let plain = tasks.iter().map(|t| stream(t, 0)).collect::<Option<Vec<_>>>();
         let plain = plain.ok_or(Refusal::Overflow)?;
         let first = plain.iter().try_fold(0u64, |sum, s| sum.checked_add(s.cost));
         let first = first.ok_or(Refusal::Overflow)?;
-        let end = Interference::of(plain).least(0, first, effort)?;
+        let end = InterferenceTerms::from_task(plain).least_fixed_point(0, first, effort)?;
         return end.checked_add(1).map(Length::Below).ok_or(Refusal::Overflow);
     }
     let multiple = tasks.iter().try_fold(1u64, |multiple, t| {

@@ -5,13 +5,13 @@
 //! Cerqueira and Brandenburg 2013). Where threads of a domain may use all of its CPUs, the most
 //! urgent ones run. Must not: change what runs.
 
-use super::super::monitor::Gate;
-use super::super::system::Protocol;
+use super::super::monitor::CpuGate;
+use super::super::system::SimLockProtocol;
 use super::super::thread::{Class, Preemption};
-use super::Machine;
+use super::SimState;
 use super::fair::Sums;
-use super::queue::Rank;
-use super::state::Domain;
+use super::queue::ThreadRank;
+use super::state::CpuDomain;
 
 /// Nobody may take its CPU.
 pub(super) const HELD: u8 = 0;
@@ -24,7 +24,7 @@ pub(super) const FAIR: u8 = 3;
 
 /// How urgent something is: the smaller comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Urgency {
+pub(super) struct PriorityKey {
     pub(super) band: u8,
     /// The absolute deadline, or the priority counted downwards.
     pub(super) level: u64,
@@ -35,25 +35,25 @@ pub(super) struct Urgency {
 /// A thread that may run. Of one server, its own urgency decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
-    pub(super) urgency: Urgency,
+    pub(super) urgency: PriorityKey,
     /// Of equals the first thread, of a server the first of its threads.
     first: usize,
-    inner: Urgency,
+    inner: PriorityKey,
     pub(super) thread: usize,
 }
 
-impl Urgency {
-    fn priority(priority: u32, turn: u64) -> Urgency {
+impl PriorityKey {
+    fn priority(priority: u32, turn: u64) -> PriorityKey {
         let level = u64::from(u32::MAX - priority);
-        Urgency { band: PRIORITY, level, place: i128::from(turn) }
+        PriorityKey { band: PRIORITY, level, place: i128::from(turn) }
     }
 
-    fn deadline(due: u64, running: bool) -> Urgency {
-        Urgency { band: DEADLINE, level: due, place: i128::from(!running) }
+    fn deadline(due: u64, running: bool) -> PriorityKey {
+        PriorityKey { band: DEADLINE, level: due, place: i128::from(!running) }
     }
 }
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// A ready thread as a candidate; `None` if it may not run now.
     fn candidate(&self, thread: usize, sums: Sums) -> Option<Candidate> {
         let runner = &self.runners[thread];
@@ -62,13 +62,13 @@ impl<const TELL: bool> Machine<TELL> {
         }
         let mut found = self.by_itself(thread, sums)?;
         if let Some(lock) = runner.holds {
-            self.boost(&mut found.urgency, lock, runner.turn, sums);
+            self.boost(&mut found.urgency, lock, runner.fifo_order, sums);
             for lock in self.outer_locks(thread) {
-                self.boost(&mut found.urgency, *lock, runner.turn, sums);
+                self.boost(&mut found.urgency, *lock, runner.fifo_order, sums);
             }
         }
         if runner.held && runner.cpu.is_some() {
-            found.urgency = Urgency { band: HELD, level: 0, place: 0 };
+            found.urgency = PriorityKey { band: HELD, level: 0, place: 0 };
         }
         Some(found)
     }
@@ -83,34 +83,38 @@ impl<const TELL: bool> Machine<TELL> {
             let urgency = self.fair_urgency(thread, sums);
             return Some(Candidate { urgency, first: thread, inner: own, thread });
         }
-        let keeper = &self.keepers[server];
-        if keeper.throttled || keeper.left == 0 {
+        let keeper = &self.servers[server];
+        if keeper.throttled || keeper.remaining_budget == 0 {
             return None;
         }
         let urgency = match keeper.server.rank {
-            super::super::Rank::Deadline => Urgency::deadline(keeper.due, keeper.cpu.is_some()),
-            super::super::Rank::Priority(priority) => Urgency::priority(priority, keeper.turn),
+            super::super::ServerRank::Deadline => {
+                PriorityKey::deadline(keeper.deadline, keeper.cpu.is_some())
+            }
+            super::super::ServerRank::Priority(priority) => {
+                PriorityKey::priority(priority, keeper.turn)
+            }
         };
         let first = keeper.threads.first().copied().unwrap_or(thread);
         Some(Candidate { urgency, first, inner: own, thread })
     }
 
     /// By class alone.
-    fn own_urgency(&self, thread: usize, sums: Sums) -> Urgency {
+    fn own_urgency(&self, thread: usize, sums: Sums) -> PriorityKey {
         let runner = &self.runners[thread];
         match runner.class {
             Class::Edf => {
-                let due = runner.job.map_or(u64::MAX, |job| job.due);
-                Urgency::deadline(due, runner.cpu.is_some())
+                let due = runner.job.map_or(u64::MAX, |job| job.deadline);
+                PriorityKey::deadline(due, runner.cpu.is_some())
             }
             Class::Fifo(priority) | Class::RoundRobin(priority) => {
                 let threshold = match runner.preemption {
-                    Preemption::Threshold(threshold) if runner.job.is_some_and(|j| j.begun) => {
+                    Preemption::Threshold(threshold) if runner.job.is_some_and(|j| j.started) => {
                         threshold
                     }
                     _ => 0,
                 };
-                Urgency::priority(priority.max(threshold), runner.turn)
+                PriorityKey::priority(priority.max(threshold), runner.fifo_order)
             }
             Class::Fair(_) | Class::Idle => self.fair_urgency(thread, sums),
         }
@@ -118,21 +122,21 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Who runs goes on until its slice is over; then the earliest virtual deadline of those that
     /// are eligible.
-    fn fair_urgency(&self, thread: usize, sums: Sums) -> Urgency {
+    fn fair_urgency(&self, thread: usize, sums: Sums) -> PriorityKey {
         let runner = &self.runners[thread];
         let share = &runner.share;
         let begun = runner.cpu.is_some() && share.slice > 0 && share.slice < self.slice;
         let level = if begun { 0 } else { 1 + u64::from(!sums.eligible(share.time)) };
-        Urgency { band: FAIR, level, place: share.due }
+        PriorityKey { band: FAIR, level, place: share.due }
     }
 
     /// The holder of a lock gets the urgency of the ceiling, or of whom it blocks.
-    fn boost(&self, urgency: &mut Urgency, lock: usize, turn: u64, sums: Sums) {
+    fn boost(&self, urgency: &mut PriorityKey, lock: usize, turn: u64, sums: Sums) {
         match self.locks[lock].protocol {
-            Protocol::Ceiling(priority) => {
-                *urgency = (*urgency).min(Urgency::priority(priority, turn));
+            SimLockProtocol::Ceiling(priority) => {
+                *urgency = (*urgency).min(PriorityKey::priority(priority, turn));
             }
-            Protocol::Inheritance => {
+            SimLockProtocol::Inheritance => {
                 // Waiters hold nothing, so that the inheritance goes no further.
                 let waiting = self.locks[lock].waiters.iter();
                 let most = waiting.filter_map(|waiter| self.by_itself(*waiter, sums)).min();
@@ -140,7 +144,7 @@ impl<const TELL: bool> Machine<TELL> {
                     *urgency = (*urgency).min(most.urgency);
                 }
             }
-            Protocol::Spin | Protocol::Plain => {}
+            SimLockProtocol::Spin | SimLockProtocol::Plain => {}
         }
     }
 
@@ -167,9 +171,9 @@ impl<const TELL: bool> Machine<TELL> {
     fn admits(&self, cpu: usize, band: u8, thread: usize) -> bool {
         let cpu = &self.cpus[cpu];
         let gate = match cpu.gate {
-            Gate::Open => true,
-            Gate::RealTime => band != FAIR,
-            Gate::Closed => false,
+            CpuGate::Open => true,
+            CpuGate::RealTime => band != FAIR,
+            CpuGate::Closed => false,
         };
         gate && !(cpu.throttled && self.is_counted(thread))
     }
@@ -189,8 +193,8 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Chooses for a domain of one CPU.
     pub(super) fn choose_one(&self, domain: usize, cpu: usize, sums: Sums) -> Option<usize> {
-        let Domain { queue, asked, .. } = &self.domains[domain];
-        let may = |rank: Rank, thread| {
+        let CpuDomain { queue, rekeyed: asked, .. } = &self.domains[domain];
+        let may = |rank: ThreadRank, thread| {
             self.has_budget(thread) && (self.open || self.admits(cpu, rank.band(), thread))
         };
         let first = queue.iter().find(|(rank, thread)| may(*rank, *thread));
@@ -206,13 +210,13 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Whether the most urgent threads of a domain of several CPUs are those that run.
     pub(super) fn all_stay(&self, domain: usize) -> bool {
-        let Domain { cpus, queue, asked, .. } = &self.domains[domain];
+        let CpuDomain { cpus, queue, rekeyed: asked, .. } = &self.domains[domain];
         let runs = |(_, thread): (_, usize)| {
             let runner = &self.runners[thread];
             // A phase of a script may have changed what it may use.
             runner.cpu.is_some_and(|cpu| runner.mask & (1 << cpu) != 0)
         };
-        let plain = self.open && asked.is_empty() && self.keepers.is_empty();
+        let plain = self.open && asked.is_empty() && self.servers.is_empty();
         plain && queue.iter().take(cpus.len()).all(runs) && {
             // Else one that runs is not ready any more, or not among the most urgent.
             let busy = cpus.iter().filter(|cpu| self.cpus[**cpu].thread.is_some()).count();
@@ -222,7 +226,7 @@ impl<const TELL: bool> Machine<TELL> {
 
     /// Chooses for a domain of several CPUs: `winners` by CPU of the machine.
     pub(super) fn choose_many(&mut self, domain: usize, sums: Sums) {
-        let Domain { queue, asked, whole, .. } = &self.domains[domain];
+        let CpuDomain { queue, rekeyed: asked, whole, .. } = &self.domains[domain];
         if *whole && self.open && asked.is_empty() {
             return self.choose_whole(domain);
         }
@@ -248,7 +252,7 @@ impl<const TELL: bool> Machine<TELL> {
     /// The same where the most urgent threads run, since each may use every CPU: those that have one keep it, the
     /// others take in their order the CPUs that `place_open` says.
     fn choose_whole(&mut self, domain: usize) {
-        let Domain { cpus, queue, mask, .. } = &self.domains[domain];
+        let CpuDomain { cpus, queue, mask, .. } = &self.domains[domain];
         let (mut staying, mut idle) = (0u128, 0u128);
         self.coming.clear();
         for (_, thread) in queue.iter().take(cpus.len()) {

@@ -37,7 +37,7 @@ pub(crate) fn worst_with_phases(
         return None;
     }
     let offsets = tasks.iter().map(Task::phase).collect::<Option<Vec<u64>>>()?;
-    let repeats = crate::exact::hyperperiod(tasks.iter())?;
+    let repeats = crate::exact_fraction::hyperperiod(tasks.iter())?;
     let begun = tasks.iter().zip(&offsets).map(|(t, o)| o.saturating_add(t.jitter)).max()?;
     let end = repeats.checked_mul(2)?.checked_add(begun)?;
     if end.checked_mul(tasks.len() as u64)? > MOST_UNITS {

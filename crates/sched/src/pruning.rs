@@ -6,7 +6,7 @@
 //! preemptive uniprocessor real-time scheduling problems", RTS 2023, section 5), which goes further than the step of
 //! QPA (Zhang and Burns, IEEE TC 2009). Must not: know a policy.
 
-use crate::exact::share_floor;
+use crate::exact_fraction::share_floor;
 
 /// Jobs of a task that count one after the other as the offset of a case grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

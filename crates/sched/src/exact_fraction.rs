@@ -10,14 +10,14 @@ use crate::task::Task;
 
 /// A natural number of any length, in digits of 64 bits, the least first, without leading zeros.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Natural(Vec<u64>);
+pub(crate) struct BigNatural(Vec<u64>);
 
-impl Natural {
-    pub(crate) fn of(value: u64) -> Natural {
-        Natural(if value == 0 { Vec::new() } else { vec![value] })
+impl BigNatural {
+    pub(crate) fn from_u64(value: u64) -> BigNatural {
+        BigNatural(if value == 0 { Vec::new() } else { vec![value] })
     }
 
-    pub(crate) fn times(&self, factor: &Natural) -> Natural {
+    pub(crate) fn times(&self, factor: &BigNatural) -> BigNatural {
         let mut digits = vec![0u64; self.0.len() + factor.0.len()];
         for (low, a) in self.0.iter().enumerate() {
             let mut carry = 0u128;
@@ -28,38 +28,38 @@ impl Natural {
             }
             digits[low + factor.0.len()] = low_half(carry);
         }
-        Natural(digits).trimmed()
+        BigNatural(digits).trimmed()
     }
 
-    pub(crate) fn plus(&self, other: &Natural) -> Natural {
+    pub(crate) fn plus(&self, other: &BigNatural) -> BigNatural {
         let mut digits = Vec::with_capacity(self.0.len().max(other.0.len()) + 1);
         let mut carry = 0u128;
         for place in 0..self.0.len().max(other.0.len()) {
-            let digit = |number: &Natural| u128::from(number.0.get(place).copied().unwrap_or(0));
+            let digit = |number: &BigNatural| u128::from(number.0.get(place).copied().unwrap_or(0));
             let sum = digit(self) + digit(other) + carry;
             digits.push(low_half(sum));
             carry = sum >> 64;
         }
         digits.push(low_half(carry));
-        Natural(digits).trimmed()
+        BigNatural(digits).trimmed()
     }
 
-    pub(crate) fn of_wide(value: u128) -> Natural {
-        Natural(vec![low_half(value), low_half(value >> 64)]).trimmed()
+    pub(crate) fn of_wide(value: u128) -> BigNatural {
+        BigNatural(vec![low_half(value), low_half(value >> 64)]).trimmed()
     }
 
-    fn power(&self, exponent: usize) -> Natural {
-        (0..exponent).fold(Natural::of(1), |product, _| product.times(self))
+    fn power(&self, exponent: usize) -> BigNatural {
+        (0..exponent).fold(BigNatural::from_u64(1), |product, _| product.times(self))
     }
 
-    fn trimmed(mut self) -> Natural {
+    fn trimmed(mut self) -> BigNatural {
         while self.0.last() == Some(&0) {
             self.0.pop();
         }
         self
     }
 
-    pub(crate) fn compare(&self, other: &Natural) -> Ordering {
+    pub(crate) fn compare(&self, other: &BigNatural) -> Ordering {
         let by_digits = || self.0.iter().rev().cmp(other.0.iter().rev());
         self.0.len().cmp(&other.0.len()).then_with(by_digits)
     }
@@ -67,29 +67,29 @@ impl Natural {
 
 /// A sum of fractions, kept exactly.
 #[derive(Clone, Debug)]
-pub(crate) struct Sum {
-    above: Natural,
-    below: Natural,
+pub(crate) struct FractionSum {
+    numerator: BigNatural,
+    denominator: BigNatural,
 }
 
-impl Sum {
-    pub(crate) fn zero() -> Sum {
-        Sum { above: Natural::of(0), below: Natural::of(1) }
+impl FractionSum {
+    pub(crate) fn zero() -> FractionSum {
+        FractionSum { numerator: BigNatural::from_u64(0), denominator: BigNatural::from_u64(1) }
     }
 
     /// Adds `above / below`, which is not a division by 0.
-    pub(crate) fn add(&mut self, above: &Natural, below: &Natural) {
-        self.above = self.above.times(below).plus(&self.below.times(above));
-        self.below = self.below.times(below);
+    pub(crate) fn add(&mut self, above: &BigNatural, below: &BigNatural) {
+        self.numerator = self.numerator.times(below).plus(&self.denominator.times(above));
+        self.denominator = self.denominator.times(below);
     }
 
-    pub(crate) fn add_sum(&mut self, other: &Sum) {
-        self.add(&other.above, &other.below);
+    pub(crate) fn add_sum(&mut self, other: &FractionSum) {
+        self.add(&other.numerator, &other.denominator);
     }
 
     /// Compares the sum with a whole number.
     pub(crate) fn compare(&self, whole: u64) -> Ordering {
-        self.above.compare(&self.below.times(&Natural::of(whole)))
+        self.numerator.compare(&self.denominator.times(&BigNatural::from_u64(whole)))
     }
 }
 
@@ -148,15 +148,15 @@ pub(crate) fn compare_shares(
 
 fn sum_exactly(shares: impl Iterator<Item = (u64, u64)>, limit: (u64, u64)) -> Ordering {
     let (sum, whole) = sum(shares);
-    sum.times(&Natural::of(limit.1)).compare(&whole.times(&Natural::of(limit.0)))
+    sum.times(&BigNatural::from_u64(limit.1)).compare(&whole.times(&BigNatural::from_u64(limit.0)))
 }
 
 /// The sum of fractions as numerator and denominator.
-fn sum(shares: impl Iterator<Item = (u64, u64)>) -> (Natural, Natural) {
-    let start = (Natural::of(0), Natural::of(1));
+fn sum(shares: impl Iterator<Item = (u64, u64)>) -> (BigNatural, BigNatural) {
+    let start = (BigNatural::from_u64(0), BigNatural::from_u64(1));
     shares.fold(start, |(numerator, denominator), (part, whole)| {
-        let whole = Natural::of(whole);
-        let added = denominator.times(&Natural::of(part));
+        let whole = BigNatural::from_u64(whole);
+        let added = denominator.times(&BigNatural::from_u64(part));
         (numerator.times(&whole).plus(&added), denominator.times(&whole))
     })
 }
@@ -164,10 +164,10 @@ fn sum(shares: impl Iterator<Item = (u64, u64)>) -> (Natural, Natural) {
 /// Whether the product of (1 + `cost / period`) is at most 2 (Bini and Buttazzo, 2003).
 #[must_use]
 pub fn hyperbolic_holds(tasks: &[Task]) -> bool {
-    let start = (Natural::of(1), Natural::of(2));
+    let start = (BigNatural::from_u64(1), BigNatural::from_u64(2));
     let (grown, doubled) = tasks.iter().fold(start, |(grown, doubled), task| {
-        let period = Natural::of(task.period);
-        (grown.times(&period.plus(&Natural::of(task.cost))), doubled.times(&period))
+        let period = BigNatural::from_u64(task.period);
+        (grown.times(&period.plus(&BigNatural::from_u64(task.cost))), doubled.times(&period))
     });
     grown.compare(&doubled) != Ordering::Greater
 }
@@ -181,9 +181,9 @@ pub fn liu_layland_holds(tasks: &[Task]) -> bool {
     }
     let (numerator, denominator) = sum(tasks.iter().map(|task| (task.cost, task.period)));
     let count = tasks.len();
-    let scaled = denominator.times(&Natural::of(count as u64));
+    let scaled = denominator.times(&BigNatural::from_u64(count as u64));
     let left = numerator.plus(&scaled).power(count);
-    let right = scaled.power(count).times(&Natural::of(2));
+    let right = scaled.power(count).times(&BigNatural::from_u64(2));
     left.compare(&right) != Ordering::Greater
 }
 

@@ -5,28 +5,32 @@
 use std::collections::VecDeque;
 
 use super::super::error::SimError;
-use super::super::script::Act;
-use super::super::system::Protocol;
+use super::super::script::SimStep;
+use super::super::system::SimLockProtocol;
 use super::super::thread::Class;
-use super::Machine;
-use super::script::{Scripts, Then};
+use super::SimState;
+use super::script::{Scripts, StepFlow};
 
-impl<const TELL: bool> Machine<TELL> {
+impl<const TELL: bool> SimState<TELL> {
     /// Acts that other threads wait for, or that wait for others.
-    pub(super) fn meet(&mut self, thread: usize, act: Act) -> Result<Then, SimError> {
+    pub(super) fn meet(&mut self, thread: usize, act: SimStep) -> Result<StepFlow, SimError> {
         let arrival = self.own_arrival(thread);
         match act {
-            Act::Wait { event, lock } => {
-                let _ = self.give_back(thread, lock)?;
+            SimStep::Wait { event, lock } => {
+                let _ = self.release_lock(thread, lock)?;
                 self.set_wants(thread, lock);
                 self.await_others(thread, |scripts| &mut scripts.events[event])
             }
-            Act::Suspend(event) => self.await_others(thread, |scripts| &mut scripts.events[event]),
-            Act::Signal(event) => self.wake_some(1, arrival, |scripts| &mut scripts.events[event]),
-            Act::Broadcast(event) => {
+            SimStep::Suspend(event) => {
+                self.await_others(thread, |scripts| &mut scripts.events[event])
+            }
+            SimStep::Signal(event) => {
+                self.wake_some(1, arrival, |scripts| &mut scripts.events[event])
+            }
+            SimStep::Broadcast(event) => {
                 self.wake_some(usize::MAX, arrival, |scripts| &mut scripts.events[event])
             }
-            Act::Barrier(barrier) => {
+            SimStep::Barrier(barrier) => {
                 let waiting = self.scripts.barriers[barrier].len() as u64;
                 if waiting + 1 < self.scripts.parties[barrier] {
                     return self.await_others(thread, |scripts| &mut scripts.barriers[barrier]);
@@ -35,31 +39,31 @@ impl<const TELL: bool> Machine<TELL> {
                 self.passed(thread);
                 self.wake_some(usize::MAX, now, |scripts| &mut scripts.barriers[barrier])
             }
-            Act::Take(semaphore) => match self.scripts.left[semaphore].checked_sub(1) {
+            SimStep::Take(semaphore) => match self.scripts.left[semaphore].checked_sub(1) {
                 Some(rest) => {
                     self.scripts.left[semaphore] = rest;
                     self.passed(thread);
-                    Ok(Then::Next)
+                    Ok(StepFlow::Next)
                 }
                 None => self.await_others(thread, |scripts| &mut scripts.semaphores[semaphore]),
             },
-            Act::Post(semaphore) if self.scripts.semaphores[semaphore].is_empty() => {
+            SimStep::Post(semaphore) if self.scripts.semaphores[semaphore].is_empty() => {
                 let left = &mut self.scripts.left[semaphore];
                 *left = left.saturating_add(1);
-                Ok(Then::Next)
+                Ok(StepFlow::Next)
             }
-            Act::Post(semaphore) => {
+            SimStep::Post(semaphore) => {
                 self.wake_some(1, arrival, |scripts| &mut scripts.semaphores[semaphore])
             }
-            Act::Fork(start) => self.fork(start),
-            Act::Forked { start, number } if self.scripts.made[start] > number => {
+            SimStep::Fork(start) => self.fork(start),
+            SimStep::Forked { start, number } if self.scripts.made[start] > number => {
                 self.begin_thread(thread, self.now);
-                Ok(Then::Next)
+                Ok(StepFlow::Next)
             }
-            Act::Forked { start, .. } => {
+            SimStep::Forked { start, .. } => {
                 self.await_others(thread, |scripts| &mut scripts.starts[start])
             }
-            _ => Ok(Then::Next),
+            _ => Ok(StepFlow::Next),
         }
     }
 
@@ -68,10 +72,10 @@ impl<const TELL: bool> Machine<TELL> {
         &mut self,
         thread: usize,
         of: impl Fn(&mut Scripts) -> &mut VecDeque<usize>,
-    ) -> Result<Then, SimError> {
+    ) -> Result<StepFlow, SimError> {
         of(&mut self.scripts).push_back(thread);
         self.make_unready(thread)?;
-        Ok(Then::Stop)
+        Ok(StepFlow::Stop)
     }
 
     /// Wakes some of those who wait, the most urgent and of these the first to come before others. What they
@@ -81,8 +85,8 @@ impl<const TELL: bool> Machine<TELL> {
         most: usize,
         arrival: u64,
         of: impl Fn(&mut Scripts) -> &mut VecDeque<usize>,
-    ) -> Result<Then, SimError> {
-        let mut then = Then::Next;
+    ) -> Result<StepFlow, SimError> {
+        let mut then = StepFlow::Next;
         for _ in 0..most {
             let count = of(&mut self.scripts).len();
             let mut first: Option<(u64, usize)> = None;
@@ -97,7 +101,7 @@ impl<const TELL: bool> Machine<TELL> {
             let Some(next) = next else { break };
             let arrival = self.woken_by(next, arrival);
             self.resumes(next, arrival)?;
-            then = Then::Look;
+            then = StepFlow::Look;
         }
         Ok(then)
     }
@@ -135,11 +139,11 @@ impl<const TELL: bool> Machine<TELL> {
         }
     }
 
-    fn fork(&mut self, start: usize) -> Result<Then, SimError> {
+    fn fork(&mut self, start: usize) -> Result<StepFlow, SimError> {
         let now = self.now;
         let made = self.scripts.made[start].saturating_add(1);
         self.scripts.made[start] = made;
-        let mut then = Then::Next;
+        let mut then = StepFlow::Next;
         for _ in 0..self.scripts.starts[start].len() {
             let Some(next) = self.scripts.starts[start].pop_front() else { break };
             if self.forked_number(next).is_some_and(|number| number >= made) {
@@ -147,7 +151,7 @@ impl<const TELL: bool> Machine<TELL> {
             } else {
                 self.begin_thread(next, now);
                 self.wake(next)?;
-                then = Then::Look;
+                then = StepFlow::Look;
             }
         }
         Ok(then)
@@ -158,7 +162,7 @@ impl<const TELL: bool> Machine<TELL> {
         let cursor = self.cursor(thread)?;
         let acts = &cursor.script.phases.get(cursor.phase)?.acts;
         match acts.get(cursor.act.checked_sub(1)?)? {
-            Act::Forked { number, .. } => Some(*number),
+            SimStep::Forked { number, .. } => Some(*number),
             _ => None,
         }
     }
@@ -192,25 +196,29 @@ impl<const TELL: bool> Machine<TELL> {
     }
 
     /// Gives a lock back, if the thread has it.
-    pub(super) fn give_back(&mut self, thread: usize, lock: usize) -> Result<Then, SimError> {
+    pub(super) fn release_lock(
+        &mut self,
+        thread: usize,
+        lock: usize,
+    ) -> Result<StepFlow, SimError> {
         let last = self.runners[thread].holds;
-        let Some(cursor) = self.cursor(thread) else { return Ok(Then::Next) };
+        let Some(cursor) = self.cursor(thread) else { return Ok(StepFlow::Next) };
         let rest = if last == Some(lock) {
             cursor.outer.pop()
         } else if let Some(place) = cursor.outer.iter().position(|held| *held == lock) {
             cursor.outer.remove(place);
             last
         } else {
-            return Ok(Then::Next);
+            return Ok(StepFlow::Next);
         };
         // What a lock raises it over, it may have to make way for.
-        let raised = self.locks[lock].protocol != Protocol::Plain;
+        let raised = self.locks[lock].protocol != SimLockProtocol::Plain;
         let looks = raised || !self.locks[lock].waiters.is_empty();
         self.unlock(thread, lock)?;
         self.runners[thread].holds = rest;
         self.runners[thread].held |= self.spins(thread);
         self.rank_again(thread);
-        Ok(if looks { Then::Look } else { Then::Next })
+        Ok(if looks { StepFlow::Look } else { StepFlow::Next })
     }
 
     /// Whom a thread's locks besides the last one are to raise it over.

@@ -6,11 +6,11 @@ use hourglass_tasks::corpus::{Case, CaseJob, Value};
 
 use crate::admission::{self, Fraction};
 use crate::bounds as limits;
-use crate::cbs::{self, Server};
-use crate::effort::Effort;
+use crate::cbs::{self, CbsServer};
+use crate::effort::StepLimit;
 use crate::fixed_priority::{self, Sections, TimeModel};
-use crate::jobset::{self, Job, Ties};
-use crate::slack::{Decision, Promise, Rate, slack_of_each};
+use crate::jobset::{self, Ties, UncertainJob};
+use crate::slack::{Decision, ProgressRate, SlackReservation, slack_of_each};
 use crate::task::TaskSet;
 
 use super::{BadCase, at_points, is_feasible, missing, task_set};
@@ -73,15 +73,15 @@ pub(crate) fn admission(case: &Case, name: &str) -> Result<Value, BadCase> {
 
 pub(crate) fn jobset(case: &Case, name: &str) -> Result<Value, BadCase> {
     let read = case.job_set().map_err(|why| BadCase::NoAnswer(why.to_string()))?;
-    let job = |job: &CaseJob| Job {
+    let job = |job: &CaseJob| UncertainJob {
         id: job.id,
         release: job.release,
         cost: job.cost,
         deadline: job.deadline,
         priority: job.priority,
     };
-    let jobs: Vec<Job> = read.iter().map(job).collect();
-    let found = jobset::explore(&jobs, Ties::ById, Effort::default())
+    let jobs: Vec<UncertainJob> = read.iter().map(job).collect();
+    let found = jobset::explore(&jobs, Ties::ById, StepLimit::default())
         .map_err(|why| BadCase::NoAnswer(why.to_string()))?;
     match name {
         "schedulable" => Ok(is_feasible(found.verdict)),
@@ -99,13 +99,13 @@ pub(crate) fn trace(case: &Case, name: &str) -> Result<Value, BadCase> {
     let horizon = missing(case.horizon, "horizon")?;
     let tasks = if case.kind == "cbs" { &case.periodic } else { &case.tasks };
     let tasks: TaskSet = task_set(tasks)?;
-    let server = |server: &hourglass_tasks::corpus::CaseServer| Server {
+    let server = |server: &hourglass_tasks::corpus::CaseServer| CbsServer {
         budget: server.q,
         period: server.p,
         jobs: server.jobs.iter().map(|[at, cost]| (*at, *cost)).collect(),
     };
-    let servers: Vec<Server> = case.servers.iter().map(server).collect();
-    let found = cbs::run(tasks.tasks(), &servers, horizon, Effort::default())
+    let servers: Vec<CbsServer> = case.servers.iter().map(server).collect();
+    let found = cbs::run(tasks.tasks(), &servers, horizon, StepLimit::default())
         .map_err(|why| BadCase::NoAnswer(why.to_string()))?;
     match name {
         "server_finish" => {
@@ -173,7 +173,7 @@ fn monitor(case: &Case) -> Result<Vec<(u64, i128)>, BadCase> {
     let parts = |units: u64| units.checked_mul(PARTS).ok_or_else(too_large);
     let alpha = fraction_of("alpha", case.alpha.as_ref())?;
     let value = || format!("{}/{}", alpha.numerator, alpha.denominator);
-    let rate = Rate::new(alpha.numerator, alpha.denominator);
+    let rate = ProgressRate::new(alpha.numerator, alpha.denominator);
     let alpha = rate.ok_or_else(|| BadCase::Field {
         field: "alpha",
         value: value(),
@@ -182,7 +182,7 @@ fn monitor(case: &Case) -> Result<Vec<(u64, i128)>, BadCase> {
     let eps = fraction_of("eps", case.eps.as_ref())?;
     let margin = parts(eps.numerator)? / eps.denominator;
     let deadline = parts(missing(case.deadline, "deadline")?)?;
-    let promise = Promise::new(deadline, parts(missing(case.c, "c")?)?, alpha, margin);
+    let promise = SlackReservation::new(deadline, parts(missing(case.c, "c")?)?, alpha, margin);
     let rate = case.rate.as_deref().map(|rate| fraction("rate", rate)).transpose()?;
     let done = |now: u64| match rate {
         Some(rate) => {

@@ -5,24 +5,24 @@
 
 use std::rc::Rc;
 
-use crate::effort::Effort;
+use crate::effort::StepLimit;
 use crate::verdict::Refusal;
 
-use super::events::Events;
-use super::{Scheduler, System};
+use super::events::EventStream;
+use super::{CpaSystem, Scheduler};
 
 /// Jobs of a busy window, before it is given up.
 const MOST_JOBS: u64 = 1_000;
 
 /// Event models by task.
-type Models = [Option<Rc<Events>>];
+type Models = [Option<Rc<EventStream>>];
 
 /// The busy times of a task from 1 job to the end of the window, and its longest response.
 pub(crate) fn busy_times(
-    system: &System,
+    system: &CpaSystem,
     models: &Models,
     task: usize,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<(Vec<u64>, u64), Refusal> {
     let own = models[task].as_ref().ok_or(Refusal::Endless)?;
     let end = match system.schedulers()[system.tasks()[task].processor] {
@@ -44,12 +44,12 @@ pub(crate) fn busy_times(
 
 /// The least time above 0 that satisfies the equation, given that it is not below `from`.
 fn fixed_point(
-    system: &System,
+    system: &CpaSystem,
     models: &Models,
     task: usize,
     jobs: u64,
     from: u64,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<u64, Refusal> {
     let own = jobs.checked_mul(system.tasks()[task].cost).ok_or(Refusal::Overflow)?;
     let mut time = own.max(from);
@@ -64,21 +64,21 @@ fn fixed_point(
 
 /// What `jobs` jobs of a task need in a window of `time`.
 pub(crate) fn equation(
-    system: &System,
+    system: &CpaSystem,
     models: &Models,
     task: usize,
     jobs: u64,
     time: u64,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<u64, Refusal> {
-    effort.look(1)?;
+    effort.charge(1)?;
     let of = &system.tasks()[task];
     let own = jobs.checked_mul(of.cost).ok_or(Refusal::Overflow)?;
     let add = |sum: u64, more: u64| sum.checked_add(more).ok_or(Refusal::Overflow);
     let mut sum = own;
     match system.schedulers()[of.processor] {
         Scheduler::Preemptive => {
-            for other in system.beside(task).filter(|other| system.delays(*other, task)) {
+            for other in system.same_processor(task).filter(|other| system.delays(*other, task)) {
                 sum = add(sum, work(system, models, other, time, effort)?)?;
             }
         }
@@ -87,13 +87,13 @@ pub(crate) fn equation(
             let wait = time.saturating_sub(of.cost);
             let wait = wait.checked_add(1).ok_or(Refusal::Overflow)?;
             sum = add(sum, blocking(system, task))?;
-            for other in system.beside(task).filter(|other| system.delays(*other, task)) {
+            for other in system.same_processor(task).filter(|other| system.delays(*other, task)) {
                 sum = add(sum, work(system, models, other, wait, effort)?)?;
             }
         }
         Scheduler::RoundRobin => {
             let turns = own.div_ceil(of.parameter);
-            for other in system.beside(task) {
+            for other in system.same_processor(task) {
                 let slot = system.tasks()[other].parameter;
                 let slots = turns.checked_mul(slot).ok_or(Refusal::Overflow)?;
                 let work = match &models[other] {
@@ -104,7 +104,7 @@ pub(crate) fn equation(
             }
         }
         Scheduler::TimeDivision => {
-            for other in system.beside(task) {
+            for other in system.same_processor(task) {
                 let slot = system.tasks()[other].parameter;
                 let turns = own.div_ceil(of.parameter);
                 sum = add(sum, turns.checked_mul(slot).ok_or(Refusal::Overflow)?)?;
@@ -116,36 +116,36 @@ pub(crate) fn equation(
 
 /// Work of a task whose activations fall into a window.
 fn work(
-    system: &System,
+    system: &CpaSystem,
     models: &Models,
     task: usize,
     window: u64,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<u64, Refusal> {
-    effort.look(1)?;
+    effort.charge(1)?;
     let events = models[task].as_ref().ok_or(Refusal::Endless)?;
     events.in_window(window)?.checked_mul(system.tasks()[task].cost).ok_or(Refusal::Overflow)
 }
 
 /// The longest less urgent task, which may have just begun.
-fn blocking(system: &System, task: usize) -> u64 {
-    let lower = system.beside(task).filter(|other| !system.delays(*other, task));
+fn blocking(system: &CpaSystem, task: usize) -> u64 {
+    let lower = system.same_processor(task).filter(|other| !system.delays(*other, task));
     lower.map(|other| system.tasks()[other].cost).max().unwrap_or(0)
 }
 
 /// The longest time for which a processor without preemption serves what is not less urgent than
 /// the task without a pause; jobs activated later begin a new window.
 pub(crate) fn window(
-    system: &System,
+    system: &CpaSystem,
     models: &Models,
     task: usize,
-    effort: &mut Effort,
+    effort: &mut StepLimit,
 ) -> Result<u64, Refusal> {
     let begun = blocking(system, task);
     let mut length = begun.max(1);
     loop {
         let mut sum = begun;
-        let more = system.beside(task).filter(|other| system.delays(*other, task));
+        let more = system.same_processor(task).filter(|other| system.delays(*other, task));
         for other in more.chain(std::iter::once(task)) {
             let work = work(system, models, other, length, effort)?;
             sum = sum.checked_add(work).ok_or(Refusal::Overflow)?;
