@@ -10,7 +10,7 @@ use hourglass_clock::{Counter, CounterReading};
 use hourglass_sys::rseq::{self, SectionState};
 use hourglass_sys::thread::Counters;
 use hourglass_workload::MeasuringCounter;
-use hourglass_workload::witness::{EvidenceSource, ThreadEvidence};
+use hourglass_workload::gap_evidence::{EvidenceSource, ThreadEvidence};
 
 use crate::document::Row;
 use crate::paired::{Rounds, median};
@@ -56,7 +56,7 @@ enum NoEvidence {}
 impl EvidenceSource for NoEvidence {
     fn arm(&mut self) {}
 
-    fn look(&self) -> Option<SectionState> {
+    fn section_state(&self) -> Option<SectionState> {
         None
     }
 

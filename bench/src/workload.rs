@@ -12,8 +12,8 @@ use hourglass_model::document::RunDocument;
 use hourglass_model::{Interval, Onset};
 use hourglass_time::Span;
 use hourglass_workload::memory::Memory;
-use hourglass_workload::recorder::Settings;
-use hourglass_workload::wake::{Alarm, WakeUp};
+use hourglass_workload::recorder::RecorderSettings;
+use hourglass_workload::wake::{WakeUp, WakeUpTime};
 use hourglass_workload::{MeasuringCounter, Recorder, Timeline, Work};
 
 use crate::document::Row;
@@ -68,7 +68,7 @@ impl Work for StepCounter {
 struct NoWakeUp;
 
 impl WakeUp for NoWakeUp {
-    fn wait(&mut self, _alarm: Alarm) {}
+    fn wait(&mut self, _alarm: WakeUpTime) {}
 }
 
 /// The gap loop on a counter, for as long as a turn takes.
@@ -97,7 +97,7 @@ impl<C: MeasuringCounter + Copy> GapLoop<C> {
         let memory = Memory::new(1_000, false, false);
         let now = Pair::read(&self.counter);
         let timeline = Timeline::starting(now, 0, Span::ZERO, self.calibration);
-        let settings = Settings {
+        let settings = RecorderSettings {
             gap: timeline.ticks_at_least(Span::from_nanos(60)),
             timeline,
             start: now.ticks,
@@ -118,7 +118,7 @@ impl<C: MeasuringCounter + Copy> GapLoop<C> {
         let begun = recorder.now();
         recorder.receive_all(&mut work);
         let recorded = recorder.end();
-        let passed = recorded.ended.saturating_sub(begun);
+        let passed = recorded.end.saturating_sub(begun);
         self.calibration.rate.ns_floor(passed) as f64 / work.0.max(1) as f64
     }
 }

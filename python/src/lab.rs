@@ -7,12 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hourglass_host::Refusal;
 use hourglass_lab::compare::rounds::{
-    MOST_ROUNDS, RoundsRequest, RoundsWatch, Side, Way, rounds as run_rounds,
+    MOST_ROUNDS, RoundsRequest, RoundsWatch, RunVariant, Side, rounds as run_rounds,
 };
 use hourglass_lab::compare::{Rules, folders};
 use hourglass_lab::model::document::Warning;
 use hourglass_lab::workload::LiveThreads;
-use hourglass_lab::{Failure as NoRun, Finished, Request, Watch, workload_file};
+use hourglass_lab::{ExperimentObserver, Finished, RunFailure as NoRun, RunOptions, workload_file};
 use hourglass_time::Span;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,7 +26,7 @@ use crate::spans::GivenSpan;
 /// Nobody looks while a run goes on: that would take time from what is measured.
 pub(crate) struct Unwatched;
 
-impl Watch for Unwatched {
+impl ExperimentObserver for Unwatched {
     fn warn(&mut self, _: &[Warning]) {}
     fn started(&mut self, _: Span, _: bool) {}
     fn tick(&mut self, _: Span) {}
@@ -63,7 +63,7 @@ enum Workload {
 
 impl Workload {
     /// Reads it.
-    fn request(&self, options: &Options) -> Result<Request, Failure> {
+    fn request(&self, options: &Options) -> Result<RunOptions, Failure> {
         let file = match self {
             Workload::Path(path) => workload_file::read(path),
             Workload::Text(name, text) => {
@@ -82,7 +82,7 @@ impl Workload {
 }
 
 impl Options {
-    fn put_into(&self, request: &mut Request) -> Result<(), Failure> {
+    fn put_into(&self, request: &mut RunOptions) -> Result<(), Failure> {
         let spec = &mut request.spec;
         if let Some(GivenSpan(duration)) = self.duration {
             if !duration.is_positive() {
@@ -142,10 +142,10 @@ fn run(
 ) -> PyResult<(RunData, Option<String>)> {
     let options = Options::of(options)?;
     let measure = || -> Result<(RunData, Option<String>), Failure> {
-        let request = Request { folder: output, ..workload.request(&options)? };
+        let request = RunOptions { folder: output, ..workload.request(&options)? };
         let finished = hourglass_lab::run(request, &mut Unwatched).map_err(refused)?;
-        let Finished { kept, .. } = &finished;
-        match kept {
+        let Finished { folder, .. } = &finished;
+        match folder {
             None => Ok((RunData::held(&finished), None)),
             Some(Ok(folder)) => Ok((RunData::open(folder)?, None)),
             Some(Err(error)) => Ok((RunData::held(&finished), Some(error.to_string()))),
@@ -175,7 +175,7 @@ fn rounds(
         let seed = base.spec.seed;
         // Both draw the same execution times.
         other.spec.seed = seed;
-        let way = |request: Request| Way {
+        let way = |request: RunOptions| RunVariant {
             spec: request.spec,
             command_line: request.command_line,
             dma_latency_us: request.dma_latency_us,

@@ -160,10 +160,10 @@ impl PyRecorder {
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let Some(own) = self.own()?.take(LOOP)? else { return Ok(()) };
         let finished = Here::detach(py, own, MeasuredLoop::finish);
-        let Finished { document, kept, .. } = finished;
+        let Finished { document, folder, .. } = finished;
         let document = serde_json::to_string(&document)
             .map_err(|error| Failure::new(Kind::Data, format_args!("the document: {error}")))?;
-        let (folder, refused) = match kept {
+        let (folder, refused) = match folder {
             Some(Ok(folder)) => (Some(folder), None),
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),

@@ -8,7 +8,7 @@ use hourglass_lab::infer::cause::AttributedGap;
 use hourglass_lab::model::document::RunDocument;
 use hourglass_lab::model::{Interval, KernelEvent};
 use hourglass_lab::store::StoredWakeUp;
-use hourglass_lab::{Finished, KeptRun, open_run as open_folder};
+use hourglass_lab::{Finished, OpenRun, open_run as open_folder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub(crate) struct RunData {
 /// Where the records are.
 enum Records {
     /// In a folder, read as they are asked for.
-    Kept(Box<KeptRun>, PathBuf),
+    Kept(Box<OpenRun>, PathBuf),
     /// Here.
     Held(Box<Held>),
 }

@@ -313,7 +313,7 @@ impl Wish {
                 best_effort: self.best_effort,
                 folder: self.output,
                 command_line: self.command_line,
-                ..RunRequest::of(duration)
+                ..RunRequest::with_duration(duration)
             })
         });
         Ok(predicting::Request {

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hourglass_lab::spans::{DumpTo, Dumper, Settings, Site, SiteSpan, Sites, SpanRecording};
+use hourglass_lab::spans::{DumpTarget, Dumper, Settings, Site, SiteSpan, Sites, SpanRecording};
 use hourglass_time::Span;
 use pyo3::prelude::*;
 
@@ -82,7 +82,7 @@ impl PyRecording {
     fn dump_to(&self, file: PathBuf, signal: Option<i32>) -> PyResult<()> {
         self.dumper.not_inherited(RECORDING)?;
         let mut dumper = self.dumper.get(RECORDING)?;
-        let started = Dumper::start(&self.sites, DumpTo::File(file), signal);
+        let started = Dumper::start(&self.sites, DumpTarget::File(file), signal);
         let started =
             started.map_err(|error| Failure::os("cannot dump the worst spans", &error))?;
         *dumper = Some(started);

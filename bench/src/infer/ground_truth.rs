@@ -13,7 +13,7 @@ use hourglass_host::Refusal;
 use hourglass_lab::infer::cause::AttributedGap;
 use hourglass_lab::workload::models;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
-use hourglass_lab::{Explanation, Failure, Finished, Request, Watch};
+use hourglass_lab::{ExperimentObserver, Explanation, Finished, RunFailure, RunOptions};
 use hourglass_model::document::Warning;
 use hourglass_model::{CpuSet, KernelEvent, KernelEventKind, Policy};
 use hourglass_time::Span;
@@ -42,7 +42,7 @@ struct Count {
 
 pub(super) struct Quiet;
 
-impl Watch for Quiet {
+impl ExperimentObserver for Quiet {
     fn warn(&mut self, _warnings: &[Warning]) {}
     fn started(&mut self, _duration: Span, _ticking: bool) {}
     fn tick(&mut self, _elapsed: Span) {}
@@ -91,9 +91,9 @@ pub(super) fn pinned(words: &str, policy: Policy, cpu: u32) -> ThreadSpec {
 }
 
 /// Why there was no run.
-pub(super) fn reason(failure: Failure) -> anyhow::Error {
+pub(super) fn reason(failure: RunFailure) -> anyhow::Error {
     match failure {
-        Failure::Refused(refusals) => {
+        RunFailure::Refused(refusals) => {
             let why = |r: &Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
             anyhow::anyhow!(refusals.iter().map(why).collect::<Vec<_>>().join("; "))
         }
@@ -110,7 +110,7 @@ fn repeated(threads: &[ThreadSpec], seconds: i64) -> Result<Count> {
             records: 1_000_000,
             ..RunSpec::new(threads.to_vec())
         };
-        let request = Request { trace: true, ..Request::of(spec) };
+        let request = RunOptions { trace: true, ..RunOptions::new(spec) };
         let finished = hourglass_lab::run(request, &mut Quiet).map_err(reason)?;
         let count = compare(&finished)?;
         sum.there += count.there;

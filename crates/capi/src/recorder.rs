@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::ffi::c_char;
 
 use hourglass_lab::own_loop::MeasuredLoop;
-use hourglass_lab::workload::{LoopSpec, Measured};
+use hourglass_lab::workload::{LoopSpec, RunMeasurement};
 use hourglass_sys::fork;
 use hourglass_time::Span;
 
@@ -123,7 +123,7 @@ unsafe impl Send for Kept {}
 unsafe impl Sync for Kept {}
 
 static LOOPS: Table<Kept> = Table::new(12, "loop");
-static RECORDINGS: Table<Measured> = Table::new(13, "recording");
+static RECORDINGS: Table<RunMeasurement> = Table::new(13, "recording");
 
 impl Kept {
     /// The loop, in its own thread; elsewhere the reason. What it measures with, a child of its process lacks.
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn hg_loop_finish(
         drop(LOOPS.remove(own_loop.handle)?);
         let taken = taken.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
         let mut finished = taken.finish();
-        let kept = finished.kept.take();
+        let kept = finished.folder.take();
         let made = hg_recording { handle: RECORDINGS.insert(finished.into_measured())? };
         // SAFETY: as the header says of `recording`.
         unsafe { write(recording, made, "recording") }?;
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn hg_loop_finish(
     unsafe { guard(error, work) }
 }
 
-fn summary(measured: &Measured) -> hg_recording_summary {
+fn summary(measured: &RunMeasurement) -> hg_recording_summary {
     let timeline = &measured.timeline;
     let Some(thread) = measured.threads.first() else { return hg_recording_summary::default() };
     let recorded = &thread.recorded;
@@ -291,7 +291,7 @@ fn summary(measured: &Measured) -> hg_recording_summary {
     let counted = recorded.tally.deadlines;
     hg_recording_summary {
         received_ns: timeline.ns_in(recorded.received),
-        wall_ns: timeline.ns_in(recorded.ended.saturating_sub(thread.start)),
+        wall_ns: timeline.ns_in(recorded.end.saturating_sub(thread.start)),
         epoch_ns: timeline.epoch.monotonic_ns,
         intervals: recorded.intervals,
         dropped: recorded.trace.dropped(),

@@ -13,7 +13,7 @@ pub(crate) use hourglass_host::facts as host;
 pub(crate) use hourglass_host::idle_latency::may_hold as may_hold_idle_latency;
 pub(crate) use hourglass_host::{Refusal, permitted_cpus, usual_cpus};
 pub(crate) use hourglass_lab::cache_cost;
-pub(crate) use hourglass_lab::clock_watch::{self, Watch as ClockWatch};
+pub(crate) use hourglass_lab::clock_watch::{self, ClockWatchOptions as ClockWatch};
 pub(crate) use hourglass_lab::compare;
 pub(crate) use hourglass_lab::fleet;
 pub(crate) use hourglass_lab::infer::{CpuTimeline, who_ran};
@@ -21,7 +21,7 @@ pub(crate) use hourglass_lab::reserved_folder::ReservedFolder;
 pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::task_input;
-pub(crate) use hourglass_lab::watched;
+pub(crate) use hourglass_lab::watch_process;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
 pub(crate) use hourglass_lab::workload::{
     LiveThreads, RunSpec, SpecError, Steps, ThreadSpec, models, wake,
@@ -29,7 +29,8 @@ pub(crate) use hourglass_lab::workload::{
 pub(crate) use hourglass_lab::workload_file;
 pub(crate) use hourglass_lab::{ClockPolicy, SourceName, UnknownClockPolicy, UnknownSource};
 pub(crate) use hourglass_lab::{
-    Failure, Finished, Gates, KeptRun, Limit, LiveView, Request, RunContents, Watch, open_run, run,
+    ExperimentObserver, Finished, Gates, Limit, LiveView, OpenRun, RunContents, RunFailure,
+    RunOptions, open_run, run,
 };
 pub(crate) use hourglass_lab::{give_up_capabilities, shows_lines};
 pub(crate) use hourglass_papers as paper;
@@ -59,7 +60,7 @@ impl Source for Finished {
 }
 
 /// A run in a folder.
-impl Source for KeptRun {
+impl Source for OpenRun {
     fn document(&self) -> &RunDocument {
         &self.document
     }

@@ -11,7 +11,7 @@ use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::lab::compare::rounds::{RoundsRequest, RoundsWatch, Side};
-use crate::lab::{Watch, shows_lines, sweep};
+use crate::lab::{ExperimentObserver, shows_lines, sweep};
 use crate::messages;
 
 /// What the bar looks like; its message is the duration of the run.
@@ -58,7 +58,7 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl ExperimentObserver for Progress {
     fn warn(&mut self, warnings: &[Warning]) {
         let new = |warning: &&Warning| !self.warned.contains(warning);
         let new: Vec<Warning> = warnings.iter().filter(new).cloned().collect();
@@ -132,7 +132,7 @@ impl RoundsProgress {
     }
 }
 
-impl Watch for RoundsProgress {
+impl ExperimentObserver for RoundsProgress {
     fn warn(&mut self, warnings: &[Warning]) {
         // The load average of each run is another number, and the same warning.
         let words = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();

@@ -81,11 +81,11 @@ pub fn without(threads: &[ThreadDemand], refused: &[Shortfall]) -> Vec<ThreadDem
             continue;
         };
         match &shortfall.refused {
-            workload::Refused::Policy(..) | workload::Refused::Reservation(..) => {
+            workload::ThreadRefusal::Policy(..) | workload::ThreadRefusal::Reservation(..) => {
                 thread.policy = Policy::Other(0);
             }
-            workload::Refused::Affinity(..) => thread.cpus = CpuSet::default(),
-            workload::Refused::Timer(..) => {}
+            workload::ThreadRefusal::Affinity(..) => thread.cpus = CpuSet::default(),
+            workload::ThreadRefusal::Timer(..) => {}
         }
     }
     threads

@@ -5,8 +5,8 @@ use std::io;
 use hourglass_model::document::Warning;
 use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Policy};
-use hourglass_workload::reserving::Denied;
-use hourglass_workload::run::{Refused as Asked, Shortfall};
+use hourglass_workload::reservation::ReservationDenied;
+use hourglass_workload::run::{Shortfall, ThreadRefusal as Asked};
 
 use crate::advice::refusal_advice::lacks;
 use crate::advice::{RefusedOperation, why_refused};
@@ -103,7 +103,7 @@ pub fn of(shortfall: &Shortfall, host: &Host) -> Refusal {
 }
 
 /// A missing capability is granted as the container wants it; all else is known to who refused it.
-fn of_reservation(denied: &Denied, host: &Host) -> (String, String) {
+fn of_reservation(denied: &ReservationDenied, host: &Host) -> (String, String) {
     match lacks(host, host.process.cap_sys_nice, "CAP_SYS_NICE") {
         Some(_) if denied.errno == EPERM => why_refused(RefusedOperation::Deadline, EPERM, host),
         _ => (denied.cause.clone(), denied.remedy.clone()),
@@ -165,7 +165,7 @@ mod tests {
         let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
         let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
         let (cause, remedy) = ("the bandwidth is gone".to_owned(), "reserve less".to_owned());
-        let refused = Asked::Reservation(reservation, Denied { errno, cause, remedy });
+        let refused = Asked::Reservation(reservation, ReservationDenied { errno, cause, remedy });
         Shortfall { thread: 4, refused, fatal: true }
     }
 

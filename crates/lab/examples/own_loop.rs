@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         periods.lost
     );
     println!("{} gaps, the longest {} ns", thread.gaps.count, thread.gaps.max_ns);
-    if let Some(kept) = finished.kept {
+    if let Some(kept) = finished.folder {
         println!("kept in {}", kept?.display());
     }
     Ok(())

@@ -327,7 +327,7 @@ fn coverage(kernel: &KernelFacts, manifest: &Manifest) -> Option<KernelCoverage>
 
 /// By how much moments of another clock are off because the counter drifted; `None` for too much.
 fn drifted_ns(manifest: &Manifest) -> Option<u64> {
-    let ns = drift::of(manifest).map_or(0, |drift| drift.moment_ns);
+    let ns = drift::from_manifest(manifest).map_or(0, |drift| drift.moment_ns);
     (ns <= drift::MOST_NS).then_some(ns)
 }
 

@@ -13,10 +13,10 @@ use hourglass_sys::signal;
 use hourglass_time::Span;
 
 /// The clock that is watched: on this machine's counters and one more, if that was chosen.
-type Watched = Clock<Arc<dyn Timebase>>;
+type WatchedClock = Clock<Arc<dyn Timebase>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watch {
+pub struct ClockWatchOptions {
     /// Between two looks; taken as at least 10 ms.
     pub every: Span,
     /// From the first look to the last one; `None` until a signal asks to stop.
@@ -36,7 +36,7 @@ const ATTENTION_NS: u64 = 50_000_000;
 pub fn watch(
     policy: Policy,
     selected: SourceName,
-    watch: Watch,
+    watch: ClockWatchOptions,
     kept: usize,
     mut each: impl FnMut(&WatchFacts) -> ControlFlow<()>,
 ) -> (WatchFacts, Option<i32>) {
@@ -51,7 +51,7 @@ pub fn watch(
         if at_ns > length_ns || !observer.wait_until(at_ns) {
             break;
         }
-        let sample = observer.look();
+        let sample = observer.sample();
         if facts.samples.len() >= kept.max(1) {
             facts.samples.remove(0);
         }
@@ -65,7 +65,7 @@ pub fn watch(
 }
 
 /// A clock that runs as the policy says.
-fn clock(policy: Policy, selected: SourceName) -> Watched {
+fn clock(policy: Policy, selected: SourceName) -> WatchedClock {
     let own: Arc<dyn Timebase> = Arc::new(Native);
     let id = SourceId::of(selected).unwrap_or(SourceId::OS);
     let other = || WithSource::new(source::probe(selected).ok()?);
@@ -78,7 +78,7 @@ fn clock(policy: Policy, selected: SourceName) -> Watched {
 }
 
 struct Observer {
-    clock: Watched,
+    clock: WatchedClock,
     begin_ns: u64,
     /// The last pair of the processor's counter and `CLOCK_MONOTONIC`.
     pair: Option<Pair>,
@@ -90,7 +90,7 @@ struct Observer {
 const TRIES: u32 = 16;
 
 impl Observer {
-    fn new(clock: Watched) -> Observer {
+    fn new(clock: WatchedClock) -> Observer {
         Observer { clock, begin_ns: monotonic_ns(), pair: None, first: None }
     }
 
@@ -108,7 +108,7 @@ impl Observer {
         }
     }
 
-    fn look(&mut self) -> WatchSample {
+    fn sample(&mut self) -> WatchSample {
         let (bounds, offset) = compare(&self.clock);
         let drift = self.drift();
         WatchSample {
@@ -164,7 +164,7 @@ struct Offset {
 }
 
 /// Brackets a read of the clock between two of `CLOCK_MONOTONIC`, some times; the narrowest counts.
-fn compare(clock: &Watched) -> (Bounds, Offset) {
+fn compare(clock: &WatchedClock) -> (Bounds, Offset) {
     let once = || {
         let before = monotonic_ns();
         let bounds = clock.now_bounded();
@@ -206,7 +206,10 @@ mod tests {
 
     #[test]
     fn a_watch_looks_as_often_as_it_was_asked_and_finds_the_clock_within_its_bound() {
-        let how = Watch { every: Span::from_millis(20), length: Some(Span::from_millis(100)) };
+        let how = ClockWatchOptions {
+            every: Span::from_millis(20),
+            length: Some(Span::from_millis(100)),
+        };
         let mut told = 0;
         let (facts, signal) = watch(Policy::Strict, SourceName::MONOTONIC, how, 5, |facts| {
             told += 1;

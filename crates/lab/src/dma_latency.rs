@@ -5,21 +5,21 @@ use hourglass_model::document::Warning;
 use hourglass_sys::idle_latency::IdleLatency;
 use hourglass_workload::spec::RunSpec;
 
-use crate::failure::Failure;
+use crate::failure::RunFailure;
 
 /// Makes the request that a run asks for; one that may do without is warned instead.
 pub(crate) fn hold(
     us: Option<u32>,
     spec: &RunSpec,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<IdleLatency>, Failure> {
+) -> Result<Option<IdleLatency>, RunFailure> {
     let Some(us) = us else { return Ok(None) };
     match IdleLatency::hold(us) {
         Ok(held) => Ok(Some(held)),
         Err(error) => {
             let refused = refusal::of_dma_latency(&error);
             if !spec.best_effort {
-                return Err(Failure::Refused(vec![refused]));
+                return Err(RunFailure::Refused(vec![refused]));
             }
             warnings.push(refused.into_warning("dma-latency"));
             Ok(None)

@@ -30,7 +30,7 @@ pub(crate) struct Drift {
 }
 
 /// What the calibrations of a run say; `None` where they agree, or one of them is missing.
-pub(crate) fn of(manifest: &Manifest) -> Option<Drift> {
+pub(crate) fn from_manifest(manifest: &Manifest) -> Option<Drift> {
     let clock = &manifest.clock;
     let (start, end) = (&clock.calibration_start, &clock.calibration_end);
     let (from, to) = (millihertz(start)?, millihertz(end)?);
@@ -56,7 +56,7 @@ fn millihertz(calibration: &CalibrationFacts) -> Option<i128> {
 
 /// What a reader must know of it.
 pub(crate) fn warning(manifest: &Manifest) -> Option<Warning> {
-    let drift = of(manifest)?;
+    let drift = from_manifest(manifest)?;
     let ppm = |ppb: u64| {
         let tenths = ppb.saturating_add(50) / 100;
         format!("{}.{} ppm", tenths / 10, tenths % 10)
@@ -140,9 +140,9 @@ mod tests {
     #[test]
     fn within_the_bounds_nothing_is_said() {
         for ppb in [0.0, 6_090.0, -6_090.0] {
-            assert_eq!(of(&drifted(ppb)), None, "{ppb}");
+            assert_eq!(from_manifest(&drifted(ppb)), None, "{ppb}");
         }
-        let found = of(&drifted(-7_000.0)).unwrap();
+        let found = from_manifest(&drifted(-7_000.0)).unwrap();
         assert!((-7_001..=-6_999).contains(&found.ppb), "{found:?}");
         assert_eq!(found.bound_ppb, 6_100);
     }
@@ -167,10 +167,13 @@ mod tests {
             let mut manifest = drifted(0.0);
             manifest.clock.calibration_start.frequency_hz = start;
             manifest.clock.calibration_end.frequency_hz = end;
-            assert_eq!(of(&manifest), None, "{start} {end}");
+            assert_eq!(from_manifest(&manifest), None, "{start} {end}");
         }
         let mut absurd = drifted(0.0);
         (absurd.clock.calibration_end.frequency_hz, absurd.elapsed_ns) = (1e300, u64::MAX);
-        assert!(warning(&absurd).is_none() || of(&absurd).is_some_and(|d| d.moment_ns == u64::MAX));
+        assert!(
+            warning(&absurd).is_none()
+                || from_manifest(&absurd).is_some_and(|d| d.moment_ns == u64::MAX)
+        );
     }
 }

@@ -3,12 +3,12 @@
 
 use hourglass_model::manifest::EvidenceFacts;
 use hourglass_sys::rseq::{ClearRule, RseqUnusable};
-use hourglass_workload::run::Measured;
+use hourglass_workload::run::RunMeasurement;
 
-use crate::switch_records::Recorded;
+use crate::switch_records::SwitchRecording;
 
 /// What the threads could find out about their gaps.
-pub(crate) fn of_threads(measured: &Measured) -> Vec<EvidenceFacts> {
+pub(crate) fn of_threads(measured: &RunMeasurement) -> Vec<EvidenceFacts> {
     let rseq = match &measured.rseq {
         Ok(ClearRule::EverySwitch) => {
             "whether the kernel took the CPU from the thread, looked at after each gap".to_owned()
@@ -60,7 +60,7 @@ fn remedy(reason: &RseqUnusable) -> String {
 }
 
 /// What the kernel told of its own: its trace if that was asked for, else records of switches.
-pub(crate) fn of_kernel(traced: bool, switches: Option<&Recorded>) -> [EvidenceFacts; 2] {
+pub(crate) fn of_kernel(traced: bool, switches: Option<&SwitchRecording>) -> [EvidenceFacts; 2] {
     let trace = EvidenceFacts {
         source: EvidenceFacts::TRACE.to_owned(),
         used: traced,
@@ -72,7 +72,7 @@ pub(crate) fn of_kernel(traced: bool, switches: Option<&Recorded>) -> [EvidenceF
         remedy: (!traced).then(|| "run as root with --trace".to_owned()),
         ..EvidenceFacts::default()
     };
-    let switches = switches.map(Recorded::facts).unwrap_or_else(|| EvidenceFacts {
+    let switches = switches.map(SwitchRecording::facts).unwrap_or_else(|| EvidenceFacts {
         source: EvidenceFacts::PERF.to_owned(),
         used: false,
         found: "not needed beside the kernel's trace".to_owned(),

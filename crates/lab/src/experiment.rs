@@ -31,41 +31,41 @@ use hourglass_model::stack::StackReport;
 use hourglass_model::{Interval, KernelEvent, Policy};
 use hourglass_store::{NewRunFolder, RunFolder, StoredWakeUp, WriteError};
 use hourglass_workload::Buckets;
-use hourglass_workload::jobs::{Job, Jobs};
-use hourglass_workload::run::{Measured, RunError, Shortfall, ThreadOutcome};
+use hourglass_workload::jobs::{JobLog, JobTiming};
+use hourglass_workload::run::{RunError, RunMeasurement, Shortfall, ThreadOutcome};
 use hourglass_workload::spec::RunSpec;
 
+use crate::affinity_violations;
 use crate::causes::Explanation;
+use crate::concurrent_threads;
 use crate::dma_latency;
 use crate::drift;
 use crate::evidence;
-pub use crate::failure::Failure;
+pub use crate::failure::RunFailure;
 use crate::findings;
 use crate::gates::{self, Gates};
 use crate::inferences;
 use crate::interrupt_counts;
 use crate::kernel_trace;
-use crate::meanwhile;
 use crate::niceness;
-use crate::node;
+use crate::node_name;
+pub use crate::observer::ExperimentObserver;
 use crate::premises::Masks;
 use crate::records::{self, lateness_ps, merged, switches};
-use crate::reserver::Kernel;
+use crate::reserver::KernelReserver;
 use crate::resources::{check_cpus, check_memory};
 use crate::run_observer::RunObserver;
-use crate::strays;
 use crate::switch_records;
 use crate::tick;
 use crate::utc;
 use crate::wakeups;
-pub use crate::watch::Watch;
 use crate::workload_file;
-use crate::worst::{self, Span};
+use crate::worst_intervals::{self, WorstInterval};
 use crate::worst_stacks;
 
 /// What to run, and what to do with it.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct RunOptions {
     pub spec: RunSpec,
     /// The command line, word by word, for the manifest.
     pub command_line: Vec<String>,
@@ -79,11 +79,11 @@ pub struct Request {
     pub trace: bool,
 }
 
-impl Request {
+impl RunOptions {
     /// A run of `spec` that is not kept, with no more than that.
     #[must_use]
-    pub fn of(spec: RunSpec) -> Request {
-        Request {
+    pub fn new(spec: RunSpec) -> RunOptions {
+        RunOptions {
             spec,
             command_line: Vec::new(),
             dma_latency_us: None,
@@ -98,10 +98,10 @@ impl Request {
 pub struct Finished {
     pub document: RunDocument,
     /// Where it was kept, or why it could not be.
-    pub kept: Option<Result<PathBuf, WriteError>>,
-    pub(crate) measured: Measured,
-    pub(crate) kernel: Option<kernel_trace::Recorded>,
-    pub(crate) records: Option<switch_records::Recorded>,
+    pub folder: Option<Result<PathBuf, WriteError>>,
+    pub(crate) measured: RunMeasurement,
+    pub(crate) kernel: Option<kernel_trace::KernelRecording>,
+    pub(crate) records: Option<switch_records::SwitchRecording>,
     explanation: Explanation,
 }
 
@@ -131,13 +131,13 @@ impl Finished {
 
     /// What the threads measured, on the run's own timeline.
     #[must_use]
-    pub fn into_measured(self) -> Measured {
+    pub fn into_measured(self) -> RunMeasurement {
         self.measured
     }
 
     /// The jobs of a thread that were kept one by one, in the order in which they ended.
     pub fn jobs(&self, thread: u32) -> impl Iterator<Item = JobTimes> + '_ {
-        let jobs = self.jobs_of(thread).map_or(&[][..], Jobs::kept);
+        let jobs = self.jobs_of(thread).map_or(&[][..], JobLog::jobs);
         jobs.iter().map(|job| self.times(job))
     }
 
@@ -151,7 +151,7 @@ impl Finished {
     #[must_use]
     pub fn cut_off_ns(&self, thread: u32) -> Option<u64> {
         let arrival = self.jobs_of(thread)?.unfinished?;
-        let ended = self.outcome(thread)?.recorded.ended;
+        let ended = self.outcome(thread)?.recorded.end;
         Some(self.measured.timeline.ns_in(ended.saturating_sub(arrival)))
     }
 
@@ -159,15 +159,15 @@ impl Finished {
         self.measured.threads.iter().find(|outcome| outcome.id == thread)
     }
 
-    fn jobs_of(&self, thread: u32) -> Option<&Jobs> {
+    fn jobs_of(&self, thread: u32) -> Option<&JobLog> {
         self.outcome(thread)?.recorded.jobs.as_ref()
     }
 
-    fn times(&self, job: &Job) -> JobTimes {
+    fn times(&self, job: &JobTiming) -> JobTimes {
         let timeline = &self.measured.timeline;
         JobTimes {
             arrival_ns: timeline.ns_at(job.arrival),
-            begun_ns: timeline.ns_at(job.begun),
+            start_ns: timeline.ns_at(job.started),
             finished_ns: timeline.ns_at(job.finished),
             received_ns: timeline.ns_in(job.received),
         }
@@ -219,7 +219,7 @@ impl Finished {
 pub struct JobTimes {
     pub arrival_ns: i64,
     /// When it first ran.
-    pub begun_ns: i64,
+    pub start_ns: i64,
     pub finished_ns: i64,
     /// Processor time that it received.
     pub received_ns: u64,
@@ -236,19 +236,22 @@ impl JobTimes {
 /// Measures, and keeps the run if a folder is given.
 ///
 /// # Errors
-/// See [`Failure`]. A folder that cannot be written after the run is no failure: the findings
+/// See [`RunFailure`]. A folder that cannot be written after the run is no failure: the findings
 /// come back with the reason.
-pub fn run(request: Request, watch: &mut dyn Watch) -> Result<Finished, Failure> {
+pub fn run(
+    request: RunOptions,
+    watch: &mut dyn ExperimentObserver,
+) -> Result<Finished, RunFailure> {
     run_and_add(request, watch, |_| {})
 }
 
 /// The same; what `add` puts into the document is kept with it.
 pub(crate) fn run_and_add(
-    request: Request,
-    watch: &mut dyn Watch,
+    request: RunOptions,
+    watch: &mut dyn ExperimentObserver,
     add: impl FnOnce(&mut Finished),
-) -> Result<Finished, Failure> {
-    let Request { mut spec, command_line, dma_latency_us, folder, gates, trace } = request;
+) -> Result<Finished, RunFailure> {
+    let RunOptions { mut spec, command_line, dma_latency_us, folder, gates, trace } = request;
     spec.check()?;
     gates.check(&spec)?;
     spec.guard.counted = gates.counted();
@@ -259,23 +262,23 @@ pub(crate) fn run_and_add(
     let mut host = host_for(&reader, &spec, dma_latency_us)?;
     let wanted = demands(&spec);
     let mut warnings = advice::before_run(&host, &wanted);
-    crate::watch::warn_of_the_end(watch, &warnings);
+    crate::observer::warn_of_the_end(watch, &warnings);
     warnings.extend(niceness::fit(&mut spec, &host));
     warnings.extend(niceness::without_effect(&spec));
     let choice = choice::choose(Path::new("/"));
     let mut tracing = kernel_trace::start(trace, &spec, &choice, &host, &mut warnings)?;
-    spec.marker = tracing.as_ref().and_then(kernel_trace::Session::marker);
+    spec.marker = tracing.as_ref().and_then(kernel_trace::TraceSession::marker);
     let held = dma_latency::hold(dma_latency_us, &spec, &mut warnings)?;
     let folder = folder.map(RunFolder::create).transpose()?;
-    let mut recording = tracing.is_none().then(|| switch_records::Session::new(&spec));
+    let mut recording = tracing.is_none().then(|| switch_records::SwitchSession::new(&spec));
     let traced = tracing.is_some();
     let (tracer, recorder) = (tracing.as_mut(), recording.as_mut());
     let without = |refused: &[Shortfall], warnings: &mut Vec<Warning>| {
         advice::judge_again(&host, &advice::without(&wanted, refused), warnings);
     };
     let (told, switches_of) = (&mut warnings, recorder);
-    let mut interrupts = interrupt_counts::Session::of(&spec, host.tick);
-    let mut meanwhile = (!traced).then(meanwhile::Counts::default);
+    let mut interrupts = interrupt_counts::InterruptSession::for_run(&spec, host.tick);
+    let mut meanwhile = (!traced).then(concurrent_threads::RunTimeSampler::default);
     let mut masks = Masks::of(&spec);
     let mut run_observer = RunObserver {
         watch,
@@ -288,7 +291,7 @@ pub(crate) fn run_and_add(
         meanwhile: &mut meanwhile,
         masks: &mut masks,
     };
-    let reserver = Kernel::for_run(&spec);
+    let reserver = KernelReserver::for_run(&spec);
     let real_time = spec.threads.iter().any(|thread| thread.policy.is_real_time());
     let others = real_time.then(|| reader.real_time_others());
     let utc_before = utc::reading();
@@ -309,7 +312,7 @@ pub(crate) fn run_and_add(
         real_time_others_over_ns: over_ns,
         ..reader.change_since(&host.start)
     });
-    let kernel = tracing.map(kernel_trace::Session::finish);
+    let kernel = tracing.map(kernel_trace::TraceSession::finish);
     warnings.extend(findings::warnings(&measured, &spec, &host));
     warnings.extend(kernel.iter().flat_map(|kernel| kernel.warnings.iter().cloned()));
     let mut result = findings::result(&measured, &spec, warnings);
@@ -317,32 +320,32 @@ pub(crate) fn run_and_add(
     masks.fill(&mut result, watch);
     result.gates = gates::evaluate(&gates, &measured, &spec, hit.as_ref());
     result.hit = hit;
-    let facts = findings::Facts { spec: &spec, command_line, dma_latency_us, host };
+    let facts = findings::ManifestInputs { spec: &spec, command_line, dma_latency_us, host };
     let mut manifest = findings::manifest(&measured, facts);
     manifest.utc = utc;
     let tids: Vec<u32> = measured.threads.iter().map(|thread| thread.tid).collect();
     result.warnings.extend(reserver.end(&tids, &mut manifest.threads));
     manifest.kernel = kernel.as_ref().map(|kernel| kernel.facts.clone());
-    let records = recording.map(switch_records::Session::finish);
+    let records = recording.map(switch_records::SwitchSession::finish);
     manifest.evidence.extend(evidence::of_kernel(kernel.is_some(), records.as_ref()));
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
     Ok(conclude(document, folder, measured, (kernel, records, meanwhile), add))
 }
 
 /// The machine as it is before the run, if it has the CPUs and the memory; what the run will hold counts as what it has.
-fn host_for(reader: &HostReader, spec: &RunSpec, dma_us: Option<u32>) -> Result<Host, Failure> {
-    let mut host = node::named(reader.read());
+fn host_for(reader: &HostReader, spec: &RunSpec, dma_us: Option<u32>) -> Result<Host, RunFailure> {
+    let mut host = node_name::named(reader.read());
     check_cpus(spec, &host)?;
     check_memory(spec, &host)?;
     host.idle.latency_limit_us = dma_us.or(host.idle.latency_limit_us);
-    host.tick = tick::of(&host);
+    host.tick = tick::from_host(&host);
     Ok(host)
 }
 
 fn kernel_events<'a>(
-    measured: &'a Measured,
-    kernel: Option<&'a kernel_trace::Recorded>,
-    records: Option<&'a switch_records::Recorded>,
+    measured: &'a RunMeasurement,
+    kernel: Option<&'a kernel_trace::KernelRecording>,
+    records: Option<&'a switch_records::SwitchRecording>,
 ) -> impl Iterator<Item = KernelEvent> + use<'a> {
     let timeline = &measured.timeline;
     let traced = kernel.into_iter().flat_map(|kernel| kernel.events(timeline));
@@ -362,7 +365,7 @@ fn explain<I: Iterator<Item = Interval>>(
 }
 
 /// The wake-ups whose times were kept.
-fn woken(measured: &Measured) -> impl Iterator<Item = Span> + '_ {
+fn woken(measured: &RunMeasurement) -> impl Iterator<Item = WorstInterval> + '_ {
     records::wake_ups(measured).flat_map(|(thread, all)| {
         let outcome = measured.threads.iter().find(|outcome| outcome.id == thread);
         let cpu = match outcome.map(|outcome| &outcome.cpus[..]) {
@@ -372,15 +375,16 @@ fn woken(measured: &Measured) -> impl Iterator<Item = Span> + '_ {
         all.filter_map(move |one| {
             let to_ns = one.woke_ns?;
             let from_ns = to_ns.saturating_sub_unsigned(one.lateness_ps / 1_000);
-            Some(Span { of: Span::WAKE_UP, thread, from_ns, to_ns, cpu })
+            Some(WorstInterval { kind: WorstInterval::WAKE_UP, thread, from_ns, to_ns, cpu })
         })
     })
 }
 
 /// The kernel's stacks at the longest gaps and the latest wake-ups.
-fn stacks(measured: &Measured, kernel: &kernel_trace::Recorded) -> Vec<StackReport> {
-    let mut spans = worst::longest(worst::gaps(records::with_long_gaps(measured)));
-    spans.extend(worst::longest(woken(measured)));
+fn stacks(measured: &RunMeasurement, kernel: &kernel_trace::KernelRecording) -> Vec<StackReport> {
+    let mut spans =
+        worst_intervals::longest(worst_intervals::gaps(records::with_long_gaps(measured)));
+    spans.extend(worst_intervals::longest(woken(measured)));
     let tids = measured.threads.iter().map(|thread| (thread.id, thread.tid)).collect();
     let (events, stacks) = (kernel.events(&measured.timeline), kernel.stacks(&measured.timeline));
     worst_stacks::reports(&spans, &tids, events, stacks, &kernel.facts.names.threads)
@@ -388,10 +392,10 @@ fn stacks(measured: &Measured, kernel: &kernel_trace::Recorded) -> Vec<StackRepo
 
 /// Who ran meanwhile, by the kernel's counts, in the longest gaps that are switches, and at the latest wake-ups.
 fn by_counts(
-    measured: &Measured,
+    measured: &RunMeasurement,
     explanation: &Explanation,
-    records: Option<&switch_records::Recorded>,
-    counts: &meanwhile::Counts,
+    records: Option<&switch_records::SwitchRecording>,
+    counts: &concurrent_threads::RunTimeSampler,
 ) -> Vec<MeanwhileReport> {
     let intervals = records::with_long_gaps(measured).map(Ok::<_, Infallible>);
     let events = kernel_events(measured, None, records).map(Ok);
@@ -399,29 +403,41 @@ fn by_counts(
         let Ok(gap) = gap;
         let AttributedGap { thread, start_ns: from_ns, end_ns: to_ns, cpu_after, .. } = gap;
         let cpu = Some(cpu_after);
-        gap.was_switched().then_some(Span { of: Span::GAP, thread, from_ns, to_ns, cpu })
+        gap.was_switched().then_some(WorstInterval {
+            kind: WorstInterval::GAP,
+            thread,
+            from_ns,
+            to_ns,
+            cpu,
+        })
     });
-    let mut spans = worst::longest(switched);
-    spans.extend(worst::longest(woken(measured)));
+    let mut spans = worst_intervals::longest(switched);
+    spans.extend(worst_intervals::longest(woken(measured)));
     let tids = measured.threads.iter().map(|thread| (thread.tid, thread.id)).collect();
     counts.reports(&spans, &tids, measured.timeline.epoch.monotonic_ns)
 }
 
 /// What the kernel told of a run, each where it did.
-pub(crate) type Seen =
-    (Option<kernel_trace::Recorded>, Option<switch_records::Recorded>, Option<meanwhile::Counts>);
+pub(crate) type KernelData = (
+    Option<kernel_trace::KernelRecording>,
+    Option<switch_records::SwitchRecording>,
+    Option<concurrent_threads::RunTimeSampler>,
+);
 
 /// Says what the trace says, and keeps the run if there is a folder for it.
 pub(crate) fn conclude(
     mut document: RunDocument,
     folder: Option<NewRunFolder>,
-    measured: Measured,
-    (kernel, records, counts): Seen,
+    measured: RunMeasurement,
+    (kernel, records, counts): KernelData,
     add: impl FnOnce(&mut Finished),
 ) -> Finished {
     document.result.warnings.extend(drift::warning(&document.manifest));
     let online = workload_file::online_cpus();
-    document.result.warnings.extend(strays::warnings(&document.result.threads, online.as_ref()));
+    document
+        .result
+        .warnings
+        .extend(affinity_violations::warnings(&document.result.threads, online.as_ref()));
     let events = kernel_events(&measured, kernel.as_ref(), records.as_ref());
     let explanation = explain(&mut document, || records::with_long_gaps(&measured), events);
     document.result.inferences =
@@ -433,17 +449,17 @@ pub(crate) fn conclude(
     if let Some(counts) = &counts {
         document.result.meanwhile = by_counts(&measured, &explanation, records.as_ref(), counts);
     }
-    let mut finished = Finished { document, kept: None, measured, kernel, records, explanation };
+    let mut finished = Finished { document, folder: None, measured, kernel, records, explanation };
     add(&mut finished);
-    finished.kept = folder.map(|folder| keep(folder, &finished));
+    finished.folder = folder.map(|folder| keep(folder, &finished));
     finished
 }
 
-pub(crate) fn failure(error: RunError, host: &Host) -> Failure {
+pub(crate) fn failure(error: RunError, host: &Host) -> RunFailure {
     match error {
-        RunError::Spec(error) => Failure::Spec(error),
-        RunError::Refused(shortfalls) => Failure::Refused(refusal::of_all(&shortfalls, host)),
-        other => Failure::Other(other.to_string()),
+        RunError::Spec(error) => RunFailure::Spec(error),
+        RunError::Refused(shortfalls) => RunFailure::Refused(refusal::of_all(&shortfalls, host)),
+        other => RunFailure::Other(other.to_string()),
     }
 }
 
@@ -485,7 +501,7 @@ fn keep(mut folder: NewRunFolder, finished: &Finished) -> Result<PathBuf, WriteE
     let manifest = &document.manifest;
     folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &latencies)?;
     folder.write_samples(records::wake_ups(measured))?;
-    if kernel.is_some() || records.as_ref().is_some_and(switch_records::Recorded::is_there) {
+    if kernel.is_some() || records.as_ref().is_some_and(switch_records::SwitchRecording::is_there) {
         folder.write_kernel_events(finished.kernel_events())?;
     }
     let result: RunResult = document.result.clone();

@@ -10,7 +10,7 @@ use crate::gates::GateError;
 
 /// Why there was no run. Nothing was measured and nothing is left behind.
 #[derive(Debug, Error)]
-pub enum Failure {
+pub enum RunFailure {
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// A limit that is none, or that this run could not break.

@@ -12,14 +12,14 @@ use hourglass_model::manifest::{
 };
 use hourglass_time::Span;
 use hourglass_workload::Timeline;
-use hourglass_workload::memory::{Gaps, Lateness};
-use hourglass_workload::recorder::Recorded;
-use hourglass_workload::run::{Measured, ThreadOutcome};
+use hourglass_workload::memory::{Gaps, LatencyRecorder};
+use hourglass_workload::recorder::Recording;
+use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
+use crate::affinity_violations;
 use crate::evidence;
 use crate::gates::with_lost;
-use crate::strays;
 
 /// ENOMEM, the kernel's answer to a lock beyond `RLIMIT_MEMLOCK`.
 const ENOMEM: i32 = 12;
@@ -28,7 +28,7 @@ const ENOMEM: i32 = 12;
 pub(crate) const MEMORY_UNLOCKED: &str = "memory-unlocked";
 
 /// What the manifest needs beside the measurement.
-pub(crate) struct Facts<'a> {
+pub(crate) struct ManifestInputs<'a> {
     pub(crate) spec: &'a RunSpec,
     pub(crate) command_line: Vec<String>,
     pub(crate) dma_latency_us: Option<u32>,
@@ -36,7 +36,11 @@ pub(crate) struct Facts<'a> {
 }
 
 /// The findings, without switches, which need the merged trace.
-pub(crate) fn result(measured: &Measured, spec: &RunSpec, warnings: Vec<Warning>) -> RunResult {
+pub(crate) fn result(
+    measured: &RunMeasurement,
+    spec: &RunSpec,
+    warnings: Vec<Warning>,
+) -> RunResult {
     let threads = measured
         .threads
         .iter()
@@ -81,7 +85,7 @@ fn thread_report(timeline: &Timeline, outcome: &ThreadOutcome, asked: &ThreadSpe
         cpus: outcome.cpus.clone(),
         cpus_seen: recorded.cpus_seen.clone(),
         cpu_time_ns: timeline.ns_in(recorded.received),
-        wall_ns: timeline.ns_in(recorded.ended.saturating_sub(outcome.start)),
+        wall_ns: timeline.ns_in(recorded.end.saturating_sub(outcome.start)),
         intervals: recorded.intervals,
         gaps: gap_report(timeline, &recorded.gaps),
         deadlines: recorded.tally.deadlines,
@@ -89,7 +93,7 @@ fn thread_report(timeline: &Timeline, outcome: &ThreadOutcome, asked: &ThreadSpe
         work: recorded.tally.work,
         records_dropped: recorded.trace.dropped().saturating_add(unstored),
         migrations: recorded.migrations,
-        strayed: recorded.strayed.map(|strayed| strays::report(timeline, &strayed)),
+        strayed: recorded.strayed.map(|strayed| affinity_violations::report(timeline, &strayed)),
         kernel: outcome.kernel,
     }
 }
@@ -107,7 +111,11 @@ fn gap_report(timeline: &Timeline, gaps: &Gaps) -> GapReport {
     }
 }
 
-fn latency_report(lateness: &Lateness, asked: &ThreadSpec, recorded: &Recorded) -> LatencyReport {
+fn latency_report(
+    lateness: &LatencyRecorder,
+    asked: &ThreadSpec,
+    recorded: &Recording,
+) -> LatencyReport {
     let count = lateness.histogram.len();
     let demand = asked.model.demand();
     let period_ns = demand.period.filter(|_| demand.on_grid).map(Span::nanos_or_zero);
@@ -131,7 +139,7 @@ pub(crate) fn percentiles(histogram: &Histogram<u64>, max_ns: u64) -> [u64; 3] {
 }
 
 /// What a reader must know that only the measurement could tell.
-pub(crate) fn warnings(measured: &Measured, spec: &RunSpec, host: &Host) -> Vec<Warning> {
+pub(crate) fn warnings(measured: &RunMeasurement, spec: &RunSpec, host: &Host) -> Vec<Warning> {
     let mut warnings: Vec<Warning> =
         measured.shortfalls.iter().map(|shortfall| refusal::warning(shortfall, host)).collect();
     warnings.extend(unlocked(measured, spec, host));
@@ -161,7 +169,7 @@ pub(crate) fn warnings(measured: &Measured, spec: &RunSpec, host: &Host) -> Vec<
     warnings
 }
 
-fn unlocked(measured: &Measured, spec: &RunSpec, host: &Host) -> Option<Warning> {
+fn unlocked(measured: &RunMeasurement, spec: &RunSpec, host: &Host) -> Option<Warning> {
     let memory = &measured.memory;
     if memory.all_locked {
         return None;
@@ -180,7 +188,7 @@ fn unlocked(measured: &Measured, spec: &RunSpec, host: &Host) -> Option<Warning>
     })
 }
 
-fn dropped(measured: &Measured, spec: &RunSpec) -> Option<Warning> {
+fn dropped(measured: &RunMeasurement, spec: &RunSpec) -> Option<Warning> {
     let dropped: u64 = measured
         .threads
         .iter()
@@ -208,7 +216,7 @@ fn dropped(measured: &Measured, spec: &RunSpec) -> Option<Warning> {
     })
 }
 
-fn backwards(measured: &Measured) -> Option<Warning> {
+fn backwards(measured: &RunMeasurement) -> Option<Warning> {
     let times: u64 = measured.threads.iter().map(|thread| thread.recorded.backwards).sum();
     (times > 0).then(|| Warning {
         id: "counters-disagree".to_owned(),
@@ -221,8 +229,8 @@ fn backwards(measured: &Measured) -> Option<Warning> {
 }
 
 /// The manifest, without the result.
-pub(crate) fn manifest(measured: &Measured, facts: Facts) -> Manifest {
-    let Facts { spec, command_line, dma_latency_us, host } = facts;
+pub(crate) fn manifest(measured: &RunMeasurement, facts: ManifestInputs) -> Manifest {
+    let ManifestInputs { spec, command_line, dma_latency_us, host } = facts;
     let timeline = &measured.timeline;
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
@@ -280,7 +288,8 @@ fn thread_facts(
     asked: &ThreadSpec,
 ) -> ThreadFacts {
     let recorded = &outcome.recorded;
-    let capacity = recorded.lateness.as_ref().map_or(recorded.trace.capacity(), Lateness::capacity);
+    let capacity =
+        recorded.lateness.as_ref().map_or(recorded.trace.capacity(), LatencyRecorder::capacity);
     let cpus: hourglass_model::CpuSet = outcome.cpus.iter().copied().collect();
     ThreadFacts {
         id: outcome.id,

@@ -41,7 +41,7 @@ const STACK_BYTES: usize = 256 << 10;
 
 /// The counts of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
+struct CpuInterruptCounts {
     timer: u64,
     others: u64,
     softirqs: u64,
@@ -52,7 +52,7 @@ struct Counts {
 struct Reading {
     from_ns: u64,
     to_ns: u64,
-    cpus: BTreeMap<u32, Counts>,
+    cpus: BTreeMap<u32, CpuInterruptCounts>,
 }
 
 impl Reading {
@@ -67,17 +67,17 @@ impl Reading {
 }
 
 /// What the two files say. A line without a number for each CPU is no count of CPUs.
-fn counts(interrupts: &str, softirqs: &str) -> Option<BTreeMap<u32, Counts>> {
+fn counts(interrupts: &str, softirqs: &str) -> Option<BTreeMap<u32, CpuInterruptCounts>> {
     let mut all = BTreeMap::new();
     let timer = |name: &str, rest: &str| name == "LOC" || rest.contains("arch_timer");
-    each(interrupts, |cpu, name, rest, count| {
-        let counts: &mut Counts = all.entry(cpu).or_default();
+    for_each_count(interrupts, |cpu, name, rest, count| {
+        let counts: &mut CpuInterruptCounts = all.entry(cpu).or_default();
         let sum = if timer(name, rest) { &mut counts.timer } else { &mut counts.others };
         *sum = sum.saturating_add(count);
     })?;
-    each(softirqs, |cpu, name, _, count| {
+    for_each_count(softirqs, |cpu, name, _, count| {
         if !SOFTIRQS_OF_TICKS.contains(&name) {
-            let counts: &mut Counts = all.entry(cpu).or_default();
+            let counts: &mut CpuInterruptCounts = all.entry(cpu).or_default();
             counts.softirqs = counts.softirqs.saturating_add(count);
         }
     })?;
@@ -85,7 +85,7 @@ fn counts(interrupts: &str, softirqs: &str) -> Option<BTreeMap<u32, Counts>> {
 }
 
 /// Goes through a table whose first line names the CPUs: `CPU0 CPU2`.
-fn each(text: &str, mut count: impl FnMut(u32, &str, &str, u64)) -> Option<()> {
+fn for_each_count(text: &str, mut count: impl FnMut(u32, &str, &str, u64)) -> Option<()> {
     let mut lines = text.lines();
     let cpu = |word: &str| word.strip_prefix("CPU")?.parse::<u32>().ok();
     let cpus: Vec<u32> = lines.next()?.split_whitespace().map(cpu).collect::<Option<_>>()?;
@@ -102,9 +102,9 @@ fn each(text: &str, mut count: impl FnMut(u32, &str, &str, u64)) -> Option<()> {
 }
 
 /// What came between two readings, or a count that went down (a CPU went away).
-fn between(first: &Reading, last: &Reading, cpu: u32) -> Option<Counts> {
+fn between(first: &Reading, last: &Reading, cpu: u32) -> Option<CpuInterruptCounts> {
     let (first, last) = (first.cpus.get(&cpu)?, last.cpus.get(&cpu)?);
-    Some(Counts {
+    Some(CpuInterruptCounts {
         timer: last.timer.checked_sub(first.timer)?,
         others: last.others.checked_sub(first.others)?,
         softirqs: last.softirqs.checked_sub(first.softirqs)?,
@@ -122,11 +122,11 @@ fn ticks_between(tick: HostTick, cpu: u32, from_ns: u64, to_ns: u64) -> u64 {
 
 /// The quiet stretches of each CPU so far, on `CLOCK_MONOTONIC`.
 #[derive(Debug, Default)]
-struct Quiet {
+struct QuietIntervals {
     stretches: BTreeMap<u32, Vec<(u64, u64)>>,
 }
 
-impl Quiet {
+impl QuietIntervals {
     /// Looks at what lies between two readings in a row.
     fn push(&mut self, tick: HostTick, first: &Reading, last: &Reading) {
         let (from, to) = (first.to_ns, last.from_ns);
@@ -150,27 +150,27 @@ impl Quiet {
 
 /// The counting in a run: begun, ended.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct InterruptSession {
     measured: CpuSet,
     free: CpuSet,
     tick: Option<HostTick>,
     first: Option<Reading>,
     last: Option<Reading>,
-    reader: Option<(Sender<()>, JoinHandle<Quiet>)>,
-    quiet: Quiet,
+    reader: Option<(Sender<()>, JoinHandle<QuietIntervals>)>,
+    quiet: QuietIntervals,
 }
 
-impl Session {
+impl InterruptSession {
     /// For the CPUs of a run.
-    pub(crate) fn of(spec: &RunSpec, tick: Option<HostTick>) -> Session {
+    pub(crate) fn for_run(spec: &RunSpec, tick: Option<HostTick>) -> InterruptSession {
         let (measured, allowed) = kernel_trace::cpus(spec);
-        Session::new(measured, &allowed, tick)
+        InterruptSession::new(measured, &allowed, tick)
     }
 
-    fn new(measured: CpuSet, allowed: &CpuSet, tick: Option<HostTick>) -> Session {
+    fn new(measured: CpuSet, allowed: &CpuSet, tick: Option<HostTick>) -> InterruptSession {
         let free = allowed.difference(&measured);
-        let quiet = Quiet::default();
-        Session { measured, free, tick, first: None, last: None, reader: None, quiet }
+        let quiet = QuietIntervals::default();
+        InterruptSession { measured, free, tick, first: None, last: None, reader: None, quiet }
     }
 
     /// Begins, on the thread that supervises the run.
@@ -186,7 +186,7 @@ impl Session {
             // A reading on a measured CPU would be what it looks for.
             match hourglass_sys::thread::set_affinity(free) {
                 Ok(()) => read_until(first, tick, &stopped),
-                Err(_) => Quiet::default(),
+                Err(_) => QuietIntervals::default(),
             }
         };
         let named = Builder::new().name("hourglass-count".to_owned()).stack_size(STACK_BYTES);
@@ -206,7 +206,7 @@ impl Session {
         let (Some(first), Some(last)) = (&self.first, &self.last) else { return Vec::new() };
         let run_ns = |at: u64| i64::try_from(i128::from(at) - i128::from(begun_ns)).unwrap_or(0);
         let of_cpu = |cpu: u32| {
-            let Counts { timer, others, softirqs } = between(first, last, cpu)?;
+            let CpuInterruptCounts { timer, others, softirqs } = between(first, last, cpu)?;
             let quiet = self.quiet.stretches.get(&cpu).into_iter().flatten();
             let quiet = quiet.map(|(from, to)| (run_ns(*from), run_ns(*to))).collect();
             Some(CpuInterrupts { cpu, timer, others, softirqs, quiet })
@@ -215,7 +215,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for InterruptSession {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.reader.take() {
             drop(stop);
@@ -225,8 +225,8 @@ impl Drop for Session {
     }
 }
 
-fn read_until(mut before: Reading, tick: HostTick, stopped: &Receiver<()>) -> Quiet {
-    let mut quiet = Quiet::default();
+fn read_until(mut before: Reading, tick: HostTick, stopped: &Receiver<()>) -> QuietIntervals {
+    let mut quiet = QuietIntervals::default();
     loop {
         let reading_ns = before.to_ns.saturating_sub(before.from_ns);
         let rest = rest_ns(before.to_ns, tick, reading_ns.saturating_mul(READING_ONE_IN));
@@ -260,15 +260,15 @@ mod tests {
     #[test]
     fn counts_are_read_by_cpu() {
         let all = counts(TABLE, SOFT).unwrap();
-        assert_eq!(all[&0], Counts { timer: 90, others: 8, softirqs: 10 });
-        assert_eq!(all[&2], Counts { timer: 70, others: 4_919, softirqs: 21 });
+        assert_eq!(all[&0], CpuInterruptCounts { timer: 90, others: 8, softirqs: 10 });
+        assert_eq!(all[&2], CpuInterruptCounts { timer: 70, others: 4_919, softirqs: 21 });
         for nonsense in ["", "x y\n", "CPU0 CPUx\n 1: 2 3\n"] {
             assert_eq!(counts(nonsense, SOFT), None, "{nonsense}");
         }
     }
 
     fn reading(at: u64, timer: u64, others: u64) -> Reading {
-        let counts = Counts { timer, others, softirqs: 0 };
+        let counts = CpuInterruptCounts { timer, others, softirqs: 0 };
         Reading { from_ns: at, to_ns: at + 50_000, cpus: [(1, counts)].into() }
     }
 
@@ -284,7 +284,7 @@ mod tests {
             reading(ms(70), 26, 6),
             reading(ms(86), 31, 6),
         ];
-        let mut quiet = Quiet::default();
+        let mut quiet = QuietIntervals::default();
         let tick = HostTick { period_ns: 4_000_000, phase_ns: Some(0), skew_ns: 0 };
         readings.windows(2).for_each(|pair| quiet.push(tick, &pair[0], &pair[1]));
         let expected = [(ms(2) + 50_000, ms(34)), (ms(50) + 50_000, ms(70))];
@@ -309,7 +309,7 @@ mod tests {
             return;
         }
         let cpus: CpuSet = [0].into_iter().collect();
-        let mut session = Session::new(cpus.clone(), &cpus, None);
+        let mut session = InterruptSession::new(cpus.clone(), &cpus, None);
         session.begin();
         std::thread::sleep(Duration::from_millis(30));
         session.end();

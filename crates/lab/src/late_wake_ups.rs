@@ -24,15 +24,15 @@ const MOST_TOLD: usize = 20;
 
 /// The wake-ups of a thread while they are read. Memory: twice as many as are kept.
 #[derive(Debug)]
-pub(crate) struct Latest {
+pub(crate) struct LatestWakeUps {
     kept: Vec<TimedWakeUp>,
     most: usize,
 }
 
-impl Latest {
+impl LatestWakeUps {
     /// Of one of so many threads that have wake-ups.
-    pub(crate) fn of_threads(threads: usize) -> Latest {
-        Latest { kept: Vec::new(), most: (MOST_KEPT / threads.max(1)).max(FEWEST_KEPT) }
+    pub(crate) fn of_threads(threads: usize) -> LatestWakeUps {
+        LatestWakeUps { kept: Vec::new(), most: (MOST_KEPT / threads.max(1)).max(FEWEST_KEPT) }
     }
 
     pub(crate) fn push(&mut self, wake_up: TimedWakeUp) {
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_latest_are_kept_and_stay_in_order_of_time() {
-        let mut latest = Latest::of_threads(2);
+        let mut latest = LatestWakeUps::of_threads(2);
         // Every hundredth is late, and far more come than are kept.
         for n in 0..1_000_000_i64 {
             let late_ns = if n % 100 == 0 { 5_000 } else { 10 + n.unsigned_abs() % 7 };

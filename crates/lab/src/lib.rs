@@ -9,10 +9,12 @@
 
 #![forbid(unsafe_code)]
 
+mod affinity_violations;
 pub mod cache_cost;
 pub mod causes;
 pub mod clock_watch;
 pub mod compare;
+mod concurrent_threads;
 mod dma_latency;
 mod drift;
 mod evidence;
@@ -23,14 +25,14 @@ pub mod fleet;
 pub mod gates;
 mod inferences;
 mod interrupt_counts;
-pub mod kept_run;
 mod kernel_trace;
 mod late_wake_ups;
 mod live_view;
-mod meanwhile;
 mod niceness;
-mod node;
+mod node_name;
 pub mod noise;
+mod observer;
+pub mod open_run;
 mod outside;
 pub mod own_loop;
 mod premises;
@@ -41,7 +43,6 @@ mod resources;
 pub mod run_contents;
 mod run_observer;
 pub mod spans;
-mod strays;
 mod switch_records;
 pub mod task_input;
 pub mod task_threads;
@@ -49,14 +50,13 @@ mod tick;
 mod time_namespace;
 mod utc;
 mod wakeups;
-mod watch;
-pub mod watched;
+pub mod watch_process;
 pub mod workload_file;
-mod worst;
+mod worst_intervals;
 mod worst_stacks;
 
 pub use causes::Explanation;
-pub use experiment::{Failure, Finished, Request, Watch, run};
+pub use experiment::{ExperimentObserver, Finished, RunFailure, RunOptions, run};
 /// The rules by which a clock is chosen, and what a text is that is none.
 pub use hourglass_clock::{
     Policy as ClockPolicy,
@@ -68,7 +68,7 @@ pub use gates::{Gates, Limit};
 
 pub use live_view::LiveView;
 
-pub use kept_run::{KeptRun, open_run};
+pub use open_run::{OpenRun, open_run};
 pub use run_contents::{RunContents, RunContentsError};
 
 /// The types of which a run is specified.

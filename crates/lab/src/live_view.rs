@@ -12,7 +12,7 @@ use hourglass_model::host::HostTick;
 use hourglass_model::live::{LiveReport, LiveThread, LiveWorst};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
-use hourglass_workload::{Glance, LiveThreads, Worst};
+use hourglass_workload::{LiveSnapshot, LiveThreads, WorstEvent};
 
 use crate::tick;
 
@@ -23,12 +23,12 @@ pub struct LiveView {
     reader: HostReader,
     tick: Option<TickClock>,
     threads: Option<LiveThreads>,
-    looked: Vec<Looked>,
+    looked: Vec<LastSample>,
 }
 
 /// What the last look at a thread found.
 #[derive(Clone, Copy, Debug, Default)]
-struct Looked {
+struct LastSample {
     wait_ns: Option<u64>,
     max_ns: u64,
     /// What the thread waited for a CPU while its greatest lateness came.
@@ -40,7 +40,7 @@ impl LiveView {
     #[must_use]
     pub fn of(wake_ups: bool) -> LiveView {
         let reader = HostReader::new(Path::new("/"));
-        let tick = tick::of(&reader.read()).and_then(on_monotonic);
+        let tick = tick::from_host(&reader.read()).and_then(on_monotonic);
         LiveView { wake_ups, reader, tick, threads: None, looked: Vec::new() }
     }
 
@@ -50,16 +50,16 @@ impl LiveView {
     }
 
     /// What they counted until now, `elapsed` after the start.
-    pub fn look(&mut self, elapsed: Span) -> LiveReport {
+    pub fn sample(&mut self, elapsed: Span) -> LiveReport {
         let now_ns = now_ns(ClockId::Monotonic);
         let begun_ns = now_ns.saturating_sub(elapsed.nanos_or_zero());
-        let glances: Vec<Glance> = self.threads.iter().flat_map(LiveThreads::read).collect();
-        self.looked.resize(glances.len(), Looked::default());
+        let glances: Vec<LiveSnapshot> = self.threads.iter().flat_map(LiveThreads::read).collect();
+        self.looked.resize(glances.len(), LastSample::default());
         for (looked, glance) in self.looked.iter_mut().zip(&glances) {
             let times = self.reader.thread_times(std::process::id(), glance.tid);
             looked.see(glance.max_ns, times.map(|times| times.wait_ns));
         }
-        let thread = |((id, glance), looked): ((u32, &Glance), &Looked)| LiveThread {
+        let thread = |((id, glance), looked): ((u32, &LiveSnapshot), &LastSample)| LiveThread {
             id,
             count: glance.count,
             lost: glance.lost,
@@ -83,18 +83,18 @@ impl LiveView {
         }
     }
 
-    fn explained(&self, worst: Worst, waited_ns: Option<u64>, begun_ns: u64) -> LiveWorst {
+    fn explained(&self, worst: WorstEvent, waited_ns: Option<u64>, begun_ns: u64) -> LiveWorst {
         let cause = match (self.wake_ups, waited_ns) {
             (true, waited_ns) => of_wake_up(worst.ns, waited_ns),
             (false, _) => {
-                let over_ns = i64::try_from(worst.over_ns).unwrap_or(i64::MAX);
+                let over_ns = i64::try_from(worst.end_ns).unwrap_or(i64::MAX);
                 let start_ns = over_ns.saturating_sub_unsigned(worst.ns);
                 at_first_sight(worst.evidence, (start_ns, over_ns), worst.cpu, self.tick)
             }
         };
         LiveWorst {
             ns: worst.ns,
-            at_ns: worst.over_ns.saturating_sub(begun_ns),
+            at_ns: worst.end_ns.saturating_sub(begun_ns),
             cpu: worst.cpu,
             cause,
             waited_ns: waited_ns.filter(|_| self.wake_ups),
@@ -102,7 +102,7 @@ impl LiveView {
     }
 }
 
-impl Looked {
+impl LastSample {
     /// `wait_ns`: for how long the kernel let the thread wait for a CPU since it began.
     fn see(&mut self, max_ns: u64, wait_ns: Option<u64>) {
         if max_ns > self.max_ns {
@@ -137,7 +137,7 @@ mod tests {
     /// The kernel's sum at each look; only the look with a new maximum tells of it.
     #[test]
     fn the_wait_of_the_worst_is_kept() {
-        let mut looked = Looked::default();
+        let mut looked = LastSample::default();
         looked.see(9_000, Some(40_000));
         assert_eq!(looked.waited_ns, Some(40_000));
         looked.see(9_000, Some(90_000));
@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn a_run_that_has_not_begun_shows_nothing() {
         let mut view = LiveView::of(true);
-        assert_eq!(view.look(Span::ZERO).threads, []);
+        assert_eq!(view.sample(Span::ZERO).threads, []);
         view.know(&LiveThreads::new(2));
-        let report = view.look(Span::from_millis(1));
+        let report = view.sample(Span::from_millis(1));
         assert_eq!(report.threads.len(), 2);
         assert!(report.threads.iter().all(|thread| thread.worst.is_none()));
         assert!(!report.counts.is_empty() && report.counts.iter().all(|count| *count == 0));

@@ -6,9 +6,9 @@
 //! ```
 //! use hourglass_lab::own_loop::MeasuredLoop;
 //! use hourglass_lab::workload::LoopSpec;
-//! use hourglass_time::Span;
+//! use hourglass_time::WorstInterval;
 //!
-//! let mut own = MeasuredLoop::start(LoopSpec::every("control", Span::from_millis(2)), None)?;
+//! let mut own = MeasuredLoop::start(LoopSpec::every("control", WorstInterval::from_millis(2)), None)?;
 //! for _ in 0..5 {
 //!     own.begin_period();
 //!     // One step of the real work, with `own.check()` here and there.
@@ -29,16 +29,16 @@ use hourglass_model::document::{Deadlines, RUN_SCHEMA, RunDocument};
 use hourglass_model::host::Host;
 use hourglass_model::{CpuSet, Policy};
 use hourglass_store::{CreateError, NewRunFolder, RunFolder};
-use hourglass_workload::run::{Measured, ThreadOutcome};
+use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 use hourglass_workload::{LoopError, LoopSpec, OwnLoop};
 use thiserror::Error;
 
 use crate::causes::LOOP;
-use crate::experiment::{Failure, Finished, conclude};
+use crate::experiment::{Finished, RunFailure, conclude};
 use crate::records::switches;
 use crate::resources::check_memory;
-use crate::{evidence, findings, node, switch_records, tick};
+use crate::{evidence, findings, node_name, switch_records, tick};
 
 /// Why a loop cannot be measured. Nothing is left behind.
 #[derive(Debug, Error)]
@@ -69,7 +69,7 @@ pub struct MeasuredLoop {
     folder: Option<NewRunFolder>,
     host: Host,
     reader: HostReader,
-    switches: switch_records::Session,
+    switches: switch_records::SwitchSession,
 }
 
 impl MeasuredLoop {
@@ -81,16 +81,16 @@ impl MeasuredLoop {
     pub fn start(spec: LoopSpec, folder: Option<PathBuf>) -> Result<MeasuredLoop, LoopFailure> {
         spec.check()?;
         let reader = HostReader::new(Path::new("/"));
-        let mut host = node::named(reader.read());
-        host.tick = tick::of(&host);
+        let mut host = node_name::named(reader.read());
+        host.tick = tick::from_host(&host);
         let checked = check_memory(&run_spec(&spec), &host);
-        if let Err(Failure::Memory { wanted, given, limit }) = checked {
+        if let Err(RunFailure::Memory { wanted, given, limit }) = checked {
             return Err(LoopFailure::Memory { wanted, given, limit });
         }
         let choice = choice::choose(Path::new("/"));
         let folder = folder.map(RunFolder::create).transpose()?;
         // Before the loop begins, so that none of its switches is missing.
-        let switches = switch_records::Session::of_this_thread();
+        let switches = switch_records::SwitchSession::of_this_thread();
         let own = OwnLoop::start(spec, choice)?;
         Ok(MeasuredLoop { own, folder, host, reader, switches })
     }
@@ -151,7 +151,7 @@ fn run_spec(asked: &LoopSpec) -> RunSpec {
     RunSpec { records: asked.records, ring: asked.ring, ..RunSpec::new(vec![thread]) }
 }
 
-fn document(asked: &LoopSpec, measured: &Measured, host: Host) -> RunDocument {
+fn document(asked: &LoopSpec, measured: &RunMeasurement, host: Host) -> RunDocument {
     let spec = RunSpec { duration: measured.elapsed, ..run_spec(asked) };
     let mut warnings = advice::before_run(&host, &demands(measured));
     warnings.extend(findings::warnings(measured, &spec, &host).into_iter().filter(|warning| {
@@ -166,7 +166,7 @@ fn document(asked: &LoopSpec, measured: &Measured, host: Host) -> RunDocument {
         thread.wake_up = String::new();
     }
     let command_line = std::env::args().collect();
-    let facts = findings::Facts { spec: &spec, command_line, dma_latency_us: None, host };
+    let facts = findings::ManifestInputs { spec: &spec, command_line, dma_latency_us: None, host };
     let mut manifest = findings::manifest(measured, facts);
     for (thread, found) in manifest.threads.iter_mut().zip(&measured.threads) {
         thread.workload = workload(asked);
@@ -176,7 +176,7 @@ fn document(asked: &LoopSpec, measured: &Measured, host: Host) -> RunDocument {
     RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result }
 }
 
-fn demands(measured: &Measured) -> Vec<ThreadDemand> {
+fn demands(measured: &RunMeasurement) -> Vec<ThreadDemand> {
     let demand = |thread: &ThreadOutcome| ThreadDemand {
         id: thread.id,
         policy: thread.policy.parse().unwrap_or(Policy::Deadline),

@@ -12,7 +12,7 @@ use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
-use crate::watch::Watch;
+use crate::observer::ExperimentObserver;
 
 /// A thread did not keep the CPUs that it was given.
 const PINNING_LOST: &str = "pinning-lost";
@@ -82,7 +82,7 @@ impl Masks {
 
     /// Puts them into `result` and tells `watch` those that no look found; `left-its-cpus` warns of threads that
     /// were seen elsewhere already.
-    pub(crate) fn fill(self, result: &mut RunResult, watch: &mut dyn Watch) {
+    pub(crate) fn fill(self, result: &mut RunResult, watch: &mut dyn ExperimentObserver) {
         let (changed, strayed) = self.premises(result);
         strayed.iter().for_each(|premise| watch.broke(premise));
         result.premises = changed.into_iter().chain(strayed).collect();

@@ -8,16 +8,16 @@ use std::iter;
 use hourglass_infer::CpuTimeline;
 use hourglass_model::{Evidence, Interval, Onset};
 use hourglass_store::{StoredWakeUp, merge_by_start};
-use hourglass_workload::run::{Measured, ThreadOutcome};
+use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 use hourglass_workload::{LongGap, Timeline};
 
 /// The execution trace, in order of start.
-pub(crate) fn merged(measured: &Measured) -> impl Iterator<Item = Interval> + '_ {
+pub(crate) fn merged(measured: &RunMeasurement) -> impl Iterator<Item = Interval> + '_ {
     merge_by_start(measured.threads.iter().map(|thread| of_thread(measured, thread)).collect())
 }
 
 fn of_thread<'a>(
-    measured: &'a Measured,
+    measured: &'a RunMeasurement,
     thread: &'a ThreadOutcome,
 ) -> impl Iterator<Item = Interval> + use<'a> {
     let timeline = &measured.timeline;
@@ -35,7 +35,7 @@ fn of_thread<'a>(
 
 /// The threads that test latency, each with its single samples.
 pub(crate) fn lateness_ps(
-    measured: &Measured,
+    measured: &RunMeasurement,
 ) -> impl Iterator<Item = (u32, impl Iterator<Item = u64> + use<'_>)> {
     let rate = measured.timeline.calibration.rate;
     measured.threads.iter().filter_map(move |thread| {
@@ -46,7 +46,7 @@ pub(crate) fn lateness_ps(
 
 /// The same, each with the time at which its thread saw it, as far as that was kept.
 pub(crate) fn wake_ups(
-    measured: &Measured,
+    measured: &RunMeasurement,
 ) -> impl Iterator<Item = (u32, impl Iterator<Item = StoredWakeUp> + use<'_>)> {
     let rate = measured.timeline.calibration.rate;
     measured.threads.iter().filter_map(move |thread| {
@@ -62,7 +62,7 @@ pub(crate) fn wake_ups(
     })
 }
 
-pub(crate) fn switches(measured: &Measured) -> u64 {
+pub(crate) fn switches(measured: &RunMeasurement) -> u64 {
     let mut timeline = CpuTimeline::new();
     for interval in merged(measured) {
         timeline.push(&interval);
@@ -71,7 +71,7 @@ pub(crate) fn switches(measured: &Measured) -> u64 {
 }
 
 /// The trace with an interval of no length before and behind each long gap that it has no room for.
-pub(crate) fn with_long_gaps(measured: &Measured) -> impl Iterator<Item = Interval> + '_ {
+pub(crate) fn with_long_gaps(measured: &RunMeasurement) -> impl Iterator<Item = Interval> + '_ {
     let of_threads = measured.threads.iter().map(|thread| {
         let edges = edges(&measured.timeline, thread);
         // A ring has lost what was before its records, a full trace lacks what came behind them.

@@ -19,38 +19,38 @@ use hourglass_reserve::session::kept_until_now;
 use hourglass_reserve::target::Target;
 use hourglass_sys::thread;
 use hourglass_workload::RunSpec;
-use hourglass_workload::reserving::{Denied, Means, Reserver};
+use hourglass_workload::reservation::{ReservationBackend, ReservationDenied, Reserver};
 
 /// The reservations of this machine, kept until this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Kernel {
+pub(crate) struct KernelReserver {
     /// Who undoes what a reserve in user space does, if this process is killed.
     guardian: Option<Guardian>,
-    made: Mutex<Vec<Made>>,
+    made: Mutex<Vec<ThreadReservation>>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct ThreadReservation {
     tid: u32,
     facts: ReservedFacts,
     /// Only in user space; the class is left with the end of the thread.
-    kept: Option<Box<dyn ActiveReservation>>,
+    reservation: Option<Box<dyn ActiveReservation>>,
 }
 
-impl Kernel {
+impl KernelReserver {
     /// For the threads of a run. To be called before there are any: a guardian is forked.
-    pub(crate) fn for_run(spec: &RunSpec) -> Kernel {
+    pub(crate) fn for_run(spec: &RunSpec) -> KernelReserver {
         let reserves = spec.threads.iter().any(|thread| thread.deadline_reservation().is_some());
         // Without one the deadline class is left.
         let guardian = if reserves { Guardian::start().ok() } else { None };
-        Kernel { guardian, made: Mutex::default() }
+        KernelReserver { guardian, made: Mutex::default() }
     }
 
     /// Ends them; what kept each goes to its thread, by the kernel's number, and what is doubtful is returned.
     pub(crate) fn end(self, tids: &[u32], threads: &mut [ThreadFacts]) -> Vec<Warning> {
         let made = self.made.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut doubts = Vec::new();
-        for Made { tid, facts, kept } in made {
+        for ThreadReservation { tid, facts, reservation: kept } in made {
             let place = tids.iter().position(|known| *known == tid);
             let Some(thread) = place.and_then(|place| threads.get_mut(place)) else { continue };
             let facts = thread.reserved.insert(facts);
@@ -88,8 +88,8 @@ impl Kernel {
     }
 }
 
-impl Reserver for Kernel {
-    fn reserve(&self, reservation: &Reservation) -> Result<Means, Denied> {
+impl Reserver for KernelReserver {
+    fn reserve(&self, reservation: &Reservation) -> Result<ReservationBackend, ReservationDenied> {
         let tid = thread::id();
         let request = BackendRequest { reservation: *reservation, cpu: None };
         let facts = AdmissionFacts::here(None);
@@ -117,9 +117,9 @@ impl Reserver for Kernel {
                     };
                     let first_ns = kept.as_ref().and_then(|kept| kept.first_ns());
                     let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-                    made.push(Made { tid, facts, kept });
-                    let user = |first_ns| Means::UserSpace { first_ns };
-                    return Ok(first_ns.map_or(Means::DeadlineClass, user));
+                    made.push(ThreadReservation { tid, facts, reservation: kept });
+                    let user = |first_ns| ReservationBackend::UserSpace { first_ns };
+                    return Ok(first_ns.map_or(ReservationBackend::DeadlineClass, user));
                 }
                 Err(refusal) => said.push(Refusal { backend: kind, ..refusal }),
             }
@@ -139,7 +139,11 @@ fn no_guardian() -> Refusal {
 }
 
 /// What each means says, and the one that was not asked if it would do.
-fn denied(refusals: &[Refusal], reservation: &Reservation, facts: &AdmissionFacts) -> Denied {
+fn denied(
+    refusals: &[Refusal],
+    reservation: &Reservation,
+    facts: &AdmissionFacts,
+) -> ReservationDenied {
     let request = BackendRequest { reservation: *reservation, cpu: None };
     let alike = refusals.windows(2).all(|two| two[0].cause == two[1].cause);
     let each = |refusal: &Refusal| match refusal.backend {
@@ -164,7 +168,7 @@ fn denied(refusals: &[Refusal], reservation: &Reservation, facts: &AdmissionFact
     }
     let errno = refusals.iter().find_map(|refusal| refusal.errno);
     let errno = errno.unwrap_or_default();
-    Denied { errno, cause: causes.join("; "), remedy: remedies.join("; or ") }
+    ReservationDenied { errno, cause: causes.join("; "), remedy: remedies.join("; or ") }
 }
 
 #[cfg(test)]

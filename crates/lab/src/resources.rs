@@ -8,9 +8,9 @@ use hourglass_model::host::Host;
 use hourglass_sys::memory::{MemoryShortage, lack_of};
 use hourglass_workload::spec::RunSpec;
 
-use crate::failure::Failure;
+use crate::failure::RunFailure;
 
-pub(crate) fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
+pub(crate) fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), RunFailure> {
     // What the machine does not tell is left to the kernel to refuse.
     for (thread, wanted) in spec.threads.iter().enumerate() {
         let Some(wanted) = &wanted.cpus else { continue };
@@ -18,12 +18,12 @@ pub(crate) fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
         if let Some(online) = &host.cpu.online
             && let Some(cpu) = missing(online)
         {
-            return Err(Failure::NoSuchCpu { thread, cpu, online: online.clone() });
+            return Err(RunFailure::NoSuchCpu { thread, cpu, online: online.clone() });
         }
         if let Some(permitted) = permitted_cpus(host)
             && let Some(cpu) = missing(&permitted)
         {
-            return Err(Failure::Barred { thread, cpu, permitted });
+            return Err(RunFailure::Barred { thread, cpu, permitted });
         }
     }
     Ok(())
@@ -38,12 +38,12 @@ const BESIDE: u64 = 24 * MIB;
 
 const MIB: u64 = 1 << 20;
 
-pub(crate) fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
+pub(crate) fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), RunFailure> {
     let bytes = spec.memory_bytes();
     let wanted = bytes.div_ceil(MIB);
     let failed = |given: u64, whose: &str, limit: &str| {
         let given = given / MIB;
-        Err(Failure::Memory { wanted, given, limit: format!("{whose} {given} MiB{limit}") })
+        Err(RunFailure::Memory { wanted, given, limit: format!("{whose} {given} MiB{limit}") })
     };
     let limits = [host.memory.total_bytes, host.cgroup.memory_limit_bytes];
     if let Some(total) = limits.into_iter().flatten().min() {
@@ -61,9 +61,11 @@ pub(crate) fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), Failure> {
             let left = left.saturating_sub(BESIDE);
             failed(left, "this process may have", " (RLIMIT_AS, ulimit -v)")
         }
-        Some(MemoryShortage::Refused) => {
-            Err(Failure::Memory { wanted, given: 0, limit: "the kernel refuses them".to_owned() })
-        }
+        Some(MemoryShortage::Refused) => Err(RunFailure::Memory {
+            wanted,
+            given: 0,
+            limit: "the kernel refuses them".to_owned(),
+        }),
     }
 }
 
@@ -95,7 +97,7 @@ mod tests {
              0-1, or give the cpuset more (docker: --cpuset-cpus)"
         );
         let missing = check_cpus(&on("4"), &host).unwrap_err();
-        assert!(matches!(missing, Failure::NoSuchCpu { cpu: 4, .. }), "{missing}");
+        assert!(matches!(missing, RunFailure::NoSuchCpu { cpu: 4, .. }), "{missing}");
     }
 
     #[test]

@@ -15,8 +15,8 @@ use hourglass_sys::memory::has_room;
 use thiserror::Error;
 
 use crate::causes::Explanation;
-use crate::late_wake_ups::{self, Latest};
-use crate::{Finished, KeptRun};
+use crate::late_wake_ups::{self, LatestWakeUps};
+use crate::{Finished, OpenRun};
 
 /// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
@@ -96,7 +96,7 @@ const MOST_RECORDS: u64 = 10_000_000;
 /// Memory for a record or an event until it is shown: itself, its cause, its columns in the page. Bytes.
 const BYTES_PER_RECORD: u64 = 250;
 
-impl KeptRun {
+impl OpenRun {
     /// Everything that the folder holds.
     ///
     /// # Errors
@@ -182,8 +182,8 @@ impl KeptRun {
         let tested = reports.iter().filter(|thread| thread.latency.is_some()).count();
         for thread in &self.document.result.threads {
             let Some(report) = thread.latency else { continue };
-            let mut counts = Counts::default();
-            let (mut found, mut timed) = (0, Latest::of_threads(tested));
+            let mut counts = LatencyHistograms::default();
+            let (mut found, mut timed) = (0, LatestWakeUps::of_threads(tested));
             if let Some(single) = self.folder.wake_ups(thread.id)? {
                 for one in single {
                     let one = one?;
@@ -200,7 +200,7 @@ impl KeptRun {
                     Some(histograms) => histograms,
                     none => none.insert(self.folder.latencies()?),
                 };
-                counts = histograms.get(&thread.id).map(Counts::of).unwrap_or_default();
+                counts = histograms.get(&thread.id).map(LatencyHistograms::of).unwrap_or_default();
             }
             all.us.insert(thread.id, counts.us.into_iter().collect());
             all.ns.insert(thread.id, counts.ns.into_iter().collect());
@@ -223,19 +223,19 @@ struct Latencies {
 
 /// How many wake-ups were how late: in whole microseconds, and in nanoseconds to three digits.
 #[derive(Debug, Default)]
-struct Counts {
+struct LatencyHistograms {
     us: BTreeMap<u64, u64>,
     ns: BTreeMap<u64, u64>,
 }
 
-impl Counts {
+impl LatencyHistograms {
     fn add(&mut self, ns: u64, count: u64) {
         *self.us.entry(ns / NS_PER_US).or_default() += count;
         *self.ns.entry(three_digits(ns)).or_default() += count;
     }
 
-    fn of(histogram: &Histogram<u64>) -> Counts {
-        let mut counts = Counts::default();
+    fn of(histogram: &Histogram<u64>) -> LatencyHistograms {
+        let mut counts = LatencyHistograms::default();
         for step in histogram.iter_recorded() {
             // The middle of the step, since its bounds are powers of two and seldom whole microseconds.
             let ns = histogram.median_equivalent(step.value_iterated_to());
@@ -302,7 +302,7 @@ mod tests {
         for ns in [999, 1_000, 1_999, 2_000, 50_000, 50_999] {
             histogram.record(ns).unwrap();
         }
-        let counts = Counts::of(&histogram);
+        let counts = LatencyHistograms::of(&histogram);
         let us: Vec<(u64, u64)> = counts.us.into_iter().collect();
         assert_eq!(us, [(0, 1), (1, 2), (2, 1), (50, 2)]);
         let ns: Vec<u64> = counts.ns.into_keys().collect();

@@ -8,22 +8,22 @@ use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 use hourglass_workload::run::Shortfall;
 
+use crate::observer::ExperimentObserver;
 use crate::premises::Masks;
-use crate::watch::Watch;
-use crate::{interrupt_counts, kernel_trace, meanwhile, switch_records};
+use crate::{concurrent_threads, interrupt_counts, kernel_trace, switch_records};
 
 /// Passes on what the engine tells.
 pub(crate) struct RunObserver<'a> {
-    pub(crate) watch: &'a mut dyn Watch,
+    pub(crate) watch: &'a mut dyn ExperimentObserver,
     /// What will spoil the numbers, if threads get what they ask for.
     pub(crate) warnings: &'a mut Vec<Warning>,
     /// Judges anew what threads without what was refused to them will meet.
     pub(crate) without: &'a dyn Fn(&[Shortfall], &mut Vec<Warning>),
-    pub(crate) interrupts: &'a mut interrupt_counts::Session,
-    pub(crate) tracing: Option<&'a mut kernel_trace::Session>,
-    pub(crate) switches: Option<&'a mut switch_records::Session>,
+    pub(crate) interrupts: &'a mut interrupt_counts::InterruptSession,
+    pub(crate) tracing: Option<&'a mut kernel_trace::TraceSession>,
+    pub(crate) switches: Option<&'a mut switch_records::SwitchSession>,
     /// Who runs meanwhile, by counts, where nothing is traced.
-    pub(crate) meanwhile: &'a mut Option<meanwhile::Counts>,
+    pub(crate) meanwhile: &'a mut Option<concurrent_threads::RunTimeSampler>,
     /// The CPUs of pinned threads.
     pub(crate) masks: &'a mut Masks,
     /// Before the run: none.
@@ -39,7 +39,7 @@ impl RunObserver<'_> {
     }
 }
 
-impl hourglass_workload::Watch for RunObserver<'_> {
+impl hourglass_workload::RunObserver for RunObserver<'_> {
     fn started(&mut self, duration: Span, ticking: bool) {
         // Not earlier: if there is no run, its refusal is the only thing to say.
         self.watch.warn(self.warnings);
@@ -47,7 +47,7 @@ impl hourglass_workload::Watch for RunObserver<'_> {
         self.look_at_masks(Span::ZERO);
         self.interrupts.begin();
         if let Some(counts) = &mut self.meanwhile {
-            counts.look();
+            counts.sample();
         }
         if let Some(tracing) = &mut self.tracing {
             let live = self.live_threads.iter().flat_map(LiveThreads::read);
@@ -77,8 +77,8 @@ impl hourglass_workload::Watch for RunObserver<'_> {
         }
         self.watch.live_threads(live_threads);
     }
-    fn asked(&mut self, elapsed: Span) {
-        self.watch.asked(elapsed);
+    fn status_requested(&mut self, elapsed: Span) {
+        self.watch.status_requested(elapsed);
     }
     fn ended(&mut self) {
         if let Some(tracing) = &mut self.tracing {
@@ -88,7 +88,7 @@ impl hourglass_workload::Watch for RunObserver<'_> {
             switches.end();
         }
         if let Some(counts) = &mut self.meanwhile {
-            counts.look();
+            counts.sample();
         }
         self.interrupts.end();
         self.watch.ended();

@@ -67,7 +67,7 @@ impl Moment {
 
 /// The recording of a run: wanted, begun, ended.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct SwitchSession {
     /// Threads that write a trace, by their numbers: the others have nothing to explain.
     wanted: Vec<u32>,
     bytes: usize,
@@ -77,30 +77,30 @@ pub(crate) struct Session {
     last: Moment,
 }
 
-impl Session {
+impl SwitchSession {
     /// For the threads of `spec`.
-    pub(crate) fn new(spec: &RunSpec) -> Session {
+    pub(crate) fn new(spec: &RunSpec) -> SwitchSession {
         let of_trace = |(id, thread): (u32, &hourglass_workload::ThreadSpec)| {
             (!thread.model.demand().latency).then_some(id)
         };
         let wanted: Vec<u32> = (0..).zip(&spec.threads).filter_map(of_trace).collect();
-        Session::of(wanted, spec.duration)
+        SwitchSession::with_duration(wanted, spec.duration)
     }
 
-    fn of(wanted: Vec<u32>, duration: Span) -> Session {
+    fn with_duration(wanted: Vec<u32>, duration: Span) -> SwitchSession {
         let seconds = duration.nanos_or_zero().div_ceil(1_000_000_000);
         let most = MOST_BYTES / (wanted.len().max(1) as u64);
         let bytes = seconds.saturating_mul(BYTES_PER_SECOND).min(most);
         let bytes = usize::try_from(bytes).unwrap_or(0);
         let (first, last) = (Moment::default(), Moment::default());
-        Session { wanted, bytes, live_threads: None, open: Ok(Vec::new()), first, last }
+        SwitchSession { wanted, bytes, live_threads: None, open: Ok(Vec::new()), first, last }
     }
 
     /// For the calling thread, which is a run's only one, however long that takes.
-    pub(crate) fn of_this_thread() -> Session {
+    pub(crate) fn of_this_thread() -> SwitchSession {
         let (first, last) = (Moment::default(), Moment::default());
         let bytes = usize::try_from(BYTES_WITHOUT_END).unwrap_or(0);
-        let mut session = Session {
+        let mut session = SwitchSession {
             wanted: vec![0],
             bytes,
             live_threads: None,
@@ -146,9 +146,10 @@ impl Session {
         self.last = Moment::now();
     }
 
-    pub(crate) fn finish(self) -> Recorded {
+    pub(crate) fn finish(self) -> SwitchRecording {
         let (first, last) = (self.first, self.last);
-        let mut all = Recorded { switches: Vec::new(), lost: Some(0), refused: None, first, last };
+        let mut all =
+            SwitchRecording { switches: Vec::new(), lost: Some(0), refused: None, first, last };
         match self.open {
             Ok(open) => {
                 for found in open.into_iter().map(SwitchRecords::finish) {
@@ -168,7 +169,7 @@ impl Session {
 
 /// The records of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct SwitchRecording {
     switches: Vec<Switch>,
     /// `None` where there were more than was recorded and nobody knows how many.
     lost: Option<u64>,
@@ -177,7 +178,7 @@ pub(crate) struct Recorded {
     last: Moment,
 }
 
-impl Recorded {
+impl SwitchRecording {
     /// Whether there may be records.
     pub(crate) fn is_there(&self) -> bool {
         self.refused.is_none()
@@ -279,7 +280,7 @@ mod tests {
             switch(589_950_000, SwitchDirection::In),
             switch(1_089_900_000, SwitchDirection::Waited),
         ];
-        let found = Recorded { switches, lost: Some(0), refused: None, first, last };
+        let found = SwitchRecording { switches, lost: Some(0), refused: None, first, last };
         let events: Vec<KernelEvent> = found.events(&timeline()).collect();
         let times: Vec<i64> = events.iter().map(|event| event.ns).collect();
         assert_eq!(times, [-1_000_000, 499_000_000, 999_000_000]);
@@ -293,7 +294,8 @@ mod tests {
     fn what_is_missing_is_told_with_what_helps() {
         let moment = Moment::default();
         let of = |lost, refused| {
-            Recorded { switches: Vec::new(), lost, refused, first: moment, last: moment }.facts()
+            SwitchRecording { switches: Vec::new(), lost, refused, first: moment, last: moment }
+                .facts()
         };
         let lost = of(Some(7), None);
         assert!(lost.used && lost.found.contains("7 more") && lost.remedy.is_none(), "{lost:?}");
@@ -307,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_session_without_threads_records_nothing() {
-        let mut session = Session::of(Vec::new(), Span::from_secs(1));
+        let mut session = SwitchSession::with_duration(Vec::new(), Span::from_secs(1));
         session.know(&LiveThreads::new(0));
         session.begin();
         session.end();

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use hourglass_model::{CpuSet, Policy, Reservation, Strength};
 use hourglass_tasks::{Scheduler, ServerKind, Task, TaskSet};
 use hourglass_time::Span;
-use hourglass_workload::replay::{self, Manner, ReplayError};
+use hourglass_workload::replay::{self, ReplayError, ReplayOptions};
 use hourglass_workload::spec::{DEFAULT_RECORDS, MOST_THREADS};
-use hourglass_workload::wake::{self, Method};
+use hourglass_workload::wake::{self, WakeUpMethod};
 use hourglass_workload::{RunSpec, ThreadSpec, WordError};
 use thiserror::Error;
 
@@ -52,7 +52,7 @@ pub struct RunRequest {
 impl RunRequest {
     /// A run of so long, with everything else as it is unless it is asked for otherwise.
     #[must_use]
-    pub fn of(duration: Span) -> RunRequest {
+    pub fn with_duration(duration: Span) -> RunRequest {
         RunRequest {
             duration,
             cpus: None,
@@ -128,7 +128,7 @@ pub enum PlanError {
 
 /// A run of a set. Its first threads are the tasks, in their order.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct TaskRunPlan {
     pub spec: RunSpec,
     /// What threads do not do as the set says, one sentence each.
     pub notes: Vec<String>,
@@ -136,18 +136,18 @@ pub struct Plan {
     pub watches_others: bool,
 }
 
-impl Plan {
+impl TaskRunPlan {
     /// What is asked of the machine.
-    pub fn request(&self, wish: &RunRequest) -> experiment::Request {
-        experiment::Request {
+    pub fn request(&self, wish: &RunRequest) -> experiment::RunOptions {
+        experiment::RunOptions {
             command_line: wish.command_line.clone(),
             folder: wish.folder.clone(),
-            ..experiment::Request::of(self.spec.clone())
+            ..experiment::RunOptions::new(self.spec.clone())
         }
     }
 
     /// The wake-up method of a task.
-    pub fn timer(&self, task: usize) -> Option<&dyn Method> {
+    pub fn timer(&self, task: usize) -> Option<&dyn WakeUpMethod> {
         self.spec.threads.get(task).map(|thread| &*thread.wake)
     }
 }
@@ -170,12 +170,12 @@ pub fn threads(
 ///
 /// # Errors
 /// See [`PlanError`].
-pub fn plan(set: &TaskSet, wish: &RunRequest, seed: u64) -> Result<Plan, PlanError> {
+pub fn plan(set: &TaskSet, wish: &RunRequest, seed: u64) -> Result<TaskRunPlan, PlanError> {
     let count = set.tasks.len() + set.background.len();
     if count > MOST_THREADS {
         return Err(PlanError::TooMany(count));
     }
-    let replayed = replay::threads(set, Manner { draws_jitter: wish.draws_jitter })?;
+    let replayed = replay::threads(set, ReplayOptions { draws_jitter: wish.draws_jitter })?;
     let mut notes = replayed.notes;
     let standard = standard_cpus(set, wish);
     let mut threads = Vec::with_capacity(count);
@@ -228,7 +228,7 @@ pub fn plan(set: &TaskSet, wish: &RunRequest, seed: u64) -> Result<Plan, PlanErr
         best_effort: wish.best_effort,
         ..RunSpec::new(threads)
     };
-    Ok(Plan { spec, notes, watches_others: wish.watches_others })
+    Ok(TaskRunPlan { spec, notes, watches_others: wish.watches_others })
 }
 
 /// Where threads run that say nothing about it: all CPUs of the set's machine. If the set names no
@@ -255,7 +255,7 @@ fn check_cpus(thread: &str, cpus: Option<&CpuSet>) -> Result<(), PlanError> {
     Err(PlanError::NoSuchCpu { thread: thread.to_owned(), missing, online })
 }
 
-fn method(task: &Task) -> Result<Arc<dyn Method>, PlanError> {
+fn method(task: &Task) -> Result<Arc<dyn WakeUpMethod>, PlanError> {
     wake::parse(task.timer.as_deref().unwrap_or(TIMER))
         .map_err(|source| PlanError::Timer { task: task.name.clone(), source })
 }
@@ -322,7 +322,8 @@ mod tests {
         };
         for (cpus, kept) in [("cpus = \"0\"\n", Some("0")), ("", None)] {
             let set = TaskSet::from_toml(&file(cpus)).unwrap();
-            let planned = plan(&set, &RunRequest::of(Span::from_millis(100)), 1).unwrap();
+            let planned =
+                plan(&set, &RunRequest::with_duration(Span::from_millis(100)), 1).unwrap();
             let [thread] = &planned.spec.threads[..] else { panic!("{:?}", planned.spec) };
             assert!(thread.reservation.is_some());
             assert_eq!(thread.cpus.as_ref().map(ToString::to_string).as_deref(), kept);

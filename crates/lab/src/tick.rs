@@ -22,7 +22,7 @@ const MOVES: usize = 5;
 const PATIENCE: u64 = 12;
 
 /// The tick of this machine; `None` where the coarse clock does not tell its length.
-pub(crate) fn of(host: &Host) -> Option<HostTick> {
+pub(crate) fn from_host(host: &Host) -> Option<HostTick> {
     let period_ns = resolution_ns(ClockId::MonotonicCoarse).ok().filter(|ns| *ns >= 100_000)?;
     let skew_ns = skew_ns(host, period_ns)?;
     let offset = Offset::of_this_process();

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use hourglass_infer::wakeup::{self, Unjoined, WakeUp, WokeAt};
 use hourglass_model::wakeup::{WakeUpReport, WakeUpStage};
 use hourglass_model::{KernelEvent, Onset};
-use hourglass_workload::run::{Measured, ThreadOutcome};
+use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 
 /// One report for each thread that woke up at all.
 pub(crate) fn of_run(
-    measured: &Measured,
+    measured: &RunMeasurement,
     events: impl Iterator<Item = KernelEvent>,
 ) -> Vec<WakeUpReport> {
     let mut woke: Vec<WokeAt> = measured

@@ -296,7 +296,7 @@ impl ThreadKeys {
     }
 }
 
-type Read<T> = Result<T, WorkloadFileError>;
+type FileResult<T> = Result<T, WorkloadFileError>;
 
 /// The text that is read, to tell where a mistake stands.
 struct Source<'a> {
@@ -306,7 +306,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn file(&self, keys: FileKeys) -> Read<WorkloadFile> {
+    fn file(&self, keys: FileKeys) -> FileResult<WorkloadFile> {
         let gap = self.optional(keys.gap.as_ref(), Self::above_zero)?;
         let mut file = WorkloadFile {
             duration: self.optional(keys.duration.as_ref(), Self::above_zero)?,
@@ -339,7 +339,7 @@ impl Source<'_> {
         entry: &Spanned<ThreadKeys>,
         gap: Option<Span>,
         file: &mut WorkloadFile,
-    ) -> Read<()> {
+    ) -> FileResult<()> {
         let keys = entry.get_ref();
         let room = MOST_THREADS.saturating_sub(file.threads.len());
         let count = self.optional(keys.count.as_ref(), |count| match *count {
@@ -361,7 +361,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    fn thread_spec(&self, keys: &ThreadKeys, gap: Option<Span>) -> Read<ThreadSpec> {
+    fn thread_spec(&self, keys: &ThreadKeys, gap: Option<Span>) -> FileResult<ThreadSpec> {
         if let (Some(_), Some(policy)) = (&keys.priority, &keys.policy) {
             let message = "policy and priority are the same; give one of them".to_owned();
             return Err(self.wrong(policy.span(), message));
@@ -394,7 +394,7 @@ impl Source<'_> {
         Ok(thread)
     }
 
-    fn reservation(&self, keys: &Spanned<ReserveKeys>) -> Read<Reservation> {
+    fn reservation(&self, keys: &Spanned<ReserveKeys>) -> FileResult<Reservation> {
         let ReserveKeys { amount, period, soft } = keys.get_ref();
         let strength = if *soft { Strength::Soft } else { Strength::Hard };
         let budget = self.required(amount, Self::above_zero)?;
@@ -413,7 +413,7 @@ impl Source<'_> {
 
     /// That the keys of a thread do not contradict each other. The run's duration is left out,
     /// because the command line may change it.
-    fn check(&self, keys: &ThreadKeys, entry: Range<usize>, thread: &ThreadSpec) -> Read<()> {
+    fn check(&self, keys: &ThreadKeys, entry: Range<usize>, thread: &ThreadSpec) -> FileResult<()> {
         let mut run = RunSpec::new(vec![thread.clone()]);
         run.duration = Span::MAX;
         let Err(error) = run.check() else { return Ok(()) };
@@ -466,7 +466,7 @@ impl Source<'_> {
         &self,
         key: Option<&Spanned<T>>,
         read: impl Fn(&T) -> Result<V, E>,
-    ) -> Read<Option<V>> {
+    ) -> FileResult<Option<V>> {
         key.map(|key| self.required(key, read)).transpose()
     }
 
@@ -474,7 +474,7 @@ impl Source<'_> {
         &self,
         key: &Spanned<T>,
         read: impl Fn(&T) -> Result<V, E>,
-    ) -> Read<V> {
+    ) -> FileResult<V> {
         read(key.get_ref()).map_err(|error| self.wrong(key.span(), error.to_string()))
     }
 

@@ -8,14 +8,14 @@ use hourglass_model::stack::{StackReport, SwitchStack};
 use hourglass_model::{KernelEvent, KernelEventKind as Kind};
 
 use crate::kernel_trace::StackAt;
-use crate::worst::Span;
+use crate::worst_intervals::WorstInterval;
 
 /// A stack is written behind its switch, ns.
 const BEHIND_NS: i64 = 100_000;
 
 /// A switch away from a thread: when, where, whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Left {
+struct SwitchOut {
     ns: i64,
     cpu: u32,
     tid: u32,
@@ -24,7 +24,7 @@ struct Left {
 /// Those of `spans` with stacks at their switches. `tids`: the kernel's numbers of the run's threads; `events` and
 /// `stacks` in order of time.
 pub(crate) fn reports<'a>(
-    spans: &[Span],
+    spans: &[WorstInterval],
     tids: &BTreeMap<u32, u32>,
     events: impl Iterator<Item = KernelEvent>,
     stacks: impl Iterator<Item = StackAt<'a>>,
@@ -35,7 +35,7 @@ pub(crate) fn reports<'a>(
     for stack in stacks {
         for (report, [taken, given]) in reports.iter_mut().zip(&found) {
             for (moment, left) in [("taken", taken), ("given", given)] {
-                let fits = |left: &Left| {
+                let fits = |left: &SwitchOut| {
                     (left.cpu, left.tid) == (stack.cpu, stack.tid)
                         && (left.ns..=left.ns.saturating_add(BEHIND_NS)).contains(&stack.ns)
                 };
@@ -49,9 +49,9 @@ pub(crate) fn reports<'a>(
     reports
 }
 
-fn report_of(span: &Span) -> StackReport {
+fn report_of(span: &WorstInterval) -> StackReport {
     StackReport {
-        of: span.of.to_owned(),
+        of: span.kind.to_owned(),
         thread: span.thread,
         at_ns: span.to_ns,
         length_ns: span.length_ns(),
@@ -80,13 +80,13 @@ fn note(
 
 /// Of each span the first switch away from its thread, and the last switch to it, by who left the CPU.
 fn switches(
-    spans: &[Span],
+    spans: &[WorstInterval],
     tids: &BTreeMap<u32, u32>,
     events: impl Iterator<Item = KernelEvent>,
-) -> Vec<[Option<Left>; 2]> {
+) -> Vec<[Option<SwitchOut>; 2]> {
     let mut found = vec![[None, None]; spans.len()];
     for event in events.filter(|event| event.kind == Kind::Switch) {
-        let left = Left { ns: event.ns, cpu: event.cpu, tid: event.a };
+        let left = SwitchOut { ns: event.ns, cpu: event.cpu, tid: event.a };
         for ([taken, given], span) in found.iter_mut().zip(spans) {
             let Some(own) = tids.get(&span.thread) else { continue };
             if !(span.from_ns..=span.to_ns).contains(&event.ns) {
@@ -114,7 +114,13 @@ mod tests {
     /// Thread 3, the kernel's 70, loses CPU 1 to 812, which loses it to 9, which gives it back.
     #[test]
     fn stacks_belong_to_the_switches_of_the_gap() {
-        let gap = |from_ns, to_ns| Span { of: Span::GAP, thread: 3, from_ns, to_ns, cpu: Some(1) };
+        let gap = |from_ns, to_ns| WorstInterval {
+            kind: WorstInterval::GAP,
+            thread: 3,
+            from_ns,
+            to_ns,
+            cpu: Some(1),
+        };
         let (gap, before) = (gap(1_000, 900_000), gap(0, 900));
         let events = [
             switch(2_000, 1, 70, 812),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hourglass_lab::workload::models;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
-use hourglass_lab::{KeptRun, Request, open_run};
+use hourglass_lab::{OpenRun, RunOptions, open_run};
 use hourglass_model::document::Warning;
 use hourglass_time::Span;
 
@@ -14,11 +14,11 @@ fn latencies_in(folder: &Path) {
     let model = models::parse(&["LAT", "2ms"]).unwrap();
     let thread = ThreadSpec { model, ..ThreadSpec::default() };
     let spec = RunSpec { duration: Span::from_millis(100), ..RunSpec::new(vec![thread]) };
-    let request = Request { folder: Some(folder.to_owned()), ..Request::of(spec) };
+    let request = RunOptions { folder: Some(folder.to_owned()), ..RunOptions::new(spec) };
     hourglass_lab::run(request, &mut ()).unwrap();
 }
 
-fn said(recalled: &KeptRun) -> Vec<&Warning> {
+fn said(recalled: &OpenRun) -> Vec<&Warning> {
     let warnings = &recalled.document.result.warnings;
     warnings.iter().filter(|warning| warning.id == "latency-log").collect()
 }

@@ -10,7 +10,7 @@ use hourglass_lab::own_loop::MeasuredLoop;
 use hourglass_lab::workload::LoopSpec;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
 use hourglass_lab::workload::{models, wake};
-use hourglass_lab::{Failure, Finished, Gates, Request, open_run};
+use hourglass_lab::{Finished, Gates, RunFailure, RunOptions, open_run};
 use hourglass_model::document::{CauseReport, Warning};
 use hourglass_model::manifest::EvidenceFacts;
 use hourglass_model::{Cause, CpuSet, Interval, KernelEvent, Policy};
@@ -25,10 +25,11 @@ fn spec(ms: i64, threads: Vec<ThreadSpec>) -> RunSpec {
     RunSpec { duration: Span::from_millis(ms), ..RunSpec::new(threads) }
 }
 
-fn run_in(spec: RunSpec, folder: Option<PathBuf>) -> Result<Finished, Failure> {
+fn run_in(spec: RunSpec, folder: Option<PathBuf>) -> Result<Finished, RunFailure> {
     let command_line = vec!["hourglass".to_owned()];
     let gates = Gates::default();
-    let request = Request { spec, command_line, dma_latency_us: None, folder, gates, trace: false };
+    let request =
+        RunOptions { spec, command_line, dma_latency_us: None, folder, gates, trace: false };
     hourglass_lab::run(request, &mut ())
 }
 
@@ -110,7 +111,7 @@ fn known_interruptions_are_found_with_their_lengths() {
     };
     let finished = match run_in(spec(300, vec![victim, taker]), None) {
         Ok(finished) => finished,
-        Err(Failure::Refused(refusals)) => return eprintln!("not allowed here: {refusals:?}"),
+        Err(RunFailure::Refused(refusals)) => return eprintln!("not allowed here: {refusals:?}"),
         Err(error) => panic!("{error}"),
     };
     let intervals: Vec<Interval> = finished.intervals().collect();
@@ -364,7 +365,7 @@ fn the_trace_tells_what_the_recorder_counted() {
     let path = folder.path().join("run");
     let threads = vec![thread("CPU"), thread("PERIODIC 1ms 10ms"), thread("LAT 5ms")];
     let finished = run_in(spec(200, threads), Some(path.clone())).unwrap();
-    assert!(matches!(finished.kept, Some(Ok(_))));
+    assert!(matches!(finished.folder, Some(Ok(_))));
     let recalled = open_run(&path).unwrap();
     assert_eq!(recalled.document.result, finished.document.result);
     let mut summary = TraceSummary::new();
@@ -397,15 +398,15 @@ fn what_contradicts_itself_is_not_run_and_leaves_nothing() {
     let nowhere = spec(50, vec![ThreadSpec { cpus, ..thread("CPU") }]);
     assert!(matches!(
         run_in(nowhere, Some(path.clone())),
-        Err(Failure::NoSuchCpu { cpu: 8000, .. })
+        Err(RunFailure::NoSuchCpu { cpu: 8000, .. })
     ));
     assert!(!path.exists());
     let greedy = RunSpec { records: u64::MAX, ..spec(50, vec![thread("CPU")]) };
-    assert!(matches!(run_in(greedy, Some(path.clone())), Err(Failure::Memory { .. })));
+    assert!(matches!(run_in(greedy, Some(path.clone())), Err(RunFailure::Memory { .. })));
     assert!(!path.exists());
     std::fs::create_dir(&path).unwrap();
     let taken = run_in(spec(50, vec![thread("CPU")]), Some(path.clone()));
-    assert!(matches!(taken, Err(Failure::Folder(_))));
+    assert!(matches!(taken, Err(RunFailure::Folder(_))));
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
 }
 
@@ -416,7 +417,7 @@ fn a_missing_rtc_is_refused_or_emulated_and_marked() {
         return eprintln!("this machine has an RTC");
     }
     let lat = ThreadSpec { wake: wake::parse("RTC").unwrap(), ..thread("LAT 5ms") };
-    let Err(Failure::Refused(refusals)) = run_in(spec(50, vec![lat.clone()]), None) else {
+    let Err(RunFailure::Refused(refusals)) = run_in(spec(50, vec![lat.clone()]), None) else {
         panic!("ran without an RTC")
     };
     assert!(refusals[0].remedy.contains("--best-effort"), "{refusals:?}");

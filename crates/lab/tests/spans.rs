@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hourglass_infer::cause::AttributedGap;
 use hourglass_lab::open_run;
-use hourglass_lab::spans::{DumpTo, Dumper, Settings, SpanRecording};
+use hourglass_lab::spans::{DumpTarget, Dumper, Settings, SpanRecording};
 
 const PAUSE: Duration = Duration::from_millis(12);
 
@@ -115,7 +115,7 @@ fn a_dumper_writes_when_asked() {
     let site = sites.site("callback");
     sites.here().unwrap().run(site, || thread::sleep(PAUSE));
     let (signal, _) = hourglass_sys::posix_timer::realtime_signals();
-    let dumper = Dumper::start(&sites, DumpTo::File(path.clone()), Some(signal)).unwrap();
+    let dumper = Dumper::start(&sites, DumpTarget::File(path.clone()), Some(signal)).unwrap();
     let dumps = || fs::read_to_string(&path).unwrap_or_default().matches("callback: ").count();
     let wait_for = |count| {
         let begun = Instant::now();

@@ -33,30 +33,30 @@ pub enum HitKind {
 
 /// What ended a run: the first gap or wake-up beyond a limit that ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct LimitHit {
     pub kind: HitKind,
     /// CPU on which the thread ran afterwards.
     pub cpu: u32,
     /// When it was over, on the counter.
-    pub over: u64,
+    pub end: u64,
     /// Its length or lateness, in ticks.
     pub ticks: u64,
 }
 
 /// Exact counts of what was beyond each of a few limits. Made before the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Excess {
+pub struct LimitCounts {
     limits: Vec<(u64, u64)>,
     period_ns: Option<u64>,
 }
 
-impl Excess {
+impl LimitCounts {
     /// Nothing yet. With `period_ns`, what is later than that stands for the periods that it
     /// cost, too: each counts with the lateness at which it could have been served.
     #[must_use]
-    pub fn new(limits: &[Span], period_ns: Option<u64>) -> Excess {
+    pub fn new(limits: &[Span], period_ns: Option<u64>) -> LimitCounts {
         let limits = limits.iter().map(|limit| (limit.nanos_or_zero(), 0)).collect();
-        Excess { limits, period_ns: period_ns.filter(|period| *period > 0) }
+        LimitCounts { limits, period_ns: period_ns.filter(|period| *period > 0) }
     }
 
     #[inline]
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_lies_at_the_limit_is_not_beyond() {
-        let mut excess = Excess::new(&[Span::from_nanos(100)], None);
+        let mut excess = LimitCounts::new(&[Span::from_nanos(100)], None);
         [99, 100, 101, 5_000].into_iter().for_each(|ns| excess.record(ns));
         assert_eq!(excess.beyond(Span::from_nanos(100)), Some(2));
         assert_eq!(excess.beyond(Span::from_nanos(99)), None);
@@ -94,7 +94,7 @@ mod tests {
     fn lost_periods_count_with_the_lateness_they_would_have_had() {
         for limit in [0, 1, 40, 99, 100, 101, 350] {
             for late in 0..1_000 {
-                let mut excess = Excess::new(&[Span::from_nanos(limit)], Some(100));
+                let mut excess = LimitCounts::new(&[Span::from_nanos(limit)], Some(100));
                 excess.record(late);
                 let each = (0..).map_while(|lost| late.checked_sub(lost * 100));
                 let wanted = each.filter(|late| *late > limit.unsigned_abs()).count();

@@ -1,20 +1,20 @@
 //! The jobs of a thread, one by one: when they arrived, began and finished.
 //!
-//! Owns: [`Job`] and the room for them, made before the start. Must not: know deadlines.
+//! Owns: [`JobTiming`] and the room for them, made before the start. Must not: know deadlines.
 
 /// A job that ended. Times are on the raw counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Job {
+pub struct JobTiming {
     /// When it arrived, nominally.
     pub arrival: u64,
     /// When it first ran.
-    pub begun: u64,
+    pub started: u64,
     pub finished: u64,
     /// Processor time that it received meanwhile, in ticks.
     pub received: u64,
 }
 
-impl Job {
+impl JobTiming {
     /// From its arrival to its end, in ticks.
     #[must_use]
     pub fn response(&self) -> u64 {
@@ -24,29 +24,29 @@ impl Job {
 
 /// The jobs of a thread, as far as there was room; the worst of all of them.
 #[derive(Debug)]
-pub struct Jobs {
-    room: Vec<Job>,
+pub struct JobLog {
+    room: Vec<JobTiming>,
     taken: usize,
     /// Jobs that are not there one by one.
     pub dropped: u64,
     /// The job with the longest response, kept or not.
-    pub worst: Option<Job>,
+    pub worst: Option<JobTiming>,
     /// When the job arrived that had begun and not ended when the thread's time was over.
     pub unfinished: Option<u64>,
 }
 
-impl Jobs {
+impl JobLog {
     /// Room for `capacity` jobs, its pages written.
     #[must_use]
-    pub fn new(capacity: usize) -> Jobs {
+    pub fn new(capacity: usize) -> JobLog {
         // Not all zero, so that making the room writes its pages.
-        let empty = Job { arrival: u64::MAX, ..Job::default() };
+        let empty = JobTiming { arrival: u64::MAX, ..JobTiming::default() };
         let room = vec![empty; capacity];
-        Jobs { room, taken: 0, dropped: 0, worst: None, unfinished: None }
+        JobLog { room, taken: 0, dropped: 0, worst: None, unfinished: None }
     }
 
     /// Keeps a job if there is room.
-    pub(crate) fn record(&mut self, job: Job) {
+    pub(crate) fn record(&mut self, job: JobTiming) {
         if self.worst.is_none_or(|worst| job.response() > worst.response()) {
             self.worst = Some(job);
         }
@@ -61,12 +61,12 @@ impl Jobs {
 
     /// The jobs that are there, in the order in which they ended.
     #[must_use]
-    pub fn kept(&self) -> &[Job] {
+    pub fn jobs(&self) -> &[JobTiming] {
         self.room.get(..self.taken).unwrap_or(&self.room)
     }
 
     /// The memory that must not be paged out.
-    pub(crate) fn memory(&self) -> &[Job] {
+    pub(crate) fn memory(&self) -> &[JobTiming] {
         &self.room
     }
 }
@@ -77,11 +77,11 @@ mod tests {
 
     #[test]
     fn the_worst_job_is_kept_even_without_room() {
-        let mut jobs = Jobs::new(1);
+        let mut jobs = JobLog::new(1);
         for (arrival, finished) in [(0, 5), (10, 29), (30, 34)] {
-            jobs.record(Job { arrival, begun: arrival, finished, received: 1 });
+            jobs.record(JobTiming { arrival, started: arrival, finished, received: 1 });
         }
-        assert_eq!(jobs.kept().len(), 1);
+        assert_eq!(jobs.jobs().len(), 1);
         assert_eq!(jobs.dropped, 2);
         assert_eq!(jobs.worst.map(|job| job.response()), Some(19));
     }

@@ -14,6 +14,7 @@
 
 pub mod buckets;
 mod buffer;
+pub mod gap_evidence;
 pub mod guard;
 pub mod jobs;
 pub mod live;
@@ -28,7 +29,7 @@ pub mod own_loop;
 pub mod recorder;
 mod refused;
 pub mod replay;
-pub mod reserving;
+pub mod reservation;
 pub mod run;
 mod run_threads;
 #[cfg(test)]
@@ -36,20 +37,19 @@ mod simulated;
 pub mod spec;
 mod thread;
 mod timeline;
+mod tokens;
 pub mod wake;
-pub mod wakes;
-pub mod witness;
-mod words;
+pub mod wake_times;
 
 pub use buckets::{Buckets, Steps};
 pub use buffer::{Record, TraceBuffer};
-pub use guard::{Guard, Hit, HitKind};
-pub use live::{Glance, LiveThreads, Worst};
+pub use guard::{Guard, HitKind, LimitHit};
+pub use live::{LiveSnapshot, LiveThreads, WorstEvent};
 pub use long_gaps::{LongGap, LongGaps};
 pub use measuring_counter::{AnyCounter, MeasuringCounter};
 pub use own_loop::{LoopError, LoopSpec, OwnLoop};
-pub use recorder::{Ended, Recorder, Work};
-pub use run::{Measured, RunError, Watch, run};
+pub use recorder::{Recorder, RecordingEnd, Work};
+pub use run::{RunError, RunMeasurement, RunObserver, run};
 pub use spec::{RunSpec, SpecError, ThreadSpec};
 pub use timeline::{Epoch, Timeline};
-pub use words::{WordError, Words};
+pub use tokens::{TokenReader, WordError};

@@ -20,18 +20,18 @@ fn octave(ns: u64) -> usize {
 
 /// The greatest of a thread's wake-ups or gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Worst {
+pub struct WorstEvent {
     /// Lateness, or length, ns.
     pub ns: u64,
     /// When it was over, ns of `CLOCK_MONOTONIC`.
-    pub over_ns: u64,
+    pub end_ns: u64,
     /// CPU on which the thread ran before.
     pub cpu: u32,
     /// What the thread found out about a gap; none of a wake-up.
     pub evidence: Evidence,
 }
 
-/// A [`Worst`] that another thread may read while it is written: an odd version is half-written.
+/// A [`WorstEvent`] that another thread may read while it is written: an odd version is half-written.
 #[derive(Debug, Default)]
 struct WorstWords {
     version: AtomicU32,
@@ -46,28 +46,28 @@ const LOOKS: usize = 8;
 
 impl WorstWords {
     /// Writes without waiting for anybody. Only the thread itself calls this.
-    fn write(&self, worst: Worst) {
+    fn write(&self, worst: WorstEvent) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
         self.cpu.store(worst.cpu, Ordering::Relaxed);
         self.ns.store(worst.ns, Ordering::Relaxed);
-        self.over_ns.store(worst.over_ns, Ordering::Relaxed);
+        self.over_ns.store(worst.end_ns, Ordering::Relaxed);
         self.evidence.store(packed(worst.evidence), Ordering::Relaxed);
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
     /// `None` before there was one, and where it is written at this very moment.
-    fn read(&self) -> Option<Worst> {
+    fn read(&self) -> Option<WorstEvent> {
         for _ in 0..LOOKS {
             let before = self.version.load(Ordering::Acquire);
             if before == 0 {
                 return None;
             }
-            let worst = Worst {
+            let worst = WorstEvent {
                 cpu: self.cpu.load(Ordering::Relaxed),
                 ns: self.ns.load(Ordering::Relaxed),
-                over_ns: self.over_ns.load(Ordering::Relaxed),
+                end_ns: self.over_ns.load(Ordering::Relaxed),
                 evidence: unpacked(self.evidence.load(Ordering::Relaxed)),
             };
             fence(Ordering::Acquire);
@@ -98,7 +98,7 @@ fn unpacked(word: u32) -> Evidence {
 /// What a thread has counted so far: wake-ups, or where it measures none, gaps.
 #[derive(Debug)]
 #[repr(align(128))] // a pair of cache lines, which processors fetch together
-pub struct Live {
+pub struct LiveCounters {
     tid: AtomicU32,
     count: AtomicU64,
     lost: AtomicU64,
@@ -110,9 +110,9 @@ pub struct Live {
     counts: [AtomicU64; OCTAVES],
 }
 
-/// What [`Live::read`] finds.
+/// What [`LiveCounters::read`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glance {
+pub struct LiveSnapshot {
     /// The kernel's number of the thread; 0 before it is set up.
     pub tid: u32,
     /// Wake-ups or gaps.
@@ -128,20 +128,20 @@ pub struct Glance {
     /// Sum, ns.
     pub total_ns: u64,
     /// What is known of the greatest, unless it is noted at this very moment.
-    pub worst: Option<Worst>,
+    pub worst: Option<WorstEvent>,
     /// How many of each length, by [`OCTAVES`].
     pub counts: [u64; OCTAVES],
 }
 
-impl Default for Glance {
-    fn default() -> Glance {
-        Live::default().read()
+impl Default for LiveSnapshot {
+    fn default() -> LiveSnapshot {
+        LiveCounters::default().read()
     }
 }
 
-impl Default for Live {
-    fn default() -> Live {
-        Live {
+impl Default for LiveCounters {
+    fn default() -> LiveCounters {
+        LiveCounters {
             tid: AtomicU32::new(0),
             count: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -155,7 +155,7 @@ impl Default for Live {
     }
 }
 
-impl Live {
+impl LiveCounters {
     pub(crate) fn set_tid(&self, tid: u32) {
         self.tid.store(tid, Ordering::Relaxed);
     }
@@ -163,7 +163,7 @@ impl Live {
     /// One more; `worst` tells of it, if none was greater. Only the thread itself calls this: it loads and
     /// stores, without locked instructions.
     #[inline]
-    pub(crate) fn record(&self, ns: u64, worst: impl FnOnce() -> Worst) {
+    pub(crate) fn record(&self, ns: u64, worst: impl FnOnce() -> WorstEvent) {
         let own = |word: &AtomicU64, change: &dyn Fn(u64) -> u64| {
             word.store(change(word.load(Ordering::Relaxed)), Ordering::Relaxed);
         };
@@ -188,10 +188,10 @@ impl Live {
 
     /// What was counted so far.
     #[must_use]
-    pub fn read(&self) -> Glance {
+    pub fn read(&self) -> LiveSnapshot {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let count = read(&self.count);
-        Glance {
+        LiveSnapshot {
             tid: self.tid.load(Ordering::Relaxed),
             count,
             lost: read(&self.lost),
@@ -207,7 +207,7 @@ impl Live {
 
 /// All threads of a run, by their numbers.
 #[derive(Clone, Debug)]
-pub struct LiveThreads(Arc<[Arc<Live>]>);
+pub struct LiveThreads(Arc<[Arc<LiveCounters>]>);
 
 impl LiveThreads {
     /// A place for each of so many threads.
@@ -216,12 +216,12 @@ impl LiveThreads {
         LiveThreads((0..threads).map(|_| Arc::default()).collect())
     }
 
-    pub(crate) fn slot(&self, thread: u32) -> Option<Arc<Live>> {
+    pub(crate) fn slot(&self, thread: u32) -> Option<Arc<LiveCounters>> {
         self.0.get(thread as usize).cloned()
     }
 
     /// How each thread is doing, in the order of their numbers.
-    pub fn read(&self) -> impl Iterator<Item = Glance> + '_ {
+    pub fn read(&self) -> impl Iterator<Item = LiveSnapshot> + '_ {
         self.0.iter().map(|live| live.read())
     }
 }
@@ -239,14 +239,14 @@ mod tests {
             cleared: Some(true),
             counted: Some(Counted { involuntary: 3, voluntary: 0, faults: 255 }),
         };
-        let worst = |ns| Worst { ns, over_ns: 1_000 + ns, cpu: 5, evidence };
+        let worst = |ns| WorstEvent { ns, end_ns: 1_000 + ns, cpu: 5, evidence };
         [30, 10, 20].into_iter().for_each(|ns| slot.record(ns, || worst(ns)));
         slot.lose(4);
-        let glances: Vec<Glance> = live_threads.read().collect();
-        assert_eq!(glances[0], Glance::default());
+        let glances: Vec<LiveSnapshot> = live_threads.read().collect();
+        assert_eq!(glances[0], LiveSnapshot::default());
         let mut counts = [0; OCTAVES];
         (counts[4], counts[5]) = (1, 2);
-        let wanted = Glance {
+        let wanted = LiveSnapshot {
             tid: 7,
             count: 3,
             lost: 4,
@@ -276,8 +276,12 @@ mod tests {
     #[test]
     fn a_worst_is_whole() {
         let words = WorstWords::default();
-        let worst =
-            |n: u64| Worst { ns: n, over_ns: n, cpu: (n % 1_000) as u32, evidence: Evidence::NONE };
+        let worst = |n: u64| WorstEvent {
+            ns: n,
+            end_ns: n,
+            cpu: (n % 1_000) as u32,
+            evidence: Evidence::NONE,
+        };
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| (1..200_000).for_each(|n| words.write(worst(n))));
             while !writer.is_finished() {

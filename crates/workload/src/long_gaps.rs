@@ -47,7 +47,7 @@ pub struct LongGap {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct LongGapSlot {
     /// Start, end, CPU afterwards, onset and evidence.
     gap: Record,
     cpu_before: u32,
@@ -58,7 +58,7 @@ struct Place {
 /// The longest gaps that found no room in the trace.
 #[derive(Debug)]
 pub struct LongGaps {
-    places: Vec<Place>,
+    places: Vec<LongGapSlot>,
     used: usize,
     /// The first place of each class.
     classes: [u32; CLASSES],
@@ -74,7 +74,7 @@ impl LongGaps {
         let gap = Record::new(0, 0, u32::MAX, Onset::Gap, Evidence::NONE);
         let room = room.min(NOWHERE as usize);
         LongGaps {
-            places: vec![Place { gap, cpu_before: u32::MAX, next: NOWHERE }; room],
+            places: vec![LongGapSlot { gap, cpu_before: u32::MAX, next: NOWHERE }; room],
             used: 0,
             classes: [NOWHERE; CLASSES],
             lost_class: None,
@@ -93,7 +93,7 @@ impl LongGaps {
     /// What a table of `room` gaps takes, bytes.
     #[must_use]
     pub fn bytes(room: usize) -> u64 {
-        (room as u64).saturating_mul(size_of::<Place>() as u64)
+        (room as u64).saturating_mul(size_of::<LongGapSlot>() as u64)
     }
 
     /// Keeps a gap of `ns`, if it is long, and there is room or a shorter one.
@@ -112,7 +112,7 @@ impl LongGaps {
         let gap = Record::new(start, end, cpu_after, onset, evidence);
         if let (Some(slot), Some(first)) = (self.places.get_mut(place), self.classes.get_mut(class))
         {
-            *slot = Place { gap, cpu_before, next: *first };
+            *slot = LongGapSlot { gap, cpu_before, next: *first };
             *first = u32::try_from(place).unwrap_or(NOWHERE);
         }
     }
@@ -147,7 +147,7 @@ impl LongGaps {
     /// The gaps, in order of their starts. Allocates.
     #[must_use]
     pub fn in_order(&self) -> Vec<LongGap> {
-        let of = |place: &Place| LongGap {
+        let of = |place: &LongGapSlot| LongGap {
             start: place.gap.start,
             end: place.gap.end,
             cpu_before: place.cpu_before,
@@ -182,7 +182,7 @@ mod tests {
         LongGap { start, end: start + ns, cpu_before, cpu_after, onset: Onset::Yield, evidence }
     }
 
-    fn kept(lengths: &[u64], room: usize) -> (LongGaps, Vec<u64>) {
+    fn record_all(lengths: &[u64], room: usize) -> (LongGaps, Vec<u64>) {
         let mut table = LongGaps::new(room);
         (0..).zip(lengths).for_each(|(at, ns)| table.keep(gap(at * 1_000_000_000, *ns), *ns));
         let found = table.in_order().iter().map(|gap| gap.end - gap.start).collect();
@@ -197,7 +197,7 @@ mod tests {
         table.keep(long, LONG_NS);
         assert_eq!(table.in_order(), [long]);
         assert_eq!((table.lost(), table.complete_from_ns()), (0, LONG_NS));
-        assert_eq!(size_of::<Place>(), 32);
+        assert_eq!(size_of::<LongGapSlot>(), 32);
     }
 
     /// Throttlings of 50 ms stay, however many gaps of a millisecond come before and after.
@@ -208,7 +208,7 @@ mod tests {
             lengths.extend([1_000_000; 50]);
             lengths.push(50_000_000);
         }
-        let (table, found) = kept(&lengths, 16);
+        let (table, found) = record_all(&lengths, 16);
         assert_eq!(found.iter().filter(|ns| **ns == 50_000_000).count(), 10);
         assert_eq!((found.len(), table.lost()), (16, 494));
         assert_eq!(table.complete_from_ns(), 1 << 20, "from a mebinanosecond on none is missing");
@@ -224,7 +224,7 @@ mod tests {
                 state >> 33
             };
             let lengths: Vec<u64> = (0..100).map(|_| LONG_NS << (next() % 12)).collect();
-            let (table, mut found) = kept(&lengths, 30);
+            let (table, mut found) = record_all(&lengths, 30);
             let mut wanted = lengths.clone();
             wanted.sort_unstable_by_key(|ns| std::cmp::Reverse(*ns));
             wanted.truncate(30);
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn no_room_counts_and_a_day_has_room_for_throttling() {
-        let (table, found) = kept(&[LONG_NS, u64::MAX / 2], 0);
+        let (table, found) = record_all(&[LONG_NS, u64::MAX / 2], 0);
         assert_eq!((found.len(), table.lost()), (0, 2));
         assert!(LongGaps::room_for(Span::from_secs(86_400)) >= 86_400);
         assert_eq!(LongGaps::room_for(Span::ZERO), FEWEST as usize);

@@ -34,7 +34,7 @@ impl Marker {
     /// Marks a wake-up that was `ns` late, if none before it was as late. A mark that the kernel does not
     /// take is missing, which disturbs nothing.
     #[inline]
-    pub(crate) fn heed(&mut self, ns: u64) {
+    pub(crate) fn mark_if_later(&mut self, ns: u64) {
         if ns > self.latest_ns {
             self.latest_ns = ns;
             self.write(ns);
@@ -66,10 +66,10 @@ mod tests {
         let path = std::env::temp_dir().join(format!("hourglass-marks-{}", std::process::id()));
         let file = Arc::new(File::create(&path).unwrap());
         let mut marker = Marker::new(Arc::downgrade(&file), 7);
-        [900, 800, 900, 1_200, u64::MAX, 5].into_iter().for_each(|ns| marker.heed(ns));
+        [900, 800, 900, 1_200, u64::MAX, 5].into_iter().for_each(|ns| marker.mark_if_later(ns));
         drop(file);
         // Nobody records any more.
-        Marker { latest_ns: 0, ..marker }.heed(1);
+        Marker { latest_ns: 0, ..marker }.mark_if_later(1);
         let wanted =
             format!("hourglass-late 7 900\nhourglass-late 7 1200\nhourglass-late 7 {}\n", u64::MAX);
         assert_eq!(fs::read_to_string(&path).unwrap(), wanted);

@@ -8,7 +8,7 @@ use hourglass_clock::Counter;
 #[cfg(target_arch = "x86_64")]
 use hourglass_clock::Tsc;
 
-use crate::witness::{EvidenceSource, ThreadEvidence};
+use crate::gap_evidence::{EvidenceSource, ThreadEvidence};
 
 /// A counter that a thread is measured with, and what that thread can ask about its gaps.
 ///

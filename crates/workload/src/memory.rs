@@ -5,16 +5,16 @@ use hourglass_time::Span;
 
 use crate::buckets::{Buckets, Steps};
 use crate::buffer::{Record, TraceBuffer};
-use crate::guard::Excess;
-use crate::jobs::Jobs;
+use crate::guard::LimitCounts;
+use crate::jobs::JobLog;
 use crate::long_gaps::LongGaps;
 use crate::marker::Marker;
 use crate::timeline::Timeline;
-use crate::wakes::WakeTimes;
+use crate::wake_times::WakeTimes;
 
 /// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
 #[derive(Debug)]
-pub struct Lateness {
+pub struct LatencyRecorder {
     /// In ns.
     pub histogram: Histogram<u64>,
     room: Vec<u64>,
@@ -35,14 +35,14 @@ pub struct Lateness {
     /// Equal steps, where they were wanted.
     pub buckets: Option<Buckets>,
     /// How many were beyond limits.
-    pub excess: Excess,
+    pub excess: LimitCounts,
 }
 
-impl Lateness {
+impl LatencyRecorder {
     /// Room for `capacity` single samples, its pages written; in a ring the newest are kept.
     #[must_use]
-    pub fn new(capacity: usize, ring: bool) -> Lateness {
-        Lateness {
+    pub fn new(capacity: usize, ring: bool) -> LatencyRecorder {
+        LatencyRecorder {
             histogram: histogram(),
             room: vec![u64::MAX; capacity],
             taken: 0,
@@ -54,7 +54,7 @@ impl Lateness {
             max_ns: 0,
             last_ns: 0,
             buckets: None,
-            excess: Excess::default(),
+            excess: LimitCounts::default(),
         }
     }
 
@@ -133,7 +133,7 @@ pub struct Gaps {
     /// Equal steps, where they were wanted and no wake-ups are measured.
     pub buckets: Option<Buckets>,
     /// How many were beyond limits.
-    pub excess: Excess,
+    pub excess: LimitCounts,
 }
 
 impl Gaps {
@@ -143,7 +143,7 @@ impl Gaps {
             total_ticks: 0,
             longest_ticks: 0,
             buckets: None,
-            excess: Excess::default(),
+            excess: LimitCounts::default(),
         }
     }
 
@@ -164,9 +164,9 @@ pub struct Memory {
     /// Intervals.
     pub trace: TraceBuffer,
     /// Wake-ups, for models that measure them; those write no trace.
-    pub lateness: Option<Lateness>,
+    pub lateness: Option<LatencyRecorder>,
     /// Jobs one by one, where they are wanted.
-    pub jobs: Option<Jobs>,
+    pub jobs: Option<JobLog>,
     /// When the wake-ups in `lateness` took place, where that is wanted.
     pub wakes: Option<WakeTimes>,
     /// Marks its latest wake-ups, where the kernel is traced.
@@ -199,7 +199,7 @@ impl Memory {
     /// The same with room for so many jobs; none is kept for 0.
     #[must_use]
     pub fn with_jobs(self, room: usize) -> Memory {
-        Memory { jobs: (room > 0).then(|| Jobs::new(room)), ..self }
+        Memory { jobs: (room > 0).then(|| JobLog::new(room)), ..self }
     }
 
     /// The same with room for so many long gaps beside the trace, for a model that writes one.
@@ -227,9 +227,9 @@ impl Memory {
     /// grid.
     #[must_use]
     pub fn counting(mut self, limits: &[Span], period_ns: Option<u64>) -> Memory {
-        self.gaps.excess = Excess::new(limits, None);
+        self.gaps.excess = LimitCounts::new(limits, None);
         if let Some(lateness) = &mut self.lateness {
-            lateness.excess = Excess::new(limits, period_ns);
+            lateness.excess = LimitCounts::new(limits, period_ns);
         }
         self
     }
@@ -255,7 +255,7 @@ impl Memory {
             let samples = records.saturating_mul(SAMPLES_PER_RECORD);
             Memory {
                 trace: TraceBuffer::new(0, false),
-                lateness: Some(Lateness::new(samples, ring)),
+                lateness: Some(LatencyRecorder::new(samples, ring)),
                 jobs: None,
                 wakes: None,
                 marker: None,
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn extremes_are_those_of_the_samples() {
         let timeline = crate::simulated::timeline();
-        let mut lateness = Lateness::new(3, false);
+        let mut lateness = LatencyRecorder::new(3, false);
         // As a first rate told them that was 1 ns off.
         [(3_903_844, 3_903_845), (61_357, 61_356)]
             .iter()
@@ -293,12 +293,12 @@ mod tests {
     #[test]
     fn single_samples_are_the_first_or_in_a_ring_the_last() {
         for (ring, kept) in [(false, vec![1, 2, 3]), (true, vec![3, 4, 5])] {
-            let mut lateness = Lateness::new(3, ring);
+            let mut lateness = LatencyRecorder::new(3, ring);
             (1..=5).for_each(|late| lateness.record(late, late));
             assert_eq!(lateness.samples().collect::<Vec<_>>(), kept);
             assert_eq!((lateness.dropped, lateness.histogram.len()), (2, 5));
         }
-        let mut none = Lateness::new(0, true);
+        let mut none = LatencyRecorder::new(0, true);
         none.record(1, 1);
         assert_eq!((none.samples().count(), none.dropped), (0, 1));
     }

@@ -18,16 +18,16 @@ use hourglass_time::Span;
 use thiserror::Error;
 
 use crate::buffer::Record;
-use crate::jobs::Job;
+use crate::gap_evidence::ThreadEvidence;
+use crate::jobs::JobTiming;
 use crate::measuring_counter::{AnyCounter, MeasuringCounter, with_counter, with_recorder};
 use crate::memory::Memory;
-use crate::recorder::{AnyRecorder, Recorder, Settings};
-use crate::run::{Measured, ThreadOutcome, calibrate, conclude};
+use crate::recorder::{AnyRecorder, Recorder, RecorderSettings};
+use crate::run::{RunMeasurement, ThreadOutcome, calibrate, conclude};
 use crate::spec::DEFAULT_RECORDS;
 use crate::thread::{account, difference, wrap};
 use crate::timeline::Timeline;
-use crate::wake::{Alarm, WakeUp};
-use crate::witness::ThreadEvidence;
+use crate::wake::{WakeUp, WakeUpTime};
 
 /// What is known of a loop before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl LoopSpec {
     fn bytes(&self) -> u128 {
         let of = |count: u128, size: usize| count.saturating_mul(size as u128);
         let records = of(self.records.into(), size_of::<Record>());
-        records.saturating_add(of(self.jobs as u128, size_of::<Job>()))
+        records.saturating_add(of(self.jobs as u128, size_of::<JobTiming>()))
     }
 
     /// That it can be meant.
@@ -119,7 +119,7 @@ pub enum LoopError {
 /// (CPU clock and counters of the thread), about half a microsecond.
 pub struct OwnLoop {
     recorder: AnyRecorder<'static>,
-    account: Account,
+    account: DeadlineCounter,
     spec: LoopSpec,
     choice: Choice,
     counter: AnyCounter,
@@ -153,7 +153,7 @@ impl OwnLoop {
         let calibration = calibrate(counter, first).ok_or(LoopError::Counter(counter.name()))?;
         let realtime_ns = now_ns(ClockId::Realtime);
         let timeline = Timeline::starting(counter.pair(), realtime_ns, Span::ZERO, calibration);
-        let settings = Settings {
+        let settings = RecorderSettings {
             gap: spec.gap.map_or(u64::MAX, |gap| timeline.ticks_at_least(gap)),
             timeline,
             start: timeline.epoch.ticks,
@@ -166,13 +166,13 @@ impl OwnLoop {
         let source = ThreadEvidence::open(&tested);
         let kernel = account();
         // Of no size, so that nothing is leaked.
-        let sleepless = Box::leak(Box::new(Sleepless));
+        let sleepless = Box::leak(Box::new(NoWakeUp));
         let mut recorder = with_counter!(counter, counter => {
             let recorder = Recorder::new(counter, settings, memory, sleepless, &NEVER);
             wrap(recorder.asking(source).within(&os::affinity().unwrap_or_default()))
         });
         with_recorder!(&mut recorder, r => r.await_marks());
-        let account = Account::new(&spec, &timeline);
+        let account = DeadlineCounter::new(&spec, &timeline);
         Ok(OwnLoop {
             recorder,
             account,
@@ -234,7 +234,7 @@ impl OwnLoop {
     /// Ends measuring. A period that has begun and is not done counts as missed if its deadline has
     /// passed, else not at all.
     #[must_use]
-    pub fn finish(self) -> Measured {
+    pub fn finish(self) -> RunMeasurement {
         let OwnLoop { mut recorder, mut account, .. } = self;
         with_recorder!(&mut recorder, r => {
             r.pause();
@@ -252,7 +252,7 @@ impl OwnLoop {
             gap: self.spec.gap.map_or(0, |gap| self.timeline.ticks_at_least(gap)),
             typical_iteration: 0,
             start: self.timeline.epoch.ticks,
-            finish: recorded.ended,
+            finish: recorded.end,
             recorded,
             kernel: kernel.map(|(before, after)| difference(before, after)),
         };
@@ -267,7 +267,7 @@ impl OwnLoop {
             self.tested,
             self.memory,
         );
-        Measured { interrupted: None, ..measured }
+        RunMeasurement { interrupted: None, ..measured }
     }
 }
 
@@ -287,10 +287,10 @@ const LONG_GAPS: usize = 16_384;
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Never asked: the loop waits by its own means.
-struct Sleepless;
+struct NoWakeUp;
 
-impl WakeUp for Sleepless {
-    fn wait(&mut self, _alarm: Alarm) {}
+impl WakeUp for NoWakeUp {
+    fn wait(&mut self, _alarm: WakeUpTime) {}
 }
 
 /// Locks the buffers, as far as the limit allows; the rest of the process is its owner's.
@@ -319,23 +319,23 @@ fn policy_now() -> String {
 
 /// The account of a loop's periods.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+struct DeadlineCounter {
     /// In ticks, as are the other times.
     period: u64,
     deadline: u64,
     /// When the period at hand, or the last one, was due.
-    due: u64,
+    due_at: u64,
     /// The point of the grid to which it belongs; `None` before the first.
     nominal: Option<u64>,
     running: bool,
     counted: Deadlines,
 }
 
-impl Account {
-    fn new(spec: &LoopSpec, timeline: &Timeline) -> Account {
+impl DeadlineCounter {
+    fn new(spec: &LoopSpec, timeline: &Timeline) -> DeadlineCounter {
         let ticks = |span: Span| timeline.calibration.rate.ticks_ceil(span.nanos_or_zero()).max(1);
         let deadline = ticks(spec.deadline.unwrap_or(spec.period));
-        Account { period: ticks(spec.period), deadline, ..Account::default() }
+        DeadlineCounter { period: ticks(spec.period), deadline, ..DeadlineCounter::default() }
     }
 
     /// A period was due. Which one it is follows from the grid, to the nearest; those between it and
@@ -357,7 +357,7 @@ impl Account {
         let whole = passed.saturating_mul(period);
         let follow = off.saturating_sub(whole) / FOLLOWS;
         self.nominal = Some(before.saturating_add_signed(whole).saturating_add_signed(follow));
-        self.due = due;
+        self.due_at = due;
         self.running = true;
     }
 
@@ -381,12 +381,16 @@ impl Account {
     }
 
     fn is_late(&self, now: u64) -> bool {
-        now > self.due.saturating_add(self.deadline)
+        now > self.due_at.saturating_add(self.deadline)
     }
 }
 
 #[inline]
-fn begin<C: MeasuringCounter>(recorder: &mut Recorder<C>, account: &mut Account, due: Option<u64>) {
+fn begin<C: MeasuringCounter>(
+    recorder: &mut Recorder<C>,
+    account: &mut DeadlineCounter,
+    due: Option<u64>,
+) {
     end(recorder, account);
     recorder.resume();
     let due = due.unwrap_or(recorder.now());
@@ -395,7 +399,7 @@ fn begin<C: MeasuringCounter>(recorder: &mut Recorder<C>, account: &mut Account,
 }
 
 #[inline]
-fn end<C: MeasuringCounter>(recorder: &mut Recorder<C>, account: &mut Account) {
+fn end<C: MeasuringCounter>(recorder: &mut Recorder<C>, account: &mut DeadlineCounter) {
     if account.running {
         recorder.pause();
         recorder.end_job();

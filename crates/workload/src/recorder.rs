@@ -12,10 +12,10 @@
 //! counted apart (`recorder/strays.rs`), since the kernel moves threads whose last CPU goes offline.
 
 mod acts;
+mod affinity_check;
+mod intervals;
 mod limits;
 mod marks;
-mod noting;
-mod strays;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,19 +31,19 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 
 use crate::buffer::{Record, TraceBuffer};
-use crate::guard::Hit;
-use crate::jobs::{Job, Jobs};
-use crate::live::Live;
+use crate::guard::LimitHit;
+use crate::jobs::{JobLog, JobTiming};
+use crate::live::LiveCounters;
 use crate::long_gaps::LongGaps;
 use crate::measuring_counter::MeasuringCounter;
-use crate::memory::{Gaps, Lateness, Memory};
+use crate::memory::{Gaps, LatencyRecorder, Memory};
 use crate::timeline::Timeline;
-use crate::wake::{Alarm, WakeUp};
+use crate::wake::{WakeUp, WakeUpTime};
 
-use crate::wakes::WakeTimes;
-use crate::witness::Witness;
-use strays::Fence;
-pub use strays::Strayed;
+use crate::gap_evidence::Witness;
+use crate::wake_times::WakeTimes;
+use affinity_check::AffinityCheck;
+pub use affinity_check::AffinityViolation;
 
 /// What a thread does between two reads of the counter.
 ///
@@ -55,9 +55,9 @@ pub trait Work: Send {
 
 /// No work: the thread only watches itself run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Watching;
+pub struct NoWork;
 
-impl Work for Watching {
+impl Work for NoWork {
     #[inline(always)]
     fn step(&mut self) {}
 }
@@ -65,7 +65,7 @@ impl Work for Watching {
 /// Why the recorder came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Ended {
+pub enum RecordingEnd {
     /// What was asked for is done.
     Done,
     /// The thread's time is over: it must return.
@@ -74,7 +74,7 @@ pub enum Ended {
 
 /// What a thread tells about itself beside its trace.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
+pub struct ThreadCounts {
     /// Periods, for models that have them.
     pub deadlines: Option<Deadlines>,
     /// Passes, for models that scan.
@@ -87,7 +87,7 @@ pub struct Tally {
 
 /// What a recorder needs before it starts. Everything in it was allocated and touched.
 #[derive(Debug)]
-pub struct Settings {
+pub struct RecorderSettings {
     /// Gaps longer than this are recorded, in ticks.
     pub gap: u64,
     pub timeline: Timeline,
@@ -100,7 +100,7 @@ pub struct Settings {
     /// A later wake-up ends the run, in ticks.
     pub stop_late: u64,
     /// Where the thread shows how it is doing.
-    pub live: Option<Arc<Live>>,
+    pub live: Option<Arc<LiveCounters>>,
     /// Having run for so many ticks, the thread has the kernel charge that to its budget; never, with
     /// `u64::MAX`. Without, the scheduler looks at budgets at its tick, milliseconds later.
     pub charge: u64,
@@ -115,7 +115,7 @@ pub struct Recorder<'a, C: MeasuringCounter> {
     counter: C,
     stop: &'a AtomicBool,
     wake_up: &'a mut dyn WakeUp,
-    settings: Settings,
+    settings: RecorderSettings,
     memory: Memory,
     witness: Witness<C::EvidenceSource>,
     /// What must pass at least on every interval so that its length in ns does not fall short
@@ -129,9 +129,9 @@ pub struct Recorder<'a, C: MeasuringCounter> {
     paused: u64,
     /// What such gaps took of the job that has begun, in ticks.
     lost_below: u64,
-    open: Option<Open>,
+    open: Option<CurrentInterval>,
     /// The job that has begun; its `received` is what the thread had received before.
-    job: Option<Job>,
+    job: Option<JobTiming>,
     last: u64,
     last_cpu: u32,
     received_closed: u64,
@@ -139,9 +139,9 @@ pub struct Recorder<'a, C: MeasuringCounter> {
     migrations: u64,
     backwards: u64,
     cpus_seen: [u64; CPU_WORDS],
-    fence: Fence,
-    hit: Option<Hit>,
-    pub tally: Tally,
+    fence: AffinityCheck,
+    hit: Option<LimitHit>,
+    pub tally: ThreadCounts,
 }
 
 /// How long noting a gap takes at most, with caches as cold as a long gap leaves them; a second
@@ -157,7 +157,7 @@ const CPU_WORDS: usize = 16;
 
 /// The interval that is running.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct CurrentInterval {
     start: u64,
     cpu: u32,
     onset: Onset,
@@ -178,15 +178,15 @@ pub enum AnyRecorder<'a> {
 
 /// What a recorder leaves behind.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct Recording {
     /// Intervals, as far as they fitted.
     pub trace: TraceBuffer,
     /// Wake-ups.
-    pub lateness: Option<Lateness>,
+    pub lateness: Option<LatencyRecorder>,
     /// When those wake-ups took place, where that was wanted.
     pub wakes: Option<WakeTimes>,
     /// Jobs one by one, where they were wanted.
-    pub jobs: Option<Jobs>,
+    pub jobs: Option<JobLog>,
     /// Gaps, all of them.
     pub gaps: Gaps,
     /// Long gaps that the trace had no room for, or, in a ring, may have lost.
@@ -202,19 +202,19 @@ pub struct Recorded {
     /// CPUs seen, ascending.
     pub cpus_seen: Vec<u32>,
     /// That it ran on CPUs that it was not given.
-    pub strayed: Option<Strayed>,
-    pub tally: Tally,
+    pub strayed: Option<AffinityViolation>,
+    pub tally: ThreadCounts,
     /// When the thread's time ended, on the counter.
-    pub ended: u64,
+    pub end: u64,
     /// What made the thread end the run, if it did.
-    pub hit: Option<Hit>,
+    pub hit: Option<LimitHit>,
 }
 
 impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     /// A recorder for the calling thread. `stop` ends it early.
     pub fn new(
         counter: C,
-        settings: Settings,
+        settings: RecorderSettings,
         memory: Memory,
         wake_up: &'a mut dyn WakeUp,
         stop: &'a AtomicBool,
@@ -243,9 +243,9 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             migrations: 0,
             backwards: 0,
             cpus_seen: [0; CPU_WORDS],
-            fence: Fence::around(&[]),
+            fence: AffinityCheck::around(&[]),
             hit: None,
-            tally: Tally::default(),
+            tally: ThreadCounts::default(),
         }
     }
 
@@ -262,7 +262,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     /// The same, counting intervals on other CPUs than these, which the thread was given.
     #[must_use]
     pub fn within(mut self, cpus: &[u32]) -> Recorder<'a, C> {
-        self.fence = Fence::around(cpus);
+        self.fence = AffinityCheck::around(cpus);
         self
     }
 
@@ -308,7 +308,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     /// Runs `work` until the thread has received `amount` of processor time from now, counted in
     /// its own gap-free intervals: never less.
     #[inline(always)]
-    pub fn receive(&mut self, amount: Span, work: &mut impl Work) -> Ended {
+    pub fn receive(&mut self, amount: Span, work: &mut impl Work) -> RecordingEnd {
         let ticks = self.settings.timeline.ticks_at_least(amount).saturating_add(self.rounding);
         self.watch(ticks, work)
     }
@@ -321,9 +321,9 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
 
     /// The loop of Figure 2. `wanted` is in ticks.
     #[inline(always)]
-    fn watch(&mut self, wanted: u64, work: &mut impl Work) -> Ended {
+    fn watch(&mut self, wanted: u64, work: &mut impl Work) -> RecordingEnd {
         if !self.ensure_open() {
-            return Ended::TimeOver;
+            return RecordingEnd::TimeOver;
         }
         // What passed since the last read was the thread's own, or else is noted as a gap.
         let (received, intervals) = (self.received(), self.intervals);
@@ -368,7 +368,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         self.last = last;
         // What was received in full at the very last moment still counts; the caller's next call
         // tells it that its time is over.
-        if last >= target { Ended::Done } else { Ended::TimeOver }
+        if last >= target { RecordingEnd::Done } else { RecordingEnd::TimeOver }
     }
 
     /// Has the kernel charge what the thread has run: it does when it is asked for that time. Whoever has
@@ -387,8 +387,8 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     }
 
     /// Ends the interval and blocks until `due` (on the counter) by the thread's wake-up method.
-    /// Returns at once if that has passed. Never returns `Done` early.
-    pub fn wait_until(&mut self, due: u64) -> Ended {
+    /// Returns at once if that has passed. Never returns `JobCounter` early.
+    pub fn wait_until(&mut self, due: u64) -> RecordingEnd {
         if self.open.is_some() {
             self.catch_up();
         }
@@ -402,7 +402,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             let alarm_at = due.min(self.settings.finish);
             let now_ns = now_ns(ClockId::Monotonic);
             let ahead = self.settings.timeline.ns_in(alarm_at - now.ticks);
-            self.wake_up.wait(Alarm {
+            self.wake_up.wait(WakeUpTime {
                 now_ns,
                 due_ns: now_ns.saturating_add(ahead),
                 epoch_ns: self.settings.timeline.epoch.monotonic_ns,
@@ -411,24 +411,24 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         }
         if now.ticks < due || self.is_over_at(now.ticks) {
             self.last = now.ticks.clamp(self.last, self.settings.finish.max(self.last));
-            return Ended::TimeOver;
+            return RecordingEnd::TimeOver;
         }
         self.last = now.ticks.max(self.last);
         if self.open.is_none() {
-            let evidence = self.witness.testify();
+            let evidence = self.witness.collect();
             self.open_at(now.cpu, Onset::Wait, evidence);
         }
-        Ended::Done
+        RecordingEnd::Done
     }
 
     /// Ends recording: an interval still open is written.
     #[must_use]
-    pub fn end(mut self) -> Recorded {
+    pub fn end(mut self) -> Recording {
         self.close();
         if let (Some(jobs), Some(job)) = (&mut self.memory.jobs, self.job) {
             jobs.unfinished = Some(job.arrival);
         }
-        Recorded {
+        Recording {
             trace: self.memory.trace,
             lateness: self.memory.lateness,
             wakes: self.memory.wakes,
@@ -442,7 +442,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             cpus_seen: cpus_in(&self.cpus_seen),
             strayed: self.fence.strayed,
             tally: self.tally,
-            ended: self.last,
+            end: self.last,
             hit: self.hit,
         }
     }
@@ -457,7 +457,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             let now = self.counter.read();
             self.last = now.ticks.max(self.last);
             if !self.is_over() {
-                let evidence = self.witness.testify();
+                let evidence = self.witness.collect();
                 self.open_at(now.cpu, Onset::Wait, evidence);
             }
         }
@@ -484,7 +484,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         self.migrations += u64::from(onset != Onset::Start && self.last_cpu != cpu);
         self.fence.enter(self.last, self.last_cpu, cpu);
         self.last_cpu = cpu;
-        self.open = Some(Open { start: self.last, cpu, onset, evidence });
+        self.open = Some(CurrentInterval { start: self.last, cpu, onset, evidence });
     }
 
     /// Ends the open interval at the last moment seen.

@@ -3,17 +3,17 @@
 use hourglass_model::{CpuSet, Policy, Reservation};
 use thiserror::Error;
 
-use crate::reserving::Denied;
+use crate::reservation::ReservationDenied;
 use crate::spec::SpecError;
 use crate::wake::Unavailable;
 
 /// What the machine refused to a thread.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refused {
+pub enum ThreadRefusal {
     /// A policy; with the errno.
     Policy(Policy, i32),
     /// A reservation; with the reason.
-    Reservation(Reservation, Denied),
+    Reservation(Reservation, ReservationDenied),
     /// CPUs; with the errno.
     Affinity(CpuSet, i32),
     /// A means of being woken.
@@ -24,7 +24,7 @@ pub enum Refused {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortfall {
     pub thread: u32,
-    pub refused: Refused,
+    pub refused: ThreadRefusal,
     /// Whether the run could not go on without it.
     pub fatal: bool,
 }

@@ -11,7 +11,7 @@ use hourglass_sys::wait::nanosleep_until;
 use hourglass_sys::{memory, signal, thread as os};
 use hourglass_time::Span;
 
-use crate::guard::Hit;
+use crate::guard::LimitHit;
 use crate::live::LiveThreads;
 use crate::long_gaps::LongGaps;
 use crate::loop_time::LoopTime;
@@ -19,13 +19,13 @@ use crate::marker::Marker;
 use crate::measuring_counter::AnyCounter;
 use crate::memory::Memory;
 use crate::notifier;
-use crate::reserving::Reserver;
+use crate::reservation::Reserver;
 use crate::run_threads::RunThreads;
 use crate::spec::{RunSpec, ThreadSpec};
-use crate::thread::{Gate, Order, Prepared, Shared};
+use crate::thread::{AllocatedThread, RunContext, StartBarrier, StartSignal};
 use crate::timeline::Timeline;
 
-pub use crate::refused::{Refused, RunError, Shortfall};
+pub use crate::refused::{RunError, Shortfall, ThreadRefusal};
 pub use crate::thread::ThreadOutcome;
 
 /// Shortest window of the first calibration: over it, best-of-64 pairs err by less than 0.1 ppm.
@@ -39,8 +39,8 @@ const LEAD_PER_THREAD: Span = Span::from_micros(50);
 const WATCH_PERIOD_NS: u64 = 100_000_000;
 
 /// Hears what happens, on the thread that called [`run`].
-pub trait Watch {
-    /// All threads are set up and the run is about to begin. If `ticking`, [`Watch::tick`] will be
+pub trait RunObserver {
+    /// All threads are set up and the run is about to begin. If `ticking`, [`RunObserver::tick`] will be
     /// called from a CPU that is not measured; else every CPU is, and nothing may wake up until the end.
     fn started(&mut self, duration: Span, ticking: bool);
     /// So much has passed.
@@ -54,14 +54,14 @@ pub trait Watch {
         let _ = live_threads;
     }
     /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
-    fn asked(&mut self, elapsed: Span) {
+    fn status_requested(&mut self, elapsed: Span) {
         let _ = elapsed;
     }
     fn ended(&mut self);
 }
 
 #[derive(Debug)]
-pub struct Measured {
+pub struct RunMeasurement {
     /// The counter, and why that one.
     pub choice: Choice,
     pub counter: &'static str,
@@ -83,12 +83,12 @@ pub struct Measured {
     pub interrupted: Option<i32>,
 }
 
-impl Measured {
+impl RunMeasurement {
     /// What ended the run from within: the thread, and the first hit of any.
     #[must_use]
-    pub fn hit(&self) -> Option<(u32, Hit)> {
+    pub fn hit(&self) -> Option<(u32, LimitHit)> {
         let hits = self.threads.iter().filter_map(|thread| Some((thread.id, thread.recorded.hit?)));
-        hits.min_by_key(|(_, hit)| hit.over)
+        hits.min_by_key(|(_, hit)| hit.end)
     }
 }
 
@@ -102,8 +102,8 @@ pub fn run(
     spec: &RunSpec,
     choice: Choice,
     reserver: &dyn Reserver,
-    watch: &mut dyn Watch,
-) -> Result<Measured, RunError> {
+    watch: &mut dyn RunObserver,
+) -> Result<RunMeasurement, RunError> {
     spec.check()?;
     let counter = AnyCounter::from(choice.kind);
     let first = counter.pair();
@@ -119,9 +119,9 @@ pub fn run(
     watch.live_threads(&live_threads);
     let prepared = prepare(spec, counter);
     let memory = lock_memory(&prepared);
-    let (gate, stop) = (Gate::default(), AtomicBool::new(false));
+    let (gate, stop) = (StartBarrier::default(), AtomicBool::new(false));
     let tested = tested(counter);
-    let shared = Shared {
+    let shared = RunContext {
         counter,
         reserver,
         best_effort: spec.best_effort,
@@ -148,10 +148,10 @@ pub fn run(
         // Once more, for the stacks of the threads.
         let all_locked = memory.all_locked && memory::lock_all().is_ok();
         let Some((timeline, calibration_start)) = set_off(spec, counter, first) else {
-            gate.open(Order::GoHome);
+            gate.open(StartSignal::GoHome);
             return Err(RunError::Counter(counter.name()));
         };
-        gate.open(Order::Go(timeline, spec.duration));
+        gate.open(StartSignal::Go(timeline, spec.duration));
         supervise(spec, &timeline, &stop, ticking, watch);
         let threads = run_threads.join()?;
         if ticking {
@@ -166,7 +166,7 @@ pub fn run(
     let (timeline, calibration_start, threads, shortfalls, memory) = ran?;
     let measured =
         conclude(choice, counter, first, timeline, calibration_start, threads, tested, memory);
-    Ok(Measured { shortfalls, ..measured })
+    Ok(RunMeasurement { shortfalls, ..measured })
 }
 
 /// Which switches critical sections tell of in a run with this counter.
@@ -189,14 +189,14 @@ pub(crate) fn conclude(
     mut threads: Vec<ThreadOutcome>,
     rseq: Result<ClearRule, RseqUnusable>,
     memory: MemoryFacts,
-) -> Measured {
-    let ended = threads.iter().map(|thread| thread.recorded.ended).max().unwrap_or(0);
+) -> RunMeasurement {
+    let ended = threads.iter().map(|thread| thread.recorded.end).max().unwrap_or(0);
     let calibration = Calibration::between(first, counter.pair()).unwrap_or(calibration_start);
     let timeline = Timeline { calibration, ..timeline };
     for lateness in threads.iter_mut().filter_map(|thread| thread.recorded.lateness.as_mut()) {
         lateness.settle(&timeline);
     }
-    Measured {
+    RunMeasurement {
         choice,
         counter: counter.name(),
         timeline,
@@ -211,7 +211,7 @@ pub(crate) fn conclude(
 }
 
 /// Allocates, touches and measures loops: everything that must not happen later.
-fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<Prepared> {
+fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<AllocatedThread> {
     /// Keeps the random sequences of threads apart (the fractional part of the golden ratio).
     const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let share = spec.records / spec.threads.len().max(1) as u64;
@@ -240,13 +240,13 @@ fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<Prepared> {
                 .marking(spec.marker.clone().map(|file| Marker::new(file, id)))
                 .with_steps(thread.steps)
                 .counting(&spec.guard.counted, period);
-            Prepared { id, spec: thread.clone(), execution, memory, loop_time }
+            AllocatedThread { id, spec: thread.clone(), execution, memory, loop_time }
         })
         .collect()
 }
 
 /// Locks everything, or else as many buffers as the limit allows.
-fn lock_memory(prepared: &[Prepared]) -> MemoryFacts {
+fn lock_memory(prepared: &[AllocatedThread]) -> MemoryFacts {
     let mut facts = MemoryFacts { all_locked: memory::lock_all().is_ok(), ..Default::default() };
     if !facts.all_locked {
         for thread in prepared {
@@ -293,7 +293,7 @@ fn supervise(
     timeline: &Timeline,
     stop: &AtomicBool,
     ticking: bool,
-    watch: &mut dyn Watch,
+    watch: &mut dyn RunObserver,
 ) {
     let start = timeline.epoch.monotonic_ns;
     let end = start.saturating_add(spec.duration.nanos_or_zero());
@@ -306,7 +306,7 @@ fn supervise(
             return;
         }
         if spec.snapshots && notifier::take_question() {
-            watch.asked(elapsed(now));
+            watch.status_requested(elapsed(now));
             continue;
         }
         notifier::wait(

@@ -9,7 +9,10 @@ use std::time::Duration;
 use hourglass_sys::signal;
 
 use crate::refused::{RunError, Shortfall};
-use crate::thread::{Gate, Life, Order, Prepared, Shared, ThreadOutcome, ThreadReport};
+use crate::thread::{
+    AllocatedThread, RunContext, StartBarrier, StartSignal, ThreadOutcome, ThreadReport,
+    ThreadResult,
+};
 
 /// Stack of a measured thread; small, since all of it is locked.
 const STACK_BYTES: usize = 256 << 10;
@@ -22,7 +25,7 @@ const JOIN_LOOK: Duration = Duration::from_millis(5);
 
 /// The threads of a run.
 pub(crate) struct RunThreads<'scope> {
-    gate: &'scope Gate,
+    gate: &'scope StartBarrier,
     stop: &'scope AtomicBool,
     members: Vec<Member<'scope>>,
     tids: RefCell<Vec<u32>>,
@@ -30,16 +33,16 @@ pub(crate) struct RunThreads<'scope> {
 
 struct Member<'scope> {
     id: u32,
-    told: Receiver<ThreadReport>,
-    handle: ScopedJoinHandle<'scope, Option<Life>>,
+    report: Receiver<ThreadReport>,
+    handle: ScopedJoinHandle<'scope, Option<ThreadResult>>,
 }
 
 impl<'scope> RunThreads<'scope> {
     /// Starts every thread. If one cannot be started, those that were go home.
     pub(crate) fn spawn<'env>(
         scope: &'scope Scope<'scope, 'env>,
-        shared: &'env Shared<'env>,
-        prepared: Vec<Prepared>,
+        shared: &'env RunContext<'env>,
+        prepared: Vec<AllocatedThread>,
     ) -> Result<RunThreads<'scope>, RunError> {
         let mut members = Vec::with_capacity(prepared.len());
         for thread in prepared {
@@ -55,7 +58,7 @@ impl<'scope> RunThreads<'scope> {
                     })
                 });
             match spawned {
-                Ok(handle) => members.push(Member { id, told, handle }),
+                Ok(handle) => members.push(Member { id, report: told, handle }),
                 Err(error) => {
                     send_home(shared.gate, shared.stop);
                     return Err(RunError::Spawn(id, error));
@@ -69,7 +72,7 @@ impl<'scope> RunThreads<'scope> {
     pub(crate) fn await_set_up(&self) -> Result<Vec<Shortfall>, RunError> {
         let mut all = Vec::new();
         for member in &self.members {
-            let Ok(ThreadReport::SetUp { tid, shortfalls }) = member.told.recv() else {
+            let Ok(ThreadReport::SetUp { tid, shortfalls }) = member.report.recv() else {
                 send_home(self.gate, self.stop);
                 return Err(RunError::Lost(member.id));
             };
@@ -88,7 +91,7 @@ impl<'scope> RunThreads<'scope> {
         for member in &self.members {
             loop {
                 self.heed_signal();
-                match member.told.recv_timeout(WARM_UP_LOOK) {
+                match member.report.recv_timeout(WARM_UP_LOOK) {
                     Ok(_) => break,
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => {
@@ -118,7 +121,7 @@ impl<'scope> RunThreads<'scope> {
             std::thread::sleep(JOIN_LOOK);
         }
         // Their memory is freed only when all are through.
-        let lives: Vec<Life> = self
+        let lives: Vec<ThreadResult> = self
             .members
             .into_iter()
             .map(|member| member.handle.join().ok().flatten().ok_or(RunError::Lost(member.id)))
@@ -136,7 +139,7 @@ impl<'scope> RunThreads<'scope> {
 }
 
 /// Lets all threads end without measuring, also those that warm up.
-fn send_home(gate: &Gate, stop: &AtomicBool) {
+fn send_home(gate: &StartBarrier, stop: &AtomicBool) {
     stop.store(true, Ordering::Relaxed);
-    gate.open(Order::GoHome);
+    gate.open(StartSignal::GoHome);
 }

@@ -10,14 +10,14 @@ use hourglass_sys::rseq::SectionState;
 use hourglass_sys::thread::Counters;
 use hourglass_time::Span;
 
-use crate::live::Live;
+use crate::gap_evidence::EvidenceSource;
+use crate::live::LiveCounters;
 use crate::measuring_counter::MeasuringCounter;
 use crate::memory::Memory;
 use crate::models::Execution;
-use crate::recorder::{Recorded, Recorder, Settings};
+use crate::recorder::{Recorder, RecorderSettings, Recording};
 use crate::timeline::{Epoch, Timeline};
-use crate::wake::{Alarm, WakeUp};
-use crate::witness::EvidenceSource;
+use crate::wake::{WakeUp, WakeUpTime};
 
 /// One tick is one nanosecond; the run begins here, so that times before it can be told.
 pub(crate) const EPOCH: u64 = 1_000_000;
@@ -35,12 +35,12 @@ pub(crate) struct Interruption {
     pub(crate) at: u64,
     pub(crate) length: u64,
     pub(crate) cpu: u32,
-    pub(crate) by: By,
+    pub(crate) by: PreemptionSource,
 }
 
 /// Who takes the CPU, as far as the thread can find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum PreemptionSource {
     /// Another thread: the kernel clears the critical section and counts.
     Thread,
     /// An interrupt upon which the kernel thought of a switch: cleared, and nothing counted.
@@ -58,13 +58,13 @@ enum Mode {
 
 /// A machine in virtual time.
 #[derive(Debug, Default)]
-pub(crate) struct Machine {
+pub(crate) struct SimulatedMachine {
     now: AtomicU64,
     cpu: AtomicU32,
     next: AtomicU64,
     interruptions: Vec<Interruption>,
     /// Whether the critical section is armed and was not cleared.
-    kept: AtomicBool,
+    section_armed: AtomicBool,
     /// Whether a switch inside a system call keeps it (Linux 6.19 and later).
     pub(crate) keeps_in_system_calls: bool,
     voluntary: AtomicU64,
@@ -80,21 +80,25 @@ pub(crate) struct Machine {
     /// A later wake-up ends the run.
     pub(crate) stop_late: Option<u64>,
     /// The CPUs that the thread was given; all if there are none.
-    pub(crate) given: Vec<u32>,
+    pub(crate) allowed_cpus: Vec<u32>,
     /// How often the thread has its time charged.
     pub(crate) charge: Option<u64>,
     /// Where the thread shows how it is doing.
-    pub(crate) live: Option<Arc<Live>>,
+    pub(crate) live: Option<Arc<LiveCounters>>,
 }
 
-impl Machine {
+impl SimulatedMachine {
     /// A machine at the run's start. `interruptions` in order of time.
-    pub(crate) fn new(interruptions: Vec<Interruption>) -> Machine {
-        Machine { now: AtomicU64::new(EPOCH), interruptions, ..Machine::default() }
+    pub(crate) fn new(interruptions: Vec<Interruption>) -> SimulatedMachine {
+        SimulatedMachine {
+            now: AtomicU64::new(EPOCH),
+            interruptions,
+            ..SimulatedMachine::default()
+        }
     }
 
     /// Runs `execution`, which writes a trace, for `duration` from the run's start.
-    pub(crate) fn run(&self, execution: &mut impl Execution, duration: Span) -> Recorded {
+    pub(crate) fn run(&self, execution: &mut impl Execution, duration: Span) -> Recording {
         self.run_with(execution, duration, Memory::new(1_000, false, false))
     }
 
@@ -104,10 +108,10 @@ impl Machine {
         execution: &mut impl Execution,
         duration: Span,
         memory: Memory,
-    ) -> Recorded {
+    ) -> Recording {
         let stop = AtomicBool::new(false);
-        let mut bed = Bed(self);
-        let settings = Settings {
+        let mut bed = SimThreadSleeper(self);
+        let settings = RecorderSettings {
             gap: GAP,
             timeline: timeline(),
             start: EPOCH,
@@ -117,8 +121,9 @@ impl Machine {
             live: self.live.clone(),
             charge: self.charge.unwrap_or(u64::MAX),
         };
-        let mut recorder =
-            Recorder::new(self, settings, memory, &mut bed, &stop).asking(self).within(&self.given);
+        let mut recorder = Recorder::new(self, settings, memory, &mut bed, &stop)
+            .asking(self)
+            .within(&self.allowed_cpus);
         recorder.begin();
         execution.run(&mut recorder);
         recorder.end()
@@ -138,7 +143,7 @@ impl Machine {
     }
 
     fn switch_in_system_call(&self) {
-        self.kept.fetch_and(self.keeps_in_system_calls, Ordering::Relaxed);
+        self.section_armed.fetch_and(self.keeps_in_system_calls, Ordering::Relaxed);
     }
 
     /// The thread does something that takes `ns`. An interruption whose time has come takes its length
@@ -157,11 +162,15 @@ impl Machine {
             self.cpu.store(interruption.cpu, Ordering::Relaxed);
             self.next.store(next + 1, Ordering::Relaxed);
             match (interruption.by, mode) {
-                (By::Below, _) => {}
-                (By::Thread | By::Resched, Mode::User) => self.kept.store(false, Ordering::Relaxed),
-                (By::Thread | By::Resched, Mode::SystemCall) => self.switch_in_system_call(),
+                (PreemptionSource::Below, _) => {}
+                (PreemptionSource::Thread | PreemptionSource::Resched, Mode::User) => {
+                    self.section_armed.store(false, Ordering::Relaxed)
+                }
+                (PreemptionSource::Thread | PreemptionSource::Resched, Mode::SystemCall) => {
+                    self.switch_in_system_call()
+                }
             }
-            if interruption.by == By::Thread {
+            if interruption.by == PreemptionSource::Thread {
                 self.involuntary.fetch_add(1, Ordering::Relaxed);
                 self.away.fetch_add(interruption.length, Ordering::Relaxed);
             }
@@ -196,7 +205,7 @@ pub(crate) fn timeline() -> Timeline {
     }
 }
 
-impl Counter for &Machine {
+impl Counter for &SimulatedMachine {
     const NAME: &'static str = "sim";
 
     /// Each read takes [`STEP`]; an interruption whose time has come takes its length first.
@@ -206,19 +215,19 @@ impl Counter for &Machine {
     }
 }
 
-impl MeasuringCounter for &Machine {
+impl MeasuringCounter for &SimulatedMachine {
     type EvidenceSource = Self;
 }
 
-impl EvidenceSource for &Machine {
+impl EvidenceSource for &SimulatedMachine {
     fn arm(&mut self) {
         self.ask(Mode::User);
-        self.kept.store(true, Ordering::Relaxed);
+        self.section_armed.store(true, Ordering::Relaxed);
     }
 
-    fn look(&self) -> Option<SectionState> {
+    fn section_state(&self) -> Option<SectionState> {
         self.ask(Mode::User);
-        Some(if self.kept.load(Ordering::Relaxed) {
+        Some(if self.section_armed.load(Ordering::Relaxed) {
             SectionState::Kept
         } else {
             SectionState::Cleared
@@ -248,10 +257,10 @@ impl EvidenceSource for &Machine {
 
 /// Where threads of the machine sleep. `now_ns` of the alarm is the real machine's clock, so only
 /// the difference counts.
-pub(crate) struct Bed<'a>(pub(crate) &'a Machine);
+pub(crate) struct SimThreadSleeper<'a>(pub(crate) &'a SimulatedMachine);
 
-impl WakeUp for Bed<'_> {
-    fn wait(&mut self, alarm: Alarm) {
+impl WakeUp for SimThreadSleeper<'_> {
+    fn wait(&mut self, alarm: WakeUpTime) {
         let ahead = alarm.due_ns - alarm.now_ns;
         let now = self.0.now.load(Ordering::Relaxed);
         self.0.advance_to(now + ahead + self.0.wake_latency);
@@ -261,7 +270,7 @@ impl WakeUp for Bed<'_> {
 }
 
 /// The intervals of a recording, ns from the run's start.
-pub(crate) fn intervals(recorded: &Recorded) -> Vec<Interval> {
+pub(crate) fn intervals(recorded: &Recording) -> Vec<Interval> {
     let timeline = timeline();
     recorded
         .trace
@@ -280,7 +289,7 @@ pub(crate) fn intervals(recorded: &Recorded) -> Vec<Interval> {
 }
 
 /// Lengths of forced gaps, ns, in order.
-pub(crate) fn gaps(recorded: &Recorded) -> Vec<i64> {
+pub(crate) fn gaps(recorded: &Recording) -> Vec<i64> {
     let intervals = intervals(recorded);
     intervals
         .windows(2)

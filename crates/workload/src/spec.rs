@@ -10,10 +10,10 @@ use thiserror::Error;
 use crate::buckets::Steps;
 use crate::buffer::Record;
 use crate::guard::Guard;
-use crate::jobs::Job;
+use crate::jobs::JobTiming;
 use crate::long_gaps::LongGaps;
 use crate::models::{self, Model};
-use crate::wake::{self, Method};
+use crate::wake::{self, WakeUpMethod};
 
 /// Most threads in one run; the trace could hold more, but no machine shows anything with them.
 pub const MOST_THREADS: usize = 4096;
@@ -67,7 +67,7 @@ pub struct ThreadSpec {
     /// What it does (`-w`).
     pub model: Arc<dyn Model>,
     /// What wakes it (`-i`).
-    pub wake: Arc<dyn Method>,
+    pub wake: Arc<dyn WakeUpMethod>,
     /// Its scheduling policy (`-p`).
     pub policy: Policy,
     /// Whether `policy` came from one of the paper's names or by default. The nice values of
@@ -203,7 +203,7 @@ impl RunSpec {
         let threads =
             (self.threads.len() as u64).saturating_mul(gaps.saturating_add(BYTES_PER_THREAD));
         let records = records.saturating_add(threads);
-        let jobs = |thread: &ThreadSpec| thread.jobs.saturating_mul(size_of::<Job>());
+        let jobs = |thread: &ThreadSpec| thread.jobs.saturating_mul(size_of::<JobTiming>());
         let steps = |thread: &ThreadSpec| {
             thread.steps.map_or(0, |steps| steps.count.saturating_mul(2 * size_of::<u64>()))
         };

@@ -13,19 +13,19 @@ use hourglass_sys::thread as os;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_time::Span;
 
+use crate::gap_evidence::ThreadEvidence;
 use crate::guard::Guard;
 use crate::live::LiveThreads;
 use crate::loop_time::LoopTime;
 use crate::measuring_counter::{AnyCounter, MeasuringCounter, with_counter};
 use crate::memory::Memory;
 use crate::models::AnyExecution;
-use crate::recorder::{AnyRecorder, Recorded, Recorder, Settings};
-use crate::refused::{Refused, Shortfall};
-use crate::reserving::{Means, Reserver};
+use crate::recorder::{AnyRecorder, Recorder, RecorderSettings, Recording};
+use crate::refused::{Shortfall, ThreadRefusal};
+use crate::reservation::{ReservationBackend, Reserver};
 use crate::spec::ThreadSpec;
 use crate::timeline::Timeline;
-use crate::wake::{Opened, Sleeper};
-use crate::witness::ThreadEvidence;
+use crate::wake::{OpenWakeUp, Sleeper};
 
 /// Before its start a thread polls the counter for this long, so that the kernel's wake-up does
 /// not delay it.
@@ -33,28 +33,28 @@ const POLL_BEFORE_START: Span = Span::from_micros(100);
 
 /// Holds threads back until all are set up.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
-    order: Mutex<Option<Order>>,
+pub(crate) struct StartBarrier {
+    order: Mutex<Option<StartSignal>>,
     changed: Condvar,
 }
 
 /// What the gate says when it opens.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Order {
+pub(crate) enum StartSignal {
     /// Measure, on this timeline, for so long.
     Go(Timeline, Span),
     /// Somebody else could not be set up.
     GoHome,
 }
 
-impl Gate {
+impl StartBarrier {
     /// Lets all threads through.
-    pub(crate) fn open(&self, order: Order) {
+    pub(crate) fn open(&self, order: StartSignal) {
         *self.order.lock().unwrap_or_else(PoisonError::into_inner) = Some(order);
         self.changed.notify_all();
     }
 
-    fn pass(&self) -> Order {
+    fn pass(&self) -> StartSignal {
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(order) = *order {
@@ -66,21 +66,21 @@ impl Gate {
 }
 
 /// What all threads of a run share.
-pub(crate) struct Shared<'a> {
+pub(crate) struct RunContext<'a> {
     pub(crate) counter: AnyCounter,
     pub(crate) reserver: &'a dyn Reserver,
     pub(crate) best_effort: bool,
     pub(crate) warm_up: Span,
     pub(crate) guard: &'a Guard,
     pub(crate) live_threads: &'a LiveThreads,
-    pub(crate) gate: &'a Gate,
+    pub(crate) gate: &'a StartBarrier,
     pub(crate) stop: &'a AtomicBool,
     /// Whether critical sections tell on this machine what they should.
     pub(crate) rseq: &'a Result<ClearRule, RseqUnusable>,
 }
 
 /// A thread that was allocated for and is about to set itself up.
-pub(crate) struct Prepared {
+pub(crate) struct AllocatedThread {
     pub(crate) id: u32,
     pub(crate) spec: ThreadSpec,
     pub(crate) execution: Box<dyn AnyExecution>,
@@ -121,23 +121,27 @@ pub struct ThreadOutcome {
     pub start: u64,
     /// The time at which it was to finish, on the counter.
     pub finish: u64,
-    pub recorded: Recorded,
+    pub recorded: Recording,
     /// What the kernel counted meanwhile.
     pub kernel: Option<KernelAccount>,
 }
 
-impl Prepared {
+impl AllocatedThread {
     /// The life of the thread. `tell` hears of each step on the way to the gate. The execution
     /// comes back too, so that its memory is not freed while others are measured.
-    pub(crate) fn live(self, shared: &Shared, tell: impl Fn(ThreadReport)) -> Option<Life> {
-        let Prepared { id, spec, mut execution, memory, loop_time } = self;
+    pub(crate) fn live(
+        self,
+        shared: &RunContext,
+        tell: impl Fn(ThreadReport),
+    ) -> Option<ThreadResult> {
+        let AllocatedThread { id, spec, mut execution, memory, loop_time } = self;
         let mut shortfalls = Vec::new();
         let (policy, means) = enter(id, &spec, shared, &mut shortfalls);
         let sleeper = Sleeper { policy: in_force(&policy), best_effort: shared.best_effort };
         let opened = spec.wake.open(&sleeper).map_err(|missing| {
             shortfalls.push(Shortfall {
                 thread: id,
-                refused: Refused::Timer(missing),
+                refused: ThreadRefusal::Timer(missing),
                 fatal: true,
             });
         });
@@ -152,13 +156,13 @@ impl Prepared {
             execution.warm_up(shared.counter, shared.warm_up, shared.stop);
         }
         tell(ThreadReport::Warm);
-        let Order::Go(timeline, duration) = shared.gate.pass() else { return None };
-        let Opened { mut wake_up, emulated } = opened.ok()?;
+        let StartSignal::Go(timeline, duration) = shared.gate.pass() else { return None };
+        let OpenWakeUp { mut wake_up, emulated } = opened.ok()?;
 
         let mut settings = settings(&spec, loop_time, timeline, duration, shared.guard);
         settings.live = live;
         settings.start = with_reserve(&settings, &spec, means);
-        if means != Some(Means::DeadlineClass) {
+        if means != Some(ReservationBackend::DeadlineClass) {
             settings.charge = u64::MAX;
         }
         let (start, finish, gap) = (settings.start, settings.finish, settings.gap);
@@ -193,19 +197,23 @@ impl Prepared {
             recorded,
             kernel,
         };
-        Some(Life { outcome, _execution: execution })
+        Some(ThreadResult { outcome, _execution: execution })
     }
 }
 
 /// What comes back from a thread: its findings, and its memory for somebody else to free.
-pub(crate) struct Life {
+pub(crate) struct ThreadResult {
     pub(crate) outcome: ThreadOutcome,
     _execution: Box<dyn AnyExecution>,
 }
 
 /// The start, moved to the beginning of a period of the thread's reserve if there is time for that.
-fn with_reserve(settings: &Settings, spec: &ThreadSpec, means: Option<Means>) -> u64 {
-    let Settings { start, finish, timeline, .. } = settings;
+fn with_reserve(
+    settings: &RecorderSettings,
+    spec: &ThreadSpec,
+    means: Option<ReservationBackend>,
+) -> u64 {
+    let RecorderSettings { start, finish, timeline, .. } = settings;
     let Some((means, reservation)) = means.zip(spec.deadline_reservation()) else { return *start };
     let asked_ns = timeline.monotonic_at(*start);
     let later_ns = means.start_ns(&reservation, asked_ns).saturating_sub(asked_ns);
@@ -228,11 +236,11 @@ fn settings(
     timeline: Timeline,
     duration: Span,
     guard: &Guard,
-) -> Settings {
+) -> RecorderSettings {
     // Beyond in ticks is beyond in ns, whatever the error of calibration.
     let beyond =
         |limit: Option<Span>| limit.map_or(u64::MAX, |limit| timeline.ticks_at_least(limit));
-    Settings {
+    RecorderSettings {
         gap: spec.gap.map_or(loop_time.gap(), |gap| timeline.ticks_at_least(gap)),
         timeline,
         start: timeline.ticks_at(spec.start.nanos_or_zero()),
@@ -253,14 +261,14 @@ const CHARGE: Span = Span::from_micros(50);
 fn enter(
     id: u32,
     spec: &ThreadSpec,
-    shared: &Shared,
+    shared: &RunContext,
     refused: &mut Vec<Shortfall>,
-) -> (String, Option<Means>) {
+) -> (String, Option<ReservationBackend>) {
     let fatal = !shared.best_effort;
     if let Some(cpus) = &spec.cpus
         && let Err((cpus, errno)) = take_cpus(cpus)
     {
-        let refusal = Refused::Affinity(cpus, errno);
+        let refusal = ThreadRefusal::Affinity(cpus, errno);
         refused.push(Shortfall { thread: id, refused: refusal, fatal });
     }
     if let Some(reservation) = spec.deadline_reservation() {
@@ -269,7 +277,7 @@ fn enter(
     let policy = match sched::set(attributes(spec.policy)) {
         Ok(()) => spec.policy.to_string(),
         Err(error) => {
-            let refusal = Refused::Policy(spec.policy, errno(&error));
+            let refusal = ThreadRefusal::Policy(spec.policy, errno(&error));
             refused.push(Shortfall { thread: id, refused: refusal, fatal });
             Policy::Other(nice_now()).to_string()
         }
@@ -293,13 +301,13 @@ const EINVAL: i32 = 22;
 fn enter_reservation(
     id: u32,
     reservation: &Reservation,
-    shared: &Shared,
+    shared: &RunContext,
     refused: &mut Vec<Shortfall>,
-) -> (String, Option<Means>) {
+) -> (String, Option<ReservationBackend>) {
     match shared.reserver.reserve(reservation) {
         Ok(means) => (means.policy(reservation), Some(means)),
         Err(denied) => {
-            let refusal = Refused::Reservation(*reservation, denied);
+            let refusal = ThreadRefusal::Reservation(*reservation, denied);
             let fatal = !shared.best_effort;
             refused.push(Shortfall { thread: id, refused: refusal, fatal });
             (Policy::Other(nice_now()).to_string(), None)
@@ -347,7 +355,12 @@ fn set_slack(slack_ns: Option<u64>) {
 
 /// Sleeps until shortly before `start`, takes the timer slack of its waits, and polls. Whether the start came,
 /// or the run was stopped before.
-fn sleep_until(start: u64, timeline: &Timeline, slack_ns: Option<u64>, shared: &Shared) -> bool {
+fn sleep_until(
+    start: u64,
+    timeline: &Timeline,
+    slack_ns: Option<u64>,
+    shared: &RunContext,
+) -> bool {
     let early = timeline.monotonic_at(start).saturating_sub(POLL_BEFORE_START.nanos_or_zero());
     while now_ns(ClockId::Monotonic) < early {
         if shared.stop.load(Ordering::Relaxed) {
@@ -386,31 +399,31 @@ pub(crate) fn difference(before: KernelAccount, after: KernelAccount) -> KernelA
 }
 
 /// Puts a recorder of a concrete counter behind the enum of all of them.
-pub(crate) trait Wrap<'a>: MeasuringCounter + Sized {
+pub(crate) trait IntoAnyRecorder<'a>: MeasuringCounter + Sized {
     fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a>;
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<'a> Wrap<'a> for hourglass_clock::Tsc {
+impl<'a> IntoAnyRecorder<'a> for hourglass_clock::Tsc {
     fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a> {
         AnyRecorder::Tsc(recorder)
     }
 }
 
 #[cfg(target_arch = "aarch64")]
-impl<'a> Wrap<'a> for hourglass_clock::Cntvct {
+impl<'a> IntoAnyRecorder<'a> for hourglass_clock::Cntvct {
     fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a> {
         AnyRecorder::Cntvct(recorder)
     }
 }
 
-impl<'a> Wrap<'a> for hourglass_clock::OsMonotonic {
+impl<'a> IntoAnyRecorder<'a> for hourglass_clock::OsMonotonic {
     fn wrap(recorder: Recorder<'a, Self>) -> AnyRecorder<'a> {
         AnyRecorder::Os(recorder)
     }
 }
 
-pub(crate) fn wrap<'a, C: Wrap<'a>>(recorder: Recorder<'a, C>) -> AnyRecorder<'a> {
+pub(crate) fn wrap<'a, C: IntoAnyRecorder<'a>>(recorder: Recorder<'a, C>) -> AnyRecorder<'a> {
     C::wrap(recorder)
 }
 
@@ -418,6 +431,6 @@ fn begin(recorder: &mut AnyRecorder) {
     crate::measuring_counter::with_recorder!(recorder, r => r.begin());
 }
 
-fn end(recorder: AnyRecorder) -> Recorded {
+fn end(recorder: AnyRecorder) -> Recording {
     crate::measuring_counter::with_recorder!(recorder, r => r.end())
 }

@@ -16,9 +16,9 @@ use hourglass_skip::{Requirement, skip};
 use hourglass_sys::tracefs::{Instance, Tracefs};
 use hourglass_sys::{rseq, thread};
 use hourglass_time::Span;
-use hourglass_workload::reserving::{Denied, Means, Reserver};
+use hourglass_workload::reservation::{ReservationBackend, ReservationDenied, Reserver};
 use hourglass_workload::run::ThreadOutcome;
-use hourglass_workload::{Measured, Record, RunSpec, ThreadSpec, Watch, models, run};
+use hourglass_workload::{Record, RunMeasurement, RunObserver, RunSpec, ThreadSpec, models, run};
 
 /// Two that compute, one of which gives the CPU up now and then, and one that waits: preemptions, and
 /// switches inside system calls.
@@ -27,14 +27,18 @@ const THREADS: [&str; 3] = ["CPU", "CPU_YIELD 300us", "PERIODIC 1ms 5ms"];
 struct NoReservations;
 
 impl Reserver for NoReservations {
-    fn reserve(&self, _: &Reservation) -> Result<Means, Denied> {
-        Err(Denied { errno: 1, cause: "nobody gives any".to_owned(), remedy: String::new() })
+    fn reserve(&self, _: &Reservation) -> Result<ReservationBackend, ReservationDenied> {
+        Err(ReservationDenied {
+            errno: 1,
+            cause: "nobody gives any".to_owned(),
+            remedy: String::new(),
+        })
     }
 }
 
 struct Quiet;
 
-impl Watch for Quiet {
+impl RunObserver for Quiet {
     fn started(&mut self, _: Span, _: bool) {}
     fn tick(&mut self, _: Span) {}
     fn ended(&mut self) {}
@@ -102,7 +106,7 @@ fn switches(text: &str) -> BTreeMap<u32, Vec<u64>> {
 }
 
 /// A run on one CPU, and the kernel's record of it; a skip where there can be none.
-fn traced() -> Option<(Measured, BTreeMap<u32, Vec<u64>>)> {
+fn traced() -> Option<(RunMeasurement, BTreeMap<u32, Vec<u64>>)> {
     let tracefs = match Tracefs::find() {
         Ok(tracefs) => tracefs,
         Err(reason) => {

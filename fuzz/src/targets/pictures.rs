@@ -1,6 +1,6 @@
 //! What is drawn for browsers and for Perfetto, from strings that are hostile.
 
-use hourglass_lab::{KeptRun, RunContents};
+use hourglass_lab::{OpenRun, RunContents};
 use hourglass_model::manifest::Manifest;
 use hourglass_report::{LatencyCounts, RunView, export, html};
 use prost::Message;
@@ -42,7 +42,7 @@ struct TrackEvent {
 }
 
 /// Draws a run, and looks at what came out.
-pub(super) fn draw(run: &KeptRun, mut contents: RunContents) {
+pub(super) fn draw(run: &OpenRun, mut contents: RunContents) {
     let latencies = std::mem::take(&mut contents.latencies_us).into_iter();
     let mut fine = std::mem::take(&mut contents.latencies_ns);
     let latencies: Vec<LatencyCounts> = latencies

@@ -13,7 +13,7 @@ use std::convert::Infallible;
 
 use anyhow::{Context, Result};
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
-use hourglass_lab::{Explanation, Finished, Request};
+use hourglass_lab::{Explanation, Finished, RunOptions};
 use hourglass_model::{Cause, Policy};
 use hourglass_time::Span;
 
@@ -96,7 +96,7 @@ fn run(load: Load, cpu: u32) -> Result<Finished> {
     let thread: ThreadSpec = pinned("CPU", policy, cpu);
     let duration = Span::from_secs(seconds);
     let spec = RunSpec { duration, records: 1_000_000, ..RunSpec::new(vec![thread]) };
-    let request = Request { trace: true, ..Request::of(spec) };
+    let request = RunOptions { trace: true, ..RunOptions::new(spec) };
     hourglass_lab::run(request, &mut Quiet).map_err(reason)
 }
 

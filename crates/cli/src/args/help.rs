@@ -197,7 +197,7 @@ pub(crate) fn text() -> String {
 }
 
 /// `NATIVE[:SLACK], NANOSLEEP`.
-pub(crate) fn names_of(method: &wake::Entry) -> String {
+pub(crate) fn names_of(method: &wake::MethodEntry) -> String {
     [&[method.synopsis], method.aliases].concat().join(", ")
 }
 

@@ -9,8 +9,10 @@ use hourglass_report::text;
 use super::run::refusal;
 use crate::args::RunArguments;
 use crate::exit::{self, Stop};
-use crate::lab::compare::control::{self, Plan};
-use crate::lab::compare::rounds::{Compared, DEFAULT_ROUNDS, RoundsRequest, Way, rounds};
+use crate::lab::compare::control::{self, ControlMode};
+use crate::lab::compare::rounds::{
+    ComparisonResult, DEFAULT_ROUNDS, RoundsRequest, RunVariant, rounds,
+};
 use crate::lab::compare::{PREMISE_BROKEN, Rules};
 use crate::lab::{self, Gates, RunSpec};
 use crate::messages;
@@ -26,13 +28,13 @@ pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
     let Some(other) = run.against.take() else { return Ok(ExitCode::SUCCESS) };
     let seed = run.spec.seed;
     let request = RoundsRequest {
-        a: Way {
+        a: RunVariant {
             spec: run.spec,
             command_line: command_line(other.own_words),
             dma_latency_us: run.dma_latency_us,
             gates: run.gates,
         },
-        b: Way {
+        b: RunVariant {
             spec: other.spec,
             command_line: command_line(other.words),
             dma_latency_us: other.dma_latency_us,
@@ -67,14 +69,16 @@ pub(super) enum ControlPlan {
 /// As [`against`].
 pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
     let spec = match control::plan_here(&run.spec).map_err(refusal)? {
-        Plan::Beside(_) if run.rounds.is_some() => {
+        ControlMode::Beside(_) if run.rounds.is_some() => {
             return Err(Stop::usage(
                 "--rounds: the control runs beside the load here, on a CPU of its own; leave it out",
             )
             .into());
         }
-        Plan::Beside(thread) => return Ok(ControlPlan::Beside(Box::new(thread), Box::new(run))),
-        Plan::InTurn(spec) => spec,
+        ControlMode::Beside(thread) => {
+            return Ok(ControlPlan::Beside(Box::new(thread), Box::new(run)));
+        }
+        ControlMode::InTurn(spec) => spec,
     };
     if run.records {
         return Err(Stop::usage(
@@ -84,14 +88,14 @@ pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
         .into());
     }
     let request = RoundsRequest {
-        a: Way {
+        a: RunVariant {
             command_line: command_line(vec!["(control)".to_owned(), described(&spec)]),
             spec,
             dma_latency_us: run.dma_latency_us,
             // What the platform does is measured, not judged.
             gates: Gates::default(),
         },
-        b: Way {
+        b: RunVariant {
             command_line: std::env::args().collect(),
             dma_latency_us: run.dma_latency_us,
             spec: run.spec.clone(),
@@ -139,7 +143,7 @@ fn command_line(words: Vec<String>) -> Vec<String> {
 }
 
 /// Runs and prints.
-fn in_turn(request: RoundsRequest, settings: Settings) -> Result<Compared> {
+fn in_turn(request: RoundsRequest, settings: Settings) -> Result<ComparisonResult> {
     let mut progress = RoundsProgress::new(settings.quiet);
     let compared = rounds(request, &mut progress).map_err(refusal)?;
     show(&compared.document, settings)?;

@@ -8,10 +8,10 @@ use hourglass_model::kernel::KernelNames;
 use hourglass_report::{LatencyCounts, RunView};
 
 use crate::exit::Stop;
-use crate::lab::{self, KeptRun, RunContents};
+use crate::lab::{self, OpenRun, RunContents};
 
 pub(super) struct LoadedRun {
-    pub(super) recalled: KeptRun,
+    pub(super) recalled: OpenRun,
     contents: RunContents,
     latencies: Vec<LatencyCounts>,
     names: KernelNames,

@@ -126,6 +126,6 @@ fn run_request(predict: &Predict) -> RunRequest {
         best_effort: predict.best_effort,
         folder: predict.output.clone(),
         command_line: std::env::args().collect(),
-        ..RunRequest::of(predict.duration)
+        ..RunRequest::with_duration(predict.duration)
     }
 }

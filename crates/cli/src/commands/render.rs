@@ -103,7 +103,7 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
 }
 
 /// Adds who had each CPU that the kernel's trace covers.
-fn draw_who_ran(picture: &mut TracePicture<'_>, recalled: &lab::KeptRun) -> Result<()> {
+fn draw_who_ran(picture: &mut TracePicture<'_>, recalled: &lab::OpenRun) -> Result<()> {
     let Some(facts) = &recalled.document().manifest.kernel else { return Ok(()) };
     let end_ns = i64::try_from(recalled.document().manifest.elapsed_ns).unwrap_or(i64::MAX);
     let mut draw = |slice: Slice| {
@@ -119,7 +119,7 @@ fn draw_who_ran(picture: &mut TracePicture<'_>, recalled: &lab::KeptRun) -> Resu
     Ok(())
 }
 
-fn options(render: &Render, recalled: &lab::KeptRun) -> TraceOptions {
+fn options(render: &Render, recalled: &lab::OpenRun) -> TraceOptions {
     let document = recalled.document();
     let elapsed = i64::try_from(document.manifest.elapsed_ns).unwrap_or(i64::MAX);
     let mut options =

@@ -10,7 +10,7 @@ use crate::args::{self, HostDefaults, RunArguments, RunCommand, help};
 use crate::exit::{self, Stop};
 use crate::lab::compare::Rules;
 use crate::lab::compare::control::run_beside;
-use crate::lab::{self, Failure, RunSpec, ThreadSpec, workload_file};
+use crate::lab::{self, RunFailure, RunSpec, ThreadSpec, workload_file};
 use crate::messages;
 use crate::output::{self, Format, OutputOptions};
 use crate::progress::Progress;
@@ -44,7 +44,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
             run.spec.seed
         ));
     }
-    let request = lab::Request {
+    let request = lab::RunOptions {
         spec: run.spec,
         command_line: std::env::args().collect(),
         dma_latency_us: run.dma_latency_us,
@@ -80,7 +80,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
         broken.for_each(|gate| messages::say(&hourglass_report::text::limit(gate)));
     }
     output::print(&mut finished, format)?;
-    match &finished.kept {
+    match &finished.folder {
         Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
         Some(Err(error)) => {
             return Err(Stop::machine(vec![format!("-o: {}", error.said_of("the run"))]).into());
@@ -112,19 +112,20 @@ fn draws_at_random(spec: &RunSpec) -> bool {
 }
 
 /// Why there was no run, and the exit code for it.
-pub(crate) fn refusal(failure: Failure) -> Stop {
+pub(crate) fn refusal(failure: RunFailure) -> Stop {
     match failure {
-        Failure::Spec(_) | Failure::Gate(_) | Failure::NoSuchCpu { .. } | Failure::Folder(_) => {
-            Stop::usage(failure.to_string())
-        }
-        Failure::Barred { .. } | Failure::Memory { .. } | Failure::Sizes { .. } => {
+        RunFailure::Spec(_)
+        | RunFailure::Gate(_)
+        | RunFailure::NoSuchCpu { .. }
+        | RunFailure::Folder(_) => Stop::usage(failure.to_string()),
+        RunFailure::Barred { .. } | RunFailure::Memory { .. } | RunFailure::Sizes { .. } => {
             Stop::machine(vec![failure.to_string()])
         }
-        Failure::Refused(refusals) => {
+        RunFailure::Refused(refusals) => {
             let line = |r: &lab::Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
             Stop::machine(refusals.iter().map(line).collect())
         }
-        Failure::Other(text) => Stop::machine(vec![text]),
+        RunFailure::Other(text) => Stop::machine(vec![text]),
     }
 }
 

@@ -13,7 +13,9 @@ use hourglass_report::text;
 use hourglass_time::Span;
 
 use crate::exit::{self, Stop};
-use crate::lab::watched::{self, NotFound, SHORTEST, WatchFailure, WatchRequest, Whom};
+use crate::lab::watch_process::{
+    self, ProcessNotFound, ProcessSelector, SHORTEST, WatchFailure, WatchRequest,
+};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
@@ -92,8 +94,8 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
     let program = std::iter::once("hourglass".to_owned());
     let request = WatchRequest {
         whom: match &watch.comm {
-            Some(name) => Whom::Named(name.clone()),
-            None => Whom::Numbers(watch.pids.clone()),
+            Some(name) => ProcessSelector::Named(name.clone()),
+            None => ProcessSelector::Numbers(watch.pids.clone()),
         },
         every: watch.interval,
         length: watch.duration,
@@ -105,7 +107,7 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
     let is_live = view.terminal.is_term() && !settings.json;
     let mut written = Ok(());
     let mut broken = BTreeSet::new();
-    let found = watched::watch(&request, |report| {
+    let found = watch_process::watch(&request, |report| {
         let new = report.premises.iter().filter(|premise| broken.insert(premise.id.clone()));
         for premise in new {
             if is_live {
@@ -134,7 +136,7 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         output::text(&text::watched(&finished.report, output::style()))
     };
     output::unless_closed(said)?;
-    match finished.kept {
+    match finished.folder {
         Some(Ok(folder)) if !settings.quiet => {
             messages::say(&format!("wrote {}", folder.display()))
         }
@@ -172,7 +174,7 @@ impl View {
 /// Why nothing is watched, and the exit code for it.
 fn refusal(failure: WatchFailure) -> Stop {
     match failure {
-        WatchFailure::NotFound(NotFound::Hidden(_)) | WatchFailure::Refused(_) => {
+        WatchFailure::NotFound(ProcessNotFound::Hidden(_)) | WatchFailure::Refused(_) => {
             Stop::machine(vec![failure.to_string()])
         }
         WatchFailure::NotFound(_) | WatchFailure::Folder(_) => Stop::usage(failure.to_string()),

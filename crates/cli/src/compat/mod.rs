@@ -58,7 +58,7 @@ impl HostCpus {
 /// # Errors
 /// It could not be kept.
 fn say_kept(finished: &Finished, quiet: bool) -> Result<(), Stop> {
-    match &finished.kept {
+    match &finished.folder {
         Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
         Some(Err(error)) => {
             return Err(Stop::machine(vec![format!("-o: {}", error.said_of("the run"))]));

@@ -13,7 +13,7 @@ use hourglass_time::Span;
 
 use super::HostCpus;
 use crate::exit::Stop;
-use crate::lab::{LiveThreads, LiveView, RunSpec, Watch};
+use crate::lab::{ExperimentObserver, LiveThreads, LiveView, RunSpec};
 use crate::settings::Settings;
 
 /// How often it is drawn from a measured CPU.
@@ -65,7 +65,7 @@ fn unmeasured(spec: &RunSpec, machine: &HostCpus) -> CpuSet {
 
 /// Draws a run, and leaves what else there is to say to somebody else.
 pub(super) struct TopView<'a> {
-    rest: &'a mut dyn Watch,
+    rest: &'a mut dyn ExperimentObserver,
     view: LiveView,
     terminal: Term,
     title: String,
@@ -81,7 +81,7 @@ impl TopView<'_> {
         wake_ups: bool,
         spec: &RunSpec,
         machine: &HostCpus,
-        rest: &'a mut dyn Watch,
+        rest: &'a mut dyn ExperimentObserver,
     ) -> TopView<'a> {
         let measured = measured(spec, machine);
         let from = spec.watch_on.clone().unwrap_or_else(|| unmeasured(spec, machine));
@@ -105,7 +105,7 @@ impl TopView<'_> {
 
     /// Draws over what was drawn before. That stderr is gone is nobody's concern.
     fn draw(&mut self, elapsed: Span) {
-        let report = self.view.look(elapsed);
+        let report = self.view.sample(elapsed);
         let (rows, columns) = self.terminal.size();
         let picture = text::top(&report, &self.title, columns, rows.saturating_sub(1));
         self.clear();
@@ -118,7 +118,7 @@ impl TopView<'_> {
     }
 }
 
-impl Watch for TopView<'_> {
+impl ExperimentObserver for TopView<'_> {
     fn warn(&mut self, warnings: &[Warning]) {
         self.rest.warn(warnings);
     }
@@ -143,9 +143,9 @@ impl Watch for TopView<'_> {
         self.rest.broke(premise);
     }
 
-    fn asked(&mut self, elapsed: Span) {
+    fn status_requested(&mut self, elapsed: Span) {
         self.clear();
-        self.rest.asked(elapsed);
+        self.rest.status_requested(elapsed);
     }
 
     fn ended(&mut self) {

@@ -102,7 +102,7 @@ fn a_thread_that_was_refused_real_time_is_not_throttled() {
     let threads = [thread(0, "FIFO:80", ""), thread(1, "FIFO:70", "")];
     let refused = |thread, errno| Shortfall {
         thread,
-        refused: workload::Refused::Policy(Policy::Fifo(80), errno),
+        refused: workload::ThreadRefusal::Policy(Policy::Fifo(80), errno),
         fatal: false,
     };
     let told = |refused: &[Shortfall]| {

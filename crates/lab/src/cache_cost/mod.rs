@@ -26,11 +26,11 @@ use hourglass_time::Span;
 use hourglass_workload::models::{self, Model};
 use hourglass_workload::spec::MOST_THREADS;
 
-use crate::experiment::{Failure, failure};
+use crate::experiment::{RunFailure, failure};
 use crate::resources::{check_cpus, check_memory};
 pub use figure::curves;
 pub use sizes::{SizesError, sizes};
-use trial::Ran;
+use trial::TrialResult;
 
 /// Others may take this share of the CPU from the run of one thread without a warning.
 const OTHERS: f64 = 0.02;
@@ -75,12 +75,12 @@ pub struct Step {
 /// What a size did in a trial.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
-    one: Ran,
-    many: Ran,
+    single: TrialResult,
+    shared: TrialResult,
 }
 
 #[derive(Debug)]
-pub struct Found {
+pub struct CacheCostResult {
     pub document: CacheCostDocument,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
@@ -92,13 +92,16 @@ pub struct Found {
 ///
 /// # Errors
 /// A CPU that is not there or not permitted, more memory than there is.
-pub fn measure(wanted: &CacheCost, mut watch: impl FnMut(Step)) -> Result<Found, Failure> {
+pub fn measure(
+    wanted: &CacheCost,
+    mut watch: impl FnMut(Step),
+) -> Result<CacheCostResult, RunFailure> {
     let host = HostReader::new(Path::new("/")).read();
     let cpu = match wanted.cpu {
         Some(cpu) => cpu,
         None => last_permitted()?,
     };
-    let bench = Bench { wanted, cpu, choice: choice::choose(Path::new("/")), host: &host };
+    let bench = TrialSetup { wanted, cpu, choice: choice::choose(Path::new("/")), host: &host };
     let models = bench.models()?;
     // Without the handlers a signal ends the process, as it does anywhere else.
     let _ = signal::catch_stop();
@@ -118,35 +121,37 @@ pub fn measure(wanted: &CacheCost, mut watch: impl FnMut(Step)) -> Result<Found,
         }
     }
     let signal = signal::stop_asked();
-    Ok(Found { document: bench.document(&pairs, signal.is_some()), signal })
+    Ok(CacheCostResult { document: bench.document(&pairs, signal.is_some()), signal })
 }
 
-fn last_permitted() -> Result<u32, Failure> {
-    let cpus = thread::affinity().map_err(|error| Failure::Other(error.to_string()))?;
-    cpus.last().copied().ok_or_else(|| Failure::Other("no CPU to run on".to_owned()))
+fn last_permitted() -> Result<u32, RunFailure> {
+    let cpus = thread::affinity().map_err(|error| RunFailure::Other(error.to_string()))?;
+    cpus.last().copied().ok_or_else(|| RunFailure::Other("no CPU to run on".to_owned()))
 }
 
 /// What all runs have in common.
-struct Bench<'a> {
+struct TrialSetup<'a> {
     wanted: &'a CacheCost,
     cpu: u32,
     choice: Choice,
     host: &'a Host,
 }
 
-impl Bench<'_> {
+impl TrialSetup<'_> {
     /// The model of each size, after it is clear that the machine has what it needs.
-    fn models(&self) -> Result<Vec<Arc<dyn Model>>, Failure> {
+    fn models(&self) -> Result<Vec<Arc<dyn Model>>, RunFailure> {
         let mut models = Vec::new();
         for bytes in &self.wanted.sizes {
             let kib = (bytes >> 10).max(1);
             let model = models::parse(&["CPU_SCAN", &kib.to_string()])
-                .map_err(|error| Failure::Other(error.to_string()))?;
+                .map_err(|error| RunFailure::Other(error.to_string()))?;
             let spec = trial::spec(&model, self.wanted.threads, self.cpu, self.wanted.duration);
             spec.check()?;
             check_cpus(&spec, self.host)?;
             check_memory(&spec, self.host).map_err(|failure| match failure {
-                Failure::Memory { wanted, limit, .. } => Failure::Sizes { kib, wanted, limit },
+                RunFailure::Memory { wanted, limit, .. } => {
+                    RunFailure::Sizes { kib, wanted, limit }
+                }
                 other => other,
             })?;
             models.push(model);
@@ -160,7 +165,7 @@ impl Bench<'_> {
         model: &Arc<dyn Model>,
         many_first: bool,
         tell: &mut dyn FnMut(),
-    ) -> Result<Option<Pair>, Failure> {
+    ) -> Result<Option<Pair>, RunFailure> {
         let mut run = |threads: u32| {
             if signal::stop_asked().is_some() {
                 return Ok(None);
@@ -177,7 +182,7 @@ impl Bench<'_> {
         let Some(first) = run(first)? else { return Ok(None) };
         let Some(second) = run(second)? else { return Ok(None) };
         let (one, many) = if many_first { (second, first) } else { (first, second) };
-        Ok(Some(Pair { one, many }))
+        Ok(Some(Pair { single: one, shared: many }))
     }
 
     fn document(&self, pairs: &[Vec<Pair>], interrupted: bool) -> CacheCostDocument {
@@ -219,39 +224,39 @@ fn size_cost(bytes: u64, pairs: &[Pair]) -> SizeCost {
         refill_ci_lo_ns: end(&refill, |found| found.lo),
         refill_ci_hi_ns: end(&refill, |found| found.hi),
         trials: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
-        switches_per_s: mean(|pair| pair.many.switches as f64 * 1e9 / pair.many.elapsed_ns),
-        work_of_one: mean(|pair| pair.one.passes),
-        work_of_many: mean(|pair| pair.many.passes),
+        switches_per_s: mean(|pair| pair.shared.switches as f64 * 1e9 / pair.shared.elapsed_ns),
+        work_of_one: mean(|pair| pair.single.passes),
+        work_of_many: mean(|pair| pair.shared.passes),
     }
 }
 
 /// The paper's: work in the whole time of a run.
 fn whole(pair: &Pair) -> CacheTrial {
     // The runs may differ by microseconds.
-    let same_time = pair.many.elapsed_ns / pair.one.elapsed_ns;
+    let same_time = pair.shared.elapsed_ns / pair.single.elapsed_ns;
     CacheTrial {
-        work_of_one: pair.one.passes * same_time,
-        work_of_many: pair.many.passes,
-        duration_ns: pair.many.elapsed_ns,
-        switches: pair.many.switches,
+        work_of_one: pair.single.passes * same_time,
+        work_of_many: pair.shared.passes,
+        duration_ns: pair.shared.elapsed_ns,
+        switches: pair.shared.switches,
     }
 }
 
 /// Work in the time that the threads received: what others took drops out, and so does the time in
 /// the kernel.
 fn in_received_time(pair: &Pair) -> CacheTrial {
-    let same_time = pair.many.received_ns / pair.one.received_ns.max(1.0);
+    let same_time = pair.shared.received_ns / pair.single.received_ns.max(1.0);
     CacheTrial {
-        work_of_one: pair.one.passes * same_time,
-        work_of_many: pair.many.passes,
-        duration_ns: pair.many.received_ns,
-        switches: pair.many.switches,
+        work_of_one: pair.single.passes * same_time,
+        work_of_many: pair.shared.passes,
+        duration_ns: pair.shared.received_ns,
+        switches: pair.shared.switches,
     }
 }
 
 /// That other programs took part of the CPU, if they did.
 fn others(pairs: &[Vec<Pair>]) -> Option<Warning> {
-    let ones = || pairs.iter().flatten().map(|pair| pair.one);
+    let ones = || pairs.iter().flatten().map(|pair| pair.single);
     let elapsed: f64 = ones().map(|one| one.elapsed_ns).sum();
     let received: f64 = ones().map(|one| one.received_ns).sum();
     let lost = 1.0 - received / elapsed;
@@ -272,8 +277,8 @@ fn others(pairs: &[Vec<Pair>]) -> Option<Warning> {
 mod tests {
     use super::*;
 
-    fn ran(passes: f64, received_ns: f64, switches: u64) -> Ran {
-        Ran { passes, received_ns, elapsed_ns: 1e9, switches, interrupted: false }
+    fn ran(passes: f64, received_ns: f64, switches: u64) -> TrialResult {
+        TrialResult { passes, received_ns, elapsed_ns: 1e9, switches, interrupted: false }
     }
 
     /// Ten threads with 250 switches that cost 20 µs in the kernel and 80 µs of slow running lose
@@ -281,7 +286,7 @@ mod tests {
     #[test]
     fn the_formula_and_its_parts() {
         let (one, many) = (ran(1e6, 1e9, 0), ran(0.975e6, 0.995e9, 250));
-        let found = size_cost(64 << 10, &[Pair { one, many }; 3]);
+        let found = size_cost(64 << 10, &[Pair { single: one, shared: many }; 3]);
         let near = |found: Option<f64>, value: f64| (found.unwrap() - value).abs() < 1.0;
         assert!(near(found.penalty_ns, 100e3), "{found:?}");
         assert!(near(found.refill_ns, 80e3), "{found:?}");
@@ -293,11 +298,14 @@ mod tests {
     #[test]
     fn others_are_told() {
         let (one, many) = (ran(0.5e6, 0.5e9, 0), ran(0.9e6, 0.9e9, 250));
-        let found = size_cost(4096, &[Pair { one, many }]);
+        let found = size_cost(4096, &[Pair { single: one, shared: many }]);
         assert!(found.penalty_ns.unwrap() < 0.0 && found.refill_ns.unwrap().abs() < 1.0);
         assert_eq!(found.ci_lo_ns, None, "one trial has no interval");
-        assert!(others(&[vec![Pair { one, many }]]).is_some_and(|w| w.text.contains("50.0 %")));
-        assert!(others(&[vec![Pair { one: ran(1.0, 0.99e9, 0), many }]]).is_none());
+        assert!(
+            others(&[vec![Pair { single: one, shared: many }]])
+                .is_some_and(|w| w.text.contains("50.0 %"))
+        );
+        assert!(others(&[vec![Pair { single: ran(1.0, 0.99e9, 0), shared: many }]]).is_none());
         assert!(others(&[Vec::new()]).is_none());
     }
 
@@ -321,6 +329,6 @@ mod tests {
         }
         let elsewhere = CacheCost { cpu: Some(4_000), ..wanted };
         let refused = measure(&elsewhere, |_| ()).unwrap_err();
-        assert!(matches!(refused, Failure::NoSuchCpu { cpu: 4_000, .. }), "{refused}");
+        assert!(matches!(refused, RunFailure::NoSuchCpu { cpu: 4_000, .. }), "{refused}");
     }
 }

@@ -7,11 +7,11 @@ use hourglass_infer::CpuTimeline;
 use hourglass_model::CpuSet;
 use hourglass_time::Span;
 use hourglass_workload::models::Model;
-use hourglass_workload::run::{Measured, RunError};
+use hourglass_workload::run::{RunError, RunMeasurement};
 use hourglass_workload::{RunSpec, ThreadSpec};
 
 use crate::records::merged;
-use crate::reserver::Kernel;
+use crate::reserver::KernelReserver;
 
 /// Records of each thread, and of each second of its run: a switch and two interrupts in a millisecond.
 const RECORDS_PER_THREAD: u64 = 2_000;
@@ -22,7 +22,7 @@ const CUT_OFF: f64 = 0.5;
 
 /// What a run of scanning threads did.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ran {
+pub(super) struct TrialResult {
     /// Passes of all threads.
     pub(super) passes: f64,
     /// Time that all threads received together, ns.
@@ -50,15 +50,20 @@ pub(super) fn spec(model: &Arc<dyn Model>, count: u32, cpu: u32, duration: Span)
 }
 
 /// Runs it.
-pub(super) fn run(spec: &RunSpec, choice: &Choice) -> Result<Ran, RunError> {
-    let measured = hourglass_workload::run(spec, choice.clone(), &Kernel::default(), &mut Unheard)?;
+pub(super) fn run(spec: &RunSpec, choice: &Choice) -> Result<TrialResult, RunError> {
+    let measured = hourglass_workload::run(
+        spec,
+        choice.clone(),
+        &KernelReserver::default(),
+        &mut NullObserver,
+    )?;
     Ok(summed(&measured))
 }
 
-fn summed(measured: &Measured) -> Ran {
+fn summed(measured: &RunMeasurement) -> TrialResult {
     let threads = &measured.threads;
     let passes = |work: Option<u64>| work.map_or(0.0, |passes| passes as f64 + CUT_OFF);
-    Ran {
+    TrialResult {
         passes: threads.iter().map(|thread| passes(thread.recorded.tally.work)).sum(),
         received_ns: threads
             .iter()
@@ -71,7 +76,7 @@ fn summed(measured: &Measured) -> Ran {
 }
 
 /// Switches that the trace proves, or where it is not whole, those that the kernel counted.
-fn switches(measured: &Measured) -> u64 {
+fn switches(measured: &RunMeasurement) -> u64 {
     if measured.threads.iter().any(|thread| thread.recorded.trace.dropped() > 0) {
         let counted = measured.threads.iter().filter_map(|thread| thread.kernel);
         return counted.map(|k| k.involuntary_switches + k.voluntary_switches).sum();
@@ -84,9 +89,9 @@ fn switches(measured: &Measured) -> u64 {
 }
 
 /// Nobody watches a single run: whatever moved would run on a CPU beside it.
-struct Unheard;
+struct NullObserver;
 
-impl hourglass_workload::Watch for Unheard {
+impl hourglass_workload::RunObserver for NullObserver {
     fn started(&mut self, _duration: Span, _ticking: bool) {}
     fn tick(&mut self, _elapsed: Span) {}
     fn ended(&mut self) {}

@@ -14,7 +14,7 @@ use hourglass_model::{CpuSet, Interval, Policy};
 use hourglass_workload::{RunSpec, ThreadSpec, models};
 
 use super::statements;
-use crate::experiment::{self, Failure, Finished, Request, Watch};
+use crate::experiment::{self, ExperimentObserver, Finished, RunFailure, RunOptions};
 
 /// What the control is called in documents.
 pub const NAME: &str = "control";
@@ -27,7 +27,7 @@ const PARTS: usize = 10;
 
 /// How the control of a run is to run.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub enum ControlMode {
     /// At the same time, on a CPU that the load leaves alone.
     Beside(ThreadSpec),
     /// In turn with the load, on its CPUs: the load leaves no CPU alone.
@@ -38,7 +38,7 @@ pub enum Plan {
 ///
 /// # Errors
 /// As [`plan`].
-pub fn plan_here(spec: &RunSpec) -> Result<Plan, Failure> {
+pub fn plan_here(spec: &RunSpec) -> Result<ControlMode, RunFailure> {
     plan(spec, &usual_cpus(&HostReader::new(Path::new("/")).read()))
 }
 
@@ -50,7 +50,7 @@ pub fn plan_here(spec: &RunSpec) -> Result<Plan, Failure> {
 ///
 /// # Errors
 /// The watching workload cannot be made; does not happen.
-pub fn plan(spec: &RunSpec, allowed: &CpuSet) -> Result<Plan, Failure> {
+pub fn plan(spec: &RunSpec, allowed: &CpuSet) -> Result<ControlMode, RunFailure> {
     let policy = spec.threads.first().map_or(Policy::Other(0), |thread| thread.policy);
     let policy = match policy {
         // The control has no reservation of its own.
@@ -66,7 +66,7 @@ pub fn plan(spec: &RunSpec, allowed: &CpuSet) -> Result<Plan, Failure> {
         }
     }
     let free = allowed.difference(&taken);
-    let watching = |cpu: CpuSet| -> Result<ThreadSpec, Failure> {
+    let watching = |cpu: CpuSet| -> Result<ThreadSpec, RunFailure> {
         let cpus = Some(cpu);
         let latency = spec.threads.first().filter(|thread| thread.model.demand().latency);
         if let Some(ThreadSpec { model, wake, .. }) = latency.cloned() {
@@ -74,16 +74,16 @@ pub fn plan(spec: &RunSpec, allowed: &CpuSet) -> Result<Plan, Failure> {
         }
         let is_real_time = matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_));
         let words: &[&str] = if is_real_time { &PART_TIME } else { &["CPU"] };
-        let model = models::parse(words).map_err(|error| Failure::Other(error.to_string()))?;
+        let model = models::parse(words).map_err(|error| RunFailure::Other(error.to_string()))?;
         Ok(ThreadSpec { model, policy, cpus, ..ThreadSpec::default() })
     };
     match free.iter().last().filter(|_| is_pinned) {
-        Some(cpu) => Ok(Plan::Beside(watching([cpu].into_iter().collect())?)),
+        Some(cpu) => Ok(ControlMode::Beside(watching([cpu].into_iter().collect())?)),
         None => {
             let cpus = if is_pinned { taken } else { allowed.clone() };
             let first = cpus.iter().next().into_iter().collect();
             let threads = vec![watching(first)?];
-            Ok(Plan::InTurn(RunSpec { threads, ..spec.clone() }))
+            Ok(ControlMode::InTurn(RunSpec { threads, ..spec.clone() }))
         }
     }
 }
@@ -92,13 +92,13 @@ pub fn plan(spec: &RunSpec, allowed: &CpuSet) -> Result<Plan, Failure> {
 /// document and is kept with it.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`RunFailure`].
 pub fn run_beside(
-    mut request: Request,
+    mut request: RunOptions,
     control: ThreadSpec,
     rules: &Rules,
-    watch: &mut dyn Watch,
-) -> Result<Finished, Failure> {
+    watch: &mut dyn ExperimentObserver,
+) -> Result<Finished, RunFailure> {
     request.spec.threads.push(control);
     experiment::run_and_add(request, watch, |finished| add(finished, rules))
 }
@@ -182,7 +182,7 @@ fn parts<'a>(
 }
 
 /// How a metric is told.
-struct Words {
+struct MetricWording {
     what: &'static str,
     unit: &'static str,
     /// So many of the metric's units make one of `unit`.
@@ -190,11 +190,19 @@ struct Words {
     difference: &'static str,
 }
 
-const LOST: Words =
-    Words { what: "time lost in gaps", unit: "%", unit_of: 1.0, difference: "percentage points" };
+const LOST: MetricWording = MetricWording {
+    what: "time lost in gaps",
+    unit: "%",
+    unit_of: 1.0,
+    difference: "percentage points",
+};
 
-const LATE: Words =
-    Words { what: "median lateness of wake-ups", unit: "us", unit_of: 1e3, difference: "us" };
+const LATE: MetricWording = MetricWording {
+    what: "median lateness of wake-ups",
+    unit: "us",
+    unit_of: 1e3,
+    difference: "us",
+};
 
 /// What follows from the metrics of control (`a`) and load (`b`): from what gaps took, or, for a load that
 /// only waits, from how late it was woken.
@@ -211,7 +219,7 @@ pub fn statement(metrics: Vec<DiffMetric>) -> ControlReport {
             return ControlReport { metrics, statement: text, ..ControlReport::default() };
         }
     };
-    let Words { what, unit, unit_of, difference } = words;
+    let MetricWording { what, unit, unit_of, difference } = words;
     let number = |value: Option<f64>| value.unwrap_or(0.0) / unit_of;
     let (platform, load) = (number(metric.a), number(metric.b));
     let change = number(metric.change);
@@ -260,8 +268,8 @@ mod tests {
 
     fn beside(spec: &RunSpec, allowed: &str) -> ThreadSpec {
         match plan(spec, &cpus(allowed)).unwrap() {
-            Plan::Beside(thread) => thread,
-            Plan::InTurn(spec) => panic!("{spec:?}"),
+            ControlMode::Beside(thread) => thread,
+            ControlMode::InTurn(spec) => panic!("{spec:?}"),
         }
     }
 
@@ -283,12 +291,12 @@ mod tests {
             [(Some("0-1"), "0-1", "0"), (None, "0-3", "0"), (Some("2"), "2", "2")]
         {
             match plan(&load("CPU", Policy::Other(0), on), &cpus(allowed)).unwrap() {
-                Plan::InTurn(spec) => {
+                ControlMode::InTurn(spec) => {
                     assert_eq!(spec.threads.len(), 1);
                     assert_eq!(spec.threads[0].cpus, Some(cpus(wanted)));
                     assert_eq!(spec.duration, Span::SECOND);
                 }
-                Plan::Beside(thread) => panic!("{thread:?}"),
+                ControlMode::Beside(thread) => panic!("{thread:?}"),
             }
         }
     }

@@ -5,7 +5,7 @@ use hourglass_model::document::Warning;
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{Manifest, ThreadFacts};
 
-use super::side::Run;
+use super::side::ComparedRun;
 
 /// Runs whose lengths differ by more have maxima that cannot be compared.
 const MOST_LONGER: (u128, u128) = (11, 10);
@@ -15,7 +15,7 @@ const IN_TURN: &str =
     "measure both in turn: hourglass run OPTIONS --against 'OTHER OPTIONS' --rounds 10";
 
 /// What a reader must know before believing the numbers.
-pub(super) fn warnings(a: &[Run], b: &[Run]) -> Vec<Warning> {
+pub(super) fn warnings(a: &[ComparedRun], b: &[ComparedRun]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |id: &str, text: Option<String>, remedy: &str| {
         warnings.extend(text.map(|text| Warning {
@@ -42,8 +42,8 @@ pub(super) fn warnings(a: &[Run], b: &[Run]) -> Vec<Warning> {
         warn("other-duration", duration(first, second), "give both the same -d");
     }
     let all = || a.iter().chain(b);
-    let count = |is_so: &dyn Fn(&Run) -> bool| {
-        let names: Vec<String> = all().filter(|run| is_so(run)).map(Run::name).collect();
+    let count = |is_so: &dyn Fn(&ComparedRun) -> bool| {
+        let names: Vec<String> = all().filter(|run| is_so(run)).map(ComparedRun::name).collect();
         (!names.is_empty()).then(|| shortened(&names))
     };
     let incomplete = count(&|run| run.dropped > 0);
@@ -87,13 +87,14 @@ fn named(what: &str, a: String, b: String) -> Option<String> {
 }
 
 /// Whether all runs of one side were over before any of the other began.
-fn one_after_the_other(a: &[Run], b: &[Run]) -> Option<String> {
-    let begin = |run: &Run| run.manifest.epoch.realtime_ns;
-    let simulated = |run: &Run| run.manifest.simulation.is_some();
+fn one_after_the_other(a: &[ComparedRun], b: &[ComparedRun]) -> Option<String> {
+    let begin = |run: &ComparedRun| run.manifest.epoch.realtime_ns;
+    let simulated = |run: &ComparedRun| run.manifest.simulation.is_some();
     if a.iter().chain(b).any(simulated) {
         return None;
     }
-    let ends = |runs: &[Run]| Some((runs.iter().map(begin).min()?, runs.iter().map(begin).max()?));
+    let ends =
+        |runs: &[ComparedRun]| Some((runs.iter().map(begin).min()?, runs.iter().map(begin).max()?));
     let ((first_a, last_a), (first_b, last_b)) = (ends(a)?, ends(b)?);
     let text = match (a.len(), last_a < first_b || last_b < first_a) {
         (1, _) => {
@@ -169,7 +170,7 @@ fn duration(a: &Manifest, b: &Manifest) -> Option<String> {
 }
 
 /// In what the first runs of the two sides were asked for, or set up, differently.
-pub(super) fn differences(a: &[Run], b: &[Run]) -> Vec<Difference> {
+pub(super) fn differences(a: &[ComparedRun], b: &[ComparedRun]) -> Vec<Difference> {
     let (Some(a), Some(b)) = (a.first(), b.first()) else { return Vec::new() };
     let (a, b) = (&a.manifest, &b.manifest);
     let mut differences = Vec::new();

@@ -8,7 +8,7 @@ use hourglass_store::rounds::find_rounds;
 use hourglass_store::{LatencyError, OpenError, TraceError};
 use thiserror::Error;
 
-use super::side::Run;
+use super::side::ComparedRun;
 use super::{Rules, document};
 use crate::open_run;
 
@@ -96,6 +96,6 @@ pub fn compare_rounds(
     Ok(document)
 }
 
-fn read(folders: &[PathBuf]) -> Result<Vec<Run>, CompareError> {
-    folders.iter().map(|path| Run::kept(&open_run(path)?, path.clone())).collect()
+fn read(folders: &[PathBuf]) -> Result<Vec<ComparedRun>, CompareError> {
+    folders.iter().map(|path| ComparedRun::from_folder(&open_run(path)?, path.clone())).collect()
 }

@@ -21,10 +21,10 @@
 //! round and reversed in the next. A round that a signal cuts short is kept under another name (`store::rounds`).
 //! `control.rs` adds a thread that only watches, on a CPU that the load leaves free, or lets it take turns with the load.
 
+mod comparison_power;
 pub mod control;
 mod differences;
 pub mod folders;
-mod reach;
 pub mod rounds;
 mod side;
 mod statements;
@@ -38,7 +38,7 @@ pub use folders::CompareError;
 pub use hourglass_infer::compare::Rules;
 pub use hourglass_model::diff::DiffVerdict;
 
-use side::Run;
+use side::ComparedRun;
 use statements::Pairing;
 
 /// The warning of a comparison for each run of which a premise broke: nothing is decided.
@@ -46,25 +46,30 @@ pub const PREMISE_BROKEN: &str = "premise-broken";
 
 /// Compares as many runs of one way as of the other: each with its partner, or, if there is one of
 /// each only, part by part.
-fn document(a: Vec<Run>, b: Vec<Run>, rules: &Rules, least_gap_ns: u64) -> DiffDocument {
+fn document(
+    a: Vec<ComparedRun>,
+    b: Vec<ComparedRun>,
+    rules: &Rules,
+    least_gap_ns: u64,
+) -> DiffDocument {
     document_of(a, b, rules, least_gap_ns, Pairing::Same)
 }
 
 /// The same; `pairing` says which threads have gaps to put beside each other.
 fn document_of(
-    mut a: Vec<Run>,
-    mut b: Vec<Run>,
+    mut a: Vec<ComparedRun>,
+    mut b: Vec<ComparedRun>,
     rules: &Rules,
     least_gap_ns: u64,
     pairing: Pairing,
 ) -> DiffDocument {
-    let gap_ns = a.iter().chain(&b).map(Run::gap_ns).max().unwrap_or(0).max(least_gap_ns);
+    let gap_ns = a.iter().chain(&b).map(ComparedRun::gap_ns).max().unwrap_or(0).max(least_gap_ns);
     a.iter_mut().chain(&mut b).for_each(|run| run.sample.drop_gaps_to(gap_ns));
     let rounds = a.len().min(b.len());
     let (method, mut metrics) = match (&a[..], &b[..]) {
         ([a], [b]) => ("blocks", by_parts(&a.sample, &b.sample, rules)),
         _ => {
-            let values = |run: &Run| run.sample.values();
+            let values = |run: &ComparedRun| run.sample.values();
             let pairs: Vec<_> = a.iter().zip(&b).map(|(a, b)| (values(a), values(b))).collect();
             ("rounds", by_rounds(&pairs, rules))
         }
@@ -76,7 +81,7 @@ fn document_of(
     }
     warnings.extend(differences::warnings(&a, &b));
     if method == "rounds" {
-        let planned = reach::Planned::of_metrics(&metrics);
+        let planned = comparison_power::ComparisonPower::of_metrics(&metrics);
         warnings.extend(planned.and_then(|planned| planned.warning(rounds as u64)));
     }
     DiffDocument {

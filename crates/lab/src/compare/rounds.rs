@@ -13,11 +13,11 @@ use hourglass_sys::signal;
 use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 
-use super::reach::Planned;
-use super::side::Run;
+use super::comparison_power::ComparisonPower;
+use super::side::ComparedRun;
 use super::statements::Pairing;
 use super::{Rules, control, document_of};
-use crate::experiment::{self, Failure, Finished, Request, Watch};
+use crate::experiment::{self, ExperimentObserver, Finished, RunFailure, RunOptions};
 use crate::gates::Gates;
 
 /// Rounds, unless another number is asked for: they can decide every metric that a run has.
@@ -50,7 +50,7 @@ impl Side {
 
 /// A way to run.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct RunVariant {
     pub spec: RunSpec,
     /// The command line that asks for it, word by word, for manifests.
     pub command_line: Vec<String>,
@@ -63,9 +63,9 @@ pub struct Way {
 /// What to compare.
 #[derive(Clone, Debug)]
 pub struct RoundsRequest {
-    pub a: Way,
+    pub a: RunVariant,
     /// What is compared with it.
-    pub b: Way,
+    pub b: RunVariant,
     /// How often each is run, from 1 to [`MOST_ROUNDS`].
     pub rounds: u32,
     /// Keep the runs in this folder, which must not exist.
@@ -80,7 +80,8 @@ impl RoundsRequest {
     /// How long all runs take together, without what lies between them.
     #[must_use]
     pub fn duration(&self) -> Span {
-        let one = |way: &Way| way.spec.duration.nanos().saturating_add(way.spec.warm_up.nanos());
+        let one =
+            |way: &RunVariant| way.spec.duration.nanos().saturating_add(way.spec.warm_up.nanos());
         let both = one(&self.a).saturating_add(one(&self.b));
         Span::from_nanos(both.saturating_mul(i64::from(self.rounds)))
     }
@@ -91,13 +92,13 @@ impl RoundsRequest {
         self.plan().words(u64::from(self.rounds))
     }
 
-    fn plan(&self) -> Planned {
-        Planned::of(&self.a.spec, &self.b.spec)
+    fn plan(&self) -> ComparisonPower {
+        ComparisonPower::of(&self.a.spec, &self.b.spec)
     }
 }
 
 /// Hears what happens.
-pub trait RoundsWatch: Watch {
+pub trait RoundsWatch: ExperimentObserver {
     /// Nothing stands in the way; the first run is about to begin.
     fn planned(&mut self, request: &RoundsRequest);
     /// A run begins; rounds count from 1.
@@ -105,7 +106,7 @@ pub trait RoundsWatch: Watch {
 }
 
 #[derive(Debug)]
-pub struct Compared {
+pub struct ComparisonResult {
     /// The comparison of the whole rounds.
     pub document: DiffDocument,
     /// The folder of rounds, if there is one.
@@ -121,9 +122,12 @@ pub struct Compared {
 /// execution times.
 ///
 /// # Errors
-/// See [`Failure`]: the machine refuses one of the ways, or the folder cannot be made. What fails
+/// See [`RunFailure`]: the machine refuses one of the ways, or the folder cannot be made. What fails
 /// later than in the first round leaves the rounds before it in the folder.
-pub fn rounds(request: RoundsRequest, watch: &mut dyn RoundsWatch) -> Result<Compared, Failure> {
+pub fn rounds(
+    request: RoundsRequest,
+    watch: &mut dyn RoundsWatch,
+) -> Result<ComparisonResult, RunFailure> {
     // Without the handlers a signal ends the process, as it does anywhere else.
     let _ = signal::catch_stop();
     for way in [&request.a, &request.b] {
@@ -144,7 +148,7 @@ pub fn rounds(request: RoundsRequest, watch: &mut dyn RoundsWatch) -> Result<Com
     if let (Err(_), Some(folder)) = (&gone_through, &folder) {
         folder.remove_empty();
     }
-    let Gone { a, b, mut not_kept, signal } = gone_through?;
+    let FinishedRounds { a, b, mut not_kept, signal } = gone_through?;
     let pairing = if request.a_is_control { Pairing::NeverWaiting } else { Pairing::Same };
     let mut compared = document_of(a, b, &request.rules, 0, pairing);
     compared.interrupted = signal.is_some();
@@ -164,7 +168,7 @@ pub fn rounds(request: RoundsRequest, watch: &mut dyn RoundsWatch) -> Result<Com
     if let (Some(folder), None) = (&folder, &not_kept) {
         not_kept = folder.write(&compared).err();
     }
-    Ok(Compared {
+    Ok(ComparisonResult {
         document: compared,
         folder: folder.map(|folder| folder.path().to_path_buf()),
         not_kept,
@@ -173,9 +177,9 @@ pub fn rounds(request: RoundsRequest, watch: &mut dyn RoundsWatch) -> Result<Com
 }
 
 /// What was gone through, as whole rounds.
-struct Gone {
-    a: Vec<Run>,
-    b: Vec<Run>,
+struct FinishedRounds {
+    a: Vec<ComparedRun>,
+    b: Vec<ComparedRun>,
     not_kept: Option<WriteError>,
     signal: Option<i32>,
 }
@@ -185,8 +189,8 @@ fn go_through(
     order: &[Side],
     folder: Option<&NewRounds>,
     watch: &mut dyn RoundsWatch,
-) -> Result<Gone, Failure> {
-    let mut gone = Gone { a: Vec::new(), b: Vec::new(), not_kept: None, signal: None };
+) -> Result<FinishedRounds, RunFailure> {
+    let mut gone = FinishedRounds { a: Vec::new(), b: Vec::new(), not_kept: None, signal: None };
     for (round, first) in (1..).zip(order) {
         let sides = match first {
             Side::A => [Side::A, Side::B],
@@ -201,11 +205,11 @@ fn go_through(
             watch.run_of(round, request.rounds, side);
             let mut finished = one_run(request, round, side, folder, watch)?;
             gone.signal = finished.signal();
-            if let Some(Err(error)) = finished.kept.take_if(|kept| kept.is_err()) {
+            if let Some(Err(error)) = finished.folder.take_if(|kept| kept.is_err()) {
                 gone.not_kept = Some(error);
                 return Ok(gone);
             }
-            of_round.push((side, Run::finished(&finished)));
+            of_round.push((side, ComparedRun::finished(&finished)));
         }
         if gone.signal.is_some() && !(of_round.len() == sides.len() && is_whole(&of_round)) {
             gone.not_kept = folder.and_then(|folder| folder.set_aside(round).err());
@@ -224,7 +228,7 @@ fn go_through(
     Ok(gone)
 }
 
-fn is_whole(of_round: &[(Side, Run)]) -> bool {
+fn is_whole(of_round: &[(Side, ComparedRun)]) -> bool {
     of_round.iter().all(|(_, run)| !run.interrupted)
 }
 
@@ -234,19 +238,19 @@ fn one_run(
     side: Side,
     folder: Option<&NewRounds>,
     watch: &mut dyn RoundsWatch,
-) -> Result<Finished, Failure> {
+) -> Result<Finished, RunFailure> {
     let way = match side {
         Side::A => &request.a,
         Side::B => &request.b,
     };
     let mut spec = way.spec.clone();
     spec.seed = spec.seed.wrapping_add(u64::from(round - 1));
-    let request = Request {
+    let request = RunOptions {
         command_line: way.command_line.clone(),
         dma_latency_us: way.dma_latency_us,
         folder: folder.map(|folder| folder.place(side.letter(), round)),
         gates: way.gates.clone(),
-        ..Request::of(spec)
+        ..RunOptions::new(spec)
     };
     experiment::run(request, watch)
 }
@@ -266,7 +270,7 @@ fn order(rounds: u32, seed: u64) -> Vec<Side> {
 }
 
 /// Runs a way for a moment, for what the machine refuses.
-fn try_out(way: &Way) -> Result<(), Failure> {
+fn try_out(way: &RunVariant) -> Result<(), RunFailure> {
     let mut spec = way.spec.clone();
     let latest = spec.threads.iter().map(|thread| thread.start.nanos()).max().unwrap_or(0);
     if latest > TRIAL.nanos() {
@@ -278,7 +282,7 @@ fn try_out(way: &Way) -> Result<(), Failure> {
     if spec.check().is_err() {
         return Ok(());
     }
-    let request = Request { dma_latency_us: way.dma_latency_us, ..Request::of(spec) };
+    let request = RunOptions { dma_latency_us: way.dma_latency_us, ..RunOptions::new(spec) };
     experiment::run(request, &mut ()).map(drop)
 }
 

@@ -7,17 +7,17 @@ use hourglass_model::diff::{DiffSide, RoundGates};
 use hourglass_model::document::{Gate, Premise, RunDocument, Warning};
 use hourglass_model::manifest::Manifest;
 
-use super::statements::Observed;
+use super::statements::RunObservation;
 use super::{CompareError, PREMISE_BROKEN};
-use crate::{Finished, KeptRun};
+use crate::{Finished, OpenRun};
 
 /// What is known of a run.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct ComparedRun {
     pub(super) manifest: Manifest,
     pub(super) sample: Sample,
     /// What a statement about two runs needs beside that.
-    pub(super) observed: Observed,
+    pub(super) observed: RunObservation,
     pub(super) gates: Vec<Gate>,
     pub(super) folder: Option<PathBuf>,
     /// Records and latencies that found no room.
@@ -29,18 +29,18 @@ pub(super) struct Run {
     pub(super) without_order: bool,
 }
 
-impl Run {
-    fn of(document: &RunDocument, folder: Option<PathBuf>) -> Run {
+impl ComparedRun {
+    fn from_document(document: &RunDocument, folder: Option<PathBuf>) -> ComparedRun {
         let RunDocument { manifest, result, .. } = document;
         let mut sample = Sample::new(manifest.elapsed_ns);
         let control = result.control.as_ref().and_then(|control| control.thread);
         let own = || result.threads.iter().filter(|thread| Some(thread.id) != control);
         own().for_each(|thread| sample.push_thread(thread));
         sample.push_causes(&result.causes);
-        Run {
+        ComparedRun {
             manifest: Manifest { result: None, ..manifest.clone() },
             sample,
-            observed: Observed::of(document),
+            observed: RunObservation::of(document),
             gates: result.gates.clone(),
             folder,
             dropped: own().map(|thread| thread.records_dropped).sum(),
@@ -51,9 +51,12 @@ impl Run {
     }
 
     /// A run from its folder.
-    pub(super) fn kept(recalled: &KeptRun, folder: PathBuf) -> Result<Run, CompareError> {
+    pub(super) fn from_folder(
+        recalled: &OpenRun,
+        folder: PathBuf,
+    ) -> Result<ComparedRun, CompareError> {
         let document = &recalled.document;
-        let mut run = Run::of(document, Some(folder));
+        let mut run = ComparedRun::from_document(document, Some(folder));
         let control = document.result.control.as_ref().and_then(|control| control.thread);
         for interval in recalled.intervals()? {
             let interval = interval?;
@@ -80,9 +83,9 @@ impl Run {
     }
 
     /// A run that has just ended.
-    pub(super) fn finished(finished: &Finished) -> Run {
-        let kept = finished.kept.as_ref().and_then(|kept| kept.as_ref().ok()).cloned();
-        let mut run = Run::of(&finished.document, kept);
+    pub(super) fn finished(finished: &Finished) -> ComparedRun {
+        let kept = finished.folder.as_ref().and_then(|kept| kept.as_ref().ok()).cloned();
+        let mut run = ComparedRun::from_document(&finished.document, kept);
         for interval in finished.intervals() {
             run.sample.push(&interval);
             run.observed.push(&interval);
@@ -116,9 +119,9 @@ impl Run {
 }
 
 /// What the document says of a side.
-pub(super) fn facts(runs: &[Run]) -> DiffSide {
+pub(super) fn facts(runs: &[ComparedRun]) -> DiffSide {
     DiffSide {
-        what: runs.first().map(Run::command).unwrap_or_default(),
+        what: runs.first().map(ComparedRun::command).unwrap_or_default(),
         folders: runs
             .iter()
             .filter_map(|run| run.folder.as_ref())
@@ -128,8 +131,8 @@ pub(super) fn facts(runs: &[Run]) -> DiffSide {
 }
 
 /// The limits of all runs that had some, round by round.
-pub(super) fn gates(a: &[Run], b: &[Run]) -> Vec<RoundGates> {
-    let of = |round: u64, side: &str, run: &Run| RoundGates {
+pub(super) fn gates(a: &[ComparedRun], b: &[ComparedRun]) -> Vec<RoundGates> {
+    let of = |round: u64, side: &str, run: &ComparedRun| RoundGates {
         round,
         side: side.to_owned(),
         gates: run.gates.clone(),
@@ -140,8 +143,8 @@ pub(super) fn gates(a: &[Run], b: &[Run]) -> Vec<RoundGates> {
 }
 
 /// What the runs rest on and did not hold, round by round.
-pub(super) fn broken(a: &[Run], b: &[Run]) -> Vec<Warning> {
-    let of = |round: u64, side: char, run: &Run| -> Vec<Warning> {
+pub(super) fn broken(a: &[ComparedRun], b: &[ComparedRun]) -> Vec<Warning> {
+    let of = |round: u64, side: char, run: &ComparedRun| -> Vec<Warning> {
         let warning = |premise: &Premise| Warning {
             id: PREMISE_BROKEN.to_owned(),
             text: format!("no verdict, round {round}, {side}: {}", premise.text),

@@ -16,7 +16,7 @@ use hourglass_model::document::RunDocument;
 use hourglass_model::manifest::ThreadFacts;
 use hourglass_time::Span;
 
-use super::side::Run;
+use super::side::ComparedRun;
 use crate::Finished;
 use crate::inferences::never_blocks;
 
@@ -38,28 +38,28 @@ pub(super) enum Pairing {
 
 /// What is known of a run's threads.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Observed {
+pub(super) struct RunObservation {
     gaps: BTreeMap<u32, GapCounter>,
-    late: BTreeMap<u32, Late>,
+    late: BTreeMap<u32, LateWakeUps>,
     longest_gap_ns: Option<u64>,
 }
 
 /// Wake-ups of a thread.
 #[derive(Clone, Copy, Debug, Default)]
-struct Late {
+struct LateWakeUps {
     all: u64,
     p50_ns: u64,
     beyond: [u64; LATE_NS.len()],
 }
 
-impl Observed {
-    pub(super) fn of(document: &RunDocument) -> Observed {
+impl RunObservation {
+    pub(super) fn of(document: &RunDocument) -> RunObservation {
         let RunDocument { manifest, result, .. } = document;
         let least_ns = least_ns(manifest.threads.iter().map(|thread| thread.gap_ns).max());
         let counter =
             |thread: &ThreadFacts| (thread.id, GapCounter::new(manifest.elapsed_ns, least_ns));
         let watching = result.threads.iter().filter(|thread| never_blocks(&thread.workload));
-        Observed {
+        RunObservation {
             gaps: manifest.threads.iter().map(counter).collect(),
             late: BTreeMap::new(),
             longest_gap_ns: watching.map(|thread| thread.gaps.max_ns).max(),
@@ -89,15 +89,15 @@ fn least_ns(gap_ns: Option<u64>) -> u64 {
 }
 
 /// All that follows from the two sides.
-pub(super) fn of(a: &[Run], b: &[Run], pairing: Pairing) -> Vec<Statement> {
+pub(super) fn of(a: &[ComparedRun], b: &[ComparedRun], pairing: Pairing) -> Vec<Statement> {
     let load = load(a, b, pairing);
     let timer = if pairing == Pairing::Same { timer(a, b) } else { None };
     load.into_iter().chain(timer).collect()
 }
 
 /// Whether what one side does more causes gaps.
-fn load(a: &[Run], b: &[Run], pairing: Pairing) -> Option<Statement> {
-    let threads = |run: &Run, other: &Run| -> Vec<u32> {
+fn load(a: &[ComparedRun], b: &[ComparedRun], pairing: Pairing) -> Option<Statement> {
+    let threads = |run: &ComparedRun, other: &ComparedRun| -> Vec<u32> {
         let own = run.manifest.threads.iter().filter(|thread| match pairing {
             Pairing::NeverWaiting => never_blocks(&thread.workload),
             Pairing::Same => other.manifest.threads.iter().any(|other| is_same(thread, other)),
@@ -106,7 +106,7 @@ fn load(a: &[Run], b: &[Run], pairing: Pairing) -> Option<Statement> {
     };
     let (first, second) = (a.first()?, b.first()?);
     let rates = [rate(a, &threads(first, second))?, rate(b, &threads(second, first))?];
-    let least = |runs: &[Run]| runs.iter().map(|run| least_ns(Some(run.gap_ns()))).max();
+    let least = |runs: &[ComparedRun]| runs.iter().map(|run| least_ns(Some(run.gap_ns()))).max();
     let least_ns = least(a).filter(|ns| Some(*ns) == least(b))?;
     if a.iter().chain(b).any(|run| run.dropped > 0) {
         return Some(unknown(
@@ -124,7 +124,7 @@ fn load(a: &[Run], b: &[Run], pairing: Pairing) -> Option<Statement> {
 /// Whether the load of a run causes gaps that the control beside it has not, where both never wait.
 pub(super) fn beside(finished: &Finished, control: u32) -> Option<Statement> {
     let document = &finished.document;
-    let mut observed = Observed::of(document);
+    let mut observed = RunObservation::of(document);
     finished.intervals().for_each(|interval| observed.push(&interval));
     let (mut of_control, mut of_load): (Option<GapRate>, Option<GapRate>) = (None, None);
     for thread in document.result.threads.iter().filter(|thread| never_blocks(&thread.workload)) {
@@ -193,7 +193,7 @@ fn is_same(thread: &ThreadFacts, other: &ThreadFacts) -> bool {
     of(thread) == of(other)
 }
 
-fn rate(runs: &[Run], threads: &[u32]) -> Option<GapRate> {
+fn rate(runs: &[ComparedRun], threads: &[u32]) -> Option<GapRate> {
     let mut counters = runs.iter().flat_map(|run| {
         threads.iter().filter_map(|thread| Some(run.observed.gaps.get(thread)?.clone().finish()))
     });
@@ -203,7 +203,7 @@ fn rate(runs: &[Run], threads: &[u32]) -> Option<GapRate> {
 }
 
 /// Whether one of two timers is inaccurate, where threads wait by different ones.
-fn timer(a: &[Run], b: &[Run]) -> Option<Statement> {
+fn timer(a: &[ComparedRun], b: &[ComparedRun]) -> Option<Statement> {
     let (first, second) = (a.first()?, b.first()?);
     let pair = first.manifest.threads.iter().find_map(|thread| {
         let other = second.manifest.threads.iter().find(|other| other.id == thread.id)?;
@@ -211,8 +211,8 @@ fn timer(a: &[Run], b: &[Run]) -> Option<Statement> {
         other_timer.then_some((thread, other))
     });
     let (thread, other) = pair?;
-    let late = |runs: &[Run]| {
-        let mut all = Late::default();
+    let late = |runs: &[ComparedRun]| {
+        let mut all = LateWakeUps::default();
         let found = runs.iter().filter_map(|run| run.observed.late.get(&thread.id));
         for late in found {
             all.all += late.all;
@@ -226,7 +226,7 @@ fn timer(a: &[Run], b: &[Run]) -> Option<Statement> {
     let usual = MEDIANS.saturating_mul(of_a.p50_ns.min(of_b.p50_ns));
     let column = LATE_NS.iter().position(|limit| *limit >= usual)?;
     let limit = LATE_NS[column];
-    let of = |late: &Late| (late.beyond[column], late.all);
+    let of = |late: &LateWakeUps| (late.beyond[column], late.all);
     let longest = a.iter().chain(b).filter_map(|run| run.observed.longest_gap_ns).max();
     let has_long_gaps = longest.is_some_and(|longest| longest >= limit);
     // The one with the larger share of late wake-ups is the suspect.

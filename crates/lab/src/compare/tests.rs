@@ -9,8 +9,8 @@ use hourglass_model::manifest::{
 };
 use hourglass_model::{Evidence, Interval, Onset};
 
-use super::side::Run;
-use super::statements::Observed;
+use super::side::ComparedRun;
+use super::statements::RunObservation;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -35,7 +35,7 @@ fn thread(workload: &str, gap_ns: u64) -> ThreadFacts {
 }
 
 /// A run that began so many seconds after 2001.
-fn run(began_s: u64, gap_ns: u64) -> Run {
+fn run(began_s: u64, gap_ns: u64) -> ComparedRun {
     let calibration = CalibrationFacts::default();
     let manifest = Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),
@@ -66,8 +66,8 @@ fn run(began_s: u64, gap_ns: u64) -> Run {
         kernel: None,
         result: None,
     };
-    let (sample, observed) = (Sample::new(SECOND), Observed::default());
-    Run {
+    let (sample, observed) = (Sample::new(SECOND), RunObservation::default());
+    ComparedRun {
         manifest,
         sample,
         observed,
@@ -80,7 +80,7 @@ fn run(began_s: u64, gap_ns: u64) -> Run {
     }
 }
 
-fn compared(a: Vec<Run>, b: Vec<Run>) -> DiffDocument {
+fn compared(a: Vec<ComparedRun>, b: Vec<ComparedRun>) -> DiffDocument {
     document(a, b, &Rules::default(), 0)
 }
 
@@ -174,7 +174,7 @@ fn gaps_count_above_the_larger_threshold() {
 }
 
 /// A run of 4 s whose thread 0 has a gap of 20 us every `every_us`, beside a second thread, if that is told.
-fn with_gaps(began_s: u64, every_us: i64, beside: Option<&str>) -> Run {
+fn with_gaps(began_s: u64, every_us: i64, beside: Option<&str>) -> ComparedRun {
     let mut run = run(began_s, 100);
     run.manifest.elapsed_ns = 4 * SECOND;
     let other = beside.map(|workload| ThreadFacts { id: 1, ..thread(workload, 100) });
@@ -203,16 +203,16 @@ fn with_gaps(began_s: u64, every_us: i64, beside: Option<&str>) -> Run {
     run
 }
 
-fn observe(run: &mut Run) {
+fn observe(run: &mut ComparedRun) {
     let (schema, result) = (RUN_SCHEMA.to_owned(), RunResult::default());
     let document = RunDocument { schema, manifest: run.manifest.clone(), result };
-    run.observed = Observed::of(&document);
+    run.observed = RunObservation::of(&document);
 }
 
 /// A round of which a thread lost its CPU was compared as any other, and `--against` ended with 0 or 1.
 #[test]
 fn a_premise_that_broke_in_any_round_leaves_nothing_decided() {
-    let side = |began_s: u64, every_us: i64| -> Vec<Run> {
+    let side = |began_s: u64, every_us: i64| -> Vec<ComparedRun> {
         (0..10).map(|round| with_gaps(began_s + round, every_us, None)).collect()
     };
     for broken in [None, Some((7, 'A')), Some((2, 'B'))] {
@@ -239,7 +239,7 @@ fn a_premise_that_broke_in_any_round_leaves_nothing_decided() {
 /// both sides nothing is said, and a trace with holes decides nothing.
 #[test]
 fn a_load_that_causes_gaps_is_said() {
-    let said = |a: Run, b: Run| compared(vec![a], vec![b]).statements;
+    let said = |a: ComparedRun, b: ComparedRun| compared(vec![a], vec![b]).statements;
     let found = said(with_gaps(1, 4_000, None), with_gaps(2, 2_000, Some("CPU_YIELD 1ms")));
     assert_eq!(found.len(), 1, "{found:?}");
     let load = &found[0];

@@ -20,27 +20,27 @@ const NAMED: usize = 5;
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// A run that is going to be written, without its series where they have to be counted first.
-pub(super) struct Planned {
+pub(super) struct PlannedRun {
     pub(super) run: MergedRun,
-    pub(super) place: Place,
+    pub(super) place: RunLocation,
 }
 
-pub(super) enum Place {
+pub(super) enum RunLocation {
     /// In a folder of its own.
     Run(PathBuf),
     /// Among others: in a folder, which has this number.
     Merged(PathBuf, usize),
 }
 
-impl Place {
+impl RunLocation {
     pub(super) fn path(&self) -> &Path {
         match self {
-            Place::Run(path) | Place::Merged(path, _) => path,
+            RunLocation::Run(path) | RunLocation::Merged(path, _) => path,
         }
     }
 }
 
-impl Planned {
+impl PlannedRun {
     /// What no two runs have in common.
     pub(super) fn epoch(&self) -> (u64, u64, u64) {
         let Epoch { monotonic_ns, realtime_ns, ticks } = self.run.epoch;
@@ -96,15 +96,17 @@ pub(super) fn find(folders: &[PathBuf]) -> Result<Vec<PathBuf>, FleetError> {
 }
 
 /// All runs in their order, and the folders in which several are.
-pub(super) fn plan(folders: Vec<PathBuf>) -> Result<(Vec<Planned>, Vec<MergedFolder>), FleetError> {
+pub(super) fn plan(
+    folders: Vec<PathBuf>,
+) -> Result<(Vec<PlannedRun>, Vec<MergedFolder>), FleetError> {
     let (mut planned, mut merged, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for path in folders {
         if MergedFolder::is_at(&path) {
             match MergedFolder::open(&path) {
                 Ok(mut folder) => {
                     let runs = folder.take_runs().into_iter();
-                    let place = || Place::Merged(path.clone(), merged.len());
-                    planned.extend(runs.map(|run| Planned { run, place: place() }));
+                    let place = || RunLocation::Merged(path.clone(), merged.len());
+                    planned.extend(runs.map(|run| PlannedRun { run, place: place() }));
                     merged.push(folder);
                 }
                 Err(error) => wrong.push((path, FleetError::from(error))),
@@ -112,7 +114,7 @@ pub(super) fn plan(folders: Vec<PathBuf>) -> Result<(Vec<Planned>, Vec<MergedFol
             continue;
         }
         match run(&path) {
-            Ok(run) => planned.push(Planned { run, place: Place::Run(path) }),
+            Ok(run) => planned.push(PlannedRun { run, place: RunLocation::Run(path) }),
             Err(error) => wrong.push((path, error)),
         }
     }

@@ -25,7 +25,7 @@ pub use error::FleetError;
 pub use find::{holds_runs, is_measured, is_merged};
 pub use summary::summary;
 
-use find::{Place, Planned};
+use find::{PlannedRun, RunLocation};
 
 /// Puts the runs in `folders` together in the new folder `out`. Each of `folders` is a run folder, one of runs put
 /// together, or one that has such folders in it.
@@ -53,8 +53,8 @@ pub fn merge(folders: &[PathBuf], out: &Path) -> Result<(), FleetError> {
 }
 
 /// That each run is there once, and that all measured the same; they are in order.
-fn check(planned: &[Planned]) -> Result<(), FleetError> {
-    let mut by_epoch: Vec<&Planned> = planned.iter().collect();
+fn check(planned: &[PlannedRun]) -> Result<(), FleetError> {
+    let mut by_epoch: Vec<&PlannedRun> = planned.iter().collect();
     by_epoch.sort_by_key(|one| one.epoch());
     for pair in by_epoch.windows(2) {
         if pair[0].epoch() == pair[1].epoch() {
@@ -81,7 +81,7 @@ fn check(planned: &[Planned]) -> Result<(), FleetError> {
 
 /// Writes the histograms of all runs in their order; gives the runs with their series.
 fn add(
-    planned: Vec<Planned>,
+    planned: Vec<PlannedRun>,
     merged: &[MergedFolder],
     histograms: &mut HistogramWriter<'_>,
 ) -> Result<Vec<MergedRun>, FleetError> {
@@ -91,15 +91,15 @@ fn add(
         open.insert(number, folder.steps()?);
     }
     let mut runs = Vec::with_capacity(planned.len());
-    for Planned { mut run, place } in planned {
+    for PlannedRun { mut run, place } in planned {
         match place {
-            Place::Run(path) => {
+            RunLocation::Run(path) => {
                 for (series, steps) in series::of_folder(&path)? {
                     write(histograms, &run, &series, &steps)?;
                     run.series.push(series);
                 }
             }
-            Place::Merged(_, number) => {
+            RunLocation::Merged(_, number) => {
                 let Some(steps) = open.get_mut(&number) else { continue };
                 for series in &run.series {
                     let name = SeriesName::of(&run, series);

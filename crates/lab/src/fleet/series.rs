@@ -16,7 +16,7 @@ use crate::causes::Explanation;
 const PS_PER_NS: u64 = 1_000;
 
 /// A series, and how often values of each step were seen, by the least value of the step.
-pub(super) type Counted = (MergedSeries, BTreeMap<u64, u64>);
+pub(super) type SeriesHistogram = (MergedSeries, BTreeMap<u64, u64>);
 
 /// A histogram that is being counted.
 #[derive(Default)]
@@ -41,14 +41,14 @@ impl Counter {
 
 /// Gaps that are too short for a cause, by thread.
 #[derive(Default)]
-struct Short {
+struct ShortGaps {
     longest_ns: u64,
     /// Where the last interval of each thread ended.
     ends: BTreeMap<u32, i64>,
     gaps: BTreeMap<u32, Counter>,
 }
 
-impl Short {
+impl ShortGaps {
     fn look_at(&mut self, interval: &Interval) {
         let before = self.ends.insert(interval.thread, interval.end_ns);
         let Some(from_ns) = before.filter(|_| interval.onset.is_gap()) else { return };
@@ -65,7 +65,7 @@ fn length_ns(from_ns: i64, to_ns: i64) -> u64 {
 
 /// The series of the run in `path`, in order of thread, metric and cause. The folder is gone through; of its
 /// records nothing is kept.
-pub(super) fn of_folder(path: &Path) -> Result<Vec<Counted>, FleetError> {
+pub(super) fn of_folder(path: &Path) -> Result<Vec<SeriesHistogram>, FleetError> {
     let folder = RunFolder::open(path)?;
     let mut manifest = folder.manifest().clone();
     let result = manifest.result.take().ok_or_else(|| OpenError::NoResult(path.to_path_buf()))?;
@@ -85,9 +85,10 @@ pub(super) fn of_folder(path: &Path) -> Result<Vec<Counted>, FleetError> {
 }
 
 /// A series for each thread and cause of gaps, and one for those that are too short for a cause.
-fn gaps(folder: &RunFolder, document: &RunDocument) -> Result<Vec<Counted>, FleetError> {
+fn gaps(folder: &RunFolder, document: &RunDocument) -> Result<Vec<SeriesHistogram>, FleetError> {
     let explanation = Explanation::new(document, folder.intervals()?)?;
-    let mut short = Short { longest_ns: explanation.facts().reported_ns, ..Short::default() };
+    let mut short =
+        ShortGaps { longest_ns: explanation.facts().reported_ns, ..ShortGaps::default() };
     let intervals = folder.intervals()?.inspect(|interval| {
         if let Ok(interval) = interval {
             short.look_at(interval);
@@ -124,7 +125,7 @@ fn latency(
     thread: u32,
     report: &LatencyReport,
     histogram: Option<&Histogram<u64>>,
-) -> Result<Option<Counted>, FleetError> {
+) -> Result<Option<SeriesHistogram>, FleetError> {
     let path = || folder.path().to_path_buf();
     let (found, counted) = (histogram.map_or(0, Histogram::len), report.count);
     if found != counted {

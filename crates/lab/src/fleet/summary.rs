@@ -67,7 +67,7 @@ fn shares<'a>(names: impl Iterator<Item = &'a str>) -> Vec<FleetShare> {
 
 /// Histograms of a node, added over its runs and threads.
 #[derive(Default)]
-struct Added {
+struct NodeHistograms {
     steps: BTreeMap<u64, u64>,
     stored: u64,
     max_ns: u64,
@@ -75,7 +75,7 @@ struct Added {
     by_cause: BTreeMap<Cause, u64>,
 }
 
-impl Added {
+impl NodeHistograms {
     fn add(
         &mut self,
         run: &MergedRun,
@@ -119,7 +119,7 @@ impl Added {
 }
 
 fn node(runs: &[MergedRun], steps: &mut Steps) -> Result<FleetNode, FleetError> {
-    let (mut gaps, mut latency) = (Added::default(), Added::default());
+    let (mut gaps, mut latency) = (NodeHistograms::default(), NodeHistograms::default());
     for run in runs {
         for series in &run.series {
             let added = match series.metric {
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn percentiles_are_those_of_the_values() {
         let values: Vec<u64> = (1..=5_000_u64).map(|n| n * n).collect();
-        let mut added = Added { stored: values.len() as u64, ..Added::default() };
+        let mut added = NodeHistograms { stored: values.len() as u64, ..NodeHistograms::default() };
         for value in &values {
             *added.steps.entry(step_of(*value).0).or_default() += 1;
         }
@@ -320,7 +320,7 @@ mod tests {
             (step_of(values[rank - 1]).1 - 1).min(max_ns)
         });
         assert_eq!(added.percentiles(max_ns), wanted);
-        assert_eq!(Added::default().percentiles(0), [0; 3]);
+        assert_eq!(NodeHistograms::default().percentiles(0), [0; 3]);
     }
 
     #[test]

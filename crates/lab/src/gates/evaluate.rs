@@ -3,7 +3,7 @@
 use hourglass_model::document::{Gate, HitReport};
 use hourglass_time::Span;
 use hourglass_workload::guard::HitKind;
-use hourglass_workload::run::{Measured, ThreadOutcome};
+use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 use hourglass_workload::{Guard, RunSpec};
 
 use super::{Gates, Limit, Percentile, with_lost};
@@ -12,7 +12,7 @@ use super::{Gates, Limit, Percentile, with_lost};
 const NS: &str = "ns";
 
 /// What ended the run, if a limit did.
-pub(crate) fn hit_report(measured: &Measured, guard: &Guard) -> Option<HitReport> {
+pub(crate) fn hit_report(measured: &RunMeasurement, guard: &Guard) -> Option<HitReport> {
     let (thread, hit) = measured.hit()?;
     let (kind, limit) = match hit.kind {
         HitKind::Gap => ("gap", guard.stop_on_gap),
@@ -26,19 +26,19 @@ pub(crate) fn hit_report(measured: &Measured, guard: &Guard) -> Option<HitReport
         limit_ns,
         // It was beyond in ticks; the rate over the whole run may say less by a rounding.
         value_ns: measured.timeline.ns_in(hit.ticks).max(limit_ns.saturating_add(1)),
-        at_ns: measured.timeline.ns_at(hit.over),
+        at_ns: measured.timeline.ns_at(hit.end),
     })
 }
 
 /// One gate for each limit, those that end a run last.
 pub(crate) fn evaluate(
     gates: &Gates,
-    measured: &Measured,
+    measured: &RunMeasurement,
     spec: &RunSpec,
     hit: Option<&HitReport>,
 ) -> Vec<Gate> {
     let mut all: Vec<Gate> =
-        gates.limits().iter().map(|limit| one(*limit, measured, spec)).collect();
+        gates.limits().iter().map(|limit| evaluate_limit(*limit, measured, spec)).collect();
     for (kind, limit) in [("gap", spec.guard.stop_on_gap), ("latency", spec.guard.stop_on_latency)]
     {
         let Some(limit) = limit else { continue };
@@ -54,7 +54,7 @@ pub(crate) fn evaluate(
     all
 }
 
-fn one(limit: Limit, measured: &Measured, spec: &RunSpec) -> Gate {
+fn evaluate_limit(limit: Limit, measured: &RunMeasurement, spec: &RunSpec) -> Gate {
     let name = limit.to_string();
     match limit {
         Limit::MaxLatency(span) => {
@@ -88,19 +88,22 @@ fn times(name: String, limit: Span, value_ns: u64, passed: bool) -> Gate {
     Gate { name, limit, value: value_ns as f64, unit: NS.to_owned(), passed }
 }
 
-fn worst(measured: &Measured, of: impl Fn(&Measured, &ThreadOutcome) -> Option<u64>) -> u64 {
+fn worst(
+    measured: &RunMeasurement,
+    of: impl Fn(&RunMeasurement, &ThreadOutcome) -> Option<u64>,
+) -> u64 {
     measured.threads.iter().filter_map(|thread| of(measured, thread)).max().unwrap_or(0)
 }
 
-fn latest(_: &Measured, thread: &ThreadOutcome) -> Option<u64> {
+fn latest(_: &RunMeasurement, thread: &ThreadOutcome) -> Option<u64> {
     thread.recorded.lateness.as_ref().map(|lateness| lateness.max_ns)
 }
 
-fn longest_gap(measured: &Measured, thread: &ThreadOutcome) -> Option<u64> {
+fn longest_gap(measured: &RunMeasurement, thread: &ThreadOutcome) -> Option<u64> {
     Some(measured.timeline.ns_in(thread.recorded.gaps.longest_ticks))
 }
 
-fn wake_ups(measured: &Measured) -> impl Iterator<Item = (u32, u64)> + '_ {
+fn wake_ups(measured: &RunMeasurement) -> impl Iterator<Item = (u32, u64)> + '_ {
     measured
         .threads
         .iter()
@@ -118,7 +121,7 @@ fn misses(thread: &ThreadOutcome) -> u64 {
 /// of what was beyond the limit; the value, which has the three digits of a histogram, is held on
 /// the side of the limit that the verdict says.
 fn at_percentile(
-    measured: &Measured,
+    measured: &RunMeasurement,
     spec: &RunSpec,
     percentile: Percentile,
     limit: Span,

@@ -5,7 +5,7 @@
 //! Must not: measure, print, choose an exit code.
 
 mod evaluate;
-mod on_hit;
+mod hit_command;
 mod percentile;
 
 use std::fmt;
@@ -15,7 +15,7 @@ use hourglass_workload::RunSpec;
 use thiserror::Error;
 
 pub(crate) use evaluate::{evaluate, hit_report};
-pub(crate) use on_hit::run as run_on_hit;
+pub(crate) use hit_command::run as run_on_hit;
 pub(crate) use percentile::with_lost;
 pub use percentile::{ParsePercentileError, Percentile};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use hdrhistogram::Histogram;
-use hourglass_workload::memory::Lateness;
+use hourglass_workload::memory::LatencyRecorder;
 use thiserror::Error;
 
 /// Parts in a whole: six decimals of a per cent.
@@ -84,7 +84,7 @@ impl fmt::Display for Percentile {
 /// The histogram of wake-ups on a grid of `period_ns`, with each lost period at the lateness at
 /// which it could have been served: that is what a reader of percentiles asks for, and what
 /// leaving lost periods out would hide (coordinated omission).
-pub(crate) fn with_lost(lateness: &Lateness, period_ns: Option<u64>) -> Histogram<u64> {
+pub(crate) fn with_lost(lateness: &LatencyRecorder, period_ns: Option<u64>) -> Histogram<u64> {
     let mut all = lateness.histogram.clone();
     let Some(period) = period_ns.filter(|period| *period > 0) else { return all };
     for step in lateness.histogram.iter_recorded() {

@@ -27,7 +27,7 @@ pub(super) enum Table {
 }
 
 /// An event that a run would like to have recorded.
-struct Wanted {
+struct EventRequest {
     system: &'static str,
     name: &'static str,
     kind: Kind,
@@ -41,12 +41,12 @@ struct Wanted {
 const NOTHING: Source = Source::Is(0);
 
 /// An event without fields of interest.
-const fn bare(system: &'static str, name: &'static str, kind: Kind) -> Wanted {
-    Wanted { system, name, kind, a: NOTHING, b: NOTHING, value: NOTHING, names: &[] }
+const fn bare(system: &'static str, name: &'static str, kind: Kind) -> EventRequest {
+    EventRequest { system, name, kind, a: NOTHING, b: NOTHING, value: NOTHING, names: &[] }
 }
 
-const WANTED: [Wanted; 14] = [
-    Wanted {
+const WANTED: [EventRequest; 14] = [
+    EventRequest {
         a: Source::Field("prev_pid"),
         b: Source::Field("next_pid"),
         value: Source::State("prev_state"),
@@ -56,52 +56,55 @@ const WANTED: [Wanted; 14] = [
         ],
         ..bare("sched", "sched_switch", Kind::Switch)
     },
-    Wanted {
+    EventRequest {
         a: Source::Field("pid"),
         b: Source::Field("target_cpu"),
         names: &[(Table::Threads, "pid", "comm")],
         ..bare("sched", "sched_waking", Kind::Waking)
     },
-    Wanted {
+    EventRequest {
         a: Source::Field("pid"),
         b: Source::Field("dest_cpu"),
         value: Source::Field("orig_cpu"),
         ..bare("sched", "sched_migrate_task", Kind::Migrate)
     },
-    Wanted {
+    EventRequest {
         a: Source::Field("irq"),
         names: &[(Table::Irqs, "irq", "name")],
         ..bare("irq", "irq_handler_entry", Kind::IrqEntry)
     },
-    Wanted { a: Source::Field("irq"), ..bare("irq", "irq_handler_exit", Kind::IrqExit) },
-    Wanted { a: Source::Field("vec"), ..bare("irq", "softirq_entry", Kind::SoftirqEntry) },
-    Wanted { a: Source::Field("vec"), ..bare("irq", "softirq_exit", Kind::SoftirqExit) },
-    Wanted {
+    EventRequest { a: Source::Field("irq"), ..bare("irq", "irq_handler_exit", Kind::IrqExit) },
+    EventRequest { a: Source::Field("vec"), ..bare("irq", "softirq_entry", Kind::SoftirqEntry) },
+    EventRequest { a: Source::Field("vec"), ..bare("irq", "softirq_exit", Kind::SoftirqExit) },
+    EventRequest {
         a: Source::Field("expires"),
         b: Source::Upper("expires"),
         value: Source::Field("hrtimer"),
         ..bare("timer", "hrtimer_start", Kind::HrtimerStart)
     },
-    Wanted {
+    EventRequest {
         value: Source::Field("hrtimer"),
         ..bare("timer", "hrtimer_expire_entry", Kind::HrtimerEntry)
     },
-    Wanted {
+    EventRequest {
         value: Source::Field("hrtimer"),
         ..bare("timer", "hrtimer_expire_exit", Kind::HrtimerExit)
     },
-    Wanted {
+    EventRequest {
         a: Source::Is(1),
         value: Source::Field("address"),
         ..bare("exceptions", "page_fault_user", Kind::PageFault)
     },
-    Wanted {
+    EventRequest {
         value: Source::Field("address"),
         ..bare("exceptions", "page_fault_kernel", Kind::PageFault)
     },
-    Wanted { a: Source::Field("sig"), ..bare("signal", "signal_deliver", Kind::Signal) },
+    EventRequest { a: Source::Field("sig"), ..bare("signal", "signal_deliver", Kind::Signal) },
     // Elsewhere than on x86, where the processor's own interrupts have a system of events.
-    Wanted { a: Source::Is(Vector::Other as u64), ..bare("ipi", "ipi_entry", Kind::VectorEntry) },
+    EventRequest {
+        a: Source::Is(Vector::Other as u64),
+        ..bare("ipi", "ipi_entry", Kind::VectorEntry)
+    },
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,11 +123,11 @@ const VECTORS: &str = "irq_vectors";
 
 /// How to make the numbers of an event out of an entry.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct EventDecoding {
     pub(super) kind: Kind,
-    pub(super) a: Number,
-    pub(super) b: Number,
-    pub(super) value: Number,
+    pub(super) a: ValueSource,
+    pub(super) b: ValueSource,
+    pub(super) value: ValueSource,
     /// Table, number, name.
     pub(super) names: Vec<(Table, Field, Field)>,
     /// For an interrupt of the processor itself: what the kernel calls it.
@@ -133,7 +136,7 @@ pub(super) struct Plan {
 
 /// A number out of an entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
+pub(super) enum ValueSource {
     Is(u64),
     Field(Field),
     Upper(Field),
@@ -144,15 +147,15 @@ pub(super) enum Number {
     },
 }
 
-impl Number {
+impl ValueSource {
     #[inline]
     pub(super) fn of(self, entry: &[u8]) -> u64 {
         // An entry that is too short was damaged, and says nothing.
         match self {
-            Number::Is(number) => number,
-            Number::Field(field) => field.read(entry).unwrap_or(0),
-            Number::Upper(field) => field.read(entry).unwrap_or(0) >> 32,
-            Number::State { field, preempted } => {
+            ValueSource::Is(number) => number,
+            ValueSource::Field(field) => field.read(entry).unwrap_or(0),
+            ValueSource::Upper(field) => field.read(entry).unwrap_or(0) >> 32,
+            ValueSource::State { field, preempted } => {
                 let state = field.read(entry).unwrap_or(0);
                 if state & preempted != 0 { 0 } else { state & (preempted - 1) }
             }
@@ -164,7 +167,7 @@ impl Number {
 #[derive(Debug, Default)]
 pub(super) struct Plans {
     /// By the number of the event.
-    pub(super) by_id: Vec<Option<Plan>>,
+    pub(super) by_id: Vec<Option<EventDecoding>>,
     /// `sched/sched_switch`.
     pub(super) events: Vec<String>,
     pub(super) missing: Vec<String>,
@@ -184,12 +187,12 @@ impl Plans {
             return plans;
         }
         let has_vectors = tracefs.path().join("events").join(VECTORS).is_dir();
-        let elsewhere = |wanted: &&Wanted| !has_vectors || wanted.system != "ipi";
+        let elsewhere = |wanted: &&EventRequest| !has_vectors || wanted.system != "ipi";
         for wanted in WANTED.iter().filter(elsewhere) {
             plans.take(tracefs, instance, wanted, None);
         }
         for (name, kind, vector, called) in vectors(tracefs) {
-            let own = Wanted {
+            let own = EventRequest {
                 system: VECTORS,
                 a: Source::Is(u64::from(vector.code())),
                 b: Source::Field("vector"),
@@ -198,7 +201,7 @@ impl Plans {
             plans.take(tracefs, instance, &own, Some((name, called)));
         }
         if !has_vectors {
-            let exit = Wanted {
+            let exit = EventRequest {
                 a: Source::Is(u64::from(Vector::Other.code())),
                 ..bare("ipi", "ipi_exit", Kind::VectorExit)
             };
@@ -212,7 +215,7 @@ impl Plans {
         &mut self,
         tracefs: &Tracefs,
         instance: &Instance,
-        wanted: &Wanted,
+        wanted: &EventRequest,
         named: Option<(String, String)>,
     ) {
         let (name, vector) = match named {
@@ -244,29 +247,31 @@ impl Plans {
     fn plan(
         &mut self,
         full: &str,
-        wanted: &Wanted,
+        wanted: &EventRequest,
         format: &Format,
         vector: Option<String>,
-    ) -> Plan {
+    ) -> EventDecoding {
         let mut number = |source| match source {
-            Source::Is(number) => Number::Is(number),
+            Source::Is(number) => ValueSource::Is(number),
             Source::Field(name) => {
-                self.field(full, format, name).map_or(Number::Is(0), Number::Field)
+                self.field(full, format, name).map_or(ValueSource::Is(0), ValueSource::Field)
             }
-            Source::Upper(name) => format.field(name).map_or(Number::Is(0), Number::Upper),
+            Source::Upper(name) => {
+                format.field(name).map_or(ValueSource::Is(0), ValueSource::Upper)
+            }
             Source::State(name) => match self.field(full, format, name) {
                 // The kernel marks a thread that it took off the CPU by the bit above all states.
                 Some(field) => {
-                    Number::State { field, preempted: above(format.symbols().keys().copied()) }
+                    ValueSource::State { field, preempted: above(format.symbols().keys().copied()) }
                 }
-                None => Number::Is(0),
+                None => ValueSource::Is(0),
             },
         };
         let (a, b, value) = (number(wanted.a), number(wanted.b), number(wanted.value));
         let names = wanted.names.iter().filter_map(|(table, key, text)| {
             Some((*table, format.field(key)?, format.field(text)?))
         });
-        Plan { kind: wanted.kind, a, b, value, names: names.collect(), vector }
+        EventDecoding { kind: wanted.kind, a, b, value, names: names.collect(), vector }
     }
 
     /// A field, or the note that there is none.

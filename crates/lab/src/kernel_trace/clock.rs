@@ -48,7 +48,7 @@ impl TraceClock {
 
 /// Reads of the counter around one mark.
 #[derive(Clone, Copy, Debug)]
-struct Bracket {
+struct MarkBracket {
     mark: u64,
     before: u64,
     after: u64,
@@ -57,7 +57,7 @@ struct Bracket {
 /// Marks that were written, in groups: one before the run, one after it.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    groups: Vec<Vec<Bracket>>,
+    groups: Vec<Vec<MarkBracket>>,
     written: u64,
 }
 
@@ -75,7 +75,7 @@ impl Marks {
             let before = counter.read().ticks;
             marker.write_all(text.as_bytes())?;
             let after = counter.read().ticks;
-            group.push(Bracket { mark, before, after });
+            group.push(MarkBracket { mark, before, after });
         }
         self.groups.push(group);
         Ok(())
@@ -83,7 +83,7 @@ impl Marks {
 
     /// The narrowest bracket of each group whose mark was `found` among the events.
     pub(super) fn checks(&self, found: &BTreeMap<u64, u64>) -> Vec<ClockCheck> {
-        let best = |group: &Vec<Bracket>| {
+        let best = |group: &Vec<MarkBracket>| {
             let seen = group.iter().filter_map(|bracket| {
                 let trace = *found.get(&bracket.mark)?;
                 Some(ClockCheck { before: bracket.before, trace, after: bracket.after })
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_narrowest_bracket_whose_mark_came() {
-        let bracket = |mark, before, after| Bracket { mark, before, after };
+        let bracket = |mark, before, after| MarkBracket { mark, before, after };
         let first = vec![bracket(0, 100, 101), bracket(1, 200, 209), bracket(2, 300, 330)];
         let marks = Marks { groups: vec![first, vec![bracket(3, 900, 910)]], written: 4 };
         let found = BTreeMap::from([(1, 205), (2, 320), (9, 5)]);

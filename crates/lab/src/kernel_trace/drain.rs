@@ -12,7 +12,7 @@ use hourglass_sys::tracefs::{Field, Page, PageLayout, Reader};
 use hourglass_workload::marker::LATE_MARK;
 
 use super::catalogue::{Plans, Table};
-use super::keep::{Lane, Raw};
+use super::event_store::{CpuEvents, Raw};
 use super::stacks::Stacks;
 use crate::time_namespace::Offset;
 
@@ -53,7 +53,7 @@ impl Decoder {
         &mut self,
         layout: &PageLayout,
         bytes: &[u8],
-        lane: &mut Lane,
+        lane: &mut CpuEvents,
         room: &mut u64,
     ) {
         let Some(page) = Page::new(layout, bytes) else {
@@ -70,7 +70,7 @@ impl Decoder {
         lane.damaged += u64::from(entries.damaged());
     }
 
-    fn entry(&mut self, time: u64, data: &[u8], lane: &mut Lane, room: &mut u64) {
+    fn entry(&mut self, time: u64, data: &[u8], lane: &mut CpuEvents, room: &mut u64) {
         let Some(id) = self.plans.id.and_then(|field| field.read(data)) else { return };
         let plan = usize::try_from(id).ok().and_then(|id| self.plans.by_id.get(id));
         let Some(plan) = plan.and_then(Option::as_ref) else {
@@ -92,16 +92,23 @@ impl Decoder {
                 Table::Irqs => &mut self.names.irqs,
             };
             if let (Some(number), Some(name)) = (number.read(data), name.text(data)) {
-                learn(table, number as u32, &name);
+                remember_name(table, number as u32, &name);
             }
         }
         if let Some(name) = &plan.vector {
-            learn(&mut self.names.vectors, b, name);
+            remember_name(&mut self.names.vectors, b, name);
         }
     }
 
     /// A mark of ours: one that checks the clock, or one of a thread behind its latest wake-up.
-    fn look_for_mark(&mut self, id: u64, time: u64, data: &[u8], lane: &mut Lane, room: &mut u64) {
+    fn look_for_mark(
+        &mut self,
+        id: u64,
+        time: u64,
+        data: &[u8],
+        lane: &mut CpuEvents,
+        room: &mut u64,
+    ) {
         let mark = self.mark.filter(|(mark, _)| u64::from(*mark) == id);
         let Some((_, text)) = mark else { return };
         let text =
@@ -125,7 +132,7 @@ fn late_mark(text: &str) -> Option<(u32, u64)> {
 }
 
 /// Remembers the newest name of a number.
-fn learn(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
+fn remember_name(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
     if names.get(&number).is_none_or(|known| known != name) {
         names.insert(number, name.to_owned());
     }
@@ -136,7 +143,7 @@ fn learn(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
 pub(super) struct Recording {
     layout: PageLayout,
     readers: Vec<Reader>,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<CpuEvents>,
     pub(super) decoder: Decoder,
     piece: Vec<u8>,
     /// Events for which there is still room.
@@ -153,7 +160,7 @@ impl Recording {
         decoder: Decoder,
         most: u64,
     ) -> Recording {
-        let lanes = readers.iter().map(|reader| Lane::new(reader.cpu())).collect();
+        let lanes = readers.iter().map(|reader| CpuEvents::new(reader.cpu())).collect();
         let piece = vec![0; layout.size()];
         Recording { layout, readers, lanes, decoder, piece, room: most, refused: None }
     }

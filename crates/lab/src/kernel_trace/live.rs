@@ -12,13 +12,13 @@ use hourglass_sys::tracefs::{Instance, Tracefs};
 
 use super::catalogue::{Plans, Scope};
 use super::drain::{Decoder, Recording};
-use super::keep::{Lane, merged};
+use super::event_store::{CpuEvents, merged};
 use super::missing::MissingSwitches;
 use super::stacks::Stacks;
-use super::told::{failed, refused};
+use super::trace_warnings::{failed, refused};
 use super::{
-    DRAINED_RING, EVENT_BYTES, EVENT_SHARE, Emptied, MOST_EVENTS, RING_SHARE, SMALLEST_RING, Size,
-    set_rings,
+    DRAINED_RING, DrainMode, EVENT_BYTES, EVENT_SHARE, MOST_EVENTS, RING_SHARE, SMALLEST_RING,
+    Size, set_rings,
 };
 use crate::time_namespace::Offset;
 
@@ -30,7 +30,7 @@ const SETTLING_NS: u64 = 1_000_000;
 
 /// A recording that goes on.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveRecording {
     // Dropped in this order: an instance whose rings are open cannot be removed.
     recording: Recording,
     size: Size,
@@ -41,12 +41,12 @@ pub(crate) struct Live {
     instance: Instance,
 }
 
-impl Live {
+impl LiveRecording {
     /// Begins to record the events of `cpus`; `memory` is what the machine has, bytes.
     ///
     /// # Errors
     /// The machine cannot, or this user may not; the line that grants it is in the refusal.
-    pub(crate) fn begin(cpus: &CpuSet, memory: Option<u64>) -> Result<Live, Refusal> {
+    pub(crate) fn begin(cpus: &CpuSet, memory: Option<u64>) -> Result<LiveRecording, Refusal> {
         let tracefs = Tracefs::find().map_err(|missing| refused(&missing))?;
         let offset = Offset::of_this_process().ok_or_else(|| Refusal {
             what: "--trace".to_owned(),
@@ -70,7 +70,7 @@ impl Live {
         let least = size.cpus.iter().filter_map(|cpu| instance.ring_bytes(*cpu)).min();
         instance.switch(true).map_err(|error| failed(&error))?;
         let ring_bytes = least.unwrap_or(size.ring_bytes);
-        Ok(Live {
+        Ok(LiveRecording {
             recording,
             ring_bytes,
             size,
@@ -109,7 +109,7 @@ impl Live {
 
     fn hand_over(&mut self, before: u64, epoch_ns: u64, mut each: impl FnMut(KernelEvent)) {
         self.recording.drain(self.recording.pieces(self.ring_bytes));
-        let lanes: Vec<Lane> =
+        let lanes: Vec<CpuEvents> =
             self.recording.lanes.iter_mut().map(|lane| lane.take_before(before)).collect();
         self.recording.make_room(self.size.most_events);
         let (handed, missing, offset) = (&mut self.handed, &mut self.missing, self.offset);
@@ -132,7 +132,7 @@ impl Live {
     }
 
     fn facts(&mut self) -> KernelFacts {
-        let of_lane = |lane: &Lane| KernelCpu {
+        let of_lane = |lane: &CpuEvents| KernelCpu {
             cpu: lane.cpu,
             events: self.handed.get(&lane.cpu).copied().unwrap_or(0),
             lost: lane.lost.max(self.instance.counts(lane.cpu).lost()),
@@ -156,7 +156,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveRecording {
     fn drop(&mut self) {
         self.recording.close();
     }
@@ -170,7 +170,7 @@ fn streamed(cpus: &CpuSet, memory: Option<u64>) -> Size {
     Size {
         cpus,
         ring_bytes: DRAINED_RING.min(share.max(SMALLEST_RING)),
-        emptied: Emptied::Elsewhere,
+        emptied: DrainMode::Elsewhere,
         most_events: MOST_EVENTS.min(room),
     }
 }

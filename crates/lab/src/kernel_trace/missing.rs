@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use hourglass_model::KernelEventKind as Kind;
 
-use super::keep::{Lane, Raw, merged};
+use super::event_store::{CpuEvents, Raw, merged};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct MissingSwitches {
@@ -20,7 +20,7 @@ pub(super) struct MissingSwitches {
 }
 
 /// Those in a whole recording.
-pub(super) fn of(lanes: &[Lane]) -> MissingSwitches {
+pub(super) fn of(lanes: &[CpuEvents]) -> MissingSwitches {
     let mut missing = MissingSwitches::default();
     merged(lanes).for_each(|(cpu, raw)| missing.event(cpu, &raw));
     missing

@@ -20,11 +20,11 @@
 mod catalogue;
 mod clock;
 mod drain;
-mod keep;
+mod event_store;
 pub(crate) mod live;
 mod missing;
 mod stacks;
-mod told;
+mod trace_warnings;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -44,13 +44,13 @@ use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 use hourglass_workload::{AnyCounter, Timeline};
 
-use crate::failure::Failure;
+use crate::failure::RunFailure;
 use crate::time_namespace::Offset;
 use catalogue::{Plans, Scope};
 use clock::{Map, Marks, TraceClock};
 use drain::{Decoder, Drainer, Recording};
 use stacks::Stacks;
-use told::{failed, refused, warnings};
+use trace_warnings::{failed, refused, warnings};
 
 const MIB: u64 = 1 << 20;
 
@@ -84,7 +84,7 @@ const EVENT_SHARE: u64 = 4;
 
 /// When the rings are emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Emptied {
+enum DrainMode {
     /// While the run goes on, on CPUs that nobody measures.
     Elsewhere,
     Afterwards,
@@ -97,7 +97,7 @@ enum Emptied {
 struct Size {
     cpus: Vec<u32>,
     ring_bytes: u64,
-    emptied: Emptied,
+    emptied: DrainMode,
     most_events: u64,
 }
 
@@ -111,13 +111,13 @@ impl Size {
         let share = memory.map_or(u64::MAX, |bytes| bytes / RING_SHARE / cpus.len().max(1) as u64);
         let most = LARGEST_RING.min(share).max(SMALLEST_RING);
         let (ring_bytes, emptied) = if free {
-            (DRAINED_RING.min(most), Emptied::Elsewhere)
+            (DRAINED_RING.min(most), DrainMode::Elsewhere)
         } else if wanted <= most {
-            (wanted.max(DRAINED_RING).min(most), Emptied::Afterwards)
+            (wanted.max(DRAINED_RING).min(most), DrainMode::Afterwards)
         } else {
             // Twice as often as the ring should need.
             let millis = most * 1000 / BYTES_PER_SECOND / 2;
-            (most, Emptied::Sparsely(Duration::from_millis(millis)))
+            (most, DrainMode::Sparsely(Duration::from_millis(millis)))
         };
         let room = memory.map_or(u64::MAX, |bytes| bytes / EVENT_SHARE / EVENT_BYTES);
         Size { cpus, ring_bytes, emptied, most_events: MOST_EVENTS.min(room) }
@@ -126,7 +126,7 @@ impl Size {
 
 /// The recording of a run's kernel events: prepared, begun, ended.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct TraceSession {
     // Dropped in this order: an instance whose rings are open cannot be removed.
     drainer: Option<Drainer>,
     recording: Option<Recording>,
@@ -146,13 +146,13 @@ pub(crate) struct Session {
 }
 
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct KernelRecording {
     /// For the manifest.
     pub(crate) facts: KernelFacts,
     /// What a reader must know.
     pub(crate) warnings: Vec<Warning>,
-    lanes: Vec<keep::Lane>,
-    stacks: Vec<stacks::Seen>,
+    lanes: Vec<event_store::CpuEvents>,
+    stacks: Vec<stacks::StackSample>,
     stack_names: BTreeMap<u32, Vec<String>>,
     map: Option<Map>,
 }
@@ -164,21 +164,21 @@ pub(crate) fn start(
     choice: &Choice,
     host: &Host,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Session>, Failure> {
+) -> Result<Option<TraceSession>, RunFailure> {
     if !wanted {
         return Ok(None);
     }
-    match Session::prepare(spec, choice.kind, host) {
+    match TraceSession::prepare(spec, choice.kind, host) {
         Ok(session) => Ok(Some(session)),
         Err(refused) if spec.best_effort => {
             warnings.push(refused.into_warning("trace-refused"));
             Ok(None)
         }
-        Err(refused) => Err(Failure::Refused(vec![refused])),
+        Err(refused) => Err(RunFailure::Refused(vec![refused])),
     }
 }
 
-impl Session {
+impl TraceSession {
     /// Makes everything that the recording needs, switched off.
     ///
     /// # Errors
@@ -187,7 +187,7 @@ impl Session {
         spec: &RunSpec,
         kind: CounterKind,
         host: &Host,
-    ) -> Result<Session, Refusal> {
+    ) -> Result<TraceSession, Refusal> {
         let tracefs = Tracefs::find().map_err(|missing| refused(&missing))?;
         let (measured, allowed) = cpus(spec);
         let size = Size::choose(&measured, &allowed, spec.duration, host.memory.total_bytes);
@@ -215,7 +215,7 @@ impl Session {
         let decoder = Decoder::new(plans, mark, Stacks::of(&tracefs));
         let recording = Recording::new(layout, readers, decoder, size.most_events);
         let least = size.cpus.iter().filter_map(|cpu| instance.ring_bytes(*cpu)).min();
-        Ok(Session {
+        Ok(TraceSession {
             drainer: None,
             recording: Some(recording),
             counter: AnyCounter::from(kind),
@@ -244,9 +244,9 @@ impl Session {
         self.trouble(self.instance.switch(true));
         self.mark();
         let every = match self.size.emptied {
-            Emptied::Elsewhere => DRAIN_PERIOD,
-            Emptied::Sparsely(every) => every,
-            Emptied::Afterwards => return,
+            DrainMode::Elsewhere => DRAIN_PERIOD,
+            DrainMode::Sparsely(every) => every,
+            DrainMode::Afterwards => return,
         };
         if let Some(recording) = self.recording.take() {
             let pieces = recording.pieces(self.ring_bytes);
@@ -303,13 +303,13 @@ impl Session {
     }
 
     /// What was recorded; the instance is removed.
-    pub(crate) fn finish(mut self) -> Recorded {
+    pub(crate) fn finish(mut self) -> KernelRecording {
         self.collect();
         let mut troubles = std::mem::take(&mut self.troubles);
         let Some(mut recording) = self.recording.take() else {
             troubles
                 .push("the thread that emptied the ring was lost; please report this".to_owned());
-            return Recorded::nothing(self.facts(Vec::new(), Vec::new()), troubles);
+            return KernelRecording::nothing(self.facts(Vec::new(), Vec::new()), troubles);
         };
         recording.close();
         troubles
@@ -338,14 +338,14 @@ impl Session {
         let stack_names = recording.decoder.stacks.names();
         let mut stacks = std::mem::take(&mut recording.decoder.stacks.seen);
         stacks.sort_by_key(|seen| seen.time);
-        Recorded { facts, warnings, lanes: recording.lanes, stacks, stack_names, map }
+        KernelRecording { facts, warnings, lanes: recording.lanes, stacks, stack_names, map }
     }
 
     fn facts(&self, checks: Vec<ClockCheck>, cpus: Vec<KernelCpu>) -> KernelFacts {
         let drained = match self.size.emptied {
-            Emptied::Elsewhere => "during the run, on CPUs that were not measured".to_owned(),
-            Emptied::Afterwards => "after the run".to_owned(),
-            Emptied::Sparsely(every) => {
+            DrainMode::Elsewhere => "during the run, on CPUs that were not measured".to_owned(),
+            DrainMode::Afterwards => "after the run".to_owned(),
+            DrainMode::Sparsely(every) => {
                 format!("every {} s during the run, on measured CPUs", every.as_secs_f64())
             }
         };
@@ -361,7 +361,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for TraceSession {
     fn drop(&mut self) {
         self.collect();
         // The rings are open in it, and must not be when the instance is removed.
@@ -369,10 +369,10 @@ impl Drop for Session {
     }
 }
 
-impl Recorded {
-    fn nothing(facts: KernelFacts, troubles: Vec<String>) -> Recorded {
+impl KernelRecording {
+    fn nothing(facts: KernelFacts, troubles: Vec<String>) -> KernelRecording {
         let warnings = warnings(&facts, true, &troubles);
-        Recorded {
+        KernelRecording {
             facts,
             warnings,
             lanes: Vec::new(),
@@ -390,7 +390,7 @@ impl Recorded {
     ) -> impl Iterator<Item = KernelEvent> + 'a {
         let map = self.map;
         let lanes = if map.is_some() { &self.lanes[..] } else { &[] };
-        keep::merged(lanes).map(move |(cpu, raw)| {
+        event_store::merged(lanes).map(move |(cpu, raw)| {
             let ticks = map.map_or(raw.time, |map| map.ticks(raw.time));
             let ns = timeline.ns_at(ticks);
             KernelEvent { ns, ticks, value: raw.value, cpu, a: raw.a, b: raw.b, kind: raw.kind }
@@ -409,7 +409,7 @@ pub(crate) struct StackAt<'a> {
     pub(crate) frames: &'a [String],
 }
 
-impl Recorded {
+impl KernelRecording {
     /// The stacks of which the kernel gave the functions, in order of time.
     pub(crate) fn stacks<'a>(
         &'a self,
@@ -438,7 +438,7 @@ pub(crate) fn cpus(spec: &RunSpec) -> (CpuSet, CpuSet) {
 /// What a reader of a recording must know that goes on while it is read.
 pub(crate) fn live_warnings(facts: &KernelFacts, troubles: &[String]) -> Vec<Warning> {
     let mut warnings = warnings(facts, true, troubles);
-    for lost in warnings.iter_mut().filter(|warning| warning.id == told::EVENTS_LOST) {
+    for lost in warnings.iter_mut().filter(|warning| warning.id == trace_warnings::EVENTS_LOST) {
         "ask for a shorter --interval, at which the ring is emptied".clone_into(&mut lost.remedy);
     }
     warnings
@@ -474,7 +474,7 @@ mod tests {
         let expected = Size {
             cpus: vec![1, 3],
             ring_bytes: DRAINED_RING,
-            emptied: Emptied::Elsewhere,
+            emptied: DrainMode::Elsewhere,
             most_events: MOST_EVENTS,
         };
         assert_eq!(size, expected);
@@ -485,14 +485,14 @@ mod tests {
         let both = set(&[0, 1]);
         let size = |seconds, memory| Size::choose(&both, &both, Span::from_secs(seconds), memory);
         let short = size(10, None);
-        assert_eq!((short.ring_bytes, short.emptied), (11 * MIB, Emptied::Afterwards));
+        assert_eq!((short.ring_bytes, short.emptied), (11 * MIB, DrainMode::Afterwards));
         let long = size(3600, None);
         let every = Duration::from_secs(32);
-        assert_eq!((long.ring_bytes, long.emptied), (LARGEST_RING, Emptied::Sparsely(every)));
+        assert_eq!((long.ring_bytes, long.emptied), (LARGEST_RING, DrainMode::Sparsely(every)));
         // A small machine: an eighth of 64 MiB for two rings, a quarter for events.
         let small = size(10, Some(64 * MIB));
         let every = Duration::from_secs(2);
-        assert_eq!((small.ring_bytes, small.emptied), (4 * MIB, Emptied::Sparsely(every)));
+        assert_eq!((small.ring_bytes, small.emptied), (4 * MIB, DrainMode::Sparsely(every)));
         assert_eq!(small.most_events, 512 << 10);
     }
 }

@@ -30,7 +30,7 @@ struct Shape {
 
 /// The stack of a thread that left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct StackSample {
     /// On the trace clock.
     pub(super) time: u64,
     pub(super) cpu: u32,
@@ -45,7 +45,7 @@ pub(super) struct Seen {
 pub(super) struct Stacks {
     shape: Option<Shape>,
     known: HashMap<Box<[u64]>, u32>,
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<StackSample>,
 }
 
 impl Stacks {
@@ -80,7 +80,7 @@ impl Stacks {
                 number
             }
         };
-        self.seen.push(Seen { time, cpu, tid: tid as u32, stack });
+        self.seen.push(StackSample { time, cpu, tid: tid as u32, stack });
     }
 
     /// The functions of each stack, the innermost first. Empty where the kernel hides its addresses.
@@ -184,7 +184,7 @@ mod tests {
         stacks.take(4, 30, 0, &entry(71, &[100, 200]));
         stacks.take(5, 40, 0, &entry(71, &[100, 200]));
         stacks.take(4, 50, 0, &entry(71, &[])[..12]);
-        let seen = |time, cpu, tid, stack| Seen { time, cpu, tid, stack };
+        let seen = |time, cpu, tid, stack| StackSample { time, cpu, tid, stack };
         assert_eq!(stacks.seen, [seen(10, 1, 70, 0), seen(20, 1, 812, 1), seen(30, 0, 71, 0)]);
         assert_eq!(stacks.known.len(), 2);
     }

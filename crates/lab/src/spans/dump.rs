@@ -15,14 +15,14 @@ use hourglass_witness::sites::Sites;
 const ATTENTION_NS: u64 = 60_000_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DumpTo {
+pub enum DumpTarget {
     /// Standard error.
     Stderr,
     /// The end of this file, which is made if it is not there.
     File(PathBuf),
 }
 
-impl DumpTo {
+impl DumpTarget {
     /// Writes the worst spans there.
     ///
     /// # Errors
@@ -32,8 +32,8 @@ impl DumpTo {
         let mut text = Vec::new();
         sites.dump(&mut text)?;
         match self {
-            DumpTo::Stderr => io::stderr().lock().write_all(&text),
-            DumpTo::File(path) => {
+            DumpTarget::Stderr => io::stderr().lock().write_all(&text),
+            DumpTarget::File(path) => {
                 OpenOptions::new().create(true).append(true).open(path)?.write_all(&text)
             }
         }
@@ -56,7 +56,7 @@ impl Dumper {
     ///
     /// # Errors
     /// The signal cannot be caught, or the machine refuses a thread.
-    pub fn start(sites: &Sites, to: DumpTo, signal: Option<i32>) -> io::Result<Dumper> {
+    pub fn start(sites: &Sites, to: DumpTarget, signal: Option<i32>) -> io::Result<Dumper> {
         if let Some(number) = signal {
             signal::latch(number, sites.asked())?;
         }

@@ -22,7 +22,7 @@ use hourglass_witness::Witness;
 use hourglass_witness::sites::{self, KeptSpan, Missed, Settings, Sites, SpanLost};
 
 use super::SpanRecording;
-use super::placing::{LeftOut, intervals};
+use super::span_intervals::{OmittedIntervals, intervals};
 use crate::causes::{Explanation, SPANS};
 
 /// Ticks of `CLOCK_MONOTONIC` in a second: one a nanosecond.
@@ -77,9 +77,9 @@ pub(super) fn write(recording: SpanRecording) -> Result<RunFolder, WriteError> {
 fn trace(
     of_threads: BTreeMap<usize, Vec<KeptSpan>>,
     begin_ns: u64,
-) -> (Vec<Interval>, Vec<RecordedSpan>, LeftOut) {
+) -> (Vec<Interval>, Vec<RecordedSpan>, OmittedIntervals) {
     let (mut trace, mut recorded) = (Vec::new(), Vec::new());
-    let mut left_out = LeftOut::default();
+    let mut left_out = OmittedIntervals::default();
     for (id, (_, mut spans)) in (0..).zip(of_threads) {
         let (of_thread, without) = intervals(&mut spans, id, begin_ns);
         trace.extend(of_thread);
@@ -209,7 +209,7 @@ fn lost(span: &SpanLost, begin_ns: u64) -> LostSpan {
 }
 
 /// What a reader must know.
-fn warnings(missed: &Missed, left_out: LeftOut, settings: &Settings) -> Vec<Warning> {
+fn warnings(missed: &Missed, left_out: OmittedIntervals, settings: &Settings) -> Vec<Warning> {
     let counts = [
         (
             missed.spans_dropped,

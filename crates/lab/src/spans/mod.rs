@@ -29,7 +29,7 @@
 
 mod dump;
 mod folder;
-mod placing;
+mod span_intervals;
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ use hourglass_host::facts::HostReader;
 use hourglass_model::host::Host;
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError};
 
-pub use dump::{DumpTo, Dumper};
+pub use dump::{DumpTarget, Dumper};
 pub use hourglass_witness::sites::{Settings, Site, SiteSpan, Sites, ThreadSites};
 
 /// Spans that are being recorded, and where they are to be kept.

@@ -4,7 +4,7 @@ use hourglass_workload::Guard;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{FileKeys, Read, Source};
+use super::{FileKeys, FileResult, Source};
 use crate::gates::{Gates, Limit};
 
 /// One limit of a percentile, or several.
@@ -26,7 +26,7 @@ impl Percentiles {
 
 impl Source<'_> {
     /// What ends the run early from within.
-    pub(super) fn guard(&self, keys: &FileKeys) -> Read<Guard> {
+    pub(super) fn guard(&self, keys: &FileKeys) -> FileResult<Guard> {
         Ok(Guard {
             stop_on_gap: self.optional(keys.stop_on_gap.as_ref(), Self::not_negative)?,
             stop_on_latency: self.optional(keys.stop_on_latency.as_ref(), Self::not_negative)?,
@@ -35,7 +35,7 @@ impl Source<'_> {
     }
 
     /// What the run has to keep.
-    pub(super) fn gates(&self, keys: &FileKeys) -> Read<Gates> {
+    pub(super) fn gates(&self, keys: &FileKeys) -> FileResult<Gates> {
         let mut gates = Gates::default();
         gates.on_hit.clone_from(&keys.on_hit);
         let time = |key: &Option<Spanned<String>>| self.optional(key.as_ref(), Self::not_negative);

@@ -5,13 +5,13 @@
 use hourglass_workload::spec::{RunSpec, SpecError};
 
 use super::WorkloadFile;
-use crate::experiment::Request;
+use crate::experiment::RunOptions;
 
 impl WorkloadFile {
     /// The run that the file describes, not kept anywhere. `seed` holds if the file says none.
     #[must_use]
-    pub fn request(&self, seed: u64) -> Request {
-        let mut request = Request::of(RunSpec::new(self.threads.clone()));
+    pub fn request(&self, seed: u64) -> RunOptions {
+        let mut request = RunOptions::new(RunSpec::new(self.threads.clone()));
         self.put_into(&mut request.spec, seed);
         request.dma_latency_us = self.dma_latency_us;
         request.gates = self.gates.clone();

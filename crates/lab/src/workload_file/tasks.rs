@@ -30,7 +30,7 @@ pub(super) fn read(
     let Input { set, notes, duration, .. } =
         input.map_err(|error| wrong(error.to_string()))?.on(online);
     // Jobs are not kept one by one, so that the length of the run needs no room.
-    let planned = threads(&set, &RunRequest::of(Span::MAX));
+    let planned = threads(&set, &RunRequest::with_duration(Span::MAX));
     let (threads, more) =
         planned.map_err(|error| wrong(format!("{name}: {}", in_a_run(&error))))?;
     let names = set.tasks.iter().map(|task| task.name.clone());

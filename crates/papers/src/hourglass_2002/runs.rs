@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use hourglass_infer::inferences::Cost;
-use hourglass_lab::experiment::{self, Failure, Finished, Request, Watch};
+use hourglass_lab::experiment::{self, ExperimentObserver, Finished, RunFailure, RunOptions};
 use hourglass_model::document::Warning;
 use hourglass_model::inference::Inference;
 use hourglass_model::paper::{How, PaperRow, PaperTable, TraceFigure, TracePiece};
@@ -107,7 +107,7 @@ fn run_spec(
     spec: RunSpec,
     counter: &dyn Fn() -> u64,
 ) -> Result<Option<(Finished, SideCounts)>, String> {
-    let request = Request::of(spec);
+    let request = RunOptions::new(spec);
     let mut counting = CounterWindow { counter, begin: None, end: None };
     let finished = experiment::run(request, &mut counting).map_err(|failure| why(&failure))?;
     if finished.signal().is_some() {
@@ -130,7 +130,7 @@ struct CounterWindow<'a> {
     end: Option<(u64, Instant)>,
 }
 
-impl Watch for CounterWindow<'_> {
+impl ExperimentObserver for CounterWindow<'_> {
     fn warn(&mut self, _warnings: &[Warning]) {}
     fn started(&mut self, _duration: Span, _ticking: bool) {
         self.begin = Some(((self.counter)(), Instant::now()));
@@ -141,9 +141,9 @@ impl Watch for CounterWindow<'_> {
     }
 }
 
-fn why(failure: &Failure) -> String {
+fn why(failure: &RunFailure) -> String {
     match failure {
-        Failure::Refused(refusals) => refusals.first().map_or_else(
+        RunFailure::Refused(refusals) => refusals.first().map_or_else(
             || failure.to_string(),
             |refused| format!("{}: {}; {}", refused.what, refused.reason, refused.remedy),
         ),

@@ -1,7 +1,7 @@
 //! Section 5.5: audio and video on paper, in simulation and on this machine, with the timers of 2002
 //! and with those of today.
 
-use hourglass_lab::experiment::Failure;
+use hourglass_lab::experiment::RunFailure;
 use hourglass_model::paper::{How, PaperRow, PaperTable};
 use hourglass_model::predict::{PredictDocument, PredictedTask};
 use hourglass_tasks::{Assignment, Task, TaskSet};
@@ -82,7 +82,7 @@ fn request(set: TaskSet, duration: Option<Span>) -> Request {
         set,
         name: String::new(),
         notes: Vec::new(),
-        run: duration.map(RunRequest::of),
+        run: duration.map(RunRequest::with_duration),
         seed: 0,
         horizon: None,
     }
@@ -303,7 +303,7 @@ fn refused_rows(case: &Case, why: &str, set: TaskSet, rows: &mut Vec<PaperRow>) 
 
 fn why(error: &PredictError) -> String {
     match error {
-        PredictError::Run(Failure::Refused(refusals)) => refusals.first().map_or_else(
+        PredictError::Run(RunFailure::Refused(refusals)) => refusals.first().map_or_else(
             || error.to_string(),
             |r| format!("{}: {}; {}", r.what, r.reason, r.remedy),
         ),

@@ -14,7 +14,7 @@ use super::terms::Found;
 use super::theory;
 use super::window::Window;
 use crate::check::waits_for_others;
-use hourglass_lab::task_threads::Plan;
+use hourglass_lab::task_threads::TaskRunPlan;
 
 /// Lengths of time over which noise is averaged, in ms; each gives a bound, and the least counts.
 const WINDOWS_MS: [i64; 12] = [1, 2, 4, 5, 8, 10, 16, 20, 33, 50, 100, 200];
@@ -85,7 +85,7 @@ pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) 
 /// noise, if one did.
 pub(super) fn explain(
     set: &TaskSet,
-    plan: &Plan,
+    plan: &TaskRunPlan,
     found: &[Found],
     seen: Option<&Seen>,
     document: &mut PredictDocument,
@@ -190,7 +190,7 @@ fn failure(row: &Assumption) -> String {
 /// without it.
 fn watch_others(
     set: &TaskSet,
-    plan: &Plan,
+    plan: &TaskRunPlan,
     document: &mut PredictDocument,
 ) -> (Vec<Noise>, Option<i32>) {
     if !plan.watches_others || !preempts_everywhere(set) {

@@ -19,8 +19,8 @@ mod tests;
 mod theory;
 mod window;
 
-use hourglass_lab::experiment::{self, Failure, Finished, Watch};
-use hourglass_lab::task_threads::{Plan, plan};
+use hourglass_lab::experiment::{self, ExperimentObserver, Finished, RunFailure};
+use hourglass_lab::task_threads::{TaskRunPlan, plan};
 use hourglass_model::predict::{MeasurementFacts, PREDICT_SCHEMA, PredictDocument, PredictedTask};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
@@ -76,7 +76,7 @@ pub enum PredictError {
     Plan(#[from] PlanError),
     /// The machine cannot, or something is wrong with the run.
     #[error(transparent)]
-    Run(#[from] Failure),
+    Run(#[from] RunFailure),
 }
 
 /// Analyses, simulates and runs a set. If the run contradicts the analysis, it also measures for
@@ -85,7 +85,10 @@ pub enum PredictError {
 ///
 /// # Errors
 /// The set cannot be run, or the machine refuses what its run needs; then nothing was measured.
-pub fn predict(request: Request, watch: &mut dyn Watch) -> Result<Predicted, PredictError> {
+pub fn predict(
+    request: Request,
+    watch: &mut dyn ExperimentObserver,
+) -> Result<Predicted, PredictError> {
     let Request { set, name, notes, run, seed, horizon } = request;
     // Whatever is wrong with the run is said before anything is computed.
     let plan = run.as_ref().map(|wish| plan(&set, wish, seed)).transpose()?;
@@ -168,10 +171,14 @@ fn begun(
 }
 
 /// Says what the run was. Comes back with why it was not kept, if it should have been.
-fn tell_run(document: &mut PredictDocument, plan: &Plan, finished: &Finished) -> Option<String> {
+fn tell_run(
+    document: &mut PredictDocument,
+    plan: &TaskRunPlan,
+    finished: &Finished,
+) -> Option<String> {
     let result = &finished.document.result;
     let warnings = result.warnings.iter().map(|w| format!("{}; {}", w.text, w.remedy));
-    let (folder, not_kept) = match &finished.kept {
+    let (folder, not_kept) = match &finished.folder {
         Some(Ok(path)) => (Some(path.display().to_string()), None),
         Some(Err(error)) => (None, Some(error.said_of("the run"))),
         None => (None, None),

@@ -3,13 +3,13 @@
 //! Owns: measuring it ([`measure`]), and how much of it falls into any time of some length. Must
 //! not: name who it was.
 
-use hourglass_lab::experiment::{self, Failure};
+use hourglass_lab::experiment::{self, RunFailure};
 use hourglass_model::predict::NoiseFacts;
 use hourglass_model::{CpuSet, Interval, Onset};
 use hourglass_time::Span;
 use hourglass_workload::{RunSpec, ThreadSpec, models};
 
-use hourglass_lab::task_threads::Plan;
+use hourglass_lab::task_threads::TaskRunPlan;
 
 /// What the measuring thread does: it watches a CPU for four fifths of the time, which leaves room
 /// for others and for the kernel's limit on real-time threads.
@@ -85,7 +85,7 @@ pub(super) fn facts(noises: &[Noise]) -> NoiseFacts {
 ///
 /// # Errors
 /// The machine refuses it.
-pub(super) fn measure(plan: &Plan) -> Result<(Vec<Noise>, Option<i32>), Failure> {
+pub(super) fn measure(plan: &TaskRunPlan) -> Result<(Vec<Noise>, Option<i32>), RunFailure> {
     let mut cpus = CpuSet::default();
     plan.spec.threads.iter().filter_map(|t| t.cpus.as_ref()).for_each(|some| {
         some.iter().for_each(|cpu| cpus.insert(cpu));
@@ -98,9 +98,10 @@ pub(super) fn measure(plan: &Plan) -> Result<(Vec<Noise>, Option<i32>), Failure>
     let duration = fifth.max(SHORTEST).min(LONGEST);
     let (mut noises, mut signal) = (Vec::new(), None);
     for cpu in cpus.iter() {
-        let model = models::parse(&WATCHING).map_err(|error| Failure::Other(error.to_string()))?;
+        let model =
+            models::parse(&WATCHING).map_err(|error| RunFailure::Other(error.to_string()))?;
         let wake = hourglass_workload::wake::parse("HR")
-            .map_err(|error| Failure::Other(error.to_string()))?;
+            .map_err(|error| RunFailure::Other(error.to_string()))?;
         let thread = ThreadSpec {
             model,
             wake,
@@ -111,7 +112,7 @@ pub(super) fn measure(plan: &Plan) -> Result<(Vec<Noise>, Option<i32>), Failure>
         };
         let spec =
             RunSpec { duration, best_effort: plan.spec.best_effort, ..RunSpec::new(vec![thread]) };
-        let finished = experiment::run(experiment::Request::of(spec), &mut ())?;
+        let finished = experiment::run(experiment::RunOptions::new(spec), &mut ())?;
         noises.push(Noise::between(cpu, finished.intervals()));
         signal = finished.signal();
         if signal.is_some() {

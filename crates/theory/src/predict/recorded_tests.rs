@@ -58,7 +58,7 @@ impl Sink for Tape {
                 thread,
                 JobTimes {
                     arrival_ns: (now - response).cast_signed(),
-                    begun_ns: begun.cast_signed(),
+                    start_ns: begun.cast_signed(),
                     finished_ns: now.cast_signed(),
                     received_ns: received,
                 },
@@ -148,7 +148,7 @@ fn a_late_timer_is_named() {
     let late = SET.replace("period = 33", "period = 33\njitter = 6");
     let (mut seen, _) = run(&late, 2, &[20, 10]);
     for job in &mut seen.threads[1].jobs {
-        let until_run = (job.times.begun_ns - job.times.arrival_ns).unsigned_abs();
+        let until_run = (job.times.start_ns - job.times.arrival_ns).unsigned_abs();
         job.late_ns = until_run.min(6 * MS);
     }
     assert_eq!(first(&explained(&seen)), ("release", "video", 6_000));

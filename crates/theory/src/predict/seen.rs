@@ -13,7 +13,7 @@ use hourglass_tasks::{Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::terms::{Coverage, Rule, only_cpu};
-use hourglass_lab::task_threads::Plan;
+use hourglass_lab::task_threads::TaskRunPlan;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Assumed {
@@ -88,7 +88,7 @@ const ARRIVALS_AHEAD: usize = 8;
 
 impl Seen {
     /// A run; `None` where intervals are missing.
-    pub(super) fn of(set: &TaskSet, plan: &Plan, finished: &Finished) -> Option<Seen> {
+    pub(super) fn of(set: &TaskSet, plan: &TaskRunPlan, finished: &Finished) -> Option<Seen> {
         let reports = &finished.document.result.threads;
         if reports.iter().any(|thread| thread.records_dropped > 0) {
             return None;
@@ -242,7 +242,7 @@ impl Seen {
 impl SeenThread {
     /// When it gave up the CPU by itself within a job.
     pub(super) fn waits_within(&self, job: &SeenJob) -> impl Iterator<Item = (i64, i64)> + '_ {
-        let (begun, finished) = (job.times.begun_ns, job.times.finished_ns);
+        let (begun, finished) = (job.times.start_ns, job.times.finished_ns);
         let first = self.waits.partition_point(|(from, _)| *from <= begun);
         self.waits[first..].iter().copied().take_while(move |(_, to)| *to < finished)
     }

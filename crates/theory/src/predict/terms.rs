@@ -8,7 +8,7 @@ use hourglass_model::predict::{MeasuredTerms, PredictedTask};
 use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 
-use hourglass_lab::task_threads::Plan;
+use hourglass_lab::task_threads::TaskRunPlan;
 
 /// What was found about a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Found {
 }
 
 /// What was found about each task.
-pub(super) fn found(set: &TaskSet, plan: &Plan, finished: &Finished) -> Vec<Found> {
+pub(super) fn found(set: &TaskSet, plan: &TaskRunPlan, finished: &Finished) -> Vec<Found> {
     let result = &finished.document.result;
     let is_whole = result.threads.iter().all(|thread| thread.records_dropped == 0);
     let covered = is_whole.then(|| Coverage::of(finished));
@@ -44,7 +44,7 @@ pub(super) fn found(set: &TaskSet, plan: &Plan, finished: &Finished) -> Vec<Foun
 fn of_task(
     id: u32,
     task: &Task,
-    plan: &Plan,
+    plan: &TaskRunPlan,
     finished: &Finished,
     covered: Option<&Coverage>,
 ) -> Found {
@@ -74,7 +74,7 @@ fn of_task(
         terms.busy_wait_ns = terms.busy_wait_ns.max(before.busy_wait_ns);
         terms.jitter_ns = terms.jitter_ns.max(before.late_ns);
         if let Some((covered, cpu)) = covered.filter(|_| !blocks) {
-            let taken = covered.uncovered(cpu, job.begun_ns, job.finished_ns);
+            let taken = covered.uncovered(cpu, job.start_ns, job.finished_ns);
             terms.taken_ns = terms.taken_ns.max(taken);
         }
         previous = Some(job);
@@ -112,9 +112,9 @@ impl Rule<'_> {
             // It slept, or is the first.
             _ => {
                 let late_ns = match (self.grid, self.covered) {
-                    (Some(grid), _) => waited_for_grid(job.arrival_ns, job.begun_ns, grid),
+                    (Some(grid), _) => waited_for_grid(job.arrival_ns, job.start_ns, grid),
                     (None, Some((covered, cpu))) if self.comes_by_itself => {
-                        covered.uncovered(cpu, job.arrival_ns, job.begun_ns)
+                        covered.uncovered(cpu, job.arrival_ns, job.start_ns)
                     }
                     _ => 0,
                 };

@@ -154,7 +154,7 @@ fn tasks_run_as_the_set_says() {
         "#,
     )
     .unwrap();
-    let planned = plan(&set, &RunRequest::of(ms(1_000)), 0).unwrap();
+    let planned = plan(&set, &RunRequest::with_duration(ms(1_000)), 0).unwrap();
     let threads = &planned.spec.threads;
     let policies: Vec<Policy> = threads.iter().map(|thread| thread.policy).collect();
     assert_eq!(policies, [Policy::Fifo(1), Policy::Fifo(2)]);
@@ -170,7 +170,7 @@ fn tasks_run_as_the_set_says() {
 fn what_cannot_be_run_is_named() {
     let refused = |text: &str| {
         let set = TaskSet::from_toml(text).unwrap();
-        plan(&set, &RunRequest::of(ms(100)), 0).unwrap_err()
+        plan(&set, &RunRequest::with_duration(ms(100)), 0).unwrap_err()
     };
     let task = "[[task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n";
     assert_eq!(refused(&format!("scheduler = \"edf\"\n{task}")), PlanError::Edf);
@@ -203,7 +203,7 @@ fn a_short_run_is_accounted_for() {
     let run = RunRequest {
         best_effort: true,
         cpus: Some([cpu].into_iter().collect()),
-        ..RunRequest::of(ms(200))
+        ..RunRequest::with_duration(ms(200))
     };
     let predicted = predict(request(set, Some(run)), &mut ()).unwrap();
     let document = &predicted.document;

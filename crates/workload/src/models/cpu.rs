@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{AnyExecution, Demand, Entry, Execution, Model};
+use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
 use crate::measuring_counter::MeasuringCounter;
-use crate::recorder::{Recorder, Watching};
+use crate::recorder::{NoWork, Recorder};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "CPU",
     synopsis: "CPU",
     about: "cpu-bound; makes an execution trace (default)",
@@ -34,16 +34,16 @@ impl Model for Cpu {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(Running(Watching))
+        Box::new(CpuExecution(NoWork))
     }
 }
 
-pub(super) struct Running(pub(super) Watching);
+pub(super) struct CpuExecution(pub(super) NoWork);
 
-impl Execution for Running {
-    type Work = Watching;
+impl Execution for CpuExecution {
+    type Work = NoWork;
 
-    fn work(&mut self) -> &mut Watching {
+    fn work(&mut self) -> &mut NoWork {
         &mut self.0
     }
 

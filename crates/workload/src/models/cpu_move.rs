@@ -4,11 +4,11 @@ use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use super::{AnyExecution, Demand, Entry, Execution, Model};
+use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Recorder, Work};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "CPU_MOVE",
     synopsis: "CPU_MOVE SIZE",
     about: "cpu-bound, and copies SIZE KB (or 4M) between two looks at the counter",
@@ -39,7 +39,7 @@ impl Model for CpuMove {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(Running(Move::new(self.bytes)))
+        Box::new(CpuMoveExecution(Move::new(self.bytes)))
     }
 }
 
@@ -77,9 +77,9 @@ impl Work for Move {
     }
 }
 
-struct Running(Move);
+struct CpuMoveExecution(Move);
 
-impl Execution for Running {
+impl Execution for CpuMoveExecution {
     type Work = Move;
 
     fn work(&mut self) -> &mut Move {

@@ -7,11 +7,11 @@ use hourglass_model::document::Deadlines;
 use hourglass_time::Span;
 
 use super::periodic::Grid;
-use super::{AnyExecution, Demand, Entry, Execution, Model};
+use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
 use crate::measuring_counter::MeasuringCounter;
-use crate::recorder::{Ended, Recorder, Watching};
+use crate::recorder::{NoWork, Recorder, RecordingEnd};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "CPU_PERIODIC",
     synopsis: "CPU_PERIODIC AMOUNT PERIOD",
     about: "cpu-bound, wants AMOUNT at least once in every PERIOD and takes more if it can",
@@ -49,27 +49,27 @@ impl Model for CpuPeriodic {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(Running { amount: self.amount, period: self.period, work: Watching })
+        Box::new(CpuPeriodicExecution { amount: self.amount, period: self.period, work: NoWork })
     }
 }
 
-pub(super) struct Running {
+pub(super) struct CpuPeriodicExecution {
     pub(super) amount: Span,
     pub(super) period: Span,
-    pub(super) work: Watching,
+    pub(super) work: NoWork,
 }
 
-impl Execution for Running {
-    type Work = Watching;
+impl Execution for CpuPeriodicExecution {
+    type Work = NoWork;
 
-    fn work(&mut self) -> &mut Watching {
+    fn work(&mut self) -> &mut NoWork {
         &mut self.work
     }
 
     fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         let grid = Grid::new(recorder, self.period);
         let mut windows = Windows::default();
-        while recorder.receive(self.amount, &mut self.work) == Ended::Done {
+        while recorder.receive(self.amount, &mut self.work) == RecordingEnd::Done {
             windows.completed(&grid, recorder.now());
         }
         recorder.tally.deadlines = Some(windows.close(&grid, recorder.now()));

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::scanning::Scan;
-use super::{AnyExecution, Demand, Entry, Execution, Model};
+use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::Recorder;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "CPU_SCAN",
     synopsis: "CPU_SCAN SIZE",
     about: "cpu-bound, and scans an array of SIZE KB (or 4M); counts the passes",
@@ -37,13 +37,13 @@ impl Model for CpuScan {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(Running(Scan::new(self.bytes)))
+        Box::new(CpuScanExecution(Scan::new(self.bytes)))
     }
 }
 
-struct Running(Scan);
+struct CpuScanExecution(Scan);
 
-impl Execution for Running {
+impl Execution for CpuScanExecution {
     type Work = Scan;
 
     fn work(&mut self) -> &mut Scan {

@@ -7,11 +7,11 @@ use hourglass_time::Span;
 
 use super::cpu_yield::yield_after;
 use super::scanning::Scan;
-use super::{AnyExecution, Demand, Entry, Execution, Model};
+use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::Recorder;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "CPU_SCAN_YIELD",
     synopsis: "CPU_SCAN_YIELD SIZE AMOUNT",
     about: "combines scanning and yielding",
@@ -42,16 +42,16 @@ impl Model for CpuScanYield {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(Running { amount: self.amount, scan: Scan::new(self.bytes) })
+        Box::new(CpuScanYieldExecution { amount: self.amount, scan: Scan::new(self.bytes) })
     }
 }
 
-struct Running {
+struct CpuScanYieldExecution {
     amount: Span,
     scan: Scan,
 }
 
-impl Execution for Running {
+impl Execution for CpuScanYieldExecution {
     type Work = Scan;
 
     fn work(&mut self) -> &mut Scan {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use hourglass_time::Span;
 
-use super::{AnyExecution, Demand, Entry, Execution, Model};
+use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
 use crate::measuring_counter::MeasuringCounter;
-use crate::recorder::{Ended, Recorder, Watching, Work};
+use crate::recorder::{NoWork, Recorder, RecordingEnd, Work};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "CPU_YIELD",
     synopsis: "CPU_YIELD AMOUNT",
     about: "yields the processor after getting AMOUNT of CPU time",
@@ -38,19 +38,19 @@ impl Model for CpuYield {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(Running { amount: self.amount, work: Watching })
+        Box::new(CpuYieldExecution { amount: self.amount, work: NoWork })
     }
 }
 
-struct Running {
+struct CpuYieldExecution {
     amount: Span,
-    work: Watching,
+    work: NoWork,
 }
 
-impl Execution for Running {
-    type Work = Watching;
+impl Execution for CpuYieldExecution {
+    type Work = NoWork;
 
-    fn work(&mut self) -> &mut Watching {
+    fn work(&mut self) -> &mut NoWork {
         &mut self.work
     }
 
@@ -65,5 +65,7 @@ pub(super) fn yield_after<C: MeasuringCounter>(
     work: &mut impl Work,
     recorder: &mut Recorder<C>,
 ) {
-    while recorder.receive(amount, work) == Ended::Done && recorder.yield_now() == Ended::Done {}
+    while recorder.receive(amount, work) == RecordingEnd::Done
+        && recorder.yield_now() == RecordingEnd::Done
+    {}
 }

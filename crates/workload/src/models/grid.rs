@@ -6,11 +6,11 @@ use std::sync::Arc;
 use hourglass_time::Span;
 
 use super::periodic::Grid as Boundaries;
-use super::{AnyExecution, Demand, Entry, Execution, Model};
+use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
 use crate::measuring_counter::MeasuringCounter;
-use crate::recorder::{Ended, Recorder, Watching};
+use crate::recorder::{NoWork, Recorder, RecordingEnd};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "GRID",
     synopsis: "GRID PERIOD",
     about: "dispatch latency test: wakes at every whole PERIOD from its start, notes how late it \
@@ -49,27 +49,27 @@ impl Model for Grid {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(Running { period: self.period, cycles: self.cycles, work: Watching })
+        Box::new(GridExecution { period: self.period, cycles: self.cycles, work: NoWork })
     }
 }
 
-pub(super) struct Running {
+pub(super) struct GridExecution {
     pub(super) period: Span,
     pub(super) cycles: Option<u64>,
-    pub(super) work: Watching,
+    pub(super) work: NoWork,
 }
 
-impl Execution for Running {
-    type Work = Watching;
+impl Execution for GridExecution {
+    type Work = NoWork;
 
-    fn work(&mut self) -> &mut Watching {
+    fn work(&mut self) -> &mut NoWork {
         &mut self.work
     }
 
     fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         let grid = Boundaries::new(recorder, self.period);
         let (mut period, mut woken) = (1, 0);
-        while recorder.wait_until(grid.boundary(period)) == Ended::Done {
+        while recorder.wait_until(grid.boundary(period)) == RecordingEnd::Done {
             let woke = recorder.now();
             recorder.record_lateness(woke.saturating_sub(grid.boundary(period)));
             let next = grid.next_at(woke).max(period + 1);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use hourglass_time::Span;
 
-use super::{AnyExecution, Demand, Entry, Execution, Model};
+use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
 use crate::measuring_counter::MeasuringCounter;
-use crate::recorder::{Ended, Recorder, Watching};
+use crate::recorder::{NoWork, Recorder, RecordingEnd};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "LAT",
     synopsis: "LAT PERIOD",
     about: "dispatch latency test: sleeps for PERIOD from each waking, notes how late it woke",
@@ -40,26 +40,26 @@ impl Model for Lat {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(Running { period: self.period, work: Watching })
+        Box::new(LatExecution { period: self.period, work: NoWork })
     }
 }
 
-pub(super) struct Running {
+pub(super) struct LatExecution {
     pub(super) period: Span,
-    pub(super) work: Watching,
+    pub(super) work: NoWork,
 }
 
-impl Execution for Running {
-    type Work = Watching;
+impl Execution for LatExecution {
+    type Work = NoWork;
 
-    fn work(&mut self) -> &mut Watching {
+    fn work(&mut self) -> &mut NoWork {
         &mut self.work
     }
 
     fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         let period = recorder.timeline().ticks_at_least(self.period);
         let mut due = recorder.now().saturating_add(period);
-        while recorder.wait_until(due) == Ended::Done {
+        while recorder.wait_until(due) == RecordingEnd::Done {
             let woke = recorder.now();
             recorder.record_lateness(woke.saturating_sub(due));
             due = woke.saturating_add(period);

@@ -23,11 +23,11 @@ use hourglass_time::Span;
 use crate::loop_time::{self, LoopTime};
 use crate::measuring_counter::{AnyCounter, MeasuringCounter};
 use crate::recorder::{AnyRecorder, Recorder, Work};
-use crate::words::{WordError, Words};
+use crate::tokens::{TokenReader, WordError};
 
 pub use grid::on_grid;
 
-pub const ALL: [&Entry; 9] = [
+pub const ALL: [&ModelEntry; 9] = [
     &cpu::ENTRY,
     &cpu_scan::ENTRY,
     &cpu_move::ENTRY,
@@ -41,7 +41,7 @@ pub const ALL: [&Entry; 9] = [
 
 /// How a model is named and read.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ModelEntry {
     /// Its name on the command line.
     pub name: &'static str,
     /// Name and parameters: `PERIODIC AMOUNT PERIOD`.
@@ -50,7 +50,7 @@ pub struct Entry {
     /// How many words follow the name.
     pub parameters: usize,
     /// Reads the words behind the name.
-    pub parse: fn(Words<'_>) -> Result<Arc<dyn Model>, WordError>,
+    pub parse: fn(TokenReader<'_>) -> Result<Arc<dyn Model>, WordError>,
 }
 
 /// A model with its parameters. Prints as it is written on the command line.
@@ -140,7 +140,7 @@ pub fn default_model() -> Arc<dyn Model> {
 ///
 /// # Errors
 /// There is none; the error lists those there are.
-pub fn find(name: &str) -> Result<&'static Entry, WordError> {
+pub fn find(name: &str) -> Result<&'static ModelEntry, WordError> {
     ALL.iter().copied().find(|entry| entry.name == name).ok_or_else(|| {
         let known = ALL.iter().map(|entry| entry.name).collect();
         WordError::UnknownWorkload { name: name.to_owned(), known }
@@ -154,7 +154,7 @@ pub fn find(name: &str) -> Result<&'static Entry, WordError> {
 pub fn parse(words: &[&str]) -> Result<Arc<dyn Model>, WordError> {
     let (name, parameters) = words.split_first().unwrap_or((&"", &[]));
     let entry = find(name)?;
-    (entry.parse)(Words::new(entry.synopsis, parameters))
+    (entry.parse)(TokenReader::new(entry.synopsis, parameters))
 }
 
 /// Models at work, for the simulated machine. Times in ms.
@@ -163,26 +163,26 @@ pub(crate) mod simulated_executions {
     use hourglass_time::Span;
 
     use super::{Execution, cpu, cpu_periodic, grid, lat, periodic};
-    use crate::recorder::Watching;
+    use crate::recorder::NoWork;
 
     pub(crate) fn cpu() -> impl Execution {
-        cpu::Running(Watching)
+        cpu::CpuExecution(NoWork)
     }
 
     pub(crate) fn periodic(amount: i64, period: i64) -> impl Execution {
-        periodic::Running::fixed(Span::from_millis(amount), Span::from_millis(period))
+        periodic::PeriodicExecution::fixed(Span::from_millis(amount), Span::from_millis(period))
     }
 
     pub(crate) fn cpu_periodic(amount: i64, period: i64) -> impl Execution {
         let (amount, period) = (Span::from_millis(amount), Span::from_millis(period));
-        cpu_periodic::Running { amount, period, work: Watching }
+        cpu_periodic::CpuPeriodicExecution { amount, period, work: NoWork }
     }
 
     pub(crate) fn lat(period: i64) -> impl Execution {
-        lat::Running { period: Span::from_millis(period), work: Watching }
+        lat::LatExecution { period: Span::from_millis(period), work: NoWork }
     }
 
     pub(crate) fn grid(period: i64, cycles: Option<u64>) -> impl Execution {
-        grid::Running { period: Span::from_millis(period), cycles, work: Watching }
+        grid::GridExecution { period: Span::from_millis(period), cycles, work: NoWork }
     }
 }

@@ -7,11 +7,11 @@ use hourglass_model::document::Deadlines;
 use hourglass_model::{ExecutionTime, Sampler};
 use hourglass_time::Span;
 
-use super::{AnyExecution, Demand, Entry, Execution, Model};
+use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
 use crate::measuring_counter::MeasuringCounter;
-use crate::recorder::{Ended, Recorder, Watching};
+use crate::recorder::{NoWork, Recorder, RecordingEnd};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "PERIODIC",
     synopsis: "PERIODIC AMOUNT PERIOD",
     about: "receives AMOUNT in every PERIOD, then blocks; AMOUNT may be a distribution",
@@ -51,42 +51,42 @@ impl Model for Periodic {
     }
 
     fn prepare(&self, seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(Running {
+        Box::new(PeriodicExecution {
             period: self.period,
             amounts: Sampler::new(&self.amount, seed),
-            work: Watching,
+            work: NoWork,
         })
     }
 }
 
-pub(super) struct Running {
+pub(super) struct PeriodicExecution {
     period: Span,
     amounts: Sampler,
-    work: Watching,
+    work: NoWork,
 }
 
 #[cfg(test)]
-impl Running {
-    pub(super) fn fixed(amount: Span, period: Span) -> Running {
+impl PeriodicExecution {
+    pub(super) fn fixed(amount: Span, period: Span) -> PeriodicExecution {
         let amounts = Sampler::new(&ExecutionTime::Fixed(amount), 0);
-        Running { period, amounts, work: Watching }
+        PeriodicExecution { period, amounts, work: NoWork }
     }
 }
 
-impl Execution for Running {
-    type Work = Watching;
+impl Execution for PeriodicExecution {
+    type Work = NoWork;
 
-    fn work(&mut self) -> &mut Watching {
+    fn work(&mut self) -> &mut NoWork {
         &mut self.work
     }
 
     fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         let grid = Grid::new(recorder, self.period);
         let mut periods = Periods::default();
-        while recorder.wait_until(grid.boundary(periods.current)) == Ended::Done {
+        while recorder.wait_until(grid.boundary(periods.current)) == RecordingEnd::Done {
             recorder.begin_job(grid.boundary(periods.current));
             let amount = self.amounts.draw();
-            if recorder.receive(amount, &mut self.work) == Ended::TimeOver {
+            if recorder.receive(amount, &mut self.work) == RecordingEnd::TimeOver {
                 break;
             }
             recorder.end_job();

@@ -4,8 +4,10 @@ use hourglass_clock::choice;
 use hourglass_model::{Evidence, Onset};
 
 use super::*;
-use crate::recorder::Recorded;
-use crate::simulated::{self, Bed, By, EPOCH, GAP, Interruption, Machine, STEP, ms};
+use crate::recorder::Recording;
+use crate::simulated::{
+    self, EPOCH, GAP, Interruption, PreemptionSource, STEP, SimThreadSleeper, SimulatedMachine, ms,
+};
 
 /// What reading the counter takes in a period.
 const SLIP: u64 = 20 * STEP;
@@ -18,12 +20,12 @@ fn spec() -> LoopSpec {
 fn marked(
     spec: &LoopSpec,
     taken: Vec<Interruption>,
-    body: impl FnOnce(&Machine, &mut Recorder<&Machine>, &mut Account),
-) -> (Recorded, Deadlines) {
-    let machine = Machine::new(taken);
-    let mut bed = Bed(&machine);
+    body: impl FnOnce(&SimulatedMachine, &mut Recorder<&SimulatedMachine>, &mut DeadlineCounter),
+) -> (Recording, Deadlines) {
+    let machine = SimulatedMachine::new(taken);
+    let mut bed = SimThreadSleeper(&machine);
     let timeline = simulated::timeline();
-    let settings = Settings {
+    let settings = RecorderSettings {
         gap: spec.gap.map_or(u64::MAX, |gap| timeline.ticks_at_least(gap)),
         timeline,
         start: EPOCH,
@@ -36,14 +38,14 @@ fn marked(
     let memory = Memory::new(1_000, false, false).with_jobs(100);
     let mut recorder = Recorder::new(&machine, settings, memory, &mut bed, &NEVER).asking(&machine);
     recorder.await_marks();
-    let mut account = Account::new(spec, &timeline);
+    let mut account = DeadlineCounter::new(spec, &timeline);
     body(&machine, &mut recorder, &mut account);
     recorder.pause();
     account.close(recorder.now());
     (recorder.end(), account.counted)
 }
 
-fn by(at: u64, length: u64, by: By) -> Interruption {
+fn by(at: u64, length: u64, by: PreemptionSource) -> Interruption {
     Interruption { at, length, cpu: 0, by }
 }
 
@@ -71,14 +73,14 @@ fn an_undisturbed_loop_hits_every_period() {
     assert!(intervals.iter().all(|i| (ms(4)..ms(4) + SLIP).contains(&(i.duration_ns() as u64))));
     assert!(intervals[1..].iter().all(|i| i.evidence.counted.is_some_and(|c| c.voluntary == 1)));
     assert_eq!(recorded.gaps.histogram.len(), 0);
-    assert_eq!(recorded.jobs.unwrap().kept().len(), 5);
+    assert_eq!(recorded.jobs.unwrap().jobs().len(), 5);
 }
 
 /// Another thread takes 2 ms in the middle of a stretch of 5 ms without a mark: the gap is as long as
 /// the CPU clock says, and lies at the end of the stretch.
 #[test]
 fn a_switch_within_a_stretch_is_a_gap_of_its_length() {
-    let taken = vec![by(ms(2), ms(2), By::Thread)];
+    let taken = vec![by(ms(2), ms(2), PreemptionSource::Thread)];
     let (recorded, deadlines) = marked(&spec(), taken, |machine, recorder, account| {
         begin(recorder, account, None);
         machine.compute(ms(3));
@@ -98,8 +100,10 @@ fn a_switch_within_a_stretch_is_a_gap_of_its_length() {
 #[test]
 fn marks_further_apart_than_gap_are_one() {
     let close = LoopSpec { gap: Some(Span::from_nanos(GAP as i64)), ..spec() };
-    let taken = || vec![by(ms(1), 9_000, By::Below)];
-    let body = |_: &Machine, recorder: &mut Recorder<&Machine>, account: &mut Account| {
+    let taken = || vec![by(ms(1), 9_000, PreemptionSource::Below)];
+    let body = |_: &SimulatedMachine,
+                recorder: &mut Recorder<&SimulatedMachine>,
+                account: &mut DeadlineCounter| {
         begin(recorder, account, None);
         while recorder.now() < EPOCH + ms(2) {
             recorder.mark();
@@ -133,7 +137,7 @@ fn a_late_period_is_missed_and_those_it_ran_over_are_lost() {
 /// The example of a loop on an absolute grid: it wakes 4 ms late, and catches up. Nothing is lost.
 #[test]
 fn a_loop_that_catches_up_loses_nothing() {
-    let mut account = Account::new(&spec(), &simulated::timeline());
+    let mut account = DeadlineCounter::new(&spec(), &simulated::timeline());
     for begun in [0, 10, 24, 30, 48, 49, 50, 60, 95, 96, 97, 98, 100] {
         account.begin(EPOCH + ms(begun));
     }
@@ -149,7 +153,7 @@ fn a_loop_that_catches_up_loses_nothing() {
 #[test]
 fn a_loop_on_another_clock_loses_nothing() {
     for step in [9_998_000, 10_000_000, 10_002_000] {
-        let mut account = Account::new(&spec(), &simulated::timeline());
+        let mut account = DeadlineCounter::new(&spec(), &simulated::timeline());
         for number in 0..100_000u64 {
             let jitter = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % ms(3);
             account.begin(EPOCH + number * step + jitter);
@@ -161,7 +165,9 @@ fn a_loop_on_another_clock_loses_nothing() {
 /// Due 4 ms before it began: 7 ms of work end 1 ms after the deadline.
 #[test]
 fn a_deadline_counts_from_when_a_period_was_due() {
-    let late = |machine: &Machine, recorder: &mut Recorder<&Machine>, account: &mut Account| {
+    let late = |machine: &SimulatedMachine,
+                recorder: &mut Recorder<&SimulatedMachine>,
+                account: &mut DeadlineCounter| {
         machine.compute(ms(4));
         begin(recorder, account, Some(EPOCH));
         machine.compute(ms(7));
@@ -237,7 +243,7 @@ fn a_loop_on_this_machine() {
     let received = measured.timeline.ns_in(thread.recorded.received);
     assert!(received <= measured.elapsed.nanos_or_zero());
     let jobs = thread.recorded.jobs.as_ref().unwrap();
-    assert!(jobs.kept().iter().all(|job| job.received <= job.finished - job.begun));
+    assert!(jobs.jobs().iter().all(|job| job.received <= job.finished - job.started));
     let waits = thread.recorded.trace.iter().filter(|record| record.onset() == Onset::Wait);
     assert_eq!(waits.count(), 9);
 }

@@ -6,8 +6,8 @@ use hourglass_clock::CounterReading;
 use hourglass_model::{Evidence, Onset};
 use hourglass_time::Span;
 
-use super::{Ended, MOST_GAPS_IN_A_ROW, Recorder, Work};
-use crate::jobs::Job;
+use super::{MOST_GAPS_IN_A_ROW, Recorder, RecordingEnd, Work};
+use crate::jobs::JobTiming;
 use crate::measuring_counter::MeasuringCounter;
 
 /// [`Recorder::pass`] looks at the time so often: by so much it may be late after an interruption.
@@ -17,7 +17,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     /// A job that arrived at `arrival` (on the counter) begins to run, now.
     pub fn begin_job(&mut self, arrival: u64) {
         let received = self.received();
-        self.job = Some(Job { arrival, begun: self.last, finished: 0, received });
+        self.job = Some(JobTiming { arrival, started: self.last, finished: 0, received });
         self.lost_below = 0;
     }
 
@@ -25,7 +25,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     pub fn end_job(&mut self) -> Option<u64> {
         let begun = self.job.take()?;
         let received = self.received() - begun.received;
-        let job = Job { finished: self.last, received, ..begun };
+        let job = JobTiming { finished: self.last, received, ..begun };
         if let Some(jobs) = &mut self.memory.jobs {
             jobs.record(job);
         }
@@ -51,19 +51,19 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     /// Looks at the counter after the thread did something of its own, and notes a gap if it took
     /// too long for that.
-    pub fn touch(&mut self) -> Ended {
+    pub fn touch(&mut self) -> RecordingEnd {
         if !self.ensure_open() {
-            return Ended::TimeOver;
+            return RecordingEnd::TimeOver;
         }
         self.catch_up();
-        if self.is_over() { Ended::TimeOver } else { Ended::Done }
+        if self.is_over() { RecordingEnd::TimeOver } else { RecordingEnd::Done }
     }
 
     /// Polls until `ready`, keeping the CPU.
-    pub fn poll(&mut self, mut ready: impl FnMut() -> bool) -> Ended {
+    pub fn poll(&mut self, mut ready: impl FnMut() -> bool) -> RecordingEnd {
         while !ready() {
-            if self.touch() == Ended::TimeOver {
-                return Ended::TimeOver;
+            if self.touch() == RecordingEnd::TimeOver {
+                return RecordingEnd::TimeOver;
             }
             std::hint::spin_loop();
         }
@@ -73,7 +73,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     /// What the thread finds out about the gap that lasted until `now`. What interrupts it while it asks
     /// belongs to the same gap: nobody could tell which of the two an answer is about.
     pub(super) fn ask_about(&mut self, mut now: CounterReading) -> (CounterReading, Evidence) {
-        let mut evidence = self.witness.testify();
+        let mut evidence = self.witness.collect();
         let mut asked = evidence.counted.is_some();
         for _ in 0..MOST_GAPS_IN_A_ROW {
             if evidence.is_none() {
@@ -86,7 +86,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
                 return (now, evidence);
             }
             now = then;
-            let more = self.witness.testify();
+            let more = self.witness.collect();
             asked = more.counted.is_some();
             evidence = evidence.and(more);
         }
@@ -104,9 +104,9 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     }
 
     /// Yields the processor once. If anything ran meanwhile, the interval ends.
-    pub fn yield_now(&mut self) -> Ended {
+    pub fn yield_now(&mut self) -> RecordingEnd {
         if !self.ensure_open() {
-            return Ended::TimeOver;
+            return RecordingEnd::TimeOver;
         }
         self.witness.makes_system_calls();
         hourglass_sys::thread::yield_now();
@@ -117,23 +117,23 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             self.last = now.ticks.max(self.last);
             self.witness.pass_over_system_calls();
         }
-        if self.is_over() { Ended::TimeOver } else { Ended::Done }
+        if self.is_over() { RecordingEnd::TimeOver } else { RecordingEnd::Done }
     }
 
     /// Runs `work` until `amount` has passed, however much of it the thread received.
-    pub fn pass(&mut self, amount: Span, work: &mut impl Work) -> Ended {
+    pub fn pass(&mut self, amount: Span, work: &mut impl Work) -> RecordingEnd {
         let slice = self.settings.timeline.ticks_at_least(PASS_SLICE);
         let mut end = self.last.saturating_add(self.settings.timeline.ticks_at_least(amount));
         if !self.ensure_open() {
-            return Ended::TimeOver;
+            return RecordingEnd::TimeOver;
         }
         end = end.max(self.last);
         while self.last < end {
-            if self.watch(slice.min(end - self.last), work) == Ended::TimeOver {
-                return Ended::TimeOver;
+            if self.watch(slice.min(end - self.last), work) == RecordingEnd::TimeOver {
+                return RecordingEnd::TimeOver;
             }
         }
-        Ended::Done
+        RecordingEnd::Done
     }
 
     /// Ends the interval and calls `wait` again and again until it says that what the thread
@@ -141,7 +141,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     ///
     /// `wait` gets the `CLOCK_MONOTONIC` time by which it MUST return. It MAY return earlier, and
     /// SHOULD when a signal comes.
-    pub fn block(&mut self, mut wait: impl FnMut(u64) -> bool) -> Ended {
+    pub fn block(&mut self, mut wait: impl FnMut(u64) -> bool) -> RecordingEnd {
         if self.open.is_some() {
             self.catch_up();
         }
@@ -153,12 +153,12 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             let now = self.counter.read();
             self.last = now.ticks.min(self.settings.finish).max(self.last);
             if self.is_over() {
-                return Ended::TimeOver;
+                return RecordingEnd::TimeOver;
             }
             if has_come {
-                let evidence = self.witness.testify();
+                let evidence = self.witness.collect();
                 self.open_at(now.cpu, Onset::Wait, evidence);
-                return Ended::Done;
+                return RecordingEnd::Done;
             }
         }
     }

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use hourglass_model::Evidence;
 
 use super::Recorder;
-use crate::guard::{Hit, HitKind};
-use crate::live::Worst;
+use crate::guard::{HitKind, LimitHit};
+use crate::live::WorstEvent;
 use crate::long_gaps::LongGap;
 use crate::measuring_counter::MeasuringCounter;
 use crate::notifier;
@@ -23,15 +23,15 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             wakes.record(self.last);
         }
         if let Some(live) = &self.settings.live {
-            live.record(ns, || Worst {
+            live.record(ns, || WorstEvent {
                 ns,
-                over_ns: self.settings.timeline.monotonic_at(self.last),
+                end_ns: self.settings.timeline.monotonic_at(self.last),
                 cpu: self.last_cpu,
                 evidence: Evidence::NONE,
             });
         }
         if let Some(marker) = &mut self.memory.marker {
-            marker.heed(ns);
+            marker.mark_if_later(ns);
         }
         if late > self.settings.stop_late {
             self.hit(HitKind::Latency, late);
@@ -56,9 +56,9 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             && let Some(live) = &self.settings.live
         {
             let over = self.last.saturating_add(lost);
-            live.record(ns, || Worst {
+            live.record(ns, || WorstEvent {
                 ns,
-                over_ns: self.settings.timeline.monotonic_at(over),
+                end_ns: self.settings.timeline.monotonic_at(over),
                 cpu: self.last_cpu,
                 evidence,
             });
@@ -88,7 +88,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     fn hit(&mut self, kind: HitKind, ticks: u64) {
         if self.hit.is_none() {
-            self.hit = Some(Hit { kind, cpu: self.last_cpu, over: self.last, ticks });
+            self.hit = Some(LimitHit { kind, cpu: self.last_cpu, end: self.last, ticks });
             self.end_run();
         }
     }

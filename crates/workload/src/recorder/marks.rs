@@ -25,7 +25,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             return;
         }
         let now = self.counter.read();
-        let evidence = self.witness.testify();
+        let evidence = self.witness.collect();
         self.last = now.ticks.max(self.last);
         let onset = if self.intervals == 0 { Onset::Start } else { Onset::Wait };
         self.open_at(now.cpu, onset, evidence);
@@ -60,7 +60,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     #[cold]
     #[inline(never)]
     fn mark_gap(&mut self, now: CounterReading, passed: u64) {
-        let evidence = self.witness.testify();
+        let evidence = self.witness.collect();
         let lost = if passed > self.settings.gap {
             passed
         } else if was_switched(&evidence) || now.cpu != self.last_cpu {

@@ -6,17 +6,17 @@ use hourglass_tasks::Task;
 
 /// Nominal arrivals, ns from the run's start, saturating at the end of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Arrivals {
+pub(super) struct JobArrivals {
     first_ns: u64,
     /// From the first arrival to the 2nd, 3rd, ...
     burst_ns: Vec<u64>,
     period_ns: u64,
 }
 
-impl Arrivals {
+impl JobArrivals {
     /// Those of a task, as dense as it allows.
-    pub(super) fn of(task: &Task) -> Arrivals {
-        Arrivals {
+    pub(super) fn of(task: &Task) -> JobArrivals {
+        JobArrivals {
             first_ns: task.offset.map_or(0, |offset| offset.nanos_or_zero()),
             burst_ns: task.arrivals.iter().map(|time| time.nanos_or_zero()).collect(),
             period_ns: task.period.nanos_or_zero().max(1),
@@ -55,13 +55,13 @@ mod tests {
 
     use super::*;
 
-    fn arrivals(offset: i64, burst: &[i64], period: i64) -> Arrivals {
+    fn arrivals(offset: i64, burst: &[i64], period: i64) -> JobArrivals {
         let task = Task {
             offset: Some(Span::from_nanos(offset)),
             arrivals: burst.iter().map(|ns| Span::from_nanos(*ns)).collect(),
             ..Task::new("t", Span::from_nanos(1), Span::from_nanos(period))
         };
-        Arrivals::of(&task)
+        JobArrivals::of(&task)
     }
 
     #[test]

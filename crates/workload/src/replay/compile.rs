@@ -9,23 +9,23 @@ use hourglass_model::ExecutionTime;
 use hourglass_tasks::{Preemption, Program, Protocol, Step, Task, TaskSet};
 use hourglass_time::Span;
 
-use super::arrivals::Arrivals;
+use super::arrivals::JobArrivals;
 use super::execution::ScriptModel;
 use super::lock::Lock;
-use super::script::{Act, Jobs, Part, Phase, Phases, RingSize, Script};
-use super::shared::{Barrier, Done, Event, Semaphore, Shared, Timer};
-use super::{Manner, ReplayError, Replayed, Threads};
+use super::script::{AmountPart, JobSpec, Phases, ReplayPhase, ReplayStep, RingSize, Script};
+use super::shared::{Barrier, Event, JobCounter, ReplayShared, Semaphore, Timer};
+use super::{ReplayError, ReplayOptions, Replayed, Threads};
 use crate::models::{self, Model};
 
 /// A thread before its script is put to work.
-struct Draft<'a> {
+struct ThreadDraft<'a> {
     name: &'a str,
     /// Its task, if it is one.
     task: Option<usize>,
     script: Script,
 }
 
-pub(super) fn threads(set: &TaskSet, manner: Manner) -> Result<Threads, ReplayError> {
+pub(super) fn threads(set: &TaskSet, manner: ReplayOptions) -> Result<Threads, ReplayError> {
     let mut names = Names::of(set);
     let mut notes = Vec::new();
     let mut drafts = Vec::new();
@@ -34,11 +34,11 @@ pub(super) fn threads(set: &TaskSet, manner: Manner) -> Result<Threads, ReplayEr
             Some(program) => Script::Phases(names.phases(&task.name, program)?),
             None => Script::Jobs(names.jobs(set, position, manner, &mut notes)),
         };
-        drafts.push(Draft { name: &task.name, task: Some(position), script });
+        drafts.push(ThreadDraft { name: &task.name, task: Some(position), script });
     }
     for thread in &set.background {
         let script = Script::Phases(names.phases(&thread.name, &thread.program)?);
-        drafts.push(Draft { name: &thread.name, task: None, script });
+        drafts.push(ThreadDraft { name: &thread.name, task: None, script });
     }
     names.check_forks()?;
     let shared = Arc::new(names.shared(set));
@@ -60,19 +60,19 @@ pub(super) fn threads(set: &TaskSet, manner: Manner) -> Result<Threads, ReplayEr
 
 /// The script of one task at work, for the simulated machine.
 #[cfg(test)]
-pub(super) fn running(set: &TaskSet, position: usize) -> super::execution::Running {
+pub(super) fn running(set: &TaskSet, position: usize) -> super::execution::ReplayExecution {
     let mut names = Names::of(set);
     let task = &set.tasks[position];
     let script = match &task.program {
         Some(program) => Script::Phases(names.phases(&task.name, program).unwrap()),
-        None => Script::Jobs(names.jobs(set, position, Manner::default(), &mut Vec::new())),
+        None => Script::Jobs(names.jobs(set, position, ReplayOptions::default(), &mut Vec::new())),
     };
     let shared = Arc::new(names.shared(set));
     ScriptModel::new(&task.name, Some(position), Some(task), script, &shared).unwrap().running(0)
 }
 
 /// Whether a task is no more than an execution time in a period.
-fn is_simple(set: &TaskSet, task: &Task, manner: Manner) -> bool {
+fn is_simple(set: &TaskSet, task: &Task, manner: ReplayOptions) -> bool {
     let waits_for_others = !task.after.is_empty() || is_waited_for(set, &task.name);
     let jitters = manner.draws_jitter && task.jitter.is_positive();
     task.program.is_none()
@@ -118,7 +118,7 @@ struct Names {
 }
 
 /// What was met of a thread.
-struct Met {
+struct SharedNames {
     is_forked: bool,
     barriers: Vec<usize>,
     /// Rings of pointers that its steps follow.
@@ -154,7 +154,7 @@ impl Names {
 
     /// Each thread with a barrier is one of its parties, however often its steps come to it; but a
     /// thread that is forked, as rt-app has it.
-    fn barrier(&mut self, name: &str, met: &mut Met) -> usize {
+    fn barrier(&mut self, name: &str, met: &mut SharedNames) -> usize {
         let next = self.barriers.len();
         let (place, parties) = self.barriers.entry(name.to_owned()).or_insert((next, 0));
         if !met.barriers.contains(place) {
@@ -172,11 +172,11 @@ impl Names {
 
     fn phases(&mut self, thread: &str, program: &Program) -> Result<Phases, ReplayError> {
         let is_forked = program.forked().is_some();
-        let mut met = Met { is_forked, barriers: Vec::new(), rings: Vec::new() };
+        let mut met = SharedNames { is_forked, barriers: Vec::new(), rings: Vec::new() };
         let mut phases = Vec::new();
         for phase in &program.phases {
             let acts = phase.steps.iter().map(|step| self.act(thread, step, &mut met));
-            phases.push(Phase {
+            phases.push(ReplayPhase {
                 loops: phase.loops,
                 policy: phase.policy,
                 cpus: phase.cpus.clone(),
@@ -187,33 +187,38 @@ impl Names {
         Ok(Phases { loops: program.loops, phases, beginning, rings: met.rings })
     }
 
-    fn act(&mut self, thread: &str, step: &Step, met: &mut Met) -> Result<Act, ReplayError> {
+    fn act(
+        &mut self,
+        thread: &str,
+        step: &Step,
+        met: &mut SharedNames,
+    ) -> Result<ReplayStep, ReplayError> {
         Ok(match step {
-            Step::Run(time) => Act::Run(*time),
-            Step::RunFor(time) => Act::RunFor(*time),
-            Step::Sleep(time) => Act::Sleep(*time),
-            Step::Timer { name, period, absolute } => Act::Timer {
+            Step::Run(time) => ReplayStep::Run(*time),
+            Step::RunFor(time) => ReplayStep::RunFor(*time),
+            Step::Sleep(time) => ReplayStep::Sleep(*time),
+            Step::Timer { name, period, absolute } => ReplayStep::Timer {
                 timer: self.timer(thread, name),
                 period_ns: period.nanos_or_zero(),
                 absolute: *absolute,
             },
-            Step::Lock(name) => Act::Lock(self.lock(name)),
-            Step::Unlock(name) => Act::Unlock(self.lock(name)),
+            Step::Lock(name) => ReplayStep::Lock(self.lock(name)),
+            Step::Unlock(name) => ReplayStep::Unlock(self.lock(name)),
             Step::Wait { condition, mutex } => {
-                Act::Wait { event: self.event(false, condition), lock: self.lock(mutex) }
+                ReplayStep::Wait { event: self.event(false, condition), lock: self.lock(mutex) }
             }
-            Step::Signal(name) => Act::Signal(self.event(false, name)),
-            Step::Broadcast(name) => Act::Broadcast(self.event(false, name)),
-            Step::Barrier(name) => Act::Barrier(self.barrier(name, met)),
-            Step::Suspend(name) => Act::Suspend(self.event(true, name)),
-            Step::Resume(name) => Act::Broadcast(self.event(true, name)),
-            Step::Post(name) => Act::Post(place(&mut self.semaphores, name.clone())),
-            Step::Take(name) => Act::Take(place(&mut self.semaphores, name.clone())),
-            Step::Yield => Act::Yield,
-            Step::Memory(bytes) => Act::Memory(*bytes),
-            Step::Io(bytes) => Act::Io(*bytes),
-            Step::Read { bytes, buffer } => Act::Read { bytes: *bytes, buffer: *buffer },
-            Step::Write { bytes, buffer } => Act::Write { bytes: *bytes, buffer: *buffer },
+            Step::Signal(name) => ReplayStep::Signal(self.event(false, name)),
+            Step::Broadcast(name) => ReplayStep::Broadcast(self.event(false, name)),
+            Step::Barrier(name) => ReplayStep::Barrier(self.barrier(name, met)),
+            Step::Suspend(name) => ReplayStep::Suspend(self.event(true, name)),
+            Step::Resume(name) => ReplayStep::Broadcast(self.event(true, name)),
+            Step::Post(name) => ReplayStep::Post(place(&mut self.semaphores, name.clone())),
+            Step::Take(name) => ReplayStep::Take(place(&mut self.semaphores, name.clone())),
+            Step::Yield => ReplayStep::Yield,
+            Step::Memory(bytes) => ReplayStep::Memory(*bytes),
+            Step::Io(bytes) => ReplayStep::Io(*bytes),
+            Step::Read { bytes, buffer } => ReplayStep::Read { bytes: *bytes, buffer: *buffer },
+            Step::Write { bytes, buffer } => ReplayStep::Write { bytes: *bytes, buffer: *buffer },
             Step::Chase { hops, buffer, stride, sequential } => {
                 let wanted = RingSize { buffer: *buffer, stride: *stride, sequential: *sequential };
                 let known = met.rings.iter().position(|ring| *ring == wanted);
@@ -221,17 +226,17 @@ impl Names {
                     met.rings.push(wanted);
                     met.rings.len() - 1
                 });
-                Act::Chase { hops: *hops, ring }
+                ReplayStep::Chase { hops: *hops, ring }
             }
             Step::Fork(name) => {
                 self.forking.push((thread.to_owned(), name.clone()));
-                Act::Fork(place(&mut self.forks, name.clone()))
+                ReplayStep::Fork(place(&mut self.forks, name.clone()))
             }
             Step::Forked { name, number } => {
                 self.forked.insert(name.clone());
-                Act::Forked { start: place(&mut self.forks, name.clone()), number: *number }
+                ReplayStep::Forked { start: place(&mut self.forks, name.clone()), number: *number }
             }
-            Step::StartAfter(time) => Act::StartAfter(*time),
+            Step::StartAfter(time) => ReplayStep::StartAfter(*time),
             other => {
                 let (thread, step) = (thread.to_owned(), other.to_string());
                 return Err(ReplayError::Step { thread, step });
@@ -252,9 +257,9 @@ impl Names {
         &mut self,
         set: &TaskSet,
         position: usize,
-        manner: Manner,
+        manner: ReplayOptions,
         notes: &mut Vec<String>,
-    ) -> Jobs {
+    ) -> JobSpec {
         let task = &set.tasks[position];
         let mut note = |text: String| notes.push(format!("{}: {text}", task.name.escape_debug()));
         let top = || set.priorities().into_iter().flatten().max();
@@ -270,8 +275,8 @@ impl Names {
         let find = |name: &String| set.tasks.iter().position(|other| other.name == *name);
         let first = first_of_chain(set, task);
         let (acts, in_sections) = self.acts(task);
-        Jobs {
-            arrivals: Arrivals::of(first),
+        JobSpec {
+            arrivals: JobArrivals::of(first),
             jitter: if manner.draws_jitter { task.jitter } else { Span::ZERO },
             after: task.after.iter().filter_map(find).collect(),
             raised: raised.and_then(real_time),
@@ -283,43 +288,45 @@ impl Names {
 
     /// A job of a task without steps: half of its free execution time, its critical sections, its
     /// suspension, the other half.
-    fn acts(&mut self, task: &Task) -> (Vec<Act>, Span) {
+    fn acts(&mut self, task: &Task) -> (Vec<ReplayStep>, Span) {
         let mut acts = Vec::new();
         let mut in_sections = Span::ZERO;
         for section in &task.critical_sections {
             let all = section.length.checked_mul(i64::from(section.count)).unwrap_or(Span::MAX);
             in_sections = in_sections.saturating_add(all);
             let lock = self.lock(&section.resource);
-            acts.push(Act::Section { lock, length: section.length, count: section.count });
+            acts.push(ReplayStep::Section { lock, length: section.length, count: section.count });
         }
         if task.suspension.is_positive() {
-            acts.push(Act::Sleep(task.suspension));
+            acts.push(ReplayStep::Sleep(task.suspension));
         }
         if acts.is_empty() {
-            return (vec![Act::Rest(Part::Whole)], in_sections);
+            return (vec![ReplayStep::Rest(AmountPart::Whole)], in_sections);
         }
-        acts.insert(0, Act::Rest(Part::FirstHalf));
-        acts.push(Act::Rest(Part::SecondHalf));
+        acts.insert(0, ReplayStep::Rest(AmountPart::FirstHalf));
+        acts.push(ReplayStep::Rest(AmountPart::SecondHalf));
         (acts, in_sections)
     }
 
     /// What was named, made.
-    fn shared(self, set: &TaskSet) -> Shared {
+    fn shared(self, set: &TaskSet) -> ReplayShared {
         let mut locks: Vec<(usize, Lock)> =
             self.locks.iter().map(|(name, place)| (*place, lock_named(set, name))).collect();
         locks.sort_by_key(|(place, _)| *place);
         let mut parties: Vec<(usize, u32)> = self.barriers.into_values().collect();
         parties.sort_unstable();
         let barrier = |(_, parties)| Barrier { parties, ..Barrier::default() };
-        let done =
-            |task: &Task| Done { is_waited_for: is_waited_for(set, &task.name), ..Done::default() };
-        Shared {
+        let done = |task: &Task| JobCounter {
+            is_waited_for: is_waited_for(set, &task.name),
+            ..JobCounter::default()
+        };
+        ReplayShared {
             locks: locks.into_iter().map(|(_, lock)| lock).collect(),
             events: (0..self.events).map(|_| Event::default()).collect(),
             barriers: parties.into_iter().map(barrier).collect(),
             timers: (0..self.timers.len()).map(|_| Timer::default()).collect(),
             semaphores: (0..self.semaphores.len()).map(|_| Semaphore::default()).collect(),
-            forks: (0..self.forks.len()).map(|_| Done::of_forks()).collect(),
+            forks: (0..self.forks.len()).map(|_| JobCounter::of_forks()).collect(),
             done: set.tasks.iter().map(done).collect(),
         }
     }

@@ -18,11 +18,11 @@ use hourglass_time::Span;
 
 use super::ReplayError;
 use super::memory::Ring;
-use super::script::{Act, Jobs, Part, Phase, Phases, RingSize, Script};
-use super::shared::Shared;
+use super::script::{AmountPart, JobSpec, Phases, ReplayPhase, ReplayStep, RingSize, Script};
+use super::shared::ReplayShared;
 use crate::measuring_counter::MeasuringCounter;
 use crate::models::{AnyExecution, Demand, Execution, Model};
-use crate::recorder::{Ended, Recorder, Watching};
+use crate::recorder::{NoWork, Recorder, RecordingEnd};
 
 /// What io steps write to.
 const DEVICE: &str = "/dev/null";
@@ -40,7 +40,7 @@ pub(super) struct ScriptModel {
     /// The task's number and times, if it is one.
     task: Option<Numbers>,
     script: Arc<Script>,
-    shared: Arc<Shared>,
+    shared: Arc<ReplayShared>,
     /// Opened before the run, if there are io steps.
     device: Option<Arc<File>>,
     bytes: u64,
@@ -60,7 +60,7 @@ impl ScriptModel {
         position: Option<usize>,
         task: Option<&Task>,
         script: Script,
-        shared: &Arc<Shared>,
+        shared: &Arc<ReplayShared>,
     ) -> Result<ScriptModel, ReplayError> {
         let numbers = position.zip(task).map(|(position, task)| Numbers {
             position,
@@ -94,7 +94,7 @@ impl ScriptModel {
     }
 
     /// What a thread needs, allocated and written.
-    pub(super) fn running(&self, seed: u64) -> Running {
+    pub(super) fn running(&self, seed: u64) -> ReplayExecution {
         let (execution, jitter) = match &*self.script {
             Script::Jobs(jobs) => (jobs.execution.clone(), jobs.jitter),
             Script::Phases(_) => (ExecutionTime::Fixed(Span::ZERO), Span::ZERO),
@@ -103,7 +103,7 @@ impl ScriptModel {
             true => ExecutionTime::Uniform(Span::ZERO, jitter),
             false => ExecutionTime::Fixed(Span::ZERO),
         };
-        Running {
+        ReplayExecution {
             script: Arc::clone(&self.script),
             shared: Arc::clone(&self.shared),
             device: self.device.clone(),
@@ -124,7 +124,7 @@ impl ScriptModel {
             home: None,
             has_worked: false,
             counted: Deadlines::default(),
-            work: Watching,
+            work: NoWork,
         }
     }
 }
@@ -134,12 +134,12 @@ fn buffers(script: &Script) -> (u64, bool) {
     let Script::Phases(phases) = script else { return (0, false) };
     let acts = || phases.phases.iter().flat_map(|phase| &phase.acts);
     let written = acts().filter_map(|act| match act {
-        Act::Memory(bytes) | Act::Io(bytes) => Some((*bytes).min(MOST_BYTES)),
-        Act::Read { buffer, .. } | Act::Write { buffer, .. } => Some(*buffer),
+        ReplayStep::Memory(bytes) | ReplayStep::Io(bytes) => Some((*bytes).min(MOST_BYTES)),
+        ReplayStep::Read { buffer, .. } | ReplayStep::Write { buffer, .. } => Some(*buffer),
         _ => None,
     });
     let bytes = written.max().unwrap_or(0);
-    (bytes, acts().any(|act| matches!(act, Act::Io(_))))
+    (bytes, acts().any(|act| matches!(act, ReplayStep::Io(_))))
 }
 
 /// `TASK 17ms 33ms`, and `PHASES name` for steps.
@@ -180,9 +180,9 @@ impl Model for ScriptModel {
     }
 }
 
-pub(super) struct Running {
+pub(super) struct ReplayExecution {
     script: Arc<Script>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ReplayShared>,
     device: Option<Arc<File>>,
     /// The place of the task, if it is one.
     task: Option<usize>,
@@ -210,13 +210,13 @@ pub(super) struct Running {
     /// Whether the job at hand has executed anything.
     pub(super) has_worked: bool,
     counted: Deadlines,
-    work: Watching,
+    work: NoWork,
 }
 
-impl Execution for Running {
-    type Work = Watching;
+impl Execution for ReplayExecution {
+    type Work = NoWork;
 
-    fn work(&mut self) -> &mut Watching {
+    fn work(&mut self) -> &mut NoWork {
         &mut self.work
     }
 
@@ -241,20 +241,24 @@ impl Execution for Running {
     }
 }
 
-impl Running {
+impl ReplayExecution {
     /// Runs until the thread's time is over.
-    fn run_jobs<C: MeasuringCounter>(&mut self, jobs: &Jobs, recorder: &mut Recorder<C>) -> Ended {
+    fn run_jobs<C: MeasuringCounter>(
+        &mut self,
+        jobs: &JobSpec,
+        recorder: &mut Recorder<C>,
+    ) -> RecordingEnd {
         let mut number = 0;
         loop {
             let arrival_ns = jobs.arrivals.at(number);
             let release_ns = arrival_ns.saturating_add(self.jitters.draw().nanos_or_zero());
             let release = recorder.timeline().ticks_at(release_ns);
-            if recorder.wait_until(release) == Ended::TimeOver {
-                return Ended::TimeOver;
+            if recorder.wait_until(release) == RecordingEnd::TimeOver {
+                return RecordingEnd::TimeOver;
             }
             for before in &jobs.after {
-                if self.await_job(*before, number, recorder) == Ended::TimeOver {
-                    return Ended::TimeOver;
+                if self.await_job(*before, number, recorder) == RecordingEnd::TimeOver {
+                    return RecordingEnd::TimeOver;
                 }
             }
             let arrival = recorder.timeline().ticks_at(arrival_ns);
@@ -265,13 +269,13 @@ impl Running {
             let free = amount.saturating_sub(jobs.in_sections);
             let free = if free.is_negative() { Span::ZERO } else { free };
             for act in &jobs.acts {
-                if self.perform(act, free, recorder) == Ended::TimeOver {
-                    return Ended::TimeOver;
+                if self.perform(act, free, recorder) == RecordingEnd::TimeOver {
+                    return RecordingEnd::TimeOver;
                 }
             }
             self.has_worked = true;
-            if self.finish_job(recorder) == Ended::TimeOver {
-                return Ended::TimeOver;
+            if self.finish_job(recorder) == RecordingEnd::TimeOver {
+                return RecordingEnd::TimeOver;
             }
             self.raised = None;
             self.apply_priority();
@@ -284,18 +288,18 @@ impl Running {
         &mut self,
         phases: &Phases,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         recorder.begin_job(recorder.start());
         let rounds = phases.loops.unwrap_or(u64::MAX);
         for _ in 0..rounds {
             for phase in &phases.phases {
-                if self.run_phase(phase, phases.beginning, recorder) == Ended::TimeOver {
-                    return Ended::TimeOver;
+                if self.run_phase(phase, phases.beginning, recorder) == RecordingEnd::TimeOver {
+                    return RecordingEnd::TimeOver;
                 }
             }
             // Also phases without steps take time.
-            if recorder.touch() == Ended::TimeOver {
-                return Ended::TimeOver;
+            if recorder.touch() == RecordingEnd::TimeOver {
+                return RecordingEnd::TimeOver;
             }
         }
         self.finish_job(recorder)
@@ -303,10 +307,10 @@ impl Running {
 
     fn run_phase<C: MeasuringCounter>(
         &mut self,
-        phase: &Phase,
+        phase: &ReplayPhase,
         beginning: Beginning,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         self.enter(phase);
         for _ in 0..phase.loops.unwrap_or(u64::MAX) {
             for act in &phase.acts {
@@ -315,57 +319,61 @@ impl Running {
                 } else {
                     self.perform(act, Span::ZERO, recorder)
                 };
-                if ended == Ended::TimeOver {
-                    return Ended::TimeOver;
+                if ended == RecordingEnd::TimeOver {
+                    return RecordingEnd::TimeOver;
                 }
             }
-            if recorder.touch() == Ended::TimeOver {
-                return Ended::TimeOver;
+            if recorder.touch() == RecordingEnd::TimeOver {
+                return RecordingEnd::TimeOver;
             }
         }
-        Ended::Done
+        RecordingEnd::Done
     }
 
     /// Ends the job at hand, waits as the act says, and begins the next.
-    fn next_job<C: MeasuringCounter>(&mut self, act: &Act, recorder: &mut Recorder<C>) -> Ended {
-        if self.finish_job(recorder) == Ended::TimeOver {
-            return Ended::TimeOver;
+    fn next_job<C: MeasuringCounter>(
+        &mut self,
+        act: &ReplayStep,
+        recorder: &mut Recorder<C>,
+    ) -> RecordingEnd {
+        if self.finish_job(recorder) == RecordingEnd::TimeOver {
+            return RecordingEnd::TimeOver;
         }
         let asleep = recorder.now();
         let arrival = match act {
-            Act::Timer { timer, period_ns, absolute } => {
+            ReplayStep::Timer { timer, period_ns, absolute } => {
                 self.await_timer(*timer, *period_ns, *absolute, recorder)
             }
-            Act::Sleep(time) => {
+            ReplayStep::Sleep(time) => {
                 let due = asleep.saturating_add(recorder.timeline().ticks_at_least(*time));
-                (recorder.wait_until(due) == Ended::Done).then_some(due)
+                (recorder.wait_until(due) == RecordingEnd::Done).then_some(due)
             }
             _ => {
                 let ended = self.perform(act, Span::ZERO, recorder);
-                (ended == Ended::Done).then(|| self.woken_by(act, recorder.now()))
+                (ended == RecordingEnd::Done).then(|| self.woken_by(act, recorder.now()))
             }
         };
         match arrival {
             Some(arrival) => {
                 self.last_arrival = arrival;
                 recorder.begin_job(arrival);
-                Ended::Done
+                RecordingEnd::Done
             }
-            None => Ended::TimeOver,
+            None => RecordingEnd::TimeOver,
         }
     }
 
     /// The job at hand is done. One that executed nothing was none: a thread that begins by
     /// waiting.
-    fn finish_job<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) -> Ended {
-        if recorder.touch() == Ended::TimeOver {
-            return Ended::TimeOver;
+    fn finish_job<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) -> RecordingEnd {
+        if recorder.touch() == RecordingEnd::TimeOver {
+            return RecordingEnd::TimeOver;
         }
         if !std::mem::take(&mut self.has_worked) {
             recorder.forget_job();
-            return Ended::Done;
+            return RecordingEnd::Done;
         }
-        let Some(response) = recorder.end_job() else { return Ended::Done };
+        let Some(response) = recorder.end_job() else { return RecordingEnd::Done };
         let response_ns = recorder.timeline().ns_in(response);
         self.counted.completed += 1;
         if self.deadline_ns.is_none_or(|deadline_ns| response_ns <= deadline_ns) {
@@ -376,12 +384,12 @@ impl Running {
         if let Some(done) = self.task.and_then(|task| self.shared.done.get(task)) {
             done.count();
         }
-        Ended::Done
+        RecordingEnd::Done
     }
 
     /// Jobs that were due by the end and are not done: the one that had begun was missed, those
     /// behind it are lost.
-    fn close_jobs<C: MeasuringCounter>(&mut self, jobs: &Jobs, recorder: &Recorder<C>) {
+    fn close_jobs<C: MeasuringCounter>(&mut self, jobs: &JobSpec, recorder: &Recorder<C>) {
         let ended_ns = recorder.timeline().ns_at(recorder.now()).max(0).unsigned_abs();
         let deadline_ns = self.deadline_ns.unwrap_or(0);
         let Some(latest) = ended_ns.checked_sub(deadline_ns) else { return };
@@ -406,55 +414,61 @@ impl Running {
     /// sections.
     fn perform<C: MeasuringCounter>(
         &mut self,
-        act: &Act,
+        act: &ReplayStep,
         free: Span,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         match act {
-            Act::Run(time) => self.receive(*time, recorder),
-            Act::Rest(part) => self.receive(Part::of(*part, free), recorder),
-            Act::RunFor(time) => {
+            ReplayStep::Run(time) => self.receive(*time, recorder),
+            ReplayStep::Rest(part) => self.receive(AmountPart::of(*part, free), recorder),
+            ReplayStep::RunFor(time) => {
                 self.has_worked = true;
                 recorder.pass(*time, &mut self.work)
             }
-            Act::Sleep(time) => {
+            ReplayStep::Sleep(time) => {
                 let due = recorder.timeline().ticks_at_least(*time);
                 recorder.wait_until(recorder.now().saturating_add(due))
             }
-            Act::Timer { timer, period_ns, absolute } => {
+            ReplayStep::Timer { timer, period_ns, absolute } => {
                 match self.await_timer(*timer, *period_ns, *absolute, recorder) {
-                    Some(_) => Ended::Done,
-                    None => Ended::TimeOver,
+                    Some(_) => RecordingEnd::Done,
+                    None => RecordingEnd::TimeOver,
                 }
             }
-            Act::Lock(lock) => self.take(*lock, recorder),
-            Act::Unlock(lock) => {
+            ReplayStep::Lock(lock) => self.take(*lock, recorder),
+            ReplayStep::Unlock(lock) => {
                 self.release(*lock);
                 recorder.touch()
             }
-            Act::Section { lock, length, count } => self.sections(*lock, *length, *count, recorder),
-            Act::Wait { event, lock } => self.await_condition(*event, *lock, recorder),
-            Act::Signal(event) => self.signal(*event, 1, recorder),
-            Act::Broadcast(event) => self.signal(*event, u32::MAX, recorder),
-            Act::Barrier(barrier) => self.await_barrier(*barrier, recorder),
-            Act::Suspend(event) => self.await_event(*event, recorder),
-            Act::Yield => recorder.yield_now(),
-            Act::Take(semaphore) => self.take_from(*semaphore, recorder),
-            Act::Post(semaphore) => self.post(*semaphore, recorder),
-            Act::Memory(bytes) => self.write_memory(*bytes, MOST_BYTES, recorder),
-            Act::Read { bytes, buffer } => self.read_memory(*bytes, *buffer, recorder),
-            Act::Write { bytes, buffer } => self.write_memory(*bytes, *buffer, recorder),
-            Act::Chase { hops, ring } => self.chase(*ring, *hops, recorder),
-            Act::Io(bytes) => self.write_device(*bytes, recorder),
-            Act::Fork(start) => self.fork(*start, recorder),
-            Act::Forked { start, number } => self.await_fork(*start, *number, recorder),
-            Act::StartAfter(time) => self.start_after(*time, recorder),
+            ReplayStep::Section { lock, length, count } => {
+                self.sections(*lock, *length, *count, recorder)
+            }
+            ReplayStep::Wait { event, lock } => self.await_condition(*event, *lock, recorder),
+            ReplayStep::Signal(event) => self.signal(*event, 1, recorder),
+            ReplayStep::Broadcast(event) => self.signal(*event, u32::MAX, recorder),
+            ReplayStep::Barrier(barrier) => self.await_barrier(*barrier, recorder),
+            ReplayStep::Suspend(event) => self.await_event(*event, recorder),
+            ReplayStep::Yield => recorder.yield_now(),
+            ReplayStep::Take(semaphore) => self.take_from(*semaphore, recorder),
+            ReplayStep::Post(semaphore) => self.post(*semaphore, recorder),
+            ReplayStep::Memory(bytes) => self.write_memory(*bytes, MOST_BYTES, recorder),
+            ReplayStep::Read { bytes, buffer } => self.read_memory(*bytes, *buffer, recorder),
+            ReplayStep::Write { bytes, buffer } => self.write_memory(*bytes, *buffer, recorder),
+            ReplayStep::Chase { hops, ring } => self.chase(*ring, *hops, recorder),
+            ReplayStep::Io(bytes) => self.write_device(*bytes, recorder),
+            ReplayStep::Fork(start) => self.fork(*start, recorder),
+            ReplayStep::Forked { start, number } => self.await_fork(*start, *number, recorder),
+            ReplayStep::StartAfter(time) => self.start_after(*time, recorder),
         }
     }
 
-    fn receive<C: MeasuringCounter>(&mut self, time: Span, recorder: &mut Recorder<C>) -> Ended {
+    fn receive<C: MeasuringCounter>(
+        &mut self,
+        time: Span,
+        recorder: &mut Recorder<C>,
+    ) -> RecordingEnd {
         self.has_worked = true;
-        if time.is_positive() { recorder.receive(time, &mut self.work) } else { Ended::Done }
+        if time.is_positive() { recorder.receive(time, &mut self.work) } else { RecordingEnd::Done }
     }
 
     fn sections<C: MeasuringCounter>(
@@ -463,12 +477,12 @@ impl Running {
         length: Span,
         count: u32,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         for _ in 0..count {
-            if self.take(lock, recorder) == Ended::TimeOver
-                || self.receive(length, recorder) == Ended::TimeOver
+            if self.take(lock, recorder) == RecordingEnd::TimeOver
+                || self.receive(length, recorder) == RecordingEnd::TimeOver
             {
-                return Ended::TimeOver;
+                return RecordingEnd::TimeOver;
             }
             self.release(lock);
         }
@@ -479,12 +493,12 @@ impl Running {
         &mut self,
         bytes: u64,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         self.has_worked = true;
         let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
         let mut ended = recorder.touch();
         let Some(mut device) = self.device.as_deref() else { return ended };
-        while left > 0 && ended == Ended::Done {
+        while left > 0 && ended == RecordingEnd::Done {
             let length = self.buffer.len().min(left).max(1);
             // A device that refuses is not asked again.
             let written = device.write(self.buffer.get(..length).unwrap_or_default()).unwrap_or(0);
@@ -496,12 +510,12 @@ impl Running {
 }
 
 /// Whether a job ends before this act and the next begins after it.
-fn begins_job(act: &Act, beginning: Beginning) -> bool {
+fn begins_job(act: &ReplayStep, beginning: Beginning) -> bool {
     match (beginning, act) {
-        (Beginning::Timer, Act::Timer { period_ns, .. }) => *period_ns > 0,
-        (Beginning::Event, Act::Wait { .. } | Act::Suspend(_)) => true,
-        (Beginning::Event, Act::Barrier(_) | Act::Take(_)) => true,
-        (Beginning::Sleep, Act::Sleep(time)) => time.is_positive(),
+        (Beginning::Timer, ReplayStep::Timer { period_ns, .. }) => *period_ns > 0,
+        (Beginning::Event, ReplayStep::Wait { .. } | ReplayStep::Suspend(_)) => true,
+        (Beginning::Event, ReplayStep::Barrier(_) | ReplayStep::Take(_)) => true,
+        (Beginning::Sleep, ReplayStep::Sleep(time)) => time.is_positive(),
         _ => false,
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Lock {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum LockAttempt {
     Yes,
     /// Call [`Lock::wait`] until it says so.
     NotYet,
@@ -42,18 +42,22 @@ impl Lock {
     }
 
     /// Takes the lock if it is free. `me` is the number of the calling thread.
-    pub(super) fn take(&self, me: u32) -> Taken {
+    pub(super) fn take(&self, me: u32) -> LockAttempt {
         let exchange =
             |wanted| self.word.compare_exchange(FREE, wanted, Ordering::Acquire, Ordering::Relaxed);
         let taken = match self.protocol {
             Protocol::Spin => {
                 let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
-                return if self.is_served(ticket) { Taken::Yes } else { Taken::Ticket(ticket) };
+                return if self.is_served(ticket) {
+                    LockAttempt::Yes
+                } else {
+                    LockAttempt::Ticket(ticket)
+                };
             }
             Protocol::Inheritance => exchange(me),
             Protocol::Ceiling | Protocol::Plain => exchange(HELD),
         };
-        if taken.is_ok() { Taken::Yes } else { Taken::NotYet }
+        if taken.is_ok() { LockAttempt::Yes } else { LockAttempt::NotYet }
     }
 
     /// Whether it is this ticket's turn.
@@ -137,9 +141,9 @@ mod tests {
                 let me = thread::id();
                 for _ in 0..TURNS {
                     match lock.take(me) {
-                        Taken::Yes => {}
-                        Taken::NotYet => while !lock.wait(u64::MAX) {},
-                        Taken::Ticket(ticket) => {
+                        LockAttempt::Yes => {}
+                        LockAttempt::NotYet => while !lock.wait(u64::MAX) {},
+                        LockAttempt::Ticket(ticket) => {
                             while !lock.is_served(ticket) {
                                 thread::yield_now();
                             }
@@ -160,10 +164,10 @@ mod tests {
     fn a_wait_ends_by_its_deadline() {
         for protocol in [Protocol::Plain, Protocol::Inheritance] {
             let lock = Lock::new(protocol, None);
-            assert_eq!(lock.take(thread::id()), Taken::Yes);
+            assert_eq!(lock.take(thread::id()), LockAttempt::Yes);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    assert_eq!(lock.take(thread::id()), Taken::NotYet);
+                    assert_eq!(lock.take(thread::id()), LockAttempt::NotYet);
                     let latest = now_ns(ClockId::Monotonic) + 5_000_000;
                     assert!(!lock.wait(latest), "{protocol:?}");
                     assert!(now_ns(ClockId::Monotonic) >= latest, "{protocol:?}");

@@ -2,10 +2,10 @@
 //!
 //! Owns: rings of pointers, going through buffers piece by piece. Must not: allocate but for a new ring.
 
-use super::execution::Running;
+use super::execution::ReplayExecution;
 use super::script::RingSize;
 use crate::measuring_counter::MeasuringCounter;
-use crate::recorder::{Ended, Recorder};
+use crate::recorder::{Recorder, RecordingEnd};
 
 /// Read or written between two looks at the counter, bytes.
 pub(super) const CHUNK: usize = 4 << 10;
@@ -65,14 +65,14 @@ fn write(words: &mut [u64], at: u64, value: u64) {
     }
 }
 
-impl Running {
+impl ReplayExecution {
     /// Writes so many bytes at the beginning of the buffer, over and over.
     pub(super) fn write_memory<C: MeasuringCounter>(
         &mut self,
         bytes: u64,
         buffer: u64,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         self.pass_through(bytes, buffer, recorder, |chunk| {
             // What is written depends on what was there, so that it is not left out.
             chunk.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
@@ -84,7 +84,7 @@ impl Running {
         bytes: u64,
         buffer: u64,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         self.pass_through(bytes, buffer, recorder, |chunk| {
             let sum = chunk.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
             std::hint::black_box(sum);
@@ -97,18 +97,18 @@ impl Running {
         buffer: u64,
         recorder: &mut Recorder<C>,
         mut act: impl FnMut(&mut [u8]),
-    ) -> Ended {
+    ) -> RecordingEnd {
         self.has_worked = true;
         let mut left = bytes;
         let size = usize::try_from(buffer).unwrap_or(usize::MAX).min(self.buffer.len());
         let mut ended = recorder.touch();
-        while left > 0 && ended == Ended::Done && size > 0 {
+        while left > 0 && ended == RecordingEnd::Done && size > 0 {
             for chunk in self.buffer[..size].chunks_mut(CHUNK) {
                 let length = chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                 act(&mut chunk[..length]);
                 left -= length as u64;
                 ended = recorder.touch();
-                if left == 0 || ended == Ended::TimeOver {
+                if left == 0 || ended == RecordingEnd::TimeOver {
                     break;
                 }
             }
@@ -122,11 +122,11 @@ impl Running {
         ring: usize,
         hops: u64,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         self.has_worked = true;
         let mut left = hops;
         let mut ended = recorder.touch();
-        while left > 0 && ended == Ended::Done {
+        while left > 0 && ended == RecordingEnd::Done {
             let now = left.min(HOPS);
             if let Some(ring) = self.rings.get_mut(ring) {
                 ring.follow(now);

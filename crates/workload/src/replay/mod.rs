@@ -48,7 +48,7 @@ use crate::models::Model;
 
 /// How a set is to be replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct ReplayOptions {
     /// Delay each release by a random part of the task's release jitter, evenly up to all of it.
     pub draws_jitter: bool,
 }
@@ -94,6 +94,6 @@ pub enum ReplayError {
 ///
 /// # Errors
 /// A step cannot be replayed.
-pub fn threads(set: &TaskSet, manner: Manner) -> Result<Threads, ReplayError> {
+pub fn threads(set: &TaskSet, manner: ReplayOptions) -> Result<Threads, ReplayError> {
     compile::threads(set, manner)
 }

@@ -6,15 +6,15 @@ use hourglass_model::{CpuSet, ExecutionTime, Policy};
 use hourglass_tasks::Beginning;
 use hourglass_time::Span;
 
-use super::arrivals::Arrivals;
+use super::arrivals::JobArrivals;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Act {
+pub(super) enum ReplayStep {
     /// Receive so much processor time.
     Run(Span),
     /// Receive a part of what the job's execution time leaves beside its critical sections.
-    Rest(Part),
+    Rest(AmountPart),
     /// Execute until so much time has passed.
     RunFor(Span),
     /// Block for so long.
@@ -79,19 +79,19 @@ pub(super) enum Act {
 
 /// A part of an amount; both halves together are all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum AmountPart {
     Whole,
     FirstHalf,
     SecondHalf,
 }
 
-impl Part {
+impl AmountPart {
     pub(super) fn of(self, amount: Span) -> Span {
         let half = Span::from_nanos(amount.nanos() / 2);
         match self {
-            Part::Whole => amount,
-            Part::FirstHalf => half,
-            Part::SecondHalf => Span::from_nanos(amount.nanos() - half.nanos()),
+            AmountPart::Whole => amount,
+            AmountPart::FirstHalf => half,
+            AmountPart::SecondHalf => Span::from_nanos(amount.nanos() - half.nanos()),
         }
     }
 }
@@ -100,16 +100,16 @@ impl Part {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Script {
     /// Jobs that arrive by themselves.
-    Jobs(Jobs),
+    Jobs(JobSpec),
     /// Phases.
     Phases(Phases),
 }
 
 /// Jobs that arrive by themselves.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Jobs {
+pub(super) struct JobSpec {
     /// When they arrive; in a chain, those of its first task.
-    pub(super) arrivals: Arrivals,
+    pub(super) arrivals: JobArrivals,
     /// The longest delay of a release, drawn evenly for each job.
     pub(super) jitter: Span,
     /// Tasks whose job of the same number is waited for.
@@ -119,7 +119,7 @@ pub(super) struct Jobs {
     pub(super) execution: ExecutionTime,
     /// What of that is in critical sections.
     pub(super) in_sections: Span,
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Vec<ReplayStep>,
 }
 
 /// Phases, and where jobs begin in them.
@@ -127,7 +127,7 @@ pub(super) struct Jobs {
 pub(super) struct Phases {
     /// How often all are gone through; for ever without a number.
     pub(super) loops: Option<u64>,
-    pub(super) phases: Vec<Phase>,
+    pub(super) phases: Vec<ReplayPhase>,
     /// What a job begins with.
     pub(super) beginning: Beginning,
     /// Pointers to be followed.
@@ -146,9 +146,9 @@ pub(super) struct RingSize {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Phase {
+pub(super) struct ReplayPhase {
     pub(super) loops: Option<u64>,
     pub(super) policy: Option<Policy>,
     pub(super) cpus: Option<CpuSet>,
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Vec<ReplayStep>,
 }

@@ -10,15 +10,15 @@ use super::lock::Lock;
 
 /// Everything that threads of a set share.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct ReplayShared {
     pub(super) locks: Vec<Lock>,
     pub(super) events: Vec<Event>,
     pub(super) semaphores: Vec<Semaphore>,
     pub(super) barriers: Vec<Barrier>,
     pub(super) timers: Vec<Timer>,
-    pub(super) done: Vec<Done>,
+    pub(super) done: Vec<JobCounter>,
     /// How often threads of a name were started by others.
-    pub(super) forks: Vec<Done>,
+    pub(super) forks: Vec<JobCounter>,
 }
 
 /// A condition, or the name under which threads suspend themselves.
@@ -117,16 +117,16 @@ impl Timer {
 
 /// How many jobs of a task are done, or how often threads were started.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct JobCounter {
     pub(super) jobs: AtomicU32,
     /// Whether any task comes after it.
     pub(super) is_waited_for: bool,
 }
 
-impl Done {
+impl JobCounter {
     /// A count of starts by `fork`.
-    pub(super) fn of_forks() -> Done {
-        Done { is_waited_for: true, ..Done::default() }
+    pub(super) fn of_forks() -> JobCounter {
+        JobCounter { is_waited_for: true, ..JobCounter::default() }
     }
 
     pub(super) fn count(&self) {

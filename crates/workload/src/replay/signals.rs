@@ -11,12 +11,12 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::{futex, thread as os};
 use hourglass_time::Span;
 
-use super::execution::Running;
-use super::lock::Taken;
-use super::script::{Act, Phase};
-use super::shared::Done;
+use super::execution::ReplayExecution;
+use super::lock::LockAttempt;
+use super::script::{ReplayPhase, ReplayStep};
+use super::shared::JobCounter;
 use crate::measuring_counter::MeasuringCounter;
-use crate::recorder::{Ended, Recorder};
+use crate::recorder::{Recorder, RecordingEnd};
 
 /// The policy of the calling thread, if it is one whose priority can be raised.
 pub(super) fn policy_now() -> Option<Policy> {
@@ -27,9 +27,9 @@ pub(super) fn policy_now() -> Option<Policy> {
     }
 }
 
-impl Running {
+impl ReplayExecution {
     /// Takes the policy and the CPUs of a phase, where it has its own.
-    pub(super) fn enter(&mut self, phase: &Phase) {
+    pub(super) fn enter(&mut self, phase: &ReplayPhase) {
         if let Some(policy) = phase.policy {
             self.policy = policy.is_real_time().then_some(policy);
             // What the machine refused, it refused at the start, where it was told.
@@ -69,9 +69,9 @@ impl Running {
         &mut self,
         place: usize,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         let shared = Arc::clone(&self.shared);
-        let Some(lock) = shared.locks.get(place) else { return Ended::Done };
+        let Some(lock) = shared.locks.get(place) else { return RecordingEnd::Done };
         if self.held.contains(&place) {
             return recorder.touch();
         }
@@ -81,15 +81,15 @@ impl Running {
         self.apply_priority();
         let mut got = false;
         let ended = match lock.take(self.me) {
-            Taken::Yes => {
+            LockAttempt::Yes => {
                 got = true;
                 recorder.touch()
             }
-            Taken::NotYet => recorder.block(|latest_ns| {
+            LockAttempt::NotYet => recorder.block(|latest_ns| {
                 got = got || lock.wait(latest_ns);
                 got
             }),
-            Taken::Ticket(ticket) => recorder.poll(|| {
+            LockAttempt::Ticket(ticket) => recorder.poll(|| {
                 got = lock.is_served(ticket);
                 got
             }),
@@ -123,9 +123,9 @@ impl Running {
         event: usize,
         lock: usize,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         let shared = Arc::clone(&self.shared);
-        let Some(event) = shared.events.get(event) else { return Ended::Done };
+        let Some(event) = shared.events.get(event) else { return RecordingEnd::Done };
         // Read before the lock is let go: a signal given under the lock is not missed.
         let seen = event.times.load(Ordering::Acquire);
         self.release(lock);
@@ -134,8 +134,8 @@ impl Running {
             event.times.load(Ordering::Acquire) != seen
         });
         match ended {
-            Ended::Done => self.take(lock, recorder),
-            Ended::TimeOver => Ended::TimeOver,
+            RecordingEnd::Done => self.take(lock, recorder),
+            RecordingEnd::TimeOver => RecordingEnd::TimeOver,
         }
     }
 
@@ -144,9 +144,9 @@ impl Running {
         &mut self,
         event: usize,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         let shared = Arc::clone(&self.shared);
-        let Some(event) = shared.events.get(event) else { return Ended::Done };
+        let Some(event) = shared.events.get(event) else { return RecordingEnd::Done };
         let seen = event.times.load(Ordering::Acquire);
         recorder.block(|latest_ns| {
             let _ = futex::wait_until(&event.times, seen, latest_ns);
@@ -160,7 +160,7 @@ impl Running {
         event: usize,
         most: u32,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         if let Some(event) = self.shared.events.get(event) {
             let arrival = recorder.job_arrival().unwrap_or(recorder.now());
             event.signal(arrival, most);
@@ -170,12 +170,12 @@ impl Running {
 
     /// When the job arrived that a thread begins which was woken by the act: with the job that woke
     /// it; now, where that is not known or has woken it before.
-    pub(super) fn woken_by(&self, act: &Act, now: u64) -> u64 {
+    pub(super) fn woken_by(&self, act: &ReplayStep, now: u64) -> u64 {
         let arrival = match act {
-            Act::Wait { event, .. } | Act::Suspend(event) => {
+            ReplayStep::Wait { event, .. } | ReplayStep::Suspend(event) => {
                 self.shared.events.get(*event).map(|event| &event.arrival)
             }
-            Act::Take(semaphore) => {
+            ReplayStep::Take(semaphore) => {
                 self.shared.semaphores.get(*semaphore).map(|semaphore| &semaphore.arrival)
             }
             _ => None,
@@ -190,9 +190,9 @@ impl Running {
         &mut self,
         semaphore: usize,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         let shared = Arc::clone(&self.shared);
-        let Some(semaphore) = shared.semaphores.get(semaphore) else { return Ended::Done };
+        let Some(semaphore) = shared.semaphores.get(semaphore) else { return RecordingEnd::Done };
         if semaphore.take() {
             return recorder.touch();
         }
@@ -207,7 +207,7 @@ impl Running {
         &mut self,
         semaphore: usize,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         if let Some(semaphore) = self.shared.semaphores.get(semaphore) {
             semaphore.post(recorder.job_arrival().unwrap_or(recorder.now()));
         }
@@ -218,9 +218,9 @@ impl Running {
         &mut self,
         barrier: usize,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         let shared = Arc::clone(&self.shared);
-        let Some(barrier) = shared.barriers.get(barrier) else { return Ended::Done };
+        let Some(barrier) = shared.barriers.get(barrier) else { return RecordingEnd::Done };
         let Some(seen) = barrier.arrive() else { return recorder.touch() };
         recorder.block(|latest_ns| {
             let _ = futex::wait_until(&barrier.times, seen, latest_ns);
@@ -234,9 +234,9 @@ impl Running {
         task: usize,
         number: u64,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         let shared = Arc::clone(&self.shared);
-        let Some(done) = shared.done.get(task) else { return Ended::Done };
+        let Some(done) = shared.done.get(task) else { return RecordingEnd::Done };
         await_count(done, number, recorder)
     }
 
@@ -246,11 +246,11 @@ impl Running {
         start: usize,
         number: u32,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         let shared = Arc::clone(&self.shared);
-        let Some(starts) = shared.forks.get(start) else { return Ended::Done };
+        let Some(starts) = shared.forks.get(start) else { return RecordingEnd::Done };
         let ended = await_count(starts, number.into(), recorder);
-        if ended == Ended::Done {
+        if ended == RecordingEnd::Done {
             self.begin(recorder.now(), recorder);
         }
         ended
@@ -270,7 +270,7 @@ impl Running {
         &mut self,
         start: usize,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         if let Some(starts) = self.shared.forks.get(start) {
             starts.count();
         }
@@ -282,11 +282,11 @@ impl Running {
         &mut self,
         time: Span,
         recorder: &mut Recorder<C>,
-    ) -> Ended {
+    ) -> RecordingEnd {
         let due = recorder.start().saturating_add(recorder.timeline().ticks_at_least(time));
         let is_past = self.origin.is_some() || recorder.now() >= due;
         let ended = if is_past { recorder.touch() } else { recorder.wait_until(due) };
-        if ended == Ended::Done {
+        if ended == RecordingEnd::Done {
             self.begin(due, recorder);
         }
         ended
@@ -311,12 +311,16 @@ impl Running {
         if recorder.now() >= due && !absolute {
             timer.restart(since_start(recorder.now()));
         }
-        (recorder.wait_until(due) == Ended::Done).then_some(due)
+        (recorder.wait_until(due) == RecordingEnd::Done).then_some(due)
     }
 }
 
 /// Waits until something was counted more than `number` times.
-fn await_count<C: MeasuringCounter>(done: &Done, number: u64, recorder: &mut Recorder<C>) -> Ended {
+fn await_count<C: MeasuringCounter>(
+    done: &JobCounter,
+    number: u64,
+    recorder: &mut Recorder<C>,
+) -> RecordingEnd {
     let is_done = |jobs: u32| u64::from(jobs) > number;
     if is_done(done.jobs.load(Ordering::Acquire)) {
         return recorder.touch();

@@ -10,12 +10,12 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 
-use super::{Manner, ReplayError, compile, threads};
+use super::{ReplayError, ReplayOptions, compile, threads};
 use crate::memory::Memory;
-use crate::recorder::Recorded;
-use crate::reserving::{Denied, Means, Reserver};
-use crate::run::Measured;
-use crate::simulated::{By, EPOCH, Interruption, Machine};
+use crate::recorder::Recording;
+use crate::reservation::{ReservationBackend, ReservationDenied, Reserver};
+use crate::run::RunMeasurement;
+use crate::simulated::{EPOCH, Interruption, PreemptionSource, SimulatedMachine};
 use crate::spec::{RunSpec, ThreadSpec};
 
 const MS: u64 = 1_000_000;
@@ -28,28 +28,28 @@ fn ms(ms: i64) -> Span {
 }
 
 fn taken(at_ms: u64, length_ms: u64) -> Interruption {
-    Interruption { at: at_ms * MS, length: length_ms * MS, cpu: 0, by: By::Thread }
+    Interruption { at: at_ms * MS, length: length_ms * MS, cpu: 0, by: PreemptionSource::Thread }
 }
 
 /// Runs one task of a set on a machine that takes the CPU away now and then.
-fn run(set: &TaskSet, position: usize, taken: Vec<Interruption>, duration: Span) -> Recorded {
-    let machine = Machine::new(taken);
+fn run(set: &TaskSet, position: usize, taken: Vec<Interruption>, duration: Span) -> Recording {
+    let machine = SimulatedMachine::new(taken);
     let memory = Memory::new(1_000, false, false).with_jobs(1_000);
     machine.run_with(&mut compile::running(set, position), duration, memory)
 }
 
 /// Arrival, response and execution of each job, in ms, rounded to the nearest.
-fn jobs(recorded: &Recorded) -> Vec<(u64, u64, u64)> {
+fn jobs(recorded: &Recording) -> Vec<(u64, u64, u64)> {
     let near = |ns: u64| {
         let whole = (ns + MS / 2) / MS;
         assert!(ns.abs_diff(whole * MS) <= SLIP, "{ns}");
         whole
     };
-    let jobs = recorded.jobs.as_ref().unwrap().kept().iter();
+    let jobs = recorded.jobs.as_ref().unwrap().jobs().iter();
     jobs.map(|job| (near(job.arrival - EPOCH), near(job.response()), near(job.received))).collect()
 }
 
-fn counted(recorded: &Recorded) -> (u64, u64, u64) {
+fn counted(recorded: &Recording) -> (u64, u64, u64) {
     let Deadlines { hit, missed, lost, .. } = recorded.tally.deadlines.unwrap();
     (hit, missed, lost)
 }
@@ -157,13 +157,13 @@ fn phases_that_end_leave_the_rest_of_the_run() {
     );
     let recorded = run(&set, 0, vec![], ms(50));
     assert_eq!(jobs(&recorded).len(), 6);
-    assert!(recorded.ended < EPOCH + 13 * MS);
+    assert!(recorded.end < EPOCH + 13 * MS);
 }
 
 #[test]
 fn only_the_simplest_task_is_the_papers_periodic() {
     let names = |set: &TaskSet, draws_jitter| {
-        let all = threads(set, Manner { draws_jitter }).unwrap().tasks;
+        let all = threads(set, ReplayOptions { draws_jitter }).unwrap().tasks;
         all.iter().map(|thread| thread.model.to_string()).collect::<Vec<_>>()
     };
     let jittery = Task { jitter: ms(1), ..Task::new("b", ms(2), ms(9)) };
@@ -176,29 +176,33 @@ fn only_the_simplest_task_is_the_papers_periodic() {
 #[test]
 fn a_fork_that_starts_nobody_is_refused() {
     let set = going_through(r#"{ steps = ["run 1ms", "fork late", "sleep 1ms"] }"#);
-    let refused = threads(&set, Manner::default()).unwrap_err();
+    let refused = threads(&set, ReplayOptions::default()).unwrap_err();
     assert!(matches!(&refused, ReplayError::Fork { started, .. } if started == "late"));
 }
 
 struct NoReservations;
 
 impl Reserver for NoReservations {
-    fn reserve(&self, _: &Reservation) -> Result<Means, Denied> {
-        Err(Denied { errno: 1, cause: "nobody gives any".to_owned(), remedy: String::new() })
+    fn reserve(&self, _: &Reservation) -> Result<ReservationBackend, ReservationDenied> {
+        Err(ReservationDenied {
+            errno: 1,
+            cause: "nobody gives any".to_owned(),
+            remedy: String::new(),
+        })
     }
 }
 
 struct Quiet;
 
-impl crate::Watch for Quiet {
+impl crate::RunObserver for Quiet {
     fn started(&mut self, _: Span, _: bool) {}
     fn tick(&mut self, _: Span) {}
     fn ended(&mut self) {}
 }
 
 /// Runs a set on this machine without privileges.
-fn on_this_machine(set: &TaskSet, duration: Span) -> Measured {
-    let all = threads(set, Manner::default()).unwrap();
+fn on_this_machine(set: &TaskSet, duration: Span) -> RunMeasurement {
+    let all = threads(set, ReplayOptions::default()).unwrap();
     let specs = all.tasks.into_iter().chain(all.background).map(|thread| ThreadSpec {
         model: thread.model,
         policy: Policy::Other(0),
@@ -209,7 +213,7 @@ fn on_this_machine(set: &TaskSet, duration: Span) -> Measured {
     crate::run(&spec, choice::choose(Path::new("/")), &NoReservations, &mut Quiet).unwrap()
 }
 
-fn completed(measured: &Measured, thread: usize) -> u64 {
+fn completed(measured: &RunMeasurement, thread: usize) -> u64 {
     measured.threads[thread].recorded.tally.deadlines.unwrap().completed
 }
 

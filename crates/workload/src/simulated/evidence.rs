@@ -3,12 +3,12 @@
 use hourglass_model::{Counted, Evidence, Onset};
 use hourglass_time::Span;
 
-use super::{By, Interruption, Machine, intervals, ms};
+use super::{Interruption, PreemptionSource, SimulatedMachine, intervals, ms};
 use crate::models::simulated_executions::{cpu, periodic};
 
 /// A machine before Linux 6.19, or after.
-fn machine(keeps_in_system_calls: bool, interruptions: Vec<Interruption>) -> Machine {
-    Machine { keeps_in_system_calls, ..Machine::new(interruptions) }
+fn machine(keeps_in_system_calls: bool, interruptions: Vec<Interruption>) -> SimulatedMachine {
+    SimulatedMachine { keeps_in_system_calls, ..SimulatedMachine::new(interruptions) }
 }
 
 /// Issue 6, part 1: cleared and counted is a context switch, cleared alone is not; a section that
@@ -17,11 +17,11 @@ fn machine(keeps_in_system_calls: bool, interruptions: Vec<Interruption>) -> Mac
 fn each_gap_has_its_own_evidence() {
     let by = |at, by| Interruption { at: ms(at), length: 9_000, cpu: 0, by };
     let interruptions = vec![
-        by(1, By::Below),
-        by(2, By::Thread),
-        by(3, By::Below),
-        by(4, By::Resched),
-        by(5, By::Thread),
+        by(1, PreemptionSource::Below),
+        by(2, PreemptionSource::Thread),
+        by(3, PreemptionSource::Below),
+        by(4, PreemptionSource::Resched),
+        by(5, PreemptionSource::Thread),
     ];
     let kept = Evidence { cleared: Some(false), counted: None };
     let cleared = |involuntary| Evidence {
@@ -43,10 +43,10 @@ fn each_gap_has_its_own_evidence() {
 #[test]
 fn an_interruption_while_it_asks_is_of_the_same_gap() {
     for (after, keeps) in (0..400).step_by(5).flat_map(|after| [(after, false), (after, true)]) {
-        let below = Interruption { at: ms(1), length: 9_000, cpu: 0, by: By::Below };
+        let below = Interruption { at: ms(1), length: 9_000, cpu: 0, by: PreemptionSource::Below };
         let at = ms(1) + 9_000 + after;
-        let thread = Interruption { at, length: ms(1), cpu: 0, by: By::Thread };
-        let machine = Machine { asking: 15, ..machine(keeps, vec![below, thread]) };
+        let thread = Interruption { at, length: ms(1), cpu: 0, by: PreemptionSource::Thread };
+        let machine = SimulatedMachine { asking: 15, ..machine(keeps, vec![below, thread]) };
         let recorded = machine.run(&mut cpu(), Span::from_millis(4));
         for pair in intervals(&recorded).windows(2) {
             let long = pair[1].start_ns - pair[0].end_ns >= 1_000_000;
@@ -68,11 +68,16 @@ fn a_switch_in_a_question_about_nothing_is_not_forgotten() {
         (0..200).step_by(10).flat_map(|short| (0..300).step_by(15).map(move |long| (short, long)));
     for ((short, long), keeps) in places.flat_map(|place| [(place, false), (place, true)]) {
         let interruptions = vec![
-            Interruption { at: ms(1), length: 9_000, cpu: 0, by: By::Below },
-            Interruption { at: at + short, length: 20, cpu: 0, by: By::Resched },
-            Interruption { at: at + short + 20 + long, length: ms(1), cpu: 0, by: By::Thread },
+            Interruption { at: ms(1), length: 9_000, cpu: 0, by: PreemptionSource::Below },
+            Interruption { at: at + short, length: 20, cpu: 0, by: PreemptionSource::Resched },
+            Interruption {
+                at: at + short + 20 + long,
+                length: ms(1),
+                cpu: 0,
+                by: PreemptionSource::Thread,
+            },
         ];
-        let machine = Machine { asking: 15, ..machine(keeps, interruptions) };
+        let machine = SimulatedMachine { asking: 15, ..machine(keeps, interruptions) };
         let recorded = machine.run(&mut cpu(), Span::from_millis(3));
         for pair in intervals(&recorded).windows(2) {
             if pair[1].start_ns - pair[0].end_ns >= 1_000_000 {
@@ -88,7 +93,12 @@ fn a_switch_in_a_question_about_nothing_is_not_forgotten() {
 /// A thread's own wait is not taken for a switch in the gap behind it.
 #[test]
 fn a_wait_is_counted_before_its_interval() {
-    let taken = [1, 9].map(|at| Interruption { at: ms(at), length: 5_000, cpu: 0, by: By::Below });
+    let taken = [1, 9].map(|at| Interruption {
+        at: ms(at),
+        length: 5_000,
+        cpu: 0,
+        by: PreemptionSource::Below,
+    });
     let evidence = |cleared, voluntary| Evidence {
         cleared,
         counted: Some(Counted { voluntary, ..Counted::default() }),

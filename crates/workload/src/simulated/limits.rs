@@ -2,19 +2,19 @@
 
 use hourglass_time::Span;
 
-use super::{By, EPOCH, Interruption, Machine, STEP, ms};
+use super::{EPOCH, Interruption, PreemptionSource, STEP, SimulatedMachine, ms};
 use crate::guard::HitKind;
 use crate::memory::Memory;
 use crate::models::simulated_executions::{cpu, grid};
 
 fn taken(at: u64, length: u64) -> Interruption {
-    Interruption { at, length, cpu: 0, by: By::Thread }
+    Interruption { at, length, cpu: 0, by: PreemptionSource::Thread }
 }
 
 /// The grid of cyclictest: due times do not move with the waking before.
 #[test]
 fn a_thread_on_a_grid_keeps_to_it() {
-    let machine = Machine { wake_latency: 700, ..Machine::new(vec![]) };
+    let machine = SimulatedMachine { wake_latency: 700, ..SimulatedMachine::new(vec![]) };
     let memory = Memory::new(1_000, false, true);
     let recorded = machine.run_with(&mut grid(5, None), Span::from_millis(52), memory);
     let late: Vec<u64> = recorded.lateness.unwrap().samples().collect();
@@ -27,7 +27,7 @@ fn a_thread_on_a_grid_keeps_to_it() {
 #[test]
 fn lost_periods_are_counted_and_not_made_up_for() {
     // Each wake-up is 12 ms late on a grid of 5 ms: of three periods one is served.
-    let machine = Machine { wake_latency: ms(12), ..Machine::new(vec![]) };
+    let machine = SimulatedMachine { wake_latency: ms(12), ..SimulatedMachine::new(vec![]) };
     let memory = Memory::new(1_000, false, true)
         .counting(&[Span::from_millis(3), Span::from_millis(11)], Some(ms(5)));
     let recorded = machine.run_with(&mut grid(5, None), Span::from_millis(100), memory);
@@ -43,7 +43,7 @@ fn lost_periods_are_counted_and_not_made_up_for() {
 
 #[test]
 fn a_wake_up_that_never_comes_is_as_late_as_the_end() {
-    let machine = Machine { wake_latency: ms(200), ..Machine::new(vec![]) };
+    let machine = SimulatedMachine { wake_latency: ms(200), ..SimulatedMachine::new(vec![]) };
     let memory = Memory::new(1_000, false, true);
     let recorded = machine.run_with(&mut grid(10, None), Span::from_millis(100), memory);
     let lateness = recorded.lateness.unwrap();
@@ -53,30 +53,34 @@ fn a_wake_up_that_never_comes_is_as_late_as_the_end() {
 
 #[test]
 fn so_many_wake_ups_end_the_run() {
-    let machine = Machine { wake_latency: 700, ..Machine::new(vec![]) };
+    let machine = SimulatedMachine { wake_latency: 700, ..SimulatedMachine::new(vec![]) };
     let memory = Memory::new(1_000, false, true);
     let recorded = machine.run_with(&mut grid(5, Some(4)), Span::from_millis(100), memory);
     assert_eq!(recorded.lateness.unwrap().samples().count(), 4);
-    assert!(recorded.ended < EPOCH + ms(21), "{}", recorded.ended);
+    assert!(recorded.end < EPOCH + ms(21), "{}", recorded.end);
 }
 
 /// The first gap beyond the limit is the last that the run sees.
 #[test]
 fn a_hit_ends_the_run_and_is_kept() {
     let gaps = vec![taken(ms(2), ms(1)), taken(ms(20), ms(3)), taken(ms(40), ms(5))];
-    let machine = Machine { stop_gap: Some(ms(2)), ..Machine::new(gaps) };
+    let machine = SimulatedMachine { stop_gap: Some(ms(2)), ..SimulatedMachine::new(gaps) };
     let recorded = machine.run(&mut cpu(), Span::from_millis(100));
     let hit = recorded.hit.unwrap();
     assert_eq!(hit.kind, HitKind::Gap);
     assert!(hit.ticks.abs_diff(ms(3)) <= 2 * STEP, "{hit:?}");
-    assert!(hit.over.abs_diff(EPOCH + ms(23)) <= 4 * STEP, "{hit:?}");
-    assert!(recorded.ended.abs_diff(hit.over) <= 4 * STEP, "{}", recorded.ended);
+    assert!(hit.end.abs_diff(EPOCH + ms(23)) <= 4 * STEP, "{hit:?}");
+    assert!(recorded.end.abs_diff(hit.end) <= 4 * STEP, "{}", recorded.end);
     assert_eq!(recorded.gaps.histogram.len(), 2);
 }
 
 #[test]
 fn a_late_wake_up_beyond_the_limit_ends_the_run() {
-    let machine = Machine { wake_latency: 700, stop_late: Some(699), ..Machine::new(vec![]) };
+    let machine = SimulatedMachine {
+        wake_latency: 700,
+        stop_late: Some(699),
+        ..SimulatedMachine::new(vec![])
+    };
     let memory = Memory::new(1_000, false, true);
     let recorded = machine.run_with(&mut grid(5, None), Span::from_millis(100), memory);
     assert_eq!(recorded.hit.map(|hit| hit.kind), Some(HitKind::Latency));
@@ -89,7 +93,7 @@ fn a_late_wake_up_beyond_the_limit_ends_the_run() {
 fn who_is_charged_receives_no_less() {
     let ran = |charge| {
         let gaps = vec![taken(ms(2), ms(1)), taken(ms(20), ms(3)), taken(ms(40), ms(5))];
-        let machine = Machine { charge, ..Machine::new(gaps) };
+        let machine = SimulatedMachine { charge, ..SimulatedMachine::new(gaps) };
         machine.run(&mut cpu(), Span::from_millis(100))
     };
     let (plain, charged) = (ran(None), ran(Some(STEP * 10)));

@@ -5,7 +5,7 @@ use crate::models::simulated_executions::{cpu, cpu_periodic, lat, periodic};
 use hourglass_model::document::Deadlines;
 
 fn taken(at: u64, length: u64) -> Interruption {
-    Interruption { at, length, cpu: 0, by: By::Thread }
+    Interruption { at, length, cpu: 0, by: PreemptionSource::Thread }
 }
 
 fn account(hit: u64, missed: u64, lost: u64, completed: u64) -> Option<Deadlines> {
@@ -16,7 +16,7 @@ fn account(hit: u64, missed: u64, lost: u64, completed: u64) -> Option<Deadlines
 /// received is all the rest.
 #[test]
 fn known_interruptions_are_found_with_their_lengths() {
-    let machine = Machine::new(vec![
+    let machine = SimulatedMachine::new(vec![
         taken(ms(1), 5_000),
         taken(ms(2), ms(4)),
         taken(ms(7), GAP - STEP),
@@ -34,7 +34,12 @@ fn known_interruptions_are_found_with_their_lengths() {
 
 #[test]
 fn a_migration_ends_a_record_however_short_it_is() {
-    let machine = Machine::new(vec![Interruption { at: ms(1), length: 0, cpu: 3, by: By::Thread }]);
+    let machine = SimulatedMachine::new(vec![Interruption {
+        at: ms(1),
+        length: 0,
+        cpu: 3,
+        by: PreemptionSource::Thread,
+    }]);
     let recorded = machine.run(&mut cpu(), Span::from_millis(2));
     let cpus: Vec<(u32, Onset)> = intervals(&recorded).iter().map(|i| (i.cpu, i.onset)).collect();
     assert_eq!(cpus, [(0, Onset::Start), (3, Onset::Migration)]);
@@ -45,17 +50,23 @@ fn a_migration_ends_a_record_however_short_it_is() {
 /// said so. Counted also where the trace is full.
 #[test]
 fn intervals_on_cpus_that_were_not_given_are_counted() {
-    let to = |at: u64, cpu: u32| Interruption { at: ms(at), length: 500, cpu, by: By::Thread };
+    let to = |at: u64, cpu: u32| Interruption {
+        at: ms(at),
+        length: 500,
+        cpu,
+        by: PreemptionSource::Thread,
+    };
     let moved = vec![to(2, 1), to(3, 1), to(4, 1), to(6, 0), to(7, 2)];
     let given = |given: Vec<u32>, records: usize| {
-        let machine = Machine { given, ..Machine::new(moved.clone()) };
+        let machine =
+            SimulatedMachine { allowed_cpus: given, ..SimulatedMachine::new(moved.clone()) };
         let memory = Memory::new(records, false, false);
         machine.run_with(&mut cpu(), Span::from_millis(8), memory).strayed
     };
     for records in [1_000, 1] {
         let strayed = given(vec![0], records).unwrap();
         assert_eq!((strayed.from, strayed.to, strayed.intervals), (0, 1, 4));
-        assert!((EPOCH + ms(2)..EPOCH + ms(3)).contains(&strayed.at), "{strayed:?}");
+        assert!((EPOCH + ms(2)..EPOCH + ms(3)).contains(&strayed.since), "{strayed:?}");
         // From 2 to 6 ms and from 7 to 8, less its gaps.
         assert!((ms(5) - 3_000..=ms(5)).contains(&strayed.received), "{strayed:?}");
     }
@@ -67,7 +78,7 @@ fn intervals_on_cpus_that_were_not_given_are_counted() {
 
 #[test]
 fn records_of_a_thread_are_disjoint_and_in_order() {
-    let machine = Machine::new((0..100).map(|i| taken(i * 70_000, 3_000)).collect());
+    let machine = SimulatedMachine::new((0..100).map(|i| taken(i * 70_000, 3_000)).collect());
     let recorded = machine.run(&mut periodic(1, 5), Span::from_millis(40));
     let intervals = intervals(&recorded);
     assert!(intervals.len() > 10);
@@ -76,7 +87,7 @@ fn records_of_a_thread_are_disjoint_and_in_order() {
 
 #[test]
 fn a_full_buffer_goes_on_counting() {
-    let machine = Machine::new((1..=9).map(|i| taken(i * 100_000, 1_000)).collect());
+    let machine = SimulatedMachine::new((1..=9).map(|i| taken(i * 100_000, 1_000)).collect());
     let memory = Memory::new(4, false, false);
     let recorded = machine.run_with(&mut cpu(), Span::from_millis(1), memory);
     assert_eq!((recorded.intervals, recorded.trace.dropped()), (10, 6));
@@ -88,7 +99,7 @@ fn a_full_buffer_goes_on_counting() {
 /// receives what it asked for, never less.
 #[test]
 fn an_undisturbed_periodic_thread_hits_every_period() {
-    let machine = Machine::new(vec![]);
+    let machine = SimulatedMachine::new(vec![]);
     let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(80));
     assert_eq!(recorded.tally.deadlines, account(10, 0, 0, 10));
     for interval in intervals(&recorded) {
@@ -103,7 +114,7 @@ fn an_undisturbed_periodic_thread_hits_every_period() {
 /// the next boundary after it finished; the boundaries passed meanwhile are lost.
 #[test]
 fn a_late_job_is_one_miss_and_the_boundaries_it_ran_over_are_lost() {
-    let machine = Machine::new(vec![taken(ms(9), ms(20))]);
+    let machine = SimulatedMachine::new(vec![taken(ms(9), ms(20))]);
     let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(80));
     // Job 1: released 8, finished 31, deadline 16; next boundary 32 = period 4; 2 and 3 lost.
     assert_eq!(recorded.tally.deadlines, account(7, 1, 2, 8));
@@ -112,7 +123,7 @@ fn a_late_job_is_one_miss_and_the_boundaries_it_ran_over_are_lost() {
 #[test]
 fn a_job_cut_off_by_the_end_counts_only_the_periods_that_were_over() {
     // Starved from 17 to the end at 41: period 2 (16..24) missed, 3 and 4 lost.
-    let machine = Machine::new(vec![taken(ms(17), ms(100))]);
+    let machine = SimulatedMachine::new(vec![taken(ms(17), ms(100))]);
     let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(41));
     assert_eq!(recorded.tally.deadlines, account(2, 1, 2, 2));
 }
@@ -120,11 +131,11 @@ fn a_job_cut_off_by_the_end_counts_only_the_periods_that_were_over() {
 #[test]
 fn a_period_that_the_end_cuts_off_is_none() {
     // 0..33, 33..66 and 34 ms of a third, whose job finished.
-    let machine = Machine::new(vec![]);
+    let machine = SimulatedMachine::new(vec![]);
     let recorded = machine.run(&mut periodic(17, 33), Span::from_millis(98));
     assert_eq!(recorded.tally.deadlines, account(2, 0, 0, 3));
     // A late job whose next release lies beyond the end: 0 missed, 1 lost, 2 not whole.
-    let machine = Machine::new(vec![taken(ms(1), ms(60))]);
+    let machine = SimulatedMachine::new(vec![taken(ms(1), ms(60))]);
     let recorded = machine.run(&mut periodic(17, 33), Span::from_millis(98));
     assert_eq!(recorded.tally.deadlines, account(0, 1, 1, 1));
 }
@@ -136,7 +147,7 @@ fn hit_missed_and_lost_are_all_periods() {
         let interruptions =
             (0..50).map(|i| taken(i * stride * 100_000, (i * i * 7919) % ms(4))).collect();
         let duration = 50 + stride;
-        let machine = Machine::new(interruptions);
+        let machine = SimulatedMachine::new(interruptions);
         let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(duration as i64));
         let d = recorded.tally.deadlines.unwrap();
         assert_eq!(d.hit + d.missed + d.lost, duration / 8, "stride {stride}: {d:?}");
@@ -148,7 +159,7 @@ fn hit_missed_and_lost_are_all_periods() {
 #[test]
 fn an_interruption_between_two_jobs_is_not_swallowed() {
     for at in (ms(1)..ms(1) + 200).step_by(5) {
-        let machine = Machine::new(vec![taken(at, ms(10))]);
+        let machine = SimulatedMachine::new(vec![taken(at, ms(10))]);
         let recorded = machine.run(&mut periodic(1, 5), Span::from_millis(40));
         let jobs = recorded.tally.deadlines.unwrap().completed;
         assert!(recorded.received <= ms(jobs) + 10_000, "at {at}: {}", recorded.received);
@@ -164,12 +175,12 @@ fn an_interruption_between_two_jobs_is_not_swallowed() {
 /// A gap that outlasts the thread's time ends with it, and nothing is recorded afterwards but its edge.
 #[test]
 fn nothing_is_recorded_after_the_finish() {
-    let machine = Machine::new(vec![taken(ms(8), ms(100))]);
+    let machine = SimulatedMachine::new(vec![taken(ms(8), ms(100))]);
     let recorded = machine.run(&mut cpu(), Span::from_millis(10));
     let [_, edge] = intervals(&recorded).try_into().unwrap();
     assert_eq!((edge.start_ns, edge.end_ns, edge.onset), (10_000_000, 10_000_000, Onset::Gap));
     assert_eq!(edge.evidence.counted.map(|counted| counted.involuntary), Some(1));
-    assert_eq!(recorded.ended, EPOCH + ms(10));
+    assert_eq!(recorded.end, EPOCH + ms(10));
     assert!(recorded.gaps.total_ticks.abs_diff(ms(2)) <= 2 * STEP);
     assert!(recorded.received.abs_diff(ms(8)) <= 2 * STEP);
 }
@@ -190,10 +201,15 @@ fn the_trace_has_every_gap_that_is_counted_also_at_its_ends() {
             at += 100 + roll(ms(2));
             let length = [30, roll(2_000), roll(ms(3)), ms(9)][(roll(4)) as usize];
             at += length;
-            Interruption { at: at - length, length, cpu: roll(2) as u32, by: By::Thread }
+            Interruption {
+                at: at - length,
+                length,
+                cpu: roll(2) as u32,
+                by: PreemptionSource::Thread,
+            }
         };
         let interruptions: Vec<Interruption> = (0..20).map(&mut next).collect();
-        let machine = Machine::new(interruptions);
+        let machine = SimulatedMachine::new(interruptions);
         machine.compute(late);
         let recorded = match round % 2 {
             0 => machine.run(&mut cpu(), Span::from_millis(10)),
@@ -217,7 +233,7 @@ fn the_trace_has_every_gap_that_is_counted_also_at_its_ends() {
 /// it has the CPU for itself.
 #[test]
 fn a_cpu_periodic_thread_takes_what_it_can() {
-    let machine = Machine::new(vec![]);
+    let machine = SimulatedMachine::new(vec![]);
     let recorded = machine.run(&mut cpu_periodic(10, 50), Span::from_millis(1_000));
     let d = recorded.tally.deadlines.unwrap();
     assert_eq!((d.hit, d.missed, d.lost), (20, 0, 0));
@@ -227,7 +243,7 @@ fn a_cpu_periodic_thread_takes_what_it_can() {
 #[test]
 fn a_cpu_periodic_thread_misses_each_whole_period_without_a_frame() {
     // Taken from 45 to 265: the periods 50..100, 100..150, 150..200, 200..250 have no frame.
-    let machine = Machine::new(vec![taken(ms(45), ms(220))]);
+    let machine = SimulatedMachine::new(vec![taken(ms(45), ms(220))]);
     let recorded = machine.run(&mut cpu_periodic(10, 50), Span::from_millis(400));
     let d = recorded.tally.deadlines.unwrap();
     assert_eq!((d.hit, d.missed, d.lost), (4, 4, 0));
@@ -237,7 +253,7 @@ fn a_cpu_periodic_thread_misses_each_whole_period_without_a_frame() {
 /// does not accumulate.
 #[test]
 fn a_latency_test_starts_anew_from_each_waking() {
-    let machine = Machine { wake_latency: 700, ..Machine::new(vec![]) };
+    let machine = SimulatedMachine { wake_latency: 700, ..SimulatedMachine::new(vec![]) };
     let memory = Memory::new(1_000, false, true);
     let recorded = machine.run_with(&mut lat(5), Span::from_millis(52), memory);
     let lateness = recorded.lateness.unwrap();
@@ -253,7 +269,7 @@ fn long_gaps_outlast_a_full_trace() {
     let at = |i: usize| ms(1) + i as u64 * ms(100);
     let machine = || {
         let all = { lengths }.into_iter().enumerate();
-        Machine::new(all.map(|(i, length)| taken(at(i), length)).collect())
+        SimulatedMachine::new(all.map(|(i, length)| taken(at(i), length)).collect())
     };
     for (ring, kept) in
         [(false, vec![ms(3), ms(4), ms(50)]), (true, vec![ms(2), ms(3), ms(4), ms(50)])]

@@ -9,22 +9,24 @@ use hourglass_sys::wait::Epoll;
 use hourglass_time::Span;
 
 use super::nanosleep::{kernel_refused, set_slack};
-use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp, slack};
+use super::{
+    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, slack,
+};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "EPOLL",
     synopsis: "EPOLL[:SLACK]",
     about: "the timeout of epoll_pwait2, as event loops have it (Linux 5.11)",
     aliases: &[],
-    parse: |parameter| Ok(Arc::new(ByEpoll { slack: slack(ENTRY.synopsis, parameter)? })),
+    parse: |parameter| Ok(Arc::new(EpollWakeUp { slack: slack(ENTRY.synopsis, parameter)? })),
 };
 
 #[derive(Clone, Copy, Debug)]
-struct ByEpoll {
+struct EpollWakeUp {
     slack: Option<Span>,
 }
 
-impl fmt::Display for ByEpoll {
+impl fmt::Display for EpollWakeUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.slack {
             Some(slack) => write!(f, "{}:{slack}", ENTRY.name),
@@ -33,8 +35,8 @@ impl fmt::Display for ByEpoll {
     }
 }
 
-impl Method for ByEpoll {
-    fn open(&self, _thread: &Sleeper) -> Result<Opened, Unavailable> {
+impl WakeUpMethod for EpollWakeUp {
+    fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         set_slack(self, self.slack)?;
         let epoll = Epoll::new().map_err(|error| {
             let remedy = match error.kind() {
@@ -43,14 +45,14 @@ impl Method for ByEpoll {
             };
             kernel_refused(self, &error, remedy)
         })?;
-        Ok(Opened { wake_up: Box::new(Waiting(epoll)), emulated: None })
+        Ok(OpenWakeUp { wake_up: Box::new(EpollWait(epoll)), emulated: None })
     }
 }
 
-struct Waiting(Epoll);
+struct EpollWait(Epoll);
 
-impl WakeUp for Waiting {
-    fn wait(&mut self, alarm: Alarm) {
+impl WakeUp for EpollWait {
+    fn wait(&mut self, alarm: WakeUpTime) {
         let _ = self.0.wait_for(alarm.due_ns.saturating_sub(alarm.now_ns));
     }
 }

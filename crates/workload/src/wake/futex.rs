@@ -7,22 +7,24 @@ use std::sync::atomic::AtomicU32;
 use hourglass_time::Span;
 
 use super::nanosleep::set_slack;
-use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp, slack};
+use super::{
+    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, slack,
+};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "FUTEX",
     synopsis: "FUTEX[:SLACK]",
     about: "a futex wait with an absolute timeout",
     aliases: &[],
-    parse: |parameter| Ok(Arc::new(ByFutex { slack: slack(ENTRY.synopsis, parameter)? })),
+    parse: |parameter| Ok(Arc::new(FutexWakeUp { slack: slack(ENTRY.synopsis, parameter)? })),
 };
 
 #[derive(Clone, Copy, Debug)]
-struct ByFutex {
+struct FutexWakeUp {
     slack: Option<Span>,
 }
 
-impl fmt::Display for ByFutex {
+impl fmt::Display for FutexWakeUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.slack {
             Some(slack) => write!(f, "{}:{slack}", ENTRY.name),
@@ -31,18 +33,18 @@ impl fmt::Display for ByFutex {
     }
 }
 
-impl Method for ByFutex {
-    fn open(&self, _thread: &Sleeper) -> Result<Opened, Unavailable> {
+impl WakeUpMethod for FutexWakeUp {
+    fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         set_slack(self, self.slack)?;
-        Ok(Opened { wake_up: Box::new(Waiting(AtomicU32::new(0))), emulated: None })
+        Ok(OpenWakeUp { wake_up: Box::new(FutexWait(AtomicU32::new(0))), emulated: None })
     }
 }
 
 /// A word that nobody wakes.
-struct Waiting(AtomicU32);
+struct FutexWait(AtomicU32);
 
-impl WakeUp for Waiting {
-    fn wait(&mut self, alarm: Alarm) {
+impl WakeUp for FutexWait {
+    fn wait(&mut self, alarm: WakeUpTime) {
         let _ = hourglass_sys::wait::futex_until(&self.0, 0, alarm.due_ns);
     }
 }

@@ -18,9 +18,9 @@ use hourglass_model::Policy;
 use hourglass_time::Span;
 use thiserror::Error;
 
-use crate::words::WordError;
+use crate::tokens::WordError;
 
-pub const ALL: [&Entry; 9] = [
+pub const ALL: [&MethodEntry; 9] = [
     &nanosleep::NATIVE,
     &nanosleep::HR,
     &rtc::ENTRY,
@@ -33,11 +33,11 @@ pub const ALL: [&Entry; 9] = [
 ];
 
 /// Reads what follows the colon behind a method's name.
-pub type Parse = fn(Option<&str>) -> Result<Arc<dyn Method>, WordError>;
+pub type Parse = fn(Option<&str>) -> Result<Arc<dyn WakeUpMethod>, WordError>;
 
 /// How a method is named and read.
 #[derive(Debug)]
-pub struct Entry {
+pub struct MethodEntry {
     /// Its name on the command line.
     pub name: &'static str,
     /// Name and parameter: `TICK:HZ`.
@@ -50,12 +50,12 @@ pub struct Entry {
 }
 
 /// A method with its parameter. Prints as it is written on the command line.
-pub trait Method: Debug + Display + Send + Sync {
+pub trait WakeUpMethod: Debug + Display + Send + Sync {
     /// Opens what a thread needs to be woken, on that thread, before it is measured.
     ///
     /// # Errors
     /// The machine does not have it.
-    fn open(&self, thread: &Sleeper) -> Result<Opened, Unavailable>;
+    fn open(&self, thread: &Sleeper) -> Result<OpenWakeUp, Unavailable>;
 
     /// Whether the thread takes the CPU while it waits.
     fn busy_waits(&self) -> bool {
@@ -94,7 +94,7 @@ pub struct Sleeper {
     pub best_effort: bool,
 }
 
-pub struct Opened {
+pub struct OpenWakeUp {
     pub wake_up: Box<dyn WakeUp>,
     /// If a device is emulated: which, and how.
     pub emulated: Option<String>,
@@ -102,7 +102,7 @@ pub struct Opened {
 
 /// When to be woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alarm {
+pub struct WakeUpTime {
     /// Now, `CLOCK_MONOTONIC`.
     pub now_ns: u64,
     /// The time asked for, `CLOCK_MONOTONIC`; later than `now_ns`.
@@ -117,7 +117,7 @@ pub struct Alarm {
 /// comes; it MAY return early, and is then called again. It MUST NOT allocate or panic.
 pub trait WakeUp: Send {
     /// Blocks until the alarm is due.
-    fn wait(&mut self, alarm: Alarm);
+    fn wait(&mut self, alarm: WakeUpTime);
 }
 
 /// What the machine does not have.
@@ -133,7 +133,7 @@ pub struct Unavailable {
 
 /// The method of a thread of which nothing was said: native timers.
 #[must_use]
-pub fn default_method() -> Arc<dyn Method> {
+pub fn default_method() -> Arc<dyn WakeUpMethod> {
     Arc::new(nanosleep::Nanosleep::NATIVE)
 }
 
@@ -141,7 +141,7 @@ pub fn default_method() -> Arc<dyn Method> {
 ///
 /// # Errors
 /// An unknown name or a bad parameter; `MM`, which is Windows only.
-pub fn parse(text: &str) -> Result<Arc<dyn Method>, WordError> {
+pub fn parse(text: &str) -> Result<Arc<dyn WakeUpMethod>, WordError> {
     let (name, parameter) = match text.split_once(':') {
         Some((name, parameter)) => (name, Some(parameter)),
         None => (text, None),
@@ -163,7 +163,7 @@ pub fn parse(text: &str) -> Result<Arc<dyn Method>, WordError> {
 fn slack(synopsis: &'static str, parameter: Option<&str>) -> Result<Option<Span>, WordError> {
     match parameter {
         None => Ok(None),
-        Some(given) => crate::words::Words::new(synopsis, &[given]).time("SLACK").map(Some),
+        Some(given) => crate::tokens::TokenReader::new(synopsis, &[given]).time("SLACK").map(Some),
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use hourglass_time::Span;
 
-use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp, bare, slack};
+use super::{
+    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, bare, slack,
+};
 
 /// The native timers with whatever slack the thread has; 50 us for time-sharing threads.
-pub(super) const NATIVE: Entry = Entry {
+pub(super) const NATIVE: MethodEntry = MethodEntry {
     name: "NATIVE",
     synopsis: "NATIVE[:SLACK]",
     about: "clock_nanosleep with the default timer slack of 50us, or with SLACK (default)",
@@ -21,7 +23,7 @@ pub(super) const NATIVE: Entry = Entry {
 };
 
 /// High-resolution timers, which the paper's kernels had to be patched for.
-pub(super) const HR: Entry = Entry {
+pub(super) const HR: MethodEntry = MethodEntry {
     name: "HR",
     synopsis: "HR",
     about: "high-resolution timers: clock_nanosleep with a timer slack of 1ns",
@@ -56,15 +58,15 @@ impl fmt::Display for Nanosleep {
     }
 }
 
-impl Method for Nanosleep {
-    fn open(&self, _thread: &Sleeper) -> Result<Opened, Unavailable> {
+impl WakeUpMethod for Nanosleep {
+    fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         set_slack(self, self.slack)?;
-        Ok(Opened { wake_up: Box::new(Sleeping), emulated: None })
+        Ok(OpenWakeUp { wake_up: Box::new(NanosleepWait), emulated: None })
     }
 }
 
 /// Gives the calling thread a timer slack, if one was asked for.
-pub(super) fn set_slack(method: &dyn Method, slack: Option<Span>) -> Result<(), Unavailable> {
+pub(super) fn set_slack(method: &dyn WakeUpMethod, slack: Option<Span>) -> Result<(), Unavailable> {
     let Some(slack) = slack else { return Ok(()) };
     hourglass_sys::thread::set_timer_slack(slack.nanos_or_zero()).map_err(|error| {
         kernel_refused(method, &error, "use NATIVE, which leaves the slack as it is")
@@ -72,14 +74,18 @@ pub(super) fn set_slack(method: &dyn Method, slack: Option<Span>) -> Result<(), 
 }
 
 /// What to say when the kernel has no such means.
-pub(super) fn kernel_refused(method: &dyn Method, error: &io::Error, remedy: &str) -> Unavailable {
+pub(super) fn kernel_refused(
+    method: &dyn WakeUpMethod,
+    error: &io::Error,
+    remedy: &str,
+) -> Unavailable {
     Unavailable { method: method.to_string(), reason: error.to_string(), remedy: remedy.to_owned() }
 }
 
-struct Sleeping;
+struct NanosleepWait;
 
-impl WakeUp for Sleeping {
-    fn wait(&mut self, alarm: Alarm) {
+impl WakeUp for NanosleepWait {
+    fn wait(&mut self, alarm: WakeUpTime) {
         // An interrupted sleep is an early return, which the caller takes care of.
         let _ = hourglass_sys::wait::nanosleep_until(alarm.due_ns);
     }

@@ -11,16 +11,18 @@ use hourglass_timer::event::native::RtcEvent;
 
 use super::nanosleep::{FINEST, set_slack};
 use super::tick::tick_at_or_after;
-use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp, bare};
+use super::{
+    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, bare,
+};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "RTC",
     synopsis: "RTC",
     about: "interrupts of the real-time clock at 1024 Hz; one thread can have it",
     aliases: &[],
     parse: |parameter| {
         bare(ENTRY.synopsis, parameter)?;
-        Ok(Arc::new(ByRtc))
+        Ok(Arc::new(RtcWakeUp))
     },
 };
 
@@ -28,18 +30,20 @@ const HERTZ: u32 = 1024;
 const TICK_NS: u64 = 1_000_000_000 / HERTZ as u64;
 
 #[derive(Clone, Copy, Debug)]
-struct ByRtc;
+struct RtcWakeUp;
 
-impl fmt::Display for ByRtc {
+impl fmt::Display for RtcWakeUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(ENTRY.name)
     }
 }
 
-impl Method for ByRtc {
-    fn open(&self, thread: &Sleeper) -> Result<Opened, Unavailable> {
+impl WakeUpMethod for RtcWakeUp {
+    fn open(&self, thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         let missing = match open_device() {
-            Ok(rtc) => return Ok(Opened { wake_up: Box::new(Interrupts(rtc)), emulated: None }),
+            Ok(rtc) => {
+                return Ok(OpenWakeUp { wake_up: Box::new(Interrupts(rtc)), emulated: None });
+            }
             Err(missing) => missing,
         };
         if !thread.best_effort {
@@ -47,7 +51,7 @@ impl Method for ByRtc {
         }
         set_slack(self, Some(FINEST))?;
         let emulated = format!("RTC at {HERTZ} Hz by clock_nanosleep ({})", missing.reason);
-        Ok(Opened { wake_up: Box::new(Emulated), emulated: Some(emulated) })
+        Ok(OpenWakeUp { wake_up: Box::new(Emulated), emulated: Some(emulated) })
     }
 
     fn most_users(&self) -> Option<usize> {
@@ -83,7 +87,7 @@ fn open_device() -> Result<Rtc, Unavailable> {
 struct Interrupts(Rtc);
 
 impl WakeUp for Interrupts {
-    fn wait(&mut self, _alarm: Alarm) {
+    fn wait(&mut self, _alarm: WakeUpTime) {
         let _ = self.0.wait();
     }
 }
@@ -92,7 +96,7 @@ impl WakeUp for Interrupts {
 struct Emulated;
 
 impl WakeUp for Emulated {
-    fn wait(&mut self, alarm: Alarm) {
+    fn wait(&mut self, alarm: WakeUpTime) {
         let _ = hourglass_sys::wait::nanosleep_until(tick_at_or_after(alarm, TICK_NS));
     }
 }

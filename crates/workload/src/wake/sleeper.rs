@@ -9,15 +9,15 @@ use hourglass_timer::sleep::{
     Class, Interrupter, Kernel, Mechanism, Settings, Sleeper as Precise, WakeReason,
 };
 
-use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp};
-use crate::words::WordError;
+use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime};
+use crate::tokens::WordError;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "SLEEPER",
     synopsis: "SLEEPER[:INTENT]",
     about: "waits, then spins a learnt margin; INTENT is frugal, default or precise",
     aliases: &[],
-    parse: |parameter| Ok(Arc::new(BySleeper { intent: Intent::read(parameter)? })),
+    parse: |parameter| Ok(Arc::new(SleeperWakeUp { intent: Intent::read(parameter)? })),
 };
 
 /// What counts for more, misses or CPU time.
@@ -53,11 +53,11 @@ impl Intent {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct BySleeper {
+struct SleeperWakeUp {
     intent: Intent,
 }
 
-impl fmt::Display for BySleeper {
+impl fmt::Display for SleeperWakeUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.intent {
             Intent::Frugal => write!(f, "{}:frugal", ENTRY.name),
@@ -67,21 +67,22 @@ impl fmt::Display for BySleeper {
     }
 }
 
-impl Method for BySleeper {
-    fn open(&self, _thread: &Sleeper) -> Result<Opened, Unavailable> {
+impl WakeUpMethod for SleeperWakeUp {
+    fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         let interrupter = Interrupter::new();
-        let kernel = Signalled { kernel: Kernel::new(), interrupter: interrupter.clone() };
+        let kernel =
+            InterruptibleKernel { kernel: Kernel::new(), interrupter: interrupter.clone() };
         let sleeper = Precise::on(process::clock(), kernel, self.intent.settings());
         let mut sleeper = sleeper.interrupted_through(interrupter);
         sleeper.take_slack();
-        Ok(Opened { wake_up: Box::new(Sleeping(sleeper)), emulated: None })
+        Ok(OpenWakeUp { wake_up: Box::new(SleeperWait(sleeper)), emulated: None })
     }
 }
 
-struct Sleeping(Precise<&'static Clock, Signalled>);
+struct SleeperWait(Precise<&'static Clock, InterruptibleKernel>);
 
-impl WakeUp for Sleeping {
-    fn wait(&mut self, alarm: Alarm) {
+impl WakeUp for SleeperWait {
+    fn wait(&mut self, alarm: WakeUpTime) {
         // One that a signal ended is an early return, which the caller takes care of.
         let _ = self.0.sleep_until_ns(alarm.due_ns);
         self.0.clear();
@@ -89,12 +90,12 @@ impl WakeUp for Sleeping {
 }
 
 /// This machine's kernel, where a signal ends a sleep: so a run is ended.
-struct Signalled {
+struct InterruptibleKernel {
     kernel: Kernel,
     interrupter: Interrupter,
 }
 
-impl Mechanism for Signalled {
+impl Mechanism for InterruptibleKernel {
     fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> WakeReason {
         let woken = self.kernel.wait_until(word, expected, deadline_ns);
         if woken == WakeReason::Signal {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp, bare};
+use super::{
+    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, bare,
+};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "SPIN",
     synopsis: "SPIN",
     about: "polls the clock; takes all of the CPU",
@@ -31,9 +33,9 @@ impl fmt::Display for Spin {
     }
 }
 
-impl Method for Spin {
-    fn open(&self, _thread: &Sleeper) -> Result<Opened, Unavailable> {
-        Ok(Opened { wake_up: Box::new(Spinning), emulated: None })
+impl WakeUpMethod for Spin {
+    fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
+        Ok(OpenWakeUp { wake_up: Box::new(SpinWait), emulated: None })
     }
 
     fn busy_waits(&self) -> bool {
@@ -41,10 +43,10 @@ impl Method for Spin {
     }
 }
 
-struct Spinning;
+struct SpinWait;
 
-impl WakeUp for Spinning {
-    fn wait(&mut self, alarm: Alarm) {
+impl WakeUp for SpinWait {
+    fn wait(&mut self, alarm: WakeUpTime) {
         spin_until(alarm.due_ns.min(alarm.now_ns.saturating_add(SLICE_NS)));
     }
 }

@@ -11,17 +11,17 @@ use hourglass_time::Span;
 
 use super::nanosleep::{FINEST, set_slack};
 use super::spin::spin_until;
-use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp};
-use crate::words::Words;
+use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime};
+use crate::tokens::TokenReader;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "TICK",
     synopsis: "TICK:HZ",
     about: "emulates the tick-bound usleep of 2002: wakes only on a grid of HZ a second",
     aliases: &[],
     parse: |parameter| {
         let given: Vec<&str> = parameter.into_iter().collect();
-        let mut words = Words::new(ENTRY.synopsis, &given);
+        let mut words = TokenReader::new(ENTRY.synopsis, &given);
         let hertz: u64 = words.value("HZ")?;
         if !(1..=100_000).contains(&hertz) {
             return Err(words.together(format!("HZ must be from 1 to 100000, not {hertz}")));
@@ -46,16 +46,16 @@ impl fmt::Display for Tick {
     }
 }
 
-impl Method for Tick {
-    fn open(&self, thread: &Sleeper) -> Result<Opened, Unavailable> {
+impl WakeUpMethod for Tick {
+    fn open(&self, thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         // The grid is the only lateness wanted.
         set_slack(self, Some(FINEST))?;
-        let wake_up = Box::new(Ticking {
+        let wake_up = Box::new(TickWakeUp {
             tick_ns: SECOND_NS / self.hertz,
             busy_waits: thread.policy.is_real_time(),
         });
         let busy = if wake_up.busy_waits { ", busy-waiting up to 2ms" } else { "" };
-        Ok(Opened {
+        Ok(OpenWakeUp {
             wake_up,
             emulated: Some(format!("clock interrupts at {} Hz{busy}", self.hertz)),
         })
@@ -75,13 +75,13 @@ impl Method for Tick {
     }
 }
 
-struct Ticking {
+struct TickWakeUp {
     tick_ns: u64,
     busy_waits: bool,
 }
 
-impl WakeUp for Ticking {
-    fn wait(&mut self, alarm: Alarm) {
+impl WakeUp for TickWakeUp {
+    fn wait(&mut self, alarm: WakeUpTime) {
         let ahead = alarm.due_ns.saturating_sub(alarm.now_ns);
         if self.busy_waits && ahead <= LONGEST_BUSY_WAIT.nanos_or_zero() {
             return spin_until(alarm.due_ns);
@@ -92,7 +92,7 @@ impl WakeUp for Ticking {
 
 /// The first tick of the grid that is not before the alarm. The grid begins with the run, so
 /// that its phase against the threads is the same in every run.
-pub(super) fn tick_at_or_after(alarm: Alarm, tick_ns: u64) -> u64 {
+pub(super) fn tick_at_or_after(alarm: WakeUpTime, tick_ns: u64) -> u64 {
     let since = alarm.due_ns.saturating_sub(alarm.epoch_ns);
     alarm.epoch_ns.saturating_add(since.div_ceil(tick_ns).saturating_mul(tick_ns))
 }
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn wakes_only_on_the_grid() {
         let at = |due_ms: u64| {
-            let alarm = Alarm {
+            let alarm = WakeUpTime {
                 now_ns: 5_000_000_000,
                 due_ns: 5_000_000_000 + due_ms * 1_000_000,
                 epoch_ns: 5_000_000_000,

@@ -7,30 +7,32 @@ use std::sync::Arc;
 use hourglass_sys::wait::TimerFd;
 
 use super::nanosleep::kernel_refused;
-use super::{Alarm, Entry, Method, Opened, Sleeper, Unavailable, WakeUp, bare};
+use super::{
+    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, bare,
+};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "TIMERFD",
     synopsis: "TIMERFD",
     about: "an absolute timerfd and a blocking read; no timer slack",
     aliases: &[],
     parse: |parameter| {
         bare(ENTRY.synopsis, parameter)?;
-        Ok(Arc::new(ByTimerFd))
+        Ok(Arc::new(TimerFdWakeUp))
     },
 };
 
 #[derive(Clone, Copy, Debug)]
-struct ByTimerFd;
+struct TimerFdWakeUp;
 
-impl fmt::Display for ByTimerFd {
+impl fmt::Display for TimerFdWakeUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(ENTRY.name)
     }
 }
 
-impl Method for ByTimerFd {
-    fn open(&self, _thread: &Sleeper) -> Result<Opened, Unavailable> {
+impl WakeUpMethod for TimerFdWakeUp {
+    fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         let timer = TimerFd::new().map_err(|error| {
             let remedy = match error.kind() {
                 ErrorKind::Unsupported => {
@@ -40,14 +42,14 @@ impl Method for ByTimerFd {
             };
             kernel_refused(self, &error, remedy)
         })?;
-        Ok(Opened { wake_up: Box::new(Waiting(timer)), emulated: None })
+        Ok(OpenWakeUp { wake_up: Box::new(TimerFdWait(timer)), emulated: None })
     }
 }
 
-struct Waiting(TimerFd);
+struct TimerFdWait(TimerFd);
 
-impl WakeUp for Waiting {
-    fn wait(&mut self, alarm: Alarm) {
+impl WakeUp for TimerFdWait {
+    fn wait(&mut self, alarm: WakeUpTime) {
         let _ = self.0.wait_until(alarm.due_ns);
     }
 }

@@ -45,13 +45,13 @@ fn measure(run: Latency) -> Result<ExitCode> {
     }
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
     let histogram_file = WholeFile::wanted("--histfile", view.histogram_file.as_deref())?;
-    let request = lab::Request {
+    let request = lab::RunOptions {
         command_line: std::env::args().collect(),
         dma_latency_us: idle_latency_us,
         folder,
         gates,
         trace,
-        ..lab::Request::of(spec)
+        ..lab::RunOptions::new(spec)
     };
     let mut status = Status::new(&view, settings.quiet, settings.json);
     let ran = match top {

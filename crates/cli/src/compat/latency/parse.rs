@@ -76,7 +76,7 @@ struct LatencyOptions {
     rows: Option<usize>,
     idle: Idle,
     rephase: bool,
-    timer: Option<std::sync::Arc<dyn wake::Method>>,
+    timer: Option<std::sync::Arc<dyn wake::WakeUpMethod>>,
     records: Option<u64>,
 }
 

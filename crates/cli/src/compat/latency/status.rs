@@ -9,7 +9,7 @@ use hourglass_report::text::{CyclicThread, CyclicUnit, cyclic_status};
 use hourglass_time::Span;
 
 use super::parse::View;
-use crate::lab::{LiveThreads, Watch};
+use crate::lab::{ExperimentObserver, LiveThreads};
 use crate::messages;
 use crate::progress::FATAL;
 
@@ -93,7 +93,7 @@ pub(super) fn unit(view: &View) -> CyclicUnit {
     if view.nanos { CyclicUnit::Nanos } else { CyclicUnit::Micros }
 }
 
-impl Watch for Status {
+impl ExperimentObserver for Status {
     fn warn(&mut self, warnings: &[Warning]) {
         let new = |warning: &&Warning| !self.warned.contains(warning);
         let new: Vec<Warning> = warnings.iter().filter(new).cloned().collect();
@@ -129,7 +129,7 @@ impl Watch for Status {
         }
     }
 
-    fn asked(&mut self, elapsed: Span) {
+    fn status_requested(&mut self, elapsed: Span) {
         let mut text = format!("# after {elapsed}\n");
         for line in self.lines() {
             text.push_str(&line);

@@ -52,12 +52,12 @@ fn measure(run: Noise) -> Result<ExitCode> {
              (-C chooses which)"
         ));
     }
-    let request = lab::Request {
+    let request = lab::RunOptions {
         command_line: std::env::args().collect(),
         folder,
         gates,
         trace,
-        ..lab::Request::of(spec)
+        ..lab::RunOptions::new(spec)
     };
     let summarised = !settings.json && !quiet && io::stdout().is_terminal();
     let mut progress = Progress::new(quiet, summarised);

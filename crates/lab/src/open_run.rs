@@ -15,7 +15,7 @@ const PS_PER_NS: u64 = 1_000;
 
 /// A run folder, opened.
 #[derive(Debug)]
-pub struct KeptRun {
+pub struct OpenRun {
     /// What was found, as the run itself said it.
     pub document: RunDocument,
     pub(crate) folder: RunFolder,
@@ -25,18 +25,18 @@ pub struct KeptRun {
 ///
 /// # Errors
 /// No run folder, half-written, another version, a damaged file.
-pub fn open_run(path: &Path) -> Result<KeptRun, OpenError> {
+pub fn open_run(path: &Path) -> Result<OpenRun, OpenError> {
     let folder = RunFolder::open(path)?;
     let mut manifest = folder.manifest().clone();
     let result = manifest.result.take().ok_or_else(|| OpenError::NoResult(path.to_path_buf()))?;
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
-    let mut recalled = KeptRun { document, folder };
+    let mut recalled = OpenRun { document, folder };
     recalled.warn(drift::warning(&recalled.document.manifest));
     recalled.warn(recalled.log_warning());
     Ok(recalled)
 }
 
-impl KeptRun {
+impl OpenRun {
     /// Says what the run itself did not.
     fn warn(&mut self, warning: Option<Warning>) {
         let warnings = &mut self.document.result.warnings;
@@ -171,7 +171,7 @@ impl KeptRun {
     /// The same with the time of each wake-up, where it was kept.
     ///
     /// # Errors
-    /// As [`KeptRun::latencies_ps`].
+    /// As [`OpenRun::latencies_ps`].
     pub fn wake_ups(
         &self,
         thread: u32,
@@ -186,7 +186,7 @@ impl KeptRun {
     }
 }
 
-impl KeptRun {
+impl OpenRun {
     /// Whether the latencies of a thread were stored one by one, in the order of waking.
     ///
     /// # Errors

@@ -53,16 +53,16 @@ pub enum WordError {
 
 /// Words given to one model or method, with its synopsis for messages.
 #[derive(Debug)]
-pub struct Words<'a> {
+pub struct TokenReader<'a> {
     synopsis: &'static str,
     rest: std::slice::Iter<'a, &'a str>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> TokenReader<'a> {
     /// The words behind a name.
     #[must_use]
-    pub fn new(synopsis: &'static str, words: &'a [&'a str]) -> Words<'a> {
-        Words { synopsis, rest: words.iter() }
+    pub fn new(synopsis: &'static str, words: &'a [&'a str]) -> TokenReader<'a> {
+        TokenReader { synopsis, rest: words.iter() }
     }
 
     /// The next word.

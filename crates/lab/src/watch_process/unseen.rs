@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use hourglass_model::document::{Premise, Warning};
 use hourglass_model::watched::WatchedProcess;
 
-use super::tally::Tally;
+use super::thread_totals::ThreadTotals;
 
 /// User and system time are whole hundredths of a second, at the start and at the end.
 const STEPS_NS: u64 = 40_000_000;
@@ -73,9 +73,9 @@ impl CpuTime {
 }
 
 /// What the threads seen of `pid` ran.
-pub(super) fn ran_ns(threads: &BTreeMap<u32, Tally>, pid: u32) -> u64 {
+pub(super) fn ran_ns(threads: &BTreeMap<u32, ThreadTotals>, pid: u32) -> u64 {
     let own = threads.values().filter(|tally| tally.pid == pid);
-    own.filter_map(Tally::run_ns).fold(0, u64::saturating_add)
+    own.filter_map(ThreadTotals::run_ns).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

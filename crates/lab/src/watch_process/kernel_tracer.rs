@@ -14,7 +14,7 @@ use hourglass_model::kernel::KernelFacts;
 use hourglass_model::watched::{DelayReport, WatchedThread, WorstDelay};
 use hourglass_model::{Evidence, Interval, KernelEvent};
 
-use crate::kernel_trace::live::Live;
+use crate::kernel_trace::live::LiveRecording;
 
 /// What is kept for a folder takes no more than this part of the memory, one of so many.
 const KEPT_SHARE: u64 = 8;
@@ -27,13 +27,13 @@ const MOST_KEPT: u64 = 16 << 20;
 
 /// What is kept for a run folder, one by one.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct StoredTrace {
     /// Events, in order of time.
     pub(super) events: Vec<KernelEvent>,
     /// Times on a CPU by the kernel's numbers of threads, in order of their ends.
     pub(super) intervals: Vec<Interval>,
     /// Delays after the threads' own waits, ns.
-    pub(super) delays: BTreeMap<u32, Lateness>,
+    pub(super) delays: BTreeMap<u32, DelayHistogram>,
     room: u64,
     /// What found no room.
     pub(super) dropped: u64,
@@ -41,7 +41,7 @@ pub(super) struct Kept {
 
 /// How late a thread got its CPU.
 #[derive(Debug)]
-pub(super) struct Lateness {
+pub(super) struct DelayHistogram {
     pub(super) histogram: Histogram<u64>,
     pub(super) min_ns: u64,
     pub(super) max_ns: u64,
@@ -51,14 +51,14 @@ pub(super) struct Lateness {
 /// Digits that histograms keep, as in those of runs.
 const DIGITS: u8 = 3;
 
-impl Kept {
+impl StoredTrace {
     fn record(&mut self, tid: u32, ns: u64) {
         let lateness = match self.delays.entry(tid) {
             Entry::Occupied(kept) => kept.into_mut(),
             Entry::Vacant(room) => {
                 // Refused only for digits that are none.
                 let Ok(histogram) = Histogram::new(DIGITS) else { return };
-                room.insert(Lateness { histogram, min_ns: ns, max_ns: ns, total_ns: 0 })
+                room.insert(DelayHistogram { histogram, min_ns: ns, max_ns: ns, total_ns: 0 })
             }
         };
         // Only `record` makes room for longer ones.
@@ -73,26 +73,26 @@ impl Kept {
 
 /// A recording of the kernel's events.
 #[derive(Debug)]
-pub(super) struct Traced {
-    live: Option<Live>,
+pub(super) struct KernelTracer {
+    live: Option<LiveRecording>,
     facts: KernelFacts,
     delays: Delays,
     tallies: BTreeMap<u32, DelayTally>,
-    kept: Option<Kept>,
+    kept: Option<StoredTrace>,
 }
 
-impl Traced {
+impl KernelTracer {
     /// Begins; what comes is kept one by one if it `keeps`.
-    pub(super) fn begin(host: &Host, keeps: bool) -> Result<Traced, Refusal> {
+    pub(super) fn begin(host: &Host, keeps: bool) -> Result<KernelTracer, Refusal> {
         let cpus = host.cpu.online.clone().unwrap_or_else(|| usual_cpus(host));
         let memory = host.memory.total_bytes;
         let room = memory.map_or(MOST_KEPT, |bytes| MOST_KEPT.min(bytes / KEPT_SHARE / KEPT_BYTES));
-        Ok(Traced {
-            live: Some(Live::begin(&cpus, memory)?),
+        Ok(KernelTracer {
+            live: Some(LiveRecording::begin(&cpus, memory)?),
             facts: KernelFacts::default(),
             delays: Delays::new(),
             tallies: BTreeMap::new(),
-            kept: keeps.then(|| Kept { room, ..Kept::default() }),
+            kept: keeps.then(|| StoredTrace { room, ..StoredTrace::default() }),
         })
     }
 
@@ -108,22 +108,22 @@ impl Traced {
 
     /// Takes what came since the last time.
     pub(super) fn take(&mut self, epoch_ns: u64) {
-        let Traced { live, delays, tallies, kept, .. } = self;
+        let KernelTracer { live, delays, tallies, kept, .. } = self;
         if let Some(live) = live {
             let now_ns = super::monotonic_ns();
             live.take(now_ns, epoch_ns, |event| {
-                one(&event, delays, tallies, kept.as_mut(), epoch_ns);
+                handle_event(&event, delays, tallies, kept.as_mut(), epoch_ns);
             });
         }
     }
 
     /// The end, `now_ns` after the first look: what was not whole.
     pub(super) fn end(&mut self, epoch_ns: u64, now_ns: u64) -> Vec<Warning> {
-        let Traced { live, delays, tallies, kept, facts } = self;
+        let KernelTracer { live, delays, tallies, kept, facts } = self;
         let Some(live) = live.take() else { return Vec::new() };
         let end_ns = super::monotonic_ns().saturating_sub(epoch_ns).max(now_ns);
         let (found, troubles) = live.finish(epoch_ns, |event| {
-            one(&event, delays, tallies, kept.as_mut(), epoch_ns);
+            handle_event(&event, delays, tallies, kept.as_mut(), epoch_ns);
         });
         *facts = found;
         let end_ns = i64::try_from(end_ns).unwrap_or(i64::MAX);
@@ -152,7 +152,7 @@ impl Traced {
 
     /// Puts what the events told of a thread into its report.
     pub(super) fn fill(&self, thread: &mut WatchedThread, at_ns: i64, epoch_ns: u64) {
-        let names = self.live.as_ref().map_or(&self.facts.names.threads, Live::names);
+        let names = self.live.as_ref().map_or(&self.facts.names.threads, LiveRecording::names);
         thread.stopped_ns = Some(self.delays.stopped_ns(thread.tid, at_ns));
         let Some(tally) = self.tallies.get(&thread.tid) else {
             thread.delays = Some(DelayReport::default());
@@ -180,16 +180,16 @@ impl Traced {
     }
 
     /// How the events were recorded, and what was kept.
-    pub(super) fn into_parts(self) -> (KernelFacts, Kept) {
+    pub(super) fn into_parts(self) -> (KernelFacts, StoredTrace) {
         (self.facts, self.kept.unwrap_or_default())
     }
 }
 
-fn one(
+fn handle_event(
     event: &KernelEvent,
     delays: &mut Delays,
     tallies: &mut BTreeMap<u32, DelayTally>,
-    mut kept: Option<&mut Kept>,
+    mut kept: Option<&mut StoredTrace>,
     epoch_ns: u64,
 ) {
     delays.event(event, |seen| sort(seen, tallies, kept.as_deref_mut(), epoch_ns));
@@ -208,7 +208,7 @@ fn one(
 fn sort(
     seen: Seen,
     tallies: &mut BTreeMap<u32, DelayTally>,
-    kept: Option<&mut Kept>,
+    kept: Option<&mut StoredTrace>,
     epoch_ns: u64,
 ) {
     match seen {
@@ -244,7 +244,7 @@ mod tests {
     /// A histogram that did not grow had 2 ns for every delay.
     #[test]
     fn delays_are_kept_to_three_digits() {
-        let mut kept = Kept::default();
+        let mut kept = StoredTrace::default();
         (1..=1_000).for_each(|us| kept.record(7, us * 1_000));
         let lateness = &kept.delays[&7];
         assert_eq!(

@@ -34,7 +34,7 @@ impl Raw {
 
 /// The events of one CPU.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct CpuEvents {
     pub(super) cpu: u32,
     chunks: Vec<Vec<Raw>>,
     events: u64,
@@ -46,9 +46,9 @@ pub(super) struct Lane {
     pub(super) damaged: u64,
 }
 
-impl Lane {
-    pub(super) fn new(cpu: u32) -> Lane {
-        Lane { cpu, ..Lane::default() }
+impl CpuEvents {
+    pub(super) fn new(cpu: u32) -> CpuEvents {
+        CpuEvents { cpu, ..CpuEvents::default() }
     }
 
     /// Keeps an event if there is room for it in `room`, which counts events; else it is lost.
@@ -93,9 +93,9 @@ impl Lane {
     }
 
     /// Takes out the events before `time`, in order.
-    pub(super) fn take_before(&mut self, time: u64) -> Lane {
+    pub(super) fn take_before(&mut self, time: u64) -> CpuEvents {
         self.order();
-        let mut before = Lane::new(self.cpu);
+        let mut before = CpuEvents::new(self.cpu);
         let mut kept = Vec::new();
         for mut chunk in std::mem::take(&mut self.chunks) {
             let rest = chunk.split_off(chunk.partition_point(|raw| raw.time < time));
@@ -129,7 +129,7 @@ impl Lane {
 }
 
 /// The events of all CPUs in one order of time.
-pub(super) fn merged(lanes: &[Lane]) -> impl Iterator<Item = (u32, Raw)> + '_ {
+pub(super) fn merged(lanes: &[CpuEvents]) -> impl Iterator<Item = (u32, Raw)> + '_ {
     let mut streams: Vec<_> = lanes.iter().map(|lane| (lane.cpu, lane.iter())).collect();
     let mut heads: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut next: Vec<Option<Raw>> = Vec::with_capacity(streams.len());
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_lost_and_told_once() {
-        let (mut lane, mut room) = (Lane::new(3), 2);
+        let (mut lane, mut room) = (CpuEvents::new(3), 2);
         for time in 0..5 {
             lane.push(raw(time), &mut room);
         }
@@ -170,11 +170,11 @@ mod tests {
 
     #[test]
     fn what_is_taken_before_a_time_is_in_order_and_the_rest_stays() {
-        let (mut lane, mut room) = (Lane::new(0), 100);
+        let (mut lane, mut room) = (CpuEvents::new(0), 100);
         for time in [1, 9, 5, 12] {
             lane.push(raw(time), &mut room);
         }
-        let times = |lane: &Lane| lane.iter().map(|raw| raw.time).collect::<Vec<u64>>();
+        let times = |lane: &CpuEvents| lane.iter().map(|raw| raw.time).collect::<Vec<u64>>();
         assert_eq!((times(&lane.take_before(9)), times(&lane)), (vec![1, 5], vec![9, 12]));
         lane.push(raw(11), &mut room);
         assert_eq!((times(&lane.take_before(20)), times(&lane)), (vec![9, 11, 12], vec![]));
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn cpus_are_merged_by_time_and_clocks_that_went_back_are_put_in_order() {
-        let (mut first, mut second, mut room) = (Lane::new(0), Lane::new(1), 100);
+        let (mut first, mut second, mut room) = (CpuEvents::new(0), CpuEvents::new(1), 100);
         for time in [1, 5, 9, 7, 20] {
             first.push(raw(time), &mut room);
         }

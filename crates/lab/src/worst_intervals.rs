@@ -12,9 +12,9 @@ const WORST: usize = 5;
 
 /// A gap or wake-up, ns from the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct WorstInterval {
     /// `gap` or `wake_up`, as documents call it.
-    pub(crate) of: &'static str,
+    pub(crate) kind: &'static str,
     pub(crate) thread: u32,
     pub(crate) from_ns: i64,
     pub(crate) to_ns: i64,
@@ -22,7 +22,7 @@ pub(crate) struct Span {
     pub(crate) cpu: Option<u32>,
 }
 
-impl Span {
+impl WorstInterval {
     pub(crate) const GAP: &'static str = "gap";
     pub(crate) const WAKE_UP: &'static str = "wake_up";
 
@@ -32,20 +32,22 @@ impl Span {
 }
 
 /// The gaps between intervals, which come in order of start.
-pub(crate) fn gaps(intervals: impl Iterator<Item = Interval>) -> impl Iterator<Item = Span> {
+pub(crate) fn gaps(
+    intervals: impl Iterator<Item = Interval>,
+) -> impl Iterator<Item = WorstInterval> {
     let mut ended: BTreeMap<u32, i64> = BTreeMap::new();
     intervals.filter_map(move |interval| {
         let from_ns = ended.insert(interval.thread, interval.end_ns)?;
         let (thread, to_ns, cpu) = (interval.thread, interval.start_ns, Some(interval.cpu));
-        let span = Span { of: Span::GAP, thread, from_ns, to_ns, cpu };
+        let span = WorstInterval { kind: WorstInterval::GAP, thread, from_ns, to_ns, cpu };
         interval.onset.is_gap().then_some(span)
     })
 }
 
 /// The longest, the longest first.
-pub(crate) fn longest(all: impl Iterator<Item = Span>) -> Vec<Span> {
-    let mut kept: Vec<Span> = Vec::with_capacity(2 * WORST);
-    let cut = |kept: &mut Vec<Span>| {
+pub(crate) fn longest(all: impl Iterator<Item = WorstInterval>) -> Vec<WorstInterval> {
+    let mut kept: Vec<WorstInterval> = Vec::with_capacity(2 * WORST);
+    let cut = |kept: &mut Vec<WorstInterval>| {
         kept.sort_by_key(|span| (Reverse(span.length_ns()), span.to_ns, span.thread));
         kept.truncate(WORST);
     };
@@ -65,8 +67,8 @@ mod tests {
 
     #[test]
     fn the_longest_are_kept() {
-        let span = |n: i64| Span {
-            of: Span::GAP,
+        let span = |n: i64| WorstInterval {
+            kind: WorstInterval::GAP,
             thread: 0,
             from_ns: 0,
             to_ns: (n * 37) % 101,

@@ -10,31 +10,31 @@ use hourglass_workload::RunSpec;
 
 /// What a comparison can decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Planned {
+pub(super) struct ComparisonPower {
     /// With how many rounds.
     pub(super) reach: Reach,
     /// Names of the metrics that are looked at first.
     leading: Vec<String>,
 }
 
-impl Planned {
+impl ComparisonPower {
     /// By what two runs measure on both sides.
-    pub(super) fn of(a: &RunSpec, b: &RunSpec) -> Planned {
+    pub(super) fn of(a: &RunSpec, b: &RunSpec) -> ComparisonPower {
         let of_b = quantities(b);
         let both = quantities(a).into_iter().filter(|one| of_b.contains(one));
         let both: Vec<Quantity> = both.collect();
         let leading = both.iter().filter(|one| one.leads()).map(ToString::to_string).collect();
-        Planned { reach: Reach::of_all(&both), leading }
+        ComparisonPower { reach: Reach::of_all(&both), leading }
     }
 
     /// By what was measured; `None` where there is nothing to compare.
-    pub(super) fn of_metrics(metrics: &[DiffMetric]) -> Option<Planned> {
+    pub(super) fn of_metrics(metrics: &[DiffMetric]) -> Option<ComparisonPower> {
         let plain = || metrics.iter().filter(|metric| !metric.name.starts_with("causes."));
         let all = plain().map(|metric| metric.rounds_needed).max()?;
         let leading = plain().filter(|metric| metric.leads);
         let least = leading.clone().map(|metric| metric.rounds_needed).max().unwrap_or(all);
         let leading = leading.map(|metric| metric.name.clone()).collect();
-        Some(Planned { reach: Reach { leading: least, all }, leading })
+        Some(ComparisonPower { reach: Reach { leading: least, all }, leading })
     }
 
     /// What so many rounds can decide, in a few words.
@@ -119,9 +119,9 @@ mod tests {
         RunSpec::new(workloads.iter().map(thread).collect())
     }
 
-    fn said(workload: &str, rounds: u64) -> String {
+    fn describe_power(workload: &str, rounds: u64) -> String {
         let spec = spec(&[workload]);
-        let warning = Planned::of(&spec, &spec).warning(rounds);
+        let warning = ComparisonPower::of(&spec, &spec).warning(rounds);
         warning.map_or_else(String::new, |warning| format!("{}; {}", warning.text, warning.remedy))
     }
 
@@ -129,29 +129,33 @@ mod tests {
     #[test]
     fn rounds_that_cannot_decide_are_warned_of_before() {
         assert_eq!(
-            said("LAT 1ms", 5),
+            describe_power("LAT 1ms", 5),
             "5 rounds cannot decide anything: even if all of them agreed, that could be chance; 6 rounds can \
              decide latency.p50_ns, if all of them agree; 8 or more can decide every metric, and the more \
              there are, the fewer have to agree"
         );
         assert_eq!(
-            said("LAT 1ms", 6),
+            describe_power("LAT 1ms", 6),
             "6 rounds can decide latency.p50_ns only if all of them agree, but no percentile in the tail and no \
              maximum; 8 or more can decide every metric, and the more there are, the fewer have to agree"
         );
         assert_eq!(
-            said("CPU", 8),
+            describe_power("CPU", 8),
             "8 rounds can decide gaps.p50_ns and gaps.lost_percent, but no percentile in the tail and no \
              maximum; 9 or more can decide every metric, and the more there are, the fewer have to agree"
         );
         for workload in ["LAT 1ms", "CPU", "PERIODIC 1ms 8ms", "CPU_SCAN 8"] {
-            assert_eq!(said(workload, 10), "", "{workload}: the default number of rounds");
+            assert_eq!(
+                describe_power(workload, 10),
+                "",
+                "{workload}: the default number of rounds"
+            );
         }
     }
 
     #[test]
     fn what_both_sides_measure_is_what_counts() {
-        let names = |a: &[&str], b: &[&str]| Planned::of(&spec(a), &spec(b)).leading();
+        let names = |a: &[&str], b: &[&str]| ComparisonPower::of(&spec(a), &spec(b)).leading();
         assert_eq!(names(&["CPU", "LAT 1ms"], &["LAT 2ms"]), "latency.p50_ns");
         assert_eq!(
             names(&["CPU_SCAN 8", "PERIODIC 1ms 8ms"], &["CPU_SCAN 8", "CPU_PERIODIC 1ms 8ms"]),

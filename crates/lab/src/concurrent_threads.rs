@@ -15,7 +15,7 @@ use hourglass_model::meanwhile::MeanwhileReport;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread as os;
 
-use crate::worst::Span;
+use crate::worst_intervals::WorstInterval;
 
 /// Looking takes no more than this part of the CPU on which it is done.
 const LOOKING_ONE_IN: u64 = 50;
@@ -33,7 +33,7 @@ const NAMED: usize = 3;
 
 /// A thread that ran between two looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ran {
+struct RunTime {
     tid: u32,
     /// At the second look.
     cpu: u32,
@@ -42,22 +42,22 @@ struct Ran {
 
 /// What was found between two looks, on `CLOCK_MONOTONIC`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Between {
+struct SampleInterval {
     from_ns: u64,
     to_ns: u64,
-    ran: Vec<Ran>,
+    ran: Vec<RunTime>,
 }
 
 /// Looks at all visible threads.
 #[derive(Debug)]
-pub(crate) struct Counts {
+pub(crate) struct RunTimeSampler {
     reader: HostReader,
     /// When the last look began.
     looked_ns: Option<u64>,
     due_ns: u64,
     run_ns: BTreeMap<u32, u64>,
     names: BTreeMap<u32, String>,
-    between: VecDeque<Between>,
+    between: VecDeque<SampleInterval>,
     /// When the supervising thread was last seen to run, and how long it had waited for CPUs by then.
     awake: Option<(u64, u64)>,
     stopped: Stopped,
@@ -89,9 +89,9 @@ impl Stopped {
     }
 }
 
-impl Default for Counts {
-    fn default() -> Counts {
-        Counts {
+impl Default for RunTimeSampler {
+    fn default() -> RunTimeSampler {
+        RunTimeSampler {
             reader: HostReader::new(Path::new("/")),
             looked_ns: None,
             due_ns: 0,
@@ -104,7 +104,7 @@ impl Default for Counts {
     }
 }
 
-impl Counts {
+impl RunTimeSampler {
     /// Looks, unless the last look took too much for that.
     pub(crate) fn look_if_due(&mut self) {
         let now = now_ns(ClockId::Monotonic);
@@ -112,7 +112,7 @@ impl Counts {
             self.stopped.asleep(from_ns, now, wait_ns.saturating_sub(before_ns));
         }
         if now >= self.due_ns {
-            self.look();
+            self.sample();
         }
         self.awake = self.waited_ns().map(|wait_ns| (now_ns(ClockId::Monotonic), wait_ns));
     }
@@ -122,7 +122,7 @@ impl Counts {
         Some(self.reader.thread_times(std::process::id(), os::id())?.wait_ns)
     }
 
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn sample(&mut self) {
         let (began_ns, used_ns) = (now_ns(ClockId::Monotonic), os::rusage_time_ns());
         let ran = self.all_that_ran();
         let ended_ns = now_ns(ClockId::Monotonic);
@@ -131,14 +131,14 @@ impl Counts {
             if self.between.len() == MOST_LOOKS {
                 self.between.pop_front();
             }
-            self.between.push_back(Between { from_ns, to_ns: ended_ns, ran });
+            self.between.push_back(SampleInterval { from_ns, to_ns: ended_ns, ran });
         }
         let took_ns = os::rusage_time_ns().saturating_sub(used_ns);
         self.due_ns = ended_ns.saturating_add(took_ns.saturating_mul(LOOKING_ONE_IN));
     }
 
     /// Those who ran since the last look.
-    fn all_that_ran(&mut self) -> Vec<Ran> {
+    fn all_that_ran(&mut self) -> Vec<RunTime> {
         let mut more: Vec<(u32, u32, u64)> = Vec::new();
         let mut all = BTreeMap::new();
         for pid in self.reader.processes() {
@@ -161,7 +161,7 @@ impl Counts {
         let mut ran = Vec::with_capacity(more.len());
         for (pid, tid, ns) in more {
             let Some(counts) = self.reader.thread(pid, tid) else { continue };
-            ran.extend(counts.cpu.map(|cpu| Ran { tid, cpu, ns }));
+            ran.extend(counts.cpu.map(|cpu| RunTime { tid, cpu, ns }));
             self.names.insert(tid, counts.name);
         }
         ran
@@ -171,7 +171,7 @@ impl Counts {
     /// numbers; the run began at `begun_ns` of `CLOCK_MONOTONIC`.
     pub(crate) fn reports(
         &self,
-        spans: &[Span],
+        spans: &[WorstInterval],
         tids: &BTreeMap<u32, u32>,
         begun_ns: u64,
     ) -> Vec<MeanwhileReport> {
@@ -181,7 +181,7 @@ impl Counts {
 
     fn report(
         &self,
-        span: &Span,
+        span: &WorstInterval,
         tids: &BTreeMap<u32, u32>,
         begun_ns: u64,
     ) -> Option<MeanwhileReport> {
@@ -219,7 +219,7 @@ impl Counts {
         let since = |ns: u64| i64::try_from(i128::from(ns) - i128::from(begun_ns)).unwrap_or(0);
         (stopped || !ran.is_empty()).then(|| MeanwhileReport {
             cause: stopped.then_some(Cause::Stopped),
-            of: span.of.to_owned(),
+            of: span.kind.to_owned(),
             thread: span.thread,
             at_ns: span.to_ns,
             length_ns: span.length_ns(),
@@ -239,25 +239,25 @@ mod tests {
     /// Looks at 100, 200 and 300 ms; the run begins at 100 ms. 812 ran for 60 ms on CPU 1, 9 on CPU 0.
     #[test]
     fn those_on_the_cpu_around_the_gap_are_named() {
-        let between = |from: u64, to: u64, ran: &[(u32, u32, u64)]| Between {
+        let between = |from: u64, to: u64, ran: &[(u32, u32, u64)]| SampleInterval {
             from_ns: from * MS,
             to_ns: to * MS,
             ran: ran
                 .iter()
-                .map(|(tid, cpu, ms)| Ran { tid: *tid, cpu: *cpu, ns: ms * MS })
+                .map(|(tid, cpu, ms)| RunTime { tid: *tid, cpu: *cpu, ns: ms * MS })
                 .collect(),
         };
-        let counts = Counts {
+        let counts = RunTimeSampler {
             between: VecDeque::from([
                 between(100, 202, &[(812, 1, 60), (9, 0, 90), (70, 1, 30), (71, 1, 5)]),
                 between(200, 301, &[(813, 1, 80)]),
             ]),
             names: BTreeMap::from([(812, "stress".to_owned())]),
-            ..Counts::default()
+            ..RunTimeSampler::default()
         };
         let tids = BTreeMap::from([(70, 0), (71, 1)]);
-        let gap = |from: i64, to: i64, cpu| Span {
-            of: Span::GAP,
+        let gap = |from: i64, to: i64, cpu| WorstInterval {
+            kind: WorstInterval::GAP,
             thread: 0,
             from_ns: from * MS as i64,
             to_ns: to * MS as i64,
@@ -286,12 +286,19 @@ mod tests {
             (1, (150, 170), false),   // before the stop
             (1, (540, 550), false),
         ] {
-            let ran = vec![Ran { tid: 812, cpu: 1, ns: 300 * MS }];
-            let between = Between { from_ns: 100 * MS, to_ns: 560 * MS, ran };
-            let mut counts = Counts { between: VecDeque::from([between]), ..Counts::default() };
+            let ran = vec![RunTime { tid: 812, cpu: 1, ns: 300 * MS }];
+            let between = SampleInterval { from_ns: 100 * MS, to_ns: 560 * MS, ran };
+            let mut counts =
+                RunTimeSampler { between: VecDeque::from([between]), ..RunTimeSampler::default() };
             counts.stopped.asleep(130 * MS, 550 * MS, waited * MS);
             let (from, to) = (gap.0 * MS as i64, gap.1 * MS as i64);
-            let of = Span { of: Span::GAP, thread: 0, from_ns: from, to_ns: to, cpu: Some(1) };
+            let of = WorstInterval {
+                kind: WorstInterval::GAP,
+                thread: 0,
+                from_ns: from,
+                to_ns: to,
+                cpu: Some(1),
+            };
             let told = counts.reports(&[of], &BTreeMap::new(), 0);
             let expected = stopped.then_some(Cause::Stopped);
             assert_eq!((told[0].cause, told[0].ran.is_empty()), (expected, stopped), "{gap:?}");
@@ -304,11 +311,11 @@ mod tests {
     /// This very process is visible to itself.
     #[test]
     fn who_computes_is_seen() {
-        let mut counts = Counts::default();
-        counts.look();
+        let mut counts = RunTimeSampler::default();
+        counts.sample();
         let until = now_ns(ClockId::Monotonic) + 60 * MS;
         while now_ns(ClockId::Monotonic) < until {}
-        counts.look();
+        counts.sample();
         if counts.run_ns.is_empty() {
             return; // A kernel without schedstat.
         }

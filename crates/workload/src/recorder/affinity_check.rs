@@ -7,9 +7,9 @@ use super::CPU_WORDS;
 
 /// That a thread ran on CPUs that it was not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strayed {
+pub struct AffinityViolation {
     /// When it first came to such a CPU, on the counter.
-    pub at: u64,
+    pub since: u64,
     /// The CPU on which it was before.
     pub from: u32,
     /// The CPU to which it came.
@@ -22,21 +22,21 @@ pub struct Strayed {
 
 /// The CPUs that a thread was given.
 #[derive(Debug)]
-pub(super) struct Fence {
+pub(super) struct AffinityCheck {
     cpus: [u64; CPU_WORDS],
-    pub(super) strayed: Option<Strayed>,
+    pub(super) strayed: Option<AffinityViolation>,
 }
 
-impl Fence {
+impl AffinityCheck {
     /// Around these CPUs; around all if there are none.
-    pub(super) fn around(cpus: &[u32]) -> Fence {
+    pub(super) fn around(cpus: &[u32]) -> AffinityCheck {
         let mut words = [if cpus.is_empty() { u64::MAX } else { 0 }; CPU_WORDS];
         for cpu in cpus {
             if let Some(word) = words.get_mut((cpu / 64) as usize) {
                 *word |= 1 << (cpu % 64);
             }
         }
-        Fence { cpus: words, strayed: None }
+        AffinityCheck { cpus: words, strayed: None }
     }
 
     /// Whether a CPU is outside. One whose number has no bit is not known to be.
@@ -47,7 +47,7 @@ impl Fence {
     /// An interval begins on CPU `to`.
     pub(super) fn enter(&mut self, at: u64, from: u32, to: u32) {
         if self.is_outside(to) {
-            let first = Strayed { at, from, to, intervals: 0, received: 0 };
+            let first = AffinityViolation { since: at, from, to, intervals: 0, received: 0 };
             self.strayed.get_or_insert(first).intervals += 1;
         }
     }

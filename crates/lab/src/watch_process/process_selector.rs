@@ -12,23 +12,23 @@ const PAUSE_NS: u64 = 500_000_000;
 
 /// Whom the user means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum ProcessSelector {
     /// Processes with all their threads; or threads, by their own numbers.
     Numbers(Vec<u32>),
     /// Every thread of this name, as `ps -L` and `top -H` show it.
     Named(String),
 }
 
-impl Whom {
+impl ProcessSelector {
     /// Whether all threads of a process are meant.
     pub(super) fn has_all_of(&self, pid: u32) -> bool {
-        matches!(self, Whom::Numbers(numbers) if numbers.contains(&pid))
+        matches!(self, ProcessSelector::Numbers(numbers) if numbers.contains(&pid))
     }
 }
 
 /// Why there is nobody to watch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotFound {
+pub enum ProcessNotFound {
     /// There is none of this number.
     #[error("no process {0}; it may have ended: ps -eLo pid,tid,comm lists those that there are")]
     Gone(u32),
@@ -47,12 +47,12 @@ pub enum NotFound {
 /// Finds those who are meant, again and again.
 #[derive(Debug)]
 pub(super) struct Finder {
-    whom: Whom,
+    whom: ProcessSelector,
     due_ns: u64,
 }
 
 impl Finder {
-    pub(super) fn new(whom: &Whom) -> Finder {
+    pub(super) fn new(whom: &ProcessSelector) -> Finder {
         Finder { whom: whom.clone(), due_ns: 0 }
     }
 
@@ -61,14 +61,14 @@ impl Finder {
     }
 
     /// Whether everybody is there who is named.
-    pub(super) fn find(&mut self, reader: &HostReader) -> Result<(), NotFound> {
+    pub(super) fn find(&mut self, reader: &HostReader) -> Result<(), ProcessNotFound> {
         match &self.whom {
-            Whom::Numbers(numbers) => {
+            ProcessSelector::Numbers(numbers) => {
                 numbers.iter().try_for_each(|id| may_see(reader, *id))?;
             }
-            Whom::Named(name) => {
+            ProcessSelector::Named(name) => {
                 if self.named(reader, name).is_empty() {
-                    return Err(NotFound::NoName(name.clone()));
+                    return Err(ProcessNotFound::NoName(name.clone()));
                 }
             }
         }
@@ -78,8 +78,10 @@ impl Finder {
     /// Those who are there now, as process and thread. Names are not looked for each time.
     pub(super) fn again(&mut self, reader: &HostReader, now_ns: u64) -> Vec<(u32, u32)> {
         match &self.whom {
-            Whom::Numbers(numbers) => numbers.iter().flat_map(|id| threads(reader, *id)).collect(),
-            Whom::Named(name) if now_ns >= self.due_ns => {
+            ProcessSelector::Numbers(numbers) => {
+                numbers.iter().flat_map(|id| threads(reader, *id)).collect()
+            }
+            ProcessSelector::Named(name) if now_ns >= self.due_ns => {
                 let begin_ns = super::used_ns();
                 let name = name.clone();
                 let found = self.named(reader, &name);
@@ -88,7 +90,7 @@ impl Finder {
                 self.due_ns = now_ns.saturating_add(pause_ns);
                 found
             }
-            Whom::Named(_) => Vec::new(),
+            ProcessSelector::Named(_) => Vec::new(),
         }
     }
 
@@ -123,13 +125,13 @@ fn threads(reader: &HostReader, id: u32) -> Vec<(u32, u32)> {
     }
 }
 
-fn may_see(reader: &HostReader, id: u32) -> Result<(), NotFound> {
+fn may_see(reader: &HostReader, id: u32) -> Result<(), ProcessNotFound> {
     match reader.process_of(id) {
-        Some(pid) if pid == std::process::id() => Err(NotFound::Own(id)),
+        Some(pid) if pid == std::process::id() => Err(ProcessNotFound::Own(id)),
         Some(_) => Ok(()),
         // The kernel gives out a descriptor of every process, also of one that /proc hides.
-        None if PidFd::open(id).is_ok() => Err(NotFound::Hidden(id)),
-        None => Err(NotFound::Gone(id)),
+        None if PidFd::open(id).is_ok() => Err(ProcessNotFound::Hidden(id)),
+        None => Err(ProcessNotFound::Gone(id)),
     }
 }
 
@@ -148,12 +150,12 @@ mod tests {
     #[test]
     fn who_is_not_there_is_named() {
         let reader = HostReader::new(std::path::Path::new("/"));
-        let find = |whom: Whom| Finder::new(&whom).find(&reader);
+        let find = |whom: ProcessSelector| Finder::new(&whom).find(&reader);
         let gone = u32::MAX >> 1;
-        assert_eq!(find(Whom::Numbers(vec![gone])), Err(NotFound::Gone(gone)));
+        assert_eq!(find(ProcessSelector::Numbers(vec![gone])), Err(ProcessNotFound::Gone(gone)));
         let own = std::process::id();
-        assert_eq!(find(Whom::Numbers(vec![own])), Err(NotFound::Own(own)));
+        assert_eq!(find(ProcessSelector::Numbers(vec![own])), Err(ProcessNotFound::Own(own)));
         let name = "no thread has it".to_owned();
-        assert_eq!(find(Whom::Named(name.clone())), Err(NotFound::NoName(name)));
+        assert_eq!(find(ProcessSelector::Named(name.clone())), Err(ProcessNotFound::NoName(name)));
     }
 }

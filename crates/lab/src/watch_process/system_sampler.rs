@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use hourglass_host::facts::HostReader;
 use hourglass_model::document::{RanReport, Warning};
 
-use super::tally::Tally;
+use super::thread_totals::ThreadTotals;
 
 /// Looking at all threads takes at most one part of so many of the time.
 const SHARE: u64 = 50;
@@ -17,27 +17,27 @@ const NAMED: usize = 3;
 
 /// All threads at the last look.
 #[derive(Debug, Default)]
-pub(super) struct Others {
+pub(super) struct SystemSampler {
     due_ns: u64,
     run_ns: BTreeMap<u32, u64>,
     waits_ns: BTreeMap<u32, u64>,
     hidden: bool,
 }
 
-struct Ran {
+struct ThreadRunTime {
     tid: u32,
     pid: u32,
     run_ns: u64,
 }
 
-impl Others {
+impl SystemSampler {
     /// Looks at all threads, if it is time or the end, and charges those who ran to the threads that waited on their CPUs.
-    pub(super) fn look(
+    pub(super) fn sample(
         &mut self,
         reader: &HostReader,
         now_ns: u64,
         is_end: bool,
-        threads: &mut BTreeMap<u32, Tally>,
+        threads: &mut BTreeMap<u32, ThreadTotals>,
     ) {
         if now_ns < self.due_ns && !is_end {
             return;
@@ -71,7 +71,7 @@ impl Others {
     }
 
     /// Those who ran since the last look.
-    fn ran(&mut self, reader: &HostReader) -> Vec<Ran> {
+    fn ran(&mut self, reader: &HostReader) -> Vec<ThreadRunTime> {
         let (mut ran, mut all) = (Vec::new(), BTreeMap::new());
         let processes = reader.processes();
         self.hidden = !processes.contains(&1);
@@ -81,7 +81,7 @@ impl Others {
                 let before = self.run_ns.get(&tid).copied().unwrap_or(0);
                 let run_ns = times.run_ns.saturating_sub(before);
                 if run_ns > 0 {
-                    ran.push(Ran { tid, pid, run_ns });
+                    ran.push(ThreadRunTime { tid, pid, run_ns });
                 }
                 all.insert(tid, times.run_ns);
             }

@@ -8,7 +8,7 @@ use hourglass_model::watched::{WatchedInterval, WatchedLook, WatchedThread};
 
 /// A thread since it was first seen.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct ThreadTotals {
     pub(super) pid: u32,
     pub(super) tid: u32,
     since_ns: u64,
@@ -24,9 +24,15 @@ pub(super) struct Tally {
     pub(super) others: BTreeMap<u32, (String, u64)>,
 }
 
-impl Tally {
+impl ThreadTotals {
     /// A thread at first sight; one that was `born` meanwhile has counts from zero on.
-    pub(super) fn new(pid: u32, tid: u32, at_ns: u64, counts: ThreadCounts, born: bool) -> Tally {
+    pub(super) fn new(
+        pid: u32,
+        tid: u32,
+        at_ns: u64,
+        counts: ThreadCounts,
+        born: bool,
+    ) -> ThreadTotals {
         let zero = ThreadCounts {
             times: Some(Default::default()),
             voluntary: Some(0),
@@ -36,7 +42,7 @@ impl Tally {
             major_faults: Some(0),
             ..counts.clone()
         };
-        Tally {
+        ThreadTotals {
             pid,
             tid,
             since_ns: at_ns,
@@ -52,7 +58,7 @@ impl Tally {
     }
 
     /// Looks again.
-    pub(super) fn look(&mut self, reader: &HostReader, at_ns: u64) {
+    pub(super) fn sample(&mut self, reader: &HostReader, at_ns: u64) {
         if self.ended {
             return;
         }
@@ -171,7 +177,7 @@ impl Tally {
             minor_faults: count(|c| c.minor_faults),
             major_faults: count(|c| c.major_faults),
             delays: None,
-            ran: super::others::longest(&self.others),
+            ran: super::system_sampler::longest(&self.others),
         }
     }
 }
@@ -200,8 +206,8 @@ mod tests {
         }
     }
 
-    fn after(first: ThreadCounts, looks: &[(u64, ThreadCounts)]) -> Tally {
-        let mut tally = Tally::new(7, 8, 0, first, false);
+    fn after(first: ThreadCounts, looks: &[(u64, ThreadCounts)]) -> ThreadTotals {
+        let mut tally = ThreadTotals::new(7, 8, 0, first, false);
         looks.iter().for_each(|(at_ns, counts)| tally.take(counts.clone(), *at_ns));
         tally
     }
@@ -254,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_born_meanwhile_has_counts_from_zero() {
-        let tally = Tally::new(7, 8, 500, counts('S', 900, 30), true);
+        let tally = ThreadTotals::new(7, 8, 500, counts('S', 900, 30), true);
         let report = tally.report();
         assert_eq!((report.since_ns, report.run_ns, report.wait_ns), (500, Some(900), Some(30)));
     }

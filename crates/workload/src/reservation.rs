@@ -5,7 +5,7 @@ use hourglass_model::Reservation;
 
 /// Why a reservation was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denied {
+pub struct ReservationDenied {
     /// What the kernel answered; 0 if it was not asked.
     pub errno: i32,
     /// What is in the way.
@@ -15,7 +15,7 @@ pub struct Denied {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
+pub enum ReservationBackend {
     /// The kernel's deadline class.
     DeadlineClass,
     /// A reserve in user space: real-time priority while the budget lasts.
@@ -26,13 +26,13 @@ pub enum Means {
     },
 }
 
-impl Means {
+impl ReservationBackend {
     /// The policy in force, as it is written: `DEADLINE:3.1ms/8ms`, `USER:3.1ms/8ms`, with `+` for a soft one.
     #[must_use]
     pub fn policy(self, reservation: &Reservation) -> String {
         let policy = reservation.to_string();
         match (self, policy.split_once(':')) {
-            (Means::UserSpace { .. }, Some((_, times))) => format!("USER:{times}"),
+            (ReservationBackend::UserSpace { .. }, Some((_, times))) => format!("USER:{times}"),
             _ => policy,
         }
     }
@@ -41,7 +41,7 @@ impl Means {
     /// periods and those of what it is given begin together, as they do in the class and in the paper (section 5.6).
     #[must_use]
     pub fn start_ns(self, reservation: &Reservation, start_ns: u64) -> u64 {
-        let Means::UserSpace { first_ns } = self else { return start_ns };
+        let ReservationBackend::UserSpace { first_ns } = self else { return start_ns };
         let period_ns = reservation.period().nanos_or_zero().max(1);
         let into_ns = start_ns.saturating_sub(first_ns) % period_ns;
         if into_ns == 0 { start_ns } else { start_ns.saturating_add(period_ns - into_ns) }
@@ -56,7 +56,7 @@ pub trait Reserver: Sync {
     ///
     /// # Errors
     /// What is in the way, and what mends it.
-    fn reserve(&self, reservation: &Reservation) -> Result<Means, Denied>;
+    fn reserve(&self, reservation: &Reservation) -> Result<ReservationBackend, ReservationDenied>;
 }
 
 #[cfg(test)]
@@ -70,12 +70,12 @@ mod tests {
     fn a_thread_begins_with_a_period_of_its_reserve() {
         let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
         let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
-        let user = Means::UserSpace { first_ns: 1_000_000 };
+        let user = ReservationBackend::UserSpace { first_ns: 1_000_000 };
         for (asked_ms, begins_ms) in [(1, 1), (2, 9), (9, 9), (10, 17), (801, 801), (802, 809)] {
             let begins = user.start_ns(&reservation, asked_ms * 1_000_000);
             assert_eq!(begins, begins_ms * 1_000_000, "{asked_ms}");
         }
-        assert_eq!(Means::DeadlineClass.start_ns(&reservation, 5), 5);
+        assert_eq!(ReservationBackend::DeadlineClass.start_ns(&reservation, 5), 5);
         assert_eq!(user.start_ns(&reservation, u64::MAX), u64::MAX);
     }
 }

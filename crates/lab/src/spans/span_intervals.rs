@@ -27,7 +27,7 @@ struct Gap {
 
 /// What the intervals of a thread leave out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub(super) struct OmittedIntervals {
     /// Spans that began within another one and ended behind it.
     pub(super) overlapping: u64,
 }
@@ -38,7 +38,7 @@ pub(super) fn intervals(
     spans: &mut [KeptSpan],
     number: u32,
     zero_ns: u64,
-) -> (Vec<Interval>, LeftOut) {
+) -> (Vec<Interval>, OmittedIntervals) {
     spans.sort_by_key(|span| (span.begun_ns, std::cmp::Reverse(span.ended_ns)));
     let (roots, left_out) = nested(spans);
     let mut all = Vec::new();
@@ -76,8 +76,8 @@ fn interval(
 }
 
 /// Spans in order of their begins, each within the one that holds it.
-fn nested(spans: &[KeptSpan]) -> (Vec<Node<'_>>, LeftOut) {
-    let mut left_out = LeftOut::default();
+fn nested(spans: &[KeptSpan]) -> (Vec<Node<'_>>, OmittedIntervals) {
+    let mut left_out = OmittedIntervals::default();
     let mut roots: Vec<Node<'_>> = Vec::new();
     // Those that go on, the innermost last.
     let mut open: Vec<Node<'_>> = Vec::new();
@@ -173,7 +173,7 @@ mod tests {
     /// Begin and end of each interval, and whether a gap is before it.
     fn placed(mut spans: Vec<KeptSpan>) -> Vec<(i64, i64, bool)> {
         let (all, left_out) = intervals(&mut spans, 7, 1_000_000);
-        assert_eq!(left_out, LeftOut::default());
+        assert_eq!(left_out, OmittedIntervals::default());
         assert!(all.iter().all(|interval| interval.thread == 7));
         let of = |i: &Interval| (i.start_ns, i.end_ns, i.onset.is_gap());
         all.iter().map(of).collect()

@@ -5,7 +5,7 @@ use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 
 /// Hears what happens, on the thread that called [`run`](crate::run).
-pub trait Watch {
+pub trait ExperimentObserver {
     /// Right before the run: what will spoil its numbers.
     fn warn(&mut self, warnings: &[Warning]);
     /// The run is about to begin. If not `ticking`, every CPU is measured and nothing may wake up
@@ -18,7 +18,7 @@ pub trait Watch {
         let _ = live_threads;
     }
     /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
-    fn asked(&mut self, elapsed: Span) {
+    fn status_requested(&mut self, elapsed: Span) {
         let _ = elapsed;
     }
     /// Something that the run rests on did not hold; each once, as soon as it is noticed, which may be after the end.
@@ -28,7 +28,7 @@ pub trait Watch {
     fn ended(&mut self);
 }
 
-impl Watch for () {
+impl ExperimentObserver for () {
     fn warn(&mut self, _warnings: &[Warning]) {}
     fn started(&mut self, _duration: Span, _ticking: bool) {}
     fn tick(&mut self, _elapsed: Span) {}
@@ -36,7 +36,7 @@ impl Watch for () {
 }
 
 /// Warns at once of what may end the process before there is a run: later it says nothing.
-pub(crate) fn warn_of_the_end(watch: &mut dyn Watch, warnings: &[Warning]) {
+pub(crate) fn warn_of_the_end(watch: &mut dyn ExperimentObserver, warnings: &[Warning]) {
     if let Some(killed) = warnings.iter().find(|warning| warning.id == "rt-time-limit") {
         watch.warn(std::slice::from_ref(killed));
     }
@@ -51,7 +51,7 @@ mod tests {
     fn what_kills_the_process_is_said_before_the_run() {
         #[derive(Default)]
         struct Heard(Vec<String>);
-        impl Watch for Heard {
+        impl ExperimentObserver for Heard {
             fn warn(&mut self, warnings: &[Warning]) {
                 self.0.extend(warnings.iter().map(|warning| warning.id.clone()));
             }

@@ -39,7 +39,7 @@ pub trait EvidenceSource {
     /// Arms the critical section that the kernel clears when it takes the CPU from the thread.
     fn arm(&mut self);
     /// What became of it since; `None` where there is none.
-    fn look(&self) -> Option<SectionState>;
+    fn section_state(&self) -> Option<SectionState>;
     /// Whether a switch inside a system call clears it, too.
     fn sees_system_calls(&self) -> bool;
     /// What the kernel counted so far.
@@ -101,9 +101,9 @@ impl<S: EvidenceSource> Witness<S> {
     /// What happened since the last question. To be asked right after a gap: the critical section is
     /// looked at first, and armed again before the counters are read, so that what happens meanwhile
     /// belongs to the next gap.
-    pub(crate) fn testify(&mut self) -> Evidence {
+    pub(crate) fn collect(&mut self) -> Evidence {
         let Some(source) = &mut self.source else { return Evidence::NONE };
-        let cleared = match source.look() {
+        let cleared = match source.section_state() {
             Some(SectionState::Kept) if !self.overlooks => {
                 return Evidence { cleared: Some(false), counted: None };
             }
@@ -121,7 +121,7 @@ impl<S: EvidenceSource> Witness<S> {
     /// Whether the critical section says that something happened since the last question.
     #[inline]
     pub(crate) fn was_disturbed(&self) -> bool {
-        let look = self.source.as_ref().and_then(EvidenceSource::look);
+        let look = self.source.as_ref().and_then(EvidenceSource::section_state);
         look.is_some_and(|state| state != SectionState::Kept)
     }
 
@@ -140,7 +140,8 @@ impl<S: EvidenceSource> Witness<S> {
     /// Whether it can tell without asking that the kernel did not take the CPU since the last question.
     #[inline]
     pub(crate) fn saw_nothing(&self) -> bool {
-        let kept = |source: &S| source.look() == Some(SectionState::Kept) && !self.overlooks;
+        let kept =
+            |source: &S| source.section_state() == Some(SectionState::Kept) && !self.overlooks;
         self.source.as_ref().is_none_or(kept)
     }
 }
@@ -186,7 +187,7 @@ impl EvidenceSource for ThreadEvidence {
     }
 
     #[inline]
-    fn look(&self) -> Option<SectionState> {
+    fn section_state(&self) -> Option<SectionState> {
         self.section.as_ref().map(rseq::Section::state)
     }
 
@@ -209,17 +210,17 @@ mod tests {
 
     /// Senses that answer what they are told.
     #[derive(Default)]
-    struct Told {
+    struct ScriptedEvidence {
         state: Option<SectionState>,
         counters: Counters,
         only_where_interrupted: bool,
     }
 
-    impl EvidenceSource for Told {
+    impl EvidenceSource for ScriptedEvidence {
         fn arm(&mut self) {
             self.state = self.state.map(|_| SectionState::Kept);
         }
-        fn look(&self) -> Option<SectionState> {
+        fn section_state(&self) -> Option<SectionState> {
             self.state
         }
         fn sees_system_calls(&self) -> bool {
@@ -233,13 +234,18 @@ mod tests {
         }
     }
 
-    fn witness(state: Option<SectionState>) -> Witness<Told> {
-        let mut witness = Witness::with(Told { state, ..Told::default() });
+    fn witness(state: Option<SectionState>) -> Witness<ScriptedEvidence> {
+        let mut witness = Witness::with(ScriptedEvidence { state, ..ScriptedEvidence::default() });
         witness.begin();
         witness
     }
 
-    fn happen(witness: &mut Witness<Told>, state: SectionState, involuntary: u64, faults: u64) {
+    fn happen(
+        witness: &mut Witness<ScriptedEvidence>,
+        state: SectionState,
+        involuntary: u64,
+        faults: u64,
+    ) {
         let source = witness.source.as_mut().unwrap();
         source.state = source.state.map(|_| state);
         source.counters.involuntary += involuntary;
@@ -254,12 +260,12 @@ mod tests {
     #[test]
     fn a_kept_section_asks_nobody() {
         let mut witness = witness(Some(SectionState::Cleared));
-        assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
+        assert_eq!(witness.collect(), Evidence { cleared: Some(false), counted: None });
         happen(&mut witness, SectionState::Cleared, 1, 2);
-        assert_eq!(witness.testify(), Evidence { cleared: Some(true), counted: counted(1, 2) });
-        assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
+        assert_eq!(witness.collect(), Evidence { cleared: Some(true), counted: counted(1, 2) });
+        assert_eq!(witness.collect(), Evidence { cleared: Some(false), counted: None });
         happen(&mut witness, SectionState::Cleared, 0, 0);
-        assert_eq!(witness.testify(), Evidence { cleared: Some(true), counted: counted(0, 0) });
+        assert_eq!(witness.collect(), Evidence { cleared: Some(true), counted: counted(0, 0) });
     }
 
     #[test]
@@ -269,7 +275,7 @@ mod tests {
             for involuntary in [0, 3, 0] {
                 happen(&mut witness, SectionState::Foreign, involuntary, 0);
                 let counted = counted(involuntary as u8, 0);
-                assert_eq!(witness.testify(), Evidence { cleared: None, counted });
+                assert_eq!(witness.collect(), Evidence { cleared: None, counted });
             }
         }
     }
@@ -278,9 +284,9 @@ mod tests {
     fn more_than_fit_are_255() {
         let mut witness = witness(Some(SectionState::Kept));
         happen(&mut witness, SectionState::Cleared, 255, 256);
-        assert_eq!(witness.testify().counted, counted(255, 255));
+        assert_eq!(witness.collect().counted, counted(255, 255));
         happen(&mut witness, SectionState::Cleared, 1, 0);
-        assert_eq!(witness.testify().counted, counted(1, 0));
+        assert_eq!(witness.collect().counted, counted(1, 0));
     }
 
     /// What was too short for a gap is not taken for the next one's.
@@ -291,26 +297,26 @@ mod tests {
         assert!(witness.was_disturbed());
         witness.begin();
         assert!(!witness.was_disturbed());
-        assert_eq!(witness.testify(), Evidence { cleared: Some(false), counted: None });
+        assert_eq!(witness.collect(), Evidence { cleared: Some(false), counted: None });
         happen(&mut witness, SectionState::Cleared, 2, 0);
-        assert_eq!(witness.testify().counted, counted(2, 0));
+        assert_eq!(witness.collect().counted, counted(2, 0));
     }
 
     #[test]
     fn who_has_no_senses_sees_nothing() {
-        let mut blind = Witness::<Told>::default();
+        let mut blind = Witness::<ScriptedEvidence>::default();
         blind.begin();
         assert!(!blind.was_disturbed());
-        assert!(blind.testify().is_none());
+        assert!(blind.collect().is_none());
     }
 
     /// Linux 6.19: a switch inside a system call keeps the section.
     #[test]
     fn behind_a_system_call_the_counters_are_asked() {
-        let told = Told {
+        let told = ScriptedEvidence {
             state: Some(SectionState::Kept),
             only_where_interrupted: true,
-            ..Told::default()
+            ..ScriptedEvidence::default()
         };
         let mut witness = Witness::with(told);
         let cannot_tell =
@@ -318,19 +324,19 @@ mod tests {
         let kept = Evidence { cleared: Some(false), counted: None };
         witness.begin();
         assert!(!witness.saw_nothing(), "the question itself may have been switched");
-        assert_eq!(witness.testify(), cannot_tell(0));
+        assert_eq!(witness.collect(), cannot_tell(0));
         witness.was_not_switched();
         assert!(witness.saw_nothing());
-        assert_eq!(witness.testify(), kept);
+        assert_eq!(witness.collect(), kept);
         witness.makes_system_calls();
         happen(&mut witness, SectionState::Kept, 1, 0);
-        assert_eq!(witness.testify(), cannot_tell(1));
+        assert_eq!(witness.collect(), cannot_tell(1));
         // Not cleared by a switch inside the question, which is of the next gap.
         happen(&mut witness, SectionState::Kept, 1, 0);
-        assert_eq!(witness.testify(), cannot_tell(1));
+        assert_eq!(witness.collect(), cannot_tell(1));
         witness.was_not_switched();
         happen(&mut witness, SectionState::Cleared, 1, 0);
-        assert_eq!(witness.testify(), Evidence { cleared: Some(true), counted: counted(1, 0) });
+        assert_eq!(witness.collect(), Evidence { cleared: Some(true), counted: counted(1, 0) });
     }
 
     /// On this machine: a thread that slept counts it as its own wait, and was cleared where that clears.
@@ -343,7 +349,7 @@ mod tests {
             while counters().voluntary == witness.last.voluntary {
                 std::thread::sleep(std::time::Duration::from_micros(200));
             }
-            let seen = witness.testify();
+            let seen = witness.collect();
             if tested == Ok(ClearRule::EverySwitch) {
                 assert_eq!(seen.cleared, Some(true));
             }

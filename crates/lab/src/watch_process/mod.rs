@@ -9,12 +9,12 @@
 //! enough, and the caller's thread keeps to CPUs that the watched may not use, where there is one.
 
 mod folder;
-mod others;
+mod kernel_tracer;
+mod process_selector;
 mod quotas;
-mod tally;
-mod traced;
+mod system_sampler;
+mod thread_totals;
 mod unseen;
-mod whom;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -31,13 +31,13 @@ use hourglass_store::{CreateError, RunFolder, WriteError};
 use hourglass_sys::{signal, thread as os};
 use hourglass_time::Span;
 
-use others::Others;
+use kernel_tracer::KernelTracer;
+use process_selector::Finder;
+pub use process_selector::{ProcessNotFound, ProcessSelector};
 use quotas::QuotaCounts;
-use tally::Tally;
-use traced::Traced;
+use system_sampler::SystemSampler;
+use thread_totals::ThreadTotals;
 use unseen::CpuTime;
-use whom::Finder;
-pub use whom::{NotFound, Whom};
 
 /// A shorter interval would leave no time to sleep.
 pub const SHORTEST: Span = Span::from_millis(10);
@@ -54,7 +54,7 @@ const BEGUN_NS: u64 = 10_000_000;
 #[derive(Clone, Debug)]
 pub struct WatchRequest {
     /// Whom.
-    pub whom: Whom,
+    pub whom: ProcessSelector,
     /// From one look to the next; taken as at least [`SHORTEST`].
     pub every: Span,
     /// From the first look to the last one; `None` until a signal asks to stop, or all have ended.
@@ -72,7 +72,7 @@ pub struct WatchRequest {
 pub enum WatchFailure {
     /// Nobody is there to be watched.
     #[error(transparent)]
-    NotFound(#[from] NotFound),
+    NotFound(#[from] ProcessNotFound),
     /// The folder cannot be made.
     #[error("-o: {0}")]
     Folder(#[from] CreateError),
@@ -86,7 +86,7 @@ pub struct WatchFinished {
     /// About the threads.
     pub report: WatchedReport,
     /// Where it was kept, or why it could not be.
-    pub kept: Option<Result<PathBuf, WriteError>>,
+    pub folder: Option<Result<PathBuf, WriteError>>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
 }
@@ -107,16 +107,16 @@ pub fn watch(
     let host = (request.trace || keeps).then(|| reader.read());
     let traced = match &host {
         Some(host) if request.trace => {
-            Some(Traced::begin(host, keeps).map_err(WatchFailure::Refused)?)
+            Some(KernelTracer::begin(host, keeps).map_err(WatchFailure::Refused)?)
         }
         _ => None,
     };
     // Without handlers Ctrl-C just ends the program.
     let _ = signal::catch_stop();
-    let mut session = Session::new(request, reader, finder, traced);
+    let mut session = WatchSession::new(request, reader, finder, traced);
     let home = session.first_look();
     while session.wait() {
-        session.look();
+        session.sample();
         if each(&session.report()).is_break() || session.is_over() {
             break;
         }
@@ -130,7 +130,7 @@ pub fn watch(
     let kept = folder
         .zip(host)
         .map(|(folder, host)| folder::keep(folder, request, host, &report, recorded));
-    Ok(WatchFinished { report, kept, signal })
+    Ok(WatchFinished { report, folder: kept, signal })
 }
 
 /// A process of which threads are watched.
@@ -144,15 +144,15 @@ struct Process {
 }
 
 /// Everything that a watch knows so far.
-struct Session {
+struct WatchSession {
     reader: HostReader,
     finder: Finder,
     /// Whether nice values count within a session only.
     autogroup: bool,
-    others: Others,
-    traced: Option<Traced>,
+    others: SystemSampler,
+    traced: Option<KernelTracer>,
     processes: BTreeMap<u32, Process>,
-    threads: BTreeMap<u32, Tally>,
+    threads: BTreeMap<u32, ThreadTotals>,
     asked_ns: u64,
     every_ns: u64,
     length_ns: u64,
@@ -162,25 +162,25 @@ struct Session {
     begun: u64,
     due_ns: u64,
     now_ns: u64,
-    looks: u64,
+    samples: u64,
     warnings: Vec<Warning>,
     /// Every look at every thread, for a folder.
     kept: Option<Vec<WatchedLook>>,
 }
 
-impl Session {
+impl WatchSession {
     fn new(
         request: &WatchRequest,
         reader: HostReader,
         finder: Finder,
-        traced: Option<Traced>,
-    ) -> Session {
+        traced: Option<KernelTracer>,
+    ) -> WatchSession {
         let asked_ns = request.every.max(SHORTEST).nanos_or_zero();
-        Session {
+        WatchSession {
             autogroup: reader.autogroup() == Some(true),
             reader,
             finder,
-            others: Others::default(),
+            others: SystemSampler::default(),
             traced,
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
@@ -191,7 +191,7 @@ impl Session {
             begun: Native.reference_ns(Scale::Boottime) / BEGUN_NS,
             due_ns: 0,
             now_ns: 0,
-            looks: 0,
+            samples: 0,
             warnings: Vec::new(),
             kept: request.folder.as_ref().map(|_| Vec::new()),
         }
@@ -200,13 +200,13 @@ impl Session {
     /// Looks for the first time, and leaves the CPUs of those who are watched; returns those of before.
     fn first_look(&mut self) -> Option<Vec<u32>> {
         self.begin_ns = monotonic_ns();
-        self.look();
+        self.sample();
         let home = os::affinity().ok()?;
         let mut theirs: Vec<u32> = Vec::new();
         for tid in self.threads.keys() {
             theirs.extend(os::affinity_of(*tid).unwrap_or_default());
         }
-        let last: Vec<u32> = self.threads.values().filter_map(Tally::cpu).collect();
+        let last: Vec<u32> = self.threads.values().filter_map(ThreadTotals::cpu).collect();
         let free = |taken: &[u32]| -> Vec<u32> {
             home.iter().copied().filter(|cpu| !taken.contains(cpu)).collect()
         };
@@ -242,20 +242,20 @@ impl Session {
     }
 
     fn is_over(&self) -> bool {
-        self.threads.values().all(Tally::has_ended)
+        self.threads.values().all(ThreadTotals::has_ended)
     }
 
-    fn look(&mut self) {
+    fn sample(&mut self) {
         self.now_ns = monotonic_ns().saturating_sub(self.begin_ns);
         for (pid, tid) in self.finder.again(&self.reader, self.now_ns) {
-            self.meet(pid, tid);
+            self.add_thread(pid, tid);
         }
         let begin_ns = used_ns();
         let cpu_ns: Vec<_> =
             self.processes.keys().map(|pid| self.reader.process_cpu_ns(*pid)).collect();
         for tally in self.threads.values_mut() {
             let at_ns = monotonic_ns().saturating_sub(self.begin_ns);
-            tally.look(&self.reader, at_ns);
+            tally.sample(&self.reader, at_ns);
             if let Some(kept) = self.kept.as_mut().filter(|kept| kept.len() < MOST_LOOKS) {
                 kept.extend(tally.at_last_look());
             }
@@ -269,22 +269,22 @@ impl Session {
             let times = process.cpu_time.as_mut().zip(cpu_ns).filter(|_| !process.ended);
             if let Some((times, cpu_ns)) = times {
                 times.take(cpu_ns, unseen::ran_ns(&self.threads, *pid), self.now_ns);
-            } else if self.looks == 0 && self.finder.has_all_of(*pid) {
+            } else if self.samples == 0 && self.finder.has_all_of(*pid) {
                 process.cpu_time = self.reader.process_cpu_ns(*pid).map(CpuTime::new);
             }
         }
         let took_ns = used_ns().saturating_sub(begin_ns);
         match &mut self.traced {
             Some(traced) => traced.take(self.begin_ns),
-            None => self.others.look(&self.reader, self.now_ns, false, &mut self.threads),
+            None => self.others.sample(&self.reader, self.now_ns, false, &mut self.threads),
         }
-        self.looks += 1;
+        self.samples += 1;
         self.every_ns = self.asked_ns.max(took_ns.saturating_mul(SHARE));
         self.due_ns = self.now_ns.saturating_add(self.every_ns);
     }
 
     /// A thread that is to be watched; once is enough.
-    fn meet(&mut self, pid: u32, tid: u32) {
+    fn add_thread(&mut self, pid: u32, tid: u32) {
         if self.threads.contains_key(&tid) {
             return;
         }
@@ -293,8 +293,8 @@ impl Session {
         if let Some(traced) = &mut self.traced {
             traced.follow(tid, at_ns, &counts);
         }
-        let born = self.looks > 0 && counts.begun >= self.begun;
-        self.threads.insert(tid, Tally::new(pid, tid, at_ns, counts, born));
+        let born = self.samples > 0 && counts.begun >= self.begun;
+        self.threads.insert(tid, ThreadTotals::new(pid, tid, at_ns, counts, born));
         let reader = &self.reader;
         self.processes.entry(pid).or_insert_with(|| Process {
             name: reader.thread_name(pid, pid).unwrap_or_default(),
@@ -305,12 +305,13 @@ impl Session {
     }
 
     fn report(&self) -> WatchedReport {
-        let (mut troubles, counted) = (Vec::new(), !self.threads.values().any(Tally::lacks_times));
+        let (mut troubles, counted) =
+            (Vec::new(), !self.threads.values().any(ThreadTotals::lacks_times));
         let processes = self.processes.iter().map(|(pid, process)| {
             let mut report = WatchedProcess {
                 pid: *pid,
                 // A program may have become another one meanwhile.
-                name: self.threads.get(pid).map_or(&process.name, Tally::name).clone(),
+                name: self.threads.get(pid).map_or(&process.name, ThreadTotals::name).clone(),
                 ended: process.ended,
                 ..WatchedProcess::default()
             };
@@ -326,7 +327,7 @@ impl Session {
         let (missing, premises): (Vec<Warning>, Vec<Premise>) = troubles.into_iter().unzip();
         let mut warnings = self.warnings();
         warnings.extend(missing);
-        let mut threads: Vec<_> = self.threads.values().map(Tally::report).collect();
+        let mut threads: Vec<_> = self.threads.values().map(ThreadTotals::report).collect();
         if let Some(traced) = &self.traced {
             let at_ns = i64::try_from(self.now_ns).unwrap_or(i64::MAX);
             threads.iter_mut().for_each(|thread| traced.fill(thread, at_ns, self.begin_ns));
@@ -339,10 +340,10 @@ impl Session {
             how: if self.traced.is_some() { "trace" } else { "proc" }.to_owned(),
             interval_ns: self.every_ns,
             elapsed_ns: self.now_ns,
-            looks: self.looks,
+            looks: self.samples,
             processes,
             threads,
-            events_lost: self.traced.as_ref().map(Traced::lost),
+            events_lost: self.traced.as_ref().map(KernelTracer::lost),
             warnings,
             premises,
             interrupted: false,
@@ -364,11 +365,11 @@ impl Session {
                 remedy: "watch fewer threads, or ask for a longer --interval".to_owned(),
             });
         }
-        if self.autogroup && self.threads.values().any(Tally::is_nice) {
+        if self.autogroup && self.threads.values().any(ThreadTotals::is_nice) {
             warnings.push(machine::autogroup_warning());
         }
         warnings.extend(self.others.warning().filter(|_| self.traced.is_none()));
-        if self.threads.values().any(Tally::lacks_times) {
+        if self.threads.values().any(ThreadTotals::lacks_times) {
             warnings.push(Warning {
                 id: "no-schedstat".to_owned(),
                 text: "this kernel does not count how long threads wait for a CPU".to_owned(),
@@ -380,18 +381,18 @@ impl Session {
     }
 
     /// Everything, and what the kernel's events were.
-    fn finish(mut self, interrupted: bool) -> (WatchedReport, folder::Recorded) {
+    fn finish(mut self, interrupted: bool) -> (WatchedReport, folder::WatchRecording) {
         if self.traced.is_none() {
-            self.others.look(&self.reader, self.now_ns, true, &mut self.threads);
+            self.others.sample(&self.reader, self.now_ns, true, &mut self.threads);
         }
         let troubles = self.traced.as_mut().map(|traced| traced.end(self.begin_ns, self.now_ns));
         let mut report = self.report();
         report.interrupted = interrupted;
         report.warnings.extend(troubles.into_iter().flatten());
-        let recorded = folder::Recorded {
+        let recorded = folder::WatchRecording {
             begin_ns: self.begin_ns,
-            kernel: self.traced.map(Traced::into_parts),
-            looks: self.kept.unwrap_or_default(),
+            kernel: self.traced.map(KernelTracer::into_parts),
+            samples: self.kept.unwrap_or_default(),
         };
         (report, recorded)
     }

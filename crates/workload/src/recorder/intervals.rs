@@ -39,7 +39,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
                     break;
                 }
                 // Too short for a gap, and not to be taken for the next one's, unless that is in the question itself.
-                passed_over = self.witness.testify();
+                passed_over = self.witness.collect();
                 continue;
             }
             let (now, evidence) = self.ask_about(now);

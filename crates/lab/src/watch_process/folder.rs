@@ -23,7 +23,7 @@ use hourglass_sys::thread as os;
 use hourglass_time::Span;
 
 use super::WatchRequest;
-use super::traced::Kept;
+use super::kernel_tracer::StoredTrace;
 use crate::causes::Explanation;
 use crate::findings::percentiles;
 use crate::outside;
@@ -32,13 +32,13 @@ use crate::outside;
 const WORKLOAD: &str = "WATCHED";
 
 /// What the report does not have.
-pub(super) struct Recorded {
+pub(super) struct WatchRecording {
     /// `CLOCK_MONOTONIC` at the first look.
     pub(super) begin_ns: u64,
     /// The kernel's events, if they were recorded.
-    pub(super) kernel: Option<(KernelFacts, Kept)>,
+    pub(super) kernel: Option<(KernelFacts, StoredTrace)>,
     /// Every look at every thread.
-    pub(super) looks: Vec<WatchedLook>,
+    pub(super) samples: Vec<WatchedLook>,
 }
 
 pub(super) fn keep(
@@ -46,10 +46,10 @@ pub(super) fn keep(
     request: &WatchRequest,
     host: Host,
     report: &WatchedReport,
-    recorded: Recorded,
+    recorded: WatchRecording,
 ) -> Result<PathBuf, WriteError> {
     let path = folder.path().to_path_buf();
-    let Recorded { begin_ns, kernel, looks } = recorded;
+    let WatchRecording { begin_ns, kernel, samples: looks } = recorded;
     let (facts, mut kept) = kernel.unzip();
     let mut kept = kept.take().unwrap_or_default();
     let ids: BTreeMap<u32, u32> =
@@ -91,7 +91,7 @@ pub(super) fn keep(
 }
 
 /// Finds the causes of all gaps.
-fn explain(document: &mut RunDocument, kept: &Kept) {
+fn explain(document: &mut RunDocument, kept: &StoredTrace) {
     let intervals = || kept.intervals.iter().map(|interval| Ok::<_, Infallible>(*interval));
     let Ok(explanation) = Explanation::new(document, intervals());
     let Ok(()) =
@@ -102,7 +102,7 @@ fn result(
     report: &WatchedReport,
     ids: &BTreeMap<u32, u32>,
     summary: &TraceSummary,
-    kept: &Kept,
+    kept: &StoredTrace,
 ) -> RunResult {
     let summaries = summary.threads();
     let threads = report.threads.iter().filter_map(|thread| {
@@ -136,7 +136,7 @@ fn of_thread(
     id: u32,
     thread: &WatchedThread,
     seen: Option<&ThreadSummary>,
-    kept: &Kept,
+    kept: &StoredTrace,
     elapsed_ns: u64,
 ) -> ThreadReport {
     let cpus_seen = match seen {
@@ -171,7 +171,7 @@ fn of_thread(
 }
 
 /// The delays after a thread's own waits.
-fn latency(kept: &Kept, tid: u32) -> Option<LatencyReport> {
+fn latency(kept: &StoredTrace, tid: u32) -> Option<LatencyReport> {
     let delays = kept.delays.get(&tid)?;
     let count = delays.histogram.len();
     let [p50_ns, p99_ns, p999_ns] = percentiles(&delays.histogram, delays.max_ns);

@@ -6,12 +6,12 @@ use hourglass_model::CpuSet;
 use hourglass_model::document::{StrayReport, ThreadReport, Warning};
 use hourglass_time::Span;
 use hourglass_workload::Timeline;
-use hourglass_workload::recorder::Strayed;
+use hourglass_workload::recorder::AffinityViolation;
 
 /// What was counted, on the run's time line.
-pub(crate) fn report(timeline: &Timeline, strayed: &Strayed) -> StrayReport {
+pub(crate) fn report(timeline: &Timeline, strayed: &AffinityViolation) -> StrayReport {
     StrayReport {
-        at_ns: timeline.ns_at(strayed.at).max(0).unsigned_abs(),
+        at_ns: timeline.ns_at(strayed.since).max(0).unsigned_abs(),
         from_cpu: strayed.from,
         to_cpu: strayed.to,
         intervals: strayed.intervals,
