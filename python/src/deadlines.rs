@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use hourglass_timer::fault::{
-    Attributes, Deadline, DeadlineHandler, Ending, Fault, FaultError, Settings, Strength, Verdict,
-    Watch, Watched, deadline_handler,
+    Attributes, Deadline, DeadlineHandler, DeadlineWatch, EndedJob, Fault, FaultAction, FaultError,
+    FaultVerdict, WatchSettings, WatchedHandle, deadline_handler,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -70,8 +70,8 @@ struct PyDone {
     missed: bool,
 }
 
-impl From<Ending> for PyDone {
-    fn from(ending: Ending) -> PyDone {
+impl From<EndedJob> for PyDone {
+    fn from(ending: EndedJob) -> PyDone {
         PyDone {
             deadline_ns: ending.deadline_ns,
             finished_ns: ending.finished_ns,
@@ -99,7 +99,7 @@ impl Entry {
     }
 
     /// On the handler's thread. Whatever goes wrong resumes the thread, which never stood.
-    fn call(self: Arc<Entry>, fault: &Fault) -> Verdict {
+    fn call(self: Arc<Entry>, fault: &Fault) -> FaultVerdict {
         let told = PyFault::from(fault);
         let asked = Python::try_attach(|py| {
             let call = self.cell().as_ref().map(|call| call.clone_ref(py))?;
@@ -109,26 +109,26 @@ impl Entry {
                 error.write_unraisable(py, Some(call.bind(py)));
                 // The hook is Python code, in which another thread may have its turn: an exception is counted after the hook had it.
                 self.raised.fetch_add(1, Ordering::Relaxed);
-                Verdict::Resume
+                FaultVerdict::Resume
             });
             // What it holds may be the last of it, and needs the interpreter to go.
             drop(call);
             drop(self);
             Some(verdict)
         });
-        asked.flatten().unwrap_or(Verdict::Resume)
+        asked.flatten().unwrap_or(FaultVerdict::Resume)
     }
 }
 
 /// What a handler's function answered.
-fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
+fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<FaultVerdict> {
     if answer.is_none() {
-        return Ok(Verdict::Resume);
+        return Ok(FaultVerdict::Resume);
     }
     if let Ok(word) = answer.cast::<PyString>()
         && word.to_string_lossy() == "end"
     {
-        return Ok(Verdict::End);
+        return Ok(FaultVerdict::End);
     }
     let more: GivenSpan = answer.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<PyTypeError>(answer.py()) {
@@ -141,23 +141,23 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
     if !more.0.is_positive() {
         Err(Failure::invalid("a handler gives a time above 0, None or 'end'"))?;
     }
-    Ok(Verdict::ResumeBy(Deadline::In(more.0)))
+    Ok(FaultVerdict::ResumeBy(Deadline::In(more.0)))
 }
 
 /// A watch and its handler, in the thread that is watched.
 struct Live {
     /// First, since it is told of what the watch does.
     _handler: Option<DeadlineHandler>,
-    watch: Watch,
+    watch: DeadlineWatch,
 }
 
 impl Live {
-    fn begin(settings: Settings, entry: Option<Weak<Entry>>) -> Result<Live, FaultError> {
-        let watch = Watch::new(settings)?;
+    fn begin(settings: WatchSettings, entry: Option<Weak<Entry>>) -> Result<Live, FaultError> {
+        let watch = DeadlineWatch::new(settings)?;
         let install = |entry: Weak<Entry>| {
             let ask = move |fault: &Fault, (): &mut ()| match entry.upgrade() {
                 Some(entry) => entry.call(fault),
-                None => Verdict::Resume,
+                None => FaultVerdict::Resume,
             };
             deadline_handler(&watch.thread(), Attributes::DEFAULT, ask, ())
         };
@@ -188,10 +188,10 @@ fn ended() -> Failure {
 /// Watches the deadlines of the thread that begins it. Made by `hourglass.deadlines.Watch`.
 #[pyclass(frozen, subclass, weakref, name = "Watch", module = "hourglass._hourglass")]
 struct PyWatch {
-    settings: Settings,
+    settings: WatchSettings,
     entry: Option<Arc<Entry>>,
     live: OnceLock<Owned<Live>>,
-    watched: OnceLock<Watched>,
+    watched: OnceLock<WatchedHandle>,
 }
 
 impl PyWatch {
@@ -200,7 +200,10 @@ impl PyWatch {
         self.live.get().ok_or_else(|| Failure::new(Kind::Closed, text))
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Watch) -> Result<T, FaultError>) -> PyResult<T> {
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut DeadlineWatch) -> Result<T, FaultError>,
+    ) -> PyResult<T> {
         let mut live = self.own()?.get(WATCH)?;
         Ok(work(&mut live.watch).map_err(failure)?)
     }
@@ -233,7 +236,8 @@ impl PyWatch {
             let call = Mutex::new(Some(call.unbind()));
             Arc::new(Entry { call, raised: AtomicU64::new(0) })
         };
-        let settings = Settings { signal, ..Settings::with_strength(Strength::Notify) };
+        let settings =
+            WatchSettings { signal, ..WatchSettings::with_strength(FaultAction::Notify) };
         let (live, watched) = (OnceLock::new(), OnceLock::new());
         Ok(PyWatch { settings, entry: call.map(entry), live, watched })
     }
@@ -262,7 +266,7 @@ impl PyWatch {
 
     /// The work is over; None if none was begun.
     fn end(&self) -> PyResult<Option<PyDone>> {
-        Ok(self.with(Watch::end_job)?.map(PyDone::from))
+        Ok(self.with(DeadlineWatch::end_job)?.map(PyDone::from))
     }
 
     /// Takes a deadline without a piece of work, instead of the one in force.
@@ -298,13 +302,13 @@ impl PyWatch {
     /// Deadlines passed and budgets used up so far; from any thread.
     #[getter]
     fn faults(&self) -> u64 {
-        self.watched.get().map_or(0, Watched::faults)
+        self.watched.get().map_or(0, WatchedHandle::faults)
     }
 
     /// Of those, how many the handler was not told of: it was busy with others, or there is none.
     #[getter]
     fn untold(&self) -> u64 {
-        self.watched.get().map_or(0, Watched::untold)
+        self.watched.get().map_or(0, WatchedHandle::undelivered)
     }
 
     /// How often the handler's function raised something, or answered nonsense.

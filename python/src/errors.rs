@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 
-use hourglass_timer::meaning::Meaning;
+use hourglass_timer::errno_class::ErrnoClass;
 use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -61,12 +61,12 @@ impl Kind {
 
     /// What a number of the operating system means to a caller.
     pub(crate) fn of_errno(errno: i32) -> Kind {
-        match Meaning::of_errno(errno) {
-            Meaning::Permission => Kind::Permission,
-            Meaning::Exhausted => Kind::Exhausted,
-            Meaning::Busy => Kind::Busy,
-            Meaning::Invalid => Kind::Invalid,
-            Meaning::Unsupported => Kind::Unsupported,
+        match ErrnoClass::of_errno(errno) {
+            ErrnoClass::Permission => Kind::Permission,
+            ErrnoClass::Exhausted => Kind::Exhausted,
+            ErrnoClass::Busy => Kind::Busy,
+            ErrnoClass::Invalid => Kind::Invalid,
+            ErrnoClass::Unsupported => Kind::Unsupported,
             _ => Kind::Os,
         }
     }

@@ -9,10 +9,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hourglass_time::{Instant, Monotonic};
 use hourglass_timer::periodic::{
-    Checked, Completed, Due, OverrunPolicy, Parameters, PeriodicLoop, Running, Scheduling,
-    Snapshot, Statistics,
+    ActiveJob, CompletedJob, DueRelease, OverrunPolicy, Parameters, PeriodicLoop, Scheduling,
+    Snapshot, TaskStatistics, ValidParameters,
 };
-use hourglass_timer::sleep::{Interrupter, Settings, Sleeper};
+use hourglass_timer::sleep::{Interrupter, Sleeper, SleeperSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -42,8 +42,8 @@ struct PyCompleted {
     cost_overrun: bool,
 }
 
-impl From<Completed> for PyCompleted {
-    fn from(job: Completed) -> PyCompleted {
+impl From<CompletedJob> for PyCompleted {
+    fn from(job: CompletedJob) -> PyCompleted {
         PyCompleted {
             number: job.number,
             expiry_ns: job.release_ns,
@@ -86,7 +86,7 @@ struct PyTick {
 }
 
 impl PyTick {
-    fn of(job: &Running, previous: Option<Completed>) -> PyTick {
+    fn of(job: &ActiveJob, previous: Option<CompletedJob>) -> PyTick {
         PyTick {
             number: job.number(),
             expiry_ns: job.release_ns(),
@@ -169,8 +169,8 @@ impl PyTotals {
 /// The loop while it runs, in its own thread.
 struct Live {
     task: PeriodicLoop,
-    job: Option<Running>,
-    previous: Option<Completed>,
+    job: Option<ActiveJob>,
+    previous: Option<CompletedJob>,
 }
 
 impl Live {
@@ -187,7 +187,7 @@ impl Live {
     }
 
     /// Waits for the next release; `None` if the loop was stopped.
-    fn wait(&mut self, py: Python<'_>) -> PyResult<Option<Due>> {
+    fn wait(&mut self, py: Python<'_>) -> PyResult<Option<DueRelease>> {
         let next_ns = self.task.next_release_ns();
         come_near(py, self.task.sleeper(), next_ns)?;
         let due = Here::detach(py, &mut self.task, PeriodicLoop::wait_for_release);
@@ -195,7 +195,7 @@ impl Live {
         Ok(due)
     }
 
-    fn tick(&mut self, due: Due) -> PyTick {
+    fn tick(&mut self, due: DueRelease) -> PyTick {
         let job = self.task.start(due);
         let tick = PyTick::of(&job, self.previous);
         self.job = Some(job);
@@ -206,8 +206,8 @@ impl Live {
 /// A loop at a rate, in the thread that iterates over it. Made by `hourglass.periodic`.
 #[pyclass(frozen, name = "Periodic", module = "hourglass.loops")]
 struct PyPeriodic {
-    parameters: Checked,
-    settings: Settings,
+    parameters: ValidParameters,
+    settings: SleeperSettings,
     scheduling: Scheduling,
     cpus: Option<Vec<u32>>,
     count: Option<u64>,
@@ -216,7 +216,7 @@ struct PyPeriodic {
     /// Called before the first release.
     on_start: Mutex<Option<Py<PyAny>>>,
     live: OnceLock<Owned<Live>>,
-    statistics: OnceLock<Statistics>,
+    statistics: OnceLock<TaskStatistics>,
     stopped: AtomicBool,
     closed: AtomicBool,
 }
@@ -374,26 +374,26 @@ impl PyPeriodic {
     /// What it did so far; may be read by any thread, and when it is over.
     #[getter]
     fn totals(&self, py: Python<'_>) -> PyResult<PyTotals> {
-        let told = self.statistics.get().map(Statistics::read).unwrap_or_default();
+        let told = self.statistics.get().map(TaskStatistics::read).unwrap_or_default();
         PyTotals::of(py, told)
     }
 
     /// Jobs that were complete in time.
     #[getter]
     fn hit(&self) -> u64 {
-        self.statistics.get().map(Statistics::read).map_or(0, |told| told.jobs - told.misses)
+        self.statistics.get().map(TaskStatistics::read).map_or(0, |told| told.jobs - told.misses)
     }
 
     /// Jobs that were complete after their deadline.
     #[getter]
     fn missed(&self) -> u64 {
-        self.statistics.get().map(Statistics::read).map_or(0, |told| told.misses)
+        self.statistics.get().map(TaskStatistics::read).map_or(0, |told| told.misses)
     }
 
     /// Periods that had no job, since an earlier one was still running.
     #[getter]
     fn lost(&self) -> u64 {
-        self.statistics.get().map(Statistics::read).map_or(0, |told| told.lost)
+        self.statistics.get().map(TaskStatistics::read).map_or(0, |told| told.lost)
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hourglass_lab::model::{CpuSet, Policy};
 use hourglass_time::Span;
-use hourglass_timer::periodic::{Checked, Parameters, Scheduling, TakeError, Taken};
+use hourglass_timer::periodic::{
+    Parameters, Scheduling, SchedulingChange, TakeError, ValidParameters,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
@@ -90,10 +92,10 @@ pub(crate) fn failure(error: TakeError) -> Failure {
 
 /// What a thread was given until it is put back; at the latest when this is dropped, by whatever thread.
 #[derive(Default)]
-pub(crate) struct Held(Mutex<Option<Taken>>);
+pub(crate) struct Held(Mutex<Option<SchedulingChange>>);
 
 impl Held {
-    fn cell(&self) -> MutexGuard<'_, Option<Taken>> {
+    fn cell(&self) -> MutexGuard<'_, Option<SchedulingChange>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,7 +107,7 @@ impl Held {
         &self,
         scheduling: Scheduling,
         cpus: Option<&[u32]>,
-        parameters: &Checked,
+        parameters: &ValidParameters,
     ) -> Result<(), Failure> {
         let mut held = self.cell();
         if held.is_some() {
@@ -115,14 +117,16 @@ impl Held {
             ));
         }
         if scheduling != Scheduling::Inherited || cpus.is_some() {
-            *held = Some(Taken::by_this_thread(scheduling, cpus, parameters).map_err(failure)?);
+            *held = Some(
+                SchedulingChange::by_this_thread(scheduling, cpus, parameters).map_err(failure)?,
+            );
         }
         Ok(())
     }
 
     /// Puts back what was.
     pub(crate) fn give_back(&self) -> Result<(), Failure> {
-        let given = self.cell().take().map_or(Ok(()), Taken::give_back);
+        let given = self.cell().take().map_or(Ok(()), SchedulingChange::restore);
         given.map_err(|error| Failure::os("the thread keeps its policy", &error))
     }
 }

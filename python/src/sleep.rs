@@ -10,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use hourglass_clock::process::clock;
 use hourglass_clock::timekeeping::Ticks;
 use hourglass_timer::sleep::{
-    Budget, Delay, EndsWhen, Interrupt, Interrupter, Policy, Settings, Sleeper, Slept,
+    Budget, Delay, Interrupt, Interrupter, SleepEnd, SleepOutcome, SleepPolicy, Sleeper,
+    SleeperSettings,
 };
 use pyo3::prelude::*;
 
@@ -36,8 +37,8 @@ pub(crate) struct PySlept {
     delay: &'static str,
 }
 
-impl From<Slept> for PySlept {
-    fn from(slept: Slept) -> PySlept {
+impl From<SleepOutcome> for PySlept {
+    fn from(slept: SleepOutcome) -> PySlept {
         PySlept {
             deadline_ns: slept.deadline_ns,
             woke_ns: slept.woke_ns,
@@ -107,14 +108,14 @@ impl PyInterrupt {
 }
 
 /// How a sleeper is to sleep, by its words.
-pub(crate) fn settings_of(policy: &str, hz: Option<u32>) -> Result<Settings, Failure> {
+pub(crate) fn settings_of(policy: &str, hz: Option<u32>) -> Result<SleeperSettings, Failure> {
     match (policy, hz) {
-        ("learned", None) => Ok(Settings::DEFAULT),
-        ("frugal", None) => Ok(Settings::FRUGAL),
-        ("precise", None) => Ok(Settings::PRECISE),
-        ("kernel", None) => Ok(Settings::with_policy(Policy::KernelOnly)),
-        ("spin", None) => Ok(Settings::with_policy(Policy::SpinOnly)),
-        ("thesis", Some(hz @ 1..)) => Ok(Settings::with_policy(Policy::Thesis { hz })),
+        ("learned", None) => Ok(SleeperSettings::DEFAULT),
+        ("frugal", None) => Ok(SleeperSettings::FRUGAL),
+        ("precise", None) => Ok(SleeperSettings::PRECISE),
+        ("kernel", None) => Ok(SleeperSettings::with_policy(SleepPolicy::KernelOnly)),
+        ("spin", None) => Ok(SleeperSettings::with_policy(SleepPolicy::SpinOnly)),
+        ("thesis", Some(hz @ 1..)) => Ok(SleeperSettings::with_policy(SleepPolicy::Thesis { hz })),
         ("thesis", _) => Err(Failure::argument("hz", "the thesis' sleep needs the tick's rate")),
         ("learned" | "frugal" | "precise" | "kernel" | "spin", Some(_)) => {
             Err(Failure::argument("hz", format_args!("'{policy}' knows no tick: leave it out")))
@@ -171,14 +172,14 @@ impl PySleeper {
             }
             given => Ok(given.unwrap_or(otherwise)),
         };
-        let settings = Settings {
+        let settings = SleeperSettings {
             budget: Budget {
                 per_sleep_ns: per_sleep.unwrap_or(default.budget.per_sleep_ns),
                 share_ppm: parts("share_ppm", share_ppm, default.budget.share_ppm)?,
                 ..default.budget
             },
             quantile_ppm: parts("quantile_ppm", quantile_ppm, default.quantile_ppm)?,
-            ends_when: if surely { EndsWhen::SurelyReached } else { EndsWhen::Reached },
+            ends_when: if surely { SleepEnd::SurelyReached } else { SleepEnd::Reached },
             ..default
         };
         let mut sleeper = Sleeper::with(settings);
@@ -255,8 +256,8 @@ pub(crate) fn come_near(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64)
     }
     let settings = *sleeper.settings();
     // Who spins does so all the time.
-    if settings.policy != Policy::SpinOnly {
-        sleeper.set(Settings { policy: Policy::KernelOnly, ..settings });
+    if settings.policy != SleepPolicy::SpinOnly {
+        sleeper.set(SleeperSettings { policy: SleepPolicy::KernelOnly, ..settings });
     }
     let near = in_slices(py, sleeper, deadline_ns);
     sleeper.set(settings);
@@ -316,7 +317,7 @@ pub(crate) fn sleep_until(
     py: Python<'_>,
     sleeper: &mut Sleeper,
     deadline_ns: u64,
-) -> PyResult<Slept> {
+) -> PyResult<SleepOutcome> {
     let before_ns = come_near(py, sleeper, deadline_ns)?;
     let mut slept = py.detach(|| sleeper.sleep_until_ns(deadline_ns));
     py.check_signals()?;
@@ -324,7 +325,7 @@ pub(crate) fn sleep_until(
     Ok(slept)
 }
 
-fn sleep_for(py: Python<'_>, sleeper: &mut Sleeper, length_ns: u64) -> PyResult<Slept> {
+fn sleep_for(py: Python<'_>, sleeper: &mut Sleeper, length_ns: u64) -> PyResult<SleepOutcome> {
     let deadline_ns = sleeper.now_ns().saturating_add(length_ns);
     sleep_until(py, sleeper, deadline_ns)
 }
@@ -340,7 +341,7 @@ thread_local! {
 /// With the thread's own sleeper. A signal's handler that sleeps meanwhile gets another one.
 fn own_sleep(
     interrupt: Option<&Bound<'_, PyInterrupt>>,
-    sleep: impl FnOnce(&mut Sleeper) -> PyResult<Slept>,
+    sleep: impl FnOnce(&mut Sleeper) -> PyResult<SleepOutcome>,
 ) -> PyResult<PySlept> {
     let own = OWN.try_with(|own| own.borrow_mut().take()).ok().flatten();
     let mut sleeper = own.unwrap_or_default();

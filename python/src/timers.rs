@@ -8,10 +8,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use hourglass_timer::engine::{Base, Cause, OnSet};
+use hourglass_timer::engine::{Cause, ClockBase, ClockSetPolicy};
 use hourglass_timer::service::{
-    Action, Arm, Class, ClassSettings, Expiration, Owner, ServiceError, Timer, TimerService,
-    TimerSettings, Which,
+    Action, ActionClass, CancelScope, ClassSettings, Expiration, Owner, ServiceError, Timer,
+    TimerService, TimerSettings, TimerSpec,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ use crate::values::{class_of, repr};
 /// The service of this process, started with the first timer.
 struct Started {
     process: u32,
-    class: Class,
+    class: ActionClass,
     owner: Owner,
     /// Last, since it ends when nobody has it any more.
     _service: TimerService,
@@ -44,7 +44,7 @@ fn service() -> MutexGuard<'static, Option<Started>> {
 impl Started {
     fn now() -> Result<Started, ServiceError> {
         let service = TimerService::start()?;
-        let settings = ClassSettings { room: ROOM, ..ClassSettings::default() };
+        let settings = ClassSettings { capacity: ROOM, ..ClassSettings::default() };
         let class = service.class("python-timers", settings)?;
         let owner = service.owner("python");
         Ok(Started { process: std::process::id(), class, owner, _service: service })
@@ -52,7 +52,11 @@ impl Started {
 }
 
 /// Makes a timer on the service, and that if need be.
-fn timer(base: Base, on_set: OnSet, callback: Weak<Callback>) -> Result<Timer, ServiceError> {
+fn timer(
+    base: ClockBase,
+    on_set: ClockSetPolicy,
+    callback: Weak<Callback>,
+) -> Result<Timer, ServiceError> {
     let mut started = service();
     if started.as_ref().is_none_or(|started| started.process != std::process::id()) {
         // In a forked child what the parent had is not even to be dropped: its threads are not here.
@@ -187,7 +191,12 @@ impl PyTimer {
             .ok_or_else(|| Failure::new(Kind::Closed, "the timer is closed: make another one"))
     }
 
-    fn arm(&self, arm: Arm, every: Option<GivenSpan>, slack: Option<GivenSpan>) -> PyResult<()> {
+    fn arm(
+        &self,
+        arm: TimerSpec,
+        every: Option<GivenSpan>,
+        slack: Option<GivenSpan>,
+    ) -> PyResult<()> {
         let arm = every.map_or(arm, |every| arm.every(every.0));
         let arm = slack.map_or(arm, |slack| arm.slack(slack.0));
         Ok(self.timer()?.arm(arm).map_err(failure)?)
@@ -210,11 +219,15 @@ impl PyTimer {
                 "call: a timer calls a function, not {name}"
             )));
         }
-        let base = Base::ALL.into_iter().find(|base| base.name() == clock).ok_or_else(|| {
-            let known = "monotonic, boottime, realtime or tai";
-            Failure::argument("clock", format_args!("unknown '{clock}'; expected one of {known}"))
-        })?;
-        let on_set = if expire_on_set { OnSet::Expire } else { OnSet::Follow };
+        let base =
+            ClockBase::ALL.into_iter().find(|base| base.name() == clock).ok_or_else(|| {
+                let known = "monotonic, boottime, realtime or tai";
+                Failure::argument(
+                    "clock",
+                    format_args!("unknown '{clock}'; expected one of {known}"),
+                )
+            })?;
+        let on_set = if expire_on_set { ClockSetPolicy::Expire } else { ClockSetPolicy::Follow };
         let call = Mutex::new(Some(call.unbind()));
         let callback = Arc::new(Callback { call, raised: AtomicU64::new(0) });
         let weak = Arc::downgrade(&callback);
@@ -230,7 +243,7 @@ impl PyTimer {
         every: Option<GivenSpan>,
         slack: Option<GivenSpan>,
     ) -> PyResult<()> {
-        self.arm(Arm::after(length.0), every, slack)
+        self.arm(TimerSpec::after(length.0), every, slack)
     }
 
     /// Expires at a time of its clock, ns, and then `every` so often; at once if that is past.
@@ -243,14 +256,14 @@ impl PyTimer {
     ) -> PyResult<()> {
         let expiry_ns = i64::try_from(expiry_ns.0)
             .map_err(|_| Failure::argument("expiry_ns", format_args!("give 0 to {}", i64::MAX)))?;
-        self.arm(Arm::at(expiry_ns), every, slack)
+        self.arm(TimerSpec::at(expiry_ns), every, slack)
     }
 
     /// Cancels it; tells whether there was something to cancel. With `next_only` a periodic timer stays armed
     /// for the expiry after the next one.
     #[pyo3(signature = (*, next_only = false))]
     fn cancel(&self, next_only: bool) -> PyResult<bool> {
-        let which = if next_only { Which::Current } else { Which::All };
+        let which = if next_only { CancelScope::Current } else { CancelScope::All };
         Ok(self.timer()?.cancel(which).map_err(failure)?)
     }
 

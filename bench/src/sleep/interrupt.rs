@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, Result};
 use hourglass_clock::process;
 use hourglass_sys::thread;
-use hourglass_timer::sleep::{Policy, Settings, Sleeper};
+use hourglass_timer::sleep::{SleepPolicy, Sleeper, SleeperSettings};
 
 use crate::document::Row;
 use crate::paired::median;
@@ -28,8 +28,8 @@ pub(crate) fn interrupts(rounds: u32) -> Result<Vec<Row>> {
         return Ok(Vec::new());
     }
     let cases = [
-        ("interrupt_kernel", Policy::KernelOnly, KERNEL_GOAL_NS),
-        ("interrupt_spin", Policy::SpinOnly, SPIN_GOAL_NS),
+        ("interrupt_kernel", SleepPolicy::KernelOnly, KERNEL_GOAL_NS),
+        ("interrupt_spin", SleepPolicy::SpinOnly, SPIN_GOAL_NS),
     ];
     let mut rows = Vec::new();
     for (case, policy, goal_ns) in cases {
@@ -43,9 +43,9 @@ pub(crate) fn interrupts(rounds: u32) -> Result<Vec<Row>> {
 }
 
 /// The median of a round, ns.
-fn round(policy: Policy, interrupting: u32, sleeping: u32) -> Result<f64> {
+fn round(policy: SleepPolicy, interrupting: u32, sleeping: u32) -> Result<f64> {
     let clock = process::clock();
-    let mut sleeper = Sleeper::with(Settings::with_policy(policy));
+    let mut sleeper = Sleeper::with(SleeperSettings::with_policy(policy));
     let interrupter = sleeper.interrupter();
     // When the interrupt was sent; 0 while the next one is waited for.
     let sent = AtomicU64::new(0);

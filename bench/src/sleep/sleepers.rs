@@ -5,8 +5,8 @@ use std::time::Duration;
 use hourglass_clock::process;
 use hourglass_sys::wait;
 use hourglass_time::Span;
-use hourglass_timer::periodic::{Parameters, PeriodicLoop, Step};
-use hourglass_timer::sleep::{Budget, HzProbe, Policy, Settings, Sleeper};
+use hourglass_timer::periodic::{LoopStep, Parameters, PeriodicLoop};
+use hourglass_timer::sleep::{Budget, HzProbe, SleepPolicy, Sleeper, SleeperSettings};
 use spin_sleep::{SpinSleeper, SpinStrategy};
 
 /// The slack that a thread has by default, ns.
@@ -55,18 +55,18 @@ fn misses_ns(sleeps: &mut impl Sleeps, length_ns: u64, times: usize) -> Vec<f64>
 
 /// Ours, its variants, and the peers. Each begins without having learnt anything.
 pub(super) fn all() -> Vec<SleepCase> {
-    let by = |policy| Sleeper::with(Settings::with_policy(policy));
+    let by = |policy| Sleeper::with(SleeperSettings::with_policy(policy));
     // Long enough for this kernel's wake-ups without slack, and without yielding.
     let tuned = SpinSleeper::new(100_000).with_spin_strategy(SpinStrategy::SpinLoopHint);
     let thesis = HzProbe::run(process::clock()).policy();
     vec![
         SleepCase::new("hourglass", Sleeper::new()),
         SleepCase::new("hourglass/budget-0", budget(0)),
-        SleepCase::new("hourglass/frugal", Sleeper::with(Settings::FRUGAL)),
+        SleepCase::new("hourglass/frugal", Sleeper::with(SleeperSettings::FRUGAL)),
         SleepCase::new("hourglass/budget-50", budget(500_000)),
         SleepCase::new("hourglass/budget-200", budget(2_000_000)),
-        SleepCase::new("hourglass/precise", Sleeper::with(Settings::PRECISE)),
-        SleepCase::new("hourglass/kernel-only", by(Policy::KernelOnly)),
+        SleepCase::new("hourglass/precise", Sleeper::with(SleeperSettings::PRECISE)),
+        SleepCase::new("hourglass/kernel-only", by(SleepPolicy::KernelOnly)),
         SleepCase {
             sleep: Box::new(releases_ns),
             ..SleepCase::new("hourglass/periodic", Nanosleep)
@@ -83,20 +83,20 @@ pub(super) fn all() -> Vec<SleepCase> {
 /// May spin so much of what the kernel's wait takes, and no more.
 fn budget(of_wait_ppm: u32) -> Sleeper {
     let budget = Budget { per_sleep_ns: 0, of_wait_ppm, share_ppm: 0 };
-    Sleeper::with(Settings { budget, ..Settings::DEFAULT })
+    Sleeper::with(SleeperSettings { budget, ..SleeperSettings::DEFAULT })
 }
 
 /// How late each of so many jobs of a periodic task is begun that waits as one does by default, ns.
 fn releases_ns(period_ns: u64, times: usize) -> Vec<f64> {
     let parameters = Parameters::every(Span::from_nanos(period_ns as i64)).check();
-    let mut sleeper = Sleeper::with(Settings::with_policy(Policy::KernelOnly));
+    let mut sleeper = Sleeper::with(SleeperSettings::with_policy(SleepPolicy::KernelOnly));
     // As the thread of a task does.
     sleeper.take_slack();
     let Ok(parameters) = parameters else { return Vec::new() };
     let mut task = PeriodicLoop::new(sleeper, &parameters);
     let mut misses_ns = Vec::with_capacity(times);
     for _ in 0..times {
-        let Step::Ran { job, .. } = task.step(&mut |_: &mut _| ()) else { break };
+        let LoopStep::Ran { job, .. } = task.step(&mut |_: &mut _| ()) else { break };
         misses_ns.push(job.started_ns as f64 - job.release_ns as f64);
     }
     misses_ns

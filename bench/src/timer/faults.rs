@@ -19,7 +19,8 @@ use hourglass_sys::thread::{affinity, id, set_affinity};
 use hourglass_sys::{futex, sched, signal};
 use hourglass_time::Span;
 use hourglass_timer::fault::{
-    Attributes, Deadline, Fault, Scheduling, Settings, Strength, Verdict, Watch, deadline_handler,
+    Attributes, Deadline, DeadlineWatch, Fault, FaultAction, FaultVerdict, Scheduling,
+    WatchSettings, deadline_handler,
 };
 
 use super::ratio;
@@ -139,16 +140,18 @@ fn after(at_ns: u64, deadline_ns: u64) -> f64 {
 }
 
 fn ours(cpu: u32) -> Result<Vec<(f64, f64)>> {
-    let settings =
-        Settings { longest_stop: Some(Span::SECOND), ..Settings::with_strength(Strength::Suspend) };
-    let mut watch = Watch::new(settings)?;
+    let settings = WatchSettings {
+        longest_stop: Some(Span::SECOND),
+        ..WatchSettings::with_strength(FaultAction::Suspend)
+    };
+    let mut watch = DeadlineWatch::new(settings)?;
     let last = Arc::<AtomicU64>::default();
     let noted = Arc::clone(&last);
     let entry = move |fault: &Fault, found: &mut mpsc::SyncSender<(f64, f64)>| {
         let stop = after(noted.load(Ordering::Relaxed), fault.deadline_ns);
         // There is room for all.
         let _ = found.try_send((stop, after(fault.handled_ns, fault.deadline_ns)));
-        Verdict::Resume
+        FaultVerdict::Resume
     };
     let attributes =
         Attributes { scheduling: Some(HANDLER), cpu: Some(cpu), ..Attributes::DEFAULT };

@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use hourglass_time::{Instant, Monotonic, Span};
 use hourglass_timer::queue::reference::CascadingWheel;
-use hourglass_timer::queue::{Handle, Heap, Order, Queue, RedBlackTree, TimeoutWheel};
+use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, RedBlackTree, TimeoutWheel};
 
 use super::workload::TimerBackend;
 
@@ -20,7 +20,7 @@ fn ns(time: Instant<Monotonic>) -> u64 {
 }
 
 /// How an order is called in the document.
-pub(crate) trait OrderName: Order {
+pub(crate) trait OrderName: PriorityStructure {
     const NAME: &'static str;
 }
 
@@ -34,7 +34,7 @@ impl OrderName for RedBlackTree {
 
 /// The exact queue. Inserting creates a timer and arms it, cancelling removes it, as the peers do;
 /// one that has fired lives on and is armed again by the handle that it fired with.
-pub(crate) struct ExactQueue<B: Order> {
+pub(crate) struct ExactQueue<B: PriorityStructure> {
     queue: Queue<Monotonic, u64, B>,
     handles: Vec<Option<Handle>>,
 }

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
-use hourglass_timer::engine::Base;
-use hourglass_timer::service::{Action, Arm, Owner, Timer, TimerService};
+use hourglass_timer::engine::ClockBase;
+use hourglass_timer::service::{Action, Owner, Timer, TimerService, TimerSpec};
 
 use super::dice::Dice;
 use super::ratio;
@@ -69,11 +69,11 @@ impl ServiceTimers {
     fn start() -> Result<ServiceTimers> {
         let service = TimerService::start()?;
         let owner = service.owner("bench");
-        let make = || owner.timer(Base::Monotonic, Action::nothing());
+        let make = || owner.timer(ClockBase::Monotonic, Action::nothing());
         let mut timers = (0..TIMERS).map(|_| make()).collect::<Result<Vec<Timer>, _>>()?;
         let tick = make()?;
         let period = Span::from_nanos(WAKES.as_nanos() as i64);
-        tick.arm(Arm::after(period).every(period))?;
+        tick.arm(TimerSpec::after(period).every(period))?;
         timers.push(tick);
         Ok(ServiceTimers { _owner: owner, timers, zero_ns: now_ns(ClockId::Monotonic) as i64 })
     }
@@ -81,7 +81,7 @@ impl ServiceTimers {
 
 impl RemoteTimer for ServiceTimers {
     fn arm(&mut self, id: usize, delay_ns: u64) {
-        self.timers[id].arm(Arm::at(self.zero_ns + delay_ns as i64)).expect("it lives");
+        self.timers[id].arm(TimerSpec::at(self.zero_ns + delay_ns as i64)).expect("it lives");
     }
 }
 
@@ -90,7 +90,7 @@ struct RelativeTimers(ServiceTimers);
 
 impl RemoteTimer for RelativeTimers {
     fn arm(&mut self, id: usize, delay_ns: u64) {
-        let arm = Arm::after(Span::from_nanos(delay_ns as i64));
+        let arm = TimerSpec::after(Span::from_nanos(delay_ns as i64));
         self.0.timers[id].arm(arm).expect("it lives");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
 use hourglass_time::{Instant, Span};
 use hourglass_timer::clock_device::{Cancel, ClockDevice, ClockDevices, ClockReader};
-use hourglass_timer::event::{Kick, Woken};
+use hourglass_timer::event::{DeviceWaitEnd, Kick};
 use hourglass_timer::queue::Handle;
 
 use crate::error::{
@@ -140,8 +140,8 @@ pub unsafe extern "C" fn hg_clock_device_wait(
         let limit = (limit_ns != u64::MAX).then_some(limit_ns);
         let woken = opened.device()?.wait(limit, |_, _| ())?;
         match woken {
-            Woken::Event { .. } => Ok(()),
-            Woken::Limit => Err(Failure::new(HG_TIMEOUT, "no tick came before the limit")),
+            DeviceWaitEnd::Event { .. } => Ok(()),
+            DeviceWaitEnd::Limit => Err(Failure::new(HG_TIMEOUT, "no tick came before the limit")),
             _ => Err(Failure::new(HG_INTERRUPTED, "the wait was ended by a kick or a signal")),
         }
     };

@@ -15,9 +15,9 @@ use hourglass_lab::store::CreateError;
 use hourglass_lab::workload::LoopError;
 use hourglass_sys::caller_state;
 use hourglass_timer::clock_device::{ArmError, OpenError};
+use hourglass_timer::errno_class::ErrnoClass;
 use hourglass_timer::event::{DeviceError, ResolutionError};
 use hourglass_timer::fault::FaultError;
-use hourglass_timer::meaning::Meaning;
 use hourglass_timer::periodic::{JoinError, SpawnError};
 use hourglass_timer::queue::QueueError;
 use hourglass_timer::service::ServiceError;
@@ -130,12 +130,12 @@ const IN_C: &[(&str, &str)] = &[
 
 /// What a number of the operating system means to a caller.
 fn of_errno(errno: i32) -> hg_status {
-    match Meaning::of_errno(errno) {
-        Meaning::Permission => HG_PERMISSION,
-        Meaning::Exhausted => HG_EXHAUSTED,
-        Meaning::Busy => HG_BUSY,
-        Meaning::Invalid => HG_INVALID,
-        Meaning::Unsupported => HG_UNSUPPORTED,
+    match ErrnoClass::of_errno(errno) {
+        ErrnoClass::Permission => HG_PERMISSION,
+        ErrnoClass::Exhausted => HG_EXHAUSTED,
+        ErrnoClass::Busy => HG_BUSY,
+        ErrnoClass::Invalid => HG_INVALID,
+        ErrnoClass::Unsupported => HG_UNSUPPORTED,
         _ => HG_OS,
     }
 }

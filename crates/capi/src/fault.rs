@@ -4,8 +4,8 @@ use std::ffi::c_void;
 
 use hourglass_time::Span;
 use hourglass_timer::fault::{
-    Attributes, Change, Deadline, DeadlineHandler, Fault, Scheduling, Settings, Strength, Verdict,
-    Watched, deadline_handler,
+    Attributes, Deadline, DeadlineHandler, Fault, FaultAction, FaultVerdict, Scheduling,
+    SchedulingUpdate, WatchSettings, WatchedHandle, deadline_handler,
 };
 
 use crate::error::{Failure, guard, hg_error, hg_status};
@@ -104,22 +104,22 @@ pub struct hg_handled {
     pub refused: u64,
 }
 
-static WATCHED: Table<Watched> = Table::new(9, "watched thread");
+static WATCHED: Table<WatchedHandle> = Table::new(9, "watched thread");
 static HANDLERS: Table<DeadlineHandler> = Table::new(10, "handler");
 
 impl hg_watch_settings {
-    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+    pub(crate) fn settings(&self) -> Result<WatchSettings, Failure> {
         let strength = match self.strength {
-            0 => Strength::Notify,
-            1 => Strength::Demote,
-            2 => Strength::Suspend,
+            0 => FaultAction::Notify,
+            1 => FaultAction::Demote,
+            2 => FaultAction::Suspend,
             other => {
                 let text = format!("no strength is {other}: give an HG_STRENGTH_*");
                 return Err(Failure::invalid(text));
             }
         };
         let longest = i64::try_from(self.longest_stop_ns).unwrap_or(i64::MAX);
-        Ok(Settings {
+        Ok(WatchSettings {
             strength,
             longest_stop: (longest != 0).then_some(Span::from_nanos(longest)),
             signal: (self.signal != 0).then_some(self.signal),
@@ -148,9 +148,9 @@ impl From<&Fault> for hg_fault {
             handled_ns: fault.handled_ns,
             thread: fault.thread,
             strength: match fault.strength {
-                Strength::Notify => 0,
-                Strength::Demote => 1,
-                Strength::Suspend => 2,
+                FaultAction::Notify => 0,
+                FaultAction::Demote => 1,
+                FaultAction::Suspend => 2,
             },
             deferred: fault.deferred,
             over_budget: fault.is_over_budget(),
@@ -174,12 +174,12 @@ impl hg_verdict {
     }
 
     /// What cannot be meant resumes the thread: somebody has to.
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> FaultVerdict {
         match self.kind {
-            1 => Verdict::KeepDemoted,
-            2 => Verdict::End,
-            _ if self.changes == 0 => Verdict::Resume,
-            _ => Verdict::Reschedule(Change {
+            1 => FaultVerdict::KeepDemoted,
+            2 => FaultVerdict::End,
+            _ if self.changes == 0 => FaultVerdict::Resume,
+            _ => FaultVerdict::Reschedule(SchedulingUpdate {
                 scheduling: match self.changes & CHANGE_SCHEDULING {
                     0 => None,
                     _ => self.scheduling.attributes().ok().flatten(),
@@ -196,7 +196,7 @@ pub(crate) fn asked(
     call: unsafe extern "C" fn(*const hg_fault, *mut c_void) -> hg_verdict,
     fault: &Fault,
     user: *mut c_void,
-) -> Verdict {
+) -> FaultVerdict {
     let told = hg_fault::from(fault);
     // SAFETY: the header asks that it may be called so, on the handler's thread.
     unsafe { call(&raw const told, user) }.verdict()
@@ -209,18 +209,18 @@ pub(crate) fn asked(
 fn entry(
     call: hg_fault_fn,
     user: User,
-) -> Result<impl FnMut(&Fault, &mut ()) -> Verdict + Send + 'static, Failure> {
+) -> Result<impl FnMut(&Fault, &mut ()) -> FaultVerdict + Send + 'static, Failure> {
     let call = call.ok_or_else(|| Failure::null("entry"))?;
     Ok(move |fault: &Fault, (): &mut ()| asked(call, fault, user.data()))
 }
 
 /// The watched thread of a handle.
-pub(crate) fn watched_of(watched: hg_watched) -> Result<Watched, Failure> {
+pub(crate) fn watched_of(watched: hg_watched) -> Result<WatchedHandle, Failure> {
     WATCHED.get(watched.handle).map(|watched| watched.clone())
 }
 
 /// A handle for a watched thread.
-pub(crate) fn watched(thread: Watched) -> Result<hg_watched, Failure> {
+pub(crate) fn watched(thread: WatchedHandle) -> Result<hg_watched, Failure> {
     Ok(hg_watched { handle: WATCHED.insert(thread)? })
 }
 
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn hg_watched_faults(
         // SAFETY: as the header says of both.
         unsafe {
             offer(faults, found.faults());
-            offer(untold, found.untold());
+            offer(untold, found.undelivered());
         }
         Ok(())
     };
@@ -325,12 +325,15 @@ mod tests {
     #[test]
     fn verdicts_are_what_they_say() {
         let of = |verdict: hg_verdict| verdict.verdict();
-        assert_eq!(of(hg_verdict::default()), Verdict::Resume);
-        assert_eq!(of(hg_verdict { kind: 2, ..Default::default() }), Verdict::End);
+        assert_eq!(of(hg_verdict::default()), FaultVerdict::Resume);
+        assert_eq!(of(hg_verdict { kind: 2, ..Default::default() }), FaultVerdict::End);
         // Nonsense must not leave a thread standing.
-        assert_eq!(of(hg_verdict { kind: 77, ..Default::default() }), Verdict::Resume);
+        assert_eq!(of(hg_verdict { kind: 77, ..Default::default() }), FaultVerdict::Resume);
         let by = hg_verdict { changes: CHANGE_DEADLINE_IN, deadline_ns: 5, ..Default::default() };
         let deadline = Some(Deadline::In(Span::from_nanos(5)));
-        assert_eq!(of(by), Verdict::Reschedule(Change { deadline, ..Change::default() }));
+        assert_eq!(
+            of(by),
+            FaultVerdict::Reschedule(SchedulingUpdate { deadline, ..SchedulingUpdate::default() })
+        );
     }
 }

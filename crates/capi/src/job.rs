@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use hourglass_time::{Instant, Monotonic, Span};
-use hourglass_timer::periodic::{Completed, Job};
+use hourglass_timer::periodic::{CompletedJob, RunningJob};
 
 use crate::error::{Failure, HG_STALE, answer, guard, hg_error, hg_status};
 use crate::pointers::{User, give, is_there};
@@ -86,8 +86,8 @@ pub type hg_body_fn = Option<unsafe extern "C" fn(*mut hg_job, *mut c_void) -> b
 /// Is told of a job that did something wrong.
 pub type hg_completed_fn = Option<unsafe extern "C" fn(*const hg_completed, *mut c_void)>;
 
-impl From<&Completed> for hg_completed {
-    fn from(job: &Completed) -> hg_completed {
+impl From<&CompletedJob> for hg_completed {
+    fn from(job: &CompletedJob) -> hg_completed {
         hg_completed {
             number: job.number,
             release_ns: job.release_ns,
@@ -167,9 +167,9 @@ thread_local! {
 pub(crate) fn tells(
     call: hg_completed_fn,
     user: &Lent,
-) -> Option<impl FnMut(&Completed) + Send + 'static> {
+) -> Option<impl FnMut(&CompletedJob) + Send + 'static> {
     let (call, user) = (call?, user.clone());
-    Some(move |job: &Completed| {
+    Some(move |job: &CompletedJob| {
         let told = hg_completed::from(job);
         // SAFETY: the header asks that it may be called so, on the periodic thread.
         user.with(|user| unsafe { call(&raw const told, user) });
@@ -180,7 +180,7 @@ pub(crate) fn tells(
 pub(crate) fn run(
     call: unsafe extern "C" fn(*mut hg_job, *mut c_void) -> bool,
     user: &Lent,
-    job: &mut Job<'_>,
+    job: &mut RunningJob<'_>,
 ) -> ControlFlow<()> {
     let previous = job.previous().map(hg_completed::from);
     let mut told = hg_job {
@@ -209,7 +209,7 @@ pub(crate) fn run(
 ///
 /// # Safety
 /// Called from within the body that was given `job`, if that is the job of this thread.
-unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut Job<'static>, Failure> {
+unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut RunningJob<'static>, Failure> {
     is_there(job, "job")?;
     if JOB.get() != job {
         let text = "no such job runs in this thread: a job ends when its body returns";
@@ -217,7 +217,7 @@ unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut Job<'static>, Failure
     }
     // SAFETY: the body of this very job runs, whose caller lends it to nobody else meanwhile; what is
     // behind `inner` was put there by `run` and C has no business there.
-    Ok(unsafe { &mut *(*job).inner.cast::<Job<'static>>() })
+    Ok(unsafe { &mut *(*job).inner.cast::<RunningJob<'static>>() })
 }
 
 /// How a job stands.

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use hourglass_time::{Instant, Monotonic, Span};
 use hourglass_timer::fault::Fault;
 use hourglass_timer::periodic::{
-    Builder, Distribution, Ended, Job, OverrunPolicy, PeriodicThread, Statistics, Stop,
+    Builder, Distribution, LoopEnd, OverrunPolicy, PeriodicThread, RunningJob, Stop, TaskStatistics,
 };
-use hourglass_timer::sleep::{Policy, Settings};
+use hourglass_timer::sleep::{SleepPolicy, SleeperSettings};
 
 use crate::error::{Failure, HG_OK, HG_PANIC, HG_WRONG_THREAD, answer, guard, hg_error, hg_status};
 use crate::fault::{asked, hg_fault_fn, hg_handler_settings, hg_watch_settings};
@@ -137,7 +137,7 @@ impl From<&Distribution> for hg_distribution {
 struct Kept {
     thread: Mutex<Option<PeriodicThread>>,
     stop: Stop,
-    statistics: Statistics,
+    statistics: TaskStatistics,
     tid: u32,
     /// Tells its own code from others'.
     mark: Mark,
@@ -199,7 +199,7 @@ impl hg_periodic_settings {
             let cpus = unsafe { std::slice::from_raw_parts(self.cpus, self.cpu_count) };
             builder = builder.cpus(cpus.iter().copied());
         }
-        let in_kernel = Settings::with_policy(Policy::KernelOnly);
+        let in_kernel = SleeperSettings::with_policy(SleepPolicy::KernelOnly);
         // SAFETY: as the caller promises.
         builder = builder.waiting(unsafe { settings_or(self.waiting, in_kernel) }?);
         if !self.stop_on.is_null() {
@@ -293,7 +293,7 @@ unsafe fn launch(
         // SAFETY: as the header says of what they point to.
         let builder = unsafe { settings.builder(&user) }?;
         let builder = hooked(settings.watched(builder, &user)?, on_start, &user);
-        let thread = builder.spawn(move |job: &mut Job<'_>| run(call, &user, job))?;
+        let thread = builder.spawn(move |job: &mut RunningJob<'_>| run(call, &user, job))?;
         let (stop, statistics, tid) = (thread.stopper(), thread.statistics(), thread.id());
         let kept = Kept { thread: Mutex::new(Some(thread)), stop, statistics, tid, mark };
         Ok(hg_periodic { handle: PERIODIC.insert(kept)? })
@@ -346,9 +346,9 @@ pub unsafe extern "C" fn hg_periodic_join(
             .ok_or_else(|| Failure::invalid("the thread was waited for before: free it now"))?;
         let (why, _) = thread.join()?;
         let why = match why {
-            Ended::Stopped => 0,
-            Ended::ByItself => 1,
-            Ended::ByWatch => 2,
+            LoopEnd::Stopped => 0,
+            LoopEnd::ByItself => 1,
+            LoopEnd::ByWatch => 2,
         };
         // SAFETY: as the header says of `ended`.
         unsafe { offer(ended, why) };

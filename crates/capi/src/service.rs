@@ -8,8 +8,8 @@ use hourglass_timer::TimerService;
 use hourglass_timer::engine::Cause;
 use hourglass_timer::event::{Period, Resolution};
 use hourglass_timer::service::{
-    Class, ClassSettings, Device, EngineSettings, Expiration, MOST_ENGINES, MOST_ROOM, Message,
-    Owner, Port, ServiceError, ServiceSettings, refresh_priority,
+    ActionClass, ClassSettings, Device, EngineSettings, Expiration, MOST_ENGINES, MOST_ROOM,
+    Message, Owner, Port, ServiceError, ServiceSettings, refresh_priority,
 };
 
 use crate::error::{Failure, HG_EMPTY, HG_TIMEOUT, answer, guard, hg_error, hg_status};
@@ -26,7 +26,7 @@ handles! {
 
 static SERVICES: Table<TimerService> = Table::new(3, "service");
 static OWNERS: Table<Owner> = Table::new(4, "owner");
-static CLASSES: Table<Class> = Table::new(5, "class");
+static CLASSES: Table<ActionClass> = Table::new(5, "class");
 static PORTS: Table<Port> = Table::new(6, "port");
 
 /// How a service works; all zero is one engine on any CPU, with the caller's policy.
@@ -308,12 +308,12 @@ pub unsafe extern "C" fn hg_class_new(
         unused(settings.reserved, "hg_class_settings")?;
         let default = ClassSettings::default();
         let room = match settings.room {
-            0 => default.room,
+            0 => default.capacity,
             room => room_of(room)?,
         };
         let settings = ClassSettings {
             attributes: settings.scheduling.attributes()?,
-            room,
+            capacity: room,
             raise: settings.raise,
         };
         // SAFETY: as the header says of `name`.
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn hg_class_new(
 }
 
 /// The class of a handle.
-pub(crate) fn class_of(class: hg_class) -> Result<Class, Failure> {
+pub(crate) fn class_of(class: hg_class) -> Result<ActionClass, Failure> {
     CLASSES.get(class.handle).map(|class| class.clone())
 }
 

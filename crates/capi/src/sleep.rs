@@ -6,7 +6,9 @@ use std::cell::RefCell;
 
 use hourglass_time::{Instant, Monotonic, Span};
 use hourglass_timer::Sleeper;
-use hourglass_timer::sleep::{Budget, Delay, EndsWhen, Interrupt, Policy, Settings, Slept};
+use hourglass_timer::sleep::{
+    Budget, Delay, Interrupt, SleepEnd, SleepOutcome, SleepPolicy, SleeperSettings,
+};
 
 use crate::error::{Failure, HG_INTERRUPTED, guard, hg_error, hg_status};
 use crate::interrupt::{NEVER, hg_interrupt, interrupt_at};
@@ -36,8 +38,8 @@ pub struct hg_slept {
     pub reserved: [u8; 3],
 }
 
-impl From<Slept> for hg_slept {
-    fn from(slept: Slept) -> hg_slept {
+impl From<SleepOutcome> for hg_slept {
+    fn from(slept: SleepOutcome) -> hg_slept {
         hg_slept {
             deadline_ns: slept.deadline_ns,
             woke_ns: slept.woke_ns,
@@ -86,13 +88,13 @@ pub struct hg_sleep_settings {
     pub ends_when: u32,
 }
 
-impl From<Settings> for hg_sleep_settings {
-    fn from(settings: Settings) -> hg_sleep_settings {
+impl From<SleeperSettings> for hg_sleep_settings {
+    fn from(settings: SleeperSettings) -> hg_sleep_settings {
         let (policy, hz) = match settings.policy {
-            Policy::Learned => (0, 0),
-            Policy::KernelOnly => (1, 0),
-            Policy::SpinOnly => (2, 0),
-            Policy::Thesis { hz } => (3, hz),
+            SleepPolicy::Learned => (0, 0),
+            SleepPolicy::KernelOnly => (1, 0),
+            SleepPolicy::SpinOnly => (2, 0),
+            SleepPolicy::Thesis { hz } => (3, hz),
         };
         hg_sleep_settings {
             policy,
@@ -105,7 +107,7 @@ impl From<Settings> for hg_sleep_settings {
             longest_margin_ns: settings.longest_margin_ns,
             seed_ns: settings.seed_ns,
             sample_every: settings.sample_every,
-            ends_when: u32::from(settings.ends_when == EndsWhen::SurelyReached),
+            ends_when: u32::from(settings.ends_when == SleepEnd::SurelyReached),
         }
     }
 }
@@ -127,7 +129,7 @@ impl hg_sleep_settings {
     };
 
     /// As the sleeper knows them.
-    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+    pub(crate) fn settings(&self) -> Result<SleeperSettings, Failure> {
         /// All of the wake-ups, parts per million.
         const ALL_PPM: u32 = 1_000_000;
         if *self == hg_sleep_settings::ALL_ZERO {
@@ -140,27 +142,27 @@ impl hg_sleep_settings {
             return Err(Failure::invalid(text));
         }
         let policy = match self.policy {
-            0 => Policy::Learned,
-            1 => Policy::KernelOnly,
-            2 => Policy::SpinOnly,
+            0 => SleepPolicy::Learned,
+            1 => SleepPolicy::KernelOnly,
+            2 => SleepPolicy::SpinOnly,
             3 if self.hz == 0 => {
                 return Err(Failure::invalid("hz is 0: HG_SLEEP_THESIS counts in ticks a second"));
             }
-            3 => Policy::Thesis { hz: self.hz },
+            3 => SleepPolicy::Thesis { hz: self.hz },
             other => {
                 let text = format!("policy {other} is no way to sleep: give an HG_SLEEP_*");
                 return Err(Failure::invalid(text));
             }
         };
         let ends_when = match self.ends_when {
-            0 => EndsWhen::Reached,
-            1 => EndsWhen::SurelyReached,
+            0 => SleepEnd::Reached,
+            1 => SleepEnd::SurelyReached,
             other => {
                 let text = format!("ends_when {other} is no end of a sleep: give an HG_ENDS_*");
                 return Err(Failure::invalid(text));
             }
         };
-        Ok(Settings {
+        Ok(SleeperSettings {
             policy,
             budget: Budget {
                 per_sleep_ns: self.per_sleep_ns,
@@ -179,19 +181,19 @@ impl hg_sleep_settings {
 /// The settings of a sleep that nobody gave any.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_defaults() -> hg_sleep_settings {
-    Settings::DEFAULT.into()
+    SleeperSettings::DEFAULT.into()
 }
 
 /// As little CPU time as a precise sleep takes.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_frugal() -> hg_sleep_settings {
-    Settings::FRUGAL.into()
+    SleeperSettings::FRUGAL.into()
 }
 
 /// As precise as sleeps get, whatever that costs.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_precise() -> hg_sleep_settings {
-    Settings::PRECISE.into()
+    SleeperSettings::PRECISE.into()
 }
 
 /// Settings that may be left out.
@@ -200,8 +202,8 @@ pub extern "C" fn hg_sleep_precise() -> hg_sleep_settings {
 /// `settings` is NULL or the address of some.
 pub(crate) unsafe fn settings_or(
     settings: *const hg_sleep_settings,
-    otherwise: Settings,
-) -> Result<Settings, Failure> {
+    otherwise: SleeperSettings,
+) -> Result<SleeperSettings, Failure> {
     if settings.is_null() {
         return Ok(otherwise);
     }
@@ -221,7 +223,7 @@ pub(crate) enum Until {
     Ticks(u64),
 }
 
-pub(crate) fn sleep(sleeper: &mut Sleeper, until: Until) -> Slept {
+pub(crate) fn sleep(sleeper: &mut Sleeper, until: Until) -> SleepOutcome {
     match until {
         Until::Time(ns) => {
             let ns = i64::try_from(ns).unwrap_or(i64::MAX);
@@ -235,7 +237,7 @@ pub(crate) fn sleep(sleeper: &mut Sleeper, until: Until) -> Slept {
 }
 
 /// Sleeps by the thread's own sleeper, unless `interrupt` is set meanwhile.
-fn sleep_here(until: Until, interrupt: &'static Interrupt) -> Slept {
+fn sleep_here(until: Until, interrupt: &'static Interrupt) -> SleepOutcome {
     let own = OWN.try_with(|own| own.try_borrow_mut().ok()?.take()).ok().flatten();
     let mut sleeper = own.unwrap_or_default().interrupted_by(interrupt);
     let slept = sleep(&mut sleeper, until);
@@ -252,7 +254,7 @@ fn sleep_here(until: Until, interrupt: &'static Interrupt) -> Slept {
 ///
 /// # Safety
 /// `slept` is NULL or room for one.
-pub(crate) unsafe fn told(found: Slept, slept: *mut hg_slept) -> Result<(), Failure> {
+pub(crate) unsafe fn told(found: SleepOutcome, slept: *mut hg_slept) -> Result<(), Failure> {
     // SAFETY: as the caller promises.
     unsafe { offer(slept, hg_slept::from(found)) };
     if found.interrupted { Err(Failure::new(HG_INTERRUPTED, "")) } else { Ok(()) }
@@ -322,10 +324,14 @@ mod tests {
 
     #[test]
     fn settings_go_both_ways() {
-        let policies =
-            [Policy::Learned, Policy::KernelOnly, Policy::SpinOnly, Policy::Thesis { hz: 250 }];
+        let policies = [
+            SleepPolicy::Learned,
+            SleepPolicy::KernelOnly,
+            SleepPolicy::SpinOnly,
+            SleepPolicy::Thesis { hz: 250 },
+        ];
         for policy in policies {
-            let settings = Settings::with_policy(policy);
+            let settings = SleeperSettings::with_policy(policy);
             assert_eq!(hg_sleep_settings::from(settings).settings().unwrap(), settings);
         }
         let wrong = hg_sleep_settings { policy: 9, ..hg_sleep_defaults() };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use hourglass_timer::Sleeper;
-use hourglass_timer::sleep::{Interrupter, Settings};
+use hourglass_timer::sleep::{Interrupter, SleeperSettings};
 
 use crate::error::{Failure, HG_BUSY, HG_OK, HG_PANIC, answer, guard, hg_error, hg_status};
 use crate::pointers::give;
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn hg_sleeper_new(
 ) -> hg_status {
     let work = || {
         // SAFETY: as the header says of `settings`.
-        let settings = unsafe { settings_or(settings, Settings::DEFAULT) }?;
+        let settings = unsafe { settings_or(settings, SleeperSettings::DEFAULT) }?;
         let made = Sleeper::with(settings);
         let interrupter = made.interrupter();
         let handle = SLEEPERS.insert(Kept {

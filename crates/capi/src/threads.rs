@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hourglass_time::Span;
 use hourglass_timer::Sleeper;
-use hourglass_timer::sleep::{Interrupter, Policy, Settings};
+use hourglass_timer::sleep::{Interrupter, SleepPolicy, SleeperSettings};
 
 use crate::error::{Failure, answer, guard, hg_error, hg_status};
 use crate::pointers::give;
@@ -36,7 +36,7 @@ fn with_parked<T>(work: impl FnOnce(&mut Sleeper) -> T) -> Option<T> {
     PARKED
         .try_with(|parked| {
             let mut parked = parked.try_borrow_mut().ok()?;
-            let in_kernel = || Sleeper::with(Settings::with_policy(Policy::KernelOnly));
+            let in_kernel = || Sleeper::with(SleeperSettings::with_policy(SleepPolicy::KernelOnly));
             Some(work(parked.get_or_insert_with(in_kernel)))
         })
         .ok()

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 
 use hourglass_time::Span;
 use hourglass_timer::Timer;
-use hourglass_timer::engine::{Base, OnSet};
-use hourglass_timer::service::{Action, Arm, Expiration, Expiry, TimerSettings, Which};
+use hourglass_timer::engine::{ClockBase, ClockSetPolicy};
+use hourglass_timer::service::{Action, CancelScope, Expiration, Expiry, TimerSettings, TimerSpec};
 
 use crate::error::{Failure, guard, hg_error, hg_status};
 use crate::fault::{hg_watched, watched_of};
@@ -158,18 +158,19 @@ impl Given {
 impl hg_timer_settings {
     fn with(&self, action: Action) -> Result<TimerSettings, Failure> {
         unused((self.reserved, self.reserved_too), "hg_timer_settings")?;
-        let base = Base::ALL.get(self.base as usize).copied();
+        let base = ClockBase::ALL.get(self.base as usize).copied();
         let base = base.ok_or_else(|| {
             Failure::invalid(format!("base {} is no clock of timers: give an HG_BASE_*", self.base))
         })?;
-        let on_set = if self.expire_on_set { OnSet::Expire } else { OnSet::Follow };
+        let on_set =
+            if self.expire_on_set { ClockSetPolicy::Expire } else { ClockSetPolicy::Follow };
         let engine = self.on_engine.then_some(self.engine as usize);
         Ok(TimerSettings { base, on_set, action, engine })
     }
 }
 
 impl hg_arm {
-    fn arm(&self) -> Result<Arm, Failure> {
+    fn arm(&self) -> Result<TimerSpec, Failure> {
         unused(self.reserved, "hg_arm")?;
         let expiry = match self.relative {
             true => Expiry::After(Span::from_nanos(self.expiry_ns)),
@@ -181,7 +182,7 @@ impl hg_arm {
             i64::MIN => Some(Span::ZERO),
             ns => Some(Span::from_nanos(ns)),
         };
-        Ok(Arm {
+        Ok(TimerSpec {
             expiry,
             period,
             slack: Span::from_nanos(self.slack_ns),
@@ -238,8 +239,8 @@ pub unsafe extern "C" fn hg_timer_cancel(
 ) -> hg_status {
     let work = || {
         let which = match which {
-            0 => Which::All,
-            1 => Which::Current,
+            0 => CancelScope::All,
+            1 => CancelScope::Current,
             other => {
                 let text = format!("nothing to cancel is {other}: give an HG_CANCEL_*");
                 return Err(Failure::invalid(text));

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 
 use hourglass_time::Span;
-use hourglass_timer::fault::{Deadline, Ending, FaultError, Periodic, Region, Watch, safepoint};
+use hourglass_timer::fault::{
+    Deadline, DeadlineWatch, EndedJob, FaultError, Periodic, Region, safepoint,
+};
 
 use crate::error::{Failure, HG_ENDED, HG_INVALID, HG_OK, answer, guard, hg_error, hg_status};
 use crate::fault::{hg_watch_settings, hg_watched, watched};
@@ -44,7 +46,7 @@ pub struct hg_watch_state {
 }
 
 thread_local! {
-    static OWN: RefCell<Option<Watch>> = const { RefCell::new(None) };
+    static OWN: RefCell<Option<DeadlineWatch>> = const { RefCell::new(None) };
     /// Regions that C entered. They have no size, so that none of this allocates.
     static REGIONS: RefCell<Vec<Region>> = const { RefCell::new(Vec::new()) };
 }
@@ -54,7 +56,7 @@ fn unwatched() -> Failure {
 }
 
 /// With the calling thread's watch.
-fn with<T>(work: impl FnOnce(&mut Watch) -> Result<T, FaultError>) -> Result<T, Failure> {
+fn with<T>(work: impl FnOnce(&mut DeadlineWatch) -> Result<T, FaultError>) -> Result<T, Failure> {
     let done = OWN.try_with(|own| {
         let mut own = own.try_borrow_mut().map_err(|_| unwatched())?;
         let watch = own.as_mut().ok_or_else(unwatched)?;
@@ -80,7 +82,7 @@ pub unsafe extern "C" fn hg_watch_begin(
     let work = || {
         // SAFETY: as the header says of `settings`.
         let settings = unsafe { read_or_default(settings) };
-        let watch = Watch::new(settings.settings()?)?;
+        let watch = DeadlineWatch::new(settings.settings()?)?;
         let kept = OWN.try_with(|own| own.replace(Some(watch)));
         kept.map(drop).map_err(|_| Failure::invalid("this thread is about to end"))
     };
@@ -214,8 +216,8 @@ pub unsafe extern "C" fn hg_watch_end_job(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        let found = with(Watch::end_job)?;
-        let told = found.map_or(hg_ending::default(), |found: Ending| hg_ending {
+        let found = with(DeadlineWatch::end_job)?;
+        let told = found.map_or(hg_ending::default(), |found: EndedJob| hg_ending {
             number: found.number,
             deadline_ns: found.deadline_ns,
             finished_ns: found.finished_ns,
@@ -243,7 +245,7 @@ pub unsafe extern "C" fn hg_watch_look(
             Ok(hg_watch_state {
                 deadline_ns: watch.deadline_ns().unwrap_or(u64::MAX),
                 faults: watch.faults(),
-                untold: watch.untold(),
+                untold: watch.undelivered(),
                 overstayed: watch.overstayed(),
             })
         })?;

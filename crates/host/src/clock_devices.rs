@@ -8,7 +8,7 @@
 use hourglass_model::clocks::ClockDeviceFacts;
 use hourglass_time::Span;
 use hourglass_timer::clock_device::{ClockDevice, ClockDevices, OpenError};
-use hourglass_timer::event::{DeviceError, Period, ResolutionError, Woken};
+use hourglass_timer::event::{DeviceError, DeviceWaitEnd, Period, ResolutionError};
 
 /// The resolution to ask each device for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,12 +86,12 @@ fn ticks(device: &mut ClockDevice, granted: Period) -> Result<Vec<(u64, u64)>, D
     let mut passed = 0;
     while (times.len() as u64) <= count {
         match device.wait(None, |_, _| ())? {
-            Woken::Event { periods } => {
+            DeviceWaitEnd::Event { periods } => {
                 passed += periods;
                 times.push((device.now_ns(), passed));
             }
-            Woken::Signal => break,
-            Woken::Kicked | Woken::Limit => {}
+            DeviceWaitEnd::Signal => break,
+            DeviceWaitEnd::Kicked | DeviceWaitEnd::Limit => {}
         }
     }
     Ok(times)

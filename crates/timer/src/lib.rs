@@ -10,8 +10,8 @@
 //!
 //! ```
 //! use hourglass_time::Span;
-//! use hourglass_timer::engine::Base;
-//! use hourglass_timer::service::{Action, Arm};
+//! use hourglass_timer::engine::ClockBase;
+//! use hourglass_timer::service::{Action, TimerSpec};
 //! use hourglass_timer::{PeriodicThread, Sleeper, TimerService};
 //!
 //! let slept = Sleeper::new().sleep_for(Span::from_micros(300));
@@ -20,8 +20,8 @@
 //! let service = TimerService::start()?;
 //! let owner = service.owner("example");
 //! let action = Action::immediate(|expiry| println!("{} ns late", expiry.late_ns()));
-//! let timer = owner.timer(Base::Monotonic, action)?;
-//! timer.arm(Arm::after(Span::from_millis(1)).every(Span::from_millis(1)))?; // from any thread
+//! let timer = owner.timer(ClockBase::Monotonic, action)?;
+//! timer.arm(TimerSpec::after(Span::from_millis(1)).every(Span::from_millis(1)))?; // from any thread
 //! timer.terminate()?; // nothing of it runs after this
 //!
 //! let control = PeriodicThread::builder("control").period(Span::from_millis(1)).spawn(|_job| ())?;
@@ -38,11 +38,11 @@ pub mod clock_device;
 #[cfg(target_os = "linux")]
 pub mod engine;
 #[cfg(target_os = "linux")]
+pub mod errno_class;
+#[cfg(target_os = "linux")]
 pub mod event;
 #[cfg(target_os = "linux")]
 pub mod fault;
-#[cfg(target_os = "linux")]
-pub mod meaning;
 #[cfg(target_os = "linux")]
 pub mod periodic;
 pub mod queue;

@@ -9,11 +9,11 @@ use hourglass_clock::source::SimSource;
 use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::Sleeper;
-use hourglass_timer::engine::{self, Base, Engine, OnSet, SimTimes, TimerId};
+use hourglass_timer::engine::{self, ClockBase, ClockSetPolicy, Engine, SimTimes, TimerId};
 use hourglass_timer::event::SimEventConfig;
-use hourglass_timer::periodic::{Job, OverrunPolicy, Parameters, PeriodicLoop, Snapshot};
-use hourglass_timer::queue::{Handle, Heap, Order, Queue, RedBlackTree, TimeoutWheel};
-use hourglass_timer::sleep::{Policy, Settings};
+use hourglass_timer::periodic::{OverrunPolicy, Parameters, PeriodicLoop, RunningJob, Snapshot};
+use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, RedBlackTree, TimeoutWheel};
+use hourglass_timer::sleep::{SleepPolicy, SleeperSettings};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -25,7 +25,7 @@ fn at(ns: u64) -> Instant<Sim> {
 }
 
 /// Every slot used, several times; what is created fits into the room.
-fn work<B: Order>() {
+fn work<B: PriorityStructure>() {
     let mut dice = Dice(1);
     let mut queue: Queue<Sim, u64, B> = Queue::with_capacity(TIMERS).unwrap();
     let mut handles: Vec<Handle> = Vec::with_capacity(TIMERS);
@@ -91,9 +91,10 @@ fn timeouts_never_allocate() {
 #[test]
 fn a_periodic_task_never_allocates() {
     let policies = [OverrunPolicy::Skip, OverrunPolicy::CatchUp, OverrunPolicy::Delay];
-    for (settings, policy) in [Settings::with_policy(Policy::KernelOnly), Settings::DEFAULT]
-        .map(|s| policies.map(|p| (s, p)))
-        .concat()
+    for (settings, policy) in
+        [SleeperSettings::with_policy(SleepPolicy::KernelOnly), SleeperSettings::DEFAULT]
+            .map(|s| policies.map(|p| (s, p)))
+            .concat()
     {
         let parameters = Parameters::every(Span::from_micros(200)).with_overrun_policy(policy);
         let parameters = parameters.with_budget(Span::from_micros(100)).check().unwrap();
@@ -101,7 +102,7 @@ fn a_periodic_task_never_allocates() {
         let statistics = task.statistics();
         let mut copy = Snapshot::new();
         let mut told = 0u64;
-        let mut body = |job: &mut Job<'_>| {
+        let mut body = |job: &mut RunningJob<'_>| {
             let end = job.now_ns() + if job.number().is_multiple_of(8) { 450_000 } else { 10_000 };
             while job.now_ns() < end {
                 told += u64::from(!job.check().is_within());
@@ -123,7 +124,9 @@ fn run(engine: &mut Engine<u64>, turns: u64, mut ahead_ns: impl FnMut(&mut Dice)
     let timers = engine.timers();
     let mut ids: Vec<TimerId> = Vec::new();
     for i in 0..100 {
-        ids.extend(Base::ALL.map(|base| timers.create_with(base, OnSet::Expire, i).unwrap()));
+        ids.extend(
+            ClockBase::ALL.map(|base| timers.create_with(base, ClockSetPolicy::Expire, i).unwrap()),
+        );
         ids.push(timers.create_timeout(i).unwrap());
     }
     let mut fired = 0;
@@ -162,7 +165,7 @@ fn run(engine: &mut Engine<u64>, turns: u64, mut ahead_ns: impl FnMut(&mut Dice)
 fn engines_never_allocate() {
     for config in [SimEventConfig::exact(), SimEventConfig::i8254(), SimEventConfig::mc146818()] {
         let times = SimTimes::new(&Arc::new(SimSource::default()));
-        let mut engine = Engine::simulated(engine::Settings::DEFAULT, config, &times).unwrap();
+        let mut engine = Engine::simulated(engine::EngineConfig::DEFAULT, config, &times).unwrap();
         run(&mut engine, 5_000, |dice| dice.magnitude(30));
     }
 }
@@ -170,7 +173,7 @@ fn engines_never_allocate() {
 #[test]
 #[cfg(target_os = "linux")]
 fn an_engine_of_this_machine_never_allocates() {
-    let mut engine = Engine::native(engine::Settings::DEFAULT).unwrap();
+    let mut engine = Engine::native(engine::EngineConfig::DEFAULT).unwrap();
     run(&mut engine, 200, |dice| dice.magnitude(20));
 }
 
@@ -191,8 +194,8 @@ fn a_timer_takes_64_bytes_at_most() {
     let before = thread_counts().held;
     let times = SimTimes::new(&Arc::new(SimSource::default()));
     let mut engine: Engine<u64> =
-        Engine::simulated(engine::Settings::DEFAULT, SimEventConfig::exact(), &times).unwrap();
-    engine.timers().reserve(Base::Realtime, timers).unwrap();
+        Engine::simulated(engine::EngineConfig::DEFAULT, SimEventConfig::exact(), &times).unwrap();
+    engine.timers().reserve(ClockBase::Realtime, timers).unwrap();
     let of_engine = (thread_counts().held - before) as f64 / timers as f64;
     assert!(of_engine <= 64.5, "{of_engine} bytes a timer, with the engine's own 20 KiB or so");
     println!("{timer} bytes a timer, {timeout} bytes a timeout");

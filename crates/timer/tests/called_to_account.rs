@@ -11,18 +11,18 @@ use std::time::Duration;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::TimerService;
-use hourglass_timer::engine::Base;
-use hourglass_timer::fault::{Deadline, Strength, Verdict, defer};
-use hourglass_timer::service::{Action, Arm};
+use hourglass_timer::engine::ClockBase;
+use hourglass_timer::fault::{Deadline, FaultAction, FaultVerdict, defer};
+use hourglass_timer::service::{Action, TimerSpec};
 use watching::{FAR, LONG, answering, in_a_thread, now, watch, work_until_late};
 
 /// The thread is stopped at the timer's expiry and not before; it keeps its own deadline.
 #[test]
 fn an_expired_timer_suspends_a_thread_and_tells_its_handler() {
-    for base in [Base::Monotonic, Base::Boottime, Base::Realtime] {
+    for base in [ClockBase::Monotonic, ClockBase::Boottime, ClockBase::Realtime] {
         in_a_thread(move || {
-            let mut watch = watch(Strength::Suspend);
-            let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+            let mut watch = watch(FaultAction::Suspend);
+            let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
             watch.arm(Deadline::In(FAR)).unwrap();
             let own_ns = watch.deadline_ns();
             let service = TimerService::start().unwrap();
@@ -30,14 +30,14 @@ fn an_expired_timer_suspends_a_thread_and_tells_its_handler() {
             let timer = owner.timer(base, Action::fault(watch.thread())).unwrap();
             for count in 1..=3 {
                 let begun_ns = now();
-                timer.arm(Arm::after(Span::from_millis(2))).unwrap();
+                timer.arm(TimerSpec::after(Span::from_millis(2))).unwrap();
                 work_until_late(&watch, count);
                 let fault = faults.recv_timeout(LONG).unwrap();
                 assert!(fault.stopped_ns >= fault.deadline_ns, "stopped early: {fault:?}");
                 // Setting a clock back meanwhile would be the machine's doing.
-                let least_ns = if base == Base::Realtime { 0 } else { 2_000_000 };
+                let least_ns = if base == ClockBase::Realtime { 0 } else { 2_000_000 };
                 assert!(fault.deadline_ns >= begun_ns + least_ns, "{fault:?} from {begun_ns}");
-                assert_eq!((fault.count, fault.strength), (count, Strength::Suspend));
+                assert_eq!((fault.count, fault.strength), (count, FaultAction::Suspend));
             }
             assert_eq!(watch.deadline_ns(), own_ns, "its own deadline is in force as before");
         });
@@ -47,8 +47,8 @@ fn an_expired_timer_suspends_a_thread_and_tells_its_handler() {
 #[test]
 fn a_call_is_put_off_by_regions_and_seen_at_their_end() {
     in_a_thread(|| {
-        let watch = watch(Strength::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        let watch = watch(FaultAction::Suspend);
+        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
         let watched = watch.thread();
         defer(|| {
             assert!(thread::spawn(move || watched.fault(now())).join().unwrap());
@@ -63,7 +63,7 @@ fn a_call_is_put_off_by_regions_and_seen_at_their_end() {
 
 #[test]
 fn who_is_watched_no_more_cannot_be_called() {
-    let watched = in_a_thread(|| watch(Strength::Suspend).thread());
+    let watched = in_a_thread(|| watch(FaultAction::Suspend).thread());
     assert!(watched.is_gone() && !watched.fault(now()));
 }
 
@@ -72,8 +72,8 @@ fn who_is_watched_no_more_cannot_be_called() {
 fn calls_are_not_lost_among_deadlines_of_its_own() {
     const CALLS: u64 = 2_000;
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        let mut watch = watch(FaultAction::Suspend);
+        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
         let watched = watch.thread();
         let (called, seen, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
@@ -95,7 +95,7 @@ fn calls_are_not_lost_among_deadlines_of_its_own() {
                 seen.store(watch.faults(), Ordering::SeqCst);
             }
         });
-        assert_eq!((watch.faults(), watch.untold()), (CALLS, 0));
+        assert_eq!((watch.faults(), watch.undelivered()), (CALLS, 0));
         assert_eq!(faults.try_iter().count() as u64, CALLS);
         assert_eq!(called.into_inner(), CALLS);
     });

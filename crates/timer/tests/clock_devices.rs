@@ -6,7 +6,7 @@ use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::clock_device::{ClockDevice, ClockDevices, OpenError};
-use hourglass_timer::event::{Period, ResolutionError, Woken};
+use hourglass_timer::event::{DeviceWaitEnd, Period, ResolutionError};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -27,7 +27,10 @@ fn the_baseline_is_everywhere() {
             Ok(mut device) => {
                 let tick_ns = device.tick().nth_ns(1);
                 for tick in 1..=3 {
-                    assert!(matches!(device.wait(None, |_, _| ()), Ok(Woken::Event { .. })));
+                    assert!(matches!(
+                        device.wait(None, |_, _| ()),
+                        Ok(DeviceWaitEnd::Event { .. })
+                    ));
                     // The chip of `rtc` ticks on its own beat: its first tick may come at once.
                     let fewest = if name == "rtc" { tick - 1 } else { tick };
                     assert!(now_ns(ClockId::Monotonic) >= begun + fewest * tick_ns - MS, "{name}");
@@ -103,7 +106,7 @@ fn any_thread_reads_it() {
         }
         kick.kick();
     });
-    while device.wait(None, |_, _| ()).unwrap() != Woken::Kicked {}
+    while device.wait(None, |_, _| ()).unwrap() != DeviceWaitEnd::Kicked {}
     other.join().unwrap();
 }
 

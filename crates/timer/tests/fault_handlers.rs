@@ -12,8 +12,8 @@ use hourglass_skip::{Requirement, skip};
 use hourglass_sys::sched;
 use hourglass_time::Span;
 use hourglass_timer::fault::{
-    Attributes, Change, Deadline, DeadlineHandler, FaultError, Periodic, Scheduling, Settings,
-    Strength, Verdict, Watch, deadline_handler,
+    Attributes, Deadline, DeadlineHandler, DeadlineWatch, FaultAction, FaultError, FaultVerdict,
+    Periodic, Scheduling, SchedulingUpdate, WatchSettings, deadline_handler,
 };
 use watching::{FAR, LONG, answering, in_a_thread, now, watch, work_until_late};
 
@@ -28,15 +28,15 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
     }
     in_a_thread(|| {
         sched::set(Scheduling::Fifo(2)).unwrap();
-        let mut watch = watch(Strength::Demote);
+        let mut watch = watch(FaultAction::Demote);
         let seen = Arc::new(Mutex::new(Vec::new()));
         let verdicts = [
-            Verdict::Resume,
-            Verdict::KeepDemoted,
-            Verdict::Resume,
-            Verdict::Reschedule(Change {
+            FaultVerdict::Resume,
+            FaultVerdict::KeepDemoted,
+            FaultVerdict::Resume,
+            FaultVerdict::Reschedule(SchedulingUpdate {
                 scheduling: Some(Scheduling::RoundRobin(3)),
-                ..Change::default()
+                ..SchedulingUpdate::default()
             }),
         ];
         let _handler = deadline_handler(
@@ -78,14 +78,14 @@ fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
     }
     in_a_thread(|| {
         let before = sched::read(0).unwrap();
-        let mut watch = watch(Strength::Demote);
+        let mut watch = watch(FaultAction::Demote);
         let (go_on, waits) = mpsc::channel::<()>();
         let handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
             |_, waits: &mut mpsc::Receiver<()>| {
                 let _ = waits.recv_timeout(LONG);
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             waits,
         );
@@ -104,14 +104,14 @@ fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
 #[test]
 fn a_suspended_thread_goes_on_with_other_scheduling_and_on_another_cpu() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
+        let mut watch = watch(FaultAction::Suspend);
         let cpu = *hourglass_sys::thread::affinity().unwrap().last().unwrap();
-        let change = Change {
+        let change = SchedulingUpdate {
             scheduling: Some(Scheduling::Batch(5)),
             cpu: Some(cpu),
             deadline: Some(Deadline::In(FAR)),
         };
-        let (handler, _faults) = answering(&watch.thread(), Verdict::Reschedule(change));
+        let (handler, _faults) = answering(&watch.thread(), FaultVerdict::Reschedule(change));
         watch.arm(Deadline::In(Span::from_micros(100))).unwrap();
         work_until_late(&watch, 1);
         assert_eq!(sched::read(0).unwrap(), Some(Scheduling::Batch(5)));
@@ -124,7 +124,7 @@ fn a_suspended_thread_goes_on_with_other_scheduling_and_on_another_cpu() {
 #[test]
 fn a_handler_that_panics_resumes_the_thread_and_handles_what_comes_later() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
+        let mut watch = watch(FaultAction::Suspend);
         let handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
@@ -133,7 +133,7 @@ fn a_handler_that_panics_resumes_the_thread_and_handles_what_comes_later() {
                     fault.count % 2 == 0,
                     "on purpose: this test is about a handler that panics"
                 );
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             (),
         )
@@ -154,7 +154,7 @@ fn dropping_the_handler_resumes_the_thread() {
     let resumed = Arc::new(AtomicU64::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut watch = watch(Strength::Suspend);
+            let mut watch = watch(FaultAction::Suspend);
             give.send(watch.thread()).unwrap();
             // Until the handler is there.
             while !watch.thread().is_handled() {
@@ -164,7 +164,7 @@ fn dropping_the_handler_resumes_the_thread() {
             resumed.store(now(), Ordering::SeqCst);
             // Nobody answers now: counted, not stopped.
             watch.arm(Deadline::In(Span::ZERO)).unwrap();
-            assert_eq!((watch.faults(), watch.untold()), (2, 1));
+            assert_eq!((watch.faults(), watch.undelivered()), (2, 1));
         });
         let watched = watched.recv_timeout(LONG).unwrap();
         let says = Arc::clone(&entered);
@@ -174,12 +174,13 @@ fn dropping_the_handler_resumes_the_thread() {
             move |_, stopped: &mut mpsc::Receiver<()>| {
                 says.store(true, Ordering::SeqCst);
                 stopped.recv_timeout(LONG).unwrap();
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             stopped,
         )
         .unwrap();
-        let again = deadline_handler(&watched, Attributes::DEFAULT, |_, ()| Verdict::Resume, ());
+        let again =
+            deadline_handler(&watched, Attributes::DEFAULT, |_, ()| FaultVerdict::Resume, ());
         assert_eq!(again.err(), Some(FaultError::Handled));
         while !entered.load(Ordering::SeqCst) {
             thread::yield_now();
@@ -201,7 +202,7 @@ fn dropping_the_handler_resumes_the_thread() {
 #[test]
 fn a_handler_may_be_replaced_and_drop_itself() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
+        let mut watch = watch(FaultAction::Suspend);
         for _ in 0..5 {
             let own: Arc<Mutex<Option<DeadlineHandler>>> = Arc::default();
             let handler = deadline_handler(
@@ -209,7 +210,7 @@ fn a_handler_may_be_replaced_and_drop_itself() {
                 Attributes::DEFAULT,
                 |_, own: &mut Arc<Mutex<Option<DeadlineHandler>>>| {
                     drop(own.lock().unwrap().take());
-                    Verdict::Resume
+                    FaultVerdict::Resume
                 },
                 Arc::clone(&own),
             );
@@ -226,11 +227,11 @@ fn a_handler_may_be_replaced_and_drop_itself() {
 #[test]
 fn the_longest_stop_is_a_way_out() {
     in_a_thread(|| {
-        let settings = Settings {
+        let settings = WatchSettings {
             longest_stop: Some(Span::from_millis(3)),
-            ..Settings::with_strength(Strength::Suspend)
+            ..WatchSettings::with_strength(FaultAction::Suspend)
         };
-        let mut watch = Watch::new(settings).unwrap();
+        let mut watch = DeadlineWatch::new(settings).unwrap();
         let (stop, stopped) = mpsc::channel::<()>();
         let handler = deadline_handler(
             &watch.thread(),
@@ -238,7 +239,7 @@ fn the_longest_stop_is_a_way_out() {
             |_, stopped: &mut mpsc::Receiver<()>| {
                 // Waits for what only the suspended thread can give.
                 stopped.recv_timeout(LONG).unwrap();
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             stopped,
         )
@@ -256,18 +257,18 @@ fn the_longest_stop_is_a_way_out() {
 #[test]
 fn the_longest_stop_is_a_way_out_however_often() {
     in_a_thread(|| {
-        let settings = Settings {
+        let settings = WatchSettings {
             longest_stop: Some(Span::from_millis(2)),
-            ..Settings::with_strength(Strength::Suspend)
+            ..WatchSettings::with_strength(FaultAction::Suspend)
         };
-        let mut watch = Watch::new(settings).unwrap();
+        let mut watch = DeadlineWatch::new(settings).unwrap();
         let (stop, stopped) = mpsc::channel::<()>();
         let handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
             |_, stopped: &mut mpsc::Receiver<()>| {
                 let _ = stopped.recv_timeout(LONG);
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             stopped,
         )
@@ -279,7 +280,7 @@ fn the_longest_stop_is_a_way_out_however_often() {
         assert!(now() - begun < LONG.as_nanos() as u64 / 2, "it waited for the handler");
         assert_eq!((watch.faults(), watch.overstayed()), (4, 4));
         // It may not even have begun with the first.
-        assert!(watch.untold() >= 2);
+        assert!(watch.undelivered() >= 2);
         drop(stop);
         drop(handler);
     });
@@ -289,21 +290,21 @@ fn the_longest_stop_is_a_way_out_however_often() {
 #[test]
 fn a_new_deadline_reaches_a_thread_that_stood_long_enough() {
     in_a_thread(|| {
-        let settings = Settings {
+        let settings = WatchSettings {
             longest_stop: Some(Span::from_millis(2)),
-            ..Settings::with_strength(Strength::Suspend)
+            ..WatchSettings::with_strength(FaultAction::Suspend)
         };
-        let mut watch = Watch::new(settings).unwrap();
+        let mut watch = DeadlineWatch::new(settings).unwrap();
         let (stop, stopped) = mpsc::channel::<()>();
         let _handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
             |fault, stopped: &mut mpsc::Receiver<()>| {
                 if fault.count > 1 {
-                    return Verdict::Resume;
+                    return FaultVerdict::Resume;
                 }
                 stopped.recv_timeout(LONG).unwrap();
-                Verdict::ResumeBy(Deadline::In(Span::from_millis(1)))
+                FaultVerdict::ResumeBy(Deadline::In(Span::from_millis(1)))
             },
             stopped,
         )
@@ -318,14 +319,17 @@ fn a_new_deadline_reaches_a_thread_that_stood_long_enough() {
 #[test]
 fn bad_input_is_refused() {
     in_a_thread(|| {
-        let signal = |signal| Settings { signal: Some(signal), ..Settings::default() };
+        let signal = |signal| WatchSettings { signal: Some(signal), ..WatchSettings::default() };
         assert!(matches!(
-            Watch::new(signal(9)).err(),
+            DeadlineWatch::new(signal(9)).err(),
             Some(FaultError::NotRealTime { asked: 9, .. })
         ));
-        assert!(matches!(Watch::new(signal(-1)).err(), Some(FaultError::NotRealTime { .. })));
-        let mut watch = watch(Strength::Notify);
-        assert_eq!(Watch::new(Settings::default()).err(), Some(FaultError::Watched));
+        assert!(matches!(
+            DeadlineWatch::new(signal(-1)).err(),
+            Some(FaultError::NotRealTime { .. })
+        ));
+        let mut watch = watch(FaultAction::Notify);
+        assert_eq!(DeadlineWatch::new(WatchSettings::default()).err(), Some(FaultError::Watched));
         assert_eq!(watch.arm(Deadline::At(u64::MAX)), Err(FaultError::OutOfRange));
         assert_eq!(watch.arm(Deadline::In(Span::MAX)), Err(FaultError::OutOfRange));
         for period in [Span::ZERO, Span::from_nanos(-1)] {
@@ -336,13 +340,14 @@ fn bad_input_is_refused() {
         assert_eq!(watch.begin_jobs(series), Err(FaultError::OutOfRange));
         assert_eq!((watch.faults(), watch.deadline_ns()), (0, None));
         let nowhere = Attributes { cpu: Some(1_023), ..Attributes::DEFAULT };
-        let handler = deadline_handler(&watch.thread(), nowhere, |_, ()| Verdict::Resume, ());
+        let handler = deadline_handler(&watch.thread(), nowhere, |_, ()| FaultVerdict::Resume, ());
         assert!(matches!(handler.err(), Some(FaultError::Scheduling { .. })));
         // And is not in the way of one that is right.
-        let (_handler, _faults) = answering(&watch.thread(), Verdict::Resume);
+        let (_handler, _faults) = answering(&watch.thread(), FaultVerdict::Resume);
         let gone = watch.thread();
         drop(watch);
-        let handler = deadline_handler(&gone, Attributes::DEFAULT, |_, ()| Verdict::Resume, ());
+        let handler =
+            deadline_handler(&gone, Attributes::DEFAULT, |_, ()| FaultVerdict::Resume, ());
         assert_eq!(handler.err(), Some(FaultError::Gone));
     });
 }
@@ -364,14 +369,14 @@ fn a_deadline_thread_gets_a_handler() {
                 "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)",
             );
         }
-        let mut watch = watch(Strength::Notify);
+        let mut watch = watch(FaultAction::Notify);
         let (tell, told) = mpsc::channel();
         let handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
             |_, tell: &mut mpsc::Sender<Option<Scheduling>>| {
                 let _ = tell.send(sched::read(0).unwrap());
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             tell,
         );

@@ -14,14 +14,14 @@ use std::time::Duration;
 use hourglass_skip::{Requirement, skip};
 use hourglass_time::Span;
 use hourglass_timer::fault::{
-    Attributes, Deadline, Ended, Fault, FaultError, Periodic, Region, Strength, Verdict, Watch,
-    deadline_handler, defer, safepoint,
+    Attributes, Deadline, DeadlineWatch, Fault, FaultAction, FaultError, FaultVerdict, Periodic,
+    Region, ThreadTerminated, deadline_handler, defer, safepoint,
 };
 use watching::{FAR, LONG, SOON, answering, in_a_thread, now, watch, work_until_late};
 
 #[test]
 fn a_handler_is_told_of_each_strength_and_never_early() {
-    for strength in [Strength::Notify, Strength::Demote, Strength::Suspend] {
+    for strength in [FaultAction::Notify, FaultAction::Demote, FaultAction::Suspend] {
         in_a_thread(|| {
             let mut watch = watch(strength);
             let handled = deadline_handler(
@@ -29,7 +29,7 @@ fn a_handler_is_told_of_each_strength_and_never_early() {
                 Attributes::DEFAULT,
                 |fault, all: &mut Arc<Mutex<Vec<Fault>>>| {
                     all.lock().unwrap().push(*fault);
-                    Verdict::Resume
+                    FaultVerdict::Resume
                 },
                 Arc::default(),
             );
@@ -48,11 +48,13 @@ fn a_handler_is_told_of_each_strength_and_never_early() {
                 assert_eq!(watch.faults(), turn);
             }
             let begun = now();
-            while handler.handled().faults + watch.untold() < 50 && now() - begun < 20_000_000_000 {
+            while handler.handled().faults + watch.undelivered() < 50
+                && now() - begun < 20_000_000_000
+            {
                 thread::yield_now();
             }
             let handled = handler.handled();
-            assert_eq!(handled.faults + watch.untold(), 50);
+            assert_eq!(handled.faults + watch.undelivered(), 50);
             assert_eq!((handled.panics, handled.refused), (0, 0));
         });
     }
@@ -61,8 +63,8 @@ fn a_handler_is_told_of_each_strength_and_never_early() {
 #[test]
 fn what_is_told_is_in_order_and_after_the_deadline() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        let mut watch = watch(FaultAction::Suspend);
+        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
         for count in 1..=100 {
             let deadline = now() + 100_000;
             watch.arm(Deadline::At(deadline)).unwrap();
@@ -82,16 +84,16 @@ fn what_is_told_is_in_order_and_after_the_deadline() {
 #[test]
 fn resumed_and_at_once_late_again_it_does_not_hang() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
+        let mut watch = watch(FaultAction::Suspend);
         let handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
             |fault, left: &mut u32| {
                 *left -= 1;
                 if *left == 0 {
-                    Verdict::Resume
+                    FaultVerdict::Resume
                 } else {
-                    Verdict::ResumeBy(Deadline::At(fault.deadline_ns))
+                    FaultVerdict::ResumeBy(Deadline::At(fault.deadline_ns))
                 }
             },
             2_000,
@@ -106,8 +108,8 @@ fn resumed_and_at_once_late_again_it_does_not_hang() {
 #[test]
 fn a_deadline_already_past_is_a_fault_before_arm_returns() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        let mut watch = watch(FaultAction::Suspend);
+        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
         let past = [
             Deadline::At(0),
             Deadline::At(now()),
@@ -126,8 +128,8 @@ fn a_deadline_already_past_is_a_fault_before_arm_returns() {
 #[test]
 fn what_is_met_is_no_fault() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
-        let (handler, _faults) = answering(&watch.thread(), Verdict::Resume);
+        let mut watch = watch(FaultAction::Suspend);
+        let (handler, _faults) = answering(&watch.thread(), FaultVerdict::Resume);
         for _ in 0..1_000 {
             watch.arm(Deadline::In(FAR)).unwrap();
             assert!(watch.disarm().unwrap());
@@ -141,8 +143,8 @@ fn what_is_met_is_no_fault() {
 #[test]
 fn a_job_is_missed_or_met_and_a_fault_or_none_alike() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
-        let (_handler, _faults) = answering(&watch.thread(), Verdict::Resume);
+        let mut watch = watch(FaultAction::Suspend);
+        let (_handler, _faults) = answering(&watch.thread(), FaultVerdict::Resume);
         let mut missed = 0;
         for length_ns in 0..3_000u64 {
             let deadline = now() + 3_000;
@@ -161,7 +163,7 @@ fn a_job_is_missed_or_met_and_a_fault_or_none_alike() {
 #[test]
 fn periodic_deadlines_stay_on_their_grid() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Notify);
+        let mut watch = watch(FaultAction::Notify);
         let first_ns = now() + 2_000_000;
         let period = Span::from_millis(1);
         watch.begin_jobs(Periodic { first_ns, period }).unwrap();
@@ -187,8 +189,8 @@ fn periodic_deadlines_stay_on_their_grid() {
 #[test]
 fn regions_put_the_stop_off_to_their_outermost_end() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        let mut watch = watch(FaultAction::Suspend);
+        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
         let mut deferred = 0;
         for _ in 0..20 {
             let before = watch.faults();
@@ -216,8 +218,8 @@ fn regions_put_the_stop_off_to_their_outermost_end() {
 #[test]
 fn a_region_does_not_put_a_message_off() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Notify);
-        let (_handler, faults) = answering(&watch.thread(), Verdict::Resume);
+        let mut watch = watch(FaultAction::Notify);
+        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
         let _region = Region::enter();
         watch.arm(Deadline::In(SOON)).unwrap();
         assert!(faults.recv_timeout(LONG).unwrap().deferred);
@@ -227,7 +229,7 @@ fn a_region_does_not_put_a_message_off() {
 #[test]
 fn a_verdict_gives_a_new_deadline_or_ends_at_a_safepoint() {
     in_a_thread(|| {
-        for strength in [Strength::Notify, Strength::Suspend] {
+        for strength in [FaultAction::Notify, FaultAction::Suspend] {
             in_a_thread(|| {
                 let mut watch = watch(strength);
                 let _handler = deadline_handler(
@@ -236,15 +238,15 @@ fn a_verdict_gives_a_new_deadline_or_ends_at_a_safepoint() {
                     |_, left: &mut u32| {
                         *left -= 1;
                         if *left == 0 {
-                            Verdict::End
+                            FaultVerdict::End
                         } else {
-                            Verdict::ResumeBy(Deadline::In(SOON))
+                            FaultVerdict::ResumeBy(Deadline::In(SOON))
                         }
                     },
                     4,
                 )
                 .unwrap();
-                let work = |watch: &mut Watch| -> Result<(), Ended> {
+                let work = |watch: &mut DeadlineWatch| -> Result<(), ThreadTerminated> {
                     assert!(safepoint().is_ok());
                     let _ = watch.arm(Deadline::In(SOON));
                     let begun = now();
@@ -253,12 +255,15 @@ fn a_verdict_gives_a_new_deadline_or_ends_at_a_safepoint() {
                     }
                     Ok(())
                 };
-                assert_eq!(work(&mut watch), Err(Ended));
+                assert_eq!(work(&mut watch), Err(ThreadTerminated));
                 assert_eq!(watch.faults(), 4);
                 // From here on always.
-                assert_eq!(watch.arm(Deadline::In(SOON)), Err(FaultError::Ended(Ended)));
-                assert_eq!(watch.disarm(), Err(Ended));
-                assert_eq!((watch.safepoint(), safepoint()), (Err(Ended), Err(Ended)));
+                assert_eq!(watch.arm(Deadline::In(SOON)), Err(FaultError::Ended(ThreadTerminated)));
+                assert_eq!(watch.disarm(), Err(ThreadTerminated));
+                assert_eq!(
+                    (watch.safepoint(), safepoint()),
+                    (Err(ThreadTerminated), Err(ThreadTerminated))
+                );
             });
         }
         // Another thread is not meant.
@@ -270,7 +275,7 @@ fn a_verdict_gives_a_new_deadline_or_ends_at_a_safepoint() {
 #[test]
 fn an_answer_that_comes_late_does_not_touch_the_next_job() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Notify);
+        let mut watch = watch(FaultAction::Notify);
         let (go, gone) = mpsc::channel::<()>();
         let (answered, answers) = mpsc::channel();
         let handler = deadline_handler(
@@ -279,7 +284,7 @@ fn an_answer_that_comes_late_does_not_touch_the_next_job() {
             move |_, _: &mut ()| {
                 gone.recv_timeout(LONG).unwrap();
                 answered.send(()).unwrap();
-                Verdict::ResumeBy(Deadline::In(Span::from_micros(100)))
+                FaultVerdict::ResumeBy(Deadline::In(Span::from_micros(100)))
             },
             (),
         )
@@ -297,19 +302,19 @@ fn an_answer_that_comes_late_does_not_touch_the_next_job() {
     });
 }
 
-/// "`Strength::Notify` does nothing to the thread and so is not put off": nor where the deadline is past
+/// "`FaultAction::Notify` does nothing to the thread and so is not put off": nor where the deadline is past
 /// already when it is taken, in a region.
 #[test]
 fn a_deadline_that_is_past_is_told_of_in_a_region() {
     in_a_thread(|| {
-        let mut watch = watch(Strength::Notify);
+        let mut watch = watch(FaultAction::Notify);
         let (tell, told) = mpsc::channel();
         let handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
             |fault, tell: &mut mpsc::Sender<u64>| {
                 let _ = tell.send(fault.count);
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             tell,
         );
@@ -321,6 +326,6 @@ fn a_deadline_that_is_past_is_told_of_in_a_region() {
             assert_eq!(watch.faults(), count);
         }
         drop(region);
-        assert_eq!((watch.faults(), watch.untold()), (3, 0));
+        assert_eq!((watch.faults(), watch.undelivered()), (3, 0));
     });
 }

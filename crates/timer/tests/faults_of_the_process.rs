@@ -18,15 +18,16 @@ use hourglass_sys::posix_timer::{block, realtime_signals, send, unblock};
 use hourglass_sys::{futex, signal};
 use hourglass_time::Span;
 use hourglass_timer::fault::{
-    Attributes, Deadline, FaultError, Settings, Strength, Verdict, Watch, deadline_handler,
+    Attributes, Deadline, DeadlineWatch, FaultAction, FaultError, FaultVerdict, WatchSettings,
+    deadline_handler,
 };
 
 fn now() -> u64 {
     now_ns(ClockId::Monotonic)
 }
 
-fn suspending() -> Watch {
-    Watch::new(Settings::with_strength(Strength::Suspend)).unwrap()
+fn suspending() -> DeadlineWatch {
+    DeadlineWatch::new(WatchSettings::with_strength(FaultAction::Suspend)).unwrap()
 }
 
 /// Timers of this process, as the kernel lists them.
@@ -51,7 +52,12 @@ fn threads_that_end_leave_nothing() {
         thread::spawn(move || {
             let mut watch = suspending();
             let handler = (turn % 2 == 0).then(|| {
-                deadline_handler(&watch.thread(), Attributes::DEFAULT, |_, ()| Verdict::Resume, ())
+                deadline_handler(
+                    &watch.thread(),
+                    Attributes::DEFAULT,
+                    |_, ()| FaultVerdict::Resume,
+                    (),
+                )
             });
             let handler = handler.transpose().unwrap();
             watch.arm(Deadline::In(Span::from_nanos(turn as i64 * 500))).unwrap();
@@ -110,7 +116,7 @@ fn a_blocking_read_goes_on() {
         let mut watch = suspending();
         let entry = |_: &_, tell: &mut mpsc::Sender<()>| {
             let _ = tell.send(());
-            Verdict::Resume
+            FaultVerdict::Resume
         };
         let handler = deadline_handler(&watch.thread(), Attributes::DEFAULT, entry, tell);
         let _handler = handler.unwrap();
@@ -143,8 +149,8 @@ fn a_signal_that_is_taken_is_refused() {
     static WORD: AtomicU32 = AtomicU32::new(0);
     let taken = realtime_signals().0 + 9;
     signal::latch(taken, &WORD).unwrap();
-    let settings = Settings { signal: Some(taken), ..Settings::default() };
-    assert_eq!(Watch::new(settings).err(), Some(FaultError::SignalTaken(taken)));
+    let settings = WatchSettings { signal: Some(taken), ..WatchSettings::default() };
+    assert_eq!(DeadlineWatch::new(settings).err(), Some(FaultError::SignalTaken(taken)));
     send(hourglass_sys::thread::id(), taken).unwrap();
     assert_eq!(WORD.load(Ordering::SeqCst), 1);
 }
@@ -170,7 +176,10 @@ fn without_signals_there_is_an_error_and_what_is_watched_stays_so() {
     let mask = blocked();
     thread::spawn(move || {
         let before = blocked();
-        assert_eq!(Watch::new(Settings::default()).err(), Some(FaultError::SignalsExhausted));
+        assert_eq!(
+            DeadlineWatch::new(WatchSettings::default()).err(),
+            Some(FaultError::SignalsExhausted)
+        );
         assert_eq!(blocked(), before);
     })
     .join()
@@ -180,14 +189,14 @@ fn without_signals_there_is_an_error_and_what_is_watched_stays_so() {
         &watch.thread(),
         Attributes::DEFAULT,
         |fault, ()| match fault.count {
-            1 => Verdict::ResumeBy(Deadline::In(Span::from_micros(200))),
-            _ => Verdict::Resume,
+            1 => FaultVerdict::ResumeBy(Deadline::In(Span::from_micros(200))),
+            _ => FaultVerdict::Resume,
         },
         (),
     )
     .unwrap();
-    for strength in [Strength::Suspend, Strength::Notify] {
-        watch.set(Settings::with_strength(strength));
+    for strength in [FaultAction::Suspend, FaultAction::Notify] {
+        watch.set(WatchSettings::with_strength(strength));
         let before = watch.faults();
         watch.arm(Deadline::In(Span::from_micros(200))).unwrap();
         let begun = now();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hourglass_clock::process;
 use hourglass_time::{Instant, Span};
-use hourglass_timer::sleep::{Driver, MissedTicks, PeriodError, Settings};
+use hourglass_timer::sleep::{Driver, MissedTicks, PeriodError, SleeperSettings};
 
 /// Wakes a thread, and counts how often.
 struct Unpark {
@@ -48,7 +48,7 @@ fn now() -> u64 {
 
 #[test]
 fn never_early_and_woken_once() {
-    for settings in [None, Some(Settings::DEFAULT)] {
+    for settings in [None, Some(SleeperSettings::DEFAULT)] {
         let driver = match settings {
             None => Driver::start().unwrap(),
             Some(settings) => Driver::with(process::clock(), settings).unwrap(),
@@ -187,7 +187,7 @@ fn a_panicking_waker_is_alone() {
 #[test]
 fn the_thread_ends_with_its_last_user() {
     let clock = Arc::new(hourglass_clock::Clock::new());
-    let driver = Driver::with(Arc::clone(&clock), Settings::DEFAULT).unwrap();
+    let driver = Driver::with(Arc::clone(&clock), SleeperSettings::DEFAULT).unwrap();
     let future = driver.sleep_for(Span::from_millis(3));
     drop(driver);
     block_on(future);

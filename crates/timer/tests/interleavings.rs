@@ -19,7 +19,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use remote::{
-    Arming, Changed, Context, Fire, Fired, Refused, Retiring, Ring, Slept, Slot, Wake, Which,
+    ArmRefused, ArmRequest, CancelScope, Context, DirtySet, ExpiryAction, ExpiryEvent, Ring,
+    SleepTransition, SleeperState, TimerSlot, Wake,
 };
 
 fn explore(model: impl Fn() + Send + Sync + 'static) {
@@ -29,22 +30,28 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
 }
 
 /// What only belongs together: any mixture of two of them is torn.
-fn arming(number: u64) -> Arming {
+fn arming(number: u64) -> ArmRequest {
     let past = number % 2 == 1;
-    Arming { expiry_ns: number as i64, period_ns: 0, slack_ns: number, flags: number as u8, past }
+    ArmRequest {
+        expiry_ns: number as i64,
+        period_ns: 0,
+        slack_ns: number,
+        flags: number as u8,
+        past,
+    }
 }
 
-fn fire(sequence: u64, context: Context) -> Fire {
-    Fire { sequence, context, further: 0, torn: None }
+fn fire(sequence: u64, context: Context) -> ExpiryEvent {
+    ExpiryEvent { sequence, context, further: 0, torn: None }
 }
 
-fn open() -> Slot {
-    let slot = Slot::new();
+fn open() -> TimerSlot {
+    let slot = TimerSlot::new();
     slot.open();
     slot
 }
 
-fn standing(slot: &Slot) -> Option<(u64, Arming)> {
+fn standing(slot: &TimerSlot) -> Option<(u64, ArmRequest)> {
     slot.standing().expect("nobody arms it in a circle")
 }
 
@@ -53,14 +60,14 @@ fn standing(slot: &Slot) -> Option<(u64, Arming)> {
 #[test]
 fn no_wake_up_is_lost() {
     explore(|| {
-        let shared = Arc::new((Changed::<2>::new(), Wake::new()));
+        let shared = Arc::new((DirtySet::<2>::new(), Wake::new()));
         let remote = Arc::clone(&shared);
         let other = thread::spawn(move || {
             remote.0.mark(70);
             remote.1.wants(1_000)
         });
         shared.1.sleeps_until(5_000);
-        let found = shared.0.any();
+        let found = shared.0.has_changes();
         let kicked = other.join().unwrap();
         assert!(found || kicked, "the engine sleeps to 5000, the timer is due at 1000");
     });
@@ -71,7 +78,7 @@ fn no_wake_up_is_lost() {
 #[test]
 fn a_marker_relies_on_no_other() {
     explore(|| {
-        let shared = Arc::new((Changed::<1>::new(), Wake::new(), open()));
+        let shared = Arc::new((DirtySet::<1>::new(), Wake::new(), open()));
         let mark = |number| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -92,7 +99,7 @@ fn a_marker_relies_on_no_other() {
         };
         look();
         shared.1.sleeps_until(5_000);
-        if shared.0.any() {
+        if shared.0.has_changes() {
             look();
         }
         let kicked = others.map(|other| other.join().unwrap());
@@ -109,7 +116,7 @@ fn a_marker_relies_on_no_other() {
 #[test]
 fn a_marker_in_a_hurry_relies_on_none_that_is_not() {
     explore(|| {
-        let shared = Arc::new((Changed::<1>::new(), Wake::new(), open()));
+        let shared = Arc::new((DirtySet::<1>::new(), Wake::new(), open()));
         let mark = |due| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -120,7 +127,7 @@ fn a_marker_in_a_hurry_relies_on_none_that_is_not() {
         };
         let others = [mark(9_000), mark(1_000)];
         shared.1.sleeps_until(5_000);
-        let found = shared.0.any();
+        let found = shared.0.has_changes();
         let kicked = others.map(|other| other.join().unwrap());
         let due = standing(&shared.2).unwrap().1.expiry_ns;
         assert!(found || kicked[1] || due > 5_000, "the engine sleeps to 5000");
@@ -133,7 +140,7 @@ fn a_marker_in_a_hurry_relies_on_none_that_is_not() {
 fn one_look_before_sleep_is_enough() {
     for in_turn in [false, true] {
         explore(move || {
-            let shared = Arc::new((Changed::<1>::new(), Wake::new(), [open(), open()]));
+            let shared = Arc::new((DirtySet::<1>::new(), Wake::new(), [open(), open()]));
             let mark = |timers: std::ops::Range<usize>| {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
@@ -149,9 +156,9 @@ fn one_look_before_sleep_is_enough() {
             };
             let others = if in_turn { vec![mark(0..2)] } else { vec![mark(0..1), mark(1..2)] };
             let mut first_ns = 5_000;
-            let mut retiring = Retiring::default();
+            let mut retiring = SleepTransition::default();
             let mut looks = 0;
-            while !retiring.may_sleep(&shared.1, first_ns, || shared.0.any()) {
+            while !retiring.may_sleep(&shared.1, first_ns, || shared.0.has_changes()) {
                 looks += 1;
                 assert!(looks <= 1, "nothing it saw puts the wake-up off");
                 while let Some((_, bits)) = shared.0.take(0) {
@@ -218,10 +225,10 @@ fn fire_or_cancel() {
         slot.arm(&arming(1), false).unwrap();
         let (sequence, _) = standing(&slot).unwrap();
         let remote = Arc::clone(&slot);
-        let other = thread::spawn(move || remote.cancel(Which::All).unwrap().is_some());
+        let other = thread::spawn(move || remote.cancel(CancelScope::All).unwrap().is_some());
         let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
         let cancelled = other.join().unwrap();
-        assert_eq!(fired == Fired::Lost, cancelled);
+        assert_eq!(fired == ExpiryAction::Lost, cancelled);
         assert!(!slot.state().armed());
     });
 }
@@ -232,15 +239,15 @@ fn fire_or_cancel() {
 fn fire_or_cancel_current() {
     explore(|| {
         let slot = Arc::new(open());
-        slot.arm(&Arming { period_ns: 10, ..arming(1) }, false).unwrap();
+        slot.arm(&ArmRequest { period_ns: 10, ..arming(1) }, false).unwrap();
         let (sequence, _) = standing(&slot).unwrap();
         let remote = Arc::clone(&slot);
-        let other = thread::spawn(move || remote.cancel(Which::Current).unwrap().is_some());
+        let other = thread::spawn(move || remote.cancel(CancelScope::Current).unwrap().is_some());
         let first = slot.fire(fire(sequence, Context::Immediate), |_| ());
         assert!(other.join().unwrap());
         slot.end();
         let second = slot.fire(fire(sequence + 1, Context::Immediate), |_| ());
-        let skips = [first, second].iter().filter(|fired| **fired == Fired::Skipped).count();
+        let skips = [first, second].iter().filter(|fired| **fired == ExpiryAction::Skipped).count();
         assert_eq!(skips, 1, "{first:?}, {second:?}");
         assert!(slot.state().armed());
     });
@@ -258,9 +265,9 @@ fn arm_or_fire() {
         let other = thread::spawn(move || remote.arm(&arming(2), false).unwrap().armed());
         let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
         let replaced = other.join().unwrap();
-        assert_eq!(fired == Fired::Lost, replaced);
+        assert_eq!(fired == ExpiryAction::Lost, replaced);
         assert_eq!(standing(&slot).unwrap().1, arming(2));
-        assert_eq!(slot.fire(fire(sequence, Context::Immediate), |_| ()), Fired::Lost);
+        assert_eq!(slot.fire(fire(sequence, Context::Immediate), |_| ()), ExpiryAction::Lost);
     });
 }
 
@@ -270,11 +277,11 @@ fn arm_or_fire() {
 fn giving_up_an_arming_leaves_another() {
     explore(|| {
         let slot = Arc::new(open());
-        slot.arm(&Arming { period_ns: 10, ..arming(1) }, false).unwrap();
+        slot.arm(&ArmRequest { period_ns: 10, ..arming(1) }, false).unwrap();
         let (sequence, _) = standing(&slot).unwrap();
         let remote = Arc::clone(&slot);
         let other = thread::spawn(move || remote.arm(&arming(2), false).map(|_| ()));
-        if slot.fire(fire(sequence, Context::Immediate), |_| ()) != Fired::Lost {
+        if slot.fire(fire(sequence, Context::Immediate), |_| ()) != ExpiryAction::Lost {
             slot.end();
             slot.disarm(sequence + 1);
         }
@@ -293,7 +300,9 @@ fn terminate_or_fire() {
         let runs = Arc::new(AtomicUsize::new(0));
         let (remote, counted) = (Arc::clone(&slot), Arc::clone(&runs));
         let engine = thread::spawn(move || {
-            if let Fired::Run { .. } = remote.fire(fire(sequence, Context::Immediate), |_| ()) {
+            if let ExpiryAction::Run { .. } =
+                remote.fire(fire(sequence, Context::Immediate), |_| ())
+            {
                 counted.store(1, Ordering::Relaxed);
                 counted.store(2, Ordering::Relaxed);
                 remote.end();
@@ -310,7 +319,7 @@ fn terminate_or_fire() {
             engine.join().unwrap();
             assert_eq!(runs.load(Ordering::Relaxed), 2);
         }
-        assert_eq!(slot.arm(&arming(2), false), Err(Refused::Terminated));
+        assert_eq!(slot.arm(&arming(2), false), Err(ArmRefused::Terminated));
     });
 }
 
@@ -322,7 +331,7 @@ fn terminate_or_begin() {
         slot.arm(&arming(1), false).unwrap();
         let (sequence, _) = standing(&slot).unwrap();
         let queued = slot.fire(fire(sequence, Context::Deferred), |_| ());
-        assert_eq!(queued, Fired::Queue { skipped: false });
+        assert_eq!(queued, ExpiryAction::Queue { skipped: false });
         let remote = Arc::clone(&slot);
         let worker = thread::spawn(move || match remote.begin() {
             Ok(()) => remote.end().orphan,
@@ -341,23 +350,23 @@ fn terminate_or_begin() {
 fn an_expiry_while_it_runs() {
     explore(|| {
         let slot = Arc::new(open());
-        slot.arm(&Arming { period_ns: 1, ..arming(1) }, false).unwrap();
+        slot.arm(&ArmRequest { period_ns: 1, ..arming(1) }, false).unwrap();
         let (sequence, _) = standing(&slot).unwrap();
         assert_eq!(
             slot.fire(fire(sequence, Context::Deferred), |_| ()),
-            Fired::Queue { skipped: false }
+            ExpiryAction::Queue { skipped: false }
         );
         let remote = Arc::clone(&slot);
         let worker = thread::spawn(move || {
             remote.begin().unwrap();
-            remote.end().again
+            remote.end().requeue
         });
         let fired = slot.fire(fire(sequence + 1, Context::Deferred), |_| ());
         let again = worker.join().unwrap();
         match fired {
-            Fired::AfterRun { .. } => assert!(again, "nobody queues it again"),
-            Fired::Queue { .. } => assert!(!again, "it is queued twice"),
-            Fired::Behind => assert!(!again),
+            ExpiryAction::AfterRun { .. } => assert!(again, "nobody queues it again"),
+            ExpiryAction::Queue { .. } => assert!(!again, "it is queued twice"),
+            ExpiryAction::Behind => assert!(!again),
             other => panic!("{other:?}"),
         }
     });
@@ -369,16 +378,16 @@ fn a_sleep_ends_once() {
     explore(|| {
         let slot = Arc::new(open());
         slot.arm(&arming(1), true).unwrap();
-        assert_eq!(slot.arm(&arming(2), true), Err(Refused::Slept));
+        assert_eq!(slot.arm(&arming(2), true), Err(ArmRefused::Slept));
         let (sequence, _) = standing(&slot).unwrap();
         let remote = Arc::clone(&slot);
-        let other = thread::spawn(move || remote.cancel(Which::All).unwrap().is_some());
+        let other = thread::spawn(move || remote.cancel(CancelScope::All).unwrap().is_some());
         let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
         let cancelled = other.join().unwrap();
-        assert_eq!(fired == Fired::Woke, !cancelled);
-        let end = if cancelled { Slept::Cancelled } else { Slept::Woken };
+        assert_eq!(fired == ExpiryAction::Woke, !cancelled);
+        let end = if cancelled { SleeperState::Cancelled } else { SleeperState::Woken };
         assert_eq!(slot.slept(), (end, false));
-        assert_eq!(slot.slept(), (Slept::Nobody, false));
+        assert_eq!(slot.slept(), (SleeperState::Nobody, false));
     });
 }
 

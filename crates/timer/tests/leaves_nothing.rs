@@ -11,7 +11,7 @@ use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread::timer_slack;
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent, TimerFdEvent};
-use hourglass_timer::event::{ClockEvent, DeviceError, EventDevice, Mode, Woken};
+use hourglass_timer::event::{ClockEvent, DeviceError, DeviceWaitEnd, EventDevice, Mode};
 
 fn now() -> u64 {
     now_ns(ClockId::Monotonic)
@@ -48,7 +48,7 @@ fn use_and_drop(detach: bool) {
         device.set_mode(Mode::OneShot).unwrap();
         // The time may be past by then: that is refused, and nothing to wait for.
         let armed = device.set_next_event(Some(now() + 200_000)).is_ok();
-        assert!(!armed || device.wait(Some(now() + 20_000_000_000)) != Ok(Woken::Limit));
+        assert!(!armed || device.wait(Some(now() + 20_000_000_000)) != Ok(DeviceWaitEnd::Limit));
         // An expiry that is pending, and one to come.
         let _ = device.set_next_event(Some(now() + 100_000));
         thread::sleep(Duration::from_millis(1));
@@ -101,12 +101,12 @@ fn without_signals_kicks_still_wake() {
             thread::sleep(Duration::from_millis(1));
             kick.kick();
         });
-        assert_eq!(device.wait(Some(now() + 20_000_000_000)), Ok(Woken::Kicked));
+        assert_eq!(device.wait(Some(now() + 20_000_000_000)), Ok(DeviceWaitEnd::Kicked));
         kicker.join().unwrap();
     }
     // Expiries have their signal set aside.
     device.set_next_event(Some(now() + 100_000_000)).unwrap();
-    assert_eq!(device.wait(None), Ok(Woken::Event { periods: 1 }));
+    assert_eq!(device.wait(None), Ok(DeviceWaitEnd::Event { periods: 1 }));
 }
 
 #[test]

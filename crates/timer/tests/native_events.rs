@@ -11,11 +11,11 @@ use std::time::Duration;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_timer::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent};
 use hourglass_timer::event::{
-    ClockEvent, DeviceError, DevicePlan, EventDevice, Mode, Period, ProgramError, Programmed,
-    SourcePlan, Woken, validate_device, validate_source,
+    ClockEvent, DeviceError, DevicePlan, DeviceWaitEnd, EventDevice, Mode, Period, ProgramError,
+    Programmed, SourcePlan, validate_device, validate_source,
 };
 
-const EVENT: Woken = Woken::Event { periods: 1 };
+const EVENT: DeviceWaitEnd = DeviceWaitEnd::Event { periods: 1 };
 const MS: u64 = 1_000_000;
 /// A wait that a broken device would never end.
 const PATIENCE: u64 = 20_000 * MS;
@@ -48,12 +48,12 @@ fn on_each(test: impl Fn(&mut EventDevice) + Send + Sync) {
     });
 }
 
-fn wait(device: &mut EventDevice) -> Woken {
+fn wait(device: &mut EventDevice) -> DeviceWaitEnd {
     let limit_ns = now() + PATIENCE;
     loop {
         // The test harness's own signals, if any, are none of ours.
         match device.wait(Some(limit_ns)).unwrap() {
-            Woken::Signal => {}
+            DeviceWaitEnd::Signal => {}
             woken => return woken,
         }
     }
@@ -98,7 +98,9 @@ fn periods_are_never_early_and_none_is_lost() {
             device.set_mode(Mode::Periodic(period)).unwrap();
             let mut told = 0;
             while told < 20 {
-                let Woken::Event { periods } = wait(device) else { panic!("{name}: no event") };
+                let DeviceWaitEnd::Event { periods } = wait(device) else {
+                    panic!("{name}: no event")
+                };
                 told += periods;
                 assert!(begin_ns + period.nth_ns(told) <= now(), "{name}: early");
             }
@@ -116,14 +118,14 @@ fn what_is_shut_down_fires_nothing() {
             device.set_mode(Mode::OneShot).unwrap();
             program(device, 3 * MS);
             device.set_mode(mode).unwrap();
-            assert_eq!(device.wait(Some(now() + 6 * MS)), Ok(Woken::Limit), "{name}");
+            assert_eq!(device.wait(Some(now() + 6 * MS)), Ok(DeviceWaitEnd::Limit), "{name}");
             device.set_mode(Mode::Periodic(Period::new(MS, 1).unwrap())).unwrap();
             device.set_mode(mode).unwrap();
-            assert_eq!(device.wait(Some(now() + 3 * MS)), Ok(Woken::Limit), "{name}");
+            assert_eq!(device.wait(Some(now() + 3 * MS)), Ok(DeviceWaitEnd::Limit), "{name}");
         }
         program(device, 3 * MS);
         assert_eq!(device.set_next_event(None), Ok(Programmed::Nothing));
-        assert_eq!(device.wait(Some(now() + 6 * MS)), Ok(Woken::Limit), "{name}");
+        assert_eq!(device.wait(Some(now() + 6 * MS)), Ok(DeviceWaitEnd::Limit), "{name}");
         // Nor does the hardware itself.
         assert_eq!((device.counts().early, device.counts().spurious), (0, 0), "{name}");
     });
@@ -154,8 +156,8 @@ fn kicks_wake_and_are_kept() {
         // Before the wait; several are one.
         kick.kick();
         kick.kick();
-        assert_eq!(wait(device), Woken::Kicked, "{name}");
-        assert_eq!(device.wait(Some(now() + MS)), Ok(Woken::Limit), "{name}");
+        assert_eq!(wait(device), DeviceWaitEnd::Kicked, "{name}");
+        assert_eq!(device.wait(Some(now() + MS)), Ok(DeviceWaitEnd::Limit), "{name}");
         // During it, from another thread: with an event programmed, and with none.
         for ahead_ns in [Some(PATIENCE), None] {
             device.set_next_event(ahead_ns.map(|ahead_ns| now() + ahead_ns)).unwrap();
@@ -164,19 +166,22 @@ fn kicks_wake_and_are_kept() {
                 thread::sleep(Duration::from_millis(3));
                 other.kick();
             });
-            assert_eq!(device.wait(None), Ok(Woken::Kicked), "{name}");
+            assert_eq!(device.wait(None), Ok(DeviceWaitEnd::Kicked), "{name}");
             kicker.join().unwrap();
         }
         // What has been seen does not keep the thread awake.
         let (begin_ns, ran_ns) = (now(), now_ns(ClockId::ThreadCpu));
-        assert_eq!(device.wait(Some(begin_ns + 30 * MS)), Ok(Woken::Limit), "{name}");
+        assert_eq!(device.wait(Some(begin_ns + 30 * MS)), Ok(DeviceWaitEnd::Limit), "{name}");
         let ran_ns = now_ns(ClockId::ThreadCpu) - ran_ns;
         assert!(ran_ns < 15 * MS, "{name} ran for {ran_ns} ns in a wait of 30 ms");
         // A kick leaves the event as it is. On a busy machine that may pass before the wait.
         let at_ns = program(device, 50 * MS);
         kick.kick();
         let woken = [wait(device), wait(device)];
-        assert!(woken == [Woken::Kicked, EVENT] || woken == [EVENT, Woken::Kicked], "{name}");
+        assert!(
+            woken == [DeviceWaitEnd::Kicked, EVENT] || woken == [EVENT, DeviceWaitEnd::Kicked],
+            "{name}"
+        );
         assert!(now() >= at_ns, "{name}");
     });
 }
@@ -201,7 +206,7 @@ fn signals_end_a_wait() {
         let woken = device.wait(None).unwrap();
         done.store(true, Ordering::Relaxed);
         sender.join().unwrap();
-        assert_eq!(woken, if name == "busy" { EVENT } else { Woken::Signal }, "{name}");
+        assert_eq!(woken, if name == "busy" { EVENT } else { DeviceWaitEnd::Signal }, "{name}");
     });
 }
 
@@ -231,7 +236,7 @@ fn no_kick_is_lost() {
             }
         });
         while seen.load(Ordering::Relaxed) < ROUNDS {
-            assert_eq!(device.wait(None), Ok(Woken::Kicked), "{name}");
+            assert_eq!(device.wait(None), Ok(DeviceWaitEnd::Kicked), "{name}");
             // What was stored before the kick is visible.
             seen.store(asked.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -290,7 +295,7 @@ fn the_past_is_refused() {
         }
         assert_eq!(device.counts().programmed, 0);
         // A limit that is past does not wait either.
-        assert_eq!(device.wait(Some(1)), Ok(Woken::Limit));
+        assert_eq!(device.wait(Some(1)), Ok(DeviceWaitEnd::Limit));
     });
 }
 

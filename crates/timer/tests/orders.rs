@@ -9,7 +9,7 @@ mod common;
 use common::Dice;
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
-use hourglass_timer::queue::{Handle, Heap, Order, Queue, QueueError, RedBlackTree};
+use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 
 fn at(ns: i64) -> Instant<Sim> {
     Instant::from_nanos(ns)
@@ -25,7 +25,7 @@ struct Known {
 }
 
 /// The queue and its twin, side by side.
-struct Pair<B: Order> {
+struct Pair<B: PriorityStructure> {
     queue: Queue<Sim, u64, B>,
     known: Vec<Known>,
     stale: Vec<Handle>,
@@ -36,7 +36,7 @@ struct Pair<B: Order> {
     fired: u64,
 }
 
-impl<B: Order> Pair<B> {
+impl<B: PriorityStructure> Pair<B> {
     fn new(seed: u64) -> Pair<B> {
         Pair {
             queue: Queue::new(),
@@ -177,7 +177,7 @@ impl<B: Order> Pair<B> {
     }
 }
 
-fn compare<B: Order>(name: &str) {
+fn compare<B: PriorityStructure>(name: &str) {
     for (seed, most) in (1..).zip([1, 3, 10, 30, 100, 300, 1_000, 100]) {
         println!("{name}: seed {seed}, at most {most} timers");
         let mut pair = Pair::<B>::new(seed);
@@ -205,7 +205,7 @@ fn the_sorted_list_fires_as_its_twin() {
 
 /// The kernel dropped this promise ("timer: Remove FIFO guarantee"); here it is kept, over several
 /// levels of the heap and with gaps from cancelling.
-fn fires_in_the_order_of_arming<B: Order>() {
+fn fires_in_the_order_of_arming<B: PriorityStructure>() {
     let mut queue: Queue<Sim, u64, B> = Queue::new();
     let handles: Vec<Handle> = (0..2_000).map(|i| queue.create(i).unwrap()).collect();
     for (i, handle) in handles.iter().enumerate() {

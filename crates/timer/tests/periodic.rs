@@ -11,11 +11,11 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, thread as os};
 use hourglass_time::Span;
 use hourglass_timer::PeriodicThread;
-use hourglass_timer::fault::{self, Fault, Strength, Verdict};
+use hourglass_timer::fault::{self, Fault, FaultAction, FaultVerdict};
 use hourglass_timer::periodic::{
-    Ended, JoinError, OverrunPolicy, ParameterError, Scheduling, SchedulingError, SpawnError,
+    JoinError, LoopEnd, OverrunPolicy, ParameterError, Scheduling, SchedulingError, SpawnError,
 };
-use hourglass_timer::sleep::{Interrupt, Settings};
+use hourglass_timer::sleep::{Interrupt, SleeperSettings};
 
 const MS: u64 = 1_000_000;
 
@@ -34,9 +34,10 @@ fn until(jobs: u64, number: u64) -> ControlFlow<()> {
 /// of ours; waiting in the kernel, and with the learnt margin.
 #[test]
 fn no_job_is_early() {
-    for waiting in
-        [Settings::with_policy(hourglass_timer::sleep::Policy::KernelOnly), Settings::DEFAULT]
-    {
+    for waiting in [
+        SleeperSettings::with_policy(hourglass_timer::sleep::SleepPolicy::KernelOnly),
+        SleeperSettings::DEFAULT,
+    ] {
         let (tell, told) = channel();
         let thread = PeriodicThread::builder("grid")
             .period(Span::from_millis(2))
@@ -50,7 +51,7 @@ fn no_job_is_early() {
             })
             .unwrap();
         let (ended, statistics) = thread.join().unwrap();
-        assert_eq!((ended, statistics.jobs), (Ended::ByItself, 50));
+        assert_eq!((ended, statistics.jobs), (LoopEnd::ByItself, 50));
         let jobs: Vec<(u64, u64, u64)> = told.iter().collect();
         for (release, started, now) in &jobs {
             assert!(started >= release && now >= release);
@@ -72,11 +73,11 @@ fn stopping_does_not_wait_for_the_release() {
     let thread = hourly();
     assert!(!thread.is_finished());
     let (ended, statistics) = thread.stop().unwrap();
-    assert_eq!((ended, statistics.releases), (Ended::Stopped, 0));
+    assert_eq!((ended, statistics.releases), (LoopEnd::Stopped, 0));
     drop(hourly());
     let thread = hourly();
     thread.stopper().stop();
-    assert_eq!(thread.join().unwrap().0, Ended::Stopped);
+    assert_eq!(thread.join().unwrap().0, LoopEnd::Stopped);
     assert!(begun.elapsed().as_secs() < 60);
 }
 
@@ -112,9 +113,9 @@ fn the_deadline_class_may_have_a_handler() {
     if let Err(refused) = builder().spawn(|_job| ()) {
         return skip(Requirement::DEADLINE_CLASS, refused);
     }
-    let settings = fault::Settings::with_strength(fault::Strength::Suspend);
+    let settings = fault::WatchSettings::with_strength(fault::FaultAction::Suspend);
     let attributes = fault::Attributes::DEFAULT;
-    let entry = |_: &fault::Fault, (): &mut ()| fault::Verdict::Resume;
+    let entry = |_: &fault::Fault, (): &mut ()| fault::FaultVerdict::Resume;
     let thread = builder().deadline_handler(settings, attributes, entry, ()).spawn(|_job| ());
     match thread {
         Ok(thread) => drop(thread),
@@ -138,7 +139,7 @@ fn a_group_is_stopped_by_one_word() {
     });
     ALL.interrupt();
     for thread in threads {
-        assert_eq!(thread.join().unwrap().0, Ended::Stopped);
+        assert_eq!(thread.join().unwrap().0, LoopEnd::Stopped);
     }
 }
 
@@ -332,8 +333,8 @@ fn a_start_hook_runs_before_the_first_release() {
 #[test]
 fn a_watch_that_cannot_be_made_is_told() {
     struct Refused;
-    impl hourglass_timer::periodic::Watch for Refused {
-        fn released(&mut self, _: hourglass_timer::periodic::Released) {}
+    impl hourglass_timer::periodic::JobWatch for Refused {
+        fn released(&mut self, _: hourglass_timer::periodic::ReleasedJob) {}
         fn completed(&mut self) -> ControlFlow<()> {
             ControlFlow::Continue(())
         }
@@ -353,12 +354,12 @@ fn a_deadline_handler_ends_the_thread() {
         .period(Span::from_millis(50))
         .deadline(Span::from_millis(5))
         .deadline_handler(
-            fault::Settings::with_strength(Strength::Notify),
+            fault::WatchSettings::with_strength(FaultAction::Notify),
             fault::Attributes::DEFAULT,
             move |fault: &Fault, faults: &mut u64| {
                 *faults += 1;
                 tell.send(*fault).unwrap();
-                if *faults < 3 { Verdict::Resume } else { Verdict::End }
+                if *faults < 3 { FaultVerdict::Resume } else { FaultVerdict::End }
             },
             0,
         )
@@ -370,7 +371,7 @@ fn a_deadline_handler_ends_the_thread() {
         .unwrap();
     let id = thread.id();
     let (ended, statistics) = thread.join().unwrap();
-    assert_eq!(ended, Ended::ByWatch);
+    assert_eq!(ended, LoopEnd::ByWatch);
     let faults: Vec<Fault> = told.iter().collect();
     // More than three, or some untold, only where the handler was slower than a period.
     assert!(faults.len() >= 3 && faults.is_sorted_by_key(|fault| fault.count), "{faults:?}");
@@ -391,11 +392,11 @@ fn an_overrun_of_the_budget_is_told_while_the_job_runs() {
         .period(Span::from_secs(60))
         .budget(Span::from_millis(5))
         .deadline_and_budget_handler(
-            fault::Settings::with_strength(Strength::Suspend),
+            fault::WatchSettings::with_strength(FaultAction::Suspend),
             fault::Attributes::DEFAULT,
             move |fault: &Fault, (): &mut ()| {
                 tell.send(*fault).unwrap();
-                Verdict::End
+                FaultVerdict::End
             },
             (),
         )
@@ -408,7 +409,7 @@ fn an_overrun_of_the_budget_is_told_while_the_job_runs() {
         })
         .unwrap();
     let (ended, statistics) = thread.join().unwrap();
-    assert_eq!(ended, Ended::ByWatch);
+    assert_eq!(ended, LoopEnd::ByWatch);
     assert_eq!((statistics.jobs, statistics.misses, statistics.cost_overruns), (1, 0, 1));
     let faults: Vec<Fault> = told.iter().collect();
     assert_eq!(faults.len(), 1);
@@ -423,11 +424,11 @@ fn a_job_within_its_budget_is_no_fault() {
         .period(Span::from_millis(100))
         .budget(Span::from_millis(90))
         .deadline_and_budget_handler(
-            fault::Settings::with_strength(Strength::Suspend),
+            fault::WatchSettings::with_strength(FaultAction::Suspend),
             fault::Attributes::DEFAULT,
             move |fault, (): &mut ()| {
                 tell.send(*fault).unwrap();
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             (),
         )
@@ -449,17 +450,17 @@ fn in_time_is_no_fault() {
         .period(Span::from_millis(2))
         .deadline(Span::from_secs(3_600))
         .deadline_handler(
-            fault::Settings::with_strength(Strength::Suspend),
+            fault::WatchSettings::with_strength(FaultAction::Suspend),
             fault::Attributes::DEFAULT,
             move |fault, (): &mut ()| {
                 tell.send(*fault).unwrap();
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             (),
         )
         .spawn(|job| until(20, job.number()))
         .unwrap();
     let (ended, statistics) = thread.join().unwrap();
-    assert_eq!((ended, statistics.jobs, statistics.misses), (Ended::ByItself, 20, 0));
+    assert_eq!((ended, statistics.jobs, statistics.misses), (LoopEnd::ByItself, 20, 0));
     assert_eq!(told.iter().count(), 0);
 }

@@ -10,10 +10,10 @@ use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::clock_device::{ClockDevice, ClockDevices};
-use hourglass_timer::engine::Base;
+use hourglass_timer::engine::ClockBase;
 use hourglass_timer::event::native::RtcEvent;
 use hourglass_timer::event::{
-    DeviceError, EventDevice, Mode, ModeError, Period, Resolution, Woken,
+    DeviceError, DeviceWaitEnd, EventDevice, Mode, ModeError, Period, Resolution,
 };
 use hourglass_timer::service::{Action, Device, EngineSettings, ServiceSettings, TimerService};
 
@@ -47,10 +47,10 @@ fn now() -> u64 {
     now_ns(ClockId::Monotonic)
 }
 
-fn wait(device: &mut EventDevice) -> Woken {
+fn wait(device: &mut EventDevice) -> DeviceWaitEnd {
     loop {
         match device.wait(Some(now() + 20_000_000_000)).unwrap() {
-            Woken::Signal => {}
+            DeviceWaitEnd::Signal => {}
             woken => return woken,
         }
     }
@@ -67,14 +67,14 @@ fn an_rtc_ticks_at_powers_of_two() {
         let begin_ns = now();
         let mut told = 0;
         while told < 8 {
-            let Woken::Event { periods } = wait(&mut device) else { panic!("no event") };
+            let DeviceWaitEnd::Event { periods } = wait(&mut device) else { panic!("no event") };
             told += periods;
         }
         // Its first period may have begun before; its crystal is not ours.
         assert!(now() - begin_ns >= period.nth_ns(7) * 9 / 10);
         device.kick().kick();
         device.set_mode(Mode::Shutdown).unwrap();
-        assert_eq!(wait(&mut device), Woken::Kicked);
+        assert_eq!(wait(&mut device), DeviceWaitEnd::Kicked);
     });
 }
 
@@ -109,7 +109,7 @@ fn a_service_lives_on_its_ticks() {
         let service = TimerService::with(&ServiceSettings::engines(1, &settings)).unwrap();
         assert_eq!(service.resolution(0), Ok(Resolution::TickBound));
         let owner = service.owner("rtc");
-        let timer = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap();
         for ms in [1, 5, 20] {
             let begin_ns = now();
             timer.sleep_for(Span::from_millis(ms)).unwrap();

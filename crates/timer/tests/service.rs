@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
-use hourglass_timer::engine::{Base, OnSet};
+use hourglass_timer::engine::{ClockBase, ClockSetPolicy};
 use hourglass_timer::service::{
-    Action, Arm, ClassSettings, Expiration, FaultThread, Port, ServiceError, Timer, TimerService,
-    TimerSettings, Which,
+    Action, CancelScope, ClassSettings, Expiration, FaultThread, Port, ServiceError, Timer,
+    TimerService, TimerSettings, TimerSpec,
 };
 
 use serving::{LONG, nothing, service};
@@ -21,12 +21,12 @@ use serving::{LONG, nothing, service};
 const MS: i64 = 1_000_000;
 const PATIENCE: Option<Span> = Some(Span::from_secs(20));
 
-fn clock(base: Base) -> i64 {
+fn clock(base: ClockBase) -> i64 {
     let clock = match base {
-        Base::Monotonic => ClockId::Monotonic,
-        Base::Boottime => ClockId::Boottime,
-        Base::Realtime => ClockId::Realtime,
-        Base::Tai => ClockId::Tai,
+        ClockBase::Monotonic => ClockId::Monotonic,
+        ClockBase::Boottime => ClockId::Boottime,
+        ClockBase::Realtime => ClockId::Realtime,
+        ClockBase::Tai => ClockId::Tai,
     };
     now_ns(clock) as i64
 }
@@ -36,7 +36,7 @@ fn clock(base: Base) -> i64 {
 #[test]
 fn sleeps_are_never_early_on_their_own_clock() {
     let (_service, owner) = service();
-    for base in Base::ALL {
+    for base in ClockBase::ALL {
         let timer = owner.timer(base, Action::nothing()).unwrap();
         for round in 0..20 {
             let at = clock(base) + round * 100_000;
@@ -68,16 +68,16 @@ fn a_sleeper_is_told_why_it_woke() {
     let timer = nothing(&owner);
     let sleeper = slept(&timer);
     assert_eq!(timer.sleep_for(LONG), Err(ServiceError::AnotherSleeps));
-    assert_eq!(timer.cancel(Which::All), Ok(true));
+    assert_eq!(timer.cancel(CancelScope::All), Ok(true));
     assert_eq!(sleeper.join().unwrap(), Err(ServiceError::Cancelled));
-    assert_eq!(timer.cancel(Which::All), Ok(false));
+    assert_eq!(timer.cancel(CancelScope::All), Ok(false));
 
     // Armed anew: that expiry is not the sleeper's any more.
     let sleeper = slept(&timer);
-    timer.arm(Arm::after(LONG)).unwrap();
+    timer.arm(TimerSpec::after(LONG)).unwrap();
     assert_eq!(sleeper.join().unwrap(), Err(ServiceError::Cancelled));
 
-    timer.cancel(Which::All).unwrap();
+    timer.cancel(CancelScope::All).unwrap();
     let sleeper = slept(&timer);
     timer.terminate().unwrap();
     assert_eq!(sleeper.join().unwrap(), Err(ServiceError::Terminated));
@@ -96,10 +96,10 @@ fn a_sleeper_is_told_why_it_woke() {
 fn a_periodic_timer_keeps_its_phase_whoever_is_late() {
     let (_service, owner) = service();
     let port = Port::new(256).unwrap();
-    let timer = owner.timer(Base::Monotonic, Action::send(&port, 7)).unwrap();
-    let first = clock(Base::Monotonic) + 3 * MS;
+    let timer = owner.timer(ClockBase::Monotonic, Action::send(&port, 7)).unwrap();
+    let first = clock(ClockBase::Monotonic) + 3 * MS;
     let period = MS / 2;
-    timer.arm(Arm::at(first).every(Span::from_nanos(period))).unwrap();
+    timer.arm(TimerSpec::at(first).every(Span::from_nanos(period))).unwrap();
     let mut expected = first;
     let mut overruns = 0;
     for _ in 0..40 {
@@ -113,7 +113,7 @@ fn a_periodic_timer_keeps_its_phase_whoever_is_late() {
         assert!(expiration.now_ns >= expiration.expiry_ns, "early");
         expected += period;
     }
-    assert!(timer.cancel(Which::All).unwrap());
+    assert!(timer.cancel(CancelScope::All).unwrap());
     let status = timer.status().unwrap();
     assert!(!status.armed && status.overruns >= overruns && status.fired >= 40);
 }
@@ -123,9 +123,9 @@ fn a_periodic_timer_keeps_its_phase_whoever_is_late() {
 fn overruns_are_counted_and_told() {
     let (_service, owner) = service();
     let port = Port::new(4).unwrap();
-    let timer = owner.timer(Base::Monotonic, Action::send(&port, 0)).unwrap();
-    let first = clock(Base::Monotonic) - 10_500 * MS;
-    timer.arm(Arm::at(first).every(Span::SECOND)).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, Action::send(&port, 0)).unwrap();
+    let first = clock(ClockBase::Monotonic) - 10_500 * MS;
+    timer.arm(TimerSpec::at(first).every(Span::SECOND)).unwrap();
     let expiration = port.receive(PATIENCE).unwrap().unwrap().expiration;
     let periods = (expiration.now_ns - first) / (1_000 * MS);
     assert!(periods >= 10 && expiration.expiry_ns == first + periods * 1_000 * MS);
@@ -140,29 +140,29 @@ fn overruns_are_counted_and_told() {
 fn cancelling_the_current_expiry_keeps_the_next() {
     let (_service, owner) = service();
     let port = Port::new(4).unwrap();
-    let timer = owner.timer(Base::Monotonic, Action::send(&port, 0)).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, Action::send(&port, 0)).unwrap();
     let period = Span::from_millis(20);
-    let far = clock(Base::Monotonic) + LONG.nanos();
-    timer.arm(Arm::at(far).every(period)).unwrap();
-    assert_eq!(timer.cancel(Which::Current), Ok(true));
-    assert_eq!(timer.cancel(Which::Current), Ok(false), "it is one expiry");
+    let far = clock(ClockBase::Monotonic) + LONG.nanos();
+    timer.arm(TimerSpec::at(far).every(period)).unwrap();
+    assert_eq!(timer.cancel(CancelScope::Current), Ok(true));
+    assert_eq!(timer.cancel(CancelScope::Current), Ok(false), "it is one expiry");
     assert_eq!(timer.status().unwrap().next_ns, Some(far + 20 * MS));
     // On a busy machine the first may expire before it is cancelled.
     let cancelled = |_| {
         while port.try_receive().is_some() {}
-        let first = clock(Base::Monotonic) + 50 * MS;
-        timer.arm(Arm::at(first).every(period)).unwrap();
-        let cancelled = timer.cancel(Which::Current).unwrap() && port.try_receive().is_none();
+        let first = clock(ClockBase::Monotonic) + 50 * MS;
+        timer.arm(TimerSpec::at(first).every(period)).unwrap();
+        let cancelled = timer.cancel(CancelScope::Current).unwrap() && port.try_receive().is_none();
         let expiration = port.receive(PATIENCE).unwrap().unwrap().expiration;
         let since = expiration.expiry_ns - first;
         assert!(!cancelled || since >= 20 * MS && since % (20 * MS) == 0, "{since}");
-        assert_eq!(timer.cancel(Which::All), Ok(true));
+        assert_eq!(timer.cancel(CancelScope::All), Ok(true));
         cancelled
     };
     assert!((0..5).any(cancelled));
     // Of one that is armed once, the current expiry is all.
-    timer.arm(Arm::after(LONG)).unwrap();
-    assert_eq!(timer.cancel(Which::Current), Ok(true));
+    timer.arm(TimerSpec::after(LONG)).unwrap();
+    assert_eq!(timer.cancel(CancelScope::Current), Ok(true));
     assert!(!timer.status().unwrap().armed);
 }
 
@@ -177,7 +177,7 @@ fn actions_wake_send_call_and_fault() {
     }
     let (service, owner) = service();
     let class = service.class("test-class", ClassSettings::default()).unwrap();
-    let soon = Arm::after(Span::MILLISECOND);
+    let soon = TimerSpec::after(Span::MILLISECOND);
 
     let waits = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&waits);
@@ -188,7 +188,7 @@ fn actions_wake_send_call_and_fault() {
     while !waits.load(Ordering::Acquire) {
         thread::yield_now();
     }
-    let wake = owner.timer(Base::Monotonic, Action::wake(woken.thread().clone())).unwrap();
+    let wake = owner.timer(ClockBase::Monotonic, Action::wake(woken.thread().clone())).unwrap();
     wake.arm(soon).unwrap();
     woken.join().unwrap();
 
@@ -199,15 +199,15 @@ fn actions_wake_send_call_and_fault() {
         }
     };
     let immediate = Action::immediate(name(tell.clone()));
-    let immediate = owner.timer(Base::Monotonic, immediate).unwrap();
+    let immediate = owner.timer(ClockBase::Monotonic, immediate).unwrap();
     immediate.arm(soon).unwrap();
     assert_eq!(told.recv().unwrap().as_deref(), Some("hg-engine-0"));
-    let deferred = owner.timer(Base::Monotonic, Action::deferred(&class, name(tell))).unwrap();
+    let deferred = owner.timer(ClockBase::Monotonic, Action::deferred(&class, name(tell))).unwrap();
     deferred.arm(soon).unwrap();
     assert_eq!(told.recv().unwrap().as_deref(), Some("test-class"));
 
     let (tell, told) = mpsc::channel();
-    let fault = owner.timer(Base::Monotonic, Action::fault(Fault(tell))).unwrap();
+    let fault = owner.timer(ClockBase::Monotonic, Action::fault(Fault(tell))).unwrap();
     fault.arm(soon).unwrap();
     assert!(told.recv().unwrap() >= 0);
 }
@@ -218,41 +218,45 @@ fn bad_input_is_refused() {
     let (service, owner) = service();
     let timer = nothing(&owner);
     for period in [Span::ZERO, Span::from_nanos(-1)] {
-        let refused = timer.arm(Arm::after(LONG).every(period));
+        let refused = timer.arm(TimerSpec::after(LONG).every(period));
         assert_eq!(refused, Err(ServiceError::PeriodNotPositive { period }));
     }
     let delay = Span::from_nanos(-1);
     let refused = Err(ServiceError::NegativeDelay { delay });
-    assert_eq!(timer.arm(Arm::after(delay)), refused);
+    assert_eq!(timer.arm(TimerSpec::after(delay)), refused);
     assert_eq!(timer.sleep_for(delay), refused);
     let slack = Span::from_nanos(-1);
     assert_eq!(
-        timer.arm(Arm::after(LONG).slack(slack)),
+        timer.arm(TimerSpec::after(LONG).slack(slack)),
         Err(ServiceError::NegativeSlack { slack })
     );
-    let base = Base::Monotonic;
+    let base = ClockBase::Monotonic;
     let refused = ServiceError::ExpiryOutOfRange { base, expiry_ns: -1 };
-    assert_eq!(timer.arm(Arm::at(-1)), Err(refused));
+    assert_eq!(timer.arm(TimerSpec::at(-1)), Err(refused));
     assert!(matches!(
-        timer.arm(Arm::after(Span::MAX)),
-        Err(ServiceError::ExpiryOutOfRange { base: Base::Monotonic, .. })
+        timer.arm(TimerSpec::after(Span::MAX)),
+        Err(ServiceError::ExpiryOutOfRange { base: ClockBase::Monotonic, .. })
     ));
     assert!(matches!(timer.sleep_for(Span::MIN), Err(ServiceError::NegativeDelay { .. })));
     assert!(!timer.status().unwrap().armed);
     // The far end of the range is in it.
-    timer.arm(Arm::at(i64::MAX).every(Span::MAX).slack(Span::MAX)).unwrap();
+    timer.arm(TimerSpec::at(i64::MAX).every(Span::MAX).slack(Span::MAX)).unwrap();
 
     let other = TimerService::start().unwrap();
     let class = other.class("theirs", ClassSettings::default()).unwrap();
     let refused = owner.timer(base, Action::deferred(&class, |_| ()));
     assert!(matches!(refused, Err(ServiceError::ForeignClass { class }) if class == "theirs"));
-    let settings =
-        TimerSettings { base, on_set: OnSet::Follow, action: Action::nothing(), engine: Some(3) };
+    let settings = TimerSettings {
+        base,
+        on_set: ClockSetPolicy::Follow,
+        action: Action::nothing(),
+        engine: Some(3),
+    };
     let refused = owner.timer_with(settings);
     assert!(matches!(refused, Err(ServiceError::NoEngine { engine: 3, engines: 1 })));
     owner.terminate().unwrap();
     assert!(matches!(owner.timer(base, Action::nothing()), Err(ServiceError::Terminated)));
-    assert_eq!(timer.arm(Arm::after(LONG)), Err(ServiceError::Terminated));
+    assert_eq!(timer.arm(TimerSpec::after(LONG)), Err(ServiceError::Terminated));
     drop(service);
 }
 
@@ -261,8 +265,8 @@ fn bad_input_is_refused() {
 fn a_full_port_counts() {
     let (_service, owner) = service();
     let port = Port::new(2).unwrap();
-    let timer = owner.timer(Base::Monotonic, Action::send(&port, 0)).unwrap();
-    timer.arm(Arm::after(Span::ZERO).every(Span::from_micros(100))).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, Action::send(&port, 0)).unwrap();
+    timer.arm(TimerSpec::after(Span::ZERO).every(Span::from_micros(100))).unwrap();
     while port.lost() < 3 {
         thread::sleep(Duration::from_millis(1));
     }
@@ -285,7 +289,7 @@ fn hammered_from_all_sides() {
         };
         let action =
             if round % 2 == 0 { Action::immediate(call) } else { Action::deferred(&class, call) };
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
         thread::scope(|scope| {
             for thread in 0..3 {
                 let timer = timer.clone();
@@ -293,9 +297,9 @@ fn hammered_from_all_sides() {
                     for step in 0..400u64 {
                         let after = Span::from_nanos((step as i64 * 37 + thread * 11) % 3_000);
                         let done = match step % 4 {
-                            0 | 1 => timer.arm(Arm::after(after)),
-                            2 => timer.arm(Arm::after(after).every(Span::from_nanos(700))),
-                            _ => timer.cancel(Which::All).map(|_| ()),
+                            0 | 1 => timer.arm(TimerSpec::after(after)),
+                            2 => timer.arm(TimerSpec::after(after).every(Span::from_nanos(700))),
+                            _ => timer.cancel(CancelScope::All).map(|_| ()),
                         };
                         match done {
                             Ok(()) | Err(ServiceError::Terminated | ServiceError::Contended) => {}
@@ -327,15 +331,15 @@ fn every_arming_fires_or_is_cancelled() {
     let action = Action::immediate(move |_| {
         own.fetch_add(1, Ordering::SeqCst);
     });
-    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     let mut cancelled = 0;
     const ARMINGS: u64 = 2_000;
     for arming in 0..ARMINGS {
-        timer.arm(Arm::after(Span::from_nanos(arming as i64 % 50 * 1_000))).unwrap();
+        timer.arm(TimerSpec::after(Span::from_nanos(arming as i64 % 50 * 1_000))).unwrap();
         for _ in 0..arming % 40 * 20 {
             std::hint::spin_loop();
         }
-        if timer.cancel(Which::All).unwrap() {
+        if timer.cancel(CancelScope::All).unwrap() {
             cancelled += 1;
         } else {
             while timer.status().unwrap().busy {}

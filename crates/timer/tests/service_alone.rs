@@ -12,11 +12,11 @@ use hourglass_skip::{Requirement, skip};
 use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_sys::fork::child_says;
 use hourglass_time::Span;
-use hourglass_timer::engine::{Base, EngineError};
+use hourglass_timer::engine::{ClockBase, EngineError};
 use hourglass_timer::event::DeviceError;
 use hourglass_timer::service::{
-    Action, Arm, ClassSettings, Device, EngineSettings, Port, ServiceError, ServiceSettings, Timer,
-    TimerService, Which,
+    Action, CancelScope, ClassSettings, Device, EngineSettings, Port, ServiceError,
+    ServiceSettings, Timer, TimerService, TimerSpec,
 };
 
 #[global_allocator]
@@ -43,7 +43,7 @@ fn arming_and_firing_never_allocate() {
         }
     };
     let mut timers: Vec<Timer> = Vec::new();
-    for base in Base::ALL {
+    for base in ClockBase::ALL {
         for action in [
             Action::nothing(),
             Action::wake(thread::current()),
@@ -57,25 +57,25 @@ fn arming_and_firing_never_allocate() {
     // The engine makes room and watches the wall clock; what a thread needs once it has.
     for timer in &timers {
         timer.sleep_for(SOON).unwrap();
-        timer.arm(Arm::after(SOON)).unwrap();
+        timer.arm(TimerSpec::after(SOON)).unwrap();
     }
     while timers.iter().map(|timer| timer.status().unwrap()).any(|is| is.armed || is.busy) {
         thread::sleep(Duration::from_millis(1));
     }
     while port.try_receive().is_some() {}
-    let pause = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+    let pause = owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap();
     pause.sleep_for(SOON).unwrap();
     let before = thread_counts();
     for round in 0..20 {
         for timer in &timers {
-            timer.arm(Arm::after(Span::from_nanos(round * 50_000)).every(SOON)).unwrap();
-            timer.cancel(Which::Current).unwrap();
+            timer.arm(TimerSpec::after(Span::from_nanos(round * 50_000)).every(SOON)).unwrap();
+            timer.cancel(CancelScope::Current).unwrap();
         }
         // The engine wakes this thread when it has fired what was due before.
         pause.sleep_for(Span::from_millis(2)).unwrap();
         while port.try_receive().is_some() {}
         for timer in &timers {
-            timer.cancel(Which::All).unwrap();
+            timer.cancel(CancelScope::All).unwrap();
             timer.status().unwrap();
         }
         timers[0].sleep_for(SOON).unwrap();
@@ -88,7 +88,7 @@ fn arming_and_firing_never_allocate() {
 fn a_timer_costs_what_is_said() {
     let service = TimerService::start().unwrap();
     let owner = service.owner("many");
-    let make = || owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+    let make = || owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap();
     let timers = 20_000usize;
     let mut all = Vec::with_capacity(timers);
     let before = thread_counts().held;
@@ -114,17 +114,17 @@ fn a_forked_child_is_told() {
     let owner = service.owner("parent");
     let class = service.class("parent", ClassSettings::default()).unwrap();
     let port = Port::new(4).unwrap();
-    let timer = owner.timer(Base::Monotonic, Action::send(&port, 5)).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, Action::send(&port, 5)).unwrap();
     let other = timer.clone();
-    timer.arm(Arm::after(Span::from_millis(300))).unwrap();
+    timer.arm(TimerSpec::after(Span::from_millis(300))).unwrap();
     let said = child_says(10_000, move || {
         let forked = Err(ServiceError::Forked);
-        let arms = timer.arm(Arm::after(SOON)) == forked;
-        let cancels = timer.cancel(Which::All) == Err(ServiceError::Forked);
+        let arms = timer.arm(TimerSpec::after(SOON)) == forked;
+        let cancels = timer.cancel(CancelScope::All) == Err(ServiceError::Forked);
         let sleeps = timer.sleep_for(SOON) == forked && timer.sleep_until(0) == forked;
         let ends = timer.terminate() == forked && owner.terminate() == forked;
         let status = matches!(timer.status(), Err(ServiceError::Forked));
-        let made = owner.timer(Base::Tai, Action::nothing());
+        let made = owner.timer(ClockBase::Tai, Action::nothing());
         let makes = matches!(made, Err(ServiceError::Forked));
         let classes = service.class("child", ClassSettings::default());
         let classes = matches!(classes, Err(ServiceError::Forked));
@@ -133,7 +133,7 @@ fn a_forked_child_is_told() {
     });
     assert!(said.unwrap(), "a call in the child did not say `Forked`");
     // The closure's handles went with it here: those of the parent, which tears down for real.
-    assert_eq!(other.arm(Arm::after(SOON)), Err(ServiceError::Terminated));
+    assert_eq!(other.arm(TimerSpec::after(SOON)), Err(ServiceError::Terminated));
 }
 
 /// A child drops the service that it inherited while it has one of its own: threads of the one may
@@ -144,7 +144,7 @@ fn a_child_has_a_service_of_its_own() {
         let service = TimerService::start().unwrap();
         drop(inherited.take());
         let owner = service.owner("child");
-        let timer = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap();
         let sleeps = timer.sleep_for(SOON) == Ok(());
         drop((timer, owner, service));
         sleeps
@@ -157,10 +157,11 @@ fn the_parent_goes_on() {
     let service = TimerService::start().unwrap();
     let owner = service.owner("parent");
     let port = Port::new(4).unwrap();
-    let timer = owner.timer(Base::Monotonic, Action::send(&port, 5)).unwrap();
-    timer.arm(Arm::after(Span::from_millis(30))).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, Action::send(&port, 5)).unwrap();
+    timer.arm(TimerSpec::after(Span::from_millis(30))).unwrap();
     assert!(
-        child_says(10_000, || timer.arm(Arm::after(SOON)) == Err(ServiceError::Forked)).unwrap()
+        child_says(10_000, || timer.arm(TimerSpec::after(SOON)) == Err(ServiceError::Forked))
+            .unwrap()
     );
     assert_eq!(port.receive(Some(Span::from_secs(20))).unwrap().unwrap().tag, 5);
 }
@@ -179,7 +180,7 @@ fn without_signals_a_posix_timer_is_refused() {
     // Other devices need none.
     let service = TimerService::start().unwrap();
     let owner = service.owner("other");
-    owner.timer(Base::Monotonic, Action::nothing()).unwrap().sleep_for(SOON).unwrap();
+    owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap().sleep_for(SOON).unwrap();
 }
 
 #[test]

@@ -9,9 +9,9 @@ use std::time::Duration;
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
-use hourglass_timer::engine::Base;
+use hourglass_timer::engine::ClockBase;
 use hourglass_timer::service::{
-    Action, Arm, Class, ClassSettings, Expiration, ServiceError, Timer, Which,
+    Action, ActionClass, CancelScope, ClassSettings, Expiration, ServiceError, Timer, TimerSpec,
 };
 
 use serving::{Gate, LONG, nothing, service};
@@ -34,9 +34,9 @@ fn a_long_action_delays_no_other_class_and_no_timer() {
     let quick = Action::deferred(&short, move |_| {
         let _ = tell.send(());
     });
-    let quick = owner.timer(Base::Monotonic, quick).unwrap();
+    let quick = owner.timer(ClockBase::Monotonic, quick).unwrap();
     for _ in 0..5 {
-        quick.arm(Arm::after(Span::MILLISECOND)).unwrap();
+        quick.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
         told.recv().unwrap();
     }
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
@@ -61,8 +61,8 @@ fn queued_actions_run_by_priority_then_by_age() {
     for (number, priority) in priorities.into_iter().enumerate() {
         let tell = tell.clone();
         let action = Action::deferred(&class, move |_| tell.send(number).unwrap());
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
-        timer.arm(Arm::at(start + number as i64).priority(priority)).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        timer.arm(TimerSpec::at(start + number as i64).priority(priority)).unwrap();
         timers.push(timer);
     }
     nothing(&owner).sleep_until(start + MS).unwrap();
@@ -84,8 +84,8 @@ fn an_expiry_that_joins_another_makes_it_more_urgent() {
     let timers = [1, 20, 10].map(|priority| {
         let tell = tell.clone();
         let action = Action::deferred(&class, move |_| tell.send(priority).unwrap());
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
-        timer.arm(Arm::after(Span::ZERO).priority(priority)).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        timer.arm(TimerSpec::after(Span::ZERO).priority(priority)).unwrap();
         timer
     });
     let raised = || class.statistics().raised + class.statistics().raise_refused;
@@ -95,7 +95,7 @@ fn an_expiry_that_joins_another_makes_it_more_urgent() {
     }
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
     let before = raised();
-    timers[0].arm(Arm::after(Span::ZERO).priority(30)).unwrap();
+    timers[0].arm(TimerSpec::after(Span::ZERO).priority(30)).unwrap();
     while !queued(1) {
         thread::yield_now();
     }
@@ -119,9 +119,9 @@ fn expiries_wait_together() {
     let action = Action::deferred(&class, move |expiration| {
         let _ = tell.send((expiration.expiry_ns, expiration.overruns));
     });
-    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     let first = now() + 2 * MS;
-    timer.arm(Arm::at(first).every(Span::MILLISECOND)).unwrap();
+    timer.arm(TimerSpec::at(first).every(Span::MILLISECOND)).unwrap();
     nothing(&owner).sleep_until(first + 5 * MS).unwrap();
     while timer.status().unwrap().overruns < 3 {
         thread::yield_now();
@@ -134,7 +134,7 @@ fn expiries_wait_together() {
     for _ in 0..20 {
         periods += told.recv().unwrap().1 + 1;
     }
-    timer.cancel(Which::All).unwrap();
+    timer.cancel(CancelScope::All).unwrap();
     while timer.status().unwrap().busy {
         thread::yield_now();
     }
@@ -155,10 +155,10 @@ fn a_worker_is_raised_and_falls_back() {
     let class = service.class("raised", ClassSettings::default()).unwrap();
     let (tell, told) = mpsc::channel();
     let action = Action::deferred(&class, move |_| tell.send(read(0).unwrap()).unwrap());
-    let timer = owner.timer(Base::Monotonic, action).unwrap();
-    timer.arm(Arm::after(Span::MILLISECOND).priority(3)).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+    timer.arm(TimerSpec::after(Span::MILLISECOND).priority(3)).unwrap();
     let high = told.recv().unwrap();
-    timer.arm(Arm::after(Span::MILLISECOND).priority(0)).unwrap();
+    timer.arm(TimerSpec::after(Span::MILLISECOND).priority(0)).unwrap();
     let low = told.recv().unwrap();
     let statistics = class.statistics();
     match high {
@@ -178,13 +178,13 @@ fn the_arming_threads_priority_is_stored() {
     let action = Action::deferred(&class, move |_| {
         tell.send(hourglass_sys::sched::read(0).unwrap()).unwrap();
     });
-    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     let armed = thread::spawn(move || {
         if set(Attributes::Fifo(2)).is_err() {
             return false;
         }
         hourglass_timer::service::refresh_priority();
-        timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+        timer.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
         told.recv().unwrap() == Some(Attributes::Fifo(2))
     });
     if !armed.join().unwrap() {
@@ -197,8 +197,8 @@ fn the_arming_threads_priority_is_stored() {
 #[test]
 fn a_class_without_room_counts() {
     let (service, owner) = service();
-    let settings = ClassSettings { room: 2, ..ClassSettings::default() };
-    let class: Class = service.class("narrow", settings).unwrap();
+    let settings = ClassSettings { capacity: 2, ..ClassSettings::default() };
+    let class: ActionClass = service.class("narrow", settings).unwrap();
     let (release, held) = mpsc::channel::<()>();
     let held = Arc::new(Mutex::new(held));
     let timers: Vec<Timer> = (0..12)
@@ -207,11 +207,11 @@ fn a_class_without_room_counts() {
             let action = Action::deferred(&class, move |_| {
                 let _ = held.lock().unwrap().recv();
             });
-            owner.timer(Base::Monotonic, action).unwrap()
+            owner.timer(ClockBase::Monotonic, action).unwrap()
         })
         .collect();
     for timer in &timers {
-        timer.arm(Arm::after(Span::ZERO)).unwrap();
+        timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
     }
     while class.statistics().without_room == 0 {
         thread::sleep(Duration::from_millis(1));
@@ -221,7 +221,7 @@ fn a_class_without_room_counts() {
         while timer.status().unwrap().busy {
             thread::yield_now();
         }
-        timer.arm(Arm::after(LONG)).unwrap();
+        timer.arm(TimerSpec::after(LONG)).unwrap();
     }
     assert_eq!(class.statistics().without_room, service.statistics(0).unwrap().without_room);
 }
@@ -256,8 +256,8 @@ fn a_refused_class_takes_no_place() {
         let call = move |_: &Expiration| {
             let _ = tell.send(());
         };
-        let timer = owner.timer(Base::Monotonic, Action::deferred(class, call)).unwrap();
-        timer.arm(Arm::after(Span::ZERO)).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, Action::deferred(class, call)).unwrap();
+        timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
         told.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 }

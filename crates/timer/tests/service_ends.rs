@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use hourglass_skip::{Requirement, skip};
 use hourglass_time::Span;
-use hourglass_timer::engine::Base;
+use hourglass_timer::engine::ClockBase;
 use hourglass_timer::service::{
-    Action, Arm, ClassSettings, Expiration, Expiry, Owner, ServiceError, Timer, TimerService, Which,
+    Action, CancelScope, ClassSettings, Expiration, Expiry, Owner, ServiceError, Timer,
+    TimerService, TimerSpec,
 };
 
 use serving::{LONG, nothing, service};
@@ -32,13 +33,13 @@ fn terminate_waits_for_a_running_action() {
         };
         let action =
             if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
-        timer.arm(Arm::after(Span::ZERO)).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
         begins.recv().unwrap();
         timer.terminate().unwrap();
         assert!(over.load(Ordering::Acquire), "terminate did not wait");
-        assert_eq!(timer.arm(Arm::after(Span::ZERO)), Err(ServiceError::Terminated));
-        assert_eq!(timer.cancel(Which::All), Err(ServiceError::Terminated));
+        assert_eq!(timer.arm(TimerSpec::after(Span::ZERO)), Err(ServiceError::Terminated));
+        assert_eq!(timer.cancel(CancelScope::All), Err(ServiceError::Terminated));
         assert!(timer.status().unwrap().terminated);
     }
     assert!(service.statistics(0).unwrap().long_actions >= 1, "20 ms are hidden");
@@ -60,8 +61,8 @@ fn an_owner_is_terminated_twice() {
         thread::sleep(Duration::from_millis(20));
         ends.store(true, Ordering::Release);
     };
-    let timer = owner.timer(Base::Monotonic, Action::deferred(&class, call)).unwrap();
-    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, Action::deferred(&class, call)).unwrap();
+    timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
     begins.recv().unwrap();
     owner.terminate().unwrap();
     assert!(over.load(Ordering::Acquire), "terminate did not wait");
@@ -89,7 +90,7 @@ fn a_timer_may_terminate_itself() {
             };
             let action =
                 if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-            let timer = owner.timer(Base::Monotonic, action).unwrap();
+            let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
             let period = Span::from_micros(200);
             *own.lock().unwrap() = Some(timer.clone());
             if drops {
@@ -99,10 +100,10 @@ fn a_timer_may_terminate_itself() {
                     .unwrap()
                     .as_ref()
                     .unwrap()
-                    .arm(Arm::after(period).every(period))
+                    .arm(TimerSpec::after(period).every(period))
                     .unwrap();
             } else {
-                timer.arm(Arm::after(period).every(period)).unwrap();
+                timer.arm(TimerSpec::after(period).every(period)).unwrap();
             }
             told.recv_timeout(Duration::from_secs(20)).unwrap();
             // The channel closes with the action, which is gone with its timer.
@@ -130,8 +131,8 @@ fn an_action_may_own_its_timer() {
         };
         let action =
             if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
-        timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        timer.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
         assert!(own.set(timer).is_ok());
         drop(own);
         told.recv_timeout(Duration::from_secs(20)).unwrap();
@@ -159,8 +160,8 @@ fn a_panic_may_carry_a_panic() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
     let call = |_: &Expiration| std::panic::panic_any(Bomb);
-    let timer = owner.timer(Base::Monotonic, Action::immediate(call)).unwrap();
-    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, Action::immediate(call)).unwrap();
+    timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
     let begun = Instant::now();
     while timer.status().unwrap().panics == 0 || timer.status().unwrap().busy {
         assert!(begun.elapsed() < Duration::from_secs(20), "the engine ended with it");
@@ -185,8 +186,8 @@ fn a_panic_leaves_a_fresh_arming_alone() {
         let _ = goes_on.recv();
         panic!("on purpose");
     };
-    let timer = owner.timer(Base::Monotonic, Action::deferred(&class, call)).unwrap();
-    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, Action::deferred(&class, call)).unwrap();
+    timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
     begins.recv().unwrap();
     let (tell, told) = mpsc::channel();
     let sleeper = timer.clone();
@@ -198,9 +199,9 @@ fn a_panic_leaves_a_fresh_arming_alone() {
     let slept = told.recv_timeout(Duration::from_secs(20));
     assert_eq!(slept, Ok(Ok(())));
     sleeps.join().unwrap().unwrap();
-    timer.arm(Arm::after(Span::ZERO)).unwrap();
+    timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
     begins.recv().unwrap();
-    timer.arm(Arm::after(LONG)).unwrap();
+    timer.arm(TimerSpec::after(LONG)).unwrap();
     go_on.send(()).unwrap();
     while timer.status().unwrap().busy {
         thread::yield_now();
@@ -239,9 +240,9 @@ fn a_panic_is_counted_and_disarms() {
         let call = |_: &Expiration| panic!("on purpose");
         let action =
             if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
         for times in 1..=2 {
-            timer.arm(Arm::after(Span::MILLISECOND).every(Span::SECOND)).unwrap();
+            timer.arm(TimerSpec::after(Span::MILLISECOND).every(Span::SECOND)).unwrap();
             while timer.status().unwrap().panics < times || timer.status().unwrap().busy {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -264,11 +265,11 @@ fn the_last_owner_may_go_in_an_action() {
         drop(own.lock().unwrap().take());
         let _ = tell.send(());
     });
-    let timer = owner.timer(Base::Monotonic, action).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     *owned.lock().unwrap() = Some((service, owner));
-    timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+    timer.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
     told.recv_timeout(Duration::from_secs(20)).unwrap();
-    assert_eq!(timer.arm(Arm::once(Expiry::At(0))), Err(ServiceError::Terminated));
+    assert_eq!(timer.arm(TimerSpec::once(Expiry::At(0))), Err(ServiceError::Terminated));
 }
 
 /// An owner waits for a running action of a timer that it cannot terminate any more, since the last
@@ -295,10 +296,10 @@ fn an_owner_waits_for_timers_without_handles() {
         };
         let action =
             if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
         {
             let mut handle = handle.lock().unwrap();
-            timer.arm(Arm::after(Span::ZERO)).unwrap();
+            timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
             *handle = Some(timer);
         }
         begins.recv().unwrap();
@@ -325,8 +326,8 @@ fn an_owner_waits_for_timers_without_handles() {
         drop(last.lock().unwrap().take());
         let _ = tell.send(own.terminate());
     });
-    *handle.lock().unwrap() = Some(owner.timer(Base::Monotonic, action).unwrap());
-    handle.lock().unwrap().as_ref().unwrap().arm(Arm::after(Span::MILLISECOND)).unwrap();
+    *handle.lock().unwrap() = Some(owner.timer(ClockBase::Monotonic, action).unwrap());
+    handle.lock().unwrap().as_ref().unwrap().arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
     assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(Ok(())));
 }
 
@@ -347,8 +348,8 @@ fn owners_and_last_handles_go_at_the_same_moment() {
         };
         let action =
             if round % 2 == 0 { Action::immediate(call) } else { Action::deferred(&class, call) };
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
-        timer.arm(Arm::after(Span::ZERO).every(Span::from_micros(30))).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        timer.arm(TimerSpec::after(Span::ZERO).every(Span::from_micros(30))).unwrap();
         thread::scope(|scope| {
             scope.spawn(move || drop(timer));
             for _ in 0..round % 50 * 20 {
@@ -389,8 +390,8 @@ fn a_deadline_thread_starts_services() {
         let call = move |_: &Expiration| {
             let _ = tell.send(sched::read(0).unwrap());
         };
-        let timer = owner.timer(Base::Monotonic, Action::deferred(&class, call)).unwrap();
-        timer.arm(Arm::after(Span::ZERO)).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, Action::deferred(&class, call)).unwrap();
+        timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
         let workers = told.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(workers, Some(Attributes::Other(0)));
         // It is what it was, and hands nothing on to others.

@@ -2,11 +2,11 @@
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
-use hourglass_timer::engine::Base;
+use hourglass_timer::engine::ClockBase;
 use hourglass_timer::event::{Period, Resolution};
 use hourglass_timer::service::{
-    Action, Arm, Device, EngineSettings, MOST_ENGINES, Port, ServiceError, ServiceSettings, Timer,
-    TimerService,
+    Action, Device, EngineSettings, MOST_ENGINES, Port, ServiceError, ServiceSettings, Timer,
+    TimerService, TimerSpec,
 };
 
 const MS: i64 = 1_000_000;
@@ -27,10 +27,11 @@ fn engines_share_owners() {
     let service = TimerService::with(&ServiceSettings { engines }).unwrap();
     let owner = service.owner("all");
     let port = Port::new(16).unwrap();
-    let timers: Vec<Timer> =
-        (0..6).map(|tag| owner.timer(Base::Monotonic, Action::send(&port, tag)).unwrap()).collect();
+    let timers: Vec<Timer> = (0..6)
+        .map(|tag| owner.timer(ClockBase::Monotonic, Action::send(&port, tag)).unwrap())
+        .collect();
     for timer in &timers {
-        timer.arm(Arm::after(Span::MILLISECOND)).unwrap();
+        timer.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
     }
     let mut tags: Vec<u64> = (0..6).map(|_| port.receive(PATIENCE).unwrap().unwrap().tag).collect();
     tags.sort_unstable();
@@ -54,10 +55,10 @@ fn engines_share_owners() {
 fn an_engine_may_poll() {
     let polls = EngineSettings { device: Device::BusyPoll, ..EngineSettings::default() };
     let service = TimerService::with(&ServiceSettings::engines(1, &polls)).unwrap();
-    let timer = service.owner("polls").timer(Base::Monotonic, Action::nothing()).unwrap();
+    let timer = service.owner("polls").timer(ClockBase::Monotonic, Action::nothing()).unwrap();
     assert_eq!(timer.sleep_for(Span::MILLISECOND), Err(ServiceError::Terminated));
     let owner = service.owner("polls");
-    let timer = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap();
     let at = now() + 2 * MS;
     timer.sleep_until(at).unwrap();
     assert!(now() >= at);
@@ -71,11 +72,11 @@ fn an_engine_may_poll() {
 fn an_engine_sleeps_though_timers_are_armed() {
     let service = TimerService::start().unwrap();
     let owner = service.owner("busy");
-    let make = |_| owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+    let make = |_| owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap();
     let timers: Vec<Timer> = (0..100).map(make).collect();
     let far = now() + 3_600_000 * MS;
     // It wakes for this one, and finds what changed.
-    timers[0].arm(Arm::after(Span::MILLISECOND).every(Span::MILLISECOND)).unwrap();
+    timers[0].arm(TimerSpec::after(Span::MILLISECOND).every(Span::MILLISECOND)).unwrap();
     let so_far = || {
         let counted = service.statistics(0).unwrap();
         (counted.fired, counted.turns)
@@ -85,7 +86,7 @@ fn an_engine_sleeps_though_timers_are_armed() {
     while now() < until {
         for timer in &timers[1..] {
             later += 1;
-            timer.arm(Arm::at(later)).unwrap();
+            timer.arm(TimerSpec::at(later)).unwrap();
         }
     }
     let (fired, looks) = so_far();
@@ -105,7 +106,7 @@ fn the_resolution_is_told_from_the_start() {
         let service = TimerService::with(&ServiceSettings::engines(1, &settings)).unwrap();
         let at_start = service.resolution(0).unwrap();
         let owner = service.owner("resolution");
-        let timer = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap();
         for _ in 0..3 {
             timer.sleep_for(Span::MILLISECOND).unwrap();
         }
@@ -123,7 +124,7 @@ fn a_tick_that_was_asked_for_binds_and_is_skipped() {
         let service = TimerService::with(&ServiceSettings::engines(1, &settings)).unwrap();
         assert_eq!(service.resolution(0), Ok(Resolution::TickBound), "{device:?}");
         let owner = service.owner("tick");
-        let timer = owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap();
         let begun = std::time::Instant::now();
         timer.sleep_for(Span::from_millis(50)).unwrap();
         assert!(begun.elapsed() >= std::time::Duration::from_millis(50), "{device:?}");

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use common::Dice;
 use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
-use hourglass_timer::engine::{Base, Cause, OnSet, SimTimes};
+use hourglass_timer::engine::{Cause, ClockBase, ClockSetPolicy, SimTimes};
 use hourglass_timer::service::{
-    Action, Arm, ClassSettings, Expiration, Expiry, Owner, Port, ServiceError, SimService, Timer,
-    TimerSettings, Which,
+    Action, CancelScope, ClassSettings, Expiration, Expiry, Owner, Port, ServiceError, SimService,
+    Timer, TimerSettings, TimerSpec,
 };
 
 const S: i64 = 1_000_000_000;
@@ -36,8 +36,8 @@ fn seed() -> u64 {
 /// What the twin knows of a timer.
 struct Twin {
     timer: Timer,
-    base: Base,
-    on_set: OnSet,
+    base: ClockBase,
+    on_set: ClockSetPolicy,
     /// Expiry and period, if it is armed.
     armed: Option<(i64, i64)>,
     skips: bool,
@@ -51,12 +51,12 @@ fn make(
     number: usize,
     dice: &mut Dice,
     log: &Log,
-    class: &hourglass_timer::service::Class,
+    class: &hourglass_timer::service::ActionClass,
 ) -> Twin {
     let log = Arc::clone(log);
     let call = move |expiration: &Expiration| log.lock().unwrap().push((number, *expiration));
-    let base = Base::ALL[dice.below(4) as usize];
-    let on_set = if dice.below(3) == 0 { OnSet::Expire } else { OnSet::Follow };
+    let base = ClockBase::ALL[dice.below(4) as usize];
+    let on_set = if dice.below(3) == 0 { ClockSetPolicy::Expire } else { ClockSetPolicy::Follow };
     let action =
         if dice.below(2) == 0 { Action::immediate(call) } else { Action::deferred(class, call) };
     let timer = owner.timer_with(TimerSettings { base, on_set, action, engine: None }).unwrap();
@@ -67,7 +67,7 @@ impl Twin {
     /// What the action is told when the service looks at `now`, by a list and nothing else.
     fn look(&mut self, now: i64, was_set: bool) -> Option<(i64, u64, Cause)> {
         let (expiry, period) = self.armed?;
-        if was_set && self.on_set == OnSet::Expire && self.base.is_settable() {
+        if was_set && self.on_set == ClockSetPolicy::Expire && self.base.is_settable() {
             self.armed = None;
             self.skips = false;
             return Some((expiry, 0, Cause::ClockSet));
@@ -94,7 +94,7 @@ fn act(twin: &mut Twin, now: i64, dice: &mut Dice) {
         0..=5 => {
             let expiry = (now + dice.magnitude(42) - dice.magnitude(34)).max(0);
             let period = if dice.below(3) == 0 { S / 4 + dice.magnitude(40) } else { 0 };
-            let mut arm = Arm::at(expiry);
+            let mut arm = TimerSpec::at(expiry);
             if period > 0 {
                 arm = arm.every(Span::from_nanos(period));
             }
@@ -104,7 +104,7 @@ fn act(twin: &mut Twin, now: i64, dice: &mut Dice) {
         6 => {
             let armed = twin.armed.take().is_some();
             twin.skips = false;
-            assert_eq!(twin.timer.cancel(Which::All), Ok(armed));
+            assert_eq!(twin.timer.cancel(CancelScope::All), Ok(armed));
         }
         _ => {
             let was = match twin.armed {
@@ -112,7 +112,7 @@ fn act(twin: &mut Twin, now: i64, dice: &mut Dice) {
                 Some((_, 0)) => twin.armed.take().is_some(),
                 Some(_) => !std::mem::replace(&mut twin.skips, true),
             };
-            assert_eq!(twin.timer.cancel(Which::Current), Ok(was));
+            assert_eq!(twin.timer.cancel(CancelScope::Current), Ok(was));
         }
     }
     let next = twin.armed.map(|(expiry, period)| if twin.skips { expiry + period } else { expiry });
@@ -131,7 +131,7 @@ fn hours_of_everything_agree_with_a_list() {
     let mut twins: Vec<Twin> =
         (0..40).map(|number| make(&owner, number, &mut dice, &log, &class)).collect();
     let (mut told, mut turns) = (0, 0);
-    while turns < 60_000 || service.now_ns(Base::Monotonic) < 3 * 3_600 * S {
+    while turns < 60_000 || service.now_ns(ClockBase::Monotonic) < 3 * 3_600 * S {
         turns += 1;
         let at = dice.below(40) as usize;
         let now = service.now_ns(twins[at].base);
@@ -139,7 +139,7 @@ fn hours_of_everything_agree_with_a_list() {
         if dice.below(500) == 0 {
             // The old one is torn down, action and all.
             twins[at].timer.terminate().unwrap();
-            assert_eq!(twins[at].timer.arm(Arm::at(0)), Err(ServiceError::Terminated));
+            assert_eq!(twins[at].timer.arm(TimerSpec::at(0)), Err(ServiceError::Terminated));
             twins[at] = make(&owner, at, &mut dice, &log, &class);
         }
         let was_set = dice.below(200) == 0;
@@ -152,15 +152,15 @@ fn hours_of_everything_agree_with_a_list() {
             0 | 1 => times.source().advance(Span::from_nanos(dice.magnitude(34))),
             _ => {}
         }
-        service.look();
+        service.poll();
         told += compare(&mut twins, &service, &log, was_set);
     }
-    let hours = service.now_ns(Base::Monotonic) / S / 3_600;
+    let hours = service.now_ns(ClockBase::Monotonic) / S / 3_600;
     println!("{told} expiries in {hours} hours, {:?}", service.statistics());
     assert!(hours >= 3 && told > 5_000);
     owner.terminate().unwrap();
     drop(twins);
-    service.look();
+    service.poll();
     assert_eq!(service.timers(), 0);
 }
 
@@ -198,10 +198,10 @@ fn stepping_is_exact_and_in_order() {
                 assert_eq!(expiration.now_ns, expiration.expiry_ns, "late on an exact device");
                 log.lock().unwrap().push(clock.true_time().nanos());
             });
-            let base = Base::ALL[dice.below(4) as usize];
+            let base = ClockBase::ALL[dice.below(4) as usize];
             let timer = owner.timer(base, action).unwrap();
             let delay = 1 + dice.magnitude(44);
-            timer.arm(Arm::after(Span::from_nanos(delay))).unwrap();
+            timer.arm(TimerSpec::after(Span::from_nanos(delay))).unwrap();
             (timer, delay)
         })
         .collect();
@@ -223,9 +223,9 @@ fn a_period_shorter_than_a_look_leaves_the_engine_time() {
             own.lock().unwrap().push(*expiration);
             time.advance(Span::from_micros(5));
         });
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
-        let first = service.now_ns(Base::Monotonic) + S;
-        timer.arm(Arm::at(first).every(Span::from_nanos(period_ns))).unwrap();
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        let first = service.now_ns(ClockBase::Monotonic) + S;
+        timer.arm(TimerSpec::at(first).every(Span::from_nanos(period_ns))).unwrap();
         service.run_for(Span::from_secs(2));
         let log = log.lock().unwrap();
         assert!(log.len() <= most_calls, "{period_ns} ns: {} calls in a second", log.len());
@@ -250,45 +250,50 @@ fn an_expiry_that_is_past_when_it_is_armed_is_not_late() {
     times.source().advance(Span::from_secs(3_600));
     let owner = service.owner("past");
     let timer = |base| owner.timer(base, Action::nothing()).unwrap();
-    let (monotonic, realtime) = (timer(Base::Monotonic), timer(Base::Realtime));
-    monotonic.arm(Arm::at(0)).unwrap();
-    realtime.arm(Arm::at(5).every(Span::from_secs(1))).unwrap();
-    service.look();
+    let (monotonic, realtime) = (timer(ClockBase::Monotonic), timer(ClockBase::Realtime));
+    monotonic.arm(TimerSpec::at(0)).unwrap();
+    realtime.arm(TimerSpec::at(5).every(Span::from_secs(1))).unwrap();
+    service.poll();
     assert_eq!((service.statistics().fired, service.statistics().latest_ns), (2, 0));
     // What comes after that is late again, the next period of the same timer too.
     times.source().advance(Span::from_millis(1_007));
-    service.look();
+    service.poll();
     let late_ns = service.statistics().latest_ns;
     assert!((6_000_000..=1_007_000_000).contains(&late_ns), "{late_ns}");
-    monotonic.arm(Arm::after(Span::from_secs(2))).unwrap();
+    monotonic.arm(TimerSpec::after(Span::from_secs(2))).unwrap();
     times.source().advance(Span::from_secs(9));
-    service.look();
+    service.poll();
     assert!(service.statistics().latest_ns >= 7_000_000_000, "{:?}", service.statistics());
 }
 
-/// A sleep on a clock that is set: with [`OnSet::Expire`] a typed error, otherwise it follows.
+/// A sleep on a clock that is set: with [`ClockSetPolicy::Expire`] a typed error, otherwise it follows.
 #[test]
 fn a_sleeper_is_told_that_the_clock_was_set() {
-    for (on_set, answer) in [(OnSet::Expire, Err(ServiceError::ClockSet)), (OnSet::Follow, Ok(()))]
+    for (on_set, answer) in
+        [(ClockSetPolicy::Expire, Err(ServiceError::ClockSet)), (ClockSetPolicy::Follow, Ok(()))]
     {
         let (mut service, times) = simulated();
         let owner = service.owner("set");
-        let settings =
-            TimerSettings { base: Base::Realtime, on_set, action: Action::nothing(), engine: None };
+        let settings = TimerSettings {
+            base: ClockBase::Realtime,
+            on_set,
+            action: Action::nothing(),
+            engine: None,
+        };
         let timer = owner.timer_with(settings).unwrap();
         let other = times.clone();
         let setter = Action::immediate(move |_| other.step_realtime(Span::from_secs(-100)));
-        let setter = owner.timer(Base::Monotonic, setter).unwrap();
-        setter.arm(Arm::after(Span::from_secs(5))).unwrap();
-        let begun = service.now_ns(Base::Monotonic);
+        let setter = owner.timer(ClockBase::Monotonic, setter).unwrap();
+        setter.arm(TimerSpec::after(Span::from_secs(5))).unwrap();
+        let begun = service.now_ns(ClockBase::Monotonic);
         assert_eq!(service.sleep(&timer, Expiry::After(Span::from_secs(10))), answer);
-        let slept = (service.now_ns(Base::Monotonic) - begun) / S;
-        assert_eq!(slept, if on_set == OnSet::Expire { 5 } else { 110 });
+        let slept = (service.now_ns(ClockBase::Monotonic) - begun) / S;
+        assert_eq!(slept, if on_set == ClockSetPolicy::Expire { 5 } else { 110 });
         assert_eq!(timer.sleep_until(0), Err(ServiceError::Simulated));
     }
 }
 
-/// What a suspension does is the base's affair: [`Base::Monotonic`] stands still, the others go on.
+/// What a suspension does is the base's affair: [`ClockBase::Monotonic`] stands still, the others go on.
 #[test]
 fn a_suspension_is_the_clocks_affair() {
     let (mut service, times) = simulated();
@@ -296,17 +301,21 @@ fn a_suspension_is_the_clocks_affair() {
     let port = Port::new(8).unwrap();
     let timer = |base, tag| {
         let timer = owner.timer(base, Action::send(&port, tag)).unwrap();
-        timer.arm(Arm::after(Span::from_secs(60))).unwrap();
+        timer.arm(TimerSpec::after(Span::from_secs(60))).unwrap();
         timer
     };
-    let _timers = [timer(Base::Monotonic, 0), timer(Base::Boottime, 1), timer(Base::Realtime, 2)];
+    let _timers = [
+        timer(ClockBase::Monotonic, 0),
+        timer(ClockBase::Boottime, 1),
+        timer(ClockBase::Realtime, 2),
+    ];
     times.suspend(Span::from_secs(3_600));
-    service.look();
+    service.poll();
     let tags: Vec<u64> = std::iter::from_fn(|| port.try_receive()).map(|m| m.tag).collect();
     assert_eq!(tags, [1, 2]);
     assert!(service.step());
     assert_eq!(port.try_receive().unwrap().tag, 0);
-    assert_eq!(service.now_ns(Base::Monotonic), 60 * S);
+    assert_eq!(service.now_ns(ClockBase::Monotonic), 60 * S);
 }
 
 /// Slack is there to be shared: two timers with windows that overlap take one wake-up, and neither
@@ -316,14 +325,14 @@ fn slack_shares_a_wake_up() {
     let (mut service, _) = simulated();
     let owner = service.owner("slack");
     let port = Port::new(8).unwrap();
-    let make = |tag| owner.timer(Base::Monotonic, Action::send(&port, tag)).unwrap();
+    let make = |tag| owner.timer(ClockBase::Monotonic, Action::send(&port, tag)).unwrap();
     let (one, two) = (make(1), make(2));
-    one.arm(Arm::at(1_000).slack(Span::from_nanos(1_000))).unwrap();
-    two.arm(Arm::at(1_800)).unwrap();
+    one.arm(TimerSpec::at(1_000).slack(Span::from_nanos(1_000))).unwrap();
+    two.arm(TimerSpec::at(1_800)).unwrap();
     assert!(service.step());
     let tags: Vec<u64> = std::iter::from_fn(|| port.try_receive()).map(|m| m.tag).collect();
     // The order of the latest times: 1,800 before 2,000.
-    assert_eq!((tags, service.now_ns(Base::Monotonic)), (vec![2, 1], 1_800));
+    assert_eq!((tags, service.now_ns(ClockBase::Monotonic)), (vec![2, 1], 1_800));
     assert!(!service.step());
 }
 
@@ -340,8 +349,8 @@ fn an_action_longer_than_its_period() {
         own.lock().unwrap().push((expiration.expiry_ns / 1_000_000, expiration.overruns));
         time.advance(Span::from_millis(35));
     });
-    let timer = owner.timer(Base::Monotonic, action).unwrap();
-    timer.arm(Arm::at(0).every(Span::from_millis(10))).unwrap();
+    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+    timer.arm(TimerSpec::at(0).every(Span::from_millis(10))).unwrap();
     for _ in 0..5 {
         assert!(service.step());
     }

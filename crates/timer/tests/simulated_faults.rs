@@ -13,7 +13,8 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::fault::sim::{Delays, SimThread};
 use hourglass_timer::fault::{
-    Change, Deadline, Ended, Fault, FaultError, Periodic, Strength, Verdict,
+    Deadline, Fault, FaultAction, FaultError, FaultVerdict, Periodic, SchedulingUpdate,
+    ThreadTerminated,
 };
 
 const HOURS_NS: u64 = 3 * 3_600_000_000_000;
@@ -43,7 +44,7 @@ struct Job {
 impl Job {
     /// When the thread is told of, by the twin: no earlier than the deadline, and the first moment from
     /// the signal on at which it may be acted upon; or when the job is ended, if that comes first.
-    fn told_ns(&self, strength: Strength, delays: Delays) -> Option<u64> {
+    fn told_ns(&self, strength: FaultAction, delays: Delays) -> Option<u64> {
         let [before, within, after] = self.work_ns;
         let entered_ns = self.begun_ns + before;
         let left_ns = entered_ns + within;
@@ -57,13 +58,13 @@ impl Job {
             self.deadline_ns + delays.signal_ns
         };
         let in_region = entered_ns < signal_ns && signal_ns <= left_ns && within > 0;
-        let may_ns = if in_region && strength != Strength::Notify { left_ns } else { signal_ns };
+        let may_ns = if in_region && strength != FaultAction::Notify { left_ns } else { signal_ns };
         Some(may_ns.min(ended_ns))
     }
 }
 
 /// A thread that does jobs of random lengths until the hours are over.
-fn hours(strength: Strength, dice: &mut Dice) {
+fn hours(strength: FaultAction, dice: &mut Dice) {
     let delays = Delays {
         signal_ns: dice.below(40_000),
         handler_ns: dice.below(30_000),
@@ -74,7 +75,7 @@ fn hours(strength: Strength, dice: &mut Dice) {
     let tell = Rc::clone(&told);
     let mut thread = SimThread::new(strength, delays, move |fault: &Fault| {
         tell.borrow_mut().push(*fault);
-        Verdict::Resume
+        FaultVerdict::Resume
     });
     let mut missed = 0;
     while thread.now_ns() < HOURS_NS {
@@ -104,13 +105,13 @@ fn hours(strength: Strength, dice: &mut Dice) {
         assert_eq!((thread.deadline_ns(), thread.is_demoted()), (None, false), "{what}");
     }
     assert!(!thread.has_hung() && missed > 10_000, "{missed}");
-    assert_eq!((thread.faults(), thread.untold()), (missed, 0));
+    assert_eq!((thread.faults(), thread.undelivered()), (missed, 0));
 }
 
 #[test]
 fn every_late_job_is_told_of_once_and_at_its_time() {
     let mut dice = Dice(seed());
-    for strength in [Strength::Notify, Strength::Demote, Strength::Suspend] {
+    for strength in [FaultAction::Notify, FaultAction::Demote, FaultAction::Suspend] {
         hours(strength, &mut dice);
     }
 }
@@ -121,8 +122,8 @@ fn every_late_job_is_told_of_once_and_at_its_time() {
 fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
     let mut dice = Dice(seed());
     for _ in 0..60 {
-        let strength =
-            [Strength::Notify, Strength::Demote, Strength::Suspend][dice.below(3) as usize];
+        let strength = [FaultAction::Notify, FaultAction::Demote, FaultAction::Suspend]
+            [dice.below(3) as usize];
         let mut magnitude = || dice.below(300_000);
         let delays = Delays {
             signal_ns: magnitude(),
@@ -136,10 +137,13 @@ fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
             tell.borrow_mut().push(*fault);
             let deadline = Deadline::In(ns(verdicts.below(2_000_000)));
             match verdicts.below(5) {
-                0 => Verdict::ResumeBy(deadline),
-                1 => Verdict::KeepDemoted,
-                2 => Verdict::Reschedule(Change { deadline: Some(deadline), ..Change::default() }),
-                _ => Verdict::Resume,
+                0 => FaultVerdict::ResumeBy(deadline),
+                1 => FaultVerdict::KeepDemoted,
+                2 => FaultVerdict::Reschedule(SchedulingUpdate {
+                    deadline: Some(deadline),
+                    ..SchedulingUpdate::default()
+                }),
+                _ => FaultVerdict::Resume,
             }
         });
         let end_ns = 120_000_000_000;
@@ -156,7 +160,7 @@ fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
         thread.disarm().unwrap();
         thread.work(Span::SECOND);
         let told = told.borrow();
-        assert_eq!(told.len() as u64 + thread.untold(), thread.faults());
+        assert_eq!(told.len() as u64 + thread.undelivered(), thread.faults());
         assert!(told.len() > 100, "{}", told.len());
         for two in told.windows(2) {
             assert!(two[0].count < two[1].count && two[0].handled_ns <= two[1].handled_ns);
@@ -167,7 +171,7 @@ fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
     }
 }
 
-fn at_random<F: FnMut(&Fault) -> Verdict>(thread: &mut SimThread<F>, dice: &mut Dice) {
+fn at_random<F: FnMut(&Fault) -> FaultVerdict>(thread: &mut SimThread<F>, dice: &mut Dice) {
     let length = ns(dice.below(3_000_000));
     let deadline = Deadline::In(ns(dice.below(4_000_000)));
     match dice.below(7) {
@@ -193,8 +197,8 @@ fn at_random<F: FnMut(&Fault) -> Verdict>(thread: &mut SimThread<F>, dice: &mut 
 
 #[test]
 fn a_series_keeps_its_grid_and_its_handler_may_end_it() {
-    let mut thread = SimThread::new(Strength::Suspend, Delays::default(), |fault: &Fault| {
-        if fault.count == 3 { Verdict::End } else { Verdict::Resume }
+    let mut thread = SimThread::new(FaultAction::Suspend, Delays::default(), |fault: &Fault| {
+        if fault.count == 3 { FaultVerdict::End } else { FaultVerdict::Resume }
     });
     thread.begin_jobs(Periodic { first_ns: 1_000_000, period: Span::from_millis(2) }).unwrap();
     // Met, then late by more than a period: the next is late as it begins.
@@ -208,6 +212,6 @@ fn a_series_keeps_its_grid_and_its_handler_may_end_it() {
     assert_eq!(thread.safepoint(), Ok(()));
     // The third is passed as it begins, too: that is the last.
     thread.work(Span::from_millis(3));
-    assert_eq!(thread.end_job(), Err(FaultError::Ended(Ended)));
-    assert_eq!((thread.faults(), thread.safepoint()), (3, Err(Ended)));
+    assert_eq!(thread.end_job(), Err(FaultError::Ended(ThreadTerminated)));
+    assert_eq!((thread.faults(), thread.safepoint()), (3, Err(ThreadTerminated)));
 }

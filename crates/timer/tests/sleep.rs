@@ -14,14 +14,18 @@ use hourglass_sys::{sched, signal, thread};
 use hourglass_time::Span;
 use hourglass_timer::Sleeper;
 use hourglass_timer::sleep::{
-    Delay, EndsWhen, HzProbe, Interrupt, Kernel, Policy, Settings, Slept,
+    Delay, HzProbe, Interrupt, KernelSleep, SleepEnd, SleepOutcome, SleepPolicy, SleeperSettings,
 };
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-const POLICIES: [Policy; 4] =
-    [Policy::Learned, Policy::Thesis { hz: 1_000 }, Policy::KernelOnly, Policy::SpinOnly];
+const POLICIES: [SleepPolicy; 4] = [
+    SleepPolicy::Learned,
+    SleepPolicy::Thesis { hz: 1_000 },
+    SleepPolicy::KernelOnly,
+    SleepPolicy::SpinOnly,
+];
 
 /// Long enough that nothing but an interrupt ends it while a test runs.
 const FOR_EVER: Span = Span::HOUR;
@@ -53,16 +57,18 @@ impl Random {
 fn never_early_by_the_kernels_clock() {
     let mut random = Random::seeded();
     for policy in POLICIES {
-        for ends_when in [EndsWhen::Reached, EndsWhen::SurelyReached] {
-            let mut sleeper =
-                Sleeper::with(Settings { ends_when, ..Settings::with_policy(policy) });
+        for ends_when in [SleepEnd::Reached, SleepEnd::SurelyReached] {
+            let mut sleeper = Sleeper::with(SleeperSettings {
+                ends_when,
+                ..SleeperSettings::with_policy(policy)
+            });
             for _ in 0..150 {
                 let deadline = monotonic() + random.below(600_000);
                 let slept = sleeper.sleep_until_ns(deadline);
                 let now = monotonic();
                 let bound = match ends_when {
-                    EndsWhen::Reached => 2 * process::clock().now_bounded().error_ns() + 1,
-                    EndsWhen::SurelyReached => 0,
+                    SleepEnd::Reached => 2 * process::clock().now_bounded().error_ns() + 1,
+                    SleepEnd::SurelyReached => 0,
                 };
                 assert!(now + bound >= deadline, "{policy}: {} ns early", deadline - now);
                 assert!(slept.reached() && !slept.interrupted, "{policy}: {slept:?}");
@@ -81,7 +87,7 @@ fn cost_of_a_read() -> u64 {
 #[test]
 fn a_past_deadline_does_not_enter_the_kernel() {
     for policy in POLICIES {
-        let mut sleeper = Sleeper::with(Settings::with_policy(policy));
+        let mut sleeper = Sleeper::with(SleeperSettings::with_policy(policy));
         let switches = thread::counters().voluntary;
         let best = (0..1_000)
             .map(|_| {
@@ -101,8 +107,8 @@ fn a_past_deadline_does_not_enter_the_kernel() {
 
 /// Begins a sleep on another thread, lets `meanwhile` have the thread's id and the interrupter, and
 /// gives what the sleep came to and for how long it lasted after that.
-fn interrupted(policy: Policy, meanwhile: impl FnOnce(u32, &dyn Fn())) -> Slept {
-    let mut sleeper = Sleeper::with(Settings::with_policy(policy));
+fn interrupted(policy: SleepPolicy, meanwhile: impl FnOnce(u32, &dyn Fn())) -> SleepOutcome {
+    let mut sleeper = Sleeper::with(SleeperSettings::with_policy(policy));
     let interrupter = sleeper.interrupter();
     let (tell, told) = mpsc::channel();
     let (done, finished) = mpsc::channel();
@@ -117,7 +123,7 @@ fn interrupted(policy: Policy, meanwhile: impl FnOnce(u32, &dyn Fn())) -> Slept 
 
 #[test]
 fn an_interrupt_ends_the_kernel_phase() {
-    for policy in [Policy::Learned, Policy::KernelOnly, Policy::Thesis { hz: 100 }] {
+    for policy in [SleepPolicy::Learned, SleepPolicy::KernelOnly, SleepPolicy::Thesis { hz: 100 }] {
         let slept = interrupted(policy, |id, interrupt| {
             wait_until_asleep(id);
             interrupt();
@@ -129,7 +135,7 @@ fn an_interrupt_ends_the_kernel_phase() {
 
 #[test]
 fn an_interrupt_ends_the_spin() {
-    let slept = interrupted(Policy::SpinOnly, |id, interrupt| {
+    let slept = interrupted(SleepPolicy::SpinOnly, |id, interrupt| {
         wait_until_it_ran(id, 5_000_000);
         interrupt();
     });
@@ -176,8 +182,8 @@ fn an_interrupt_comes_from_a_signal_handler() {
     const SIGUSR2: i32 = 12;
     static WORD: Interrupt = Interrupt::new();
     WORD.interrupt_on_signal(SIGUSR2).unwrap();
-    for policy in [Policy::KernelOnly, Policy::SpinOnly, Policy::Learned] {
-        let mut sleeper = Sleeper::with(Settings::with_policy(policy)).interrupted_by(&WORD);
+    for policy in [SleepPolicy::KernelOnly, SleepPolicy::SpinOnly, SleepPolicy::Learned] {
+        let mut sleeper = Sleeper::with(SleeperSettings::with_policy(policy)).interrupted_by(&WORD);
         WORD.clear();
         let (tell, told) = mpsc::channel();
         let (done, finished) = mpsc::channel();
@@ -188,7 +194,7 @@ fn an_interrupt_comes_from_a_signal_handler() {
         });
         let id = told.recv().unwrap();
         match policy {
-            Policy::SpinOnly => std::thread::sleep(Duration::from_millis(20)),
+            SleepPolicy::SpinOnly => std::thread::sleep(Duration::from_millis(20)),
             _ => wait_until_asleep(id),
         }
         signal::kick(id).unwrap();
@@ -206,7 +212,7 @@ fn an_interrupt_comes_from_a_signal_handler() {
 fn no_interrupt_is_lost() {
     const TIMES: u64 = 3_000;
     let mut random = Random::seeded();
-    let mut sleeper = Sleeper::with(Settings::with_policy(Policy::KernelOnly));
+    let mut sleeper = Sleeper::with(SleeperSettings::with_policy(SleepPolicy::KernelOnly));
     let interrupter = sleeper.interrupter();
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
@@ -236,7 +242,7 @@ fn only_the_interrupted_of_a_thousand_wakes() {
     let mut interrupters = Vec::with_capacity(MANY);
     std::thread::scope(|scope| {
         for own in &ids {
-            let mut sleeper = Sleeper::with(Settings::with_policy(Policy::KernelOnly));
+            let mut sleeper = Sleeper::with(SleeperSettings::with_policy(SleepPolicy::KernelOnly));
             interrupters.push(sleeper.interrupter());
             let woken = &woken;
             let small = std::thread::Builder::new().stack_size(64 << 10);
@@ -284,7 +290,7 @@ fn voluntary_switches(id: &AtomicU32) -> u64 {
 #[test]
 fn the_slack_is_as_before() {
     for policy in POLICIES {
-        let mut sleeper = Sleeper::with(Settings::with_policy(policy));
+        let mut sleeper = Sleeper::with(SleeperSettings::with_policy(policy));
         for slack in [12_345, 50_000, 1] {
             thread::set_timer_slack(slack).unwrap();
             assert!(sleeper.sleep_us(300).reached());
@@ -298,7 +304,7 @@ fn the_slack_is_as_before() {
 #[test]
 fn the_kernel_wakes_without_slack() {
     thread::set_timer_slack(5_000_000).unwrap();
-    let mut sleeper = Sleeper::with(Settings::with_policy(Policy::KernelOnly));
+    let mut sleeper = Sleeper::with(SleeperSettings::with_policy(SleepPolicy::KernelOnly));
     let best = (0..50).map(|_| sleeper.sleep_us(200).miss_ns()).min();
     assert!(best.is_some_and(|ns| ns < 2_000_000), "{best:?}");
 }
@@ -310,7 +316,8 @@ fn sleeping_allocates_nothing() {
         Clock::with(ClockSettings { readers_refit: false, ..ClockSettings::DEFAULT });
     CLOCK.maintain();
     for policy in POLICIES {
-        let mut sleeper = Sleeper::on(&CLOCK, Kernel::new(), Settings::with_policy(policy));
+        let mut sleeper =
+            Sleeper::on(&CLOCK, KernelSleep::new(), SleeperSettings::with_policy(policy));
         let interrupter = sleeper.interrupter();
         let before = thread_counts();
         for length in [0, 1, 10, 50, 100, 300, 1_200] {

@@ -15,7 +15,7 @@ use hourglass_sys::thread::{affinity, set_affinity};
 use hourglass_time::Span;
 use hourglass_timer::PeriodicThread;
 use hourglass_timer::fault::{
-    Attributes, Deadline, Fault, Settings, Strength, Verdict, deadline_handler,
+    Attributes, Deadline, Fault, FaultAction, FaultVerdict, WatchSettings, deadline_handler,
 };
 use watching::{LONG, in_a_thread, now, watch};
 
@@ -78,7 +78,7 @@ fn called_in_time(called: &[Fault], kept: &[(u64, u64)]) {
 fn a_starved_threads_handler_is_called_before_it_runs_again() {
     let Some((first, second)) = two_cpus() else { return };
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    for strength in [Strength::Notify, Strength::Demote] {
+    for strength in [FaultAction::Notify, FaultAction::Demote] {
         in_a_thread(|| {
             set_affinity([first]).unwrap();
             let (begin, ended) = hog(first);
@@ -89,7 +89,7 @@ fn a_starved_threads_handler_is_called_before_it_runs_again() {
                 attributes(second),
                 |fault, tell: &mut Sender<Fault>| {
                     let _ = tell.send(*fault);
-                    Verdict::Resume
+                    FaultVerdict::Resume
                 },
                 tell,
             )
@@ -102,7 +102,11 @@ fn a_starved_threads_handler_is_called_before_it_runs_again() {
             };
             let (called, kept): (Vec<_>, Vec<_>) = (0..TURNS).map(turn).unzip();
             called_in_time(&called, &kept);
-            assert_eq!((watch.faults(), watch.untold()), (TURNS as u64, 0), "each told of once");
+            assert_eq!(
+                (watch.faults(), watch.undelivered()),
+                (TURNS as u64, 0),
+                "each told of once"
+            );
             // The entry tells before its verdict is carried out, and a host may have its CPU then.
             let begun = Instant::now();
             while sched::read(0).unwrap() != Some(Scheduling::Other(0)) && begun.elapsed() < LONG {
@@ -125,11 +129,11 @@ fn so_is_that_of_a_starved_periodic_thread() {
         .deadline(SOON)
         .cpu(first)
         .deadline_handler(
-            Settings::with_strength(Strength::Notify),
+            WatchSettings::with_strength(FaultAction::Notify),
             attributes(second),
             |fault, tell: &mut Sender<Fault>| {
                 let _ = tell.send(*fault);
-                Verdict::Resume
+                FaultVerdict::Resume
             },
             tell,
         )

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use hourglass_time::Span;
 use hourglass_timer::fault::{
-    Attributes, Deadline, Settings, Strength, Verdict, Watch, deadline_handler, defer,
+    Attributes, Deadline, DeadlineWatch, FaultAction, FaultVerdict, WatchSettings,
+    deadline_handler, defer,
 };
 
 /// Suspensions of each kind of work.
@@ -106,11 +107,11 @@ fn stuck(work: &impl Work, patience: Duration) -> u64 {
 
 /// The thread that is suspended, time and again.
 fn offend(work: &impl Work, progress: Arc<AtomicU64>, patience: Duration) -> u64 {
-    let settings = Settings {
+    let settings = WatchSettings {
         longest_stop: Some(Span::from_secs(5)),
-        ..Settings::with_strength(Strength::Suspend)
+        ..WatchSettings::with_strength(FaultAction::Suspend)
     };
-    let mut watch = Watch::new(settings).unwrap();
+    let mut watch = DeadlineWatch::new(settings).unwrap();
     let count = Arc::<AtomicU64>::default();
     // The entry only counts and sleeps: it needs nothing that the suspended thread may hold.
     let entry = move |_: &_, count: &mut Arc<AtomicU64>| {
@@ -124,7 +125,7 @@ fn offend(work: &impl Work, progress: Arc<AtomicU64>, patience: Duration) -> u64
             waited += LOOK;
         }
         count.fetch_add(u64::from(is_stuck()), Ordering::Relaxed);
-        Verdict::Resume
+        FaultVerdict::Resume
     };
     let handler = deadline_handler(&watch.thread(), Attributes::DEFAULT, entry, Arc::clone(&count));
     let handler = handler.unwrap();

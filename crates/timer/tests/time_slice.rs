@@ -5,19 +5,19 @@ use std::time::Duration;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::time_slice;
 use hourglass_timer::Sleeper;
-use hourglass_timer::sleep::{EndsWhen, Policy, Settings};
+use hourglass_timer::sleep::{SleepEnd, SleepPolicy, SleeperSettings};
 
-fn sleeper(policy: Policy) -> Sleeper {
-    let ends_when = EndsWhen::SurelyReached;
-    Sleeper::with(Settings { ends_when, ..Settings::with_policy(policy) })
+fn sleeper(policy: SleepPolicy) -> Sleeper {
+    let ends_when = SleepEnd::SurelyReached;
+    Sleeper::with(SleeperSettings { ends_when, ..SleeperSettings::with_policy(policy) })
 }
 
 /// Never early, and no request outlives its spin: the kernel would keep another thread waiting for nothing.
 #[test]
 fn a_spin_ends_on_time_and_asks_no_more() {
     let sleeps = || {
-        let mut spinning = sleeper(Policy::SpinOnly);
-        let mut learned = sleeper(Policy::Learned);
+        let mut spinning = sleeper(SleepPolicy::SpinOnly);
+        let mut learned = sleeper(SleepPolicy::Learned);
         let mut best = Duration::MAX;
         for round in 0..200 {
             let sleeper = if round % 2 == 0 { &mut spinning } else { &mut learned };

@@ -11,7 +11,7 @@ use hourglass_sched::sim::{
 use hourglass_sched::{Analysis, Task, TaskSet, checker, edf};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
-use hourglass_timer::queue::{Handle, Heap, Order, Queue, RedBlackTree, TimeoutWheel};
+use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, RedBlackTree, TimeoutWheel};
 
 use super::no_examples;
 use crate::{Answer, Target};
@@ -53,7 +53,7 @@ fn queues(bytes: &[u8]) -> Answer {
     c.iter().fold(c.len() as u64, |sum, line| sum ^ u64::from(line.len() as u32))
 }
 
-fn play<B: Order>(bytes: &[u8]) -> Vec<String> {
+fn play<B: PriorityStructure>(bytes: &[u8]) -> Vec<String> {
     let mut orders = Orders(bytes);
     let mut queue: Queue<Sim, u64, B> = Queue::new();
     let mut handles: Vec<Handle> = Vec::new();

@@ -3,7 +3,7 @@
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::CascadingWheel;
 use hourglass_timer::queue::{
-    Expired, Handle, Heap, Order, Queue, QueueError, RedBlackTree, TimeoutWheel,
+    ExpiredEntry, Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree, TimeoutWheel,
 };
 
 /// What one look at a structure did.
@@ -25,7 +25,7 @@ pub(super) trait TimerStructure {
     fn remove(&mut self, timer: Handle) -> Result<(), QueueError>;
 
     /// Looks at it once; fired timers are told, and gone.
-    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> PollCounts;
+    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(ExpiredEntry<Sim>)) -> PollCounts;
 
     /// Finds the next expiry; how many entries and timers were looked at, where that is counted.
     fn next(&self) -> (Option<Instant<Sim>>, Option<u64>);
@@ -45,7 +45,7 @@ impl TimerStructure for CascadingWheel<Sim, ()> {
         CascadingWheel::remove(self, timer)
     }
 
-    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> PollCounts {
+    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(ExpiredEntry<Sim>)) -> PollCounts {
         let done = self.advance(now, |wheel, expired| {
             fired(expired);
             let _ = CascadingWheel::remove(wheel, expired.handle);
@@ -70,7 +70,7 @@ impl TimerStructure for TimeoutWheel<Sim, ()> {
         TimeoutWheel::remove(self, timer)
     }
 
-    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> PollCounts {
+    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(ExpiredEntry<Sim>)) -> PollCounts {
         let count = self.expire(now, BUDGET, |wheel, expired| {
             fired(expired);
             let _ = TimeoutWheel::remove(wheel, expired.handle);
@@ -83,7 +83,7 @@ impl TimerStructure for TimeoutWheel<Sim, ()> {
     }
 }
 
-impl<B: Order> TimerStructure for Queue<Sim, (), B> {
+impl<B: PriorityStructure> TimerStructure for Queue<Sim, (), B> {
     fn arm(&mut self, now: Instant<Sim>, after: Span) -> Result<Handle, QueueError> {
         let timer = self.create(())?;
         Queue::arm(self, timer, now.saturating_add(after), Span::ZERO)?;
@@ -94,7 +94,7 @@ impl<B: Order> TimerStructure for Queue<Sim, (), B> {
         Queue::remove(self, timer)
     }
 
-    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(Expired<Sim>)) -> PollCounts {
+    fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(ExpiredEntry<Sim>)) -> PollCounts {
         let count = self.expire(now, BUDGET, |queue, expired| {
             fired(expired);
             let _ = Queue::remove(queue, expired.handle);

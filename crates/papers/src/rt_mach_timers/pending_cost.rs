@@ -12,7 +12,7 @@ use hourglass_sys::posix_timer::{PosixTimer, realtime_signals};
 use hourglass_sys::thread;
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
-use hourglass_timer::queue::{Handle, Heap, Order, Queue, QueueError, RedBlackTree};
+use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;
@@ -97,13 +97,13 @@ trait PendingQueue {
     fn cancel(&mut self) -> io::Result<()>;
 }
 
-struct FilledQueue<B: Order> {
+struct FilledQueue<B: PriorityStructure> {
     queue: Queue<Sim, (), B>,
     batch: Vec<Handle>,
     last: Instant<Sim>,
 }
 
-impl<B: Order> FilledQueue<B> {
+impl<B: PriorityStructure> FilledQueue<B> {
     fn with(pending: usize) -> Result<FilledQueue<B>, QueueError> {
         let mut queue = Queue::with_capacity(pending + BATCH)?;
         let mut last = Instant::ZERO;
@@ -117,7 +117,7 @@ impl<B: Order> FilledQueue<B> {
     }
 }
 
-impl<B: Order> PendingQueue for FilledQueue<B> {
+impl<B: PriorityStructure> PendingQueue for FilledQueue<B> {
     fn arm(&mut self) -> io::Result<()> {
         for (after, timer) in (1..).zip(&self.batch) {
             let at = self.last.saturating_add(Span::from_micros(after));

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use hourglass_model::paper::{How, PaperTable};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
-use hourglass_timer::queue::{Heap, Order, Queue, QueueError, RedBlackTree};
+use hourglass_timer::queue::{Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;
@@ -35,7 +35,7 @@ const QUICK_MANY: i64 = 10_000;
 const FULL_MANY: i64 = 1_000_000;
 
 /// A queue of periodic timers whose expiries are equally far apart.
-struct Periodic<B: Order> {
+struct Periodic<B: PriorityStructure> {
     queue: Queue<Sim, (), B>,
     now: Instant<Sim>,
     period: Span,
@@ -47,7 +47,7 @@ const APART: Span = Span::from_micros(10);
 /// An interrupt at which nothing is due.
 const TICK: Span = Span::from_nanos(1);
 
-impl<B: Order> Periodic<B> {
+impl<B: PriorityStructure> Periodic<B> {
     fn with(timers: i64) -> Result<Periodic<B>, QueueError> {
         let mut queue = Queue::with_capacity(usize::try_from(timers).unwrap_or(usize::MAX))?;
         let mut at = Instant::ZERO;
@@ -69,7 +69,7 @@ trait Interrupts {
     fn due(&mut self);
 }
 
-impl<B: Order> Interrupts for Periodic<B> {
+impl<B: PriorityStructure> Interrupts for Periodic<B> {
     fn idle(&mut self) {
         for _ in 0..BATCH {
             self.now = self.now.saturating_add(TICK);
@@ -100,7 +100,7 @@ struct Subject {
     due: Batches,
 }
 
-fn subject<B: Order + 'static>(name: &str, timers: i64) -> Subject {
+fn subject<B: PriorityStructure + 'static>(name: &str, timers: i64) -> Subject {
     Subject {
         name: format!("{name} of {timers}"),
         queue: Periodic::<B>::with(timers).map(|queue| Box::new(queue) as Box<dyn Interrupts>),

@@ -4,10 +4,10 @@ use std::io;
 
 use hourglass_sys::sched::Attributes;
 use hourglass_time::Span;
-use hourglass_timer::engine::Base;
+use hourglass_timer::engine::ClockBase;
 use hourglass_timer::service::{
-    Action, Arm, EngineSettings, Owner, Port, ServiceError, ServiceSettings, Timer, TimerService,
-    Which,
+    Action, CancelScope, EngineSettings, Owner, Port, ServiceError, ServiceSettings, Timer,
+    TimerService, TimerSpec,
 };
 
 use super::super::wakeups::{WaitEnd, Waker};
@@ -37,7 +37,7 @@ impl ServiceSubject {
     }
 
     fn timer(&self, action: Action) -> Result<Timer, String> {
-        self.owner.timer(Base::Monotonic, action).map_err(|error| error.to_string())
+        self.owner.timer(ClockBase::Monotonic, action).map_err(|error| error.to_string())
     }
 }
 
@@ -48,8 +48,8 @@ fn to_io_error(error: ServiceError) -> io::Error {
     io::Error::other(error)
 }
 
-fn arm(at_ns: u64, interval_ns: u64) -> Arm {
-    let once = Arm::at(i64::try_from(at_ns).unwrap_or(i64::MAX));
+fn arm(at_ns: u64, interval_ns: u64) -> TimerSpec {
+    let once = TimerSpec::at(i64::try_from(at_ns).unwrap_or(i64::MAX));
     match i64::try_from(interval_ns) {
         Ok(0) | Err(_) => once,
         Ok(ns) => once.every(Span::from_nanos(ns)),
@@ -83,7 +83,7 @@ impl TimerOperations for ServiceTimers {
     }
 
     fn cancel(&mut self, timer: usize) -> io::Result<()> {
-        self.timers[timer].cancel(Which::All).map(|_| ()).map_err(to_io_error)
+        self.timers[timer].cancel(CancelScope::All).map(|_| ()).map_err(to_io_error)
     }
 
     fn terminate(&mut self) -> bool {
@@ -162,7 +162,7 @@ impl Waker for ServicePort {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        self.timer.cancel(Which::All).map_err(to_io_error)?;
+        self.timer.cancel(CancelScope::All).map_err(to_io_error)?;
         while self.port.try_receive().is_some() {}
         Ok(())
     }

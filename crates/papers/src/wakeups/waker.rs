@@ -9,11 +9,11 @@ use hourglass_sys::posix_timer::{self, PosixTimer, block, realtime_signals, take
 use hourglass_sys::thread;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_time::Span;
-use hourglass_timer::engine::{Base, Engine, OsTimes, Settings, TimerId, Times};
+use hourglass_timer::engine::{ClockBase, Engine, EngineConfig, OsTimes, TimerId, Times};
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent};
 use hourglass_timer::event::{
-    self, DevicePlan, EventDevice, InvalidDevice, Period, Registry, Resolution, SourcePlan, Woken,
-    validate_source,
+    self, DevicePlan, DeviceWaitEnd, EventDevice, InvalidDevice, Period, Registry, Resolution,
+    SourcePlan, validate_source,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl EngineWaker {
         tick: Span,
     ) -> Result<EngineWaker, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
-        let number = event::Engine(0);
+        let number = event::EngineId(0);
         let registry = Arc::new(Registry::new());
         let device = match device {
             Device::Sleep => EventDevice::new(SleepEvent::new()),
@@ -158,7 +158,7 @@ impl EngineWaker {
         let tick = Period::from_span(tick).map_err(|e| said(&e))?;
         let times = OsTimes::new();
         let fit = validate_source(&SourcePlan::DEFAULT, || times.now().device_ns());
-        let settings = Settings { tick, ..Settings::DEFAULT };
+        let settings = EngineConfig { tick, ..EngineConfig::DEFAULT };
         let mut engine = Engine::new(settings, &registry, number, times).map_err(|e| said(&e))?;
         // Without a source that is announced it stays bound to its tick.
         if resolution == Resolution::High {
@@ -166,7 +166,7 @@ impl EngineWaker {
             validate_device(&mut engine).map_err(|e| said(&e))?;
             engine.high_res().source_valid();
         }
-        let timer = engine.timers().create(Base::Monotonic, ()).map_err(|e| said(&e))?;
+        let timer = engine.timers().create(ClockBase::Monotonic, ()).map_err(|e| said(&e))?;
         Ok(EngineWaker { engine, timer })
     }
 }
@@ -198,7 +198,7 @@ impl Waker for EngineWaker {
             if self.engine.expire(1, |_, _| ()) > 0 {
                 return Ok(WaitEnd::Woken);
             }
-            if served.woken == Woken::Signal {
+            if served.reason == DeviceWaitEnd::Signal {
                 return Ok(WaitEnd::Interrupted);
             }
         }

@@ -15,7 +15,9 @@ use hourglass_sys::sched::{self, Attributes, MayFork};
 use hourglass_sys::thread;
 use hourglass_time::{Instant, Monotonic};
 use hourglass_timer::Sleeper;
-use hourglass_timer::sleep::{Interrupter, Policy as Sleeping, Settings as SleepSettings};
+use hourglass_timer::sleep::{
+    Interrupter, SleepPolicy as Sleeping, SleeperSettings as SleepSettings,
+};
 
 use crate::progress::ProgressErrors;
 

@@ -9,13 +9,14 @@ use hourglass_clock::timekeeping::{Bounds, Timebase};
 use hourglass_time::{Instant, Monotonic, Span};
 
 use crate::event::{
-    DeviceError, EventDevice, Kick, Period, Periods, ResolutionError, TickDevice, TickUser, Woken,
+    DeviceError, DeviceWaitEnd, EventDevice, Kick, Period, Periods, ResolutionError, TickDevice,
+    TickUser,
 };
 use crate::queue::{Handle, QueueError};
 
 use super::error::{ArmError, OpenError};
-use super::reader::{ClockReader, Face};
-use super::timers::{Cancel, Due, Timers, instant};
+use super::reader::{ClockReader, MappedClock};
+use super::timers::{Cancel, DeviceExpiry, DeviceTimers, instant};
 
 /// A clock device, with timers that carry a `T`.
 ///
@@ -60,8 +61,8 @@ pub struct ClockDevice<T = (), C = &'static Clock> {
     /// What resolutions may be set.
     periods: Periods,
     own: TickUser,
-    face: Arc<Face>,
-    timers: Timers<T>,
+    face: Arc<MappedClock>,
+    timers: DeviceTimers<T>,
 }
 
 /// The resolution that a device has when it is opened: "the standard 10ms scheduling clock tick".
@@ -92,9 +93,10 @@ impl<T, C: Clone> ClockDevice<T, C> {
         let mut device = device.map_err(|error| OpenError::Mode { name: named(), error })?;
         let own = device.add(usual);
         let own = own.map_err(|error| OpenError::Resolution { name: named(), error })?;
-        let face = Arc::new(Face::default());
+        let face = Arc::new(MappedClock::default());
         face.show(device.device().now_ns());
-        let this = ClockDevice { name, clock, device, periods, own, face, timers: Timers::new() };
+        let this =
+            ClockDevice { name, clock, device, periods, own, face, timers: DeviceTimers::new() };
         this.show_tick();
         Ok(this)
     }
@@ -225,14 +227,14 @@ impl<T, C> ClockDevice<T, C> {
         &mut self,
         limit_ns: Option<u64>,
         mut each: impl FnMut(TickUser, u64),
-    ) -> Result<Woken, DeviceError> {
+    ) -> Result<DeviceWaitEnd, DeviceError> {
         let own = self.own;
         let woken = self.device.wait_tick(limit_ns, |user, periods| {
             if user != own {
                 each(user, periods);
             }
         })?;
-        if matches!(woken, Woken::Event { .. }) {
+        if matches!(woken, DeviceWaitEnd::Event { .. }) {
             self.face.show(self.device.device().now_ns());
         }
         Ok(woken)
@@ -329,7 +331,7 @@ impl<T, C> ClockDevice<T, C> {
     /// The next timer that expired by the last tick, in order of expiry, first armed first; a
     /// periodic one is armed again already. Whatever is armed between two calls expires at a later
     /// tick, so that taking all of them always ends.
-    pub fn pop_expired(&mut self) -> Option<Due> {
+    pub fn pop_expired(&mut self) -> Option<DeviceExpiry> {
         self.timers.pop(self.face.shown_ns())
     }
 

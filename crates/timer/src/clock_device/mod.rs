@@ -28,4 +28,4 @@ pub use device::ClockDevice;
 pub use error::{ArmError, NameTaken, OpenError};
 pub use reader::ClockReader;
 pub use registry::{ClockDevices, Description};
-pub use timers::{Cancel, Due};
+pub use timers::{Cancel, DeviceExpiry};

@@ -11,14 +11,14 @@ use hourglass_clock::timekeeping::{Bounds, Timebase};
 /// What a device shows to whoever reads it: RT-Mach's mapped page.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(super) struct Face {
+pub(super) struct MappedClock {
     /// The time at the last tick, ns.
     tick_ns: AtomicU64,
     /// The distance of ticks, ns rounded up; 0 if there are none.
     resolution_ns: AtomicU64,
 }
 
-impl Face {
+impl MappedClock {
     pub(super) fn show(&self, tick_ns: u64) {
         self.tick_ns.store(tick_ns, Ordering::Release);
     }
@@ -42,7 +42,7 @@ impl Face {
 /// Both are on `CLOCK_MONOTONIC`'s scale, and neither goes back. The paper's figures (Table 3): below
 /// 2 us for the mapped page, 85 us for the precise read, which there asks the kernel.
 pub struct ClockReader<C = &'static Clock> {
-    pub(super) face: Arc<Face>,
+    pub(super) face: Arc<MappedClock>,
     pub(super) clock: C,
 }
 

@@ -23,7 +23,7 @@ pub struct Description<'a> {
     pub text: &'a str,
 }
 
-struct Entry {
+struct ClockDeviceEntry {
     name: String,
     text: String,
     finest: Option<Span>,
@@ -36,7 +36,7 @@ struct Entry {
 /// openers do not. (A hardware clock that exists once, `/dev/rtc`, can be opened once.)
 pub struct ClockDevices<C = &'static Clock> {
     clock: C,
-    entries: Vec<Entry>,
+    entries: Vec<ClockDeviceEntry>,
 }
 
 /// On this machine nobody is asked to tick faster than this: about what a wake-up costs.
@@ -130,7 +130,7 @@ impl<C: Clone> ClockDevices<C> {
         make: impl Fn() -> Result<Box<dyn ClockEvent>, DeviceError> + Send + Sync + 'static,
     ) {
         let (name, text, make) = (name.to_owned(), text.to_owned(), Box::new(make));
-        self.entries.push(Entry { name, text, finest, make });
+        self.entries.push(ClockDeviceEntry { name, text, finest, make });
     }
 
     /// Opens the device by that name for the calling thread, which will serve it.

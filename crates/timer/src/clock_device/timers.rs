@@ -18,7 +18,7 @@ pub enum Cancel {
 
 /// A timer that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DeviceExpiry {
     /// The timer.
     pub timer: Handle,
     /// When it was to expire.
@@ -40,13 +40,13 @@ struct Timer<T> {
 
 /// The timers, in order of expiry.
 #[derive(Debug)]
-pub(super) struct Timers<T> {
+pub(super) struct DeviceTimers<T> {
     queue: Queue<Monotonic, Timer<T>>,
 }
 
-impl<T> Timers<T> {
-    pub(super) fn new() -> Timers<T> {
-        Timers { queue: Queue::new() }
+impl<T> DeviceTimers<T> {
+    pub(super) fn new() -> DeviceTimers<T> {
+        DeviceTimers { queue: Queue::new() }
     }
 
     pub(super) fn reserve(&mut self, timers: usize) -> Result<(), QueueError> {
@@ -110,18 +110,18 @@ impl<T> Timers<T> {
 
     /// The next one that expires at the tick `tick_ns`; a periodic one is armed again, from when it
     /// was to expire.
-    pub(super) fn pop(&mut self, tick_ns: u64) -> Option<Due> {
+    pub(super) fn pop(&mut self, tick_ns: u64) -> Option<DeviceExpiry> {
         let timer = self.queue.pop_expired(instant(tick_ns))?.handle;
         let expired = self.queue.payload_mut(timer).ok()?;
         let expiry = expired.expiry;
         let Some(period) = expired.period else {
-            return Some(Due { timer, expiry, tick_ns, overruns: 0 });
+            return Some(DeviceExpiry { timer, expiry, tick_ns, overruns: 0 });
         };
         let (overruns, next) = after(expiry, period, tick_ns);
         expired.expiry = next;
         // It is there, and has no slack.
         let _ = self.queue.arm(timer, next, Span::ZERO);
-        Some(Due { timer, expiry, tick_ns, overruns })
+        Some(DeviceExpiry { timer, expiry, tick_ns, overruns })
     }
 
     pub(super) fn next_expiry(&self) -> Option<Instant<Monotonic>> {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use super::EngineError;
 use super::kicks::DeviceKicks;
 use crate::event::{
-    self, ClockEvent, DeviceError, DeviceId, DevicePlan, Due, EventDevice, HighRes, InvalidDevice,
-    Kick, Kicker, ModeError, Period, Registry, Resolution, Served, Service, ServiceDevice,
-    Services, Subscription, Validated, Woken,
+    self, ClockEvent, DeviceError, DeviceId, DevicePlan, DeviceWaitEnd, DueServices, EventDevice,
+    HighRes, InvalidDevice, Kick, Kicker, ModeError, Period, Registry, Resolution, Service,
+    ServiceDevice, ServiceWait, Services, Subscription, ValidationReport,
 };
 
 /// An engine's place among the devices.
 pub(super) struct DeviceBinding {
-    number: event::Engine,
+    number: event::EngineId,
     tick: Period,
     registry: Arc<Registry>,
     subscription: Subscription,
@@ -40,10 +40,11 @@ struct Device {
 }
 
 /// Nothing happened but that the engine should look again.
-pub(super) const KICKED: Served = Served { woken: Woken::Kicked, due: Due::NONE };
+pub(super) const KICKED: ServiceWait =
+    ServiceWait { reason: DeviceWaitEnd::Kicked, services: DueServices::NONE };
 
 /// Why a device was not taken.
-enum NotTaken {
+enum DeviceRejected {
     InUse,
     /// It does not have the modes wanted.
     Unsuited(ModeError),
@@ -54,7 +55,7 @@ impl DeviceBinding {
     /// No device yet; kicked when devices or the resolution change.
     pub(super) fn new(
         registry: &Arc<Registry>,
-        number: event::Engine,
+        number: event::EngineId,
         tick: Period,
     ) -> DeviceBinding {
         let kicks = DeviceKicks::new();
@@ -120,15 +121,18 @@ impl DeviceBinding {
 
     /// Tries the device out, and says so in the registry. One that is merely not fit for high
     /// resolution stays, for ticking.
-    pub(super) fn validate(&mut self, plan: &DevicePlan) -> Result<Validated, InvalidDevice> {
+    pub(super) fn validate(
+        &mut self,
+        plan: &DevicePlan,
+    ) -> Result<ValidationReport, InvalidDevice> {
         let Some(device) = &mut self.device else {
             return Err(DeviceError::Unsupported("an engine without a device").into());
         };
         let validated = device.served.validate(plan);
         // It may have been removed meanwhile.
         let _ = match &validated {
-            Ok(_) => self.registry.judge(device.id, true),
-            Err(why) if why.is_broken() => self.registry.judge(device.id, false),
+            Ok(_) => self.registry.set_health(device.id, true),
+            Err(why) if why.is_broken() => self.registry.set_health(device.id, false),
             Err(_) => self.registry.doubt(device.id),
         };
         validated
@@ -136,12 +140,12 @@ impl DeviceBinding {
 
     /// Acts on what happened to devices and clock sources; whether the engine has another device
     /// than before. One load each if nothing happened.
-    pub(super) fn follow(&mut self) -> Result<Follow, EngineError> {
-        let mut follow = Follow::Same;
+    pub(super) fn follow(&mut self) -> Result<DeviceChange, EngineError> {
+        let mut follow = DeviceChange::Same;
         let generation = self.registry.generation();
         if self.device.is_none() || self.generation != Some(generation) {
             if self.choose_device()? {
-                follow = Follow::Device;
+                follow = DeviceChange::Device;
             }
             self.generation = Some(generation);
         }
@@ -151,9 +155,9 @@ impl DeviceBinding {
             // If it cannot, a notice is on its way that says so.
             if device.served.resolution() != wanted
                 && device.served.set_resolution(wanted).is_ok()
-                && follow == Follow::Same
+                && follow == DeviceChange::Same
             {
-                follow = Follow::Resolution;
+                follow = DeviceChange::Resolution;
             }
         }
         Ok(follow)
@@ -169,7 +173,7 @@ impl DeviceBinding {
         }
         if let Some(device) = &self.device {
             // It may have been removed meanwhile.
-            let _ = self.registry.judge(device.id, false);
+            let _ = self.registry.set_health(device.id, false);
         }
         match self.choose_device() {
             Ok(_) => Ok(()),
@@ -192,11 +196,11 @@ impl DeviceBinding {
                 }
                 match self.take(id, devices.own == Some(id)) {
                     Ok(()) => return Ok(true),
-                    Err(NotTaken::InUse) => {}
-                    Err(NotTaken::Unsuited(error)) => refused = Some(error.into()),
-                    Err(NotTaken::Broken(error)) => {
+                    Err(DeviceRejected::InUse) => {}
+                    Err(DeviceRejected::Unsuited(error)) => refused = Some(error.into()),
+                    Err(DeviceRejected::Broken(error)) => {
                         // It serves nothing any more, so that this ends.
-                        let _ = self.registry.judge(id, false);
+                        let _ = self.registry.set_health(id, false);
                         refused = Some(error.into());
                         continue 'again;
                     }
@@ -211,13 +215,13 @@ impl DeviceBinding {
     }
 
     /// Takes a device in place of the one before.
-    fn take(&mut self, id: DeviceId, own: bool) -> Result<(), NotTaken> {
-        let Ok(mut device) = self.registry.claim(id) else { return Err(NotTaken::InUse) };
+    fn take(&mut self, id: DeviceId, own: bool) -> Result<(), DeviceRejected> {
+        let Ok(mut device) = self.registry.claim(id) else { return Err(DeviceRejected::InUse) };
         // First: what a device changes in its thread must not be restored after the next changed it.
         self.release();
         if let Err(error) = device.attach() {
-            self.give_back(id, device);
-            return Err(NotTaken::Broken(error));
+            self.release_device(id, device);
+            return Err(DeviceRejected::Broken(error));
         }
         let kick = device.kick();
         match ServiceDevice::with_services(device, self.tick, self.services) {
@@ -228,10 +232,10 @@ impl DeviceBinding {
                 Ok(())
             }
             Err((error, device)) => {
-                self.give_back(id, *device);
+                self.release_device(id, *device);
                 Err(match error {
-                    ModeError::Device(error) => NotTaken::Broken(error),
-                    other => NotTaken::Unsuited(other),
+                    ModeError::Device(error) => DeviceRejected::Broken(error),
+                    other => DeviceRejected::Unsuited(other),
                 })
             }
         }
@@ -242,19 +246,19 @@ impl DeviceBinding {
             self.services = *served.services();
             self.services.set_next_event(None);
             self.ticks_skipped += served.ticks_skipped();
-            self.give_back(id, served.into_device());
+            self.release_device(id, served.into_device());
         }
     }
 
-    fn give_back(&self, id: DeviceId, mut device: EventDevice) {
+    fn release_device(&self, id: DeviceId, mut device: EventDevice) {
         device.detach();
         // Returned if it was removed meanwhile; then it ends here.
-        drop(self.registry.give_back(id, device));
+        drop(self.registry.release(id, device));
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Follow {
+pub(super) enum DeviceChange {
     Same,
     Resolution,
     Device,
@@ -271,7 +275,7 @@ impl Drop for DeviceBinding {
 /// make no sense.
 pub(super) fn add(
     registry: &Registry,
-    number: event::Engine,
+    number: event::EngineId,
     device: Box<dyn ClockEvent>,
 ) -> Option<DeviceId> {
     let device = EventDevice::from_box(device).ok()?;

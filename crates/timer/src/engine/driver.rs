@@ -8,18 +8,19 @@ use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
 use super::OsTimes;
-use super::binding::{DeviceBinding, Follow, KICKED, add};
-use super::fired::Home;
-use super::looks::Looks;
+use super::binding::{DeviceBinding, DeviceChange, KICKED, add};
+use super::expired_timer::TimerStore;
+use super::poll_history::PollHistory;
 use super::statistics::LongCallback;
 use super::{
-    Base, Cause, EngineError, Fired, NextWake, Now, Settings, SimTimes, Statistics, Timers, Times,
+    Cause, ClockBase, ClockReadings, EngineConfig, EngineError, EngineStatistics, EngineTimers,
+    ExpiredTimer, NextWake, SimTimes, Times,
 };
 #[cfg(target_os = "linux")]
 use crate::event::native::{SleepEvent, TimerFdEvent};
 use crate::event::{
-    self, DevicePlan, EventDevice, HighRes, InvalidDevice, Kick, Period, Registry, Resolution,
-    Served, Service, ServiceDevice, SimEvent, SimEventConfig, Validated, Woken,
+    self, DevicePlan, DeviceWaitEnd, EventDevice, HighRes, InvalidDevice, Kick, Period, Registry,
+    Resolution, Service, ServiceDevice, ServiceWait, SimEvent, SimEventConfig, ValidationReport,
 };
 #[cfg(target_os = "linux")]
 use crate::event::{SourcePlan, validate_source};
@@ -43,14 +44,14 @@ use crate::event::{SourcePlan, validate_source};
 /// ```
 /// use std::sync::Arc;
 /// use hourglass_clock::source::SimSource;
-/// use hourglass_timer::engine::{Base, Engine, EngineError, Settings, SimTimes};
+/// use hourglass_timer::engine::{ClockBase, Engine, EngineError, Settings, SimTimes};
 /// use hourglass_timer::event::SimEventConfig;
 ///
 /// // Virtual time: an hour passes at once.
 /// let time = Arc::new(SimSource::default());
 /// let times = SimTimes::new(&time);
 /// let mut engine = Engine::simulated(Settings::DEFAULT, SimEventConfig::exact(), &times)?;
-/// let bell = engine.timers().create(Base::Monotonic, "bell")?;
+/// let bell = engine.timers().create(ClockBase::Monotonic, "bell")?;
 /// engine.timers().arm(bell, 3_600_000_000_000, 0)?;
 /// engine.wait(None)?;
 /// engine.expire(100, |timers, fired| {
@@ -61,25 +62,25 @@ use crate::event::{SourcePlan, validate_source};
 /// # Ok::<(), EngineError>(())
 /// ```
 pub struct Engine<T> {
-    timers: Timers<T>,
+    timers: EngineTimers<T>,
     times: Box<dyn Times>,
-    settings: Settings,
+    settings: EngineConfig,
     binding: DeviceBinding,
     next_wake: NextWake,
     /// Whether the clocks are watched for being set.
     watched: bool,
     /// Device time from which on that is tried again.
     watch_again_ns: u64,
-    planned: Option<Planned>,
-    looks: Looks,
-    statistics: Statistics,
+    planned: Option<ProgrammedExpiry>,
+    looks: PollHistory,
+    statistics: EngineStatistics,
     last_long: LongCallback,
 }
 
 /// What the device is programmed for, as far as timers go.
 #[derive(Clone, Copy, Debug)]
-struct Planned {
-    home: Home,
+struct ProgrammedExpiry {
+    home: TimerStore,
     latest_ns: i64,
     sets: u64,
     gap_ns: u64,
@@ -97,21 +98,21 @@ impl<T> Engine<T> {
     /// An engine with the devices that `registry` has for it, for the calling thread. `number` is
     /// the engine's among all that share the registry.
     ///
-    /// It is bound to its tick until the device is found valid ([`Registry::judge`],
+    /// It is bound to its tick until the device is found valid ([`Registry::set_health`],
     /// [`Engine::validate`]) and a clock source is announced ([`Engine::high_res`]).
     ///
     /// # Errors
     /// [`EngineError::NoDevice`]; what a device refuses; [`EngineError::Timers`] for timeouts finer
     /// than a wheel has.
     pub fn new(
-        settings: Settings,
+        settings: EngineConfig,
         registry: &Arc<Registry>,
-        number: event::Engine,
+        number: event::EngineId,
         times: impl Times + 'static,
     ) -> Result<Engine<T>, EngineError> {
         let now = times.now();
         let mut engine = Engine {
-            timers: Timers::new(settings.timeouts, &now)?,
+            timers: EngineTimers::new(settings.timeouts, &now)?,
             times: Box::new(times),
             settings,
             binding: DeviceBinding::new(registry, number, settings.tick),
@@ -119,8 +120,8 @@ impl<T> Engine<T> {
             watched: false,
             watch_again_ns: 0,
             planned: None,
-            looks: Looks::from(now),
-            statistics: Statistics::default(),
+            looks: PollHistory::from(now),
+            statistics: EngineStatistics::default(),
             last_long: LongCallback::default(),
         };
         engine.binding.choose_device()?;
@@ -134,15 +135,15 @@ impl<T> Engine<T> {
     /// # Errors
     /// As [`Engine::new`].
     pub fn simulated(
-        settings: Settings,
+        settings: EngineConfig,
         device: SimEventConfig,
         times: &SimTimes,
     ) -> Result<Engine<T>, EngineError> {
         let registry = Arc::new(Registry::new());
-        let number = event::Engine(0);
+        let number = event::EngineId(0);
         let device = SimEvent::new(times.source(), device);
         let id = add(&registry, number, Box::new(device)).ok_or(EngineError::NoDevice)?;
-        let _ = registry.judge(id, true);
+        let _ = registry.set_health(id, true);
         let mut engine = Engine::new(settings, &registry, number, times.clone())?;
         engine.binding.high_res().source_valid();
         engine.begin()?;
@@ -156,9 +157,9 @@ impl<T> Engine<T> {
     /// # Errors
     /// As [`Engine::new`].
     #[cfg(target_os = "linux")]
-    pub fn native(settings: Settings) -> Result<Engine<T>, EngineError> {
+    pub fn native(settings: EngineConfig) -> Result<Engine<T>, EngineError> {
         let registry = Arc::new(Registry::new());
-        let number = event::Engine(0);
+        let number = event::EngineId(0);
         add(&registry, number, Box::new(SleepEvent::new()));
         if let Ok(spare) = TimerFdEvent::new() {
             add(&registry, number, Box::new(spare));
@@ -171,7 +172,7 @@ impl<T> Engine<T> {
             Err(why) => engine.binding.high_res().source_lost(&why.to_string()),
         }
         // The registry keeps no broken one for this engine, so that this ends.
-        while engine.try_out().is_err() {
+        while engine.validate_device().is_err() {
             engine.binding.follow()?;
         }
         engine.begin()?;
@@ -189,20 +190,20 @@ impl<T> Engine<T> {
 
     /// Its timers: to create, arm and cancel. The device is told by the next wait.
     #[must_use]
-    pub fn timers(&mut self) -> &mut Timers<T> {
+    pub fn timers(&mut self) -> &mut EngineTimers<T> {
         &mut self.timers
     }
 
     /// One reading of all bases.
     #[must_use]
-    pub fn now(&self) -> Now {
+    pub fn now(&self) -> ClockReadings {
         self.times.now()
     }
 
     /// What it did so far.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
-        Statistics {
+    pub fn statistics(&self) -> EngineStatistics {
+        EngineStatistics {
             device_changes: self.binding.taken().saturating_sub(1),
             ticks_skipped: self.binding.ticks_skipped(),
             ..self.statistics
@@ -233,7 +234,7 @@ impl<T> Engine<T> {
     /// # Errors
     /// [`InvalidDevice`]: why it is not fit. The next wait takes another one in place of a broken
     /// one ([`InvalidDevice::is_broken`]); any other stays, and the engine is bound to its tick.
-    pub fn validate(&mut self, plan: &DevicePlan) -> Result<Validated, InvalidDevice> {
+    pub fn validate(&mut self, plan: &DevicePlan) -> Result<ValidationReport, InvalidDevice> {
         self.planned = None;
         self.binding.validate(plan)
     }
@@ -244,7 +245,7 @@ impl<T> Engine<T> {
     ///
     /// # Errors
     /// [`InvalidDevice`]: why it is broken. The next wait takes another one.
-    pub fn try_out(&mut self) -> Result<(), InvalidDevice> {
+    pub fn validate_device(&mut self) -> Result<(), InvalidDevice> {
         for _ in 0..TRIALS {
             match self.validate(&DevicePlan::DEFAULT) {
                 Err(InvalidDevice::Late { .. }) => {}
@@ -256,7 +257,7 @@ impl<T> Engine<T> {
     }
 
     /// Serves the tick, accounting or profiling every `period` from now on, beside the timers and
-    /// on the same device, or no longer; [`Served::due`] tells in each wait what is due. Goes on if
+    /// on the same device, or no longer; [`ServiceWait::due`] tells in each wait what is due. Goes on if
     /// the device is exchanged.
     ///
     /// # Errors
@@ -299,14 +300,14 @@ impl<T> Engine<T> {
     /// time reaches `limit_ns`. What is due already is told at once. Timers expire in
     /// [`Engine::expire`], which is to be called whatever this returned.
     ///
-    /// The first wait with a timer on another base than [`Base::Monotonic`] has the clocks watched
+    /// The first wait with a timer on another base than [`ClockBase::Monotonic`] has the clocks watched
     /// for being set; on this machine that starts a thread. While that fails, which is counted
     /// ([`Statistics::watch_failures`]) and tried again, no wait is longer than a tick: it then
     /// returns [`Kicked`](event::Woken::Kicked), so that a clock that was set is seen.
     ///
     /// # Errors
     /// [`EngineError::NoDevice`], or what the device said that failed as the last one.
-    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<Served, EngineError> {
+    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<ServiceWait, EngineError> {
         self.wait_with(limit_ns, |_, _| false)
     }
 
@@ -320,14 +321,14 @@ impl<T> Engine<T> {
     pub fn wait_with(
         &mut self,
         limit_ns: Option<u64>,
-        mut again: impl FnMut(&mut Timers<T>, &Now) -> bool,
-    ) -> Result<Served, EngineError> {
+        mut again: impl FnMut(&mut EngineTimers<T>, &ClockReadings) -> bool,
+    ) -> Result<ServiceWait, EngineError> {
         loop {
             match self.binding.follow()? {
-                Follow::Same => {}
-                Follow::Resolution => self.start_over(),
+                DeviceChange::Same => {}
+                DeviceChange::Resolution => self.start_over(),
                 // A kick may still have gone to the device before.
-                Follow::Device => {
+                DeviceChange::Device => {
                     self.start_over();
                     return Ok(KICKED);
                 }
@@ -347,8 +348,8 @@ impl<T> Engine<T> {
             self.statistics.wakes += 1;
             return match served {
                 // Not the caller's limit.
-                Ok(served) if served.woken == Woken::Limit && until_ns != limit_ns => {
-                    Ok(Served { woken: Woken::Kicked, ..served })
+                Ok(served) if served.reason == DeviceWaitEnd::Limit && until_ns != limit_ns => {
+                    Ok(ServiceWait { reason: DeviceWaitEnd::Kicked, ..served })
                 }
                 Ok(served) => Ok(served),
                 Err(error) => {
@@ -365,7 +366,11 @@ impl<T> Engine<T> {
     ///
     /// All expire as of one reading of the clocks; bound to a tick, as of the last tick. How long
     /// `fire` takes is measured each time, and who was delayed by it ([`Statistics`]).
-    pub fn expire(&mut self, budget: usize, mut fire: impl FnMut(&mut Timers<T>, Fired)) -> usize {
+    pub fn expire(
+        &mut self,
+        budget: usize,
+        mut fire: impl FnMut(&mut EngineTimers<T>, ExpiredTimer),
+    ) -> usize {
         let actual = self.times.now();
         let Some(now) = self.look_as_of(&actual) else { return 0 };
         self.statistics.looks += 1;
@@ -398,7 +403,7 @@ impl<T> Engine<T> {
 
     /// The reading that timers expire by: bound to a tick, that of the last tick; `None` if its
     /// look is over.
-    fn look_as_of(&self, actual: &Now) -> Option<Now> {
+    fn look_as_of(&self, actual: &ClockReadings) -> Option<ClockReadings> {
         let device = self.binding.device()?;
         if device.resolution() == Resolution::High {
             return Some(*actual);
@@ -410,7 +415,7 @@ impl<T> Engine<T> {
     /// Has the clocks watched if timers need that; until when may be waited. A clock that is not
     /// watched is looked at after a tick.
     fn watch_clocks(&mut self, limit_ns: Option<u64>) -> Option<u64> {
-        let others = [Base::Boottime, Base::Realtime, Base::Tai];
+        let others = [ClockBase::Boottime, ClockBase::Realtime, ClockBase::Tai];
         if self.watched || others.into_iter().all(|base| self.timers.armed(base) == 0) {
             return limit_ns;
         }
@@ -429,7 +434,7 @@ impl<T> Engine<T> {
 
     /// Tells the device what the timers want, and others when the engine wakes; the clocks, and that
     /// time.
-    fn plan(&mut self, limit_ns: Option<u64>) -> Result<(Now, u64), EngineError> {
+    fn plan(&mut self, limit_ns: Option<u64>) -> Result<(ClockReadings, u64), EngineError> {
         let now = self.times.now();
         let at_ns = self.timers_want(&now);
         let device = self.binding.device_mut()?;
@@ -441,7 +446,7 @@ impl<T> Engine<T> {
     }
 
     /// When the first timer is to expire, device time.
-    fn timers_want(&mut self, now: &Now) -> Option<u64> {
+    fn timers_want(&mut self, now: &ClockReadings) -> Option<u64> {
         let at_ns = if self.timers.is_anyone_to_be_told(now) {
             self.planned = None;
             now.device_ns()
@@ -458,7 +463,7 @@ impl<T> Engine<T> {
                 (planned.home, planned.latest_ns, planned.sets) == (home, latest_ns, sets)
                     && planned.at_ns.abs_diff(at_ns) <= apart_ns
             });
-            let planned = same.unwrap_or(Planned { home, latest_ns, sets, gap_ns, at_ns });
+            let planned = same.unwrap_or(ProgrammedExpiry { home, latest_ns, sets, gap_ns, at_ns });
             self.planned = Some(planned);
             planned.at_ns
         };

@@ -1,6 +1,6 @@
 //! What timers and engines refuse.
 
-use super::{Base, TimerId};
+use super::{ClockBase, TimerId};
 use crate::event::{DeviceError, InvalidDevice, ModeError};
 use crate::queue::QueueError;
 
@@ -15,7 +15,7 @@ pub enum TimerError {
     #[error("an expiry of {expiry_ns} ns on {}: it must be 0 to {}", .base.name(), i64::MAX)]
     ExpiryOutOfRange {
         /// The clock.
-        base: Base,
+        base: ClockBase,
         /// What was asked for.
         expiry_ns: i64,
     },

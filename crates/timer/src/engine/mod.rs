@@ -3,7 +3,7 @@
 //! *Hrtimers and Beyond* (2006), sections 4.2, 8 and 9, in user space: a queue a clock, the device
 //! programmed for the first of all, precise or bound to a tick, no tick for nobody.
 //!
-//! Owns: [`Timers`] (a [`Queue`](crate::queue::Queue) a [`Base`] and a wheel of timeouts), the
+//! Owns: [`Timers`] (a [`Queue`](crate::queue::Queue) a [`ClockBase`] and a wheel of timeouts), the
 //! readings of all bases ([`Times`], simulated by [`SimTimes`]), and the [`Engine`] that waits with
 //! a device of [`event`](crate::event).
 //! Must not: hand timers from one thread to another (that is a service's), lock or allocate while
@@ -22,30 +22,30 @@
 
 mod base;
 mod binding;
+#[cfg(target_os = "linux")]
+mod clock_set_watcher;
 mod driver;
 mod error;
-mod fired;
+mod expired_timer;
 mod kicks;
-mod looks;
 #[cfg(target_os = "linux")]
 mod os_times;
+mod poll_history;
 mod settings;
 mod sim;
 mod statistics;
 mod timers;
 mod times;
-#[cfg(target_os = "linux")]
-mod watcher;
 
-pub use base::{Base, Now};
+pub use base::{ClockBase, ClockReadings};
 pub use driver::Engine;
 pub use error::{EngineError, TimerError};
-pub use fired::{Cause, Fired, OnSet, TimerId};
+pub use expired_timer::{Cause, ClockSetPolicy, ExpiredTimer, TimerId};
 pub use kicks::NextWake;
-pub use settings::Settings;
+pub use settings::EngineConfig;
 pub use sim::SimTimes;
-pub use statistics::Statistics;
-pub use timers::Timers;
+pub use statistics::EngineStatistics;
+pub use timers::EngineTimers;
 #[cfg(target_os = "linux")]
 pub use times::OsTimes;
 pub use times::Times;

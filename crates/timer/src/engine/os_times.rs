@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::watcher::Watcher;
-use super::{Now, Times};
+use super::clock_set_watcher::Watcher;
+use super::{ClockReadings, Times};
 use crate::event::{DeviceError, Kick};
 
 /// The operating system's four clocks.
@@ -15,7 +15,7 @@ use crate::event::{DeviceError, Kick};
 /// preempted in between. Settings of the wall clock are counted from [`Times::watch`] on, by a small
 /// thread that sleeps until there is one; dropping this ends it. Linux tells nobody when only the
 /// difference between TAI and the wall clock is changed: timers on
-/// [`Base::Tai`](super::Base::Tai) take note of it at the next look. After `fork` the child has no
+/// [`ClockBase::Tai`](super::Base::Tai) take note of it at the next look. After `fork` the child has no
 /// such thread, and makes its own engine.
 #[derive(Debug, Default)]
 pub struct OsTimes {
@@ -38,17 +38,17 @@ impl OsTimes {
 }
 
 /// One reading of the clocks, and within what time.
-fn read() -> Now {
+fn read() -> ClockReadings {
     let clock = |clock| i64::try_from(now_ns(clock)).unwrap_or(i64::MAX);
     let before_ns = now_ns(ClockId::Monotonic);
     let others = [ClockId::Boottime, ClockId::Realtime, ClockId::Tai].map(clock);
     let after_ns = clock(ClockId::Monotonic);
     let gap_ns = after_ns.unsigned_abs().saturating_sub(before_ns);
-    Now::new([after_ns, others[0], others[1], others[2]]).with_gap(gap_ns)
+    ClockReadings::new([after_ns, others[0], others[1], others[2]]).with_gap(gap_ns)
 }
 
 /// The reading that took the least time.
-pub(super) fn read_all() -> Now {
+pub(super) fn read_all() -> ClockReadings {
     let mut best = read();
     for _ in 1..TRIES {
         if best.gap_ns() <= UNDISTURBED_NS {
@@ -63,7 +63,7 @@ pub(super) fn read_all() -> Now {
 }
 
 impl Times for OsTimes {
-    fn now(&self) -> Now {
+    fn now(&self) -> ClockReadings {
         let sets = self.sets.load(Ordering::Acquire);
         read_all().with_sets(sets)
     }

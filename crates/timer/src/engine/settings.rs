@@ -6,7 +6,7 @@ use crate::event::Period;
 
 /// How an engine works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct EngineConfig {
     /// The tick that it is bound to without high resolution; a finer one where a service wants
     /// that, the longest that is not above it where the device has only some.
     pub tick: Period,
@@ -16,19 +16,19 @@ pub struct Settings {
     pub long_callback: Span,
 }
 
-impl Settings {
+impl EngineConfig {
     /// 250 ticks a second, as most kernels; timeouts in granules of 65.5 us; callbacks are long
     /// above 100 us, which is more than a wake-up costs.
-    pub const DEFAULT: Settings = Settings {
+    pub const DEFAULT: EngineConfig = EngineConfig {
         tick: TICK,
         timeouts: Span::from_micros(100),
         long_callback: Span::from_micros(100),
     };
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings::DEFAULT
+impl Default for EngineConfig {
+    fn default() -> EngineConfig {
+        EngineConfig::DEFAULT
     }
 }
 

@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 
-use super::{Now, Times};
+use super::{ClockReadings, Times};
 use crate::event::{DeviceError, Kick};
 
 /// The four bases over one [`SimSource`], whose true time is
-/// [`Base::Monotonic`](super::Base::Monotonic). Clones share their clocks, so that a test keeps one
+/// [`ClockBase::Monotonic`](super::Base::Monotonic). Clones share their clocks, so that a test keeps one
 /// and gives the engine another.
 ///
 /// Suspensions that the source itself has among its faults count as well
@@ -71,7 +71,7 @@ impl SimTimes {
     }
 
     /// The machine was suspended for so long, and comes back now: every base but
-    /// [`Base::Monotonic`](super::Base::Monotonic) is ahead by it. The engine is kicked.
+    /// [`ClockBase::Monotonic`](super::Base::Monotonic) is ahead by it. The engine is kicked.
     pub fn suspend(&self, length: Span) {
         add_held(&self.clocks.suspended_ns, length.max(Span::ZERO));
         self.kick();
@@ -103,13 +103,13 @@ fn add_held(value: &AtomicI64, by: Span) {
 }
 
 impl Times for SimTimes {
-    fn now(&self) -> Now {
+    fn now(&self) -> ClockReadings {
         let sets = self.clocks.sets.load(Ordering::Acquire);
         let monotonic = self.source.true_time().nanos();
         let boottime = self.boottime_ns();
         let realtime = boottime.saturating_add(self.clocks.realtime_ns.load(Ordering::Relaxed));
         let tai = realtime.saturating_add(self.clocks.tai_ns.load(Ordering::Relaxed));
-        Now::new([monotonic, boottime, realtime, tai]).with_sets(sets)
+        ClockReadings::new([monotonic, boottime, realtime, tai]).with_sets(sets)
     }
 
     fn monotonic_ns(&self) -> u64 {

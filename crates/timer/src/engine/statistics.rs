@@ -4,7 +4,7 @@ use super::TimerId;
 
 /// What an engine did so far. Numbers only: reading and keeping them allocates nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct EngineStatistics {
     /// Waits that came back.
     pub wakes: u64,
     /// Looks at the timers.
@@ -23,7 +23,7 @@ pub struct Statistics {
     pub device_changes: u64,
     /// Times that the clocks could not be watched for being set, for want of file descriptors or
     /// threads: until it succeeds the engine looks at them each tick, and does not know of a
-    /// setting that is over ([`OnSet::Expire`](super::OnSet::Expire)).
+    /// setting that is over ([`ClockSetPolicy::Expire`](super::OnSet::Expire)).
     pub watch_failures: u64,
     /// The longest callback, ns.
     pub longest_callback_ns: u64,
@@ -44,7 +44,7 @@ pub(super) struct LongCallback {
     end_ns: u64,
 }
 
-impl Statistics {
+impl EngineStatistics {
     /// A callback of `id` took from `begin_ns` to `end_ns`.
     pub(super) fn callback(
         &mut self,

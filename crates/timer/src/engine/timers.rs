@@ -5,9 +5,9 @@
 
 use hourglass_time::{ClockTag, Instant, Monotonic, Span};
 
-use super::fired::Home;
-use super::{Base, Cause, Fired, Now, OnSet, TimerError, TimerId};
-use crate::queue::{Expired, Handle, Queue, QueueError, TimeoutWheel};
+use super::expired_timer::TimerStore;
+use super::{Cause, ClockBase, ClockReadings, ClockSetPolicy, ExpiredTimer, TimerError, TimerId};
+use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
 
 /// Timers on four clocks and timeouts, each with a payload `T`.
 ///
@@ -18,108 +18,108 @@ use crate::queue::{Expired, Handle, Queue, QueueError, TimeoutWheel};
 ///
 /// **Order.** In one look timers expire by the device time of their latest time, over all bases;
 /// those of one base and latest time in the order in which they were armed; at equal device time in
-/// the order of [`Base::ALL`], timeouts last. As in a [`Queue`], a timer that could expire already
+/// the order of [`ClockBase::ALL`], timeouts last. As in a [`Queue`], a timer that could expire already
 /// may wait behind one of its base that may not yet.
 ///
 /// **Memory.** 56 bytes a timer with a payload of four bytes, 64 with eight, for as many as there
-/// is room; a timer with [`OnSet::Expire`] takes as much again. Creating may allocate, not within
+/// is room; a timer with [`ClockSetPolicy::Expire`] takes as much again. Creating may allocate, not within
 /// the room reserved; nothing else does.
 ///
 /// ```
 /// use hourglass_time::Span;
-/// use hourglass_timer::engine::{Base, Now, TimerError, Timers};
+/// use hourglass_timer::engine::{ClockBase, ClockReadings, TimerError, Timers};
 ///
 /// // Monotonic, boottime, realtime, tai.
-/// let now = Now::new([1_000, 1_000, 501_000, 538_000]);
+/// let now = ClockReadings::new([1_000, 1_000, 501_000, 538_000]);
 /// let mut timers = Timers::new(Span::from_micros(100), &now)?;
-/// let valve = timers.create(Base::Monotonic, "valve")?;
-/// let gong = timers.create(Base::Realtime, "gong")?;
+/// let valve = timers.create(ClockBase::Monotonic, "valve")?;
+/// let gong = timers.create(ClockBase::Realtime, "gong")?;
 /// timers.arm(valve, 3_000, 0)?;
 /// timers.arm(gong, 501_500, 0)?;
 /// assert_eq!(timers.earliest(&now), Some(1_500));
 ///
 /// // Somebody sets the wall clock back by 1 us: nothing moves, and the valve is first.
-/// let now = Now::new([1_000, 1_000, 500_000, 537_000]).with_sets(1);
+/// let now = ClockReadings::new([1_000, 1_000, 500_000, 537_000]).with_sets(1);
 /// assert_eq!(timers.earliest(&now), Some(2_500));
 ///
-/// let now = Now::new([3_000, 3_000, 502_000, 539_000]).with_sets(1);
+/// let now = ClockReadings::new([3_000, 3_000, 502_000, 539_000]).with_sets(1);
 /// let mut order = Vec::new();
 /// timers.expire(&now, 10, |timers, fired| order.push(*timers.payload(fired.id).unwrap()));
 /// assert_eq!(order, ["gong", "valve"]);
 /// # Ok::<(), TimerError>(())
 /// ```
 #[derive(Debug)]
-pub struct Timers<T> {
-    /// In the order of [`Base::ALL`].
-    queues: [Queue<OfBase, Entry<T>>; 4],
+pub struct EngineTimers<T> {
+    /// In the order of [`ClockBase::ALL`].
+    queues: [Queue<BaseClockTag, EngineTimer<T>>; 4],
     wheel: TimeoutWheel<Monotonic, T>,
     /// What the wheel's next expiry was when it was last looked at.
     wheel_next: Option<i64>,
     /// Whether it may have changed since.
     wheel_stale: bool,
-    /// Armed timers with [`OnSet::Expire`] by the settings known when they were armed; first in,
+    /// Armed timers with [`ClockSetPolicy::Expire`] by the settings known when they were armed; first in,
     /// first out among equals.
-    to_tell: Queue<OfSets, TimerId>,
+    to_tell: Queue<ClockSetTag, TimerId>,
     /// The settings of the wall clock known.
     sets: u64,
 }
 
 /// The clock of one of four queues, each its own timeline.
 #[derive(Debug)]
-enum OfBase {}
+enum BaseClockTag {}
 
-impl ClockTag for OfBase {
+impl ClockTag for BaseClockTag {
     const NAME: &'static str = "timer_base";
 }
 
 /// Settings of the wall clock, counted: the "time" at which timers that want to be told expire.
 #[derive(Debug)]
-enum OfSets {}
+enum ClockSetTag {}
 
-impl ClockTag for OfSets {
+impl ClockTag for ClockSetTag {
     const NAME: &'static str = "clock_sets";
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct EngineTimer<T> {
     payload: T,
-    /// Its place in `to_tell`, with [`OnSet::Expire`].
+    /// Its place in `to_tell`, with [`ClockSetPolicy::Expire`].
     told: Option<Handle>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct First {
-    pub(super) home: Home,
+pub(super) struct NextExpiry {
+    pub(super) home: TimerStore,
     /// Its latest time, ns on its clock.
     pub(super) latest_ns: i64,
     /// Until then, ns.
     until_ns: i64,
 }
 
-impl First {
+impl NextExpiry {
     /// Device time of its latest time.
-    pub(super) fn device_ns(&self, now: &Now) -> u64 {
+    pub(super) fn device_ns(&self, now: &ClockReadings) -> u64 {
         now.device_ns().saturating_add_signed(self.until_ns)
     }
 }
 
 /// Where timers live, in the order of equal device times.
-const HOMES: [Home; 5] = [
-    Home::Queue(Base::Monotonic),
-    Home::Queue(Base::Boottime),
-    Home::Queue(Base::Realtime),
-    Home::Queue(Base::Tai),
-    Home::Wheel,
+const HOMES: [TimerStore; 5] = [
+    TimerStore::Queue(ClockBase::Monotonic),
+    TimerStore::Queue(ClockBase::Boottime),
+    TimerStore::Queue(ClockBase::Realtime),
+    TimerStore::Queue(ClockBase::Tai),
+    TimerStore::Wheel,
 ];
 
-impl<T> Timers<T> {
+impl<T> EngineTimers<T> {
     /// No timers, and a wheel of timeouts in granules of at most `granularity`.
     ///
     /// # Errors
     /// [`QueueError::TooFine`] below [`TimeoutWheel::FINEST`].
-    pub fn new(granularity: Span, now: &Now) -> Result<Timers<T>, TimerError> {
-        let monotonic = Instant::from_nanos(now.ns(Base::Monotonic));
-        Ok(Timers {
+    pub fn new(granularity: Span, now: &ClockReadings) -> Result<EngineTimers<T>, TimerError> {
+        let monotonic = Instant::from_nanos(now.ns(ClockBase::Monotonic));
+        Ok(EngineTimers {
             queues: [Queue::new(), Queue::new(), Queue::new(), Queue::new()],
             wheel: TimeoutWheel::new(granularity, monotonic)?,
             wheel_next: None,
@@ -133,7 +133,7 @@ impl<T> Timers<T> {
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
-    pub fn reserve(&mut self, base: Base, timers: usize) -> Result<(), TimerError> {
+    pub fn reserve(&mut self, base: ClockBase, timers: usize) -> Result<(), TimerError> {
         Ok(self.queues[base as usize].reserve(timers)?)
     }
 
@@ -150,9 +150,9 @@ impl<T> Timers<T> {
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
     #[inline]
-    pub fn create(&mut self, base: Base, payload: T) -> Result<TimerId, TimerError> {
-        let handle = self.queues[base as usize].create(Entry { payload, told: None })?;
-        Ok(TimerId { home: Home::Queue(base), handle })
+    pub fn create(&mut self, base: ClockBase, payload: T) -> Result<TimerId, TimerError> {
+        let handle = self.queues[base as usize].create(EngineTimer { payload, told: None })?;
+        Ok(TimerId { home: TimerStore::Queue(base), handle })
     }
 
     /// The same, with a choice of what happens when somebody sets the clock.
@@ -161,12 +161,12 @@ impl<T> Timers<T> {
     /// As [`Timers::create`].
     pub fn create_with(
         &mut self,
-        base: Base,
-        on_set: OnSet,
+        base: ClockBase,
+        on_set: ClockSetPolicy,
         payload: T,
     ) -> Result<TimerId, TimerError> {
         let id = self.create(base, payload)?;
-        if on_set == OnSet::Expire && base.is_settable() {
+        if on_set == ClockSetPolicy::Expire && base.is_settable() {
             let told = self.to_tell.create(id);
             if let Err(error) = told {
                 self.remove(id)?;
@@ -184,7 +184,7 @@ impl<T> Timers<T> {
     #[inline]
     pub fn create_timeout(&mut self, payload: T) -> Result<TimerId, TimerError> {
         let handle = self.wheel.create(payload)?;
-        Ok(TimerId { home: Home::Wheel, handle })
+        Ok(TimerId { home: TimerStore::Wheel, handle })
     }
 
     /// Arms the timer to expire from `expiry_ns` of its clock on, and by `slack_ns` later (held at
@@ -196,7 +196,7 @@ impl<T> Timers<T> {
     /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn arm(&mut self, id: TimerId, expiry_ns: i64, slack_ns: u64) -> Result<(), TimerError> {
-        let Home::Queue(base) = id.home else { return Err(TimerError::IsATimeout(id)) };
+        let TimerStore::Queue(base) = id.home else { return Err(TimerError::IsATimeout(id)) };
         check(base, expiry_ns)?;
         let slack = Span::from_nanos(i64::try_from(slack_ns).unwrap_or(i64::MAX));
         let queue = &mut self.queues[base as usize];
@@ -210,7 +210,7 @@ impl<T> Timers<T> {
         Ok(())
     }
 
-    /// Arms the timeout to expire at `expiry_ns` of [`Base::Monotonic`] or later, as late as
+    /// Arms the timeout to expire at `expiry_ns` of [`ClockBase::Monotonic`] or later, as late as
     /// [`TimeoutWheel`] says for its delay from `now`; if that is past, by the end of a granule.
     ///
     /// # Errors
@@ -220,12 +220,12 @@ impl<T> Timers<T> {
     pub fn arm_timeout(
         &mut self,
         id: TimerId,
-        now: &Now,
+        now: &ClockReadings,
         expiry_ns: i64,
     ) -> Result<(), TimerError> {
-        let Home::Wheel = id.home else { return Err(TimerError::IsATimer(id)) };
-        check(Base::Monotonic, expiry_ns)?;
-        let now = Instant::from_nanos(now.ns(Base::Monotonic));
+        let TimerStore::Wheel = id.home else { return Err(TimerError::IsATimer(id)) };
+        check(ClockBase::Monotonic, expiry_ns)?;
+        let now = Instant::from_nanos(now.ns(ClockBase::Monotonic));
         // In granules, for a look that is as of the last tick.
         self.wheel.arm_in_granules(id.handle, now, Instant::from_nanos(expiry_ns))?;
         self.wheel_stale = true;
@@ -239,14 +239,14 @@ impl<T> Timers<T> {
     #[inline]
     pub fn cancel(&mut self, id: TimerId) -> Result<bool, TimerError> {
         match id.home {
-            Home::Queue(base) => {
+            TimerStore::Queue(base) => {
                 let armed = self.queues[base as usize].cancel(id.handle)?;
                 if armed && base.is_settable() {
                     self.tell_no_more(base, id.handle)?;
                 }
                 Ok(armed)
             }
-            Home::Wheel => {
+            TimerStore::Wheel => {
                 let armed = self.wheel.cancel(id.handle)?;
                 self.wheel_stale |= armed;
                 Ok(armed)
@@ -261,14 +261,14 @@ impl<T> Timers<T> {
     #[inline]
     pub fn remove(&mut self, id: TimerId) -> Result<T, TimerError> {
         match id.home {
-            Home::Queue(base) => {
-                let Entry { payload, told } = self.queues[base as usize].remove(id.handle)?;
+            TimerStore::Queue(base) => {
+                let EngineTimer { payload, told } = self.queues[base as usize].remove(id.handle)?;
                 if let Some(told) = told {
                     self.to_tell.remove(told)?;
                 }
                 Ok(payload)
             }
-            Home::Wheel => {
+            TimerStore::Wheel => {
                 self.wheel_stale = true;
                 Ok(self.wheel.remove(id.handle)?)
             }
@@ -281,8 +281,10 @@ impl<T> Timers<T> {
     /// [`QueueError::StaleHandle`].
     pub fn expiry_ns(&self, id: TimerId) -> Result<Option<i64>, TimerError> {
         Ok(match id.home {
-            Home::Queue(base) => self.queues[base as usize].expiry(id.handle)?.map(Instant::nanos),
-            Home::Wheel => self.wheel.expiry(id.handle)?.map(Instant::nanos),
+            TimerStore::Queue(base) => {
+                self.queues[base as usize].expiry(id.handle)?.map(Instant::nanos)
+            }
+            TimerStore::Wheel => self.wheel.expiry(id.handle)?.map(Instant::nanos),
         })
     }
 
@@ -293,8 +295,8 @@ impl<T> Timers<T> {
     #[inline]
     pub fn payload(&self, id: TimerId) -> Result<&T, TimerError> {
         match id.home {
-            Home::Queue(base) => Ok(&self.queues[base as usize].payload(id.handle)?.payload),
-            Home::Wheel => Ok(self.wheel.payload(id.handle)?),
+            TimerStore::Queue(base) => Ok(&self.queues[base as usize].payload(id.handle)?.payload),
+            TimerStore::Wheel => Ok(self.wheel.payload(id.handle)?),
         }
     }
 
@@ -305,16 +307,16 @@ impl<T> Timers<T> {
     #[inline]
     pub fn payload_mut(&mut self, id: TimerId) -> Result<&mut T, TimerError> {
         match id.home {
-            Home::Queue(base) => {
+            TimerStore::Queue(base) => {
                 Ok(&mut self.queues[base as usize].payload_mut(id.handle)?.payload)
             }
-            Home::Wheel => Ok(self.wheel.payload_mut(id.handle)?),
+            TimerStore::Wheel => Ok(self.wheel.payload_mut(id.handle)?),
         }
     }
 
     /// Timers armed on a base, without timeouts.
     #[must_use]
-    pub fn armed(&self, base: Base) -> usize {
+    pub fn armed(&self, base: ClockBase) -> usize {
         self.queues[base as usize].armed()
     }
 
@@ -332,16 +334,16 @@ impl<T> Timers<T> {
 }
 
 /// Looking at them.
-impl<T> Timers<T> {
+impl<T> EngineTimers<T> {
     /// Expires what is due at `now`, `budget` timers and timeouts at most; how many there were. If
     /// that is the budget, more may be due. `fire` may do anything with the timers; what it arms
     /// for `now` counts towards the budget, so that a timer that re-arms itself at once cannot hold
     /// the caller for ever.
     pub fn expire(
         &mut self,
-        now: &Now,
+        now: &ClockReadings,
         budget: usize,
-        mut fire: impl FnMut(&mut Timers<T>, Fired),
+        mut fire: impl FnMut(&mut EngineTimers<T>, ExpiredTimer),
     ) -> usize {
         for fired in 0..budget {
             let Some(expired) = self.pop_due(now) else { return fired };
@@ -353,7 +355,7 @@ impl<T> Timers<T> {
     /// The next timer or timeout that expires at `now`; it is not armed any more. Timers that want
     /// to be told of a setting of their clock come first, in the order in which they were armed.
     #[inline]
-    pub fn pop_due(&mut self, now: &Now) -> Option<Fired> {
+    pub fn pop_due(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
         if now.sets() > self.sets {
             self.sets = now.sets();
         }
@@ -384,7 +386,7 @@ impl<T> Timers<T> {
     /// Device time by which a timer or timeout is to expire first, over all bases, ns; in the past
     /// if one is due. `None` if none is armed.
     #[must_use]
-    pub fn earliest(&mut self, now: &Now) -> Option<u64> {
+    pub fn earliest(&mut self, now: &ClockReadings) -> Option<u64> {
         match self.is_anyone_to_be_told(now) {
             true => Some(now.device_ns()),
             false => self.first(now).map(|first| first.device_ns(now)),
@@ -392,26 +394,26 @@ impl<T> Timers<T> {
     }
 
     /// Whether a timer is due because its clock was set.
-    pub(super) fn is_anyone_to_be_told(&self, now: &Now) -> bool {
+    pub(super) fn is_anyone_to_be_told(&self, now: &ClockReadings) -> bool {
         self.to_tell.next_expiry().is_some_and(|armed| armed < of_sets(now.sets()))
     }
 
     /// What is to expire first, settings of the clock left aside.
-    pub(super) fn first(&mut self, now: &Now) -> Option<First> {
+    pub(super) fn first(&mut self, now: &ClockReadings) -> Option<NextExpiry> {
         self.look_at_wheel();
         let firsts = HOMES.into_iter().filter_map(|home| {
             let latest_ns = self.latest_of(home)?;
-            Some(First { home, latest_ns, until_ns: now.until_ns(home.base(), latest_ns) })
+            Some(NextExpiry { home, latest_ns, until_ns: now.until_ns(home.base(), latest_ns) })
         });
         firsts.min_by_key(|first| first.until_ns)
     }
 
     /// The latest time of the first of a home. The wheel must have been looked at.
     #[inline]
-    fn latest_of(&self, home: Home) -> Option<i64> {
+    fn latest_of(&self, home: TimerStore) -> Option<i64> {
         match home {
-            Home::Queue(base) => self.queues[base as usize].next_expiry().map(Instant::nanos),
-            Home::Wheel => self.wheel_next,
+            TimerStore::Queue(base) => self.queues[base as usize].next_expiry().map(Instant::nanos),
+            TimerStore::Wheel => self.wheel_next,
         }
     }
 
@@ -424,11 +426,11 @@ impl<T> Timers<T> {
         }
     }
 
-    fn pop_from(&mut self, home: Home, now: &Now) -> Option<Fired> {
+    fn pop_from(&mut self, home: TimerStore, now: &ClockReadings) -> Option<ExpiredTimer> {
         let base = home.base();
         let now_ns = now.ns(base);
         let (handle, expiry_ns, latest_ns) = match home {
-            Home::Queue(base) => {
+            TimerStore::Queue(base) => {
                 let expired =
                     self.queues[base as usize].pop_expired(Instant::from_nanos(now_ns))?;
                 if base.is_settable() {
@@ -437,7 +439,7 @@ impl<T> Timers<T> {
                 }
                 split(expired)
             }
-            Home::Wheel => {
+            TimerStore::Wheel => {
                 // The wheel's own time may be ahead of this reading, which is then in a tick.
                 if self.wheel_next.is_none_or(|next_ns| next_ns > now_ns) {
                     return None;
@@ -448,11 +450,11 @@ impl<T> Timers<T> {
             }
         };
         let id = TimerId { home, handle };
-        Some(Fired { id, base, expiry_ns, latest_ns, now_ns, cause: Cause::Expiry })
+        Some(ExpiredTimer { id, base, expiry_ns, latest_ns, now_ns, cause: Cause::Expiry })
     }
 
     /// The first timer armed before the clock was set that wants to be told.
-    fn pop_told(&mut self, now: &Now) -> Option<Fired> {
+    fn pop_told(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
         if !self.is_anyone_to_be_told(now) {
             return None;
         }
@@ -462,7 +464,7 @@ impl<T> Timers<T> {
         let expiry = queue.expiry(id.handle).ok()??;
         let latest = queue.latest(id.handle).ok()??;
         queue.cancel(id.handle).ok()?;
-        Some(Fired {
+        Some(ExpiredTimer {
             id,
             base: id.base(),
             expiry_ns: expiry.nanos(),
@@ -473,7 +475,7 @@ impl<T> Timers<T> {
     }
 
     /// The timer is not armed any more.
-    fn tell_no_more(&mut self, base: Base, handle: Handle) -> Result<(), QueueError> {
+    fn tell_no_more(&mut self, base: ClockBase, handle: Handle) -> Result<(), QueueError> {
         if let Some(told) = self.queues[base as usize].payload(handle)?.told {
             self.to_tell.cancel(told)?;
         }
@@ -481,7 +483,7 @@ impl<T> Timers<T> {
     }
 }
 
-fn check(base: Base, expiry_ns: i64) -> Result<(), TimerError> {
+fn check(base: ClockBase, expiry_ns: i64) -> Result<(), TimerError> {
     match expiry_ns < 0 {
         true => Err(TimerError::ExpiryOutOfRange { base, expiry_ns }),
         false => Ok(()),
@@ -489,10 +491,10 @@ fn check(base: Base, expiry_ns: i64) -> Result<(), TimerError> {
 }
 
 /// The "time" after so many settings.
-fn of_sets(sets: u64) -> Instant<OfSets> {
+fn of_sets(sets: u64) -> Instant<ClockSetTag> {
     Instant::from_nanos(i64::try_from(sets).unwrap_or(i64::MAX))
 }
 
-fn split<C: ClockTag>(expired: Expired<C>) -> (Handle, i64, i64) {
+fn split<C: ClockTag>(expired: ExpiredEntry<C>) -> (Handle, i64, i64) {
     (expired.handle, expired.expiry.nanos(), expired.latest.nanos())
 }

@@ -1,7 +1,7 @@
 //! The device itself: what every implementation must do.
 
 use super::error::DeviceError;
-use super::facts::Facts;
+use super::facts::DeviceFeatures;
 use super::kick::Kick;
 use super::period::Period;
 
@@ -22,14 +22,14 @@ pub enum Mode {
 pub struct NextEvent {
     /// When, ns on the device's time base.
     pub at_ns: u64,
-    /// How far ahead that is, ns; within the device's limits. [`super::Scale::units_ceil`] of
+    /// How far ahead that is, ns; within the device's limits. [`super::MultShift::units_ceil`] of
     /// [`Facts::scale`] makes units of it.
     pub delta_ns: u64,
 }
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
+pub enum DeviceWaitEnd {
     /// The device fired.
     Event {
         /// Periods that ended since the last event; 1 in one-shot mode.
@@ -55,12 +55,12 @@ pub enum Woken {
 /// - keep a kick that comes before the wait, and let it end that wait (see [`super::Kicker`]);
 /// - neither allocate nor take a lock in `set_next_event`, `wait`, `start_event` and `end_event`;
 /// - in `wait`, give the processor away unless its documentation says otherwise, and come back
-///   from it only for a reason that [`Woken`] has.
+///   from it only for a reason that [`DeviceWaitEnd`] has.
 ///
 /// A device is used by one thread at a time, and by one that called [`ClockEvent::attach`].
 pub trait ClockEvent: Send {
     /// What the device is. Constant.
-    fn facts(&self) -> Facts;
+    fn facts(&self) -> DeviceFeatures;
 
     /// The device's time base now, ns. For devices of the operating system `CLOCK_MONOTONIC`.
     fn now_ns(&self) -> u64;
@@ -94,7 +94,7 @@ pub trait ClockEvent: Send {
     ///
     /// # Errors
     /// What the operating system answers.
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError>;
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError>;
 
     /// A handle that ends waits of this device.
     fn kick(&self) -> Kick;

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
 use super::error::{DeviceError, ModeError, ProgramError};
-use super::facts::{BadFacts, Facts};
+use super::facts::{BadFacts, DeviceFeatures};
 use super::kick::Kick;
-use super::period::{Grid, Period};
+use super::period::{Period, PeriodGrid};
 
-/// Called when the device fired, with how many periods ended ([`Woken::Event`]).
+/// Called when the device fired, with how many periods ended ([`DeviceWaitEnd::Event`]).
 pub type EventHandler = Box<dyn FnMut(&mut EventDevice, u64) + Send>;
 
 /// A device under management (*Hrtimers and Beyond*, section 6; Linux `kernel/time/clockevents.c`).
@@ -21,16 +21,16 @@ pub type EventHandler = Box<dyn FnMut(&mut EventDevice, u64) + Send>;
 /// Neither allocates nor takes a lock once it is made.
 pub struct EventDevice {
     hardware: Box<dyn ClockEvent>,
-    facts: Facts,
-    state: State,
+    facts: DeviceFeatures,
+    state: DeviceState,
     suspended: bool,
     handler: Option<EventHandler>,
-    counts: Counts,
+    counts: DeviceCounts,
 }
 
 /// What the device is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum DeviceState {
     Shutdown,
     /// When the event is wanted, if one is, and when the device was last told to fire.
     OneShot {
@@ -43,7 +43,7 @@ enum State {
     },
     /// Its ticks are emulated.
     Emulated {
-        ticks: Grid,
+        ticks: PeriodGrid,
     },
 }
 
@@ -64,7 +64,7 @@ pub enum Programmed {
 
 /// How a device came out of a suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resumed {
+pub enum ResumeOutcome {
     /// As it was.
     AsBefore,
     /// The event was due in the meantime: handle it now.
@@ -76,7 +76,7 @@ pub enum Resumed {
 
 /// What a device did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct DeviceCounts {
     /// Events and periods that were told.
     pub events: u64,
     /// Times that the device was programmed.
@@ -108,16 +108,16 @@ impl EventDevice {
         Ok(EventDevice {
             hardware,
             facts,
-            state: State::Shutdown,
+            state: DeviceState::Shutdown,
             suspended: false,
             handler: None,
-            counts: Counts::default(),
+            counts: DeviceCounts::default(),
         })
     }
 
     /// What the device is.
     #[must_use]
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &DeviceFeatures {
         &self.facts
     }
 
@@ -135,7 +135,7 @@ impl EventDevice {
 
     /// What it did so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> DeviceCounts {
         self.counts
     }
 
@@ -143,10 +143,10 @@ impl EventDevice {
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.state {
-            State::Shutdown => Mode::Shutdown,
-            State::OneShot { .. } => Mode::OneShot,
-            State::Ticking { period } => Mode::Periodic(period),
-            State::Emulated { ticks } => Mode::Periodic(ticks.period()),
+            DeviceState::Shutdown => Mode::Shutdown,
+            DeviceState::OneShot { .. } => Mode::OneShot,
+            DeviceState::Ticking { period } => Mode::Periodic(period),
+            DeviceState::Emulated { ticks } => Mode::Periodic(ticks.period()),
         }
     }
 
@@ -154,7 +154,7 @@ impl EventDevice {
     #[must_use]
     pub fn next_event_ns(&self) -> Option<u64> {
         match self.state {
-            State::OneShot { wanted_ns, .. } => wanted_ns,
+            DeviceState::OneShot { wanted_ns, .. } => wanted_ns,
             _ => None,
         }
     }
@@ -170,7 +170,7 @@ impl EventDevice {
     /// The calling thread will no longer wait; the device is shut down. To be called by the thread
     /// that attached the device.
     pub fn detach(&mut self) {
-        self.state = State::Shutdown;
+        self.state = DeviceState::Shutdown;
         self.hardware.detach();
     }
 
@@ -185,7 +185,7 @@ impl EventDevice {
         match mode {
             Mode::Shutdown => {
                 self.hardware.set_mode(Mode::Shutdown)?;
-                self.state = State::Shutdown;
+                self.state = DeviceState::Shutdown;
             }
             Mode::OneShot => self.set_one_shot()?,
             Mode::Periodic(period) => self.set_periodic(period)?,
@@ -197,7 +197,7 @@ impl EventDevice {
         let device = self.facts.name;
         if self.facts.periods.contains(period) {
             self.hardware.set_mode(Mode::Periodic(period))?;
-            self.state = State::Ticking { period };
+            self.state = DeviceState::Ticking { period };
             return Ok(());
         }
         if !self.facts.can_tick_at(period) {
@@ -209,8 +209,8 @@ impl EventDevice {
             return Err(ModeError::Period { device, asked: period, nearest });
         }
         self.hardware.set_mode(Mode::OneShot)?;
-        let ticks = Grid::starting_at(self.hardware.now_ns(), period);
-        self.state = State::Emulated { ticks };
+        let ticks = PeriodGrid::starting_at(self.hardware.now_ns(), period);
+        self.state = DeviceState::Emulated { ticks };
         self.arm_ahead(ticks.next_ns())?;
         Ok(())
     }
@@ -220,7 +220,7 @@ impl EventDevice {
             return Err(ModeError::NoOneShot(self.facts.name));
         }
         self.hardware.set_mode(Mode::OneShot)?;
-        self.state = State::OneShot { wanted_ns: None, armed_ns: 0 };
+        self.state = DeviceState::OneShot { wanted_ns: None, armed_ns: 0 };
         Ok(())
     }
 
@@ -231,7 +231,7 @@ impl EventDevice {
     /// [`ProgramError::Past`] if the time is not ahead: then nothing is programmed.
     pub fn set_next_event(&mut self, at_ns: Option<u64>) -> Result<Programmed, ProgramError> {
         let device = self.facts.name;
-        let State::OneShot { wanted_ns, .. } = self.state else {
+        let DeviceState::OneShot { wanted_ns, .. } = self.state else {
             return Err(ProgramError::NotOneShot(device));
         };
         if self.suspended {
@@ -259,7 +259,7 @@ impl EventDevice {
             return Ok(Programmed::Unchanged);
         }
         let armed_ns = self.arm(now_ns, at_ns)?;
-        self.state = State::OneShot { wanted_ns: Some(at_ns), armed_ns };
+        self.state = DeviceState::OneShot { wanted_ns: Some(at_ns), armed_ns };
         Ok(match armed_ns {
             armed if armed > at_ns => Programmed::Later(armed - at_ns),
             armed if armed < at_ns => Programmed::InSteps,
@@ -269,13 +269,13 @@ impl EventDevice {
 
     fn disarm(&mut self) -> Result<(), DeviceError> {
         self.hardware.set_mode(Mode::OneShot)?;
-        self.state = State::OneShot { wanted_ns: None, armed_ns: 0 };
+        self.state = DeviceState::OneShot { wanted_ns: None, armed_ns: 0 };
         Ok(())
     }
 
     /// Programs the device within its limits; returns for when.
     fn arm(&mut self, now_ns: u64, at_ns: u64) -> Result<u64, DeviceError> {
-        let Facts { min_delta_ns, max_delta_ns, .. } = self.facts;
+        let DeviceFeatures { min_delta_ns, max_delta_ns, .. } = self.facts;
         let delta_ns = at_ns.saturating_sub(now_ns).clamp(min_delta_ns, max_delta_ns);
         let at_ns = now_ns.saturating_add(delta_ns);
         self.hardware.set_next_event(NextEvent { at_ns, delta_ns })?;
@@ -294,16 +294,16 @@ impl EventDevice {
     ///
     /// # Errors
     /// [`DeviceError`] of the device.
-    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         if self.suspended {
             return Err(DeviceError::Suspended(self.facts.name));
         }
         loop {
             let woken = self.hardware.wait(limit_ns)?;
-            let Woken::Event { periods } = woken else { return Ok(woken) };
+            let DeviceWaitEnd::Event { periods } = woken else { return Ok(woken) };
             if let Some(periods) = self.fired(periods)? {
                 self.counts.events += periods;
-                return Ok(Woken::Event { periods });
+                return Ok(DeviceWaitEnd::Event { periods });
             }
         }
     }
@@ -311,21 +311,21 @@ impl EventDevice {
     /// The device fired: how many periods are to be told, if any.
     fn fired(&mut self, periods: u64) -> Result<Option<u64>, DeviceError> {
         match self.state {
-            State::Ticking { .. } => Ok(Some(periods)),
-            State::Emulated { mut ticks } => {
+            DeviceState::Ticking { .. } => Ok(Some(periods)),
+            DeviceState::Emulated { mut ticks } => {
                 let now_ns = self.hardware.now_ns();
                 let passed = ticks.advance(now_ns);
-                self.state = State::Emulated { ticks };
+                self.state = DeviceState::Emulated { ticks };
                 self.arm(now_ns, ticks.next_ns())?;
                 if passed == 0 {
                     self.counts.steps += 1;
                 }
                 Ok((passed > 0).then_some(passed))
             }
-            State::OneShot { wanted_ns: Some(at_ns), armed_ns } => {
+            DeviceState::OneShot { wanted_ns: Some(at_ns), armed_ns } => {
                 let now_ns = self.hardware.now_ns();
                 if now_ns >= at_ns {
-                    self.state = State::OneShot { wanted_ns: None, armed_ns: 0 };
+                    self.state = DeviceState::OneShot { wanted_ns: None, armed_ns: 0 };
                     return Ok(Some(1));
                 }
                 match now_ns < armed_ns {
@@ -333,10 +333,10 @@ impl EventDevice {
                     false => self.counts.steps += 1,
                 }
                 let armed_ns = self.arm(now_ns, at_ns)?;
-                self.state = State::OneShot { wanted_ns: Some(at_ns), armed_ns };
+                self.state = DeviceState::OneShot { wanted_ns: Some(at_ns), armed_ns };
                 Ok(None)
             }
-            State::OneShot { wanted_ns: None, .. } | State::Shutdown => {
+            DeviceState::OneShot { wanted_ns: None, .. } | DeviceState::Shutdown => {
                 self.counts.spurious += 1;
                 Ok(None)
             }
@@ -356,9 +356,9 @@ impl EventDevice {
     ///
     /// # Errors
     /// As [`EventDevice::wait`].
-    pub fn serve(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    pub fn serve(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         let woken = self.wait(limit_ns)?;
-        if let Woken::Event { periods } = woken {
+        if let DeviceWaitEnd::Event { periods } = woken {
             self.hardware.start_event();
             let handler = self.handler.take();
             let mut interrupt = Interrupt { device: self, handler };
@@ -387,32 +387,34 @@ impl EventDevice {
     ///
     /// # Errors
     /// [`DeviceError`] of the device; then it is still suspended.
-    pub fn resume(&mut self) -> Result<Resumed, DeviceError> {
+    pub fn resume(&mut self) -> Result<ResumeOutcome, DeviceError> {
         if !self.suspended {
-            return Ok(Resumed::AsBefore);
+            return Ok(ResumeOutcome::AsBefore);
         }
         self.hardware.resume()?;
         let mode = match self.state {
-            State::Emulated { .. } => Mode::OneShot,
+            DeviceState::Emulated { .. } => Mode::OneShot,
             _ => self.mode(),
         };
         self.hardware.set_mode(mode)?;
         self.suspended = false;
         match self.state {
-            State::Emulated { ticks } => {
+            DeviceState::Emulated { ticks } => {
                 self.arm_ahead(ticks.next_ns())?;
             }
-            State::OneShot { wanted_ns: Some(at_ns), .. } => {
-                self.state = State::OneShot { wanted_ns: None, armed_ns: 0 };
+            DeviceState::OneShot { wanted_ns: Some(at_ns), .. } => {
+                self.state = DeviceState::OneShot { wanted_ns: None, armed_ns: 0 };
                 match self.program(at_ns, None) {
-                    Err(ProgramError::Past { late_ns }) => return Ok(Resumed::Past { late_ns }),
+                    Err(ProgramError::Past { late_ns }) => {
+                        return Ok(ResumeOutcome::Past { late_ns });
+                    }
                     Err(ProgramError::Device(error)) => return Err(error),
                     Ok(_) | Err(ProgramError::NotOneShot(_)) => {}
                 }
             }
-            State::OneShot { .. } | State::Shutdown | State::Ticking { .. } => {}
+            DeviceState::OneShot { .. } | DeviceState::Shutdown | DeviceState::Ticking { .. } => {}
         }
-        Ok(Resumed::AsBefore)
+        Ok(ResumeOutcome::AsBefore)
     }
 }
 

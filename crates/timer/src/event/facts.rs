@@ -1,12 +1,12 @@
 //! What a clock event device is.
 
-use super::period::{Period, Scale};
+use super::period::{MultShift, Period};
 use super::periods::Periods;
 
 /// What a device is and can do; constant while it lives. The data structure of *Hrtimers and
 /// Beyond*, section 6.1, without its functions (those are [`super::ClockEvent`]'s).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct DeviceFeatures {
     /// Its name, one word.
     pub name: &'static str,
     /// Which of several serves: the higher one. 1 to 499, as the kernel rates its own.
@@ -23,7 +23,7 @@ pub struct Facts {
     /// The longest one, ns; beyond it the device is programmed again underway.
     pub max_delta_ns: u64,
     /// Nanoseconds to the device's units.
-    pub scale: Scale,
+    pub scale: MultShift,
     /// Bound on how much too early it may fire by its own time base, ns. The kernel's timers: 0.
     pub granularity_ns: u64,
 }
@@ -55,10 +55,10 @@ pub enum BadFacts {
     },
 }
 
-impl Facts {
+impl DeviceFeatures {
     /// A one-shot device on the kernel's timers, one for each engine: any distance to 146 years,
     /// never early. A start for describing others.
-    pub const KERNEL: Facts = Facts {
+    pub const KERNEL: DeviceFeatures = DeviceFeatures {
         name: "kernel",
         rating: 200,
         per_cpu: true,
@@ -66,7 +66,7 @@ impl Facts {
         periods: Periods::None,
         min_delta_ns: 1,
         max_delta_ns: 1 << 62,
-        scale: Scale::NANOSECONDS,
+        scale: MultShift::NANOSECONDS,
         granularity_ns: 0,
     };
 
@@ -101,7 +101,7 @@ impl Facts {
     /// # Errors
     /// [`BadFacts`], naming what does not.
     pub fn check(&self) -> Result<(), BadFacts> {
-        let Facts { name, rating, .. } = *self;
+        let DeviceFeatures { name, rating, .. } = *self;
         if !self.is_periodic() {
             return Err(BadFacts::Useless(name));
         }
@@ -122,21 +122,22 @@ mod tests {
 
     #[test]
     fn facts_that_contradict_themselves_are_refused() {
-        let good = Facts::KERNEL;
+        let good = DeviceFeatures::KERNEL;
         assert_eq!(good.check(), Ok(()));
         let errors = [
-            Facts { one_shot: false, ..good }.check(),
-            Facts { rating: 0, ..good }.check(),
-            Facts { rating: 500, ..good }.check(),
-            Facts { min_delta_ns: 0, ..good }.check(),
-            Facts { min_delta_ns: 9, max_delta_ns: 8, ..good }.check(),
+            DeviceFeatures { one_shot: false, ..good }.check(),
+            DeviceFeatures { rating: 0, ..good }.check(),
+            DeviceFeatures { rating: 500, ..good }.check(),
+            DeviceFeatures { min_delta_ns: 0, ..good }.check(),
+            DeviceFeatures { min_delta_ns: 9, max_delta_ns: 8, ..good }.check(),
         ];
         for error in errors {
             let text = error.unwrap_err().to_string();
             assert!(text.contains("kernel") && text.lines().count() == 1, "{text}");
         }
         // A device that only ticks has no distances.
-        let ticks = Facts { one_shot: false, periods: Periods::MC146818, min_delta_ns: 0, ..good };
+        let ticks =
+            DeviceFeatures { one_shot: false, periods: Periods::MC146818, min_delta_ns: 0, ..good };
         assert_eq!(ticks.check(), Ok(()));
         assert!(!ticks.can_tick_at(Period::NANOSECOND) && good.can_tick_at(Period::NANOSECOND));
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use hourglass_clock::Trust;
 use hourglass_sys::no_stop::NoStopGuard;
 
-use super::registry::{Engine, Registry, Subscription};
+use super::registry::{EngineId, Registry, Subscription};
 
 /// How an engine works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ impl Resolution {
 /// What is missing for high resolution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WhyTickBound {
+pub enum LowResReason {
     /// The engine has no one-shot device of its own.
     #[error("the engine has no one-shot device of its own")]
     NoDevice,
@@ -59,7 +59,7 @@ pub type ResolutionListener = Box<dyn Fn(Resolution) + Send + Sync>;
 /// Tick-bound until a device of the engine's own that can be programmed is registered and found
 /// valid *and* a clock source was announced; again when either is lost.
 pub struct HighRes {
-    engine: Engine,
+    engine: EngineId,
     registry: Arc<Registry>,
     subscription: Mutex<Option<Subscription>>,
     high: AtomicBool,
@@ -67,23 +67,23 @@ pub struct HighRes {
 }
 
 struct State {
-    source: Result<(), WhyTickBound>,
-    device: Result<(), WhyTickBound>,
+    source: Result<(), LowResReason>,
+    device: Result<(), LowResReason>,
     listeners: Vec<ResolutionListener>,
 }
 
 impl HighRes {
     /// Follows the devices of `registry` for `engine`.
     #[must_use]
-    pub fn follow(registry: &Arc<Registry>, engine: Engine) -> Arc<HighRes> {
+    pub fn follow(registry: &Arc<Registry>, engine: EngineId) -> Arc<HighRes> {
         let this = Arc::new(HighRes {
             engine,
             registry: Arc::clone(registry),
             subscription: Mutex::new(None),
             high: AtomicBool::new(false),
             state: Mutex::new(State {
-                source: Err(WhyTickBound::NoSource),
-                device: Err(WhyTickBound::NoDevice),
+                source: Err(LowResReason::NoSource),
+                device: Err(LowResReason::NoDevice),
                 listeners: Vec::new(),
             }),
         });
@@ -112,8 +112,8 @@ impl HighRes {
     /// first.
     ///
     /// # Errors
-    /// [`WhyTickBound`]: what it is.
-    pub fn why(&self) -> Result<(), WhyTickBound> {
+    /// [`LowResReason`]: what it is.
+    pub fn why(&self) -> Result<(), LowResReason> {
         let state = self.lock();
         state.device.clone().and(state.source.clone())
     }
@@ -125,7 +125,7 @@ impl HighRes {
 
     /// The clock layer announces that there is none any more; `reason` is one clause.
     pub fn source_lost(&self, reason: &str) {
-        self.update(|state| state.source = Err(WhyTickBound::SourceLost(reason.to_owned())));
+        self.update(|state| state.source = Err(LowResReason::SourceLost(reason.to_owned())));
     }
 
     /// The clock layer announces what a clock says of itself ([`hourglass_clock::Clock::trust`]).
@@ -145,8 +145,8 @@ impl HighRes {
         change(&mut state);
         let devices = self.registry.distribution(self.engine);
         state.device = match (devices.next_event, devices.next_event_is_valid) {
-            (None, _) => Err(WhyTickBound::NoDevice),
-            (Some(_), false) => Err(WhyTickBound::DeviceUntried),
+            (None, _) => Err(LowResReason::NoDevice),
+            (Some(_), false) => Err(LowResReason::DeviceUntried),
             (Some(_), true) => Ok(()),
         };
         let high = state.device.is_ok() && state.source.is_ok();

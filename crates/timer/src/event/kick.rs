@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// An implementation MUST
 /// - make a wait of the device that is going on, or else the next one, return
-///   [`super::Woken::Kicked`], unless that wait returns for an event first: then the one after it;
+///   [`super::DeviceWaitEnd::Kicked`], unless that wait returns for an event first: then the one after it;
 /// - make everything that the kicker stored before visible to the engine after that return;
 /// - neither block, allocate nor take a lock, so that a signal handler may kick;
 /// - do no harm when the device is gone.

@@ -26,22 +26,22 @@ pub mod sim;
 mod tick;
 mod validation;
 
-pub use clock_event::{ClockEvent, Mode, NextEvent, Woken};
-pub use device::{Counts, EventDevice, EventHandler, Programmed, Resumed};
+pub use clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+pub use device::{DeviceCounts, EventDevice, EventHandler, Programmed, ResumeOutcome};
 pub use error::{DeviceError, ModeError, ProgramError};
-pub use facts::{BadFacts, Facts};
-pub use high_res::{HighRes, Resolution, ResolutionListener, WhyTickBound};
+pub use facts::{BadFacts, DeviceFeatures};
+pub use high_res::{HighRes, LowResReason, Resolution, ResolutionListener};
 pub use kick::{Kick, Kicker};
-pub use period::{BadPeriod, Grid, Period, Scale};
+pub use period::{BadPeriod, MultShift, Period, PeriodGrid};
 pub use periods::{Periods, ResolutionError};
 pub use registry::{
-    DeviceId, Distribution, Engine, Listener, Notice, NoticeKind, RegisterError, Registry,
+    DeviceId, EngineId, Listener, Notice, NoticeKind, RegisterError, Registry, ServiceAssignment,
     Subscription, UnknownDevice,
 };
-pub use services::{Due, Served, Service, ServiceDevice, Services};
+pub use services::{DueServices, Service, ServiceDevice, ServiceWait, Services};
 pub use sim::{SimEvent, SimEventConfig};
 pub use tick::{TickDevice, TickUser, Ticks};
 pub use validation::{
-    DevicePlan, InvalidDevice, InvalidSource, SourcePlan, Validated, validate_device,
+    DevicePlan, InvalidDevice, InvalidSource, SourcePlan, ValidationReport, validate_device,
     validate_source,
 };

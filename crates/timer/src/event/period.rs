@@ -185,17 +185,17 @@ const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 /// Every point is counted from the first one, so that no error adds up, and no point is before its
 /// exact time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grid {
+pub struct PeriodGrid {
     base_ns: u64,
     period: Period,
     seen: u64,
 }
 
-impl Grid {
+impl PeriodGrid {
     /// Points at `base_ns` + 1, 2, 3 periods and so on.
     #[must_use]
-    pub const fn starting_at(base_ns: u64, period: Period) -> Grid {
-        Grid { base_ns, period, seen: 0 }
+    pub const fn starting_at(base_ns: u64, period: Period) -> PeriodGrid {
+        PeriodGrid { base_ns, period, seen: 0 }
     }
 
     /// The distance between points.
@@ -255,7 +255,7 @@ impl Grid {
 /// In 128 bits and rounded up, so that a device is never programmed short. At most one unit more
 /// than the exact quotient within 2^32 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scale {
+pub struct MultShift {
     /// Units = ns x `mult` / 2^`shift`.
     pub mult: u64,
     /// At most 62.
@@ -265,17 +265,17 @@ pub struct Scale {
 /// The finest fixed point tried.
 const FINEST_SHIFT: u32 = 62;
 
-impl Scale {
+impl MultShift {
     /// One unit a nanosecond.
-    pub const NANOSECONDS: Scale = Scale { mult: 1 << FINEST_SHIFT, shift: FINEST_SHIFT };
+    pub const NANOSECONDS: MultShift = MultShift { mult: 1 << FINEST_SHIFT, shift: FINEST_SHIFT };
 
     /// For a device that counts in `unit`.
     #[must_use]
-    pub fn of_unit(unit: Period) -> Scale {
+    pub fn of_unit(unit: Period) -> MultShift {
         let mult = |shift: u32| (u128::from(unit.per) << shift).div_ceil(u128::from(unit.ns));
         // A unit is at least 2^-32 ns long, so a shift of 30 always fits.
         let shift = (30..=FINEST_SHIFT).rev().find(|shift| mult(*shift) < 1 << 63).unwrap_or(30);
-        Scale { mult: mult(shift) as u64, shift }
+        MultShift { mult: mult(shift) as u64, shift }
     }
 
     /// The units that cover `ns`, held at `u64::MAX`.
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_year_of_ticks_loses_nothing() {
-        let mut grid = Grid::starting_at(7, hertz(1_024));
+        let mut grid = PeriodGrid::starting_at(7, hertz(1_024));
         let year = 365 * 86_400;
         assert_eq!(grid.advance(7 + year * SECOND - 1), year * 1_024 - 1);
         assert_eq!(grid.next_ns(), 7 + year * SECOND);
@@ -332,13 +332,13 @@ mod tests {
     fn the_ends_are_held() {
         let long = Period::new(i64::MAX as u64, 1).unwrap();
         assert_eq!(long.nth_ns(u64::MAX), u64::MAX);
-        assert_eq!(Grid::starting_at(u64::MAX, long).next_ns(), u64::MAX);
+        assert_eq!(PeriodGrid::starting_at(u64::MAX, long).next_ns(), u64::MAX);
         let short = Period::new(1, u32::MAX).unwrap();
         assert_eq!(short.passed(u64::MAX), u64::MAX);
-        assert_eq!(Scale::of_unit(short).units_ceil(u64::MAX), u64::MAX);
-        assert_eq!(Scale::of_unit(long).units_ceil(1), 1);
-        assert_eq!(Scale::of_unit(Period::NANOSECOND), Scale::NANOSECONDS);
-        assert_eq!(Scale::NANOSECONDS.units_ceil(u64::MAX), u64::MAX);
+        assert_eq!(MultShift::of_unit(short).units_ceil(u64::MAX), u64::MAX);
+        assert_eq!(MultShift::of_unit(long).units_ceil(1), 1);
+        assert_eq!(MultShift::of_unit(Period::NANOSECOND), MultShift::NANOSECONDS);
+        assert_eq!(MultShift::NANOSECONDS.units_ceil(u64::MAX), u64::MAX);
     }
 
     fn any_period() -> impl Strategy<Value = Period> {
@@ -358,7 +358,7 @@ mod tests {
         #[test]
         fn the_scale_is_never_short(period in any_period(), ns in 0..1u64 << 32) {
             let exact = period.covering(ns);
-            let scaled = Scale::of_unit(period).units_ceil(ns);
+            let scaled = MultShift::of_unit(period).units_ceil(ns);
             prop_assert!(scaled >= exact && scaled - exact <= 1 + (exact >> 30), "{scaled} {exact}");
         }
 

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hourglass_sys::no_stop::NoStopGuard;
 
 use super::device::EventDevice;
-use super::facts::Facts;
+use super::facts::DeviceFeatures;
 use super::kick::Kick;
 use super::services::Service;
 
 /// An engine: a thread that waits for events. What a CPU is to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Engine(pub u32);
+pub struct EngineId(pub u32);
 
 /// A registered device. Never given twice by one registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub struct DeviceId(u64);
 
 /// Which device serves what for one engine; `None` is served by nobody, and waits for the tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Distribution {
+pub struct ServiceAssignment {
     /// The tick of the system: a global device, or the first engine's where there is none.
     pub tick: Option<DeviceId>,
     /// Accounting, profiling and, if it can be programmed, the next event: the engine's own device.
@@ -35,7 +35,7 @@ pub struct Distribution {
     pub next_event_is_valid: bool,
 }
 
-impl Distribution {
+impl ServiceAssignment {
     /// The device that serves `service`, if one does.
     #[must_use]
     pub fn serves(&self, service: Service) -> Option<DeviceId> {
@@ -115,10 +115,10 @@ enum Health {
     Valid,
 }
 
-struct Entry {
+struct DeviceEntry {
     id: DeviceId,
-    facts: Facts,
-    engine: Option<Engine>,
+    facts: DeviceFeatures,
+    engine: Option<EngineId>,
     kick: Kick,
     health: Health,
     /// `None` while an engine has it.
@@ -126,9 +126,9 @@ struct Entry {
 }
 
 #[derive(Default)]
-struct Inner {
+struct RegistryInner {
     /// In the order in which they came.
-    entries: Vec<Entry>,
+    entries: Vec<DeviceEntry>,
     listeners: Vec<(Subscription, Listener)>,
     ids: u64,
 }
@@ -139,7 +139,7 @@ struct Inner {
 /// [`Registry::generation`] has changed.
 #[derive(Default)]
 pub struct Registry {
-    inner: Mutex<Inner>,
+    inner: Mutex<RegistryInner>,
     generation: AtomicU64,
 }
 
@@ -167,7 +167,7 @@ impl Registry {
     /// [`RegisterError::Global`] for one of the system.
     pub fn register_for(
         &self,
-        engine: Engine,
+        engine: EngineId,
         device: EventDevice,
     ) -> Result<DeviceId, RegisterError> {
         if !device.facts().per_cpu {
@@ -176,12 +176,12 @@ impl Registry {
         Ok(self.add(device, Some(engine)))
     }
 
-    fn add(&self, device: EventDevice, engine: Option<Engine>) -> DeviceId {
+    fn add(&self, device: EventDevice, engine: Option<EngineId>) -> DeviceId {
         let facts = *device.facts();
         let mut inner = self.lock();
         let id = DeviceId(inner.ids);
         inner.ids += 1;
-        inner.entries.push(Entry {
+        inner.entries.push(DeviceEntry {
             id,
             facts,
             engine,
@@ -220,7 +220,7 @@ impl Registry {
     }
 
     /// Gives a claimed device back; it is returned if it was removed in the meantime.
-    pub fn give_back(&self, id: DeviceId, device: EventDevice) -> Option<EventDevice> {
+    pub fn release(&self, id: DeviceId, device: EventDevice) -> Option<EventDevice> {
         let mut inner = self.lock();
         match inner.entries.iter_mut().find(|e| e.id == id && e.device.is_none()) {
             Some(entry) => {
@@ -236,7 +236,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`UnknownDevice::Removed`].
-    pub fn judge(&self, id: DeviceId, fit: bool) -> Result<(), UnknownDevice> {
+    pub fn set_health(&self, id: DeviceId, fit: bool) -> Result<(), UnknownDevice> {
         match fit {
             true => self.note(id, Health::Valid, NoticeKind::Valid),
             false => self.note(id, Health::Invalid, NoticeKind::Invalid),
@@ -266,11 +266,11 @@ impl Registry {
     /// Of several the best rated serves, the older of two as good. A device that was validated for
     /// the next event is not displaced by a better rated one that was not tried yet.
     #[must_use]
-    pub fn distribution(&self, engine: Engine) -> Distribution {
+    pub fn distribution(&self, engine: EngineId) -> ServiceAssignment {
         let inner = self.lock();
         let own = inner.own(engine);
         let next_event = own.filter(|entry| entry.facts.one_shot);
-        Distribution {
+        ServiceAssignment {
             tick: inner.tick().map(|entry| entry.id),
             own: own.map(|entry| entry.id),
             next_event: next_event.map(|entry| entry.id),
@@ -280,7 +280,7 @@ impl Registry {
 
     /// What a device is.
     #[must_use]
-    pub fn facts(&self, id: DeviceId) -> Option<Facts> {
+    pub fn facts(&self, id: DeviceId) -> Option<DeviceFeatures> {
         self.lock().entries.iter().find(|e| e.id == id).map(|e| e.facts)
     }
 
@@ -313,7 +313,7 @@ impl Registry {
     /// Tells the listeners, without the lock.
     fn tell(
         &self,
-        inner: NoStopGuard<MutexGuard<'_, Inner>>,
+        inner: NoStopGuard<MutexGuard<'_, RegistryInner>>,
         device: DeviceId,
         name: &'static str,
         kind: NoticeKind,
@@ -325,7 +325,7 @@ impl Registry {
         listeners.iter().for_each(|listener| listener(&notice));
     }
 
-    fn lock(&self) -> NoStopGuard<MutexGuard<'_, Inner>> {
+    fn lock(&self) -> NoStopGuard<MutexGuard<'_, RegistryInner>> {
         // Nothing is half done while the lock is held.
         NoStopGuard::new(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -339,8 +339,8 @@ impl fmt::Debug for Registry {
     }
 }
 
-impl Inner {
-    fn own(&self, engine: Engine) -> Option<&Entry> {
+impl RegistryInner {
+    fn own(&self, engine: EngineId) -> Option<&DeviceEntry> {
         let of_engine = self.fit().filter(|entry| entry.engine == Some(engine));
         best(of_engine, |entry| {
             let ready = entry.facts.one_shot && entry.health == Health::Valid;
@@ -349,7 +349,7 @@ impl Inner {
     }
 
     /// The device of the system's tick.
-    fn tick(&self) -> Option<&Entry> {
+    fn tick(&self) -> Option<&DeviceEntry> {
         let global = self.fit().filter(|entry| entry.engine.is_none());
         best(global, |entry| entry.facts.rating).or_else(|| {
             let first = self.fit().filter_map(|entry| entry.engine).min()?;
@@ -357,16 +357,16 @@ impl Inner {
         })
     }
 
-    fn fit(&self) -> impl Iterator<Item = &Entry> {
+    fn fit(&self) -> impl Iterator<Item = &DeviceEntry> {
         self.entries.iter().filter(|entry| entry.health != Health::Invalid)
     }
 }
 
 /// The first of those that are best.
 fn best<'a, K: Ord>(
-    entries: impl Iterator<Item = &'a Entry>,
-    key: impl Fn(&Entry) -> K,
-) -> Option<&'a Entry> {
+    entries: impl Iterator<Item = &'a DeviceEntry>,
+    key: impl Fn(&DeviceEntry) -> K,
+) -> Option<&'a DeviceEntry> {
     entries.reduce(|best, entry| if key(entry) > key(best) { entry } else { best })
 }
 

@@ -4,12 +4,12 @@
 //! source to schedule high resolution timer and periodic events e.g. *jiffies* tick, profiling,
 //! process accounting".
 
-use super::clock_event::{Mode, Woken};
+use super::clock_event::{DeviceWaitEnd, Mode};
 use super::device::EventDevice;
 use super::error::{DeviceError, ModeError, ProgramError};
 use super::high_res::Resolution;
-use super::period::{Grid, Period};
-use super::validation::{DevicePlan, InvalidDevice, Validated, from_mode};
+use super::period::{Period, PeriodGrid};
+use super::validation::{DevicePlan, InvalidDevice, ValidationReport, from_mode};
 
 /// What a device is for (section 6.2 there).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,11 +43,11 @@ impl Service {
 
 /// How often each service is due: 0 if it is not, more than 1 if periods were missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Due([u64; 4]);
+pub struct DueServices([u64; 4]);
 
-impl Due {
+impl DueServices {
     /// Nothing is.
-    pub const NONE: Due = Due([0; 4]);
+    pub const NONE: DueServices = DueServices([0; 4]);
 
     /// How often this one is.
     #[must_use]
@@ -57,7 +57,7 @@ impl Due {
 
     /// Whether any is.
     #[must_use]
-    pub fn any(&self) -> bool {
+    pub fn is_due(&self) -> bool {
         self.0.iter().any(|times| *times > 0)
     }
 }
@@ -68,7 +68,7 @@ impl Due {
 /// long run however late it is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Services {
-    periodic: [Option<Grid>; 3],
+    periodic: [Option<PeriodGrid>; 3],
     next_event_ns: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ impl Services {
     /// period: nothing happens for it.
     pub fn set_period(&mut self, service: Service, period: Option<Period>, now_ns: u64) {
         if let Some(slot) = self.periodic.get_mut(service as usize) {
-            *slot = period.map(|period| Grid::starting_at(now_ns, period));
+            *slot = period.map(|period| PeriodGrid::starting_at(now_ns, period));
         }
     }
 
@@ -92,19 +92,19 @@ impl Services {
     /// When the first service is due, ns; `None` if none ever is.
     #[must_use]
     pub fn earliest_ns(&self) -> Option<u64> {
-        let ticks = self.periodic.iter().flatten().map(Grid::next_ns);
+        let ticks = self.periodic.iter().flatten().map(PeriodGrid::next_ns);
         ticks.chain(self.next_event_ns).min()
     }
 
     /// The shortest period of any service.
     #[must_use]
     pub fn finest(&self) -> Option<Period> {
-        self.periodic.iter().flatten().map(Grid::period).min()
+        self.periodic.iter().flatten().map(PeriodGrid::period).min()
     }
 
     /// What is due at `now_ns`; it is served with this.
-    pub fn due(&mut self, now_ns: u64) -> Due {
-        let mut due = Due::default();
+    pub fn due(&mut self, now_ns: u64) -> DueServices {
+        let mut due = DueServices::default();
         for (times, grid) in due.0.iter_mut().zip(&mut self.periodic) {
             *times = grid.as_mut().map_or(0, |grid| grid.advance(now_ns));
         }
@@ -132,7 +132,7 @@ pub struct ServiceDevice {
     tick: Period,
     resolution: Resolution,
     /// The ticks of a device that is programmed for them.
-    ticks: Grid,
+    ticks: PeriodGrid,
     /// Ticks at which it was not woken.
     ticks_skipped: u64,
     /// When the device last ticked, if it does so by itself, or was begun with.
@@ -143,11 +143,11 @@ pub struct ServiceDevice {
 
 /// What [`ServiceDevice::wait`] came back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ServiceWait {
     /// Why it came back.
-    pub woken: Woken,
+    pub reason: DeviceWaitEnd,
     /// What is due.
-    pub due: Due,
+    pub services: DueServices,
 }
 
 impl ServiceDevice {
@@ -174,7 +174,7 @@ impl ServiceDevice {
             services,
             tick,
             resolution: Resolution::TickBound,
-            ticks: Grid::starting_at(now_ns, tick),
+            ticks: PeriodGrid::starting_at(now_ns, tick),
             ticks_skipped: 0,
             ticked_ns: now_ns,
             stale: true,
@@ -201,7 +201,7 @@ impl ServiceDevice {
     ///
     /// # Errors
     /// [`InvalidDevice`]: why it is not fit.
-    pub fn validate(&mut self, plan: &DevicePlan) -> Result<Validated, InvalidDevice> {
+    pub fn validate(&mut self, plan: &DevicePlan) -> Result<ValidationReport, InvalidDevice> {
         let validated = super::validate_device(&mut self.device, plan);
         self.stale = true;
         if self.device.facts().one_shot {
@@ -312,31 +312,34 @@ impl ServiceDevice {
     ///
     /// # Errors
     /// [`DeviceError`] of the device.
-    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<Served, DeviceError> {
+    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<ServiceWait, DeviceError> {
         loop {
             if self.stale
                 && let Some(due) = self.program()?
             {
-                return Ok(Served { woken: Woken::Event { periods: 1 }, due });
+                return Ok(ServiceWait {
+                    reason: DeviceWaitEnd::Event { periods: 1 },
+                    services: due,
+                });
             }
             let woken = self.device.wait(limit_ns)?;
-            let mut due = Due::default();
-            if matches!(woken, Woken::Event { .. }) {
+            let mut due = DueServices::default();
+            if matches!(woken, DeviceWaitEnd::Event { .. }) {
                 self.stale = true;
                 self.ticked_ns = self.device.now_ns();
                 self.count_skipped(self.ticked_ns);
                 due = self.services.due(self.ticked_ns);
-                if !due.any() {
+                if !due.is_due() {
                     // A tick for nobody.
                     continue;
                 }
             }
-            return Ok(Served { woken, due });
+            return Ok(ServiceWait { reason: woken, services: due });
         }
     }
 
     /// Tells the device what is wanted now; what is due if it is due already.
-    fn program(&mut self) -> Result<Option<Due>, DeviceError> {
+    fn program(&mut self) -> Result<Option<DueServices>, DeviceError> {
         if !self.device.facts().one_shot {
             self.tick_or_rest()?;
         } else {
@@ -389,7 +392,7 @@ impl ServiceDevice {
             // It refuses, and says why.
             self.device.set_mode(Mode::Periodic(period))?;
         }
-        self.ticks = Grid::starting_at(self.device.now_ns(), period);
+        self.ticks = PeriodGrid::starting_at(self.device.now_ns(), period);
         Ok(())
     }
 

@@ -6,10 +6,10 @@
 
 use hourglass_time::Span;
 
-use super::clock_event::{Mode, Woken};
+use super::clock_event::{DeviceWaitEnd, Mode};
 use super::device::EventDevice;
 use super::error::{DeviceError, ModeError};
-use super::period::{Grid, Period};
+use super::period::{Period, PeriodGrid};
 use super::periods::{Periods, ResolutionError};
 
 /// A user of a ticking device. Never given twice by one device.
@@ -32,7 +32,7 @@ pub struct Ticks {
 #[derive(Clone, Copy, Debug)]
 struct User {
     id: TickUser,
-    times: Grid,
+    times: PeriodGrid,
     /// The longest period of the device that serves it.
     needs: Period,
 }
@@ -52,7 +52,7 @@ impl Ticks {
         let needs = self.needs(period)?;
         let id = TickUser(self.next);
         self.next += 1;
-        self.users.push(User { id, times: Grid::starting_at(now_ns, period), needs });
+        self.users.push(User { id, times: PeriodGrid::starting_at(now_ns, period), needs });
         Ok(id)
     }
 
@@ -72,7 +72,7 @@ impl Ticks {
         let actual = self.periods.grant(desired, skew)?;
         let user = self.users.iter_mut().find(|u| u.id == user);
         let user = user.ok_or(ResolutionError::UnknownUser)?;
-        user.times = Grid::starting_at(now_ns, actual);
+        user.times = PeriodGrid::starting_at(now_ns, actual);
         user.needs = actual;
         Ok(actual)
     }
@@ -223,10 +223,10 @@ impl TickDevice {
         &mut self,
         limit_ns: Option<u64>,
         mut each: impl FnMut(TickUser, u64),
-    ) -> Result<Woken, DeviceError> {
+    ) -> Result<DeviceWaitEnd, DeviceError> {
         loop {
             let woken = self.next_tick(limit_ns)?;
-            let fired = matches!(woken, Woken::Event { .. });
+            let fired = matches!(woken, DeviceWaitEnd::Event { .. });
             if !fired || self.ticks.due(self.last_ns, &mut each) > 0 {
                 return Ok(woken);
             }
@@ -241,9 +241,9 @@ impl TickDevice {
         &mut self,
         limit_ns: Option<u64>,
         each: impl FnMut(TickUser, u64),
-    ) -> Result<Woken, DeviceError> {
+    ) -> Result<DeviceWaitEnd, DeviceError> {
         let woken = self.next_tick(limit_ns)?;
-        if matches!(woken, Woken::Event { .. }) {
+        if matches!(woken, DeviceWaitEnd::Event { .. }) {
             self.ticks.due(self.last_ns, each);
         }
         Ok(woken)
@@ -251,17 +251,17 @@ impl TickDevice {
 
     /// Waits for a tick. One that a change of the period would put off beyond a period is now:
     /// changes that come again and again before the first tick stop nobody's time.
-    fn next_tick(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn next_tick(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         if std::mem::take(&mut self.begun_anew) {
             let now_ns = self.device.now_ns();
             let since_ns = now_ns.saturating_sub(self.last_ns);
             if self.tick().is_some_and(|tick| since_ns >= tick.nth_ns(1)) {
                 self.last_ns = now_ns;
-                return Ok(Woken::Event { periods: 1 });
+                return Ok(DeviceWaitEnd::Event { periods: 1 });
             }
         }
         let woken = self.device.wait(limit_ns)?;
-        if matches!(woken, Woken::Event { .. }) {
+        if matches!(woken, DeviceWaitEnd::Event { .. }) {
             self.last_ns = self.device.now_ns();
         }
         Ok(woken)

@@ -5,7 +5,7 @@
 
 use hourglass_time::Span;
 
-use super::clock_event::{Mode, Woken};
+use super::clock_event::{DeviceWaitEnd, Mode};
 use super::device::EventDevice;
 use super::error::{DeviceError, ModeError, ProgramError};
 
@@ -40,7 +40,7 @@ impl DevicePlan {
 
 /// What a device did when it was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Validated {
+pub struct ValidationReport {
     /// Events that came.
     pub events: u32,
     /// The best lateness, ns.
@@ -117,13 +117,13 @@ impl InvalidDevice {
 pub fn validate_device(
     device: &mut EventDevice,
     plan: &DevicePlan,
-) -> Result<Validated, InvalidDevice> {
+) -> Result<ValidationReport, InvalidDevice> {
     let facts = *device.facts();
     if !facts.per_cpu {
         return Err(InvalidDevice::Global(facts.name));
     }
     let mut kicked = false;
-    let result = try_out(device, plan, &mut kicked);
+    let result = run_trial(device, plan, &mut kicked);
     let shut = device.set_mode(Mode::Shutdown);
     if kicked {
         device.kick().kick();
@@ -133,14 +133,15 @@ pub fn validate_device(
     Ok(validated)
 }
 
-fn try_out(
+fn run_trial(
     device: &mut EventDevice,
     plan: &DevicePlan,
     kicked: &mut bool,
-) -> Result<Validated, InvalidDevice> {
+) -> Result<ValidationReport, InvalidDevice> {
     let name = device.facts().name;
     device.set_mode(Mode::OneShot).map_err(|error| from_mode(name, error))?;
-    let mut seen = Validated { events: 0, least_late_ns: u64::MAX, most_late_ns: 0, excused: 0 };
+    let mut seen =
+        ValidationReport { events: 0, least_late_ns: u64::MAX, most_late_ns: 0, excused: 0 };
     let count = plan.events.max(1);
     for event in 0..count {
         let late_ns = one_event(device, plan, event, kicked)?;
@@ -186,10 +187,10 @@ fn one_event(
     let limit_ns = at_ns.saturating_add(plan.lost.nanos_or_zero());
     loop {
         match device.wait(Some(limit_ns))? {
-            Woken::Event { .. } => break,
-            Woken::Limit => return Err(InvalidDevice::Lost { device: name, event }),
-            Woken::Kicked => *kicked = true,
-            Woken::Signal => {}
+            DeviceWaitEnd::Event { .. } => break,
+            DeviceWaitEnd::Limit => return Err(InvalidDevice::Lost { device: name, event }),
+            DeviceWaitEnd::Kicked => *kicked = true,
+            DeviceWaitEnd::Signal => {}
         }
     }
     if device.counts().early > early {

@@ -5,8 +5,8 @@
 
 use hourglass_sys::stop::{DisarmOutcome, StopGate};
 
-use super::error::{Ended, FaultError};
-use super::jobs::{Deadline, Ending, Jobs, Periodic};
+use super::error::{FaultError, ThreadTerminated};
+use super::jobs::{Deadline, EndedJob, JobDeadlines, Periodic};
 
 /// The thread's side of its gate, with a clock and a timer.
 pub(super) trait Side {
@@ -20,12 +20,12 @@ pub(super) trait Side {
 #[derive(Debug)]
 pub(super) struct Deadlines<S> {
     pub(super) side: S,
-    jobs: Jobs,
+    jobs: JobDeadlines,
 }
 
 impl<S: Side> Deadlines<S> {
     pub(super) fn new(side: S) -> Deadlines<S> {
-        Deadlines { side, jobs: Jobs::new() }
+        Deadlines { side, jobs: JobDeadlines::new() }
     }
 
     pub(super) fn arm(&mut self, deadline: Deadline) -> Result<(), FaultError> {
@@ -34,7 +34,7 @@ impl<S: Side> Deadlines<S> {
         self.arm_at(at_ns)
     }
 
-    pub(super) fn disarm(&mut self) -> Result<bool, Ended> {
+    pub(super) fn disarm(&mut self) -> Result<bool, ThreadTerminated> {
         self.jobs.stop();
         let (disarmed, _) = self.side.disarm();
         self.safepoint()?;
@@ -51,7 +51,7 @@ impl<S: Side> Deadlines<S> {
         self.arm_at(at_ns)
     }
 
-    pub(super) fn end_job(&mut self) -> Result<Option<Ending>, FaultError> {
+    pub(super) fn end_job(&mut self) -> Result<Option<EndedJob>, FaultError> {
         if !self.jobs.is_under_way() {
             self.safepoint()?;
             return Ok(None);
@@ -73,7 +73,7 @@ impl<S: Side> Deadlines<S> {
         Ok(self.safepoint()?)
     }
 
-    pub(super) fn safepoint(&self) -> Result<(), Ended> {
-        if self.side.gate().is_ended() { Err(Ended) } else { Ok(()) }
+    pub(super) fn safepoint(&self) -> Result<(), ThreadTerminated> {
+        if self.side.gate().is_ended() { Err(ThreadTerminated) } else { Ok(()) }
     }
 }

@@ -70,14 +70,14 @@ pub enum FaultError {
     },
     /// A handler's verdict was to end.
     #[error(transparent)]
-    Ended(#[from] Ended),
+    Ended(#[from] ThreadTerminated),
 }
 
 /// A handler's verdict was to end this thread. It comes at safepoints and at the bounds of jobs, again
 /// and again; propagate it up to the thread's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the deadline handler ended this thread")]
-pub struct Ended;
+pub struct ThreadTerminated;
 
 /// EAGAIN on Linux.
 const TRY_AGAIN: i32 = 11;

@@ -18,8 +18,8 @@ use hourglass_sys::thread::{set_affinity, set_affinity_of};
 use super::error::FaultError;
 use super::jobs::Deadline;
 use super::region::defer;
-use super::verdict::{Fault, Handled, Verdict};
-use super::watch::{Watched, now};
+use super::verdict::{Fault, FaultVerdict, HandlerCounts};
+use super::watch::{WatchedHandle, now};
 use crate::start_thread::start_thread;
 
 /// ESRCH on Linux.
@@ -34,7 +34,7 @@ pub struct Attributes {
     pub scheduling: Option<Scheduling>,
     /// The only CPU that it runs on, if given.
     pub cpu: Option<u32>,
-    /// What a thread with [`super::Strength::Demote`] is given.
+    /// What a thread with [`super::FaultAction::Demote`] is given.
     pub demoted: Scheduling,
 }
 
@@ -51,7 +51,7 @@ impl Default for Attributes {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct AtomicHandlerCounts {
     faults: AtomicU64,
     panics: AtomicU64,
     refused: AtomicU64,
@@ -64,16 +64,16 @@ struct Counts {
 pub struct DeadlineHandler {
     stops: StopHandle,
     thread: Option<JoinHandle<()>>,
-    counts: Arc<Counts>,
+    counts: Arc<AtomicHandlerCounts>,
 }
 
 impl DeadlineHandler {
     /// What it has done so far.
     #[must_use]
-    pub fn handled(&self) -> Handled {
+    pub fn handled(&self) -> HandlerCounts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { faults, panics, refused } = &*self.counts;
-        Handled { faults: of(faults), panics: of(panics), refused: of(refused) }
+        let AtomicHandlerCounts { faults, panics, refused } = &*self.counts;
+        HandlerCounts { faults: of(faults), panics: of(panics), refused: of(refused) }
     }
 }
 
@@ -106,9 +106,9 @@ impl Drop for DeadlineHandler {
 /// refused; [`FaultError::CannotRestore`] if the thread's faults are to demote it and it could not be
 /// brought back.
 pub fn deadline_handler<A: Send + 'static>(
-    thread: &Watched,
+    thread: &WatchedHandle,
     attributes: Attributes,
-    entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+    entry: impl FnMut(&Fault, &mut A) -> FaultVerdict + Send + 'static,
     argument: A,
 ) -> Result<DeadlineHandler, FaultError> {
     // It may be the watched thread that calls.
@@ -116,9 +116,9 @@ pub fn deadline_handler<A: Send + 'static>(
 }
 
 fn install<A: Send + 'static>(
-    watched: &Watched,
+    watched: &WatchedHandle,
     attributes: Attributes,
-    entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+    entry: impl FnMut(&Fault, &mut A) -> FaultVerdict + Send + 'static,
     argument: A,
 ) -> Result<DeadlineHandler, FaultError> {
     if watched.stops.is_inherited() {
@@ -131,7 +131,7 @@ fn install<A: Send + 'static>(
     if !stops.gate().open() {
         return Err(FaultError::Handled);
     }
-    let counts = Arc::<Counts>::default();
+    let counts = Arc::<AtomicHandlerCounts>::default();
     let mut service = Service {
         stops: stops.clone(),
         kernel: NativePlatform::without_timer(),
@@ -195,12 +195,12 @@ struct Service<F, A> {
     stops: StopHandle,
     kernel: NativePlatform,
     demoted: Scheduling,
-    counts: Arc<Counts>,
+    counts: Arc<AtomicHandlerCounts>,
     entry: F,
     argument: A,
 }
 
-impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
+impl<A, F: FnMut(&Fault, &mut A) -> FaultVerdict> Service<F, A> {
     fn run(&mut self) {
         let mut expected = Expected::NOTHING;
         loop {
@@ -243,7 +243,7 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
         if answered.is_err() {
             self.counts.panics.fetch_add(1, Ordering::Relaxed);
         }
-        self.carry_out(mail, *answered.as_ref().unwrap_or(&Verdict::Resume));
+        self.carry_out(mail, *answered.as_ref().unwrap_or(&FaultVerdict::Resume));
         if let Err(panic) = answered {
             // Freed only now: it may be the allocator that the thread stood in. And that may panic.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(panic))).map_err(std::mem::forget);
@@ -256,9 +256,9 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
         }
     }
 
-    fn carry_out(&self, mail: &FaultMessage, verdict: Verdict) {
+    fn carry_out(&self, mail: &FaultMessage, verdict: FaultVerdict) {
         let change = verdict.change();
-        if verdict != Verdict::KeepDemoted
+        if verdict != FaultVerdict::KeepDemoted
             && let Some(Err(error)) = self.stops.restore(change.scheduling)
         {
             self.refused(&error);
@@ -268,7 +268,7 @@ impl<A, F: FnMut(&Fault, &mut A) -> Verdict> Service<F, A> {
         {
             self.refused(&error);
         }
-        let end = verdict == Verdict::End;
+        let end = verdict == FaultVerdict::End;
         let answer = FaultResponse { deadline_ns: self.deadline_ns(change.deadline), end };
         if self.stops.gate().answer(mail, answer, &self.kernel) {
             self.stops.nudge();

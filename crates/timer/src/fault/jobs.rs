@@ -43,7 +43,7 @@ pub struct Periodic {
 
 /// A job that was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ending {
+pub struct EndedJob {
     /// Its number, from 0; without a series of jobs always 0.
     pub number: u64,
     /// Its deadline, ns.
@@ -54,7 +54,7 @@ pub struct Ending {
     pub next_deadline_ns: Option<u64>,
 }
 
-impl Ending {
+impl EndedJob {
     /// Whether it was ended at its deadline or after.
     #[must_use]
     pub fn has_missed(&self) -> bool {
@@ -64,7 +64,7 @@ impl Ending {
 
 /// The job that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Job {
+struct CurrentJob {
     number: u64,
     deadline_ns: u64,
     period_ns: Option<u64>,
@@ -72,20 +72,20 @@ struct Job {
 
 /// The jobs of one thread.
 #[derive(Clone, Debug, Default)]
-pub struct Jobs {
-    job: Option<Job>,
+pub struct JobDeadlines {
+    job: Option<CurrentJob>,
 }
 
-impl Jobs {
+impl JobDeadlines {
     /// None under way.
     #[must_use]
-    pub const fn new() -> Jobs {
-        Jobs { job: None }
+    pub const fn new() -> JobDeadlines {
+        JobDeadlines { job: None }
     }
 
     /// Begins a single job, instead of what was under way; the deadline to be armed.
     pub fn begin(&mut self, deadline_ns: u64) -> u64 {
-        self.job = Some(Job { number: 0, deadline_ns, period_ns: None });
+        self.job = Some(CurrentJob { number: 0, deadline_ns, period_ns: None });
         deadline_ns
     }
 
@@ -101,21 +101,21 @@ impl Jobs {
             return Err(FaultError::OutOfRange);
         }
         let period_ns = Some(series.period.nanos_or_zero());
-        self.job = Some(Job { number: 0, deadline_ns: series.first_ns, period_ns });
+        self.job = Some(CurrentJob { number: 0, deadline_ns: series.first_ns, period_ns });
         Ok(series.first_ns)
     }
 
     /// Ends the job under way; the next of the series begins, if there is one. Its deadline is that of
     /// the one ended and a period, never counted from now. `None` if no job is under way.
-    pub fn end(&mut self, now_ns: u64) -> Option<Ending> {
+    pub fn end(&mut self, now_ns: u64) -> Option<EndedJob> {
         let job = self.job.take()?;
         self.job = job.period_ns.and_then(|period_ns| {
             let deadline_ns = job.deadline_ns.checked_add(period_ns)?;
             let number = job.number.wrapping_add(1);
             // A series ends where time does.
-            (deadline_ns <= LAST_NS).then_some(Job { number, deadline_ns, ..job })
+            (deadline_ns <= LAST_NS).then_some(CurrentJob { number, deadline_ns, ..job })
         });
-        Some(Ending {
+        Some(EndedJob {
             number: job.number,
             deadline_ns: job.deadline_ns,
             finished_ns: now_ns,

@@ -12,7 +12,7 @@
 //! ```
 //! use hourglass_time::Span;
 //! use hourglass_timer::fault::{
-//!     Attributes, Deadline, Ended, Settings, Strength, Verdict, Watch, deadline_handler, safepoint,
+//!     Attributes, Deadline, Ended, Settings, FaultAction, FaultVerdict, Watch, deadline_handler, safepoint,
 //! };
 //!
 //! fn job(watch: &mut Watch) -> Result<u64, Ended> {
@@ -25,15 +25,15 @@
 //! }
 //!
 //! let worker = std::thread::spawn(|| {
-//!     let mut watch = Watch::new(Settings::with_strength(Strength::Suspend))?;
+//!     let mut watch = Watch::new(Settings::with_strength(FaultAction::Suspend))?;
 //!     // The second deadline that is passed ends the thread; the first gives it a little more.
 //!     let last = 2;
 //!     let handler = deadline_handler(
 //!         &watch.thread(),
 //!         Attributes::DEFAULT,
 //!         |fault, last| match fault.count {
-//!             count if count == *last => Verdict::End,
-//!             _ => Verdict::ResumeBy(Deadline::In(Span::from_millis(1))),
+//!             count if count == *last => FaultVerdict::End,
+//!             _ => FaultVerdict::ResumeBy(Deadline::In(Span::from_millis(1))),
 //!         },
 //!         last,
 //!     )?;
@@ -60,12 +60,12 @@
 //!
 //! # The three strengths
 //!
-//! - [`Strength::Notify`]: a message. Nothing is done to the thread. A handler that is occupied with one
-//!   fault keeps one more; others are counted ([`Fault::untold`]).
-//! - [`Strength::Demote`]: the thread gets another scheduling class before the entry is called, and its
+//! - [`FaultAction::Notify`]: a message. Nothing is done to the thread. A handler that is occupied with one
+//!   fault keeps one more; others are counted ([`Fault::undelivered`]).
+//! - [`FaultAction::Demote`]: the thread gets another scheduling class before the entry is called, and its
 //!   own back by the verdict. It keeps running, so that its locks keep moving, if slowly. It stands for
 //!   the moment that this takes, unless the handler is occupied.
-//! - [`Strength::Suspend`]: the thread stands where it is until the verdict.
+//! - [`FaultAction::Suspend`]: the thread stands where it is until the verdict.
 //!
 //! Without a handler deadlines that are passed are only counted: nobody would resume the thread.
 //!
@@ -92,7 +92,7 @@
 //!
 //! # Ending a thread
 //!
-//! [`Verdict::End`] resumes the thread, which gets [`Ended`] from its next safepoint or bound of a job,
+//! [`FaultVerdict::End`] resumes the thread, which gets [`Ended`] from its next safepoint or bound of a job,
 //! and from each later one. It propagates that like any error, and everything that it holds is dropped
 //! on the way. A thread that never comes to a safepoint never ends, and is not stopped again for that:
 //! it has no deadline any more. Let the verdict keep it demoted, or give it another deadline and suspend
@@ -131,10 +131,10 @@ pub mod sim;
 mod verdict;
 mod watch;
 
-pub use error::{Ended, FaultError};
+pub use error::{FaultError, ThreadTerminated};
 pub use handler::{Attributes, DeadlineHandler, deadline_handler};
 pub use hourglass_sys::sched::Attributes as Scheduling;
-pub use jobs::{Deadline, Ending, Jobs, Periodic};
+pub use jobs::{Deadline, EndedJob, JobDeadlines, Periodic};
 pub use region::{Region, defer, safepoint};
-pub use verdict::{Change, Fault, Handled, Strength, Verdict};
-pub use watch::{Settings, Watch, Watched};
+pub use verdict::{Fault, FaultAction, FaultVerdict, HandlerCounts, SchedulingUpdate};
+pub use watch::{DeadlineWatch, WatchSettings, WatchedHandle};

@@ -4,12 +4,12 @@
 
 use hourglass_sys::{no_stop, stop};
 
-use super::error::Ended;
+use super::error::ThreadTerminated;
 
 /// A region in which the thread that made it is neither suspended nor demoted; until it is dropped.
 ///
 /// Regions nest. A deadline that passes within is acted upon when the outermost is left, before the
-/// drop returns; [`super::Strength::Notify`] does nothing to the thread and so is not put off. Costs
+/// drop returns; [`super::FaultAction::Notify`] does nothing to the thread and so is not put off. Costs
 /// some ns, and nothing but a counter if the thread is not watched. A region that is leaked protects
 /// the thread for ever.
 #[must_use = "the region ends when this is dropped"]
@@ -47,6 +47,6 @@ pub fn defer<R>(work: impl FnOnce() -> R) -> R {
 /// # Errors
 /// [`Ended`] from a handler's verdict on.
 #[inline]
-pub fn safepoint() -> Result<(), Ended> {
-    if stop::has_ended() { Err(Ended) } else { Ok(()) }
+pub fn safepoint() -> Result<(), ThreadTerminated> {
+    if stop::has_ended() { Err(ThreadTerminated) } else { Ok(()) }
 }

@@ -13,9 +13,9 @@ use hourglass_sys::stop::{
 use hourglass_time::Span;
 
 use super::deadlines::{Deadlines, Side};
-use super::error::{Ended, FaultError};
-use super::jobs::{Deadline, Ending, Periodic};
-use super::verdict::{Fault, Strength, Verdict};
+use super::error::{FaultError, ThreadTerminated};
+use super::jobs::{Deadline, EndedJob, Periodic};
+use super::verdict::{Fault, FaultAction, FaultVerdict};
 
 /// How long things take, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,71 +32,71 @@ pub struct Delays {
 
 /// What the handler does next.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum HandlerStep {
     Nothing,
     Look { at_ns: u64 },
-    Answer { at_ns: u64, mail: FaultMessage, verdict: Verdict },
+    Answer { at_ns: u64, mail: FaultMessage, verdict: FaultVerdict },
 }
 
-impl Next {
+impl HandlerStep {
     fn at_ns(self) -> Option<u64> {
         match self {
-            Next::Nothing => None,
-            Next::Look { at_ns } | Next::Answer { at_ns, .. } => Some(at_ns),
+            HandlerStep::Nothing => None,
+            HandlerStep::Look { at_ns } | HandlerStep::Answer { at_ns, .. } => Some(at_ns),
         }
     }
 }
 
 /// Everything but the thread's own course.
 #[derive(Debug)]
-struct World<F> {
+struct FaultSimState<F> {
     gate: StopGate,
     depth: AtomicU32,
     now_ns: Cell<u64>,
     timer_ns: Cell<Option<u64>>,
-    next: Cell<Next>,
+    next: Cell<HandlerStep>,
     entry: RefCell<F>,
     delays: Delays,
     demoted: Cell<bool>,
     hung: Cell<bool>,
 }
 
-impl<F: FnMut(&Fault) -> Verdict> World<F> {
-    fn own(&self) -> LateThread<'_, World<F>> {
+impl<F: FnMut(&Fault) -> FaultVerdict> FaultSimState<F> {
+    fn own(&self) -> LateThread<'_, FaultSimState<F>> {
         LateThread { gate: &self.gate, depth: &self.depth, machine: self }
     }
 
     /// Lets the handler do what it does next. Its time has come.
     fn handle(&self) {
         let at_ns = self.now_ns.get();
-        match self.next.replace(Next::Nothing) {
-            look @ (Next::Nothing | Next::Look { .. }) => {
+        match self.next.replace(HandlerStep::Nothing) {
+            look @ (HandlerStep::Nothing | HandlerStep::Look { .. }) => {
                 let told = match look {
-                    Next::Look { .. } => self.gate.take(self),
+                    HandlerStep::Look { .. } => self.gate.take(self),
                     _ => self.gate.take_overdue(|| self.is_within(), self),
                 };
                 let Some(mail) = told else { return };
-                if mail.strength == Strength::Demote.done() {
+                if mail.strength == FaultAction::Demote.done() {
                     self.demoted.set(true);
                     self.gate.release(mail.number, self);
                 }
                 let fault = Fault::new(&mail, 1, self.gate.undelivered(), at_ns);
                 let verdict = (self.entry.borrow_mut())(&fault);
                 let at_ns = at_ns.saturating_add(self.delays.entry_ns);
-                self.next.set(Next::Answer { at_ns, mail, verdict });
+                self.next.set(HandlerStep::Answer { at_ns, mail, verdict });
             }
-            Next::Answer { mail, verdict, .. } => {
-                if verdict != Verdict::KeepDemoted {
+            HandlerStep::Answer { mail, verdict, .. } => {
+                if verdict != FaultVerdict::KeepDemoted {
                     self.demoted.set(false);
                 }
                 let deadline = verdict.change().deadline;
                 let deadline_ns = deadline.and_then(|deadline| deadline.at_ns(at_ns).ok());
-                let answer = FaultResponse { deadline_ns, end: verdict == Verdict::End };
+                let answer = FaultResponse { deadline_ns, end: verdict == FaultVerdict::End };
                 if self.gate.answer(&mail, answer, self) {
                     self.timer_ns.set(Some(at_ns));
                 }
                 self.gate.finish();
-                self.next.set(Next::Look { at_ns });
+                self.next.set(HandlerStep::Look { at_ns });
             }
         }
     }
@@ -110,10 +110,10 @@ impl<F: FnMut(&Fault) -> Verdict> World<F> {
 
     /// When the handler looks by itself.
     fn overdue_ns(&self) -> u64 {
-        let looks = match Strength::from(self.gate.strength()) {
-            Strength::Notify => true,
-            Strength::Demote => !self.is_within(),
-            Strength::Suspend => false,
+        let looks = match FaultAction::from(self.gate.strength()) {
+            FaultAction::Notify => true,
+            FaultAction::Demote => !self.is_within(),
+            FaultAction::Suspend => false,
         };
         let deadline_ns = self.gate.deadline_ns().filter(|_| looks);
         deadline_ns.map_or(NEVER, |at_ns| at_ns.saturating_add(OVERDUE_NS))
@@ -146,7 +146,7 @@ impl<F: FnMut(&Fault) -> Verdict> World<F> {
     }
 }
 
-impl<F: FnMut(&Fault) -> Verdict> GatePlatform for World<F> {
+impl<F: FnMut(&Fault) -> FaultVerdict> GatePlatform for FaultSimState<F> {
     fn now_ns(&self) -> u64 {
         self.now_ns.get()
     }
@@ -173,7 +173,7 @@ impl<F: FnMut(&Fault) -> Verdict> GatePlatform for World<F> {
             return;
         }
         self.now_ns.set(self.now_ns.get().max(at_ns));
-        let answers = matches!(self.next.get(), Next::Answer { .. });
+        let answers = matches!(self.next.get(), HandlerStep::Answer { .. });
         self.handle();
         if answers {
             self.now_ns.set(self.now_ns.get().saturating_add(self.delays.resume_ns));
@@ -181,9 +181,9 @@ impl<F: FnMut(&Fault) -> Verdict> GatePlatform for World<F> {
     }
 
     fn wake(&self, _word: &AtomicU32) {
-        if matches!(self.next.get(), Next::Nothing) {
+        if matches!(self.next.get(), HandlerStep::Nothing) {
             let at_ns = self.now_ns.get().saturating_add(self.delays.handler_ns);
-            self.next.set(Next::Look { at_ns });
+            self.next.set(HandlerStep::Look { at_ns });
         }
     }
 
@@ -192,7 +192,7 @@ impl<F: FnMut(&Fault) -> Verdict> GatePlatform for World<F> {
     }
 }
 
-impl<F: FnMut(&Fault) -> Verdict> Side for World<F> {
+impl<F: FnMut(&Fault) -> FaultVerdict> Side for FaultSimState<F> {
     fn now_ns(&self) -> u64 {
         self.now_ns.get()
     }
@@ -215,10 +215,10 @@ impl<F: FnMut(&Fault) -> Verdict> Side for World<F> {
 /// ```
 /// use hourglass_time::Span;
 /// use hourglass_timer::fault::sim::{Delays, SimThread};
-/// use hourglass_timer::fault::{Deadline, Strength, Verdict};
+/// use hourglass_timer::fault::{Deadline, FaultAction, FaultVerdict};
 ///
 /// let delays = Delays { entry_ns: 5_000, ..Delays::default() };
-/// let mut thread = SimThread::new(Strength::Suspend, delays, |_| Verdict::Resume);
+/// let mut thread = SimThread::new(FaultAction::Suspend, delays, |_| FaultVerdict::Resume);
 /// thread.begin_job(Deadline::In(Span::from_millis(1)))?;
 /// thread.work(Span::from_millis(3));
 /// let ending = thread.end_job()?.unwrap();
@@ -228,18 +228,18 @@ impl<F: FnMut(&Fault) -> Verdict> Side for World<F> {
 /// ```
 #[derive(Debug)]
 pub struct SimThread<F> {
-    deadlines: Deadlines<World<F>>,
+    deadlines: Deadlines<FaultSimState<F>>,
 }
 
-impl<F: FnMut(&Fault) -> Verdict> SimThread<F> {
+impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
     /// At time 0, with nothing armed.
-    pub fn new(strength: Strength, delays: Delays, entry: F) -> SimThread<F> {
-        let world = World {
+    pub fn new(strength: FaultAction, delays: Delays, entry: F) -> SimThread<F> {
+        let world = FaultSimState {
             gate: StopGate::new(),
             depth: AtomicU32::new(0),
             now_ns: Cell::new(0),
             timer_ns: Cell::new(None),
-            next: Cell::new(Next::Nothing),
+            next: Cell::new(HandlerStep::Nothing),
             entry: RefCell::new(entry),
             delays,
             demoted: Cell::new(false),
@@ -250,7 +250,7 @@ impl<F: FnMut(&Fault) -> Verdict> SimThread<F> {
         SimThread { deadlines: Deadlines::new(world) }
     }
 
-    fn world(&self) -> &World<F> {
+    fn world(&self) -> &FaultSimState<F> {
         &self.deadlines.side
     }
 
@@ -285,7 +285,7 @@ impl<F: FnMut(&Fault) -> Verdict> SimThread<F> {
     ///
     /// # Errors
     /// As there.
-    pub fn disarm(&mut self) -> Result<bool, Ended> {
+    pub fn disarm(&mut self) -> Result<bool, ThreadTerminated> {
         self.deadlines.disarm()
     }
 
@@ -309,7 +309,7 @@ impl<F: FnMut(&Fault) -> Verdict> SimThread<F> {
     ///
     /// # Errors
     /// As there.
-    pub fn end_job(&mut self) -> Result<Option<Ending>, FaultError> {
+    pub fn end_job(&mut self) -> Result<Option<EndedJob>, FaultError> {
         self.deadlines.end_job()
     }
 
@@ -317,7 +317,7 @@ impl<F: FnMut(&Fault) -> Verdict> SimThread<F> {
     ///
     /// # Errors
     /// As there.
-    pub fn safepoint(&self) -> Result<(), Ended> {
+    pub fn safepoint(&self) -> Result<(), ThreadTerminated> {
         self.deadlines.safepoint()
     }
 
@@ -335,7 +335,7 @@ impl<F: FnMut(&Fault) -> Verdict> SimThread<F> {
 
     /// Of those, how many the handler was not told of.
     #[must_use]
-    pub fn untold(&self) -> u64 {
+    pub fn undelivered(&self) -> u64 {
         self.world().gate.undelivered()
     }
 

@@ -9,7 +9,7 @@ use super::jobs::Deadline;
 
 /// What is done to a thread that passes its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strength {
+pub enum FaultAction {
     /// Its handler is told; the thread runs on.
     #[default]
     Notify,
@@ -20,23 +20,23 @@ pub enum Strength {
     Suspend,
 }
 
-impl Strength {
+impl FaultAction {
     /// What is done to the thread at its gate. A demotion is the handler's part.
     pub(super) const fn done(self) -> stop::StopAction {
         match self {
-            Strength::Notify => stop::StopAction::Notify,
-            Strength::Demote => stop::StopAction::Hold,
-            Strength::Suspend => stop::StopAction::Suspend,
+            FaultAction::Notify => stop::StopAction::Notify,
+            FaultAction::Demote => stop::StopAction::Hold,
+            FaultAction::Suspend => stop::StopAction::Suspend,
         }
     }
 }
 
-impl From<stop::StopAction> for Strength {
-    fn from(done: stop::StopAction) -> Strength {
+impl From<stop::StopAction> for FaultAction {
+    fn from(done: stop::StopAction) -> FaultAction {
         match done {
-            stop::StopAction::Notify => Strength::Notify,
-            stop::StopAction::Hold => Strength::Demote,
-            stop::StopAction::Suspend => Strength::Suspend,
+            stop::StopAction::Notify => FaultAction::Notify,
+            stop::StopAction::Hold => FaultAction::Demote,
+            stop::StopAction::Suspend => FaultAction::Suspend,
         }
     }
 }
@@ -52,13 +52,13 @@ pub struct Fault {
     pub untold: u64,
     /// The deadline, ns on `CLOCK_MONOTONIC` as the others; `u64::MAX` for a budget.
     pub deadline_ns: u64,
-    /// When the thread was stopped; with [`Strength::Notify`] when it was interrupted. With a region
+    /// When the thread was stopped; with [`FaultAction::Notify`] when it was interrupted. With a region
     /// that put the stop off: when that was left.
     pub stopped_ns: u64,
     /// When the handler ran.
     pub handled_ns: u64,
     /// What was done to the thread.
-    pub strength: Strength,
+    pub strength: FaultAction,
     /// Whether a region put it off, or one of this module's own calls.
     pub deferred: bool,
 }
@@ -88,46 +88,50 @@ impl Fault {
 /// What is to become of a thread that passed its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum FaultVerdict {
     /// It goes on, with the scheduling that it had.
     Resume,
     /// The same with a new deadline, unless it has taken another, given this one up or passed the
     /// next meanwhile (which only a thread that runs can). A relative one counts from the verdict.
     ResumeBy(Deadline),
     /// It goes on with other scheduling.
-    Reschedule(Change),
-    /// It goes on as demoted as it is. (Without a demotion: as [`Verdict::Resume`].)
+    Reschedule(SchedulingUpdate),
+    /// It goes on as demoted as it is. (Without a demotion: as [`FaultVerdict::Resume`].)
     KeepDemoted,
     /// It goes on with the scheduling that it had, to its next safepoint or bound of a job, where it
     /// gets [`super::Ended`].
     End,
 }
 
-impl Verdict {
+impl FaultVerdict {
     /// What it changes of the thread's scheduling and deadline.
-    pub(super) fn change(self) -> Change {
+    pub(super) fn change(self) -> SchedulingUpdate {
         match self {
-            Verdict::ResumeBy(deadline) => Change { deadline: Some(deadline), ..Change::default() },
-            Verdict::Reschedule(change) => change,
-            Verdict::Resume | Verdict::KeepDemoted | Verdict::End => Change::default(),
+            FaultVerdict::ResumeBy(deadline) => {
+                SchedulingUpdate { deadline: Some(deadline), ..SchedulingUpdate::default() }
+            }
+            FaultVerdict::Reschedule(change) => change,
+            FaultVerdict::Resume | FaultVerdict::KeepDemoted | FaultVerdict::End => {
+                SchedulingUpdate::default()
+            }
         }
     }
 }
 
 /// A change of scheduling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct SchedulingUpdate {
     /// Class and priority; what it had before a demotion if not given.
     pub scheduling: Option<Scheduling>,
     /// The CPU that it runs on; left alone if not given.
     pub cpu: Option<u32>,
-    /// A new deadline, as with [`Verdict::ResumeBy`].
+    /// A new deadline, as with [`FaultVerdict::ResumeBy`].
     pub deadline: Option<Deadline>,
 }
 
 /// What a deadline handler has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Handled {
+pub struct HandlerCounts {
     /// How often its entry was called.
     pub faults: u64,
     /// How often that panicked; the thread was resumed then.

@@ -9,18 +9,18 @@ use hourglass_sys::stop::{DisarmOutcome, NEVER, SeatError, StopGate, StopHandle,
 use hourglass_time::Span;
 
 use super::deadlines::{Deadlines, Side};
-use super::error::{Ended, FaultError};
-use super::jobs::{Deadline, Ending, Periodic};
-use super::verdict::Strength;
+use super::error::{FaultError, ThreadTerminated};
+use super::jobs::{Deadline, EndedJob, Periodic};
+use super::verdict::FaultAction;
 
 /// The default signal, counted from the first real-time signal that programs may use.
 const DEFAULT_SIGNAL: i32 = 4;
 
 /// How a thread is to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct WatchSettings {
     /// What is done to the thread when it passes a deadline.
-    pub strength: Strength,
+    pub strength: FaultAction,
     /// How long it stands at most before it goes on without an answer; without a limit by default.
     /// A way out of a handler that waits for what the suspended thread holds.
     pub longest_stop: Option<Span>,
@@ -28,17 +28,17 @@ pub struct Settings {
     pub signal: Option<i32>,
 }
 
-impl Settings {
+impl WatchSettings {
     /// With this strength.
     #[must_use]
-    pub const fn with_strength(strength: Strength) -> Settings {
-        Settings { strength, longest_stop: None, signal: None }
+    pub const fn with_strength(strength: FaultAction) -> WatchSettings {
+        WatchSettings { strength, longest_stop: None, signal: None }
     }
 }
 
-impl Default for Settings {
+impl Default for WatchSettings {
     fn default() -> Self {
-        Settings::with_strength(Strength::Notify)
+        WatchSettings::with_strength(FaultAction::Notify)
     }
 }
 
@@ -51,9 +51,9 @@ impl Default for Settings {
 /// number for the thread's own, also when the thread has ended and the kernel has given the number to
 /// another one, which a handler would then demote.
 #[derive(Debug)]
-pub struct Watch {
+pub struct DeadlineWatch {
     deadlines: Deadlines<WatchedThread>,
-    settings: Settings,
+    settings: WatchSettings,
 }
 
 impl Side for WatchedThread {
@@ -74,27 +74,27 @@ impl Side for WatchedThread {
     }
 }
 
-impl Watch {
+impl DeadlineWatch {
     /// Watches the calling thread.
     ///
     /// # Errors
     /// [`FaultError::Watched`], [`FaultError::SignalsExhausted`], [`FaultError::SignalTaken`],
     /// [`FaultError::NotRealTime`].
-    pub fn new(settings: Settings) -> Result<Watch, FaultError> {
+    pub fn new(settings: WatchSettings) -> Result<DeadlineWatch, FaultError> {
         let (first, last) = realtime_signals();
         let signal = settings.signal.unwrap_or(first + DEFAULT_SIGNAL);
         if !(first..=last).contains(&signal) {
             return Err(FaultError::NotRealTime { asked: signal, first, last });
         }
         let deadlines = Deadlines::new(WatchedThread::take(signal)?);
-        let watch = Watch { deadlines, settings };
+        let watch = DeadlineWatch { deadlines, settings };
         watch.set_up();
         Ok(watch)
     }
 
     /// Watches on in another way, from the next fault on. The signal stays.
-    pub fn set(&mut self, settings: Settings) {
-        self.settings = Settings { signal: self.settings.signal, ..settings };
+    pub fn set(&mut self, settings: WatchSettings) {
+        self.settings = WatchSettings { signal: self.settings.signal, ..settings };
         self.set_up();
     }
 
@@ -103,7 +103,7 @@ impl Watch {
     }
 
     fn set_up(&self) {
-        let Settings { strength, longest_stop, .. } = self.settings;
+        let WatchSettings { strength, longest_stop, .. } = self.settings;
         let longest_ns = longest_stop.map_or(NEVER, Span::nanos_or_zero);
         self.watched().gate().set_longest_stop_ns(longest_ns);
         self.watched().gate().set_strength(strength.done());
@@ -111,8 +111,8 @@ impl Watch {
 
     /// For whoever installs a handler for this thread.
     #[must_use]
-    pub fn thread(&self) -> Watched {
-        Watched { stops: self.watched().stops() }
+    pub fn thread(&self) -> WatchedHandle {
+        WatchedHandle { stops: self.watched().stops() }
     }
 
     /// Takes a deadline, instead of the one in force. When it is passed there is a fault; if it is past
@@ -128,7 +128,7 @@ impl Watch {
     ///
     /// # Errors
     /// [`Ended`].
-    pub fn disarm(&mut self) -> Result<bool, Ended> {
+    pub fn disarm(&mut self) -> Result<bool, ThreadTerminated> {
         self.deadlines.disarm()
     }
 
@@ -180,7 +180,7 @@ impl Watch {
     ///
     /// # Errors
     /// As [`Watch::arm`].
-    pub fn end_job(&mut self) -> Result<Option<Ending>, FaultError> {
+    pub fn end_job(&mut self) -> Result<Option<EndedJob>, FaultError> {
         self.deadlines.end_job()
     }
 
@@ -188,7 +188,7 @@ impl Watch {
     ///
     /// # Errors
     /// [`Ended`] from a handler's verdict on.
-    pub fn safepoint(&self) -> Result<(), Ended> {
+    pub fn safepoint(&self) -> Result<(), ThreadTerminated> {
         self.deadlines.safepoint()
     }
 
@@ -206,7 +206,7 @@ impl Watch {
 
     /// Of those, how many no handler was told of.
     #[must_use]
-    pub fn untold(&self) -> u64 {
+    pub fn undelivered(&self) -> u64 {
         self.watched().gate().undelivered()
     }
 
@@ -225,11 +225,11 @@ impl Watch {
 
 /// A watched thread, as others see it: what [`super::deadline_handler`] is installed for.
 #[derive(Clone, Debug)]
-pub struct Watched {
+pub struct WatchedHandle {
     pub(super) stops: StopHandle,
 }
 
-impl Watched {
+impl WatchedHandle {
     /// The kernel's number of the thread.
     #[must_use]
     pub fn tid(&self) -> u32 {
@@ -265,7 +265,7 @@ impl Watched {
 
     /// Of those, how many no handler was told of.
     #[must_use]
-    pub fn untold(&self) -> u64 {
+    pub fn undelivered(&self) -> u64 {
         self.stops.gate().undelivered()
     }
 

@@ -7,17 +7,17 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_time::{Instant, Monotonic, Span};
 
-use crate::fault::{self, Fault, Verdict};
-use crate::sleep::{Interrupt, Mechanism, Policy, Settings, Sleeper};
+use crate::fault::{self, Fault, FaultVerdict};
+use crate::sleep::{Interrupt, Mechanism, SleepPolicy, Sleeper, SleeperSettings};
 
 use super::error::SpawnError;
-use super::handled::Handled;
-use super::job::{Completed, Job, Next};
+use super::fault_watch::FaultWatch;
+use super::job::{CompletedJob, JobControl, RunningJob};
+use super::job_watch::{JobWatch, MakeWatch, OnStart, WatchError};
 use super::parameters::{OverrunPolicy, Parameters};
-use super::periodic_loop::Told;
+use super::periodic_loop::JobErrorHandler;
 use super::scheduling::Scheduling;
-use super::thread::{PeriodicThread, Plan};
-use super::watch::{MakeWatch, OnStart, Watch, WatchError};
+use super::thread::{PeriodicThread, ThreadPlan};
 
 /// A periodic thread to be. Everything is checked when it is started.
 pub struct Builder {
@@ -25,13 +25,13 @@ pub struct Builder {
     pub(super) parameters: Parameters,
     pub(super) scheduling: Scheduling,
     pub(super) cpus: Option<Vec<u32>>,
-    pub(super) waiting: Settings,
+    pub(super) waiting: SleeperSettings,
     pub(super) idle_latency_us: Option<u32>,
     pub(super) stop_on: Option<&'static Interrupt>,
     pub(super) watch: Option<MakeWatch>,
     pub(super) on_start: Option<OnStart>,
-    pub(super) on_miss: Option<Told>,
-    pub(super) on_cost_overrun: Option<Told>,
+    pub(super) on_miss: Option<JobErrorHandler>,
+    pub(super) on_cost_overrun: Option<JobErrorHandler>,
 }
 
 impl Builder {
@@ -42,7 +42,7 @@ impl Builder {
             parameters: Parameters::every(Span::ZERO),
             scheduling: Scheduling::Inherited,
             cpus: None,
-            waiting: Settings::with_policy(Policy::KernelOnly),
+            waiting: SleeperSettings::with_policy(SleepPolicy::KernelOnly),
             idle_latency_us: None,
             stop_on: None,
             watch: None,
@@ -139,7 +139,7 @@ impl Builder {
     /// [`Settings::DEFAULT`] spins the last part of each wait, within a budget of CPU time and 5 us
     /// beyond it, so that bodies are entered less than a microsecond after their release.
     #[must_use]
-    pub fn waiting(self, waiting: Settings) -> Builder {
+    pub fn waiting(self, waiting: SleeperSettings) -> Builder {
         Builder { waiting, ..self }
     }
 
@@ -167,11 +167,11 @@ impl Builder {
     #[must_use]
     pub fn on_deadline<W, E>(self, make: impl FnOnce() -> Result<W, E> + Send + 'static) -> Builder
     where
-        W: Watch + 'static,
+        W: JobWatch + 'static,
         E: Into<WatchError>,
     {
         let make = || match make() {
-            Ok(watch) => Ok(Box::new(watch) as Box<dyn Watch>),
+            Ok(watch) => Ok(Box::new(watch) as Box<dyn JobWatch>),
             Err(error) => Err(error.into()),
         };
         Builder { watch: Some(Box::new(make)), ..self }
@@ -180,17 +180,17 @@ impl Builder {
     /// Has a handler told of each deadline that a job passes, at that time and not when the job is
     /// complete: RT-Mach's `thread_deadline_handler` (section 4). The handler's thread calls `entry`
     /// with the fault and `argument`, and does what it answers; what it can do to the thread while it
-    /// runs is `settings.strength`. [`Verdict::End`] ends the thread when the job is complete
+    /// runs is `settings.strength`. [`FaultVerdict::End`] ends the thread when the job is complete
     /// ([`super::Ended::ByWatch`]), or earlier at a [`crate::fault::safepoint`] of its body.
     #[must_use]
     pub fn deadline_handler<A: Send + 'static>(
         self,
-        settings: fault::Settings,
+        settings: fault::WatchSettings,
         attributes: fault::Attributes,
-        entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+        entry: impl FnMut(&Fault, &mut A) -> FaultVerdict + Send + 'static,
         argument: A,
     ) -> Builder {
-        self.on_deadline(move || Handled::install(settings, attributes, entry, argument, false))
+        self.on_deadline(move || FaultWatch::install(settings, attributes, entry, argument, false))
     }
 
     /// The same, and the handler is told as well when a job has used its budget, while it runs: a fault
@@ -199,24 +199,24 @@ impl Builder {
     #[must_use]
     pub fn deadline_and_budget_handler<A: Send + 'static>(
         self,
-        settings: fault::Settings,
+        settings: fault::WatchSettings,
         attributes: fault::Attributes,
-        entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+        entry: impl FnMut(&Fault, &mut A) -> FaultVerdict + Send + 'static,
         argument: A,
     ) -> Builder {
-        self.on_deadline(move || Handled::install(settings, attributes, entry, argument, true))
+        self.on_deadline(move || FaultWatch::install(settings, attributes, entry, argument, true))
     }
 
     /// Has `told` called after each job that missed its deadline, in the thread itself: it counts as
     /// time between jobs, and must not block.
     #[must_use]
-    pub fn on_miss(self, told: impl FnMut(&Completed) + Send + 'static) -> Builder {
+    pub fn on_miss(self, told: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
         Builder { on_miss: Some(Box::new(told)), ..self }
     }
 
     /// The same for each job that took more CPU time than its budget.
     #[must_use]
-    pub fn on_cost_overrun(self, told: impl FnMut(&Completed) + Send + 'static) -> Builder {
+    pub fn on_cost_overrun(self, told: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
         Builder { on_cost_overrun: Some(Box::new(told)), ..self }
     }
 
@@ -227,8 +227,8 @@ impl Builder {
     /// [`SpawnError`]; then there is no thread.
     pub fn spawn<F, R>(self, body: F) -> Result<PeriodicThread, SpawnError>
     where
-        F: FnMut(&mut Job<'_>) -> R + Send + 'static,
-        R: Next,
+        F: FnMut(&mut RunningJob<'_>) -> R + Send + 'static,
+        R: JobControl,
     {
         let sleeper = Sleeper::with(self.waiting);
         self.spawn_on(sleeper, body)
@@ -247,10 +247,10 @@ impl Builder {
         B: Timebase,
         C: Deref<Target = Clock<B>> + Send + 'static,
         M: Mechanism + Send + 'static,
-        F: FnMut(&mut Job<'_, C, M>) -> R + Send + 'static,
-        R: Next,
+        F: FnMut(&mut RunningJob<'_, C, M>) -> R + Send + 'static,
+        R: JobControl,
     {
-        Plan::check(self)?.start(sleeper, body)
+        ThreadPlan::check(self)?.start(sleeper, body)
     }
 }
 

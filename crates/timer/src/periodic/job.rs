@@ -6,26 +6,26 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_time::{Instant, Monotonic, Span};
 
-use crate::sleep::{Kernel, Mechanism, Sleeper};
+use crate::sleep::{KernelSleep, Mechanism, Sleeper};
 
 use super::periodic_loop::Stop;
-use super::releases::Passed;
+use super::releases::MissedReleases;
 
 /// What a body returns: whether there is to be another job.
 ///
 /// Nothing (`()`) goes on; [`ControlFlow::Break`] ends the task.
-pub trait Next {
+pub trait JobControl {
     /// Whether this was the last job.
     fn is_last(&self) -> bool;
 }
 
-impl Next for () {
+impl JobControl for () {
     fn is_last(&self) -> bool {
         false
     }
 }
 
-impl<B, C> Next for ControlFlow<B, C> {
+impl<B, C> JobControl for ControlFlow<B, C> {
     fn is_last(&self) -> bool {
         self.is_break()
     }
@@ -33,18 +33,18 @@ impl<B, C> Next for ControlFlow<B, C> {
 
 /// A job that is running.
 #[derive(Debug)]
-pub struct Job<'a, C = &'static Clock, M = Kernel> {
+pub struct RunningJob<'a, C = &'static Clock, M = KernelSleep> {
     pub(super) sleeper: &'a mut Sleeper<C, M>,
     pub(super) stop: &'a Stop,
-    pub(super) facts: Facts,
+    pub(super) facts: JobStart,
     pub(super) budget_ns: Option<u64>,
     pub(super) cpu_begun_ns: u64,
-    pub(super) previous: Option<Completed>,
+    pub(super) previous: Option<CompletedJob>,
 }
 
 /// What is known of a job when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct JobStart {
     pub(super) number: u64,
     pub(super) release_ns: u64,
     pub(super) started_ns: u64,
@@ -56,14 +56,14 @@ pub(super) struct Facts {
 /// overrun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Standing {
+pub struct JobSlack {
     /// Time until the deadline.
     pub until_deadline: Span,
     /// CPU time until the budget is used; `None` without one.
     pub budget_left: Option<Span>,
 }
 
-impl Standing {
+impl JobSlack {
     /// Whether the deadline has passed.
     #[must_use]
     pub const fn missed(&self) -> bool {
@@ -83,7 +83,7 @@ impl Standing {
     }
 }
 
-impl<C, M> Job<'_, C, M> {
+impl<C, M> RunningJob<'_, C, M> {
     /// How many jobs there were before.
     #[must_use]
     pub const fn number(&self) -> u64 {
@@ -129,7 +129,7 @@ impl<C, M> Job<'_, C, M> {
 
     /// The job before, and what it did wrong; `None` in the first one.
     #[must_use]
-    pub const fn previous(&self) -> Option<&Completed> {
+    pub const fn previous(&self) -> Option<&CompletedJob> {
         self.previous.as_ref()
     }
 
@@ -151,7 +151,7 @@ impl<C, M> Job<'_, C, M> {
     }
 }
 
-impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Job<'_, C, M> {
+impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> RunningJob<'_, C, M> {
     /// The time on the task's clock, ns.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
@@ -168,14 +168,18 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Job<'_, C, M> {
     /// How the job stands. A reading of the clock (some 20 ns), and with a budget a system call more
     /// (0.2 us): to be asked now and then by a job that can do with less, so that an overrun is seen
     /// while it happens and not only at the end.
-    pub fn check(&mut self) -> Standing {
-        let budget_left = self.budget_ns.map(|budget_ns| apart(self.cost_ns(), budget_ns));
-        Standing { until_deadline: apart(self.now_ns(), self.facts.deadline_ns), budget_left }
+    pub fn check(&mut self) -> JobSlack {
+        let budget_left =
+            self.budget_ns.map(|budget_ns| duration_between(self.cost_ns(), budget_ns));
+        JobSlack {
+            until_deadline: duration_between(self.now_ns(), self.facts.deadline_ns),
+            budget_left,
+        }
     }
 }
 
 /// From the one to the other, held at the ends.
-fn apart(from_ns: u64, to_ns: u64) -> Span {
+fn duration_between(from_ns: u64, to_ns: u64) -> Span {
     let ns = i128::from(to_ns) - i128::from(from_ns);
     Span::from_nanos(i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX }))
 }
@@ -183,7 +187,7 @@ fn apart(from_ns: u64, to_ns: u64) -> Span {
 /// A job that is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Completed {
+pub struct CompletedJob {
     /// How many jobs there were before.
     pub number: u64,
     /// When it was released, ns.
@@ -208,9 +212,14 @@ pub struct Completed {
     pub moved_ns: u64,
 }
 
-impl Completed {
-    pub(super) fn of(facts: Facts, completed_ns: u64, cost: Cost, passed: Passed) -> Completed {
-        Completed {
+impl CompletedJob {
+    pub(super) fn of(
+        facts: JobStart,
+        completed_ns: u64,
+        cost: JobCpuTime,
+        passed: MissedReleases,
+    ) -> CompletedJob {
+        CompletedJob {
             number: facts.number,
             release_ns: facts.release_ns,
             started_ns: facts.started_ns,
@@ -252,7 +261,7 @@ impl Completed {
 
 /// What a job took of the CPU, and what it was to take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cost {
+pub(super) struct JobCpuTime {
     pub(super) took_ns: u64,
     pub(super) budget_ns: Option<u64>,
 }

@@ -25,17 +25,17 @@
 
 mod builder;
 mod error;
-mod handled;
+mod fault_watch;
 mod histogram;
 mod job;
+mod job_watch;
 mod parameters;
 mod periodic_loop;
 mod releases;
 mod scheduling;
+mod scheduling_change;
 mod statistics;
-mod taken;
 mod thread;
-mod watch;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -43,11 +43,11 @@ pub(crate) mod tests;
 pub use builder::Builder;
 pub use error::{JoinError, SpawnError};
 pub use histogram::Distribution;
-pub use job::{Completed, Job, Next, Standing};
-pub use parameters::{Checked, OverrunPolicy, ParameterError, Parameters};
-pub use periodic_loop::{Due, Ended, PeriodicLoop, Running, Step, Stop};
+pub use job::{CompletedJob, JobControl, JobSlack, RunningJob};
+pub use job_watch::{JobWatch, ReleasedJob};
+pub use parameters::{OverrunPolicy, ParameterError, Parameters, ValidParameters};
+pub use periodic_loop::{ActiveJob, DueRelease, LoopEnd, LoopStep, PeriodicLoop, Stop};
 pub use scheduling::{Refusal, Scheduling, SchedulingError};
-pub use statistics::{Snapshot, Statistics};
-pub use taken::{TakeError, Taken};
+pub use scheduling_change::{SchedulingChange, TakeError};
+pub use statistics::{Snapshot, TaskStatistics};
 pub use thread::PeriodicThread;
-pub use watch::{Released, Watch};

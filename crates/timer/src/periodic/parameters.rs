@@ -72,7 +72,7 @@ pub enum ParameterError {
 
 /// A period as it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum PeriodSpec {
     Every(Span),
     Hertz(u32),
 }
@@ -83,7 +83,7 @@ enum Asked {
 /// own, overruns skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    period: Asked,
+    period: PeriodSpec,
     deadline: Option<Span>,
     phase: Span,
     budget: Option<Span>,
@@ -96,7 +96,7 @@ impl Parameters {
     #[must_use]
     pub const fn every(period: Span) -> Parameters {
         Parameters {
-            period: Asked::Every(period),
+            period: PeriodSpec::Every(period),
             deadline: None,
             phase: Span::ZERO,
             budget: None,
@@ -109,19 +109,19 @@ impl Parameters {
     /// nanoseconds (60 Hz).
     #[must_use]
     pub const fn hertz(hertz: u32) -> Parameters {
-        Parameters { period: Asked::Hertz(hertz), ..Parameters::every(Span::ZERO) }
+        Parameters { period: PeriodSpec::Hertz(hertz), ..Parameters::every(Span::ZERO) }
     }
 
     /// The same with another period.
     #[must_use]
     pub const fn with_period(self, period: Span) -> Parameters {
-        Parameters { period: Asked::Every(period), ..self }
+        Parameters { period: PeriodSpec::Every(period), ..self }
     }
 
     /// The same with another rate.
     #[must_use]
     pub const fn with_hertz(self, hertz: u32) -> Parameters {
-        Parameters { period: Asked::Hertz(hertz), ..self }
+        Parameters { period: PeriodSpec::Hertz(hertz), ..self }
     }
 
     /// By when a job is to be complete, after its release. May be above the period.
@@ -160,10 +160,10 @@ impl Parameters {
     ///
     /// # Errors
     /// [`ParameterError`], naming what there cannot be.
-    pub fn check(&self) -> Result<Checked, ParameterError> {
+    pub fn check(&self) -> Result<ValidParameters, ParameterError> {
         let period = match self.period {
-            Asked::Every(span) => Period::from_span(span)?,
-            Asked::Hertz(hertz) => Period::from_hertz(hertz)?,
+            PeriodSpec::Every(span) => Period::from_span(span)?,
+            PeriodSpec::Hertz(hertz) => Period::from_hertz(hertz)?,
         };
         let phase = self.phase;
         if phase.is_negative() || period.passed(phase.nanos_or_zero()) > 0 {
@@ -178,7 +178,7 @@ impl Parameters {
         if let Some(budget) = self.budget {
             check_budget(budget, period, deadline)?;
         }
-        Ok(Checked {
+        Ok(ValidParameters {
             period,
             deadline_ns: deadline.map_or(period.nth_ns(1), Span::nanos_or_zero),
             phase_ns: phase.nanos_or_zero(),
@@ -210,7 +210,7 @@ fn check_budget(
 
 /// Parameters that make a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct ValidParameters {
     pub(super) period: Period,
     pub(super) deadline_ns: u64,
     pub(super) phase_ns: u64,
@@ -219,7 +219,7 @@ pub struct Checked {
     pub(super) on_overrun: OverrunPolicy,
 }
 
-impl Checked {
+impl ValidParameters {
     /// The period, exactly.
     #[must_use]
     pub const fn period(&self) -> Period {

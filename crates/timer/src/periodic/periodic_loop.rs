@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 
-use crate::sleep::{Delay, Interrupter, Kernel, Mechanism, Policy, Settings, Sleeper, Slept};
+use crate::sleep::{
+    Delay, Interrupter, KernelSleep, Mechanism, SleepOutcome, SleepPolicy, Sleeper, SleeperSettings,
+};
 
-use super::job::{Completed, Cost, Facts, Job, Next};
-use super::parameters::Checked;
+use super::job::{CompletedJob, JobControl, JobCpuTime, JobStart, RunningJob};
+use super::job_watch::{JobWatch, ReleasedJob, WatchGuard};
+use super::parameters::ValidParameters;
 use super::releases::Releases;
-use super::statistics::{Done, Recorder, Statistics};
-use super::watch::{Released, Watch, Watched};
+use super::statistics::{JobRecord, Recorder, TaskStatistics};
 
 /// So long before a release the CPU clock is read, where the end of the wait is spun, ns.
 const LEAD_NS: u64 = 5_000;
@@ -35,7 +37,7 @@ impl CpuRead {
 }
 
 /// Is told of a job that did something wrong, in the task's thread, after it.
-pub(super) type Told = Box<dyn FnMut(&Completed) + Send>;
+pub(super) type JobErrorHandler = Box<dyn FnMut(&CompletedJob) + Send>;
 
 /// A handle that stops a periodic task; may be cloned, sent and kept beyond its life.
 ///
@@ -67,7 +69,7 @@ impl Stop {
 
 /// Why a task is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ended {
+pub enum LoopEnd {
     /// Somebody stopped it.
     Stopped,
     /// Its body said that this was the last job.
@@ -78,13 +80,13 @@ pub enum Ended {
 
 /// What [`PeriodicLoop::step`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum LoopStep {
     /// A job was run.
     Ran {
         /// What became of it.
-        job: Completed,
+        job: CompletedJob,
         /// Why there is to be no other, if there is not.
-        ended: Option<Ended>,
+        ended: Option<LoopEnd>,
     },
     /// It was stopped before the next release; that one is still to come.
     Stopped,
@@ -93,19 +95,19 @@ pub enum Step {
 /// A release that has come, and whose job is still to be started: [`PeriodicLoop::start`].
 #[derive(Debug)]
 #[must_use = "its job is not started yet"]
-pub struct Due {
+pub struct DueRelease {
     release_ns: u64,
 }
 
 /// A job that runs in the caller's own code until [`PeriodicLoop::complete`] is called.
 #[derive(Debug)]
 #[must_use = "the loop waits for no other release before this job is complete"]
-pub struct Running {
-    facts: Facts,
+pub struct ActiveJob {
+    facts: JobStart,
     cpu_begun_ns: u64,
 }
 
-impl Running {
+impl ActiveJob {
     /// How many jobs there were before.
     #[must_use]
     pub const fn number(&self) -> u64 {
@@ -146,29 +148,29 @@ impl Running {
 /// ```
 /// use hourglass_time::Span;
 /// use hourglass_timer::Sleeper;
-/// use hourglass_timer::periodic::{Parameters, PeriodicLoop, Step};
+/// use hourglass_timer::periodic::{Parameters, PeriodicLoop, LoopStep};
 ///
 /// let parameters = Parameters::every(Span::from_millis(1)).check()?;
 /// let mut task = PeriodicLoop::new(Sleeper::new(), &parameters);
 /// for _ in 0..3 {
-///     let Step::Ran { job, .. } = task.step(&mut |_job: &mut _| ()) else { break };
+///     let LoopStep::Ran { job, .. } = task.step(&mut |_job: &mut _| ()) else { break };
 ///     assert!(job.started_ns >= job.release_ns);
 /// }
 /// assert_eq!(task.statistics().read().jobs, 3);
 /// # Ok::<(), hourglass_timer::periodic::ParameterError>(())
 /// ```
-pub struct PeriodicLoop<C = &'static Clock, M = Kernel> {
+pub struct PeriodicLoop<C = &'static Clock, M = KernelSleep> {
     sleeper: Sleeper<C, M>,
     releases: Releases,
     deadline_ns: u64,
     budget_ns: Option<u64>,
     jobs: u64,
-    previous: Option<Completed>,
+    previous: Option<CompletedJob>,
     recorder: Arc<Recorder>,
     stop: Stop,
-    watch: Option<Box<dyn Watch>>,
-    on_miss: Option<Told>,
-    on_cost_overrun: Option<Told>,
+    watch: Option<Box<dyn JobWatch>>,
+    on_miss: Option<JobErrorHandler>,
+    on_cost_overrun: Option<JobErrorHandler>,
 }
 
 impl<C, M> PeriodicLoop<C, M> {
@@ -180,8 +182,8 @@ impl<C, M> PeriodicLoop<C, M> {
 
     /// A handle on what it counts.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
-        Statistics::of(Arc::clone(&self.recorder))
+    pub fn statistics(&self) -> TaskStatistics {
+        TaskStatistics::of(Arc::clone(&self.recorder))
     }
 
     /// The sleeper; simulated machines take orders through it.
@@ -190,25 +192,29 @@ impl<C, M> PeriodicLoop<C, M> {
     }
 
     /// Has `watch` watch the jobs from now on, or nobody; returns who did.
-    pub fn set_watch(&mut self, watch: Option<Box<dyn Watch>>) -> Option<Box<dyn Watch>> {
+    pub fn set_watch(&mut self, watch: Option<Box<dyn JobWatch>>) -> Option<Box<dyn JobWatch>> {
         std::mem::replace(&mut self.watch, watch)
     }
 
     /// Has `told` called after each job that missed its deadline.
-    pub fn on_miss(&mut self, told: impl FnMut(&Completed) + Send + 'static) {
+    pub fn on_miss(&mut self, told: impl FnMut(&CompletedJob) + Send + 'static) {
         self.on_miss = Some(Box::new(told));
     }
 
     /// Has `told` called after each job that took more CPU time than its budget.
-    pub fn on_cost_overrun(&mut self, told: impl FnMut(&Completed) + Send + 'static) {
+    pub fn on_cost_overrun(&mut self, told: impl FnMut(&CompletedJob) + Send + 'static) {
         self.on_cost_overrun = Some(Box::new(told));
     }
 
-    pub(super) fn set_handlers(&mut self, on_miss: Option<Told>, on_cost_overrun: Option<Told>) {
+    pub(super) fn set_handlers(
+        &mut self,
+        on_miss: Option<JobErrorHandler>,
+        on_cost_overrun: Option<JobErrorHandler>,
+    ) {
         (self.on_miss, self.on_cost_overrun) = (on_miss, on_cost_overrun);
     }
 
-    fn tell(&mut self, job: &Completed) {
+    fn tell(&mut self, job: &CompletedJob) {
         if let (true, Some(told)) = (job.missed(), &mut self.on_miss) {
             told(job);
         }
@@ -222,14 +228,14 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     /// A task that begins now, waiting by `sleeper`, whose interrupter stops it. Allocates what it
     /// needs (some 20 KB); nothing is allocated later.
     #[must_use]
-    pub fn new(sleeper: Sleeper<C, M>, parameters: &Checked) -> PeriodicLoop<C, M> {
+    pub fn new(sleeper: Sleeper<C, M>, parameters: &ValidParameters) -> PeriodicLoop<C, M> {
         let stop = Stop::new(sleeper.interrupter());
         PeriodicLoop::with(sleeper, parameters, stop, Arc::new(Recorder::new()))
     }
 
     pub(super) fn with(
         sleeper: Sleeper<C, M>,
-        parameters: &Checked,
+        parameters: &ValidParameters,
         stop: Stop,
         recorder: Arc<Recorder>,
     ) -> PeriodicLoop<C, M> {
@@ -255,25 +261,28 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     }
 
     /// Waits for the next release and runs its job.
-    pub fn step<R: Next>(&mut self, body: &mut impl FnMut(&mut Job<'_, C, M>) -> R) -> Step {
+    pub fn step<R: JobControl>(
+        &mut self,
+        body: &mut impl FnMut(&mut RunningJob<'_, C, M>) -> R,
+    ) -> LoopStep {
         // Whoever cleared the sleeper's interrupt in a body has not called the stop off.
         if self.stop.is_requested() {
-            return Step::Stopped;
+            return LoopStep::Stopped;
         }
         let release_ns = self.releases.next_ns();
         let (slept, read) = self.wait(release_ns);
         if slept.interrupted || self.stop.is_requested() {
-            return Step::Stopped;
+            return LoopStep::Stopped;
         }
         let mut facts = self.facts(release_ns, slept.woke_ns);
         self.recorder.begin();
         let (ended, completed_ns, took_ns) = self.run_job(&mut facts, read, body);
-        Step::Ran { job: self.account(facts, completed_ns, took_ns), ended }
+        LoopStep::Ran { job: self.account(facts, completed_ns, took_ns), ended }
     }
 
     /// What is known of the next job.
-    fn facts(&self, release_ns: u64, started_ns: u64) -> Facts {
-        Facts {
+    fn facts(&self, release_ns: u64, started_ns: u64) -> JobStart {
+        JobStart {
             number: self.jobs,
             release_ns,
             started_ns,
@@ -283,11 +292,11 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     }
 
     /// A job is complete: what passed meanwhile, the counts, the handlers.
-    fn account(&mut self, facts: Facts, completed_ns: u64, took_ns: u64) -> Completed {
+    fn account(&mut self, facts: JobStart, completed_ns: u64, took_ns: u64) -> CompletedJob {
         let passed = self.releases.completed(completed_ns);
-        let cost = Cost { took_ns, budget_ns: self.budget_ns };
-        let job = Completed::of(facts, completed_ns, cost, passed);
-        self.recorder.complete(Done {
+        let cost = JobCpuTime { took_ns, budget_ns: self.budget_ns };
+        let job = CompletedJob::of(facts, completed_ns, cost, passed);
+        self.recorder.complete(JobRecord {
             late: job.late,
             latency_ns: job.latency_ns(),
             response_ns: job.response_ns(),
@@ -307,26 +316,26 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     ///
     /// Such jobs are told to no [`Watch`]. Between this and [`PeriodicLoop::start`] the caller may do
     /// what it must before it can run, take a lock say: that delays the job, and is told so.
-    pub fn wait_for_release(&mut self) -> Option<Due> {
+    pub fn wait_for_release(&mut self) -> Option<DueRelease> {
         if self.stop.is_requested() {
             return None;
         }
         let release_ns = self.releases.next_ns();
         let slept = self.sleeper.sleep_until_ns(release_ns);
-        (!slept.interrupted && !self.stop.is_requested()).then_some(Due { release_ns })
+        (!slept.interrupted && !self.stop.is_requested()).then_some(DueRelease { release_ns })
     }
 
     /// Starts the job of a release.
-    pub fn start(&mut self, due: Due) -> Running {
+    pub fn start(&mut self, due: DueRelease) -> ActiveJob {
         self.recorder.begin();
         let cpu_begun_ns = self.sleeper.mechanism().cpu_time_ns();
         // Last, so that the latency told is what the caller sees.
         let started_ns = self.sleeper.now_ns();
-        Running { facts: self.facts(due.release_ns, started_ns), cpu_begun_ns }
+        ActiveJob { facts: self.facts(due.release_ns, started_ns), cpu_begun_ns }
     }
 
     /// The job is complete.
-    pub fn complete(&mut self, running: Running) -> Completed {
+    pub fn complete(&mut self, running: ActiveJob) -> CompletedJob {
         let completed_ns = self.sleeper.now_ns();
         let cpu_ns = self.sleeper.mechanism().cpu_time_ns();
         self.account(running.facts, completed_ns, cpu_ns.saturating_sub(running.cpu_begun_ns))
@@ -336,41 +345,41 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     ///
     /// Reading the CPU clock takes half a microsecond and more when the thread has just been woken.
     /// If the end of the wait is spun anyway, that is done shortly before the release.
-    fn wait(&mut self, release_ns: u64) -> (Slept, Option<CpuRead>) {
+    fn wait(&mut self, release_ns: u64) -> (SleepOutcome, Option<CpuRead>) {
         let settings = *self.sleeper.settings();
-        if settings.policy == Policy::KernelOnly {
+        if settings.policy == SleepPolicy::KernelOnly {
             return (self.sleeper.sleep_until_ns(release_ns), None);
         }
         let early = self.sleeper.sleep_until_ns(release_ns.saturating_sub(LEAD_NS));
         // A release that is near or past is met at once, and a stop as well.
         if early.interrupted || early.woke_ns >= release_ns {
-            return (Slept { deadline_ns: release_ns, ..early }, None);
+            return (SleepOutcome { deadline_ns: release_ns, ..early }, None);
         }
         let cpu_ns = self.sleeper.mechanism().cpu_time_ns();
         let read = CpuRead { cpu_ns, at_ns: self.sleeper.now_ns() };
         // Spun in any case, and nothing to learn from.
-        self.sleeper.set(Settings { policy: Policy::SpinOnly, ..settings });
+        self.sleeper.set(SleeperSettings { policy: SleepPolicy::SpinOnly, ..settings });
         let slept = self.sleeper.sleep_until_ns(release_ns);
         self.sleeper.set(settings);
         (slept, (slept.delay == Delay::None).then_some(read))
     }
 
     /// Why it was the last, if it was; when it was complete; what it took of the CPU.
-    fn run_job<R: Next>(
+    fn run_job<R: JobControl>(
         &mut self,
-        facts: &mut Facts,
+        facts: &mut JobStart,
         read: Option<CpuRead>,
-        body: &mut impl FnMut(&mut Job<'_, C, M>) -> R,
-    ) -> (Option<Ended>, u64, u64) {
-        let Facts { number, release_ns, deadline_ns, .. } = *facts;
+        body: &mut impl FnMut(&mut RunningJob<'_, C, M>) -> R,
+    ) -> (Option<LoopEnd>, u64, u64) {
+        let JobStart { number, release_ns, deadline_ns, .. } = *facts;
         let budget_ns = self.budget_ns;
-        let released = Released { number, release_ns, deadline_ns, budget_ns };
-        let watched = Watched::begin(self.watch.as_mut(), released);
+        let released = ReleasedJob { number, release_ns, deadline_ns, budget_ns };
+        let watched = WatchGuard::begin(self.watch.as_mut(), released);
         let late_read = read.is_none().then(|| self.sleeper.mechanism().cpu_time_ns());
         // Last, so that the latency told is what the body sees.
         facts.started_ns = self.sleeper.now_ns();
         let cpu_begun_ns = read.map_or(late_read.unwrap_or(0), |read| read.at(facts.started_ns));
-        let mut job = Job {
+        let mut job = RunningJob {
             sleeper: &mut self.sleeper,
             stop: &self.stop,
             facts: *facts,
@@ -378,20 +387,23 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
             cpu_begun_ns,
             previous: self.previous,
         };
-        let last = body(&mut job).is_last().then_some(Ended::ByItself);
+        let last = body(&mut job).is_last().then_some(LoopEnd::ByItself);
         let completed_ns = job.now_ns();
         let took_ns = job.cost_ns();
-        let ended = last.or(watched.complete().then_some(Ended::ByWatch));
+        let ended = last.or(watched.complete().then_some(LoopEnd::ByWatch));
         (ended, completed_ns, took_ns)
     }
 
     /// Runs jobs until it is stopped or its body ends it.
-    pub fn run<R: Next>(&mut self, mut body: impl FnMut(&mut Job<'_, C, M>) -> R) -> Ended {
+    pub fn run<R: JobControl>(
+        &mut self,
+        mut body: impl FnMut(&mut RunningJob<'_, C, M>) -> R,
+    ) -> LoopEnd {
         loop {
             match self.step(&mut body) {
-                Step::Stopped => return Ended::Stopped,
-                Step::Ran { ended: Some(ended), .. } => return ended,
-                Step::Ran { ended: None, .. } => {}
+                LoopStep::Stopped => return LoopEnd::Stopped,
+                LoopStep::Ran { ended: Some(ended), .. } => return ended,
+                LoopStep::Ran { ended: None, .. } => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::event::Period;
 
-use super::parameters::{Checked, OverrunPolicy};
+use super::parameters::{OverrunPolicy, ValidParameters};
 
 /// The releases of one task: points of a grid, each computed from its beginning, so that no error
 /// adds up.
@@ -17,7 +17,7 @@ pub(super) struct Releases {
 
 /// What passed while a job was running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Passed {
+pub(super) struct MissedReleases {
     /// Whether the next release did.
     pub(super) overrun: bool,
     /// Releases that there will not be.
@@ -28,7 +28,7 @@ pub(super) struct Passed {
 
 impl Releases {
     /// The first release is the first point of the grid that is not before `now_ns`.
-    pub(super) fn starting(checked: &Checked, now_ns: u64) -> Releases {
+    pub(super) fn starting(checked: &ValidParameters, now_ns: u64) -> Releases {
         let epoch_ns = checked.epoch.map_or(i128::from(now_ns), |at| i128::from(at.nanos()));
         let mut releases = Releases {
             base_ns: epoch_ns + i128::from(checked.phase_ns),
@@ -47,11 +47,11 @@ impl Releases {
     }
 
     /// The job of the next release ended at `completed_ns`.
-    pub(super) fn completed(&mut self, completed_ns: u64) -> Passed {
+    pub(super) fn completed(&mut self, completed_ns: u64) -> MissedReleases {
         self.index = self.index.saturating_add(1);
         let behind_ns = completed_ns.saturating_sub(self.next_ns());
         if behind_ns == 0 {
-            return Passed::default();
+            return MissedReleases::default();
         }
         let (lost, moved_ns) = match self.policy {
             OverrunPolicy::CatchUp => (0, 0),
@@ -66,7 +66,7 @@ impl Releases {
                 (self.period.passed(behind_ns), behind_ns)
             }
         };
-        Passed { overrun: true, lost, moved_ns }
+        MissedReleases { overrun: true, lost, moved_ns }
     }
 
     /// The first point from the next release on that is not before `at_ns`.

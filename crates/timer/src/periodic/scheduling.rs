@@ -5,7 +5,7 @@ use std::io;
 
 use hourglass_sys::sched::{self, Attributes};
 
-use super::parameters::Checked;
+use super::parameters::ValidParameters;
 
 /// The policy that a periodic thread gives itself before its first release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -80,7 +80,7 @@ impl Scheduling {
     ///
     /// # Errors
     /// [`SchedulingError`].
-    pub fn check(self, parameters: &Checked) -> Result<(), SchedulingError> {
+    pub fn check(self, parameters: &ValidParameters) -> Result<(), SchedulingError> {
         let period_ns = parameters.period.nth_ns(1);
         match self {
             Scheduling::Fifo(priority) | Scheduling::RoundRobin(priority)
@@ -101,7 +101,7 @@ impl Scheduling {
         }
     }
 
-    fn attributes(self, parameters: &Checked) -> Option<Attributes> {
+    fn attributes(self, parameters: &ValidParameters) -> Option<Attributes> {
         Some(match self {
             Scheduling::Inherited => return None,
             Scheduling::Other(nice) => Attributes::Other(nice),
@@ -118,7 +118,7 @@ impl Scheduling {
     }
 
     /// Gives it to the calling thread.
-    pub(super) fn take(self, parameters: &Checked) -> Result<(), Refusal> {
+    pub(super) fn take(self, parameters: &ValidParameters) -> Result<(), Refusal> {
         let Some(attributes) = self.attributes(parameters) else { return Ok(()) };
         sched::set(attributes).map_err(|error| self.refused(&error))
     }

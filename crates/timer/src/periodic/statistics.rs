@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use super::histogram::{Distribution, Times, raise};
-use super::releases::Passed;
+use super::releases::MissedReleases;
 
 /// A task's counts, on a sequence lock of atomics.
 ///
@@ -29,14 +29,14 @@ pub(super) struct Recorder {
 
 /// A job that is complete.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Done {
+pub(super) struct JobRecord {
     pub(super) late: bool,
     pub(super) latency_ns: u64,
     pub(super) response_ns: u64,
     pub(super) cost_ns: u64,
     pub(super) missed: bool,
     pub(super) cost_overrun: bool,
-    pub(super) passed: Passed,
+    pub(super) passed: MissedReleases,
 }
 
 impl Recorder {
@@ -63,7 +63,7 @@ impl Recorder {
         raise(&self.releases, 1);
     }
 
-    pub(super) fn complete(&self, done: Done) {
+    pub(super) fn complete(&self, done: JobRecord) {
         self.write(|this| {
             raise(&this.jobs, 1);
             raise(&this.late, u64::from(done.late));
@@ -117,11 +117,11 @@ impl Recorder {
 /// Reading takes no lock and never delays the task, which does not know of it. A copy is of one
 /// moment: no field is ahead of another.
 #[derive(Clone, Debug)]
-pub struct Statistics(Arc<Recorder>);
+pub struct TaskStatistics(Arc<Recorder>);
 
-impl Statistics {
-    pub(super) fn of(recorder: Arc<Recorder>) -> Statistics {
-        Statistics(recorder)
+impl TaskStatistics {
+    pub(super) fn of(recorder: Arc<Recorder>) -> TaskStatistics {
+        TaskStatistics(recorder)
     }
 
     /// What the task did so far. Allocates some 20 KB; [`Statistics::read_into`] does not.

@@ -17,12 +17,12 @@ use crate::start_thread::start_thread;
 
 use super::builder::Builder;
 use super::error::{JoinError, SpawnError};
-use super::job::{Job, Next};
-use super::parameters::Checked;
-use super::periodic_loop::{Ended, PeriodicLoop, Stop};
+use super::job::{JobControl, RunningJob};
+use super::job_watch::JobWatch;
+use super::parameters::ValidParameters;
+use super::periodic_loop::{LoopEnd, PeriodicLoop, Stop};
 use super::scheduling::Scheduling;
-use super::statistics::{Recorder, Snapshot, Statistics};
-use super::watch::Watch;
+use super::statistics::{Recorder, Snapshot, TaskStatistics};
 
 /// A thread whose body is run once a period, released at absolute times.
 ///
@@ -59,8 +59,8 @@ pub struct PeriodicThread {
     /// The process that has the thread.
     process: u32,
     stop: Stop,
-    statistics: Statistics,
-    handle: Option<JoinHandle<Result<Ended, Panic>>>,
+    statistics: TaskStatistics,
+    handle: Option<JoinHandle<Result<LoopEnd, Panic>>>,
 }
 
 type Panic = Box<dyn Any + Send>;
@@ -86,7 +86,7 @@ impl PeriodicThread {
 
     /// What it counts: a handle that any thread may read at any time.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> TaskStatistics {
         self.statistics.clone()
     }
 
@@ -107,7 +107,7 @@ impl PeriodicThread {
     ///
     /// # Errors
     /// As [`PeriodicThread::join`].
-    pub fn stop(self) -> Result<(Ended, Snapshot), JoinError> {
+    pub fn stop(self) -> Result<(LoopEnd, Snapshot), JoinError> {
         if self.is_here() {
             self.stop.stop();
         }
@@ -119,7 +119,7 @@ impl PeriodicThread {
     /// # Errors
     /// [`JoinError::Panicked`] with what it did until then, [`JoinError::Forked`],
     /// [`JoinError::Itself`].
-    pub fn join(mut self) -> Result<(Ended, Snapshot), JoinError> {
+    pub fn join(mut self) -> Result<(LoopEnd, Snapshot), JoinError> {
         let name = std::mem::take(&mut self.name);
         if !self.is_here() {
             return Err(JoinError::Forked { name });
@@ -142,7 +142,7 @@ impl PeriodicThread {
     }
 
     /// Waits for its end, once; `None` if that is the calling thread's own.
-    fn reap(&mut self) -> Option<Result<Ended, Panic>> {
+    fn reap(&mut self) -> Option<Result<LoopEnd, Panic>> {
         let own = |handle: &JoinHandle<_>| handle.thread().id() == thread::current().id();
         if self.handle.as_ref().is_none_or(own) {
             return None;
@@ -184,13 +184,13 @@ fn message(panic: &(dyn Any + Send)) -> String {
 }
 
 /// A thread whose parameters are in order.
-pub(super) struct Plan {
+pub(super) struct ThreadPlan {
     builder: Builder,
-    parameters: Checked,
+    parameters: ValidParameters,
 }
 
-impl Plan {
-    pub(super) fn check(builder: Builder) -> Result<Plan, SpawnError> {
+impl ThreadPlan {
+    pub(super) fn check(builder: Builder) -> Result<ThreadPlan, SpawnError> {
         let name = || builder.name.clone();
         if builder.name.contains('\0') {
             return Err(SpawnError::Name(name()));
@@ -200,7 +200,7 @@ impl Plan {
             parameters.map_err(|error| SpawnError::Parameters { name: name(), error })?;
         let checked = builder.scheduling.check(&parameters);
         checked.map_err(|error| SpawnError::Scheduling { name: name(), error })?;
-        Ok(Plan { builder, parameters })
+        Ok(ThreadPlan { builder, parameters })
     }
 
     pub(super) fn start<B, C, M, F, R>(
@@ -212,8 +212,8 @@ impl Plan {
         B: Timebase,
         C: Deref<Target = Clock<B>> + Send + 'static,
         M: Mechanism + Send + 'static,
-        F: FnMut(&mut Job<'_, C, M>) -> R + Send + 'static,
-        R: Next,
+        F: FnMut(&mut RunningJob<'_, C, M>) -> R + Send + 'static,
+        R: JobControl,
     {
         let name = self.builder.name.clone();
         let sleeper = match self.builder.stop_on {
@@ -222,7 +222,7 @@ impl Plan {
         };
         let stop = Stop::new(sleeper.interrupter());
         let recorder = Arc::new(Recorder::new());
-        let statistics = Statistics::of(Arc::clone(&recorder));
+        let statistics = TaskStatistics::of(Arc::clone(&recorder));
         let (tell, told) = sync_channel(1);
         let own = stop.clone();
         let started = start_thread(&name, move || self.live(sleeper, own, recorder, body, &tell));
@@ -254,27 +254,27 @@ impl Plan {
         recorder: Arc<Recorder>,
         body: F,
         tell: &SyncSender<Result<u32, SpawnError>>,
-    ) -> Result<Ended, Panic>
+    ) -> Result<LoopEnd, Panic>
     where
         B: Timebase,
         C: Deref<Target = Clock<B>>,
         M: Mechanism,
-        F: FnMut(&mut Job<'_, C, M>) -> R,
-        R: Next,
+        F: FnMut(&mut RunningJob<'_, C, M>) -> R,
+        R: JobControl,
     {
         sleeper.take_slack();
         let held = self.builder.idle_latency_us.map(|us| sleeper.hold_idle_latency(us));
         if let Some(Err(error)) = held {
             let name = self.builder.name.clone();
             let _ = tell.send(Err(SpawnError::IdleLatency { name, error }));
-            return Ok(Ended::Stopped);
+            return Ok(LoopEnd::Stopped);
         }
         // Nobody hears what is told if the starter is gone, which cannot be: it waits for this.
         let watch = match self.set_up() {
             Ok(watch) => watch,
             Err(error) => {
                 let _ = tell.send(Err(error));
-                return Ok(Ended::Stopped);
+                return Ok(LoopEnd::Stopped);
             }
         };
         let _ = tell.send(Ok(os::id()));
@@ -286,7 +286,7 @@ impl Plan {
     }
 
     /// Gives the calling thread what it is to have.
-    fn set_up(&mut self) -> Result<Option<Box<dyn Watch>>, SpawnError> {
+    fn set_up(&mut self) -> Result<Option<Box<dyn JobWatch>>, SpawnError> {
         if let Some(cpus) = &self.builder.cpus {
             os::set_affinity(cpus.iter().copied()).map_err(|error| SpawnError::Affinity {
                 name: self.builder.name.clone(),
@@ -308,7 +308,7 @@ impl Plan {
         Ok(watch)
     }
 
-    fn make_watch(&mut self) -> Result<Option<Box<dyn Watch>>, SpawnError> {
+    fn make_watch(&mut self) -> Result<Option<Box<dyn JobWatch>>, SpawnError> {
         let make = self.builder.watch.take();
         let watch = make.map(|make| make()).transpose();
         watch.map_err(|error| SpawnError::Watch { name: self.builder.name.clone(), error })

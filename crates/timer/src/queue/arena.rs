@@ -62,7 +62,7 @@ const ROOM_AT_FIRST: usize = 64;
 /// The timers of a queue, each with what the queue keeps about it (`X`) and its payload.
 #[derive(Debug)]
 pub(super) struct Arena<X, T> {
-    slots: Vec<Slot<X, T>>,
+    slots: Vec<ArenaSlot<X, T>>,
     /// Slots that may be used without growing.
     room: usize,
     /// The first free slot of those used before.
@@ -71,7 +71,7 @@ pub(super) struct Arena<X, T> {
 }
 
 #[derive(Debug)]
-pub(super) struct Slot<X, T> {
+pub(super) struct ArenaSlot<X, T> {
     generation: NonZeroU32,
     /// The free slot after this one, if this is free.
     next_free: u32,
@@ -100,7 +100,7 @@ impl<X: Default, T> Arena<X, T> {
     /// # Errors
     /// [`QueueError::Full`].
     #[inline]
-    pub(super) fn wants(&self) -> Result<Option<usize>, QueueError> {
+    pub(super) fn growth_needed(&self) -> Result<Option<usize>, QueueError> {
         if self.free != NONE || self.slots.len() < self.room {
             return Ok(None);
         }
@@ -139,7 +139,7 @@ impl<X: Default, T> Arena<X, T> {
         // Below `SLOTS_MAX`, as the room is.
         let slot = self.slots.len() as u32;
         let generation = NonZeroU32::MIN;
-        self.slots.push(Slot {
+        self.slots.push(ArenaSlot {
             generation,
             next_free: NONE,
             payload: Some(payload),
@@ -173,7 +173,7 @@ impl<X: Default, T> Arena<X, T> {
     /// # Errors
     /// [`QueueError::StaleHandle`].
     #[inline]
-    pub(super) fn find(&self, handle: Handle) -> Result<&Slot<X, T>, QueueError> {
+    pub(super) fn find(&self, handle: Handle) -> Result<&ArenaSlot<X, T>, QueueError> {
         match self.slots.get(handle.slot as usize) {
             Some(slot) if slot.is(handle) => Ok(slot),
             _ => Err(QueueError::StaleHandle { handle }),
@@ -185,7 +185,7 @@ impl<X: Default, T> Arena<X, T> {
     /// # Errors
     /// [`QueueError::StaleHandle`].
     #[inline]
-    pub(super) fn find_mut(&mut self, handle: Handle) -> Result<&mut Slot<X, T>, QueueError> {
+    pub(super) fn find_mut(&mut self, handle: Handle) -> Result<&mut ArenaSlot<X, T>, QueueError> {
         match self.slots.get_mut(handle.slot as usize) {
             Some(slot) if slot.is(handle) => Ok(slot),
             _ => Err(QueueError::StaleHandle { handle }),
@@ -228,7 +228,7 @@ impl<X: Default, T> Arena<X, T> {
     }
 }
 
-impl<X, T> Slot<X, T> {
+impl<X, T> ArenaSlot<X, T> {
     /// Whether the timer of this handle lives here.
     #[inline]
     fn is(&self, handle: Handle) -> bool {
@@ -283,12 +283,12 @@ mod tests {
     fn room_is_exact_and_grows_by_doubling() {
         let mut arena = arena();
         for name in ["a", "b", "c", "d"] {
-            assert_eq!(arena.wants(), Ok(None));
+            assert_eq!(arena.growth_needed(), Ok(None));
             arena.create(name);
         }
-        assert_eq!(arena.wants(), Ok(Some(ROOM_AT_FIRST)));
+        assert_eq!(arena.growth_needed(), Ok(Some(ROOM_AT_FIRST)));
         arena.reserve(ROOM_AT_FIRST).unwrap();
-        assert_eq!(arena.wants(), Ok(None));
+        assert_eq!(arena.growth_needed(), Ok(None));
         arena.free = NONE;
         arena.room = 4;
         assert_eq!(arena.reserve(usize::MAX), Err(QueueError::Full { timers: 4 }));
@@ -299,8 +299,8 @@ mod tests {
     fn a_full_queue_says_so() {
         let mut arena: Arena<(), ()> = Arena::new();
         arena.room = SLOTS_MAX - 1;
-        assert_eq!(arena.wants(), Ok(None));
+        assert_eq!(arena.growth_needed(), Ok(None));
         arena.room = 0;
-        assert_eq!(arena.wants(), Ok(Some(ROOM_AT_FIRST)));
+        assert_eq!(arena.growth_needed(), Ok(Some(ROOM_AT_FIRST)));
     }
 }

@@ -7,7 +7,7 @@ use hourglass_time::{ClockTag, Instant};
 use super::Handle;
 
 /// A timer or timeout that has fired. It is not armed any more, but lives on.
-pub struct Expired<C: ClockTag> {
+pub struct ExpiredEntry<C: ClockTag> {
     /// Whose it is.
     pub handle: Handle,
     /// The expiry that it was armed with; never later than the time at which it fired.
@@ -19,23 +19,23 @@ pub struct Expired<C: ClockTag> {
 
 // Written out, because derived ones would ask the same of the tag.
 
-impl<C: ClockTag> Clone for Expired<C> {
-    fn clone(&self) -> Expired<C> {
+impl<C: ClockTag> Clone for ExpiredEntry<C> {
+    fn clone(&self) -> ExpiredEntry<C> {
         *self
     }
 }
 
-impl<C: ClockTag> Copy for Expired<C> {}
+impl<C: ClockTag> Copy for ExpiredEntry<C> {}
 
-impl<C: ClockTag> PartialEq for Expired<C> {
-    fn eq(&self, other: &Expired<C>) -> bool {
+impl<C: ClockTag> PartialEq for ExpiredEntry<C> {
+    fn eq(&self, other: &ExpiredEntry<C>) -> bool {
         (self.handle, self.expiry, self.latest) == (other.handle, other.expiry, other.latest)
     }
 }
 
-impl<C: ClockTag> Eq for Expired<C> {}
+impl<C: ClockTag> Eq for ExpiredEntry<C> {}
 
-impl<C: ClockTag> fmt::Debug for Expired<C> {
+impl<C: ClockTag> fmt::Debug for ExpiredEntry<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Expired")
             .field("handle", &self.handle)

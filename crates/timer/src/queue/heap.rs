@@ -19,7 +19,7 @@ use std::collections::TryReserveError;
 use hourglass_sys::huge_pages;
 
 use super::arena::NONE;
-use super::{First, Key, Order};
+use super::{Key, MinEntry, PriorityStructure};
 
 /// Children of a node, and keys in a cache line.
 const WIDTH: usize = 8;
@@ -50,7 +50,7 @@ struct Slots([u32; WIDTH]);
 
 /// An entry that is not in its place yet.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct HeapEntry {
     expiry: i64,
     slot: u32,
 }
@@ -81,7 +81,7 @@ impl Heap {
     }
 
     #[inline]
-    fn put(&mut self, at: usize, entry: Entry) {
+    fn put(&mut self, at: usize, entry: HeapEntry) {
         self.keys[at / WIDTH].0[at % WIDTH] = entry.expiry;
         self.slots[at / WIDTH].0[at % WIDTH] = entry.slot;
         // Entries are numbered with 32 bits because slots are, with some to spare.
@@ -103,7 +103,7 @@ impl Heap {
     }
 
     #[inline]
-    fn before(&self, entry: Entry, at: usize) -> bool {
+    fn before(&self, entry: HeapEntry, at: usize) -> bool {
         let key = self.key(at);
         entry.expiry < key || (entry.expiry == key && self.armed_before(entry.slot, self.slot(at)))
     }
@@ -143,13 +143,13 @@ impl Heap {
 
     /// Moves a hole up to where the entry belongs, and puts it in.
     #[inline]
-    fn rise(&mut self, mut at: usize, entry: Entry) {
+    fn rise(&mut self, mut at: usize, entry: HeapEntry) {
         while at > ROOT {
             let parent = at / WIDTH + ROOT - 1;
             if !self.before(entry, parent) {
                 break;
             }
-            let moved = Entry { expiry: self.key(parent), slot: self.slot(parent) };
+            let moved = HeapEntry { expiry: self.key(parent), slot: self.slot(parent) };
             self.put(at, moved);
             at = parent;
         }
@@ -157,7 +157,7 @@ impl Heap {
     }
 
     /// Moves a hole down to where the entry belongs, and puts it in.
-    fn sink(&mut self, mut at: usize, entry: Entry) {
+    fn sink(&mut self, mut at: usize, entry: HeapEntry) {
         let end = ROOT + self.len;
         loop {
             let line = at - ROOT + 1;
@@ -171,7 +171,7 @@ impl Heap {
             if self.before(entry, child) {
                 break;
             }
-            let moved = Entry { expiry: self.key(child), slot: self.slot(child) };
+            let moved = HeapEntry { expiry: self.key(child), slot: self.slot(child) };
             self.put(at, moved);
             at = child;
         }
@@ -194,7 +194,7 @@ impl Heap {
 
     /// Puts the entry in the hole or where it belongs from there.
     #[inline]
-    fn settle(&mut self, at: usize, entry: Entry) {
+    fn settle(&mut self, at: usize, entry: HeapEntry) {
         if at > ROOT && self.before(entry, at / WIDTH + ROOT - 1) {
             self.rise(at, entry);
         } else {
@@ -203,7 +203,7 @@ impl Heap {
     }
 }
 
-impl Order for Heap {
+impl PriorityStructure for Heap {
     fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
         if slots <= self.entries.len() {
             return Ok(());
@@ -229,7 +229,7 @@ impl Order for Heap {
     fn place(&mut self, slot: u32, key: Key) {
         let Some(&at) = self.entries.get(slot as usize) else { return };
         self.sequences[slot as usize] = key.sequence;
-        let entry = Entry { expiry: key.expiry, slot };
+        let entry = HeapEntry { expiry: key.expiry, slot };
         if at == NONE {
             let end = ROOT + self.len;
             self.len += 1;
@@ -252,7 +252,7 @@ impl Order for Heap {
         self.entries[slot as usize] = NONE;
         self.len -= 1;
         let end = ROOT + self.len;
-        let last = Entry { expiry: self.key(end), slot: self.slot(end) };
+        let last = HeapEntry { expiry: self.key(end), slot: self.slot(end) };
         self.clear(end);
         if at != end {
             self.settle(at, last);
@@ -261,8 +261,8 @@ impl Order for Heap {
     }
 
     #[inline]
-    fn first(&self) -> Option<First> {
-        (self.len > 0).then(|| First { slot: self.slot(ROOT), expiry: self.key(ROOT) })
+    fn first(&self) -> Option<MinEntry> {
+        (self.len > 0).then(|| MinEntry { slot: self.slot(ROOT), expiry: self.key(ROOT) })
     }
 
     #[inline]
@@ -296,7 +296,7 @@ mod tests {
         for at in ROOT..ROOT + heap.len {
             let slot = heap.slot(at);
             assert_eq!(heap.entries[slot as usize] as usize, at);
-            let entry = Entry { expiry: heap.key(at), slot };
+            let entry = HeapEntry { expiry: heap.key(at), slot };
             assert!(at == ROOT || !heap.before(entry, at / WIDTH + ROOT - 1), "entry {at}");
         }
         for at in (ROOT + heap.len)..heap.keys.len() * WIDTH {
@@ -350,12 +350,12 @@ mod tests {
             }
             // Each in turn from the front to the back, in place.
             for slot in 0..slots {
-                assert_eq!(heap.first(), Some(First { slot, expiry: i64::from(slot) }));
+                assert_eq!(heap.first(), Some(MinEntry { slot, expiry: i64::from(slot) }));
                 heap.place(slot, Key { expiry: LAST, sequence: (slots + slot).into() });
             }
             assert_heap(&heap);
             for slot in 0..slots {
-                assert_eq!(heap.first(), Some(First { slot, expiry: LAST }));
+                assert_eq!(heap.first(), Some(MinEntry { slot, expiry: LAST }));
                 assert!(heap.remove(slot));
             }
             assert!(heap.first().is_none());
@@ -371,7 +371,7 @@ mod tests {
         heap.reserve(1).unwrap();
         heap.place(0, key);
         heap.place(1, key);
-        assert_eq!((heap.len(), heap.first()), (1, Some(First { slot: 0, expiry: 1 })));
+        assert_eq!((heap.len(), heap.first()), (1, Some(MinEntry { slot: 0, expiry: 1 })));
         assert_eq!(heap.expiry(1), None);
     }
 }

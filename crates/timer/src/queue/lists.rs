@@ -10,7 +10,7 @@ use super::arena::{Arena, NONE};
 
 /// What a wheel keeps about a timer.
 #[derive(Debug)]
-pub(super) struct Waiting<C: ClockTag> {
+pub(super) struct ListNode<C: ClockTag> {
     /// When it may fire, if it is armed.
     pub(super) expiry: Instant<C>,
     /// The list it is in, or [`NONE`].
@@ -19,33 +19,33 @@ pub(super) struct Waiting<C: ClockTag> {
     next: u32,
 }
 
-impl<C: ClockTag> Default for Waiting<C> {
-    fn default() -> Waiting<C> {
-        Waiting { expiry: Instant::ZERO, list: NONE, previous: NONE, next: NONE }
+impl<C: ClockTag> Default for ListNode<C> {
+    fn default() -> ListNode<C> {
+        ListNode { expiry: Instant::ZERO, list: NONE, previous: NONE, next: NONE }
     }
 }
 
 /// The timers of a wheel.
-pub(super) type Timers<C, T> = Arena<Waiting<C>, T>;
+pub(super) type TimerArena<C, T> = Arena<ListNode<C>, T>;
 
 #[derive(Clone, Copy, Debug)]
-struct Ends {
+struct ListEnds {
     first: u32,
     last: u32,
 }
 
-impl Ends {
-    const EMPTY: Ends = Ends { first: NONE, last: NONE };
+impl ListEnds {
+    const EMPTY: ListEnds = ListEnds { first: NONE, last: NONE };
 }
 
 /// Doubly linked lists through the slots of an arena.
 #[derive(Debug)]
-pub(super) struct Lists(Box<[Ends]>);
+pub(super) struct Lists(Box<[ListEnds]>);
 
 impl Lists {
     /// So many empty lists.
     pub(super) fn new(lists: usize) -> Lists {
-        Lists(vec![Ends::EMPTY; lists].into())
+        Lists(vec![ListEnds::EMPTY; lists].into())
     }
 
     /// The first slot of a list.
@@ -57,7 +57,12 @@ impl Lists {
 
     /// Puts a slot that is in no list behind the last of this one.
     #[inline]
-    pub(super) fn push<C: ClockTag, T>(&mut self, timers: &mut Timers<C, T>, slot: u32, list: u32) {
+    pub(super) fn push<C: ClockTag, T>(
+        &mut self,
+        timers: &mut TimerArena<C, T>,
+        slot: u32,
+        list: u32,
+    ) {
         let Some(ends) = self.0.get_mut(list as usize) else { return };
         let previous = ends.last;
         ends.last = slot;
@@ -76,7 +81,7 @@ impl Lists {
     #[inline]
     pub(super) fn take_out<C: ClockTag, T>(
         &mut self,
-        timers: &mut Timers<C, T>,
+        timers: &mut TimerArena<C, T>,
         slot: u32,
     ) -> Option<u32> {
         let waiting = timers.kept_mut(slot)?;
@@ -97,9 +102,9 @@ impl Lists {
     /// The slots of a list in order, with what is kept about each.
     pub(super) fn iter<'a, C: ClockTag, T>(
         &self,
-        timers: &'a Timers<C, T>,
+        timers: &'a TimerArena<C, T>,
         list: u32,
-    ) -> impl Iterator<Item = (Handle, &'a Waiting<C>)> {
+    ) -> impl Iterator<Item = (Handle, &'a ListNode<C>)> {
         let at = |slot| timers.at(slot);
         std::iter::successors(self.first(list).and_then(at), move |(_, waiting)| at(waiting.next))
     }

@@ -7,7 +7,7 @@
 //! Must not: read a clock or arm a device; time is passed in. Take a lock: a queue belongs to one
 //! thread.
 //!
-//! A [`Queue`] has one of several orders behind the trait [`Order`]: [`Heap`], the default, or
+//! A [`Queue`] has one of several orders behind the trait [`PriorityStructure`]: [`Heap`], the default, or
 //! [`RedBlackTree`], the paper's. [`reference`](mod@reference) has a sorted list, the slow twin that
 //! the others are tested against, and the paper's cascading wheel, which shows what they avoid.
 
@@ -24,9 +24,9 @@ mod wheel;
 
 pub use arena::Handle;
 pub use error::QueueError;
-pub use expired::Expired;
+pub use expired::ExpiredEntry;
 pub use heap::Heap;
-pub use order::{First, Key, Order};
+pub use order::{Key, MinEntry, PriorityStructure};
 pub use red_black::RedBlackTree;
 pub use timers::Queue;
 pub use wheel::TimeoutWheel;

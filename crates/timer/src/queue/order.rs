@@ -13,7 +13,7 @@ pub struct Key {
 
 /// The first of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct First {
+pub struct MinEntry {
     /// The timer's slot.
     pub slot: u32,
     /// The expiry of its key.
@@ -36,7 +36,7 @@ pub struct First {
 ///
 /// Slots are removed in any order; nothing may be assumed about keys, which may also be earlier
 /// than those that were first before.
-pub trait Order: Default {
+pub trait PriorityStructure: Default {
     /// Makes room for the slots below `slots`, exactly; less than before changes nothing.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ pub trait Order: Default {
     fn remove(&mut self, slot: u32) -> bool;
 
     /// The slot with the least key.
-    fn first(&self) -> Option<First>;
+    fn first(&self) -> Option<MinEntry>;
 
     /// The key's expiry, if the slot is in.
     fn expiry(&self, slot: u32) -> Option<i64>;

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use hourglass_time::{ClockTag, Instant, Span};
 
 use super::arena::{Arena, SLOTS_MAX};
-use super::{Expired, Handle, Heap, Key, Order, QueueError};
+use super::{ExpiredEntry, Handle, Heap, Key, PriorityStructure, QueueError};
 
 /// Timers of one clock, each with a payload `T`, ordered by absolute expiry to the nanosecond.
 ///
@@ -56,8 +56,8 @@ use super::{Expired, Handle, Heap, Key, Order, QueueError};
 /// # Ok::<(), QueueError>(())
 /// ```
 #[derive(Debug)]
-pub struct Queue<C: ClockTag, T, B: Order = Heap> {
-    timers: Arena<Soft<C>, T>,
+pub struct Queue<C: ClockTag, T, B: PriorityStructure = Heap> {
+    timers: Arena<SoftExpiry<C>, T>,
     order: B,
     /// The sequence of the next key.
     sequence: u64,
@@ -66,15 +66,15 @@ pub struct Queue<C: ClockTag, T, B: Order = Heap> {
 
 /// From when on a timer may fire, if it is armed.
 #[derive(Debug)]
-struct Soft<C: ClockTag>(Instant<C>);
+struct SoftExpiry<C: ClockTag>(Instant<C>);
 
-impl<C: ClockTag> Default for Soft<C> {
-    fn default() -> Soft<C> {
-        Soft(Instant::ZERO)
+impl<C: ClockTag> Default for SoftExpiry<C> {
+    fn default() -> SoftExpiry<C> {
+        SoftExpiry(Instant::ZERO)
     }
 }
 
-impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
+impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
     /// An empty queue without room.
     #[must_use]
     pub fn new() -> Queue<C, T, B> {
@@ -117,7 +117,7 @@ impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
     /// [`QueueError::Full`] at about 2^32 timers, [`QueueError::OutOfMemory`].
     #[inline]
     pub fn create(&mut self, payload: T) -> Result<Handle, QueueError> {
-        if let Some(room) = self.timers.wants()? {
+        if let Some(room) = self.timers.growth_needed()? {
             self.reserve(room)?;
         }
         Ok(self.timers.create(payload))
@@ -150,7 +150,7 @@ impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
         if slack.is_negative() {
             return Err(QueueError::NegativeSlack { slack });
         }
-        self.timers.find_mut(handle)?.kept = Soft(expiry);
+        self.timers.find_mut(handle)?.kept = SoftExpiry(expiry);
         let latest = expiry.saturating_add(slack).nanos();
         // At a billion a second it lasts 584 years.
         self.sequence = self.sequence.wrapping_add(1);
@@ -179,9 +179,9 @@ impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
     /// The next timer that fires at `now`; it is not armed any more. One call does the work of one
     /// timer. `now` may be earlier than before.
     #[inline]
-    pub fn pop_expired(&mut self, now: Instant<C>) -> Option<Expired<C>> {
+    pub fn pop_expired(&mut self, now: Instant<C>) -> Option<ExpiredEntry<C>> {
         let first = self.order.first()?;
-        let (handle, &Soft(expiry)) = self.timers.at(first.slot)?;
+        let (handle, &SoftExpiry(expiry)) = self.timers.at(first.slot)?;
         if expiry > now {
             return None;
         }
@@ -191,7 +191,7 @@ impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
             self.order.prefetch(next);
         }
         self.order.remove(first.slot);
-        Some(Expired { handle, expiry, latest: Instant::from_nanos(first.expiry) })
+        Some(ExpiredEntry { handle, expiry, latest: Instant::from_nanos(first.expiry) })
     }
 
     /// Fires what is due at `now`, `budget` timers at most; how many there were. If that is the
@@ -202,7 +202,7 @@ impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
         &mut self,
         now: Instant<C>,
         budget: usize,
-        mut fire: impl FnMut(&mut Queue<C, T, B>, Expired<C>),
+        mut fire: impl FnMut(&mut Queue<C, T, B>, ExpiredEntry<C>),
     ) -> usize {
         for fired in 0..budget {
             let Some(expired) = self.pop_expired(now) else { return fired };
@@ -216,7 +216,7 @@ impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
     /// # Errors
     /// [`QueueError::StaleHandle`].
     pub fn expiry(&self, handle: Handle) -> Result<Option<Instant<C>>, QueueError> {
-        let Soft(expiry) = self.timers.find(handle)?.kept;
+        let SoftExpiry(expiry) = self.timers.find(handle)?.kept;
         Ok(self.order.expiry(handle.slot()).map(|_| expiry))
     }
 
@@ -258,7 +258,7 @@ impl<C: ClockTag, T, B: Order> Queue<C, T, B> {
     }
 }
 
-impl<C: ClockTag, T, B: Order> Default for Queue<C, T, B> {
+impl<C: ClockTag, T, B: PriorityStructure> Default for Queue<C, T, B> {
     fn default() -> Queue<C, T, B> {
         Queue::new()
     }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::thread::Thread;
 
-use super::class::Class;
+use super::class::ActionClass;
 use super::expiration::Expiration;
 use super::port::{Message, Port};
-use crate::engine::Base;
-use crate::fault::Watched;
+use crate::engine::ClockBase;
+use crate::fault::WatchedHandle;
 
 /// Suspends, demotes or tells a thread that missed its deadline (RT-Mach, section 4): what
 /// [`Action::fault`] calls. A watched thread is one ([`Watched`], by [`Watched::fault`]).
@@ -20,15 +20,15 @@ pub trait FaultThread: Send {
 
 /// What is done is what the thread's [`crate::fault::Settings`] say, and its deadline handler is
 /// told of a deadline on `CLOCK_MONOTONIC`.
-impl FaultThread for Watched {
+impl FaultThread for WatchedHandle {
     fn fault(&mut self, expiration: &Expiration) {
         let deadline_ns = match expiration.base {
-            Base::Monotonic => u64::try_from(expiration.expiry_ns).unwrap_or(0),
+            ClockBase::Monotonic => u64::try_from(expiration.expiry_ns).unwrap_or(0),
             // As far back as on the timer's own clock.
             _ => self.now_ns().saturating_sub(expiration.late_ns()),
         };
         // One that is watched no more has nothing to be stopped in.
-        Watched::fault(self, deadline_ns);
+        WatchedHandle::fault(self, deadline_ns);
     }
 }
 
@@ -45,17 +45,17 @@ impl FaultThread for Watched {
 ///
 /// A function that panics is counted, its timer is disarmed, unless somebody armed it since the expiry,
 /// and everybody else goes on.
-pub struct Action(pub(super) Kind);
+pub struct Action(pub(super) ActionKind);
 
 /// What a user's function is to the service.
 pub(super) type Function = Box<dyn FnMut(&Expiration) + Send>;
 
-pub(super) enum Kind {
+pub(super) enum ActionKind {
     Nothing,
     Wake(Thread),
     Send(Port, u64),
     Immediate(Function),
-    Deferred(Class, Function),
+    Deferred(ActionClass, Function),
     Fault(Box<dyn FaultThread>),
 }
 
@@ -63,33 +63,33 @@ impl Action {
     /// Nothing: for a timer that is only slept on, or asked for its status.
     #[must_use]
     pub fn nothing() -> Action {
-        Action(Kind::Nothing)
+        Action(ActionKind::Nothing)
     }
 
     /// Unparks a thread ([`std::thread::park`]).
     #[must_use]
     pub fn wake(thread: Thread) -> Action {
-        Action(Kind::Wake(thread))
+        Action(ActionKind::Wake(thread))
     }
 
     /// Sends a message with `tag` and the time to a port. A full port counts it as lost.
     #[must_use]
     pub fn send(port: &Port, tag: u64) -> Action {
-        Action(Kind::Send(port.clone(), tag))
+        Action(ActionKind::Send(port.clone(), tag))
     }
 
     /// Calls a function in the expiry path; what it MUST NOT do is said above.
     #[must_use]
     pub fn immediate(call: impl FnMut(&Expiration) + Send + 'static) -> Action {
-        Action(Kind::Immediate(Box::new(call)))
+        Action(ActionKind::Immediate(Box::new(call)))
     }
 
     /// Calls a function on the thread of a class. Never twice at the same time: what expires
     /// meanwhile is one more call afterwards, with the rest in
     /// [`Expiration::overruns`].
     #[must_use]
-    pub fn deferred(class: &Class, call: impl FnMut(&Expiration) + Send + 'static) -> Action {
-        Action(Kind::Deferred(class.clone(), Box::new(call)))
+    pub fn deferred(class: &ActionClass, call: impl FnMut(&Expiration) + Send + 'static) -> Action {
+        Action(ActionKind::Deferred(class.clone(), Box::new(call)))
     }
 
     /// Faults a thread: what RT-Mach does for an armed timer with the flag for it (section 4). For
@@ -98,26 +98,26 @@ impl Action {
     /// watch itself, since their interrupt comes on its own CPU.
     #[must_use]
     pub fn fault(thread: impl FaultThread + 'static) -> Action {
-        Action(Kind::Fault(Box::new(thread)))
+        Action(ActionKind::Fault(Box::new(thread)))
     }
 
-    pub(super) fn class(&self) -> Option<&Class> {
+    pub(super) fn class(&self) -> Option<&ActionClass> {
         match &self.0 {
-            Kind::Deferred(class, _) => Some(class),
+            ActionKind::Deferred(class, _) => Some(class),
             _ => None,
         }
     }
 
     pub(super) fn run(&mut self, expiration: &Expiration) {
         match &mut self.0 {
-            Kind::Nothing => {}
-            Kind::Wake(thread) => thread.unpark(),
-            Kind::Send(port, tag) => {
+            ActionKind::Nothing => {}
+            ActionKind::Wake(thread) => thread.unpark(),
+            ActionKind::Send(port, tag) => {
                 // A port that is full has counted it.
                 port.send(&Message { tag: *tag, expiration: *expiration });
             }
-            Kind::Immediate(call) | Kind::Deferred(_, call) => call(expiration),
-            Kind::Fault(thread) => thread.fault(expiration),
+            ActionKind::Immediate(call) | ActionKind::Deferred(_, call) => call(expiration),
+            ActionKind::Fault(thread) => thread.fault(expiration),
         }
     }
 }
@@ -125,12 +125,12 @@ impl Action {
 impl fmt::Debug for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            Kind::Nothing => "Action::nothing",
-            Kind::Wake(_) => "Action::wake",
-            Kind::Send(..) => "Action::send",
-            Kind::Immediate(_) => "Action::immediate",
-            Kind::Deferred(..) => "Action::deferred",
-            Kind::Fault(_) => "Action::fault",
+            ActionKind::Nothing => "Action::nothing",
+            ActionKind::Wake(_) => "Action::wake",
+            ActionKind::Send(..) => "Action::send",
+            ActionKind::Immediate(_) => "Action::immediate",
+            ActionKind::Deferred(..) => "Action::deferred",
+            ActionKind::Fault(_) => "Action::fault",
         })
     }
 }

@@ -4,8 +4,8 @@ use hourglass_time::Span;
 
 use super::error::ServiceError;
 use super::priority;
-use super::remote::{Arming, SLACK_MAX_NS};
-use crate::engine::Base;
+use super::remote::{ArmRequest, SLACK_MAX_NS};
+use crate::engine::ClockBase;
 
 /// When a timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,13 @@ pub enum Expiry {
 ///
 /// ```
 /// use hourglass_time::Span;
-/// use hourglass_timer::service::{Arm, Expiry};
+/// use hourglass_timer::service::{TimerSpec, Expiry};
 ///
-/// let every_second = Arm::after(Span::SECOND).every(Span::SECOND).slack(Span::MILLISECOND);
+/// let every_second = TimerSpec::after(Span::SECOND).every(Span::SECOND).slack(Span::MILLISECOND);
 /// assert_eq!(every_second.expiry, Expiry::After(Span::SECOND));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arm {
+pub struct TimerSpec {
     /// When, the first time.
     pub expiry: Expiry,
     /// Again so long after each *scheduled* expiry, however late that was served. Longer than 0. Periods
@@ -44,48 +44,48 @@ pub struct Arm {
     pub priority: Option<u8>,
 }
 
-impl Arm {
+impl TimerSpec {
     /// Once, at a time of the timer's clock, ns.
     #[must_use]
-    pub const fn at(ns: i64) -> Arm {
-        Arm::once(Expiry::At(ns))
+    pub const fn at(ns: i64) -> TimerSpec {
+        TimerSpec::once(Expiry::At(ns))
     }
 
     /// Once, so long from now.
     #[must_use]
-    pub const fn after(length: Span) -> Arm {
-        Arm::once(Expiry::After(length))
+    pub const fn after(length: Span) -> TimerSpec {
+        TimerSpec::once(Expiry::After(length))
     }
 
     /// Once.
     #[must_use]
-    pub const fn once(expiry: Expiry) -> Arm {
-        Arm { expiry, period: None, slack: Span::ZERO, priority: None }
+    pub const fn once(expiry: Expiry) -> TimerSpec {
+        TimerSpec { expiry, period: None, slack: Span::ZERO, priority: None }
     }
 
     /// And then periodically.
     #[must_use]
-    pub const fn every(self, period: Span) -> Arm {
-        Arm { period: Some(period), ..self }
+    pub const fn every(self, period: Span) -> TimerSpec {
+        TimerSpec { period: Some(period), ..self }
     }
 
     /// Late by up to so much.
     #[must_use]
-    pub const fn slack(self, slack: Span) -> Arm {
-        Arm { slack, ..self }
+    pub const fn slack(self, slack: Span) -> TimerSpec {
+        TimerSpec { slack, ..self }
     }
 
     /// With a priority of its own.
     #[must_use]
-    pub const fn priority(self, priority: u8) -> Arm {
-        Arm { priority: Some(priority), ..self }
+    pub const fn priority(self, priority: u8) -> TimerSpec {
+        TimerSpec { priority: Some(priority), ..self }
     }
 
     pub(super) fn arming(
         &self,
-        base: Base,
+        base: ClockBase,
         now_ns: impl FnOnce() -> i64,
-    ) -> Result<Arming, ServiceError> {
+    ) -> Result<ArmRequest, ServiceError> {
         let mut past = false;
         let expiry = match self.expiry {
             Expiry::At(ns) => {
@@ -111,7 +111,7 @@ impl Arm {
             return Err(ServiceError::NegativeSlack { slack: self.slack });
         }
         let priority = self.priority.unwrap_or_else(priority::own);
-        Ok(Arming {
+        Ok(ArmRequest {
             expiry_ns,
             period_ns,
             slack_ns: self.slack.nanos_or_zero().min(SLACK_MAX_NS),

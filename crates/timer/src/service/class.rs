@@ -15,7 +15,7 @@ use hourglass_sys::sched::{self, Attributes};
 use super::expiration::Expiration;
 use super::remote::Ring;
 use super::run::{finish, run};
-use super::table::{Table, of_kind};
+use super::table::{TimerTable, of_kind};
 use crate::engine::Cause;
 
 /// How a class is made.
@@ -27,7 +27,7 @@ pub struct ClassSettings {
     pub attributes: Option<Attributes>,
     /// Expiries that may wait; rounded up to a power of two, [`super::MOST_ROOM`] at most. A timer takes one place at most, so that
     /// as many as there are timers is always enough.
-    pub room: usize,
+    pub capacity: usize,
     /// Whether the thread is raised to the priority of the thread that armed, while such an action
     /// waits or runs.
     pub raise: bool,
@@ -35,7 +35,7 @@ pub struct ClassSettings {
 
 impl Default for ClassSettings {
     fn default() -> ClassSettings {
-        ClassSettings { attributes: None, room: 1024, raise: true }
+        ClassSettings { attributes: None, capacity: 1024, raise: true }
     }
 }
 
@@ -60,12 +60,12 @@ pub struct ClassStatistics {
 /// action delays the others of its class only.
 ///
 /// Order: the highest priority first, which is that of the thread that armed the timer (or what
-/// [`Arm::priority`](super::Arm::priority) says); first in, first out among equals.
+/// [`TimerSpec::priority`](super::Arm::priority) says); first in, first out among equals.
 #[derive(Clone)]
-pub struct Class(pub(super) Arc<Shared>);
+pub struct ActionClass(pub(super) Arc<ClassShared>);
 
 /// What engines and the worker share.
-pub(super) struct Shared {
+pub(super) struct ClassShared {
     pub(super) name: String,
     pub(super) settings: ClassSettings,
     /// Which class of its service.
@@ -100,13 +100,13 @@ fn level_of(attributes: Option<Attributes>) -> u32 {
     }
 }
 
-impl Class {
-    pub(super) fn new(name: &str, settings: ClassSettings, number: u32) -> Class {
-        Class(Arc::new(Shared {
+impl ActionClass {
+    pub(super) fn new(name: &str, settings: ClassSettings, number: u32) -> ActionClass {
+        ActionClass(Arc::new(ClassShared {
             name: name.to_owned(),
             settings,
             number,
-            ring: Ring::new(settings.room),
+            ring: Ring::new(settings.capacity),
             level: AtomicU32::new(level_of(settings.attributes)),
             touched: AtomicBool::new(false),
             reorder: AtomicBool::new(false),
@@ -147,13 +147,13 @@ impl Class {
     }
 }
 
-impl fmt::Debug for Class {
+impl fmt::Debug for ActionClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Class").field(&self.0.name).finish()
     }
 }
 
-impl Shared {
+impl ClassShared {
     /// An expiry for the worker; false if there is no room. Raises the worker at once if it is more
     /// urgent than what that has: an action that runs now is done the sooner.
     pub(super) fn push(&self, engine: u32, index: u32, priority: u32) -> bool {
@@ -178,14 +178,14 @@ impl Shared {
 
     fn raise_worker(&self, priority: u32) {
         if self.settings.raise && self.level.fetch_max(priority, Ordering::AcqRel) < priority {
-            self.give(priority);
+            self.set_priority(priority);
             // After it as well as before: the worker may have lowered itself in between.
             self.touched.store(true, Ordering::Release);
         }
     }
 
     /// Gives the worker a priority, or its own policy back.
-    fn give(&self, level: u32) {
+    fn set_priority(&self, level: u32) {
         let Some(tid) = Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid != 0) else {
             return;
         };
@@ -211,7 +211,7 @@ impl Shared {
 
 /// An expiry that waits: most urgent first, then first come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Job {
+struct QueuedExpiry {
     priority: u32,
     number: Reverse<u64>,
     job: u64,
@@ -219,9 +219,9 @@ struct Job {
 
 /// The worker of a class.
 pub(super) struct Worker {
-    class: Arc<Shared>,
-    tables: Arc<[Arc<Table>]>,
-    jobs: BinaryHeap<Job>,
+    class: Arc<ClassShared>,
+    tables: Arc<[Arc<TimerTable>]>,
+    jobs: BinaryHeap<QueuedExpiry>,
     /// Jobs so far.
     numbers: u64,
     /// The priority that it gave itself last.
@@ -229,7 +229,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(class: &Class, tables: &Arc<[Arc<Table>]>) -> Worker {
+    pub(super) fn new(class: &ActionClass, tables: &Arc<[Arc<TimerTable>]>) -> Worker {
         Worker {
             class: Arc::clone(&class.0),
             tables: Arc::clone(tables),
@@ -294,7 +294,7 @@ impl Worker {
 
     fn add(&mut self, job: u64, priority: u32) {
         self.numbers += 1;
-        self.jobs.push(Job { priority, number: Reverse(self.numbers), job });
+        self.jobs.push(QueuedExpiry { priority, number: Reverse(self.numbers), job });
     }
 
     /// Has the priority of the next action from now on; false if somebody raised it further since it
@@ -308,7 +308,7 @@ impl Worker {
         let is_raised = was > level && was != self.level;
         if touched || level != self.level || was != self.level {
             self.level = level;
-            self.class.give(level);
+            self.class.set_priority(level);
         }
         !is_raised
     }

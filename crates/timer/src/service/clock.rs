@@ -2,7 +2,7 @@
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use crate::engine::{Base, SimTimes, Times};
+use crate::engine::{ClockBase, SimTimes, Times};
 
 /// The same clocks that the engine reads.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ impl ServiceClock {
 
     /// What a base says now, ns.
     #[inline]
-    pub(super) fn now_ns(&self, base: Base) -> i64 {
+    pub(super) fn now_ns(&self, base: ClockBase) -> i64 {
         match self {
             ServiceClock::Os => i64::try_from(now_ns(clock_id(base))).unwrap_or(i64::MAX),
             ServiceClock::Sim(times) => times.now().ns(base),
@@ -27,9 +27,9 @@ impl ServiceClock {
 
     /// When the engine, which lives on the device's time, is to be there for a time of a base, ns.
     #[inline]
-    pub(super) fn device_ns(&self, base: Base, at_ns: i64) -> u64 {
+    pub(super) fn device_ns(&self, base: ClockBase, at_ns: i64) -> u64 {
         match (self, base) {
-            (_, Base::Monotonic) => at_ns.max(0).unsigned_abs(),
+            (_, ClockBase::Monotonic) => at_ns.max(0).unsigned_abs(),
             // The device's time first: a preemption in between makes it earlier, not later.
             (ServiceClock::Os, _) => {
                 let device = now_ns(ClockId::Monotonic);
@@ -40,11 +40,11 @@ impl ServiceClock {
     }
 }
 
-fn clock_id(base: Base) -> ClockId {
+fn clock_id(base: ClockBase) -> ClockId {
     match base {
-        Base::Monotonic => ClockId::Monotonic,
-        Base::Boottime => ClockId::Boottime,
-        Base::Realtime => ClockId::Realtime,
-        Base::Tai => ClockId::Tai,
+        ClockBase::Monotonic => ClockId::Monotonic,
+        ClockBase::Boottime => ClockId::Boottime,
+        ClockBase::Realtime => ClockId::Realtime,
+        ClockBase::Tai => ClockId::Tai,
     }
 }

@@ -7,36 +7,36 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::expiration::Expiration;
-use super::remote::{Arming, Context, Fire, Fired as Outcome, Slept};
+use super::remote::{ArmRequest, Context, ExpiryAction as Outcome, ExpiryEvent, SleeperState};
 use super::run::{account, finish, run};
 use super::service::Classes;
 use super::statistics::{LEAST_DISTANCE_NS, count};
-use super::table::{BLOCK, CHUNK, Entry, Table, of_kind};
-use crate::engine::{Cause, Fired, TimerId, Timers};
+use super::table::{BLOCK, CHUNK, TimerEntry, TimerTable, of_kind};
+use crate::engine::{Cause, EngineTimers, ExpiredTimer, TimerId};
 
 /// A timer as the engine has it.
 #[derive(Clone, Copy)]
-struct Local {
+struct DispatchedTimer {
     id: Option<TimerId>,
     /// Which arming is in the queue.
     sequence: u64,
-    arming: Arming,
+    arming: ArmRequest,
     /// Expiries before the one in the queue that are not looked at by themselves.
     passed_over: u64,
 }
 
-const UNSEEN: Local = Local {
+const UNSEEN: DispatchedTimer = DispatchedTimer {
     id: None,
     sequence: 0,
-    arming: Arming { expiry_ns: 0, period_ns: 0, slack_ns: 0, flags: 0, past: false },
+    arming: ArmRequest { expiry_ns: 0, period_ns: 0, slack_ns: 0, flags: 0, past: false },
     passed_over: 0,
 };
 
 /// One engine's part of the service.
 pub(super) struct Dispatcher {
-    table: Arc<Table>,
+    table: Arc<TimerTable>,
     classes: Arc<Classes>,
-    locals: Vec<Local>,
+    locals: Vec<DispatchedTimer>,
     /// Where the next look at what changed begins.
     cursor: u32,
 }
@@ -45,7 +45,7 @@ pub(super) struct Dispatcher {
 const WORDS: usize = 64;
 
 impl Dispatcher {
-    pub(super) fn new(table: &Arc<Table>, classes: &Arc<Classes>) -> Dispatcher {
+    pub(super) fn new(table: &Arc<TimerTable>, classes: &Arc<Classes>) -> Dispatcher {
         Dispatcher {
             table: Arc::clone(table),
             classes: Arc::clone(classes),
@@ -56,7 +56,7 @@ impl Dispatcher {
 
     /// Takes up what threads said since the last look; whether that was all that they had said when
     /// this began. What they say meanwhile may be left for the next look.
-    pub(super) fn take_changes(&mut self, timers: &mut Timers<u32>) -> bool {
+    pub(super) fn take_changes(&mut self, timers: &mut EngineTimers<u32>) -> bool {
         let table = Arc::clone(&self.table);
         let mut is_all = true;
         count(&table.counters.turns, 1);
@@ -69,7 +69,7 @@ impl Dispatcher {
                     let bit = bits.trailing_zeros() as usize;
                     bits &= bits - 1;
                     let index = number * CHUNK + word * BLOCK + bit;
-                    if !self.look(timers, index) {
+                    if !self.load_arm_request(timers, index) {
                         chunk.changed.mark(index % CHUNK);
                         is_all = false;
                     }
@@ -80,7 +80,7 @@ impl Dispatcher {
     }
 
     /// Has a timer's arming in the queue; false if it changes too often to be read.
-    fn look(&mut self, timers: &mut Timers<u32>, index: usize) -> bool {
+    fn load_arm_request(&mut self, timers: &mut EngineTimers<u32>, index: usize) -> bool {
         let Some(entry) = self.table.entry(index as u32) else { return true };
         let Some(standing) = entry.slot.standing() else { return false };
         if self.locals.len() <= index {
@@ -113,19 +113,19 @@ impl Dispatcher {
     }
 
     /// A timer came off the queue.
-    pub(super) fn expired(&mut self, timers: &mut Timers<u32>, fired: &Fired) {
+    pub(super) fn expired(&mut self, timers: &mut EngineTimers<u32>, fired: &ExpiredTimer) {
         let Ok(&index) = timers.payload(fired.id) else { return };
         let table = Arc::clone(&self.table);
         let Some(entry) = table.entry(index) else { return };
         let Some(local) = self.locals.get_mut(index as usize) else { return };
         let arming = local.arming;
-        let torn = (fired.cause == Cause::ClockSet).then_some(Slept::ClockSet);
+        let torn = (fired.cause == Cause::ClockSet).then_some(SleeperState::ClockSet);
         let (further, last_ns) = periods_past(&arming, fired.now_ns, torn.is_some());
         let has_fallen_behind = further > 0;
         let further = further.saturating_add(std::mem::take(&mut local.passed_over));
         let route = entry.route.load(Ordering::Acquire);
         let context = if route == 0 { Context::Immediate } else { Context::Deferred };
-        let fire = Fire { sequence: local.sequence, context, further, torn };
+        let fire = ExpiryEvent { sequence: local.sequence, context, further, torn };
         let priority = u32::from(arming.flags);
         let mut prepared = None;
         let outcome = entry.slot.fire(fire, |skipped| {
@@ -166,8 +166,8 @@ impl Dispatcher {
     /// short period the first that is at `not_before_ns` or later.
     fn rearm(
         &mut self,
-        timers: &mut Timers<u32>,
-        entry: &Entry,
+        timers: &mut EngineTimers<u32>,
+        entry: &TimerEntry,
         index: u32,
         last_ns: i64,
         not_before_ns: i64,
@@ -196,7 +196,7 @@ impl Dispatcher {
     /// Does what the expiry came to.
     fn act(
         &self,
-        entry: &Entry,
+        entry: &TimerEntry,
         index: u32,
         outcome: Outcome,
         mut expiration: Expiration,
@@ -247,7 +247,7 @@ impl Dispatcher {
     }
 
     /// The class has no room: as if the action had been run, but for the action.
-    fn unqueue(&self, entry: &Entry, index: u32) {
+    fn unqueue(&self, entry: &TimerEntry, index: u32) {
         count(&self.table.counters.without_room, 1);
         entry.told.overruns.fetch_add(1, Ordering::Relaxed);
         let ended = match entry.slot.begin() {
@@ -260,7 +260,7 @@ impl Dispatcher {
 }
 
 /// Further expiries of a periodic timer that are past as well, and the last of all, ns.
-fn periods_past(arming: &Arming, now_ns: i64, torn: bool) -> (u64, i64) {
+fn periods_past(arming: &ArmRequest, now_ns: i64, torn: bool) -> (u64, i64) {
     let late = i128::from(now_ns) - i128::from(arming.expiry_ns);
     if torn || arming.period_ns == 0 || late <= 0 {
         return (0, arming.expiry_ns);
@@ -272,14 +272,19 @@ fn periods_past(arming: &Arming, now_ns: i64, torn: bool) -> (u64, i64) {
 }
 
 /// Gives a timer its place in the queue of its clock, for as long as the engine lives.
-fn create(timers: &mut Timers<u32>, entry: &Entry, index: u32) -> Option<TimerId> {
+fn create(timers: &mut EngineTimers<u32>, entry: &TimerEntry, index: u32) -> Option<TimerId> {
     let (base, on_set) = of_kind(entry.kind.load(Ordering::Acquire) as usize);
     timers.create_with(base, on_set, index).ok()
 }
 
 /// Arms it in the queue.
-fn put(timers: &mut Timers<u32>, entry: &Entry, id: TimerId, local: &Local) -> bool {
-    let Arming { expiry_ns, slack_ns, .. } = local.arming;
+fn put(
+    timers: &mut EngineTimers<u32>,
+    entry: &TimerEntry,
+    id: TimerId,
+    local: &DispatchedTimer,
+) -> bool {
+    let ArmRequest { expiry_ns, slack_ns, .. } = local.arming;
     entry.scheduled_ns.store(expiry_ns, Ordering::Relaxed);
     entry.scheduled_for.store(local.sequence, Ordering::Release);
     timers.arm(id, expiry_ns, slack_ns).is_ok()
@@ -287,7 +292,7 @@ fn put(timers: &mut Timers<u32>, entry: &Entry, id: TimerId, local: &Local) -> b
 
 /// The queue does not take it, for want of memory: it is disarmed and counted. It is looked at, so
 /// always true.
-fn refuse(table: &Table, entry: &Entry, sequence: u64) -> bool {
+fn refuse(table: &TimerTable, entry: &TimerEntry, sequence: u64) -> bool {
     count(&table.counters.refused, 1);
     entry.disarm(sequence);
     true

@@ -5,8 +5,8 @@ use std::io;
 use hourglass_sys::sched::Attributes;
 use hourglass_time::Span;
 
-use super::remote::Refused;
-use crate::engine::{Base, EngineError};
+use super::remote::ArmRefused;
+use crate::engine::{ClockBase, EngineError};
 use crate::periodic::Scheduling;
 
 /// Why a call of the timer service did not do as asked, or why a sleep ended before its time.
@@ -32,7 +32,7 @@ pub enum ServiceError {
     #[error("an expiry of {expiry_ns} ns on {}: it must be 0 to {}", .base.name(), i64::MAX)]
     ExpiryOutOfRange {
         /// The clock.
-        base: Base,
+        base: ClockBase,
         /// What was asked for, ns.
         expiry_ns: i128,
     },
@@ -42,7 +42,7 @@ pub enum ServiceError {
         /// What was asked for.
         period: Span,
     },
-    /// A time from now is not before it: arming for a time that is past is [`super::Arm::at`].
+    /// A time from now is not before it: arming for a time that is past is [`super::TimerSpec::at`].
     #[error("an expiry {delay} from now: it must be 0 or more; for a time that is past give that")]
     NegativeDelay {
         /// What was asked for.
@@ -68,7 +68,7 @@ pub enum ServiceError {
     )]
     TooManyTimers {
         /// The clock of the timer that there is no place for.
-        base: Base,
+        base: ClockBase,
         /// How many timers of that engine live, terminated ones that somebody still holds included.
         timers: usize,
         /// How many places the engine has.
@@ -130,12 +130,12 @@ pub enum ServiceError {
     Engine(#[from] EngineError),
 }
 
-impl From<Refused> for ServiceError {
-    fn from(refused: Refused) -> ServiceError {
+impl From<ArmRefused> for ServiceError {
+    fn from(refused: ArmRefused) -> ServiceError {
         match refused {
-            Refused::Terminated => ServiceError::Terminated,
-            Refused::Contended => ServiceError::Contended,
-            Refused::Slept => ServiceError::AnotherSleeps,
+            ArmRefused::Terminated => ServiceError::Terminated,
+            ArmRefused::Contended => ServiceError::Contended,
+            ArmRefused::Slept => ServiceError::AnotherSleeps,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What an action is told.
 
-use crate::engine::{Base, Cause};
+use crate::engine::{Cause, ClockBase};
 
 /// An expiry, as its action sees it.
 ///
@@ -9,7 +9,7 @@ use crate::engine::{Base, Cause};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiration {
     /// The timer's clock.
-    pub base: Base,
+    pub base: ClockBase,
     /// The last expiry that the engine had found when it ran or queued the action, ns on the timer's
     /// clock: as scheduled, not as late as it was.
     pub expiry_ns: i64,
@@ -36,14 +36,14 @@ impl Expiration {
 
     pub(super) fn words(&self) -> [u64; 4] {
         let cause = if self.cause == Cause::ClockSet { 1 } else { 0 };
-        let base = Base::ALL.iter().position(|base| *base == self.base).unwrap_or(0) as u64;
+        let base = ClockBase::ALL.iter().position(|base| *base == self.base).unwrap_or(0) as u64;
         [self.expiry_ns as u64, self.now_ns as u64, self.overruns, base << 1 | cause]
     }
 
     pub(super) fn from_words(words: [u64; 4]) -> Expiration {
         let [expiry, now, overruns, kind] = words;
         Expiration {
-            base: Base::ALL[(kind >> 1) as usize % Base::ALL.len()],
+            base: ClockBase::ALL[(kind >> 1) as usize % ClockBase::ALL.len()],
             expiry_ns: expiry as i64,
             now_ns: now as i64,
             overruns,

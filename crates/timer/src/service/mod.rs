@@ -90,16 +90,16 @@ mod atomic {
 }
 
 pub use action::{Action, FaultThread};
-pub use arm::{Arm, Expiry};
-pub use class::{Class, ClassSettings, ClassStatistics};
+pub use arm::{Expiry, TimerSpec};
+pub use class::{ActionClass, ClassSettings, ClassStatistics};
 pub use error::ServiceError;
 pub use expiration::Expiration;
 pub use owner::{Owner, TimerSettings};
 pub use port::{Message, Port};
 pub use priority::refresh_priority;
-pub use remote::{MOST_ROOM, Which};
+pub use remote::{CancelScope, MOST_ROOM};
 pub use service::{MOST_ENGINES, ServiceSettings, TimerService};
 pub use sim::SimService;
-pub use statistics::{LEAST_DISTANCE_NS, LONG_NS, Statistics};
+pub use statistics::{LEAST_DISTANCE_NS, LONG_NS, ServiceStatistics};
 pub use thread::{Device, EngineSettings};
 pub use timer::{Status, Timer};

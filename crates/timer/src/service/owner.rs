@@ -9,9 +9,9 @@ use super::action::Action;
 use super::error::ServiceError;
 use super::run::is_in_action;
 use super::service::Core;
-use super::table::Entry;
-use super::timer::{Inner, Timer, open};
-use crate::engine::{Base, OnSet};
+use super::table::TimerEntry;
+use super::timer::{Timer, TimerInner, open};
+use crate::engine::{ClockBase, ClockSetPolicy};
 
 /// The owner of timers, the paper's task: "If a task is terminated, then the timer resources owned
 /// by it are terminated as well" (RT-Mach, section 3.1). Terminated or dropped, it terminates all of
@@ -19,40 +19,40 @@ use crate::engine::{Base, OnSet};
 pub struct Owner {
     name: String,
     core: Arc<Core>,
-    timers: Mutex<Owned>,
+    timers: Mutex<OwnerState>,
 }
 
 #[derive(Default)]
-struct Owned {
-    timers: Vec<Listed>,
+struct OwnerState {
+    timers: Vec<OwnedTimer>,
     terminated: bool,
 }
 
 /// A timer of an owner, and where it lives: what it does can still be seen when its last handle is
 /// about to go, and while an action runs in which that went.
 #[derive(Clone)]
-struct Listed {
-    timer: Weak<Inner>,
+struct OwnedTimer {
+    timer: Weak<TimerInner>,
     engine: u32,
     index: u32,
     generation: u32,
 }
 
-impl Listed {
-    fn new(timer: &Timer) -> Listed {
-        let Inner { table, place, generation, .. } = &*timer.0;
+impl OwnedTimer {
+    fn new(timer: &Timer) -> OwnedTimer {
+        let TimerInner { table, place, generation, .. } = &*timer.0;
         let (engine, index) = (table.engine, place.index);
-        Listed { timer: Arc::downgrade(&timer.0), engine, index, generation: *generation }
+        OwnedTimer { timer: Arc::downgrade(&timer.0), engine, index, generation: *generation }
     }
 
     /// Whether an owner that is terminated has anything to do with it.
     fn may_act(&self, core: &Core) -> bool {
-        let acts = |entry: &Entry| entry.may_act(self.generation);
+        let acts = |entry: &TimerEntry| entry.may_act(self.generation);
         self.timer.strong_count() > 0 || self.in_place(core, acts).unwrap_or(false)
     }
 
-    fn lives(&self, core: &Core) -> bool {
-        let lives = |entry: &Entry| {
+    fn is_alive(&self, core: &Core) -> bool {
+        let lives = |entry: &TimerEntry| {
             let is_dead = entry.slot.state().dead();
             // Last: what was seen before may be the next timer's.
             !is_dead && entry.generation() == self.generation
@@ -71,7 +71,7 @@ impl Listed {
         Ok(())
     }
 
-    fn in_place<T>(&self, core: &Core, look: impl FnOnce(&Entry) -> T) -> Option<T> {
+    fn in_place<T>(&self, core: &Core, look: impl FnOnce(&TimerEntry) -> T) -> Option<T> {
         let table = core.table(Some(self.engine as usize)).ok()?;
         table.entry(self.index).map(look)
     }
@@ -80,10 +80,10 @@ impl Listed {
 /// What a timer is made with.
 #[derive(Debug)]
 pub struct TimerSettings {
-    /// Its clock, which also says what a suspension of the machine does to it (see [`Base`]).
-    pub base: Base,
+    /// Its clock, which also says what a suspension of the machine does to it (see [`ClockBase`]).
+    pub base: ClockBase,
     /// What it does when that is set.
-    pub on_set: OnSet,
+    pub on_set: ClockSetPolicy,
     /// What it does when it expires.
     pub action: Action,
     /// Which engine serves it, from 0; `None` takes them in turn.
@@ -109,8 +109,13 @@ impl Owner {
     /// [`ServiceError::Terminated`] for an owner that was terminated,
     /// [`ServiceError::TooManyTimers`], [`ServiceError::ForeignClass`],
     /// [`ServiceError::Forked`].
-    pub fn timer(&self, base: Base, action: Action) -> Result<Timer, ServiceError> {
-        self.timer_with(TimerSettings { base, on_set: OnSet::Follow, action, engine: None })
+    pub fn timer(&self, base: ClockBase, action: Action) -> Result<Timer, ServiceError> {
+        self.timer_with(TimerSettings {
+            base,
+            on_set: ClockSetPolicy::Follow,
+            action,
+            engine: None,
+        })
     }
 
     /// The same with all there is to choose.
@@ -119,7 +124,7 @@ impl Owner {
     /// As [`Owner::timer`], and [`ServiceError::NoEngine`].
     pub fn timer_with(&self, settings: TimerSettings) -> Result<Timer, ServiceError> {
         let TimerSettings { base, on_set, action, engine } = settings;
-        self.core.here()?;
+        self.core.check_not_forked()?;
         if let Some(class) = action.class()
             && !self.core.classes.has(class)
         {
@@ -137,7 +142,7 @@ impl Owner {
             owned.timers.reserve(living + 1);
         }
         let timer = open(table, (base, on_set), action)?;
-        owned.timers.push(Listed::new(&timer));
+        owned.timers.push(OwnedTimer::new(&timer));
         Ok(timer)
     }
 
@@ -150,7 +155,7 @@ impl Owner {
     /// # Errors
     /// [`ServiceError::Forked`].
     pub fn terminate(&self) -> Result<(), ServiceError> {
-        self.core.here()?;
+        self.core.check_not_forked()?;
         let mut owned = self.owned();
         if std::mem::replace(&mut owned.terminated, true) && is_in_action() {
             return Ok(());
@@ -168,10 +173,10 @@ impl Owner {
         if owned.terminated {
             return 0;
         }
-        owned.timers.iter().filter(|listed| listed.lives(&self.core)).count()
+        owned.timers.iter().filter(|listed| listed.is_alive(&self.core)).count()
     }
 
-    fn owned(&self) -> NoStopGuard<MutexGuard<'_, Owned>> {
+    fn owned(&self) -> NoStopGuard<MutexGuard<'_, OwnerState>> {
         NoStopGuard::new(|| self.timers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -200,7 +205,7 @@ mod tests {
     fn a_full_list_is_searched_rarely() {
         let service = TimerService::start().unwrap();
         let owner = service.owner("many");
-        let make = || owner.timer(Base::Monotonic, Action::nothing()).unwrap();
+        let make = || owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap();
         let mut timers: Vec<Timer> = (0..64).map(|_| make()).collect();
         let room = || {
             let owned = owner.owned();

@@ -46,9 +46,9 @@ pub struct Message {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Port(Arc<Shared>);
+pub struct Port(Arc<PortShared>);
 
-struct Shared {
+struct PortShared {
     messages: Ring<5>,
     /// Whether the descriptor is readable, or is about to be.
     told: AtomicBool,
@@ -67,7 +67,7 @@ impl Port {
         if !has_room(Ring::<5>::bytes(room)) {
             return Err(io::Error::from_raw_os_error(NO_MEMORY));
         }
-        Ok(Port(Arc::new(Shared {
+        Ok(Port(Arc::new(PortShared {
             messages: Ring::new(room),
             told: AtomicBool::new(false),
             event: EventFd::new()?,
@@ -165,11 +165,11 @@ impl fmt::Debug for Port {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Base, Cause};
+    use crate::engine::{Cause, ClockBase};
 
     fn sent(tag: u64) -> Message {
         let expiration = Expiration {
-            base: Base::Tai,
+            base: ClockBase::Tai,
             expiry_ns: -3,
             now_ns: 7,
             overruns: 2,

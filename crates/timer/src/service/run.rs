@@ -9,22 +9,22 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::expiration::Expiration;
-use super::remote::Ended;
+use super::remote::ActionEnd;
 use super::statistics::{LONG_NS, count};
-use super::table::{Entry, Table};
-use crate::engine::Base;
+use super::table::{TimerEntry, TimerTable};
+use crate::engine::ClockBase;
 
 thread_local! {
     /// Whose action this thread runs: the address of its timer.
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
-fn address(entry: &Entry) -> usize {
+fn address(entry: &TimerEntry) -> usize {
     std::ptr::from_ref(entry).addr()
 }
 
 /// Whether the calling thread is in this timer's own action.
-pub(super) fn is_own(entry: &Entry) -> bool {
+pub(super) fn is_own(entry: &TimerEntry) -> bool {
     OWN.get() == address(entry)
 }
 
@@ -36,14 +36,14 @@ pub(super) fn is_in_action() -> bool {
 /// Runs the action of a timer whose state says that it runs, and ends it; whether it is to be queued
 /// again. `account` is told how long it took, ns, before anybody sees that it is over.
 pub(super) fn run(
-    table: &Table,
+    table: &TimerTable,
     index: u32,
-    entry: &Entry,
+    entry: &TimerEntry,
     expiration: &Expiration,
     account: impl FnOnce(u64),
 ) -> bool {
     entry.fired.fetch_add(1, Ordering::Relaxed);
-    let begun = table.clock.now_ns(Base::Monotonic);
+    let begun = table.clock.now_ns(ClockBase::Monotonic);
     let outer = OWN.replace(address(entry));
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let mut action = entry.action.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +51,7 @@ pub(super) fn run(
             action.run(expiration);
         }
     }));
-    let took = table.clock.now_ns(Base::Monotonic).saturating_sub(begun);
+    let took = table.clock.now_ns(ClockBase::Monotonic).saturating_sub(begun);
     account(took.max(0).unsigned_abs());
     if let Err(payload) = ran {
         // Dropping that is the user's code too. If it panics, so may what that drops: it is leaked.
@@ -76,18 +76,18 @@ pub(super) fn run(
 
 /// What the end of an action, or one that was not run any more, leaves to do; whether it is to be
 /// queued again. The place may be another timer's right after.
-pub(super) fn finish(table: &Table, index: u32, entry: &Entry, ended: Ended) -> bool {
+pub(super) fn finish(table: &TimerTable, index: u32, entry: &TimerEntry, ended: ActionEnd) -> bool {
     if ended.awaited {
         entry.open_gate();
     }
     if ended.orphan {
         table.release(index);
     }
-    ended.again
+    ended.requeue
 }
 
 /// Counts how long an immediate action held up the engine.
-pub(super) fn account(table: &Table, took_ns: u64) {
+pub(super) fn account(table: &TimerTable, took_ns: u64) {
     let counters = &table.counters;
     if took_ns > LONG_NS {
         count(&counters.long_actions, 1);

@@ -13,11 +13,11 @@ use hourglass_sys::memory::has_room;
 use hourglass_sys::no_stop::NoStopGuard;
 use hourglass_sys::sched::Attributes;
 
-use super::class::{self, Class, ClassSettings, Worker};
+use super::class::{self, ActionClass, ClassSettings, Worker};
 use super::error::ServiceError;
 use super::owner::Owner;
-use super::statistics::Statistics;
-use super::table::Table;
+use super::statistics::ServiceStatistics;
+use super::table::TimerTable;
 use super::thread::{self as engine_thread, EngineSettings};
 use crate::event::Resolution;
 use crate::start_thread::start_thread;
@@ -45,7 +45,7 @@ impl ServiceSettings {
 
 /// The classes of a service, which engines reach without a lock.
 pub(super) struct Classes {
-    classes: [OnceLock<Class>; CLASSES],
+    classes: [OnceLock<ActionClass>; CLASSES],
     /// One bit a place: whether a class is there, or about to be.
     taken: Mutex<u64>,
 }
@@ -53,25 +53,25 @@ pub(super) struct Classes {
 const _: () = assert!(CLASSES as u32 == u64::BITS, "one bit a class");
 
 /// A place for a class that is about to be. Dropped before that, the place is free again.
-pub(super) struct Reserved<'a> {
+pub(super) struct ClassSlot<'a> {
     classes: &'a Classes,
     number: usize,
     is_set: bool,
 }
 
-impl Reserved<'_> {
+impl ClassSlot<'_> {
     /// Which class of its service it will be.
     pub(super) fn number(&self) -> u32 {
         self.number as u32
     }
 
     /// The class is there from now on: its worker runs.
-    pub(super) fn set(mut self, class: &Class) {
+    pub(super) fn set(mut self, class: &ActionClass) {
         self.is_set = self.classes.classes[self.number].set(class.clone()).is_ok();
     }
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for ClassSlot<'_> {
     fn drop(&mut self) {
         if !self.is_set {
             *self.classes.taken() &= !(1 << self.number);
@@ -86,14 +86,14 @@ impl Classes {
     }
 
     /// A place, which nobody else gets. Not locked while the worker starts: that takes its time.
-    pub(super) fn reserve(&self) -> Result<Reserved<'_>, ServiceError> {
+    pub(super) fn reserve(&self) -> Result<ClassSlot<'_>, ServiceError> {
         let mut taken = self.taken();
         let number = taken.trailing_ones() as usize;
         if number >= CLASSES {
             return Err(ServiceError::TooManyClasses { classes: CLASSES });
         }
         *taken |= 1 << number;
-        Ok(Reserved { classes: self, number, is_set: false })
+        Ok(ClassSlot { classes: self, number, is_set: false })
     }
 
     fn taken(&self) -> NoStopGuard<MutexGuard<'_, u64>> {
@@ -101,7 +101,7 @@ impl Classes {
     }
 
     /// Whether it is one of these.
-    pub(super) fn has(&self, class: &Class) -> bool {
+    pub(super) fn has(&self, class: &ActionClass) -> bool {
         let own = self.classes.get(class.0.number as usize).and_then(OnceLock::get);
         own.is_some_and(|own| Arc::ptr_eq(&own.0, &class.0))
     }
@@ -121,31 +121,31 @@ impl Classes {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Class> {
+    fn all(&self) -> impl Iterator<Item = &ActionClass> {
         self.classes.iter().filter_map(OnceLock::get)
     }
 }
 
 /// What the service and its owners share. Its end is that of the threads.
 pub(super) struct Core {
-    tables: Arc<[Arc<Table>]>,
+    tables: Arc<[Arc<TimerTable>]>,
     pub(super) classes: Arc<Classes>,
     turn: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Core {
-    pub(super) fn new(tables: Vec<Arc<Table>>, classes: Arc<Classes>) -> Core {
+    pub(super) fn new(tables: Vec<Arc<TimerTable>>, classes: Arc<Classes>) -> Core {
         let (turn, threads) = (AtomicUsize::new(0), Mutex::default());
         Core { tables: tables.into(), classes, turn, threads }
     }
 
-    pub(super) fn here(&self) -> Result<(), ServiceError> {
-        self.tables.iter().try_for_each(|table| table.here())
+    pub(super) fn check_not_forked(&self) -> Result<(), ServiceError> {
+        self.tables.iter().try_for_each(|table| table.check_not_forked())
     }
 
     /// The table of an engine, or of the one whose turn it is.
-    pub(super) fn table(&self, engine: Option<usize>) -> Result<&Arc<Table>, ServiceError> {
+    pub(super) fn table(&self, engine: Option<usize>) -> Result<&Arc<TimerTable>, ServiceError> {
         let engines = self.tables.len();
         let engine = engine.unwrap_or_else(|| match engines {
             0 => 0,
@@ -154,7 +154,7 @@ impl Core {
         self.tables.get(engine).ok_or(ServiceError::NoEngine { engine, engines })
     }
 
-    pub(super) fn tables(&self) -> &Arc<[Arc<Table>]> {
+    pub(super) fn tables(&self) -> &Arc<[Arc<TimerTable>]> {
         &self.tables
     }
 
@@ -165,7 +165,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        if self.here().is_err() {
+        if self.check_not_forked().is_err() {
             // A forked child: the threads are the parent's. Not even their handles may be dropped:
             // the C library may have given their places to threads of the child, which that would
             // detach.
@@ -208,27 +208,27 @@ impl Drop for Core {
 ///
 /// ```
 /// use hourglass_time::Span;
-/// use hourglass_timer::engine::Base;
-/// use hourglass_timer::service::{Action, Arm, Port, TimerService, Which};
+/// use hourglass_timer::engine::ClockBase;
+/// use hourglass_timer::service::{Action, TimerSpec, Port, TimerService, CancelScope};
 ///
 /// let service = TimerService::start()?;
 /// let owner = service.owner("pump");
 /// let port = Port::new(8)?;
 ///
 /// // A message with the time every 5 ms, counted from when each is scheduled.
-/// let stroke = owner.timer(Base::Monotonic, Action::send(&port, 1))?;
-/// stroke.arm(Arm::after(Span::from_millis(5)).every(Span::from_millis(5)))?;
+/// let stroke = owner.timer(ClockBase::Monotonic, Action::send(&port, 1))?;
+/// stroke.arm(TimerSpec::after(Span::from_millis(5)).every(Span::from_millis(5)))?;
 /// let first = port.receive(None)?.expect("there is no limit");
 /// assert!(first.expiration.now_ns >= first.expiration.expiry_ns);
-/// assert!(stroke.cancel(Which::All)?);
+/// assert!(stroke.cancel(CancelScope::All)?);
 ///
 /// // A thread sleeps on a timer; whoever cancels that timer ends the sleep.
-/// let nap = owner.timer(Base::Monotonic, Action::nothing())?;
+/// let nap = owner.timer(ClockBase::Monotonic, Action::nothing())?;
 /// nap.sleep_for(Span::MILLISECOND)?;
 ///
 /// // Everything of an owner is torn down with it.
 /// drop(owner);
-/// assert!(stroke.arm(Arm::after(Span::SECOND)).is_err());
+/// assert!(stroke.arm(TimerSpec::after(Span::SECOND)).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -277,15 +277,15 @@ impl TimerService {
     /// [`ServiceError::Thread`] if the thread or its policy is refused,
     /// [`ServiceError::TooManyClasses`], [`ServiceError::NoRoom`], [`ServiceError::Forked`]. Nothing of
     /// the class is left then.
-    pub fn class(&self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
-        self.0.here()?;
-        if !has_room(Class::bytes(settings.room)) {
-            return Err(ServiceError::NoRoom { room: settings.room });
+    pub fn class(&self, name: &str, settings: ClassSettings) -> Result<ActionClass, ServiceError> {
+        self.0.check_not_forked()?;
+        if !has_room(ActionClass::bytes(settings.capacity)) {
+            return Err(ServiceError::NoRoom { room: settings.capacity });
         }
         let policy = settings.attributes.or_else(own_policy);
         let settings = ClassSettings { attributes: policy, ..settings };
         let place = self.0.classes.reserve()?;
-        let class = Class::new(name, settings, place.number());
+        let class = ActionClass::new(name, settings, place.number());
         let worker = Worker::new(&class, &self.0.tables);
         let started = start_worker(Arc::clone(&class.0), worker)?;
         place.set(&class);
@@ -297,7 +297,7 @@ impl TimerService {
     ///
     /// # Errors
     /// [`ServiceError::NoEngine`].
-    pub fn statistics(&self, engine: usize) -> Result<Statistics, ServiceError> {
+    pub fn statistics(&self, engine: usize) -> Result<ServiceStatistics, ServiceError> {
         Ok(self.0.table(Some(engine))?.counters.read())
     }
 
@@ -341,7 +341,7 @@ fn own_policy() -> Option<Attributes> {
 
 /// Starts a class's thread, which has its policy when this returns.
 fn start_worker(
-    class: Arc<class::Shared>,
+    class: Arc<class::ClassShared>,
     mut worker: Worker,
 ) -> Result<JoinHandle<()>, ServiceError> {
     let name = class.name.clone();

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use hourglass_time::Span;
 
 use super::arm::Expiry;
-use super::class::{Class, ClassSettings, Worker};
+use super::class::{ActionClass, ClassSettings, Worker};
 use super::clock::ServiceClock;
 use super::dispatcher::Dispatcher;
 use super::error::ServiceError;
 use super::owner::Owner;
 use super::service::{Classes, Core};
-use super::statistics::Statistics;
-use super::table::Table;
+use super::statistics::ServiceStatistics;
+use super::table::TimerTable;
 use super::timer::Timer;
-use crate::engine::{Base, EngineError, Settings, SimTimes, Timers, Times};
+use crate::engine::{ClockBase, EngineConfig, EngineError, EngineTimers, SimTimes, Times};
 
 /// A [`TimerService`](super::TimerService) whose time is simulated and passes only when it is told
 /// to: hours take milliseconds, and the same calls give the same outcome, always.
@@ -31,28 +31,28 @@ use crate::engine::{Base, EngineError, Settings, SimTimes, Timers, Times};
 /// use std::sync::Arc;
 /// use hourglass_clock::source::SimSource;
 /// use hourglass_time::Span;
-/// use hourglass_timer::engine::{Base, SimTimes};
-/// use hourglass_timer::service::{Action, Arm, Port, ServiceError, SimService};
+/// use hourglass_timer::engine::{ClockBase, SimTimes};
+/// use hourglass_timer::service::{Action, TimerSpec, Port, ServiceError, SimService};
 ///
 /// let times = SimTimes::new(&Arc::new(SimSource::default()));
 /// let mut service = SimService::new(&times)?;
 /// let owner = service.owner("test");
 /// let port = Port::new(4).expect("a descriptor is left");
-/// let noon = owner.timer(Base::Realtime, Action::send(&port, 12))?;
-/// noon.arm(Arm::at(12 * 3_600_000_000_000))?;
+/// let noon = owner.timer(ClockBase::Realtime, Action::send(&port, 12))?;
+/// noon.arm(TimerSpec::at(12 * 3_600_000_000_000))?;
 ///
 /// // Somebody sets the wall clock to one minute before noon.
 /// times.set_realtime((12 * 3_600 - 60) * 1_000_000_000);
 /// assert!(service.step());
 /// assert_eq!(port.try_receive().unwrap().tag, 12);
-/// assert_eq!(service.now_ns(Base::Monotonic), 60_000_000_000);
+/// assert_eq!(service.now_ns(ClockBase::Monotonic), 60_000_000_000);
 /// # Ok::<(), ServiceError>(())
 /// ```
 pub struct SimService {
     core: Arc<Core>,
-    table: Arc<Table>,
+    table: Arc<TimerTable>,
     times: SimTimes,
-    timers: Timers<u32>,
+    timers: EngineTimers<u32>,
     dispatcher: Dispatcher,
     workers: Vec<Worker>,
 }
@@ -67,9 +67,9 @@ impl SimService {
     /// # Errors
     /// [`ServiceError::Engine`]; does not happen.
     pub fn new(times: &SimTimes) -> Result<SimService, ServiceError> {
-        let table = Arc::new(Table::new(0, ServiceClock::Sim(times.clone())));
+        let table = Arc::new(TimerTable::new(0, ServiceClock::Sim(times.clone())));
         let classes = Classes::new();
-        let timers = Timers::new(Settings::DEFAULT.timeouts, &times.now());
+        let timers = EngineTimers::new(EngineConfig::DEFAULT.timeouts, &times.now());
         Ok(SimService {
             core: Arc::new(Core::new(vec![Arc::clone(&table)], Arc::clone(&classes))),
             dispatcher: Dispatcher::new(&table, &classes),
@@ -90,9 +90,13 @@ impl SimService {
     ///
     /// # Errors
     /// [`ServiceError::TooManyClasses`].
-    pub fn class(&mut self, name: &str, settings: ClassSettings) -> Result<Class, ServiceError> {
+    pub fn class(
+        &mut self,
+        name: &str,
+        settings: ClassSettings,
+    ) -> Result<ActionClass, ServiceError> {
         let place = self.core.classes.reserve()?;
-        let class = Class::new(name, settings, place.number());
+        let class = ActionClass::new(name, settings, place.number());
         place.set(&class);
         self.workers.push(Worker::new(&class, self.core.tables()));
         Ok(class)
@@ -100,11 +104,11 @@ impl SimService {
 
     /// What a clock says, ns.
     #[must_use]
-    pub fn now_ns(&self, base: Base) -> i64 {
+    pub fn now_ns(&self, base: ClockBase) -> i64 {
         self.times.now().ns(base)
     }
 
-    /// When the engine would look by itself, ns on [`Base::Monotonic`]; `None` if nothing is armed.
+    /// When the engine would look by itself, ns on [`ClockBase::Monotonic`]; `None` if nothing is armed.
     pub fn next_ns(&mut self) -> Option<u64> {
         self.dispatcher.take_changes(&mut self.timers);
         self.timers.earliest(&self.times.now())
@@ -115,14 +119,14 @@ impl SimService {
     pub fn step(&mut self) -> bool {
         let Some(next_ns) = self.next_ns() else { return false };
         self.pass_until(next_ns);
-        self.look();
+        self.poll();
         true
     }
 
     /// Lets so much time pass, and does all that is due until then, each when it is due.
     pub fn run_for(&mut self, length: Span) {
         let end_ns = self.times.monotonic_ns().saturating_add(length.nanos_or_zero());
-        self.look();
+        self.poll();
         while self.next_ns().is_some_and(|next_ns| next_ns <= end_ns) {
             self.step();
         }
@@ -131,7 +135,7 @@ impl SimService {
 
     /// Does what is due now, as an engine that looks late would. If actions let time pass, what
     /// comes due by that is left for the next look.
-    pub fn look(&mut self) {
+    pub fn poll(&mut self) {
         let now = self.times.now();
         loop {
             self.dispatcher.take_changes(&mut self.timers);
@@ -162,14 +166,14 @@ impl SimService {
                 return end;
             }
             if !self.step() {
-                timer.cancel(super::Which::All)?;
+                timer.cancel(super::CancelScope::All)?;
             }
         }
     }
 
     /// What the engine did so far.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> ServiceStatistics {
         self.table.counters.read()
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counts of one engine of the service, since it started. Each is read by itself while the engine
 /// goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct ServiceStatistics {
     /// Timers made.
     pub created: u64,
     /// Expiries that did something: woke, ran or queued an action.
@@ -51,8 +51,8 @@ macro_rules! counters {
         pub(super) struct Counters { $(pub(super) $name: AtomicU64),* }
 
         impl Counters {
-            pub(super) fn read(&self) -> Statistics {
-                Statistics { $($name: self.$name.load(Ordering::Relaxed)),* }
+            pub(super) fn read(&self) -> ServiceStatistics {
+                ServiceStatistics { $($name: self.$name.load(Ordering::Relaxed)),* }
             }
         }
     };

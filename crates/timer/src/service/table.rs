@@ -14,14 +14,14 @@ use hourglass_sys::{fork, futex};
 use super::action::Action;
 use super::clock::ServiceClock;
 use super::error::ServiceError;
-use super::remote::{Changed, Slot, Wake};
+use super::remote::{DirtySet, TimerSlot, Wake};
 use super::statistics::Counters;
-use crate::engine::{Base, EngineError, OnSet};
+use crate::engine::{ClockBase, ClockSetPolicy, EngineError};
 use crate::event::Kick;
 
-/// Timers that are made at once, and share a word of [`Changed`].
+/// Timers that are made at once, and share a word of [`DirtySet`].
 pub(super) const BLOCK: usize = 64;
-/// Timers that share a [`Changed`].
+/// Timers that share a [`DirtySet`].
 pub(super) const CHUNK: usize = BLOCK * BLOCK;
 /// Chunks of an engine: 1,048,576 timers.
 const CHUNKS: usize = 256;
@@ -30,8 +30,8 @@ const CHUNKS: usize = 256;
 ///
 /// Its first line of memory is what an arming writes; what the engine writes lies in others.
 #[repr(C, align(64))]
-pub(super) struct Entry {
-    pub(super) slot: Slot,
+pub(super) struct TimerEntry {
+    pub(super) slot: TimerSlot,
     /// Counts what waiting threads wait for: a sleep's end, an action's end.
     gate: AtomicU32,
     /// Which of the timers that lived here one after the other it is.
@@ -43,7 +43,7 @@ pub(super) struct Entry {
     /// The class of its action plus one; 0 for an immediate action.
     pub(super) route: AtomicU32,
     /// What the action is told next; the engine's until a worker may see it.
-    pub(super) told: Told,
+    pub(super) told: PublishedExpiry,
     /// When it expires next, as the engine has it, and for which state that holds.
     pub(super) scheduled_ns: AtomicI64,
     pub(super) scheduled_for: AtomicU64,
@@ -55,7 +55,7 @@ pub(super) struct Entry {
 }
 
 /// The next expiry for a worker.
-pub(super) struct Told {
+pub(super) struct PublishedExpiry {
     pub(super) expiry_ns: AtomicI64,
     pub(super) now_ns: AtomicI64,
     pub(super) overruns: AtomicU64,
@@ -63,7 +63,7 @@ pub(super) struct Told {
     pub(super) kind: AtomicU32,
 }
 
-impl Told {
+impl PublishedExpiry {
     /// An expiry joined the one that waits; whether it is more urgent. Only the engine writes the
     /// kind; a worker that takes the expiry up at this moment may still find the old one.
     pub(super) fn raise(&self, priority: u32) -> bool {
@@ -76,16 +76,16 @@ impl Told {
     }
 }
 
-impl Entry {
-    fn new() -> Entry {
-        let told = Told {
+impl TimerEntry {
+    fn new() -> TimerEntry {
+        let told = PublishedExpiry {
             expiry_ns: AtomicI64::new(0),
             now_ns: AtomicI64::new(0),
             overruns: AtomicU64::new(0),
             kind: AtomicU32::new(0),
         };
-        Entry {
-            slot: Slot::new(),
+        TimerEntry {
+            slot: TimerSlot::new(),
             gate: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             watched: AtomicBool::new(false),
@@ -178,22 +178,23 @@ impl Entry {
 }
 
 /// As many timers as share a word.
-pub(super) type Block = [Entry; BLOCK];
+pub(super) type Block = [TimerEntry; BLOCK];
 
-const _: () =
-    assert!(std::mem::offset_of!(Entry, slot) == 0 && std::mem::size_of::<Entry>() <= 256);
+const _: () = assert!(
+    std::mem::offset_of!(TimerEntry, slot) == 0 && std::mem::size_of::<TimerEntry>() <= 256
+);
 
 /// Timers and which of them changed.
 pub(super) struct Chunk {
-    pub(super) changed: Changed<BLOCK>,
+    pub(super) changed: DirtySet<BLOCK>,
     blocks: [OnceLock<Arc<Block>>; BLOCK],
 }
 
 /// What the engine writes all the time, away from what threads that arm read.
 #[repr(align(64))]
-pub(super) struct Apart<T>(T);
+pub(super) struct CacheAligned<T>(T);
 
-impl<T> std::ops::Deref for Apart<T> {
+impl<T> std::ops::Deref for CacheAligned<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -202,7 +203,7 @@ impl<T> std::ops::Deref for Apart<T> {
 }
 
 /// The timers of one engine.
-pub(super) struct Table {
+pub(super) struct TimerTable {
     /// Which engine of the service, from 0.
     pub(super) engine: u32,
     chunks: Box<[OnceLock<Arc<Chunk>>]>,
@@ -211,7 +212,7 @@ pub(super) struct Table {
     free: Mutex<Free>,
     pub(super) wake: Wake,
     pub(super) kick: OnceLock<Kick>,
-    pub(super) counters: Apart<Counters>,
+    pub(super) counters: CacheAligned<Counters>,
     /// Timers that were terminated.
     pub(super) ended: AtomicU64,
     pub(super) clock: ServiceClock,
@@ -228,13 +229,13 @@ pub(super) struct Table {
 /// A kind of timer for which the engine's queue has places of its own.
 pub(super) const KINDS: usize = 8;
 
-pub(super) fn kind(base: Base, on_set: OnSet) -> usize {
-    base as usize * 2 + usize::from(on_set == OnSet::Expire)
+pub(super) fn kind(base: ClockBase, on_set: ClockSetPolicy) -> usize {
+    base as usize * 2 + usize::from(on_set == ClockSetPolicy::Expire)
 }
 
-pub(super) fn of_kind(kind: usize) -> (Base, OnSet) {
-    let on_set = if kind % 2 == 1 { OnSet::Expire } else { OnSet::Follow };
-    (Base::ALL[(kind / 2) % Base::ALL.len()], on_set)
+pub(super) fn of_kind(kind: usize) -> (ClockBase, ClockSetPolicy) {
+    let on_set = if kind % 2 == 1 { ClockSetPolicy::Expire } else { ClockSetPolicy::Follow };
+    (ClockBase::ALL[(kind / 2) % ClockBase::ALL.len()], on_set)
 }
 
 #[derive(Default)]
@@ -254,29 +255,29 @@ impl Free {
 
 /// A place for a timer.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct TableSlot {
     pub(super) index: u32,
     pub(super) chunk: Arc<Chunk>,
     pub(super) block: Arc<Block>,
 }
 
-impl Place {
+impl TableSlot {
     #[inline]
-    pub(super) fn entry(&self) -> &Entry {
+    pub(super) fn entry(&self) -> &TimerEntry {
         &self.block[self.index as usize % BLOCK]
     }
 }
 
-impl Table {
-    pub(super) fn new(engine: u32, clock: ServiceClock) -> Table {
-        Table {
+impl TimerTable {
+    pub(super) fn new(engine: u32, clock: ServiceClock) -> TimerTable {
+        TimerTable {
             engine,
             chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
             used: AtomicUsize::new(0),
             free: Mutex::default(),
             wake: Wake::new(),
             kick: OnceLock::new(),
-            counters: Apart(Counters::default()),
+            counters: CacheAligned(Counters::default()),
             ended: AtomicU64::new(0),
             clock,
             stop: AtomicBool::new(false),
@@ -296,7 +297,7 @@ impl Table {
     /// # Errors
     /// [`ServiceError::Forked`] in a child of the service's process.
     #[inline]
-    pub(super) fn here(&self) -> Result<(), ServiceError> {
+    pub(super) fn check_not_forked(&self) -> Result<(), ServiceError> {
         if self.is_forked() { Err(ServiceError::Forked) } else { Ok(()) }
     }
 
@@ -307,7 +308,7 @@ impl Table {
     /// [`ServiceError::Panicked`].
     #[inline]
     pub(super) fn serves(&self) -> Result<(), ServiceError> {
-        self.here()?;
+        self.check_not_forked()?;
         match self.is_failed.load(Ordering::Relaxed) {
             false => Ok(()),
             true => Err(self.failed.get().cloned().unwrap_or(EngineError::NoDevice.into())),
@@ -320,19 +321,19 @@ impl Table {
         self.is_failed.store(true, Ordering::Release);
         for (_, chunk) in self.changed() {
             let blocks = chunk.blocks.iter().filter_map(OnceLock::get);
-            blocks.flat_map(|block| block.iter()).for_each(Entry::open_gate);
+            blocks.flat_map(|block| block.iter()).for_each(TimerEntry::open_gate);
         }
     }
 
-    pub(super) fn place(&self, index: u32) -> Option<Place> {
+    pub(super) fn place(&self, index: u32) -> Option<TableSlot> {
         let number = index as usize;
         let chunk = self.chunks.get(number / CHUNK)?.get()?;
         let block = chunk.blocks[number / BLOCK % BLOCK].get()?;
-        Some(Place { index, chunk: Arc::clone(chunk), block: Arc::clone(block) })
+        Some(TableSlot { index, chunk: Arc::clone(chunk), block: Arc::clone(block) })
     }
 
     /// For the engine, which looks at many.
-    pub(super) fn entry(&self, index: u32) -> Option<&Entry> {
+    pub(super) fn entry(&self, index: u32) -> Option<&TimerEntry> {
         let number = index as usize;
         let chunk = self.chunks.get(number / CHUNK)?.get()?;
         let block = chunk.blocks[number / BLOCK % BLOCK].get()?;
@@ -341,7 +342,7 @@ impl Table {
 
     /// A place for a timer of a kind, vacant; one of another kind does not do, since the engine's queue
     /// remembers the kind. Second: whether the engine never saw it.
-    pub(super) fn take(&self, kind: usize) -> Result<(Place, bool), ServiceError> {
+    pub(super) fn take(&self, kind: usize) -> Result<(TableSlot, bool), ServiceError> {
         let mut free = self.free();
         if let Some(index) = free.places[kind].pop()
             && let Some(place) = self.place(index)
@@ -355,14 +356,14 @@ impl Table {
         let chunk = self.chunks.get(number / CHUNK).ok_or_else(full)?;
         let chunk = chunk.get_or_init(|| {
             let blocks = std::array::from_fn(|_| OnceLock::new());
-            Arc::new(Chunk { changed: Changed::new(), blocks })
+            Arc::new(Chunk { changed: DirtySet::new(), blocks })
         });
         self.used.store(number / CHUNK + 1, Ordering::Release);
         let block = chunk.blocks[number / BLOCK % BLOCK]
-            .get_or_init(|| Arc::new(std::array::from_fn(|_| Entry::new())));
+            .get_or_init(|| Arc::new(std::array::from_fn(|_| TimerEntry::new())));
         free.used += 1;
         let index = u32::try_from(number).map_err(|_| full())?;
-        let place = Place { index, chunk: Arc::clone(chunk), block: Arc::clone(block) };
+        let place = TableSlot { index, chunk: Arc::clone(chunk), block: Arc::clone(block) };
         place.entry().kind.store(kind as u32, Ordering::Release);
         Ok((place, true))
     }
@@ -386,7 +387,7 @@ impl Table {
 
     /// Whether a timer changed since it was looked at.
     pub(super) fn any_changed(&self) -> bool {
-        self.changed().any(|(_, chunk)| chunk.changed.any())
+        self.changed().any(|(_, chunk)| chunk.changed.has_changes())
     }
 
     pub(super) fn changed(&self) -> impl Iterator<Item = (usize, &Arc<Chunk>)> {
@@ -411,9 +412,9 @@ mod tests {
     /// that live, not the places.
     #[test]
     fn what_is_full_is_said() {
-        let table = Table::new(0, ServiceClock::Os);
-        let [monotonic, realtime] =
-            [Base::Monotonic, Base::Realtime].map(|base| kind(base, OnSet::Follow));
+        let table = TimerTable::new(0, ServiceClock::Os);
+        let [monotonic, realtime] = [ClockBase::Monotonic, ClockBase::Realtime]
+            .map(|base| kind(base, ClockSetPolicy::Follow));
         let (place, _) = table.take(monotonic).unwrap();
         // As if as many timers had lived on that clock as there are places.
         let places = CHUNKS * CHUNK;
@@ -423,7 +424,7 @@ mod tests {
             free.places[monotonic] = (1..places as u32).collect();
         }
         let refused = table.take(realtime).map(|_| ()).unwrap_err();
-        let full = ServiceError::TooManyTimers { base: Base::Realtime, timers: 1, places };
+        let full = ServiceError::TooManyTimers { base: ClockBase::Realtime, timers: 1, places };
         assert_eq!(refused, full);
         assert!(refused.to_string().contains("all 1048576 are given to clocks"), "{refused}");
         table.release(place.index);

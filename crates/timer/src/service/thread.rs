@@ -14,10 +14,10 @@ use hourglass_sys::thread::set_affinity;
 use super::clock::ServiceClock;
 use super::dispatcher::Dispatcher;
 use super::error::ServiceError;
-use super::remote::Retiring;
+use super::remote::SleepTransition;
 use super::service::Classes;
-use super::table::Table;
-use crate::engine::{Engine, EngineError, OsTimes, Settings, Times};
+use super::table::TimerTable;
+use crate::engine::{Engine, EngineConfig, EngineError, OsTimes, Times};
 use crate::event::native::{BusyEvent, PosixTimerEvent, RtcEvent, SleepEvent, TimerFdEvent};
 use crate::event::{
     self, ClockEvent, EventDevice, InvalidDevice, Period, Registry, Resolution, SourcePlan,
@@ -60,19 +60,19 @@ pub struct EngineSettings {
     /// where the device has it, else a tick of [`Settings::tick`].
     pub tick: Option<Period>,
     /// How its queue and its device work.
-    pub engine: Settings,
+    pub engine: EngineConfig,
 }
 
 /// Timers that expire before what changed is looked at again.
 const BUDGET: usize = 256;
 
-pub(super) fn table(number: u32) -> Arc<Table> {
-    Arc::new(Table::new(number, ServiceClock::Os))
+pub(super) fn table(number: u32) -> Arc<TimerTable> {
+    Arc::new(TimerTable::new(number, ServiceClock::Os))
 }
 
 /// Starts the thread; it is ready when this returns.
 pub(super) fn start(
-    table: &Arc<Table>,
+    table: &Arc<TimerTable>,
     classes: &Arc<Classes>,
     settings: &EngineSettings,
 ) -> Result<JoinHandle<()>, ServiceError> {
@@ -94,7 +94,7 @@ pub(super) fn start(
 
 fn serve(
     name: &str,
-    table: &Table,
+    table: &TimerTable,
     mut dispatcher: Dispatcher,
     settings: &EngineSettings,
     tell: Sender<Result<(), ServiceError>>,
@@ -110,7 +110,7 @@ fn serve(
     table.is_precise.store(engine.resolution() == Resolution::High, Ordering::Relaxed);
     let _ = tell.send(Ok(()));
     drop(tell);
-    let _panics = TellsPanic(table);
+    let _panics = PanicNotifier(table);
     while !table.stop.load(Ordering::Acquire) {
         if let Err(failed) = turn(&mut engine, table, &mut dispatcher) {
             // Without a device nothing can be waited for.
@@ -123,9 +123,9 @@ fn serve(
 
 /// Dropped by a panic of the engine's thread, it tells whoever arms and whoever sleeps: nobody else
 /// would.
-struct TellsPanic<'a>(&'a Table);
+struct PanicNotifier<'a>(&'a TimerTable);
 
-impl Drop for TellsPanic<'_> {
+impl Drop for PanicNotifier<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.fail(ServiceError::Panicked { engine: self.0.engine });
@@ -136,7 +136,7 @@ impl Drop for TellsPanic<'_> {
 /// Takes up changes, expires what is due, and waits.
 fn turn(
     engine: &mut Engine<u32>,
-    table: &Table,
+    table: &TimerTable,
     dispatcher: &mut Dispatcher,
 ) -> Result<(), EngineError> {
     dispatcher.take_changes(engine.timers());
@@ -145,7 +145,7 @@ fn turn(
     }
     let next_wake = engine.next_wake();
     table.is_precise.store(engine.resolution() == Resolution::High, Ordering::Relaxed);
-    let mut retiring = Retiring::default();
+    let mut retiring = SleepTransition::default();
     engine.wait_with(None, |timers, _| {
         if retiring.may_sleep(&table.wake, next_wake.ns(), || table.any_changed()) {
             return false;
@@ -175,7 +175,7 @@ fn prepare(name: &str, settings: &EngineSettings) -> Result<Engine<u32>, Service
 /// bound to its tick.
 fn open(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
     let mut engine = engine_on(settings)?;
-    match engine.try_out() {
+    match engine.validate_device() {
         // As what it was found to be, so that the service tells its resolution from the start.
         Ok(()) => engine.begin().map(|()| engine),
         Err(InvalidDevice::Device(error)) => Err(error.into()),
@@ -191,7 +191,7 @@ fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
         Device::BusyPoll => Box::new(BusyEvent::new()),
         Device::Rtc => Box::new(RtcEvent::find()?),
     };
-    let (registry, number) = (Arc::new(Registry::new()), event::Engine(0));
+    let (registry, number) = (Arc::new(Registry::new()), event::EngineId(0));
     let mut device = EventDevice::from_box(device).map_err(|_| EngineError::NoDevice)?;
     // Attached here once, since the registry would look for another if it is refused, and not say why.
     device.attach()?;
@@ -204,7 +204,7 @@ fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
     let times = OsTimes::new();
     let source = validate_source(&SourcePlan::DEFAULT, || times.monotonic_ns());
     let tick = settings.tick.unwrap_or(settings.engine.tick);
-    let engine = Engine::new(Settings { tick, ..settings.engine }, &registry, number, times)?;
+    let engine = Engine::new(EngineConfig { tick, ..settings.engine }, &registry, number, times)?;
     match source {
         _ if settings.tick.is_some() => engine.high_res().source_lost("a tick was asked for"),
         Ok(_) => engine.high_res().source_valid(),
@@ -218,15 +218,16 @@ mod tests {
     use hourglass_time::Span;
 
     use super::*;
-    use crate::engine::{Base, OnSet};
+    use crate::engine::{ClockBase, ClockSetPolicy};
     use crate::service::timer::open;
-    use crate::service::{Action, Arm};
+    use crate::service::{Action, TimerSpec};
 
     /// A sleeper is woken by the panic and told, and so is whoever arms afterwards.
     #[test]
     fn a_panic_of_the_engine_is_told() {
         let table = table(3);
-        let timer = open(&table, (Base::Monotonic, OnSet::Follow), Action::nothing()).unwrap();
+        let timer = open(&table, (ClockBase::Monotonic, ClockSetPolicy::Follow), Action::nothing())
+            .unwrap();
         let own = timer.clone();
         let (tell, told) = channel();
         let sleeps = thread::spawn(move || tell.send(own.sleep_for(Span::from_secs(3_600))));
@@ -235,14 +236,14 @@ mod tests {
         }
         let engine = Arc::clone(&table);
         let panics = thread::spawn(move || {
-            let _panics = TellsPanic(&engine);
+            let _panics = PanicNotifier(&engine);
             // No hook is called, so that nothing is printed.
             std::panic::resume_unwind(Box::new("on purpose"));
         });
         assert!(panics.join().is_err());
         let failed = Err(ServiceError::Panicked { engine: 3 });
         assert_eq!(told.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), failed);
-        assert_eq!(timer.arm(Arm::after(Span::SECOND)), failed);
+        assert_eq!(timer.arm(TimerSpec::after(Span::SECOND)), failed);
         sleeps.join().unwrap().unwrap();
     }
 
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn an_end_without_a_panic_is_none() {
         let table = table(0);
-        drop(TellsPanic(&table));
+        drop(PanicNotifier(&table));
         assert_eq!(table.serves(), Ok(()));
     }
 }

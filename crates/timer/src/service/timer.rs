@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 
 use hourglass_time::Span;
 
-use super::arm::{Arm, Expiry};
+use super::arm::{Expiry, TimerSpec};
 use super::error::ServiceError;
-use super::remote::{Slept, State, Which};
+use super::remote::{CancelScope, SleeperState, SlotState};
 use super::run::is_own;
 use super::statistics::count;
-use super::table::{CHUNK, Place, Table};
-use crate::engine::{Base, OnSet};
+use super::table::{CHUNK, TableSlot, TimerTable};
+use crate::engine::{ClockBase, ClockSetPolicy};
 
 /// A timer of an [`Owner`](super::Owner), with an expiry, an action and a state (RT-Mach, section 3).
 ///
@@ -29,15 +29,15 @@ use crate::engine::{Base, OnSet};
 ///
 /// After a `fork` every call in the child gives [`ServiceError::Forked`], and dropping does nothing.
 #[derive(Clone)]
-pub struct Timer(pub(super) Arc<Inner>);
+pub struct Timer(pub(super) Arc<TimerInner>);
 
-pub(super) struct Inner {
-    pub(super) table: Arc<Table>,
-    pub(super) place: Place,
+pub(super) struct TimerInner {
+    pub(super) table: Arc<TimerTable>,
+    pub(super) place: TableSlot,
     /// Which of the timers that lived there.
     pub(super) generation: u32,
-    pub(super) base: Base,
-    pub(super) on_set: OnSet,
+    pub(super) base: ClockBase,
+    pub(super) on_set: ClockSetPolicy,
 }
 
 /// What a timer is doing, each part as of a moment ago.
@@ -62,13 +62,13 @@ pub struct Status {
 impl Timer {
     /// Its clock.
     #[must_use]
-    pub fn base(&self) -> Base {
+    pub fn base(&self) -> ClockBase {
         self.0.base
     }
 
     /// What it does when its clock is set.
     #[must_use]
-    pub fn on_set(&self) -> OnSet {
+    pub fn on_set(&self) -> ClockSetPolicy {
         self.0.on_set
     }
 
@@ -81,12 +81,12 @@ impl Timer {
     /// [`ServiceError::Contended`], [`ServiceError::Forked`]; [`ServiceError::Engine`] and
     /// [`ServiceError::Panicked`] if the engine does not go on. Nothing changed then.
     #[inline]
-    pub fn arm(&self, arm: Arm) -> Result<(), ServiceError> {
+    pub fn arm(&self, arm: TimerSpec) -> Result<(), ServiceError> {
         self.publish(arm, false)
     }
 
-    fn publish(&self, arm: Arm, sleeps: bool) -> Result<(), ServiceError> {
-        let Inner { table, place, base, .. } = &*self.0;
+    fn publish(&self, arm: TimerSpec, sleeps: bool) -> Result<(), ServiceError> {
+        let TimerInner { table, place, base, .. } = &*self.0;
         table.serves()?;
         let arming = arm.arming(*base, || table.clock.now_ns(*base))?;
         let before = place.entry().slot.arm(&arming, sleeps)?;
@@ -109,8 +109,8 @@ impl Timer {
     }
 
     /// Whoever slept for the state before is to look again.
-    fn wake_sleeper(&self, before: State) {
-        if before.slept() == Slept::Sleeps {
+    fn wake_sleeper(&self, before: SlotState) {
+        if before.slept() == SleeperState::Sleeps {
             self.0.place.entry().open_gate();
         }
     }
@@ -119,17 +119,17 @@ impl Timer {
     /// exactly one wins. An action that runs or waits for a worker already is not held up. The
     /// engine is not woken for it.
     ///
-    /// [`Which::Current`] cancels the next expiry of a periodic timer only: it stays armed, in
+    /// [`CancelScope::Current`] cancels the next expiry of a periodic timer only: it stays armed, in
     /// phase, for the one after (RT-Mach, section 3.1). Doing so twice before that expiry's time
     /// cancels one. Of a timer that is armed for once it cancels that.
     ///
     /// # Errors
     /// [`ServiceError::Terminated`], [`ServiceError::Forked`].
     #[inline]
-    pub fn cancel(&self, which: Which) -> Result<bool, ServiceError> {
-        self.0.table.here()?;
+    pub fn cancel(&self, which: CancelScope) -> Result<bool, ServiceError> {
+        self.0.table.check_not_forked()?;
         let Some(before) = self.0.place.entry().slot.cancel(which)? else { return Ok(false) };
-        if which == Which::All || !before.periodic() {
+        if which == CancelScope::All || !before.periodic() {
             self.mark();
         }
         self.wake_sleeper(before);
@@ -144,7 +144,7 @@ impl Timer {
     ///
     /// # Errors
     /// [`ServiceError::Cancelled`], [`ServiceError::Terminated`], [`ServiceError::ClockSet`] if the timer
-    /// was made with [`OnSet::Expire`], [`ServiceError::AnotherSleeps`], and those of [`Timer::arm`].
+    /// was made with [`ClockSetPolicy::Expire`], [`ServiceError::AnotherSleeps`], and those of [`Timer::arm`].
     pub fn sleep_until(&self, at_ns: i64) -> Result<(), ServiceError> {
         self.sleep(Expiry::At(at_ns))
     }
@@ -165,27 +165,29 @@ impl Timer {
         self.0.place.entry().wait(|| {
             let end = self.end_sleep();
             // An engine that lost its last device wakes nobody any more.
-            end.or_else(|| self.0.table.serves().err().and_then(|failed| self.give_up(failed)))
+            end.or_else(|| {
+                self.0.table.serves().err().and_then(|failed| self.cancel_after_failure(failed))
+            })
         })
     }
 
-    fn give_up(&self, failed: ServiceError) -> Option<Result<(), ServiceError>> {
-        let _ = self.cancel(Which::All);
+    fn cancel_after_failure(&self, failed: ServiceError) -> Option<Result<(), ServiceError>> {
+        let _ = self.cancel(CancelScope::All);
         self.end_sleep().map(|_| Err(failed))
     }
 
     pub(super) fn begin_sleep(&self, expiry: Expiry) -> Result<(), ServiceError> {
-        self.publish(Arm::once(expiry), true)
+        self.publish(TimerSpec::once(expiry), true)
     }
 
     /// How the sleep ended, if it did.
     pub(super) fn end_sleep(&self) -> Option<Result<(), ServiceError>> {
         match self.0.place.entry().slot.slept() {
-            (Slept::Sleeps, false) => None,
-            (Slept::Woken, _) => Some(Ok(())),
-            (Slept::ClockSet, _) => Some(Err(ServiceError::ClockSet)),
-            (Slept::Cancelled, _) => Some(Err(ServiceError::Cancelled)),
-            (Slept::Sleeps | Slept::Nobody, _) => Some(Err(ServiceError::Terminated)),
+            (SleeperState::Sleeps, false) => None,
+            (SleeperState::Woken, _) => Some(Ok(())),
+            (SleeperState::ClockSet, _) => Some(Err(ServiceError::ClockSet)),
+            (SleeperState::Cancelled, _) => Some(Err(ServiceError::Cancelled)),
+            (SleeperState::Sleeps | SleeperState::Nobody, _) => Some(Err(ServiceError::Terminated)),
         }
     }
 
@@ -208,7 +210,7 @@ impl Timer {
     /// # Errors
     /// [`ServiceError::Forked`].
     pub fn status(&self) -> Result<Status, ServiceError> {
-        self.0.table.here()?;
+        self.0.table.check_not_forked()?;
         let entry = self.0.place.entry();
         let standing = entry.slot.standing().flatten();
         let state = entry.slot.state();
@@ -234,16 +236,16 @@ impl Timer {
     }
 }
 
-impl Inner {
+impl TimerInner {
     fn terminate(&self) -> Result<(), ServiceError> {
-        self.table.here()?;
+        self.table.check_not_forked()?;
         let entry = self.place.entry();
         let before = entry.slot.terminate();
         if !before.dead() {
             self.table.ended.fetch_add(1, Ordering::Release);
         }
         entry.terminated();
-        if before.slept() == Slept::Sleeps {
+        if before.slept() == SleeperState::Sleeps {
             entry.open_gate();
         }
         if before.armed() {
@@ -259,7 +261,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for TimerInner {
     fn drop(&mut self) {
         // In a forked child nothing is here that could be torn down.
         if self.terminate().is_ok() && self.place.entry().slot.abandon() {
@@ -279,11 +281,11 @@ impl fmt::Debug for Timer {
 
 /// A timer in a vacant place.
 pub(super) fn open(
-    table: &Arc<Table>,
-    kind: (Base, OnSet),
+    table: &Arc<TimerTable>,
+    kind: (ClockBase, ClockSetPolicy),
     action: super::Action,
 ) -> Result<Timer, ServiceError> {
-    table.here()?;
+    table.check_not_forked()?;
     let (base, on_set) = kind;
     let (place, new) = table.take(super::table::kind(base, on_set))?;
     let entry = place.entry();
@@ -297,7 +299,7 @@ pub(super) fn open(
     // Before anybody can terminate it.
     count(&table.counters.created, 1);
     let generation = entry.open();
-    let inner = Inner { table: Arc::clone(table), place, generation, base, on_set };
+    let inner = TimerInner { table: Arc::clone(table), place, generation, base, on_set };
     let timer = Timer(Arc::new(inner));
     if new {
         // The engine makes room for it in its queue, so that nothing is left to do when it is armed.

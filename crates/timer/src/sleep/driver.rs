@@ -16,8 +16,8 @@ use hourglass_time::{Instant, Monotonic, Span};
 use super::future::{Interval, SleepUntil};
 use super::grid::{Grid, MissedTicks, PeriodError};
 use super::interrupt::Interrupter;
-use super::kernel::Kernel;
-use super::settings::{Policy, Settings};
+use super::kernel::KernelSleep;
+use super::settings::{SleepPolicy, SleeperSettings};
 use super::sleeper::Sleeper;
 use crate::start_thread::start_thread;
 
@@ -25,7 +25,7 @@ use crate::start_thread::start_thread;
 ///
 /// # How precise that is
 /// Not as precise as a [`Sleeper`], which is the thread that waits. Here a thread is woken by the
-/// kernel (late by tens of microseconds, or precisely with [`Policy::Learned`] in the settings), and
+/// kernel (late by tens of microseconds, or precisely with [`SleepPolicy::Learned`] in the settings), and
 /// has to wake the executor's thread, which the kernel does again, which then gets to the task when
 /// it gets to it: some 50 us late when all is idle, and without a bound when it is not. Never early:
 /// a future is ready when the clock is at its deadline. For precision let a thread of its own sleep,
@@ -39,10 +39,10 @@ pub struct Driver<C = &'static Clock>(Arc<Core<C>>);
 /// What handles and futures share; its end is the thread's.
 struct Core<C> {
     clock: C,
-    shared: Arc<Shared>,
+    shared: Arc<DriverShared>,
 }
 
-struct Shared {
+struct DriverShared {
     table: Mutex<Timetable>,
     interrupter: Interrupter,
 }
@@ -51,7 +51,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Timetable {
     /// By time, and among equals in the order in which they came.
-    wakers: BTreeMap<Entry, Waker>,
+    wakers: BTreeMap<DriverEntry, Waker>,
     /// Entries so far.
     entries: u64,
     /// When the thread looks again, ns.
@@ -61,7 +61,7 @@ struct Timetable {
 
 /// A place in the timetable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+pub(super) struct DriverEntry {
     deadline_ns: u64,
     number: u64,
 }
@@ -72,7 +72,7 @@ impl Driver {
     /// # Errors
     /// No thread can be started.
     pub fn start() -> io::Result<Driver> {
-        Driver::with(process::clock(), Settings::with_policy(Policy::KernelOnly))
+        Driver::with(process::clock(), SleeperSettings::with_policy(SleepPolicy::KernelOnly))
     }
 }
 
@@ -85,9 +85,9 @@ where
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn with(clock: C, settings: Settings) -> io::Result<Driver<C>> {
-        let mut sleeper = Sleeper::on(clock.clone(), Kernel::new(), settings);
-        let shared = Arc::new(Shared {
+    pub fn with(clock: C, settings: SleeperSettings) -> io::Result<Driver<C>> {
+        let mut sleeper = Sleeper::on(clock.clone(), KernelSleep::new(), settings);
+        let shared = Arc::new(DriverShared {
             table: Mutex::new(Timetable::default()),
             interrupter: sleeper.interrupter(),
         });
@@ -127,7 +127,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>> Driver<C> {
 
 impl<C> Driver<C> {
     /// Has a waker woken at that time.
-    pub(super) fn add(&self, deadline_ns: u64, waker: Waker) -> Entry {
+    pub(super) fn add(&self, deadline_ns: u64, waker: Waker) -> DriverEntry {
         let shared = &self.0.shared;
         let mut table = shared.table();
         let entry = table.add(deadline_ns, waker);
@@ -144,7 +144,7 @@ impl<C> Driver<C> {
     }
 
     /// Has another waker woken in its place; `false` if it was woken already.
-    pub(super) fn replace(&self, entry: Entry, waker: &Waker) -> bool {
+    pub(super) fn replace(&self, entry: DriverEntry, waker: &Waker) -> bool {
         let mut table = self.0.shared.table();
         let Some(own) = table.wakers.get_mut(&entry) else { return false };
         if own.will_wake(waker) {
@@ -162,7 +162,7 @@ impl<C> Driver<C> {
     }
 
     /// Has it woken no more.
-    pub(super) fn remove(&self, entry: Entry) {
+    pub(super) fn remove(&self, entry: DriverEntry) {
         let waker = self.0.shared.table().wakers.remove(&entry);
         // Dropped here, with nothing locked: it may be the last of its task.
         drop(waker);
@@ -183,12 +183,15 @@ impl<C> fmt::Debug for Core<C> {
     }
 }
 
-impl Shared {
+impl DriverShared {
     fn table(&self) -> NoStopGuard<MutexGuard<'_, Timetable>> {
         NoStopGuard::new(|| self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn drive<B: Timebase, C: Deref<Target = Clock<B>>>(&self, sleeper: &mut Sleeper<C, Kernel>) {
+    fn drive<B: Timebase, C: Deref<Target = Clock<B>>>(
+        &self,
+        sleeper: &mut Sleeper<C, KernelSleep>,
+    ) {
         loop {
             // First, so that whoever comes after the look at the table ends the sleep.
             sleeper.clear();
@@ -212,8 +215,8 @@ impl Shared {
 }
 
 impl Timetable {
-    fn add(&mut self, deadline_ns: u64, waker: Waker) -> Entry {
-        let entry = Entry { deadline_ns, number: self.entries };
+    fn add(&mut self, deadline_ns: u64, waker: Waker) -> DriverEntry {
+        let entry = DriverEntry { deadline_ns, number: self.entries };
         self.entries += 1;
         self.wakers.insert(entry, waker);
         entry
@@ -239,12 +242,12 @@ mod tests {
     use super::*;
 
     /// Notes in which order it was woken.
-    struct Noted {
+    struct WakeOrderProbe {
         own: AtomicU64,
         order: Arc<AtomicU64>,
     }
 
-    impl Wake for Noted {
+    impl Wake for WakeOrderProbe {
         fn wake(self: Arc<Self>) {
             self.own.store(self.order.fetch_add(1, Ordering::AcqRel) + 1, Ordering::Release);
         }
@@ -253,11 +256,12 @@ mod tests {
     #[test]
     fn the_due_ones_come_in_order_of_time_then_of_arrival() {
         let order = Arc::new(AtomicU64::new(0));
-        let noted = |_| Arc::new(Noted { own: AtomicU64::new(0), order: Arc::clone(&order) });
-        let all: Vec<Arc<Noted>> = (0..5).map(noted).collect();
+        let noted =
+            |_| Arc::new(WakeOrderProbe { own: AtomicU64::new(0), order: Arc::clone(&order) });
+        let all: Vec<Arc<WakeOrderProbe>> = (0..5).map(noted).collect();
         let mut table = Timetable::default();
         let deadlines = [50, 10, 30, 10, 20];
-        let entries: Vec<Entry> = deadlines
+        let entries: Vec<DriverEntry> = deadlines
             .iter()
             .zip(&all)
             .map(|(ns, own)| table.add(*ns, Arc::clone(own).into()))

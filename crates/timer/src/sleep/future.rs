@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 
-use super::driver::{Driver, Entry};
+use super::driver::{Driver, DriverEntry};
 use super::grid::{Grid, Tick};
 
 /// A future that is ready when the clock is at its deadline, and gives by how much it was late when
@@ -20,7 +20,7 @@ use super::grid::{Grid, Tick};
 pub struct SleepUntil<C> {
     driver: Driver<C>,
     deadline_ns: u64,
-    entry: Option<Entry>,
+    entry: Option<DriverEntry>,
 }
 
 impl<C> SleepUntil<C> {

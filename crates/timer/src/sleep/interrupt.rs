@@ -109,10 +109,10 @@ fn wake(_word: &AtomicU32) {}
 ///
 /// From a signal handler only calls are allowed, not dropping or cloning a handle.
 #[derive(Clone)]
-pub struct Interrupter(Shared);
+pub struct Interrupter(InterruptRef);
 
 #[derive(Clone)]
-enum Shared {
+enum InterruptRef {
     Own(Arc<Interrupt>),
     Static(&'static Interrupt),
 }
@@ -122,11 +122,11 @@ impl Interrupter {
     /// [`interrupted_through`](super::Sleeper::interrupted_through) it.
     #[must_use]
     pub fn new() -> Interrupter {
-        Interrupter(Shared::Own(Arc::default()))
+        Interrupter(InterruptRef::Own(Arc::default()))
     }
 
     pub(super) const fn of(interrupt: &'static Interrupt) -> Interrupter {
-        Interrupter(Shared::Static(interrupt))
+        Interrupter(InterruptRef::Static(interrupt))
     }
 }
 
@@ -142,8 +142,8 @@ impl Deref for Interrupter {
     #[inline]
     fn deref(&self) -> &Interrupt {
         match &self.0 {
-            Shared::Own(interrupt) => interrupt,
-            Shared::Static(interrupt) => interrupt,
+            InterruptRef::Own(interrupt) => interrupt,
+            InterruptRef::Static(interrupt) => interrupt,
         }
     }
 }

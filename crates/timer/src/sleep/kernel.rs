@@ -9,7 +9,7 @@ use hourglass_sys::counter::cntvct as ticks;
 use hourglass_sys::counter::tsc as ticks;
 use hourglass_sys::{cpu_relax, futex, sched, thread, time_slice};
 
-use super::mechanism::{Class, LAST_NS, Mechanism, WakeReason, low_power_slice_ns};
+use super::mechanism::{LAST_NS, Mechanism, SchedClass, WakeReason, low_power_slice_ns};
 
 /// Binary digits after the point in ticks per nanosecond.
 const FRACTION: u32 = 16;
@@ -24,7 +24,7 @@ const CLOSE_NS: u64 = 64;
 /// enough, and where the counter disagrees, the hint serves. In the last microseconds of a spin the
 /// kernel is asked not to preempt the thread, where it can be (time-slice extension, Linux 7.0).
 #[derive(Clone, Debug)]
-pub struct Kernel {
+pub struct KernelSleep {
     low_power: bool,
     /// Counter and clock at the last [`Mechanism::clock_says`].
     last: Option<(u64, u64)>,
@@ -38,12 +38,12 @@ pub struct Kernel {
     asked: bool,
 }
 
-impl Kernel {
+impl KernelSleep {
     /// Asks the processor what it has (CPUID: some us in a virtual machine).
     #[must_use]
-    pub fn new() -> Kernel {
+    pub fn new() -> KernelSleep {
         let low_power = has_low_power_wait();
-        Kernel { low_power, last: None, rate: 0, extends: false, refused: false, asked: false }
+        KernelSleep { low_power, last: None, rate: 0, extends: false, refused: false, asked: false }
     }
 
     /// Whether spinning is done by TPAUSE or WFET once the counter's rate is known.
@@ -53,13 +53,13 @@ impl Kernel {
     }
 }
 
-impl Default for Kernel {
+impl Default for KernelSleep {
     fn default() -> Self {
-        Kernel::new()
+        KernelSleep::new()
     }
 }
 
-impl Mechanism for Kernel {
+impl Mechanism for KernelSleep {
     fn spin_follows(&mut self) {
         // Each time, since a sleeper may go to another thread.
         if !self.refused {
@@ -104,8 +104,8 @@ impl Mechanism for Kernel {
         current_cpu()
     }
 
-    fn class(&mut self) -> Class {
-        Class(sched::policy_number().unwrap_or(0))
+    fn class(&mut self) -> SchedClass {
+        SchedClass(sched::policy_number().unwrap_or(0))
     }
 
     fn preemptions(&mut self) -> u64 {
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_moment_is_short() {
-        let mut kernel = Kernel::new();
+        let mut kernel = KernelSleep::new();
         for left in [0, 1, 100, 1_000, 1_000_000, u64::MAX] {
             let best = (0..100).map(|_| {
                 let begun = now_ns(ClockId::Monotonic);

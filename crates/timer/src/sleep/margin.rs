@@ -23,9 +23,9 @@
 //! late by 30 us where a single one was by 50, but spread as widely (99th percentile 35 us above the
 //! mean, both), and each kernel wait took 30 us of CPU time, for nothing.
 
-use super::mechanism::Class;
+use super::mechanism::SchedClass;
 use super::overhead::{MILLION, Overheads};
-use super::settings::{Budget, Settings};
+use super::settings::{Budget, SleeperSettings};
 
 /// Places remembered.
 const PLACES: usize = 12;
@@ -45,16 +45,16 @@ const SETTLE: i64 = 16;
 
 /// Where a thread runs, by what rules, and for how long it sleeps: what wake-up times depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) class: Class,
+pub(super) struct MarginKey {
+    pub(super) class: SchedClass,
     pub(super) cpu: u32,
     pub(super) length: Length,
 }
 
-impl Place {
+impl MarginKey {
     /// Not asked for.
-    pub(super) const UNKNOWN: Place =
-        Place { class: Class::OTHER, cpu: u32::MAX, length: Length::Short };
+    pub(super) const UNKNOWN: MarginKey =
+        MarginKey { class: SchedClass::OTHER, cpu: u32::MAX, length: Length::Short };
 }
 
 /// Lengths of sleeps that are alike. An idle CPU sleeps the deeper the longer it may: wake-ups after
@@ -67,7 +67,7 @@ pub(super) enum Length {
 }
 
 impl Length {
-    pub(super) const fn of(ns: u64) -> Length {
+    pub(super) const fn for_length(ns: u64) -> Length {
         match ns {
             0..300_000 => Length::Short,
             300_000..3_000_000 => Length::Middle,
@@ -78,7 +78,7 @@ impl Length {
 
 /// How a sleep is to be spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(super) enum SleepPlan {
     Spin,
     /// In the kernel until so long before the deadline, ns.
     Kernel {
@@ -90,7 +90,7 @@ pub(super) enum Plan {
 
 /// What a kernel wait took of the CPU, measured.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cost {
+pub(super) struct WaitCost {
     pub(super) wait_ns: u64,
     /// From the begin of the sleep to the wait: the questions and this decision. Not little, since what
     /// it needs is in no cache after a long wait.
@@ -99,7 +99,7 @@ pub(super) struct Cost {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charge {
-    pub(super) place: Place,
+    pub(super) place: MarginKey,
     pub(super) length_ns: u64,
     pub(super) spin_ns: u64,
     /// Whether it waited in the kernel.
@@ -107,8 +107,8 @@ pub(super) struct Charge {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
-    place: Place,
+struct MarginEntry {
+    place: MarginKey,
     known: Overheads,
     /// Number of the sleep that used it last.
     used: u64,
@@ -121,7 +121,7 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Margins {
     /// At most [`PLACES`], room for which is made at the beginning.
-    entries: Vec<Entry>,
+    entries: Vec<MarginEntry>,
     sleeps: u64,
     /// Time spun beyond the allowance, ns; negative if less was spun.
     debt_ns: i64,
@@ -133,41 +133,47 @@ impl Margins {
     }
 
     /// How to spend a sleep of `left_ns` here.
-    pub(super) fn plan(&mut self, settings: &Settings, place: Place, left_ns: u64) -> Plan {
+    pub(super) fn plan(
+        &mut self,
+        settings: &SleeperSettings,
+        place: MarginKey,
+        left_ns: u64,
+    ) -> SleepPlan {
         if left_ns <= WORTH_NS {
-            return Plan::Spin;
+            return SleepPlan::Spin;
         }
         let debt_ns = self.debt_ns;
         let entry = self.entry(settings, place);
         let known = &entry.known;
-        let allowed = Allowed::of(&settings.budget, known, left_ns).less(debt_ns / SETTLE);
+        let allowed =
+            SpinBudget::for_length(&settings.budget, known, left_ns).less(debt_ns / SETTLE);
         let margin = covering_ns(settings, known, allowed).min(left_ns - SHORTEST_WAIT_NS);
         let kernel_cost = known.cost_ns.saturating_add(known.mean_spin_ns(margin));
         let pointless = left_ns <= (margin + SHORTEST_WAIT_NS).max(kernel_cost);
         if !pointless || left_ns > known.cost_ns.saturating_add(allowed.besides_ns) {
             entry.spun = 0;
-            return Plan::Kernel { margin_ns: margin, forced: false };
+            return SleepPlan::Kernel { margin_ns: margin, forced: false };
         }
         entry.spun += 1;
         if entry.spun >= entry.sample_after {
             entry.spun = 0;
-            return Plan::Kernel { margin_ns: left_ns - SHORTEST_WAIT_NS, forced: true };
+            return SleepPlan::Kernel { margin_ns: left_ns - SHORTEST_WAIT_NS, forced: true };
         }
-        Plan::Spin
+        SleepPlan::Spin
     }
 
     /// Counts a wake-up so much later than asked. `late`: after the deadline.
     pub(super) fn record(
         &mut self,
-        settings: &Settings,
-        place: Place,
-        plan: Plan,
+        settings: &SleeperSettings,
+        place: MarginKey,
+        plan: SleepPlan,
         overhead_ns: u64,
         late: bool,
     ) {
         let entry = self.entry(settings, place);
         entry.known.record(overhead_ns);
-        if matches!(plan, Plan::Kernel { forced: true, .. }) {
+        if matches!(plan, SleepPlan::Kernel { forced: true, .. }) {
             // A sample that costs lateness is taken less often, one that shows a way out often.
             entry.sample_after = if late {
                 entry.sample_after.saturating_mul(2).min(RAREST_SAMPLE)
@@ -178,16 +184,21 @@ impl Margins {
     }
 
     /// Counts what a kernel wait took of the CPU.
-    pub(super) fn record_cost(&mut self, settings: &Settings, place: Place, cost: Cost) {
+    pub(super) fn record_cost(
+        &mut self,
+        settings: &SleeperSettings,
+        place: MarginKey,
+        cost: WaitCost,
+    ) {
         self.entry(settings, place).known.record_cost(cost.wait_ns, cost.thought_ns);
     }
 
     /// Charges a sleep to the account.
-    pub(super) fn charge(&mut self, settings: &Settings, charge: Charge) {
+    pub(super) fn charge(&mut self, settings: &SleeperSettings, charge: Charge) {
         let Charge { place, length_ns, spin_ns, waited } = charge;
         let known = &self.entry(settings, place).known;
         let cost_ns = known.cost_ns;
-        let allowed = Allowed::of(&settings.budget, known, length_ns);
+        let allowed = SpinBudget::for_length(&settings.budget, known, length_ns);
         let usual = known.mean_spin_ns(known.quantile_ns(USUAL_PPM));
         // The share is there for the usual wake-ups, and is not saved for others.
         let allowed_ns = allowed.at_any_rate_ns.max(allowed.besides_ns.min(usual));
@@ -202,18 +213,18 @@ impl Margins {
     /// The margin that the next sleep here would have, ns.
     pub(super) fn margin_ns(
         &self,
-        settings: &Settings,
-        place: Place,
+        settings: &SleeperSettings,
+        place: MarginKey,
         length_ns: u64,
     ) -> Option<u64> {
         let entry = self.entries.iter().find(|entry| entry.place == place)?;
         let known = &entry.known;
-        let allowed = Allowed::of(&settings.budget, known, length_ns);
+        let allowed = SpinBudget::for_length(&settings.budget, known, length_ns);
         let margin = covering_ns(settings, known, allowed.less(self.debt_ns / SETTLE));
         Some(margin.min(length_ns))
     }
 
-    fn entry(&mut self, settings: &Settings, place: Place) -> &mut Entry {
+    fn entry(&mut self, settings: &SleeperSettings, place: MarginKey) -> &mut MarginEntry {
         self.sleeps += 1;
         let index = match self.entries.iter().position(|entry| entry.place == place) {
             Some(index) => index,
@@ -225,10 +236,10 @@ impl Margins {
     }
 
     /// Makes an entry, in the place of the one that was not used for longest if need be.
-    fn add(&mut self, settings: &Settings, place: Place) -> usize {
+    fn add(&mut self, settings: &SleeperSettings, place: MarginKey) -> usize {
         let known = self.guess(settings, place);
         let sample_after = settings.sample_every.max(1);
-        let new = Entry { place, known, used: 0, spun: 0, sample_after };
+        let new = MarginEntry { place, known, used: 0, spun: 0, sample_after };
         if self.entries.len() < PLACES {
             self.entries.push(new);
             return self.entries.len() - 1;
@@ -239,7 +250,7 @@ impl Margins {
     }
 
     /// What to believe of a new place: what was learnt last in its class, else the seed.
-    fn guess(&self, settings: &Settings, place: Place) -> Overheads {
+    fn guess(&self, settings: &SleeperSettings, place: MarginKey) -> Overheads {
         let same_class = self.entries.iter().filter(|entry| entry.place.class == place.class);
         match same_class.max_by_key(|entry| entry.used) {
             Some(entry) => Overheads::inherited(&entry.known),
@@ -250,36 +261,36 @@ impl Margins {
 
 /// What a sleep may spin on average.
 #[derive(Clone, Copy, Debug)]
-struct Allowed {
+struct SpinBudget {
     /// For any wake-up, ns.
     at_any_rate_ns: u64,
     /// With what is there for the usual ones besides, ns.
     besides_ns: u64,
 }
 
-impl Allowed {
+impl SpinBudget {
     /// In a sleep of that length. What the sleeper itself takes counts as spinning.
-    fn of(budget: &Budget, known: &Overheads, length_ns: u64) -> Allowed {
+    fn for_length(budget: &Budget, known: &Overheads, length_ns: u64) -> SpinBudget {
         let of_wait = part(known.cost_ns, budget.of_wait_ppm);
         let at_any_rate_ns =
             budget.per_sleep_ns.saturating_add(of_wait).saturating_sub(known.thought_ns);
         let share = part(length_ns, budget.share_ppm);
-        Allowed { at_any_rate_ns, besides_ns: at_any_rate_ns.saturating_add(share) }
+        SpinBudget { at_any_rate_ns, besides_ns: at_any_rate_ns.saturating_add(share) }
     }
 
     /// Less what others took, or more by what they left.
-    fn less(self, taken_ns: i64) -> Allowed {
+    fn less(self, taken_ns: i64) -> SpinBudget {
         let left = |ns: u64| {
             let ns = i64::try_from(ns).unwrap_or(i64::MAX);
             u64::try_from(ns.saturating_sub(taken_ns)).unwrap_or(0)
         };
-        let Allowed { at_any_rate_ns, besides_ns } = self;
-        Allowed { at_any_rate_ns: left(at_any_rate_ns), besides_ns: left(besides_ns) }
+        let SpinBudget { at_any_rate_ns, besides_ns } = self;
+        SpinBudget { at_any_rate_ns: left(at_any_rate_ns), besides_ns: left(besides_ns) }
     }
 }
 
 /// The margin that covers as many of the wake-ups as it may, ns.
-fn covering_ns(settings: &Settings, known: &Overheads, allowed: Allowed) -> u64 {
+fn covering_ns(settings: &SleeperSettings, known: &Overheads, allowed: SpinBudget) -> u64 {
     let wanted = known.quantile_ns(settings.quantile_ppm);
     let affordable = known.margin_spinning_ns(allowed.at_any_rate_ns);
     let usual = known.quantile_ns(USUAL_PPM).min(known.margin_spinning_ns(allowed.besides_ns));

@@ -6,22 +6,22 @@ pub use hourglass_sys::wake_reason::WakeReason;
 
 /// A scheduling policy by the kernel's number (`SCHED_OTHER` is 0, `SCHED_FIFO` 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Class(pub i32);
+pub struct SchedClass(pub i32);
 
-impl Class {
+impl SchedClass {
     /// `SCHED_OTHER`.
-    pub const OTHER: Class = Class(0);
+    pub const OTHER: SchedClass = SchedClass(0);
     /// `SCHED_FIFO`.
-    pub const FIFO: Class = Class(1);
+    pub const FIFO: SchedClass = SchedClass(1);
     /// `SCHED_RR`.
-    pub const ROUND_ROBIN: Class = Class(2);
+    pub const ROUND_ROBIN: SchedClass = SchedClass(2);
     /// `SCHED_DEADLINE`.
-    pub const DEADLINE: Class = Class(6);
+    pub const DEADLINE: SchedClass = SchedClass(6);
 
     /// Whether the kernel wakes threads of this class without timer slack.
     #[must_use]
     pub const fn is_real_time(self) -> bool {
-        matches!(self, Class::FIFO | Class::ROUND_ROBIN | Class::DEADLINE)
+        matches!(self, SchedClass::FIFO | SchedClass::ROUND_ROBIN | SchedClass::DEADLINE)
     }
 }
 
@@ -67,7 +67,7 @@ pub trait Mechanism {
     fn cpu(&mut self) -> u32;
 
     /// The thread's scheduling policy.
-    fn class(&mut self) -> Class;
+    fn class(&mut self) -> SchedClass;
 
     /// How often the CPU was taken from the thread so far (`ru_nivcsw`).
     fn preemptions(&mut self) -> u64;

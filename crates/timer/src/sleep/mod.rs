@@ -5,7 +5,7 @@
 //! futures that a [`Driver`] wakes.
 //! Must not: keep a global, allocate while a thread sleeps (futures do when they are first polled).
 //!
-//! After the HighPerTimer thesis (2012), chapter 5, whose sleep is kept as a [`Policy`] for
+//! After the HighPerTimer thesis (2012), chapter 5, whose sleep is kept as a [`SleepPolicy`] for
 //! comparison. What is different: the margin is learnt where the thesis takes 1/HZ, the kernel wait
 //! is absolute, an interrupt ends it in both phases and is not lost when it comes early, and each
 //! sleep tells what happened.
@@ -27,17 +27,16 @@
 //! one on virtual time, on which hours are slept in milliseconds; `portable.rs` is that of macOS (`mach_wait_until`)
 //! and Windows (waitable timers), which learn their margins alike. Futures and the thesis' probe are Linux's only.
 
-mod approach;
+mod convenience;
 #[cfg(target_os = "linux")]
 mod driver;
-mod finish;
-mod forms;
 #[cfg(target_os = "linux")]
 mod future;
 mod grid;
 mod interrupt;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod kernel_wait;
 mod margin;
 mod mechanism;
 mod outcome;
@@ -48,27 +47,28 @@ mod rate;
 mod settings;
 pub mod sim;
 mod sleeper;
+mod spin;
 #[cfg(target_os = "linux")]
-mod thesis;
+mod tick_probe;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use convenience::SleepUntilExt;
 #[cfg(target_os = "linux")]
 pub use driver::Driver;
-pub use forms::SleepToThis;
 #[cfg(target_os = "linux")]
 pub use future::{Interval, SleepUntil};
 pub use grid::{MissedTicks, PeriodError, Tick};
 pub use interrupt::{Interrupt, Interrupter};
 #[cfg(target_os = "linux")]
-pub use kernel::Kernel;
-pub use mechanism::{Class, Mechanism, WakeReason};
-pub use outcome::{Delay, Slept};
+pub use kernel::KernelSleep;
+pub use mechanism::{Mechanism, SchedClass, WakeReason};
+pub use outcome::{Delay, SleepOutcome};
 #[cfg(not(target_os = "linux"))]
 pub use portable::Kernel;
-pub use rate::{Beat, Rate};
-pub use settings::{Budget, EndsWhen, Policy, Settings};
+pub use rate::{Rate, RateTick};
+pub use settings::{Budget, SleepEnd, SleepPolicy, SleeperSettings};
 pub use sleeper::Sleeper;
 #[cfg(target_os = "linux")]
-pub use thesis::HzProbe;
+pub use tick_probe::HzProbe;

@@ -15,7 +15,7 @@ pub enum Delay {
     /// kernel keeps nothing by which the thread could tell afterwards.
     WokenLate,
     /// The CPU was given to somebody else against the thread's will (`ru_nivcsw` grew), after the
-    /// kernel had woken it or while it spun. Not asked for with [`super::Policy::KernelOnly`], where it
+    /// kernel had woken it or while it spun. Not asked for with [`super::SleepPolicy::KernelOnly`], where it
     /// would be a system call or two in each sleep: such a sleep is [`Delay::WokenLate`].
     Preempted,
     /// The spin stood still across the deadline though the scheduler took the CPU from nobody: an
@@ -31,7 +31,7 @@ impl Delay {
 /// What happened in a sleep. Times are on `CLOCK_MONOTONIC`'s scale, as the sleeper's clock tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "an interrupted sleep ended before its deadline"]
-pub struct Slept {
+pub struct SleepOutcome {
     /// The deadline, ns.
     pub deadline_ns: u64,
     /// The reading that ended the sleep, ns: taken in order after everything before it.
@@ -50,7 +50,7 @@ pub struct Slept {
     pub delay: Delay,
 }
 
-impl Slept {
+impl SleepOutcome {
     /// How long after its deadline the sleep ended, ns; 0 if an interrupt ended it before.
     #[must_use]
     pub const fn miss_ns(&self) -> u64 {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_miss_has_a_sign() {
-        let slept = |deadline_ns, woke_ns| Slept {
+        let slept = |deadline_ns, woke_ns| SleepOutcome {
             deadline_ns,
             woke_ns,
             kernel_ns: 0,

@@ -20,16 +20,16 @@ const CLOSE_NS: u64 = 64;
 /// standard library sleeps. An interrupt ends a wait in the kernel within 5 ms, not at once. All sleeps
 /// of a thread are taken to be of one scheduling class.
 #[derive(Clone, Debug, Default)]
-pub struct Kernel {
+pub struct KernelSleep {
     alarm: Alarm,
     waits: u64,
 }
 
-impl Kernel {
+impl KernelSleep {
     /// Asks the system for what it needs to wait.
     #[must_use]
-    pub fn new() -> Kernel {
-        Kernel::default()
+    pub fn new() -> KernelSleep {
+        KernelSleep::default()
     }
 
     /// Whether spinning is done at low power: never.
@@ -39,7 +39,7 @@ impl Kernel {
     }
 }
 
-impl Mechanism for Kernel {
+impl Mechanism for KernelSleep {
     fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken {
         self.waits = self.waits.saturating_add(1);
         loop {

@@ -6,10 +6,10 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_time::Span;
 
-use super::Kernel;
+use super::KernelSleep;
 use super::grid::{Grid, MissedTicks, PeriodError, Tick};
 use super::mechanism::Mechanism;
-use super::outcome::{Delay, Slept};
+use super::outcome::{Delay, SleepOutcome};
 use super::sleeper::Sleeper;
 
 /// Holds a loop to a rate, on an absolute grid: how long the loop's work takes, and by how much it
@@ -28,7 +28,7 @@ use super::sleeper::Sleeper;
 /// # Ok::<(), hourglass_timer::sleep::PeriodError>(())
 /// ```
 #[derive(Debug)]
-pub struct Rate<C = &'static Clock, M = Kernel> {
+pub struct Rate<C = &'static Clock, M = KernelSleep> {
     sleeper: Sleeper<C, M>,
     grid: Grid,
     overruns: u64,
@@ -36,14 +36,14 @@ pub struct Rate<C = &'static Clock, M = Kernel> {
 
 /// What [`Rate::wait`] waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat {
+pub struct RateTick {
     /// The tick; `None` if an interrupt came first, and it is still to come.
     pub tick: Option<Tick>,
     /// The sleep.
-    pub slept: Slept,
+    pub slept: SleepOutcome,
 }
 
-impl Beat {
+impl RateTick {
     /// Whether the tick was due before it was waited for: the loop took longer than a period.
     #[must_use]
     pub fn is_overrun(&self) -> bool {
@@ -78,12 +78,12 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Rate<C, M> {
     }
 
     /// Sleeps until the next tick, or an interrupt.
-    pub fn wait(&mut self) -> Beat {
+    pub fn wait(&mut self) -> RateTick {
         let slept = self.sleeper.sleep_until_ns(self.grid.next_ns());
         if slept.interrupted && !slept.reached() {
-            return Beat { tick: None, slept };
+            return RateTick { tick: None, slept };
         }
-        let beat = Beat { tick: Some(self.grid.take(slept.woke_ns)), slept };
+        let beat = RateTick { tick: Some(self.grid.take(slept.woke_ns)), slept };
         self.overruns += u64::from(beat.is_overrun());
         beat
     }

@@ -4,13 +4,13 @@ use std::fmt;
 
 /// How the time until the deadline is spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum SleepPolicy {
     /// In the kernel until a learnt margin before the deadline, then spinning.
     #[default]
     Learned,
     /// As the thesis does it (section 5.3.2, listing 5.3): a relative kernel wait for all but one
     /// tick of the scheduler, with the thread's own timer slack, then spinning. Kept for comparison;
-    /// see [`Policy::is_reliable`].
+    /// see [`SleepPolicy::is_reliable`].
     Thesis {
         /// Ticks a second, 1 to 10,000 (beyond that taken as that); what [`super::HzProbe`] finds.
         hz: u32,
@@ -21,36 +21,36 @@ pub enum Policy {
     SpinOnly,
 }
 
-/// Highest tick rate that [`Policy::Thesis`] takes.
+/// Highest tick rate that [`SleepPolicy::Thesis`] takes.
 const HIGHEST_HZ: u32 = 10_000;
 
-impl Policy {
+impl SleepPolicy {
     /// Whether the policy does on every machine what it is for. The thesis' does not: a tick (its
     /// 1/HZ) is not what a sleep is late by since timers are not bound to ticks, so that it spins
     /// up to a tick of each sleep; its relative wait adds whatever happens before the kernel is
     /// entered; and its probe for HZ needs a kernel that counts CPU time in ticks.
     #[must_use]
     pub const fn is_reliable(self) -> bool {
-        !matches!(self, Policy::Thesis { .. })
+        !matches!(self, SleepPolicy::Thesis { .. })
     }
 
     /// The thesis' tick, ns; `None` for the other policies.
     #[must_use]
     pub fn tick_ns(self) -> Option<u64> {
         match self {
-            Policy::Thesis { hz } => Some(1_000_000_000 / u64::from(hz.clamp(1, HIGHEST_HZ))),
+            SleepPolicy::Thesis { hz } => Some(1_000_000_000 / u64::from(hz.clamp(1, HIGHEST_HZ))),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for SleepPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Policy::Learned => f.write_str("learned"),
-            Policy::Thesis { hz } => write!(f, "thesis (HZ {hz}, unreliable)"),
-            Policy::KernelOnly => f.write_str("kernel only"),
-            Policy::SpinOnly => f.write_str("spin only"),
+            SleepPolicy::Learned => f.write_str("learned"),
+            SleepPolicy::Thesis { hz } => write!(f, "thesis (HZ {hz}, unreliable)"),
+            SleepPolicy::KernelOnly => f.write_str("kernel only"),
+            SleepPolicy::SpinOnly => f.write_str("spin only"),
         }
     }
 }
@@ -95,7 +95,7 @@ impl Default for Budget {
 
 /// Which reading of the clock ends a sleep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EndsWhen {
+pub enum SleepEnd {
     /// `now_ordered` is at the deadline. Another reader of `CLOCK_MONOTONIC` may see it up to the
     /// clock's bound later (some 100 ns; usually some ns).
     #[default]
@@ -108,10 +108,10 @@ pub enum EndsWhen {
 /// How a sleeper is to sleep: [`Settings::DEFAULT`] unless something is known, and
 /// [`Settings::FRUGAL`] or [`Settings::PRECISE`] where CPU time or misses count for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SleeperSettings {
     /// How the time is spent.
-    pub policy: Policy,
-    /// What a sleep may spin, with [`Policy::Learned`].
+    pub policy: SleepPolicy,
+    /// What a sleep may spin, with [`SleepPolicy::Learned`].
     pub budget: Budget,
     /// Which share of the kernel's wake-ups the margin is to cover, parts per million, as far as
     /// the budget allows.
@@ -124,40 +124,44 @@ pub struct Settings {
     /// fewer if that made it late.
     pub sample_every: u32,
     /// Which reading of the clock ends a sleep.
-    pub ends_when: EndsWhen,
+    pub ends_when: SleepEnd,
 }
 
-impl Settings {
+impl SleeperSettings {
     /// Learnt margins that cover 99 % of the wake-ups within [`Budget::DEFAULT`].
-    pub const DEFAULT: Settings = Settings {
-        policy: Policy::Learned,
+    pub const DEFAULT: SleeperSettings = SleeperSettings {
+        policy: SleepPolicy::Learned,
         budget: Budget::DEFAULT,
         quantile_ppm: 990_000,
         longest_margin_ns: 500_000,
         seed_ns: 60_000,
         sample_every: 32,
-        ends_when: EndsWhen::Reached,
+        ends_when: SleepEnd::Reached,
     };
 
     /// Little CPU: a quarter more than a plain sleep, and a two-thousandth of the time slept where two of three
     /// wake-ups need that (50 us in 100 ms). Most sleeps of 100 ms end within a microsecond of their deadline, and
     /// shorter ones where the kernel's wake-ups are alike.
-    pub const FRUGAL: Settings = Settings { budget: Budget::FRUGAL, ..Settings::DEFAULT };
+    pub const FRUGAL: SleeperSettings =
+        SleeperSettings { budget: Budget::FRUGAL, ..SleeperSettings::DEFAULT };
 
     /// Margins that cover 99.9 % of the wake-ups, whatever that costs. On a busy machine, where wake-ups
     /// are late by hundreds of microseconds, that is much of a CPU.
-    pub const PRECISE: Settings =
-        Settings { budget: Budget::UNLIMITED, quantile_ppm: 999_000, ..Settings::DEFAULT };
+    pub const PRECISE: SleeperSettings = SleeperSettings {
+        budget: Budget::UNLIMITED,
+        quantile_ppm: 999_000,
+        ..SleeperSettings::DEFAULT
+    };
 
     /// The default with another policy.
     #[must_use]
-    pub const fn with_policy(policy: Policy) -> Settings {
-        Settings { policy, ..Settings::DEFAULT }
+    pub const fn with_policy(policy: SleepPolicy) -> SleeperSettings {
+        SleeperSettings { policy, ..SleeperSettings::DEFAULT }
     }
 }
 
-impl Default for Settings {
+impl Default for SleeperSettings {
     fn default() -> Self {
-        Settings::DEFAULT
+        SleeperSettings::DEFAULT
     }
 }

@@ -12,11 +12,11 @@ use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 
 use super::interrupt::Interrupter;
-use super::mechanism::{Class, LAST_NS, Mechanism, WakeReason, low_power_slice_ns};
+use super::mechanism::{LAST_NS, Mechanism, SchedClass, WakeReason, low_power_slice_ns};
 
 /// How late some of the wake-ups are: evenly spread from one time to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lateness {
+pub struct LatencyDistribution {
     /// How many wake-ups are of this kind, against those of the others.
     pub weight: u32,
     /// The least, ns.
@@ -42,7 +42,7 @@ pub struct Preemptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     /// How late the kernel wakes, timer slack not included. None: never late.
-    pub wake_ups: Vec<Lateness>,
+    pub wake_ups: Vec<LatencyDistribution>,
     /// What a kernel wait takes of the CPU, ns.
     pub wait_cost_ns: u64,
     /// What happens to a spinning thread.
@@ -55,8 +55,8 @@ impl Load {
     pub fn idle() -> Load {
         Load {
             wake_ups: vec![
-                Lateness { weight: 49, from_ns: 20_000, to_ns: 30_000 },
-                Lateness { weight: 1, from_ns: 30_000, to_ns: 50_000 },
+                LatencyDistribution { weight: 49, from_ns: 20_000, to_ns: 30_000 },
+                LatencyDistribution { weight: 1, from_ns: 30_000, to_ns: 50_000 },
             ],
             wait_cost_ns: 15_000,
             preemptions: None,
@@ -68,8 +68,8 @@ impl Load {
     pub fn busy() -> Load {
         Load {
             wake_ups: vec![
-                Lateness { weight: 9, from_ns: 80_000, to_ns: 200_000 },
-                Lateness { weight: 1, from_ns: 1_000_000, to_ns: 4_000_000 },
+                LatencyDistribution { weight: 9, from_ns: 80_000, to_ns: 200_000 },
+                LatencyDistribution { weight: 1, from_ns: 1_000_000, to_ns: 4_000_000 },
             ],
             wait_cost_ns: 20_000,
             preemptions: Some(Preemptions {
@@ -98,7 +98,7 @@ pub struct SimMachine {
     load: Load,
     plan: Vec<(u64, Event)>,
     next_preemption_ns: u64,
-    class: Class,
+    class: SchedClass,
     cpu: u32,
     slack_ns: u64,
     preemptions: u64,
@@ -134,7 +134,7 @@ impl SimMachine {
             load,
             plan: Vec::new(),
             next_preemption_ns: u64::MAX,
-            class: Class::OTHER,
+            class: SchedClass::OTHER,
             cpu: 0,
             slack_ns: 50_000,
             preemptions: 0,
@@ -159,7 +159,7 @@ impl SimMachine {
     }
 
     /// From now on the thread has this policy.
-    pub fn set_class(&mut self, class: Class) {
+    pub fn set_class(&mut self, class: SchedClass) {
         self.class = class;
     }
 
@@ -203,12 +203,12 @@ impl SimMachine {
 
     /// At that time a sleeper is interrupted.
     pub fn interrupt_at(&mut self, at_ns: u64, interrupter: Interrupter) {
-        self.happen(at_ns, Event::Interrupt(interrupter));
+        self.apply_event(at_ns, Event::Interrupt(interrupter));
     }
 
     /// At that time a signal comes that has nothing to do with sleeping.
     pub fn signal_at(&mut self, at_ns: u64) {
-        self.happen(at_ns, Event::Signal);
+        self.apply_event(at_ns, Event::Signal);
     }
 
     /// Lets the thread work for a while.
@@ -235,7 +235,7 @@ impl SimMachine {
         self.time.true_time().nanos_or_zero()
     }
 
-    fn happen(&mut self, at_ns: u64, event: Event) {
+    fn apply_event(&mut self, at_ns: u64, event: Event) {
         let index = self.plan.partition_point(|(at, _)| *at <= at_ns);
         self.plan.insert(index, (at_ns, event));
     }
@@ -325,7 +325,7 @@ impl SimMachine {
         let total: u64 = self.load.wake_ups.iter().map(|kind| u64::from(kind.weight)).sum();
         let mut pick = if total == 0 { 0 } else { self.random() % total };
         for index in 0..self.load.wake_ups.len() {
-            let Lateness { weight, from_ns, to_ns } = self.load.wake_ups[index];
+            let LatencyDistribution { weight, from_ns, to_ns } = self.load.wake_ups[index];
             match pick.checked_sub(u64::from(weight)) {
                 Some(left) => pick = left,
                 None => return self.between(from_ns, to_ns),
@@ -390,7 +390,7 @@ impl Mechanism for SimMachine {
         self.cpu
     }
 
-    fn class(&mut self) -> Class {
+    fn class(&mut self) -> SchedClass {
         // A sleeper's first question.
         if std::mem::take(&mut self.is_cold) {
             self.work(self.cold_ns);

@@ -9,12 +9,12 @@ use hourglass_clock::{Clock, process};
 #[cfg(target_os = "linux")]
 use hourglass_sys::idle_latency::IdleLatency;
 
-use super::Kernel;
-use super::approach::LEAST_SLACK_NS;
+use super::KernelSleep;
 use super::interrupt::{Interrupt, Interrupter};
+use super::kernel_wait::LEAST_SLACK_NS;
 use super::margin::{Charge, Margins};
-use super::mechanism::{Class, Mechanism};
-use super::settings::Settings;
+use super::mechanism::{Mechanism, SchedClass};
+use super::settings::SleeperSettings;
 
 /// Puts a thread to sleep until an absolute time, to some tens of nanoseconds, at little CPU time.
 ///
@@ -45,10 +45,10 @@ use super::settings::Settings;
 /// println!("{} ns late, {} ns spun", slept.miss_ns(), slept.spin_ns);
 /// ```
 #[derive(Debug)]
-pub struct Sleeper<C = &'static Clock, M = Kernel> {
+pub struct Sleeper<C = &'static Clock, M = KernelSleep> {
     pub(super) clock: C,
     pub(super) mechanism: M,
-    pub(super) settings: Settings,
+    pub(super) settings: SleeperSettings,
     pub(super) interrupter: Interrupter,
     pub(super) margins: Margins,
     /// Whether the thread has no slack for good, so that waits need not ask.
@@ -57,7 +57,7 @@ pub struct Sleeper<C = &'static Clock, M = Kernel> {
     #[cfg(target_os = "linux")]
     pub(super) idle_latency: Option<IdleLatency>,
     /// As last asked for.
-    pub(super) class: Option<Class>,
+    pub(super) class: Option<SchedClass>,
     /// Kernel waits so far.
     pub(super) waits: u32,
     /// What the last sleep cost, until it is charged.
@@ -68,13 +68,13 @@ impl Sleeper {
     /// On the clock of the process, learning.
     #[must_use]
     pub fn new() -> Sleeper {
-        Sleeper::with(Settings::DEFAULT)
+        Sleeper::with(SleeperSettings::DEFAULT)
     }
 
     /// On the clock of the process.
     #[must_use]
-    pub fn with(settings: Settings) -> Sleeper {
-        Sleeper::on(process::clock(), Kernel::new(), settings)
+    pub fn with(settings: SleeperSettings) -> Sleeper {
+        Sleeper::on(process::clock(), KernelSleep::new(), settings)
     }
 }
 
@@ -88,7 +88,7 @@ impl<C, M> Sleeper<C, M> {
     /// On any clock (a reference, an `Arc`), by any mechanism: both MUST be of one machine, real or
     /// simulated. Allocates the word that interrupts it and room for what it learns.
     #[must_use]
-    pub fn on(clock: C, mechanism: M, settings: Settings) -> Sleeper<C, M> {
+    pub fn on(clock: C, mechanism: M, settings: SleeperSettings) -> Sleeper<C, M> {
         Sleeper {
             clock,
             mechanism,
@@ -153,12 +153,12 @@ impl<C, M> Sleeper<C, M> {
 
     /// How it sleeps.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &SleeperSettings {
         &self.settings
     }
 
     /// Sleeps otherwise from now on; what was learnt stays.
-    pub fn set(&mut self, settings: Settings) {
+    pub fn set(&mut self, settings: SleeperSettings) {
         self.settings = settings;
     }
 

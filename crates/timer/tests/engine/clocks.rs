@@ -9,21 +9,21 @@ fn four_clocks_expire_in_the_order_of_the_device() {
     times.set_tai_offset(Span::from_secs(37));
     times.suspend(Span::from_secs(5));
     // Setting it before the engine watches kicks nobody.
-    armed(&mut engine, Base::Tai, 4, 1_046 * SECOND);
-    armed(&mut engine, Base::Realtime, 3, 1_008 * SECOND);
-    armed(&mut engine, Base::Boottime, 2, 7 * SECOND);
-    armed(&mut engine, Base::Monotonic, 1, SECOND);
+    armed(&mut engine, ClockBase::Tai, 4, 1_046 * SECOND);
+    armed(&mut engine, ClockBase::Realtime, 3, 1_008 * SECOND);
+    armed(&mut engine, ClockBase::Boottime, 2, 7 * SECOND);
+    armed(&mut engine, ClockBase::Monotonic, 1, SECOND);
     let expected = [(SECOND, 1), (2 * SECOND, 2), (3 * SECOND, 3), (4 * SECOND, 4)];
     assert_eq!(run(&mut engine, &times, 10 * SECOND), expected);
     // In one look the same order, whatever the order of arming; equal times by base, then first
     // in, first out.
     let mono = 20 * SECOND;
     for (base, name, offset) in [
-        (Base::Tai, 4, 1_042 * SECOND),
-        (Base::Realtime, 3, 1_005 * SECOND - 1),
-        (Base::Boottime, 2, 5 * SECOND),
-        (Base::Monotonic, 1, 0),
-        (Base::Monotonic, 5, 0),
+        (ClockBase::Tai, 4, 1_042 * SECOND),
+        (ClockBase::Realtime, 3, 1_005 * SECOND - 1),
+        (ClockBase::Boottime, 2, 5 * SECOND),
+        (ClockBase::Monotonic, 1, 0),
+        (ClockBase::Monotonic, 5, 0),
     ] {
         armed(&mut engine, base, name, mono + offset);
     }
@@ -38,16 +38,16 @@ fn setting_the_clock_moves_no_timer_and_tells_the_device_once() {
     let (mut engine, times) = exact();
     times.set_realtime(1_000 * SECOND);
     let ids: Vec<TimerId> = (0..1_000)
-        .map(|i| armed(&mut engine, Base::Realtime, i, (1_010 + i64::from(i)) * SECOND))
+        .map(|i| armed(&mut engine, ClockBase::Realtime, i, (1_010 + i64::from(i)) * SECOND))
         .collect();
     engine.wait(Some(SECOND as u64)).unwrap();
     assert_eq!(programmed(&engine), 1);
     times.step_realtime(Span::from_secs(3));
     // The set ends the wait.
-    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
     assert_eq!(engine.expire(10, |_, _| ()), 0);
     let served = engine.wait(None).unwrap();
-    assert_eq!((served.woken, now_ns(&times)), (EVENT, 7 * SECOND));
+    assert_eq!((served.reason, now_ns(&times)), (EVENT, 7 * SECOND));
     assert_eq!(programmed(&engine), 2);
     assert_eq!(expired(&mut engine), [0]);
     for (i, id) in ids.iter().enumerate().skip(1) {
@@ -59,7 +59,7 @@ fn setting_the_clock_moves_no_timer_and_tells_the_device_once() {
     assert_eq!(expired(&mut engine), (1..=100).collect::<Vec<u32>>());
     // Set back: the others wait longer.
     times.step_realtime(Span::from_secs(-50));
-    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
     engine.wait(None).unwrap();
     assert_eq!((expired(&mut engine), now_ns(&times)), (vec![101], 58 * SECOND));
 }
@@ -69,22 +69,23 @@ fn setting_the_clock_moves_no_timer_and_tells_the_device_once() {
 fn a_timer_is_told_that_its_clock_was_set() {
     let (mut engine, times) = exact();
     let told = |engine: &mut Engine<u32>, base| {
-        engine.timers().create_with(base, OnSet::Expire, 7).unwrap()
+        engine.timers().create_with(base, ClockSetPolicy::Expire, 7).unwrap()
     };
     let [a, b, c, d] =
-        [Base::Tai, Base::Realtime, Base::Realtime, Base::Boottime].map(|b| told(&mut engine, b));
+        [ClockBase::Tai, ClockBase::Realtime, ClockBase::Realtime, ClockBase::Boottime]
+            .map(|b| told(&mut engine, b));
     for (id, expiry_ns) in [(a, HOUR), (b, 2 * HOUR), (c, 9 * HOUR), (d, HOUR)] {
         engine.timers().arm(id, expiry_ns, 5).unwrap();
     }
     assert_eq!(engine.timers().cancel(c), Ok(true));
-    armed(&mut engine, Base::Realtime, 8, 8 * HOUR);
+    armed(&mut engine, ClockBase::Realtime, 8, 8 * HOUR);
     engine.wait(Some(1)).unwrap();
     times.suspend(Span::from_secs(1));
-    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
     assert_eq!(engine.expire(10, |_, _| ()), 0);
 
     times.step_realtime(Span::from_secs(-1));
-    assert_eq!(engine.wait(None).unwrap().woken, EVENT);
+    assert_eq!(engine.wait(None).unwrap().reason, EVENT);
     let mut fired = Vec::new();
     engine.expire(10, |timers, f| {
         fired.push((f.id, f.cause, f.expiry_ns, f.latest_ns, f.late_ns()));
@@ -104,15 +105,15 @@ fn a_timer_is_told_that_its_clock_was_set() {
     assert_eq!(engine.expire(10, |_, _| ()), 0);
 }
 
-/// What [`Base`] says of each clock in a suspension.
+/// What [`ClockBase`] says of each clock in a suspension.
 #[test]
 fn after_a_suspension_boottime_expires_and_monotonic_waits() {
     let (mut engine, times) = exact();
-    armed(&mut engine, Base::Monotonic, 1, 10 * SECOND);
-    armed(&mut engine, Base::Boottime, 2, 60 * SECOND);
+    armed(&mut engine, ClockBase::Monotonic, 1, 10 * SECOND);
+    armed(&mut engine, ClockBase::Boottime, 2, 60 * SECOND);
     engine.wait(Some(SECOND as u64)).unwrap();
     times.suspend(Span::from_secs(600));
-    assert_eq!(engine.wait(None).unwrap().woken, EVENT);
+    assert_eq!(engine.wait(None).unwrap().reason, EVENT);
     assert_eq!((expired(&mut engine), now_ns(&times)), (vec![2], SECOND));
     assert_eq!(run(&mut engine, &times, 20 * SECOND), [(10 * SECOND, 1)]);
 }
@@ -120,7 +121,7 @@ fn after_a_suspension_boottime_expires_and_monotonic_waits() {
 #[test]
 fn bad_input_is_refused_with_one_line() {
     let (mut engine, times) = exact();
-    let timer = engine.timers().create(Base::Realtime, 1).unwrap();
+    let timer = engine.timers().create(ClockBase::Realtime, 1).unwrap();
     let timeout = engine.timers().create_timeout(2).unwrap();
     let now = times.now();
     let timers = engine.timers();
@@ -135,12 +136,12 @@ fn bad_input_is_refused_with_one_line() {
         let text = error.to_string();
         assert!(text.lines().count() == 1 && text.contains(": "), "{text}");
     }
-    assert_eq!((timers.armed(Base::Realtime), timers.armed_timeouts()), (0, 0));
+    assert_eq!((timers.armed(ClockBase::Realtime), timers.armed_timeouts()), (0, 0));
     // The ends of the range are in it.
     timers.arm(timer, i64::MAX, u64::MAX).unwrap();
     timers.arm_timeout(timeout, &now, i64::MAX).unwrap();
     assert_eq!(timers.earliest(&now), Some(i64::MAX as u64));
-    assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().woken, Woken::Limit);
+    assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().reason, DeviceWaitEnd::Limit);
     let timers = engine.timers();
     assert_eq!((timers.remove(timer), timers.remove(timeout)), (Ok(1), Ok(2)));
     for id in [timer, timeout] {
@@ -157,7 +158,7 @@ fn bad_input_is_refused_with_one_line() {
 struct Scarce(SimTimes, u64);
 
 impl Times for Scarce {
-    fn now(&self) -> Now {
+    fn now(&self) -> ClockReadings {
         self.0.now()
     }
     fn watch(&mut self, kick: &Kick) -> Result<(), DeviceError> {
@@ -172,11 +173,11 @@ impl Times for Scarce {
 /// An engine in high resolution with a tick of 10 ms.
 fn scarce(failures: u64) -> (Engine<u32>, SimTimes) {
     let times = SimTimes::new(&Arc::new(SimSource::default()));
-    let (registry, number) = (Arc::new(Registry::new()), event::Engine(0));
+    let (registry, number) = (Arc::new(Registry::new()), event::EngineId(0));
     let device = SimEvent::new(times.source(), SimEventConfig::exact());
     let id = registry.register_for(number, EventDevice::new(device).unwrap()).unwrap();
-    registry.judge(id, true).unwrap();
-    let settings = Settings { tick: Period::from_hertz(100).unwrap(), ..Settings::DEFAULT };
+    registry.set_health(id, true).unwrap();
+    let settings = EngineConfig { tick: Period::from_hertz(100).unwrap(), ..EngineConfig::DEFAULT };
     let clocks = Scarce(times.clone(), failures);
     let mut engine = Engine::new(settings, &registry, number, clocks).unwrap();
     engine.high_res().source_valid();
@@ -188,14 +189,14 @@ fn scarce(failures: u64) -> (Engine<u32>, SimTimes) {
 #[test]
 fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
     let (mut engine, times) = scarce(3);
-    armed(&mut engine, Base::Monotonic, 1, 15 * MS);
-    armed(&mut engine, Base::Realtime, 2, HOUR);
-    let woken = engine.wait(None).unwrap().woken;
-    assert_eq!((woken, now_ns(&times)), (Woken::Kicked, 10 * MS));
+    armed(&mut engine, ClockBase::Monotonic, 1, 15 * MS);
+    armed(&mut engine, ClockBase::Realtime, 2, HOUR);
+    let woken = engine.wait(None).unwrap().reason;
+    assert_eq!((woken, now_ns(&times)), (DeviceWaitEnd::Kicked, 10 * MS));
     assert_eq!(engine.statistics().watch_failures, 1);
     // A limit of the caller's is one still.
-    let woken = engine.wait(Some(12 * MS as u64)).unwrap().woken;
-    assert_eq!((woken, now_ns(&times)), (Woken::Limit, 12 * MS));
+    let woken = engine.wait(Some(12 * MS as u64)).unwrap().reason;
+    assert_eq!((woken, now_ns(&times)), (DeviceWaitEnd::Limit, 12 * MS));
     // Nothing of others is late. It is tried once a tick, not in each wait.
     assert_eq!(run(&mut engine, &times, 16 * MS), [(15 * MS, 1)]);
     assert_eq!(engine.statistics().watch_failures, 2);
@@ -203,7 +204,7 @@ fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
     times.set_realtime(HOUR);
     assert_eq!(expired(&mut engine), [2]);
     let set = now_ns(&times);
-    armed(&mut engine, Base::Realtime, 3, 3 * HOUR);
+    armed(&mut engine, ClockBase::Realtime, 3, 3 * HOUR);
     engine.wait(Some(set as u64)).unwrap();
     let source = Arc::clone(times.source());
     source.advance(Span::from_millis(1));
@@ -212,7 +213,7 @@ fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
     assert_eq!(run(&mut engine, &times, set + 200 * MS), [(set + 101 * MS, 3)]);
     assert_eq!(engine.statistics().watch_failures, 3);
     let begin_ns = now_ns(&times);
-    armed(&mut engine, Base::Boottime, 4, times.now().ns(Base::Boottime) + HOUR);
+    armed(&mut engine, ClockBase::Boottime, 4, times.now().ns(ClockBase::Boottime) + HOUR);
     let wakes = engine.statistics().wakes;
     assert_eq!(run(&mut engine, &times, begin_ns + HOUR), [(begin_ns + HOUR, 4)]);
     assert_eq!(engine.statistics().wakes, wakes + 1);
@@ -221,13 +222,13 @@ fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
 #[test]
 fn a_clock_set_while_nobody_can_watch_is_seen_within_a_tick() {
     let (mut engine, times) = scarce(u64::MAX);
-    armed(&mut engine, Base::Realtime, 1, HOUR);
+    armed(&mut engine, ClockBase::Realtime, 1, HOUR);
     engine.wait(None).unwrap();
     assert!(expired(&mut engine).is_empty());
     times.set_realtime(HOUR - 15 * MS);
     assert_eq!(run(&mut engine, &times, 40 * MS), [(25 * MS, 1)]);
     // Nothing on those clocks is armed: nobody is woken for them.
     let failures = engine.statistics().watch_failures;
-    assert_eq!(engine.wait(Some(SECOND as u64)).unwrap().woken, Woken::Limit);
+    assert_eq!(engine.wait(Some(SECOND as u64)).unwrap().reason, DeviceWaitEnd::Limit);
     assert_eq!((now_ns(&times), engine.statistics().watch_failures), (SECOND, failures));
 }

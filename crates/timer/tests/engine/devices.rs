@@ -7,7 +7,7 @@ fn device(times: &SimTimes, name: &'static str, rating: u16) -> EventDevice {
     EventDevice::new(SimEvent::new(times.source(), config)).unwrap()
 }
 
-const NUMBER: event::Engine = event::Engine(3);
+const NUMBER: event::EngineId = event::EngineId(3);
 
 /// An engine on a registry of the test's, with a good clock source.
 fn registered(
@@ -16,7 +16,7 @@ fn registered(
 ) -> (Engine<u32>, Arc<Registry>, Vec<event::DeviceId>) {
     let registry = Arc::new(Registry::new());
     let ids = devices.into_iter().map(|d| registry.register_for(NUMBER, d).unwrap()).collect();
-    let engine = Engine::new(Settings::DEFAULT, &registry, NUMBER, times.clone()).unwrap();
+    let engine = Engine::new(EngineConfig::DEFAULT, &registry, NUMBER, times.clone()).unwrap();
     engine.high_res().source_valid();
     (engine, registry, ids)
 }
@@ -31,36 +31,36 @@ fn a_lost_device_is_replaced_and_no_timer_is_lost() {
     let times = SimTimes::new(&Arc::new(SimSource::default()));
     let devices = [device(&times, "sim_best", 400), device(&times, "sim_spare", 100)];
     let (mut engine, registry, ids) = registered(&times, devices);
-    registry.judge(ids[0], true).unwrap();
+    registry.set_health(ids[0], true).unwrap();
     let tick = Period::from_hertz(100).unwrap();
     engine.set_period(Service::Tick, Some(tick)).unwrap();
-    armed(&mut engine, Base::Monotonic, 1, 15 * MS);
-    armed(&mut engine, Base::Realtime, 2, 35 * MS);
-    armed(&mut engine, Base::Monotonic, 3, 55 * MS);
+    armed(&mut engine, ClockBase::Monotonic, 1, 15 * MS);
+    armed(&mut engine, ClockBase::Realtime, 2, 35 * MS);
+    armed(&mut engine, ClockBase::Monotonic, 3, 55 * MS);
     assert_eq!(run(&mut engine, &times, 20 * MS), [(15 * MS, 1)]);
     assert_eq!((name(&engine), engine.resolution()), ("sim_best", Resolution::High));
     // The spare was never tried: the engine is bound to its tick now, which is 10 ms.
     assert!(registry.remove(ids[0]).unwrap().is_none());
     assert_eq!(run(&mut engine, &times, 50 * MS), [(40 * MS, 2)]);
     assert_eq!((name(&engine), engine.resolution()), ("sim_spare", Resolution::TickBound));
-    registry.judge(ids[1], true).unwrap();
+    registry.set_health(ids[1], true).unwrap();
     assert_eq!(run(&mut engine, &times, 60 * MS), [(55 * MS, 3)]);
     assert_eq!(engine.resolution(), Resolution::High);
     // A better one comes.
     let better = registry.register_for(NUMBER, device(&times, "sim_new", 300)).unwrap();
-    registry.judge(better, true).unwrap();
+    registry.set_health(better, true).unwrap();
     run(&mut engine, &times, 70 * MS);
     assert_eq!((name(&engine), engine.statistics().device_changes), ("sim_new", 2));
     // None is left: a typed error, until there is one again. The timers are still there.
-    registry.judge(better, false).unwrap();
+    registry.set_health(better, false).unwrap();
     assert!(registry.remove(ids[1]).unwrap().is_some());
-    armed(&mut engine, Base::Monotonic, 4, 100 * MS);
+    armed(&mut engine, ClockBase::Monotonic, 4, 100 * MS);
     assert_eq!(engine.wait(None), Err(EngineError::NoDevice));
     assert!(engine.device().is_none());
     registry.register_for(NUMBER, device(&times, "sim_last", 1)).unwrap();
     assert_eq!(run(&mut engine, &times, 101 * MS), [(100 * MS, 4)]);
     // Its services went along: ticks at 10 ms.
-    let due = engine.wait(None).unwrap().due;
+    let due = engine.wait(None).unwrap().services;
     assert!(due.times(Service::Tick) > 0 && now_ns(&times) == 110 * MS);
     drop(engine);
     let claimable = registry.distribution(NUMBER).own.map(|id| registry.claim(id).is_ok());
@@ -71,8 +71,8 @@ fn a_lost_device_is_replaced_and_no_timer_is_lost() {
 struct Failing(SimEvent, u32);
 
 impl ClockEvent for Failing {
-    fn facts(&self) -> Facts {
-        Facts { name: "failing", rating: 450, ..self.0.facts() }
+    fn facts(&self) -> DeviceFeatures {
+        DeviceFeatures { name: "failing", rating: 450, ..self.0.facts() }
     }
     fn now_ns(&self) -> u64 {
         self.0.now_ns()
@@ -83,7 +83,7 @@ impl ClockEvent for Failing {
     fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
         self.0.set_next_event(next)
     }
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         self.1 += 1;
         if self.1 > 2 {
             return Err(DeviceError::Os { device: "failing", errno: 5 });
@@ -101,9 +101,9 @@ fn a_device_that_fails_is_replaced() {
     let failing = Failing(SimEvent::new(times.source(), SimEventConfig::exact()), 0);
     let failing = EventDevice::new(failing).unwrap();
     let (mut engine, registry, ids) = registered(&times, [failing, device(&times, "sim", 1)]);
-    ids.iter().for_each(|id| registry.judge(*id, true).unwrap());
+    ids.iter().for_each(|id| registry.set_health(*id, true).unwrap());
     for i in 1..=5 {
-        armed(&mut engine, Base::Monotonic, i, i64::from(i) * MS);
+        armed(&mut engine, ClockBase::Monotonic, i, i64::from(i) * MS);
     }
     let seen = run(&mut engine, &times, 5 * MS);
     assert_eq!(seen, (1..=5).map(|i| (i64::from(i) * MS, i)).collect::<Vec<_>>());
@@ -129,13 +129,13 @@ fn kicks_follow_the_engine_from_device_to_device() {
     let (mut engine, registry, ids) = registered(&times, devices);
     let kick = engine.kick();
     kick.kick();
-    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
     registry.remove(ids[0]).unwrap();
-    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
     kick.kick();
-    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
-    let quiet = engine.wait(Some(5)).unwrap().woken;
-    assert_eq!((quiet, now_ns(&times)), (Woken::Limit, 5));
+    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
+    let quiet = engine.wait(Some(5)).unwrap().reason;
+    assert_eq!((quiet, now_ns(&times)), (DeviceWaitEnd::Limit, 5));
     drop(engine);
     kick.kick();
 }
@@ -144,18 +144,18 @@ fn kicks_follow_the_engine_from_device_to_device() {
 fn an_engine_without_a_device_says_so() {
     let times = SimTimes::new(&Arc::new(SimSource::default()));
     let registry = Arc::new(Registry::new());
-    let none = Engine::<u32>::new(Settings::DEFAULT, &registry, NUMBER, times.clone());
+    let none = Engine::<u32>::new(EngineConfig::DEFAULT, &registry, NUMBER, times.clone());
     assert_eq!(none.unwrap_err(), EngineError::NoDevice);
     // A tick that it cannot give: refused, and the registry has the device still.
     let config = SimEventConfig::mc146818();
     let device = EventDevice::new(SimEvent::new(times.source(), config)).unwrap();
     let id = registry.register(device).unwrap();
     let tick = Period::new(1_000, 1).unwrap();
-    let fast = Settings { tick, ..Settings::DEFAULT };
+    let fast = EngineConfig { tick, ..EngineConfig::DEFAULT };
     let refused = Engine::<u32>::new(fast, &registry, NUMBER, times.clone()).unwrap_err();
     assert!(matches!(refused, EngineError::Mode(_)), "{refused}");
     assert!(registry.claim(id).is_ok());
-    let coarse = Settings { timeouts: Span::ZERO, ..Settings::DEFAULT };
+    let coarse = EngineConfig { timeouts: Span::ZERO, ..EngineConfig::DEFAULT };
     let refused = Engine::<u32>::new(coarse, &registry, NUMBER, times).unwrap_err();
     assert!(matches!(refused, EngineError::Timers(TimerError::Queue(QueueError::TooFine { .. }))));
 }
@@ -163,7 +163,7 @@ fn an_engine_without_a_device_says_so() {
 #[test]
 fn an_engine_moves_to_another_thread() {
     let (mut engine, times) = exact();
-    armed(&mut engine, Base::Monotonic, 1, MS);
+    armed(&mut engine, ClockBase::Monotonic, 1, MS);
     engine.detach();
     let mut engine = std::thread::spawn(move || {
         assert_eq!(run(&mut engine, &times, 2 * MS), [(MS, 1)]);
@@ -172,7 +172,7 @@ fn an_engine_moves_to_another_thread() {
     })
     .join()
     .unwrap();
-    assert_eq!(engine.wait(Some(0)).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.wait(Some(0)).unwrap().reason, DeviceWaitEnd::Kicked);
 }
 
 /// One with so many events from the first that go wrong like this, and a spare that is not tried.
@@ -197,17 +197,17 @@ fn a_late_device_stays_and_ticks() {
         let late = engine.validate(&DevicePlan::DEFAULT).unwrap_err();
         assert!(matches!(late, InvalidDevice::Late { .. }), "{late}");
     }
-    engine.try_out().unwrap();
-    assert_eq!(engine.high_res().why(), Err(WhyTickBound::DeviceUntried));
+    engine.validate_device().unwrap();
+    assert_eq!(engine.high_res().why(), Err(LowResReason::DeviceUntried));
     let begin_ns = now_ns(&times);
-    armed(&mut engine, Base::Monotonic, 1, begin_ns + MS);
+    armed(&mut engine, ClockBase::Monotonic, 1, begin_ns + MS);
     let seen = run(&mut engine, &times, begin_ns + 30 * MS);
     assert_eq!(seen.len(), 1);
     assert_eq!((name(&engine), engine.resolution()), ("sim_faulty", Resolution::TickBound));
     assert_eq!(engine.statistics().device_changes, 0);
     // One that was valid until now is no longer trusted, but stays, too.
     let own = registry.distribution(NUMBER).own.unwrap();
-    registry.judge(own, true).unwrap();
+    registry.set_health(own, true).unwrap();
     engine.wait(Some(0)).unwrap();
     assert_eq!(engine.resolution(), Resolution::High);
     engine.validate(&DevicePlan::DEFAULT).unwrap_err();
@@ -222,7 +222,7 @@ fn a_device_that_was_late_is_tried_out_up_to_three_times() {
     for (late, expected) in [(2, Resolution::High), (3, Resolution::TickBound)] {
         let times = SimTimes::new(&Arc::new(SimSource::default()));
         let (mut engine, _registry) = faulty(&times, LATE, late * per_trial);
-        engine.try_out().unwrap();
+        engine.validate_device().unwrap();
         engine.wait(Some(0)).unwrap();
         assert_eq!((name(&engine), engine.resolution()), ("sim_faulty", expected));
     }
@@ -234,10 +234,10 @@ fn a_broken_device_is_dropped() {
     for kind in [early, SimFaultKind::Lost] {
         let times = SimTimes::new(&Arc::new(SimSource::default()));
         let (mut engine, _registry) = faulty(&times, kind, 1);
-        assert!(engine.try_out().unwrap_err().is_broken());
-        assert_eq!(engine.wait(Some(0)).unwrap().woken, Woken::Kicked);
+        assert!(engine.validate_device().unwrap_err().is_broken());
+        assert_eq!(engine.wait(Some(0)).unwrap().reason, DeviceWaitEnd::Kicked);
         assert_eq!((name(&engine), engine.statistics().device_changes), ("sim_spare", 1));
-        engine.try_out().unwrap();
+        engine.validate_device().unwrap();
         engine.wait(Some(0)).unwrap();
         assert_eq!((name(&engine), engine.resolution()), ("sim_spare", Resolution::High));
     }
@@ -251,7 +251,7 @@ fn a_device_of_the_system_stays_when_it_is_tried_out() {
     let shared = SimEvent::new(times.source(), SimEventConfig::i8254());
     registry.register(EventDevice::new(shared).unwrap()).unwrap();
     let mut engine =
-        Engine::<u32>::new(Settings::DEFAULT, &registry, NUMBER, times.clone()).unwrap();
+        Engine::<u32>::new(EngineConfig::DEFAULT, &registry, NUMBER, times.clone()).unwrap();
     let refused = engine.validate(&DevicePlan::DEFAULT).unwrap_err();
     assert_eq!(refused, InvalidDevice::Global("sim_i8254"));
     engine.wait(Some(0)).unwrap();

@@ -6,11 +6,11 @@ use super::*;
 #[test]
 fn a_long_callback_is_reported() {
     let (mut engine, times) = exact();
-    let long = armed(&mut engine, Base::Monotonic, 0, 10 * MS);
+    let long = armed(&mut engine, ClockBase::Monotonic, 0, 10 * MS);
     // In the same look, while it runs, just after it.
-    armed(&mut engine, Base::Monotonic, 1, 10 * MS);
-    armed(&mut engine, Base::Realtime, 2, 12 * MS);
-    armed(&mut engine, Base::Monotonic, 3, 15 * MS);
+    armed(&mut engine, ClockBase::Monotonic, 1, 10 * MS);
+    armed(&mut engine, ClockBase::Realtime, 2, 12 * MS);
+    armed(&mut engine, ClockBase::Monotonic, 3, 15 * MS);
     let source = Arc::clone(times.source());
     let mut order = Vec::new();
     while order.len() < 4 {
@@ -34,14 +34,14 @@ fn a_long_callback_is_reported() {
 #[test]
 fn lateness_counts_from_when_the_engine_could_have_known() {
     let (mut engine, times) = exact();
-    assert_eq!(engine.wait(Some(SECOND as u64)).unwrap().woken, Woken::Limit);
+    assert_eq!(engine.wait(Some(SECOND as u64)).unwrap().reason, DeviceWaitEnd::Limit);
     engine.expire(1, |_, _| ());
-    armed(&mut engine, Base::Monotonic, 1, 5);
+    armed(&mut engine, ClockBase::Monotonic, 1, 5);
     times.source().advance(Span::from_nanos(300));
     assert_eq!(expired(&mut engine), [1]);
     assert_eq!(engine.statistics().worst_late_ns, 300);
     // Nor is one that its clock jumped over.
-    armed(&mut engine, Base::Boottime, 2, HOUR);
+    armed(&mut engine, ClockBase::Boottime, 2, HOUR);
     times.source().advance(Span::from_secs(60));
     times.suspend(Span::from_secs(7_200));
     assert_eq!(expired(&mut engine), [2]);
@@ -52,13 +52,13 @@ fn lateness_counts_from_when_the_engine_could_have_known() {
 fn a_look_is_bounded_and_the_rest_comes_at_once() {
     let (mut engine, times) = exact();
     for i in 0..100 {
-        armed(&mut engine, Base::Monotonic, i, i64::from(i) + 1);
+        armed(&mut engine, ClockBase::Monotonic, i, i64::from(i) + 1);
     }
     times.source().advance(Span::from_millis(1));
     let mut looks = 0;
     let mut names = Vec::new();
     while names.len() < 100 {
-        assert_eq!(engine.wait(None).unwrap().woken, EVENT);
+        assert_eq!(engine.wait(None).unwrap().reason, EVENT);
         let count = engine.expire(7, |timers, fired| {
             names.push(*timers.payload(fired.id).unwrap());
         });
@@ -68,7 +68,7 @@ fn a_look_is_bounded_and_the_rest_comes_at_once() {
     assert_eq!((looks, now_ns(&times)), (15, MS));
     assert_eq!(names, (0..100).collect::<Vec<u32>>());
     // One that arms itself for now again and again does not hold the caller.
-    armed(&mut engine, Base::Monotonic, 0, 5);
+    armed(&mut engine, ClockBase::Monotonic, 0, 5);
     assert_eq!(engine.expire(50, |timers, f| timers.arm(f.id, 5, 0).unwrap()), 50);
     assert_eq!(engine.expire(0, |_, _| ()), 0);
 }
@@ -77,18 +77,18 @@ fn a_look_is_bounded_and_the_rest_comes_at_once() {
 #[test]
 fn callbacks_arm_cancel_create_and_remove() {
     let (mut engine, times) = exact();
-    let a = armed(&mut engine, Base::Monotonic, 1, 10);
-    let b = armed(&mut engine, Base::Boottime, 2, 11);
-    let c = armed(&mut engine, Base::Realtime, 3, 12);
+    let a = armed(&mut engine, ClockBase::Monotonic, 1, 10);
+    let b = armed(&mut engine, ClockBase::Boottime, 2, 11);
+    let c = armed(&mut engine, ClockBase::Realtime, 3, 12);
     times.source().advance(Span::from_nanos(20));
     let mut order = Vec::new();
-    engine.expire(10, |timers: &mut Timers<u32>, fired| {
+    engine.expire(10, |timers: &mut EngineTimers<u32>, fired| {
         let name = *timers.payload(fired.id).unwrap();
         order.push(name);
         if fired.expiry_ns == 10 {
             assert_eq!(timers.cancel(a), Ok(false));
             assert_eq!(timers.cancel(b), Ok(true));
-            let d = timers.create(Base::Tai, 4).unwrap();
+            let d = timers.create(ClockBase::Tai, 4).unwrap();
             timers.arm(d, 11, 0).unwrap();
             timers.arm(a, 13, 0).unwrap();
         } else if fired.id == a || fired.id == c {
@@ -107,7 +107,7 @@ fn what_is_handed_over_late_is_seen_before_the_wait() {
     let (mut engine, times) = exact();
     let next_wake = engine.next_wake();
     assert_eq!(next_wake.ns(), 0);
-    armed(&mut engine, Base::Monotonic, 1, SECOND);
+    armed(&mut engine, ClockBase::Monotonic, 1, SECOND);
     let looks = AtomicU64::new(0);
     let served = engine
         .wait_with(None, |timers, now| {
@@ -117,13 +117,13 @@ fn what_is_handed_over_late_is_seen_before_the_wait() {
             assert_eq!(next_wake.ns(), published);
             assert!(next_wake.needs_kick(published - 1) && !next_wake.needs_kick(published));
             if look == 0 {
-                let id = timers.create(Base::Monotonic, 2).unwrap();
-                timers.arm(id, now.ns(Base::Monotonic) + 5 * MS, 0).unwrap();
+                let id = timers.create(ClockBase::Monotonic, 2).unwrap();
+                timers.arm(id, now.ns(ClockBase::Monotonic) + 5 * MS, 0).unwrap();
             }
             look == 0
         })
         .unwrap();
-    assert_eq!((served.woken, now_ns(&times)), (EVENT, 5 * MS));
+    assert_eq!((served.reason, now_ns(&times)), (EVENT, 5 * MS));
     assert_eq!(looks.load(Ordering::Relaxed), 2);
     // Awake, it needs no kick; a limit is a wake-up, too.
     assert!(next_wake.ns() == 0 && !next_wake.needs_kick(1));
@@ -141,26 +141,26 @@ fn wait_in_a_storm(
     engine: &mut Engine<u32>,
     times: &SimTimes,
     limit_ns: Option<u64>,
-) -> (Woken, event::Due) {
+) -> (DeviceWaitEnd, event::DueServices) {
     let storm_ends_ns = now_ns(times) + SECOND;
     let served = engine
         .wait_with(limit_ns, |timers, now| {
-            let id = timers.create(Base::Monotonic, 99).unwrap();
-            timers.arm(id, now.ns(Base::Monotonic) + HOUR, 0).unwrap();
+            let id = timers.create(ClockBase::Monotonic, 99).unwrap();
+            timers.arm(id, now.ns(ClockBase::Monotonic) + HOUR, 0).unwrap();
             timers.remove(id).unwrap();
             times.source().advance(Span::from_micros(1));
             now_ns(times) < storm_ends_ns
         })
         .unwrap();
-    (served.woken, served.due)
+    (served.reason, served.services)
 }
 
 /// What is handed over again and again delays nothing that is due.
 #[test]
 fn a_storm_of_what_is_handed_over_does_not_delay_what_is_due() {
     let (mut engine, times) = exact();
-    armed(&mut engine, Base::Monotonic, 1, 5 * MS);
-    armed(&mut engine, Base::Realtime, 2, 7 * MS);
+    armed(&mut engine, ClockBase::Monotonic, 1, 5 * MS);
+    armed(&mut engine, ClockBase::Realtime, 2, 7 * MS);
     for (name, due_ns) in [(1, 5 * MS), (2, 7 * MS)] {
         wait_in_a_storm(&mut engine, &times, None);
         assert_eq!(expired(&mut engine), [name]);
@@ -172,8 +172,8 @@ fn a_storm_of_what_is_handed_over_does_not_delay_what_is_due() {
     engine
         .wait_with(None, |timers, now| {
             if !is_armed {
-                let id = timers.create(Base::Monotonic, 3).unwrap();
-                timers.arm(id, now.ns(Base::Monotonic) + MS, 0).unwrap();
+                let id = timers.create(ClockBase::Monotonic, 3).unwrap();
+                timers.arm(id, now.ns(ClockBase::Monotonic) + MS, 0).unwrap();
                 is_armed = true;
             }
             times.source().advance(Span::from_micros(1));
@@ -184,7 +184,7 @@ fn a_storm_of_what_is_handed_over_does_not_delay_what_is_due() {
     assert!(now_ns(&times) < 9 * MS);
     // Nor the limit, nor a service.
     let (woken, _) = wait_in_a_storm(&mut engine, &times, Some(20 * MS as u64));
-    assert_eq!((woken, now_ns(&times) / MS), (Woken::Limit, 20));
+    assert_eq!((woken, now_ns(&times) / MS), (DeviceWaitEnd::Limit, 20));
     engine.set_period(Service::Tick, Some(Period::from_hertz(100).unwrap())).unwrap();
     let begin_ns = now_ns(&times);
     let (_, due) = wait_in_a_storm(&mut engine, &times, None);
@@ -198,10 +198,10 @@ fn a_storm_on_a_tick_bound_engine_waits_for_the_tick() {
     let (mut engine, times) = exact();
     tick_bound(&mut engine);
     expired(&mut engine);
-    armed(&mut engine, Base::Monotonic, 1, now_ns(&times) + 100_000);
+    armed(&mut engine, ClockBase::Monotonic, 1, now_ns(&times) + 100_000);
     let before = engine.statistics().wakes;
     wait_in_a_storm(&mut engine, &times, None);
     assert_eq!((expired(&mut engine), engine.statistics().wakes), (vec![1], before + 1));
-    let tick_ns = Settings::DEFAULT.tick.span_ceil().nanos();
+    let tick_ns = EngineConfig::DEFAULT.tick.span_ceil().nanos();
     assert!(now_ns(&times) <= tick_ns + 1_000, "{} ns", now_ns(&times));
 }

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 use hourglass_timer::engine::{
-    Base, Cause, Engine, EngineError, Now, OnSet, Settings, SimTimes, TimerError, TimerId, Timers,
-    Times,
+    Cause, ClockBase, ClockReadings, ClockSetPolicy, Engine, EngineConfig, EngineError,
+    EngineTimers, SimTimes, TimerError, TimerId, Times,
 };
 use hourglass_timer::event::sim::{SimFault, SimFaultKind};
 use hourglass_timer::event::{
-    self, ClockEvent, DeviceError, DevicePlan, EventDevice, Facts, InvalidDevice, Kick, Mode,
-    NextEvent, Period, Registry, Resolution, Service, SimEvent, SimEventConfig, WhyTickBound,
-    Woken,
+    self, ClockEvent, DeviceError, DeviceFeatures, DevicePlan, DeviceWaitEnd, EventDevice,
+    InvalidDevice, Kick, LowResReason, Mode, NextEvent, Period, Registry, Resolution, Service,
+    SimEvent, SimEventConfig,
 };
 use hourglass_timer::queue::{Handle, QueueError};
 
@@ -33,11 +33,11 @@ mod ticks;
 const MS: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MS;
 const HOUR: i64 = 3_600 * SECOND;
-const EVENT: Woken = Woken::Event { periods: 1 };
+const EVENT: DeviceWaitEnd = DeviceWaitEnd::Event { periods: 1 };
 
 fn simulated(config: SimEventConfig) -> (Engine<u32>, SimTimes) {
     let times = SimTimes::new(&Arc::new(SimSource::default()));
-    let engine = Engine::simulated(Settings::DEFAULT, config, &times).unwrap();
+    let engine = Engine::simulated(EngineConfig::DEFAULT, config, &times).unwrap();
     (engine, times)
 }
 
@@ -48,16 +48,16 @@ fn exact() -> (Engine<u32>, SimTimes) {
 fn tick_bound(engine: &mut Engine<u32>) {
     engine.high_res().source_lost("test");
     // Kicked by the change.
-    assert_eq!(engine.wait(None).unwrap().woken, Woken::Kicked);
+    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
     assert_eq!(engine.resolution(), Resolution::TickBound);
 }
 
 fn now_ns(times: &SimTimes) -> i64 {
-    times.now().ns(Base::Monotonic)
+    times.now().ns(ClockBase::Monotonic)
 }
 
 /// A timer armed at once.
-fn armed(engine: &mut Engine<u32>, base: Base, name: u32, expiry_ns: i64) -> TimerId {
+fn armed(engine: &mut Engine<u32>, base: ClockBase, name: u32, expiry_ns: i64) -> TimerId {
     let id = engine.timers().create(base, name).unwrap();
     engine.timers().arm(id, expiry_ns, 0).unwrap();
     id

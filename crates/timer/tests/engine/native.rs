@@ -26,13 +26,13 @@ fn on(device: Box<dyn ClockEvent>) -> Engine<u32> {
     let registry = Arc::new(Registry::new());
     let device = EventDevice::from_box(device).unwrap();
     let id = registry.register_for(NUMBER, device).unwrap();
-    let engine = Engine::new(Settings::DEFAULT, &registry, NUMBER, OsTimes::new()).unwrap();
+    let engine = Engine::new(EngineConfig::DEFAULT, &registry, NUMBER, OsTimes::new()).unwrap();
     engine.high_res().source_valid();
-    registry.judge(id, true).unwrap();
+    registry.set_health(id, true).unwrap();
     engine
 }
 
-const NUMBER: event::Engine = event::Engine(0);
+const NUMBER: event::EngineId = event::EngineId(0);
 
 /// Waits until so many have expired; each must find its own clock at its expiry or after it.
 fn run(engine: &mut Engine<u32>, count: usize) {
@@ -58,19 +58,19 @@ fn timers_of_this_machine_are_never_early() {
         let mut engine = on(device);
         let now = engine.now();
         for i in 0..40 {
-            let base = Base::ALL[i as usize % 4];
+            let base = ClockBase::ALL[i as usize % 4];
             let expiry_ns = now.ns(base) + 500_000 + i64::from(i) * 333_333;
             armed(&mut engine, base, i, expiry_ns);
         }
         let timeout = engine.timers().create_timeout(0).unwrap();
-        engine.timers().arm_timeout(timeout, &now, now.ns(Base::Monotonic) + 3 * MS).unwrap();
+        engine.timers().arm_timeout(timeout, &now, now.ns(ClockBase::Monotonic) + 3 * MS).unwrap();
         run(&mut engine, 41);
         assert_eq!(engine.resolution(), Resolution::High);
         // And bound to its tick.
         engine.high_res().source_lost("test");
         let now = engine.now();
         for i in 0..8 {
-            let base = Base::ALL[i as usize % 4];
+            let base = ClockBase::ALL[i as usize % 4];
             armed(&mut engine, base, i, now.ns(base) + MS + i64::from(i) * 1_333_333);
         }
         run(&mut engine, 8);
@@ -80,7 +80,7 @@ fn timers_of_this_machine_are_never_early() {
 
 #[test]
 fn an_engine_of_this_machine_is_kicked_from_another_thread() {
-    let mut engine: Engine<u32> = Engine::native(Settings::DEFAULT).unwrap();
+    let mut engine: Engine<u32> = Engine::native(EngineConfig::DEFAULT).unwrap();
     let (kick, next_wake) = (engine.kick(), engine.next_wake());
     let handed = Arc::new(AtomicU64::new(0));
     let hand = Arc::clone(&handed);
@@ -115,7 +115,7 @@ fn a_device_is_tried_out_by_its_engine() {
     device.attach().unwrap();
     let alone = validate_device(&mut device, &DevicePlan::DEFAULT);
     device.detach();
-    let mut engine: Engine<u32> = Engine::native(Settings::DEFAULT).unwrap();
+    let mut engine: Engine<u32> = Engine::native(EngineConfig::DEFAULT).unwrap();
     let by_engine = engine.validate(&DevicePlan::DEFAULT);
     // A busy machine may fail either; if neither does, the engine is precise.
     if alone.is_ok() && by_engine.is_ok() {

@@ -6,10 +6,10 @@
 //! `HOURGLASS_SEED`.
 
 use hourglass_sys::clock::{ClockId, now_ns as os_ns};
-use hourglass_timer::engine::{Fired, Now};
-use hourglass_timer::event::Grid;
+use hourglass_timer::engine::{ClockReadings, ExpiredTimer};
+use hourglass_timer::event::PeriodGrid;
 use hourglass_timer::queue::reference::SortedList;
-use hourglass_timer::queue::{Key, Order};
+use hourglass_timer::queue::{Key, PriorityStructure};
 
 use super::*;
 use crate::common::Dice;
@@ -23,7 +23,7 @@ const CROWD: usize = 150;
 #[derive(Clone, Copy, Debug)]
 struct Known {
     id: TimerId,
-    on_set: OnSet,
+    on_set: ClockSetPolicy,
     alive: bool,
     armed: Option<Armed>,
 }
@@ -62,7 +62,7 @@ impl Twin {
     }
 
     /// Something is done with the timers.
-    fn act(&mut self, timers: &mut Timers<u32>) {
+    fn act(&mut self, timers: &mut EngineTimers<u32>) {
         let alive = self.known.iter().filter(|known| known.alive).count();
         match self.dice.below(12) {
             0..=2 if alive < CROWD => self.create(timers),
@@ -91,12 +91,13 @@ impl Twin {
         }
     }
 
-    fn create(&mut self, timers: &mut Timers<u32>) {
+    fn create(&mut self, timers: &mut EngineTimers<u32>) {
         let name = self.known.len() as u32;
-        let on_set = if self.dice.below(4) == 0 { OnSet::Expire } else { OnSet::Follow };
+        let on_set =
+            if self.dice.below(4) == 0 { ClockSetPolicy::Expire } else { ClockSetPolicy::Follow };
         let id = match self.dice.below(5) {
             4 => timers.create_timeout(name).unwrap(),
-            base => timers.create_with(Base::ALL[base as usize], on_set, name).unwrap(),
+            base => timers.create_with(ClockBase::ALL[base as usize], on_set, name).unwrap(),
         };
         self.known.push(Known { id, on_set, alive: true, armed: None });
     }
@@ -108,7 +109,7 @@ impl Twin {
         }
     }
 
-    fn arm(&mut self, timers: &mut Timers<u32>, i: usize) {
+    fn arm(&mut self, timers: &mut EngineTimers<u32>, i: usize) {
         let Known { id, .. } = self.known[i];
         let now = self.times.now();
         let base_ns = now.ns(id.base());
@@ -150,7 +151,7 @@ impl Twin {
     fn to_tell(&self, sets: u64) -> Option<usize> {
         let waits = |known: &Known| {
             let armed = known.armed?;
-            let settable = known.id.base().is_settable() && known.on_set == OnSet::Expire;
+            let settable = known.id.base().is_settable() && known.on_set == ClockSetPolicy::Expire;
             (settable && armed.sets < sets).then_some((armed.sets, armed.sequence))
         };
         let all = self.known.iter().enumerate();
@@ -158,9 +159,9 @@ impl Twin {
     }
 
     /// Which timer of the queues is to expire next at `now`, and how far its latest time is.
-    fn next(&self, now: &Now) -> Option<(i64, usize)> {
+    fn next(&self, now: &ClockReadings) -> Option<(i64, usize)> {
         let mut next: Option<(i64, usize)> = None;
-        for (base, list) in Base::ALL.into_iter().zip(&self.lists) {
+        for (base, list) in ClockBase::ALL.into_iter().zip(&self.lists) {
             let Some(first) = list.first() else { continue };
             let i = first.slot as usize;
             let until_ns = first.expiry - now.ns(base);
@@ -173,7 +174,7 @@ impl Twin {
     }
 
     /// By when the engine must have come back, device time, but for what its device needs.
-    fn due_ns(&self, now: &Now) -> u64 {
+    fn due_ns(&self, now: &ClockReadings) -> u64 {
         if self.to_tell(now.sets()).is_some() {
             return now.device_ns();
         }
@@ -185,7 +186,7 @@ impl Twin {
     }
 
     /// The engine says that a timer expired, in a look as of `now`.
-    fn check(&mut self, name: u32, fired: &Fired, now: &Now) {
+    fn check(&mut self, name: u32, fired: &ExpiredTimer, now: &ClockReadings) {
         let i = name as usize;
         let known = self.known[i];
         let armed = known.armed.expect("it is not armed");
@@ -225,7 +226,7 @@ struct World {
     /// Nothing is done but wait.
     quiet: bool,
     /// Whether the device can be programmed, and then the ticks of it.
-    ticks: Option<Grid>,
+    ticks: Option<PeriodGrid>,
     /// How late the device may be; its tick.
     device_ns: u64,
     tick_ns: u64,
@@ -242,7 +243,7 @@ impl World {
         let (engine, times) = simulated(config);
         times.set_realtime(1_700_000_000 * SECOND);
         times.set_tai_offset(Span::from_secs(37));
-        let asked = Settings::DEFAULT.tick;
+        let asked = EngineConfig::DEFAULT.tick;
         let tick = periods.at_most(asked).unwrap_or(asked);
         World {
             twin: Twin {
@@ -258,7 +259,7 @@ impl World {
             },
             engine,
             quiet: false,
-            ticks: one_shot.then(|| Grid::starting_at(0, tick)),
+            ticks: one_shot.then(|| PeriodGrid::starting_at(0, tick)),
             device_ns,
             tick_ns: tick.nth_ns(1),
         }
@@ -279,11 +280,11 @@ impl World {
     }
 
     /// Waits, and checks that it is back in time.
-    fn wait(&mut self) -> Woken {
+    fn wait(&mut self) -> DeviceWaitEnd {
         let begin = self.twin.times.now();
         let limit_ns = begin.device_ns() + self.twin.dice.magnitude(46) as u64;
         let due_ns = self.twin.due_ns(&begin);
-        let woken = self.engine.wait(Some(limit_ns)).unwrap().woken;
+        let woken = self.engine.wait(Some(limit_ns)).unwrap().reason;
         let now_ns = self.twin.times.now().device_ns();
         let tick_ns = match self.engine.resolution() {
             Resolution::High => 0,
@@ -295,7 +296,7 @@ impl World {
     }
 
     /// Expires, and checks who, in which order, and that nobody is left.
-    fn look(&mut self, woken: Woken) {
+    fn look(&mut self, woken: DeviceWaitEnd) {
         let actual = self.twin.times.now();
         let now_ns = actual.device_ns();
         // Where a look is as of: a device that ticks says when, this is then not known here.
@@ -306,7 +307,8 @@ impl World {
         };
         let moved = |as_of_ns: u64| {
             let back = now_ns as i64 - as_of_ns as i64;
-            Now::new(Base::ALL.map(|base| actual.ns(base) - back)).with_sets(actual.sets())
+            ClockReadings::new(ClockBase::ALL.map(|base| actual.ns(base) - back))
+                .with_sets(actual.sets())
         };
         let budget = 1 + self.twin.dice.below(12) as usize;
         let looks = self.engine.statistics().looks;

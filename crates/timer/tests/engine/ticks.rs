@@ -5,11 +5,11 @@ use super::*;
 #[test]
 fn arming_behind_the_first_programs_nothing() {
     let (mut engine, times) = exact();
-    let first = armed(&mut engine, Base::Monotonic, 0, 10 * SECOND);
+    let first = armed(&mut engine, ClockBase::Monotonic, 0, 10 * SECOND);
     engine.wait(Some(1)).unwrap();
     let before = programmed(&engine);
     for i in 1..1_000 {
-        let base = Base::ALL[i as usize % 4];
+        let base = ClockBase::ALL[i as usize % 4];
         let id = armed(&mut engine, base, i, 10 * SECOND + i64::from(i));
         if i % 3 == 0 {
             assert_eq!(engine.timers().cancel(id), Ok(true));
@@ -25,7 +25,7 @@ fn arming_behind_the_first_programs_nothing() {
     // The first of all changes: once for each change.
     engine.timers().arm(first, 11 * SECOND, 0).unwrap();
     engine.wait(Some(now_ns(&times) as u64 + 1)).unwrap();
-    armed(&mut engine, Base::Realtime, 0, 5 * SECOND);
+    armed(&mut engine, ClockBase::Realtime, 0, 5 * SECOND);
     engine.wait(Some(now_ns(&times) as u64 + 1)).unwrap();
     assert_eq!(programmed(&engine), before + 2);
 }
@@ -39,10 +39,10 @@ fn an_idle_engine_is_not_woken() {
             tick_bound(&mut engine);
         }
         let before = (programmed(&engine), engine.statistics().wakes);
-        assert_eq!(engine.wait(Some(20 * HOUR as u64)).unwrap().woken, Woken::Limit);
+        assert_eq!(engine.wait(Some(20 * HOUR as u64)).unwrap().reason, DeviceWaitEnd::Limit);
         assert_eq!(engine.next_wake_ns(), u64::MAX);
         assert_eq!(programmed(&engine), before.0);
-        armed(&mut engine, Base::Monotonic, 1, 21 * HOUR + 1);
+        armed(&mut engine, ClockBase::Monotonic, 1, 21 * HOUR + 1);
         engine.wait(None).unwrap();
         let late = if high { 0 } else { 4 * MS - 1 };
         assert_eq!(now_ns(&times), 21 * HOUR + 1 + late);
@@ -64,13 +64,13 @@ fn bound_to_a_tick_timers_expire_at_ticks_only() {
     tick_bound(&mut engine);
     let begin = now_ns(&times);
     for i in 0..40 {
-        armed(&mut engine, Base::Monotonic, i, begin + 1 + 777_777 * i64::from(i));
+        armed(&mut engine, ClockBase::Monotonic, i, begin + 1 + 777_777 * i64::from(i));
     }
     let mut seen = 0;
     while seen < 40 {
         // Woken between ticks, nothing expires.
         let between = now_ns(&times) as u64 + 1_500_000;
-        let woken = engine.wait(Some(between)).unwrap().woken;
+        let woken = engine.wait(Some(between)).unwrap().reason;
         let at = now_ns(&times);
         let count = engine.expire(100, |_, fired| {
             assert!(fired.expiry_ns <= at && at - fired.expiry_ns < 4 * MS, "{fired:?} at {at}");
@@ -81,7 +81,7 @@ fn bound_to_a_tick_timers_expire_at_ticks_only() {
     }
     // Armed for the past between two ticks it waits for the next one.
     engine.wait(Some(now_ns(&times) as u64 + 100)).unwrap();
-    armed(&mut engine, Base::Monotonic, 0, 5);
+    armed(&mut engine, ClockBase::Monotonic, 0, 5);
     assert_eq!(expired(&mut engine), []);
     engine.wait(None).unwrap();
     assert_eq!((expired(&mut engine), now_ns(&times) % (4 * MS)), (vec![0], 0));
@@ -91,7 +91,7 @@ fn bound_to_a_tick_timers_expire_at_ticks_only() {
 fn the_resolution_changes_both_ways_with_timers_armed() {
     let (mut engine, times) = exact();
     for i in 1..=30 {
-        armed(&mut engine, Base::ALL[i as usize % 4], i, i64::from(i) * 10 * MS + 1);
+        armed(&mut engine, ClockBase::ALL[i as usize % 4], i, i64::from(i) * 10 * MS + 1);
     }
     let mut seen = run(&mut engine, &times, 100 * MS + 5);
     engine.high_res().source_lost("test");
@@ -121,11 +121,11 @@ fn devices_of_the_system_tick() {
         let (mut engine, times) = simulated(config);
         assert_eq!(engine.resolution(), Resolution::TickBound, "{name}");
         assert!(engine.high_res().why().is_err());
-        assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().woken, Woken::Limit);
+        assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().reason, DeviceWaitEnd::Limit);
         let counts = engine.device().unwrap().counts();
         assert_eq!((counts.events, counts.steps), (0, 0), "{name}");
         for i in 1..100 {
-            armed(&mut engine, Base::Realtime, i, HOUR + i64::from(i) * 7_777_777);
+            armed(&mut engine, ClockBase::Realtime, i, HOUR + i64::from(i) * 7_777_777);
         }
         let seen = run(&mut engine, &times, HOUR + SECOND);
         for ((at, name), i) in seen.iter().zip(1..) {
@@ -148,13 +148,13 @@ fn the_device_serves_the_services_too() {
     engine.set_period(Service::Accounting, hertz(100)).unwrap();
     engine.set_period(Service::Profiling, hertz(1_024)).unwrap();
     for i in 0..50 {
-        armed(&mut engine, Base::Boottime, i, i64::from(i) * 12_345_678 + 1);
+        armed(&mut engine, ClockBase::Boottime, i, i64::from(i) * 12_345_678 + 1);
     }
     let mut counts = [0; 3];
     let mut late = 0;
     let mut seen = 0;
     while now_ns(&times) < 10 * SECOND {
-        let due = engine.wait(Some(10 * SECOND as u64)).unwrap().due;
+        let due = engine.wait(Some(10 * SECOND as u64)).unwrap().services;
         for (count, service) in counts.iter_mut().zip(Service::ALL) {
             *count += due.times(service);
         }
@@ -164,6 +164,6 @@ fn the_device_serves_the_services_too() {
     for service in [Service::Tick, Service::Accounting, Service::Profiling] {
         engine.set_period(service, None).unwrap();
     }
-    assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().woken, Woken::Limit);
+    assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().reason, DeviceWaitEnd::Limit);
     assert_eq!(now_ns(&times), HOUR);
 }

@@ -5,8 +5,8 @@
 use std::sync::{Mutex, mpsc};
 
 use hourglass_time::Span;
-use hourglass_timer::engine::Base;
-use hourglass_timer::service::{Action, Arm, Class, Owner, Timer, TimerService};
+use hourglass_timer::engine::ClockBase;
+use hourglass_timer::service::{Action, ActionClass, Owner, Timer, TimerService, TimerSpec};
 
 /// Longer than any test takes, unless it hangs.
 pub(crate) const LONG: Span = Span::from_secs(60);
@@ -18,7 +18,7 @@ pub(crate) fn service() -> (TimerService, Owner) {
 }
 
 pub(crate) fn nothing(owner: &Owner) -> Timer {
-    owner.timer(Base::Monotonic, Action::nothing()).unwrap()
+    owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap()
 }
 
 /// An action that holds the worker of its class from when it is armed until it is released.
@@ -30,7 +30,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// Armed for now, at this priority if there is one.
-    pub(crate) fn armed(owner: &Owner, class: &Class, priority: Option<u8>) -> Gate {
+    pub(crate) fn armed(owner: &Owner, class: &ActionClass, priority: Option<u8>) -> Gate {
         let (release, held) = mpsc::channel::<()>();
         let held = Mutex::new(held);
         let (begun, begins) = mpsc::channel();
@@ -38,8 +38,8 @@ impl Gate {
             let _ = begun.send(());
             let _ = held.lock().unwrap().recv();
         });
-        let timer = owner.timer(Base::Monotonic, action).unwrap();
-        let arm = Arm::after(Span::ZERO);
+        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        let arm = TimerSpec::after(Span::ZERO);
         timer.arm(priority.map_or(arm, |priority| arm.priority(priority))).unwrap();
         Gate { release, timer, begins }
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::fault::{
-    Attributes, DeadlineHandler, Fault, Settings, Strength, Verdict, Watch, Watched,
-    deadline_handler,
+    Attributes, DeadlineHandler, DeadlineWatch, Fault, FaultAction, FaultVerdict, WatchSettings,
+    WatchedHandle, deadline_handler,
 };
 
 pub(crate) const SOON: Span = Span::from_millis(2);
@@ -22,14 +22,14 @@ pub(crate) fn now() -> u64 {
     now_ns(ClockId::Monotonic)
 }
 
-pub(crate) fn watch(strength: Strength) -> Watch {
-    Watch::new(Settings::with_strength(strength)).unwrap()
+pub(crate) fn watch(strength: FaultAction) -> DeadlineWatch {
+    DeadlineWatch::new(WatchSettings::with_strength(strength)).unwrap()
 }
 
 /// A handler that answers with `verdict`, and sends what it was told.
 pub(crate) fn answering(
-    watched: &Watched,
-    verdict: Verdict,
+    watched: &WatchedHandle,
+    verdict: FaultVerdict,
 ) -> (DeadlineHandler, mpsc::Receiver<Fault>) {
     let (told, faults) = mpsc::channel();
     let handler = deadline_handler(
@@ -45,7 +45,7 @@ pub(crate) fn answering(
 }
 
 /// Works until so many deadlines have been passed, those before included.
-pub(crate) fn work_until_late(watch: &Watch, faults: u64) {
+pub(crate) fn work_until_late(watch: &DeadlineWatch, faults: u64) {
     let begun = now();
     while watch.faults() < faults {
         assert!(now() - begun < 20_000_000_000, "no fault came");

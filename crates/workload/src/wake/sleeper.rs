@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU32;
 
 use hourglass_clock::{Clock, process};
 use hourglass_timer::sleep::{
-    Class, Interrupter, Kernel, Mechanism, Settings, Sleeper as Precise, WakeReason,
+    Interrupter, KernelSleep, Mechanism, SchedClass, Sleeper as Precise, SleeperSettings,
+    WakeReason,
 };
 
 use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime};
@@ -43,11 +44,11 @@ impl Intent {
         }
     }
 
-    const fn settings(self) -> Settings {
+    const fn settings(self) -> SleeperSettings {
         match self {
-            Intent::Frugal => Settings::FRUGAL,
-            Intent::Default => Settings::DEFAULT,
-            Intent::Precise => Settings::PRECISE,
+            Intent::Frugal => SleeperSettings::FRUGAL,
+            Intent::Default => SleeperSettings::DEFAULT,
+            Intent::Precise => SleeperSettings::PRECISE,
         }
     }
 }
@@ -71,7 +72,7 @@ impl WakeUpMethod for SleeperWakeUp {
     fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         let interrupter = Interrupter::new();
         let kernel =
-            InterruptibleKernel { kernel: Kernel::new(), interrupter: interrupter.clone() };
+            InterruptibleKernel { kernel: KernelSleep::new(), interrupter: interrupter.clone() };
         let sleeper = Precise::on(process::clock(), kernel, self.intent.settings());
         let mut sleeper = sleeper.interrupted_through(interrupter);
         sleeper.take_slack();
@@ -91,7 +92,7 @@ impl WakeUp for SleeperWait {
 
 /// This machine's kernel, where a signal ends a sleep: so a run is ended.
 struct InterruptibleKernel {
-    kernel: Kernel,
+    kernel: KernelSleep,
     interrupter: Interrupter,
 }
 
@@ -116,7 +117,7 @@ impl Mechanism for InterruptibleKernel {
         self.kernel.cpu()
     }
 
-    fn class(&mut self) -> Class {
+    fn class(&mut self) -> SchedClass {
         self.kernel.class()
     }
 

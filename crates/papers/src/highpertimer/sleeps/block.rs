@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
-use hourglass_timer::sleep::{Mechanism, Sleeper, Slept};
+use hourglass_timer::sleep::{Mechanism, SleepOutcome, Sleeper};
 
 use super::SleepMethod;
 
@@ -12,7 +12,7 @@ use super::SleepMethod;
 /// that looks at the clock.
 pub(in super::super) trait Sleeps {
     /// Sleeps so long; what it tells of it.
-    fn sleep(&mut self, length_ns: u64) -> Option<Slept>;
+    fn sleep(&mut self, length_ns: u64) -> Option<SleepOutcome>;
 
     /// What its thread used of its machine so far.
     fn usage(&mut self) -> Usage;
@@ -20,7 +20,7 @@ pub(in super::super) trait Sleeps {
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeps for Sleeper<C, M> {
     #[inline(always)]
-    fn sleep(&mut self, length_ns: u64) -> Option<Slept> {
+    fn sleep(&mut self, length_ns: u64) -> Option<SleepOutcome> {
         Some(self.sleep_ns(length_ns))
     }
 
@@ -42,7 +42,7 @@ pub(in super::super) struct OutOfLineSleep<S>(pub(in super::super) S);
 
 impl<S: Sleeps> Sleeps for OutOfLineSleep<S> {
     #[inline(never)]
-    fn sleep(&mut self, length_ns: u64) -> Option<Slept> {
+    fn sleep(&mut self, length_ns: u64) -> Option<SleepOutcome> {
         self.0.sleep(length_ns)
     }
 
@@ -143,7 +143,7 @@ pub(in super::super) fn block<B: Timebase>(
     Block { samples, usage }
 }
 
-fn sample(first: u64, slept: Option<Slept>, fourth: u64, length_ns: u64) -> Sample {
+fn sample(first: u64, slept: Option<SleepOutcome>, fourth: u64, length_ns: u64) -> Sample {
     let length = signed(length_ns);
     let apart = |later: u64, earlier: u64| signed(later).saturating_sub(signed(earlier));
     let parts = slept.map(|slept| {

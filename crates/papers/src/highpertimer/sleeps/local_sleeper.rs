@@ -8,7 +8,7 @@ use hourglass_clock::process;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::sched;
 use hourglass_sys::thread::{affinity, counters, rusage_split_ns, set_affinity, timer_slack};
-use hourglass_timer::sleep::{Class, Policy, Settings, Sleeper, Slept};
+use hourglass_timer::sleep::{SchedClass, SleepOutcome, SleepPolicy, Sleeper, SleeperSettings};
 
 use super::super::super::bench::MeasurementHost;
 use super::super::super::costs::measuring_cpu;
@@ -26,7 +26,7 @@ const LONGEST_RT_SPIN_NS: u64 = 300_000_000;
 #[derive(Debug)]
 pub(in super::super) struct LocalSleeper {
     workers: Vec<Worker>,
-    class: Class,
+    class: SchedClass,
 }
 
 #[derive(Debug)]
@@ -43,15 +43,15 @@ type Job = (u64, usize);
 
 impl LocalSleeper {
     /// Threads for these ways; `thesis` is how the thesis' sleeps.
-    pub(in super::super) fn new(ways: &[SleepMethod], thesis: Policy) -> LocalSleeper {
+    pub(in super::super) fn new(ways: &[SleepMethod], thesis: SleepPolicy) -> LocalSleeper {
         let workers = ways.iter().filter_map(|way| Worker::start(*way, thesis)).collect();
         LocalSleeper { workers, class: class() }
     }
 }
 
 /// Scheduling policy of the calling thread.
-fn class() -> Class {
-    Class(sched::policy_number().unwrap_or(0))
+fn class() -> SchedClass {
+    SchedClass(sched::policy_number().unwrap_or(0))
 }
 
 /// Under which conditions is measured, in words.
@@ -97,7 +97,7 @@ impl BlockSleeper for LocalSleeper {
 }
 
 impl Worker {
-    fn start(way: SleepMethod, thesis: Policy) -> Option<Worker> {
+    fn start(way: SleepMethod, thesis: SleepPolicy) -> Option<Worker> {
         let (jobs, todo) = channel();
         let (done, blocks) = channel();
         let work = move || {
@@ -105,16 +105,20 @@ impl Worker {
                 // Without it the thread runs where it may.
                 let _ = set_affinity([cpu]);
             }
-            let ours = |policy| Sleeper::with(Settings::with_policy(policy));
+            let ours = |policy| Sleeper::with(SleeperSettings::with_policy(policy));
             match way {
                 SleepMethod::System => work(&mut System, &todo, &done),
-                SleepMethod::KernelOnly => work(&mut ours(Policy::KernelOnly), &todo, &done),
-                SleepMethod::Busy => work(&mut ours(Policy::SpinOnly), &todo, &done),
+                SleepMethod::KernelOnly => work(&mut ours(SleepPolicy::KernelOnly), &todo, &done),
+                SleepMethod::Busy => work(&mut ours(SleepPolicy::SpinOnly), &todo, &done),
                 SleepMethod::Thesis => work(&mut ours(thesis), &todo, &done),
                 SleepMethod::ThesisCalled => work(&mut OutOfLineSleep(ours(thesis)), &todo, &done),
-                SleepMethod::Learned => work(&mut ours(Policy::Learned), &todo, &done),
-                SleepMethod::Frugal => work(&mut Sleeper::with(Settings::FRUGAL), &todo, &done),
-                SleepMethod::Precise => work(&mut Sleeper::with(Settings::PRECISE), &todo, &done),
+                SleepMethod::Learned => work(&mut ours(SleepPolicy::Learned), &todo, &done),
+                SleepMethod::Frugal => {
+                    work(&mut Sleeper::with(SleeperSettings::FRUGAL), &todo, &done)
+                }
+                SleepMethod::Precise => {
+                    work(&mut Sleeper::with(SleeperSettings::PRECISE), &todo, &done)
+                }
             }
         };
         let thread = thread::Builder::new().name(way.name().into()).spawn(work).ok()?;
@@ -152,7 +156,7 @@ struct System;
 
 impl Sleeps for System {
     #[inline(always)]
-    fn sleep(&mut self, length_ns: u64) -> Option<Slept> {
+    fn sleep(&mut self, length_ns: u64) -> Option<SleepOutcome> {
         thread::sleep(Duration::from_nanos(length_ns));
         None
     }
@@ -175,7 +179,7 @@ mod tests {
     #[test]
     fn every_way_sleeps_here() {
         let ways = [SleepMethod::MEASURED.as_slice(), &[SleepMethod::ThesisCalled]].concat();
-        let mut here = LocalSleeper::new(&ways, Policy::Thesis { hz: 1_000 });
+        let mut here = LocalSleeper::new(&ways, SleepPolicy::Thesis { hz: 1_000 });
         for way in ways {
             for (length_ns, times) in [(1_000, 20), (1_500_000, 3)] {
                 let block = here.block(way, length_ns, times).unwrap();
@@ -186,6 +190,8 @@ mod tests {
                 assert!(block.usage.split.is_some());
             }
         }
-        assert!(LocalSleeper::new(&[], Policy::Learned).block(SleepMethod::Busy, 1, 1).is_err());
+        assert!(
+            LocalSleeper::new(&[], SleepPolicy::Learned).block(SleepMethod::Busy, 1, 1).is_err()
+        );
     }
 }

@@ -8,8 +8,8 @@ use hourglass_clock::source::SimSource;
 use hourglass_clock::source::sim::SimConfig;
 use hourglass_clock::timekeeping::Settings as ClockSettings;
 use hourglass_time::Span;
-use hourglass_timer::sleep::sim::{Lateness, Load, SimMachine};
-use hourglass_timer::sleep::{Mechanism, Policy, Settings, Sleeper, Slept};
+use hourglass_timer::sleep::sim::{LatencyDistribution, Load, SimMachine};
+use hourglass_timer::sleep::{Mechanism, SleepOutcome, SleepPolicy, Sleeper, SleeperSettings};
 
 use super::super::super::bench::MeasurementSize;
 use super::block::{Block, BlockSleeper, OutOfLineSleep, Sleeps, Usage, block};
@@ -33,7 +33,7 @@ struct SimSystem {
 }
 
 impl Sleeps for SimSystem {
-    fn sleep(&mut self, length_ns: u64) -> Option<Slept> {
+    fn sleep(&mut self, length_ns: u64) -> Option<SleepOutcome> {
         self.machine.wait_for(&AtomicU32::new(0), 0, length_ns);
         None
     }
@@ -57,26 +57,30 @@ impl Simulated {
         let settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
         let clock = Arc::new(Clock::on(Arc::clone(&time), settings));
         let load = Load {
-            wake_ups: vec![Lateness { weight: 1, from_ns: 30_000, to_ns: 30_000 }],
+            wake_ups: vec![LatencyDistribution { weight: 1, from_ns: 30_000, to_ns: 30_000 }],
             ..Load::idle()
         };
         let machine = || SimMachine::new(Arc::clone(&time), 1, load.clone());
-        let sleeper =
-            |policy| Sleeper::on(Arc::clone(&clock), machine(), Settings::with_policy(policy));
+        let sleeper = |policy| {
+            Sleeper::on(Arc::clone(&clock), machine(), SleeperSettings::with_policy(policy))
+        };
         Simulated {
             system: SimSystem { machine: machine(), clock: Arc::clone(&clock) },
             sleepers: vec![
-                (SleepMethod::KernelOnly, sleeper(Policy::KernelOnly)),
-                (SleepMethod::Busy, sleeper(Policy::SpinOnly)),
-                (SleepMethod::Thesis, sleeper(Policy::Thesis { hz })),
-                (SleepMethod::Learned, sleeper(Policy::Learned)),
-                (SleepMethod::Frugal, Sleeper::on(Arc::clone(&clock), machine(), Settings::FRUGAL)),
+                (SleepMethod::KernelOnly, sleeper(SleepPolicy::KernelOnly)),
+                (SleepMethod::Busy, sleeper(SleepPolicy::SpinOnly)),
+                (SleepMethod::Thesis, sleeper(SleepPolicy::Thesis { hz })),
+                (SleepMethod::Learned, sleeper(SleepPolicy::Learned)),
+                (
+                    SleepMethod::Frugal,
+                    Sleeper::on(Arc::clone(&clock), machine(), SleeperSettings::FRUGAL),
+                ),
                 (
                     SleepMethod::Precise,
-                    Sleeper::on(Arc::clone(&clock), machine(), Settings::PRECISE),
+                    Sleeper::on(Arc::clone(&clock), machine(), SleeperSettings::PRECISE),
                 ),
             ],
-            called: OutOfLineSleep(sleeper(Policy::Thesis { hz })),
+            called: OutOfLineSleep(sleeper(SleepPolicy::Thesis { hz })),
             clock,
         }
     }

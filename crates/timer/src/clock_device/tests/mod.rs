@@ -11,7 +11,7 @@ use hourglass_time::Span;
 
 use super::*;
 use crate::event::{
-    DeviceError, Period, Periods, ResolutionError, SimEvent, SimEventConfig, Woken,
+    DeviceError, DeviceWaitEnd, Period, Periods, ResolutionError, SimEvent, SimEventConfig,
 };
 
 type SimClock = Arc<Clock<Arc<SimSource>>>;
@@ -45,7 +45,9 @@ fn told_at(device: &mut Device, user: crate::event::TickUser, until_ns: u64) -> 
     let mut times = Vec::new();
     loop {
         let mut now = false;
-        if device.wait(Some(until_ns), |told, _| now |= told == user).unwrap() == Woken::Limit {
+        if device.wait(Some(until_ns), |told, _| now |= told == user).unwrap()
+            == DeviceWaitEnd::Limit
+        {
             return times;
         }
         if now {
@@ -164,13 +166,13 @@ fn a_new_resolution_is_in_force_within_one_tick() {
         for step in 1..200u64 {
             // From the middle of a tick, to something finer or coarser.
             let until = step * 77_654_321;
-            while device.wait(Some(until), &mut count).unwrap() != Woken::Limit {}
+            while device.wait(Some(until), &mut count).unwrap() != DeviceWaitEnd::Limit {}
             let hertz = 32 << (step * 7 % 8);
             let desired = SECOND / hertz;
             let actual = device.set_resolution(Span::from_nanos(desired as i64), us(1)).unwrap();
             assert!(device.tick() <= actual);
             let asked_ns = until.max(device.now_ns());
-            assert!(matches!(device.wait(None, &mut count), Ok(Woken::Event { .. })));
+            assert!(matches!(device.wait(None, &mut count), Ok(DeviceWaitEnd::Event { .. })));
             assert!(device.now_ns() <= asked_ns + actual.nth_ns(1), "{name}, step {step}");
         }
         let passed = period(us(31_250)).passed(device.now_ns());

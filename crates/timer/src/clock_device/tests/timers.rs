@@ -13,7 +13,7 @@ fn at(ns: u64) -> Instant<Monotonic> {
 
 /// Serves one tick and takes what expired: payload, scheduled expiry, tick, overruns.
 fn tick(device: &mut Device) -> Vec<(u32, u64, u64, u64)> {
-    assert!(matches!(device.wait(None, |_, _| ()), Ok(Woken::Event { .. })));
+    assert!(matches!(device.wait(None, |_, _| ()), Ok(DeviceWaitEnd::Event { .. })));
     let mut all = Vec::new();
     while let Some(due) = device.pop_expired() {
         let payload = *device.payload_mut(due.timer).unwrap();

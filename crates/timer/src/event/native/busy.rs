@@ -4,9 +4,9 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 
 use super::{FutexKick, now};
-use crate::event::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
 use crate::event::error::DeviceError;
-use crate::event::facts::Facts;
+use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
 
 const NAME: &str = "busy";
@@ -30,17 +30,17 @@ impl BusyEvent {
     }
 
     /// Reads the clock until `next_ns`, a kick, or the limit.
-    fn spin(&self, next_ns: u64, limit_ns: u64) -> Woken {
+    fn spin(&self, next_ns: u64, limit_ns: u64) -> DeviceWaitEnd {
         loop {
             let now_ns = now();
             if now_ns >= next_ns {
-                return Woken::Event { periods: 1 };
+                return DeviceWaitEnd::Event { periods: 1 };
             }
             if self.kick.0.take() {
-                return Woken::Kicked;
+                return DeviceWaitEnd::Kicked;
             }
             if now_ns >= limit_ns {
-                return Woken::Limit;
+                return DeviceWaitEnd::Limit;
             }
             spin_loop();
         }
@@ -54,8 +54,8 @@ impl Default for BusyEvent {
 }
 
 impl ClockEvent for BusyEvent {
-    fn facts(&self) -> Facts {
-        Facts { name: NAME, rating: 50, ..Facts::KERNEL }
+    fn facts(&self) -> DeviceFeatures {
+        DeviceFeatures { name: NAME, rating: 50, ..DeviceFeatures::KERNEL }
     }
 
     fn now_ns(&self) -> u64 {
@@ -79,11 +79,11 @@ impl ClockEvent for BusyEvent {
         Ok(())
     }
 
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         let limit = limit_ns.unwrap_or(u64::MAX);
         if let Some(next_ns) = self.next_ns {
             let woken = self.spin(next_ns, limit);
-            if matches!(woken, Woken::Event { .. }) {
+            if matches!(woken, DeviceWaitEnd::Event { .. }) {
                 self.next_ns = None;
             }
             return Ok(woken);
@@ -93,7 +93,7 @@ impl ClockEvent for BusyEvent {
                 return Ok(woken);
             }
         }
-        Ok(if self.kick.0.take() { Woken::Kicked } else { Woken::Limit })
+        Ok(if self.kick.0.take() { DeviceWaitEnd::Kicked } else { DeviceWaitEnd::Limit })
     }
 
     fn kick(&self) -> Kick {

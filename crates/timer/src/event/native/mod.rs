@@ -22,7 +22,7 @@ pub use rtc::RtcEvent;
 pub use sleep::SleepEvent;
 pub use timerfd::TimerFdEvent;
 
-use super::clock_event::Woken;
+use super::clock_event::DeviceWaitEnd;
 use super::error::DeviceError;
 use super::kick::{Kick, Kicker, Latch};
 
@@ -51,9 +51,13 @@ impl FutexKick {
 
     /// Sleeps until `until_ns`, a kick or a signal. `None` when the time came or nothing did: look
     /// at the clock.
-    fn sleep(&self, device: &'static str, until_ns: u64) -> Result<Option<Woken>, DeviceError> {
+    fn sleep(
+        &self,
+        device: &'static str,
+        until_ns: u64,
+    ) -> Result<Option<DeviceWaitEnd>, DeviceError> {
         if !self.0.begin_wait() {
-            return Ok(Some(Woken::Kicked));
+            return Ok(Some(DeviceWaitEnd::Kicked));
         }
         let answer = hourglass_sys::wait::futex_until(self.0.word(), Latch::WAITING, until_ns);
         if now() >= until_ns {
@@ -61,9 +65,11 @@ impl FutexKick {
             return Ok(None);
         }
         match (self.0.end_wait(), answer) {
-            (true, _) => Ok(Some(Woken::Kicked)),
+            (true, _) => Ok(Some(DeviceWaitEnd::Kicked)),
             (false, Ok(())) => Ok(None),
-            (false, Err(e)) if e.kind() == io::ErrorKind::Interrupted => Ok(Some(Woken::Signal)),
+            (false, Err(e)) if e.kind() == io::ErrorKind::Interrupted => {
+                Ok(Some(DeviceWaitEnd::Signal))
+            }
             (false, Err(e)) => Err(DeviceError::from_os(device, &e)),
         }
     }
@@ -98,23 +104,29 @@ impl FdKick {
         device: &'static str,
         polled: io::Result<(bool, bool)>,
         fired: impl FnOnce() -> Result<u64, DeviceError>,
-    ) -> Result<Option<Woken>, DeviceError> {
+    ) -> Result<Option<DeviceWaitEnd>, DeviceError> {
         match polled {
             Ok((true, _)) => {
                 self.latch.end_wait_for_event();
                 let periods = fired()?;
-                Ok((periods > 0).then_some(Woken::Event { periods }))
+                Ok((periods > 0).then_some(DeviceWaitEnd::Event { periods }))
             }
             Ok((false, true)) => {
                 // First the descriptor, then the latch: a kick in between stays in the latch.
                 self.event.drain();
-                Ok(self.latch.end_wait().then_some(Woken::Kicked))
+                Ok(self.latch.end_wait().then_some(DeviceWaitEnd::Kicked))
             }
-            Ok((false, false)) => {
-                Ok(Some(if self.latch.end_wait() { Woken::Kicked } else { Woken::Limit }))
-            }
+            Ok((false, false)) => Ok(Some(if self.latch.end_wait() {
+                DeviceWaitEnd::Kicked
+            } else {
+                DeviceWaitEnd::Limit
+            })),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {
-                Ok(Some(if self.latch.end_wait() { Woken::Kicked } else { Woken::Signal }))
+                Ok(Some(if self.latch.end_wait() {
+                    DeviceWaitEnd::Kicked
+                } else {
+                    DeviceWaitEnd::Signal
+                }))
             }
             Err(e) => {
                 self.latch.end_wait();

@@ -12,11 +12,11 @@ use hourglass_sys::posix_timer::{
 use hourglass_sys::thread::id;
 
 use super::{now, until};
-use crate::event::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
 use crate::event::error::DeviceError;
-use crate::event::facts::Facts;
+use crate::event::facts::DeviceFeatures;
 use crate::event::kick::{Kick, Kicker, Latch};
-use crate::event::period::Grid;
+use crate::event::period::PeriodGrid;
 use crate::event::periods::Periods;
 
 const NAME: &str = "posix";
@@ -38,12 +38,12 @@ const DEFAULT_SIGNAL: i32 = 3;
 /// is refused ([`DeviceError::Os`], 22), until it is attached anew. Programs must not use the same signal in this thread. Not subject
 /// to timer slack.
 pub struct PosixTimerEvent {
-    shared: Arc<Shared>,
+    shared: Arc<KickShared>,
     timers: Option<Timers>,
     /// When it fires, in one-shot mode.
     next_ns: Option<u64>,
     /// Its ticks, in periodic mode.
-    ticks: Option<Grid>,
+    ticks: Option<PeriodGrid>,
 }
 
 struct Timers {
@@ -55,7 +55,7 @@ struct Timers {
 }
 
 /// What kicks share with the device.
-struct Shared {
+struct KickShared {
     latch: Latch,
     signal: i32,
     /// Of the process that its thread is in.
@@ -69,7 +69,7 @@ struct Shared {
 /// No thread has the number 0.
 const NOBODY: u64 = 0;
 
-impl Kicker for Shared {
+impl Kicker for KickShared {
     fn kick(&self) {
         self.latch.kick(|| {
             // In a child neither number is the device's, and may be one of the child's own.
@@ -89,7 +89,7 @@ impl Kicker for Shared {
     }
 }
 
-impl Shared {
+impl KickShared {
     /// Whether this is a child of the process that attached the device.
     fn is_inherited(&self) -> bool {
         fork::generation() != self.forks.load(Ordering::Relaxed)
@@ -127,7 +127,7 @@ impl PosixTimerEvent {
         if !(first..=last).contains(&signal) {
             return Err(DeviceError::NotRealTime { asked: signal, first, last });
         }
-        let shared = Shared {
+        let shared = KickShared {
             latch: Latch::new(),
             signal,
             forks: AtomicU32::new(fork::watch()),
@@ -143,17 +143,17 @@ impl PosixTimerEvent {
 
     /// Whether the timer really expired, and how many periods ended: signals sent before it was
     /// programmed anew may still be pending.
-    fn fired(&mut self) -> Option<Woken> {
+    fn fired(&mut self) -> Option<DeviceWaitEnd> {
         let now_ns = now();
         let periods = match &mut self.ticks {
             Some(ticks) => ticks.advance(now_ns),
             None => u64::from(self.next_ns.take_if(|next_ns| *next_ns <= now_ns).is_some()),
         };
-        (periods > 0).then_some(Woken::Event { periods })
+        (periods > 0).then_some(DeviceWaitEnd::Event { periods })
     }
 
     /// Takes one signal; `None` if it meant nothing.
-    fn take_one(&mut self, limit_ns: Option<u64>) -> Result<Option<Woken>, DeviceError> {
+    fn take_one(&mut self, limit_ns: Option<u64>) -> Result<Option<DeviceWaitEnd>, DeviceError> {
         let answer = take(self.shared.signal, until(limit_ns));
         if let Ok(Some(SignalOrigin::Timer)) = answer
             && let Some(woken) = self.fired()
@@ -162,10 +162,12 @@ impl PosixTimerEvent {
             return Ok(Some(woken));
         }
         match (self.shared.latch.end_wait(), answer) {
-            (true, _) => Ok(Some(Woken::Kicked)),
+            (true, _) => Ok(Some(DeviceWaitEnd::Kicked)),
             (false, Ok(Some(_))) => Ok(None),
-            (false, Ok(None)) => Ok(Some(Woken::Limit)),
-            (false, Err(e)) if e.kind() == io::ErrorKind::Interrupted => Ok(Some(Woken::Signal)),
+            (false, Ok(None)) => Ok(Some(DeviceWaitEnd::Limit)),
+            (false, Err(e)) if e.kind() == io::ErrorKind::Interrupted => {
+                Ok(Some(DeviceWaitEnd::Signal))
+            }
             (false, Err(e)) => Err(DeviceError::from_os(NAME, &e)),
         }
     }
@@ -180,8 +182,13 @@ fn from_create(error: &io::Error) -> DeviceError {
 }
 
 impl ClockEvent for PosixTimerEvent {
-    fn facts(&self) -> Facts {
-        Facts { name: NAME, rating: 250, periods: Periods::NANOSECONDS, ..Facts::KERNEL }
+    fn facts(&self) -> DeviceFeatures {
+        DeviceFeatures {
+            name: NAME,
+            rating: 250,
+            periods: Periods::NANOSECONDS,
+            ..DeviceFeatures::KERNEL
+        }
     }
 
     fn now_ns(&self) -> u64 {
@@ -242,7 +249,7 @@ impl ClockEvent for PosixTimerEvent {
             Mode::Shutdown | Mode::OneShot => events.disarm(),
             // Only whole nanoseconds are announced.
             Mode::Periodic(period) => {
-                let ticks = Grid::starting_at(now(), period);
+                let ticks = PeriodGrid::starting_at(now(), period);
                 self.ticks = Some(ticks);
                 events.set_absolute(ticks.next_ns(), period.nth_ns(1))
             }
@@ -257,13 +264,13 @@ impl ClockEvent for PosixTimerEvent {
         Ok(())
     }
 
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         if self.timers()?.thread != id() {
             return Err(DeviceError::NotAttached(NAME));
         }
         loop {
             if !self.shared.latch.begin_wait() {
-                return Ok(Woken::Kicked);
+                return Ok(DeviceWaitEnd::Kicked);
             }
             if let Some(woken) = self.take_one(limit_ns)? {
                 return Ok(woken);

@@ -8,9 +8,9 @@ use hourglass_sys::eventfd::either_readable;
 use hourglass_sys::rtc::Rtc;
 
 use super::{FdKick, now, until};
-use crate::event::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
 use crate::event::error::DeviceError;
-use crate::event::facts::Facts;
+use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
 use crate::event::period::Period;
 use crate::event::periods::Periods;
@@ -60,14 +60,14 @@ impl RtcEvent {
 }
 
 impl ClockEvent for RtcEvent {
-    fn facts(&self) -> Facts {
-        Facts {
+    fn facts(&self) -> DeviceFeatures {
+        DeviceFeatures {
             name: NAME,
             rating: 20,
             per_cpu: false,
             one_shot: false,
             periods: Periods::MC146818,
-            ..Facts::KERNEL
+            ..DeviceFeatures::KERNEL
         }
     }
 
@@ -99,10 +99,10 @@ impl ClockEvent for RtcEvent {
         Err(DeviceError::Unsupported(NAME))
     }
 
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         loop {
             if !self.kick.latch.begin_wait() {
-                return Ok(Woken::Kicked);
+                return Ok(DeviceWaitEnd::Kicked);
             }
             let event = self.kick.event.as_fd();
             let polled = match &self.ticking {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hourglass_sys::thread::{id, set_timer_slack, timer_slack};
 
 use super::{FutexKick, now};
-use crate::event::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
 use crate::event::error::DeviceError;
-use crate::event::facts::Facts;
+use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
 
 const NAME: &str = "sleep";
@@ -26,10 +26,10 @@ const NAME: &str = "sleep";
 pub struct SleepEvent {
     kick: Arc<FutexKick>,
     next_ns: Option<u64>,
-    attached: Option<Attached>,
+    attached: Option<AttachedThread>,
 }
 
-struct Attached {
+struct AttachedThread {
     thread: u32,
     slack_ns: u64,
 }
@@ -49,8 +49,8 @@ impl Default for SleepEvent {
 }
 
 impl ClockEvent for SleepEvent {
-    fn facts(&self) -> Facts {
-        Facts { name: NAME, rating: 300, ..Facts::KERNEL }
+    fn facts(&self) -> DeviceFeatures {
+        DeviceFeatures { name: NAME, rating: 300, ..DeviceFeatures::KERNEL }
     }
 
     fn now_ns(&self) -> u64 {
@@ -63,13 +63,13 @@ impl ClockEvent for SleepEvent {
         }
         let slack_ns = timer_slack().unwrap_or(0);
         set_timer_slack(1).map_err(|e| DeviceError::from_os(NAME, &e))?;
-        self.attached = Some(Attached { thread: id(), slack_ns });
+        self.attached = Some(AttachedThread { thread: id(), slack_ns });
         Ok(())
     }
 
     fn detach(&mut self) {
         self.next_ns = None;
-        if let Some(Attached { thread, slack_ns }) = self.attached.take()
+        if let Some(AttachedThread { thread, slack_ns }) = self.attached.take()
             && thread == id()
             && slack_ns > 0
         {
@@ -91,16 +91,20 @@ impl ClockEvent for SleepEvent {
         Ok(())
     }
 
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         let until_ns = self.next_ns.unwrap_or(u64::MAX).min(limit_ns.unwrap_or(u64::MAX));
         loop {
             let now_ns = now();
             if self.next_ns.is_some_and(|next_ns| next_ns <= now_ns) {
                 self.next_ns = None;
-                return Ok(Woken::Event { periods: 1 });
+                return Ok(DeviceWaitEnd::Event { periods: 1 });
             }
             if limit_ns.is_some_and(|limit_ns| limit_ns <= now_ns) {
-                return Ok(if self.kick.0.take() { Woken::Kicked } else { Woken::Limit });
+                return Ok(if self.kick.0.take() {
+                    DeviceWaitEnd::Kicked
+                } else {
+                    DeviceWaitEnd::Limit
+                });
             }
             if let Some(woken) = self.kick.sleep(NAME, until_ns)? {
                 return Ok(woken);

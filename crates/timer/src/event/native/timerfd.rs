@@ -6,9 +6,9 @@ use std::sync::Arc;
 use hourglass_sys::eventfd::{Timer, either_readable};
 
 use super::{FdKick, now, until};
-use crate::event::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
 use crate::event::error::DeviceError;
-use crate::event::facts::Facts;
+use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
 use crate::event::periods::Periods;
 
@@ -34,8 +34,13 @@ impl TimerFdEvent {
 }
 
 impl ClockEvent for TimerFdEvent {
-    fn facts(&self) -> Facts {
-        Facts { name: NAME, rating: 200, periods: Periods::NANOSECONDS, ..Facts::KERNEL }
+    fn facts(&self) -> DeviceFeatures {
+        DeviceFeatures {
+            name: NAME,
+            rating: 200,
+            periods: Periods::NANOSECONDS,
+            ..DeviceFeatures::KERNEL
+        }
     }
 
     fn now_ns(&self) -> u64 {
@@ -63,10 +68,10 @@ impl ClockEvent for TimerFdEvent {
         self.timer.set_absolute(next.at_ns, 0).map_err(|e| DeviceError::from_os(NAME, &e))
     }
 
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         loop {
             if !self.kick.latch.begin_wait() {
-                return Ok(Woken::Kicked);
+                return Ok(DeviceWaitEnd::Kicked);
             }
             let (timer, event) = (self.timer.as_fd(), self.kick.event.as_fd());
             let polled = either_readable(timer, event, until(limit_ns));

@@ -2,7 +2,7 @@
 
 use hourglass_time::Span;
 
-use super::Woken;
+use super::DeviceWaitEnd;
 
 /// Something that goes wrong with one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,18 +28,18 @@ pub enum SimFaultKind {
 /// Something that happens outside, and ends a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Outside {
+pub enum ExternalEvent {
     /// Somebody kicks.
     Kick,
     /// A signal is handled.
     Signal,
 }
 
-impl Outside {
-    pub(super) fn woken(self) -> Woken {
+impl ExternalEvent {
+    pub(super) fn woken(self) -> DeviceWaitEnd {
         match self {
-            Outside::Kick => Woken::Kicked,
-            Outside::Signal => Woken::Signal,
+            ExternalEvent::Kick => DeviceWaitEnd::Kicked,
+            ExternalEvent::Signal => DeviceWaitEnd::Signal,
         }
     }
 }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 
-use super::clock_event::{ClockEvent, Mode, NextEvent, Woken};
+use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
 use super::error::DeviceError;
-use super::facts::Facts;
+use super::facts::DeviceFeatures;
 use super::kick::{Kick, Kicker, Latch};
-use super::period::{Grid, Period, Scale};
+use super::period::{MultShift, Period, PeriodGrid};
 use super::periods::Periods;
-pub use fault::{Outside, SimFault, SimFaultKind};
+pub use fault::{ExternalEvent, SimFault, SimFaultKind};
 
 /// How a simulated device behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct SimEventConfig {
     /// What goes wrong with which event.
     pub faults: Vec<SimFault>,
     /// What the world outside does, in order of time.
-    pub outside: Vec<(Span, Outside)>,
+    pub outside: Vec<(Span, ExternalEvent)>,
 }
 
 impl SimEventConfig {
@@ -97,12 +97,12 @@ impl SimEventConfig {
 pub struct SimEvent {
     time: Arc<SimSource>,
     config: SimEventConfig,
-    facts: Facts,
+    facts: DeviceFeatures,
     latch: Arc<SimKick>,
     /// When it fires, in one-shot mode; by itself, or never if the event was lost.
     fires_ns: Option<u64>,
     /// Its ticks, in periodic mode.
-    ticks: Option<Grid>,
+    ticks: Option<PeriodGrid>,
     /// Events so far, for the faults.
     events: u64,
     /// How many of the things outside have happened.
@@ -129,7 +129,7 @@ impl SimEvent {
         config.jitter = config.jitter.max(Span::ZERO);
         config.outside.sort_by_key(|(at, _)| *at);
         let (fewest, most) = config.one_shot.unwrap_or((1, 1));
-        let facts = Facts {
+        let facts = DeviceFeatures {
             name: config.name,
             rating: config.rating,
             per_cpu: config.per_cpu,
@@ -138,7 +138,7 @@ impl SimEvent {
             min_delta_ns: config.unit.nth_ns(fewest.max(1)),
             // Rounded down, or the units that cover it would be one too many.
             max_delta_ns: (1u64 << 62).min(config.unit.nth_ns(most).saturating_sub(1)).max(1),
-            scale: Scale::of_unit(config.unit),
+            scale: MultShift::of_unit(config.unit),
             granularity_ns: 0,
         };
         SimEvent {
@@ -214,12 +214,12 @@ impl SimEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
     Fires,
-    Outside(Outside),
+    Outside(ExternalEvent),
     Limit,
 }
 
 impl ClockEvent for SimEvent {
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> DeviceFeatures {
         self.facts
     }
 
@@ -235,7 +235,7 @@ impl ClockEvent for SimEvent {
     fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError> {
         (self.fires_ns, self.ticks) = (None, None);
         if let Mode::Periodic(period) = mode {
-            self.ticks = Some(Grid::starting_at(self.now_ns(), period));
+            self.ticks = Some(PeriodGrid::starting_at(self.now_ns(), period));
         }
         Ok(())
     }
@@ -253,9 +253,9 @@ impl ClockEvent for SimEvent {
     }
 
     /// Lets virtual time pass until something ends the wait.
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         if self.latch.0.take() {
-            return Ok(Woken::Kicked);
+            return Ok(DeviceWaitEnd::Kicked);
         }
         loop {
             let fires = self.next_firing().map(|at| (at, Cause::Fires));
@@ -268,13 +268,13 @@ impl ClockEvent for SimEvent {
             match cause {
                 Cause::Fires => match self.fire() {
                     0 => {}
-                    periods => return Ok(Woken::Event { periods }),
+                    periods => return Ok(DeviceWaitEnd::Event { periods }),
                 },
                 Cause::Outside(what) => {
                     self.happened += 1;
                     return Ok(what.woken());
                 }
-                Cause::Limit => return Ok(Woken::Limit),
+                Cause::Limit => return Ok(DeviceWaitEnd::Limit),
             }
         }
     }

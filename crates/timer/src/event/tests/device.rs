@@ -8,10 +8,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::Periods;
-use crate::event::sim::{Outside, SimEvent, SimEventConfig, SimFault, SimFaultKind};
+use crate::event::sim::{ExternalEvent, SimEvent, SimEventConfig, SimFault, SimFaultKind};
 
 const HOUR: u64 = 3_600_000_000_000;
-const EVENT: Woken = Woken::Event { periods: 1 };
+const EVENT: DeviceWaitEnd = DeviceWaitEnd::Event { periods: 1 };
 
 fn device(config: SimEventConfig) -> (Arc<SimSource>, EventDevice) {
     let time = Arc::new(SimSource::default());
@@ -38,7 +38,7 @@ fn an_event_comes_at_its_time_once() {
     assert_eq!((device.now_ns(), device.next_event_ns()), (5_000, None));
     assert_eq!(device.counts().programmed, 1);
     assert_eq!(device.wait(None), Err(DeviceError::NeverEnds("sim")));
-    assert_eq!(device.wait(Some(9_000)), Ok(Woken::Limit));
+    assert_eq!(device.wait(Some(9_000)), Ok(DeviceWaitEnd::Limit));
     assert_eq!(device.now_ns(), 9_000);
 }
 
@@ -55,7 +55,7 @@ fn the_past_is_refused_and_programs_nothing() {
     // An event that was programmed before is gone: the caller handles the earlier one now.
     device.set_next_event(Some(200)).unwrap();
     assert!(device.set_next_event(Some(50)).is_err());
-    assert_eq!(device.wait(Some(300)), Ok(Woken::Limit));
+    assert_eq!(device.wait(Some(300)), Ok(DeviceWaitEnd::Limit));
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn nothing_wanted_is_nothing_programmed() {
     assert_eq!(device.set_next_event(None), Ok(Programmed::Unchanged));
     device.set_next_event(Some(1_000)).unwrap();
     assert_eq!(device.set_next_event(None), Ok(Programmed::Nothing));
-    assert_eq!(device.wait(Some(HOUR)), Ok(Woken::Limit));
+    assert_eq!(device.wait(Some(HOUR)), Ok(DeviceWaitEnd::Limit));
     device.set_next_event(Some(HOUR + 1)).unwrap();
     device.set_mode(Mode::Shutdown).unwrap();
-    assert_eq!(device.wait(Some(2 * HOUR)), Ok(Woken::Limit));
+    assert_eq!(device.wait(Some(2 * HOUR)), Ok(DeviceWaitEnd::Limit));
     assert_eq!(device.set_next_event(Some(3 * HOUR)), Err(ProgramError::NotOneShot("sim")));
 }
 
@@ -112,7 +112,9 @@ fn an_emulated_period_is_exact_in_the_long_run() {
     device.set_mode(Mode::Periodic(Period::from_hertz(1_024).unwrap())).unwrap();
     let mut told = 0;
     while device.now_ns() < HOUR {
-        let Woken::Event { periods } = device.wait(None).unwrap() else { panic!("only events") };
+        let DeviceWaitEnd::Event { periods } = device.wait(None).unwrap() else {
+            panic!("only events")
+        };
         told += periods;
         let due = u128::from(device.now_ns()) * 1_024 / 1_000_000_000;
         assert_eq!(u128::from(told), due, "seed 11");
@@ -125,7 +127,7 @@ fn periods_that_were_missed_are_counted_not_caught_up() {
     let (time, mut device) = device(SimEventConfig::exact());
     device.set_mode(Mode::Periodic(Period::from_span(ms(10)).unwrap())).unwrap();
     time.advance(ms(35));
-    assert_eq!(device.wait(None), Ok(Woken::Event { periods: 3 }));
+    assert_eq!(device.wait(None), Ok(DeviceWaitEnd::Event { periods: 3 }));
     assert_eq!(device.wait(None), Ok(EVENT));
     assert_eq!(device.now_ns(), 40_000_000);
 }
@@ -176,7 +178,7 @@ fn a_lost_event_is_found_by_the_limit() {
     let config = SimEventConfig { faults: vec![fault], ..SimEventConfig::exact() };
     let (_, mut device) = one_shot(config);
     device.set_next_event(Some(50_000)).unwrap();
-    assert_eq!(device.wait(Some(60_000)), Ok(Woken::Limit));
+    assert_eq!(device.wait(Some(60_000)), Ok(DeviceWaitEnd::Limit));
     // It can be programmed again, for the same time or another.
     assert!(device.set_next_event(Some(70_000)).is_ok());
     assert_eq!(device.wait(None), Ok(EVENT));
@@ -185,13 +187,21 @@ fn a_lost_event_is_found_by_the_limit() {
 #[test]
 fn kicks_and_signals_leave_the_event_as_it_is() {
     let at = |us| Span::from_micros(us);
-    let outside = vec![(at(20), Outside::Kick), (at(30), Outside::Signal)];
+    let outside = vec![(at(20), ExternalEvent::Kick), (at(30), ExternalEvent::Signal)];
     let (_, mut device) = one_shot(SimEventConfig { outside, ..SimEventConfig::exact() });
     device.kick().kick();
     device.kick().kick();
     device.set_next_event(Some(50_000)).unwrap();
     let woken = [device.wait(None), device.wait(None), device.wait(None), device.wait(None)];
-    assert_eq!(woken, [Ok(Woken::Kicked), Ok(Woken::Kicked), Ok(Woken::Signal), Ok(EVENT)]);
+    assert_eq!(
+        woken,
+        [
+            Ok(DeviceWaitEnd::Kicked),
+            Ok(DeviceWaitEnd::Kicked),
+            Ok(DeviceWaitEnd::Signal),
+            Ok(EVENT)
+        ]
+    );
     assert_eq!(device.now_ns(), 50_000);
 }
 
@@ -206,23 +216,23 @@ fn a_device_comes_back_as_it_was() {
     assert!(matches!(device.set_next_event(Some(9)), Err(ProgramError::Device(_))));
     assert!(matches!(device.set_mode(Mode::Shutdown), Err(ModeError::Device(_))));
     time.advance(ms(1));
-    assert_eq!(device.resume(), Ok(Resumed::AsBefore));
-    assert_eq!(device.resume(), Ok(Resumed::AsBefore));
+    assert_eq!(device.resume(), Ok(ResumeOutcome::AsBefore));
+    assert_eq!(device.resume(), Ok(ResumeOutcome::AsBefore));
     assert_eq!(device.wait(None), Ok(EVENT));
     assert_eq!(device.now_ns(), 5_000_000);
 
     device.set_next_event(Some(6_000_000)).unwrap();
     device.suspend().unwrap();
     time.advance(ms(3));
-    assert_eq!(device.resume(), Ok(Resumed::Past { late_ns: 2_000_000 }));
-    assert_eq!(device.wait(Some(20_000_000)), Ok(Woken::Limit));
+    assert_eq!(device.resume(), Ok(ResumeOutcome::Past { late_ns: 2_000_000 }));
+    assert_eq!(device.wait(Some(20_000_000)), Ok(DeviceWaitEnd::Limit));
 
     device.set_mode(Mode::Periodic(Period::from_span(ms(1)).unwrap())).unwrap();
     device.suspend().unwrap();
     time.advance(Span::from_micros(4_500));
     device.resume().unwrap();
     // Four were missed, and the next comes at its place.
-    assert_eq!(device.wait(None), Ok(Woken::Event { periods: 4 }));
+    assert_eq!(device.wait(None), Ok(DeviceWaitEnd::Event { periods: 4 }));
     assert_eq!(device.now_ns(), 24_500_001);
     assert_eq!(device.wait(None), Ok(EVENT));
     assert_eq!(device.now_ns(), 25_000_000);
@@ -235,7 +245,7 @@ struct Watched {
 }
 
 impl ClockEvent for Watched {
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> DeviceFeatures {
         self.device.facts()
     }
     fn now_ns(&self) -> u64 {
@@ -247,7 +257,7 @@ impl ClockEvent for Watched {
     fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
         self.device.set_next_event(next)
     }
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         self.device.wait(limit_ns)
     }
     fn kick(&self) -> Kick {
@@ -279,7 +289,7 @@ fn the_handler_runs_between_start_and_end_and_may_panic() {
     });
     assert!(device.set_event_handler(Some(handler)).is_none());
     device.set_next_event(Some(1_000)).unwrap();
-    assert_eq!(device.serve(Some(500)), Ok(Woken::Limit));
+    assert_eq!(device.serve(Some(500)), Ok(DeviceWaitEnd::Limit));
     assert_eq!(device.serve(None), Ok(EVENT));
     assert_eq!(device.serve(None), Ok(EVENT));
     let serve = std::panic::AssertUnwindSafe(|| device.serve(None));

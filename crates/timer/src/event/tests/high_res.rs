@@ -8,7 +8,7 @@ use crate::event::registry::DeviceId;
 use crate::event::sim::{SimEvent, SimEventConfig, SimFault, SimFaultKind};
 use crate::event::{DevicePlan, EventDevice, Period, Service, ServiceDevice, validate_device};
 
-const ENGINE: Engine = Engine(3);
+const ENGINE: EngineId = EngineId(3);
 
 fn device(config: SimEventConfig) -> EventDevice {
     let time = Arc::new(SimSource::default());
@@ -23,8 +23,8 @@ fn add(registry: &Registry, config: SimEventConfig) -> DeviceId {
 fn validate(registry: &Registry, id: DeviceId) {
     let mut device = registry.claim(id).unwrap();
     let fit = validate_device(&mut device, &DevicePlan::DEFAULT).is_ok();
-    assert!(registry.give_back(id, device).is_none());
-    registry.judge(id, fit).unwrap();
+    assert!(registry.release(id, device).is_none());
+    registry.set_health(id, fit).unwrap();
 }
 
 fn followed() -> (Arc<Registry>, Arc<HighRes>, Arc<Mutex<Vec<Resolution>>>) {
@@ -41,16 +41,16 @@ fn followed() -> (Arc<Registry>, Arc<HighRes>, Arc<Mutex<Vec<Resolution>>>) {
 fn it_takes_a_validated_device_and_a_validated_source() {
     for source_first in [true, false] {
         let (registry, high_res, heard) = followed();
-        assert_eq!(high_res.why(), Err(WhyTickBound::NoDevice));
+        assert_eq!(high_res.why(), Err(LowResReason::NoDevice));
         if source_first {
             high_res.source_valid();
         }
         let id = add(&registry, SimEventConfig::exact());
-        assert_eq!(high_res.why(), Err(WhyTickBound::DeviceUntried));
+        assert_eq!(high_res.why(), Err(LowResReason::DeviceUntried));
         assert_eq!(high_res.resolution(), Resolution::TickBound);
         validate(&registry, id);
         if !source_first {
-            assert_eq!(high_res.why(), Err(WhyTickBound::NoSource));
+            assert_eq!(high_res.why(), Err(LowResReason::NoSource));
             assert_eq!(high_res.resolution(), Resolution::TickBound);
             high_res.source_valid();
         }
@@ -73,11 +73,11 @@ fn losing_either_falls_back_and_getting_it_again_returns() {
     high_res.judge_source(&trust(false));
     high_res.judge_source(&trust(true));
     registry.remove(id).unwrap();
-    assert_eq!(high_res.why(), Err(WhyTickBound::NoDevice));
+    assert_eq!(high_res.why(), Err(LowResReason::NoDevice));
     let id = add(&registry, SimEventConfig::exact());
     validate(&registry, id);
     // It fails later: an event was lost, say.
-    registry.judge(id, false).unwrap();
+    registry.set_health(id, false).unwrap();
     let (high, low) = (Resolution::High, Resolution::TickBound);
     assert_eq!(*heard.lock().unwrap(), [high, low, high, low, high, low, high, low]);
 }
@@ -107,9 +107,9 @@ fn devices_that_are_not_fit_leave_it_tick_bound() {
     validate(&registry, ticks);
     // Section 8: not with global devices only; not with another engine's.
     registry.register(device(SimEventConfig::i8254())).unwrap();
-    let other = registry.register_for(Engine(4), device(SimEventConfig::exact())).unwrap();
+    let other = registry.register_for(EngineId(4), device(SimEventConfig::exact())).unwrap();
     validate(&registry, other);
-    assert_eq!(high_res.why(), Err(WhyTickBound::NoDevice));
+    assert_eq!(high_res.why(), Err(LowResReason::NoDevice));
     assert!(heard.lock().unwrap().is_empty());
 }
 
@@ -150,7 +150,7 @@ fn an_engine_falls_back_to_its_tick_and_returns() {
         let wanted_ns = served.device().now_ns() + 1_000_000;
         served.set_next_event(Some(wanted_ns));
         loop {
-            let due = served.wait(None).unwrap().due;
+            let due = served.wait(None).unwrap().services;
             ticks += due.times(Service::Tick);
             if due.times(Service::NextEvent) > 0 {
                 break;

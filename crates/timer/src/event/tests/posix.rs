@@ -65,13 +65,15 @@ fn a_stray_signal_is_no_event() {
         device.set_next_event(NextEvent { at_ns, delta_ns }).unwrap();
         stray(number).unwrap();
         send(id(), device.shared.signal).unwrap();
-        assert_eq!(device.wait(None), Ok(Woken::Event { periods: 1 }));
+        assert_eq!(device.wait(None), Ok(DeviceWaitEnd::Event { periods: 1 }));
         assert!(now() >= at_ns);
         let period = crate::event::Period::new(delta_ns, 1).unwrap();
         let begin_ns = now();
         device.set_mode(Mode::Periodic(period)).unwrap();
         stray(number).unwrap();
-        let Woken::Event { periods } = device.wait(None).unwrap() else { panic!("no event") };
+        let DeviceWaitEnd::Event { periods } = device.wait(None).unwrap() else {
+            panic!("no event")
+        };
         assert!(periods > 0 && now() >= begin_ns + periods * delta_ns);
     });
 }
@@ -95,7 +97,7 @@ fn a_kick_in_a_child_leaves_its_timers_alone() {
             let is_left_alone = own.remaining().unwrap().0 > 0;
             device.attach().unwrap();
             device.kick().kick();
-            is_left_alone && device.wait(None) == Ok(Woken::Kicked)
+            is_left_alone && device.wait(None) == Ok(DeviceWaitEnd::Kicked)
         });
         assert!(said.unwrap(), "the child's timer fired, or its device did not");
     });

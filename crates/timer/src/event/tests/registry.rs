@@ -5,7 +5,7 @@ use hourglass_clock::source::SimSource;
 use super::*;
 use crate::event::sim::{SimEvent, SimEventConfig};
 
-const ENGINE: Engine = Engine(0);
+const ENGINE: EngineId = EngineId(0);
 
 fn named(name: &'static str, rating: u16, per_cpu: bool) -> EventDevice {
     let time = Arc::new(SimSource::default());
@@ -17,7 +17,7 @@ fn own(name: &'static str, rating: u16) -> EventDevice {
     named(name, rating, true)
 }
 
-fn served(registry: &Registry, engine: Engine) -> [Option<&'static str>; 4] {
+fn served(registry: &Registry, engine: EngineId) -> [Option<&'static str>; 4] {
     let distribution = registry.distribution(engine);
     Service::ALL.map(|service| {
         let id = distribution.serves(service)?;
@@ -40,10 +40,10 @@ fn global_devices_serve_the_tick_only() {
     registry.remove(global).unwrap();
     assert_eq!(served(&registry, ENGINE), [lapic; 4]);
     // Another engine has none of its own; the tick is the system's.
-    assert_eq!(served(&registry, Engine(1)), [lapic, None, None, None]);
-    registry.register_for(Engine(1), own("second", 300)).unwrap();
+    assert_eq!(served(&registry, EngineId(1)), [lapic, None, None, None]);
+    registry.register_for(EngineId(1), own("second", 300)).unwrap();
     let second = Some("second");
-    assert_eq!(served(&registry, Engine(1)), [lapic, second, second, second]);
+    assert_eq!(served(&registry, EngineId(1)), [lapic, second, second, second]);
 }
 
 #[test]
@@ -77,16 +77,16 @@ fn what_only_ticks_has_no_next_event() {
 fn a_validated_device_is_not_displaced_by_an_untried_one() {
     let registry = Registry::new();
     let old = registry.register_for(ENGINE, own("old", 100)).unwrap();
-    registry.judge(old, true).unwrap();
+    registry.set_health(old, true).unwrap();
     let new = registry.register_for(ENGINE, own("new", 200)).unwrap();
     assert_eq!(served(&registry, ENGINE)[3], Some("old"));
     assert!(registry.distribution(ENGINE).next_event_is_valid);
-    registry.judge(new, true).unwrap();
+    registry.set_health(new, true).unwrap();
     assert_eq!(served(&registry, ENGINE)[3], Some("new"));
     // Found wanting, it serves nothing.
-    registry.judge(new, false).unwrap();
+    registry.set_health(new, false).unwrap();
     assert_eq!(served(&registry, ENGINE), [Some("old"); 4]);
-    registry.judge(old, false).unwrap();
+    registry.set_health(old, false).unwrap();
     assert_eq!(served(&registry, ENGINE), [None; 4]);
 }
 
@@ -101,9 +101,9 @@ fn everybody_is_told_who_comes_and_goes() {
         all.lock().unwrap().push(notice.clone());
     }));
     let a = registry.register_for(ENGINE, own("a", 100)).unwrap();
-    registry.judge(a, true).unwrap();
+    registry.set_health(a, true).unwrap();
     registry.doubt(a).unwrap();
-    registry.judge(a, false).unwrap();
+    registry.set_health(a, false).unwrap();
     registry.remove(a).unwrap();
     registry.unsubscribe(subscription);
     registry.register(named("b", 100, false)).unwrap();
@@ -123,17 +123,17 @@ fn a_device_in_use_can_be_removed() {
     let id = registry.register_for(ENGINE, own("a", 100)).unwrap();
     let mut device = registry.claim(id).unwrap();
     assert_eq!(registry.claim(id).unwrap_err(), UnknownDevice::InUse("a"));
-    assert!(registry.give_back(id, device).is_none());
+    assert!(registry.release(id, device).is_none());
     device = registry.claim(id).unwrap();
     // The engine is kicked, finds that it serves nothing, and keeps what nobody wants back.
     assert!(registry.remove(id).unwrap().is_none());
-    assert_eq!(device.wait(None), Ok(crate::event::Woken::Kicked));
+    assert_eq!(device.wait(None), Ok(crate::event::DeviceWaitEnd::Kicked));
     assert_eq!(served(&registry, ENGINE), [None; 4]);
-    assert!(registry.give_back(id, device).is_some());
+    assert!(registry.release(id, device).is_some());
     for error in [registry.claim(id).unwrap_err(), registry.remove(id).unwrap_err()] {
         assert_eq!(error, UnknownDevice::Removed);
     }
-    assert_eq!(registry.judge(id, true), Err(UnknownDevice::Removed));
+    assert_eq!(registry.set_health(id, true), Err(UnknownDevice::Removed));
 }
 
 #[test]

@@ -23,8 +23,10 @@ fn hertz(hz: u32) -> Period {
 /// Counts what was due until `until_ns`, and checks that nothing is early.
 fn run(device: &mut ServiceDevice, until_ns: u64) -> [u64; 4] {
     let mut counts = [0; 4];
-    while let Served { woken: Woken::Event { .. }, due } = device.wait(Some(until_ns)).unwrap() {
-        assert!(due.any());
+    while let ServiceWait { reason: DeviceWaitEnd::Event { .. }, services: due } =
+        device.wait(Some(until_ns)).unwrap()
+    {
+        assert!(due.is_due());
         for (count, service) in counts.iter_mut().zip(Service::ALL) {
             *count += due.times(service);
         }
@@ -49,8 +51,9 @@ fn one_device_serves_all_four() {
         let mut when = None;
         let mut counts = [0u64; 4];
         loop {
-            let Served { woken, due } = device.wait(Some(60 * SECOND + 500_000)).unwrap();
-            if woken == Woken::Limit {
+            let ServiceWait { reason: woken, services: due } =
+                device.wait(Some(60 * SECOND + 500_000)).unwrap();
+            if woken == DeviceWaitEnd::Limit {
                 break;
             }
             for (count, service) in counts.iter_mut().zip(Service::ALL) {
@@ -73,12 +76,12 @@ fn one_device_serves_all_four() {
 fn bound_to_a_tick_the_next_event_waits_for_it() {
     let mut device = served(SimEventConfig::exact(), 250);
     device.set_next_event(Some(1_000_000));
-    let Served { due, .. } = device.wait(None).unwrap();
+    let ServiceWait { services: due, .. } = device.wait(None).unwrap();
     assert_eq!((due.times(Service::NextEvent), device.device().now_ns()), (1, 4_000_000));
     // And in high resolution it does not.
     device.set_resolution(Resolution::High).unwrap();
     device.set_next_event(Some(5_000_000));
-    let Served { due, .. } = device.wait(None).unwrap();
+    let ServiceWait { services: due, .. } = device.wait(None).unwrap();
     assert_eq!((due.times(Service::NextEvent), device.device().now_ns()), (1, 5_000_000));
 }
 
@@ -127,7 +130,7 @@ fn the_device_is_told_only_when_the_first_of_all_changes() {
     for turn in 0..100 {
         // All behind the tick at 1 ms.
         device.set_next_event(Some(2_000_000 + turn));
-        assert_eq!(device.wait(Some(turn * 100)).unwrap().woken, Woken::Limit);
+        assert_eq!(device.wait(Some(turn * 100)).unwrap().reason, DeviceWaitEnd::Limit);
     }
     assert_eq!(device.device().counts().programmed - before, 1);
 }
@@ -139,7 +142,7 @@ fn what_is_past_is_due_at_once() {
     let _ = device.wait(Some(500)).unwrap();
     let before = device.device().counts().programmed;
     device.set_next_event(Some(400));
-    let Served { due, .. } = device.wait(None).unwrap();
+    let ServiceWait { services: due, .. } = device.wait(None).unwrap();
     assert_eq!((due.times(Service::NextEvent), device.device().now_ns()), (1, 500));
     assert_eq!(device.device().counts().programmed, before);
 }

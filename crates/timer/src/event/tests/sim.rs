@@ -69,7 +69,9 @@ fn ticks_can_be_lost_late_and_early() {
     device.set_mode(Mode::Periodic(Period::from_hertz(1_024).unwrap())).unwrap();
     let mut seen = Vec::new();
     for _ in 0..6 {
-        let Woken::Event { periods } = device.wait(None).unwrap() else { panic!("an event") };
+        let DeviceWaitEnd::Event { periods } = device.wait(None).unwrap() else {
+            panic!("an event")
+        };
         seen.push((periods, device.now_ns()));
     }
     let tick = |n: u64| Period::from_hertz(1_024).unwrap().nth_ns(n);
@@ -89,11 +91,11 @@ fn a_device_nobody_looked_at_reports_what_passed() {
     let (time, mut device) = sim(SimEventConfig::mc146818());
     device.set_mode(Mode::Periodic(Period::from_hertz(2).unwrap())).unwrap();
     time.advance(Span::from_secs(3));
-    assert_eq!(device.wait(None), Ok(Woken::Event { periods: 6 }));
+    assert_eq!(device.wait(None), Ok(DeviceWaitEnd::Event { periods: 6 }));
     device.set_mode(Mode::Shutdown).unwrap();
     time.advance(Span::from_secs(3));
     let limit = device.now_ns() + 1_000_000_000;
-    assert_eq!(device.wait(Some(limit)), Ok(Woken::Limit));
+    assert_eq!(device.wait(Some(limit)), Ok(DeviceWaitEnd::Limit));
     assert_eq!(device.wait(None), Err(DeviceError::NeverEnds("sim_mc146818")));
 }
 
@@ -109,6 +111,6 @@ fn two_devices_share_their_time() {
     first.wait(None).unwrap();
     assert_eq!((first.now_ns(), second.now_ns()), (5_000, 5_000));
     // It fired while nobody waited for it.
-    assert_eq!(second.wait(None), Ok(Woken::Event { periods: 1 }));
+    assert_eq!(second.wait(None), Ok(DeviceWaitEnd::Event { periods: 1 }));
     assert_eq!(time.true_time(), Span::from_nanos(5_000));
 }

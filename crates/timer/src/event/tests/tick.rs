@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::sim::{SimEvent, SimEventConfig};
-use crate::event::{ClockEvent, Facts, Kick, NextEvent};
+use crate::event::{ClockEvent, DeviceFeatures, Kick, NextEvent};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -32,7 +32,7 @@ fn run(device: &mut TickDevice, until_ns: u64) -> BTreeMap<TickUser, u64> {
     let mut told = BTreeMap::new();
     loop {
         let each = |user, periods| *told.entry(user).or_insert(0) += periods;
-        if device.wait(Some(until_ns), each).unwrap() == Woken::Limit {
+        if device.wait(Some(until_ns), each).unwrap() == DeviceWaitEnd::Limit {
             return told;
         }
     }
@@ -69,7 +69,7 @@ fn the_scheduling_tick_is_every_tenth_interrupt() {
     assert!(device.remove(scheduling).unwrap());
     assert_eq!(device.tick(), None);
     let end = device.device().now_ns() + SECOND;
-    assert_eq!(device.wait(Some(end), |_, _| panic!("nobody is there")), Ok(Woken::Limit));
+    assert_eq!(device.wait(Some(end), |_, _| panic!("nobody is there")), Ok(DeviceWaitEnd::Limit));
 }
 
 /// Section 2.2: accepted or refused by the skew, on the chips that the paper names.
@@ -202,7 +202,7 @@ struct Stubborn {
 }
 
 impl ClockEvent for Stubborn {
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> DeviceFeatures {
         self.device.facts()
     }
     fn now_ns(&self) -> u64 {
@@ -217,7 +217,7 @@ impl ClockEvent for Stubborn {
     fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
         self.device.set_next_event(next)
     }
-    fn wait(&mut self, limit_ns: Option<u64>) -> Result<Woken, DeviceError> {
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         self.device.wait(limit_ns)
     }
     fn kick(&self) -> Kick {

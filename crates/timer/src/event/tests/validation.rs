@@ -6,9 +6,9 @@ use hourglass_clock::ClockSource;
 use hourglass_clock::source::SimSource;
 
 use super::*;
-use crate::event::sim::{Outside, SimEvent, SimEventConfig, SimFault, SimFaultKind};
+use crate::event::sim::{ExternalEvent, SimEvent, SimEventConfig, SimFault, SimFaultKind};
 
-fn try_out(config: SimEventConfig) -> (EventDevice, Result<Validated, InvalidDevice>) {
+fn try_out(config: SimEventConfig) -> (EventDevice, Result<ValidationReport, InvalidDevice>) {
     let time = Arc::new(SimSource::default());
     let mut device = EventDevice::new(SimEvent::new(&time, config)).unwrap();
     let result = validate_device(&mut device, &DevicePlan::DEFAULT);
@@ -84,10 +84,10 @@ fn a_few_late_events_are_excused() {
 #[test]
 fn kicks_and_signals_do_not_disturb_and_kicks_are_not_lost() {
     let at = Span::from_micros;
-    let outside = vec![(at(100), Outside::Signal), (at(900), Outside::Kick)];
+    let outside = vec![(at(100), ExternalEvent::Signal), (at(900), ExternalEvent::Kick)];
     let (mut device, result) = try_out(SimEventConfig { outside, ..SimEventConfig::exact() });
     assert!(result.is_ok());
-    assert_eq!(device.wait(None), Ok(Woken::Kicked));
+    assert_eq!(device.wait(None), Ok(DeviceWaitEnd::Kicked));
 }
 
 fn source(hertz: u64, cost_ns: i64) -> SimSource {

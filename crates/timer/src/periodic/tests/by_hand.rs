@@ -1,7 +1,7 @@
 //! Jobs that run in the caller's own code, as an iterator has them.
 
 use super::*;
-use crate::periodic::{Completed, Step};
+use crate::periodic::{CompletedJob, LoopStep};
 
 /// The same machine by the same seed: what is told of jobs in a closure is told of those by hand.
 #[test]
@@ -17,13 +17,13 @@ fn jobs_by_hand_are_those_of_a_body() {
             let length_ns = lengths(job.number());
             job.sleeper().mechanism().work(length_ns);
         });
-        let Step::Ran { job, .. } = step else { panic!("seed {seed}: nobody stopped it") };
+        let LoopStep::Ran { job, .. } = step else { panic!("seed {seed}: nobody stopped it") };
         in_body.push(job);
     }
     let told = task.statistics().read();
 
     let mut task = task_of(seed, &parameters);
-    let mut by_hand: Vec<Completed> = Vec::new();
+    let mut by_hand: Vec<CompletedJob> = Vec::new();
     for number in 0..500 {
         let due = task.wait_for_release().expect("nobody stopped it");
         let running = task.start(due);
@@ -37,7 +37,7 @@ fn jobs_by_hand_are_those_of_a_body() {
     assert!(told.misses > 0 && told.lost > 0 && told.cost_overruns > 0, "seed {seed}");
 }
 
-fn task_of(seed: u64, parameters: &Checked) -> SimLoop {
+fn task_of(seed: u64, parameters: &ValidParameters) -> SimLoop {
     super::task(seed, Load::busy(), parameters)
 }
 

@@ -6,19 +6,19 @@ mod twin;
 
 use hourglass_time::Span;
 
-use super::{Checked, Parameters, PeriodicLoop};
+use super::{Parameters, PeriodicLoop, ValidParameters};
 use crate::sleep::sim::{Load, SimMachine};
 use crate::sleep::tests::{SimClock, seed, sleeper};
-use crate::sleep::{Mechanism, Policy, Settings};
+use crate::sleep::{Mechanism, SleepPolicy, SleeperSettings};
 
 type SimLoop = PeriodicLoop<SimClock, SimMachine>;
-type SimJob<'a> = super::Job<'a, SimClock, SimMachine>;
+type SimJob<'a> = super::RunningJob<'a, SimClock, SimMachine>;
 
 const MS: u64 = 1_000_000;
 
 /// A task on a simulated machine that waits in the kernel only.
-fn task(seed: u64, load: Load, parameters: &Checked) -> SimLoop {
-    let sleeper = sleeper(seed, load, Settings::with_policy(Policy::KernelOnly));
+fn task(seed: u64, load: Load, parameters: &ValidParameters) -> SimLoop {
+    let sleeper = sleeper(seed, load, SleeperSettings::with_policy(SleepPolicy::KernelOnly));
     PeriodicLoop::new(sleeper, parameters)
 }
 

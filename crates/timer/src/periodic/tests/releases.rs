@@ -27,11 +27,11 @@ fn what_passes_is_told() {
         let mut releases = every_ms(policy);
         assert_eq!(releases.next_ns(), 10 * MS);
         let passed = releases.completed(13 * MS + half);
-        assert_eq!(passed, Passed { overrun: true, lost, moved_ns }, "{policy:?}");
+        assert_eq!(passed, MissedReleases { overrun: true, lost, moved_ns }, "{policy:?}");
         assert_eq!(releases.next_ns(), next[0], "{policy:?}");
         // In time: at the next but one release exactly, or long before.
         let passed = releases.completed(next[1]);
-        assert_eq!(passed, Passed::default(), "{policy:?}");
+        assert_eq!(passed, MissedReleases::default(), "{policy:?}");
         assert_eq!(releases.next_ns(), next[1], "{policy:?}");
     }
 }
@@ -46,7 +46,7 @@ fn a_release_at_the_end_of_a_job_has_not_passed() {
     {
         let mut releases = every_ms(policy);
         let passed = releases.completed(13 * MS);
-        assert_eq!(passed, Passed { overrun: true, lost, moved_ns }, "{policy:?}");
+        assert_eq!(passed, MissedReleases { overrun: true, lost, moved_ns }, "{policy:?}");
         assert_eq!(releases.next_ns(), next * MS, "{policy:?}");
     }
 }

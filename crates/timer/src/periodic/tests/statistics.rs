@@ -1,9 +1,9 @@
 use super::*;
 use std::sync::atomic::AtomicBool;
 
-fn done(number: u64) -> Done {
-    let passed = Passed { overrun: true, lost: 2, moved_ns: 3 };
-    Done {
+fn done(number: u64) -> JobRecord {
+    let passed = MissedReleases { overrun: true, lost: 2, moved_ns: 3 };
+    JobRecord {
         late: true,
         latency_ns: 1,
         response_ns: number,
@@ -21,7 +21,7 @@ fn copies_are_of_one_moment() {
     let recorder = Arc::new(Recorder::new());
     let over = Arc::new(AtomicBool::new(false));
     let readers = [(); 2].map(|()| {
-        let statistics = Statistics::of(Arc::clone(&recorder));
+        let statistics = TaskStatistics::of(Arc::clone(&recorder));
         let over = Arc::clone(&over);
         std::thread::spawn(move || {
             let mut copy = Snapshot::new();
@@ -52,7 +52,7 @@ fn copies_are_of_one_moment() {
     }
     over.store(true, Ordering::Release);
     let reads: u64 = readers.map(|reader| reader.join().unwrap()).iter().sum();
-    let last = Statistics::of(recorder).read();
+    let last = TaskStatistics::of(recorder).read();
     println!("{reads} copies");
     assert_eq!((last.jobs, last.response.max_ns()), (100_000, Some(99_999)));
 }

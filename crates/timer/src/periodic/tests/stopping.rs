@@ -4,19 +4,19 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::periodic::{Completed, Ended, OverrunPolicy, Released, Step, Watch};
+use crate::periodic::{CompletedJob, JobWatch, LoopEnd, LoopStep, OverrunPolicy, ReleasedJob};
 
 /// Issue 4, item 8: "clean stop"; in the kernel wait and in the spin alike.
 #[test]
 fn a_stop_ends_the_wait_at_once() {
-    for policy in [Policy::KernelOnly, Policy::SpinOnly, Policy::Learned] {
-        let sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+    for policy in [SleepPolicy::KernelOnly, SleepPolicy::SpinOnly, SleepPolicy::Learned] {
+        let sleeper = sleeper(seed(), Load::idle(), SleeperSettings::with_policy(policy));
         let mut task = SimLoop::new(sleeper, &every_ms(10).check().unwrap());
         let first_ns = task.next_release_ns();
         let at_ns = first_ns + 33 * MS;
         let interrupter = task.sleeper().interrupter();
         task.sleeper().mechanism().interrupt_at(at_ns, interrupter);
-        assert_eq!(task.run(|_: &mut SimJob<'_>| ()), Ended::Stopped);
+        assert_eq!(task.run(|_: &mut SimJob<'_>| ()), LoopEnd::Stopped);
         let late_ns = task.sleeper().mechanism().now() - at_ns;
         // The simulated kernel wakes 50 us late at most.
         assert!(late_ns < 60_000, "{policy:?}: {late_ns}");
@@ -41,11 +41,11 @@ fn a_stop_lets_the_job_finish() {
         seen = Some((job.number(), job.is_stopping()));
         job.sleeper().mechanism().work(5 * MS);
     });
-    assert_eq!((ended, seen), (Ended::Stopped, Some((0, true))));
+    assert_eq!((ended, seen), (LoopEnd::Stopped, Some((0, true))));
     let told = task.statistics().read();
     assert_eq!((told.releases, told.jobs, told.overruns, told.lost), (1, 1, 1, 0));
     // It stays stopped.
-    assert_eq!(task.step(&mut |_: &mut SimJob<'_>| ()), Step::Stopped);
+    assert_eq!(task.step(&mut |_: &mut SimJob<'_>| ()), LoopStep::Stopped);
 }
 
 /// A body that clears the interrupt of its sleeper does not unmake a stop.
@@ -58,7 +58,7 @@ fn a_stop_is_not_unmade() {
         stop.stop();
         job.sleeper().clear();
     });
-    assert_eq!(ended, Ended::Stopped);
+    assert_eq!(ended, LoopEnd::Stopped);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_body_ends_its_task() {
         0..=8 => ControlFlow::Continue(()),
         _ => ControlFlow::Break(()),
     });
-    assert_eq!((ended, task.statistics().read().jobs), (Ended::ByItself, 10));
+    assert_eq!((ended, task.statistics().read().jobs), (LoopEnd::ByItself, 10));
 }
 
 /// Issue 4, item 8: "cost overrun detected by the thread's CPU clock": while it happens, and without
@@ -90,20 +90,20 @@ fn a_running_job_sees_its_budget_and_its_deadline_go() {
         job.sleeper().mechanism().work(MS);
         assert!(job.check().missed());
     };
-    let Step::Ran { job, .. } = task.step(&mut body) else { panic!() };
+    let LoopStep::Ran { job, .. } = task.step(&mut body) else { panic!() };
     assert!(job.missed() && job.is_cost_overrun() && !job.overrun);
     let told = task.statistics().read();
     assert_eq!((told.misses, told.cost_overruns, told.cpu_ns), (1, 1, job.cost_ns));
     let mut next = |job: &mut SimJob<'_>| {
-        assert!(job.previous().is_some_and(Completed::missed) && job.lost_before() == 0);
+        assert!(job.previous().is_some_and(CompletedJob::missed) && job.lost_before() == 0);
     };
-    assert!(matches!(task.step(&mut next), Step::Ran { .. }));
+    assert!(matches!(task.step(&mut next), LoopStep::Ran { .. }));
 }
 
 /// The ends count as within: complete at the deadline, the budget used and not exceeded.
 #[test]
 fn the_limits_themselves_are_kept() {
-    let job = Completed {
+    let job = CompletedJob {
         number: 0,
         release_ns: 10,
         started_ns: 11,
@@ -117,9 +117,9 @@ fn the_limits_themselves_are_kept() {
         moved_ns: 0,
     };
     assert!(!job.missed() && !job.is_cost_overrun());
-    assert!(Completed { completed_ns: 21, ..job }.missed());
-    assert!(Completed { cost_ns: 6, ..job }.is_cost_overrun());
-    assert!(!Completed { cost_ns: 6, budget_ns: None, ..job }.is_cost_overrun());
+    assert!(CompletedJob { completed_ns: 21, ..job }.missed());
+    assert!(CompletedJob { cost_ns: 6, ..job }.is_cost_overrun());
+    assert!(!CompletedJob { cost_ns: 6, budget_ns: None, ..job }.is_cost_overrun());
 }
 
 /// Handlers are told of the jobs that went wrong and of no others.
@@ -134,7 +134,7 @@ fn handlers_are_told() {
     task.on_cost_overrun(move |job| overruns.lock().unwrap().1.push(job.number));
     for work_ms in [1, 3, 1, 6, 1] {
         let mut body = |job: &mut SimJob<'_>| job.sleeper().mechanism().work(work_ms * MS);
-        assert!(matches!(task.step(&mut body), Step::Ran { .. }));
+        assert!(matches!(task.step(&mut body), LoopStep::Ran { .. }));
     }
     assert_eq!(*told.lock().unwrap(), (vec![3], vec![1, 3]));
 }
@@ -149,8 +149,8 @@ impl Log {
     }
 }
 
-impl Watch for Log {
-    fn released(&mut self, job: Released) {
+impl JobWatch for Log {
+    fn released(&mut self, job: ReleasedJob) {
         self.write(format!("{} {}", job.number, job.deadline_ns - job.release_ns));
     }
 
@@ -169,12 +169,12 @@ fn a_watch_ends_its_task() {
     let mut task = task(seed(), Load::idle(), &every_ms(10).check().unwrap());
     let log = Log::default();
     task.set_watch(Some(Box::new(log.clone())));
-    assert_eq!(task.run(|_: &mut SimJob<'_>| ()), Ended::ByWatch);
+    assert_eq!(task.run(|_: &mut SimJob<'_>| ()), LoopEnd::ByWatch);
     // Two lines a job.
     assert_eq!((task.statistics().read().jobs, log.0.lock().unwrap().len()), (3, 6));
     // What the body says comes first.
     let ended = task.run(|_: &mut SimJob<'_>| ControlFlow::<()>::Break(()));
-    assert_eq!(ended, Ended::ByItself);
+    assert_eq!(ended, LoopEnd::ByItself);
 }
 
 /// RT-Mach section 4: a deadline is watched while the job runs, and no longer, also if it panics.
@@ -188,7 +188,7 @@ fn a_watch_sees_each_job_begin_and_end() {
         inner.write("body".to_owned());
         assert!(job.number() == 0, "a panic that is meant");
     };
-    assert!(matches!(task.step(&mut body), Step::Ran { .. }));
+    assert!(matches!(task.step(&mut body), LoopStep::Ran { .. }));
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| task.step(&mut body)));
     assert!(panic.is_err());
     let seen = log.0.lock().unwrap().join(", ");

@@ -1,7 +1,7 @@
 //! Hours of virtual time, checked by a slow twin that walks from release to release.
 
 use super::*;
-use crate::periodic::{Completed, Distribution, OverrunPolicy, Snapshot, Step};
+use crate::periodic::{CompletedJob, Distribution, LoopStep, OverrunPolicy, Snapshot};
 
 /// What a task should do, by walking: one addition a period.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Expected {
 
 impl Twin {
     /// The job that worked so long and was complete then.
-    fn see(&mut self, job: &Completed, worked_ns: u64) {
+    fn see(&mut self, job: &CompletedJob, worked_ns: u64) {
         assert_eq!((job.number, job.release_ns), (self.expected.jobs, self.next_ns));
         assert!(job.started_ns >= job.release_ns, "early: {job:?}");
         // The CPU clock, by which it worked, and the monotonic one are not quite equally fast.
@@ -151,7 +151,9 @@ fn half_an_hour(policy: OverrunPolicy, load: Load, seed: u64) {
     while twin.next_ns < first_ns + 1_800_000 * MS {
         let worked_ns = length(&mut dice, period_ns, budget_ns);
         let mut body = |job: &mut SimJob<'_>| work(job.sleeper().mechanism(), worked_ns);
-        let Step::Ran { job, ended } = task.step(&mut body) else { panic!("nobody stopped it") };
+        let LoopStep::Ran { job, ended } = task.step(&mut body) else {
+            panic!("nobody stopped it")
+        };
         assert_eq!(ended, None);
         twin.see(&job, worked_ns);
         latencies.push(job.latency_ns());
@@ -192,7 +194,7 @@ fn hours_do_not_drift() {
     let mut task = task(seed(), Load::idle(), &parameters);
     let first_ns = task.next_release_ns();
     for _ in 0..6 * 3_600 * 60 {
-        let Step::Ran { job, .. } = task.step(&mut |_: &mut SimJob<'_>| ()) else { panic!() };
+        let LoopStep::Ran { job, .. } = task.step(&mut |_: &mut SimJob<'_>| ()) else { panic!() };
         // Late by the wake-up, but for the first, less what the clock may be off.
         assert!((job.latency_ns() > 19_000 || job.number == 0) && !job.overrun, "{job:?}");
     }
@@ -208,7 +210,7 @@ fn an_epoch_is_shared() {
     let begins = [0, 7, 5 * MS, 123_456_789, 999_999_999_999].map(|late_ns| {
         let phase = Span::from_nanos((late_ns % 1_000) as i64);
         let parameters = every_ms(10).with_epoch(epoch).with_phase(phase);
-        let mut sleeper = sleeper(seed, Load::idle(), Settings::DEFAULT);
+        let mut sleeper = sleeper(seed, Load::idle(), SleeperSettings::DEFAULT);
         sleeper.mechanism().work(late_ns);
         let task = SimLoop::new(sleeper, &parameters.check().unwrap());
         (task.next_release_ns() - 123_456_789) % (10 * MS)
@@ -222,13 +224,13 @@ fn an_epoch_is_shared() {
 fn waiting_costs_no_job_anything() {
     const WORK_NS: u64 = 100_000;
     let parameters = every_ms(10).check().unwrap();
-    for policy in [Policy::KernelOnly, Policy::Learned, Policy::SpinOnly] {
+    for policy in [SleepPolicy::KernelOnly, SleepPolicy::Learned, SleepPolicy::SpinOnly] {
         for load in [Load::idle(), Load::busy()] {
-            let settings = Settings::with_policy(policy);
+            let settings = SleeperSettings::with_policy(policy);
             let mut task = SimLoop::new(sleeper(seed(), load, settings), &parameters);
             for _ in 0..5_000 {
                 let mut body = |job: &mut SimJob<'_>| work(job.sleeper().mechanism(), WORK_NS);
-                let Step::Ran { job, .. } = task.step(&mut body) else { panic!() };
+                let LoopStep::Ran { job, .. } = task.step(&mut body) else { panic!() };
                 // The CPU clock may be read 5 us before the release.
                 assert!(job.cost_ns + 5_100 >= WORK_NS, "{policy}: {job:?}");
                 assert!(job.cost_ns < WORK_NS + READING_NS, "{policy}: {job:?}");
@@ -250,6 +252,6 @@ fn how_it_waits_can_be_chosen() {
         }
         task.statistics().read().latency.quantile_ns(500_000).unwrap()
     };
-    assert!(run(Settings::with_policy(Policy::KernelOnly)) >= 19_000);
-    assert!(run(Settings::DEFAULT) < 100);
+    assert!(run(SleeperSettings::with_policy(SleepPolicy::KernelOnly)) >= 19_000);
+    assert!(run(SleeperSettings::DEFAULT) < 100);
 }

@@ -11,7 +11,7 @@ mod balance;
 
 use std::collections::TryReserveError;
 
-use super::{First, Key, Order};
+use super::{Key, MinEntry, PriorityStructure};
 
 /// The node that stands for "none": the parent of the root, the child of the leaves, black, and in
 /// the ring of neighbours between the last and the first.
@@ -158,7 +158,7 @@ impl RedBlackTree {
     }
 }
 
-impl Order for RedBlackTree {
+impl PriorityStructure for RedBlackTree {
     fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
         let nodes = slots.saturating_add(1);
         if nodes > self.nodes.len() {
@@ -191,10 +191,10 @@ impl Order for RedBlackTree {
     }
 
     #[inline]
-    fn first(&self) -> Option<First> {
+    fn first(&self) -> Option<MinEntry> {
         let first = self.node(NIL).next;
         let slot = first.checked_sub(1)?;
-        Some(First { slot, expiry: self.node(first).key.expiry })
+        Some(MinEntry { slot, expiry: self.node(first).key.expiry })
     }
 
     fn expiry(&self, slot: u32) -> Option<i64> {

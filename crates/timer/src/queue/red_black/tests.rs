@@ -83,5 +83,5 @@ fn slots_without_room_are_not_placed() {
     assert_eq!(tree.expiry(u32::MAX), None);
     tree.reserve(1).unwrap();
     tree.place(0, key);
-    assert_eq!(tree.first(), Some(First { slot: 0, expiry: 1 }));
+    assert_eq!(tree.first(), Some(MinEntry { slot: 0, expiry: 1 }));
 }

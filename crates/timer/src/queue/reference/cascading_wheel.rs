@@ -12,8 +12,8 @@
 use hourglass_time::{ClockTag, Instant, Span};
 
 use crate::queue::arena::NONE;
-use crate::queue::lists::{Lists, Timers};
-use crate::queue::{Expired, Handle, QueueError};
+use crate::queue::lists::{Lists, TimerArena};
+use crate::queue::{ExpiredEntry, Handle, QueueError};
 
 /// log2 of the entries of the first array, n1 = 256.
 const FIRST_BITS: u32 = 8;
@@ -32,7 +32,7 @@ const LONGEST: u64 = u32::MAX as u64;
 
 /// What an advance did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Advance {
+pub struct AdvanceCounts {
     /// Timers that fired.
     pub fired: u64,
     /// Timers that were moved to a lower array.
@@ -57,7 +57,7 @@ pub struct Search<C: ClockTag> {
 /// that begins at their expiry or after it, never early.
 #[derive(Debug)]
 pub struct CascadingWheel<C: ClockTag, T> {
-    timers: Timers<C, T>,
+    timers: TimerArena<C, T>,
     lists: Lists,
     tick: Span,
     /// When tick 0 began.
@@ -78,7 +78,14 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
             return Err(QueueError::TooFine { granularity: tick, finest: Span::NANOSECOND });
         }
         let lists = Lists::new(ENTRIES as usize);
-        Ok(CascadingWheel { timers: Timers::new(), lists, tick, origin: now, base: 1, armed: 0 })
+        Ok(CascadingWheel {
+            timers: TimerArena::new(),
+            lists,
+            tick,
+            origin: now,
+            base: 1,
+            armed: 0,
+        })
     }
 
     /// A new timer, not armed.
@@ -86,7 +93,7 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
     pub fn create(&mut self, payload: T) -> Result<Handle, QueueError> {
-        if let Some(room) = self.timers.wants()? {
+        if let Some(room) = self.timers.growth_needed()? {
             self.timers.reserve(room)?;
         }
         Ok(self.timers.create(payload))
@@ -141,9 +148,9 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
     pub fn advance(
         &mut self,
         now: Instant<C>,
-        mut fire: impl FnMut(&mut CascadingWheel<C, T>, Expired<C>),
-    ) -> Advance {
-        let mut done = Advance::default();
+        mut fire: impl FnMut(&mut CascadingWheel<C, T>, ExpiredEntry<C>),
+    ) -> AdvanceCounts {
+        let mut done = AdvanceCounts::default();
         let last = self.tick_floor(now);
         while self.base <= last {
             let cascaded = self.cascade();
@@ -159,7 +166,7 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
                 done.fired += 1;
                 if let Some((handle, waiting)) = self.timers.at(slot) {
                     let latest = self.start_of(tick);
-                    let expired = Expired { handle, expiry: waiting.expiry, latest };
+                    let expired = ExpiredEntry { handle, expiry: waiting.expiry, latest };
                     fire(self, expired);
                 }
             }
@@ -380,7 +387,7 @@ mod tests {
         }
         let mut fired = 0;
         let done = wheel.advance(at(511), |_, _| fired += 1);
-        assert_eq!((done, fired), (Advance::default(), 0));
+        assert_eq!((done, fired), (AdvanceCounts::default(), 0));
         let done = wheel.advance(at(512), |_, _| fired += 1);
         assert_eq!((done.cascaded, done.cascaded_at_once), (900, 900));
         let done = wheel.advance(at(800), |wheel, expired| {

@@ -7,5 +7,5 @@
 mod cascading_wheel;
 mod sorted_list;
 
-pub use cascading_wheel::{Advance, CascadingWheel, Search};
+pub use cascading_wheel::{AdvanceCounts, CascadingWheel, Search};
 pub use sorted_list::SortedList;

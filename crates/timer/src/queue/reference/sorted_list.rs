@@ -5,7 +5,7 @@
 
 use std::collections::TryReserveError;
 
-use crate::queue::{First, Key, Order};
+use crate::queue::{Key, MinEntry, PriorityStructure};
 
 /// A list sorted by key; placing and removing walk along it, as the kernel's timer list of before
 /// 1997 did ("Hrtimers and Beyond", 2006, section 4.1).
@@ -15,7 +15,7 @@ pub struct SortedList {
     room: usize,
 }
 
-impl Order for SortedList {
+impl PriorityStructure for SortedList {
     fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
         self.entries.try_reserve_exact(slots.saturating_sub(self.entries.len()))?;
         self.room = self.room.max(slots);
@@ -35,8 +35,8 @@ impl Order for SortedList {
         at.map(|at| self.entries.remove(at)).is_some()
     }
 
-    fn first(&self) -> Option<First> {
-        self.entries.first().map(|&(key, slot)| First { slot, expiry: key.expiry })
+    fn first(&self) -> Option<MinEntry> {
+        self.entries.first().map(|&(key, slot)| MinEntry { slot, expiry: key.expiry })
     }
 
     fn expiry(&self, slot: u32) -> Option<i64> {

@@ -24,36 +24,36 @@ const COARSER: u32 = 2;
 
 /// A bucket and the granule at which it is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BucketPosition {
     /// Its number over all levels.
     pub(super) bucket: u32,
     pub(super) granule: u64,
 }
 
-impl Place {
+impl BucketPosition {
     #[inline]
-    fn new(level: u32, number: u64) -> Place {
+    fn new(level: u32, number: u64) -> BucketPosition {
         let bucket = level * BUCKETS as u32 + (number % BUCKETS as u64) as u32;
-        Place { bucket, granule: number << (COARSER * level) }
+        BucketPosition { bucket, granule: number << (COARSER * level) }
     }
 }
 
 /// Where something waits at `now` for `expiry`, which is at least 1; what is due already, in the
 /// present bucket of the lowest level.
 #[inline]
-pub(super) fn place(now: u64, expiry: u64) -> Place {
+pub(super) fn place(now: u64, expiry: u64) -> BucketPosition {
     let expiry = expiry.max(now);
     let delay = expiry - now;
     if delay <= FURTHEST {
-        return Place::new(0, expiry);
+        return BucketPosition::new(0, expiry);
     }
     // A delay of at least 2^6: here it may be one bucket too far, on the level above never.
     let level = (delay.ilog2() - 4) / COARSER;
     let number = number_ceil(level, expiry);
     if number - (now >> (COARSER * level)) <= FURTHEST {
-        Place::new(level, number)
+        BucketPosition::new(level, number)
     } else {
-        Place::new(level + 1, number_ceil(level + 1, expiry))
+        BucketPosition::new(level + 1, number_ceil(level + 1, expiry))
     }
 }
 
@@ -103,8 +103,8 @@ impl Levels {
     /// The bucket in use that is due first, seen from `now`, and on the lowest level if two are.
     /// Buckets due before `now` must not be in use.
     #[inline]
-    pub(super) fn first(&self, now: u64) -> Option<Place> {
-        let mut first: Option<Place> = None;
+    pub(super) fn first(&self, now: u64) -> Option<BucketPosition> {
+        let mut first: Option<BucketPosition> = None;
         let mut left = self.levels;
         while left != 0 {
             let level = left.trailing_zeros();
@@ -113,7 +113,7 @@ impl Levels {
             let buckets = self.buckets[level as usize];
             // As seen from the present one; at least one is in use.
             let ahead = buckets.rotate_right((present % BUCKETS as u64) as u32).trailing_zeros();
-            let place = Place::new(level, present + u64::from(ahead));
+            let place = BucketPosition::new(level, present + u64::from(ahead));
             if first.is_none_or(|first| place.granule < first.granule) {
                 first = Some(place);
             }
@@ -184,7 +184,7 @@ mod tests {
                 let first = levels.first(now);
                 assert_eq!(first.map(|first| first.granule), Some(least), "from {now}");
                 let bucket = first.map_or(0, |first| first.bucket);
-                assert!(places.contains(&Place { bucket, granule: least }));
+                assert!(places.contains(&BucketPosition { bucket, granule: least }));
                 levels.vacate(bucket);
                 places.retain(|place| place.bucket != bucket);
             }
@@ -196,7 +196,7 @@ mod tests {
     fn the_present_bucket_is_due_at_once() {
         let mut levels = Levels::new();
         let due = place(100, 7);
-        assert_eq!(due, Place::new(0, 100));
+        assert_eq!(due, BucketPosition::new(0, 100));
         levels.occupy(due.bucket);
         assert_eq!(levels.first(100), Some(due));
     }

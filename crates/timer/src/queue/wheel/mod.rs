@@ -9,9 +9,9 @@ mod levels;
 use hourglass_time::{ClockTag, Instant, Span};
 
 use super::arena::NONE;
-use super::lists::{Lists, Timers};
-use super::{Expired, Handle, QueueError};
-use levels::{BUCKETS, LEVELS, Levels, Place};
+use super::lists::{Lists, TimerArena};
+use super::{ExpiredEntry, Handle, QueueError};
+use levels::{BUCKETS, BucketPosition, LEVELS, Levels};
 
 /// Timeouts of one clock, each with a payload `T`: arming and cancelling take constant time, at the
 /// price of firing late.
@@ -65,7 +65,7 @@ use levels::{BUCKETS, LEVELS, Levels, Place};
 /// ```
 #[derive(Debug)]
 pub struct TimeoutWheel<C: ClockTag, T> {
-    timeouts: Timers<C, T>,
+    timeouts: TimerArena<C, T>,
     lists: Lists,
     levels: Levels,
     /// log2 of the granule in nanoseconds.
@@ -96,7 +96,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
             return Err(QueueError::TooFine { granularity, finest: Self::FINEST });
         }
         let mut wheel = TimeoutWheel {
-            timeouts: Timers::new(),
+            timeouts: TimerArena::new(),
             lists: Lists::new(LEVELS * BUCKETS),
             levels: Levels::new(),
             shift: granularity.nanos_or_zero().ilog2(),
@@ -135,7 +135,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
     /// [`QueueError::Full`] at about 2^32 timeouts, [`QueueError::OutOfMemory`].
     #[inline]
     pub fn create(&mut self, payload: T) -> Result<Handle, QueueError> {
-        if let Some(room) = self.timeouts.wants()? {
+        if let Some(room) = self.timeouts.growth_needed()? {
             self.reserve(room)?;
         }
         Ok(self.timeouts.create(payload))
@@ -199,7 +199,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         let list = waiting.list;
         self.advance(self.granule_floor(now));
         let due = if at_once { self.position } else { self.granule_ceil(expiry) };
-        let Place { bucket, granule } = levels::place(self.position, due);
+        let BucketPosition { bucket, granule } = levels::place(self.position, due);
         // No two granules of buckets in use share a bucket, so that the same one is the same time.
         if list == bucket {
             return Ok(());
@@ -257,7 +257,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
     /// The next timeout that fires at `now`; it is not armed any more. One call does the work of
     /// one timeout.
     #[inline]
-    pub fn pop_expired(&mut self, now: Instant<C>) -> Option<Expired<C>> {
+    pub fn pop_expired(&mut self, now: Instant<C>) -> Option<ExpiredEntry<C>> {
         let now = self.granule_floor(now);
         if now < self.earliest {
             self.position = self.position.max(now);
@@ -280,7 +280,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         let expiry = waiting.expiry;
         self.leave(slot);
         self.armed -= 1;
-        Some(Expired { handle, expiry, latest: self.start_of(due).max(expiry) })
+        Some(ExpiredEntry { handle, expiry, latest: self.start_of(due).max(expiry) })
     }
 
     /// Fires what is due at `now`, `budget` timeouts at most; how many there were. If that is the
@@ -290,7 +290,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         &mut self,
         now: Instant<C>,
         budget: usize,
-        mut fire: impl FnMut(&mut TimeoutWheel<C, T>, Expired<C>),
+        mut fire: impl FnMut(&mut TimeoutWheel<C, T>, ExpiredEntry<C>),
     ) -> usize {
         for fired in 0..budget {
             let Some(expired) = self.pop_expired(now) else { return fired };

@@ -1,7 +1,7 @@
 //! What threads say to an engine about its timers, without a lock.
 //!
 //! Owns: the words in which arming, cancelling, firing and terminating meet ([`Slot`]), the set of
-//! timers that changed since the engine looked ([`Changed`]), whether the engine must be woken for
+//! timers that changed since the engine looked ([`DirtySet`]), whether the engine must be woken for
 //! it ([`Wake`]), and a bounded queue ([`Ring`]).
 //! Must not: allocate, block, read a clock, know what an action is, or reach beyond `atomic` and
 //! itself: `tests/interleavings.rs` compiles these files once more with the atomics of a model checker.
@@ -13,16 +13,18 @@
 //! sees half an arming, because it believes what it read of a cell only if the state word is still
 //! the same.
 
-mod changed;
+mod dirty_set;
 mod ring;
 mod slot;
 mod state;
 mod wake;
 
-pub(crate) use changed::Changed;
+pub(crate) use dirty_set::DirtySet;
 pub use ring::MOST_ROOM;
 pub(crate) use ring::Ring;
-pub(crate) use slot::{Arming, Context, Ended, Fire, Fired, SLACK_MAX_NS, Slot};
-pub use state::Which;
-pub(crate) use state::{Refused, Slept, State};
-pub(crate) use wake::{AWAKE, Retiring, Wake};
+pub(crate) use slot::{
+    ActionEnd, ArmRequest, Context, ExpiryAction, ExpiryEvent, SLACK_MAX_NS, TimerSlot,
+};
+pub use state::CancelScope;
+pub(crate) use state::{ArmRefused, SleeperState, SlotState};
+pub(crate) use wake::{AWAKE, SleepTransition, Wake};

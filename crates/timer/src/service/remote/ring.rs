@@ -8,14 +8,14 @@ use super::super::atomic::{AtomicU64, Ordering};
 
 type Words<const W: usize> = [u64; W];
 
-struct Place<const W: usize> {
+struct RingSlot<const W: usize> {
     /// Whose turn it is: that of the push with this number, or of the pop with one less.
     turn: AtomicU64,
     words: [AtomicU64; W],
 }
 
 pub(crate) struct Ring<const W: usize> {
-    places: Box<[Place<W>]>,
+    places: Box<[RingSlot<W>]>,
     pushed: AtomicU64,
     popped: AtomicU64,
 }
@@ -31,13 +31,13 @@ fn rounded(room: usize) -> usize {
 impl<const W: usize> Ring<W> {
     /// What a queue with that room takes, bytes.
     pub(crate) fn bytes(room: usize) -> u128 {
-        rounded(room) as u128 * size_of::<Place<W>>() as u128
+        rounded(room) as u128 * size_of::<RingSlot<W>>() as u128
     }
 
     /// With room for at least so much, up to [`MOST_ROOM`]; a power of two.
     pub(crate) fn new(room: usize) -> Ring<W> {
         let room = rounded(room) as u64;
-        let place = |turn| Place {
+        let place = |turn| RingSlot {
             turn: AtomicU64::new(turn),
             words: std::array::from_fn(|_| AtomicU64::new(0)),
         };
@@ -58,7 +58,7 @@ impl<const W: usize> Ring<W> {
         self.place(number).turn.load(Ordering::Acquire) <= number
     }
 
-    fn place(&self, number: u64) -> &Place<W> {
+    fn place(&self, number: u64) -> &RingSlot<W> {
         // A power of two, so that the mask is within the places.
         &self.places[(number & (self.places.len() as u64 - 1)) as usize]
     }

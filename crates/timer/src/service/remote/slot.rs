@@ -5,10 +5,10 @@
 //! Must not: wait.
 
 use super::super::atomic::{AtomicU64, Ordering};
-use super::state::{CELLS, Refused, Slept, State, Which};
+use super::state::{ArmRefused, CELLS, CancelScope, SleeperState, SlotState};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arming {
+pub(crate) struct ArmRequest {
     /// When, ns on the timer's base.
     pub(crate) expiry_ns: i64,
     /// How far apart expiries are, ns; 0 if there is one only.
@@ -40,8 +40,8 @@ impl Cell {
     }
 
     /// Releasing, so that who reads one of these words sees that the cell was taken for it.
-    fn write(&self, arming: &Arming) {
-        let Arming { expiry_ns, period_ns, slack_ns, flags, past } = *arming;
+    fn write(&self, arming: &ArmRequest) {
+        let ArmRequest { expiry_ns, period_ns, slack_ns, flags, past } = *arming;
         self.0[0].store(expiry_ns as u64, Ordering::Release);
         let past = if past { PAST } else { 0 };
         self.0[1].store(period_ns & !PAST | past, Ordering::Release);
@@ -49,10 +49,10 @@ impl Cell {
         self.0[2].store(slack_ns << u8::BITS | u64::from(flags), Ordering::Release);
     }
 
-    fn read(&self) -> Arming {
+    fn read(&self) -> ArmRequest {
         let [expiry_ns, period_ns, others] =
             std::array::from_fn(|word| self.0[word].load(Ordering::Acquire));
-        Arming {
+        ArmRequest {
             expiry_ns: expiry_ns as i64,
             period_ns: period_ns & !PAST,
             slack_ns: others >> u8::BITS,
@@ -71,18 +71,18 @@ pub(crate) enum Context {
 
 /// An expiry, as the engine sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fire {
+pub(crate) struct ExpiryEvent {
     pub(crate) sequence: u64,
     pub(crate) context: Context,
     /// Further expiries of a periodic timer that are past too.
     pub(crate) further: u64,
     /// It ends here, and why: not because the time came, but because the clock was set.
-    pub(crate) torn: Option<Slept>,
+    pub(crate) torn: Option<SleeperState>,
 }
 
 /// What is to be done about an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fired {
+pub(crate) enum ExpiryAction {
     /// Nothing: it was cancelled, replaced or terminated before.
     Lost,
     /// Nothing: this one expiry was cancelled.
@@ -110,9 +110,9 @@ pub(crate) enum Fired {
 
 /// What the end of an action leaves to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct ActionEnd {
     /// It expired again meanwhile: queue it again.
-    pub(crate) again: bool,
+    pub(crate) requeue: bool,
     /// Somebody waits for this end: wake them.
     pub(crate) awaited: bool,
     /// Nobody has a handle: give the slot back.
@@ -121,34 +121,37 @@ pub(crate) struct Ended {
 
 /// A timer. In this order, and to be put at the beginning of a line of memory.
 #[repr(C)]
-pub(crate) struct Slot {
+pub(crate) struct TimerSlot {
     state: AtomicU64,
     cells: [Cell; CELLS],
 }
 
-impl Slot {
+impl TimerSlot {
     /// A slot in which no timer lives.
-    pub(crate) fn new() -> Slot {
-        Slot { state: AtomicU64::new(State::VACANT.0), cells: std::array::from_fn(|_| Cell::new()) }
+    pub(crate) fn new() -> TimerSlot {
+        TimerSlot {
+            state: AtomicU64::new(SlotState::VACANT.0),
+            cells: std::array::from_fn(|_| Cell::new()),
+        }
     }
 
-    pub(crate) fn state(&self) -> State {
-        State(self.state.load(Ordering::Acquire))
+    pub(crate) fn state(&self) -> SlotState {
+        SlotState(self.state.load(Ordering::Acquire))
     }
 
     /// Makes one change as if at once; which state it began from and which it led to. Nothing if
     /// `change` refuses.
     fn change<E>(
         &self,
-        mut change: impl FnMut(State) -> Result<State, E>,
-    ) -> Result<(State, State), E> {
+        mut change: impl FnMut(SlotState) -> Result<SlotState, E>,
+    ) -> Result<(SlotState, SlotState), E> {
         let mut before = self.state.load(Ordering::Acquire);
         loop {
-            let after = change(State(before))?;
+            let after = change(SlotState(before))?;
             let exchanged =
                 self.state.compare_exchange(before, after.0, Ordering::AcqRel, Ordering::Acquire);
             match exchanged {
-                Ok(_) => return Ok((State(before), after)),
+                Ok(_) => return Ok((SlotState(before), after)),
                 Err(other) => before = other,
             }
         }
@@ -156,18 +159,18 @@ impl Slot {
 
     /// A timer lives here from now on. Nobody else has the slot.
     pub(crate) fn open(&self) {
-        let _ = self.change(|state| Ok::<_, Refused>(state.open()));
+        let _ = self.change(|state| Ok::<_, ArmRefused>(state.open()));
     }
 
     /// Arms it, whatever it was; the state before. Whoever slept on it is to be woken. The caller
     /// marks the timer as changed.
     ///
     /// With `sleeps` for the calling thread to sleep, which only one thread does at a time.
-    pub(crate) fn arm(&self, arming: &Arming, sleeps: bool) -> Result<State, Refused> {
-        let free_for = |state: State| match state.slept() {
-            _ if state.dead() => Err(Refused::Terminated),
-            Slept::Nobody => Ok(state),
-            _ if sleeps => Err(Refused::Slept),
+    pub(crate) fn arm(&self, arming: &ArmRequest, sleeps: bool) -> Result<SlotState, ArmRefused> {
+        let free_for = |state: SlotState| match state.slept() {
+            _ if state.dead() => Err(ArmRefused::Terminated),
+            SleeperState::Nobody => Ok(state),
+            _ if sleeps => Err(ArmRefused::Slept),
             _ => Ok(state),
         };
         let mut cell = 0;
@@ -179,21 +182,21 @@ impl Slot {
         self.cells[cell].write(arming);
         let armed = self.change(|state| {
             let armed = free_for(state)?.arm(cell, arming.period_ns > 0);
-            Ok(if sleeps { armed.with_sleep(Slept::Sleeps) } else { armed })
+            Ok(if sleeps { armed.with_sleep(SleeperState::Sleeps) } else { armed })
         });
         match armed {
             Ok((before, _)) => Ok(before),
             Err(refused) => {
-                let _ = self.change(|state| Ok::<_, Refused>(state.unclaim(cell)));
+                let _ = self.change(|state| Ok::<_, ArmRefused>(state.unclaim(cell)));
                 Err(refused)
             }
         }
     }
 
     /// Cancels; the state before if there was something to cancel. Whoever slept is to be woken.
-    pub(crate) fn cancel(&self, which: Which) -> Result<Option<State>, Refused> {
+    pub(crate) fn cancel(&self, which: CancelScope) -> Result<Option<SlotState>, ArmRefused> {
         let cancelled = self.change(|state| match state.cancel(which) {
-            _ if state.dead() => Err(Some(Refused::Terminated)),
+            _ if state.dead() => Err(Some(ArmRefused::Terminated)),
             Some(cancelled) => Ok(cancelled),
             None => Err(None),
         });
@@ -206,14 +209,14 @@ impl Slot {
 
     /// Terminates it; the state before. From now on no action begins; one may still run. Whoever
     /// slept is to be woken.
-    pub(crate) fn terminate(&self) -> State {
-        let terminated = self.change(|state| Ok::<_, State>(state.terminate()));
+    pub(crate) fn terminate(&self) -> SlotState {
+        let terminated = self.change(|state| Ok::<_, SlotState>(state.terminate()));
         terminated.map_or_else(|state| state, |(before, _)| before)
     }
 
     /// The handle is gone; whether the caller gives the slot back. If not, whoever ends last does.
     pub(crate) fn abandon(&self) -> bool {
-        let after = self.change(|state| Ok::<_, State>(state.with_orphan()));
+        let after = self.change(|state| Ok::<_, SlotState>(state.with_orphan()));
         let after = after.map_or_else(|state| state, |(_, after)| after);
         !after.pending() && !after.running()
     }
@@ -227,17 +230,17 @@ impl Slot {
 
     /// What became of the sleep, which is over with this unless it still goes on. The second is
     /// whether the timer was terminated.
-    pub(crate) fn slept(&self) -> (Slept, bool) {
+    pub(crate) fn slept(&self) -> (SleeperState, bool) {
         let over = self.change(|state| match state.slept() {
-            Slept::Sleeps if !state.dead() => Err((Slept::Sleeps, false)),
-            _ => Ok(state.with_sleep(Slept::Nobody)),
+            SleeperState::Sleeps if !state.dead() => Err((SleeperState::Sleeps, false)),
+            _ => Ok(state.with_sleep(SleeperState::Nobody)),
         });
         over.map_or_else(|goes_on| goes_on, |(before, _)| (before.slept(), before.dead()))
     }
 
     /// For the engine: the arming that stands, and which it is. `None` within if nothing does. The
     /// outer `None`: it changed so often that nothing could be read; mark it and look later.
-    pub(crate) fn standing(&self) -> Option<Option<(u64, Arming)>> {
+    pub(crate) fn standing(&self) -> Option<Option<(u64, ArmRequest)>> {
         // An arming takes many times what a reading does: a second one hardly ever falls into it.
         const TRIES: u32 = 16;
         for _ in 0..TRIES {
@@ -257,14 +260,15 @@ impl Slot {
     /// For the engine: a timer expired. Of this and of cancelling, arming anew and terminating, one
     /// wins. `prepare` runs once before any worker can see the expiry, and perhaps for nothing; it
     /// is given whether the first expiry was cancelled.
-    pub(crate) fn fire(&self, fire: Fire, mut prepare: impl FnMut(bool)) -> Fired {
-        let mut fired = Fired::Lost;
+    pub(crate) fn fire(&self, fire: ExpiryEvent, mut prepare: impl FnMut(bool)) -> ExpiryAction {
+        let mut fired = ExpiryAction::Lost;
         let mut prepared = false;
         let _ = self
             .change(|state| {
                 let (after, outcome) = expire(state, fire).ok_or(())?;
                 fired = outcome;
-                if let Fired::Queue { skipped } | Fired::AfterRun { skipped } = outcome
+                if let ExpiryAction::Queue { skipped } | ExpiryAction::AfterRun { skipped } =
+                    outcome
                     && !prepared
                 {
                     prepared = true;
@@ -272,20 +276,20 @@ impl Slot {
                 }
                 Ok::<_, ()>(after)
             })
-            .inspect_err(|()| fired = Fired::Lost);
+            .inspect_err(|()| fired = ExpiryAction::Lost);
         fired
     }
 
     /// For a worker: the expiry that waits is taken up. False if it was terminated: then the
     /// second tells whether the slot is to be given back.
-    pub(crate) fn begin(&self) -> Result<(), Ended> {
+    pub(crate) fn begin(&self) -> Result<(), ActionEnd> {
         let begun = self.change(|state| {
             let taken = state.without_pending();
-            Ok::<_, State>(if state.dead() { taken } else { taken.with_running() })
+            Ok::<_, SlotState>(if state.dead() { taken } else { taken.with_running() })
         });
         match begun {
-            Ok((before, after)) if before.dead() => Err(Ended {
-                again: false,
+            Ok((before, after)) if before.dead() => Err(ActionEnd {
+                requeue: false,
                 awaited: false,
                 orphan: after.orphan() && !after.running(),
             }),
@@ -293,11 +297,11 @@ impl Slot {
         }
     }
 
-    pub(crate) fn end(&self) -> Ended {
-        let ended = self.change(|state| Ok::<_, State>(state.ended()));
+    pub(crate) fn end(&self) -> ActionEnd {
+        let ended = self.change(|state| Ok::<_, SlotState>(state.ended()));
         let (before, after) = ended.unwrap_or_else(|state| (state, state));
-        Ended {
-            again: before.pending(),
+        ActionEnd {
+            requeue: before.pending(),
             awaited: before.awaited(),
             orphan: after.orphan() && !after.pending(),
         }
@@ -320,28 +324,33 @@ impl Slot {
             true => Ok(state.disarm().cancel_sleep().next()),
             false => Err(()),
         });
-        disarmed.is_ok_and(|(before, _)| before.slept() == Slept::Sleeps)
+        disarmed.is_ok_and(|(before, _)| before.slept() == SleeperState::Sleeps)
     }
 }
 
 /// What an expiry makes of a state; nothing if another arming stands there, or none.
-fn expire(state: State, fire: Fire) -> Option<(State, Fired)> {
+fn expire(state: SlotState, fire: ExpiryEvent) -> Option<(SlotState, ExpiryAction)> {
     if !state.armed() || state.sequence() != fire.sequence {
         return None;
     }
     let skipped = state.skips();
     let stays = state.periodic() && fire.torn.is_none();
     let after = if stays { state.unskip() } else { state.disarm() }.stale().next();
-    if state.slept() == Slept::Sleeps {
-        return Some((after.with_sleep(fire.torn.unwrap_or(Slept::Woken)), Fired::Woke));
+    if state.slept() == SleeperState::Sleeps {
+        return Some((
+            after.with_sleep(fire.torn.unwrap_or(SleeperState::Woken)),
+            ExpiryAction::Woke,
+        ));
     }
     if skipped && fire.further == 0 && fire.torn.is_none() {
-        return Some((after, Fired::Skipped));
+        return Some((after, ExpiryAction::Skipped));
     }
     Some(match fire.context {
-        Context::Immediate => (after.with_running(), Fired::Run { skipped }),
-        Context::Deferred if state.pending() => (after, Fired::Behind),
-        Context::Deferred if state.running() => (after.with_pending(), Fired::AfterRun { skipped }),
-        Context::Deferred => (after.with_pending(), Fired::Queue { skipped }),
+        Context::Immediate => (after.with_running(), ExpiryAction::Run { skipped }),
+        Context::Deferred if state.pending() => (after, ExpiryAction::Behind),
+        Context::Deferred if state.running() => {
+            (after.with_pending(), ExpiryAction::AfterRun { skipped })
+        }
+        Context::Deferred => (after.with_pending(), ExpiryAction::Queue { skipped }),
     })
 }

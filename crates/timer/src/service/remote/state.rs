@@ -34,7 +34,7 @@ const SEQUENCE_AT: u32 = 18;
 
 /// Why a timer does not do what is asked of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum ArmRefused {
     Terminated,
     /// As many threads as there are cells to write into are arming it at this moment.
     Contended,
@@ -44,7 +44,7 @@ pub(crate) enum Refused {
 
 /// What became of the thread that sleeps on a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slept {
+pub(crate) enum SleeperState {
     Nobody,
     Sleeps,
     Woken,
@@ -53,14 +53,19 @@ pub(crate) enum Slept {
     ClockSet,
 }
 
-impl Slept {
-    const ALL: [Slept; 5] =
-        [Slept::Nobody, Slept::Sleeps, Slept::Woken, Slept::Cancelled, Slept::ClockSet];
+impl SleeperState {
+    const ALL: [SleeperState; 5] = [
+        SleeperState::Nobody,
+        SleeperState::Sleeps,
+        SleeperState::Woken,
+        SleeperState::Cancelled,
+        SleeperState::ClockSet,
+    ];
 }
 
 /// How much is cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Which {
+pub enum CancelScope {
     /// The next expiry: a periodic timer stays armed for the one after, in phase.
     Current,
     /// All of them.
@@ -68,11 +73,11 @@ pub enum Which {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State(pub(crate) u64);
+pub(crate) struct SlotState(pub(crate) u64);
 
-impl State {
+impl SlotState {
     /// Of a slot that no timer lives in.
-    pub(crate) const VACANT: State = State(DEAD);
+    pub(crate) const VACANT: SlotState = SlotState(DEAD);
 
     pub(crate) const fn armed(self) -> bool {
         self.0 & ARMED != 0
@@ -106,9 +111,9 @@ impl State {
         self.0 & ORPHAN != 0
     }
 
-    pub(crate) fn slept(self) -> Slept {
+    pub(crate) fn slept(self) -> SleeperState {
         let at = ((self.0 & SLEEP) >> SLEEP_AT) as usize;
-        Slept::ALL.get(at).copied().unwrap_or(Slept::Nobody)
+        SleeperState::ALL.get(at).copied().unwrap_or(SleeperState::Nobody)
     }
 
     pub(crate) const fn cell(self) -> usize {
@@ -121,28 +126,28 @@ impl State {
     }
 
     /// A cell to write an arming into.
-    pub(crate) fn claim(self) -> Result<(State, usize), Refused> {
+    pub(crate) fn claim(self) -> Result<(SlotState, usize), ArmRefused> {
         if self.dead() {
-            return Err(Refused::Terminated);
+            return Err(ArmRefused::Terminated);
         }
         let taken = ((self.0 & CLAIMED) >> CLAIMED_AT) | 1 << self.cell();
         let cell = taken.trailing_ones() as usize;
         if cell >= CELLS {
-            return Err(Refused::Contended);
+            return Err(ArmRefused::Contended);
         }
-        Ok((State(self.0 | 1 << (CLAIMED_AT + cell as u32)), cell))
+        Ok((SlotState(self.0 | 1 << (CLAIMED_AT + cell as u32)), cell))
     }
 
     /// The claim of a cell given up.
-    pub(crate) const fn unclaim(self, cell: usize) -> State {
-        State(self.0 & !(1 << (CLAIMED_AT + cell as u32)))
+    pub(crate) const fn unclaim(self, cell: usize) -> SlotState {
+        SlotState(self.0 & !(1 << (CLAIMED_AT + cell as u32)))
     }
 
     /// What stands in a claimed cell is the arming from now on; who slept for another is told.
-    pub(crate) fn arm(self, cell: usize, periodic: bool) -> State {
+    pub(crate) fn arm(self, cell: usize, periodic: bool) -> SlotState {
         let before = self.unclaim(cell).0 & !(CELL | PERIODIC | SKIP);
         let periodic = if periodic { PERIODIC } else { 0 };
-        State(before | cell as u64 | ARMED | FRESH | periodic).cancel_sleep().next()
+        SlotState(before | cell as u64 | ARMED | FRESH | periodic).cancel_sleep().next()
     }
 
     /// Armed, and not expired since.
@@ -151,80 +156,82 @@ impl State {
     }
 
     /// Expired, or for the first time again.
-    pub(crate) const fn stale(self) -> State {
-        State(self.0 & !FRESH)
+    pub(crate) const fn stale(self) -> SlotState {
+        SlotState(self.0 & !FRESH)
     }
 
     /// Somebody sleeps for the arming.
-    pub(crate) fn with_sleep(self, slept: Slept) -> State {
-        let at = Slept::ALL.iter().position(|other| *other == slept).unwrap_or(0);
-        State(self.0 & !SLEEP | (at as u64) << SLEEP_AT)
+    pub(crate) fn with_sleep(self, slept: SleeperState) -> SlotState {
+        let at = SleeperState::ALL.iter().position(|other| *other == slept).unwrap_or(0);
+        SlotState(self.0 & !SLEEP | (at as u64) << SLEEP_AT)
     }
 
     /// Who sleeps is told that the expiry does not come.
-    pub(crate) fn cancel_sleep(self) -> State {
+    pub(crate) fn cancel_sleep(self) -> SlotState {
         match self.slept() {
-            Slept::Sleeps => self.with_sleep(Slept::Cancelled),
+            SleeperState::Sleeps => self.with_sleep(SleeperState::Cancelled),
             _ => self,
         }
     }
 
     /// What is left after cancelling, if anything was armed.
-    pub(crate) fn cancel(self, which: Which) -> Option<State> {
+    pub(crate) fn cancel(self, which: CancelScope) -> Option<SlotState> {
         match which {
             _ if !self.armed() => None,
             // The arming stays the same one, so that the engine finds it again.
-            Which::Current if self.periodic() => (!self.skips()).then_some(State(self.0 | SKIP)),
+            CancelScope::Current if self.periodic() => {
+                (!self.skips()).then_some(SlotState(self.0 | SKIP))
+            }
             _ => Some(self.disarm().cancel_sleep().next()),
         }
     }
 
     /// Not armed.
-    pub(crate) const fn disarm(self) -> State {
-        State(self.0 & !(ARMED | PERIODIC | SKIP))
+    pub(crate) const fn disarm(self) -> SlotState {
+        SlotState(self.0 & !(ARMED | PERIODIC | SKIP))
     }
 
     /// The next expiry counts again.
-    pub(crate) const fn unskip(self) -> State {
-        State(self.0 & !SKIP)
+    pub(crate) const fn unskip(self) -> SlotState {
+        SlotState(self.0 & !SKIP)
     }
 
-    pub(crate) const fn with_pending(self) -> State {
-        State(self.0 | PENDING)
+    pub(crate) const fn with_pending(self) -> SlotState {
+        SlotState(self.0 | PENDING)
     }
 
-    pub(crate) const fn without_pending(self) -> State {
-        State(self.0 & !PENDING)
+    pub(crate) const fn without_pending(self) -> SlotState {
+        SlotState(self.0 & !PENDING)
     }
 
-    pub(crate) const fn with_running(self) -> State {
-        State(self.0 | RUNNING)
+    pub(crate) const fn with_running(self) -> SlotState {
+        SlotState(self.0 | RUNNING)
     }
 
     /// The action is over, and whoever waits for that will be told.
-    pub(crate) const fn ended(self) -> State {
-        State(self.0 & !(RUNNING | AWAITED))
+    pub(crate) const fn ended(self) -> SlotState {
+        SlotState(self.0 & !(RUNNING | AWAITED))
     }
 
-    pub(crate) const fn with_awaited(self) -> State {
-        State(self.0 | AWAITED)
+    pub(crate) const fn with_awaited(self) -> SlotState {
+        SlotState(self.0 | AWAITED)
     }
 
-    pub(crate) const fn with_orphan(self) -> State {
-        State(self.0 | ORPHAN)
+    pub(crate) const fn with_orphan(self) -> SlotState {
+        SlotState(self.0 | ORPHAN)
     }
 
     /// Terminated. Who sleeps stays written down: it sees that the timer is dead.
-    pub(crate) const fn terminate(self) -> State {
-        State(self.disarm().0 | DEAD).next()
+    pub(crate) const fn terminate(self) -> SlotState {
+        SlotState(self.disarm().0 | DEAD).next()
     }
 
     /// A timer lives here again: nothing is left of the one before but the count.
-    pub(crate) const fn open(self) -> State {
-        State(self.sequence() << SEQUENCE_AT).next()
+    pub(crate) const fn open(self) -> SlotState {
+        SlotState(self.sequence() << SEQUENCE_AT).next()
     }
 
-    pub(crate) const fn next(self) -> State {
-        State(self.0.wrapping_add(1 << SEQUENCE_AT))
+    pub(crate) const fn next(self) -> SlotState {
+        SlotState(self.0.wrapping_add(1 << SEQUENCE_AT))
     }
 }

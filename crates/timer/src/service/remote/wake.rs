@@ -49,14 +49,14 @@ impl Wake {
 /// ever, on a CPU of its own, and each of its looks would take a line of memory away from those that
 /// arm.)
 #[derive(Default)]
-pub(crate) struct Retiring {
+pub(crate) struct SleepTransition {
     /// What was published before a look at everything that had changed by then.
     published: Option<u64>,
 }
 
-impl Retiring {
+impl SleepTransition {
     /// Whether the engine may sleep until then, with all that it knows. If not, it MUST look at what
-    /// changed, tell by [`Retiring::looked`], and ask again.
+    /// changed, tell by [`SleepTransition::looked`], and ask again.
     pub(crate) fn may_sleep(
         &mut self,
         wake: &Wake,

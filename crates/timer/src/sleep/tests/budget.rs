@@ -6,8 +6,8 @@
 use std::sync::atomic::AtomicU32;
 
 use super::*;
-use crate::sleep::Class;
-use crate::sleep::sim::Lateness;
+use crate::sleep::SchedClass;
+use crate::sleep::sim::LatencyDistribution;
 
 const WAITS_NS: [u64; 4] = [4_000, 12_000, 30_000, 70_000];
 const LATENESS_NS: [u64; 6] = [3_000, 10_000, 30_000, 60_000, 120_000, 250_000];
@@ -57,7 +57,7 @@ impl Kind {
 
     fn load(self) -> Load {
         let mean = self.mean_ns;
-        let some = |weight, from_ns, to_ns| Lateness { weight, from_ns, to_ns };
+        let some = |weight, from_ns, to_ns| LatencyDistribution { weight, from_ns, to_ns };
         let kind = |from_ns, to_ns| some(1, from_ns, to_ns);
         let wake_ups = match self.spread {
             Spread::Alike => vec![kind(mean, mean + mean / 10)],
@@ -87,8 +87,8 @@ impl Kind {
 }
 
 /// Points evenly spread over a kind of wake-ups.
-fn points(kind: &Lateness) -> impl Iterator<Item = u64> + use<> {
-    let Lateness { weight, from_ns, to_ns } = *kind;
+fn points(kind: &LatencyDistribution) -> impl Iterator<Item = u64> + use<> {
+    let LatencyDistribution { weight, from_ns, to_ns } = *kind;
     let many = u64::from(weight) * 20;
     (0..many).map(move |part| from_ns + (to_ns - from_ns) * part / many)
 }
@@ -100,16 +100,22 @@ struct Point {
     cpu_ns: u64,
 }
 
-fn ours(seed: u64, class: Class, load: Load, length_ns: u64, settings: Settings) -> Point {
+fn ours(
+    seed: u64,
+    class: SchedClass,
+    load: Load,
+    length_ns: u64,
+    settings: SleeperSettings,
+) -> Point {
     ours_cold(seed, class, load, length_ns, settings, 0)
 }
 
 fn ours_cold(
     seed: u64,
-    class: Class,
+    class: SchedClass,
     load: Load,
     length_ns: u64,
-    settings: Settings,
+    settings: SleeperSettings,
     cold_ns: u64,
 ) -> Point {
     let mut sleeper = sleeper(seed, load, settings);
@@ -122,8 +128,8 @@ fn ours_cold(
 
 /// A plain sleep without slack and then spinning, begun so long before the end, as by `spin_sleep`
 /// (125 us, with slack; tuned to 100 us without it) or by nobody (0).
-fn peer(seed: u64, class: Class, load: Load, length_ns: u64, early_ns: u64) -> Point {
-    let mut machine = sleeper(seed, load, Settings::DEFAULT);
+fn peer(seed: u64, class: SchedClass, load: Load, length_ns: u64, early_ns: u64) -> Point {
+    let mut machine = sleeper(seed, load, SleeperSettings::DEFAULT);
     let machine = machine.mechanism();
     machine.set_class(class);
     if early_ns != SPIN_SLEEP_NS {
@@ -163,8 +169,8 @@ fn no_peers_point_is_below_ours() {
     let seed = fixed_seed();
     for kind in Kind::all() {
         for length_ns in LENGTHS_NS {
-            for class in [Class::OTHER, Class::FIFO] {
-                let own = ours(seed, class, kind.load(), length_ns, Settings::DEFAULT);
+            for class in [SchedClass::OTHER, SchedClass::FIFO] {
+                let own = ours(seed, class, kind.load(), length_ns, SleeperSettings::DEFAULT);
                 let plain = peer(seed, class, kind.load(), length_ns, 0);
                 let spin_sleep = peer(seed, class, kind.load(), length_ns, SPIN_SLEEP_NS);
                 let said = format!(
@@ -195,8 +201,8 @@ fn no_peers_point_is_below_a_frugal_one() {
     let seed = fixed_seed();
     for kind in Kind::all().chain(LATE_AND_ALIKE) {
         for (length_ns, cold_ns) in [(1_000_000, 0), (10_000_000, 2_000), (100_000_000, 15_000)] {
-            for class in [Class::OTHER, Class::FIFO] {
-                let (load, settings) = (kind.load(), Settings::FRUGAL);
+            for class in [SchedClass::OTHER, SchedClass::FIFO] {
+                let (load, settings) = (kind.load(), SleeperSettings::FRUGAL);
                 let own = ours_cold(seed, class, load, length_ns, settings, cold_ns);
                 for early_ns in [0, SPIN_SLEEP_NS, TUNED_NS] {
                     let peer = peer(seed, class, kind.load(), length_ns, early_ns);
@@ -225,7 +231,7 @@ fn a_change_of_the_machine_breaks_no_budget() {
             kind(4_000, Spread::Exponential),
         ];
         for length_ns in [1_000_000, 10_000_000] {
-            let mut sleeper = sleeper(seed, kinds[0].load(), Settings::DEFAULT);
+            let mut sleeper = sleeper(seed, kinds[0].load(), SleeperSettings::DEFAULT);
             let (mut misses, mut cpu_ns) = (Vec::new(), 0);
             for kind in kinds.iter().cycle().take(20) {
                 sleeper.mechanism().set_load(kind.load());
@@ -249,10 +255,10 @@ fn words_for_intent_are_in_order() {
     let seed = fixed_seed();
     for kind in Kind::all() {
         for length_ns in [1_000_000, 10_000_000] {
-            let of = |settings| ours(seed, Class::FIFO, kind.load(), length_ns, settings);
-            let frugal = of(Settings::FRUGAL);
-            let default = of(Settings::DEFAULT);
-            let precise = of(Settings::PRECISE);
+            let of = |settings| ours(seed, SchedClass::FIFO, kind.load(), length_ns, settings);
+            let frugal = of(SleeperSettings::FRUGAL);
+            let default = of(SleeperSettings::DEFAULT);
+            let precise = of(SleeperSettings::PRECISE);
             let said = format!(
                 "{kind:?} {length_ns}: frugal {frugal:?}, default {default:?}, precise {precise:?}"
             );
@@ -265,7 +271,7 @@ fn words_for_intent_are_in_order() {
             // No margin is longer than 0.5 ms.
             let reachable = kind.spread != Spread::Exponential || kind.mean_ns <= 60_000;
             if reachable {
-                let mut sleeper = sleeper(seed, kind.load(), Settings::PRECISE);
+                let mut sleeper = sleeper(seed, kind.load(), SleeperSettings::PRECISE);
                 let _ = Run::of(&mut sleeper, SLEEPS, || length_ns);
                 let p99 = Run::of(&mut sleeper, SLEEPS, || length_ns).miss_ns(980_000);
                 assert!(p99 <= 1_000, "{said}: p98 {p99}");

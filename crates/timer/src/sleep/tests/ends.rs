@@ -3,11 +3,15 @@
 use hourglass_clock::timekeeping::{EventKind, SourceId};
 
 use super::*;
-use crate::sleep::sim::{Lateness, Preemptions};
-use crate::sleep::{Delay, EndsWhen, Interrupt, Interrupter, Policy};
+use crate::sleep::sim::{LatencyDistribution, Preemptions};
+use crate::sleep::{Delay, Interrupt, Interrupter, SleepEnd, SleepPolicy};
 
-const POLICIES: [Policy; 4] =
-    [Policy::Learned, Policy::Thesis { hz: 1_000 }, Policy::KernelOnly, Policy::SpinOnly];
+const POLICIES: [SleepPolicy; 4] = [
+    SleepPolicy::Learned,
+    SleepPolicy::Thesis { hz: 1_000 },
+    SleepPolicy::KernelOnly,
+    SleepPolicy::SpinOnly,
+];
 
 struct Random(u64);
 
@@ -34,7 +38,7 @@ fn never_early() {
     for (number, policy) in (0..).zip(POLICIES) {
         let mut random = Random(seed + number);
         for load in [Load::idle(), Load::busy()] {
-            let settings = Settings::with_policy(policy);
+            let settings = SleeperSettings::with_policy(policy);
             let mut sleeper = sleeper(seed + number, load, settings);
             for _ in 0..125_000 {
                 let begun = sleeper.mechanism().now();
@@ -69,7 +73,8 @@ fn never_early() {
 /// The kernel's own clock has reached the deadline, not only the sleeper's line over it.
 #[test]
 fn surely_reached_means_true_time() {
-    let settings = Settings { ends_when: EndsWhen::SurelyReached, ..Settings::DEFAULT };
+    let settings =
+        SleeperSettings { ends_when: SleepEnd::SurelyReached, ..SleeperSettings::DEFAULT };
     let seed = seed();
     let mut sleeper = sleeper(seed, Load::idle(), settings);
     let mut random = Random(seed);
@@ -83,7 +88,7 @@ fn surely_reached_means_true_time() {
 #[test]
 fn a_past_deadline_does_not_enter_the_kernel() {
     for policy in POLICIES {
-        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::with_policy(policy));
         sleeper.mechanism().work(5_000_000);
         for deadline in [0, 1, 4_999_999, 5_000_000] {
             let before = sleeper.mechanism().now();
@@ -101,7 +106,7 @@ fn a_past_deadline_does_not_enter_the_kernel() {
 #[test]
 fn an_interrupt_latches_until_it_is_cleared() {
     for policy in POLICIES {
-        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::with_policy(policy));
         let interrupter = sleeper.interrupter();
         interrupter.interrupt();
         for _ in 0..3 {
@@ -120,14 +125,14 @@ fn an_interrupt_latches_until_it_is_cleared() {
 #[test]
 fn an_interrupt_ends_both_phases() {
     for (policy, before_deadline, within) in [
-        (Policy::Learned, 5_000_000, 60_000),
-        (Policy::KernelOnly, 5_000_000, 60_000),
-        (Policy::Thesis { hz: 1_000 }, 5_000_000, 60_000),
-        (Policy::SpinOnly, 5_000_000, 1_000),
-        (Policy::Learned, 2_000, 1_000),
-        (Policy::Thesis { hz: 1_000 }, 500_000, 1_000),
+        (SleepPolicy::Learned, 5_000_000, 60_000),
+        (SleepPolicy::KernelOnly, 5_000_000, 60_000),
+        (SleepPolicy::Thesis { hz: 1_000 }, 5_000_000, 60_000),
+        (SleepPolicy::SpinOnly, 5_000_000, 1_000),
+        (SleepPolicy::Learned, 2_000, 1_000),
+        (SleepPolicy::Thesis { hz: 1_000 }, 500_000, 1_000),
     ] {
-        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::with_policy(policy));
         let _ = Run::of(&mut sleeper, 300, || 1_000_000);
         let at = sleeper.mechanism().now() + 10_000_000;
         let interrupter = sleeper.interrupter();
@@ -143,8 +148,9 @@ fn an_interrupt_ends_both_phases() {
 #[test]
 fn a_group_shares_a_word() {
     static STOP: Interrupt = Interrupt::new();
-    let mut sleepers: Vec<SimSleeper> =
-        (0..3).map(|n| sleeper(n, Load::idle(), Settings::DEFAULT).interrupted_by(&STOP)).collect();
+    let mut sleepers: Vec<SimSleeper> = (0..3)
+        .map(|n| sleeper(n, Load::idle(), SleeperSettings::DEFAULT).interrupted_by(&STOP))
+        .collect();
     STOP.interrupt();
     assert!(sleepers.iter_mut().all(|sleeper| sleeper.sleep_ns(1_000_000).interrupted));
     STOP.clear();
@@ -156,7 +162,9 @@ fn a_group_shares_a_word() {
 fn a_handle_is_shared() {
     let stop = Interrupter::new();
     let mut sleepers: Vec<SimSleeper> = (0..3)
-        .map(|n| sleeper(n, Load::idle(), Settings::DEFAULT).interrupted_through(stop.clone()))
+        .map(|n| {
+            sleeper(n, Load::idle(), SleeperSettings::DEFAULT).interrupted_through(stop.clone())
+        })
         .collect();
     stop.interrupt();
     assert!(sleepers.iter_mut().all(|sleeper| sleeper.sleep_ns(1_000_000).interrupted));
@@ -167,7 +175,7 @@ fn a_handle_is_shared() {
 /// Signals that interrupt nothing do not end a sleep, and cost no precision.
 #[test]
 fn other_signals_end_no_sleep() {
-    let mut sleeper = sleeper(seed(), Load::idle(), Settings::DEFAULT);
+    let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
     let _ = Run::of(&mut sleeper, 300, || 1_000_000);
     let begun = sleeper.mechanism().now();
     (1..50).for_each(|n| sleeper.mechanism().signal_at(begun + n * 100_000));
@@ -187,15 +195,15 @@ fn each_delay_is_told_for_what_it_is() {
         }),
         ..Load::idle()
     };
-    let late = Lateness { weight: 1, from_ns: 700_000, to_ns: 700_000 };
+    let late = LatencyDistribution { weight: 1, from_ns: 700_000, to_ns: 700_000 };
     let mut found = Vec::new();
     for (load, policy) in [
-        (Load { wake_ups: vec![late], ..Load::idle() }, Policy::Learned),
-        (preempted(true), Policy::SpinOnly),
-        (preempted(false), Policy::SpinOnly),
+        (Load { wake_ups: vec![late], ..Load::idle() }, SleepPolicy::Learned),
+        (preempted(true), SleepPolicy::SpinOnly),
+        (preempted(false), SleepPolicy::SpinOnly),
     ] {
-        let mut sleeper = sleeper(seed(), load, Settings::with_policy(policy));
-        let delays: Vec<Slept> = (0..1_000)
+        let mut sleeper = sleeper(seed(), load, SleeperSettings::with_policy(policy));
+        let delays: Vec<SleepOutcome> = (0..1_000)
             .map(|_| sleeper.sleep_ns(2_000_000))
             .filter(|slept| slept.delay != Delay::None)
             .collect();
@@ -211,7 +219,8 @@ fn each_delay_is_told_for_what_it_is() {
 /// A counter that stops is left for the kernel's clock; until then nothing would ever be over.
 #[test]
 fn a_clock_that_stands_still_does_not_hold_a_sleeper_for_ever() {
-    let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(Policy::SpinOnly));
+    let mut sleeper =
+        sleeper(seed(), Load::idle(), SleeperSettings::with_policy(SleepPolicy::SpinOnly));
     let _ = Run::of(&mut sleeper, 300, || 1_000_000);
     sleeper.mechanism().stop_clock();
     let slept = sleeper.sleep_ns(1_000_000);
@@ -224,7 +233,7 @@ fn a_clock_that_stands_still_does_not_hold_a_sleeper_for_ever() {
 #[test]
 fn slack_is_as_before() {
     for policy in POLICIES {
-        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::with_policy(policy));
         sleeper.mechanism().set_slack_ns(12_345);
         let _ = Run::of(&mut sleeper, 100, || 1_000_000);
         assert_eq!(sleeper.mechanism().slack_ns(), Some(12_345), "{policy}");
@@ -235,7 +244,7 @@ fn slack_is_as_before() {
 #[test]
 fn no_length_is_too_long_or_too_short() {
     for policy in POLICIES {
-        let mut sleeper = sleeper(seed(), Load::idle(), Settings::with_policy(policy));
+        let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::with_policy(policy));
         for length in [Span::ZERO, Span::MIN, Span::from_nanos(-1)] {
             assert_eq!(sleeper.sleep_for(length).delay, Delay::AlreadyPast);
         }

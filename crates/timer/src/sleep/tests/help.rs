@@ -4,8 +4,8 @@ use super::super::sim::{Load, Preemptions};
 use super::*;
 
 /// Wake-ups evenly late, so that some 20 us are spun.
-fn spinning() -> Settings {
-    Settings::PRECISE
+fn spinning() -> SleeperSettings {
+    SleeperSettings::PRECISE
 }
 
 /// TPAUSE in quanta (36 ns are the 83 ticks of Kuns and others, ICPE 2025; the others are worse): no sleep
@@ -40,8 +40,11 @@ fn waits_in_quanta_make_no_sleep_late() {
 fn a_wait_at_low_power_ends_soon_after_an_interrupt() {
     let seed = seed();
     for at in 1..60 {
-        let mut sleeper =
-            sleeper(seed, Load::idle(), Settings::with_policy(super::super::Policy::SpinOnly));
+        let mut sleeper = sleeper(
+            seed,
+            Load::idle(),
+            SleeperSettings::with_policy(super::super::SleepPolicy::SpinOnly),
+        );
         sleeper.mechanism().set_low_power_quantum(36);
         let now = sleeper.mechanism().now();
         let interrupter = sleeper.interrupter();
@@ -66,8 +69,11 @@ fn an_extended_slice_keeps_preemptions_out_of_the_last_microseconds() {
         ..Load::idle()
     };
     let late = |extension_ns: Option<u64>| {
-        let mut sleeper =
-            sleeper(seed, load.clone(), Settings::with_policy(super::super::Policy::SpinOnly));
+        let mut sleeper = sleeper(
+            seed,
+            load.clone(),
+            SleeperSettings::with_policy(super::super::SleepPolicy::SpinOnly),
+        );
         if let Some(extension_ns) = extension_ns {
             sleeper.mechanism().set_slice_extension(extension_ns);
         }

@@ -1,12 +1,12 @@
 //! What is learnt, what it costs, and how it is unlearnt.
 
 use super::*;
-use crate::sleep::sim::Lateness;
-use crate::sleep::{Budget, Class};
+use crate::sleep::sim::LatencyDistribution;
+use crate::sleep::{Budget, SchedClass};
 
 /// A machine whose kernel wakes late by about so much.
 fn late_by(ns: u64) -> Load {
-    let wake_ups = vec![Lateness { weight: 1, from_ns: ns, to_ns: ns + ns / 4 }];
+    let wake_ups = vec![LatencyDistribution { weight: 1, from_ns: ns, to_ns: ns + ns / 4 }];
     Load { wake_ups, wait_cost_ns: ns / 2, preemptions: None }
 }
 
@@ -15,7 +15,7 @@ fn late_by(ns: u64) -> Load {
 fn an_idle_machine_is_slept_on_precisely_and_within_the_budget() {
     let seed = seed();
     for (length_ns, cpu_ppm) in [(100_000, 550_000), (1_000_000, 50_000), (10_000_000, 6_000)] {
-        let mut sleeper = sleeper(seed, Load::idle(), Settings::DEFAULT);
+        let mut sleeper = sleeper(seed, Load::idle(), SleeperSettings::DEFAULT);
         let _ = Run::of(&mut sleeper, 200, || length_ns);
         let run = Run::of(&mut sleeper, 5_000, || length_ns);
         assert!(run.miss_ns(500_000) <= 80, "{length_ns}: {} ns", run.miss_ns(500_000));
@@ -27,7 +27,7 @@ fn an_idle_machine_is_slept_on_precisely_and_within_the_budget() {
 /// A margin that was the maximum of the last 64 took 90 % of a CPU under load (research 2.4).
 #[test]
 fn load_does_not_inflate_the_margin_and_is_forgotten() {
-    let mut sleeper = sleeper(seed(), Load::idle(), Settings::DEFAULT);
+    let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
     let _ = Run::of(&mut sleeper, 1_000, || 1_000_000);
     sleeper.mechanism().set_load(Load::busy());
     let busy = Run::of(&mut sleeper, 5_000, || 1_000_000);
@@ -50,7 +50,8 @@ fn load_does_not_inflate_the_margin_and_is_forgotten() {
 #[test]
 fn a_guess_above_the_time_slept_does_not_lock_in() {
     let generous = Budget { per_sleep_ns: 1_000_000, ..Budget::DEFAULT };
-    let settings = Settings { seed_ns: 400_000, budget: generous, ..Settings::DEFAULT };
+    let settings =
+        SleeperSettings { seed_ns: 400_000, budget: generous, ..SleeperSettings::DEFAULT };
     let mut sleeper = sleeper(seed(), late_by(10_000), settings);
     let begin = Run::of(&mut sleeper, 32, || 100_000);
     assert!(begin.cpu_ppm() > 800_000, "the guess was not believed: {} ppm", begin.cpu_ppm());
@@ -65,7 +66,7 @@ fn a_guess_above_the_time_slept_does_not_lock_in() {
 #[test]
 fn what_was_learnt_under_load_does_not_lock_in() {
     let generous = Budget { per_sleep_ns: 1_000_000, ..Budget::DEFAULT };
-    let settings = Settings { budget: generous, ..Settings::DEFAULT };
+    let settings = SleeperSettings { budget: generous, ..SleeperSettings::DEFAULT };
     let mut sleeper = sleeper(seed(), late_by(300_000), settings);
     let _ = Run::of(&mut sleeper, 1_000, || 2_000_000);
     sleeper.mechanism().set_load(late_by(10_000));
@@ -79,7 +80,7 @@ fn what_was_learnt_under_load_does_not_lock_in() {
 /// Sleeps shorter than any wake-up are spun, and samples that make them late become rare.
 #[test]
 fn samples_do_not_make_short_sleeps_late() {
-    let mut sleeper = sleeper(seed(), Load::idle(), Settings::DEFAULT);
+    let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
     let _ = Run::of(&mut sleeper, 10_000, || 10_000);
     let run = Run::of(&mut sleeper, 100_000, || 10_000);
     assert!(run.miss_ns(999_000) <= 80, "{} ns", run.miss_ns(999_000));
@@ -94,7 +95,7 @@ fn the_budget_is_kept() {
     let loads = [Load::idle(), Load::busy(), late_by(5_000), late_by(100_000), late_by(400_000)];
     for (number, load) in (0..).zip(loads.iter().cycle().take(20)) {
         let budget = Budget { per_sleep_ns: 5_000 + 20_000 * number, of_wait_ppm: 0, share_ppm: 0 };
-        let settings = Settings { budget, ..Settings::DEFAULT };
+        let settings = SleeperSettings { budget, ..SleeperSettings::DEFAULT };
         let mut sleeper = sleeper(seed + number, load.clone(), settings);
         let mut random = seed + number;
         let lengths = move || {
@@ -114,7 +115,7 @@ fn the_budget_is_kept() {
 /// Threads wake otherwise in another class and on another CPU: each has a margin of its own.
 #[test]
 fn margins_are_kept_apart() {
-    let mut sleeper = sleeper(seed(), late_by(40_000), Settings::DEFAULT);
+    let mut sleeper = sleeper(seed(), late_by(40_000), SleeperSettings::DEFAULT);
     assert_eq!(sleeper.margin_ns(1_000_000), None);
     let mut margin_at = |class, cpu, load: Load| {
         sleeper.mechanism().set_class(class);
@@ -123,11 +124,11 @@ fn margins_are_kept_apart() {
         let _ = Run::of(&mut sleeper, 1_500, || 1_000_000);
         sleeper.margin_ns(1_000_000).unwrap()
     };
-    let other = margin_at(Class::OTHER, 0, late_by(40_000));
-    let fifo = margin_at(Class::FIFO, 0, late_by(8_000));
-    let elsewhere = margin_at(Class::OTHER, 3, late_by(20_000));
+    let other = margin_at(SchedClass::OTHER, 0, late_by(40_000));
+    let fifo = margin_at(SchedClass::FIFO, 0, late_by(8_000));
+    let elsewhere = margin_at(SchedClass::OTHER, 3, late_by(20_000));
     assert!(fifo < elsewhere && elsewhere < other, "{fifo} {elsewhere} {other}");
-    sleeper.mechanism().set_class(Class::OTHER);
+    sleeper.mechanism().set_class(SchedClass::OTHER);
     sleeper.mechanism().run_on(0);
     assert!(sleeper.margin_ns(1_000_000).unwrap().abs_diff(other) < 3_000);
 }
@@ -135,7 +136,7 @@ fn margins_are_kept_apart() {
 /// A CPU that may sleep for longer sleeps deeper: short and long sleeps in turn are both precise.
 #[test]
 fn lengths_are_kept_apart() {
-    let mut sleeper = sleeper(seed(), late_by(8_000), Settings::DEFAULT);
+    let mut sleeper = sleeper(seed(), late_by(8_000), SleeperSettings::DEFAULT);
     let (mut short, mut long) = (Vec::new(), Vec::new());
     for _ in 0..2_000 {
         sleeper.mechanism().set_load(late_by(8_000));
@@ -155,7 +156,7 @@ fn lengths_are_kept_apart() {
 /// More places than there is room for: the oldest is forgotten, nothing is allocated for the rest.
 #[test]
 fn places_are_forgotten_in_order() {
-    let mut sleeper = sleeper(seed(), Load::idle(), Settings::DEFAULT);
+    let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
     for cpu in 0..40 {
         sleeper.mechanism().run_on(cpu);
         let run = Run::of(&mut sleeper, 50, || 1_000_000);
@@ -173,7 +174,8 @@ fn places_are_forgotten_in_order() {
 #[test]
 fn no_budget_means_no_spinning() {
     let budget = Budget { per_sleep_ns: 0, of_wait_ppm: 0, share_ppm: 0 };
-    let mut sleeper = sleeper(seed(), late_by(20_000), Settings { budget, ..Settings::DEFAULT });
+    let mut sleeper =
+        sleeper(seed(), late_by(20_000), SleeperSettings { budget, ..SleeperSettings::DEFAULT });
     let _ = Run::of(&mut sleeper, 500, || 1_000_000);
     let run = Run::of(&mut sleeper, 500, || 1_000_000);
     assert!((500..5_500).contains(&run.miss_ns(500_000)), "{} ns", run.miss_ns(500_000));
@@ -186,7 +188,7 @@ fn no_budget_means_no_spinning() {
 fn a_dear_kernel_does_not_cost_precision() {
     let load = Load { wait_cost_ns: 60_000, ..Load::idle() };
     for length_ns in [1_000_000, 10_000_000] {
-        let mut sleeper = sleeper(seed(), load.clone(), Settings::DEFAULT);
+        let mut sleeper = sleeper(seed(), load.clone(), SleeperSettings::DEFAULT);
         let _ = Run::of(&mut sleeper, 500, || length_ns);
         let run = Run::of(&mut sleeper, 2_000, || length_ns);
         assert!(run.miss_ns(900_000) <= 80, "{length_ns}: {} ns", run.miss_ns(900_000));
@@ -198,7 +200,7 @@ fn a_dear_kernel_does_not_cost_precision() {
 /// Hours of sleeping are simulated in the time that a test may take.
 #[test]
 fn an_hour_passes() {
-    let mut sleeper = sleeper(seed(), Load::busy(), Settings::DEFAULT);
+    let mut sleeper = sleeper(seed(), Load::busy(), SleeperSettings::DEFAULT);
     let run = Run::of(&mut sleeper, 36_000, || 100_000_000);
     assert!(run.wall_ns >= 3_600_000_000_000);
     // A wait of 20 us, as much again, and half a percent at most for the usual wake-ups.

@@ -17,7 +17,7 @@ use hourglass_clock::timekeeping::Settings as ClockSettings;
 use hourglass_time::Span;
 
 use super::sim::{Load, SimMachine};
-use super::{Mechanism, Settings, Sleeper, Slept};
+use super::{Mechanism, SleepOutcome, Sleeper, SleeperSettings};
 
 pub(crate) type SimClock = Arc<Clock<Arc<SimSource>>>;
 pub(crate) type SimSleeper = Sleeper<SimClock, SimMachine>;
@@ -31,7 +31,7 @@ pub(crate) fn seed() -> u64 {
     seed
 }
 
-pub(crate) fn sleeper(seed: u64, load: Load, settings: Settings) -> SimSleeper {
+pub(crate) fn sleeper(seed: u64, load: Load, settings: SleeperSettings) -> SimSleeper {
     let time = Arc::new(SimSource::new(SimConfig {
         seed,
         read_cost: Span::from_nanos(15),
@@ -56,7 +56,7 @@ impl Run {
         let (begun, cpu) = (sleeper.mechanism().now(), sleeper.mechanism().cpu_time_ns());
         let mut misses_ns: Vec<u64> = (0..sleeps)
             .map(|_| {
-                let slept: Slept = sleeper.sleep_ns(length_ns());
+                let slept: SleepOutcome = sleeper.sleep_ns(length_ns());
                 assert!(slept.reached() && !slept.interrupted, "{slept:?}");
                 slept.miss_ns()
             })

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::*;
-use crate::sleep::{Class, Policy, WakeReason};
+use crate::sleep::{SchedClass, SleepPolicy, WakeReason};
 
 /// A simulated machine that counts questions.
 struct Asked {
@@ -39,7 +39,7 @@ impl Mechanism for Asked {
         self.machine.cpu()
     }
 
-    fn class(&mut self) -> Class {
+    fn class(&mut self) -> SchedClass {
         self.other(SimMachine::class)
     }
 
@@ -61,13 +61,13 @@ impl Mechanism for Asked {
 }
 
 /// Waits and other questions of a hundred sleeps.
-fn asked(policy: Policy, takes_slack: bool) -> (u32, u32) {
+fn asked(policy: SleepPolicy, takes_slack: bool) -> (u32, u32) {
     let time = Arc::new(SimSource::new(SimConfig::default()));
     let clock_settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
     let clock = Arc::new(Clock::on(Arc::clone(&time), clock_settings));
     let machine = SimMachine::new(time, seed(), Load::idle());
     let asked = Asked { machine, waits: 0, others: 0 };
-    let mut sleeper = Sleeper::on(clock, asked, Settings::with_policy(policy));
+    let mut sleeper = Sleeper::on(clock, asked, SleeperSettings::with_policy(policy));
     if takes_slack {
         sleeper.take_slack();
     }
@@ -81,15 +81,15 @@ fn asked(policy: Policy, takes_slack: bool) -> (u32, u32) {
 /// The default of periodic threads took seven system calls a period, of which two are the job's CPU time.
 #[test]
 fn a_kernel_only_sleep_is_its_wait() {
-    assert_eq!(asked(Policy::KernelOnly, true), (100, 0));
+    assert_eq!(asked(SleepPolicy::KernelOnly, true), (100, 0));
     // The thread's slack is asked for, taken away and given back.
-    assert_eq!(asked(Policy::KernelOnly, false), (100, 300));
+    assert_eq!(asked(SleepPolicy::KernelOnly, false), (100, 300));
 }
 
 /// Class and preemptions, and the cost of every eighth wait; some sleeps end late.
 #[test]
 fn a_learning_sleep_asks_little() {
-    let (waits, others) = asked(Policy::Learned, true);
+    let (waits, others) = asked(SleepPolicy::Learned, true);
     assert_eq!(waits, 100);
     assert!(others <= 260, "{others}");
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::sleep::{MissedTicks, PeriodError, Rate};
 
 fn at_1khz(missed: MissedTicks) -> Rate<SimClock, SimMachine> {
-    let sleeper = sleeper(seed(), Load::idle(), Settings::DEFAULT);
+    let sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
     Rate::hz(sleeper, 1_000).unwrap().on_missed(missed)
 }
 
@@ -58,7 +58,7 @@ fn an_interrupt_takes_no_tick() {
 
 #[test]
 fn periods_that_cannot_be_are_refused() {
-    let new = || sleeper(1, Load::idle(), Settings::DEFAULT);
+    let new = || sleeper(1, Load::idle(), SleeperSettings::DEFAULT);
     assert_eq!(Rate::hz(new(), 0).unwrap_err(), PeriodError::NoRate);
     let negative = Rate::every(new(), Span::from_nanos(-5)).unwrap_err();
     assert_eq!(negative.to_string(), "a period of -5ns never ends; give one of at least 1 ns");

@@ -4,15 +4,15 @@ use hourglass_clock::source::sim::Drift;
 use hourglass_time::Instant;
 
 use super::*;
-use crate::sleep::{Policy, SleepToThis};
+use crate::sleep::{SleepPolicy, SleepUntilExt};
 
 /// Section 5.3.2: in micro- and nanoseconds, in ticks, to a time, to the time that the object holds.
 #[test]
 fn every_form_ends_at_its_time() {
-    let mut sleeper = sleeper(seed(), Load::idle(), Settings::DEFAULT);
+    let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
     let _ = Run::of(&mut sleeper, 300, || 1_000_000);
     let wanted = 3_000_000;
-    let mut took = |sleep: &mut dyn FnMut(&mut SimSleeper, u64) -> Slept| {
+    let mut took = |sleep: &mut dyn FnMut(&mut SimSleeper, u64) -> SleepOutcome| {
         let begun = sleeper.mechanism().now();
         let slept = sleep(&mut sleeper, begun);
         assert!(slept.reached());
@@ -44,7 +44,7 @@ fn ticks_are_counted_not_computed() {
         clock.maintain();
     }
     let machine = SimMachine::new(Arc::clone(&time), 1, Load::idle());
-    let mut sleeper = Sleeper::on(Arc::clone(&clock), machine, Settings::DEFAULT);
+    let mut sleeper = Sleeper::on(Arc::clone(&clock), machine, SleeperSettings::DEFAULT);
     for count in [0, 1, 240_000, 24_000_000, 24_000_000_000] {
         let (begun, ticks) = (time.true_time(), clock.ticks());
         let slept = sleeper.sleep_ticks(count);
@@ -65,18 +65,18 @@ fn ticks_are_counted_not_computed() {
 fn the_thesis_spins_a_tick_of_each_sleep() {
     let seed = seed();
     let run = |policy, length: u64| {
-        let mut sleeper = sleeper(seed, Load::idle(), Settings::with_policy(policy));
+        let mut sleeper = sleeper(seed, Load::idle(), SleeperSettings::with_policy(policy));
         let _ = Run::of(&mut sleeper, 300, || length);
         Run::of(&mut sleeper, 300, || length)
     };
-    let thesis = Policy::Thesis { hz: 1_000 };
+    let thesis = SleepPolicy::Thesis { hz: 1_000 };
     let (short, long) = (run(thesis, 900_000), run(thesis, 10_000_000));
     assert!(short.cpu_ppm() > 980_000, "{} ppm", short.cpu_ppm());
     assert!((85_000..100_000).contains(&long.cpu_ppm()), "{} ppm", long.cpu_ppm());
     assert!(short.miss_ns(500_000) <= 100 && long.miss_ns(500_000) <= 100);
-    let ours = run(Policy::Learned, 10_000_000);
+    let ours = run(SleepPolicy::Learned, 10_000_000);
     assert!(ours.miss_ns(500_000) <= 80 && ours.cpu_ppm() < 6_000, "{} ppm", ours.cpu_ppm());
     // With the slack of 50 us that the thesis took for the kernel's resolution (Table 5.1).
-    let kernel = run(Policy::KernelOnly, 1_000_000);
+    let kernel = run(SleepPolicy::KernelOnly, 1_000_000);
     assert!((20_000..50_000).contains(&kernel.miss_ns(500_000)));
 }

@@ -7,15 +7,15 @@
 use super::super::atomic::{AtomicU64, Ordering, fence_behind_exchange};
 
 /// A set of the numbers below `WORDS` times 64; `WORDS` is 64 at most.
-pub(crate) struct Changed<const WORDS: usize> {
+pub(crate) struct DirtySet<const WORDS: usize> {
     /// A bit for each word that has one.
     upper: AtomicU64,
     words: [AtomicU64; WORDS],
 }
 
-impl<const WORDS: usize> Changed<WORDS> {
-    pub(crate) fn new() -> Changed<WORDS> {
-        Changed { upper: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) }
+impl<const WORDS: usize> DirtySet<WORDS> {
+    pub(crate) fn new() -> DirtySet<WORDS> {
+        DirtySet { upper: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
     /// Adds a number. Whoever takes it out sees what the caller did before, which it MUST have
@@ -42,7 +42,7 @@ impl<const WORDS: usize> Changed<WORDS> {
 
     /// Whether there is a number in the set. After a full fence, it sees every mark whose own
     /// fence came before that.
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn has_changes(&self) -> bool {
         self.upper.load(Ordering::Relaxed) != 0
     }
 

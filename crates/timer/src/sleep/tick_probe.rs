@@ -6,7 +6,7 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_sys::thread;
 
-use super::settings::Policy;
+use super::settings::SleepPolicy;
 
 /// How long the probe keeps the CPU busy, ns: "trade-off value of sleep time - 14500 microseconds".
 const BUSY_NS: u64 = 14_500_000;
@@ -74,8 +74,8 @@ impl HzProbe {
 
     /// The thesis' policy with that rate.
     #[must_use]
-    pub const fn policy(self) -> Policy {
-        Policy::Thesis { hz: self.hz }
+    pub const fn policy(self) -> SleepPolicy {
+        SleepPolicy::Thesis { hz: self.hz }
     }
 }
 

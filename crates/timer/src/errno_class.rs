@@ -6,7 +6,7 @@
 /// What helps where the kernel says no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Meaning {
+pub enum ErrnoClass {
     /// A privilege is missing.
     Permission,
     /// There is no more of it.
@@ -21,10 +21,10 @@ pub enum Meaning {
     Other,
 }
 
-impl Meaning {
+impl ErrnoClass {
     /// Of a number of `errno(3)`, as Linux has them.
     #[must_use]
-    pub const fn of_errno(errno: i32) -> Meaning {
+    pub const fn of_errno(errno: i32) -> ErrnoClass {
         const EPERM: i32 = 1;
         const EAGAIN: i32 = 11;
         const ENOMEM: i32 = 12;
@@ -35,12 +35,12 @@ impl Meaning {
         const EMFILE: i32 = 24;
         const ENOSYS: i32 = 38;
         match errno {
-            EPERM | EACCES => Meaning::Permission,
-            EAGAIN | ENOMEM | ENFILE | EMFILE => Meaning::Exhausted,
-            EBUSY => Meaning::Busy,
-            EINVAL => Meaning::Invalid,
-            ENOSYS => Meaning::Unsupported,
-            _ => Meaning::Other,
+            EPERM | EACCES => ErrnoClass::Permission,
+            EAGAIN | ENOMEM | ENFILE | EMFILE => ErrnoClass::Exhausted,
+            EBUSY => ErrnoClass::Busy,
+            EINVAL => ErrnoClass::Invalid,
+            ENOSYS => ErrnoClass::Unsupported,
+            _ => ErrnoClass::Other,
         }
     }
 }
@@ -64,15 +64,15 @@ mod tests {
         ] {
             assert_eq!(Error::from_raw_os_error(errno).kind(), kind);
             let meaning = match kind {
-                ErrorKind::PermissionDenied => Meaning::Permission,
-                ErrorKind::ResourceBusy => Meaning::Busy,
-                ErrorKind::InvalidInput => Meaning::Invalid,
-                ErrorKind::Unsupported => Meaning::Unsupported,
-                _ => Meaning::Exhausted,
+                ErrorKind::PermissionDenied => ErrnoClass::Permission,
+                ErrorKind::ResourceBusy => ErrnoClass::Busy,
+                ErrorKind::InvalidInput => ErrnoClass::Invalid,
+                ErrorKind::Unsupported => ErrnoClass::Unsupported,
+                _ => ErrnoClass::Exhausted,
             };
-            assert_eq!(Meaning::of_errno(errno), meaning);
+            assert_eq!(ErrnoClass::of_errno(errno), meaning);
         }
-        assert_eq!(Meaning::of_errno(24), Meaning::Exhausted);
-        assert_eq!(Meaning::of_errno(0), Meaning::Other);
+        assert_eq!(ErrnoClass::of_errno(24), ErrnoClass::Exhausted);
+        assert_eq!(ErrnoClass::of_errno(0), ErrnoClass::Other);
     }
 }

@@ -5,19 +5,19 @@ use std::ops::Deref;
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 
-use super::approach::{REHEARSAL_NS, Rest, Stage, Until};
 use super::interrupt::Interrupt;
+use super::kernel_wait::{FinalWait, REHEARSAL_NS, SleepTarget, Stage};
 use super::margin::Charge;
 use super::mechanism::Mechanism;
-use super::outcome::{Delay, Slept};
-use super::settings::{EndsWhen, Policy};
+use super::outcome::{Delay, SleepOutcome};
+use super::settings::{SleepEnd, SleepPolicy};
 use super::sleeper::Sleeper;
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// Sleeps until an absolute time on the clock's scale, ns.
     #[inline(always)]
-    pub fn sleep_until_ns(&mut self, deadline_ns: u64) -> Slept {
-        self.sleep_to(Until::Time(deadline_ns))
+    pub fn sleep_until_ns(&mut self, deadline_ns: u64) -> SleepOutcome {
+        self.sleep_to(SleepTarget::Time(deadline_ns))
     }
 
     /// Sleeps. Inlined, so that the caller's own code is what is returned to.
@@ -25,8 +25,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// That way out is gone once shortly before it counts: what other programs ran meanwhile has
     /// driven it out of the caches, which makes the return some 150 ns late.
     #[inline(always)]
-    pub(super) fn sleep_to(&mut self, until: Until) -> Slept {
-        if self.settings.policy == Policy::KernelOnly
+    pub(super) fn sleep_to(&mut self, until: SleepTarget) -> SleepOutcome {
+        if self.settings.policy == SleepPolicy::KernelOnly
             && let Some(slept) = self.only_wait(until)
         {
             return slept;
@@ -45,7 +45,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
     /// Spins until the deadline, or in a rehearsal nearly so, and says how the sleep went.
     #[inline(never)]
-    fn finish(&mut self, rest: &mut Rest) -> Slept {
+    fn finish(&mut self, rest: &mut FinalWait) -> SleepOutcome {
         let mut slept = rest.slept;
         let until = match rest.stage {
             Stage::Over => return slept,
@@ -71,9 +71,9 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             // After a rehearsal its last step counts again: it may have led beyond the deadline.
             rest.from_ns = spun.ended_ns.saturating_sub(spun.last_step_ns);
         }
-        self.charge = (self.settings.policy == Policy::Learned).then(|| Charge {
+        self.charge = (self.settings.policy == SleepPolicy::Learned).then(|| Charge {
             place: rest.place,
-            length_ns: slept.woke_ns.saturating_sub(rest.begun_ns),
+            length_ns: slept.woke_ns.saturating_sub(rest.start_ns),
             spin_ns: slept.spin_ns.saturating_sub(away_ns),
             waited: rest.waited.is_some(),
         });
@@ -83,14 +83,14 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 
     #[inline(always)]
-    fn spin(&mut self, from: u64, until: u64) -> Spun {
+    fn spin(&mut self, from: u64, until: u64) -> SpinOutcome {
         let (clock, word) = (&*self.clock, &*self.interrupter);
         match self.settings.ends_when {
-            EndsWhen::Reached => {
+            SleepEnd::Reached => {
                 let read = |clock: &Clock<B>| (clock.now_ordered(), None);
                 spin(clock, &mut self.mechanism, word, read, from, until)
             }
-            EndsWhen::SurelyReached => {
+            SleepEnd::SurelyReached => {
                 let read = |clock: &Clock<B>| {
                     let bounds = clock.now_bounded();
                     (bounds.middle(), Some(bounds.earliest))
@@ -102,13 +102,13 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
     /// Why a sleep ended late.
     #[cold]
-    fn delay(&mut self, rest: &Rest, spun: Spun) -> Delay {
+    fn delay(&mut self, rest: &FinalWait, spun: SpinOutcome) -> Delay {
         let deadline = rest.slept.deadline_ns;
         let woken_late = rest.waited.is_some_and(|waited| waited.woke_ns >= deadline);
         if !woken_late && spun.last_step_ns <= Delay::ON_TIME_NS {
             return Delay::None;
         }
-        // With [`Policy::KernelOnly`] nobody asked.
+        // With [`SleepPolicy::KernelOnly`] nobody asked.
         let switched = rest.preemptions.is_some_and(|before| self.mechanism.preemptions() > before);
         match (switched, woken_late) {
             (true, _) => Delay::Preempted,
@@ -124,7 +124,7 @@ const MANY_LOOKS: u32 = 1 << 19;
 
 /// A spin that is over.
 #[derive(Clone, Copy, Debug)]
-struct Spun {
+struct SpinOutcome {
     /// The reading that ended it, ns.
     ended_ns: u64,
     interrupted: bool,
@@ -144,14 +144,14 @@ fn spin<B: Timebase, M: Mechanism>(
     read: impl Fn(&Clock<B>) -> (u64, Option<u64>),
     from: u64,
     deadline: u64,
-) -> Spun {
+) -> SpinOutcome {
     let (mut last, mut longest_step_ns, mut looks) = (from, 0, 0u32);
     loop {
         let (now, counts) = read(clock);
         let last_step_ns = now.saturating_sub(last);
         longest_step_ns = last_step_ns.max(longest_step_ns);
         let ended =
-            |interrupted| Spun { ended_ns: now, interrupted, longest_step_ns, last_step_ns };
+            |interrupted| SpinOutcome { ended_ns: now, interrupted, longest_step_ns, last_step_ns };
         let counts = counts.unwrap_or(now);
         if counts >= deadline {
             return ended(false);

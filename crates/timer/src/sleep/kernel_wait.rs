@@ -5,10 +5,10 @@ use std::ops::Deref;
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
 
-use super::margin::{Cost, Length, Place, Plan, SHORTEST_WAIT_NS, WORTH_NS};
+use super::margin::{Length, MarginKey, SHORTEST_WAIT_NS, SleepPlan, WORTH_NS, WaitCost};
 use super::mechanism::{Mechanism, WakeReason};
-use super::outcome::{Delay, Slept};
-use super::settings::{EndsWhen, Policy};
+use super::outcome::{Delay, SleepOutcome};
+use super::settings::{SleepEnd, SleepPolicy};
 use super::sleeper::Sleeper;
 
 /// Sleeps as long as this are worth a system call to ask for the scheduling class, ns; for others it
@@ -22,19 +22,19 @@ pub(super) const LEAST_SLACK_NS: u64 = 1;
 
 /// When a sleep is to end.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Until {
+pub(super) enum SleepTarget {
     /// At this time, ns.
     Time(u64),
     /// When so much time has passed, ns.
     Passed(u64),
 }
 
-impl Until {
+impl SleepTarget {
     #[inline]
     const fn deadline_ns(self, begun_ns: u64) -> u64 {
         match self {
-            Until::Time(deadline_ns) => deadline_ns,
-            Until::Passed(length_ns) => begun_ns.saturating_add(length_ns),
+            SleepTarget::Time(deadline_ns) => deadline_ns,
+            SleepTarget::Passed(length_ns) => begun_ns.saturating_add(length_ns),
         }
     }
 }
@@ -50,39 +50,39 @@ pub(super) enum Stage {
 
 /// A sleep of which only the spin is left, at most.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rest {
+pub(super) struct FinalWait {
     /// What is known so far.
-    pub(super) slept: Slept,
+    pub(super) slept: SleepOutcome,
     pub(super) stage: Stage,
-    pub(super) place: Place,
-    pub(super) begun_ns: u64,
+    pub(super) place: MarginKey,
+    pub(super) start_ns: u64,
     /// A reading of the clock, the last one or the one before, ns.
     pub(super) from_ns: u64,
-    pub(super) waited: Option<Waited>,
+    pub(super) waited: Option<FinishedWait>,
     /// Preemptions before the sleep, where they were asked for.
     pub(super) preemptions: Option<u64>,
 }
 
 /// A kernel wait that is over.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waited {
+pub(super) struct FinishedWait {
     /// The time after it, ns.
     pub(super) woke_ns: u64,
     /// When it was to be over, ns.
-    until_ns: u64,
+    target_ns: u64,
     interrupted: bool,
     /// What it took of the CPU and what was thought before it, where that was measured.
-    cost: Option<Cost>,
+    cost: Option<WaitCost>,
 }
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// Gets near the deadline.
     #[inline(never)]
-    pub(super) fn approach(&mut self, until: Until) -> Rest {
+    pub(super) fn approach(&mut self, until: SleepTarget) -> FinalWait {
         let begun = self.clock.now_ordered();
         let deadline = until.deadline_ns(begun);
-        let mut rest = Rest {
-            slept: Slept {
+        let mut rest = FinalWait {
+            slept: SleepOutcome {
                 deadline_ns: deadline,
                 woke_ns: begun,
                 kernel_ns: 0,
@@ -93,8 +93,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
                 delay: Delay::None,
             },
             stage: Stage::Over,
-            place: Place::UNKNOWN,
-            begun_ns: begun,
+            place: MarginKey::UNKNOWN,
+            start_ns: begun,
             from_ns: begun,
             waited: None,
             preemptions: None,
@@ -110,16 +110,17 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// A whole sleep that is the kernel's wait and nothing else; `None` if there is nothing to wait for, or more to do.
     /// By itself and straight on: what the thread runs after a long wait is in no cache.
     #[inline(never)]
-    pub(super) fn only_wait(&mut self, until: Until) -> Option<Slept> {
+    pub(super) fn only_wait(&mut self, until: SleepTarget) -> Option<SleepOutcome> {
         let begun = self.clock.now_ordered();
         let deadline = until.deadline_ns(begun);
-        let spins = self.settings.ends_when != EndsWhen::Reached;
+        let spins = self.settings.ends_when != SleepEnd::Reached;
         if spins || deadline.saturating_sub(begun) < SHORTEST_WAIT_NS || self.interrupter.is_set() {
             return None;
         }
-        let Waited { woke_ns, interrupted, .. } = self.wait_absolute(Place::UNKNOWN, deadline);
+        let FinishedWait { woke_ns, interrupted, .. } =
+            self.wait_absolute(MarginKey::UNKNOWN, deadline);
         let late = !interrupted && woke_ns.saturating_sub(deadline) > Delay::ON_TIME_NS;
-        Some(Slept {
+        Some(SleepOutcome {
             deadline_ns: deadline,
             woke_ns,
             kernel_ns: woke_ns.saturating_sub(begun),
@@ -131,18 +132,18 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         })
     }
 
-    fn get_near(&mut self, rest: &mut Rest, left: u64) {
+    fn get_near(&mut self, rest: &mut FinalWait, left: u64) {
         let deadline = rest.slept.deadline_ns;
         // Who only waits in the kernel learns nothing and spins nothing: it is spared the questions.
-        let asks = self.settings.policy != Policy::KernelOnly;
-        rest.place = if asks { self.place(left) } else { Place::UNKNOWN };
+        let asks = self.settings.policy != SleepPolicy::KernelOnly;
+        rest.place = if asks { self.place(left) } else { MarginKey::UNKNOWN };
         let plan = self.plan(rest.place, left);
         rest.preemptions = (asks && left > WORTH_NS).then(|| self.mechanism.preemptions());
-        if let Plan::Kernel { margin_ns, .. } = plan {
-            let waited = self.wait(rest.place, rest.begun_ns, deadline, margin_ns);
-            self.learn(rest.place, plan, waited, deadline);
+        if let SleepPlan::Kernel { margin_ns, .. } = plan {
+            let waited = self.wait(rest.place, rest.start_ns, deadline, margin_ns);
+            self.record_wait(rest.place, plan, waited, deadline);
             rest.slept.margin_ns = margin_ns;
-            rest.slept.kernel_ns = waited.woke_ns.saturating_sub(rest.begun_ns);
+            rest.slept.kernel_ns = waited.woke_ns.saturating_sub(rest.start_ns);
             rest.slept.woke_ns = waited.woke_ns;
             rest.slept.interrupted = waited.interrupted;
             rest.waited = Some(waited);
@@ -154,16 +155,16 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         };
     }
 
-    fn plan(&mut self, place: Place, left: u64) -> Plan {
+    fn plan(&mut self, place: MarginKey, left: u64) -> SleepPlan {
         if left < SHORTEST_WAIT_NS {
-            return Plan::Spin;
+            return SleepPlan::Spin;
         }
-        let kernel = |margin_ns| Plan::Kernel { margin_ns, forced: false };
+        let kernel = |margin_ns| SleepPlan::Kernel { margin_ns, forced: false };
         match (self.settings.policy, self.settings.policy.tick_ns()) {
             (_, Some(tick)) if left >= tick => kernel(tick),
-            (Policy::SpinOnly | Policy::Thesis { .. }, _) => Plan::Spin,
-            (Policy::KernelOnly, _) => kernel(0),
-            (Policy::Learned, _) => {
+            (SleepPolicy::SpinOnly | SleepPolicy::Thesis { .. }, _) => SleepPlan::Spin,
+            (SleepPolicy::KernelOnly, _) => kernel(0),
+            (SleepPolicy::Learned, _) => {
                 self.settle();
                 self.margins.plan(&self.settings, place, left)
             }
@@ -171,11 +172,11 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 
     /// Waits in the kernel.
-    fn wait(&mut self, place: Place, begun: u64, deadline: u64, margin: u64) -> Waited {
+    fn wait(&mut self, place: MarginKey, begun: u64, deadline: u64, margin: u64) -> FinishedWait {
         /// Of so many waits the cost of one is measured, and of each of the first ones.
         const MEASURE_EVERY: u32 = 8;
         let until = deadline - margin;
-        let learning = self.settings.policy == Policy::Learned;
+        let learning = self.settings.policy == SleepPolicy::Learned;
         let measuring = self.waits < MEASURE_EVERY || self.waits.is_multiple_of(MEASURE_EVERY);
         self.waits = self.waits.wrapping_add(1);
         let before = (learning && measuring).then(|| {
@@ -185,21 +186,21 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         self.mechanism.spin_follows();
         self.mechanism.clock_says(begun);
         let waited = match self.settings.policy {
-            Policy::Thesis { .. } => self.wait_relative(begun, until),
+            SleepPolicy::Thesis { .. } => self.wait_relative(begun, until),
             _ => self.wait_absolute(place, until),
         };
         self.mechanism.clock_says(waited.woke_ns);
         // Also of those that are late: they cost more than the others.
-        let cost = before.map(|(thought_ns, cpu_ns)| Cost {
+        let cost = before.map(|(thought_ns, cpu_ns)| WaitCost {
             wait_ns: self.mechanism.cpu_time_ns().saturating_sub(cpu_ns),
             thought_ns,
         });
-        Waited { cost, ..waited }
+        FinishedWait { cost, ..waited }
     }
 
     /// Waits for an absolute time, without slack.
     #[inline(always)]
-    fn wait_absolute(&mut self, place: Place, until: u64) -> Waited {
+    fn wait_absolute(&mut self, place: MarginKey, until: u64) -> FinishedWait {
         let none = self.has_no_slack || place.class.is_real_time();
         let slack = if none { None } else { self.mechanism.slack_ns() };
         let slack = slack.filter(|slack| *slack > LEAST_SLACK_NS);
@@ -222,20 +223,20 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         if let Some(slack) = slack {
             self.mechanism.set_slack_ns(slack);
         }
-        Waited { woke_ns, until_ns: until, interrupted, cost: None }
+        FinishedWait { woke_ns, target_ns: until, interrupted, cost: None }
     }
 
     /// Waits for a length of time as the thesis does: once, with the slack that the thread has, for
     /// the length computed before. `usleep`, but on the word that interrupts it.
-    fn wait_relative(&mut self, begun: u64, until: u64) -> Waited {
+    fn wait_relative(&mut self, begun: u64, until: u64) -> FinishedWait {
         self.interrupter.enter();
         if let Some((word, value)) = self.interrupter.unset() {
             self.mechanism.wait_for(word, value, until - begun);
         }
         self.interrupter.leave();
-        Waited {
+        FinishedWait {
             woke_ns: self.clock.now_ordered(),
-            until_ns: until,
+            target_ns: until,
             interrupted: self.interrupter.is_set(),
             cost: None,
         }
@@ -249,9 +250,15 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 
     /// Before the spin, where it costs nothing.
-    fn learn(&mut self, place: Place, plan: Plan, waited: Waited, deadline: u64) {
-        if self.settings.policy == Policy::Learned && !waited.interrupted {
-            let overhead = waited.woke_ns.saturating_sub(waited.until_ns);
+    fn record_wait(
+        &mut self,
+        place: MarginKey,
+        plan: SleepPlan,
+        waited: FinishedWait,
+        deadline: u64,
+    ) {
+        if self.settings.policy == SleepPolicy::Learned && !waited.interrupted {
+            let overhead = waited.woke_ns.saturating_sub(waited.target_ns);
             let late = waited.woke_ns >= deadline;
             self.margins.record(&self.settings, place, plan, overhead, late);
             if let Some(cost) = waited.cost {
@@ -268,17 +275,17 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 
     /// Where the thread is, for a sleep of that length.
-    pub(super) fn place(&mut self, length_ns: u64) -> Place {
+    pub(super) fn place(&mut self, length_ns: u64) -> MarginKey {
         let class = match self.class {
             Some(class) if length_ns < WORTH_ASKING_NS => class,
             _ => *self.class.insert(self.mechanism.class()),
         };
-        Place { class, cpu: self.mechanism.cpu(), length: Length::of(length_ns) }
+        MarginKey { class, cpu: self.mechanism.cpu(), length: Length::for_length(length_ns) }
     }
 
     fn surely_reached(&self, now: u64, deadline: u64) -> bool {
         now >= deadline
-            && (self.settings.ends_when == EndsWhen::Reached
+            && (self.settings.ends_when == SleepEnd::Reached
                 || self.clock.now_bounded().earliest >= deadline)
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 /// A job that was released, as a [`Watch`] is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Released {
+pub struct ReleasedJob {
     /// How many jobs there were before.
     pub number: u64,
     /// Its release, ns.
@@ -24,9 +24,9 @@ pub struct Released {
 ///   costs);
 /// - disarm whatever it armed in [`Watch::completed`], which is also called when the body panics;
 /// - leave nothing behind in the thread when it is dropped.
-pub trait Watch {
+pub trait JobWatch {
     /// A job is about to begin.
-    fn released(&mut self, job: Released);
+    fn released(&mut self, job: ReleasedJob);
 
     /// The job is complete. [`ControlFlow::Break`] ends the task ([`super::Ended::ByWatch`]).
     fn completed(&mut self) -> ControlFlow<()>;
@@ -36,21 +36,24 @@ pub trait Watch {
 pub(super) type WatchError = Box<dyn Error + Send + Sync>;
 
 /// Makes a watch, in the thread that it is for.
-pub(super) type MakeWatch = Box<dyn FnOnce() -> Result<Box<dyn Watch>, WatchError> + Send>;
+pub(super) type MakeWatch = Box<dyn FnOnce() -> Result<Box<dyn JobWatch>, WatchError> + Send>;
 
 /// What a thread does before its first release.
 pub(super) type OnStart = Box<dyn FnOnce() -> Result<(), WatchError> + Send>;
 
 /// Calls [`Watch::completed`] once, however the job ends.
-pub(super) struct Watched<'a>(Option<&'a mut (dyn Watch + 'static)>);
+pub(super) struct WatchGuard<'a>(Option<&'a mut (dyn JobWatch + 'static)>);
 
-impl<'a> Watched<'a> {
-    pub(super) fn begin(watch: Option<&'a mut Box<dyn Watch>>, job: Released) -> Watched<'a> {
+impl<'a> WatchGuard<'a> {
+    pub(super) fn begin(
+        watch: Option<&'a mut Box<dyn JobWatch>>,
+        job: ReleasedJob,
+    ) -> WatchGuard<'a> {
         let mut watch = watch.map(|watch| &mut **watch);
         if let Some(watch) = &mut watch {
             watch.released(job);
         }
-        Watched(watch)
+        WatchGuard(watch)
     }
 
     /// The job is complete: whether the watch ends the task.
@@ -59,7 +62,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for WatchGuard<'_> {
     fn drop(&mut self) {
         if let Some(watch) = &mut self.0 {
             // The body panicked: the task ends in any case.

@@ -7,43 +7,43 @@ use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::{Ticks, Timebase};
 use hourglass_time::{Instant, Monotonic, Span};
 
-use super::approach::Until;
+use super::kernel_wait::SleepTarget;
 use super::mechanism::Mechanism;
-use super::outcome::Slept;
+use super::outcome::SleepOutcome;
 use super::sleeper::Sleeper;
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// Sleeps until an absolute time (the thesis' `SleepTo`). Times before the clock's zero have
     /// passed.
     #[inline(always)]
-    pub fn sleep_until(&mut self, deadline: impl Into<Instant<Monotonic>>) -> Slept {
+    pub fn sleep_until(&mut self, deadline: impl Into<Instant<Monotonic>>) -> SleepOutcome {
         let deadline_ns = deadline.into().since_zero().nanos_or_zero();
-        self.sleep_to(Until::Time(deadline_ns))
+        self.sleep_to(SleepTarget::Time(deadline_ns))
     }
 
     /// Sleeps so long from now; not at all for spans that are not positive.
     #[inline(always)]
-    pub fn sleep_for(&mut self, length: Span) -> Slept {
-        self.sleep_to(Until::Passed(length.nanos_or_zero()))
+    pub fn sleep_for(&mut self, length: Span) -> SleepOutcome {
+        self.sleep_to(SleepTarget::Passed(length.nanos_or_zero()))
     }
 
     /// Sleeps as `std::thread::sleep` does; lengths beyond 584 years are held at that.
     #[inline(always)]
-    pub fn sleep(&mut self, length: Duration) -> Slept {
+    pub fn sleep(&mut self, length: Duration) -> SleepOutcome {
         let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        self.sleep_to(Until::Passed(length_ns))
+        self.sleep_to(SleepTarget::Passed(length_ns))
     }
 
     /// Sleeps so many nanoseconds from now (the thesis' `NSecSleep`).
     #[inline(always)]
-    pub fn sleep_ns(&mut self, length_ns: u64) -> Slept {
-        self.sleep_to(Until::Passed(length_ns))
+    pub fn sleep_ns(&mut self, length_ns: u64) -> SleepOutcome {
+        self.sleep_to(SleepTarget::Passed(length_ns))
     }
 
     /// Sleeps so many microseconds from now (the thesis' `USecSleep`).
     #[inline(always)]
-    pub fn sleep_us(&mut self, length_us: u64) -> Slept {
-        self.sleep_to(Until::Passed(length_us.saturating_mul(1_000)))
+    pub fn sleep_us(&mut self, length_us: u64) -> SleepOutcome {
+        self.sleep_to(SleepTarget::Passed(length_us.saturating_mul(1_000)))
     }
 
     /// Sleeps until the clock's counter has counted so many ticks from now (the thesis'
@@ -52,7 +52,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     /// The counter has a rate of its own, so that a long sleep goes to the kernel more than once.
     /// If the clock leaves its counter meanwhile, the rest is slept by time. The deadline told is the
     /// time at which the ticks were last expected to be over.
-    pub fn sleep_ticks(&mut self, count: u64) -> Slept {
+    pub fn sleep_ticks(&mut self, count: u64) -> SleepOutcome {
         /// Up to here counter and clock may differ in rate by 500 ppm without any harm: 0.5 us.
         const SHORT_NS: u64 = 1_000_000;
         /// The part of a long sleep that is left for the next round, and the least of it: the kernel
@@ -75,7 +75,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
                     continue;
                 }
             }
-            let mut slept = self.sleep_to(Until::Time(now.saturating_add(left)));
+            let mut slept = self.sleep_to(SleepTarget::Time(now.saturating_add(left)));
             slept.kernel_ns = slept.kernel_ns.saturating_add(kernel_ns);
             self.count_out(begun, count, &mut slept);
             return slept;
@@ -83,7 +83,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 
     /// Spins for the ticks that the time slept was short of.
-    fn count_out(&mut self, begun: Ticks, count: u64, slept: &mut Slept) {
+    fn count_out(&mut self, begun: Ticks, count: u64, slept: &mut SleepOutcome) {
         let woke = slept.woke_ns;
         while !slept.interrupted && self.ticks_left(begun, count).is_some_and(|left| left > 0) {
             self.mechanism.relax(1);
@@ -112,28 +112,28 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 }
 
-/// Times that can be slept to: the thesis' `SleepToThis`.
+/// Times that can be slept to: the thesis' `SleepUntilExt`.
 ///
 /// ```
 /// use std::time::Duration;
 /// use hourglass_clock::Instant;
 /// use hourglass_timer::Sleeper;
-/// use hourglass_timer::sleep::SleepToThis;
+/// use hourglass_timer::sleep::SleepUntilExt;
 ///
 /// let mut sleeper = Sleeper::new();
 /// let release = Instant::now() + Duration::from_micros(300);
 /// assert!(release.sleep_to_this(&mut sleeper).reached());
 /// assert!(Instant::now() >= release);
 /// ```
-pub trait SleepToThis: Into<Instant<Monotonic>> {
+pub trait SleepUntilExt: Into<Instant<Monotonic>> {
     /// Sleeps until this time.
     #[inline(always)]
     fn sleep_to_this<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism>(
         self,
         sleeper: &mut Sleeper<C, M>,
-    ) -> Slept {
+    ) -> SleepOutcome {
         sleeper.sleep_until(self)
     }
 }
 
-impl<T: Into<Instant<Monotonic>>> SleepToThis for T {}
+impl<T: Into<Instant<Monotonic>>> SleepUntilExt for T {}

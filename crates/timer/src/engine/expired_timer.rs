@@ -2,45 +2,45 @@
 
 use std::fmt;
 
-use super::Base;
+use super::ClockBase;
 use crate::queue::Handle;
 
 /// Names a timer or timeout of the [`Timers`](super::Timers) that created it. Stale once that is
 /// removed, and refused from then on: generations never repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
-    pub(super) home: Home,
+    pub(super) home: TimerStore,
     pub(super) handle: Handle,
 }
 
 /// Where a timer lives. The order is that of equal device times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Home {
-    Queue(Base),
+pub(super) enum TimerStore {
+    Queue(ClockBase),
     Wheel,
 }
 
-impl Home {
+impl TimerStore {
     /// The clock of its expiries.
-    pub(super) const fn base(self) -> Base {
+    pub(super) const fn base(self) -> ClockBase {
         match self {
-            Home::Queue(base) => base,
-            Home::Wheel => Base::Monotonic,
+            TimerStore::Queue(base) => base,
+            TimerStore::Wheel => ClockBase::Monotonic,
         }
     }
 }
 
 impl TimerId {
-    /// The clock of its expiries; timeouts measure delays, on [`Base::Monotonic`].
+    /// The clock of its expiries; timeouts measure delays, on [`ClockBase::Monotonic`].
     #[must_use]
-    pub const fn base(self) -> Base {
+    pub const fn base(self) -> ClockBase {
         self.home.base()
     }
 
     /// Whether it is a timeout.
     #[must_use]
     pub const fn is_timeout(self) -> bool {
-        matches!(self.home, Home::Wheel)
+        matches!(self.home, TimerStore::Wheel)
     }
 }
 
@@ -48,8 +48,8 @@ impl TimerId {
 impl fmt::Display for TimerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let home = match self.home {
-            Home::Queue(base) => base.name(),
-            Home::Wheel => "timeout",
+            TimerStore::Queue(base) => base.name(),
+            TimerStore::Wheel => "timeout",
         };
         write!(f, "{home} {}", self.handle)
     }
@@ -57,12 +57,12 @@ impl fmt::Display for TimerId {
 
 /// What a timer on a clock that may be set does when it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum OnSet {
+pub enum ClockSetPolicy {
     /// It follows the clock: it expires when the clock reaches its expiry, whenever that is.
     #[default]
     Follow,
     /// It expires at once, with [`Cause::ClockSet`] (as timerfds with `TFD_TIMER_CANCEL_ON_SET`
-    /// do). On a clock that nobody sets the same as [`OnSet::Follow`].
+    /// do). On a clock that nobody sets the same as [`ClockSetPolicy::DeviceChange`].
     Expire,
 }
 
@@ -71,17 +71,17 @@ pub enum OnSet {
 pub enum Cause {
     /// Its time came.
     Expiry,
-    /// Its clock was set, and it wanted to be told ([`OnSet::Expire`]).
+    /// Its clock was set, and it wanted to be told ([`ClockSetPolicy::Expire`]).
     ClockSet,
 }
 
 /// A timer or timeout that has expired. It is not armed any more, but lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fired {
+pub struct ExpiredTimer {
     /// Which.
     pub id: TimerId,
     /// Its clock.
-    pub base: Base,
+    pub base: ClockBase,
     /// The expiry that it was armed with, ns on its clock.
     pub expiry_ns: i64,
     /// By when it was to expire, ns on its clock: expiry plus slack, or the time of its bucket.
@@ -93,7 +93,7 @@ pub struct Fired {
     pub cause: Cause,
 }
 
-impl Fired {
+impl ExpiredTimer {
     /// By how much the look missed the latest time, ns.
     #[must_use]
     pub const fn late_ns(&self) -> u64 {

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use hourglass_sys::eventfd::{ClockSetWatch, EventFd, either_readable};
 
 use super::os_times::read_all;
-use super::{Base, Now};
+use super::{ClockBase, ClockReadings};
 use crate::event::{DeviceError, Kick};
 use crate::start_thread::start_thread;
 
@@ -50,7 +50,13 @@ impl Drop for Watcher {
     }
 }
 
-fn run(watch: &ClockSetWatch, stop: &EventFd, before: Now, sets: &AtomicU64, kick: &Kick) {
+fn run(
+    watch: &ClockSetWatch,
+    stop: &EventFd,
+    before: ClockReadings,
+    sets: &AtomicU64,
+    kick: &Kick,
+) {
     let mut before = before;
     loop {
         match either_readable(watch.as_fd(), stop.as_fd(), None) {
@@ -72,8 +78,10 @@ fn run(watch: &ClockSetWatch, stop: &EventFd, before: Now, sets: &AtomicU64, kic
 /// Whether the wall clock was set between two readings: only then does it move against
 /// `CLOCK_BOOTTIME`, which goes on in suspend as it does. By less than the readings took is not
 /// seen.
-fn is_set(before: &Now, now: &Now) -> bool {
-    let ahead = |now: &Now| now.ns(Base::Realtime).saturating_sub(now.ns(Base::Boottime));
+fn is_set(before: &ClockReadings, now: &ClockReadings) -> bool {
+    let ahead = |now: &ClockReadings| {
+        now.ns(ClockBase::Realtime).saturating_sub(now.ns(ClockBase::Boottime))
+    };
     ahead(now).abs_diff(ahead(before)) > before.gap_ns().saturating_add(now.gap_ns())
 }
 
@@ -83,10 +91,10 @@ mod tests {
 
     #[test]
     fn a_suspension_is_no_setting() {
-        let before = Now::new([1_000, 1_000, 501_000, 538_000]).with_gap(60);
-        let suspended = Now::new([2_000, 82_000, 582_050, 619_000]).with_gap(60);
+        let before = ClockReadings::new([1_000, 1_000, 501_000, 538_000]).with_gap(60);
+        let suspended = ClockReadings::new([2_000, 82_000, 582_050, 619_000]).with_gap(60);
         assert!(!is_set(&before, &suspended));
-        let set = Now::new([2_000, 2_000, 501_800, 538_800]).with_gap(60);
+        let set = ClockReadings::new([2_000, 2_000, 501_800, 538_800]).with_gap(60);
         assert!(is_set(&before, &set));
     }
 }

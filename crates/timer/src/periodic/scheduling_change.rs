@@ -5,7 +5,7 @@ use std::io;
 use hourglass_sys::sched::SavedScheduling;
 use hourglass_sys::thread as os;
 
-use super::parameters::Checked;
+use super::parameters::ValidParameters;
 use super::scheduling::{Refusal, Scheduling, SchedulingError};
 
 /// What a thread was not given. It is as it was.
@@ -37,22 +37,22 @@ pub enum TakeError {
 ///
 /// ```no_run
 /// use hourglass_time::Span;
-/// use hourglass_timer::periodic::{Parameters, Scheduling, Taken};
+/// use hourglass_timer::periodic::{Parameters, Scheduling, SchedulingChange};
 ///
 /// let parameters = Parameters::every(Span::from_millis(1)).check()?;
-/// let taken = Taken::by_this_thread(Scheduling::Fifo(50), Some(&[1]), &parameters)?;
+/// let taken = SchedulingChange::by_this_thread(Scheduling::Fifo(50), Some(&[1]), &parameters)?;
 /// // The loop.
 /// taken.give_back()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Taken {
+pub struct SchedulingChange {
     tid: u32,
     policy: Option<SavedScheduling>,
     cpus: Option<Vec<u32>>,
 }
 
-impl Taken {
+impl SchedulingChange {
     /// Gives the calling thread these CPUs (`None`: those that it has) and this policy, which for the
     /// deadline class has budget, deadline and period of `parameters`.
     ///
@@ -61,8 +61,8 @@ impl Taken {
     pub fn by_this_thread(
         scheduling: Scheduling,
         cpus: Option<&[u32]>,
-        parameters: &Checked,
-    ) -> Result<Taken, TakeError> {
+        parameters: &ValidParameters,
+    ) -> Result<SchedulingChange, TakeError> {
         scheduling.check(parameters)?;
         let changes = scheduling != Scheduling::Inherited;
         let policy =
@@ -72,10 +72,10 @@ impl Taken {
             let set = os::set_affinity(cpus.iter().copied());
             set.map_err(|error| TakeError::Affinity { cpus: cpus.to_vec(), error })?;
         }
-        let taken = Taken { tid: os::id(), policy, cpus: before };
+        let taken = SchedulingChange { tid: os::id(), policy, cpus: before };
         if let Err(refusal) = scheduling.take(parameters) {
             // It had them a moment ago.
-            let _ = taken.give_back();
+            let _ = taken.restore();
             return Err(refusal.into());
         }
         Ok(taken)
@@ -85,7 +85,7 @@ impl Taken {
     ///
     /// # Errors
     /// What the kernel answers: a nice value can be raised without a privilege, and not lowered.
-    pub fn give_back(self) -> io::Result<()> {
+    pub fn restore(self) -> io::Result<()> {
         /// `errno(3)`: no such thread.
         const ESRCH: i32 = 3;
         let there = |done: io::Result<()>| match done {

@@ -3,40 +3,40 @@
 use std::ops::ControlFlow;
 
 use crate::fault::{
-    self, Attributes, Deadline, DeadlineHandler, Fault, FaultError, Settings, Verdict,
+    self, Attributes, Deadline, DeadlineHandler, Fault, FaultError, FaultVerdict, WatchSettings,
     deadline_handler,
 };
 
 use hourglass_time::Span;
 
-use super::watch::{Released, Watch};
+use super::job_watch::{JobWatch, ReleasedJob};
 
 /// The thread's watch, with a handler installed. Of the two the handler goes first.
 #[derive(Debug)]
-pub(super) struct Handled {
+pub(super) struct FaultWatch {
     _handler: DeadlineHandler,
-    watch: fault::Watch,
+    watch: fault::DeadlineWatch,
     /// Whether overruns of the budget are faults too.
     budget: bool,
 }
 
-impl Handled {
+impl FaultWatch {
     /// Watches the calling thread.
     pub(super) fn install<A: Send + 'static>(
-        settings: Settings,
+        settings: WatchSettings,
         attributes: Attributes,
-        entry: impl FnMut(&Fault, &mut A) -> Verdict + Send + 'static,
+        entry: impl FnMut(&Fault, &mut A) -> FaultVerdict + Send + 'static,
         argument: A,
         budget: bool,
-    ) -> Result<Handled, FaultError> {
-        let watch = fault::Watch::new(settings)?;
+    ) -> Result<FaultWatch, FaultError> {
+        let watch = fault::DeadlineWatch::new(settings)?;
         let handler = deadline_handler(&watch.thread(), attributes, entry, argument)?;
-        Ok(Handled { _handler: handler, watch, budget })
+        Ok(FaultWatch { _handler: handler, watch, budget })
     }
 }
 
-impl Watch for Handled {
-    fn released(&mut self, job: Released) {
+impl JobWatch for FaultWatch {
+    fn released(&mut self, job: ReleasedJob) {
         // A deadline beyond the end of time is never passed; a verdict to end is asked for again when
         // the job is complete.
         let _ = self.watch.begin_job(Deadline::At(job.deadline_ns));
