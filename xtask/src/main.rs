@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod book;
 mod failure;
 mod fuzz;
 mod package;
@@ -30,11 +31,14 @@ Usage: cargo xtask COMMAND
 
   tidy                       check the rules of the house: arrows, unsafe, sizes, leftovers
   test [--no-beds]           all that CI runs: format, lints, tidy, tests, beds
+  test CRATE                 format, lints, tidy and tests for one package, by its folder's name or its own
   slow                       what takes minutes and rarely breaks, for each week and before a release: release
                              build, simulations against bounds, slow beds
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
                              as for the tests when not given); `bed aarch64` runs tests instead
   bed --list                 the beds
+  book                       the handbook's pages that are made from the code, and the book where mdbook is
+                             installed
   package                    the command and the C library as Debian packages, with manual pages
                              and completions; needs cargo-deb
   package --static           the command as one static binary (musl) in an archive, with the same
@@ -73,7 +77,9 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
         ["tidy"] => tidy::run(&Workspace::find()?),
         ["test"] => test::run(&Workspace::find()?, test::Beds::WherePossible),
         ["test", "--no-beds"] => test::run(&Workspace::find()?, test::Beds::Leave),
+        ["test", name] if !name.starts_with('-') => test::run_package(&Workspace::find()?, name),
         ["slow"] => test::run_slow(&Workspace::find()?),
+        ["book"] => book::run(&Workspace::find()?),
         ["package"] => package::run(&Workspace::find()?),
         ["package", "--static"] => package::run_static(&Workspace::find()?),
         ["soak"] => soak::run(&Workspace::find()?, soak::MANY),

@@ -80,6 +80,26 @@ pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), StepFailure> 
     })
 }
 
+/// Runs what a change of one package is to pass while it is written.
+///
+/// # Errors
+/// As [`run`]; `Usage` where there is no such package.
+pub(crate) fn run_package(workspace: &Workspace, name: &str) -> Result<(), StepFailure> {
+    let package = workspace.package(name)?;
+    let package = package.as_str();
+    let steps = vec![
+        Step::new("format", || {
+            tool(workspace, "fmt", &["--package", package, "--", "--check", "--color=never"])
+        }),
+        Step::new("clippy", || {
+            tool(workspace, "clippy", &["-p", package, "--all-targets", "--", "-D", "warnings"])
+        }),
+        Step::new("tidy", || tidy::run(workspace).map(|()| StepOutcome::Passed)),
+        Step::new("tests", || tests(workspace, &["-p", package])),
+    ];
+    run_all("test", workspace, steps)
+}
+
 /// Runs what takes minutes and rarely breaks: each week, and before a release.
 ///
 /// # Errors
@@ -171,7 +191,7 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
         Step::new("other systems", || other_systems(workspace)),
         Step::new("tidy", || tidy::run(workspace).map(|()| StepOutcome::Passed)),
         Step::new(BUILD, || cargo(workspace, &["test", "--workspace", "--no-run", "--quiet"])),
-        Step::new("tests", || tests(workspace)).after(BUILD),
+        Step::new("tests", || tests(workspace, &["--workspace"])).after(BUILD),
         Step::new("documentation", || documentation(workspace)),
         Step::new("python", || python::run(workspace, &[])).after(BUILD),
     ];
@@ -206,9 +226,10 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
 }
 
 /// All tests side by side; those that failed once more, alone.
-fn tests(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
+fn tests(workspace: &Workspace, packages: &[&str]) -> Result<StepOutcome, StepFailure> {
     let run = |selected: &[String], options: &[String]| {
-        let mut words = vec!["test".to_owned(), "--workspace".to_owned()];
+        let mut words = vec!["test".to_owned()];
+        words.extend(packages.iter().map(|word| (*word).to_owned()));
         words.extend_from_slice(selected);
         // Quiet for the harness only: cargo still names each test program.
         words.extend(["--no-fail-fast", "--", "--quiet"].map(str::to_owned));

@@ -40,6 +40,28 @@ impl Workspace {
         Ok(Workspace { root, target })
     }
 
+    /// The package whose folder, or which itself, has this name.
+    ///
+    /// # Errors
+    /// `Usage` where there is none.
+    pub(crate) fn package(&self, name: &str) -> Result<String, StepFailure> {
+        let folders = [self.root.join("crates").join(name), self.root.join(name)];
+        let named = folders.iter().find_map(|folder| {
+            let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
+            let value = manifest.lines().find_map(|line| line.strip_prefix("name = \""))?;
+            Some(value.trim_end_matches('"').to_owned())
+        });
+        let known = |package: &String| {
+            let answer = self.cargo(&["pkgid", "-p", package]).output();
+            answer.is_ok_and(|output| output.status.success())
+        };
+        named.or_else(|| Some(name.to_owned()).filter(known)).ok_or_else(|| {
+            StepFailure::Usage(format!(
+                "'{name}' is no package; take a folder of crates/, or a package's name"
+            ))
+        })
+    }
+
     /// The cargo that started this program, to be run at the root.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

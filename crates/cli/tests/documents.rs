@@ -239,6 +239,9 @@ fn anchors(text: &str) -> Vec<String> {
     headings.map(name).collect()
 }
 
+/// Pages of the handbook that `cargo xtask book` makes; the second by `keys.rs`.
+const GENERATED: [&str; 2] = ["docs/src/reference/commands.md", "docs/src/reference/keys.md"];
+
 /// Links of all pages lead to files that are there, and to headings that are in them; every page of
 /// the handbook is in its table of contents.
 #[test]
@@ -258,7 +261,7 @@ fn links_lead_somewhere() {
                 _ => root().join(page.parent().unwrap()).join(file),
             };
             followed += 1;
-            let there = target.exists()
+            let there = (target.exists() || GENERATED.iter().any(|page| target.ends_with(page)))
                 && (anchor.is_empty()
                     || anchors(&fs::read_to_string(&target).unwrap()).iter().any(|a| a == anchor));
             if !there {
@@ -334,8 +337,7 @@ fn reference() -> String {
     let overview = help(&[]);
     let mut text = String::from(
         "# Commands\n\nWhat `hourglass --help` and `hourglass COMMAND --help` say. Made from the \
-         code: a test keeps it true\n(`HOURGLASS_BLESS=1 cargo test -p hourglass-rt --test documents` \
-         writes it anew).\n",
+         code by `cargo xtask book`.\n",
     );
     let lists = overview.lines().skip_while(|line| !line.starts_with("Usage:")).skip(1);
     let names: Vec<&str> = lists
@@ -353,17 +355,12 @@ fn reference() -> String {
     text
 }
 
+/// `cargo xtask book` lets this write the page.
 #[test]
-fn the_reference_is_what_the_command_says() {
-    let file = root().join("docs/src/reference/commands.md");
+fn the_reference_has_every_command() {
     let text = reference();
-    if std::env::var_os("HOURGLASS_BLESS").is_some() {
-        fs::write(&file, &text).unwrap();
+    assert!(text.contains("\n## hourglass check\n"), "{text}");
+    if std::env::var_os("HOURGLASS_BOOK").is_some() {
+        fs::write(root().join(GENERATED[0]), &text).unwrap();
     }
-    let kept = fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        kept == text,
-        "docs/src/reference/commands.md is not what the command says; write it anew with \
-         HOURGLASS_BLESS=1 cargo test -p hourglass-rt --test documents"
-    );
 }
