@@ -217,6 +217,7 @@ impl Section {
         self.write(self.name());
     }
 
+    #[inline(always)]
     fn name(&self) -> u64 {
         ptr::from_ref(self.descriptor).addr() as u64
     }
@@ -249,6 +250,14 @@ impl Section {
             ours if ours == self.name() => State::Kept,
             _ => State::Foreign,
         }
+    }
+
+    /// Whether it is still there. The least that can be asked.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        // SAFETY: as in `look`.
+        unsafe { (&raw const (*self.area).rseq_cs).read_volatile() == self.name() }
     }
 
     #[inline]
