@@ -80,6 +80,8 @@ pub use hourglass_model::Cause;
 pub use hourglass_time::{Bounded, Span};
 pub use loss::{Loss, Switches};
 #[doc(hidden)]
+pub use marks::UndisturbedSpan;
+#[doc(hidden)]
 pub use raw::RawSpan;
 
 use crate::core::{Core, Start};
@@ -266,16 +268,35 @@ impl Witness {
     /// Takes a span off this thread: its task waits, or goes on in another one. What it lost so far goes along.
     #[inline]
     pub fn detach(&self, span: OpenSpan) -> Travelling {
-        let (quiet, ended) = self.quiet_end(&span);
-        let mut travelling = Travelling {
-            lost: Totals::default(),
-            ticks: ended.saturating_sub(span.begun),
-            marks: span.marks,
-        };
+        let (quiet, undisturbed) = self.detach_quiet(&span);
+        let mut travelling = Travelling::from(undisturbed);
         if !quiet {
             self.detach_lost(&span, &mut travelling);
         }
         travelling
+    }
+
+    /// The same; in two words where nothing happened.
+    ///
+    /// # Errors
+    /// The span as it travels, where something did.
+    #[doc(hidden)]
+    #[inline]
+    pub fn detach_undisturbed(&self, span: &OpenSpan) -> Result<UndisturbedSpan, Travelling> {
+        let (quiet, undisturbed) = self.detach_quiet(span);
+        if quiet {
+            return Ok(undisturbed);
+        }
+        let mut travelling = Travelling::from(undisturbed);
+        self.detach_lost(span, &mut travelling);
+        Err(travelling)
+    }
+
+    #[inline(always)]
+    fn detach_quiet(&self, span: &OpenSpan) -> (bool, UndisturbedSpan) {
+        let (quiet, ended) = self.quiet_end(span);
+        let ticks = ended.saturating_sub(span.begun);
+        (quiet, UndisturbedSpan { ticks, marks: span.marks })
     }
 
     #[cold]

@@ -1,8 +1,8 @@
 //! What a span knows of itself besides counts, in one word: small fields beside each other would be written apart and
 //! read together, for which a processor waits.
 
-use crate::SpanError;
 use crate::raw::{code, error};
+use crate::{SpanError, Travelling};
 
 /// The CPU of a span that has not begun.
 pub(crate) const NOWHERE: u32 = u32::MAX;
@@ -65,5 +65,40 @@ impl Marks {
 impl Default for Marks {
     fn default() -> Marks {
         Marks::on(NOWHERE)
+    }
+}
+
+/// A [`crate::Travelling`] that lost nothing so far, in two words: for many that are kept.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct UndisturbedSpan {
+    pub(crate) ticks: u64,
+    pub(crate) marks: Marks,
+}
+
+impl UndisturbedSpan {
+    /// As words.
+    #[must_use]
+    pub fn words(self) -> [u64; 2] {
+        [self.ticks, self.marks.0]
+    }
+
+    /// From its words.
+    #[must_use]
+    pub fn of_words([ticks, marks]: [u64; 2]) -> UndisturbedSpan {
+        UndisturbedSpan { ticks, marks: Marks(marks) }
+    }
+
+    /// Both together: see [`crate::Travelling::and`].
+    #[must_use]
+    pub fn and(self, other: UndisturbedSpan) -> UndisturbedSpan {
+        let ticks = self.ticks.saturating_add(other.ticks);
+        UndisturbedSpan { ticks, marks: self.marks.and(other.marks) }
+    }
+}
+
+impl From<UndisturbedSpan> for Travelling {
+    fn from(UndisturbedSpan { ticks, marks }: UndisturbedSpan) -> Travelling {
+        Travelling { ticks, marks, ..Travelling::default() }
     }
 }
