@@ -24,7 +24,7 @@
 //! at once has the lengths and losses of both, added.
 //!
 //! Owns: the spans of `tracing` that are entered in a thread, and their losses when they close. Must not: filter,
-//! format or keep spans; touch spans that nothing disturbed, but for the length that is kept with them.
+//! format or keep spans; touch spans that nothing disturbed: their lengths are kept beside the registry (`paused.rs`).
 
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]

@@ -311,13 +311,23 @@ impl Witness {
     /// A span goes on in this thread.
     #[inline]
     pub fn attach(&self, travelling: Travelling) -> OpenSpan {
+        let Travelling { lost, ticks, marks } = travelling;
+        let mut span = self.attach_undisturbed(UndisturbedSpan { ticks, marks });
+        if lost != Totals::default() {
+            span.before = span.before.minus(lost);
+            if !span.marks.is_unknown() {
+                span.generation = self.core.looked_at();
+            }
+        }
+        span
+    }
+
+    /// One that lost nothing so far.
+    #[inline(always)]
+    pub(crate) fn attach_undisturbed(&self, travelling: UndisturbedSpan) -> OpenSpan {
         let mut span = self.begin();
         span.begun = span.begun.saturating_sub(travelling.ticks);
         span.marks = travelling.marks.and(span.marks);
-        if travelling.lost != Totals::default() {
-            span.before = span.before.minus(travelling.lost);
-            span.generation = self.core.looked_at();
-        }
         if span.marks.is_unknown() {
             span.generation = 0;
         }

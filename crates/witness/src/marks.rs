@@ -70,7 +70,7 @@ impl Default for Marks {
 
 /// A [`crate::Travelling`] that lost nothing so far, in two words: for many that are kept.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct UndisturbedSpan {
     pub(crate) ticks: u64,
     pub(crate) marks: Marks,
