@@ -50,10 +50,11 @@ pub(crate) fn enter(layer: u64, id: &Id) {
     let span = id.into_u64();
     with_thread(|Thread { witness, entries }| {
         let again = entries.iter().any(|entry| (entry.layer, entry.span) == (layer, span));
-        // What the list does is not the span's.
-        entries.reserve(1);
-        let open = if again { None } else { Some(witness.begin()) };
-        entries.push(EnteredSpan { layer, span, open });
+        entries.push(EnteredSpan { layer, span, open: None });
+        if !again {
+            // What the list does is not the span's.
+            entries.last_mut()?.open = Some(witness.begin());
+        }
         Some(())
     });
 }
