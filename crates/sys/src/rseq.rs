@@ -216,6 +216,7 @@ impl Section {
         self.write(self.name());
     }
 
+    #[inline(always)]
     fn name(&self) -> u64 {
         ptr::from_ref(self.descriptor).addr() as u64
     }
@@ -248,6 +249,14 @@ impl Section {
             ours if ours == self.name() => SectionState::Kept,
             _ => SectionState::Foreign,
         }
+    }
+
+    /// Whether it is still there. The least that can be asked.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        // SAFETY: as in `look`.
+        unsafe { (&raw const (*self.area).rseq_cs).read_volatile() == self.name() }
     }
 
     #[inline]

@@ -24,13 +24,14 @@
 //! at once has the lengths and losses of both, added.
 //!
 //! Owns: the spans of `tracing` that are entered in a thread, and their losses when they close. Must not: filter,
-//! format or keep spans; touch spans that nothing disturbed, but for the length that is kept with them.
+//! format or keep spans; touch spans that nothing disturbed: their lengths are kept beside the registry (`paused.rs`).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs, unreachable_pub)]
 #![cfg(target_os = "linux")]
 
 mod loss_fields;
+mod paused;
 mod span_stack;
 
 use std::fmt;
@@ -40,6 +41,7 @@ use std::time::Duration;
 
 use hourglass_time::Span;
 use hourglass_witness::{Travelling, Witness};
+use paused::Paused;
 use tracing::dispatcher::WeakDispatch;
 use tracing::span::Id;
 use tracing::{Dispatch, Metadata, Subscriber};
@@ -58,10 +60,11 @@ pub struct WitnessLayer {
     at_least: Span,
     events: bool,
     on_loss: Option<OnLoss>,
+    undisturbed: Paused,
     dispatch: OnceLock<WeakDispatch>,
 }
 
-/// What a span lost so far, in its extensions.
+/// What a span lost so far, in its extensions: of one that was disturbed.
 struct PausedSpan(Travelling);
 
 impl WitnessLayer {
@@ -77,6 +80,7 @@ impl WitnessLayer {
             at_least: Span::ZERO,
             events: true,
             on_loss: None,
+            undisturbed: Paused::new(),
             dispatch: OnceLock::new(),
         })
     }
@@ -102,6 +106,25 @@ impl WitnessLayer {
         call: impl Fn(&'static Metadata<'static>, &Loss) + Send + Sync + 'static,
     ) -> WitnessLayer {
         WitnessLayer { on_loss: Some(Box::new(call)), ..self }
+    }
+
+    /// Adds a piece to what is in the span's extensions, behind what is kept elsewhere.
+    #[cold]
+    fn extend<S>(&self, id: &Id, more: Travelling, context: &Context<'_, S>)
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let Some(span) = context.span(id) else { return };
+        let before = self.undisturbed.take(id.into_u64());
+        let more = before.map_or(more, |before| Travelling::from(before).and(more));
+        let mut extensions = span.extensions_mut();
+        match extensions.get_mut::<PausedSpan>() {
+            Some(so_far) => so_far.0 = so_far.0.and(more),
+            None => {
+                extensions.insert(PausedSpan(more));
+                self.undisturbed.moved_out(id.into_u64());
+            }
+        }
     }
 
     /// What a closing span lost, unless that is to be left out.
@@ -131,18 +154,23 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for WitnessLayer {
     }
 
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
-        let Some(more) = span_stack::exit(self.number, id) else { return };
-        let Some(span) = context.span(id) else { return };
-        let mut extensions = span.extensions_mut();
-        match extensions.get_mut::<PausedSpan>() {
-            Some(so_far) => so_far.0 = so_far.0.and(more),
-            None => extensions.insert(PausedSpan(more)),
+        match span_stack::exit(self.number, id) {
+            None => {}
+            Some(Ok(piece)) if self.undisturbed.keep(id.into_u64(), piece) => {}
+            Some(Ok(piece)) => self.extend(id, piece.into(), &context),
+            Some(Err(more)) => self.extend(id, more, &context),
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
+        if self.undisturbed.close(id.into_u64()) {
+            return;
+        }
         let Some(span) = context.span(&id) else { return };
+        let last = self.undisturbed.take(id.into_u64());
         let Some(PausedSpan(so_far)) = span.extensions_mut().remove::<PausedSpan>() else { return };
+        self.undisturbed.moved_back(id.into_u64());
+        let so_far = last.map_or(so_far, |last| so_far.and(last.into()));
         let Some(loss) = self.loss_to_report(so_far) else { return };
         let metadata = span.metadata();
         span.extensions_mut().replace(loss);

@@ -235,6 +235,28 @@ fn a_span_moves_and_what_is_between_is_not_its() {
     assert!(length(&moves) <= entered, "{moves:?} {entered:?}");
 }
 
+/// Also where so many spans are open that those which nothing disturbed are kept in their extensions.
+#[test]
+fn pieces_that_nothing_disturbed_count_into_the_length() {
+    for open in [0, 5_000] {
+        let heard = Heard::default();
+        heard.within(layer(), |_| {
+            let others: Vec<_> = (0..open).map(|_| info_span!("other")).collect();
+            others.iter().for_each(|other| other.in_scope(|| ()));
+            let span = info_span!("pieces");
+            let spin = || {
+                let until = Instant::now() + PAUSE / 10;
+                while Instant::now() < until {}
+            };
+            (0..10).for_each(|_| span.in_scope(spin));
+            span.in_scope(|| thread::sleep(PAUSE));
+            (0..10).for_each(|_| span.in_scope(spin));
+        });
+        let pieces = heard.loss("pieces");
+        assert!(length(&pieces) >= 3 * PAUSE && most(&pieces) >= PAUSE, "{open}: {pieces:?}");
+    }
+}
+
 #[test]
 fn two_threads_may_have_entered_a_span_at_once() {
     let heard = Heard::default();

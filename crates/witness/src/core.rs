@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use hourglass_infer::cause::Quota;
 use hourglass_sys::perf::{PerfUnavailable, SwitchTimes};
-use hourglass_sys::rseq::{ClearRule, RseqUnusable, Section, SectionState};
+use hourglass_sys::rseq::{ClearRule, RseqUnusable, Section};
 use hourglass_sys::thread::{self, Counters};
 
 use crate::machine::{Machine, Ticks};
+use crate::marks::Marks;
 use crate::neighbours::Note;
 use crate::sample::{Files, OTHER_QUOTAS_NS, Sample, Totals};
 use crate::{Asks, SpanError, WitnessError};
@@ -32,10 +33,29 @@ struct Sums {
     totals: Totals,
 }
 
+/// How a span begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    /// 0 of a span that is unknown.
+    pub(crate) generation: u64,
+    pub(crate) begun: u64,
+    pub(crate) marks: Marks,
+}
+
+/// What the ends of a span look at.
+#[derive(Debug)]
+enum Looks {
+    /// The section, and the processor's counter: no call.
+    Inline(Section),
+    /// The section; the operating system is asked for the time.
+    Section(Section),
+    Nothing,
+}
+
 /// What is kept for a thread.
 #[derive(Debug)]
 pub(crate) struct Core {
-    section: Option<Section>,
+    looks: Looks,
     sums: Cell<Sums>,
     last: Cell<Sample>,
     /// Set while the counts are brought up to date: a signal handler must not do so in between.
@@ -67,7 +87,7 @@ fn same_thread(one: u64, other: u64) -> bool {
 impl Core {
     pub(crate) fn here() -> Result<Rc<Core>, WitnessError> {
         let own = OWN.try_with(|own| {
-            Rc::clone(own.get_or_init(|| Rc::new(Core::new(Core::section(Machine::here())))))
+            Rc::clone(own.get_or_init(|| Rc::new(Core::new(Core::open_section(Machine::here())))))
         });
         own.map_err(|_| WitnessError::ThreadEnds)
     }
@@ -77,7 +97,7 @@ impl Core {
         Core::new(Err(Asks::Wanted))
     }
 
-    fn section(machine: &Machine) -> Result<Section, Asks> {
+    fn open_section(machine: &Machine) -> Result<Section, Asks> {
         match &machine.tested {
             Ok(ClearRule::EverySwitch) => Section::open_for_spans().map_err(Asks::NoSection),
             Ok(ClearRule::WhereInterrupted) => {
@@ -88,12 +108,14 @@ impl Core {
     }
 
     fn new(section: Result<Section, Asks>) -> Core {
-        let (section, asks) = match section {
-            Ok(section) => (Some(section), None),
-            Err(asks) => (None, Some(asks)),
+        let counter = Machine::here().counter;
+        let (looks, asks) = match section {
+            Ok(section) if counter == Ticks::processor() => (Looks::Inline(section), None),
+            Ok(section) => (Looks::Section(section), None),
+            Err(asks) => (Looks::Nothing, Some(asks)),
         };
         let core = Core {
-            section,
+            looks,
             sums: Cell::new(Sums { generation: fresh_generation(), totals: Totals::default() }),
             last: Cell::default(),
             settling: Cell::new(false),
@@ -101,7 +123,7 @@ impl Core {
             thread: Cell::new(thread::id()),
             neighbour: Cell::default(),
             asks,
-            counter: Machine::here().counter,
+            counter,
         };
         core.start();
         core
@@ -119,10 +141,45 @@ impl Core {
     /// Whether nothing happened since the counts were brought up to date.
     #[inline(always)]
     pub(crate) fn is_quiet(&self) -> bool {
-        match &self.section {
-            Some(section) => section.state() == SectionState::Kept,
-            None => false,
+        self.section().is_some_and(Section::is_kept)
+    }
+
+    #[inline(always)]
+    fn section(&self) -> Option<&Section> {
+        match &self.looks {
+            Looks::Inline(section) | Looks::Section(section) => Some(section),
+            Looks::Nothing => None,
         }
+    }
+
+    /// A span that begins now, its totals, and whether both are right. They are not where something happened, or a call
+    /// is needed for them.
+    #[inline(always)]
+    pub(crate) fn quiet_begin(&self) -> (Start, Totals, bool) {
+        let generation = self.generation();
+        let before = self.totals();
+        let Looks::Inline(section) = &self.looks else {
+            return (Start { generation, begun: 0, marks: Marks::on(0) }, before, false);
+        };
+        // A signal handler may have put the name back; then the generation is another one.
+        let right = section.is_kept() && generation == self.generation();
+        let marks = Marks::on(section.cpu());
+        (Start { generation, begun: Ticks::processor().read(), marks }, before, right)
+    }
+
+    /// Whether nothing happened in a span that ends now, and the counter. `None` where a call is needed for it.
+    #[inline(always)]
+    pub(crate) fn quiet_end(&self, generation: u64) -> Option<(bool, u64)> {
+        let Looks::Inline(section) = &self.looks else { return None };
+        let ended = Ticks::processor().read();
+        Some((section.is_kept() && self.generation() == generation, ended))
+    }
+
+    /// The same, by whatever there is.
+    #[inline(never)]
+    pub(crate) fn asked_end(&self, generation: u64) -> (bool, u64) {
+        let ended = self.counter.read();
+        (self.is_quiet() && self.generation() == generation, ended)
     }
 
     #[inline(always)]
@@ -130,23 +187,13 @@ impl Core {
         self.sums.get().generation
     }
 
-    /// Generation and totals, which no signal handler changes in between.
-    #[inline(always)]
-    pub(crate) fn baseline(&self) -> (u64, Totals) {
-        loop {
-            let generation = self.generation();
-            compiler_fence(Ordering::SeqCst);
-            let totals = self.totals();
-            compiler_fence(Ordering::SeqCst);
-            if generation == self.generation() {
-                return (generation, totals);
-            }
-        }
-    }
-
+    /// Field by field, so that they stay in registers; after what stands before, and before what stands after.
     #[inline(always)]
     pub(crate) fn totals(&self) -> Totals {
-        self.sums.get().totals
+        compiler_fence(Ordering::SeqCst);
+        let totals = self.sums.get().totals.plus(Totals::default());
+        compiler_fence(Ordering::SeqCst);
+        totals
     }
 
     /// The generation of a span of this thread that has already lost something.
@@ -157,7 +204,7 @@ impl Core {
     /// The CPU that the thread is on.
     #[inline(always)]
     pub(crate) fn cpu(&self) -> u32 {
-        match &self.section {
+        match self.section() {
             Some(section) => section.cpu(),
             None => hourglass_sys::clock::current_cpu(),
         }
@@ -165,7 +212,7 @@ impl Core {
 
     /// Whether a section was there to be cleared.
     pub(crate) fn has_section(&self) -> bool {
-        self.section.is_some()
+        self.section().is_some()
     }
 
     /// That a span of this generation began in this thread and process.
@@ -274,7 +321,7 @@ impl Core {
     }
 
     fn arm(&self) {
-        if let Some(section) = &self.section {
+        if let Some(section) = self.section() {
             section.arm();
         }
     }
@@ -321,7 +368,7 @@ impl Core {
     /// What code of another language looks at: where the section is named, its name, and the sums. `None` where
     /// it cannot: there is no section, or spans are not timed by the processor's counter.
     pub(crate) fn view(&self) -> Option<(*const u64, u64, *const u64)> {
-        let (named, name) = self.section.as_ref()?.place();
+        let (named, name) = self.section()?.place();
         let sums = self.sums.as_ptr().cast_const().cast();
         (self.counter != Ticks::Os).then_some((named, name, sums))
     }

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-use crate::{Loss, Travelling, Witness};
+use crate::{Loss, Travelling, UndisturbedSpan, Witness};
 
 /// Runs a future, and tells what the scheduler took from the threads that polled it, while they did. The time
 /// between two polls, in which the task waits, is not the span's.
@@ -22,16 +22,19 @@ use crate::{Loss, Travelling, Witness};
 /// (it is about to end), that poll is left out.
 pub async fn follow<F: Future>(future: F) -> (F::Output, Option<Loss>) {
     let mut future = pin!(future);
-    let mut travelling = Travelling::new();
+    let mut so_far: Result<UndisturbedSpan, Travelling> = Ok(UndisturbedSpan::default());
     poll_fn(|context| {
         let Ok(witness) = Witness::new() else {
             return future.as_mut().poll(context).map(|output| (output, None));
         };
-        let span = witness.attach(travelling);
+        let span = match so_far {
+            Ok(undisturbed) => witness.attach_undisturbed(undisturbed),
+            Err(travelling) => witness.attach(travelling),
+        };
         match future.as_mut().poll(context) {
             Poll::Ready(output) => Poll::Ready((output, witness.end(span))),
             Poll::Pending => {
-                travelling = witness.detach(span);
+                so_far = witness.detach_undisturbed(&span);
                 Poll::Pending
             }
         }

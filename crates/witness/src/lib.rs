@@ -58,6 +58,7 @@ mod core;
 mod follow;
 mod loss;
 mod machine;
+mod marks;
 mod neighbours;
 mod quotas;
 mod raw;
@@ -80,10 +81,13 @@ pub use hourglass_model::Cause;
 pub use hourglass_time::{Bounded, Span};
 pub use loss::{Loss, Switches};
 #[doc(hidden)]
+pub use marks::UndisturbedSpan;
+#[doc(hidden)]
 pub use raw::RawSpan;
 
-use crate::core::Core;
+use crate::core::{Core, Start};
 use crate::loss::Ended;
+use crate::marks::Marks;
 use crate::sample::Totals;
 
 /// Why a thread has no witness.
@@ -136,11 +140,9 @@ pub struct Witness {
 pub struct OpenSpan {
     /// 0 for a span that is unknown.
     generation: u64,
-    unknown: Option<SpanError>,
     before: Totals,
     begun: u64,
-    cpu: u32,
-    busy: bool,
+    marks: Marks,
     _of_this_thread: PhantomData<*const ()>,
 }
 
@@ -150,9 +152,7 @@ pub struct OpenSpan {
 pub struct Travelling {
     lost: Totals,
     ticks: u64,
-    cpu: Option<u32>,
-    busy: bool,
-    unknown: Option<SpanError>,
+    marks: Marks,
 }
 
 impl Witness {
@@ -205,40 +205,48 @@ impl Witness {
     /// cause [`Cause::ContextSwitchVoluntary`]. A stop by a signal looks the same.
     #[inline]
     pub fn begin(&self) -> OpenSpan {
+        let (mut start, mut before, mut right) = self.core.quiet_begin();
+        while !right {
+            start = self.asked_begin();
+            before = self.core.totals();
+            // A signal handler may have come in between.
+            right = start.marks.is_unknown() || start.generation == self.core.generation();
+        }
+        let Start { generation, begun, marks } = start;
+        OpenSpan { generation, before, begun, marks, _of_this_thread: PhantomData }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn asked_begin(&self) -> Start {
         let unknown = if self.core.is_quiet() { None } else { self.settle() };
-        let (generation, before) = self.core.baseline();
-        let cpu = self.core.cpu();
-        let generation = if unknown.is_none() { generation } else { 0 };
-        let begun = self.core.counter.read();
-        let _of_this_thread = PhantomData;
-        OpenSpan { generation, unknown, before, begun, cpu, busy: false, _of_this_thread }
+        let generation = if unknown.is_none() { self.core.generation() } else { 0 };
+        let marks = Marks::on(self.core.cpu()).with_unknown(unknown);
+        Start { generation, begun: self.core.counter.read(), marks }
     }
 
     /// A span begins that does not wait: it only computes. A counted wait is then a stop, or a page
     /// that had to be read ([`Cause::Stopped`], [`Cause::PageFault`]).
     #[inline]
     pub fn begin_busy(&self) -> OpenSpan {
-        OpenSpan { busy: true, ..self.begin() }
+        let mut span = self.begin();
+        span.marks = span.marks.with_busy(true);
+        span
     }
 
     /// A span ends. `None`: nothing took the thread away. Of an unknown span ([`Witness::try_end`])
     /// the loss has no cause and no confidence, and is anything up to all of it ([`Loss::is_unknown`]).
     #[inline]
     pub fn end(&self, span: OpenSpan) -> Option<Loss> {
-        self.end_at(span).0
+        let (quiet, ended) = self.quiet_end(&span);
+        if quiet { None } else { self.loss(&span, ended) }
     }
 
     /// The same, and when that was, on the counter.
     #[inline]
     pub(crate) fn end_at(&self, span: OpenSpan) -> (Option<Loss>, u64) {
-        let ended = self.core.counter.read();
-        if self.core.is_quiet() && self.core.generation() == span.generation {
-            return (None, ended);
-        }
-        let loss = self.lost(&span, ended).unwrap_or_else(|_| {
-            Some(Loss::unknown(self.core.length_ns(ended.saturating_sub(span.begun))))
-        });
-        (loss, ended)
+        let (quiet, ended) = self.quiet_end(&span);
+        (if quiet { None } else { self.loss(&span, ended) }, ended)
     }
 
     /// The same; an unknown span is an error.
@@ -247,47 +255,84 @@ impl Witness {
     /// See [`SpanError`].
     #[inline]
     pub fn try_end(&self, span: OpenSpan) -> Result<Option<Loss>, SpanError> {
-        let ended = self.core.counter.read();
-        if self.core.is_quiet() && self.core.generation() == span.generation {
-            return Ok(None);
-        }
-        self.lost(&span, ended)
+        let (quiet, ended) = self.quiet_end(&span);
+        if quiet { Ok(None) } else { self.lost(&span, ended) }
+    }
+
+    /// Whether nothing happened since the span began, and the counter.
+    #[inline(always)]
+    fn quiet_end(&self, span: &OpenSpan) -> (bool, u64) {
+        let found = self.core.quiet_end(span.generation);
+        found.unwrap_or_else(|| self.core.asked_end(span.generation))
     }
 
     /// Takes a span off this thread: its task waits, or goes on in another one. What it lost so far goes along.
+    #[inline]
     pub fn detach(&self, span: OpenSpan) -> Travelling {
-        let ended = self.core.counter.read();
-        let lost = if self.core.is_quiet() && self.core.generation() == span.generation {
-            Ok(Totals::default())
-        } else {
-            self.lost_since(&span)
-        };
-        Travelling {
-            unknown: lost.err(),
-            lost: lost.unwrap_or_default(),
-            ticks: ended.saturating_sub(span.begun),
-            cpu: Some(span.cpu),
-            busy: span.busy,
+        let (quiet, undisturbed) = self.detach_quiet(&span);
+        let mut travelling = Travelling::from(undisturbed);
+        if !quiet {
+            self.detach_lost(&span, &mut travelling);
+        }
+        travelling
+    }
+
+    /// The same; in two words where nothing happened.
+    ///
+    /// # Errors
+    /// The span as it travels, where something did.
+    #[doc(hidden)]
+    #[inline]
+    pub fn detach_undisturbed(&self, span: &OpenSpan) -> Result<UndisturbedSpan, Travelling> {
+        let (quiet, undisturbed) = self.detach_quiet(span);
+        if quiet {
+            return Ok(undisturbed);
+        }
+        let mut travelling = Travelling::from(undisturbed);
+        self.detach_lost(span, &mut travelling);
+        Err(travelling)
+    }
+
+    #[inline(always)]
+    fn detach_quiet(&self, span: &OpenSpan) -> (bool, UndisturbedSpan) {
+        let (quiet, ended) = self.quiet_end(span);
+        let ticks = ended.saturating_sub(span.begun);
+        (quiet, UndisturbedSpan { ticks, marks: span.marks })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn detach_lost(&self, span: &OpenSpan, travelling: &mut Travelling) {
+        match self.lost_since(span) {
+            Ok(lost) => travelling.lost = lost,
+            Err(error) => travelling.marks = travelling.marks.with_unknown(Some(error)),
         }
     }
 
     /// A span goes on in this thread.
+    #[inline]
     pub fn attach(&self, travelling: Travelling) -> OpenSpan {
-        let span = self.begin();
-        let unknown = travelling.unknown.or(span.unknown);
-        OpenSpan {
-            generation: match travelling.lost == Totals::default() {
-                _ if unknown.is_some() => 0,
-                true => span.generation,
-                false => self.core.looked_at(),
-            },
-            unknown,
-            before: span.before.minus(travelling.lost),
-            begun: span.begun.saturating_sub(travelling.ticks),
-            cpu: travelling.cpu.unwrap_or(span.cpu),
-            busy: travelling.busy,
-            _of_this_thread: PhantomData,
+        let Travelling { lost, ticks, marks } = travelling;
+        let mut span = self.attach_undisturbed(UndisturbedSpan { ticks, marks });
+        if lost != Totals::default() {
+            span.before = span.before.minus(lost);
+            if !span.marks.is_unknown() {
+                span.generation = self.core.looked_at();
+            }
         }
+        span
+    }
+
+    /// One that lost nothing so far.
+    #[inline(always)]
+    pub(crate) fn attach_undisturbed(&self, travelling: UndisturbedSpan) -> OpenSpan {
+        let mut span = self.begin();
+        span.begun = span.begun.saturating_sub(travelling.ticks);
+        span.marks = travelling.marks.and(span.marks);
+        if span.marks.is_unknown() {
+            span.generation = 0;
+        }
+        span
     }
 
     /// For code of another language that looks at the section itself: where its name stands, what it is
@@ -322,17 +367,28 @@ impl Witness {
         None
     }
 
+    /// What a span lost that ended then; an unknown span has an unknown loss.
+    #[cold]
+    #[inline(never)]
+    fn loss(&self, span: &OpenSpan, ended: u64) -> Option<Loss> {
+        self.lost(span, ended).unwrap_or_else(|_| {
+            Some(Loss::unknown(self.core.length_ns(ended.saturating_sub(span.begun))))
+        })
+    }
+
     #[cold]
     #[inline(never)]
     fn lost(&self, span: &OpenSpan, ended: u64) -> Result<Option<Loss>, SpanError> {
         let lost = self.lost_since(span)?;
         let ticks = ended.saturating_sub(span.begun);
-        let cpus = (span.cpu, self.core.cpu());
-        Ok(Loss::of(&self.core, &Ended { lost, ticks, cpus, busy: span.busy }))
+        let (cpus, busy) = ((span.marks.cpu(), self.core.cpu()), span.marks.is_busy());
+        Ok(Loss::of(&self.core, &Ended { lost, ticks, cpus, busy }))
     }
 
+    #[cold]
+    #[inline(never)]
     fn lost_since(&self, span: &OpenSpan) -> Result<Totals, SpanError> {
-        if let Some(error) = span.unknown {
+        if let Some(error) = span.marks.unknown() {
             return Err(error);
         }
         let totals = if self.core.is_quiet() { self.core.totals() } else { self.core.settle()? };
@@ -349,7 +405,7 @@ impl Travelling {
 
     /// The same of a span that does not wait: see [`Witness::begin_busy`].
     pub fn busy() -> Travelling {
-        Travelling { busy: true, ..Travelling::default() }
+        Travelling { marks: Marks::default().with_busy(true), ..Travelling::default() }
     }
 
     /// Both together, where a task ran in two threads, or in pieces that were detached each by itself: lengths
@@ -358,15 +414,13 @@ impl Travelling {
         Travelling {
             lost: self.lost.plus(other.lost),
             ticks: self.ticks.saturating_add(other.ticks),
-            cpu: self.cpu.or(other.cpu),
-            busy: self.busy || other.busy,
-            unknown: self.unknown.or(other.unknown),
+            marks: self.marks.and(other.marks),
         }
     }
 
     /// Why what it lost is unknown; `None` where it is known.
     #[must_use]
     pub fn unknown(&self) -> Option<SpanError> {
-        self.unknown
+        self.marks.unknown()
     }
 }

@@ -99,13 +99,15 @@ impl Ticks {
         }
     }
 
+    /// The processor's own, if it has one.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn processor() -> Ticks {
+    #[inline(always)]
+    pub(crate) fn processor() -> Ticks {
         Ticks::Processor
     }
 
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    fn processor() -> Ticks {
+    pub(crate) fn processor() -> Ticks {
         Ticks::Os
     }
 

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use crate::marks::{Marks, NOWHERE};
 use crate::sample::Totals;
 use crate::{OpenSpan, SpanError, Travelling};
 
@@ -24,12 +25,12 @@ pub struct RawSpan {
 
 const ERRORS: [SpanError; 3] = [SpanError::OtherThread, SpanError::Forked, SpanError::Interrupted];
 
-fn code(unknown: Option<SpanError>) -> u8 {
+pub(crate) fn code(unknown: Option<SpanError>) -> u8 {
     let place = ERRORS.iter().position(|error| Some(*error) == unknown);
     place.map_or(0, |place| place as u8 + 1)
 }
 
-fn error(code: u8) -> Option<SpanError> {
+pub(crate) fn error(code: u8) -> Option<SpanError> {
     // A number that is none of ours is of no thread of ours.
     let place = usize::from(code.checked_sub(1)?);
     Some(ERRORS.get(place).copied().unwrap_or(SpanError::OtherThread))
@@ -60,29 +61,25 @@ impl Totals {
 
 impl RawSpan {
     /// The CPU of a span that has not begun.
-    pub const NOWHERE: u32 = u32::MAX;
+    pub const NOWHERE: u32 = NOWHERE;
+
+    fn marks(self) -> Marks {
+        Marks::on(self.cpu).with_busy(self.busy).with_unknown(error(self.unknown))
+    }
 
     pub(crate) fn open(self) -> OpenSpan {
         OpenSpan {
             generation: if self.unknown == 0 { self.generation } else { 0 },
-            unknown: error(self.unknown),
             before: Totals::of_words(self.sums),
             begun: self.ticks,
-            cpu: self.cpu,
-            busy: self.busy,
+            marks: self.marks(),
             _of_this_thread: PhantomData,
         }
     }
 
     /// The span that travels.
     pub fn travelling(self) -> Travelling {
-        Travelling {
-            lost: Totals::of_words(self.sums),
-            ticks: self.ticks,
-            cpu: Some(self.cpu).filter(|cpu| *cpu != RawSpan::NOWHERE),
-            busy: self.busy,
-            unknown: error(self.unknown),
-        }
+        Travelling { lost: Totals::of_words(self.sums), ticks: self.ticks, marks: self.marks() }
     }
 }
 
@@ -94,9 +91,9 @@ impl OpenSpan {
             generation: self.generation,
             sums: self.before.words(),
             ticks: self.begun,
-            cpu: self.cpu,
-            busy: self.busy,
-            unknown: code(self.unknown),
+            cpu: self.marks.cpu(),
+            busy: self.marks.is_busy(),
+            unknown: code(self.marks.unknown()),
         }
     }
 }
@@ -109,9 +106,9 @@ impl Travelling {
             generation: 0,
             sums: self.lost.words(),
             ticks: self.ticks,
-            cpu: self.cpu.unwrap_or(RawSpan::NOWHERE),
-            busy: self.busy,
-            unknown: code(self.unknown),
+            cpu: self.marks.cpu(),
+            busy: self.marks.is_busy(),
+            unknown: code(self.marks.unknown()),
         }
     }
 }

@@ -225,15 +225,18 @@ impl Sample {
 
 impl Totals {
     /// With what happened since.
+    #[inline(always)]
     pub(crate) fn plus(self, more: Totals) -> Totals {
         self.each(more, u64::wrapping_add)
     }
 
     /// From `before` to these.
+    #[inline(always)]
     pub(crate) fn minus(self, before: Totals) -> Totals {
         self.each(before, u64::wrapping_sub)
     }
 
+    #[inline(always)]
     fn each(self, other: Totals, of: impl Fn(u64, u64) -> u64) -> Totals {
         Totals {
             voluntary: of(self.voluntary, other.voluntary),

@@ -398,7 +398,7 @@ impl ThreadSites {
     #[inline]
     pub fn end(&self, span: SiteSpan) -> Option<Loss> {
         let SiteSpan { site: Site(site), open } = span;
-        let (begun, cpu) = (open.begun, open.cpu);
+        let (begun, cpu) = (open.begun, open.marks.cpu());
         let (loss, ended) = self.witness.end_at(open);
         self.held.table.record(&Ended { site, begun, ended, cpu }, loss.as_ref());
         if let Some(loss) = &loss
