@@ -5,8 +5,8 @@ use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 
 use hourglass_clock::process::clock;
 use hourglass_clock::timekeeping::{
-    Bounds, EventKind, OpenPageError, PageReader, Scale, SourceId, Status, Ticks, WallReference,
-    WallStatus,
+    Bounds, EventKind, OpenPageError, PageReader, ReferenceClock, SourceId, Status, Ticks,
+    WallReference, WallStatus,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -197,8 +197,8 @@ impl Trust {
     }
 }
 
-impl From<hourglass_clock::Trust> for Trust {
-    fn from(found: hourglass_clock::Trust) -> Trust {
+impl From<hourglass_clock::TrustReport> for Trust {
+    fn from(found: hourglass_clock::TrustReport) -> Trust {
         let evidence = found.evidence.into_iter().map(|item| Evidence {
             id: item.id,
             found: item.found,
@@ -251,11 +251,11 @@ fn elapsed(first: PyTicks, second: PyTicks) -> PyResult<Elapsed> {
 #[pyfunction]
 fn now_on(scale: &str) -> PyResult<Reading> {
     let scale = match scale {
-        "monotonic" => Scale::Monotonic,
-        "monotonic_raw" => Scale::Raw,
-        "realtime" => Scale::Realtime,
-        "tai" => Scale::Tai,
-        "boottime" => Scale::Boottime,
+        "monotonic" => ReferenceClock::Monotonic,
+        "monotonic_raw" => ReferenceClock::Raw,
+        "realtime" => ReferenceClock::Realtime,
+        "tai" => ReferenceClock::Tai,
+        "boottime" => ReferenceClock::Boottime,
         other => {
             let known = "monotonic, monotonic_raw, realtime, tai or boottime";
             return Err(Failure::argument(

@@ -2,7 +2,7 @@
 //!
 //! Owns: names and order of the columns, and -1 for what is not known. Must not: read a folder.
 
-use hourglass_lab::infer::cause::{AttributedGap, Basis, Composition, Successor};
+use hourglass_lab::infer::cause::{AttributedGap, CauseBasis, GapBreakdown, Successor};
 use hourglass_lab::model::{Cause, Counted, Interval, KernelEvent, KernelEventKind, Onset};
 use pyo3::prelude::*;
 
@@ -49,7 +49,7 @@ pub(crate) const GAPS: &Layout<AttributedGap> = &[
     ("end_ns", Whole(|of| of.end_ns)),
     ("length_ns", Whole(|of| ns(of.length_ns()))),
     ("cause", Whole(|of| code_of(of.cause))),
-    ("seen", Whole(|of| i64::from(of.basis == Basis::Seen))),
+    ("seen", Whole(|of| i64::from(of.basis == CauseBasis::Seen))),
     ("confidence", Real(AttributedGap::confidence)),
     ("to_thread", Whole(|of| successor(of, false))),
     ("to_tid", Whole(|of| successor(of, true))),
@@ -75,7 +75,7 @@ fn successor(of: &AttributedGap, by_kernel: bool) -> i64 {
     }
 }
 
-fn part(of: &AttributedGap, which: fn(&Composition) -> u64) -> i64 {
+fn part(of: &AttributedGap, which: fn(&GapBreakdown) -> u64) -> i64 {
     of.composition.as_ref().map_or(NOT_KNOWN, |parts| ns(which(parts)))
 }
 

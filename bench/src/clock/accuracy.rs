@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::{
-    Bounds, EventKind, Helper, PageReader, Settings, SourceId, Start, Status,
+    Bounds, ClockSettings, EventKind, MaintenanceThread, PageReader, SourceId, Start, Status,
 };
 use hourglass_sys::clock::{ClockId, now_ns};
 
@@ -102,10 +102,10 @@ pub(super) fn measure(seconds: u64, cpus: &[u32], is_trusted: bool) -> Result<Ac
 }
 
 /// A clock that a thread of its own maintains, and a reader of its shared page.
-pub(super) fn helped() -> Result<(Helper, PageReader)> {
-    let unread = Settings { readers_refit: false, ..Settings::DEFAULT };
-    let helper =
-        Helper::start(Arc::new(Clock::with(unread))).context("no thread for the helper")?;
+pub(super) fn helped() -> Result<(MaintenanceThread, PageReader)> {
+    let unread = ClockSettings { readers_refit: false, ..ClockSettings::DEFAULT };
+    let helper = MaintenanceThread::start(Arc::new(Clock::with(unread)))
+        .context("no thread for the helper")?;
     let descriptor = helper.clock().share().context("the page cannot be shared")?;
     let page = PageReader::open(&File::from(descriptor))?;
     Ok((helper, page))
@@ -271,11 +271,11 @@ impl FailoverClock {
     fn new(root: &Path) -> Result<FailoverClock> {
         let told = root.join("sys/devices/system/clocksource/clocksource0/current_clocksource");
         std::fs::create_dir_all(told.parent().context("the path has a parent")?)?;
-        let settings = Settings {
+        let settings = ClockSettings {
             start: Start::With(counter::SOURCE),
             look_every_ns: 0,
             root: Some(root.to_owned()),
-            ..Settings::DEFAULT
+            ..ClockSettings::DEFAULT
         };
         let failing = FailoverClock { clock: Clock::with(settings), told, last: Cell::new(0) };
         failing.tell(0);

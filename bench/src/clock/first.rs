@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use hourglass_clock::Clock;
-use hourglass_clock::timekeeping::{Settings, Start};
+use hourglass_clock::timekeeping::{ClockSettings, Start};
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::counter;
@@ -48,9 +48,12 @@ const SUBJECTS: &[(&str, &str)] = &[
 /// The case `first_value`.
 pub(super) fn measure() -> Result<Vec<Row>> {
     let mut rows = fresh_processes()?;
-    rows.extend(fresh_clocks("hourglass", &Settings::DEFAULT));
+    rows.extend(fresh_clocks("hourglass", &ClockSettings::DEFAULT));
     let start = Start::With(counter::SOURCE);
-    rows.extend(fresh_clocks("hourglass/counter", &Settings { start, ..Settings::DEFAULT }));
+    rows.extend(fresh_clocks(
+        "hourglass/counter",
+        &ClockSettings { start, ..ClockSettings::DEFAULT },
+    ));
     Ok(rows.into_iter().map(with_goal).collect())
 }
 
@@ -60,7 +63,7 @@ fn with_goal(row: Row) -> Row {
 }
 
 /// Fresh clocks in this process. A reading of the OS clock, some 20 ns, is in every figure.
-fn fresh_clocks(subject: &str, settings: &Settings) -> Vec<Row> {
+fn fresh_clocks(subject: &str, settings: &ClockSettings) -> Vec<Row> {
     let first = |_| {
         let settings = settings.clone();
         let before = now_ns(ClockId::Monotonic);

@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use hourglass_clock::Clock;
 use hourglass_clock::source::probe;
-use hourglass_clock::timekeeping::{PageReader, Settings, SourceId, Start, WithSource};
+use hourglass_clock::timekeeping::{ClockSettings, ExtendedTimebase, PageReader, SourceId, Start};
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::{counter, settle};
@@ -35,7 +35,7 @@ struct Clocks {
     /// On the OS clock, as after a failover.
     os: Clock,
     /// The processor's counter as one added at run time.
-    with_source: Option<Clock<WithSource>>,
+    with_source: Option<Clock<ExtendedTimebase>>,
     /// The page of `clock`, mapped from its memfd as another process does.
     page: PageReader,
     quanta: quanta::Clock,
@@ -73,9 +73,9 @@ impl Clocks {
         settle(&clock);
         os.set_source(SourceId::OS)?;
         let descriptor = clock.share().context("the page cannot be shared")?;
-        let with_source = probe(counter::NAME).ok().and_then(WithSource::new).map(|base| {
+        let with_source = probe(counter::NAME).ok().and_then(ExtendedTimebase::new).map(|base| {
             let start = Start::With(base.id());
-            Clock::on(base, Settings { start, ..Settings::DEFAULT })
+            Clock::on(base, ClockSettings { start, ..ClockSettings::DEFAULT })
         });
         if let Some(with_source) = &with_source {
             settle(with_source);

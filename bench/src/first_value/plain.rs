@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 /// The first value where the caller vouches for the counter, so that it is calibrated at once.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn counter(source: hourglass_clock::timekeeping::SourceId) -> u64 {
-    use hourglass_clock::timekeeping::{Settings, Start};
-    let settings = Settings { start: Start::With(source), ..Settings::DEFAULT };
+    use hourglass_clock::timekeeping::{ClockSettings, Start};
+    let settings = ClockSettings { start: Start::With(source), ..ClockSettings::DEFAULT };
     black_box(&Clock::with(settings)).now()
 }

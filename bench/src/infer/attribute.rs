@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use hourglass_lab::infer::cause::{self, CauseTally, Facts, KernelCoverage, ThreadFacts};
+use hourglass_lab::infer::cause::{self, CauseTally, KernelCoverage, RunFacts, ThreadFacts};
 use hourglass_model::{
     Counted, Evidence, Interval, KernelEvent, KernelEventKind as Kind, Onset, Policy, Vector,
 };
@@ -52,7 +52,7 @@ pub(super) fn measure() -> Result<Vec<Row>> {
     ])
 }
 
-fn facts() -> Facts {
+fn facts() -> RunFacts {
     let thread = ThreadFacts {
         policy: Some(Policy::Other(0)),
         never_waits: true,
@@ -63,12 +63,12 @@ fn facts() -> Facts {
         number: None,
     };
     let kernel = KernelCoverage { cpus: (0..THREADS).map(|cpu| (cpu, 0)).collect(), error_ns: 0 };
-    Facts {
+    RunFacts {
         threads: (0..THREADS).map(|id| (id, thread)).collect(),
         tick_hz: Some(250),
         virtual_machine: Some(true),
         kernel: Some(kernel),
-        ..Facts::default()
+        ..RunFacts::default()
     }
 }
 

@@ -7,7 +7,8 @@ use std::ffi::c_char;
 
 use hourglass_clock::process::clock;
 use hourglass_clock::timekeeping::{
-    Bounds, EventKind, Scale, SourceId, Status, Ticks, WallReference, WallStatus, What,
+    Bounds, ClockEventKind, EventKind, ReferenceClock, SourceId, Status, Ticks, WallReference,
+    WallStatus,
 };
 
 use crate::error::{Failure, TEXT, answer, guard, hg_error, hg_status, put_text, reading};
@@ -215,11 +216,11 @@ pub unsafe extern "C" fn hg_now_on(
 ) -> hg_status {
     let work = || {
         let scale = match scale {
-            0 => Scale::Monotonic,
-            1 => Scale::Raw,
-            2 => Scale::Realtime,
-            3 => Scale::Tai,
-            4 => Scale::Boottime,
+            0 => ReferenceClock::Monotonic,
+            1 => ReferenceClock::Raw,
+            2 => ReferenceClock::Realtime,
+            3 => ReferenceClock::Tai,
+            4 => ReferenceClock::Boottime,
             _ => return Err(Failure::invalid(format!("no scale is {scale}: give an HG_SCALE_*"))),
         };
         let found = clock().now_on(scale);
@@ -351,23 +352,23 @@ pub unsafe extern "C" fn hg_clock_examine(trust: *mut hg_trust, error: *mut hg_e
 }
 
 /// The numbers of `HG_EVENT_*`; 0 for what a later version may add.
-fn event_number(what: &What) -> u32 {
+fn event_number(what: &ClockEventKind) -> u32 {
     match what {
-        What::Adopted(_) => 1,
-        What::ByHand { .. } => 2,
-        What::KernelChangedSource { .. } => 3,
-        What::Residual { .. } => 4,
-        What::NegativeStep { .. } => 5,
-        What::Stuck(_) => 6,
-        What::Unsupported(_) => 7,
-        What::PriorContradicted { .. } => 8,
-        What::Untrusted { .. } => 9,
-        What::Suspended { .. } => 10,
-        What::CpusChanged { .. } => 11,
-        What::VmChanged => 12,
-        What::ReferenceSlewed { .. } => 13,
-        What::RateCorrected { .. } => 14,
-        What::WallSet { .. } => 15,
+        ClockEventKind::Adopted(_) => 1,
+        ClockEventKind::ByHand { .. } => 2,
+        ClockEventKind::KernelChangedSource { .. } => 3,
+        ClockEventKind::Residual { .. } => 4,
+        ClockEventKind::NegativeStep { .. } => 5,
+        ClockEventKind::Stuck(_) => 6,
+        ClockEventKind::Unsupported(_) => 7,
+        ClockEventKind::PriorContradicted { .. } => 8,
+        ClockEventKind::Untrusted { .. } => 9,
+        ClockEventKind::Suspended { .. } => 10,
+        ClockEventKind::CpusChanged { .. } => 11,
+        ClockEventKind::VmChanged => 12,
+        ClockEventKind::ReferenceSlewed { .. } => 13,
+        ClockEventKind::RateCorrected { .. } => 14,
+        ClockEventKind::WallSet { .. } => 15,
         _ => 0,
     }
 }
@@ -413,10 +414,10 @@ mod tests {
     #[test]
     fn events_are_numbered_as_they_are_counted() {
         let some = [
-            (What::Adopted(SourceId::TSC), EventKind::Adopted),
-            (What::VmChanged, EventKind::VmChanged),
-            (What::WallSet { ns: 1 }, EventKind::WallSet),
-            (What::Stuck(SourceId::TSC), EventKind::Stuck),
+            (ClockEventKind::Adopted(SourceId::TSC), EventKind::Adopted),
+            (ClockEventKind::VmChanged, EventKind::VmChanged),
+            (ClockEventKind::WallSet { ns: 1 }, EventKind::WallSet),
+            (ClockEventKind::Stuck(SourceId::TSC), EventKind::Stuck),
         ];
         for (what, kind) in some {
             assert_eq!(EventKind::ALL[event_number(&what) as usize - 1], kind);

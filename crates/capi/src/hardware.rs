@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use hourglass_clock::choice::machine::Cpuid;
-use hourglass_clock::choice::thesis::has_constant_tsc;
+use hourglass_clock::choice::thesis_rule::has_constant_tsc;
 use hourglass_clock::source::hpet::{DEVICE, HpetSource};
-use hourglass_clock::source::{Unavailable, Width32};
+use hourglass_clock::source::{Counter32Policy, Unavailable};
 
 use crate::error::{TEXT, hg_error, hg_status, put_text};
 use crate::pointers::give;
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn hg_hardware_look(
             hpet_reason: [0; TEXT],
         };
         put_text(&mut told.brand, brand(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()));
-        if let Err(why) = HpetSource::open(Path::new(DEVICE), Width32::Refuse) {
+        if let Err(why) = HpetSource::open(Path::new(DEVICE), Counter32Policy::Refuse) {
             told.hpet = number(&why);
             put_text(&mut told.hpet_reason, &format!("{why}: {}", why.remedy()));
         }

@@ -16,7 +16,7 @@ pub(crate) use hourglass_lab::cache_cost;
 pub(crate) use hourglass_lab::clock_watch::{self, ClockWatchOptions as ClockWatch};
 pub(crate) use hourglass_lab::compare;
 pub(crate) use hourglass_lab::fleet;
-pub(crate) use hourglass_lab::infer::{CpuTimeline, who_ran};
+pub(crate) use hourglass_lab::infer::{CpuTimeline, cpu_occupancy};
 pub(crate) use hourglass_lab::reserved_folder::ReservedFolder;
 pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hourglass_clock::Clock;
-use hourglass_clock::timekeeping::{Helper, SourceId};
+use hourglass_clock::timekeeping::{MaintenanceThread, SourceId};
 use hourglass_time::{Realtime, Tai};
 
 fn main() -> std::io::Result<()> {
@@ -16,7 +16,7 @@ fn main() -> std::io::Result<()> {
     println!("first read {} ns", clock.now());
 
     // A thread calibrates from now on, so that no read ever has to.
-    let helper = Helper::start(Arc::clone(&clock))?;
+    let helper = MaintenanceThread::start(Arc::clone(&clock))?;
     std::thread::sleep(Duration::from_millis(1_500));
 
     let order_sent = clock.now();

@@ -118,14 +118,14 @@ mod tests {
         let found = Calibration::between(at(0, 41), at(24_000, 1_000_000)).unwrap();
         let off_ppb = (found.rate.hertz() / 24e6 - 1.0).abs() * 1e9;
         assert!(off_ppb > 40_000.0 && off_ppb <= found.rate_error_ppb as f64, "{found:?}");
-        let still = Pair::read(&Coarse);
+        let still = Pair::read(&CoarseCounter);
         assert!(still.half_width_ticks >= 1, "{still:?}");
     }
 
     /// A counter that does not move while it is bracketed.
-    struct Coarse;
+    struct CoarseCounter;
 
-    impl Counter for Coarse {
+    impl Counter for CoarseCounter {
         const NAME: &'static str = "coarse";
 
         fn read(&self) -> hourglass_sys::counter::CounterReading {

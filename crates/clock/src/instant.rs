@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::Clock;
     use crate::source::SimSource;
-    use crate::timekeeping::Settings;
+    use crate::timekeeping::ClockSettings;
 
     /// The same function over both types, as a program whose `use` was changed.
     macro_rules! works_with {
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_test_replaces_the_clock_of_its_thread_only() {
         let before = Instant::now();
-        let clock = Arc::new(Clock::on(SimSource::default(), Settings::DEFAULT));
+        let clock = Arc::new(Clock::on(SimSource::default(), ClockSettings::DEFAULT));
         process::with_clock(&clock, || {
             assert_eq!(Instant::now(), Instant::from_ns(0));
             assert_eq!(Instant::now_unordered(), Instant::from_ns(0));
@@ -224,7 +224,7 @@ mod tests {
             });
         });
         let panicked = std::panic::catch_unwind(|| {
-            let clock = Arc::new(Clock::on(SimSource::default(), Settings::DEFAULT));
+            let clock = Arc::new(Clock::on(SimSource::default(), ClockSettings::DEFAULT));
             process::with_clock(&clock, || panic!("in the test's own thread"));
         });
         assert!(panicked.is_err() && Instant::now() >= before);

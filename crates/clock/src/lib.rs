@@ -26,7 +26,7 @@ pub mod trust;
 #[cfg(target_os = "linux")]
 pub use calibration::{Calibration, Pair};
 #[cfg(target_os = "linux")]
-pub use choice::{Choice, CounterKind, Policy, Selection};
+pub use choice::{Choice, CounterKind, Selection, SelectionPolicy};
 #[cfg(target_os = "linux")]
 pub use counter::{Counter, OsMonotonic};
 #[cfg(target_os = "linux")]
@@ -35,7 +35,7 @@ pub use instant::Instant;
 pub use rate::Rate;
 pub use source::{ClockSource, SourceName};
 pub use timekeeping::Clock;
-pub use trust::Trust;
+pub use trust::TrustReport;
 
 #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
 pub use counter::Cntvct;

@@ -15,12 +15,12 @@ static CLOCK: Clock = Clock::new();
 static REPLACED: AtomicUsize = AtomicUsize::new(0);
 
 /// A clock of any timebase.
-trait Now {
+trait ProcessClock {
     fn now_ordered(&self) -> u64;
     fn now(&self) -> u64;
 }
 
-impl<B: Timebase> Now for Clock<B> {
+impl<B: Timebase> ProcessClock for Clock<B> {
     fn now_ordered(&self) -> u64 {
         Clock::now_ordered(self)
     }
@@ -31,7 +31,7 @@ impl<B: Timebase> Now for Clock<B> {
 }
 
 thread_local! {
-    static OWN: RefCell<Option<Arc<dyn Now>>> = const { RefCell::new(None) };
+    static OWN: RefCell<Option<Arc<dyn ProcessClock>>> = const { RefCell::new(None) };
 }
 
 /// The clock of the process, for whatever [`crate::Instant`] does not offer: bounds, events,
@@ -47,11 +47,11 @@ pub const fn clock() -> &'static Clock {
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use hourglass_clock::{Clock, Instant, process, source::SimSource, timekeeping::Settings};
+/// use hourglass_clock::{Clock, Instant, process, source::SimSource, timekeeping::ClockSettings};
 /// use hourglass_time::Span;
 ///
 /// let time = Arc::new(SimSource::default());
-/// let clock = Arc::new(Clock::on(Arc::clone(&time), Settings::DEFAULT));
+/// let clock = Arc::new(Clock::on(Arc::clone(&time), ClockSettings::DEFAULT));
 /// process::with_clock(&clock, || {
 ///     let begin = Instant::now();
 ///     time.advance(Span::from_secs(3_600));
@@ -59,16 +59,16 @@ pub const fn clock() -> &'static Clock {
 /// });
 /// ```
 pub fn with_clock<B: Timebase + 'static, T>(clock: &Arc<Clock<B>>, work: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Arc<dyn Now>>);
-    impl Drop for Restore {
+    struct ClockOverride(Option<Arc<dyn ProcessClock>>);
+    impl Drop for ClockOverride {
         fn drop(&mut self) {
             OWN.with(|own| own.replace(self.0.take()));
             REPLACED.fetch_sub(1, Ordering::Relaxed);
         }
     }
     REPLACED.fetch_add(1, Ordering::Relaxed);
-    let own: Arc<dyn Now> = Arc::clone(clock) as _;
-    let _restore = Restore(OWN.with(|cell| cell.replace(Some(own))));
+    let own: Arc<dyn ProcessClock> = Arc::clone(clock) as _;
+    let _restore = ClockOverride(OWN.with(|cell| cell.replace(Some(own))));
     work()
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn now() -> u64 {
 }
 
 #[cold]
-fn own(read: fn(&dyn Now) -> u64) -> u64 {
+fn own(read: fn(&dyn ProcessClock) -> u64) -> u64 {
     // While a thread ends, its own clock is gone.
     let own = OWN.try_with(|own| own.borrow().clone()).ok().flatten();
     own.map_or_else(|| read(&CLOCK), |own| read(&*own))

@@ -5,7 +5,7 @@
 /// Of a source before it is used: [`crate::choice::SourceReport::trust`]. Of a clock while it
 /// runs: [`crate::Clock::trust`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trust {
+pub struct TrustReport {
     /// Whether it can.
     pub trusted: bool,
     /// Why, or why not; one clause for people.
@@ -22,12 +22,12 @@ pub struct Evidence {
     /// What was found, for people.
     pub found: String,
     /// What it says.
-    pub verdict: Verdict,
+    pub verdict: EvidenceVerdict,
 }
 
 /// What a piece of evidence says about a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EvidenceVerdict {
     /// It speaks for trusting it.
     Good,
     /// It speaks against it; one is enough.
@@ -38,27 +38,31 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Verdict {
+impl EvidenceVerdict {
     /// As documents write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Good => "good",
-            Verdict::Bad => "bad",
-            Verdict::Neutral => "neutral",
-            Verdict::Unknown => "unknown",
+            EvidenceVerdict::Good => "good",
+            EvidenceVerdict::Bad => "bad",
+            EvidenceVerdict::Neutral => "neutral",
+            EvidenceVerdict::Unknown => "unknown",
         }
     }
 
     /// Good or bad.
     #[must_use]
-    pub(crate) fn good_if(good: bool) -> Verdict {
-        if good { Verdict::Good } else { Verdict::Bad }
+    pub(crate) fn good_if(good: bool) -> EvidenceVerdict {
+        if good { EvidenceVerdict::Good } else { EvidenceVerdict::Bad }
     }
 }
 
 impl Evidence {
-    pub(crate) fn new(id: &'static str, verdict: Verdict, found: impl Into<String>) -> Evidence {
+    pub(crate) fn new(
+        id: &'static str,
+        verdict: EvidenceVerdict,
+        found: impl Into<String>,
+    ) -> Evidence {
         Evidence { id, found: found.into(), verdict }
     }
 }
@@ -74,8 +78,9 @@ pub fn is_trusted(evidence: &[Evidence], required: &[&str]) -> bool {
 #[must_use]
 pub fn objection(evidence: &[Evidence], required: &[&str]) -> Option<String> {
     let is_required = |e: &Evidence| required.contains(&e.id);
-    let against =
-        |e: &&Evidence| e.verdict == Verdict::Bad || (is_required(e) && e.verdict != Verdict::Good);
+    let against = |e: &&Evidence| {
+        e.verdict == EvidenceVerdict::Bad || (is_required(e) && e.verdict != EvidenceVerdict::Good)
+    };
     if let Some(found) = evidence.iter().find(against) {
         return Some(format!("{}: {}", found.id, found.found));
     }
@@ -90,10 +95,10 @@ mod tests {
     #[test]
     fn one_objection_is_enough_and_silence_is_not_consent() {
         let item = |id, verdict| Evidence::new(id, verdict, "x");
-        let good = item("a", Verdict::Good);
-        assert!(is_trusted(&[good.clone(), item("b", Verdict::Unknown)], &["a"]));
-        assert!(!is_trusted(&[good.clone(), item("b", Verdict::Unknown)], &["a", "b"]));
-        assert!(!is_trusted(&[good.clone(), item("c", Verdict::Bad)], &["a"]));
+        let good = item("a", EvidenceVerdict::Good);
+        assert!(is_trusted(&[good.clone(), item("b", EvidenceVerdict::Unknown)], &["a"]));
+        assert!(!is_trusted(&[good.clone(), item("b", EvidenceVerdict::Unknown)], &["a", "b"]));
+        assert!(!is_trusted(&[good.clone(), item("c", EvidenceVerdict::Bad)], &["a"]));
         assert_eq!(objection(&[good], &["a", "z"]).unwrap(), "z: not looked at");
     }
 }

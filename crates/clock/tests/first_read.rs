@@ -2,8 +2,8 @@
 //! nothing blocks (HighPerTimer took 46 to 147 ms before `main`, research/time.md 2.3).
 
 use hourglass_clock::timekeeping::{
-    Bounds, Clock, EventKind, Native, PageReader, Prior, Scale, Settings, SourceId, Start, Status,
-    Timebase,
+    Bounds, Clock, ClockSettings, EventKind, FrequencyHint, Native, PageReader, ReferenceClock,
+    SourceId, Start, Status, Timebase,
 };
 use hourglass_sys::clock::{ClockId, now_ns};
 
@@ -18,15 +18,15 @@ const STARTS: [Start; 6] = [
 ];
 
 /// A prior that contradicts any counter: what was stated is wrong, the time must not be.
-const WRONG: Prior = Prior { hertz: 1, tolerance_ppb: 0 };
+const WRONG: FrequencyHint = FrequencyHint { hertz: 1, tolerance_ppb: 0 };
 
-fn all_settings() -> Vec<Settings> {
+fn all_settings() -> Vec<ClockSettings> {
     let mut all = Vec::new();
     for start in STARTS {
         for readers_refit in [true, false] {
             for prior in [None, Some(WRONG)] {
-                let quiet = Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT };
-                all.push(Settings { start, readers_refit, prior, ..quiet });
+                let quiet = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
+                all.push(ClockSettings { start, readers_refit, prior, ..quiet });
             }
         }
     }
@@ -45,7 +45,7 @@ const WITHOUT_BOUND_NS: u64 = 50_000;
 /// of its error right afterwards. That is said of the line that serves then: a thread that is held
 /// up until a narrower line is drawn (by a busy machine, or an emulator that translates what runs
 /// for the first time) has no bound for what it read, and reads another clock.
-fn first_read(settings: &Settings, what: &str, read: impl Fn(&Clock) -> u64) {
+fn first_read(settings: &ClockSettings, what: &str, read: impl Fn(&Clock) -> u64) {
     let mut shortest_ns = u64::MAX;
     for _ in 0..TRIES {
         let clock = Clock::with(settings.clone());
@@ -86,7 +86,7 @@ fn the_first_read_is_the_time_in_every_start_mode() {
         first_read(&settings, "now_ordered", Clock::now_ordered);
         first_read(&settings, "recent", Clock::recent);
         first_read(&settings, "now_bounded", |clock| clock.now_bounded().middle());
-        let monotonic = |clock: &Clock| clock.now_on(Scale::Monotonic).ns.cast_unsigned();
+        let monotonic = |clock: &Clock| clock.now_on(ReferenceClock::Monotonic).ns.cast_unsigned();
         first_read(&settings, "now_on", monotonic);
     }
 }
@@ -105,7 +105,7 @@ fn the_first_bound_holds_in_every_start_mode() {
 }
 
 /// The OS clock serves first, and a counter that was asked for by name at once.
-fn assert_status(clock: &Clock, settings: &Settings, status: Status) {
+fn assert_status(clock: &Clock, settings: &ClockSettings, status: Status) {
     let asked = match settings.start {
         Start::With(source) if settings.readers_refit => source,
         // Nobody has looked yet: that is for whoever maintains the clock.

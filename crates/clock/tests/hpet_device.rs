@@ -8,7 +8,7 @@ use hourglass_clock::SourceName;
 use hourglass_clock::choice::kernel_clocksource;
 use hourglass_clock::source::{ClockSource, Unavailable, measure_frequency, probe};
 use hourglass_clock::timekeeping::{
-    Clock, EventKind, Settings, SourceId, Start, Status, WithSource,
+    Clock, ClockSettings, EventKind, ExtendedTimebase, SourceId, Start, Status,
 };
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
@@ -67,12 +67,13 @@ fn the_device_is_what_its_registers_say() {
 fn a_clock_over_the_device_keeps_its_promises() {
     let Some(source) = hpet() else { return };
     let resolution_ns = source.facts().resolution_ns;
-    let base = WithSource::new(source).unwrap();
+    let base = ExtendedTimebase::new(source).unwrap();
     let start = Start::With(SourceId::HPET);
     // The kernel does not show how it makes its clock of this device, so bounds rest on a drift that is stated: what
     // the kernel adds to a clock that nobody sets.
     let allowance_ppb = Some(2_000);
-    let settings = Settings { start, allowance_ppb, look_every_ns: u64::MAX, ..Settings::DEFAULT };
+    let settings =
+        ClockSettings { start, allowance_ppb, look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
     let clock = Clock::on(base, settings);
     let (mut last, mut reads, mut widest_ns) = (0, 0, 0);
     let end = Instant::now() + Duration::from_secs(2);

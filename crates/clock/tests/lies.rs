@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::thread;
 
-use hourglass_clock::choice::machine::Machine;
-use hourglass_clock::choice::{Effort, monotonicity, select};
+use hourglass_clock::choice::machine::ClockHost;
+use hourglass_clock::choice::{MeasurementLimits, monotonicity, select};
 use hourglass_clock::source::tsc::TscSource;
 use hourglass_clock::source::{ClockSource, Unavailable, measure_frequency};
-use hourglass_clock::trust::Verdict;
-use hourglass_clock::{Policy, SourceName};
+use hourglass_clock::trust::EvidenceVerdict;
+use hourglass_clock::{SelectionPolicy, SourceName};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::fault_injection::{self, FaultInjection};
 use hourglass_time::Span;
@@ -45,12 +45,16 @@ fn lies_about_the_tsc_are_noticed() {
     let begin = |lies| move || fault_injection::about_tsc(lies);
 
     // Whoever may not read it directly is told so, and the OS clock serves.
-    let effort = Effort { reads: 256, window: Span::from_millis(5), ..Effort::default() };
+    let effort = MeasurementLimits {
+        reads: 256,
+        window: Span::from_millis(5),
+        ..MeasurementLimits::default()
+    };
     let chosen = lied_to(begin(FaultInjection::default()), move || {
         assert_eq!(TscSource::probe().err(), Some(Unavailable::DisabledForThread));
-        let forced = select(Policy::Forced(SourceName::Tsc), &effort);
+        let forced = select(SelectionPolicy::Forced(SourceName::Tsc), &effort);
         assert!(forced.unwrap_err().to_string().contains("PR_SET_TSC"));
-        [Policy::Strict, Policy::Permissive, Policy::Thesis]
+        [SelectionPolicy::Strict, SelectionPolicy::Permissive, SelectionPolicy::Thesis]
             .map(|policy| select(policy, &effort).unwrap().selected)
     });
     if let Some(chosen) = chosen {
@@ -93,21 +97,26 @@ fn lies_about_the_tsc_are_noticed() {
 #[test]
 fn a_lie_about_the_invariant_bit_is_noticed() {
     let Some(machine) =
-        lied_to(fault_injection::about_invariant_tsc, || Machine::find(Path::new("/")))
+        lied_to(fault_injection::about_invariant_tsc, || ClockHost::find(Path::new("/")))
     else {
         return;
     };
     assert!(!machine.cpuid.unwrap().invariant_tsc);
     assert_eq!(machine.cpuid_intercepted, Some(true));
 
-    let effort = Effort { reads: 256, window: Span::from_millis(5), ..Effort::default() };
-    let strict =
-        lied_to(fault_injection::about_invariant_tsc, move || select(Policy::Strict, &effort));
+    let effort = MeasurementLimits {
+        reads: 256,
+        window: Span::from_millis(5),
+        ..MeasurementLimits::default()
+    };
+    let strict = lied_to(fault_injection::about_invariant_tsc, move || {
+        select(SelectionPolicy::Strict, &effort)
+    });
     let strict = strict.expect("it worked before").unwrap();
     assert_eq!(strict.selected, SourceName::MONOTONIC);
     let tsc = strict.source(SourceName::Tsc).unwrap();
     for id in ["invariant_tsc", "cpuid_access"] {
         let item = tsc.trust.evidence.iter().find(|e| e.id == id).unwrap();
-        assert_eq!(item.verdict, Verdict::Bad, "{id}");
+        assert_eq!(item.verdict, EvidenceVerdict::Bad, "{id}");
     }
 }

@@ -4,7 +4,7 @@
 //! `CLOCK_MONOTONIC`, and a counter that misbehaves is left, by an event that says why. A counter
 //! that leaves its line (a long jump either way, a count of 0) is left by the first read after
 //! that. One that stays on it (a short jump, another rate, a count that stands) is believed until
-//! the next check: [`Settings::longest_interval_ns`] says how long that may be, and the tests
+//! the next check: [`ClockSettings::longest_interval_ns`] says how long that may be, and the tests
 //! excuse what is told until then, and nothing else.
 //!
 //! How small a change of the rate can be seen follows from how long a read takes, which no two
@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 use hourglass_clock::source::tsc::TscSource;
 use hourglass_clock::source::{ClockSource, measure_frequency};
 use hourglass_clock::timekeeping::{
-    Clock, EventKind, Prior, Settings, SourceId, Start, Status, Timebase, WithSource,
+    Clock, ClockSettings, EventKind, ExtendedTimebase, FrequencyHint, SourceId, Start, Status,
+    Timebase,
 };
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
@@ -69,19 +70,19 @@ fn lie(what: FaultInjection) {
 
 /// Calibrated anew every 20 ms, or 2,000 reads where these are slow: brackets around emulated reads
 /// are some 10 us wide on one machine, and a millisecond on another.
-fn settings() -> Settings {
+fn settings() -> ClockSettings {
     let tsc = TscSource::without_checks();
     let begun = Instant::now();
     for _ in 0..READS {
         std::hint::black_box(tsc.read());
     }
     let reads_ns = u64::try_from(begun.elapsed().as_nanos()).expect("less than centuries");
-    Settings {
+    ClockSettings {
         start: Start::With(SourceId::TSC),
         target_bound_ns: 10_000_000,
         longest_interval_ns: (reads_ns / READS as u64 * 2_000).max(20_000_000),
         look_every_ns: u64::MAX,
-        ..Settings::DEFAULT
+        ..ClockSettings::DEFAULT
     }
 }
 
@@ -98,16 +99,16 @@ struct Watched<B: Timebase> {
     last_ns: u64,
 }
 
-impl Watched<WithSource> {
+impl Watched<ExtendedTimebase> {
     /// Over the TSC that is lied about.
-    fn new(settings: Settings) -> Watched<WithSource> {
+    fn new(settings: ClockSettings) -> Watched<ExtendedTimebase> {
         let tsc = Box::new(TscSource::without_checks());
-        let base = WithSource::new(tsc).expect("64 bits, and nobody sets it");
+        let base = ExtendedTimebase::new(tsc).expect("64 bits, and nobody sets it");
         Watched { clock: Clock::on(base, settings), last_ns: 0 }
     }
 
     /// The same after it was found sound for a while.
-    fn settled() -> Watched<WithSource> {
+    fn settled() -> Watched<ExtendedTimebase> {
         let mut watched = Watched::new(settings());
         watched.live(WATCHED);
         watched.assert_sound();
@@ -296,8 +297,8 @@ fn a_rate_that_contradicts_what_was_stated_is_left() {
     let hertz = truth.frequency.hertz() as u64;
     emulated(move || {
         lie(FaultInjection { rate_ppm: 5_000_000, ..FaultInjection::default() });
-        let prior = Some(Prior { hertz, tolerance_ppb: 100_000 });
-        let mut watched = Watched::new(Settings { prior, ..settings() });
+        let prior = Some(FrequencyHint { hertz, tolerance_ppb: 100_000 });
+        let mut watched = Watched::new(ClockSettings { prior, ..settings() });
         assert_eq!(watched.look(), Status::FailedOver);
         watched.assert_left(&[EventKind::PriorContradicted]);
         watched.live(WATCHED);
@@ -341,7 +342,8 @@ fn a_count_that_stops_is_found_by_whoever_maintains_the_clock() {
 #[test]
 fn a_clock_that_judges_for_itself_does_not_believe_either() {
     let judged = || {
-        let clock = Clock::with(Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT });
+        let clock =
+            Clock::with(ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT });
         let mut watched = Watched { clock, last_ns: 0 };
         watched.live(WATCHED);
         assert_eq!(watched.look(), Status::OsClock);

@@ -5,7 +5,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use hourglass_clock::timekeeping::{Settings, SourceId, Start, Status};
+use hourglass_clock::timekeeping::{ClockSettings, SourceId, Start, Status};
 use hourglass_clock::{Clock, Instant};
 use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 
@@ -23,7 +23,8 @@ fn calls(work: impl FnOnce()) -> u64 {
 #[test]
 fn a_reader_alone_keeps_the_clock_without_allocating() {
     for start in [Start::Judged, Start::With(SourceId::TSC), Start::With(SourceId::OS)] {
-        let clock = Clock::with(Settings { start, look_every_ns: 0, ..Settings::DEFAULT });
+        let clock =
+            Clock::with(ClockSettings { start, look_every_ns: 0, ..ClockSettings::DEFAULT });
         let asked = calls(|| {
             for _ in 0..200 {
                 let _ = (clock.now(), clock.now_ordered(), clock.now_bounded(), clock.recent());

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hourglass_clock::timekeeping::{
-    Clock, Native, PageReader, Settings, SourceId, Start, Status, Timebase, WallReference,
+    Clock, ClockSettings, Native, PageReader, SourceId, Start, Status, Timebase, WallReference,
 };
 use hourglass_sys::clock::{ClockId, now_ns};
 
@@ -33,11 +33,11 @@ fn some_source() -> SourceId {
 #[test]
 fn the_writer() {
     let Ok(answer) = std::env::var(ANSWER) else { return };
-    let settings = Settings {
+    let settings = ClockSettings {
         start: Start::With(some_source()),
         longest_interval_ns: INTERVAL_NS,
         look_every_ns: u64::MAX,
-        ..Settings::DEFAULT
+        ..ClockSettings::DEFAULT
     };
     let clock = Clock::with(settings);
     let _ = clock.now();

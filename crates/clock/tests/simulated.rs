@@ -16,7 +16,7 @@ use std::sync::Arc;
 use hourglass_clock::source::sim::{Drift, Fault, FaultKind, SimConfig};
 use hourglass_clock::source::{ClockSource, SimSource};
 use hourglass_clock::timekeeping::{
-    Bounds, Clock, EventKind, Scale, Settings, SourceId, Start, Status,
+    Bounds, Clock, ClockSettings, EventKind, ReferenceClock, SourceId, Start, Status,
 };
 use hourglass_time::Span;
 
@@ -28,7 +28,7 @@ const HOURS_NS: u64 = 3 * 3_600 * SECOND_NS;
 const FAULT_AT: Span = Span::from_secs(3_600);
 /// The longest time between two looks.
 const LONGEST_PIECE_NS: u64 = 4 * SECOND_NS;
-/// Until a fault is found: the longest line (`Settings::longest_interval_ns`), and the pieces
+/// Until a fault is found: the longest line (`ClockSettings::longest_interval_ns`), and the pieces
 /// until somebody maintains the clock.
 const FOUND_AFTER_NS: u64 = 16 * SECOND_NS + 20 * LONGEST_PIECE_NS;
 
@@ -58,7 +58,7 @@ enum Meanwhile {
 struct Case {
     name: &'static str,
     config: SimConfig,
-    settings: Settings,
+    settings: ClockSettings,
     outcome: Outcome,
     meanwhile: Meanwhile,
 }
@@ -72,7 +72,7 @@ fn case(name: &'static str, outcome: Outcome) -> Case {
         read_jitter: Span::from_nanos(20),
         ..SimConfig::default()
     };
-    let settings = Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT };
+    let settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
     Case { name, config, settings, outcome, meanwhile: Meanwhile::Nothing }
 }
 
@@ -384,7 +384,7 @@ fn hours_with_a_fault_end_with_its_event() {
             }
             if suspended {
                 // The other clocks are told apart from the one that serves.
-                let boottime = world.clock.now_on(Scale::Boottime);
+                let boottime = world.clock.now_on(ReferenceClock::Boottime);
                 let truth_ns = (world.truth_ns() + 30 * SECOND_NS).cast_signed();
                 assert!(boottime.ns.abs_diff(truth_ns) <= boottime.error_ns + 100, "{name}");
             }

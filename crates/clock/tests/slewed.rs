@@ -13,7 +13,7 @@ use std::sync::Arc;
 use hourglass_clock::source::SimSource;
 use hourglass_clock::source::sim::{Adjustment, AdjustmentKind, SimConfig, SimKernel};
 use hourglass_clock::timekeeping::{
-    Bounds, Clock, EventKind, PageReader, Settings, SourceId, Status,
+    Bounds, Clock, ClockSettings, EventKind, PageReader, SourceId, Status,
 };
 use hourglass_time::Span;
 
@@ -99,7 +99,8 @@ impl World {
         change(&mut config);
         let sim = Arc::new(SimSource::new(config));
         let readers_refit = kept == Kept::Readers;
-        let settings = Settings { look_every_ns: u64::MAX, readers_refit, ..Settings::DEFAULT };
+        let settings =
+            ClockSettings { look_every_ns: u64::MAX, readers_refit, ..ClockSettings::DEFAULT };
         let clock = Clock::on(Arc::clone(&sim), settings);
         let page = File::from(clock.share().unwrap());
         let page = PageReader::open_on(&page, Arc::clone(&sim)).unwrap();
@@ -253,11 +254,11 @@ fn bounds_that_rest_on_an_allowance_say_so() {
             kernel.shown = false;
         }
     });
-    let settings = Settings {
+    let settings = ClockSettings {
         look_every_ns: u64::MAX,
         allowance_ppb: Some(200_000),
         target_bound_ns: 100_000,
-        ..Settings::DEFAULT
+        ..ClockSettings::DEFAULT
     };
     world.clock = Clock::on(Arc::clone(&world.sim), settings);
     world.live("100 ppm, and known", &mut Dice(4), LENGTH_NS);

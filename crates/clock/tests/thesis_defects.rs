@@ -23,9 +23,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use hourglass_clock::source::hpet::HpetSource;
 use hourglass_clock::source::hpet_registers::{Capabilities, Registers, counter64_by_halves};
 use hourglass_clock::source::sim::{Drift, SimConfig};
-use hourglass_clock::source::{ClockSource, SimSource, Unavailable, Width32};
+use hourglass_clock::source::{ClockSource, Counter32Policy, SimSource, Unavailable};
 use hourglass_clock::timekeeping::{
-    Clock, Discipline, EventKind, Scale, Settings, SourceId, Status, Steering, Timebase,
+    Clock, ClockSettings, Discipline, EventKind, ReferenceClock, ReferenceRate, SourceId, Status,
+    Timebase,
 };
 use hourglass_sys::hpet::Register;
 use hourglass_time::{Span, TimeVal};
@@ -78,14 +79,16 @@ fn defect_a_an_hpet_of_32_bits_is_recognised() {
     let narrow = Capabilities::decode(&Hpet::at(32, 0, 1)).unwrap();
     assert!(!narrow.counter_is_64_bits);
     assert!(Capabilities::decode(&Hpet::at(64, 0, 1)).unwrap().counter_is_64_bits);
-    let refused = HpetSource::from_registers(Hpet::at(32, 0, 1), Width32::Refuse).unwrap_err();
+    let refused =
+        HpetSource::from_registers(Hpet::at(32, 0, 1), Counter32Policy::Refuse).unwrap_err();
     assert_eq!(refused, Unavailable::Width32Refused { wraps_after_s: 299 });
 }
 
 #[test]
 fn defect_b_a_count_beyond_31_bits_is_neither_negative_nor_cut() {
     for count in [0x7fff_ff00, 0xffff_ff00, 0x1_ffff_ff00, 0x7fff_ffff_ffff_ff00] {
-        let source = HpetSource::from_registers(Hpet::at(64, count, 1), Width32::Refuse).unwrap();
+        let source =
+            HpetSource::from_registers(Hpet::at(64, count, 1), Counter32Policy::Refuse).unwrap();
         let mut last = source.read();
         assert!(last > count, "{last:#x} after {count:#x}");
         for _ in 0..1_000 {
@@ -102,7 +105,8 @@ fn defect_b_a_count_beyond_31_bits_is_neither_negative_nor_cut() {
 #[test]
 fn defect_b_a_narrow_count_does_not_wrap() {
     let quarter = 1 << 30;
-    let source = HpetSource::from_registers(Hpet::at(32, 0, quarter), Width32::Extend).unwrap();
+    let source =
+        HpetSource::from_registers(Hpet::at(32, 0, quarter), Counter32Policy::Extend).unwrap();
     let first = source.read();
     for turn in 1..=40 {
         assert_eq!(source.read() - first, turn * quarter);
@@ -152,14 +156,14 @@ impl Timebase for Rough {
     }
 
     /// The interruption comes before or after the clock is sampled, in turn.
-    fn reference_ns(&self, scale: Scale) -> u64 {
+    fn reference_ns(&self, scale: ReferenceClock) -> u64 {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
         let interrupted = self.spared_every > 0 && !read.is_multiple_of(self.spared_every);
         if interrupted && read.is_multiple_of(2) {
             self.sim.advance(INTERRUPTION);
         }
         let mut ns = self.sim.reference_ns(scale);
-        if matches!(scale, Scale::Realtime | Scale::Tai) {
+        if matches!(scale, ReferenceClock::Realtime | ReferenceClock::Tai) {
             ns = ns.wrapping_add_signed(self.wall_ns.load(Ordering::Relaxed));
         }
         if interrupted && !read.is_multiple_of(2) {
@@ -180,13 +184,13 @@ impl Timebase for Rough {
     fn generation(&self) -> u32 {
         self.sim.generation()
     }
-    fn steering(&self, source: SourceId) -> Steering {
+    fn steering(&self, source: SourceId) -> ReferenceRate {
         self.sim.steering(source)
     }
 }
 
-fn quiet() -> Settings {
-    Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT }
+fn quiet() -> ClockSettings {
+    ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT }
 }
 
 fn clock_on(base: &Arc<Rough>) -> Clock<Arc<Rough>> {
@@ -253,7 +257,7 @@ fn defect_d_setting_the_wall_clock_does_not_move_the_clock() {
 fn defect_d_the_reads_of_a_calibration_are_bracketed() {
     let base = Rough::new(u64::MAX);
     // Lines that hold for longer than it takes to draw one.
-    let settings = Settings { target_bound_ns: 100_000_000, ..quiet() };
+    let settings = ClockSettings { target_bound_ns: 100_000_000, ..quiet() };
     let clock = Clock::on(Arc::clone(&base), settings);
     clock.set_source(SourceId::SIMULATED).unwrap();
     live(&base, &clock, 5);
@@ -302,10 +306,10 @@ fn defect_h_a_refused_hpet_is_let_go() {
     let held = std::fs::File::open(&path).unwrap();
     assert!(holds(&path), "the test can see it");
     drop(held);
-    let narrow = HpetSource::open(&path, Width32::Refuse).unwrap_err();
+    let narrow = HpetSource::open(&path, Counter32Policy::Refuse).unwrap_err();
     assert!(matches!(narrow, Unavailable::Width32Refused { .. }), "{narrow}");
     assert!(!holds(&path));
-    assert_eq!(HpetSource::open(&path, Width32::Extend).unwrap_err(), Unavailable::Stopped);
+    assert_eq!(HpetSource::open(&path, Counter32Policy::Extend).unwrap_err(), Unavailable::Stopped);
     assert!(!holds(&path));
 }
 

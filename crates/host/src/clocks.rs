@@ -1,7 +1,7 @@
 //! What can tell the time on this machine.
 
-use hourglass_clock::choice::{self, Effort, SelectError, SourceReport};
-use hourglass_clock::{Policy, Selection};
+use hourglass_clock::choice::{self, MeasurementLimits, SelectError, SourceReport};
+use hourglass_clock::{Selection, SelectionPolicy};
 use hourglass_model::clocks::{
     CLOCKS_SCHEMA, ClocksDocument, CrossCpuFacts, EvidenceFacts, MonotonicityFacts, SourceFacts,
 };
@@ -11,8 +11,9 @@ use hourglass_model::clocks::{
 ///
 /// # Errors
 /// The source that was to be forced cannot be read.
-pub fn clocks(policy: Policy, thorough: bool) -> Result<ClocksDocument, SelectError> {
-    let effort = if thorough { Effort::thorough() } else { Effort::default() };
+pub fn clocks(policy: SelectionPolicy, thorough: bool) -> Result<ClocksDocument, SelectError> {
+    let effort =
+        if thorough { MeasurementLimits::thorough() } else { MeasurementLimits::default() };
     choice::select(policy, &effort).map(document)
 }
 

@@ -18,7 +18,7 @@ pub struct CpuGap {
 
 /// The last record that a CPU ran.
 #[derive(Clone, Copy, Debug)]
-struct Last {
+struct LastRecord {
     thread: u32,
     end_ns: i64,
     end_ticks: u64,
@@ -30,7 +30,7 @@ struct Last {
 /// Memory: one entry for each CPU.
 #[derive(Clone, Debug, Default)]
 pub struct CpuTimeline {
-    last: BTreeMap<u32, Last>,
+    last: BTreeMap<u32, LastRecord>,
     switches: u64,
 }
 
@@ -44,14 +44,14 @@ impl CpuTimeline {
     /// Takes the next record and gives the gap before it on its CPU; `None` for the first record
     /// of a CPU. Records must come in the order of their starts.
     pub fn push(&mut self, interval: &Interval) -> Option<CpuGap> {
-        let now = Last {
+        let now = LastRecord {
             thread: interval.thread,
             end_ns: interval.end_ns,
             end_ticks: interval.end_ticks,
         };
         // The edge of a gap at an end of the run, where another thread had the CPU.
         let edge = interval.start_ns == interval.end_ns;
-        let inside = |last: &Last| last.end_ns > interval.start_ns;
+        let inside = |last: &LastRecord| last.end_ns > interval.start_ns;
         let within = self.last.get(&interval.cpu).is_some_and(inside);
         if edge && (interval.onset == Onset::Start || within) {
             return None;

@@ -28,7 +28,7 @@ pub struct Delay {
     /// Whether it had waited by its own will before; else the CPU was taken from it.
     pub after_wait: bool,
     /// Who had the CPU for which it waited, and for how long, ns: the longest first. 0 is the idle CPU.
-    pub ran: Vec<(u32, u64)>,
+    pub occupants: Vec<(u32, u64)>,
 }
 
 impl Delay {
@@ -41,7 +41,7 @@ impl Delay {
 
 /// A time during which a thread had a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct RunSegment {
     /// From when, ns from the run's start.
     pub from_ns: i64,
     /// Until when.
@@ -52,16 +52,16 @@ pub struct Stretch {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum DelayEvent {
     /// A thread had a CPU.
-    Ran(u32, Stretch),
+    Ran(u32, RunSegment),
     /// A thread had to wait for one.
     Delayed(u32, Delay),
 }
 
 /// What a thread is known to do when it begins to be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum First {
+pub enum InitialState {
     /// It runs on this CPU, or waits for it.
     Runnable(u32),
     Stopped,
@@ -94,7 +94,7 @@ struct Thread {
     state: State,
     since_ns: i64,
     /// While it could run: for which CPU it waits, up to when that one's time is charged, to whom.
-    waits_on: u32,
+    waiting_for_cpu: u32,
     charged_ns: i64,
     ran: BTreeMap<u32, u64>,
     woken_while_running: bool,
@@ -121,12 +121,12 @@ impl Delays {
 
     /// From here on the thread with the kernel's number `tid` is followed; at `ns` or right after it did as `first`
     /// says. Once is enough.
-    pub fn follow(&mut self, tid: u32, ns: i64, first: First) {
+    pub fn follow(&mut self, tid: u32, ns: i64, first: InitialState) {
         self.threads.entry(tid).or_insert_with(|| Thread {
             state: match first {
-                First::Runnable(cpu) => State::Either(cpu),
-                First::Stopped => State::Stopped,
-                First::Other => State::Unknown,
+                InitialState::Runnable(cpu) => State::Either(cpu),
+                InitialState::Stopped => State::Stopped,
+                InitialState::Other => State::Unknown,
             },
             since_ns: ns,
             ..Thread::default()
@@ -161,7 +161,7 @@ impl Delays {
     }
 
     /// Takes the next event; `each` gets what it completes.
-    pub fn event(&mut self, event: &KernelEvent, mut each: impl FnMut(Seen)) {
+    pub fn event(&mut self, event: &KernelEvent, mut each: impl FnMut(DelayEvent)) {
         match event.kind {
             Kind::Switch => self.switch(event, &mut each),
             Kind::Waking => {
@@ -180,48 +180,48 @@ impl Delays {
     }
 
     /// The end, at `ns`: `each` gets what lasts until then.
-    pub fn end(&mut self, ns: i64, mut each: impl FnMut(Seen)) {
+    pub fn end(&mut self, ns: i64, mut each: impl FnMut(DelayEvent)) {
         for (tid, thread) in &mut self.threads {
             match thread.state {
                 State::Running { cpu, onset } => {
-                    let stretch = Stretch { from_ns: thread.since_ns, to_ns: ns, cpu, onset };
-                    each(Seen::Ran(*tid, stretch));
+                    let stretch = RunSegment { from_ns: thread.since_ns, to_ns: ns, cpu, onset };
+                    each(DelayEvent::Ran(*tid, stretch));
                 }
                 State::Ready { .. } => {
-                    let current = self.current.get(&thread.waits_on).copied();
+                    let current = self.current.get(&thread.waiting_for_cpu).copied();
                     thread.charge(current, ns);
-                    let cpu = thread.waits_on;
-                    each(Seen::Delayed(*tid, thread.delay(ns, cpu)));
+                    let cpu = thread.waiting_for_cpu;
+                    each(DelayEvent::Delayed(*tid, thread.delay(ns, cpu)));
                 }
                 _ => {}
             }
         }
     }
 
-    fn switch(&mut self, event: &KernelEvent, each: &mut impl FnMut(Seen)) {
+    fn switch(&mut self, event: &KernelEvent, each: &mut impl FnMut(DelayEvent)) {
         let KernelEvent { ns, cpu, a: left, b: took, .. } = *event;
         for (tid, thread) in &mut self.threads {
             if thread.state == State::Either(cpu) && ns >= thread.since_ns {
                 let has_it = *tid == left;
                 thread.settle(has_it, cpu);
             }
-            if matches!(thread.state, State::Ready { .. }) && thread.waits_on == cpu {
+            if matches!(thread.state, State::Ready { .. }) && thread.waiting_for_cpu == cpu {
                 thread.charge(Some(left), ns);
             }
         }
         if let Some(thread) = self.threads.get_mut(&left)
             && let Some(stretch) = thread.leave(event)
         {
-            each(Seen::Ran(left, stretch));
+            each(DelayEvent::Ran(left, stretch));
         }
-        let elsewhere = |thread: &Thread| self.current.get(&thread.waits_on).copied();
+        let elsewhere = |thread: &Thread| self.current.get(&thread.waiting_for_cpu).copied();
         if let Some(thread) = self.threads.get_mut(&took) {
-            if matches!(thread.state, State::Ready { .. }) && thread.waits_on != cpu {
+            if matches!(thread.state, State::Ready { .. }) && thread.waiting_for_cpu != cpu {
                 let current = elsewhere(thread);
                 thread.charge(current, ns);
             }
             if let Some(delay) = thread.take(ns, cpu) {
-                each(Seen::Delayed(took, delay));
+                each(DelayEvent::Delayed(took, delay));
             }
         }
         self.current.insert(cpu, took);
@@ -232,9 +232,9 @@ impl Delays {
         thread.migrations = thread.migrations.saturating_add(1);
         match thread.state {
             State::Ready { .. } => {
-                let current = self.current.get(&thread.waits_on).copied();
+                let current = self.current.get(&thread.waiting_for_cpu).copied();
                 thread.charge(current, event.ns);
-                thread.waits_on = event.b;
+                thread.waiting_for_cpu = event.b;
             }
             State::Either(_) => thread.state = State::Either(event.b),
             _ => {}
@@ -257,7 +257,7 @@ impl Thread {
         self.state = State::Ready { after_wait };
         self.since_ns = ns;
         self.charged_ns = ns;
-        self.waits_on = cpu;
+        self.waiting_for_cpu = cpu;
         self.ran.clear();
     }
 
@@ -276,14 +276,14 @@ impl Thread {
         }
     }
 
-    fn leave(&mut self, event: &KernelEvent) -> Option<Stretch> {
+    fn leave(&mut self, event: &KernelEvent) -> Option<RunSegment> {
         let State::Running { cpu, onset } = self.state else {
             let unknown = matches!(self.state, State::Unknown | State::Either(_));
             self.missing = self.missing.saturating_add(u64::from(!unknown));
             self.away(event);
             return None;
         };
-        let stretch = Stretch { from_ns: self.since_ns, to_ns: event.ns, cpu, onset };
+        let stretch = RunSegment { from_ns: self.since_ns, to_ns: event.ns, cpu, onset };
         self.away(event);
         Some(stretch)
     }
@@ -337,7 +337,7 @@ impl Thread {
     fn delay(&self, ns: i64, cpu: u32) -> Delay {
         let after_wait = matches!(self.state, State::Ready { after_wait: true });
         let ran = longest(&self.ran);
-        Delay { from_ns: self.since_ns, to_ns: ns, cpu, after_wait, ran }
+        Delay { from_ns: self.since_ns, to_ns: ns, cpu, after_wait, occupants: ran }
     }
 }
 
@@ -365,7 +365,7 @@ impl DelayTally {
     pub fn push(&mut self, delay: Delay) {
         self.lengths.push(delay.length_ns());
         self.after_wait = self.after_wait.saturating_add(u64::from(delay.after_wait));
-        for (tid, ns) in &delay.ran {
+        for (tid, ns) in &delay.occupants {
             let sum = self.ran.entry(*tid).or_default();
             *sum = sum.saturating_add(*ns);
         }

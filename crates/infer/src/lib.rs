@@ -11,13 +11,13 @@
 
 pub mod cause;
 pub mod compare;
+pub mod cpu_occupancy;
 mod cpu_timeline;
 pub mod delay;
 mod gap_statistics;
+pub mod run_comparison;
 mod trace_summary;
-pub mod two_runs;
 pub mod wakeup;
-pub mod who_ran;
 
 pub mod inferences;
 pub mod statistics;

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{KernelEvent, KernelEventKind as Kind, Vector};
 
-use crate::cause::Ran;
+use crate::cause::GapOccupants;
 
 /// A wake-up as the thread saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WokeAt {
+pub struct ObservedWakeUp {
     /// The kernel's number of the thread.
     pub tid: u32,
     /// When it first saw the time again, ns from the run's start.
@@ -73,7 +73,7 @@ pub struct TimedWakeUp {
     /// When the thread saw the time, ns from the run's start.
     pub woke_ns: i64,
     /// How late that was, ns.
-    pub late_ns: u64,
+    pub latency_ns: u64,
 }
 
 /// A late wake-up, with what the kernel's events tell of it.
@@ -84,23 +84,23 @@ pub struct LateWakeUp {
     /// When the thread saw the time, ns from the run's start.
     pub woke_ns: i64,
     /// How late that was, ns.
-    pub late_ns: u64,
+    pub latency_ns: u64,
     /// Moment by moment; `None` where events are missing.
     pub stages: Option<WakeUp>,
     /// Who else had the CPU from the expiry on, interrupts apart.
-    pub ran: Ran,
+    pub occupants: GapOccupants,
 }
 
 /// A wake-up that a timer did not bring about, or of which an event is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unjoined {
+pub struct UnmatchedWakeUp {
     /// The kernel's number of the thread.
     pub tid: u32,
 }
 
 /// What is known of a thread's way back to the CPU.
 #[derive(Clone, Copy, Debug, Default)]
-struct Coming {
+struct PendingWakeUp {
     expiry_ns: Option<i64>,
     interrupt_ns: Option<i64>,
     handler_ns: Option<i64>,
@@ -111,7 +111,7 @@ struct Coming {
 
 /// What a CPU is in the midst of.
 #[derive(Clone, Copy, Debug, Default)]
-struct Busy {
+struct CpuActivity {
     /// Since when it serves its timer interrupt.
     interrupt_ns: Option<i64>,
     /// The timer that it expires, and since when.
@@ -126,9 +126,9 @@ struct Busy {
 /// lost on a CPU, nothing that began there before is joined. Gives one answer for each of `woke`.
 pub fn decompose(
     events: impl IntoIterator<Item = KernelEvent>,
-    woke: impl IntoIterator<Item = WokeAt>,
+    woke: impl IntoIterator<Item = ObservedWakeUp>,
     epoch_ns: u64,
-) -> impl Iterator<Item = Result<WakeUp, Unjoined>> {
+) -> impl Iterator<Item = Result<WakeUp, UnmatchedWakeUp>> {
     let mut events = events.into_iter().peekable();
     let mut state = State { epoch_ns, ..State::default() };
     woke.into_iter().map(move |woke| {
@@ -143,8 +143,8 @@ pub fn decompose(
 #[derive(Debug, Default)]
 struct State {
     epoch_ns: u64,
-    cpus: BTreeMap<u32, Busy>,
-    threads: BTreeMap<u32, Coming>,
+    cpus: BTreeMap<u32, CpuActivity>,
+    threads: BTreeMap<u32, PendingWakeUp>,
     /// For when each timer was set, by its name.
     armed: BTreeMap<u64, i64>,
 }
@@ -156,7 +156,9 @@ impl State {
             Kind::VectorEntry if event.a == Vector::LocalTimer.code() => {
                 cpu.interrupt_ns = Some(event.ns);
             }
-            Kind::VectorExit if event.a == Vector::LocalTimer.code() => *cpu = Busy::default(),
+            Kind::VectorExit if event.a == Vector::LocalTimer.code() => {
+                *cpu = CpuActivity::default()
+            }
             Kind::HrtimerEntry => cpu.timer = Some((event.value, event.ns)),
             Kind::HrtimerExit => cpu.timer = None,
             Kind::HrtimerStart => {
@@ -168,7 +170,7 @@ impl State {
             }
             Kind::Waking => {
                 let timer = cpu.timer;
-                let coming = Coming {
+                let coming = PendingWakeUp {
                     expiry_ns: timer.and_then(|(name, _)| self.armed.get(&name).copied()),
                     interrupt_ns: timer.and(cpu.interrupt_ns),
                     handler_ns: timer.map(|(_, began)| began),
@@ -179,7 +181,7 @@ impl State {
             }
             Kind::Switch => self.switch(event),
             Kind::Lost => {
-                *cpu = Busy::default();
+                *cpu = CpuActivity::default();
                 self.threads.clear();
                 self.armed.clear();
             }
@@ -198,7 +200,7 @@ impl State {
     }
 
     /// The way back of a thread that now sees the time; it is used up.
-    fn join(&mut self, woke: WokeAt) -> Result<WakeUp, Unjoined> {
+    fn join(&mut self, woke: ObservedWakeUp) -> Result<WakeUp, UnmatchedWakeUp> {
         let coming = self.threads.remove(&woke.tid).unwrap_or_default();
         let whole = || {
             let (switch_ns, cpu) = coming.switch?;
@@ -213,7 +215,7 @@ impl State {
                 user_ns: woke.ns,
             })
         };
-        whole().ok_or(Unjoined { tid: woke.tid })
+        whole().ok_or(UnmatchedWakeUp { tid: woke.tid })
     }
 }
 
@@ -254,12 +256,12 @@ mod tests {
         let mut events = wake_up(1_000);
         events.push(event(1_035, Kind::Switch, 70, 8, 0));
         events.push(KernelEvent { cpu: 2, ..event(1_036, Kind::Switch, 8, 70, 0) });
-        let woke = [WokeAt { tid: 70, ns: 1_040 }];
+        let woke = [ObservedWakeUp { tid: 70, ns: 1_040 }];
         assert_eq!(decompose(events, woke, EPOCH).next().map(|up| up.unwrap().cpu), Some(1));
     }
 
     fn joined(events: Vec<KernelEvent>, woke: &[i64]) -> Vec<Option<[i64; 6]>> {
-        let woke = woke.iter().map(|ns| WokeAt { tid: 70, ns: *ns });
+        let woke = woke.iter().map(|ns| ObservedWakeUp { tid: 70, ns: *ns });
         decompose(events, woke, EPOCH).map(|one| one.ok().map(|up| up.stages_ns())).collect()
     }
 

@@ -9,8 +9,8 @@ use hourglass_host::advice::machine;
 use hourglass_host::advice::throttling::{self, nanos};
 use hourglass_host::facts::MOST_REAL_TIME;
 use hourglass_infer::cause::{
-    self, Attributed, AttributedGap, CauseTally, Facts, InterruptFacts, KernelCoverage, Patterns,
-    Quota, Remarks, RtLimit, Sign, SwitchFacts, ThreadFacts, TickClock,
+    self, AttributedGap, AttributedGaps, AttributionCounts, CauseTally, Indication, InterruptFacts,
+    KernelCoverage, Patterns, Quota, RtLimit, RunFacts, SwitchFacts, ThreadFacts, TickClock,
 };
 use hourglass_model::document::{RunDocument, ThreadReport, Warning};
 use hourglass_model::host::{CpuInterrupts, Host, HostChange, HostTick, RealTimeThread};
@@ -42,7 +42,7 @@ fn is_own(workload: &str) -> bool {
 /// A trace is read twice: to make this, and to go through the gaps.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    facts: Facts,
+    facts: RunFacts,
     patterns: Patterns,
 }
 
@@ -62,7 +62,11 @@ impl Explanation {
 
     /// The gaps of the same trace with their causes. `events` in order of time: those of the
     /// run, or none if the kernel was not traced.
-    pub fn gaps<I, K, E>(&self, intervals: I, events: K) -> Attributed<'_, I::IntoIter, K::IntoIter>
+    pub fn gaps<I, K, E>(
+        &self,
+        intervals: I,
+        events: K,
+    ) -> AttributedGaps<'_, I::IntoIter, K::IntoIter>
     where
         I: IntoIterator<Item = Result<Interval, E>>,
         K: IntoIterator<Item = Result<KernelEvent, E>>,
@@ -72,7 +76,7 @@ impl Explanation {
 
     /// The facts that the causes rest on.
     #[must_use]
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &RunFacts {
         &self.facts
     }
 
@@ -148,8 +152,9 @@ impl Explanation {
 
 /// Whether it is proven that a periodic gap was no interrupt of this kernel.
 fn is_hosts(gap: &AttributedGap) -> bool {
-    let proofs = [Sign::NoInterruptCounted, Sign::FewInterrupts, Sign::KernelSilent];
-    let periodic = gap.evidence.contains(Sign::Periodic);
+    let proofs =
+        [Indication::NoInterruptCounted, Indication::FewInterrupts, Indication::KernelSilent];
+    let periodic = gap.evidence.contains(Indication::Periodic);
     let proven = proofs.into_iter().any(|sign| gap.evidence.contains(sign));
     gap.cause == Cause::BelowKernel && periodic && proven
 }
@@ -187,7 +192,7 @@ fn other_quotas(host: &Host) -> Option<Warning> {
 }
 
 /// What a run's document tells the inference.
-fn facts(document: &RunDocument) -> Facts {
+fn facts(document: &RunDocument) -> RunFacts {
     let manifest = &document.manifest;
     let host = &manifest.host;
     let change = host.change.as_ref();
@@ -201,7 +206,7 @@ fn facts(document: &RunDocument) -> Facts {
     });
     let tick_ns = host.tick.map(|tick| tick.period_ns);
     let of_cpu = |of: &CpuInterrupts| (of.cpu, interrupts(of, tick_ns, manifest.elapsed_ns));
-    Facts {
+    RunFacts {
         threads: threads(manifest, &document.result.threads),
         tick_hz: host.tick_hz,
         tick_clock: host
@@ -215,7 +220,7 @@ fn facts(document: &RunDocument) -> Facts {
         quota: quota(host, manifest.elapsed_ns),
         kernel: manifest.kernel.as_ref().and_then(|kernel| coverage(kernel, manifest)),
         switches: switch_facts(manifest),
-        ..Facts::default()
+        ..RunFacts::default()
     }
 }
 
@@ -341,7 +346,7 @@ fn switch_facts(manifest: &Manifest) -> Option<SwitchFacts> {
 }
 
 /// What a reader must know of how the causes were found.
-fn warnings(remarks: &Remarks, threads: &[ThreadReport]) -> Vec<Warning> {
+fn warnings(remarks: &AttributionCounts, threads: &[ThreadReport]) -> Vec<Warning> {
     let warning = |id: &str, text: String, remedy: &str| Warning {
         id: id.to_owned(),
         text,

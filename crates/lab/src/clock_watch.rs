@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hourglass_clock::timekeeping::{
-    Bounds, Native, Scale, Settings, SourceId, Start, Status, Timebase, WithSource,
+    Bounds, ClockSettings, ExtendedTimebase, Native, ReferenceClock, SourceId, Start, Status,
+    Timebase,
 };
-use hourglass_clock::{Calibration, Clock, Pair, Policy, SourceName, source};
+use hourglass_clock::{Calibration, Clock, Pair, SelectionPolicy, SourceName, source};
 use hourglass_model::clocks::{WatchEvent, WatchFacts, WatchSample};
 use hourglass_sys::signal;
 use hourglass_time::Span;
@@ -34,7 +35,7 @@ const ATTENTION_NS: u64 = 50_000_000;
 /// A counter selected by the policy `strict` is judged by the clock itself, also while it runs; any
 /// other source serves on the caller's word. Only the latest `kept` looks are kept.
 pub fn watch(
-    policy: Policy,
+    policy: SelectionPolicy,
     selected: SourceName,
     watch: ClockWatchOptions,
     kept: usize,
@@ -65,16 +66,16 @@ pub fn watch(
 }
 
 /// A clock that runs as the policy says.
-fn clock(policy: Policy, selected: SourceName) -> WatchedClock {
+fn clock(policy: SelectionPolicy, selected: SourceName) -> WatchedClock {
     let own: Arc<dyn Timebase> = Arc::new(Native);
-    let id = SourceId::of(selected).unwrap_or(SourceId::OS);
-    let other = || WithSource::new(source::probe(selected).ok()?);
+    let id = SourceId::from_name(selected).unwrap_or(SourceId::OS);
+    let other = || ExtendedTimebase::new(source::probe(selected).ok()?);
     let base = if own.supports(id) { None } else { other() };
     let base: Arc<dyn Timebase> = base.map_or(own, |base| Arc::new(base));
     // A counter that all the evidence speaks for is judged by the clock itself, again and again.
-    let judged = policy == Policy::Strict && id != SourceId::OS;
+    let judged = policy == SelectionPolicy::Strict && id != SourceId::OS;
     let start = if judged { Start::Judged } else { Start::With(id) };
-    Clock::on(base, Settings { start, ..Settings::DEFAULT })
+    Clock::on(base, ClockSettings { start, ..ClockSettings::DEFAULT })
 }
 
 struct Observer {
@@ -187,7 +188,7 @@ fn compare(clock: &WatchedClock) -> (Bounds, Offset) {
 }
 
 fn monotonic_ns() -> u64 {
-    Native.reference_ns(Scale::Monotonic)
+    Native.reference_ns(ReferenceClock::Monotonic)
 }
 
 fn status_name(status: Status) -> &'static str {
@@ -211,11 +212,12 @@ mod tests {
             length: Some(Span::from_millis(100)),
         };
         let mut told = 0;
-        let (facts, signal) = watch(Policy::Strict, SourceName::MONOTONIC, how, 5, |facts| {
-            told += 1;
-            assert_eq!(facts.samples.len(), told.min(5));
-            ControlFlow::Continue(())
-        });
+        let (facts, signal) =
+            watch(SelectionPolicy::Strict, SourceName::MONOTONIC, how, 5, |facts| {
+                told += 1;
+                assert_eq!(facts.samples.len(), told.min(5));
+                ControlFlow::Continue(())
+            });
         assert_eq!((facts.samples.len(), told, signal), (5, 6, None));
         assert!(facts.samples.iter().all(|sample| !sample.violated), "{facts:?}");
         assert!(facts.samples.is_sorted_by_key(|sample| sample.at_ns));
@@ -224,10 +226,10 @@ mod tests {
     /// Any policy but the strict one is taken at its word.
     #[test]
     fn the_source_chosen_serves() {
-        let clock = clock(Policy::Permissive, SourceName::MONOTONIC);
+        let clock = clock(SelectionPolicy::Permissive, SourceName::MONOTONIC);
         clock.maintain();
         assert_eq!(clock.source(), SourceId::OS);
-        let simulated = super::clock(Policy::Forced(SourceName::Sim), SourceName::Sim);
+        let simulated = super::clock(SelectionPolicy::Forced(SourceName::Sim), SourceName::Sim);
         simulated.maintain();
         // It stands still, and is found out.
         assert_eq!(simulated.source(), SourceId::OS);

@@ -6,9 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use hourglass_infer::cause::{Ran, Share, Successor};
-use hourglass_infer::wakeup::{self, LateWakeUp, TimedWakeUp, WakeUp, WokeAt};
-use hourglass_infer::who_ran::{Occupant, WhoRan};
+use hourglass_infer::cause::{GapOccupants, OccupantShare, Successor};
+use hourglass_infer::cpu_occupancy::{CpuOccupancy, Occupant};
+use hourglass_infer::wakeup::{self, LateWakeUp, ObservedWakeUp, TimedWakeUp, WakeUp};
 use hourglass_model::KernelEvent;
 use hourglass_model::document::ThreadReport;
 
@@ -44,7 +44,7 @@ impl LatestWakeUps {
 
     fn cut(&mut self) {
         if self.kept.len() > self.most {
-            let by_lateness = |one: &TimedWakeUp| (Reverse(one.late_ns), one.woke_ns);
+            let by_lateness = |one: &TimedWakeUp| (Reverse(one.latency_ns), one.woke_ns);
             self.kept.select_nth_unstable_by_key(self.most, by_lateness);
             self.kept.truncate(self.most);
         }
@@ -68,7 +68,7 @@ pub(crate) fn latest(
     let each = wake_ups.iter().flat_map(|(thread, all)| all.iter().map(move |one| (*thread, *one)));
     let mut all: Vec<(u32, TimedWakeUp)> = each.collect();
     let by_lateness =
-        |(thread, one): &(u32, TimedWakeUp)| (Reverse(one.late_ns), one.woke_ns, *thread);
+        |(thread, one): &(u32, TimedWakeUp)| (Reverse(one.latency_ns), one.woke_ns, *thread);
     if all.len() > MOST_TOLD {
         all.select_nth_unstable_by_key(MOST_TOLD, by_lateness);
         all.truncate(MOST_TOLD);
@@ -77,7 +77,7 @@ pub(crate) fn latest(
     all.sort_unstable_by_key(|(thread, one)| (one.woke_ns, *thread));
     let tids: BTreeMap<u32, u32> =
         threads.iter().filter_map(|thread| Some((thread.id, thread.tid?))).collect();
-    let woke = all.iter().map(|(thread, one)| WokeAt {
+    let woke = all.iter().map(|(thread, one)| ObservedWakeUp {
         // Nobody's, which no event is joined with.
         tid: tids.get(thread).copied().unwrap_or(KernelEvent::UNTOLD),
         ns: one.woke_ns,
@@ -89,13 +89,13 @@ pub(crate) fn latest(
         .map(|((thread, one), stages)| LateWakeUp {
             thread: *thread,
             woke_ns: one.woke_ns,
-            late_ns: one.late_ns,
+            latency_ns: one.latency_ns,
             stages,
-            ran: Ran::default(),
+            occupants: GapOccupants::default(),
         })
         .collect();
     say_who_ran(&mut told, &tids, events);
-    told.sort_by_key(|one| (Reverse(one.late_ns), one.woke_ns));
+    told.sort_by_key(|one| (Reverse(one.latency_ns), one.woke_ns));
     told
 }
 
@@ -105,8 +105,8 @@ fn say_who_ran(told: &mut [LateWakeUp], tids: &BTreeMap<u32, u32>, events: &[Ker
     let mut times: Vec<BTreeMap<Successor, u64>> = vec![BTreeMap::new(); told.len()];
     let stages: Vec<(usize, WakeUp)> =
         told.iter().enumerate().filter_map(|(place, one)| Some((place, one.stages?))).collect();
-    let mut who_ran = WhoRan::new();
-    let mut note = |slice: hourglass_infer::who_ran::Slice| {
+    let mut who_ran = CpuOccupancy::new();
+    let mut note = |slice: hourglass_infer::cpu_occupancy::Slice| {
         let Occupant::Thread(number) = slice.who else { return };
         for (place, up) in stages.iter().filter(|(_, up)| up.cpu == slice.cpu && up.tid != number) {
             let ns = slice.within_ns(up.expiry_ns, up.user_ns);
@@ -122,7 +122,8 @@ fn say_who_ran(told: &mut [LateWakeUp], tids: &BTreeMap<u32, u32>, events: &[Ker
     events.iter().for_each(|event| who_ran.take(event, &mut note));
     who_ran.finish(last, note);
     for (one, times) in told.iter_mut().zip(times) {
-        one.ran = Ran::of(times.into_iter().map(|(who, ns)| Share { who, ns }));
+        one.occupants =
+            GapOccupants::from_shares(times.into_iter().map(|(who, ns)| OccupantShare { who, ns }));
     }
 }
 
@@ -138,11 +139,11 @@ mod tests {
         // Every hundredth is late, and far more come than are kept.
         for n in 0..1_000_000_i64 {
             let late_ns = if n % 100 == 0 { 5_000 } else { 10 + n.unsigned_abs() % 7 };
-            latest.push(TimedWakeUp { woke_ns: n * 1_000, late_ns });
+            latest.push(TimedWakeUp { woke_ns: n * 1_000, latency_ns: late_ns });
         }
         let kept = latest.finish();
         assert_eq!(kept.len(), MOST_KEPT / 2);
-        assert_eq!(kept.iter().filter(|one| one.late_ns == 5_000).count(), 10_000);
+        assert_eq!(kept.iter().filter(|one| one.latency_ns == 5_000).count(), 10_000);
         assert!(kept.windows(2).all(|two| two[0].woke_ns < two[1].woke_ns));
     }
 
@@ -175,17 +176,17 @@ mod tests {
             "deadlines": null, "latency": null, "work": null, "records_dropped": 0, "migrations": 0,
         }))
         .unwrap();
-        let one = |woke_ns, late_ns| TimedWakeUp { woke_ns, late_ns };
+        let one = |woke_ns, late_ns| TimedWakeUp { woke_ns, latency_ns: late_ns };
         let wake_ups = BTreeMap::from([(3, vec![one(90 * US, 1), one(150 * US, 50_000)])]);
         let told = latest(&[report.clone()], &wake_ups, &events, epoch_ns);
-        let lateness: Vec<u64> = told.iter().map(|one| one.late_ns).collect();
+        let lateness: Vec<u64> = told.iter().map(|one| one.latency_ns).collect();
         assert_eq!(lateness, [50_000, 1]);
         let stages = told[0].stages.unwrap().stages_ns();
         assert_eq!(stages, [10, 1, 1, 23, 15, 50].map(|us| us * US));
-        let ran: Vec<Share> = told[0].ran.iter().collect();
+        let ran: Vec<OccupantShare> = told[0].occupants.iter().collect();
         // From the expiry on, without the interrupt's 5 us.
-        assert_eq!(ran, [Share { who: Successor::Kernel(812), ns: 30_000 }]);
-        assert_eq!((told[1].stages, told[1].ran.most()), (None, None));
+        assert_eq!(ran, [OccupantShare { who: Successor::Kernel(812), ns: 30_000 }]);
+        assert_eq!((told[1].stages, told[1].occupants.longest()), (None, None));
         // Without the kernel's number nothing is joined.
         report.tid = None;
         assert!(latest(&[report], &wake_ups, &events, epoch_ns)[0].stages.is_none());

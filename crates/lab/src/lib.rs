@@ -59,7 +59,7 @@ pub use causes::Explanation;
 pub use experiment::{ExperimentObserver, Finished, RunFailure, RunOptions, run};
 /// The rules by which a clock is chosen, and what a text is that is none.
 pub use hourglass_clock::{
-    Policy as ClockPolicy,
+    SelectionPolicy as ClockPolicy,
     choice::UnknownPolicy as UnknownClockPolicy,
     source::{SourceName, UnknownSource},
 };

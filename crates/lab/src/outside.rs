@@ -1,6 +1,6 @@
 //! The manifest of a folder about programs that are not ours: the kernel's clock, no calibration, no threads of the run.
 
-use hourglass_clock::timekeeping::{Native, Scale, Timebase};
+use hourglass_clock::timekeeping::{Native, ReferenceClock, Timebase};
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
@@ -17,8 +17,8 @@ pub(crate) fn manifest(
     elapsed_ns: u64,
 ) -> Manifest {
     // Read together now, and set back by what passed since the begin.
-    let since_ns = Native.reference_ns(Scale::Monotonic).saturating_sub(begin_ns);
-    let realtime_ns = Native.reference_ns(Scale::Realtime).saturating_sub(since_ns);
+    let since_ns = Native.reference_ns(ReferenceClock::Monotonic).saturating_sub(begin_ns);
+    let realtime_ns = Native.reference_ns(ReferenceClock::Realtime).saturating_sub(since_ns);
     let calibration = CalibrationFacts { frequency_hz: HERTZ, ..CalibrationFacts::default() };
     Manifest {
         schema: MANIFEST_SCHEMA.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hourglass_clock::timekeeping::{Native, Scale, Timebase};
+use hourglass_clock::timekeeping::{Native, ReferenceClock, Timebase};
 use hourglass_host::facts::HostReader;
 use hourglass_model::document::RunResult;
 use hourglass_model::manifest::Manifest;
@@ -27,7 +27,11 @@ impl ReservedFolder {
     /// It cannot be made; nothing is left behind.
     pub fn create(path: &Path, command_line: Vec<String>) -> Result<ReservedFolder, CreateError> {
         let folder = RunFolder::create(path)?;
-        Ok(ReservedFolder { folder, command_line, begin_ns: Native.reference_ns(Scale::Monotonic) })
+        Ok(ReservedFolder {
+            folder,
+            command_line,
+            begin_ns: Native.reference_ns(ReferenceClock::Monotonic),
+        })
     }
 
     /// Writes what came of it. Returns where.
@@ -37,7 +41,7 @@ impl ReservedFolder {
     pub fn keep(mut self, document: &ReserveDocument) -> Result<PathBuf, WriteError> {
         let path = self.folder.path().to_path_buf();
         self.folder.trace()?.finish()?;
-        let now_ns = Native.reference_ns(Scale::Monotonic);
+        let now_ns = Native.reference_ns(ReferenceClock::Monotonic);
         let elapsed_ns = document.wall_ns.unwrap_or(now_ns.saturating_sub(self.begin_ns));
         let host = HostReader::new(Path::new("/")).read();
         let further = document.also.iter().flat_map(warnings_of);

@@ -190,7 +190,8 @@ impl OpenRun {
                     counts.add(one.lateness_ps / PS_PER_NS, 1);
                     found += 1;
                     let late_ns = one.lateness_ps / PS_PER_NS;
-                    let at = one.woke_ns.map(|woke_ns| TimedWakeUp { woke_ns, late_ns });
+                    let at =
+                        one.woke_ns.map(|woke_ns| TimedWakeUp { woke_ns, latency_ns: late_ns });
                     at.into_iter().for_each(|at| timed.push(at));
                 }
             }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::wakeup::{self, Unjoined, WakeUp, WokeAt};
+use hourglass_infer::wakeup::{self, ObservedWakeUp, UnmatchedWakeUp, WakeUp};
 use hourglass_model::wakeup::{WakeUpReport, WakeUpStage};
 use hourglass_model::{KernelEvent, Onset};
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
@@ -15,12 +15,12 @@ pub(crate) fn of_run(
     measured: &RunMeasurement,
     events: impl Iterator<Item = KernelEvent>,
 ) -> Vec<WakeUpReport> {
-    let mut woke: Vec<WokeAt> = measured
+    let mut woke: Vec<ObservedWakeUp> = measured
         .threads
         .iter()
         .flat_map(|thread| {
             times(thread)
-                .map(|ticks| WokeAt { tid: thread.tid, ns: measured.timeline.ns_at(ticks) })
+                .map(|ticks| ObservedWakeUp { tid: thread.tid, ns: measured.timeline.ns_at(ticks) })
         })
         .collect();
     woke.sort_by_key(|woke| woke.ns);
@@ -38,7 +38,7 @@ fn times(thread: &ThreadOutcome) -> impl Iterator<Item = u64> + '_ {
 
 /// What was joined of each thread, by the threads' numbers; `threads` has these by the kernel's.
 fn reports(
-    all: impl Iterator<Item = Result<WakeUp, Unjoined>>,
+    all: impl Iterator<Item = Result<WakeUp, UnmatchedWakeUp>>,
     threads: &BTreeMap<u32, u32>,
 ) -> Vec<WakeUpReport> {
     let mut found: BTreeMap<u32, (Vec<[i64; 6]>, u64)> = BTreeMap::new();
@@ -89,7 +89,7 @@ fn nearest(lengths: &[i64], of_a_thousand: usize) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn up(tid: u32, total: i64) -> Result<WakeUp, Unjoined> {
+    fn up(tid: u32, total: i64) -> Result<WakeUp, UnmatchedWakeUp> {
         Ok(WakeUp {
             tid,
             expiry_ns: 0,
@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn percentiles_by_thread() {
         let all = (1..=1000).map(|n| up(70, 10 + n)).chain([
-            Err(Unjoined { tid: 70 }),
-            Err(Unjoined { tid: 71 }),
+            Err(UnmatchedWakeUp { tid: 70 }),
+            Err(UnmatchedWakeUp { tid: 71 }),
             up(99, 1),
         ]);
         let reports = reports(all, &BTreeMap::from([(70, 0), (71, 1)]));

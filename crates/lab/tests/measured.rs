@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 
 use hourglass_infer::TraceSummary;
-use hourglass_infer::cause::{AttributedGap, Sign};
+use hourglass_infer::cause::{AttributedGap, Indication};
 use hourglass_lab::own_loop::MeasuredLoop;
 use hourglass_lab::workload::LoopSpec;
 use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
@@ -238,7 +238,7 @@ fn too_few_recorded(finished: &Finished) -> Option<Vec<AttributedGap>> {
     assert!(waits.count() >= 10);
     let gaps = gaps_of(finished);
     let waited = gaps.iter().filter(|gap| gap.cause == Cause::ContextSwitchVoluntary);
-    let recorded = waited.filter(|gap| gap.evidence.contains(Sign::RecordedSwitch));
+    let recorded = waited.filter(|gap| gap.evidence.contains(Indication::RecordedSwitch));
     if recorded.count() >= 9 { None } else { Some(gaps) }
 }
 
@@ -288,7 +288,8 @@ fn a_folder_whose_clock_drifted_says_so() {
     let counted = |causes: &[CauseReport]| causes.iter().map(|cause| cause.count).sum::<u64>();
     assert_eq!(counted(&recalled.document.result.causes), contents.causes.len() as u64);
     let by_records = |gap: &AttributedGap| {
-        gap.evidence.contains(Sign::RecordedSwitch) || gap.evidence.contains(Sign::NoRecordedSwitch)
+        gap.evidence.contains(Indication::RecordedSwitch)
+            || gap.evidence.contains(Indication::NoRecordedSwitch)
     };
     assert!(
         !contents.causes.iter().any(by_records),
@@ -347,11 +348,11 @@ fn wake_ups_keep_their_times() {
         let late = slept.abs_diff(2_000_000);
         // While it is measured, the counter's rate is not known as well as afterwards.
         assert!(
-            slept > 1_999_000 && late.abs_diff(two[1].late_ns) < 1_000 + late / 1_000,
+            slept > 1_999_000 && late.abs_diff(two[1].latency_ns) < 1_000 + late / 1_000,
             "{two:?}"
         );
     }
-    let latest = contents.latest[0].late_ns;
+    let latest = contents.latest[0].latency_ns;
     assert!(latest.abs_diff(latency.max_ns) <= 1 + latest / 1_000, "{latest}: {latency:?}");
     assert!(contents.latest.iter().all(|one| one.stages.is_none()), "nothing was traced");
     let of_histogram: u64 = contents.latencies_ns[&0].iter().map(|(_, count)| count).sum();
@@ -456,7 +457,7 @@ fn every_gap_has_a_cause() {
     let preempted = |gap: &&AttributedGap| gap.cause == Cause::ContextSwitchInvoluntary;
     assert!(gaps.iter().filter(preempted).count() >= 5, "{reports:?}");
     // Where the other thread is seen to have run, the cause is certain.
-    let other = gaps.iter().filter(|gap| gap.evidence.contains(Sign::OtherThreadSeen));
+    let other = gaps.iter().filter(|gap| gap.evidence.contains(Indication::OtherThreadSeen));
     assert!(other.clone().count() >= 5);
     assert!(other.clone().all(|gap| gap.was_switched() && gap.to_thread.is_some()));
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use hourglass_clock::choice::measured::needs_frequency;
 use hourglass_clock::source::{
-    ClockSource, Facts, Frequency, ReadCost, ReadOrder, measure_frequency, read_cost,
+    ClockSource, Frequency, ReadCost, ReadOrder, SourceProperties, measure_frequency, read_cost,
 };
 use hourglass_model::paper::Point;
 use hourglass_sys::thread;
@@ -154,7 +154,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn take(&mut self, facts: &Facts, counts: &[u64]) {
+    fn take(&mut self, facts: &SourceProperties, counts: &[u64]) {
         for pair in counts.windows(2) {
             let passed = facts.ticks_between(pair[0], pair[1]);
             self.backwards += u64::from(passed < 0);
@@ -288,7 +288,7 @@ pub(super) mod tests {
     }
 
     impl ClockSource for JitteryClock {
-        fn facts(&self) -> Facts {
+        fn facts(&self) -> SourceProperties {
             self.sim.facts()
         }
 

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use hourglass_infer::who_ran::{Occupant, Slice};
+use hourglass_infer::cpu_occupancy::{Occupant, Slice};
 use hourglass_model::kernel::KernelNames;
 
 /// Colours that style sheets have for threads; the last is grey.

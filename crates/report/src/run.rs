@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::cause::{AttributedGap, Composition, Ran, Share, Successor};
+use hourglass_infer::cause::{AttributedGap, GapBreakdown, GapOccupants, OccupantShare, Successor};
 use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp};
 use hourglass_model::document::{RunDocument, ThreadReport};
 use hourglass_model::kernel::KernelNames;
@@ -84,7 +84,7 @@ impl<'a> RunView<'a> {
 /// went.
 pub(crate) fn evidence(gap: &AttributedGap, names: &KernelNames) -> String {
     let mut parts = Vec::new();
-    let ran = who_ran(&gap.ran, names);
+    let ran = who_ran(&gap.occupants, names);
     if !ran.is_empty() {
         parts.push(ran);
     } else if let Some(to) = gap.to_thread {
@@ -98,7 +98,7 @@ pub(crate) fn evidence(gap: &AttributedGap, names: &KernelNames) -> String {
 }
 
 /// `ran meanwhile: stress (812) 3.20 ms`; nothing where nobody is known.
-pub(crate) fn who_ran(ran: &Ran, names: &KernelNames) -> String {
+pub(crate) fn who_ran(ran: &GapOccupants, names: &KernelNames) -> String {
     let ran: Vec<String> = ran.iter().map(|share| share_of(share, names)).collect();
     if ran.is_empty() { String::new() } else { format!("ran meanwhile: {}", ran.join(", ")) }
 }
@@ -106,19 +106,21 @@ pub(crate) fn who_ran(ran: &Ran, names: &KernelNames) -> String {
 /// Why a wake-up was late: `timer interrupt late by 1.89 ms: host or interrupts off (loop (812) was current)`, where that
 /// took most of it; else who ran.
 pub(crate) fn late_because(one: &LateWakeUp, names: &KernelNames) -> String {
-    let Some(stages) = one.stages.map(|up| up.stages_ns()) else { return who_ran(&one.ran, names) };
+    let Some(stages) = one.stages.map(|up| up.stages_ns()) else {
+        return who_ran(&one.occupants, names);
+    };
     let late_ns = stages[0].max(0).unsigned_abs();
-    if late_ns <= one.late_ns / 2 {
-        return who_ran(&one.ran, names);
+    if late_ns <= one.latency_ns / 2 {
+        return who_ran(&one.occupants, names);
     }
     let current =
-        one.ran.most().map(|share| format!(" ({} was current)", called(share.who, names)));
+        one.occupants.longest().map(|share| format!(" ({} was current)", called(share.who, names)));
     let late = rounded(late_ns);
     format!("timer interrupt late by {late}: host or interrupts off{}", current.unwrap_or_default())
 }
 
 /// `stress (812) 3.20 ms`.
-fn share_of(share: Share, names: &KernelNames) -> String {
+fn share_of(share: OccupantShare, names: &KernelNames) -> String {
     format!("{} {}", called(share.who, names), rounded(share.ns))
 }
 
@@ -135,7 +137,7 @@ fn called(who: Successor, names: &KernelNames) -> String {
 }
 
 /// The parts of a gap's time that are not nothing.
-fn composition(parts: &Composition) -> String {
+fn composition(parts: &GapBreakdown) -> String {
     let parts = [
         ("other threads", parts.switched_ns),
         ("timer interrupt", parts.tick_ns),
@@ -162,7 +164,7 @@ mod tests {
             threads: BTreeMap::from([(28_818, "loop".to_owned())]),
             ..KernelNames::default()
         };
-        let share = Share { who: Successor::Kernel(28_818), ns: 1_890_000 };
+        let share = OccupantShare { who: Successor::Kernel(28_818), ns: 1_890_000 };
         for (interrupt_ns, expected) in [
             (
                 1_888_000,
@@ -180,9 +182,14 @@ mod tests {
                 cpu: 1,
                 user_ns: 1_920_000,
             };
-            let ran = Ran::of([share]);
-            let one =
-                LateWakeUp { thread: 0, woke_ns: 0, late_ns: 1_920_000, stages: Some(up), ran };
+            let ran = GapOccupants::from_shares([share]);
+            let one = LateWakeUp {
+                thread: 0,
+                woke_ns: 0,
+                latency_ns: 1_920_000,
+                stages: Some(up),
+                occupants: ran,
+            };
             assert_eq!(late_because(&one, &names), expected);
             let unjoined = LateWakeUp { stages: None, ..one };
             assert!(late_because(&unjoined, &names).starts_with("ran meanwhile"));

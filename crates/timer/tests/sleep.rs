@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hourglass_clock::timekeeping::Settings as ClockSettings;
+use hourglass_clock::timekeeping::ClockSettings;
 use hourglass_clock::{Clock, process};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::allocation::{CountingAllocator, thread_counts};

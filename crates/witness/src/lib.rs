@@ -76,7 +76,7 @@ use thiserror::Error;
 pub use attributes::AttributeValue;
 pub use benchmark::{Figures, Sample, Samples, Summary};
 pub use follow::follow;
-pub use hourglass_infer::cause::{Sign, Signs};
+pub use hourglass_infer::cause::{Indication, IndicationSet};
 pub use hourglass_model::Cause;
 pub use hourglass_time::{Bounded, Span};
 pub use loss::{Loss, Switches};

@@ -1,6 +1,8 @@
 //! What a span lost.
 
-use hourglass_infer::cause::{Basis, Facts, Sign, Signs, SpanSeen, ThreadFacts, judge_span};
+use hourglass_infer::cause::{
+    CauseBasis, Indication, IndicationSet, RunFacts, SpanSeen, ThreadFacts, judge_span,
+};
 use hourglass_model::{Cause, Policy};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_time::{Bounded, Span};
@@ -43,7 +45,7 @@ pub struct Loss {
     /// How sure the cause is, from 0 to 1; 0 means unknown.
     pub confidence: f64,
     /// What speaks for it.
-    pub evidence: Signs,
+    pub evidence: IndicationSet,
     /// Who had the CPU, by the kernel's number: another witnessed thread of this process that was seen on it within the
     /// span. Others may have had it too. `None`: unknown.
     pub who: Option<u32>,
@@ -79,7 +81,7 @@ impl Loss {
             migrated: None,
             cause: Cause::Unknown,
             confidence: 0.0,
-            evidence: Signs::NONE,
+            evidence: IndicationSet::NONE,
             who: None,
         }
     }
@@ -96,7 +98,7 @@ impl Loss {
         let (before, after) = ended.cpus;
         let (cause, basis, mut evidence) = judge(core, ended, most_ns);
         if lost.are_timed() {
-            evidence = evidence.with(Sign::RecordedSwitch);
+            evidence = evidence.with(Indication::RecordedSwitch);
         }
         Some(Loss {
             length: span(length_ns),
@@ -121,7 +123,7 @@ impl Loss {
 
 /// By the judge of run folders. Of waits and forced switches those are judged that took longer: waiting for a CPU
 /// is what forced switches cost, the rest is the thread's own.
-fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, Basis, Signs) {
+fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, CauseBasis, IndicationSet) {
     let lost = &ended.lost;
     let forced_ns = lost.waited_ns.min(lost_ns);
     let own_ns = lost_ns - forced_ns;
@@ -154,7 +156,7 @@ fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, Basis, Signs) {
         other_quotas: !(counted && same),
         stolen_ns: lost.stolen_ns(),
     };
-    let facts = Facts { rt_limit: Machine::here().rt_limit, quota, ..Facts::default() };
+    let facts = RunFacts { rt_limit: Machine::here().rt_limit, quota, ..RunFacts::default() };
     judge_span(&facts, &thread, &seen)
 }
 

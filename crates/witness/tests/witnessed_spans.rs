@@ -13,7 +13,7 @@ use hourglass_sys::clock::current_cpu;
 use hourglass_sys::thread::{counters, set_affinity};
 use hourglass_sys::{fork, rseq};
 use hourglass_witness::{
-    Cause, Loss, OpenSpan, Sign, Span, SpanError, Travelling, Witness, follow,
+    Cause, Indication, Loss, OpenSpan, Span, SpanError, Travelling, Witness, follow,
 };
 
 /// On a thread of its own: witnesses belong to threads, and affinities stay with them.
@@ -97,7 +97,7 @@ fn sleeps(witness: &Witness) {
     let is_wait = |loss: &Loss| {
         loss.cause == Cause::ContextSwitchVoluntary
             && loss.confidence > 0.5
-            && loss.evidence.contains(Sign::CountedVoluntary)
+            && loss.evidence.contains(Indication::CountedVoluntary)
     };
     assert!(losses.iter().any(is_wait), "{losses:?}");
 }
@@ -118,7 +118,7 @@ fn recorded_switches_make_bounds_narrow() {
             for _ in 0..TRIES {
                 let loss = one_sleep(&witness);
                 let switches = loss.switches.voluntary + loss.switches.involuntary;
-                if loss.evidence.contains(Sign::RecordedSwitch) {
+                if loss.evidence.contains(Indication::RecordedSwitch) {
                     let [least, most] = [loss.off_cpu.earliest(), loss.off_cpu.latest()];
                     let width = most.nanos() - least.nanos();
                     assert!(width <= 60_000 * switches as i64, "{loss:?}");
@@ -145,10 +145,10 @@ fn bounds_are_by_counts_where_a_switch_was_not_recorded() {
             thread::sleep(Duration::from_micros(1));
         }
         let loss = witness.end(span).unwrap();
-        assert!(!loss.evidence.contains(Sign::RecordedSwitch), "{loss:?}");
+        assert!(!loss.evidence.contains(Indication::RecordedSwitch), "{loss:?}");
         let _ = one_sleep(&witness);
         let again = (0..TRIES).map(|_| one_sleep(&witness));
-        assert!(again.into_iter().any(|loss| loss.evidence.contains(Sign::RecordedSwitch)));
+        assert!(again.into_iter().any(|loss| loss.evidence.contains(Indication::RecordedSwitch)));
         // A part of it in a thread that records nothing.
         let span = witness.begin();
         thread::sleep(Duration::from_millis(1));
@@ -160,7 +160,7 @@ fn bounds_are_by_counts_where_a_switch_was_not_recorded() {
             witness.detach(span)
         });
         let loss = witness.end(witness.attach(other)).unwrap();
-        assert!(!loss.evidence.contains(Sign::RecordedSwitch), "{loss:?}");
+        assert!(!loss.evidence.contains(Indication::RecordedSwitch), "{loss:?}");
     });
 }
 

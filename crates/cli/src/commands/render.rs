@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::atomic_file;
 use crate::exit::Stop;
 use crate::lab;
-use crate::lab::who_ran::{Slice, WhoRan};
+use crate::lab::cpu_occupancy::{CpuOccupancy, Slice};
 use crate::messages;
 use crate::output::{self, Source};
 use crate::settings::Settings;
@@ -111,7 +111,7 @@ fn draw_who_ran(picture: &mut TracePicture<'_>, recalled: &lab::OpenRun) -> Resu
             picture.push_slice(&slice);
         }
     };
-    let mut who_ran = WhoRan::new();
+    let mut who_ran = CpuOccupancy::new();
     for event in recalled.kernel_events()? {
         who_ran.take(&event?, &mut draw);
     }

@@ -52,7 +52,7 @@ pub enum Pairs {
 impl Pairs {
     /// The pairs of `cpus`.
     #[must_use]
-    pub fn of(self, cpus: &[u32]) -> Vec<(u32, u32)> {
+    pub fn select(self, cpus: &[u32]) -> Vec<(u32, u32)> {
         let heads = match self {
             Pairs::None => 0,
             Pairs::FromFirst => 1,
@@ -99,7 +99,7 @@ const PATIENCE_NS: u64 = 100_000_000;
 
 /// What both threads share.
 #[derive(Debug, Default)]
-struct Court {
+struct PingPong {
     question: Line,
     answer: Line,
     /// Threads that stand on their CPU, and those that may not.
@@ -118,12 +118,12 @@ pub fn measure(
     (a, b): (u32, u32),
     budget: Span,
 ) -> Option<CrossCpu> {
-    let court = Court::default();
+    let court = PingPong::default();
     let found = std::thread::scope(|scope| {
         let answering = std::thread::Builder::new().name(format!("cross-cpu-{b}"));
         let asking = std::thread::Builder::new().name(format!("cross-cpu-{a}"));
         answering.spawn_scoped(scope, || answer(source, &court, b)).ok()?;
-        let asked = asking.spawn_scoped(scope, || ask(source, &court, a, budget));
+        let asked = asking.spawn_scoped(scope, || exchange(source, &court, a, budget));
         if asked.is_err() {
             court.question.round.store(LAST_ROUND, Ordering::Release);
         }
@@ -139,7 +139,7 @@ pub fn measure(
 }
 
 /// Takes its place and waits for the other one.
-fn take_place(court: &Court, cpu: u32) -> bool {
+fn take_place(court: &PingPong, cpu: u32) -> bool {
     let counter = if set_affinity([cpu]).is_ok() { &court.placed } else { &court.refused };
     counter.fetch_add(1, Ordering::AcqRel);
     let give_up = now_ns(ClockId::Monotonic).saturating_add(PATIENCE_NS);
@@ -153,7 +153,7 @@ fn take_place(court: &Court, cpu: u32) -> bool {
     true
 }
 
-fn ask(source: &dyn ClockSource, court: &Court, cpu: u32, budget: Span) -> Bounds {
+fn exchange(source: &dyn ClockSource, court: &PingPong, cpu: u32, budget: Span) -> Bounds {
     let mut bounds = Bounds::NOTHING_KNOWN;
     if take_place(court, cpu) {
         let facts = source.facts();
@@ -178,7 +178,7 @@ fn ask(source: &dyn ClockSource, court: &Court, cpu: u32, budget: Span) -> Bound
     bounds
 }
 
-fn answer(source: &dyn ClockSource, court: &Court, cpu: u32) {
+fn answer(source: &dyn ClockSource, court: &PingPong, cpu: u32) {
     if !take_place(court, cpu) {
         return;
     }
@@ -272,11 +272,11 @@ mod tests {
 
     #[test]
     fn pairs() {
-        assert_eq!(Pairs::All.of(&[0, 2, 5]), [(0, 2), (0, 5), (2, 5)]);
-        assert_eq!(Pairs::FromFirst.of(&[0, 2, 5]), [(0, 2), (0, 5)]);
-        assert_eq!(Pairs::FromFirst.of(&[]), []);
-        assert_eq!(Pairs::All.of(&[3]), []);
-        assert_eq!(Pairs::None.of(&[0, 1]), []);
+        assert_eq!(Pairs::All.select(&[0, 2, 5]), [(0, 2), (0, 5), (2, 5)]);
+        assert_eq!(Pairs::FromFirst.select(&[0, 2, 5]), [(0, 2), (0, 5)]);
+        assert_eq!(Pairs::FromFirst.select(&[]), []);
+        assert_eq!(Pairs::All.select(&[3]), []);
+        assert_eq!(Pairs::None.select(&[0, 1]), []);
     }
 
     /// `CLOCK_MONOTONIC` agrees with itself on all CPUs, so its interval holds zero.
@@ -285,7 +285,7 @@ mod tests {
         let source = probe(SourceName::MONOTONIC).unwrap();
         let before = hourglass_sys::thread::affinity().unwrap();
         let budget = Span::from_millis(1);
-        for pair in Pairs::FromFirst.of(&before) {
+        for pair in Pairs::FromFirst.select(&before) {
             let found = measure(source.as_ref(), Rate::NANOSECONDS, pair, budget);
             assert!(found.is_none_or(|found| found.may_agree()), "{found:?}");
         }

@@ -11,7 +11,7 @@ use crate::source::{Frequency, FrequencyOrigin};
 
 /// What was found on a machine without measuring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct ClockHost {
     /// The kernel's current clock source.
     pub current: Option<String>,
     /// The clock sources that the kernel could use.
@@ -28,13 +28,13 @@ pub struct Machine {
     pub tsc_adjust: Vec<(u32, i64)>,
 }
 
-impl Machine {
+impl ClockHost {
     /// Looks at this machine; `root` is `/` but in tests. About ten `cpuid`, 0.1 ms in a guest.
     #[must_use]
-    pub fn find(root: &Path) -> Machine {
+    pub fn find(root: &Path) -> ClockHost {
         let read = |path: &str| fs::read_to_string(root.join(path)).ok();
         let available = read(AVAILABLE_CLOCKSOURCES).unwrap_or_default();
-        Machine {
+        ClockHost {
             current: kernel_clocksource(root),
             available: available.split_whitespace().map(str::to_owned).collect(),
             cpuid: Cpuid::of_this_processor(),
@@ -331,7 +331,7 @@ mod tests {
         msr.extend((-7_i64).to_le_bytes());
         fs::write(root.join("dev/cpu/1/msr"), msr).unwrap();
         fs::write(root.join("proc/cpuinfo"), "flags : tsc\n").unwrap();
-        let found = Machine::find(&root);
+        let found = ClockHost::find(&root);
         fs::remove_dir_all(&root).unwrap();
         assert_eq!(found.current.as_deref(), Some("hpet"));
         assert_eq!(found.available, ["hpet", "acpi_pm"]);

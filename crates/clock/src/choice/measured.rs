@@ -9,15 +9,15 @@ use super::cross_cpu::{self, CrossCpu, Pairs};
 use super::kernel_clocksource;
 use super::monotonicity::{self, Monotonicity};
 use crate::Pair;
-use crate::source::frequency::{AsCounter, between};
+use crate::source::frequency::{SourceCounter, between};
 use crate::source::{
-    ClockSource, Counts, Facts, Frequency, MeasuredFrequency, Probed, ReadCost, ReadOrder,
-    SourceName, read_cost,
+    ClockSource, CounterMeaning, Frequency, MeasuredFrequency, ProbeResult, ReadCost, ReadOrder,
+    SourceName, SourceProperties, read_cost,
 };
 
 /// How much is measured. All the times are spent one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Effort {
+pub struct MeasurementLimits {
     /// The root of the file system; `/` but in tests.
     pub root: PathBuf,
     /// Reads of which the cost is measured, of every source.
@@ -32,10 +32,10 @@ pub struct Effort {
     pub monotonicity: Span,
 }
 
-impl Default for Effort {
+impl Default for MeasurementLimits {
     /// About 0.1 s on a small machine, and 1 ms for every CPU.
-    fn default() -> Effort {
-        Effort {
+    fn default() -> MeasurementLimits {
+        MeasurementLimits {
             root: PathBuf::from("/"),
             reads: 4_096,
             window: Span::from_millis(20),
@@ -46,17 +46,17 @@ impl Default for Effort {
     }
 }
 
-impl Effort {
+impl MeasurementLimits {
     /// For `hourglass clocks --verify`: every pair of CPUs, and seconds.
     #[must_use]
-    pub fn thorough() -> Effort {
-        Effort {
+    pub fn thorough() -> MeasurementLimits {
+        MeasurementLimits {
             reads: 65_536,
             window: Span::from_secs(1),
             pairs: Pairs::All,
             pair_budget: Span::from_millis(10),
             monotonicity: Span::from_millis(500),
-            ..Effort::default()
+            ..MeasurementLimits::default()
         }
     }
 }
@@ -72,7 +72,7 @@ pub struct RateChange {
 
 /// What was measured of one source.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct SourceMeasurement {
     /// The cost of a read.
     pub cost: Option<ReadCost>,
     /// Its frequency; `None` for a source that counts nanoseconds by definition, or that did not
@@ -92,24 +92,27 @@ pub struct Measured {
 
 /// Whether a source's frequency must be measured to be known, or to be believed.
 #[must_use]
-pub fn needs_frequency(facts: &Facts) -> bool {
-    facts.counts == Counts::Oscillator
+pub fn needs_frequency(facts: &SourceProperties) -> bool {
+    facts.counts == CounterMeaning::Oscillator
 }
 
 /// Measures every source; in the order given.
-pub(crate) fn measure_all(probed: &[Probed], effort: &Effort) -> Vec<Measured> {
+pub(crate) fn measure_all(
+    probed: &[ProbeResult],
+    effort: &MeasurementLimits,
+) -> Vec<SourceMeasurement> {
     let sources: Vec<Option<&dyn ClockSource>> =
         probed.iter().map(|p| p.source.as_deref().ok()).collect();
     let cost = |source: &dyn ClockSource| read_cost(source, ReadOrder::Unordered, effort.reads);
     let rates = measure_rates(&sources, effort.window);
-    let mut all: Vec<Measured> = sources
+    let mut all: Vec<SourceMeasurement> = sources
         .iter()
         .zip(rates)
-        .map(|(source, (frequency, drift))| Measured {
+        .map(|(source, (frequency, drift))| SourceMeasurement {
             cost: source.map(cost),
             frequency,
             drift,
-            ..Measured::default()
+            ..SourceMeasurement::default()
         })
         .collect();
     for ((source, found), name) in sources.iter().zip(&mut all).zip(probed.iter().map(|p| p.name)) {
@@ -132,7 +135,10 @@ fn measure_rates(sources: &[Option<&dyn ClockSource>], window: Span) -> Vec<Rate
         .map(|source| source.filter(|source| needs_frequency(&source.facts())))
         .collect();
     let pairs = || -> Vec<Option<Pair>> {
-        wanted.iter().map(|source| source.map(|source| Pair::read(&AsCounter(source)))).collect()
+        wanted
+            .iter()
+            .map(|source| source.map(|source| Pair::read(&SourceCounter(source))))
+            .collect()
     };
     if wanted.iter().all(Option::is_none) {
         return vec![(None, None); sources.len()];
@@ -166,11 +172,15 @@ fn rate_found(source: &dyn ClockSource, first: Pair, second: Pair, third: Pair) 
     (frequency, drift)
 }
 
-fn measure_between_cpus(source: &dyn ClockSource, effort: &Effort, found: &mut Measured) {
+fn measure_between_cpus(
+    source: &dyn ClockSource,
+    effort: &MeasurementLimits,
+    found: &mut SourceMeasurement,
+) {
     let Ok(cpus) = hourglass_sys::thread::affinity() else { return };
     let frequency: Option<Frequency> =
         found.frequency.map(|f| f.frequency).or(source.facts().frequency);
-    let pairs = effort.pairs.of(&cpus);
+    let pairs = effort.pairs.select(&cpus);
     found.pairs = pairs.len();
     if let Some(rate) = frequency.and_then(|f| f.rate()) {
         let offset = |pair| cross_cpu::measure(source, rate, pair, effort.pair_budget);

@@ -1,7 +1,7 @@
 //! Which counter measures on this machine, and why.
 //!
 //! [`choose`] decides in microseconds, by what the kernel says; [`select`] gathers all the evidence
-//! there is, item by item, and decides by a [`Policy`].
+//! there is, item by item, and decides by a [`SelectionPolicy`].
 
 pub mod cross_cpu;
 pub mod machine;
@@ -9,19 +9,19 @@ pub mod measured;
 pub mod monotonicity;
 pub mod policy;
 pub mod selection;
-pub mod thesis;
+pub mod thesis_rule;
 pub mod verdicts;
 
 use std::path::Path;
 
 pub use cross_cpu::{CrossCpu, Pairs};
-pub use machine::Machine;
-pub use measured::{Effort, Measured};
+pub use machine::ClockHost;
+pub use measured::{MeasurementLimits, SourceMeasurement};
 pub use monotonicity::Monotonicity;
-pub use policy::{Policy, UnknownPolicy};
+pub use policy::{SelectionPolicy, UnknownPolicy};
 pub use selection::{SelectError, Selection, SourceReport, select};
 
-pub use crate::trust::{Evidence, Verdict};
+pub use crate::trust::{Evidence, EvidenceVerdict};
 
 /// The counters there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

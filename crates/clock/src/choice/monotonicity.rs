@@ -24,7 +24,7 @@ pub struct Monotonicity {
 /// The highest count handed over so far, alone on its cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Highest(AtomicU64);
+struct MaxCount(AtomicU64);
 
 /// Reads on all `cpus` at once for `length`, in threads of its own. Each read is compared with the
 /// highest count that any CPU had published before it began, so that a smaller one is a step back
@@ -32,7 +32,7 @@ struct Highest(AtomicU64);
 /// others keep busy are waited for.
 #[must_use]
 pub fn check(source: &dyn ClockSource, cpus: &[u32], length: Span) -> Monotonicity {
-    let highest = Highest(AtomicU64::new(source.read_ordered()));
+    let highest = MaxCount(AtomicU64::new(source.read_ordered()));
     let (placed, go) = (AtomicU32::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let run = |cpu: u32| {

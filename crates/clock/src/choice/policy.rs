@@ -7,7 +7,7 @@ use crate::source::{SourceName, UnknownSource};
 
 /// By what rule a source is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum SelectionPolicy {
     /// The thesis' rule, exactly ([`super::thesis`]).
     Thesis,
     /// The best source against which no evidence speaks.
@@ -19,13 +19,13 @@ pub enum Policy {
     Forced(SourceName),
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for SelectionPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Policy::Thesis => f.pad("thesis"),
-            Policy::Strict => f.pad("strict"),
-            Policy::Permissive => f.pad("permissive"),
-            Policy::Forced(name) => f.pad(&format!("forced:{name}")),
+            SelectionPolicy::Thesis => f.pad("thesis"),
+            SelectionPolicy::Strict => f.pad("strict"),
+            SelectionPolicy::Permissive => f.pad("permissive"),
+            SelectionPolicy::Forced(name) => f.pad(&format!("forced:{name}")),
         }
     }
 }
@@ -41,15 +41,15 @@ pub enum UnknownPolicy {
     Source(#[from] UnknownSource),
 }
 
-impl FromStr for Policy {
+impl FromStr for SelectionPolicy {
     type Err = UnknownPolicy;
 
-    fn from_str(text: &str) -> Result<Policy, UnknownPolicy> {
+    fn from_str(text: &str) -> Result<SelectionPolicy, UnknownPolicy> {
         match (text, text.strip_prefix("forced:")) {
-            ("thesis", _) => Ok(Policy::Thesis),
-            ("strict", _) => Ok(Policy::Strict),
-            ("permissive", _) => Ok(Policy::Permissive),
-            (_, Some(name)) => Ok(Policy::Forced(name.parse()?)),
+            ("thesis", _) => Ok(SelectionPolicy::Thesis),
+            ("strict", _) => Ok(SelectionPolicy::Strict),
+            ("permissive", _) => Ok(SelectionPolicy::Permissive),
+            (_, Some(name)) => Ok(SelectionPolicy::Forced(name.parse()?)),
             _ => Err(UnknownPolicy::Word(text.to_owned())),
         }
     }
@@ -62,10 +62,12 @@ mod tests {
     #[test]
     fn policies_are_written_and_read() {
         for text in ["thesis", "strict", "permissive", "forced:tsc", "forced:ptp3"] {
-            assert_eq!(text.parse::<Policy>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<SelectionPolicy>().unwrap().to_string(), text);
         }
-        assert_eq!(Policy::default(), Policy::Strict);
-        assert!("loose".parse::<Policy>().unwrap_err().to_string().contains("permissive"));
-        assert!("forced:sundial".parse::<Policy>().unwrap_err().to_string().contains("hpet"));
+        assert_eq!(SelectionPolicy::default(), SelectionPolicy::Strict);
+        assert!("loose".parse::<SelectionPolicy>().unwrap_err().to_string().contains("permissive"));
+        assert!(
+            "forced:sundial".parse::<SelectionPolicy>().unwrap_err().to_string().contains("hpet")
+        );
     }
 }

@@ -1,21 +1,23 @@
 //! The choice, with everything it rests on.
 
 use super::cross_cpu::CrossCpu;
-use super::machine::Machine;
-use super::measured::{Effort, Measured, measure_all};
+use super::machine::ClockHost;
+use super::measured::{MeasurementLimits, SourceMeasurement, measure_all};
 use super::monotonicity::Monotonicity;
-use super::policy::Policy;
-use super::thesis::{self, Cost};
+use super::policy::SelectionPolicy;
+use super::thesis_rule::{self, ReadCostMoments};
 use super::verdicts;
 use crate::Rate;
-use crate::source::{self, Facts, Probed, ReadCost, SourceName, Unavailable, Width32};
-use crate::trust::{Evidence, Trust, Verdict, objection};
+use crate::source::{
+    self, Counter32Policy, ProbeResult, ReadCost, SourceName, SourceProperties, Unavailable,
+};
+use crate::trust::{Evidence, EvidenceVerdict, TrustReport, objection};
 
 /// What was chosen, and why; the content of the document `hourglass.clocks/1`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     /// The rule.
-    pub policy: Policy,
+    pub policy: SelectionPolicy,
     /// The source chosen.
     pub selected: SourceName,
     /// Why this one; one clause for people.
@@ -38,9 +40,9 @@ pub struct SourceReport {
     /// Why it cannot be read, with what would mend it ([`Unavailable::remedy`]).
     pub unavailable: Option<Unavailable>,
     /// Whether the policy takes it as fit to tell time by; if it is not available, why not.
-    pub trust: Trust,
+    pub trust: TrustReport,
     /// What it is.
-    pub facts: Option<Facts>,
+    pub facts: Option<SourceProperties>,
     /// Ticks a second: measured for counters, else stated.
     pub frequency_hz: Option<f64>,
     /// Multiplier and shift of that frequency.
@@ -75,10 +77,17 @@ pub enum SelectError {
 ///
 /// # Errors
 /// A forced source that cannot be read. The other policies always find one: `CLOCK_MONOTONIC`.
-pub fn select(policy: Policy, effort: &Effort) -> Result<Selection, SelectError> {
+pub fn select(
+    policy: SelectionPolicy,
+    effort: &MeasurementLimits,
+) -> Result<Selection, SelectError> {
     // The thesis refuses a counter of 32 bits.
-    let narrow = if policy == Policy::Thesis { Width32::Refuse } else { Width32::Extend };
-    let machine = Machine::find(&effort.root);
+    let narrow = if policy == SelectionPolicy::Thesis {
+        Counter32Policy::Refuse
+    } else {
+        Counter32Policy::Extend
+    };
+    let machine = ClockHost::find(&effort.root);
     let probed = source::all(narrow);
     let measured = measure_all(&probed, effort);
     decide(policy, &machine, probed, &measured)
@@ -86,17 +95,17 @@ pub fn select(policy: Policy, effort: &Effort) -> Result<Selection, SelectError>
 
 /// Chooses by what was found; pure.
 fn decide(
-    policy: Policy,
-    machine: &Machine,
-    probed: Vec<Probed>,
-    measured: &[Measured],
+    policy: SelectionPolicy,
+    machine: &ClockHost,
+    probed: Vec<ProbeResult>,
+    measured: &[SourceMeasurement],
 ) -> Result<Selection, SelectError> {
     let mut sources: Vec<SourceReport> =
         probed.into_iter().zip(measured).map(|(p, m)| report(policy, machine, p, m)).collect();
     let (selected, reason) = match policy {
-        Policy::Thesis => by_thesis(machine, &mut sources),
-        Policy::Strict | Policy::Permissive => best_trusted(&sources),
-        Policy::Forced(name) => forced(name, &sources)?,
+        SelectionPolicy::Thesis => by_thesis(machine, &mut sources),
+        SelectionPolicy::Strict | SelectionPolicy::Permissive => best_trusted(&sources),
+        SelectionPolicy::Forced(name) => forced(name, &sources)?,
     };
     let on_processor = measured.iter().find(|found| found.monotonicity.is_some());
     Ok(Selection {
@@ -109,7 +118,12 @@ fn decide(
     })
 }
 
-fn report(policy: Policy, machine: &Machine, probed: Probed, measured: &Measured) -> SourceReport {
+fn report(
+    policy: SelectionPolicy,
+    machine: &ClockHost,
+    probed: ProbeResult,
+    measured: &SourceMeasurement,
+) -> SourceReport {
     let name = probed.name;
     let facts = match probed.source {
         Ok(source) => source.facts(),
@@ -118,12 +132,12 @@ fn report(policy: Policy, machine: &Machine, probed: Probed, measured: &Measured
     let mut evidence = verdicts::about(&facts, machine, measured);
     let required: &[&str] = match (policy, name) {
         // Whatever else is said against it is shown, not heeded.
-        (Policy::Permissive, SourceName::Tsc) => &["invariant_tsc"],
-        (Policy::Permissive, SourceName::Cntvct) => &[],
+        (SelectionPolicy::Permissive, SourceName::Tsc) => &["invariant_tsc"],
+        (SelectionPolicy::Permissive, SourceName::Cntvct) => &[],
         _ => verdicts::required(name),
     };
-    let is_permitted =
-        policy == Policy::Permissive && matches!(name, SourceName::Tsc | SourceName::Cntvct);
+    let is_permitted = policy == SelectionPolicy::Permissive
+        && matches!(name, SourceName::Tsc | SourceName::Cntvct);
     let against = if is_permitted {
         let heeded: Vec<Evidence> =
             evidence.iter().filter(|e| required.contains(&e.id)).cloned().collect();
@@ -137,15 +151,16 @@ fn report(policy: Policy, machine: &Machine, probed: Probed, measured: &Measured
         None if is_permitted => "its rate is constant, and the policy asks no more".into(),
         None => favour(name, machine),
     };
-    if let (Policy::Thesis, SourceName::Tsc, Some(cpuid)) = (policy, name, &machine.cpuid) {
-        let listed = thesis::has_constant_tsc(cpuid);
+    if let (SelectionPolicy::Thesis, SourceName::Tsc, Some(cpuid)) = (policy, name, &machine.cpuid)
+    {
+        let listed = thesis_rule::has_constant_tsc(cpuid);
         let found = format!(
             "family {:#04x}, model {:#04x}{}",
             cpuid.family,
             cpuid.model,
             if listed { ", listed" } else { ", not listed" }
         );
-        let verdict = if listed { Verdict::Good } else { Verdict::Neutral };
+        let verdict = if listed { EvidenceVerdict::Good } else { EvidenceVerdict::Neutral };
         evidence.push(Evidence { id: "family_list", found, verdict });
     }
     let frequency = measured.frequency.map(|found| found.frequency).or(facts.frequency);
@@ -159,7 +174,7 @@ fn report(policy: Policy, machine: &Machine, probed: Probed, measured: &Measured
         name,
         available: true,
         unavailable: None,
-        trust: Trust { trusted, reason, evidence },
+        trust: TrustReport { trusted, reason, evidence },
         facts: Some(facts),
         frequency_hz,
         rate: frequency.and_then(|frequency| frequency.rate()),
@@ -177,7 +192,7 @@ fn unavailable(name: SourceName, why: Unavailable) -> SourceReport {
     SourceReport {
         name,
         available: false,
-        trust: Trust { trusted: false, reason: why.to_string(), evidence: Vec::new() },
+        trust: TrustReport { trusted: false, reason: why.to_string(), evidence: Vec::new() },
         unavailable: Some(why),
         facts: None,
         frequency_hz: None,
@@ -189,7 +204,7 @@ fn unavailable(name: SourceName, why: Unavailable) -> SourceReport {
 }
 
 /// Why a source is trusted.
-fn favour(name: SourceName, machine: &Machine) -> String {
+fn favour(name: SourceName, machine: &ClockHost) -> String {
     match (name, machine.current.as_deref()) {
         (SourceName::Tsc | SourceName::Cntvct, Some(kernel)) => {
             format!("the kernel keeps time with it ({kernel}), and nothing speaks against it")
@@ -225,17 +240,18 @@ fn forced(name: SourceName, sources: &[SourceReport]) -> Result<(SourceName, Str
 }
 
 /// The thesis' rule; says item by item what it rested on, and whom it takes as fit.
-fn by_thesis(machine: &Machine, sources: &mut [SourceReport]) -> (SourceName, String) {
+fn by_thesis(machine: &ClockHost, sources: &mut [SourceReport]) -> (SourceName, String) {
     let find = |name| sources.iter().find(|report| report.name == name && report.available);
     let cost = |name| {
         let cost = find(name)?.cost?;
-        Some(Cost { mean_ns: cost.mean_ns, stddev_ns: cost.stddev_ns })
+        Some(ReadCostMoments { mean_ns: cost.mean_ns, stddev_ns: cost.stddev_ns })
     };
-    let stable = machine.cpuid.as_ref().is_some_and(thesis::tsc_is_stable)
+    let stable = machine.cpuid.as_ref().is_some_and(thesis_rule::tsc_is_stable)
         && find(SourceName::Tsc).is_some();
     let hpet = cost(SourceName::Hpet);
-    let os = cost(SourceName::MONOTONIC).unwrap_or(Cost { mean_ns: 0.0, stddev_ns: 0.0 });
-    let (chosen, because) = thesis::choose(stable, hpet, os);
+    let os =
+        cost(SourceName::MONOTONIC).unwrap_or(ReadCostMoments { mean_ns: 0.0, stddev_ns: 0.0 });
+    let (chosen, because) = thesis_rule::choose(stable, hpet, os);
     let selected = chosen.source();
     for report in sources.iter_mut().filter(|report| report.available) {
         report.trust.trusted = match report.name {
@@ -251,10 +267,14 @@ fn by_thesis(machine: &Machine, sources: &mut [SourceReport]) -> (SourceName, St
         let compared = matches!(report.name, SourceName::Hpet | SourceName::MONOTONIC);
         if let (true, Some(cost)) = (compared, report.cost) {
             let found = format!("mean {:.1} ns, deviation {:.1} ns", cost.mean_ns, cost.stddev_ns);
-            report.trust.evidence.push(Evidence::new("thesis_cost", Verdict::Neutral, found));
+            report.trust.evidence.push(Evidence::new(
+                "thesis_cost",
+                EvidenceVerdict::Neutral,
+                found,
+            ));
         }
     }
-    (selected, thesis::reason(because, hpet, os))
+    (selected, thesis_rule::reason(because, hpet, os))
 }
 
 impl Selection {

@@ -2,10 +2,10 @@
 //!
 //! Pure functions. Each rule names the failure that it keeps out (research/time.md 0, 1 and 5).
 
-use super::machine::{Cpuid, Machine};
-use super::measured::Measured;
-use crate::source::{Counts, Facts, FrequencyOrigin, SourceName};
-use crate::trust::{Evidence, Verdict};
+use super::machine::{ClockHost, Cpuid};
+use super::measured::SourceMeasurement;
+use crate::source::{CounterMeaning, FrequencyOrigin, SourceName, SourceProperties};
+use crate::trust::{Evidence, EvidenceVerdict};
 
 /// A rate that differs from the stated one by more than this is refused, ppm: a crystal is within
 /// 100, NTP steers by up to 500.
@@ -36,7 +36,11 @@ pub fn required(name: SourceName) -> &'static [&'static str] {
 
 /// All that is known about a source that can be read.
 #[must_use]
-pub fn about(facts: &Facts, machine: &Machine, measured: &Measured) -> Vec<Evidence> {
+pub fn about(
+    facts: &SourceProperties,
+    machine: &ClockHost,
+    measured: &SourceMeasurement,
+) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     match facts.name {
         SourceName::Tsc => {
@@ -70,48 +74,50 @@ pub fn about(facts: &Facts, machine: &Machine, measured: &Measured) -> Vec<Evide
 
 /// The kernel watches its clock source and leaves it when it misbehaves: a counter that it does
 /// not use is one that somebody found wanting (valkey #4691, #4345).
-fn about_kernel(wanted: &str, machine: &Machine, measured: &Measured) -> Vec<Evidence> {
+fn about_kernel(wanted: &str, machine: &ClockHost, measured: &SourceMeasurement) -> Vec<Evidence> {
     let current = match machine.current.as_deref() {
         Some(current) => Evidence::new(
             "kernel_clocksource",
-            Verdict::good_if(current == wanted),
+            EvidenceVerdict::good_if(current == wanted),
             current.to_owned(),
         ),
         None => Evidence::new(
             "kernel_clocksource",
-            Verdict::Unknown,
+            EvidenceVerdict::Unknown,
             "the kernel does not say which it uses",
         ),
     };
     let change = match (&machine.current, &measured.clocksource_after) {
         (Some(before), Some(after)) if before != after => Evidence::new(
             "clocksource_change",
-            Verdict::Bad,
+            EvidenceVerdict::Bad,
             format!("from {before} to {after} while this was measured"),
         ),
-        (Some(_), Some(_)) => {
-            Evidence::new("clocksource_change", Verdict::Good, "none while this was measured")
-        }
-        _ => Evidence::new("clocksource_change", Verdict::Unknown, "not known"),
+        (Some(_), Some(_)) => Evidence::new(
+            "clocksource_change",
+            EvidenceVerdict::Good,
+            "none while this was measured",
+        ),
+        _ => Evidence::new("clocksource_change", EvidenceVerdict::Unknown, "not known"),
     };
     vec![current, available(wanted, machine), change]
 }
 
 /// Being available says little (minstant takes it for trust); not being available says a lot: the
 /// kernel drops a TSC that it has marked unstable.
-fn available(wanted: &str, machine: &Machine) -> Evidence {
+fn available(wanted: &str, machine: &ClockHost) -> Evidence {
     let list = machine.available.join(" ");
     let verdict = match machine.available.iter().any(|name| name == wanted) {
-        _ if list.is_empty() => Verdict::Unknown,
-        true => Verdict::Neutral,
-        false => Verdict::Bad,
+        _ if list.is_empty() => EvidenceVerdict::Unknown,
+        true => EvidenceVerdict::Neutral,
+        false => EvidenceVerdict::Bad,
     };
     let found = if list.is_empty() { "the kernel does not list them".into() } else { list };
     Evidence::new("available_clocksources", verdict, found)
 }
 
 /// What processor, hypervisor and kernel say of the TSC.
-fn about_tsc(machine: &Machine) -> Vec<Evidence> {
+fn about_tsc(machine: &ClockHost) -> Vec<Evidence> {
     let mut evidence = vec![
         intercepted("tsc_access", "reading it", machine.tsc_intercepted),
         intercepted("cpuid_access", "CPUID", machine.cpuid_intercepted),
@@ -119,7 +125,7 @@ fn about_tsc(machine: &Machine) -> Vec<Evidence> {
     match &machine.cpuid {
         Some(cpuid) => evidence.extend(about_processor(cpuid)),
         None => {
-            evidence.push(Evidence::new("invariant_tsc", Verdict::Unknown, "no CPUID"));
+            evidence.push(Evidence::new("invariant_tsc", EvidenceVerdict::Unknown, "no CPUID"));
         }
     }
     evidence.push(kernel_flags(machine));
@@ -131,35 +137,37 @@ fn about_tsc(machine: &Machine) -> Vec<Evidence> {
 /// (testbeds.md section 2).
 fn intercepted(id: &'static str, what: &str, found: Option<bool>) -> Evidence {
     match found {
-        Some(false) => Evidence::new(id, Verdict::Good, format!("{what} is not intercepted")),
+        Some(false) => {
+            Evidence::new(id, EvidenceVerdict::Good, format!("{what} is not intercepted"))
+        }
         Some(true) => Evidence::new(
             id,
-            Verdict::Bad,
+            EvidenceVerdict::Bad,
             format!("{what} raises a signal in this thread; another program supplies its answers"),
         ),
-        None => Evidence::new(id, Verdict::Unknown, "the kernel does not say"),
+        None => Evidence::new(id, EvidenceVerdict::Unknown, "the kernel does not say"),
     }
 }
 
 fn about_processor(cpuid: &Cpuid) -> Vec<Evidence> {
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
     let rdtscp = match cpuid.rdtscp {
-        true => Verdict::Good,
+        true => EvidenceVerdict::Good,
         // It can be read without; only the CPU number does not come with it.
-        false => Verdict::Neutral,
+        false => EvidenceVerdict::Neutral,
     };
-    let invariant = Verdict::good_if(cpuid.invariant_tsc);
+    let invariant = EvidenceVerdict::good_if(cpuid.invariant_tsc);
     let mut evidence = vec![
         Evidence::new("invariant_tsc", invariant, yes_no(cpuid.invariant_tsc)),
         Evidence::new("rdtscp", rdtscp, yes_no(cpuid.rdtscp)),
     ];
     match &cpuid.hypervisor {
-        None => evidence.push(Evidence::new("hypervisor", Verdict::Good, "none")),
+        None => evidence.push(Evidence::new("hypervisor", EvidenceVerdict::Good, "none")),
         Some(hypervisor) => {
-            evidence.push(Evidence::new("hypervisor", Verdict::Neutral, hypervisor.name()));
+            evidence.push(Evidence::new("hypervisor", EvidenceVerdict::Neutral, hypervisor.name()));
             // Without the bit KVM's own clock can differ between CPUs, and so can the TSC below it.
             if let Some(stable) = hypervisor.kvm_stable {
-                let verdict = Verdict::good_if(stable);
+                let verdict = EvidenceVerdict::good_if(stable);
                 evidence.push(Evidence::new("kvm_stable", verdict, yes_no(stable)));
             }
         }
@@ -169,9 +177,9 @@ fn about_processor(cpuid: &Cpuid) -> Vec<Evidence> {
 
 /// The kernel sets both flags from the invariant bit, so one that is missing beside it means that
 /// the kernel thinks otherwise, or that the two were told different things.
-fn kernel_flags(machine: &Machine) -> Evidence {
+fn kernel_flags(machine: &ClockHost) -> Evidence {
     let Some(flags) = machine.flags else {
-        return Evidence::new("kernel_flags", Verdict::Unknown, "no /proc/cpuinfo");
+        return Evidence::new("kernel_flags", EvidenceVerdict::Unknown, "no /proc/cpuinfo");
     };
     let named = [
         ("constant_tsc", flags.constant_tsc),
@@ -183,7 +191,7 @@ fn kernel_flags(machine: &Machine) -> Evidence {
         names.collect::<Vec<_>>().join(" ")
     };
     let missing = list(false);
-    let verdict = Verdict::good_if(flags.constant_tsc && flags.nonstop_tsc);
+    let verdict = EvidenceVerdict::good_if(flags.constant_tsc && flags.nonstop_tsc);
     let found = match missing.as_str() {
         "" => list(true),
         missing => format!("{}; not: {missing}", list(true)),
@@ -192,65 +200,71 @@ fn kernel_flags(machine: &Machine) -> Evidence {
 }
 
 /// Firmware that writes the TSC of one CPU shows in this register.
-fn tsc_adjust(machine: &Machine) -> Evidence {
+fn tsc_adjust(machine: &ClockHost) -> Evidence {
     const ID: &str = "tsc_adjust";
     let values = &machine.tsc_adjust;
     match values.first() {
-        Some((_, first)) if values.iter().all(|(_, value)| value == first) => {
-            Evidence::new(ID, Verdict::Good, format!("{first} on all {} CPUs", values.len()))
-        }
+        Some((_, first)) if values.iter().all(|(_, value)| value == first) => Evidence::new(
+            ID,
+            EvidenceVerdict::Good,
+            format!("{first} on all {} CPUs", values.len()),
+        ),
         Some(_) => {
             let list: Vec<String> =
                 values.iter().map(|(cpu, value)| format!("CPU {cpu}: {value}")).collect();
-            Evidence::new(ID, Verdict::Bad, list.join(", "))
+            Evidence::new(ID, EvidenceVerdict::Bad, list.join(", "))
         }
         None => match machine.cpuid {
             Some(cpuid) if cpuid.tsc_adjust => Evidence::new(
                 ID,
-                Verdict::Neutral,
+                EvidenceVerdict::Neutral,
                 "the kernel can see writes to the TSC; this program may not read the register",
             ),
-            Some(_) => Evidence::new(ID, Verdict::Neutral, "no such register"),
-            None => Evidence::new(ID, Verdict::Unknown, "not known"),
+            Some(_) => Evidence::new(ID, EvidenceVerdict::Neutral, "no such register"),
+            None => Evidence::new(ID, EvidenceVerdict::Unknown, "not known"),
         },
     }
 }
 
 /// The rate against what is stated, and against itself a moment later.
-fn about_rate(facts: &Facts, measured: &Measured) -> Vec<Evidence> {
+fn about_rate(facts: &SourceProperties, measured: &SourceMeasurement) -> Vec<Evidence> {
     let mut evidence = vec![match facts.frequency {
         Some(stated) => Evidence::new(
             "stated_frequency",
-            Verdict::Neutral,
+            EvidenceVerdict::Neutral,
             format!("{:.6} MHz, by {}", stated.hertz() / 1e6, origin(stated.origin)),
         ),
-        None => Evidence::new("stated_frequency", Verdict::Neutral, "none is stated"),
+        None => Evidence::new("stated_frequency", EvidenceVerdict::Neutral, "none is stated"),
     }];
     let Some(found) = measured.frequency else {
-        evidence.push(Evidence::new("rate", Verdict::Bad, "it did not go forward steadily"));
+        evidence.push(Evidence::new(
+            "rate",
+            EvidenceVerdict::Bad,
+            "it did not go forward steadily",
+        ));
         return evidence;
     };
     let measured_text =
         format!("{:.6} MHz +- {:.1} ppm", found.frequency.hertz() / 1e6, found.error_ppm);
     evidence.push(match facts.frequency {
-        None => Evidence::new("rate", Verdict::Good, measured_text),
+        None => Evidence::new("rate", EvidenceVerdict::Good, measured_text),
         Some(stated) => {
             let off = found.frequency.ppm_above(&stated);
             let limit = match stated.origin {
                 FrequencyOrigin::Cpuid16 => NAMEPLATE_LIMIT_PPM,
                 _ => RATE_LIMIT_PPM,
             };
-            let verdict = Verdict::good_if(off.abs() - found.error_ppm <= limit);
+            let verdict = EvidenceVerdict::good_if(off.abs() - found.error_ppm <= limit);
             Evidence::new("rate", verdict, format!("{measured_text}, {off:+.1} ppm off"))
         }
     });
     evidence.push(match measured.drift {
         Some(drift) => Evidence::new(
             "drift",
-            Verdict::good_if(drift.ppm.abs() - drift.error_ppm <= DRIFT_LIMIT_PPM),
+            EvidenceVerdict::good_if(drift.ppm.abs() - drift.error_ppm <= DRIFT_LIMIT_PPM),
             format!("{:+.1} ppm +- {:.1}", drift.ppm, drift.error_ppm),
         ),
-        None => Evidence::new("drift", Verdict::Unknown, "not measured"),
+        None => Evidence::new("drift", EvidenceVerdict::Unknown, "not measured"),
     });
     evidence
 }
@@ -267,14 +281,14 @@ fn origin(origin: FrequencyOrigin) -> &'static str {
 }
 
 /// Offsets and steps between CPUs (quanta #61, fastant #5, valkey #4345).
-fn about_cpus(measured: &Measured) -> Vec<Evidence> {
+fn about_cpus(measured: &SourceMeasurement) -> Vec<Evidence> {
     let pairs = &measured.cross_cpu;
     let lo = pairs.iter().map(|pair| pair.offset_lo_ns).min();
     let hi = pairs.iter().map(|pair| pair.offset_hi_ns).max();
     let offsets = match (lo.zip(hi), pairs.iter().find(|pair| !pair.may_agree())) {
         (_, Some(apart)) if apart.offset_lo_ns > apart.offset_hi_ns => Evidence::new(
             "cross_cpu",
-            Verdict::Bad,
+            EvidenceVerdict::Bad,
             format!(
                 "rounds between CPU {} and CPU {} contradict each other by {} ns: it jumped",
                 apart.a,
@@ -284,7 +298,7 @@ fn about_cpus(measured: &Measured) -> Vec<Evidence> {
         ),
         (_, Some(apart)) => Evidence::new(
             "cross_cpu",
-            Verdict::Bad,
+            EvidenceVerdict::Bad,
             format!(
                 "CPU {} is {} to {} ns ahead of CPU {}",
                 apart.b, apart.offset_lo_ns, apart.offset_hi_ns, apart.a
@@ -293,18 +307,20 @@ fn about_cpus(measured: &Measured) -> Vec<Evidence> {
         (Some((lo, hi)), None) => Evidence::new(
             "cross_cpu",
             if hi.saturating_sub(lo) <= CROSS_CPU_WIDEST_NS {
-                Verdict::Good
+                EvidenceVerdict::Good
             } else {
-                Verdict::Unknown
+                EvidenceVerdict::Unknown
             },
             format!("between {lo} and {hi} ns, over {} of {} pairs", pairs.len(), measured.pairs),
         ),
-        (None, None) => Evidence::new("cross_cpu", Verdict::Unknown, "no pair was measured"),
+        (None, None) => {
+            Evidence::new("cross_cpu", EvidenceVerdict::Unknown, "no pair was measured")
+        }
     };
     let steps = match measured.monotonicity {
         Some(seen) if seen.reads > 0 => Evidence::new(
             "monotonicity",
-            Verdict::good_if(seen.violations == 0),
+            EvidenceVerdict::good_if(seen.violations == 0),
             match seen.violations {
                 0 => format!("{} reads on {} CPUs, none before another", seen.reads, seen.cpus),
                 n => format!(
@@ -313,66 +329,66 @@ fn about_cpus(measured: &Measured) -> Vec<Evidence> {
                 ),
             },
         ),
-        _ => Evidence::new("monotonicity", Verdict::Unknown, "not measured"),
+        _ => Evidence::new("monotonicity", EvidenceVerdict::Unknown, "not measured"),
     };
     vec![offsets, steps]
 }
 
 /// A hypervisor or a signal handler that emulates each read.
-fn trapped(measured: &Measured) -> Evidence {
+fn trapped(measured: &SourceMeasurement) -> Evidence {
     match measured.cost {
         Some(cost) => Evidence::new(
             "read_cost",
-            Verdict::good_if(cost.p50_ns <= TRAP_NS),
+            EvidenceVerdict::good_if(cost.p50_ns <= TRAP_NS),
             match cost.p50_ns <= TRAP_NS {
                 true => format!("{:.1} ns", cost.p50_ns),
                 false => format!("{:.0} ns: each read is emulated", cost.p50_ns),
             },
         ),
-        None => Evidence::new("read_cost", Verdict::Unknown, "not measured"),
+        None => Evidence::new("read_cost", EvidenceVerdict::Unknown, "not measured"),
     }
 }
 
-fn width(facts: &Facts) -> Evidence {
+fn width(facts: &SourceProperties) -> Evidence {
     let found = match facts.hardware_bits == facts.width_bits {
         true => format!("{} bits", facts.hardware_bits),
         false => format!("{} bits, extended by software", facts.hardware_bits),
     };
     // Extended, it is right only while somebody reads it often enough.
-    Evidence::new("width", Verdict::good_if(facts.hardware_bits == u64::BITS), found)
+    Evidence::new("width", EvidenceVerdict::good_if(facts.hardware_bits == u64::BITS), found)
 }
 
-fn counts(facts: &Facts) -> Evidence {
+fn counts(facts: &SourceProperties) -> Evidence {
     let (good, found) = match facts.counts {
-        Counts::Oscillator => (true, "periods of an oscillator"),
-        Counts::Uptime => (true, "time since boot"),
-        Counts::TimeOfDay => (true, "time of day"),
-        Counts::CpuTime => (false, "processor time, not real time"),
-        Counts::Simulated => (false, "time that a test makes"),
+        CounterMeaning::Oscillator => (true, "periods of an oscillator"),
+        CounterMeaning::Uptime => (true, "time since boot"),
+        CounterMeaning::TimeOfDay => (true, "time of day"),
+        CounterMeaning::CpuTime => (false, "processor time, not real time"),
+        CounterMeaning::Simulated => (false, "time that a test makes"),
     };
-    Evidence::new("counts", Verdict::good_if(good), found)
+    Evidence::new("counts", EvidenceVerdict::good_if(good), found)
 }
 
 /// A settable clock behind a monotonic type is minstant's and fastant's defect.
-fn settable(facts: &Facts) -> Evidence {
+fn settable(facts: &SourceProperties) -> Evidence {
     let found = if facts.settable { "it may be set, and jumps then" } else { "never set" };
-    Evidence::new("settable", Verdict::good_if(!facts.settable), found)
+    Evidence::new("settable", EvidenceVerdict::good_if(!facts.settable), found)
 }
 
 /// Whether a read enters the kernel: that follows from the kernel's clock source.
-fn system_call(measured: &Measured) -> Evidence {
+fn system_call(measured: &SourceMeasurement) -> Evidence {
     /// A system call takes 100 ns and more, a read through the vDSO 5 to 50.
     const SYSTEM_CALL_NS: f64 = 80.0;
     match measured.cost {
         Some(cost) if cost.p50_ns < SYSTEM_CALL_NS => {
             let found = format!("{:.1} ns, in user space", cost.p50_ns);
-            Evidence::new("read_cost", Verdict::Good, found)
+            Evidence::new("read_cost", EvidenceVerdict::Good, found)
         }
         Some(cost) => {
             let found = format!("{:.0} ns, as long as a system call", cost.p50_ns);
-            Evidence::new("read_cost", Verdict::Neutral, found)
+            Evidence::new("read_cost", EvidenceVerdict::Neutral, found)
         }
-        None => Evidence::new("read_cost", Verdict::Unknown, "not measured"),
+        None => Evidence::new("read_cost", EvidenceVerdict::Unknown, "not measured"),
     }
 }
 

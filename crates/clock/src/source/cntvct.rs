@@ -21,7 +21,9 @@ mod native {
     use hourglass_sys::counter;
 
     use super::Unavailable;
-    use crate::source::{ClockSource, Counts, Facts, Frequency, FrequencyOrigin, SourceName};
+    use crate::source::{
+        ClockSource, CounterMeaning, Frequency, FrequencyOrigin, SourceName, SourceProperties,
+    };
 
     /// `CNTVCT_EL0`, read after an `isb` when ordered.
     #[derive(Clone, Copy, Debug)]

@@ -96,9 +96,9 @@ fn batches(source: &dyn ClockSource, order: ReadOrder, slots: &mut [u64]) -> Vec
 /// What the loop of [`fill`] takes for a source that gives a constant, ns a read.
 fn loop_overhead_ns(reads: usize) -> f64 {
     #[derive(Debug)]
-    struct Nothing;
-    impl ClockSource for Nothing {
-        fn facts(&self) -> super::Facts {
+    struct NullSource;
+    impl ClockSource for NullSource {
+        fn facts(&self) -> super::SourceProperties {
             super::SimSource::default().facts()
         }
         fn read(&self) -> u64 {
@@ -109,8 +109,8 @@ fn loop_overhead_ns(reads: usize) -> f64 {
         }
     }
     let mut slots = vec![0; reads];
-    fill(&Nothing, ReadOrder::Unordered, &mut slots);
-    fill(&Nothing, ReadOrder::Unordered, &mut slots) as f64 / reads as f64
+    fill(&NullSource, ReadOrder::Unordered, &mut slots);
+    fill(&NullSource, ReadOrder::Unordered, &mut slots) as f64 / reads as f64
 }
 
 fn standard_deviation(values: &[f64]) -> f64 {

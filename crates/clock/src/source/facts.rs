@@ -5,7 +5,7 @@ use crate::Rate;
 
 /// What a source is: constant, and found without measuring.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Facts {
+pub struct SourceProperties {
     /// Its name in documents.
     pub name: SourceName,
     /// How good it is as the base of time, on the kernel's scale: 1 to 99 only for tests or for
@@ -13,7 +13,7 @@ pub struct Facts {
     /// 300 to 399 fast and accurate, 400 to 499 perfect. It says nothing about trust.
     pub rating: u16,
     /// What its counts stand for.
-    pub counts: Counts,
+    pub counts: CounterMeaning,
     /// Ticks against time, if something states it; else it must be measured
     /// ([`super::measure_frequency`]).
     pub frequency: Option<Frequency>,
@@ -31,14 +31,14 @@ pub struct Facts {
 
 /// What to do with a counter of 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width32 {
+pub enum Counter32Policy {
     /// Refuse it, as the thesis does.
     Refuse,
     /// Carry it on by software; it must then be read every `HpetSource::max_poll_interval`.
     Extend,
 }
 
-impl Facts {
+impl SourceProperties {
     /// Multiplier and shift from ticks to nanoseconds, if the frequency is known.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
@@ -56,7 +56,7 @@ impl Facts {
 
 /// What the counts of a source stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counts {
+pub enum CounterMeaning {
     /// Periods of an oscillator, from an unknown beginning.
     Oscillator,
     /// The operating system's time since boot.
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn ticks_between_undoes_the_wrap_at_the_width() {
-        let mut facts = Facts {
+        let mut facts = SourceProperties {
             name: SourceName::Hpet,
             rating: 250,
-            counts: Counts::Oscillator,
+            counts: CounterMeaning::Oscillator,
             frequency: None,
             resolution_ns: 100.0,
             width_bits: 32,

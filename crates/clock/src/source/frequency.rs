@@ -19,9 +19,9 @@ pub struct MeasuredFrequency {
 }
 
 /// A source as what pairs are read from.
-pub(crate) struct AsCounter<'a>(pub(crate) &'a dyn ClockSource);
+pub(crate) struct SourceCounter<'a>(pub(crate) &'a dyn ClockSource);
 
-impl Counter for AsCounter<'_> {
+impl Counter for SourceCounter<'_> {
     const NAME: &'static str = "source";
 
     #[inline]
@@ -43,7 +43,7 @@ impl Counter for AsCounter<'_> {
 /// `None` for a source that did not move forward, or wrapped more than its width tells.
 #[must_use]
 pub fn measure_frequency(source: &dyn ClockSource, window: Span) -> Option<MeasuredFrequency> {
-    let counter = AsCounter(source);
+    let counter = SourceCounter(source);
     let first = Pair::read(&counter);
     std::thread::sleep(std::time::Duration::from_nanos(window.nanos_or_zero()));
     between(source, first, Pair::read(&counter))

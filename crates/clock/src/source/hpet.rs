@@ -5,9 +5,10 @@ use std::sync::atomic::{Ordering, fence};
 
 use hourglass_sys::hpet::{Error, Mapping, Register};
 
-use super::hpet_registers::{Capabilities, Extended, Registers, counter64};
+use super::hpet_registers::{Capabilities, ExtendedCounter, Registers, counter64};
 use super::{
-    ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, SourceName, Unavailable, Width32,
+    ClockSource, Counter32Policy, CounterMeaning, Frequency, FrequencyOrigin, Probe, SourceName,
+    SourceProperties, Unavailable,
 };
 use hourglass_time::Span;
 
@@ -19,11 +20,11 @@ pub const DEVICE: &str = "/dev/hpet";
 pub struct HpetSource<R = Mapping> {
     registers: R,
     capabilities: Capabilities,
-    extended: Option<Extended>,
+    extended: Option<ExtendedCounter>,
 }
 
 /// The HPET of this machine.
-pub(super) fn probe(narrow: Width32) -> Probe {
+pub(super) fn probe(narrow: Counter32Policy) -> Probe {
     HpetSource::open(Path::new(DEVICE), narrow).map(|source| Box::new(source) as _)
 }
 
@@ -32,7 +33,7 @@ impl HpetSource {
     ///
     /// # Errors
     /// Why it cannot be opened, mapped or used.
-    pub fn open(device: &Path, narrow: Width32) -> Result<HpetSource, Unavailable> {
+    pub fn open(device: &Path, narrow: Counter32Policy) -> Result<HpetSource, Unavailable> {
         let name = device.display().to_string();
         let registers = Mapping::open(device).map_err(|error| match error {
             Error::Open(error) => Unavailable::from_open(&name, &error),
@@ -48,9 +49,12 @@ impl<R: Registers> HpetSource<R> {
     ///
     /// # Errors
     /// `BadRegisters`, `Stopped` or `Width32Refused`.
-    pub fn from_registers(registers: R, narrow: Width32) -> Result<HpetSource<R>, Unavailable> {
+    pub fn from_registers(
+        registers: R,
+        narrow: Counter32Policy,
+    ) -> Result<HpetSource<R>, Unavailable> {
         let capabilities = Capabilities::decode(&registers)?;
-        if !capabilities.counter_is_64_bits && narrow == Width32::Refuse {
+        if !capabilities.counter_is_64_bits && narrow == Counter32Policy::Refuse {
             let wraps_after_s = capabilities.wraps_after_ns() / 1_000_000_000;
             return Err(Unavailable::Width32Refused { wraps_after_s });
         }
@@ -60,7 +64,8 @@ impl<R: Registers> HpetSource<R> {
         if (0..LOADS).all(|_| registers.low(Register::Counter) == first) {
             return Err(Unavailable::Stopped);
         }
-        let extended = (!capabilities.counter_is_64_bits).then(|| Extended::starting_at(first));
+        let extended =
+            (!capabilities.counter_is_64_bits).then(|| ExtendedCounter::starting_at(first));
         Ok(HpetSource { registers, capabilities, extended })
     }
 
@@ -81,16 +86,16 @@ impl<R: Registers> HpetSource<R> {
 }
 
 impl<R: Registers> ClockSource for HpetSource<R> {
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> SourceProperties {
         // The kernel's rating of an HPET.
         const RATING: u16 = 250;
         // A million ticks take as many nanoseconds as one takes femtoseconds.
         const TICKS: u64 = 1_000_000;
         let ns = u64::from(self.capabilities.period_fs);
-        Facts {
+        SourceProperties {
             name: SourceName::Hpet,
             rating: RATING,
-            counts: Counts::Oscillator,
+            counts: CounterMeaning::Oscillator,
             frequency: Some(Frequency { ticks: TICKS, ns, origin: FrequencyOrigin::Register }),
             resolution_ns: ns as f64 / TICKS as f64,
             width_bits: u64::BITS,
@@ -158,10 +163,12 @@ mod tests {
     /// Thesis 2.2.3: a counter of 32 bits is refused, with the reason MC32BIT.
     #[test]
     fn a_narrow_counter_is_refused_or_extended() {
-        let refused = HpetSource::from_registers(running(false, 0), Width32::Refuse).unwrap_err();
+        let refused =
+            HpetSource::from_registers(running(false, 0), Counter32Policy::Refuse).unwrap_err();
         assert_eq!(refused, Unavailable::Width32Refused { wraps_after_s: 429 });
         let source =
-            HpetSource::from_registers(running(false, 0xffff_ffff), Width32::Extend).unwrap();
+            HpetSource::from_registers(running(false, 0xffff_ffff), Counter32Policy::Extend)
+                .unwrap();
         let first = source.read();
         assert!(first > 0xffff_ffff, "{first:#x}");
         assert!(source.read_ordered() > first);
@@ -171,7 +178,8 @@ mod tests {
     #[test]
     fn a_wide_counter_keeps_its_upper_half() {
         let source =
-            HpetSource::from_registers(running(true, 0x8000_0000), Width32::Refuse).unwrap();
+            HpetSource::from_registers(running(true, 0x8000_0000), Counter32Policy::Refuse)
+                .unwrap();
         assert_eq!(source.read() >> 31, 1);
         assert_eq!(source.max_poll_interval(), None);
         assert_eq!(source.facts().frequency.unwrap().hertz(), 10e6);
@@ -181,14 +189,14 @@ mod tests {
     #[test]
     fn a_counter_that_stands_still_is_no_clock() {
         let still = Running { step: 0, ..running(true, 7) };
-        let found = HpetSource::from_registers(still, Width32::Refuse);
+        let found = HpetSource::from_registers(still, Counter32Policy::Refuse);
         assert_eq!(found.unwrap_err(), Unavailable::Stopped);
     }
 
     #[test]
     fn a_missing_device_says_what_would_mend_it() {
         let path = Path::new("/nonexistent/hpet");
-        let missing = HpetSource::open(path, Width32::Extend).unwrap_err();
+        let missing = HpetSource::open(path, Counter32Policy::Extend).unwrap_err();
         assert_eq!(missing, Unavailable::NotPresent { device: "/nonexistent/hpet".into() });
         assert!(missing.remedy().contains("CONFIG_HPET"));
     }

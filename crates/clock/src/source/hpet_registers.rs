@@ -127,16 +127,16 @@ pub fn counter64_by_halves(registers: &impl Registers) -> u64 {
 /// It must be read at least once in every wrap (43 to 430 s; [`Capabilities::wraps_after_ns`]),
 /// or whole wraps are lost. Any thread may read at any time; nobody blocks.
 #[derive(Debug)]
-pub struct Extended {
+pub struct ExtendedCounter {
     /// The highest count given so far.
     last: AtomicU64,
 }
 
-impl Extended {
+impl ExtendedCounter {
     /// Starts at the counter as it stands.
     #[must_use]
-    pub fn starting_at(low: u32) -> Extended {
-        Extended { last: AtomicU64::new(u64::from(low)) }
+    pub fn starting_at(low: u32) -> ExtendedCounter {
+        ExtendedCounter { last: AtomicU64::new(u64::from(low)) }
     }
 
     /// Reads the counter and carries on from the highest count given so far.
@@ -159,16 +159,16 @@ mod tests {
 
     /// Registers whose counter takes the next value from a list at every load, then stays.
     #[derive(Debug)]
-    struct Scripted {
+    struct ScriptedRegisters {
         capabilities: u64,
         configuration: u32,
         counter: Mutex<Vec<u64>>,
     }
 
-    impl Scripted {
-        fn new(capabilities: u64, counter: &[u64]) -> Scripted {
+    impl ScriptedRegisters {
+        fn new(capabilities: u64, counter: &[u64]) -> ScriptedRegisters {
             let counter = counter.iter().rev().copied().collect();
-            Scripted { capabilities, configuration: 1, counter: Mutex::new(counter) }
+            ScriptedRegisters { capabilities, configuration: 1, counter: Mutex::new(counter) }
         }
 
         fn load(&self, register: Register) -> u64 {
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    impl Registers for Scripted {
+    impl Registers for ScriptedRegisters {
         fn low(&self, register: Register) -> u32 {
             self.load(register) as u32
         }
@@ -205,16 +205,18 @@ mod tests {
     /// since the upper half holds the period; a 32-bit counter was never found.
     #[test]
     fn the_width_is_bit_13_and_nothing_else() {
-        let narrow = Capabilities::decode(&Scripted::new(NARROW, &[0])).unwrap();
+        let narrow = Capabilities::decode(&ScriptedRegisters::new(NARROW, &[0])).unwrap();
         assert!(!narrow.counter_is_64_bits);
         assert_ne!(NARROW.cast_signed() >> 13, 0, "the thesis' test takes it for a wide one");
-        let wide = Capabilities::decode(&Scripted::new(WIDE, &[0])).unwrap();
+        let wide = Capabilities::decode(&ScriptedRegisters::new(WIDE, &[0])).unwrap();
         assert!(wide.counter_is_64_bits);
         assert_eq!((wide.period_fs, wide.comparators), (69_841_279, 8));
         // Neighbouring bits do not count.
         let neighbours = NARROW | (1 << 12) | (1 << 14) | (1 << 15);
         assert!(
-            !Capabilities::decode(&Scripted::new(neighbours, &[0])).unwrap().counter_is_64_bits
+            !Capabilities::decode(&ScriptedRegisters::new(neighbours, &[0]))
+                .unwrap()
+                .counter_is_64_bits
         );
     }
 
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn the_thesis_example_of_a_wrap() {
         let capabilities = (100_000_000 << 32) | 0x0001;
-        let slow = Capabilities::decode(&Scripted::new(capabilities, &[0])).unwrap();
+        let slow = Capabilities::decode(&ScriptedRegisters::new(capabilities, &[0])).unwrap();
         assert_eq!(slow.wraps_after_ns() / 600_000_000, 715);
     }
 
@@ -231,7 +233,7 @@ mod tests {
     #[test]
     fn a_wide_counter_is_read_whole_and_unsigned() {
         for value in [0x8000_0000, 0xffff_ffff, 0x1_0000_0000, 0xffff_ffff_8000_0001] {
-            let registers = Scripted::new(WIDE, &[value]);
+            let registers = ScriptedRegisters::new(WIDE, &[value]);
             assert_eq!(counter64(&registers), value);
             assert_eq!(counter64_by_halves(&registers), value);
         }
@@ -242,20 +244,20 @@ mod tests {
     fn a_rollover_between_the_halves_is_seen() {
         // high, low, high, low, high
         let loads = [0x0_ffff_ffff, 0x1_0000_0000, 0x1_0000_0001, 0x1_0000_0002, 0x1_0000_0003];
-        let registers = Scripted::new(WIDE, &loads);
+        let registers = ScriptedRegisters::new(WIDE, &loads);
         assert_eq!(counter64_by_halves(&registers), 0x1_0000_0002);
     }
 
     #[test]
     fn reading_by_halves_ends_even_on_mad_hardware() {
         let loads: Vec<u64> = (0..100).map(|n| n << 32).collect();
-        let _ = counter64_by_halves(&Scripted::new(WIDE, &loads));
+        let _ = counter64_by_halves(&ScriptedRegisters::new(WIDE, &loads));
     }
 
     /// research/time.md 1.1 b: extended without sign, over any number of wraps.
     #[test]
     fn a_narrow_counter_goes_on_beyond_its_wraps() {
-        let extended = Extended::starting_at(0x7fff_fff0);
+        let extended = ExtendedCounter::starting_at(0x7fff_fff0);
         let mut expected = 0x7fff_fff0_u64;
         for step in [0x20_u64, 0x7fff_fff0, 0xffff_ffff, 0, 0x8000_0000, 0xffff_fff0] {
             expected += step;
@@ -268,7 +270,7 @@ mod tests {
     /// a wrap.
     #[test]
     fn a_late_reader_of_a_narrow_counter_is_not_a_wrap_ahead() {
-        let extended = Extended::starting_at(100);
+        let extended = ExtendedCounter::starting_at(100);
         let late = extended.read(|| {
             let _ = extended.read(|| 300);
             200
@@ -280,10 +282,10 @@ mod tests {
     #[test]
     fn absent_hardware_is_recognised() {
         for capabilities in [0, u64::MAX, 0x8086_a701] {
-            let found = Capabilities::decode(&Scripted::new(capabilities, &[0]));
+            let found = Capabilities::decode(&ScriptedRegisters::new(capabilities, &[0]));
             assert!(matches!(found, Err(Unavailable::BadRegisters { .. })), "{capabilities:#x}");
         }
-        let off = Scripted { configuration: 0, ..Scripted::new(WIDE, &[0]) };
+        let off = ScriptedRegisters { configuration: 0, ..ScriptedRegisters::new(WIDE, &[0]) };
         assert_eq!(Capabilities::decode(&off), Err(Unavailable::Stopped));
     }
 }

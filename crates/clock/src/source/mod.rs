@@ -26,7 +26,7 @@ pub mod unavailable;
 use std::fmt::Debug;
 
 pub use cost::{ReadCost, ReadOrder, read_cost};
-pub use facts::{Counts, Facts, Frequency, FrequencyOrigin, Width32};
+pub use facts::{Counter32Policy, CounterMeaning, Frequency, FrequencyOrigin, SourceProperties};
 #[cfg(target_os = "linux")]
 pub use frequency::{MeasuredFrequency, measure_frequency};
 pub use name::{SourceName, UnknownSource};
@@ -47,7 +47,7 @@ pub use unavailable::Unavailable;
 /// Reading need not agree between CPUs: that is for [`crate::choice`] to find out.
 pub trait ClockSource: Debug + Send + Sync {
     /// What this source is. Constant while the value lives.
-    fn facts(&self) -> Facts;
+    fn facts(&self) -> SourceProperties;
 
     /// Reads the count. It may be sampled before earlier instructions have finished and after
     /// later ones have begun: the fastest read there is.
@@ -63,7 +63,7 @@ pub type Probe = Result<Box<dyn ClockSource>, Unavailable>;
 
 /// A name and what probing it gave.
 #[derive(Debug)]
-pub struct Probed {
+pub struct ProbeResult {
     /// The source's name.
     pub name: SourceName,
     /// The source, or why it is not available.
@@ -71,34 +71,34 @@ pub struct Probed {
 }
 
 /// Sources that are found and probed in one way.
-struct Entry {
+struct SourceFamily {
     owns: fn(SourceName) -> bool,
     names: fn() -> Vec<SourceName>,
-    probe: fn(SourceName, Width32) -> Probe,
+    probe: fn(SourceName, Counter32Policy) -> Probe,
 }
 
 /// Every source, in the order in which they are listed.
 #[rustfmt::skip]
-const REGISTRY: &[Entry] = &[
+const REGISTRY: &[SourceFamily] = &[
     #[cfg(target_os = "linux")]
-    Entry { owns: |n| n == SourceName::Tsc, names: || vec![SourceName::Tsc], probe: |_, _| tsc::probe() },
+    SourceFamily { owns: |n| n == SourceName::Tsc, names: || vec![SourceName::Tsc], probe: |_, _| tsc::probe() },
     #[cfg(target_os = "linux")]
-    Entry { owns: |n| n == SourceName::Cntvct, names: || vec![SourceName::Cntvct], probe: |_, _| cntvct::probe() },
+    SourceFamily { owns: |n| n == SourceName::Cntvct, names: || vec![SourceName::Cntvct], probe: |_, _| cntvct::probe() },
     #[cfg(target_os = "linux")]
-    Entry { owns: |n| n == SourceName::Hpet, names: || vec![SourceName::Hpet], probe: |_, narrow| hpet::probe(narrow) },
-    Entry { owns: |n| matches!(n, SourceName::Os(_)), names: os::names, probe: |n, _| os::probe(n) },
+    SourceFamily { owns: |n| n == SourceName::Hpet, names: || vec![SourceName::Hpet], probe: |_, narrow| hpet::probe(narrow) },
+    SourceFamily { owns: |n| matches!(n, SourceName::Os(_)), names: os::names, probe: |n, _| os::probe(n) },
     #[cfg(target_os = "linux")]
-    Entry { owns: |n| matches!(n, SourceName::Ptp(_)), names: ptp::names, probe: |n, _| ptp::probe(n) },
-    Entry { owns: |n| n == SourceName::Sim, names: || vec![SourceName::Sim], probe: |_, _| sim::probe() },
+    SourceFamily { owns: |n| matches!(n, SourceName::Ptp(_)), names: ptp::names, probe: |n, _| ptp::probe(n) },
+    SourceFamily { owns: |n| n == SourceName::Sim, names: || vec![SourceName::Sim], probe: |_, _| sim::probe() },
 ];
 
 /// Probes every source there is, and one PTP clock where there is none, for the reason.
 ///
 /// Opens and maps devices; milliseconds at worst. `/dev/hpet` is held while its source lives.
 #[must_use]
-pub fn all(narrow: Width32) -> Vec<Probed> {
-    let found = |entry: &Entry| -> Vec<Probed> {
-        let probed = |name| Probed { name, source: (entry.probe)(name, narrow) };
+pub fn all(narrow: Counter32Policy) -> Vec<ProbeResult> {
+    let found = |entry: &SourceFamily| -> Vec<ProbeResult> {
+        let probed = |name| ProbeResult { name, source: (entry.probe)(name, narrow) };
         (entry.names)().into_iter().map(probed).collect()
     };
     REGISTRY.iter().flat_map(found).collect()
@@ -110,7 +110,7 @@ pub fn all(narrow: Width32) -> Vec<Probed> {
 /// Why it cannot be read, and what would mend that.
 pub fn probe(name: SourceName) -> Probe {
     match REGISTRY.iter().find(|entry| (entry.owns)(name)) {
-        Some(entry) => (entry.probe)(name, Width32::Extend),
+        Some(entry) => (entry.probe)(name, Counter32Policy::Extend),
         None => Err(Unavailable::NotSupported { what: "no source has this name" }),
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn every_source_is_listed_once_and_found_by_name() {
         let mut names: Vec<String> =
-            all(Width32::Extend).iter().map(|p| p.name.to_string()).collect();
+            all(Counter32Policy::Extend).iter().map(|p| p.name.to_string()).collect();
         let count = names.len();
         names.sort();
         names.dedup();
@@ -130,7 +130,7 @@ mod tests {
         for name in ["tsc", "hpet", "cntvct", "monotonic", "thread_cpu", "ptp0", "sim"] {
             assert!(names.iter().any(|n| n == name), "{name} is not listed: {names:?}");
         }
-        for probed in all(Width32::Extend) {
+        for probed in all(Counter32Policy::Extend) {
             let again = probe(probed.name);
             assert_eq!(again.is_ok(), probed.source.is_ok(), "{}", probed.name);
             if let Ok(source) = again {
@@ -142,7 +142,7 @@ mod tests {
     /// The MUSTs of [`ClockSource`] that can be seen from outside, on every source of this machine.
     #[test]
     fn sources_keep_their_contract() {
-        for probed in all(Width32::Extend) {
+        for probed in all(Counter32Policy::Extend) {
             let Ok(source) = probed.source else { continue };
             let facts = source.facts();
             assert!((1..=499).contains(&facts.rating), "{facts:?}");

@@ -3,7 +3,8 @@
 use hourglass_sys::clock::{ClockId, now_ns, resolution_ns};
 
 use super::{
-    ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, SourceName, Unavailable,
+    ClockSource, CounterMeaning, Frequency, FrequencyOrigin, Probe, SourceName, SourceProperties,
+    Unavailable,
 };
 
 /// A clock of the operating system, read by `clock_gettime`; it counts nanoseconds. The C library
@@ -56,13 +57,13 @@ fn rating(clock: ClockId) -> u16 {
 }
 
 impl ClockSource for OsSource {
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> SourceProperties {
         let counts = match self.clock {
-            ClockId::Realtime | ClockId::RealtimeCoarse | ClockId::Tai => Counts::TimeOfDay,
-            ClockId::ThreadCpu | ClockId::ProcessCpu => Counts::CpuTime,
-            _ => Counts::Uptime,
+            ClockId::Realtime | ClockId::RealtimeCoarse | ClockId::Tai => CounterMeaning::TimeOfDay,
+            ClockId::ThreadCpu | ClockId::ProcessCpu => CounterMeaning::CpuTime,
+            _ => CounterMeaning::Uptime,
         };
-        Facts {
+        SourceProperties {
             name: SourceName::Os(self.clock),
             rating: rating(self.clock),
             counts,
@@ -70,7 +71,7 @@ impl ClockSource for OsSource {
             resolution_ns: self.step_ns as f64,
             width_bits: u64::BITS,
             hardware_bits: u64::BITS,
-            settable: counts == Counts::TimeOfDay,
+            settable: counts == CounterMeaning::TimeOfDay,
         }
     }
 
@@ -96,6 +97,6 @@ mod tests {
         assert!(facts(ClockId::Monotonic).resolution_ns <= 10_000_000.0);
         assert!(facts(ClockId::Realtime).settable && facts(ClockId::Tai).settable);
         assert!(!facts(ClockId::Boottime).settable);
-        assert_eq!(facts(ClockId::ThreadCpu).counts, Counts::CpuTime);
+        assert_eq!(facts(ClockId::ThreadCpu).counts, CounterMeaning::CpuTime);
     }
 }

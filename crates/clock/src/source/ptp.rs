@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hourglass_sys::ptp::Device;
 
 use super::{
-    ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, SourceName, Unavailable,
+    ClockSource, CounterMeaning, Frequency, FrequencyOrigin, Probe, SourceName, SourceProperties,
+    Unavailable,
 };
 
 const DEVICES: &str = "/dev";
@@ -72,13 +73,13 @@ impl PtpSource {
 }
 
 impl ClockSource for PtpSource {
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> SourceProperties {
         // Accurate, but slow to read, and somebody else's to set.
         const RATING: u16 = 140;
-        Facts {
+        SourceProperties {
             name: SourceName::Ptp(self.number),
             rating: RATING,
-            counts: Counts::TimeOfDay,
+            counts: CounterMeaning::TimeOfDay,
             frequency: Some(Frequency::from_hertz(1_000_000_000, FrequencyOrigin::Definition)),
             resolution_ns: self.resolution_ns as f64,
             width_bits: u64::BITS,

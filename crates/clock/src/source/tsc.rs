@@ -23,7 +23,7 @@ mod native {
 
     use super::Unavailable;
     use crate::choice::machine::Cpuid;
-    use crate::source::{ClockSource, Counts, Facts, Frequency, SourceName};
+    use crate::source::{ClockSource, CounterMeaning, Frequency, SourceName, SourceProperties};
 
     /// An instruction sequence that reads the TSC. Costs are those of time.md 2.2, 2.3 GHz.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,13 +131,13 @@ mod native {
     }
 
     impl ClockSource for TscSource {
-        fn facts(&self) -> Facts {
+        fn facts(&self) -> SourceProperties {
             // The kernel's rating of a TSC.
             const RATING: u16 = 300;
-            Facts {
+            SourceProperties {
                 name: SourceName::Tsc,
                 rating: RATING,
-                counts: Counts::Oscillator,
+                counts: CounterMeaning::Oscillator,
                 frequency: self.frequency,
                 resolution_ns: self.frequency.map_or(1.0, |f| 1e9 / f.hertz()),
                 width_bits: u64::BITS,

@@ -21,7 +21,7 @@ pub enum Status {
     FailedOver = 3,
     /// A counter serves that the kernel's clock is not made of, or of which the kernel does not tell
     /// how. The bound holds as long as the rate of `CLOCK_MONOTONIC` stays, from one calibration to
-    /// the next, within [`super::Settings::allowance_ppb`], which somebody gave: on his word. Without
+    /// the next, within [`super::ClockSettings::allowance_ppb`], which somebody gave: on his word. Without
     /// that word bounded reads take the OS clock instead.
     Assumed = 4,
 }
@@ -90,7 +90,7 @@ pub(super) struct Reading {
 impl Reading {
     /// A reading with a symmetric bound.
     #[inline(always)]
-    pub(super) fn around(ns: u64, error_ns: u64, status: Status) -> Reading {
+    pub(super) fn from_center(ns: u64, error_ns: u64, status: Status) -> Reading {
         let earliest = ns.saturating_sub(error_ns);
         let latest = ns.saturating_add(error_ns);
         Reading { ns, bounds: Bounds { earliest, latest, status } }

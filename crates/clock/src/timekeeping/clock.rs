@@ -10,20 +10,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use hourglass_sys::no_stop::NoStopGuard;
 
 use super::bound::{Bounds, Reading, Status};
-use super::event::{Event, EventKind, What};
-use super::line::Hold;
+use super::calibration_page::{self, Page, PageWords, word};
+use super::clock_offsets::Offset;
+use super::event::{ClockEventKind, Event, EventKind};
+use super::line::LineValidity;
 use super::native::Native;
-use super::page::{self, Page, Words, word};
-use super::read::{self, Wanted};
-use super::scales::Offset;
-use super::settings::Settings;
+use super::settings::ClockSettings;
 use super::share::SharedPage;
 use super::slope::share_of;
-use super::timebase::{Scale, SourceId, Timebase};
-use super::timekeeper::{Context, Phase, Timekeeper};
+use super::slow_path::{self, ReadKind};
+use super::timebase::{ReferenceClock, SourceId, Timebase};
+use super::timekeeper::{Context, Timekeeper, TimekeeperState};
 use super::utc;
-use super::wall::{Wall, WallReference, WallTime};
-use crate::trust::Trust;
+use super::wall_clock::{Wall, WallReference, WallTime};
+use crate::trust::TrustReport;
 
 /// A clock on `CLOCK_MONOTONIC`'s scale that tells how far it may be off.
 ///
@@ -32,7 +32,7 @@ use crate::trust::Trust;
 /// where the old one is. It can be a `static`, shared by reference, or put into an `Arc`.
 ///
 /// Reading takes no lock. Somebody calibrates now and then: whoever calls [`Clock::maintain`], a
-/// [`super::Helper`] thread, or (unless [`Settings::readers_refit`] is off) a reader that finds the
+/// [`super::MaintenanceThread`] thread, or (unless [`ClockSettings::readers_refit`] is off) a reader that finds the
 /// line at its end. None of them allocates, and a reader only tries the lock, so that reading is
 /// safe in a signal handler, whatever it interrupts; what a reader spends there, some tens of
 /// microseconds now and then, the setting moves to others.
@@ -49,18 +49,18 @@ use crate::trust::Trust;
 /// A counter is compared with the reference now and then, and believed in between. One that leaves
 /// its line (a jump beyond the line's end or before its beginning) is left by the first read after
 /// that. One that stays on it (a short jump, another rate, counters of CPUs that disagree) is
-/// believed until the next check, at most [`Settings::longest_interval_ns`] away, and until then
+/// believed until the next check, at most [`ClockSettings::longest_interval_ns`] away, and until then
 /// times told may go back or be outside their bounds: all this of a counter that shows this process
 /// something else than the kernel. What a daemon does to the kernel's own clock every bounded read
 /// notices ([`Status::Steady`]); [`Clock::now`] follows it at the next calibration. A counter that stands still brings no reader
-/// to the line's end: only [`Clock::maintain`] or a [`super::Helper`] find that. A constant offset
-/// and a constant wrong rate that nobody contradicts ([`Settings::prior`]) are never noticed and do
+/// to the line's end: only [`Clock::maintain`] or a [`super::MaintenanceThread`] find that. A constant offset
+/// and a constant wrong rate that nobody contradicts ([`ClockSettings::prior`]) are never noticed and do
 /// no harm, since calibration takes them out.
 #[derive(Debug)]
 pub struct Clock<B: Timebase = Native> {
     page: Page,
     pub(super) base: B,
-    pub(super) settings: Settings,
+    pub(super) settings: ClockSettings,
     timekeeper: Mutex<Timekeeper>,
 }
 
@@ -116,7 +116,7 @@ pub struct ScaleTime {
 
 /// What [`Clock::maintain`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Maintained {
+pub struct MaintenanceResult {
     /// Whether a line was drawn.
     pub drawn: bool,
     /// When to call again, ns from now.
@@ -124,15 +124,15 @@ pub struct Maintained {
 }
 
 impl Clock<Native> {
-    /// This machine's clock with [`Settings::DEFAULT`]; does nothing yet.
+    /// This machine's clock with [`ClockSettings::DEFAULT`]; does nothing yet.
     #[must_use]
     pub const fn new() -> Clock {
-        Clock::on(Native, Settings::DEFAULT)
+        Clock::on(Native, ClockSettings::DEFAULT)
     }
 
     /// This machine's clock, kept as `settings` say; does nothing yet.
     #[must_use]
-    pub const fn with(settings: Settings) -> Clock {
+    pub const fn with(settings: ClockSettings) -> Clock {
         Clock::on(Native, settings)
     }
 }
@@ -146,7 +146,7 @@ impl Default for Clock<Native> {
 impl<B: Timebase> Clock<B> {
     /// A clock over any counter and reference; does nothing yet.
     #[must_use]
-    pub const fn on(base: B, settings: Settings) -> Clock<B> {
+    pub const fn on(base: B, settings: ClockSettings) -> Clock<B> {
         Clock { page: Page::new(), base, settings, timekeeper: Mutex::new(Timekeeper::NEW) }
     }
 
@@ -159,9 +159,9 @@ impl<B: Timebase> Clock<B> {
     #[inline]
     #[must_use]
     pub fn now(&self) -> u64 {
-        match page::now(&self.page, |source| Some(self.base.ticks(source))) {
+        match calibration_page::now(&self.page, |source| Some(self.base.ticks(source))) {
             Some(ns) => ns,
-            None => self.late(Wanted::Time).ns,
+            None => self.late(ReadKind::Time).ns,
         }
     }
 
@@ -169,9 +169,9 @@ impl<B: Timebase> Clock<B> {
     #[inline]
     #[must_use]
     pub fn now_ordered(&self) -> u64 {
-        match page::now(&self.page, |source| Some(self.base.ticks_ordered(source))) {
+        match calibration_page::now(&self.page, |source| Some(self.base.ticks_ordered(source))) {
             Some(ns) => ns,
-            None => self.late(Wanted::Time).ns,
+            None => self.late(ReadKind::Time).ns,
         }
     }
 
@@ -185,10 +185,10 @@ impl<B: Timebase> Clock<B> {
     #[inline]
     #[must_use]
     pub fn now_bounded(&self) -> Bounds {
-        let holds = |turn| page::holds(&self.page, turn, self.base.generation());
-        match page::bounded(&self.page, |source| Some(self.base.ticks(source)), holds) {
+        let holds = |turn| calibration_page::holds(&self.page, turn, self.base.generation());
+        match calibration_page::bounded(&self.page, |source| Some(self.base.ticks(source)), holds) {
             Some(reading) => reading.bounds,
-            None => self.late(Wanted::Bounds).bounds,
+            None => self.late(ReadKind::Bounds).bounds,
         }
     }
 
@@ -197,10 +197,14 @@ impl<B: Timebase> Clock<B> {
     #[inline]
     #[must_use]
     pub fn now_bounded_ordered(&self) -> Bounds {
-        let holds = |turn| page::holds(&self.page, turn, self.base.generation());
-        match page::bounded(&self.page, |source| Some(self.base.ticks_ordered(source)), holds) {
+        let holds = |turn| calibration_page::holds(&self.page, turn, self.base.generation());
+        match calibration_page::bounded(
+            &self.page,
+            |source| Some(self.base.ticks_ordered(source)),
+            holds,
+        ) {
             Some(reading) => reading.bounds,
-            None => self.late(Wanted::Bounds).bounds,
+            None => self.late(ReadKind::Bounds).bounds,
         }
     }
 
@@ -220,7 +224,7 @@ impl<B: Timebase> Clock<B> {
     #[inline]
     #[must_use]
     pub fn ticks(&self) -> Ticks {
-        let (epoch, count) = page::ticks(&self.page, |source| self.base.ticks(source));
+        let (epoch, count) = calibration_page::ticks(&self.page, |source| self.base.ticks(source));
         Ticks { count, epoch }
     }
 
@@ -229,7 +233,8 @@ impl<B: Timebase> Clock<B> {
     /// # Errors
     /// [`MixedTicks`] if the source changed between them or since.
     pub fn elapsed(&self, first: Ticks, second: Ticks) -> Result<Elapsed, MixedTicks> {
-        let content = page::content(&self.page).unwrap_or(page::Content::UNDRAWN);
+        let content =
+            calibration_page::content(&self.page).unwrap_or(calibration_page::Content::UNDRAWN);
         let current = content.line.epoch;
         if first.epoch != current || second.epoch != current {
             return Err(MixedTicks { first: first.epoch, second: second.epoch, current });
@@ -245,11 +250,11 @@ impl<B: Timebase> Clock<B> {
         })
     }
 
-    /// The time on a scale of the kernel. Other scales than [`Scale::Monotonic`] are read from the kernel,
+    /// The time on a scale of the kernel. Other scales than [`ReferenceClock::Monotonic`] are read from the kernel,
     /// since each may be set or go on by itself at any moment.
     #[must_use]
-    pub fn now_on(&self, scale: Scale) -> ScaleTime {
-        if scale != Scale::Monotonic {
+    pub fn now_on(&self, scale: ReferenceClock) -> ScaleTime {
+        if scale != ReferenceClock::Monotonic {
             let ns = i64::try_from(self.base.reference_ns(scale)).unwrap_or(i64::MAX);
             return ScaleTime { ns, error_ns: 1, status: Status::OsClock };
         }
@@ -265,7 +270,8 @@ impl<B: Timebase> Clock<B> {
     /// bound is a second wider. Nothing needs to maintain the clock for it.
     #[must_use]
     pub fn wall(&self) -> WallTime {
-        let content = page::content(&self.page).unwrap_or(page::Content::UNDRAWN);
+        let content =
+            calibration_page::content(&self.page).unwrap_or(calibration_page::Content::UNDRAWN);
         if content.wall.follows_kernel() {
             return utc::of_kernel(&self.base);
         }
@@ -282,7 +288,7 @@ impl<B: Timebase> Clock<B> {
     /// seconds. Errors up to 128 ms are slewed away, larger ones stepped.
     pub fn steer_wall(&self, said: WallReference) {
         self.change(|timekeeper, context| {
-            let kernel = Offset::measure(context.base, Scale::Realtime);
+            let kernel = Offset::measure(context.base, ReferenceClock::Realtime);
             timekeeper.wall.steer(said, kernel);
         });
     }
@@ -295,23 +301,26 @@ impl<B: Timebase> Clock<B> {
     /// Does what is due: judges the machine, looks for reasons not to trust the counter, calibrates.
     /// At most some tens of microseconds; nothing if another thread is at it or nothing is due.
     /// Not for signal handlers.
-    pub fn maintain(&self) -> Maintained {
+    pub fn maintain(&self) -> MaintenanceResult {
         /// How soon to come back when another thread is at it.
         const BUSY_NS: u64 = 1_000_000;
         let Some(mut timekeeper) = self.try_keeper() else {
-            return Maintained { drawn: false, next_ns: BUSY_NS };
+            return MaintenanceResult { drawn: false, next_ns: BUSY_NS };
         };
-        let drawn = timekeeper.tend(&self.context(), false);
+        let drawn = timekeeper.update(&self.context(), false);
         let shared = timekeeper.shared.as_ref().and_then(SharedPage::words);
         self.page.set_recent(shared, self.now_under_lock());
-        Maintained { drawn, next_ns: timekeeper.next_ns(self.base.reference_ns(Scale::Monotonic)) }
+        MaintenanceResult {
+            drawn,
+            next_ns: timekeeper.next_ns(self.base.reference_ns(ReferenceClock::Monotonic)),
+        }
     }
 
     /// Gathers the whole evidence of policy `strict` about the counter that serves, offsets between
     /// CPUs and order over all of them included, and leaves it if anything speaks against it
     /// ([`EventKind::Untrusted`]). About 0.1 s, in threads on the CPUs that the caller may run on.
-    /// A [`super::Helper`] does it once for each adoption ([`Settings::examine`]).
-    pub fn examine(&self) -> Trust {
+    /// A [`super::MaintenanceThread`] does it once for each adoption ([`ClockSettings::examine`]).
+    pub fn examine(&self) -> TrustReport {
         let (source, epoch) = {
             let timekeeper = self.timekeeper();
             (timekeeper.source, timekeeper.epoch)
@@ -320,8 +329,8 @@ impl<B: Timebase> Clock<B> {
             let against = self.base.examine(source, self.settings.root());
             let mut timekeeper = self.timekeeper();
             if let (Some(reason), true) = (against, timekeeper.epoch == epoch) {
-                let now_ns = self.base.reference_ns(Scale::Monotonic);
-                timekeeper.fail_over(&self.context(), now_ns, What::Untrusted { reason });
+                let now_ns = self.base.reference_ns(ReferenceClock::Monotonic);
+                timekeeper.fail_over(&self.context(), now_ns, ClockEventKind::Untrusted { reason });
             }
         }
         self.trust()
@@ -391,7 +400,10 @@ impl<B: Timebase> Clock<B> {
 
     /// What the line rests on that serves now, whether bounded reads take it or the OS clock.
     pub(super) fn line_status(&self) -> Status {
-        page::content(&self.page).unwrap_or(page::Content::UNDRAWN).line.status
+        calibration_page::content(&self.page)
+            .unwrap_or(calibration_page::Content::UNDRAWN)
+            .line
+            .status
     }
 
     fn context(&self) -> Context<'_, B> {
@@ -415,8 +427,8 @@ impl<B: Timebase> Clock<B> {
     fn change(&self, change: impl FnOnce(&mut Timekeeper, &Context<'_, B>)) {
         let mut timekeeper = self.timekeeper();
         let context = self.context();
-        if timekeeper.stage == Phase::Fresh {
-            timekeeper.tend(&context, false);
+        if timekeeper.state == TimekeeperState::Fresh {
+            timekeeper.update(&context, false);
         }
         change(&mut timekeeper, &context);
         timekeeper.publish(&context, |old| *old);
@@ -424,7 +436,7 @@ impl<B: Timebase> Clock<B> {
 
     /// The time, read while this thread keeps the clock.
     fn now_under_lock(&self) -> u64 {
-        match page::now(&self.page, |source| Some(self.base.ticks_ordered(source))) {
+        match calibration_page::now(&self.page, |source| Some(self.base.ticks_ordered(source))) {
             Some(ns) => ns,
             None => self.page.recent_ns(),
         }
@@ -435,43 +447,44 @@ impl<B: Timebase> Clock<B> {
     /// clock went on to another generation (at every tick of the kernel).
     #[cold]
     #[inline(never)]
-    fn late(&self, wanted: Wanted) -> Reading {
+    fn late(&self, wanted: ReadKind) -> Reading {
         let mut may_refit = self.settings.readers_refit;
-        for attempt in 0..read::ATTEMPTS {
+        for attempt in 0..slow_path::ATTEMPTS {
             let turn = self.page.load(word::TURN, Ordering::Acquire);
-            let line = page::line_under(&self.page, turn);
+            let line = calibration_page::line_under(&self.page, turn);
             let place = line.place(self.base.ticks_ordered(line.source));
-            let switching = turn & page::SWITCHING != 0;
-            let settled = turn & !page::SWITCHING;
-            let holds =
-                wanted == Wanted::Time || page::holds(&self.page, settled, self.base.generation());
+            let switching = turn & calibration_page::SWITCHING != 0;
+            let settled = turn & !calibration_page::SWITCHING;
+            let holds = wanted == ReadKind::Time
+                || calibration_page::holds(&self.page, settled, self.base.generation());
             if !holds
-                && (!switching || attempt >= read::PATIENCE)
-                && let Some(generation) = read::confirmed(&self.base, &line)
+                && (!switching || attempt >= slow_path::PATIENCE)
+                && let Some(generation) = slow_path::confirmed(&self.base, &line)
             {
                 self.page.confirm(settled, generation);
                 continue;
             }
             // A line that is drawn anew would be held by nothing, either, if this one never was.
-            let left = !holds && matches!(line.hold, Hold::Under(_));
-            if may_refit && !switching && (left || read::is_overdue(&line, place)) {
+            let left = !holds && matches!(line.validity, LineValidity::Under(_));
+            if may_refit && !switching && (left || slow_path::is_overdue(&line, place)) {
                 may_refit = false;
                 // Whoever reads may be a signal handler, or cancelled in what calibrating opens and reads.
                 #[cfg(target_os = "linux")]
                 let _kept = hourglass_sys::caller_state::keep();
                 if let Some(mut timekeeper) = self.try_keeper() {
-                    timekeeper.tend(&self.context(), page::still(&self.page, turn));
+                    timekeeper
+                        .update(&self.context(), calibration_page::is_unchanged(&self.page, turn));
                     continue;
                 }
             }
             let reading = if holds {
-                read::reading(&self.base, &line, place)
+                slow_path::reading(&self.base, &line, place)
             } else {
-                read::os_in_place(&self.base, &line, place)
+                slow_path::os_in_place(&self.base, &line, place)
             };
             let whole = if !switching {
-                page::still(&self.page, turn)
-            } else if attempt < read::PATIENCE {
+                calibration_page::is_unchanged(&self.page, turn)
+            } else if attempt < slow_path::PATIENCE {
                 false
             } else {
                 // The writer was interrupted in the midst: it shall begin again, after this read.
@@ -482,7 +495,7 @@ impl<B: Timebase> Clock<B> {
             }
             std::hint::spin_loop();
         }
-        Reading::of_os(self.base.reference_ns(Scale::Monotonic), 0, Status::OsClock)
+        Reading::of_os(self.base.reference_ns(ReferenceClock::Monotonic), 0, Status::OsClock)
     }
 }
 

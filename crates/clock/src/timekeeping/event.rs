@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::text::Text;
+use super::inline_string::InlineString;
 use super::timebase::SourceId;
 
 /// Something that happened.
@@ -11,13 +11,13 @@ pub struct Event {
     /// When it was found, ns on `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// What.
-    pub what: What,
+    pub what: ClockEventKind,
 }
 
 /// What happened, and what was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum What {
+pub enum ClockEventKind {
     /// A counter was calibrated and serves.
     Adopted(SourceId),
     /// The source was changed by hand.
@@ -30,9 +30,9 @@ pub enum What {
     /// The kernel's clock source is another one than when the counter was adopted. Failed over.
     KernelChangedSource {
         /// Its name then.
-        from: Text<48>,
+        from: InlineString<48>,
         /// Its name now.
-        to: Text<48>,
+        to: InlineString<48>,
     },
     /// Counter and reference are further apart than the bound allows, over the latest interval or
     /// over the samples of the last half minute. Failed over.
@@ -61,7 +61,7 @@ pub enum What {
     /// The whole evidence of policy `strict` speaks against the counter. Failed over.
     Untrusted {
         /// What does.
-        reason: Text<48>,
+        reason: InlineString<48>,
     },
     /// The machine was suspended. Failed over; the counter is tried again.
     Suspended {
@@ -71,9 +71,9 @@ pub enum What {
     /// Other CPUs are online than before. Failed over; the counter is tried again.
     CpusChanged {
         /// Online before, as the kernel lists them.
-        from: Text<48>,
+        from: InlineString<48>,
         /// Online now.
-        to: Text<48>,
+        to: InlineString<48>,
     },
     /// The virtual machine was restored or migrated. Failed over; the counter is tried again.
     VmChanged,
@@ -95,39 +95,39 @@ pub enum What {
     },
 }
 
-/// [`What`] without what was found; what events are counted by.
+/// [`ClockEventKind`] without what was found; what events are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// [`What::Adopted`].
+    /// [`ClockEventKind::Adopted`].
     Adopted,
-    /// [`What::ByHand`].
+    /// [`ClockEventKind::ByHand`].
     ByHand,
-    /// [`What::KernelChangedSource`].
+    /// [`ClockEventKind::KernelChangedSource`].
     KernelChangedSource,
-    /// [`What::Residual`].
+    /// [`ClockEventKind::Residual`].
     Residual,
-    /// [`What::NegativeStep`].
+    /// [`ClockEventKind::NegativeStep`].
     NegativeStep,
-    /// [`What::Stuck`].
+    /// [`ClockEventKind::Stuck`].
     Stuck,
-    /// [`What::Unsupported`].
+    /// [`ClockEventKind::Unsupported`].
     Unsupported,
-    /// [`What::PriorContradicted`].
+    /// [`ClockEventKind::PriorContradicted`].
     PriorContradicted,
-    /// [`What::Untrusted`].
+    /// [`ClockEventKind::Untrusted`].
     Untrusted,
-    /// [`What::Suspended`].
+    /// [`ClockEventKind::Suspended`].
     Suspended,
-    /// [`What::CpusChanged`].
+    /// [`ClockEventKind::CpusChanged`].
     CpusChanged,
-    /// [`What::VmChanged`].
+    /// [`ClockEventKind::VmChanged`].
     VmChanged,
-    /// [`What::ReferenceSlewed`].
+    /// [`ClockEventKind::ReferenceSlewed`].
     ReferenceSlewed,
-    /// [`What::RateCorrected`].
+    /// [`ClockEventKind::RateCorrected`].
     RateCorrected,
-    /// [`What::WallSet`].
+    /// [`ClockEventKind::WallSet`].
     WallSet,
 }
 
@@ -168,71 +168,82 @@ impl EventKind {
     }
 }
 
-impl What {
+impl ClockEventKind {
     /// Its kind.
     #[must_use]
     pub const fn kind(&self) -> EventKind {
         match self {
-            What::Adopted(_) => EventKind::Adopted,
-            What::ByHand { .. } => EventKind::ByHand,
-            What::KernelChangedSource { .. } => EventKind::KernelChangedSource,
-            What::Residual { .. } => EventKind::Residual,
-            What::NegativeStep { .. } => EventKind::NegativeStep,
-            What::Stuck(_) => EventKind::Stuck,
-            What::Unsupported(_) => EventKind::Unsupported,
-            What::PriorContradicted { .. } => EventKind::PriorContradicted,
-            What::Untrusted { .. } => EventKind::Untrusted,
-            What::Suspended { .. } => EventKind::Suspended,
-            What::CpusChanged { .. } => EventKind::CpusChanged,
-            What::VmChanged => EventKind::VmChanged,
-            What::ReferenceSlewed { .. } => EventKind::ReferenceSlewed,
-            What::RateCorrected { .. } => EventKind::RateCorrected,
-            What::WallSet { .. } => EventKind::WallSet,
+            ClockEventKind::Adopted(_) => EventKind::Adopted,
+            ClockEventKind::ByHand { .. } => EventKind::ByHand,
+            ClockEventKind::KernelChangedSource { .. } => EventKind::KernelChangedSource,
+            ClockEventKind::Residual { .. } => EventKind::Residual,
+            ClockEventKind::NegativeStep { .. } => EventKind::NegativeStep,
+            ClockEventKind::Stuck(_) => EventKind::Stuck,
+            ClockEventKind::Unsupported(_) => EventKind::Unsupported,
+            ClockEventKind::PriorContradicted { .. } => EventKind::PriorContradicted,
+            ClockEventKind::Untrusted { .. } => EventKind::Untrusted,
+            ClockEventKind::Suspended { .. } => EventKind::Suspended,
+            ClockEventKind::CpusChanged { .. } => EventKind::CpusChanged,
+            ClockEventKind::VmChanged => EventKind::VmChanged,
+            ClockEventKind::ReferenceSlewed { .. } => EventKind::ReferenceSlewed,
+            ClockEventKind::RateCorrected { .. } => EventKind::RateCorrected,
+            ClockEventKind::WallSet { .. } => EventKind::WallSet,
         }
     }
 
     /// Whether the counter may be fit again once things have settled.
     pub(super) const fn passes(&self) -> bool {
-        matches!(self, What::Suspended { .. } | What::CpusChanged { .. } | What::VmChanged)
+        matches!(
+            self,
+            ClockEventKind::Suspended { .. }
+                | ClockEventKind::CpusChanged { .. }
+                | ClockEventKind::VmChanged
+        )
     }
 }
 
 /// One clause for people, in the past tense.
-impl fmt::Display for What {
+impl fmt::Display for ClockEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::Adopted(source) => write!(f, "{source} was calibrated and serves"),
-            What::ByHand { from, to } => write!(f, "changed on request from {from} to {to}"),
-            What::KernelChangedSource { from, to } => {
+            ClockEventKind::Adopted(source) => write!(f, "{source} was calibrated and serves"),
+            ClockEventKind::ByHand { from, to } => {
+                write!(f, "changed on request from {from} to {to}")
+            }
+            ClockEventKind::KernelChangedSource { from, to } => {
                 write!(f, "the kernel changed its clock source from {from} to {to}")
             }
-            What::Residual { error_ns, bound_ns } => {
+            ClockEventKind::Residual { error_ns, bound_ns } => {
                 write!(f, "the counter was {error_ns} ns off, {bound_ns} were allowed")
             }
-            What::NegativeStep { ticks: 0 } => f.write_str("the counter went backwards"),
-            What::NegativeStep { ticks } => {
+            ClockEventKind::NegativeStep { ticks: 0 } => f.write_str("the counter went backwards"),
+            ClockEventKind::NegativeStep { ticks } => {
                 write!(f, "the counter went backwards by {ticks} ticks")
             }
-            What::Stuck(source) => write!(f, "{source} did not advance"),
-            What::Unsupported(source) => write!(f, "{source} cannot be read here"),
-            What::PriorContradicted { stated_hz, measured_hz } => {
+            ClockEventKind::Stuck(source) => write!(f, "{source} did not advance"),
+            ClockEventKind::Unsupported(source) => write!(f, "{source} cannot be read here"),
+            ClockEventKind::PriorContradicted { stated_hz, measured_hz } => {
                 write!(f, "the counter ran at {measured_hz} Hz, {stated_hz} were stated")
             }
-            What::Untrusted { reason } => {
+            ClockEventKind::Untrusted { reason } => {
                 write!(f, "the evidence spoke against the counter: {reason}")
             }
-            What::Suspended { ns } => write!(f, "the machine was suspended for {ns} ns"),
-            What::CpusChanged { from, to } => {
+            ClockEventKind::Suspended { ns } => write!(f, "the machine was suspended for {ns} ns"),
+            ClockEventKind::CpusChanged { from, to } => {
                 write!(f, "the online CPUs changed from {from} to {to}")
             }
-            What::VmChanged => f.write_str("the virtual machine was restored or migrated"),
-            What::ReferenceSlewed { error_ns } => {
+            ClockEventKind::VmChanged => {
+                f.write_str("the virtual machine was restored or migrated")
+            }
+            ClockEventKind::ReferenceSlewed { error_ns } => {
                 write!(f, "CLOCK_MONOTONIC was slewed away by {error_ns} ns")
             }
-            What::RateCorrected { ppb } => {
+            ClockEventKind::RateCorrected { ppb } => {
                 write!(f, "the kernel changed the rate of CLOCK_MONOTONIC by {ppb} ppb")
             }
-            What::WallSet { ns } => write!(f, "CLOCK_REALTIME was set forward by {ns} ns"),
+            ClockEventKind::WallSet { ns } => {
+                write!(f, "CLOCK_REALTIME was set forward by {ns} ns")
+            }
         }
     }
 }
@@ -251,7 +262,7 @@ pub(super) struct Log {
 impl Log {
     pub(super) const EMPTY: Log = Log { ring: [None; KEPT], counts: [0; KINDS] };
 
-    pub(super) fn note(&mut self, at_ns: u64, what: What) {
+    pub(super) fn note(&mut self, at_ns: u64, what: ClockEventKind) {
         let place = (self.total() % KEPT as u64) as usize;
         self.counts[what.kind() as usize] += 1;
         self.ring[place] = Some(Event { at_ns, what });
@@ -295,7 +306,7 @@ mod tests {
     fn events_are_counted_when_they_are_no_longer_kept() {
         let mut log = Log::EMPTY;
         for at_ns in 0..100 {
-            log.note(at_ns, What::VmChanged);
+            log.note(at_ns, ClockEventKind::VmChanged);
         }
         assert_eq!((log.count(EventKind::VmChanged), log.total()), (100, 100));
         assert_eq!(log.latest().len(), KEPT);

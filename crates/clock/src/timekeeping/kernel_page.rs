@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hourglass_sys::vvar::{self, KernelPage};
 
 use super::native::Native;
-use super::steering::{ReferenceLine, Steering};
-use super::timebase::{Scale, SourceId, Timebase};
+use super::reference_rate::{ReferenceLine, ReferenceRate};
+use super::timebase::{ReferenceClock, SourceId, Timebase};
 
 /// Where data may begin: within so many words.
 const SEARCHED_WORDS: usize = 128;
@@ -77,7 +77,7 @@ impl Layout {
                 let now = Native.ticks(source);
                 return Some(ReferenceLine {
                     generation: sequence,
-                    base_ticks: now.wrapping_sub(ahead(now, last, mask)),
+                    base_ticks: now.wrapping_sub(ticks_ahead(now, last, mask)),
                     base_ns: seconds.checked_mul(1_000_000_000)?,
                     fraction,
                     mult,
@@ -94,9 +94,9 @@ impl Layout {
         let mut proofs = 0;
         for _ in 0..PROOFS * 2 {
             let line = self.read(page, source)?;
-            let before = Native.reference_ns(Scale::Monotonic);
+            let before = Native.reference_ns(ReferenceClock::Monotonic);
             let ticks = Native.ticks_enclosing(source);
-            let after = Native.reference_ns(Scale::Monotonic);
+            let after = Native.reference_ns(ReferenceClock::Monotonic);
             if page.load(self.first)? as u32 != line.generation {
                 continue;
             }
@@ -113,7 +113,7 @@ impl Layout {
 }
 
 /// How far a count is ahead of the last one, or (negative, wrapped) behind it.
-fn ahead(now: u64, last: u64, mask: u64) -> u64 {
+fn ticks_ahead(now: u64, last: u64, mask: u64) -> u64 {
     let ahead = now.wrapping_sub(last) & mask;
     // The upper half of the range is behind.
     if ahead > mask / 2 { ahead | !mask } else { ahead }
@@ -133,12 +133,12 @@ pub(super) fn generation() -> u32 {
 
 /// What the kernel tells of its rate against a counter. Looks for the place at first; allocates
 /// nothing, locks nothing.
-pub(super) fn steering(source: SourceId) -> Steering {
+pub(super) fn steering(source: SourceId) -> ReferenceRate {
     let own = if cfg!(target_arch = "x86_64") { SourceId::TSC } else { SourceId::CNTVCT };
     if source != own {
-        return Steering::Untold;
+        return ReferenceRate::Untold;
     }
-    steering_of(source).map_or(Steering::Untold, Steering::Line)
+    steering_of(source).map_or(ReferenceRate::Untold, ReferenceRate::Line)
 }
 
 fn steering_of(source: SourceId) -> Option<ReferenceLine> {
@@ -188,9 +188,9 @@ mod tests {
         let narrow = (1u64 << 56) - 1;
         for mask in [u64::MAX, narrow] {
             assert!(is_mask(mask));
-            assert_eq!(ahead(mask & 70, mask & 50, mask), 20);
-            assert_eq!(ahead(5, mask & 5u64.wrapping_sub(20), mask), 20, "wrapped");
-            assert_eq!(ahead(50, 70, mask), 20u64.wrapping_neg(), "behind");
+            assert_eq!(ticks_ahead(mask & 70, mask & 50, mask), 20);
+            assert_eq!(ticks_ahead(5, mask & 5u64.wrapping_sub(20), mask), 20, "wrapped");
+            assert_eq!(ticks_ahead(50, 70, mask), 20u64.wrapping_neg(), "behind");
         }
         assert!(!is_mask(0) && !is_mask(u64::from(u32::MAX)) && !is_mask(!1));
     }
@@ -212,7 +212,7 @@ mod tests {
         }
         let begun = std::time::Instant::now();
         let line = loop {
-            if let Steering::Line(line) = steering(source) {
+            if let ReferenceRate::Line(line) = steering(source) {
                 break line;
             }
             if begun.elapsed().as_secs() >= 10 {
@@ -227,10 +227,10 @@ mod tests {
         assert_eq!(line.generation & 1, 0);
         let mut compared = 0;
         for _ in 0..100_000 {
-            let Steering::Line(line) = steering(source) else { continue };
-            let before = Native.reference_ns(Scale::Monotonic);
+            let ReferenceRate::Line(line) = steering(source) else { continue };
+            let before = Native.reference_ns(ReferenceClock::Monotonic);
             let ticks = Native.ticks_enclosing(source);
-            let after = Native.reference_ns(Scale::Monotonic);
+            let after = Native.reference_ns(ReferenceClock::Monotonic);
             if generation() == line.generation {
                 assert!((before..=after).contains(&line.at(ticks)), "{line:?} at {ticks}");
                 compared += 1;

@@ -13,7 +13,7 @@ pub(super) const UNORDERED_NS: u64 = 40;
 /// At `base_ticks` + d, d not beyond `valid_for`, it is `base_ns` + d x slope, and the reference is
 /// within `bound_ns` + growth x (time since the base) of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct ClockLine {
     pub(super) source: SourceId,
     pub(super) status: Status,
     /// Counts changes of source: ticks of two epochs do not mix.
@@ -29,12 +29,12 @@ pub(super) struct Line {
     /// Growth of the bound, in 2^-32 ns a nanosecond.
     pub(super) growth: u64,
     /// How long the bound holds.
-    pub(super) hold: Hold,
+    pub(super) validity: LineValidity,
 }
 
 /// How long the bound of a line holds, within its validity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum LineValidity {
     /// Nobody would notice if the reference changed its rate: who wants a bound reads the OS clock.
     Never,
     /// As long as the line: the reference itself serves, or the bound allows for what it may do.
@@ -43,24 +43,24 @@ pub(super) enum Hold {
     Under(u32),
 }
 
-/// [`Hold::Always`] as a word of a page.
+/// [`LineValidity::Always`] as a word of a page.
 pub(super) const ALWAYS: u64 = 0;
 
-impl Hold {
+impl LineValidity {
     /// As a word of a page: the kind, and the generation in the upper half.
     pub(super) const fn to_word(self) -> u64 {
         match self {
-            Hold::Never => 1,
-            Hold::Always => ALWAYS,
-            Hold::Under(generation) => 2 | (generation as u64) << 32,
+            LineValidity::Never => 1,
+            LineValidity::Always => ALWAYS,
+            LineValidity::Under(generation) => 2 | (generation as u64) << 32,
         }
     }
 
-    pub(super) const fn from_word(word: u64) -> Hold {
+    pub(super) const fn from_word(word: u64) -> LineValidity {
         match word & 0xff {
-            0 => Hold::Always,
-            2 => Hold::Under((word >> 32) as u32),
-            _ => Hold::Never,
+            0 => LineValidity::Always,
+            2 => LineValidity::Under((word >> 32) as u32),
+            _ => LineValidity::Never,
         }
     }
 
@@ -68,15 +68,15 @@ impl Hold {
     /// reference has: its generations are even, but for [`u32::MAX`], which is none.
     pub(super) const fn generation(self) -> u32 {
         match self {
-            Hold::Under(generation) => generation,
-            Hold::Never | Hold::Always => u32::MAX - 2,
+            LineValidity::Under(generation) => generation,
+            LineValidity::Never | LineValidity::Always => u32::MAX - 2,
         }
     }
 }
 
 /// Where a reading of the counter lies with respect to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum LinePosition {
     /// So many ticks before the base.
     Before(u64),
     /// So many ticks after the base, within the validity.
@@ -85,9 +85,9 @@ pub(super) enum Place {
     After(u64),
 }
 
-impl Line {
+impl ClockLine {
     /// What holds before anything was measured: the OS clock as it is, already expired.
-    pub(super) const UNDRAWN: Line = Line {
+    pub(super) const UNDRAWN: ClockLine = ClockLine {
         source: SourceId::OS,
         status: Status::OsClock,
         epoch: 0,
@@ -97,17 +97,17 @@ impl Line {
         base_ns: 0,
         bound_ns: 0,
         growth: 0,
-        hold: Hold::Always,
+        validity: LineValidity::Always,
     };
 
-    pub(super) fn place(&self, ticks: u64) -> Place {
+    pub(super) fn place(&self, ticks: u64) -> LinePosition {
         let ahead = ticks.wrapping_sub(self.base_ticks);
         if ahead <= self.valid_for {
-            Place::Within(ahead)
+            LinePosition::Within(ahead)
         } else if ahead > u64::MAX / 2 {
-            Place::Before(ahead.wrapping_neg())
+            LinePosition::Before(ahead.wrapping_neg())
         } else {
-            Place::After(ahead)
+            LinePosition::After(ahead)
         }
     }
 
@@ -140,7 +140,7 @@ impl Line {
     }
 
     /// The same line with a validity so short that no product of a read overflows.
-    pub(super) fn held(mut self) -> Line {
+    pub(super) fn held(mut self) -> ClockLine {
         const LONGEST_NS: u64 = 1 << 62;
         let longest = LONGEST_NS.checked_div(self.growth).unwrap_or(LONGEST_NS);
         let room_ns = (i64::MAX as u64).saturating_sub(self.base_ns).min(longest);
@@ -158,35 +158,42 @@ mod tests {
 
     #[test]
     fn a_hold_is_its_word() {
-        for hold in [Hold::Never, Hold::Always, Hold::Under(0), Hold::Under(u32::MAX - 1)] {
-            assert_eq!(Hold::from_word(hold.to_word()), hold);
+        for hold in [
+            LineValidity::Never,
+            LineValidity::Always,
+            LineValidity::Under(0),
+            LineValidity::Under(u32::MAX - 1),
+        ] {
+            assert_eq!(LineValidity::from_word(hold.to_word()), hold);
         }
     }
 
     #[test]
     fn places() {
-        let line = Line { base_ticks: 100, valid_for: 10, ..Line::UNDRAWN };
-        assert_eq!(line.place(100), Place::Within(0));
-        assert_eq!(line.place(110), Place::Within(10));
-        assert_eq!(line.place(111), Place::After(11));
-        assert_eq!(line.place(90), Place::Before(10));
-        let wrapped = Line { base_ticks: u64::MAX, valid_for: 10, ..Line::UNDRAWN };
-        assert_eq!(wrapped.place(4), Place::Within(5));
+        let line = ClockLine { base_ticks: 100, valid_for: 10, ..ClockLine::UNDRAWN };
+        assert_eq!(line.place(100), LinePosition::Within(0));
+        assert_eq!(line.place(110), LinePosition::Within(10));
+        assert_eq!(line.place(111), LinePosition::After(11));
+        assert_eq!(line.place(90), LinePosition::Before(10));
+        let wrapped = ClockLine { base_ticks: u64::MAX, valid_for: 10, ..ClockLine::UNDRAWN };
+        assert_eq!(wrapped.place(4), LinePosition::Within(5));
     }
 
     #[test]
     fn a_held_line_does_not_overflow() {
-        let line = Line {
+        let line = ClockLine {
             valid_for: u64::MAX,
             base_ns: 1 << 60,
             growth: 1 << 28,
             bound_ns: 100,
-            ..Line::UNDRAWN
+            ..ClockLine::UNDRAWN
         }
         .held();
         let elapsed = line.slope.ns_within(line.valid_for);
         assert!(elapsed.checked_mul(line.growth).is_some());
         assert!(line.end_ns() <= i64::MAX as u64);
-        assert!(Line::bound_within(100, line.growth, elapsed) <= line.bound_at(line.valid_for));
+        assert!(
+            ClockLine::bound_within(100, line.growth, elapsed) <= line.bound_at(line.valid_for)
+        );
     }
 }

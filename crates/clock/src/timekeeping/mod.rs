@@ -22,40 +22,40 @@
 //! calibration, so that a counter which lies to this process is still found. Without the kernel's line bounded
 //! reads take the OS clock, unless the settings give an allowance (`Status::Assumed`).
 
-mod bend;
 mod bound;
+pub mod calibration_page;
 mod check;
 mod clock;
-mod draw;
+mod clock_offsets;
 mod event;
-mod grain;
-mod helper;
+mod granularity;
+mod inline_string;
+mod instants;
 #[cfg(target_os = "linux")]
 mod kernel_page;
 mod line;
+mod line_fit;
+mod linearity;
+mod machine_watch;
+mod maintenance_thread;
 mod native;
-pub mod page;
-mod read;
+mod reference_rate;
 mod reference_state;
 mod sample;
-mod scales;
 mod settings;
 #[cfg(target_os = "linux")]
 mod share;
 #[cfg(not(target_os = "linux"))]
-#[path = "unshared.rs"]
+#[path = "no_shared_page.rs"]
 mod share;
 mod slope;
-mod sourced;
-mod steering;
-mod text;
+mod slow_path;
+mod source_timebase;
 mod timebase;
 mod timekeeper;
 mod trust;
-mod typed;
 mod utc;
-mod wall;
-mod watch;
+mod wall_clock;
 
 #[cfg(test)]
 #[path = "tests/double.rs"]
@@ -65,17 +65,17 @@ mod double;
 mod properties;
 
 pub use bound::{Bounds, Status};
-pub use clock::{Clock, Elapsed, Maintained, MixedTicks, ScaleTime, SetSourceError, Ticks};
-pub use event::{Event, EventKind, What};
-pub use helper::Helper;
+pub use clock::{Clock, Elapsed, MaintenanceResult, MixedTicks, ScaleTime, SetSourceError, Ticks};
+pub use event::{ClockEventKind, Event, EventKind};
+pub use inline_string::InlineString;
+pub use instants::Timeline;
+pub use maintenance_thread::MaintenanceThread;
 pub use native::Native;
-pub use settings::{Prior, Settings, Start};
+pub use reference_rate::{ReferenceLine, ReferenceRate};
+pub use settings::{ClockSettings, FrequencyHint, Start};
 #[cfg(target_os = "linux")]
 pub use share::{OpenPageError, PageReader, Writer};
-pub use sourced::WithSource;
-pub use steering::{ReferenceLine, Steering};
-pub use text::Text;
-pub use timebase::{Discipline, Leap, Scale, SourceId, Timebase};
+pub use source_timebase::ExtendedTimebase;
+pub use timebase::{Discipline, Leap, ReferenceClock, SourceId, Timebase};
 pub use trust::MeasuredRate;
-pub use typed::Timeline;
-pub use wall::{WallReference, WallStatus, WallTime};
+pub use wall_clock::{WallReference, WallStatus, WallTime};

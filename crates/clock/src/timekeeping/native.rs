@@ -6,14 +6,14 @@ use hourglass_sys::clock::{ClockId, now_ns};
 #[cfg(target_os = "linux")]
 use hourglass_sys::{adjtimex, counter};
 
-use super::settings::Prior;
 #[cfg(target_os = "linux")]
-use super::steering::Steering;
+use super::inline_string::InlineString;
 #[cfg(target_os = "linux")]
-use super::text::Text;
+use super::reference_rate::ReferenceRate;
+use super::settings::FrequencyHint;
 #[cfg(target_os = "linux")]
 use super::timebase::Leap;
-use super::timebase::{Discipline, Scale, SourceId, Timebase};
+use super::timebase::{Discipline, ReferenceClock, SourceId, Timebase};
 #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
 use crate::source::{Frequency, FrequencyOrigin};
 
@@ -60,13 +60,13 @@ impl Timebase for Native {
     }
 
     #[inline]
-    fn reference_ns(&self, scale: Scale) -> u64 {
+    fn reference_ns(&self, scale: ReferenceClock) -> u64 {
         now_ns(match scale {
-            Scale::Monotonic => ClockId::Monotonic,
-            Scale::Raw => ClockId::MonotonicRaw,
-            Scale::Realtime => ClockId::Realtime,
-            Scale::Tai => ClockId::Tai,
-            Scale::Boottime => ClockId::Boottime,
+            ReferenceClock::Monotonic => ClockId::Monotonic,
+            ReferenceClock::Raw => ClockId::MonotonicRaw,
+            ReferenceClock::Realtime => ClockId::Realtime,
+            ReferenceClock::Tai => ClockId::Tai,
+            ReferenceClock::Boottime => ClockId::Boottime,
         })
     }
 
@@ -90,19 +90,19 @@ impl Timebase for Native {
     #[cfg(target_os = "linux")]
     fn choose(&self, root: &Path) -> SourceId {
         let Some((source, name)) = processor_counter() else { return SourceId::OS };
-        let kernel = super::watch::kernel_clocksource(root);
+        let kernel = super::machine_watch::kernel_clocksource(root);
         let is_kernels = kernel.is_some_and(|kernel| kernel.as_str() == name);
         if is_kernels && !is_emulated(source) { source } else { SourceId::OS }
     }
 
     #[cfg(target_os = "linux")]
-    fn examine(&self, source: SourceId, root: &Path) -> Option<Text<48>> {
-        use crate::choice::{Effort, Policy, select};
-        let effort = Effort { root: root.to_owned(), ..Effort::default() };
-        let found = select(Policy::Strict, &effort).ok()?;
+    fn examine(&self, source: SourceId, root: &Path) -> Option<InlineString<48>> {
+        use crate::choice::{MeasurementLimits, SelectionPolicy, select};
+        let effort = MeasurementLimits { root: root.to_owned(), ..MeasurementLimits::default() };
+        let found = select(SelectionPolicy::Strict, &effort).ok()?;
         let report =
-            found.sources.iter().find(|report| SourceId::of(report.name) == Some(source))?;
-        (!report.trust.trusted).then(|| Text::new(&report.trust.reason))
+            found.sources.iter().find(|report| SourceId::from_name(report.name) == Some(source))?;
+        (!report.trust.trusted).then(|| InlineString::new(&report.trust.reason))
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -138,7 +138,7 @@ impl Timebase for Native {
     }
 
     #[cfg(target_os = "linux")]
-    fn steering(&self, source: SourceId) -> Steering {
+    fn steering(&self, source: SourceId) -> ReferenceRate {
         super::kernel_page::steering(source)
     }
 
@@ -147,7 +147,7 @@ impl Timebase for Native {
         hourglass_sys::vvar::watched_address()
     }
 
-    fn stated(&self, source: SourceId) -> Option<Prior> {
+    fn stated(&self, source: SourceId) -> Option<FrequencyHint> {
         stated(source)
     }
 }
@@ -190,22 +190,22 @@ fn is_emulated(source: SourceId) -> bool {
 
 /// The frequency that the processor, or the hypervisor in its place, states.
 #[cfg(target_os = "linux")]
-fn stated(source: SourceId) -> Option<Prior> {
+fn stated(source: SourceId) -> Option<FrequencyHint> {
     match source {
         #[cfg(target_arch = "x86_64")]
-        SourceId::TSC => {
-            Prior::of(crate::choice::machine::Cpuid::of_this_processor()?.tsc_frequency()?)
-        }
+        SourceId::TSC => FrequencyHint::from_frequency(
+            crate::choice::machine::Cpuid::of_this_processor()?.tsc_frequency()?,
+        ),
         #[cfg(target_arch = "aarch64")]
         SourceId::CNTVCT => {
-            Prior::of(Frequency::from_hertz(counter::cntfrq(), FrequencyOrigin::Register))
+            FrequencyHint::of(Frequency::from_hertz(counter::cntfrq(), FrequencyOrigin::Register))
         }
         _ => None,
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn stated(_source: SourceId) -> Option<Prior> {
+fn stated(_source: SourceId) -> Option<FrequencyHint> {
     None
 }
 

@@ -1,12 +1,12 @@
 //! What the reference tells of itself, held against readings: what a line may rest on.
 
 use super::bound::Status;
-use super::event::What;
-use super::line::Hold;
-use super::sample::{Backwards, Fit, Sample, narrowest};
-use super::settings::Settings;
-use super::steering::{ReferenceLine, Steering};
-use super::timebase::{Scale, SourceId, Timebase};
+use super::event::ClockEventKind;
+use super::line::LineValidity;
+use super::reference_rate::{ReferenceLine, ReferenceRate};
+use super::sample::{BackwardStep, ClockSample, SlopeFit, narrowest};
+use super::settings::ClockSettings;
+use super::timebase::{ReferenceClock, SourceId, Timebase};
 use super::timekeeper::{Context, Timekeeper};
 
 /// What the reference tells of its rate, as far as readings agree.
@@ -20,17 +20,17 @@ pub(super) enum ReferenceState {
     Line(ReferenceLine),
     /// A line that explained its clock before, and does not any more: the counter is not what the
     /// reference reads.
-    Contradicted(What),
+    Contradicted(ClockEventKind),
 }
 
 /// What a line is drawn by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Basis {
-    pub(super) fit: Fit,
+pub(super) struct LineBasis {
+    pub(super) fit: SlopeFit,
     /// Bound on the slope's relative error from now on, 2^-32.
     pub(super) growth: u64,
-    pub(super) anchor: Sample,
-    pub(super) hold: Hold,
+    pub(super) anchor: ClockSample,
+    pub(super) hold: LineValidity,
     /// What serves in place of [`Status::Steady`].
     pub(super) steady: Status,
 }
@@ -47,16 +47,16 @@ impl Timekeeper {
         &self,
         base: &B,
         source: SourceId,
-    ) -> Result<ReferenceState, Backwards> {
+    ) -> Result<ReferenceState, BackwardStep> {
         for _ in 0..TRIES {
             let line = match base.steering(source) {
-                Steering::Untold => return Ok(ReferenceState::Nothing),
-                Steering::Generation(generation) => {
+                ReferenceRate::Untold => return Ok(ReferenceState::Nothing),
+                ReferenceRate::Generation(generation) => {
                     return Ok(ReferenceState::Generation(generation));
                 }
-                Steering::Line(line) => line,
+                ReferenceRate::Line(line) => line,
             };
-            let sample = narrowest(base, source, Scale::Monotonic, self.grain, 1, 0)?;
+            let sample = narrowest(base, source, ReferenceClock::Monotonic, self.grain, 1, 0)?;
             if base.generation() != line.generation {
                 continue;
             }
@@ -64,7 +64,7 @@ impl Timekeeper {
             return Ok(if error_ns.unsigned_abs() <= bound_ns {
                 ReferenceState::Line(line)
             } else if self.agreed {
-                ReferenceState::Contradicted(What::Residual { error_ns, bound_ns })
+                ReferenceState::Contradicted(ClockEventKind::Residual { error_ns, bound_ns })
             } else {
                 ReferenceState::Nothing
             });
@@ -74,32 +74,40 @@ impl Timekeeper {
 
     /// What the next line is drawn by: the reference's own line where that is known, since then
     /// nothing has to be allowed for but its steps; else what was measured.
-    pub(super) fn basis(&self, settings: &Settings, fit: Fit, sample: Sample) -> Basis {
+    pub(super) fn basis(
+        &self,
+        settings: &ClockSettings,
+        fit: SlopeFit,
+        sample: ClockSample,
+    ) -> LineBasis {
         let own = match self.reference_state {
             ReferenceState::Line(line) => line.slope().map(|slope| (line, slope)),
             _ => None,
         };
         if let Some((line, slope)) = own {
-            return Basis {
-                fit: Fit { slope, error: line.unit(), ..fit },
+            return LineBasis {
+                fit: SlopeFit { slope, error: line.unit(), ..fit },
                 growth: line.unit(),
                 anchor: line.anchor(&sample, slope),
-                hold: Hold::Under(line.generation),
+                hold: LineValidity::Under(line.generation),
                 steady: Status::Steady,
             };
         }
         let growth = fit.error.saturating_add(settings.allowance(self.kernel));
         let (hold, steady) = match self.reference_state {
-            ReferenceState::Generation(generation) => (Hold::Under(generation), Status::Steady),
-            _ if settings.allowance_ppb.is_some() => (Hold::Always, Status::Assumed),
-            _ => (Hold::Never, Status::Steady),
+            ReferenceState::Generation(generation) => {
+                (LineValidity::Under(generation), Status::Steady)
+            }
+            _ if settings.allowance_ppb.is_some() => (LineValidity::Always, Status::Assumed),
+            _ => (LineValidity::Never, Status::Steady),
         };
-        Basis { fit, growth, anchor: sample, hold, steady }
+        LineBasis { fit, growth, anchor: sample, hold, steady }
     }
 
     /// Whether the reference changed its rate since the line was drawn, or may have.
     pub(super) fn is_unheld<B: Timebase>(&self, context: &Context<'_, B>) -> bool {
         let line = context.page.written().line;
-        matches!(line.hold, Hold::Under(_)) && super::read::confirmed(context.base, &line).is_none()
+        matches!(line.validity, LineValidity::Under(_))
+            && super::slow_path::confirmed(context.base, &line).is_none()
     }
 }

@@ -19,27 +19,27 @@ pub enum Start {
 /// What is said to be a counter's frequency: CPUID, the device tree, an earlier run. It narrows
 /// the first bound and is checked; it is never believed against what is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prior {
+pub struct FrequencyHint {
     /// Stated frequency, Hz.
     pub hertz: u64,
     /// How far it may be off, parts per billion.
     pub tolerance_ppb: u64,
 }
 
-/// How a clock is to be kept. [`Settings::DEFAULT`] is right unless something is known.
+/// How a clock is to be kept. [`ClockSettings::DEFAULT`] is right unless something is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ClockSettings {
     /// Which source serves at first.
     pub start: Start,
     /// What the counter's frequency is said to be. `None`: what the machine itself states
     /// ([`super::Timebase::stated`]), which is checked against, but narrows no bound.
-    pub prior: Option<Prior>,
+    pub prior: Option<FrequencyHint>,
     /// How much the counter's rate against `CLOCK_MONOTONIC` may differ between any two moments of
     /// half a minute, parts per billion: the drift that checks allow for. `None`: 100 ppb while the
     /// kernel leaves its clock alone, 2000 ppb while somebody synchronises it.
     ///
     /// Where the kernel shows by which line it makes its clock of the counter
-    /// ([`super::Steering::Line`]), bounds rest on that line, and need no allowance. Elsewhere they
+    /// ([`super::ReferenceRate::Line`]), bounds rest on that line, and need no allowance. Elsewhere they
     /// rest on this one if it is given ([`super::Status::Assumed`]: NTP changes the rate by up to
     /// 1,000,000 ppb, chrony by 83,333,000); if it is not, bounded reads take the OS clock.
     pub allowance_ppb: Option<u64>,
@@ -52,7 +52,7 @@ pub struct Settings {
     /// one reader; the others take the OS clock meanwhile). Without it no read is much longer than
     /// one of the OS clock, and somebody must call [`super::Clock::maintain`].
     pub readers_refit: bool,
-    /// Whether a [`super::Helper`] gathers the whole evidence once a counter is steady
+    /// Whether a [`super::MaintenanceThread`] gathers the whole evidence once a counter is steady
     /// ([`super::Clock::examine`]): 0.1 s in threads on the CPUs that the helper may run on.
     pub examine: bool,
     /// How often the kernel is asked about the machine, ns. A look costs some 30 us.
@@ -69,9 +69,9 @@ const FREE_RUNNING_PPB: u64 = 100;
 /// Drift allowed for while a synchroniser works: its usual corrections.
 const SYNCHRONISED_PPB: u64 = 2_000;
 
-impl Settings {
+impl ClockSettings {
     /// Judged source, bounds of about 200 ns, readers calibrate.
-    pub const DEFAULT: Settings = Settings {
+    pub const DEFAULT: ClockSettings = ClockSettings {
         start: Start::Judged,
         prior: None,
         allowance_ppb: None,
@@ -95,17 +95,17 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for ClockSettings {
     fn default() -> Self {
-        Settings::DEFAULT
+        ClockSettings::DEFAULT
     }
 }
 
-impl Prior {
+impl FrequencyHint {
     /// What a stated frequency says: to within 500 ppm (a crystal's 100, and what NTP steers), or
     /// 1 % where it is a name in whole MHz. `None` for no frequency at all.
     #[must_use]
-    pub fn of(frequency: Frequency) -> Option<Prior> {
+    pub fn from_frequency(frequency: Frequency) -> Option<FrequencyHint> {
         const NAMEPLATE_PPB: u64 = 10_000_000;
         let hertz = u128::from(frequency.ticks) * 1_000_000_000;
         let hertz = u64::try_from(hertz.checked_div(u128::from(frequency.ns))?).ok()?;
@@ -113,7 +113,7 @@ impl Prior {
             FrequencyOrigin::Cpuid16 => NAMEPLATE_PPB,
             _ => CONTRADICTION_PPB,
         };
-        (hertz > 0).then_some(Prior { hertz, tolerance_ppb })
+        (hertz > 0).then_some(FrequencyHint { hertz, tolerance_ppb })
     }
 
     /// The slope it states and how far that may be off, 2^-32; `None` for a frequency of zero.

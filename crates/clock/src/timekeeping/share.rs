@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hourglass_sys::memfd::{ReadOnlyWords, SharedWords};
 
 use super::bound::{Bounds, Reading};
+use super::calibration_page::{
+    self, ARCHITECTURE, BYTES, MAGIC, Page, PageWords, VERSION, WORDS, word,
+};
 use super::native::Native;
-use super::page::{self, ARCHITECTURE, BYTES, MAGIC, Page, VERSION, WORDS, Words, word};
-use super::read::{self, Wanted};
-use super::timebase::{Scale, SourceId, Timebase};
+use super::slow_path::{self, ReadKind};
+use super::timebase::{ReferenceClock, SourceId, Timebase};
 
 #[derive(Debug)]
 pub(super) struct SharedPage {
@@ -133,7 +135,7 @@ const TIMELINE_NS: u64 = 500_000_000;
 pub struct PageReader<B: Timebase = Native> {
     words: ReadOnlyWords,
     base: B,
-    known: Option<SourceId>,
+    source: Option<SourceId>,
     /// The guard that this reader found for itself, since the writer does not look at every tick. Odd
     /// at first, as no guard is.
     own_guard: AtomicU64,
@@ -163,7 +165,7 @@ impl<B: Timebase> PageReader<B> {
             io::ErrorKind::PermissionDenied => OpenPageError::NotSealed,
             _ => OpenPageError::NotMapped(error),
         })?;
-        let header = |index| Words::load(&words, index, Ordering::Acquire);
+        let header = |index| PageWords::load(&words, index, Ordering::Acquire);
         if header(word::MAGIC) != MAGIC {
             return Err(OpenPageError::NotAPage { found: header(word::MAGIC) });
         }
@@ -174,7 +176,7 @@ impl<B: Timebase> PageReader<B> {
         if header(word::ARCHITECTURE) != ARCHITECTURE {
             return Err(OpenPageError::OtherArchitecture { found: header(word::ARCHITECTURE) });
         }
-        let found = page::line_under(&words, header(word::TURN)).source;
+        let found = calibration_page::line_under(&words, header(word::TURN)).source;
         if !base.supports(found) {
             return Err(OpenPageError::OtherCounter { found });
         }
@@ -184,7 +186,7 @@ impl<B: Timebase> PageReader<B> {
         } else {
             Some(found)
         };
-        let reader = PageReader { words, base, known, own_guard: AtomicU64::new(1) };
+        let reader = PageReader { words, base, source: known, own_guard: AtomicU64::new(1) };
         match reader.distance_ns() {
             Some(apart_ns) if apart_ns > TIMELINE_NS => {
                 Err(OpenPageError::OtherTimeline { apart_ns })
@@ -196,24 +198,24 @@ impl<B: Timebase> PageReader<B> {
     /// How far the page's time is from this process's clock, beyond its bound; `None` if the page
     /// gives no time now.
     fn distance_ns(&self) -> Option<u64> {
-        let ticks = |s| self.knows(s).then(|| self.base.ticks(s));
-        let reading = page::bounded(&self.words, ticks, |_| true)?;
-        let os_ns = self.base.reference_ns(Scale::Monotonic);
+        let ticks = |s| self.supports(s).then(|| self.base.ticks(s));
+        let reading = calibration_page::bounded(&self.words, ticks, |_| true)?;
+        let os_ns = self.base.reference_ns(ReferenceClock::Monotonic);
         let after_ns = os_ns.saturating_sub(reading.bounds.latest);
         Some(after_ns.max(reading.bounds.earliest.saturating_sub(os_ns)))
     }
 
-    fn knows(&self, source: SourceId) -> bool {
-        self.known == Some(source) || source == SourceId::OS
+    fn supports(&self, source: SourceId) -> bool {
+        self.source == Some(source) || source == SourceId::OS
     }
 
     /// The time, ns on `CLOCK_MONOTONIC`'s scale; unordered, as [`super::Clock::now`].
     #[inline]
     #[must_use]
     pub fn now(&self) -> u64 {
-        match page::now(&self.words, |s| self.knows(s).then(|| self.base.ticks(s))) {
+        match calibration_page::now(&self.words, |s| self.supports(s).then(|| self.base.ticks(s))) {
             Some(ns) => ns,
-            None => self.late(Wanted::Time).ns,
+            None => self.late(ReadKind::Time).ns,
         }
     }
 
@@ -221,9 +223,11 @@ impl<B: Timebase> PageReader<B> {
     #[inline]
     #[must_use]
     pub fn now_ordered(&self) -> u64 {
-        match page::now(&self.words, |s| self.knows(s).then(|| self.base.ticks_ordered(s))) {
+        match calibration_page::now(&self.words, |s| {
+            self.supports(s).then(|| self.base.ticks_ordered(s))
+        }) {
             Some(ns) => ns,
-            None => self.late(Wanted::Time).ns,
+            None => self.late(ReadKind::Time).ns,
         }
     }
 
@@ -231,10 +235,10 @@ impl<B: Timebase> PageReader<B> {
     #[inline]
     #[must_use]
     pub fn now_bounded(&self) -> Bounds {
-        let ticks = |s| self.knows(s).then(|| self.base.ticks(s));
-        match page::bounded(&self.words, ticks, |turn| self.holds(turn)) {
+        let ticks = |s| self.supports(s).then(|| self.base.ticks(s));
+        match calibration_page::bounded(&self.words, ticks, |turn| self.holds(turn)) {
             Some(reading) => reading.bounds,
-            None => self.late(Wanted::Bounds).bounds,
+            None => self.late(ReadKind::Bounds).bounds,
         }
     }
 
@@ -243,17 +247,17 @@ impl<B: Timebase> PageReader<B> {
     #[inline]
     #[must_use]
     pub fn now_bounded_ordered(&self) -> Bounds {
-        let ticks = |s| self.knows(s).then(|| self.base.ticks_ordered(s));
-        match page::bounded(&self.words, ticks, |turn| self.holds(turn)) {
+        let ticks = |s| self.supports(s).then(|| self.base.ticks_ordered(s));
+        match calibration_page::bounded(&self.words, ticks, |turn| self.holds(turn)) {
             Some(reading) => reading.bounds,
-            None => self.late(Wanted::Bounds).bounds,
+            None => self.late(ReadKind::Bounds).bounds,
         }
     }
 
     /// The last time that the writer published, ns: the cheapest read, and the oldest.
     #[must_use]
     pub fn recent(&self) -> u64 {
-        Words::load(&self.words, word::RECENT_NS, Ordering::Acquire)
+        PageWords::load(&self.words, word::RECENT_NS, Ordering::Acquire)
     }
 
     /// Where the page is mapped; as [`super::Clock::page_address`], until this is dropped.
@@ -265,7 +269,7 @@ impl<B: Timebase> PageReader<B> {
     /// The processor's counter over which this reader takes the page's time, if it can read one.
     #[must_use]
     pub const fn counter(&self) -> Option<SourceId> {
-        self.known
+        self.source
     }
 
     /// The guard that this reader found, as word 9 of a page is one: for readers of the page in other
@@ -278,15 +282,15 @@ impl<B: Timebase> PageReader<B> {
     /// What is known of the writer.
     #[must_use]
     pub fn writer(&self) -> Writer {
-        let header = |index| Words::load(&self.words, index, Ordering::Acquire);
-        let line = page::line_under(&self.words, header(word::TURN));
+        let header = |index| PageWords::load(&self.words, index, Ordering::Acquire);
+        let line = calibration_page::line_under(&self.words, header(word::TURN));
         let place =
-            self.knows(line.source).then(|| line.place(self.base.ticks_ordered(line.source)));
+            self.supports(line.source).then(|| line.place(self.base.ticks_ordered(line.source)));
         Writer {
             pid: header(word::WRITER_PID),
             heartbeat_ns: header(word::HEARTBEAT_NS),
             events: header(word::EVENTS),
-            expired: place.is_none_or(|place| read::is_overdue(&line, place)),
+            expired: place.is_none_or(|place| slow_path::is_overdue(&line, place)),
         }
     }
 
@@ -294,38 +298,38 @@ impl<B: Timebase> PageReader<B> {
     #[inline(always)]
     fn holds(&self, turn: u64) -> bool {
         let generation = self.base.generation();
-        page::guards(self.own_guard.load(Ordering::Relaxed), turn, generation)
-            || page::holds(&self.words, turn, generation)
+        calibration_page::guards(self.own_guard.load(Ordering::Relaxed), turn, generation)
+            || calibration_page::holds(&self.words, turn, generation)
     }
 
     #[cold]
     #[inline(never)]
-    fn late(&self, wanted: Wanted) -> Reading {
-        for attempt in 0..read::ATTEMPTS {
-            let turn = Words::load(&self.words, word::TURN, Ordering::Acquire);
-            let line = page::line_under(&self.words, turn);
-            let switching = turn & page::SWITCHING != 0;
-            if self.knows(line.source) && !(switching && attempt < read::PATIENCE) {
+    fn late(&self, wanted: ReadKind) -> Reading {
+        for attempt in 0..slow_path::ATTEMPTS {
+            let turn = PageWords::load(&self.words, word::TURN, Ordering::Acquire);
+            let line = calibration_page::line_under(&self.words, turn);
+            let switching = turn & calibration_page::SWITCHING != 0;
+            if self.supports(line.source) && !(switching && attempt < slow_path::PATIENCE) {
                 let place = line.place(self.base.ticks_ordered(line.source));
-                let settled = turn & !page::SWITCHING;
-                let holds = wanted == Wanted::Time || self.holds(settled);
-                if !holds && let Some(generation) = read::confirmed(&self.base, &line) {
-                    let guard = page::guard_of(settled, generation);
+                let settled = turn & !calibration_page::SWITCHING;
+                let holds = wanted == ReadKind::Time || self.holds(settled);
+                if !holds && let Some(generation) = slow_path::confirmed(&self.base, &line) {
+                    let guard = calibration_page::guard_of(settled, generation);
                     self.own_guard.store(guard, Ordering::Relaxed);
                     continue;
                 }
                 let reading = if holds {
-                    read::reading(&self.base, &line, place)
+                    slow_path::reading(&self.base, &line, place)
                 } else {
-                    read::os_in_place(&self.base, &line, place)
+                    slow_path::os_in_place(&self.base, &line, place)
                 };
-                if page::still(&self.words, turn) {
+                if calibration_page::is_unchanged(&self.words, turn) {
                     return reading;
                 }
             }
             std::hint::spin_loop();
         }
-        let os_ns = self.base.reference_ns(Scale::Monotonic);
+        let os_ns = self.base.reference_ns(ReferenceClock::Monotonic);
         Reading::of_os(os_ns, 0, super::bound::Status::OsClock)
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
-use super::settings::Prior;
-use super::steering::Steering;
-use super::text::Text;
+use super::inline_string::InlineString;
+use super::reference_rate::ReferenceRate;
+use super::settings::FrequencyHint;
 
 /// Which counter a line is drawn over. The number stands in shared pages, so it keeps its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ impl fmt::Display for SourceId {
 
 /// A clock of the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scale {
+pub enum ReferenceClock {
     /// `CLOCK_MONOTONIC`: what [`super::Clock::now`] means.
     Monotonic,
     /// `CLOCK_MONOTONIC_RAW`: never slewed; what differences of ticks are measured in.
@@ -109,7 +109,7 @@ pub trait Timebase: Send + Sync {
     fn ticks_enclosing(&self, source: SourceId) -> u64;
 
     /// Reads a clock of the reference, ns rounded down.
-    fn reference_ns(&self, scale: Scale) -> u64;
+    fn reference_ns(&self, scale: ReferenceClock) -> u64;
 
     /// Whether a source can be read here at all.
     fn supports(&self, source: SourceId) -> bool;
@@ -121,7 +121,7 @@ pub trait Timebase: Send + Sync {
 
     /// What speaks against a counter that serves, if everything is looked at that policy `strict`
     /// knows; `None` if nothing does. May take some 0.1 s and threads of its own.
-    fn examine(&self, _source: SourceId, _root: &Path) -> Option<Text<48>> {
+    fn examine(&self, _source: SourceId, _root: &Path) -> Option<InlineString<48>> {
         None
     }
 
@@ -138,8 +138,8 @@ pub trait Timebase: Send + Sync {
     }
 
     /// What the reference tells of its rate against a counter. MUST NOT allocate or lock.
-    fn steering(&self, _source: SourceId) -> Steering {
-        Steering::Untold
+    fn steering(&self, _source: SourceId) -> ReferenceRate {
+        ReferenceRate::Untold
     }
 
     /// Where [`Timebase::generation`] is read, 32 bits, for readers in other languages; 0 if nowhere.
@@ -149,7 +149,7 @@ pub trait Timebase: Send + Sync {
 
     /// What is said to be a counter's frequency; `None` if nobody says. Asked once for each
     /// adoption, not by readers on their way; may take some 50 us.
-    fn stated(&self, _source: SourceId) -> Option<Prior> {
+    fn stated(&self, _source: SourceId) -> Option<FrequencyHint> {
         None
     }
 }

@@ -1,32 +1,32 @@
 //! Who keeps a clock: decides what is drawn next. One thread at a time has it.
 
 use super::bound::Status;
-use super::check::{Checked, Predicted};
-use super::draw::{self, Plan};
-use super::event::{Log, What};
-use super::grain::{self, Passed};
-use super::line::Line;
-use super::page::{Content, Page};
-use super::reference_state::{Basis, ReferenceState};
-use super::sample::{Backwards, Fit, Row, Sample, narrowest};
-use super::scales::{Offset, RawRate};
-use super::settings::{Prior, Settings, Start};
+use super::calibration_page::{Content, Page};
+use super::check::{CheckOutcome, ProvisionalSlope};
+use super::clock_offsets::{Offset, RawRate};
+use super::event::{ClockEventKind, Log};
+use super::granularity::{self, MovementState};
+use super::line::ClockLine;
+use super::line_fit::{self, LineParameters};
+use super::machine_watch::Watcher;
+use super::reference_state::{LineBasis, ReferenceState};
+use super::sample::{BackwardStep, ClockSample, SampleWindow, SlopeFit, narrowest};
+use super::settings::{ClockSettings, FrequencyHint, Start};
 use super::share::SharedPage;
 use super::slope::{RELATIVE_BITS, Slope, relative_from_ppb};
-use super::timebase::{Discipline, Scale, SourceId, Timebase};
-use super::wall::Wall;
-use super::watch::Watcher;
+use super::timebase::{Discipline, ReferenceClock, SourceId, Timebase};
+use super::wall_clock::Wall;
 
 /// What a timekeeper works on.
 pub(super) struct Context<'a, B> {
     pub(super) page: &'a Page,
     pub(super) base: &'a B,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a ClockSettings,
 }
 
 /// What serves, and what comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum TimekeeperState {
     Fresh,
     /// The OS clock serves until the machine is judged.
     Unjudged,
@@ -64,7 +64,7 @@ const FIRST_TRIES: u32 = 8;
 /// The state of a clock that readers do not see.
 #[derive(Debug)]
 pub(super) struct Timekeeper {
-    pub(super) stage: Phase,
+    pub(super) state: TimekeeperState,
     pub(super) source: SourceId,
     pub(super) epoch: u32,
     /// When the counter was adopted, ns.
@@ -72,19 +72,19 @@ pub(super) struct Timekeeper {
     /// When the line was drawn, ns.
     drawn_ns: u64,
     pub(super) interval_ns: u64,
-    pub(super) row: Row,
-    pub(super) raw_row: Row,
-    pub(super) fit: Option<Fit>,
-    pub(super) raw_fit: Option<Fit>,
+    pub(super) row: SampleWindow,
+    pub(super) raw_row: SampleWindow,
+    pub(super) fit: Option<SlopeFit>,
+    pub(super) raw_fit: Option<SlopeFit>,
     /// What the counter and the reference move by at once, ticks.
     pub(super) grain: u64,
     /// A half-width that is worth stopping at.
     enough_ticks: u64,
     /// What is said of the counter's frequency, once somebody was asked.
-    pub(super) stated: Option<Prior>,
-    asked: bool,
+    pub(super) stated: Option<FrequencyHint>,
+    sampled: bool,
     /// Whether the counter was chosen by hand: then the settings say nothing of it.
-    by_hand: bool,
+    chosen_by_caller: bool,
     pub(super) kernel: Option<Discipline>,
     /// What the reference told of its rate last,
     pub(super) reference_state: ReferenceState,
@@ -101,21 +101,21 @@ pub(super) struct Timekeeper {
 
 impl Timekeeper {
     pub(super) const NEW: Timekeeper = Timekeeper {
-        stage: Phase::Fresh,
+        state: TimekeeperState::Fresh,
         source: SourceId::OS,
         epoch: 0,
         adopted_ns: 0,
         drawn_ns: 0,
         interval_ns: FIRST_INTERVAL_NS,
-        row: Row::EMPTY,
-        raw_row: Row::EMPTY,
+        row: SampleWindow::EMPTY,
+        raw_row: SampleWindow::EMPTY,
         fit: None,
         raw_fit: None,
         grain: 1,
         enough_ticks: 0,
         stated: None,
-        asked: false,
-        by_hand: false,
+        sampled: false,
+        chosen_by_caller: false,
         kernel: None,
         reference_state: ReferenceState::Nothing,
         agreed: false,
@@ -129,28 +129,44 @@ impl Timekeeper {
     };
 
     /// Does what is due; if `overdue`, whatever the time. Returns whether a line was drawn.
-    pub(super) fn tend<B: Timebase>(&mut self, context: &Context<'_, B>, overdue: bool) -> bool {
-        let now_ns = context.base.reference_ns(Scale::Monotonic);
-        match self.stage {
-            Phase::Fresh => match context.settings.start {
-                Start::With(source) if context.base.supports(source) => self.begin(context, source),
-                Start::With(source) => {
-                    self.log.note(now_ns, What::Unsupported(source));
-                    self.rest(context, Phase::Resting, Status::OsClock, 0)
+    pub(super) fn update<B: Timebase>(&mut self, context: &Context<'_, B>, overdue: bool) -> bool {
+        let now_ns = context.base.reference_ns(ReferenceClock::Monotonic);
+        match self.state {
+            TimekeeperState::Fresh => match context.settings.start {
+                Start::With(source) if context.base.supports(source) => {
+                    self.start_source(context, source)
                 }
-                Start::Judged => self.rest(context, Phase::Unjudged, Status::OsClock, 0),
+                Start::With(source) => {
+                    self.log.note(now_ns, ClockEventKind::Unsupported(source));
+                    self.fall_back_to_os_clock(
+                        context,
+                        TimekeeperState::Resting,
+                        Status::OsClock,
+                        0,
+                    )
+                }
+                Start::Judged => self.fall_back_to_os_clock(
+                    context,
+                    TimekeeperState::Unjudged,
+                    Status::OsClock,
+                    0,
+                ),
             },
-            Phase::Unjudged => self.judge(context),
-            Phase::Waiting(until_ns) if now_ns >= until_ns => self.judge(context),
-            Phase::Halfway(source) => self.finish(context, source),
-            Phase::Measuring if overdue || self.is_due(now_ns) || self.is_unheld(context) => {
+            TimekeeperState::Unjudged => self.select_source(context),
+            TimekeeperState::Waiting(until_ns) if now_ns >= until_ns => self.select_source(context),
+            TimekeeperState::Halfway(source) => self.complete_start(context, source),
+            TimekeeperState::Measuring
+                if overdue || self.is_due(now_ns) || self.is_unheld(context) =>
+            {
                 if !overdue {
-                    self.ask(context, self.source);
+                    self.sample_reference(context, self.source);
                 }
                 self.refit(context)
             }
-            Phase::Measuring => false,
-            Phase::Waiting(_) | Phase::Resting => self.stay(context),
+            TimekeeperState::Measuring => false,
+            TimekeeperState::Waiting(_) | TimekeeperState::Resting => {
+                self.update_on_os_clock(context)
+            }
         }
     }
 
@@ -162,106 +178,138 @@ impl Timekeeper {
 
     /// When something is due again, ns from now.
     pub(super) fn next_ns(&self, now_ns: u64) -> u64 {
-        let due_ns = match self.stage {
-            Phase::Fresh => now_ns,
-            Phase::Unjudged | Phase::Halfway(_) => self.drawn_ns.saturating_add(JUDGED_AFTER_NS),
-            Phase::Measuring => self.drawn_ns.saturating_add(self.interval_ns / 4 * 3),
-            Phase::Waiting(until_ns) => until_ns,
-            Phase::Resting => self.drawn_ns.saturating_add(JUDGED_AGAIN_AFTER_NS),
+        let due_ns = match self.state {
+            TimekeeperState::Fresh => now_ns,
+            TimekeeperState::Unjudged | TimekeeperState::Halfway(_) => {
+                self.drawn_ns.saturating_add(JUDGED_AFTER_NS)
+            }
+            TimekeeperState::Measuring => self.drawn_ns.saturating_add(self.interval_ns / 4 * 3),
+            TimekeeperState::Waiting(until_ns) => until_ns,
+            TimekeeperState::Resting => self.drawn_ns.saturating_add(JUDGED_AGAIN_AFTER_NS),
         };
         due_ns.saturating_sub(now_ns)
     }
 
-    fn judge<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
+    fn select_source<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
         match context.base.choose(context.settings.root()) {
-            SourceId::OS => self.rest(context, Phase::Resting, Status::OsClock, 0),
+            SourceId::OS => {
+                self.fall_back_to_os_clock(context, TimekeeperState::Resting, Status::OsClock, 0)
+            }
             source => {
-                self.ask(context, source);
-                self.begin(context, source)
+                self.sample_reference(context, source);
+                self.start_source(context, source)
             }
         }
     }
 
     /// What the settings say of the frequency of the counter that they choose.
-    fn prior(&self, settings: &Settings) -> Option<Prior> {
-        settings.prior.filter(|_| !self.by_hand)
+    fn prior(&self, settings: &ClockSettings) -> Option<FrequencyHint> {
+        settings.prior.filter(|_| !self.chosen_by_caller)
     }
 
     /// Another source by hand, whatever was found before.
     pub(super) fn change_by_hand<B: Timebase>(&mut self, context: &Context<'_, B>, to: SourceId) {
-        let now_ns = context.base.reference_ns(Scale::Monotonic);
-        self.log.note(now_ns, What::ByHand { from: self.source, to });
-        self.by_hand = true;
-        self.asked = false;
-        self.begin(context, to);
+        let now_ns = context.base.reference_ns(ReferenceClock::Monotonic);
+        self.log.note(now_ns, ClockEventKind::ByHand { from: self.source, to });
+        self.chosen_by_caller = true;
+        self.sampled = false;
+        self.start_source(context, to);
     }
 
     /// Asks, once for each judgement, what is said of the counter's frequency.
-    fn ask<B: Timebase>(&mut self, context: &Context<'_, B>, source: SourceId) {
-        if !self.asked {
-            self.asked = true;
+    fn sample_reference<B: Timebase>(&mut self, context: &Context<'_, B>, source: SourceId) {
+        if !self.sampled {
+            self.sampled = true;
             self.stated = self.prior(context.settings).or_else(|| context.base.stated(source));
         }
     }
 
     /// Two brackets some microseconds apart, and a line with the wide bound that they allow.
-    pub(super) fn begin<B: Timebase>(
+    pub(super) fn start_source<B: Timebase>(
         &mut self,
         context: &Context<'_, B>,
         source: SourceId,
     ) -> bool {
         if source == SourceId::OS {
-            return self.rest(context, Phase::Resting, Status::OsClock, 0);
+            return self.fall_back_to_os_clock(
+                context,
+                TimekeeperState::Resting,
+                Status::OsClock,
+                0,
+            );
         }
         if let Err(back) = self.first_bracket(context.base, source) {
             return self.went_back(context, back);
         }
-        match grain::watch(context.base, source, FIRST_WINDOW_NS) {
-            Passed::Nothing => self.rest(context, Phase::Halfway(source), Status::OsClock, 0),
-            Passed::Stuck => {
-                let now_ns = context.base.reference_ns(Scale::Monotonic);
-                self.fail_over(context, now_ns, What::Stuck(source))
+        match granularity::watch(context.base, source, FIRST_WINDOW_NS) {
+            MovementState::Nothing => self.fall_back_to_os_clock(
+                context,
+                TimekeeperState::Halfway(source),
+                Status::OsClock,
+                0,
+            ),
+            MovementState::Stuck => {
+                let now_ns = context.base.reference_ns(ReferenceClock::Monotonic);
+                self.fail_over(context, now_ns, ClockEventKind::Stuck(source))
             }
-            Passed::Moving { grain } => {
+            MovementState::Moving { grain } => {
                 self.row.widen(grain.saturating_sub(self.grain));
                 self.raw_row.widen(grain.saturating_sub(self.grain));
                 self.grain = grain;
-                self.finish(context, source)
+                self.complete_start(context, source)
             }
         }
     }
 
-    fn went_back<B: Timebase>(&mut self, context: &Context<'_, B>, back: Backwards) -> bool {
-        let now_ns = context.base.reference_ns(Scale::Monotonic);
-        self.fail_over(context, now_ns, What::NegativeStep { ticks: back.ticks })
+    fn went_back<B: Timebase>(&mut self, context: &Context<'_, B>, back: BackwardStep) -> bool {
+        let now_ns = context.base.reference_ns(ReferenceClock::Monotonic);
+        self.fail_over(context, now_ns, ClockEventKind::NegativeStep { ticks: back.ticks })
     }
 
-    fn first_bracket<B: Timebase>(&mut self, base: &B, source: SourceId) -> Result<(), Backwards> {
-        self.row = Row::EMPTY;
-        self.raw_row = Row::EMPTY;
+    fn first_bracket<B: Timebase>(
+        &mut self,
+        base: &B,
+        source: SourceId,
+    ) -> Result<(), BackwardStep> {
+        self.row = SampleWindow::EMPTY;
+        self.raw_row = SampleWindow::EMPTY;
         self.raw_fit = None;
         self.reference_state = ReferenceState::Nothing;
         self.agreed = false;
         self.watcher = Watcher::NEW;
         self.grain = 1;
-        self.row.push(narrowest(base, source, Scale::Monotonic, self.grain, FIRST_TRIES, 0)?);
-        self.raw_row.push(narrowest(base, source, Scale::Raw, self.grain, FIRST_TRIES, 0)?);
+        self.row.push(narrowest(
+            base,
+            source,
+            ReferenceClock::Monotonic,
+            self.grain,
+            FIRST_TRIES,
+            0,
+        )?);
+        self.raw_row.push(narrowest(
+            base,
+            source,
+            ReferenceClock::Raw,
+            self.grain,
+            FIRST_TRIES,
+            0,
+        )?);
         Ok(())
     }
 
     /// The second bracket and the first line.
-    fn finish<B: Timebase>(&mut self, context: &Context<'_, B>, source: SourceId) -> bool {
+    fn complete_start<B: Timebase>(&mut self, context: &Context<'_, B>, source: SourceId) -> bool {
         let bracket = |scale| narrowest(context.base, source, scale, self.grain, FIRST_TRIES, 0);
-        let (latest, raw) = (bracket(Scale::Monotonic), bracket(Scale::Raw));
+        let (latest, raw) = (bracket(ReferenceClock::Monotonic), bracket(ReferenceClock::Raw));
         let (latest, raw) = match (latest, raw) {
             (Ok(latest), Ok(raw)) => (latest, raw),
             (Err(back), _) | (_, Err(back)) => return self.went_back(context, back),
         };
         let first = self.row.latest().copied();
-        let fit = first.and_then(|first| Fit::between(&first, &latest));
+        let fit = first.and_then(|first| SlopeFit::between(&first, &latest));
         let (Some(first), Some(fit)) = (first, fit) else {
-            let now_ns = context.base.reference_ns(Scale::Monotonic);
-            return self.fail_over(context, now_ns, What::Stuck(source));
+            let now_ns = context.base.reference_ns(ReferenceClock::Monotonic);
+            return self.fail_over(context, now_ns, ClockEventKind::Stuck(source));
         };
         self.row.push(latest);
         self.raw_row.push(raw);
@@ -276,25 +324,25 @@ impl Timekeeper {
         }
         self.enough_ticks = first.half_ticks.min(latest.half_ticks);
         self.kernel = context.base.discipline();
-        if self.stage != Phase::Measuring || self.source != source {
+        if self.state != TimekeeperState::Measuring || self.source != source {
             self.epoch = self.epoch.wrapping_add(1);
-            self.log.note(latest.ns, What::Adopted(source));
+            self.log.note(latest.ns, ClockEventKind::Adopted(source));
         }
         self.source = source;
-        self.stage = Phase::Measuring;
+        self.state = TimekeeperState::Measuring;
         self.adopted_ns = latest.ns;
         self.interval_ns = FIRST_INTERVAL_NS;
         let basis = self.basis(context.settings, fit, latest);
         self.fit = Some(fit);
         self.measure_scales(context, latest.ns);
-        self.draw(context, &basis)
+        self.publish_line(context, &basis)
     }
 
     /// Looks for reasons to stop trusting; without any draws a new line.
     fn refit<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
         let (source, enough) = (self.source, self.enough_ticks);
         let bracket = |scale| narrowest(context.base, source, scale, self.grain, TRIES, enough);
-        let (sample, raw) = (bracket(Scale::Monotonic), bracket(Scale::Raw));
+        let (sample, raw) = (bracket(ReferenceClock::Monotonic), bracket(ReferenceClock::Raw));
         let (sample, raw, reference_state) =
             match (sample, raw, self.ask_reference(context.base, source)) {
                 (Ok(sample), Ok(raw), Ok(reference_state)) => (sample, raw, reference_state),
@@ -304,27 +352,27 @@ impl Timekeeper {
             };
         let rates = (self.reference_state, reference_state);
         self.reference_state = reference_state;
-        let now_ns = context.base.reference_ns(Scale::Monotonic);
+        let now_ns = context.base.reference_ns(ReferenceClock::Monotonic);
         // Narrow brackets are rare on a busy machine: what is enough slowly widens again.
         let wider = self.enough_ticks.saturating_add(self.enough_ticks / 8).saturating_add(1);
         self.enough_ticks = sample.half_ticks.clamp(1, wider);
         let fit = match self.check(context, &sample, &raw, now_ns) {
-            Checked::Distrust(what) => return self.fail_over(context, now_ns, what),
+            CheckOutcome::Distrust(what) => return self.fail_over(context, now_ns, what),
             // What was measured is of another rate, and what the rate is now is not told.
-            Checked::Sound { .. } | Checked::Predicted(_) if is_another_rate(rates) => {
-                return self.begin(context, source);
+            CheckOutcome::Sound { .. } | CheckOutcome::Predicted(_) if is_another_rate(rates) => {
+                return self.start_source(context, source);
             }
-            Checked::Predicted(fit) => self.predicted(sample, raw, fit),
-            Checked::Sound { doubt } => {
+            CheckOutcome::Predicted(fit) => self.predicted(sample, raw, fit),
+            CheckOutcome::Sound { doubt } => {
                 self.row.push(sample);
                 self.raw_row.push(raw);
                 let fit = self.row.fit(LONGEST_WINDOW_NS);
-                fit.map(|fit| Fit { error: fit.error.saturating_add(doubt), ..fit })
+                fit.map(|fit| SlopeFit { error: fit.error.saturating_add(doubt), ..fit })
             }
         };
         self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS).or(self.raw_fit);
         // After a long pause there is nothing but the latest sample within the longest window.
-        let Some(fit) = fit else { return self.begin(context, self.source) };
+        let Some(fit) = fit else { return self.start_source(context, self.source) };
         // Nobody slews what the counter is stated against.
         let unslewed = self.raw_fit.unwrap_or(fit);
         if let Some(what) = self.stated.and_then(|stated| contradiction(stated, unslewed)) {
@@ -334,11 +382,16 @@ impl Timekeeper {
         self.interval_ns = self.next_interval(context.settings, &basis);
         self.fit = Some(fit);
         self.measure_scales(context, sample.ns);
-        self.draw(context, &basis)
+        self.publish_line(context, &basis)
     }
 
     /// Begins the windows anew where the reference left what was measured.
-    fn predicted(&mut self, sample: Sample, raw: Sample, fit: Predicted) -> Option<Fit> {
+    fn predicted(
+        &mut self,
+        sample: ClockSample,
+        raw: ClockSample,
+        fit: ProvisionalSlope,
+    ) -> Option<SlopeFit> {
         self.row.push(sample);
         self.row.begin_again();
         self.raw_row.push(raw);
@@ -347,7 +400,7 @@ impl Timekeeper {
     }
 
     /// Twice the last one, as long as the bound stays below its target.
-    fn next_interval(&self, settings: &Settings, basis: &Basis) -> u64 {
+    fn next_interval(&self, settings: &ClockSettings, basis: &LineBasis) -> u64 {
         let growth = basis.growth.max(1);
         let bracket_ns = basis.fit.slope.ns_ceil(basis.anchor.half_ticks);
         let room_ns = settings.target_bound_ns.saturating_sub(USUAL_BOUND_NS.max(bracket_ns));
@@ -357,9 +410,9 @@ impl Timekeeper {
         allowed.min(doubled).max(FIRST_INTERVAL_NS)
     }
 
-    fn draw<B: Timebase>(&mut self, context: &Context<'_, B>, basis: &Basis) -> bool {
+    fn publish_line<B: Timebase>(&mut self, context: &Context<'_, B>, basis: &LineBasis) -> bool {
         let steady = basis.anchor.ns.saturating_sub(self.adopted_ns) >= STEADY_AFTER_NS;
-        let plan = Plan {
+        let plan = LineParameters {
             source: self.source,
             status: if steady || basis.steady == Status::Assumed {
                 basis.steady
@@ -372,17 +425,17 @@ impl Timekeeper {
             interval_ns: self.interval_ns,
             anchor: basis.anchor,
             floor_ns: context.page.recent_ns(),
-            hold: basis.hold,
+            validity: basis.hold,
         };
         self.agreed |= matches!(self.reference_state, ReferenceState::Line(_));
-        self.publish(context, |old| draw::over_counter(context.base, old, &plan))
+        self.publish(context, |old| line_fit::over_counter(context.base, old, &plan))
     }
 
     /// Hands over to the OS clock. `floor_ns` is what readers may have been told otherwise.
-    pub(super) fn rest<B: Timebase>(
+    pub(super) fn fall_back_to_os_clock<B: Timebase>(
         &mut self,
         context: &Context<'_, B>,
-        stage: Phase,
+        stage: TimekeeperState,
         status: Status,
         floor_ns: u64,
     ) -> bool {
@@ -390,18 +443,18 @@ impl Timekeeper {
             self.epoch = self.epoch.wrapping_add(1);
         }
         self.source = SourceId::OS;
-        self.asked = false;
-        self.stage = stage;
+        self.sampled = false;
+        self.state = stage;
         self.fit = None;
         let floor_ns = floor_ns.max(context.page.recent_ns());
         let epoch = self.epoch;
         let look_again_ns = match stage {
-            Phase::Unjudged | Phase::Halfway(_) => Some(JUDGED_AFTER_NS),
-            Phase::Waiting(_) => Some(JUDGED_AGAIN_AFTER_NS),
+            TimekeeperState::Unjudged | TimekeeperState::Halfway(_) => Some(JUDGED_AFTER_NS),
+            TimekeeperState::Waiting(_) => Some(JUDGED_AGAIN_AFTER_NS),
             _ => None,
         };
         self.publish(context, |old| {
-            draw::over_os(context.base, old, floor_ns, epoch, status, look_again_ns)
+            line_fit::over_os(context.base, old, floor_ns, epoch, status, look_again_ns)
         })
     }
 
@@ -410,7 +463,7 @@ impl Timekeeper {
         &mut self,
         context: &Context<'_, B>,
         now_ns: u64,
-        what: What,
+        what: ClockEventKind,
     ) -> bool {
         // Up to its last sound sample the counter was within its bound, so nobody was told more
         // than the reference and that bound, unless the line itself says so.
@@ -418,24 +471,30 @@ impl Timekeeper {
         let told_ns = now_ns.saturating_add(line.bound_at(line.valid_for));
         let floor_ns = if self.source == SourceId::OS { 0 } else { told_ns };
         let stage = if what.passes() {
-            Phase::Waiting(now_ns.saturating_add(JUDGED_AGAIN_AFTER_NS))
+            TimekeeperState::Waiting(now_ns.saturating_add(JUDGED_AGAIN_AFTER_NS))
         } else {
-            Phase::Resting
+            TimekeeperState::Resting
         };
-        let behind = matches!(what, What::NegativeStep { .. } | What::Residual { .. });
+        let behind =
+            matches!(what, ClockEventKind::NegativeStep { .. } | ClockEventKind::Residual { .. });
         self.log.note(now_ns, what);
-        self.rest(context, stage, Status::FailedOver, if behind { floor_ns } else { 0 })
+        self.fall_back_to_os_clock(
+            context,
+            stage,
+            Status::FailedOver,
+            if behind { floor_ns } else { 0 },
+        )
     }
 
     /// The OS clock serves: takes up what other clocks say, and goes on absorbing.
-    fn stay<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
+    fn update_on_os_clock<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
         self.kernel = context.base.discipline();
-        self.measure_scales(context, context.base.reference_ns(Scale::Monotonic));
+        self.measure_scales(context, context.base.reference_ns(ReferenceClock::Monotonic));
         let line = context.page.written().line;
-        if line.slope == Slope::IDENTITY && self.stage == Phase::Resting {
+        if line.slope == Slope::IDENTITY && self.state == TimekeeperState::Resting {
             return self.publish(context, |old| *old);
         }
-        self.rest(context, self.stage, line.status, 0)
+        self.fall_back_to_os_clock(context, self.state, line.status, 0)
     }
 
     /// Measures the rate of differences, and how far the clocks are that may be set or go on in suspend; about
@@ -449,26 +508,26 @@ impl Timekeeper {
             slope: counter.map_or(Slope::IDENTITY, |fit| fit.slope),
             error: counter.map_or(slewed, |fit| fit.error.saturating_add(allowance)),
         };
-        let realtime = Offset::measure(base, Scale::Realtime);
+        let realtime = Offset::measure(base, ReferenceClock::Realtime);
         if let Some(ns) = moved(self.realtime, realtime) {
-            self.log.note(now_ns, What::WallSet { ns });
+            self.log.note(now_ns, ClockEventKind::WallSet { ns });
         }
         self.realtime = realtime;
-        self.boottime = Offset::measure(base, Scale::Boottime);
+        self.boottime = Offset::measure(base, ReferenceClock::Boottime);
     }
 
     /// Replaces what readers see.
     pub(super) fn publish<B: Timebase>(
         &mut self,
         context: &Context<'_, B>,
-        mut line: impl FnMut(&Line) -> Line,
+        mut line: impl FnMut(&ClockLine) -> ClockLine,
     ) -> bool {
         let (raw, wall) = (self.raw_rate, self.wall.line);
         let shared = self.shared.as_ref().and_then(SharedPage::words);
         context.page.set_generation_address(context.base.generation_address());
         let drawn = context.page.switch(shared, |old| Content { line: line(old), raw, wall });
         if let Some(content) = drawn {
-            self.drawn_ns = context.base.reference_ns(Scale::Monotonic);
+            self.drawn_ns = context.base.reference_ns(ReferenceClock::Monotonic);
             context.page.set_recent(shared, content.line.base_ns);
             context.page.set_beat(shared, self.drawn_ns, self.log.total());
         }
@@ -487,10 +546,11 @@ pub(super) fn moved(before: Offset, now: Offset) -> Option<i64> {
 }
 
 /// What is to be said if a measured slope contradicts what was stated.
-fn contradiction(stated: Prior, fit: Fit) -> Option<What> {
+fn contradiction(stated: FrequencyHint, fit: SlopeFit) -> Option<ClockEventKind> {
     let measured_hz = fit.slope.ticks_floor(1_000_000_000);
     let contradicts = stated.contradicts(fit.slope, fit.error);
-    contradicts.then_some(What::PriorContradicted { stated_hz: stated.hertz, measured_hz })
+    contradicts
+        .then_some(ClockEventKind::PriorContradicted { stated_hz: stated.hertz, measured_hz })
 }
 
 /// Whether the reference says that its rate is another one, and not which.
@@ -500,7 +560,11 @@ fn is_another_rate((before, now): (ReferenceState, ReferenceState)) -> bool {
 
 /// The first slope, narrowed by what is said of the frequency if that agrees with what was
 /// measured against a clock that nobody slews.
-fn narrowed(prior: Option<Prior>, fit: Fit, unslewed: Option<Fit>) -> Result<Fit, What> {
+fn narrowed(
+    prior: Option<FrequencyHint>,
+    fit: SlopeFit,
+    unslewed: Option<SlopeFit>,
+) -> Result<SlopeFit, ClockEventKind> {
     let Some(prior) = prior else { return Ok(fit) };
     if let Some(what) = contradiction(prior, unslewed.unwrap_or(fit)) {
         return Err(what);
@@ -510,7 +574,7 @@ fn narrowed(prior: Option<Prior>, fit: Fit, unslewed: Option<Fit>) -> Result<Fit
         // measured then only had to be near.
         Some((slope, error)) if error < fit.error => {
             let apart = slope.distance(fit.slope).saturating_sub(fit.error);
-            Ok(Fit { slope, error: error.max(apart.saturating_add(1)), ..fit })
+            Ok(SlopeFit { slope, error: error.max(apart.saturating_add(1)), ..fit })
         }
         _ => Ok(fit),
     }

@@ -3,12 +3,12 @@
 use super::bound::Status;
 use super::clock::Clock;
 use super::reference_state::ReferenceState;
-use super::sample::Fit;
-use super::settings::Settings;
+use super::sample::SlopeFit;
+use super::settings::ClockSettings;
 use super::slope::share_of;
-use super::timebase::{Scale, SourceId, Timebase};
-use super::timekeeper::{Phase, Timekeeper};
-use crate::trust::{Evidence, Trust, Verdict};
+use super::timebase::{ReferenceClock, SourceId, Timebase};
+use super::timekeeper::{Timekeeper, TimekeeperState};
+use crate::trust::{Evidence, EvidenceVerdict, TrustReport};
 
 /// A counter's rate against `CLOCK_MONOTONIC`, as measured over the last half minute at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +26,22 @@ impl<B: Timebase> Clock<B> {
     /// serves. Takes a lock.
     #[must_use]
     pub fn rate(&self) -> Option<MeasuredRate> {
-        self.timekeeper().fit.map(Fit::rate)
+        self.timekeeper().fit.map(SlopeFit::rate)
     }
 
     /// Whether a counter serves that nothing speaks against; what happened, if one was left; and
     /// what was measured, item by item. Where it says no, the OS clock serves: the time is right,
     /// but a read costs more. For logs and people; takes a lock and allocates.
     #[must_use]
-    pub fn trust(&self) -> Trust {
+    pub fn trust(&self) -> TrustReport {
         let bounds = self.now_bounded();
-        let now_ns = self.base.reference_ns(Scale::Monotonic);
+        let now_ns = self.base.reference_ns(ReferenceClock::Monotonic);
         let timekeeper = self.timekeeper();
         let mut evidence = timekeeper.evidence(&self.settings, now_ns);
         let serves = self.line_status();
         let status = format!("{}, known to {} ns", status_name(serves), bounds.error_ns());
         evidence.push(Evidence::new("status", verdict_of(serves), status));
-        Trust {
+        TrustReport {
             trusted: timekeeper.source != SourceId::OS,
             reason: timekeeper.reason(serves),
             evidence,
@@ -49,11 +49,11 @@ impl<B: Timebase> Clock<B> {
     }
 }
 
-fn verdict_of(status: Status) -> Verdict {
+fn verdict_of(status: Status) -> EvidenceVerdict {
     match status {
-        Status::Steady | Status::Settling | Status::Assumed => Verdict::Good,
-        Status::OsClock => Verdict::Neutral,
-        Status::FailedOver => Verdict::Bad,
+        Status::Steady | Status::Settling | Status::Assumed => EvidenceVerdict::Good,
+        Status::OsClock => EvidenceVerdict::Neutral,
+        Status::FailedOver => EvidenceVerdict::Bad,
     }
 }
 
@@ -72,7 +72,7 @@ fn ppb(relative: u64) -> u64 {
     share_of(1_000_000_000, relative)
 }
 
-impl Fit {
+impl SlopeFit {
     fn rate(self) -> MeasuredRate {
         MeasuredRate { hertz: self.slope.ticks_floor(1_000_000_000), error_ppb: ppb(self.error) }
     }
@@ -81,24 +81,27 @@ impl Fit {
 impl Timekeeper {
     fn reason(&self, status: Status) -> String {
         let left = self.log.latest_failover().map(|event| &event.what);
-        match (self.stage, left) {
-            (Phase::Measuring, _) if status == Status::Settling => {
+        match (self.state, left) {
+            (TimekeeperState::Measuring, _) if status == Status::Settling => {
                 format!("{} serves, and its calibration narrows", self.source)
             }
-            (Phase::Measuring, _) => {
+            (TimekeeperState::Measuring, _) => {
                 format!("{} serves, and nothing speaks against it", self.source)
             }
-            (Phase::Fresh | Phase::Unjudged | Phase::Halfway(_), _) => {
-                "the machine is not judged yet".into()
+            (
+                TimekeeperState::Fresh | TimekeeperState::Unjudged | TimekeeperState::Halfway(_),
+                _,
+            ) => "the machine is not judged yet".into(),
+            (TimekeeperState::Waiting(_), Some(what)) => {
+                format!("{what}; the counter is tried again")
             }
-            (Phase::Waiting(_), Some(what)) => format!("{what}; the counter is tried again"),
             _ if self.log.ends_with_choice() => "the OS clock was requested".into(),
             (_, Some(what)) => what.to_string(),
             (_, None) => "no counter is trusted here".into(),
         }
     }
 
-    fn evidence(&self, settings: &Settings, now_ns: u64) -> Vec<Evidence> {
+    fn evidence(&self, settings: &ClockSettings, now_ns: u64) -> Vec<Evidence> {
         let mut evidence = Vec::new();
         let mut add = |id, verdict, found| evidence.push(Evidence::new(id, verdict, found));
         if let Some(fit) = self.fit {
@@ -107,19 +110,19 @@ impl Timekeeper {
                 "{hertz} Hz to within {error_ppb} ppb, after {} s",
                 now_ns.saturating_sub(self.adopted_ns) / 1_000_000_000,
             );
-            add("rate", Verdict::Good, found);
-            add("drift_allowance", Verdict::Neutral, {
+            add("rate", EvidenceVerdict::Good, found);
+            add("drift_allowance", EvidenceVerdict::Neutral, {
                 format!("{} ppb", ppb(settings.allowance(self.kernel)))
             });
         }
         if self.source != SourceId::OS {
             let (verdict, found) = match self.reference_state {
-                ReferenceState::Line(_) => (Verdict::Good, "seen by every bounded read"),
-                ReferenceState::Generation(_) => (Verdict::Good, "stated by the reference"),
+                ReferenceState::Line(_) => (EvidenceVerdict::Good, "seen by every bounded read"),
+                ReferenceState::Generation(_) => (EvidenceVerdict::Good, "stated by the reference"),
                 _ if settings.allowance_ppb.is_some() => {
-                    (Verdict::Neutral, "not stated; bounds allow for what the settings say")
+                    (EvidenceVerdict::Neutral, "not stated; bounds allow for what the settings say")
                 }
-                _ => (Verdict::Neutral, "not stated; bounded reads take the OS clock"),
+                _ => (EvidenceVerdict::Neutral, "not stated; bounded reads take the OS clock"),
             };
             add("rate_changes", verdict, found.into());
         }
@@ -129,17 +132,18 @@ impl Timekeeper {
                 let found = format!("{} Hz stated, within {tolerance_ppm} ppm", stated.hertz);
                 let contradicted =
                     self.raw_fit.is_some_and(|fit| stated.contradicts(fit.slope, fit.error));
-                add("prior", Verdict::good_if(!contradicted), found);
+                add("prior", EvidenceVerdict::good_if(!contradicted), found);
             }
-            None => add("prior", Verdict::Unknown, "the frequency is not stated".into()),
+            None => add("prior", EvidenceVerdict::Unknown, "the frequency is not stated".into()),
         }
         match self.log.latest_failover() {
             Some(event) => {
                 let serves_again = self.source != SourceId::OS;
-                let verdict = if serves_again { Verdict::Neutral } else { Verdict::Bad };
+                let verdict =
+                    if serves_again { EvidenceVerdict::Neutral } else { EvidenceVerdict::Bad };
                 add("left", verdict, event.what.to_string());
             }
-            None => add("left", Verdict::Good, "never".into()),
+            None => add("left", EvidenceVerdict::Good, "never".into()),
         }
         evidence
     }
@@ -150,7 +154,7 @@ mod tests {
     use super::super::double::{Dice, Drift};
     use super::super::event::EventKind;
     use super::super::properties::Observed;
-    use crate::trust::Verdict;
+    use crate::trust::EvidenceVerdict;
 
     #[test]
     fn trust_follows_what_happens() {
@@ -163,14 +167,14 @@ mod tests {
             (steady.trusted, steady.reason.as_str()),
             (true, "sim serves, and nothing speaks against it")
         );
-        assert!(steady.evidence.iter().all(|e| e.verdict != Verdict::Bad), "{steady:?}");
+        assert!(steady.evidence.iter().all(|e| e.verdict != EvidenceVerdict::Bad), "{steady:?}");
         observed.double.step_ticks(-1_000_000_000);
         observed.double.pass_ns(20_000_000_000);
         observed.clock.maintain();
         let left = observed.clock.trust();
         assert!(!left.trusted && left.reason.starts_with("the counter was -4347"), "{left:?}");
         let status = left.evidence.iter().find(|e| e.id == "status").unwrap();
-        assert_eq!(status.verdict, Verdict::Bad);
+        assert_eq!(status.verdict, EvidenceVerdict::Bad);
     }
 
     /// Issue 3, item 2: what takes longer than microseconds to find out comes later.

@@ -1,8 +1,8 @@
 //! Wall-clock time as the kernel tells it, with the bound on its error against UTC: asked at each read, since a step, a
 //! leap second, a greater error and the loss of synchronisation come at any moment.
 
-use super::timebase::{Discipline, Leap, Scale, Timebase};
-use super::wall::{WallStatus, WallTime};
+use super::timebase::{Discipline, Leap, ReferenceClock, Timebase};
+use super::wall_clock::{WallStatus, WallTime};
 
 /// How often the kernel is asked again after its clock was set meanwhile.
 const TRIES: u32 = 4;
@@ -17,12 +17,12 @@ const LATE_NS: u64 = 10_000_000;
 pub(super) fn of_kernel<B: Timebase>(base: &B) -> WallTime {
     let mut ns = 0;
     for _ in 0..TRIES {
-        let from_ns = base.reference_ns(Scale::Monotonic);
-        let before_ns = base.reference_ns(Scale::Realtime);
+        let from_ns = base.reference_ns(ReferenceClock::Monotonic);
+        let before_ns = base.reference_ns(ReferenceClock::Realtime);
         let said = base.discipline();
-        ns = base.reference_ns(Scale::Realtime);
+        ns = base.reference_ns(ReferenceClock::Realtime);
         let within_ns =
-            base.reference_ns(Scale::Monotonic).saturating_sub(from_ns).saturating_add(1);
+            base.reference_ns(ReferenceClock::Monotonic).saturating_sub(from_ns).saturating_add(1);
         let Some(said) = said.filter(|said| said.synchronised) else { break };
         if ns.checked_sub(before_ns).is_some_and(|passed| passed <= within_ns) {
             // A step by less than the time between the readings went unnoticed.

@@ -36,7 +36,7 @@ mod verdict;
 
 use std::path::Path;
 
-use hourglass_clock::Policy;
+use hourglass_clock::SelectionPolicy;
 use hourglass_model::CpuSet;
 use hourglass_model::doctor::{CheckResult, Counts, DOCTOR_SCHEMA, DoctorDocument};
 use thiserror::Error;
@@ -77,7 +77,7 @@ pub fn examine(asked: Option<CpuSet>, only: &[String]) -> Result<DoctorDocument,
     let evidence = DoctorInput {
         host,
         tuning: reader.tuning(),
-        clocks: crate::clocks::clocks(Policy::Strict, false).ok(),
+        clocks: crate::clocks::clocks(SelectionPolicy::Strict, false).ok(),
         trials: probes::trials(),
         asked,
     };

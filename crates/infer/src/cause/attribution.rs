@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{Cause, Interval, KernelEvent, Onset, Policy};
 
-use super::facts::{Facts, InterruptFacts};
+use super::classify::{Case, MOST_INTERRUPTS, ThrottlePatterns};
+use super::facts::{InterruptFacts, RunFacts};
 use super::gap::{AttributedGap, Successor, length_ns};
-use super::grid::{Grid, near};
-use super::judge::{Case, MOST_INTERRUPTS, Stops};
-use super::kernel::{KernelSide, Soundness, Told};
-use super::repeats::RepeatFollower;
-use super::signs::{Sign, Signs};
-use super::survey::{
+use super::grid::{GapGrid, is_within};
+use super::indications::{Indication, IndicationSet};
+use super::kernel::{KernelEvidence, KernelSide, Soundness};
+use super::periodic_gaps::RepeatFollower;
+use super::switch_evidence::{SwitchEvidence, SwitchSide};
+use super::trace_patterns::{
     Patterns, Ticks, longest_tick_ns, may_be_budget, may_be_quota, may_be_throttling, tick_ns,
 };
-use super::switched::{SwitchSide, Switched};
 
 /// Events inside intervals are looked at once there are so many of them.
 const INSIDE_FEWEST: u64 = 32;
@@ -32,7 +32,7 @@ const TICK_FOUND: f64 = 0.3;
 /// Memory: some kilobytes for each CPU and thread.
 #[derive(Clone, Debug)]
 pub struct Attribution<'a> {
-    facts: &'a Facts,
+    facts: &'a RunFacts,
     patterns: &'a Patterns,
     kernel: Option<KernelSide<'a>>,
     /// Where the kernel was not traced.
@@ -40,7 +40,7 @@ pub struct Attribution<'a> {
     threads: BTreeMap<u32, Thread>,
     cpus: BTreeMap<u32, Cpu>,
     last_start_ns: i64,
-    remarks: Remarks,
+    remarks: AttributionCounts,
     ran: RanByCause,
 }
 
@@ -66,7 +66,7 @@ struct Cpu {
 
 /// What a reader must know of how the causes were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Remarks {
+pub struct AttributionCounts {
     /// Intervals read.
     pub intervals: u64,
     /// Gaps that have a cause.
@@ -96,9 +96,9 @@ pub struct Remarks {
 }
 
 impl<'a> Attribution<'a> {
-    /// Gives causes by these facts, and by the patterns that a [`super::Survey`] found.
+    /// Gives causes by these facts, and by the patterns that a [`super::TracePatterns`] found.
     #[must_use]
-    pub fn new(facts: &'a Facts, patterns: &'a Patterns) -> Attribution<'a> {
+    pub fn new(facts: &'a RunFacts, patterns: &'a Patterns) -> Attribution<'a> {
         let kernel = KernelSide::new(facts, facts.tick_hz.map(tick_ns));
         let switches = if kernel.is_none() { SwitchSide::new(facts) } else { None };
         Attribution {
@@ -109,7 +109,7 @@ impl<'a> Attribution<'a> {
             threads: BTreeMap::new(),
             cpus: BTreeMap::new(),
             last_start_ns: i64::MIN,
-            remarks: Remarks::default(),
+            remarks: AttributionCounts::default(),
             ran: RanByCause::new(),
         }
     }
@@ -157,7 +157,7 @@ impl<'a> Attribution<'a> {
             return None;
         }
         let gap = self.attribute(&before, interval, told, switched);
-        if let Some(kernel) = self.kernel.as_ref().filter(|_| gap.ran.most().is_some()) {
+        if let Some(kernel) = self.kernel.as_ref().filter(|_| gap.occupants.longest().is_some()) {
             let all = self.ran.entry(gap.cause).or_default();
             for share in kernel.all_that_ran() {
                 let sum = all.entry(share.who).or_default();
@@ -181,9 +181,9 @@ impl<'a> Attribution<'a> {
 
     /// How the causes were found, so far.
     #[must_use]
-    pub fn remarks(&self) -> Remarks {
+    pub fn remarks(&self) -> AttributionCounts {
         let sound = self.soundness();
-        Remarks {
+        AttributionCounts {
             events_inside: sound.inside,
             events_lost: sound.lost,
             events_refused: self.events_refused(),
@@ -235,8 +235,8 @@ impl<'a> Attribution<'a> {
         &mut self,
         before: &Thread,
         interval: &Interval,
-        told: Option<Told>,
-        switched: Option<Switched>,
+        told: Option<KernelEvidence>,
+        switched: Option<SwitchEvidence>,
     ) -> AttributedGap {
         let length = length_ns(before.end_ns, interval.start_ns);
         let refused = self.events_refused();
@@ -257,7 +257,7 @@ impl<'a> Attribution<'a> {
             thread,
             onset: interval.onset,
             length,
-            told,
+            kernel_evidence: told,
             switched,
             successor: before.successor,
             cpu_changed,
@@ -279,7 +279,7 @@ impl<'a> Attribution<'a> {
         // What the thread found out, and what the kernel told, is of threads that had begun to run.
         let verdict = match before.unstarted && interval.evidence.is_none() {
             true => case.judge_unstarted(),
-            false => case.judge(),
+            false => case.classify(),
         };
         AttributedGap {
             thread: interval.thread,
@@ -291,12 +291,12 @@ impl<'a> Attribution<'a> {
             basis: verdict.basis,
             evidence: verdict.signs,
             to_thread: verdict.to,
-            ran: verdict.ran,
+            occupants: verdict.ran,
             composition: verdict.composition,
         }
     }
 
-    fn count(&mut self, interval: &Interval, told: Option<Told>) {
+    fn count(&mut self, interval: &Interval, told: Option<KernelEvidence>) {
         let remarks = &mut self.remarks;
         remarks.gaps = remarks.gaps.saturating_add(1);
         remarks.with_evidence =
@@ -319,7 +319,8 @@ impl<'a> Attribution<'a> {
         let cpu = self.cpus.entry(before.cpu).or_default();
         let period_ns = cpu.repeats.push(repeats, before.end_ns, length);
         // The timer of a quota is the guest's own.
-        let quota = |ns: u64| self.facts.quota.is_some_and(|quota| near(ns, quota.period_ns, 32));
+        let quota =
+            |ns: u64| self.facts.quota.is_some_and(|quota| is_within(ns, quota.period_ns, 32));
         period_ns.is_some_and(|ns| !quota(ns))
     }
 
@@ -348,7 +349,7 @@ impl<'a> Attribution<'a> {
         Some(most as f64 / (gaps.max(1) as f64))
     }
 
-    fn stops(&self, before: &Thread, interval: &Interval, length: u64) -> Stops {
+    fn stops(&self, before: &Thread, interval: &Interval, length: u64) -> ThrottlePatterns {
         let known = self.facts.threads.get(&interval.thread);
         let policy = known.and_then(|known| known.policy);
         let patterns = self.patterns;
@@ -357,8 +358,8 @@ impl<'a> Attribution<'a> {
             .filter(|limit| may_be_throttling(policy, *limit, length, longest_tick_ns(self.facts)))
             .and_then(|_| patterns.throttlings.get(&interval.thread))
             .and_then(|found| found.of(before.end_ns));
-        let on = |grid: Option<&Grid>| {
-            grid.filter(|grid| grid.holds(interval.start_ns)).map(Grid::confidence)
+        let on = |grid: Option<&GapGrid>| {
+            grid.filter(|grid| grid.holds(interval.start_ns)).map(GapGrid::confidence)
         };
         let budget = known.and_then(|known| known.reservation);
         let replenished = budget
@@ -384,7 +385,7 @@ impl<'a> Attribution<'a> {
             .filter(|_| real_time)
             .zip(patterns.lost.get(&interval.thread))
             .and_then(|(limit, lost)| lost.without_stop(limit, length));
-        Stops { throttled, replenished, in_user_space, quota, unplaced, without_stop }
+        ThrottlePatterns { throttled, replenished, in_user_space, quota, unplaced, without_stop }
     }
 }
 
@@ -394,24 +395,24 @@ fn is_edge(interval: &Interval) -> bool {
 }
 
 /// What the thread itself found out, and what the trace shows by itself.
-fn signs(before: &Thread, interval: &Interval) -> Signs {
-    let mut signs = Signs::NONE;
-    let mut insert = |sign: Sign, holds: bool| {
+fn signs(before: &Thread, interval: &Interval) -> IndicationSet {
+    let mut signs = IndicationSet::NONE;
+    let mut insert = |sign: Indication, holds: bool| {
         if holds {
             signs.insert(sign);
         }
     };
     let evidence = interval.evidence;
-    insert(Sign::Cleared, evidence.cleared == Some(true));
-    insert(Sign::NotCleared, evidence.cleared == Some(false));
+    insert(Indication::Cleared, evidence.cleared == Some(true));
+    insert(Indication::NotCleared, evidence.cleared == Some(false));
     if let Some(counted) = evidence.counted {
-        insert(Sign::CountedInvoluntary, counted.involuntary > 0);
-        insert(Sign::CountedVoluntary, counted.voluntary > 0);
-        insert(Sign::NoneCounted, counted.involuntary == 0 && counted.voluntary == 0);
-        insert(Sign::CountedFault, counted.faults > 0);
+        insert(Indication::CountedInvoluntary, counted.involuntary > 0);
+        insert(Indication::CountedVoluntary, counted.voluntary > 0);
+        insert(Indication::NoneCounted, counted.involuntary == 0 && counted.voluntary == 0);
+        insert(Indication::CountedFault, counted.faults > 0);
     }
-    insert(Sign::OtherThreadSeen, before.successor.is_some());
-    insert(Sign::CpuChanged, before.cpu != interval.cpu);
-    insert(Sign::Yielded, interval.onset == Onset::Yield);
+    insert(Indication::OtherThreadSeen, before.successor.is_some());
+    insert(Indication::CpuChanged, before.cpu != interval.cpu);
+    insert(Indication::Yielded, interval.onset == Onset::Yield);
     signs
 }

@@ -10,7 +10,7 @@ pub const REPORTED_NS: u64 = 1_000;
 
 /// Facts about a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
+pub struct RunFacts {
     /// The threads by their numbers.
     pub threads: BTreeMap<u32, ThreadFacts>,
     /// Timer ticks per second, where the kernel told.
@@ -36,9 +36,9 @@ pub struct Facts {
     pub reported_ns: u64,
 }
 
-impl Default for Facts {
-    fn default() -> Facts {
-        Facts {
+impl Default for RunFacts {
+    fn default() -> RunFacts {
+        RunFacts {
             threads: BTreeMap::new(),
             tick_hz: None,
             tick_clock: None,

@@ -2,11 +2,11 @@
 
 use hourglass_model::Cause;
 
-use super::signs::Signs;
+use super::indications::IndicationSet;
 
 /// How a cause is known (section 4 keeps these apart).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Basis {
+pub enum CauseBasis {
     /// It follows from what was seen: non-statistical inference.
     Seen,
     /// It is the best explanation of what was seen many times: statistical inference.
@@ -16,13 +16,13 @@ pub enum Basis {
     },
 }
 
-impl Basis {
+impl CauseBasis {
     /// From 0 to 1; what was seen has 1.
     #[must_use]
     pub fn confidence(self) -> f64 {
         match self {
-            Basis::Seen => 1.0,
-            Basis::Inferred { confidence } => confidence,
+            CauseBasis::Seen => 1.0,
+            CauseBasis::Inferred { confidence } => confidence,
         }
     }
 }
@@ -41,7 +41,7 @@ const MOST_RAN: usize = 3;
 
 /// A thread, and for how long it had the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct OccupantShare {
     /// Who; the kernel's number 0 is nobody: the CPU was idle.
     pub who: Successor,
     /// For how long, ns; interrupts that came meanwhile are in it.
@@ -51,16 +51,17 @@ pub struct Share {
 /// Who had the CPU for which a thread waited, as the kernel's events tell it: those that had the most of
 /// it, at most three, the longest first. Empty where the events do not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ran {
-    shares: [Option<Share>; MOST_RAN],
+pub struct GapOccupants {
+    shares: [Option<OccupantShare>; MOST_RAN],
 }
 
-impl Ran {
+impl GapOccupants {
     /// Of all that had it, each once, those that had the most. Of equals the first stays.
-    pub fn of(all: impl IntoIterator<Item = Share>) -> Ran {
-        let mut ran = Ran::default();
+    pub fn from_shares(all: impl IntoIterator<Item = OccupantShare>) -> GapOccupants {
+        let mut ran = GapOccupants::default();
         for share in all {
-            let before = |kept: &Option<Share>| kept.is_some_and(|kept| kept.ns >= share.ns);
+            let before =
+                |kept: &Option<OccupantShare>| kept.is_some_and(|kept| kept.ns >= share.ns);
             let place = ran.shares.partition_point(before);
             if let Some(rest) = ran.shares.get_mut(place..).filter(|rest| !rest.is_empty()) {
                 rest.rotate_right(1);
@@ -71,13 +72,13 @@ impl Ran {
     }
 
     /// The threads, the one that had the most first.
-    pub fn iter(&self) -> impl Iterator<Item = Share> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = OccupantShare> + '_ {
         self.shares.iter().flatten().copied()
     }
 
     /// The one that had the most.
     #[must_use]
-    pub fn most(&self) -> Option<Share> {
+    pub fn longest(&self) -> Option<OccupantShare> {
         self.shares[0]
     }
 }
@@ -85,7 +86,7 @@ impl Ran {
 /// Where the time of a gap went, as the kernel's events tell it. Nanoseconds; nested work counts
 /// for the innermost. The sum is the length of the gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Composition {
+pub struct GapBreakdown {
     /// Other threads had the CPU, or the thread waited for one.
     pub switched_ns: u64,
     pub tick_ns: u64,
@@ -116,15 +117,15 @@ pub struct AttributedGap {
     /// First moment at which it was seen to run again.
     pub end_ns: i64,
     pub cause: Cause,
-    pub basis: Basis,
-    pub evidence: Signs,
+    pub basis: CauseBasis,
+    pub evidence: IndicationSet,
     /// Who had the CPU, where another thread had it and is known: for the longest time where the kernel's
     /// events tell how long, else first.
     pub to_thread: Option<Successor>,
     /// Who had the CPU for how long, where the kernel's events cover all of the gap.
-    pub ran: Ran,
+    pub occupants: GapOccupants,
     /// Where the time went, where the kernel's events cover all of the gap.
-    pub composition: Option<Composition>,
+    pub composition: Option<GapBreakdown>,
 }
 
 impl AttributedGap {

@@ -32,12 +32,12 @@ pub(super) struct GridFinder {
     in_window: u64,
     window_start: Option<i64>,
     waited_ns: u64,
-    grid: Grid,
+    grid: GapGrid,
 }
 
 /// A grid that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Grid {
+pub(super) struct GapGrid {
     /// Distance of its points.
     pub(super) period_ns: i64,
     /// How far from a point a moment may be.
@@ -72,7 +72,7 @@ impl GridFinder {
             in_window: 0,
             window_start: None,
             waited_ns: 0,
-            grid: Grid { period_ns, reach_ns, ..Grid::default() },
+            grid: GapGrid { period_ns, reach_ns, ..GapGrid::default() },
         })
     }
 
@@ -106,7 +106,7 @@ impl GridFinder {
     }
 
     /// The grid, if there is one.
-    pub(super) fn finish(mut self) -> Option<Grid> {
+    pub(super) fn finish(mut self) -> Option<GapGrid> {
         self.close();
         let real = self.grid.is_real(self.one_in);
         real.then_some(self.grid)
@@ -160,7 +160,7 @@ impl GridFinder {
     }
 }
 
-impl Grid {
+impl GapGrid {
     /// Whether at least one in `one_in` of the moments to expect was on it.
     fn is_real(&self, one_in: u64) -> bool {
         self.hits >= FEWEST && self.hits.saturating_mul(one_in) >= self.expected
@@ -210,7 +210,7 @@ impl Grid {
 }
 
 /// Whether `length` is within one part in `parts` of `wanted`.
-pub(super) fn near(length: u64, wanted: u64, parts: u64) -> bool {
+pub(super) fn is_within(length: u64, wanted: u64, parts: u64) -> bool {
     length.abs_diff(wanted) <= wanted / parts.max(1)
 }
 
@@ -229,7 +229,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    fn found(period_ns: u64, moments: &[i64]) -> Option<Grid> {
+    fn found(period_ns: u64, moments: &[i64]) -> Option<GapGrid> {
         let mut finder = GridFinder::new(period_ns, 2).unwrap();
         let mut last = 0;
         for at in moments {

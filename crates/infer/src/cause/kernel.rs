@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{Interval, KernelEvent, KernelEventKind, Vector};
 
-use super::facts::{Facts, KernelCoverage};
-use super::gap::{Composition, Ran, Share, Successor, length_ns};
+use super::facts::{KernelCoverage, RunFacts};
+use super::gap::{GapBreakdown, GapOccupants, OccupantShare, Successor, length_ns};
 
 /// Nested contexts that are told apart; deeper ones count for the innermost of these.
 const DEEPEST: usize = 8;
@@ -26,7 +26,7 @@ const TICKS_IN_A_ROW: u8 = 8;
 
 /// What the kernel was doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Doing {
+enum KernelActivity {
     #[default]
     Nothing,
     Tick,
@@ -38,12 +38,12 @@ enum Doing {
 
 /// What the kernel's events say about a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) composition: Composition,
+pub(super) struct KernelEvidence {
+    pub(super) composition: GapBreakdown,
     /// Who took the CPU first, if the thread was switched out.
-    pub(super) to: Option<u32>,
+    pub(super) next_thread: Option<u32>,
     /// Who had the CPU for how long while it was switched out.
-    pub(super) ran: Ran,
+    pub(super) occupants: GapOccupants,
     /// Whether the thread was waiting when it was switched out.
     pub(super) waiting: bool,
     /// Whether it was stopped or traced.
@@ -60,19 +60,19 @@ pub(super) struct Told {
 }
 
 #[derive(Clone, Debug)]
-struct Account {
-    told: Told,
+struct CpuState {
+    evidence: KernelEvidence,
     cpu: u32,
     since_ns: i64,
     mark_ns: i64,
-    stack: [Doing; DEEPEST],
+    stack: [KernelActivity; DEEPEST],
     depth: usize,
-    between: Doing,
-    out: bool,
+    between: KernelActivity,
+    switched_out: bool,
     /// While it is out: the CPU for which it waits, up to when that one's time is charged, and to whom.
-    waits_on: u32,
+    waiting_for_cpu: u32,
     charged_ns: i64,
-    others: BTreeMap<u32, u64>,
+    run_ns_by_thread: BTreeMap<u32, u64>,
     tick_expired: bool,
     other_expired: bool,
     number: Option<u32>,
@@ -110,7 +110,7 @@ pub(super) struct Soundness {
 pub(super) struct KernelSide<'a> {
     coverage: &'a KernelCoverage,
     tick_ns: Option<u64>,
-    accounts: BTreeMap<u32, Account>,
+    accounts: BTreeMap<u32, CpuState>,
     cpus: BTreeMap<u32, Cpu>,
     numbers: BTreeMap<u32, u32>,
     soundness: Soundness,
@@ -120,7 +120,7 @@ pub(super) struct KernelSide<'a> {
 
 impl<'a> KernelSide<'a> {
     /// `None` where the kernel was not traced.
-    pub(super) fn new(facts: &'a Facts, tick_ns: Option<u64>) -> Option<KernelSide<'a>> {
+    pub(super) fn new(facts: &'a RunFacts, tick_ns: Option<u64>) -> Option<KernelSide<'a>> {
         let numbers = facts.threads.iter().filter_map(|(id, thread)| Some((thread.number?, *id)));
         Some(KernelSide {
             coverage: facts.kernel.as_ref()?,
@@ -151,22 +151,22 @@ impl<'a> KernelSide<'a> {
             Kind::Migrate => self.migrate(event),
             Kind::Waking | Kind::HrtimerStart | Kind::HrtimerExit | Kind::Mark => {}
             Kind::HrtimerEntry => self.timer(event),
-            Kind::IrqEntry => self.enter(event, Doing::Irq),
-            Kind::SoftirqEntry => self.enter(event, Doing::Softirq),
+            Kind::IrqEntry => self.enter(event, KernelActivity::Irq),
+            Kind::SoftirqEntry => self.enter(event, KernelActivity::Softirq),
             Kind::VectorEntry if event.a == Vector::LocalTimer.code() => {
-                self.enter(event, Doing::Tick);
+                self.enter(event, KernelActivity::Tick);
             }
-            Kind::VectorEntry => self.enter(event, Doing::Irq),
+            Kind::VectorEntry => self.enter(event, KernelActivity::Irq),
             Kind::IrqExit | Kind::SoftirqExit | Kind::VectorExit => self.leave(event),
-            Kind::PageFault => self.happen(event, Doing::Fault),
-            Kind::Signal => self.happen(event, Doing::Signal),
+            Kind::PageFault => self.handle_event(event, KernelActivity::Fault),
+            Kind::Signal => self.handle_event(event, KernelActivity::Signal),
         }
     }
 
     /// The thread of `interval` runs again, and the interval is all of it: gives what happened
     /// since it was last seen, and begins a new account at the interval's end. `None` where it was
     /// not seen before, or the events do not cover the CPUs.
-    pub(super) fn run(&mut self, interval: &Interval) -> Option<Told> {
+    pub(super) fn run(&mut self, interval: &Interval) -> Option<KernelEvidence> {
         let before = self.accounts.remove(&interval.thread);
         if let Some(cpu) = before.as_ref().and_then(|account| self.cpus.get_mut(&account.cpu))
             && cpu.running == Some(interval.thread)
@@ -174,18 +174,21 @@ impl<'a> KernelSide<'a> {
             cpu.running = None;
         }
         self.cpus.entry(interval.cpu).or_default().running = Some(interval.thread);
-        let fresh = Account {
-            told: Told { complete: self.complete(interval.cpu), ..Told::default() },
+        let fresh = CpuState {
+            evidence: KernelEvidence {
+                complete: self.complete(interval.cpu),
+                ..KernelEvidence::default()
+            },
             cpu: interval.cpu,
             since_ns: interval.end_ns,
             mark_ns: interval.end_ns,
-            stack: [Doing::Nothing; DEEPEST],
+            stack: [KernelActivity::Nothing; DEEPEST],
             depth: 0,
-            between: Doing::Nothing,
-            out: false,
-            waits_on: interval.cpu,
+            between: KernelActivity::Nothing,
+            switched_out: false,
+            waiting_for_cpu: interval.cpu,
             charged_ns: interval.end_ns,
-            others: BTreeMap::new(),
+            run_ns_by_thread: BTreeMap::new(),
             tick_expired: false,
             other_expired: false,
             number: match &before {
@@ -197,20 +200,20 @@ impl<'a> KernelSide<'a> {
         let mut account = before?;
         account.pass(interval.start_ns);
         let covers = |cpu| self.coverage.cpus.contains_key(&cpu);
-        account.told.other_timer = account.other_expired && !account.tick_expired;
-        account.told.complete &= self.complete(interval.cpu);
-        self.last = std::mem::take(&mut account.others);
-        account.told.ran = Ran::of(self.all_that_ran());
-        (covers(account.cpu) && covers(interval.cpu)).then_some(account.told)
+        account.evidence.other_timer = account.other_expired && !account.tick_expired;
+        account.evidence.complete &= self.complete(interval.cpu);
+        self.last = std::mem::take(&mut account.run_ns_by_thread);
+        account.evidence.occupants = GapOccupants::from_shares(self.all_that_ran());
+        (covers(account.cpu) && covers(interval.cpu)).then_some(account.evidence)
     }
 
     /// Who had the CPU in the gap that [`KernelSide::run`] told of last.
-    pub(super) fn all_that_ran(&self) -> impl Iterator<Item = Share> + '_ {
+    pub(super) fn all_that_ran(&self) -> impl Iterator<Item = OccupantShare> + '_ {
         let who = move |number: &u32| match self.numbers.get(number) {
             Some(thread) => Successor::OfRun(*thread),
             None => Successor::Kernel(*number),
         };
-        self.last.iter().map(move |(number, ns)| Share { who: who(number), ns: *ns })
+        self.last.iter().map(move |(number, ns)| OccupantShare { who: who(number), ns: *ns })
     }
 
     fn number_of(&self, thread: u32) -> Option<u32> {
@@ -224,8 +227,8 @@ impl<'a> KernelSide<'a> {
     fn lost(&mut self, event: &KernelEvent) {
         self.soundness.lost = self.soundness.lost.saturating_add(event.value.max(1));
         for account in self.accounts.values_mut() {
-            if account.cpu == event.cpu || account.out {
-                account.told.hole = true;
+            if account.cpu == event.cpu || account.switched_out {
+                account.evidence.hole = true;
             }
         }
         if let Some(cpu) = self.cpus.get_mut(&event.cpu) {
@@ -235,11 +238,11 @@ impl<'a> KernelSide<'a> {
     }
 
     /// The account of the thread that runs on the event's CPU, if the event is in a gap of it.
-    fn running(&mut self, event: &KernelEvent) -> Option<&mut Account> {
+    fn running(&mut self, event: &KernelEvent) -> Option<&mut CpuState> {
         let thread = self.cpus.get(&event.cpu)?.running?;
         let error_ns = self.error_ns();
         let account = self.accounts.get_mut(&thread)?;
-        if account.out || account.cpu != event.cpu {
+        if account.switched_out || account.cpu != event.cpu {
             return None;
         }
         if event.ns < account.since_ns.saturating_sub(error_ns) {
@@ -250,10 +253,10 @@ impl<'a> KernelSide<'a> {
         Some(account)
     }
 
-    fn enter(&mut self, event: &KernelEvent, doing: Doing) {
+    fn enter(&mut self, event: &KernelEvent, doing: KernelActivity) {
         if let Some(account) = self.running(event) {
             account.pass(event.ns);
-            account.told.worked = true;
+            account.evidence.worked = true;
             if let Some(place) = account.stack.get_mut(account.depth) {
                 *place = doing;
             }
@@ -268,10 +271,10 @@ impl<'a> KernelSide<'a> {
         }
     }
 
-    fn happen(&mut self, event: &KernelEvent, doing: Doing) {
+    fn handle_event(&mut self, event: &KernelEvent, doing: KernelActivity) {
         if let Some(account) = self.running(event) {
             account.pass(event.ns);
-            account.told.worked = true;
+            account.evidence.worked = true;
             account.between = doing;
         }
     }
@@ -293,7 +296,7 @@ impl<'a> KernelSide<'a> {
         let waiting = self.accounts.iter_mut().filter(|(_, account)| account.waits_for(event.cpu));
         for (thread, account) in waiting {
             // Who leaves a CPU had taken it: that switch is missing.
-            account.told.hole |= self.numbers.get(&event.a) == Some(thread);
+            account.evidence.hole |= self.numbers.get(&event.a) == Some(thread);
             account.charge(event.a, event.ns);
         }
         self.switch_out(event);
@@ -303,11 +306,11 @@ impl<'a> KernelSide<'a> {
         cpu.current = Some(event.b);
         if let Some(account) = next.and_then(|thread| self.accounts.get_mut(&thread)) {
             account.pass(event.ns);
-            if account.out && account.waits_on != event.cpu {
-                let other = self.cpus.get(&account.waits_on).and_then(|cpu| cpu.current);
+            if account.switched_out && account.waiting_for_cpu != event.cpu {
+                let other = self.cpus.get(&account.waiting_for_cpu).and_then(|cpu| cpu.current);
                 account.charge(other.unwrap_or(KernelEvent::UNTOLD), event.ns);
             }
-            account.out = false;
+            account.switched_out = false;
             account.cpu = event.cpu;
         }
     }
@@ -331,15 +334,15 @@ impl<'a> KernelSide<'a> {
         self.soundness.in_gaps = self.soundness.in_gaps.saturating_add(1);
         account.number = Some(event.a);
         account.pass(event.ns);
-        account.out = true;
-        account.waits_on = event.cpu;
+        account.switched_out = true;
+        account.waiting_for_cpu = event.cpu;
         account.charged_ns = event.ns;
         account.depth = 0;
-        account.between = Doing::Nothing;
-        account.told.stopped |= event.value & STOPPED_STATES != 0;
-        if account.told.to.is_none() {
-            account.told.to = Some(event.b);
-            account.told.waiting = event.value & WAITING_STATES != 0;
+        account.between = KernelActivity::Nothing;
+        account.evidence.stopped |= event.value & STOPPED_STATES != 0;
+        if account.evidence.next_thread.is_none() {
+            account.evidence.next_thread = Some(event.b);
+            account.evidence.waiting = event.value & WAITING_STATES != 0;
         }
         self.numbers.insert(event.a, thread);
     }
@@ -347,15 +350,16 @@ impl<'a> KernelSide<'a> {
     fn migrate(&mut self, event: &KernelEvent) {
         let current = self.cpus.get(&event.cpu).and_then(|cpu| cpu.current);
         let Some(thread) = self.numbers.get(&event.a) else { return };
-        let Some(account) = self.accounts.get_mut(thread).filter(|account| account.out) else {
+        let Some(account) = self.accounts.get_mut(thread).filter(|account| account.switched_out)
+        else {
             return;
         };
-        if account.cpu == event.cpu && account.told.to == current {
-            account.told.moved_away = true;
+        if account.cpu == event.cpu && account.evidence.next_thread == current {
+            account.evidence.moved_away = true;
         }
-        let left = self.cpus.get(&account.waits_on).and_then(|cpu| cpu.current);
+        let left = self.cpus.get(&account.waiting_for_cpu).and_then(|cpu| cpu.current);
         account.charge(left.unwrap_or(KernelEvent::UNTOLD), event.ns);
-        account.waits_on = event.b;
+        account.waiting_for_cpu = event.b;
     }
 }
 
@@ -364,10 +368,10 @@ fn is_nobody(number: u32) -> bool {
     number == 0 || number == KernelEvent::UNTOLD
 }
 
-impl Account {
+impl CpuState {
     /// Whether the thread is away and waits for this CPU.
     fn waits_for(&self, cpu: u32) -> bool {
-        self.out && self.waits_on == cpu
+        self.switched_out && self.waiting_for_cpu == cpu
     }
 
     /// Charges the time up to `ns` to the thread that had the CPU meanwhile.
@@ -375,7 +379,7 @@ impl Account {
         let passed = length_ns(self.charged_ns, ns);
         self.charged_ns = self.charged_ns.max(ns);
         if number != KernelEvent::UNTOLD && passed > 0 {
-            let sum = self.others.entry(number).or_default();
+            let sum = self.run_ns_by_thread.entry(number).or_default();
             *sum = sum.saturating_add(passed);
         }
     }
@@ -386,19 +390,19 @@ impl Account {
         self.mark_ns = self.mark_ns.max(ns);
         let innermost = self.depth.min(DEEPEST).checked_sub(1);
         let doing = innermost.map_or(self.between, |place| self.stack[place]);
-        let sums = &mut self.told.composition;
+        let sums = &mut self.evidence.composition;
         let sum = match doing {
-            _ if self.out => &mut sums.switched_ns,
-            Doing::Nothing => &mut sums.silent_ns,
-            Doing::Tick => &mut sums.tick_ns,
-            Doing::Irq => &mut sums.irq_ns,
-            Doing::Softirq => &mut sums.softirq_ns,
-            Doing::Fault => &mut sums.fault_ns,
-            Doing::Signal => &mut sums.signal_ns,
+            _ if self.switched_out => &mut sums.switched_ns,
+            KernelActivity::Nothing => &mut sums.silent_ns,
+            KernelActivity::Tick => &mut sums.tick_ns,
+            KernelActivity::Irq => &mut sums.irq_ns,
+            KernelActivity::Softirq => &mut sums.softirq_ns,
+            KernelActivity::Fault => &mut sums.fault_ns,
+            KernelActivity::Signal => &mut sums.signal_ns,
         };
         *sum = sum.saturating_add(passed);
         if innermost.is_none() {
-            self.between = Doing::Nothing;
+            self.between = KernelActivity::Nothing;
         }
     }
 }
@@ -416,7 +420,7 @@ impl Cpu {
         });
         let timer = &mut self.timers[place];
         let distance = length_ns(timer.last_ns, event.ns);
-        let at_tick = timer.value == event.value && super::grid::near(distance, tick_ns, 8);
+        let at_tick = timer.value == event.value && super::grid::is_within(distance, tick_ns, 8);
         timer.in_a_row = if at_tick { timer.in_a_row.saturating_add(1) } else { 0 };
         timer.value = event.value;
         timer.last_ns = event.ns;

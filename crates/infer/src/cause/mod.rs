@@ -3,7 +3,7 @@
 //! Owns: the rules by which a gap gets its cause. The best source speaks first: the kernel's own
 //! events, what the thread found out right after the gap, what follows from the trace alone
 //! (Hourglass paper, section 4), and at last statistics over all gaps. What was seen and what was
-//! inferred are kept apart ([`Basis`]).
+//! inferred are kept apart ([`CauseBasis`]).
 //! Must not: read a file or a clock, draw. State is kept per thread and per CPU, not per gap.
 //!
 //! A trace is read twice: [`survey`] learns grids and periods, [`attribute`] gives causes.
@@ -18,39 +18,39 @@
 //! can be by the kernel's counts. `attribute` then takes intervals and kernel events in order.
 //! `kernel.rs` keeps an account for each thread from the end of its last interval on: where the time went,
 //! who took the CPU for how long, in which state the thread left it. `judge.rs` has the rules in order: the kernel's
-//! events, what the thread found out itself, interleaving and priorities (section 4), statistics. `Basis`
+//! events, what the thread found out itself, interleaving and priorities (section 4), statistics. `CauseBasis`
 //! keeps what was seen apart from what was inferred. State is kept per thread and per CPU. `lab::causes` makes
 //! the facts out of a manifest and says in warnings what the causes lack. `infer::two_runs` has the
 //! statements that need two runs.
 
 mod attribution;
+mod classify;
 mod facts;
 mod gap;
-mod glance;
 mod grid;
-mod judge;
+mod indications;
 mod kernel;
+mod live_cause;
+mod log2_buckets;
+mod periodic_gaps;
 mod quota;
-mod repeats;
-mod signs;
-mod sizes;
 mod span;
 mod stream;
-mod survey;
-mod switched;
+mod switch_evidence;
 mod tally;
 mod throttled;
 mod tick;
+mod trace_patterns;
 
-pub use attribution::{Attribution, RanByCause, Remarks};
+pub use attribution::{Attribution, AttributionCounts, RanByCause};
 pub use facts::{
-    Facts, InterruptFacts, KernelCoverage, Quota, REPORTED_NS, RtLimit, SwitchFacts, ThreadFacts,
-    TickClock,
+    InterruptFacts, KernelCoverage, Quota, REPORTED_NS, RtLimit, RunFacts, SwitchFacts,
+    ThreadFacts, TickClock,
 };
-pub use gap::{AttributedGap, Basis, Composition, Ran, Share, Successor};
-pub use glance::at_first_sight;
-pub use signs::{Sign, Signs};
+pub use gap::{AttributedGap, CauseBasis, GapBreakdown, GapOccupants, OccupantShare, Successor};
+pub use indications::{Indication, IndicationSet};
+pub use live_cause::at_first_sight;
 pub use span::{SpanSeen, judge_span};
-pub use stream::{Attributed, attribute, survey};
-pub use survey::{Patterns, RepeatFound, Survey, TickFound};
+pub use stream::{AttributedGaps, attribute, survey};
 pub use tally::CauseTally;
+pub use trace_patterns::{Patterns, RepeatFound, TickFound, TracePatterns};

@@ -6,12 +6,12 @@
 
 use hourglass_model::{Cause, Onset};
 
-use super::facts::{Facts, Quota, ThreadFacts};
-use super::gap::Basis;
-use super::judge::{Case, MOST_QUOTA, Stops};
-use super::signs::{Sign, Signs};
-use super::survey::{longest_tick_ns, may_be_quota, may_be_throttling};
+use super::classify::{Case, MOST_QUOTA, ThrottlePatterns};
+use super::facts::{Quota, RunFacts, ThreadFacts};
+use super::gap::CauseBasis;
+use super::indications::{Indication, IndicationSet};
 use super::throttled::Others;
+use super::trace_patterns::{longest_tick_ns, may_be_quota, may_be_throttling};
 
 /// A wait was counted in a span that may wait: or it was a stop, which the thread's counters do not tell apart.
 const WAITED: f64 = 0.9;
@@ -48,17 +48,21 @@ pub struct SpanSeen {
 /// `facts` may name a limit of real-time threads and a quota; of `thread` the policy counts, and whether it
 /// waits by itself within the span (`waits_unseen`).
 #[must_use]
-pub fn judge_span(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> (Cause, Basis, Signs) {
+pub fn judge_span(
+    facts: &RunFacts,
+    thread: &ThreadFacts,
+    seen: &SpanSeen,
+) -> (Cause, CauseBasis, IndicationSet) {
     let signs = signs(seen);
     if !signs.prove_a_switch() {
-        return (Cause::Unknown, Basis::Inferred { confidence: 0.0 }, signs);
+        return (Cause::Unknown, CauseBasis::Inferred { confidence: 0.0 }, signs);
     }
     let case = Case {
         facts,
         thread: Some(thread),
         onset: Onset::Gap,
         length: seen.lost_ns,
-        told: None,
+        kernel_evidence: None,
         switched: None,
         successor: None,
         cpu_changed: seen.cpu_changed,
@@ -74,7 +78,7 @@ pub fn judge_span(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> (Caus
         interrupts_share: None,
         signs,
     };
-    let verdict = case.judge();
+    let verdict = case.classify();
     let at_most = match verdict.cause {
         Cause::ContextSwitchVoluntary | Cause::Stopped if is_stolen(seen) => STOLEN,
         Cause::ContextSwitchVoluntary if thread.waits_unseen => WAITED,
@@ -84,7 +88,7 @@ pub fn judge_span(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> (Caus
         _ => 1.0,
     };
     let basis = match verdict.basis.confidence() > at_most {
-        true => Basis::Inferred { confidence: at_most },
+        true => CauseBasis::Inferred { confidence: at_most },
         false => verdict.basis,
     };
     // A thread that does not wait had its CPU but for the stop.
@@ -97,16 +101,16 @@ fn is_stolen(seen: &SpanSeen) -> bool {
     seen.involuntary == 0 && seen.stolen_ns > 0 && seen.stolen_ns >= seen.lost_ns / 2
 }
 
-fn signs(seen: &SpanSeen) -> Signs {
-    let mut signs = Signs::NONE;
+fn signs(seen: &SpanSeen) -> IndicationSet {
+    let mut signs = IndicationSet::NONE;
     for (sign, holds) in [
-        (Sign::Cleared, seen.cleared == Some(true)),
-        (Sign::CountedInvoluntary, seen.involuntary > 0),
-        (Sign::CountedVoluntary, seen.voluntary > 0),
-        (Sign::NoneCounted, seen.involuntary == 0 && seen.voluntary == 0),
-        (Sign::CountedFault, seen.major_faults > 0),
-        (Sign::CpuChanged, seen.cpu_changed),
-        (Sign::VirtualMachine, seen.stolen_ns > 0),
+        (Indication::Cleared, seen.cleared == Some(true)),
+        (Indication::CountedInvoluntary, seen.involuntary > 0),
+        (Indication::CountedVoluntary, seen.voluntary > 0),
+        (Indication::NoneCounted, seen.involuntary == 0 && seen.voluntary == 0),
+        (Indication::CountedFault, seen.major_faults > 0),
+        (Indication::CpuChanged, seen.cpu_changed),
+        (Indication::VirtualMachine, seen.stolen_ns > 0),
     ] {
         if holds {
             signs.insert(sign);
@@ -123,9 +127,9 @@ fn is_quota_unknown(thread: &ThreadFacts, seen: &SpanSeen) -> bool {
 }
 
 /// Throttling and quotas force switches: of a loss by waits alone they are not the cause.
-fn stops(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> Stops {
+fn stops(facts: &RunFacts, thread: &ThreadFacts, seen: &SpanSeen) -> ThrottlePatterns {
     if seen.involuntary == 0 {
-        return Stops::default();
+        return ThrottlePatterns::default();
     }
     let limit = facts.rt_limit.filter(|limit| {
         may_be_throttling(thread.policy, *limit, seen.lost_ns, longest_tick_ns(facts))
@@ -137,7 +141,7 @@ fn stops(facts: &Facts, thread: &ThreadFacts, seen: &SpanSeen) -> Stops {
         .and(seen.throttled_ns)
         .filter(|ns| *ns > 0 && *ns >= seen.lost_ns / 2);
     let (throttled, quota) = (limit.map(|_| false), quota.map(|_| MOST_QUOTA));
-    Stops { throttled, quota, ..Stops::default() }
+    ThrottlePatterns { throttled, quota, ..ThrottlePatterns::default() }
 }
 
 #[cfg(test)]
@@ -175,7 +179,7 @@ mod tests {
         }
     }
 
-    fn facts() -> Facts {
+    fn facts() -> RunFacts {
         let rt_limit = Some(RtLimit {
             runtime_ns: 950 * MS,
             period_ns: 1_000 * MS,
@@ -184,7 +188,7 @@ mod tests {
             others_ended: false,
         });
         let quota = Some(Quota { period_ns: 100 * MS, throttled: 1, throttled_ns: None });
-        Facts { rt_limit, quota, ..Facts::default() }
+        RunFacts { rt_limit, quota, ..RunFacts::default() }
     }
 
     /// The rules of runs: a forced switch is one, a wait of a thread that never waits is a stop, 50 ms of a
@@ -242,7 +246,7 @@ mod tests {
             let seen = SpanSeen { stolen_ns, ..seen(23 * MS, 1 - voluntary, voluntary) };
             let (cause, basis, signs) =
                 judge_span(&facts(), &thread(Policy::Other(0), waits), &seen);
-            assert_eq!(signs.contains(Sign::VirtualMachine), stolen_ns > 0);
+            assert_eq!(signs.contains(Indication::VirtualMachine), stolen_ns > 0);
             (cause, basis.confidence())
         };
         assert_eq!(of(true, 1, 0), (Cause::ContextSwitchVoluntary, WAITED));
@@ -257,6 +261,6 @@ mod tests {
         let (cause, basis, signs) =
             judge_span(&facts(), &thread(Policy::Other(0), true), &seen(50 * MS, 0, 0));
         assert_eq!((cause, basis.confidence()), (Cause::Unknown, 0.0));
-        assert!(signs.contains(Sign::NoneCounted));
+        assert!(signs.contains(Indication::NoneCounted));
     }
 }

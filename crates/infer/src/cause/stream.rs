@@ -4,20 +4,20 @@ use std::iter::Peekable;
 
 use hourglass_model::{Interval, KernelEvent};
 
-use super::attribution::{Attribution, RanByCause, Remarks};
-use super::facts::Facts;
+use super::attribution::{Attribution, AttributionCounts, RanByCause};
+use super::facts::RunFacts;
 use super::gap::AttributedGap;
-use super::survey::{Patterns, Survey};
+use super::trace_patterns::{Patterns, TracePatterns};
 
 /// Reads a trace once and gives what its gaps have in common.
 ///
 /// # Errors
 /// The first of `intervals` that cannot be read.
 pub fn survey<E>(
-    facts: &Facts,
+    facts: &RunFacts,
     intervals: impl IntoIterator<Item = Result<Interval, E>>,
 ) -> Result<Patterns, E> {
-    let mut survey = Survey::new(facts);
+    let mut survey = TracePatterns::new(facts);
     for interval in intervals {
         survey.push(&interval?);
     }
@@ -27,16 +27,16 @@ pub fn survey<E>(
 /// Gives each gap of a trace its cause: `intervals` in order of start, `events` in order of time
 /// (none where the kernel was not traced), `patterns` from [`survey`] of the same trace.
 pub fn attribute<'a, I, K, E>(
-    facts: &'a Facts,
+    facts: &'a RunFacts,
     patterns: &'a Patterns,
     intervals: I,
     events: K,
-) -> Attributed<'a, I::IntoIter, K::IntoIter>
+) -> AttributedGaps<'a, I::IntoIter, K::IntoIter>
 where
     I: IntoIterator<Item = Result<Interval, E>>,
     K: IntoIterator<Item = Result<KernelEvent, E>>,
 {
-    Attributed {
+    AttributedGaps {
         attribution: Attribution::new(facts, patterns),
         intervals: intervals.into_iter(),
         events: events.into_iter().peekable(),
@@ -48,17 +48,17 @@ where
 ///
 /// An interval that cannot be read is given as an error and ends the gaps. An event that cannot be
 /// read is given as an error too; the gaps that follow get their causes without events.
-pub struct Attributed<'a, I, K: Iterator> {
+pub struct AttributedGaps<'a, I, K: Iterator> {
     attribution: Attribution<'a>,
     intervals: I,
     events: Peekable<K>,
     pending: Option<AttributedGap>,
 }
 
-impl<I, K: Iterator> Attributed<'_, I, K> {
+impl<I, K: Iterator> AttributedGaps<'_, I, K> {
     /// How the causes were found, so far.
     #[must_use]
-    pub fn remarks(&self) -> Remarks {
+    pub fn remarks(&self) -> AttributionCounts {
         self.attribution.remarks()
     }
 
@@ -69,7 +69,7 @@ impl<I, K: Iterator> Attributed<'_, I, K> {
     }
 }
 
-impl<I, K, E> Attributed<'_, I, K>
+impl<I, K, E> AttributedGaps<'_, I, K>
 where
     K: Iterator<Item = Result<KernelEvent, E>>,
 {
@@ -90,7 +90,7 @@ where
     }
 }
 
-impl<I, K, E> Iterator for Attributed<'_, I, K>
+impl<I, K, E> Iterator for AttributedGaps<'_, I, K>
 where
     I: Iterator<Item = Result<Interval, E>>,
     K: Iterator<Item = Result<KernelEvent, E>>,

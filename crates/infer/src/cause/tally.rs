@@ -6,7 +6,7 @@ use hourglass_model::Cause;
 use hourglass_model::document::{CauseReport, RanReport};
 
 use super::attribution::RanByCause;
-use super::gap::{AttributedGap, Ran, Share, Successor};
+use super::gap::{AttributedGap, GapOccupants, OccupantShare, Successor};
 use crate::GapStatistics;
 
 /// Sums up gaps by their causes.
@@ -35,7 +35,7 @@ impl CauseTally {
         let length = gap.length_ns();
         sum.lengths.push(length);
         sum.believed_ns += gap.confidence() * length as f64;
-        for share in gap.ran.iter() {
+        for share in gap.occupants.iter() {
             let all = sum.ran.entry(share.who).or_default();
             *all = all.saturating_add(share.ns);
         }
@@ -75,8 +75,9 @@ impl CauseTally {
 
 /// Who had the most of the CPU. Names are not known here.
 fn ran(all: &BTreeMap<Successor, u64>) -> Vec<RanReport> {
-    let most = Ran::of(all.iter().map(|(who, ns)| Share { who: *who, ns: *ns }));
-    let report = |share: Share| {
+    let most =
+        GapOccupants::from_shares(all.iter().map(|(who, ns)| OccupantShare { who: *who, ns: *ns }));
+    let report = |share: OccupantShare| {
         let (thread, tid) = match share.who {
             Successor::OfRun(thread) => (Some(thread), None),
             Successor::Kernel(number) => (None, Some(number)),

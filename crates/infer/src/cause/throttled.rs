@@ -5,11 +5,11 @@
 
 use hourglass_model::{KernelEvent, Policy};
 
-use super::facts::{Facts, RtLimit, ThreadFacts};
+use super::classify::is_real_time;
+use super::facts::{RtLimit, RunFacts, ThreadFacts};
 use super::gap::Successor;
 use super::grid::periods_apart;
-use super::judge::is_real_time;
-use super::kernel::Told;
+use super::kernel::KernelEvidence;
 
 /// Throttlings are a period apart within one part in so many (measured: 1.000 to 1.004 s).
 const PARTS: u64 = 50;
@@ -141,7 +141,11 @@ impl Lost {
 }
 
 /// Whether a real-time thread waited for time-sharing ones, as only the kernel's limit has it do.
-pub(super) fn gave_way(facts: &Facts, thread: Option<&ThreadFacts>, told: &Told) -> bool {
+pub(super) fn gave_way(
+    facts: &RunFacts,
+    thread: Option<&ThreadFacts>,
+    told: &KernelEvidence,
+) -> bool {
     let policy = thread.and_then(|thread| thread.policy);
     let limited = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
     let limited = limited && facts.rt_limit.is_some();
@@ -154,7 +158,7 @@ pub(super) fn gave_way(facts: &Facts, thread: Option<&ThreadFacts>, told: &Told)
             known.is_some_and(|policy| !is_real_time(policy))
         }
     };
-    let shares = told.ran.iter().filter(|share| time_sharing(share.who));
+    let shares = told.occupants.iter().filter(|share| time_sharing(share.who));
     let ns = shares.map(|share| share.ns).fold(0, u64::saturating_add);
     ns > told.composition.switched_ns / 2 && ns >= PART_NS
 }

@@ -5,7 +5,7 @@
 
 use super::facts::TickClock;
 use super::gap::length_ns;
-use super::sizes::Sizes;
+use super::log2_buckets::Sizes;
 
 /// A tick that is late begins within this behind its point, ns: measured in a virtual machine.
 const LATE_NS: i64 = 40_000;

@@ -1,7 +1,7 @@
 //! Whether two ways of running differ: by rounds of runs in turn, or, with one run each, by the parts
 //! of the runs.
 //!
-//! Owns: what is taken from a run for a comparison ([`Sample`]), its quantities ([`Quantity`]), and
+//! Owns: what is taken from a run for a comparison ([`RunSample`]), its quantities ([`Quantity`]), and
 //! the verdict on each. Must not: read files, know how the runs came about.
 //!
 //! With rounds ([`by_rounds`]) each pair of runs gives one difference for each quantity. Under the
@@ -15,24 +15,24 @@
 //! Several quantities are looked at, and one of them may seem to have moved by chance. So what is
 //! called better or worse holds for all together: if nothing differs, one comparison in twenty says
 //! that something does. Medians and shares lead: they are looked at before percentiles in the tail and maxima, so
-//! that what few rounds can show is not spent on the noisiest numbers ([`Reach`] says how many rounds
+//! that what few rounds can show is not spent on the noisiest numbers ([`DetectableRounds`] says how many rounds
 //! decide what).
 
-mod joint;
-mod judge;
-mod parts;
+mod bootstrap_parts;
+mod joint_test;
+#[cfg(test)]
+mod power_trials;
 mod quantity;
 mod rounds;
 mod sample;
 mod signed_rank;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod trials;
+mod verdict;
 
-pub use joint::Reach;
-pub use judge::{Rules, overall};
-pub use parts::by_parts;
+pub use bootstrap_parts::by_parts;
+pub use joint_test::DetectableRounds;
 pub use quantity::{Quantity, Value};
 pub use rounds::{LEAST_ROUNDS, by_rounds};
-pub use sample::{PARTS, Sample};
+pub use sample::{PARTS, RunSample};
+pub use verdict::{Rules, overall};

@@ -2,10 +2,10 @@
 
 use hourglass_model::diff::DiffMetric;
 
-use super::joint::{Candidate, Reach, joint_chances};
-use super::judge::{Change, Rules};
+use super::joint_test::{Candidate, DetectableRounds, joint_chances};
 use super::quantity::{Quantity, Value};
 use super::signed_rank::shift;
+use super::verdict::{QuantityChange, Rules};
 use crate::statistics::{Estimate, USUAL, mean};
 
 /// With fewer rounds there is no verdict: with five, even equal signs of one quantity come by chance once in
@@ -46,15 +46,15 @@ fn family(
     let rows: Vec<Row> = quantities.iter().map(|quantity| Row::of(rounds, quantity)).collect();
     let sound: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].reason.is_empty()).collect();
     let moved = moved(&rows, &sound, rules);
-    let reach = Reach::of_all(sound.iter().map(|at| &rows[*at].quantity));
-    let changes = rows.into_iter().zip(moved).map(|(row, moved)| Change {
+    let reach = DetectableRounds::of_all(sound.iter().map(|at| &rows[*at].quantity));
+    let changes = rows.into_iter().zip(moved).map(|(row, moved)| QuantityChange {
         rounds: rounds.len() as u64,
         rounds_needed: if row.quantity.leads() { reach.leading } else { reach.all },
         change: row.change(),
         a: row.a,
         b: row.b,
         quantity: row.quantity,
-        moved,
+        is_significant: moved,
         reason: match row.reason.as_str() {
             "" if rounds.len() < LEAST_ROUNDS => format!("fewer than {LEAST_ROUNDS} rounds"),
             _ => row.reason,
@@ -66,8 +66,10 @@ fn family(
 /// Which of the rows moved, those at `sound` considered together.
 fn moved(rows: &[Row], sound: &[usize], rules: &Rules) -> Vec<bool> {
     let mut moved = vec![false; rows.len()];
-    let candidate =
-        |row: &Row| Candidate { differences: row.differences.clone(), leads: row.quantity.leads() };
+    let candidate = |row: &Row| Candidate {
+        differences: row.differences.clone(),
+        is_primary: row.quantity.leads(),
+    };
     let family: Vec<Candidate> = sound.iter().map(|at| candidate(&rows[*at])).collect();
     for (at, chance) in sound.iter().zip(joint_chances(&family, rules.seed)) {
         moved[*at] = chance.shows_a_move();

@@ -20,14 +20,14 @@ const PS_PER_NS: u64 = 1_000;
 
 /// Something that was measured, and the part of the run into which it fell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Measured {
+pub(super) struct MeasuredValue {
     pub(super) ns: u64,
     pub(super) part: u8,
 }
 
 /// Periods and passes of a run, which have no time of their own.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Counts {
+struct RunTotals {
     periods: Option<(u64, u64)>,
     work: Option<u64>,
     wall_ns: u64,
@@ -36,29 +36,29 @@ struct Counts {
 
 /// What a comparison needs of a run, all threads together.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct RunSample {
     elapsed_ns: u64,
     last_end: BTreeMap<u32, i64>,
-    gaps: Vec<Measured>,
+    gaps: Vec<MeasuredValue>,
     watched_ns: [u64; PARTS],
-    latencies: Vec<Measured>,
+    latencies: Vec<MeasuredValue>,
     /// Whether the parts of `latencies` mean anything.
     latencies_in_order: bool,
-    counts: Counts,
+    counts: RunTotals,
 }
 
-impl Sample {
+impl RunSample {
     /// Of a run that took so long; nothing of it is known yet.
     #[must_use]
-    pub fn new(elapsed_ns: u64) -> Sample {
-        Sample {
+    pub fn new(elapsed_ns: u64) -> RunSample {
+        RunSample {
             elapsed_ns: elapsed_ns.max(PARTS as u64),
             last_end: BTreeMap::new(),
             gaps: Vec::new(),
             watched_ns: [0; PARTS],
             latencies: Vec::new(),
             latencies_in_order: true,
-            counts: Counts::default(),
+            counts: RunTotals::default(),
         }
     }
 
@@ -67,7 +67,7 @@ impl Sample {
         let before = self.last_end.insert(interval.thread, interval.end_ns);
         if let Some(end) = before.filter(|_| interval.onset.is_gap()) {
             let ns = interval.start_ns.saturating_sub(end).max(0).unsigned_abs();
-            self.gaps.push(Measured { ns, part: self.part_at(end) as u8 });
+            self.gaps.push(MeasuredValue { ns, part: self.part_at(end) as u8 });
             self.watch(end, interval.start_ns);
         }
         self.watch(interval.start_ns, interval.end_ns);
@@ -78,7 +78,8 @@ impl Sample {
     pub fn push_latencies(&mut self, ps: &[u64]) {
         let part = |at: usize| (at * PARTS / ps.len().max(1)) as u8;
         let late = ps.iter().enumerate();
-        self.latencies.extend(late.map(|(at, ps)| Measured { ns: ps / PS_PER_NS, part: part(at) }));
+        self.latencies
+            .extend(late.map(|(at, ps)| MeasuredValue { ns: ps / PS_PER_NS, part: part(at) }));
     }
 
     /// Takes the lateness of a thread's wake-ups where their order is not known. One run then gives
@@ -118,11 +119,11 @@ impl Sample {
     }
 
     /// Lengths of gaps in the order in which they were found.
-    pub(super) fn gaps(&self) -> &[Measured] {
+    pub(super) fn gaps(&self) -> &[MeasuredValue] {
         &self.gaps
     }
 
-    pub(super) fn latencies(&self) -> &[Measured] {
+    pub(super) fn latencies(&self) -> &[MeasuredValue] {
         &self.latencies
     }
 
@@ -204,7 +205,7 @@ impl Sample {
     }
 }
 
-fn sorted(measured: &[Measured]) -> Vec<u64> {
+fn sorted(measured: &[MeasuredValue]) -> Vec<u64> {
     let mut sorted: Vec<u64> = measured.iter().map(|one| one.ns).collect();
     sorted.sort_unstable();
     sorted

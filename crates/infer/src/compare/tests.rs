@@ -31,8 +31,8 @@ impl Machine {
     }
 
     /// A run of a second with some 1500 gaps of about 10 us.
-    fn run(&mut self) -> Sample {
-        let mut sample = Sample::new(SECOND);
+    fn run(&mut self) -> RunSample {
+        let mut sample = RunSample::new(SECOND);
         let mut mood = self.normal();
         let mut at = 0_i64;
         let (mut step, mut late) = (0, Vec::new());
@@ -206,7 +206,7 @@ fn thread_report() -> ThreadReport {
 /// Counts, and what only one side has. The twin of the percentiles is sorting.
 #[test]
 fn values_are_those_of_the_run() {
-    let mut sample = Sample::new(1_000);
+    let mut sample = RunSample::new(1_000);
     for (start, end) in [(0, 100), (110, 300), (330, 900)] {
         sample.push(&interval(start, end));
     }
@@ -243,12 +243,12 @@ fn values_are_those_of_the_run() {
 /// Every nanosecond of an interval lands in the part it belongs to.
 #[test]
 fn intervals_are_split_between_parts() {
-    let mut sample = Sample::new(1_003);
+    let mut sample = RunSample::new(1_003);
     sample.push(&interval(0, 1_003));
     let watched = sample.watched_ns();
     assert_eq!(watched.iter().sum::<u64>(), 1_003);
     assert!(watched.iter().all(|ns| (50..=51).contains(ns)), "{watched:?}");
-    let mut beyond = Sample::new(100);
+    let mut beyond = RunSample::new(100);
     beyond.push(&interval(-50, 1_000));
     assert_eq!(beyond.watched_ns().iter().sum::<u64>(), 1_000);
     assert_eq!(beyond.watched_ns()[PARTS - 1], 905);
@@ -258,14 +258,14 @@ fn intervals_are_split_between_parts() {
 #[test]
 fn periods_of_one_run_each() {
     let of = |failed, all| {
-        let mut sample = Sample::new(SECOND);
+        let mut sample = RunSample::new(SECOND);
         let mut report = thread_report();
         report.deadlines =
             Some(Deadlines { hit: all - failed, missed: failed, lost: 0, completed: 0 });
         sample.push_thread(&report);
         sample
     };
-    let verdict = |a: &Sample, b: &Sample| {
+    let verdict = |a: &RunSample, b: &RunSample| {
         said(&by_parts(a, b, &Rules::default()), "deadlines.failed_percent")
     };
     assert_eq!(verdict(&of(0, 600), &of(6, 600)), DiffVerdict::Unknown);
@@ -276,7 +276,7 @@ fn periods_of_one_run_each() {
 /// Empty runs are compared without harm.
 #[test]
 fn nothing_is_nothing() {
-    let empty = Sample::new(0);
+    let empty = RunSample::new(0);
     assert!(by_parts(&empty, &empty, &Rules::default()).is_empty());
     assert!(by_rounds(&[], &Rules::default()).is_empty());
     let run = Machine::new(5).run();

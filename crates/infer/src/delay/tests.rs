@@ -17,7 +17,7 @@ fn migrate(ns: i64, tid: u32, from: u32, to: u32) -> KernelEvent {
     event(ns, 0, Kind::Migrate, (tid, to), u64::from(from))
 }
 
-fn follow(first: First, events: &[KernelEvent], until: i64) -> (Delays, Vec<Seen>) {
+fn follow(first: InitialState, events: &[KernelEvent], until: i64) -> (Delays, Vec<DelayEvent>) {
     let (mut delays, mut seen) = (Delays::new(), Vec::new());
     delays.follow(70, 0, first);
     events.iter().for_each(|event| delays.event(event, |one| seen.push(one)));
@@ -25,11 +25,11 @@ fn follow(first: First, events: &[KernelEvent], until: i64) -> (Delays, Vec<Seen
     (delays, seen)
 }
 
-fn delays_of(seen: &[Seen]) -> Vec<&Delay> {
+fn delays_of(seen: &[DelayEvent]) -> Vec<&Delay> {
     seen.iter()
         .filter_map(|one| match one {
-            Seen::Delayed(_, delay) => Some(delay),
-            Seen::Ran(..) => None,
+            DelayEvent::Delayed(_, delay) => Some(delay),
+            DelayEvent::Ran(..) => None,
         })
         .collect()
 }
@@ -45,15 +45,22 @@ fn a_woken_thread_waits_for_two_others_and_is_then_put_aside() {
         switch(130, 1, 8, 70, 0),
         switch(150, 1, 70, 0, 1),
     ];
-    let (_, seen) = follow(First::Other, &events, 200);
-    let first =
-        Delay { from_ns: 10, to_ns: 45, cpu: 1, after_wait: true, ran: vec![(8, 30), (9, 5)] };
-    let second = Delay { from_ns: 100, to_ns: 130, cpu: 1, after_wait: false, ran: vec![(8, 30)] };
-    let ran = |from_ns, to_ns, onset| Seen::Ran(70, Stretch { from_ns, to_ns, cpu: 1, onset });
+    let (_, seen) = follow(InitialState::Other, &events, 200);
+    let first = Delay {
+        from_ns: 10,
+        to_ns: 45,
+        cpu: 1,
+        after_wait: true,
+        occupants: vec![(8, 30), (9, 5)],
+    };
+    let second =
+        Delay { from_ns: 100, to_ns: 130, cpu: 1, after_wait: false, occupants: vec![(8, 30)] };
+    let ran =
+        |from_ns, to_ns, onset| DelayEvent::Ran(70, RunSegment { from_ns, to_ns, cpu: 1, onset });
     let expected = [
-        Seen::Delayed(70, first.clone()),
+        DelayEvent::Delayed(70, first.clone()),
         ran(45, 100, Onset::Start),
-        Seen::Delayed(70, second.clone()),
+        DelayEvent::Delayed(70, second.clone()),
         ran(130, 150, Onset::Gap),
     ];
     assert_eq!(seen, expected);
@@ -72,8 +79,8 @@ fn a_thread_that_is_moved_waits_for_its_new_cpu() {
         migrate(30, 70, 1, 2),
         switch(60, 2, 9, 70, 1),
     ];
-    let (delays, seen) = follow(First::Other, &events, 60);
-    assert_eq!(delays_of(&seen)[0].ran, [(9, 30), (8, 20)]);
+    let (delays, seen) = follow(InitialState::Other, &events, 60);
+    assert_eq!(delays_of(&seen)[0].occupants, [(9, 30), (8, 20)]);
     assert_eq!((delays_of(&seen)[0].cpu, delays.migrations(70)), (2, 1));
 }
 
@@ -81,14 +88,19 @@ fn a_thread_that_is_moved_waits_for_its_new_cpu() {
 #[test]
 fn what_lasts_until_the_end_counts() {
     let never = [switch(5, 1, 8, 9, 0), switch(50, 1, 9, 8, 0)];
-    let (_, seen) = follow(First::Runnable(1), &never, 90);
-    let expected =
-        Delay { from_ns: 0, to_ns: 90, cpu: 1, after_wait: false, ran: vec![(8, 45), (9, 45)] };
+    let (_, seen) = follow(InitialState::Runnable(1), &never, 90);
+    let expected = Delay {
+        from_ns: 0,
+        to_ns: 90,
+        cpu: 1,
+        after_wait: false,
+        occupants: vec![(8, 45), (9, 45)],
+    };
     assert_eq!(delays_of(&seen), [&expected]);
     // The same at first sight, but it had the CPU.
-    let (_, seen) = follow(First::Runnable(1), &[switch(5, 1, 70, 9, 1)], 90);
-    let ran = Stretch { from_ns: 0, to_ns: 5, cpu: 1, onset: Onset::Start };
-    assert_eq!(seen, [Seen::Ran(70, ran)]);
+    let (_, seen) = follow(InitialState::Runnable(1), &[switch(5, 1, 70, 9, 1)], 90);
+    let ran = RunSegment { from_ns: 0, to_ns: 5, cpu: 1, onset: Onset::Start };
+    assert_eq!(seen, [DelayEvent::Ran(70, ran)]);
 }
 
 #[test]
@@ -100,11 +112,11 @@ fn a_stop_is_no_delay() {
         switch(505, 1, 0, 70, 0),
         switch(600, 1, 70, 0, 8),
     ];
-    let (delays, seen) = follow(First::Other, &events, 700);
+    let (delays, seen) = follow(InitialState::Other, &events, 700);
     assert_eq!(delays.stopped_ns(70, 700), 480 + 100);
     let lengths: Vec<u64> = delays_of(&seen).iter().map(|delay| delay.length_ns()).collect();
     assert_eq!(lengths, [5]);
-    let (delays, _) = follow(First::Stopped, &[waking(40, 70, 1)], 50);
+    let (delays, _) = follow(InitialState::Stopped, &[waking(40, 70, 1)], 50);
     assert_eq!(delays.stopped_ns(70, 50), 40);
 }
 
@@ -117,7 +129,7 @@ fn a_waking_just_before_the_switch_ends_the_wait_that_begins_there() {
         switch(20, 1, 70, 8, 1),
         switch(50, 1, 8, 70, 1),
     ];
-    let (_, seen) = follow(First::Other, &events, 60);
+    let (_, seen) = follow(InitialState::Other, &events, 60);
     let lengths: Vec<u64> = delays_of(&seen).iter().map(|delay| delay.length_ns()).collect();
     assert_eq!(lengths, [30]);
 }
@@ -130,11 +142,11 @@ fn switches_that_are_not_there_are_counted() {
         switch(30, 1, 8, 70, 0),
         switch(40, 1, 70, 8, 0),
     ];
-    assert_eq!(follow(First::Other, &whole, 50).0.missing(), 0);
+    assert_eq!(follow(InitialState::Other, &whole, 50).0.missing(), 0);
     for missing in [1, 2] {
         let mut events = whole.to_vec();
         events.remove(missing);
-        assert_eq!(follow(First::Other, &events, 50).0.missing(), 1, "{missing}");
+        assert_eq!(follow(InitialState::Other, &events, 50).0.missing(), 1, "{missing}");
     }
 }
 
@@ -142,6 +154,6 @@ fn switches_that_are_not_there_are_counted() {
 fn nothing_is_known_across_lost_events() {
     let lost = event(30, 1, Kind::Lost, (0, 0), 7);
     let events = [waking(10, 70, 1), lost, switch(90, 1, 8, 70, 0), switch(95, 1, 70, 8, 1)];
-    let (delays, seen) = follow(First::Other, &events, 100);
+    let (delays, seen) = follow(InitialState::Other, &events, 100);
     assert_eq!((delays.lost(), delays_of(&seen).len(), seen.len()), (7, 0, 1));
 }

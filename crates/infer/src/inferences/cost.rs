@@ -20,7 +20,7 @@ const FEW_OF_ALL: f64 = 0.02;
 
 /// The cost of something, from the lengths of gaps (section 4, first rule, and section 5.1).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cost {
+pub struct CostEstimate {
     /// The shortest gap: the fastest path, ns.
     pub fastest_ns: u64,
     /// Where the gaps that were kept lie densest, ns.
@@ -29,7 +29,7 @@ pub struct Cost {
     pub median: Estimate,
     /// Gaps that were kept.
     pub count: u64,
-    /// Gaps that were set aside: longer than [`Cost::limit_ns`], contaminated by other activity or
+    /// Gaps that were set aside: longer than [`CostEstimate::limit_ns`], contaminated by other activity or
     /// by a path of unpredictable length.
     pub set_aside: u64,
     /// The longest gap that was kept may have been so long, ns.
@@ -39,10 +39,10 @@ pub struct Cost {
     pub representative: bool,
 }
 
-impl Cost {
+impl CostEstimate {
     /// The cost that gaps of these lengths, ns, speak of. `None` without a gap.
     #[must_use]
-    pub fn of(mut lengths: Vec<u64>) -> Option<Cost> {
+    pub fn of(mut lengths: Vec<u64>) -> Option<CostEstimate> {
         lengths.sort_unstable();
         let short = quantile_of(&lengths, SHORT_ONES)?;
         let short = short.max(lengths.get(SHORTEST).copied().unwrap_or(0));
@@ -56,7 +56,7 @@ impl Cost {
         let reach = (FENCE * third.saturating_sub(first) as f64) as u64;
         let limit_ns = third.saturating_add(reach);
         let kept = near.get(..near.partition_point(|ns| *ns <= limit_ns))?;
-        Some(Cost {
+        Some(CostEstimate {
             fastest_ns: *kept.first()?,
             mode_ns: mode(kept)?,
             median: median(kept, USUAL)?,
@@ -79,7 +79,7 @@ mod tests {
         let mut lengths: Vec<u64> = (0..90).map(|n| 2_100 + n % 30).collect();
         lengths.extend([2_115; 5]);
         lengths.extend([40_000, 55_000, 1_000_000, 7_000, 9_000]);
-        let cost = Cost::of(lengths).unwrap();
+        let cost = CostEstimate::of(lengths).unwrap();
         assert_eq!((cost.fastest_ns, cost.mode_ns), (2_100, 2_115));
         assert_eq!((cost.count, cost.set_aside), (95, 5));
         assert!(cost.median.holds(2_114.0) && cost.median.hi < 2_130.0, "{cost:?}");
@@ -90,29 +90,29 @@ mod tests {
     fn turns_of_others_do_not_become_the_cost() {
         let mut lengths: Vec<u64> = (0..40).map(|n| 20_000 + n * 100).collect();
         lengths.extend((0..100).map(|n| 4_000_000 + n * 1_000));
-        let cost = Cost::of(lengths).unwrap();
+        let cost = CostEstimate::of(lengths).unwrap();
         assert_eq!((cost.count, cost.set_aside), (40, 100));
         assert!(cost.median.hi < 24_000.0, "{cost:?}");
         // Two short gaps among many long ones are not typical of them.
         let mut rare = vec![100; 2];
         rare.extend((0..94).map(|n| 5_000 + n));
-        let rare = Cost::of(rare).unwrap();
+        let rare = CostEstimate::of(rare).unwrap();
         assert!(rare.median.lo > 4_000.0 && rare.representative, "of all but two it is");
         // A few real ones among the turns of others: nothing but the fastest path is known.
         let mut busy: Vec<u64> = vec![28_000, 31_000];
         busy.extend((0..140).map(|n| 8_000_000 + n));
         busy.extend([30_000, 33_000]);
         busy.sort_unstable();
-        let busy = Cost::of(busy).unwrap();
+        let busy = CostEstimate::of(busy).unwrap();
         assert!(busy.fastest_ns == 28_000 && !busy.representative, "{busy:?}");
     }
 
     #[test]
     fn one_and_none() {
-        assert_eq!(Cost::of(Vec::new()), None);
-        let one = Cost::of(vec![5]).unwrap();
+        assert_eq!(CostEstimate::of(Vec::new()), None);
+        let one = CostEstimate::of(vec![5]).unwrap();
         assert_eq!((one.fastest_ns, one.count, one.set_aside), (5, 1, 0));
-        let longest = Cost::of(vec![u64::MAX, u64::MAX - 9, u64::MAX]).unwrap();
+        let longest = CostEstimate::of(vec![u64::MAX, u64::MAX - 9, u64::MAX]).unwrap();
         assert_eq!((longest.limit_ns, longest.count), (u64::MAX, 3));
     }
 }

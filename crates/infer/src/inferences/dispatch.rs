@@ -10,7 +10,7 @@ const PS_PER_NS: f64 = 1e-3;
 
 /// Samples later than a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Later {
+pub struct TailShare {
     /// The limit, ns.
     pub than_ns: u64,
     pub samples: u64,
@@ -32,7 +32,7 @@ pub struct Dispatch {
     /// The latest, ns.
     pub max_ns: f64,
     /// One for each limit of [`LATER_THAN_NS`].
-    pub later: Vec<Later>,
+    pub later: Vec<TailShare>,
 }
 
 /// Sums up latencies, in picoseconds. `None` without one.
@@ -45,7 +45,7 @@ pub fn dispatch(latencies_ps: impl IntoIterator<Item = u64>) -> Option<Dispatch>
     let later = |than_ns: u64| {
         let than_ps = than_ns.saturating_mul(1_000);
         let samples = count - sorted.partition_point(|ps| *ps <= than_ps) as u64;
-        Some(Later { than_ns, samples, share: share(samples, count, USUAL)? })
+        Some(TailShare { than_ns, samples, share: share(samples, count, USUAL)? })
     };
     Some(Dispatch {
         count,

@@ -2,7 +2,7 @@
 
 use hourglass_model::inference::{Basis, Inference};
 
-use super::{Cost, Dispatch, MissedShare, Statements};
+use super::{CostEstimate, Dispatch, MissedShare, Statements};
 use crate::statistics::Estimate;
 
 const NS: &str = "ns";
@@ -11,16 +11,16 @@ const SHARE: &str = "1";
 
 /// What all numbers of a statement have in common.
 #[derive(Clone, Copy)]
-struct About {
+struct StatementHeader {
     name: &'static str,
     thread: Option<u32>,
     set_aside: u64,
     basis: Basis,
 }
 
-impl About {
-    fn certain(name: &'static str, thread: Option<u32>) -> About {
-        About { name, thread, set_aside: 0, basis: Basis::Certain }
+impl StatementHeader {
+    fn certain(name: &'static str, thread: Option<u32>) -> StatementHeader {
+        StatementHeader { name, thread, set_aside: 0, basis: Basis::Certain }
     }
 
     fn estimate(self, statistic: &str, unit: &str, found: &Estimate) -> Inference {
@@ -45,8 +45,8 @@ impl About {
     }
 
     /// A typical cost only where there is one.
-    fn cost(self, cost: &Cost) -> Vec<Inference> {
-        let about = About { set_aside: cost.set_aside, ..self };
+    fn cost(self, cost: &CostEstimate) -> Vec<Inference> {
+        let about = StatementHeader { set_aside: cost.set_aside, ..self };
         let mut all = vec![about.number("fastest", NS, cost.fastest_ns as f64, cost.count)];
         if cost.representative {
             all.push(about.number("mode", NS, cost.mode_ns as f64, cost.count));
@@ -71,15 +71,21 @@ impl Statements {
             ("switch_cost_involuntary", &self.involuntary),
         ];
         for (name, cost) in costs {
-            let about = About { basis: Basis::Statistical, ..About::certain(name, None) };
+            let about = StatementHeader {
+                basis: Basis::Statistical,
+                ..StatementHeader::certain(name, None)
+            };
             all.extend(cost.iter().flat_map(|cost| about.cost(cost)));
         }
         if let Some(rate) = &self.switches_per_second {
-            all.push(About::certain("switches", None).estimate("rate", PER_SECOND, rate));
+            all.push(StatementHeader::certain("switches", None).estimate("rate", PER_SECOND, rate));
         }
         if let Some(quantum) = &self.quantum {
             // That it was preempted may be certain; that nobody else ran within the turn is not.
-            let about = About { basis: Basis::Statistical, ..About::certain("quantum", None) };
+            let about = StatementHeader {
+                basis: Basis::Statistical,
+                ..StatementHeader::certain("quantum", None)
+            };
             let count = quantum.median.count;
             all.push(about.number("mode", NS, quantum.mode_ns as f64, count));
             all.push(about.estimate("median", NS, &quantum.median));
@@ -87,14 +93,20 @@ impl Statements {
         }
         for found in &self.interrupts {
             let basis = basis(found.certain);
-            let about = About { basis, ..About::certain("interrupt_cost", Some(found.thread)) };
+            let about = StatementHeader {
+                basis,
+                ..StatementHeader::certain("interrupt_cost", Some(found.thread))
+            };
             all.extend(about.cost(&found.cost));
-            let about = About { name: "interrupts", ..about };
+            let about = StatementHeader { name: "interrupts", ..about };
             all.push(about.estimate("rate", PER_SECOND, &found.per_second));
             all.push(about.estimate("share", SHARE, &found.lost));
         }
         for (thread, share) in &self.shares {
-            all.push(About::certain("cpu_share", Some(*thread)).estimate("share", SHARE, share));
+            all.push(
+                StatementHeader::certain("cpu_share", Some(*thread))
+                    .estimate("share", SHARE, share),
+            );
         }
         all
     }
@@ -104,7 +116,7 @@ impl Dispatch {
     /// As a document has it.
     #[must_use]
     pub fn document(&self, thread: u32) -> Vec<Inference> {
-        let about = About::certain("dispatch_latency", Some(thread));
+        let about = StatementHeader::certain("dispatch_latency", Some(thread));
         let mut all: Vec<Inference> =
             [("median", &self.p50), ("p99", &self.p99), ("p99.9", &self.p999)]
                 .map(|(statistic, found)| about.estimate(statistic, NS, found))
@@ -121,7 +133,7 @@ impl MissedShare {
     /// As a document has it.
     #[must_use]
     pub fn document(&self, thread: u32) -> Vec<Inference> {
-        let about = About::certain("deadlines", Some(thread));
+        let about = StatementHeader::certain("deadlines", Some(thread));
         vec![
             about.estimate("missed", SHARE, &self.missed),
             about.estimate("missed_or_lost", SHARE, &self.late),
@@ -152,7 +164,7 @@ mod tests {
     /// A percentile that few samples do not bound is null, not a number that JSON lacks.
     #[test]
     fn no_infinity_in_a_document() {
-        let costs = Cost::of(vec![3, 4, 5]);
+        let costs = CostEstimate::of(vec![3, 4, 5]);
         let statements = Statements { voluntary: costs, ..Statements::default() };
         for inference in statements.document() {
             assert!(inference.value.is_finite());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{Interval, Onset};
 
-use super::{Cost, ThreadFact};
+use super::{CostEstimate, ThreadFact};
 use crate::statistics::{Estimate, USUAL, Windows};
 
 /// Entering and leaving the kernel takes longer than this on every processor: a shorter gap is the
@@ -15,7 +15,7 @@ const SHORTEST_NS: i64 = 300;
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterruptCost {
     pub thread: u32,
-    pub cost: Cost,
+    pub cost: CostEstimate,
     /// How many there were in a second, those set aside included.
     pub per_second: Estimate,
     /// Which share of the thread's time they took, from 0 to 1, those set aside included.
@@ -45,17 +45,19 @@ pub struct Interrupts {
 
 /// What the evidence says of a gap before a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ran {
+enum OccupancyEvidence {
     Nobody,
     Somebody,
     Unknown,
 }
 
-fn ran(interval: &Interval) -> Ran {
+fn ran(interval: &Interval) -> OccupancyEvidence {
     match (interval.evidence.cleared, interval.evidence.counted) {
-        (_, Some(counted)) if counted.involuntary > 0 || counted.voluntary > 0 => Ran::Somebody,
-        (Some(false), _) | (_, Some(_)) => Ran::Nobody,
-        _ => Ran::Unknown,
+        (_, Some(counted)) if counted.involuntary > 0 || counted.voluntary > 0 => {
+            OccupancyEvidence::Somebody
+        }
+        (Some(false), _) | (_, Some(_)) => OccupancyEvidence::Nobody,
+        _ => OccupancyEvidence::Unknown,
     }
 }
 
@@ -80,7 +82,7 @@ impl Interrupts {
         }
         let Some(thread) = self.threads.get_mut(&interval.thread) else { return };
         let ran = ran(interval);
-        if ran == Ran::Somebody {
+        if ran == OccupancyEvidence::Somebody {
             return;
         }
         let gap = interval.start_ns.saturating_sub(end_ns);
@@ -88,7 +90,7 @@ impl Interrupts {
             return;
         }
         let alone = thread.fact.highest && thread.fact.never_blocks;
-        thread.certain &= alone || ran == Ran::Nobody;
+        thread.certain &= alone || ran == OccupancyEvidence::Nobody;
         thread.lengths.push(u64::try_from(gap).unwrap_or(0));
         thread.often.event(end_ns);
         thread.lost.stretch(end_ns, interval.start_ns);
@@ -103,7 +105,7 @@ impl Interrupts {
             let lost = thread.lost.rate(USUAL)?;
             Some(InterruptCost {
                 thread: number,
-                cost: Cost::of(thread.lengths)?,
+                cost: CostEstimate::of(thread.lengths)?,
                 per_second: Estimate { count, ..per_second },
                 lost: Estimate { hi: lost.hi.min(1.0), count, ..lost },
                 certain: thread.certain,

@@ -18,23 +18,23 @@
 
 mod cache;
 mod cost;
+mod cpu_placement;
 mod cpu_share;
 mod deadlines;
 mod dispatch;
 mod document;
 mod interrupts;
-mod placing;
 mod quantum;
 mod statements;
 mod switches;
 
 pub use cache::{CacheTrial, cache_cost};
-pub use cost::Cost;
+pub use cost::CostEstimate;
+pub use cpu_placement::{PlacedTrace, place};
 pub use cpu_share::{CpuShares, cpu_shares};
 pub use deadlines::{MissedShare, missed};
-pub use dispatch::{Dispatch, LATER_THAN_NS, Later, dispatch};
+pub use dispatch::{Dispatch, LATER_THAN_NS, TailShare, dispatch};
 pub use interrupts::{InterruptCost, Interrupts, interrupts};
-pub use placing::{Placed, place};
 pub use quantum::{Quantum, quantum};
 pub use statements::{Collector, Statements};
 pub use switches::{Switch, SwitchKind, Switches, switch_cost, switch_rate, switches};

@@ -33,14 +33,14 @@ pub fn quantum(switches: &[Switch]) -> Option<Quantum> {
 mod tests {
     use hourglass_model::{Counted, Evidence, Onset};
 
-    use super::super::simulated::{Turns, interval};
+    use super::super::simulated::{TurnTrace, interval};
     use super::super::switches;
     use super::*;
 
     /// Linux 2.4.17 of the paper: quanta of 60 ms.
     #[test]
     fn the_quantum_of_the_papers_linux() {
-        let trace = Turns { threads: 10, turn_ns: 60_000_000, cost_ns: 7_000, turns: 300 };
+        let trace = TurnTrace { threads: 10, turn_ns: 60_000_000, cost_ns: 7_000, turns: 300 };
         let found = quantum(&switches(trace.records(Onset::Gap))).unwrap();
         assert_eq!((found.mode_ns, found.median.value), (60_000_000, 60_000_000.0));
         assert!(found.mean.holds(60_000_000.0) && found.median.count > 280);
@@ -63,7 +63,7 @@ mod tests {
                 interval(1, 0, 52, 60, Onset::Gap),
             ];
             records[2].evidence = evidence;
-            let turn = switches(records).iter().find(|s| s.from == 1).map(|s| s.turn_ns);
+            let turn = switches(records).iter().find(|s| s.prev_tid == 1).map(|s| s.turn_ns);
             turn.unwrap()
         };
         assert_eq!(with(away), Some(10));

@@ -22,14 +22,14 @@ pub(super) fn interval(
 }
 
 /// Threads that take turns on CPU 0, with an interrupt of 1 µs in the middle of every tenth turn.
-pub(super) struct Turns {
+pub(super) struct TurnTrace {
     pub(super) threads: u32,
     pub(super) turn_ns: i64,
     pub(super) cost_ns: i64,
     pub(super) turns: u32,
 }
 
-impl Turns {
+impl TurnTrace {
     /// The records; each turn after a thread's first begins with `onset`.
     pub(super) fn records(&self, onset: Onset) -> Vec<Interval> {
         let mut records = Vec::new();

@@ -3,7 +3,7 @@
 use hourglass_model::Interval;
 
 use super::{
-    Cost, CpuShares, InterruptCost, Interrupts, Quantum, SwitchKind, Switches, ThreadFact,
+    CostEstimate, CpuShares, InterruptCost, Interrupts, Quantum, SwitchKind, Switches, ThreadFact,
 };
 use crate::statistics::Estimate;
 
@@ -22,9 +22,9 @@ pub struct Collector {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statements {
     /// Direct cost of a switch by the thread's own will.
-    pub voluntary: Option<Cost>,
+    pub voluntary: Option<CostEstimate>,
     /// Direct cost of a preemption, with the interrupt that comes with it.
-    pub involuntary: Option<Cost>,
+    pub involuntary: Option<CostEstimate>,
     /// Whether the preemptions are certain (section 4, second rule).
     pub preemptions_certain: bool,
     /// Switches from one thread of the run to another, in a second.
@@ -84,13 +84,13 @@ impl Extend<Interval> for Collector {
 mod tests {
     use hourglass_model::Onset;
 
-    use super::super::simulated::Turns;
+    use super::super::simulated::TurnTrace;
     use super::*;
 
     /// One reading says the same as each inference by itself.
     #[test]
     fn together_and_alone() {
-        let trace = Turns { threads: 3, turn_ns: 4_000_000, cost_ns: 2_000, turns: 90 };
+        let trace = TurnTrace { threads: 3, turn_ns: 4_000_000, cost_ns: 2_000, turns: 90 };
         let records = trace.records(Onset::Gap);
         let facts: Vec<ThreadFact> = (0..3)
             .map(|thread| ThreadFact {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{Interval, Onset};
 
-use super::Cost;
+use super::CostEstimate;
 use crate::statistics::{Estimate, USUAL, Windows};
 
 /// By whose will a thread left its CPU.
@@ -22,8 +22,8 @@ pub enum SwitchKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
     pub cpu: u32,
-    pub from: u32,
-    pub to: u32,
+    pub prev_tid: u32,
+    pub next_tid: u32,
     /// When `from` was last seen to run, ns from the run's start.
     pub at_ns: i64,
     /// From then until `to` was first seen to run, ns.
@@ -40,7 +40,7 @@ pub struct Switch {
 
 /// The last record of a CPU.
 #[derive(Clone, Copy, Debug)]
-struct Last {
+struct PreviousRecord {
     thread: u32,
     end_ns: i64,
     /// Since when the thread has the CPU.
@@ -49,7 +49,7 @@ struct Last {
 
 /// A switch of which it is not known yet by whose will it was.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct PendingSwitch {
     cpu: u32,
     to: u32,
     to_onset: Onset,
@@ -64,8 +64,8 @@ struct Pending {
 /// come to its end; its last switch is not among those found.
 #[derive(Clone, Debug, Default)]
 pub struct Switches {
-    last: BTreeMap<u32, Last>,
-    pending: BTreeMap<u32, Pending>,
+    last: BTreeMap<u32, PreviousRecord>,
+    pending: BTreeMap<u32, PendingSwitch>,
     found: Vec<Switch>,
 }
 
@@ -87,7 +87,7 @@ impl Switches {
             Some(last) => {
                 let gap_ns = interval.start_ns.saturating_sub(last.end_ns);
                 let turn = |since: i64| last.end_ns.saturating_sub(since).max(0).unsigned_abs();
-                let pending = Pending {
+                let pending = PendingSwitch {
                     cpu: interval.cpu,
                     to: interval.thread,
                     to_onset: interval.onset,
@@ -102,7 +102,7 @@ impl Switches {
                 Some(interval.start_ns)
             }
         };
-        let last = Last { thread: interval.thread, end_ns: interval.end_ns, since_ns };
+        let last = PreviousRecord { thread: interval.thread, end_ns: interval.end_ns, since_ns };
         self.last.insert(interval.cpu, last);
     }
 
@@ -120,17 +120,17 @@ fn left_the_run(interval: &Interval) -> bool {
         || interval.evidence.counted.is_some_and(|n| n.involuntary > 0 || n.voluntary > 0)
 }
 
-fn resolved(from: u32, pending: Pending, onset: Onset) -> Option<Switch> {
+fn resolved(from: u32, pending: PendingSwitch, onset: Onset) -> Option<Switch> {
     let kind = match onset {
         Onset::Wait | Onset::Yield => SwitchKind::Voluntary,
         Onset::Gap | Onset::Migration => SwitchKind::Involuntary,
         Onset::Start => return None,
     };
-    let Pending { cpu, to, to_onset, at_ns, gap_ns, turn_ns } = pending;
+    let PendingSwitch { cpu, to, to_onset, at_ns, gap_ns, turn_ns } = pending;
     // Who yields gives the CPU away at once; who waits may leave it idle.
     let came_later = matches!(to_onset, Onset::Wait | Onset::Start);
     let is_cost = onset != Onset::Wait || !came_later;
-    Some(Switch { cpu, from, to, at_ns, gap_ns, turn_ns, kind, is_cost })
+    Some(Switch { cpu, prev_tid: from, next_tid: to, at_ns, gap_ns, turn_ns, kind, is_cost })
 }
 
 /// The switches that a trace proves; see [`Switches`].
@@ -144,9 +144,9 @@ pub fn switches(trace: impl IntoIterator<Item = Interval>) -> Vec<Switch> {
 /// The direct cost of switches of one kind (section 5.1, Figure 4). That each of them is a switch is
 /// certain; that the median is the cost of one is statistical.
 #[must_use]
-pub fn switch_cost(switches: &[Switch], kind: SwitchKind) -> Option<Cost> {
+pub fn switch_cost(switches: &[Switch], kind: SwitchKind) -> Option<CostEstimate> {
     let of_kind = switches.iter().filter(|switch| switch.kind == kind && switch.is_cost);
-    Cost::of(of_kind.map(|switch| switch.gap_ns).collect())
+    CostEstimate::of(of_kind.map(|switch| switch.gap_ns).collect())
 }
 
 /// Switches a second between two moments, ns from the run's start, with a 95 % interval. `None` if
@@ -161,13 +161,13 @@ pub fn switch_rate(switches: &[Switch], from_ns: i64, to_ns: i64) -> Option<Esti
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Turns, interval};
+    use super::super::simulated::{TurnTrace, interval};
     use super::*;
 
     /// Two threads in turns of 4 ms that cost 2 µs each, and an interrupt of 1 µs in every tenth.
     #[test]
     fn turns_are_switches_and_interrupts_are_not() {
-        let trace = Turns { threads: 2, turn_ns: 4_000_000, cost_ns: 2_000, turns: 200 };
+        let trace = TurnTrace { threads: 2, turn_ns: 4_000_000, cost_ns: 2_000, turns: 200 };
         let found = switches(trace.records(Onset::Gap));
         assert_eq!(found.len(), 198, "the last of each thread may be its end");
         assert!(found.iter().all(|switch| switch.kind == SwitchKind::Involuntary));
@@ -182,7 +182,7 @@ mod tests {
     /// The command with CPU_YIELD of section 5.1: every switch is voluntary.
     #[test]
     fn who_yields_leaves_by_its_will() {
-        let trace = Turns { threads: 10, turn_ns: 900_000, cost_ns: 2_190, turns: 1_000 };
+        let trace = TurnTrace { threads: 10, turn_ns: 900_000, cost_ns: 2_190, turns: 1_000 };
         let found = switches(trace.records(Onset::Yield));
         let cost = switch_cost(&found, SwitchKind::Voluntary).unwrap();
         assert_eq!((cost.mode_ns, cost.count), (2_190, 990));
@@ -200,7 +200,8 @@ mod tests {
             interval(1, 0, 1_003, 1_100, Onset::Gap),
             interval(0, 0, 1_105, 1_200, Onset::Wait),
         ]);
-        let seen: Vec<_> = found.iter().map(|s| (s.from, s.kind, s.gap_ns, s.is_cost)).collect();
+        let seen: Vec<_> =
+            found.iter().map(|s| (s.prev_tid, s.kind, s.gap_ns, s.is_cost)).collect();
         assert_eq!(
             seen,
             [

@@ -2,7 +2,7 @@
 
 use hourglass_infer::TraceSummary;
 use hourglass_infer::cause::{
-    CauseTally, Facts, InterruptFacts, KernelCoverage, Quota, RtLimit, SwitchFacts, ThreadFacts,
+    CauseTally, InterruptFacts, KernelCoverage, Quota, RtLimit, RunFacts, SwitchFacts, ThreadFacts,
     TickClock,
 };
 use hourglass_model::{
@@ -15,7 +15,7 @@ use crate::support::{attributed, facts};
 
 #[test]
 fn nothing_gives_nothing() {
-    let (found, patterns, remarks) = attributed(&Facts::default(), &[], &[]);
+    let (found, patterns, remarks) = attributed(&RunFacts::default(), &[], &[]);
     assert!(found.is_empty() && patterns.ticks().count() == 0);
     assert_eq!(remarks, Default::default());
     assert!(CauseTally::new().reports().is_empty());
@@ -38,7 +38,7 @@ fn overlapping_and_disordered_records_are_counted() {
 #[test]
 fn an_event_that_cannot_be_read_ends_the_events_only() {
     use hourglass_infer::cause::{attribute, survey};
-    let known = Facts {
+    let known = RunFacts {
         kernel: Some(KernelCoverage { cpus: [(0, 0)].into(), error_ns: 0 }),
         ..facts(&[Policy::Other(0)])
     };
@@ -90,7 +90,7 @@ fn any_event() -> impl Strategy<Value = KernelEvent> {
     )
 }
 
-fn any_facts() -> impl Strategy<Value = Facts> {
+fn any_facts() -> impl Strategy<Value = RunFacts> {
     let time = || prop_oneof![3 => 0..10_000_000_u64, 1 => any::<u64>()];
     let thread = (0..6_u8, any::<bool>(), any::<bool>(), proptest::option::of((time(), time())))
         .prop_map(|(policy, never_waits, waits_unseen, reservation)| ThreadFacts {
@@ -119,7 +119,7 @@ fn any_facts() -> impl Strategy<Value = Facts> {
         time(),
     )
         .prop_map(|(threads, tick_hz, virtual_machine, limit, quota, kernel, reported_ns)| {
-            Facts {
+            RunFacts {
                 threads,
                 tick_hz,
                 tick_clock: limit.map(|(period_ns, at)| TickClock {

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use hourglass_infer::cause::{
-    self, Basis, CauseTally, Facts, KernelCoverage, Quota, RtLimit, Sign, Successor,
+    self, CauseBasis, CauseTally, Indication, KernelCoverage, Quota, RtLimit, RunFacts, Successor,
 };
 use hourglass_model::{Cause, KernelEventKind as Kind, Onset, Policy};
 
@@ -13,9 +13,9 @@ use crate::generator::{
 };
 use crate::support::{attributed, facts, of};
 
-fn covered(policy: Policy, lost: u64) -> Facts {
+fn covered(policy: Policy, lost: u64) -> RunFacts {
     let kernel = Some(KernelCoverage { cpus: [(0, lost), (1, lost)].into(), error_ns: 0 });
-    Facts { kernel, ..facts(&[policy]) }
+    RunFacts { kernel, ..facts(&[policy]) }
 }
 
 fn everything(dice: &mut Dice, until: i64) -> Vec<Planted> {
@@ -56,7 +56,7 @@ fn every_cause_is_read_from_the_events() {
         assert!(score.planted > 0, "{cause}");
         assert_eq!((score.precision, score.recall), (1.0, 1.0), "{cause}: {score:?}");
     }
-    assert!(found.iter().all(|gap| gap.basis == Basis::Seen));
+    assert!(found.iter().all(|gap| gap.basis == CauseBasis::Seen));
     for gap in &found {
         let parts = gap.composition.unwrap();
         let sum = parts.switched_ns
@@ -86,7 +86,7 @@ fn what_is_silent_for_longer_than_a_delivery_is_below() {
     let (found, _, _) = attributed(&covered(Policy::Other(0), 0), &trace, &events);
     assert_eq!(found[0].cause, Cause::BelowKernel);
     assert_eq!(found[0].composition.unwrap().tick_ns, 19_800);
-    assert!(found[0].evidence.contains(Sign::KernelWork));
+    assert!(found[0].evidence.contains(Indication::KernelWork));
 }
 
 /// The timer interrupt serves every timer of the CPU: only the tick's is a tick.
@@ -131,7 +131,7 @@ fn a_migration_is_told_from_a_switch_that_ended_elsewhere() {
     let (found, _, _) = attributed(&covered(Policy::Other(0), 0), &trace, &events);
     assert_eq!(found[0].cause, Cause::Migration);
     assert_eq!(found[1].cause, Cause::ContextSwitchInvoluntary);
-    assert!(found.iter().all(|gap| gap.evidence.contains(Sign::CpuChanged)));
+    assert!(found.iter().all(|gap| gap.evidence.contains(Indication::CpuChanged)));
     assert_eq!(found[1].to_thread, Some(Successor::Kernel(OTHER)));
 }
 
@@ -161,7 +161,7 @@ fn who_had_how_much_is_counted() {
     ];
     let (found, _, _) = attributed(&covered(Policy::Other(0), 0), &trace, &switches);
     let ran = |gap: usize| -> Vec<(Successor, i64)> {
-        found[gap].ran.iter().map(|share| (share.who, share.ns as i64 / US)).collect()
+        found[gap].occupants.iter().map(|share| (share.who, share.ns as i64 / US)).collect()
     };
     let kernel = Successor::Kernel;
     assert_eq!(ran(0), [(kernel(OTHER), 6_996), (kernel(nobody), 500), (kernel(last), 499)]);
@@ -190,7 +190,7 @@ fn lost_events_are_no_proof() {
     let (found, _, remarks) = attributed(&covered(Policy::Other(0), lost), &trace, &events);
     assert_eq!(remarks.events_lost, lost);
     let silent = found.iter().filter(|gap| gap.cause == Cause::BelowKernel);
-    assert!(silent.clone().count() > 0 && silent.clone().all(|gap| gap.basis != Basis::Seen));
+    assert!(silent.clone().count() > 0 && silent.clone().all(|gap| gap.basis != CauseBasis::Seen));
     let switches = crate::support::score(
         &found,
         &planted,
@@ -237,7 +237,7 @@ fn the_sum_has_all_who_ran() {
     let (intervals, events) =
         (trace.into_iter().map(Ok::<_, Infallible>), events.into_iter().map(Ok));
     let mut gaps = cause::attribute(&facts, &patterns, intervals, events);
-    let named = gaps.by_ref().map(|gap| gap.map_or(0, |gap| gap.ran.iter().count())).max();
+    let named = gaps.by_ref().map(|gap| gap.map_or(0, |gap| gap.occupants.iter().count())).max();
     assert_eq!(named, Some(3));
     let all = &gaps.ran()[&Cause::ContextSwitchInvoluntary];
     let sums: Vec<i64> = all.values().map(|ns| *ns as i64 / MS).collect();
@@ -250,9 +250,9 @@ fn the_sum_has_all_who_ran() {
 fn events_that_contradict_a_preemption_lower_its_confidence() {
     for (leaves, throttled, cause, sign) in [
         (OTHER, 0, Some(Cause::ContextSwitchInvoluntary), None),
-        (OURS, 0, None, Some(Sign::KernelLost)), // that it had come back is missing
-        (0, 0, Some(Cause::Unknown), Some(Sign::IdleMeanwhile)),
-        (0, 3, Some(Cause::CgroupQuota), Some(Sign::IdleMeanwhile)),
+        (OURS, 0, None, Some(Indication::KernelLost)), // that it had come back is missing
+        (0, 0, Some(Cause::Unknown), Some(Indication::IdleMeanwhile)),
+        (0, 3, Some(Cause::CgroupQuota), Some(Indication::IdleMeanwhile)),
     ] {
         let trace = [
             interval(0, 1, 0, 100 * MS, Onset::Start, Default::default()),
@@ -308,13 +308,13 @@ fn time_sharing_threads_before_a_real_time_one_are_throttling() {
         (Policy::Fifo(40), None, Some([rival].into()), false),
         (Policy::Other(0), Some(limit), Some([rival].into()), false),
     ] {
-        let mut known = Facts { rt_limit, real_time, ..covered(policy, 0) };
+        let mut known = RunFacts { rt_limit, real_time, ..covered(policy, 0) };
         known.threads.get_mut(&0).unwrap().number = Some(own);
         let (found, _, _) = attributed(&known, &trace, &events);
         let causes: Vec<Cause> = found.iter().map(|gap| gap.cause).collect();
         let switch = Cause::ContextSwitchInvoluntary;
         let first = if throttled { Cause::RtThrottling } else { switch };
         assert_eq!(causes, [first, switch], "{policy:?} {known:?}");
-        assert_eq!(found[0].evidence.contains(Sign::TimeSharing), throttled);
+        assert_eq!(found[0].evidence.contains(Indication::TimeSharing), throttled);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::cause::{AttributedGap, Basis, Facts, InterruptFacts, Sign, TickClock};
+use hourglass_infer::cause::{
+    AttributedGap, CauseBasis, Indication, InterruptFacts, RunFacts, TickClock,
+};
 use hourglass_model::{Cause, Counted, Evidence, Onset, Policy};
 
 use crate::generator::{Dice, MS, Planted, SECOND, US, interval, periodic, random, trace, woven};
@@ -44,7 +46,7 @@ fn switches_are_told_from_interrupts() {
         assert!(switch.planted >= 100, "{switch:?}");
         assert!(switch.precision >= 0.99 && switch.recall >= 0.99, "{policy}: {switch:?}");
         let seen = |gap: &&hourglass_infer::cause::AttributedGap| gap.cause.is_switch();
-        assert!(found.iter().filter(seen).all(|gap| gap.basis == Basis::Seen));
+        assert!(found.iter().filter(seen).all(|gap| gap.basis == CauseBasis::Seen));
     }
 }
 
@@ -70,7 +72,7 @@ fn ticks_and_the_host_are_told_apart() {
         let interrupts = quiet(10 * SECOND);
         let virtual_machine = Some(virtual_machine);
         let known = facts(&[Policy::Other(0)]);
-        let facts = Facts { tick_hz, tick_clock, interrupts, virtual_machine, ..known };
+        let facts = RunFacts { tick_hz, tick_clock, interrupts, virtual_machine, ..known };
         let (found, patterns, _) = attributed(&facts, &trace, &[]);
         let tick = of(&found, &planted, Cause::TimerTick);
         assert!(tick.precision >= 0.95 && tick.recall >= 0.97, "{tick_hz:?}: {tick:?}");
@@ -114,7 +116,7 @@ fn the_hosts_tick_of_the_same_distance_is_not_the_guests() {
     all.extend(random(&mut dice, Cause::ContextSwitchInvoluntary, 9 * MS, [2 * MS, 4 * MS], until));
     let planted = woven(all);
     let trace = trace(&mut dice, 0, 1, &planted, until, true);
-    let known = Facts { tick_clock: Some(TICK), ..facts(&[Policy::Other(0)]) };
+    let known = RunFacts { tick_clock: Some(TICK), ..facts(&[Policy::Other(0)]) };
     let (found, _, _) = attributed(&known, &trace, &[]);
     let tick = of(&found, &planted, Cause::TimerTick);
     assert!(tick.precision >= 0.97 && tick.recall >= 0.97, "{tick:?}");
@@ -139,7 +141,7 @@ fn interrupts_and_the_host_are_told_apart_by_the_kernels_counts() {
     let of_counts = |most: u64, quiet: Vec<(i64, i64)>| {
         let interrupts =
             [(1, InterruptFacts { most, others: most, quiet, ..InterruptFacts::default() })].into();
-        let facts = Facts { interrupts, ..facts(&[Policy::Other(0)]) };
+        let facts = RunFacts { interrupts, ..facts(&[Policy::Other(0)]) };
         attributed(&facts, &trace, &[]).0
     };
     let late = |p: &Planted| p.start >= until / 2;
@@ -171,10 +173,10 @@ fn what_is_shorter_than_ticks_may_be_from_another_cpu() {
     {
         let counts = InterruptFacts { most: 10 * short, others, timer: 2_500, quiet: Vec::new() };
         let interrupts = if known { [(1, counts)].into() } else { BTreeMap::new() };
-        let facts = Facts { tick_clock: Some(TICK), interrupts, ..facts(&[Policy::Other(0)]) };
+        let facts = RunFacts { tick_clock: Some(TICK), interrupts, ..facts(&[Policy::Other(0)]) };
         let (found, _, _) = attributed(&facts, &trace, &[]);
         let named =
-            found.iter().filter(|gap| gap.evidence.contains(Sign::ShorterThanTicks)).count();
+            found.iter().filter(|gap| gap.evidence.contains(Indication::ShorterThanTicks)).count();
         assert_eq!(named as u64 > short / 2, below, "{others} {known}: {named} of {short}");
     }
 }
@@ -219,7 +221,7 @@ fn the_hosts_tick_is_named_periodic() {
         &found,
         &planted,
         |p| p.cause == Cause::BelowKernel && p.length >= 33 * US,
-        |gap| gap.evidence.contains(Sign::Periodic),
+        |gap| gap.evidence.contains(Indication::Periodic),
     );
     assert!(periodic.precision >= 0.9 && periodic.recall >= 0.9, "{periodic:?}");
 }
@@ -239,7 +241,7 @@ fn faults_and_stops_of_a_thread_that_never_waits() {
         assert!(score.planted > 5 && score.precision == 1.0 && score.recall == 1.0, "{cause}");
     }
     let stop = found.iter().find(|gap| gap.cause == Cause::Stopped).unwrap();
-    assert!(matches!(stop.basis, Basis::Inferred { .. }) && stop.was_switched());
+    assert!(matches!(stop.basis, CauseBasis::Inferred { .. }) && stop.was_switched());
 }
 
 /// On bare metal a gap that kept the critical section is an interrupt, not a hypervisor.

@@ -1,6 +1,6 @@
 //! Threads that are kept off the CPU by a rule: throttling, a budget, a quota.
 
-use hourglass_infer::cause::{Quota, RtLimit, Sign};
+use hourglass_infer::cause::{Indication, Quota, RtLimit};
 use hourglass_model::{Cause, Interval, Onset, Policy};
 
 use crate::generator::{Dice, MS, Planted, SECOND, US, periodic, random, trace, woven};
@@ -39,7 +39,7 @@ fn real_time_throttling_is_named() {
     let score = of(&found, &planted, Cause::RtThrottling);
     assert_eq!((score.precision, score.recall), (1.0, 1.0), "{score:?}");
     let named = found.iter().filter(|gap| gap.cause == Cause::RtThrottling);
-    assert!(named.clone().all(|gap| gap.evidence.contains(Sign::ThrottlingPeriod)));
+    assert!(named.clone().all(|gap| gap.evidence.contains(Indication::ThrottlingPeriod)));
     assert!(named.clone().all(|gap| gap.confidence() > 0.8 && gap.was_switched()));
 }
 
@@ -139,7 +139,7 @@ fn a_quota_is_named_only_if_it_stopped_the_group() {
             assert_eq!(score.recall, 0.0);
         }
         let named = found.iter().filter(|gap| gap.cause == Cause::CgroupQuota);
-        assert!(named.clone().all(|gap| gap.evidence.contains(Sign::QuotaCounted)));
+        assert!(named.clone().all(|gap| gap.evidence.contains(Indication::QuotaCounted)));
     }
 }
 
@@ -188,7 +188,7 @@ fn a_stop_beside_a_competitor_is_not_a_switch_for_sure() {
         let long = found.iter().find(|gap| gap.length_ns() > 30_000_000).unwrap();
         assert_eq!(long.cause, switch);
         assert_eq!(long.confidence() < 0.5, unsure, "{long:?}");
-        assert_eq!(long.evidence.contains(Sign::ThrottlingPossible), unsure);
+        assert_eq!(long.evidence.contains(Indication::ThrottlingPossible), unsure);
         let others = found.iter().filter(|gap| gap.length_ns() < 3_000_000);
         assert!(others.into_iter().all(|gap| gap.confidence() > 0.9), "{others_ms}");
     }

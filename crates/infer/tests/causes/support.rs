@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use hourglass_infer::cause::{self, AttributedGap, Facts, Patterns, Remarks, ThreadFacts};
+use hourglass_infer::cause::{
+    self, AttributedGap, AttributionCounts, Patterns, RunFacts, ThreadFacts,
+};
 use hourglass_model::{Cause, Interval, KernelEvent, Policy};
 
 use crate::generator::Planted;
 
 /// Facts about threads that never wait, of these policies.
-pub(crate) fn facts(policies: &[Policy]) -> Facts {
+pub(crate) fn facts(policies: &[Policy]) -> RunFacts {
     let thread = |policy: &Policy| ThreadFacts {
         policy: Some(*policy),
         never_waits: true,
@@ -19,20 +21,20 @@ pub(crate) fn facts(policies: &[Policy]) -> Facts {
         in_user_space: false,
         number: None,
     };
-    Facts {
+    RunFacts {
         threads: (0..).zip(policies.iter().map(thread)).collect(),
         tick_hz: Some(250),
         virtual_machine: Some(true),
-        ..Facts::default()
+        ..RunFacts::default()
     }
 }
 
 /// The gaps with their causes, and how they were found.
 pub(crate) fn attributed(
-    facts: &Facts,
+    facts: &RunFacts,
     intervals: &[Interval],
     events: &[KernelEvent],
-) -> (Vec<AttributedGap>, Patterns, Remarks) {
+) -> (Vec<AttributedGap>, Patterns, AttributionCounts) {
     let read = || intervals.iter().copied().map(Ok::<_, Infallible>);
     let Ok(patterns) = cause::survey(facts, read());
     let mut gaps = cause::attribute(facts, &patterns, read(), events.iter().copied().map(Ok));

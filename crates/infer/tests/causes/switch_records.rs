@@ -1,6 +1,6 @@
 //! Gaps with records of the threads' own switches, which name no other thread and no interrupt.
 
-use hourglass_infer::cause::{Basis, Facts, Sign, Successor, SwitchFacts};
+use hourglass_infer::cause::{CauseBasis, Indication, RunFacts, Successor, SwitchFacts};
 use hourglass_model::{Cause, Evidence, KernelEvent, KernelEventKind as Kind, Onset, Policy};
 
 use crate::generator::{
@@ -23,11 +23,11 @@ fn records(dice: &mut Dice, planted: &[Planted], error: i64) -> Vec<KernelEvent>
     records
 }
 
-fn with_records(policy: Policy, complete: bool) -> Facts {
+fn with_records(policy: Policy, complete: bool) -> RunFacts {
     let mut facts = facts(&[policy]);
     let thread = facts.threads.get_mut(&0).unwrap();
     (thread.number, thread.never_waits) = (Some(OURS), false);
-    Facts { switches: Some(SwitchFacts { complete, error_ns: 2_000 }), ..facts }
+    RunFacts { switches: Some(SwitchFacts { complete, error_ns: 2_000 }), ..facts }
 }
 
 fn planted(dice: &mut Dice) -> Vec<Planted> {
@@ -54,9 +54,13 @@ fn switches_are_told_by_records_alone() {
         assert!(score.precision >= 0.99 && score.recall >= 0.99, "{cause}: {score:?}");
     }
     for gap in &found {
-        assert_eq!(gap.evidence.contains(Sign::RecordedSwitch), gap.cause.is_switch(), "{gap:?}");
-        assert_eq!(gap.evidence.contains(Sign::NoRecordedSwitch), !gap.cause.is_switch());
-        assert_eq!(gap.cause.is_switch(), gap.basis == Basis::Seen);
+        assert_eq!(
+            gap.evidence.contains(Indication::RecordedSwitch),
+            gap.cause.is_switch(),
+            "{gap:?}"
+        );
+        assert_eq!(gap.evidence.contains(Indication::NoRecordedSwitch), !gap.cause.is_switch());
+        assert_eq!(gap.cause.is_switch(), gap.basis == CauseBasis::Seen);
         assert_eq!(gap.was_switched(), gap.cause.is_switch());
     }
 }
@@ -71,9 +75,10 @@ fn records_are_believed_as_far_as_they_go() {
     let half = records.len() / 2;
     let facts = with_records(Policy::Other(0), false);
     let (found, _, _) = attributed(&facts, &trace, &records[..half]);
-    assert!(found.iter().all(|gap| !gap.evidence.contains(Sign::NoRecordedSwitch)));
-    let known =
-        |gap: &&hourglass_infer::cause::AttributedGap| gap.evidence.contains(Sign::RecordedSwitch);
+    assert!(found.iter().all(|gap| !gap.evidence.contains(Indication::NoRecordedSwitch)));
+    let known = |gap: &&hourglass_infer::cause::AttributedGap| {
+        gap.evidence.contains(Indication::RecordedSwitch)
+    };
     assert_eq!(found.iter().filter(known).count() * 2, half);
     records.iter_mut().for_each(|record| record.ns += 20 * MS);
     let (found, _, remarks) = attributed(&with_records(Policy::Other(0), true), &trace, &records);
@@ -132,7 +137,7 @@ fn a_wait_right_behind_a_mark_keeps_its_record() {
     assert_eq!((found.len(), remarks.events_inside), (100, 0), "{remarks:?}");
     // Of the first nothing is known that was before.
     for gap in &found[1..] {
-        assert!(gap.evidence.contains(Sign::RecordedSwitch), "{gap:?}");
-        assert_eq!((gap.cause, gap.basis), (Cause::ContextSwitchVoluntary, Basis::Seen));
+        assert!(gap.evidence.contains(Indication::RecordedSwitch), "{gap:?}");
+        assert_eq!((gap.cause, gap.basis), (Cause::ContextSwitchVoluntary, CauseBasis::Seen));
     }
 }

@@ -1,6 +1,6 @@
 //! Section 4's rules: a trace without evidence columns, of any machine.
 
-use hourglass_infer::cause::{Basis, Facts, Sign, Successor};
+use hourglass_infer::cause::{CauseBasis, Indication, RunFacts, Successor};
 use hourglass_model::{Cause, Interval, Onset, Policy};
 
 use crate::generator::{Dice, MS, SECOND, US, interval, periodic, random, trace, woven};
@@ -23,13 +23,15 @@ fn interleaving_proves_an_involuntary_switch() {
     let (found, _, _) = attributed(&known, &trace, &[]);
     assert_eq!(found.len(), 2);
     for (gap, to) in found.iter().zip([1, 0]) {
-        assert_eq!((gap.cause, gap.basis), (Cause::ContextSwitchInvoluntary, Basis::Seen));
+        assert_eq!((gap.cause, gap.basis), (Cause::ContextSwitchInvoluntary, CauseBasis::Seen));
         assert_eq!(gap.to_thread, Some(Successor::OfRun(to)));
-        assert!(gap.evidence.contains(Sign::OtherThreadSeen));
+        assert!(gap.evidence.contains(Indication::OtherThreadSeen));
     }
     // Of threads about which nothing is known, only the switch is certain.
-    let (found, _, _) = attributed(&Facts::default(), &trace, &[]);
-    assert!(found.iter().all(|gap| (gap.cause, gap.basis) == (Cause::ContextSwitch, Basis::Seen)));
+    let (found, _, _) = attributed(&RunFacts::default(), &trace, &[]);
+    assert!(
+        found.iter().all(|gap| (gap.cause, gap.basis) == (Cause::ContextSwitch, CauseBasis::Seen))
+    );
 }
 
 #[test]

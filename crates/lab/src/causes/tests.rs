@@ -17,14 +17,19 @@ fn reservations_are_read_back() {
 /// What is missing is said, each thing once.
 #[test]
 fn what_is_missing_is_said() {
-    let ids = |remarks: Remarks| -> Vec<String> {
+    let ids = |remarks: AttributionCounts| -> Vec<String> {
         warnings(&remarks, &[]).into_iter().map(|warning| warning.id).collect()
     };
-    let sound = Remarks { intervals: 9, gaps: 5, with_evidence: 5, ..Remarks::default() };
+    let sound = AttributionCounts {
+        intervals: 9,
+        gaps: 5,
+        with_evidence: 5,
+        ..AttributionCounts::default()
+    };
     assert!(ids(sound).is_empty());
-    assert_eq!(ids(Remarks { with_evidence: 0, ..sound }), ["no-evidence"]);
-    assert!(ids(Remarks { with_evidence: 0, with_events: 4, ..sound }).is_empty());
-    let damaged = Remarks { events_refused: true, in_holes: 2, out_of_order: 1, ..sound };
+    assert_eq!(ids(AttributionCounts { with_evidence: 0, ..sound }), ["no-evidence"]);
+    assert!(ids(AttributionCounts { with_evidence: 0, with_events: 4, ..sound }).is_empty());
+    let damaged = AttributionCounts { events_refused: true, in_holes: 2, out_of_order: 1, ..sound };
     assert_eq!(ids(damaged), ["kernel-clock", "kernel-holes", "records-overlap"]);
 }
 

@@ -3,7 +3,7 @@
 //! Owns: what a run will have to compare, and the warning where rounds are too few for it. Must not: hold the
 //! statistics (`hourglass_infer::compare` does).
 
-use hourglass_infer::compare::{Quantity, Reach};
+use hourglass_infer::compare::{DetectableRounds, Quantity};
 use hourglass_model::diff::DiffMetric;
 use hourglass_model::document::Warning;
 use hourglass_workload::RunSpec;
@@ -12,7 +12,7 @@ use hourglass_workload::RunSpec;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ComparisonPower {
     /// With how many rounds.
-    pub(super) reach: Reach,
+    pub(super) reach: DetectableRounds,
     /// Names of the metrics that are looked at first.
     leading: Vec<String>,
 }
@@ -24,7 +24,7 @@ impl ComparisonPower {
         let both = quantities(a).into_iter().filter(|one| of_b.contains(one));
         let both: Vec<Quantity> = both.collect();
         let leading = both.iter().filter(|one| one.leads()).map(ToString::to_string).collect();
-        ComparisonPower { reach: Reach::of_all(&both), leading }
+        ComparisonPower { reach: DetectableRounds::of_all(&both), leading }
     }
 
     /// By what was measured; `None` where there is nothing to compare.
@@ -34,12 +34,12 @@ impl ComparisonPower {
         let leading = plain().filter(|metric| metric.leads);
         let least = leading.clone().map(|metric| metric.rounds_needed).max().unwrap_or(all);
         let leading = leading.map(|metric| metric.name.clone()).collect();
-        Some(ComparisonPower { reach: Reach { leading: least, all }, leading })
+        Some(ComparisonPower { reach: DetectableRounds { leading: least, all }, leading })
     }
 
     /// What so many rounds can decide, in a few words.
     pub(super) fn words(&self, rounds: u64) -> String {
-        let Reach { leading, all } = self.reach;
+        let DetectableRounds { leading, all } = self.reach;
         match rounds {
             rounds if rounds >= all => "can decide every metric".to_owned(),
             rounds if rounds >= leading => format!("can decide {}", self.leading()),
@@ -49,7 +49,7 @@ impl ComparisonPower {
 
     /// The warning where so many rounds cannot decide everything.
     pub(super) fn warning(&self, rounds: u64) -> Option<Warning> {
-        let Reach { leading, all } = self.reach;
+        let DetectableRounds { leading, all } = self.reach;
         if rounds >= all {
             return None;
         }

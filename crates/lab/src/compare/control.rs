@@ -8,7 +8,7 @@ use std::path::Path;
 
 use hourglass_host::facts::HostReader;
 use hourglass_host::usual_cpus;
-use hourglass_infer::compare::{Rules, Sample, by_rounds};
+use hourglass_infer::compare::{Rules, RunSample, by_rounds};
 use hourglass_model::diff::{ControlReport, DiffDocument, DiffMetric, DiffVerdict};
 use hourglass_model::{CpuSet, Interval, Policy};
 use hourglass_workload::{RunSpec, ThreadSpec, models};
@@ -169,8 +169,8 @@ fn parts<'a>(
     intervals: impl Iterator<Item = &'a Interval>,
     elapsed_ns: u64,
     gap_ns: u64,
-) -> Vec<Sample> {
-    let mut samples = vec![Sample::new(elapsed_ns); PARTS];
+) -> Vec<RunSample> {
+    let mut samples = vec![RunSample::new(elapsed_ns); PARTS];
     for interval in intervals {
         let at = u128::from(interval.start_ns.max(0).unsigned_abs()) * PARTS as u128;
         let part = at / u128::from(elapsed_ns.max(1));

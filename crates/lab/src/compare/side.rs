@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hourglass_infer::compare::Sample;
+use hourglass_infer::compare::RunSample;
 use hourglass_model::diff::{DiffSide, RoundGates};
 use hourglass_model::document::{Gate, Premise, RunDocument, Warning};
 use hourglass_model::manifest::Manifest;
@@ -15,7 +15,7 @@ use crate::{Finished, OpenRun};
 #[derive(Debug)]
 pub(super) struct ComparedRun {
     pub(super) manifest: Manifest,
-    pub(super) sample: Sample,
+    pub(super) sample: RunSample,
     /// What a statement about two runs needs beside that.
     pub(super) observed: RunObservation,
     pub(super) gates: Vec<Gate>,
@@ -32,7 +32,7 @@ pub(super) struct ComparedRun {
 impl ComparedRun {
     fn from_document(document: &RunDocument, folder: Option<PathBuf>) -> ComparedRun {
         let RunDocument { manifest, result, .. } = document;
-        let mut sample = Sample::new(manifest.elapsed_ns);
+        let mut sample = RunSample::new(manifest.elapsed_ns);
         let control = result.control.as_ref().and_then(|control| control.thread);
         let own = || result.threads.iter().filter(|thread| Some(thread.id) != control);
         own().for_each(|thread| sample.push_thread(thread));

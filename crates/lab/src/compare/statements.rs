@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 
 use hourglass_host::advice::throttling::nanos;
 use hourglass_infer::cause::REPORTED_NS;
+use hourglass_infer::run_comparison::{
+    ComparisonOutcome, GapCounter, GapRate, load_causes_gaps, timer_by_counts,
+};
 use hourglass_infer::statistics::Estimate;
-use hourglass_infer::two_runs::{Answer, GapCounter, GapRate, load_causes_gaps, timer_by_counts};
 use hourglass_model::Interval;
 use hourglass_model::diff::Statement;
 use hourglass_model::document::RunDocument;
@@ -163,8 +165,10 @@ fn load_of(rates: &[GapRate; 2], names: [&str; 2], least_ns: u64) -> Statement {
         return unknown(Statement::LOAD, text);
     }
     match found.answer {
-        Answer::TooLittle => unknown(Statement::LOAD, format!("{rates}: too little was measured")),
-        Answer::No => answer(
+        ComparisonOutcome::TooLittle => {
+            unknown(Statement::LOAD, format!("{rates}: too little was measured"))
+        }
+        ComparisonOutcome::No => answer(
             Statement::LOAD,
             side,
             (false, found.confidence),
@@ -175,7 +179,7 @@ fn load_of(rates: &[GapRate; 2], names: [&str; 2], least_ns: u64) -> Statement {
                 _ => format!("{rates}: neither side causes gaps that the other has not"),
             },
         ),
-        Answer::Yes => {
+        ComparisonOutcome::Yes => {
             let caused = found.caused * 100.0;
             let text = format!(
                 "{rates}: what {subject} does and {other} does not causes {caused:.0} % of them"
@@ -250,14 +254,16 @@ fn timer(a: &[ComparedRun], b: &[ComparedRun]) -> Option<Statement> {
         false => "",
     };
     Some(match found.answer {
-        Answer::TooLittle => unknown(Statement::TIMER, format!("{shares}: too few wake-ups")),
-        Answer::No => answer(
+        ComparisonOutcome::TooLittle => {
+            unknown(Statement::TIMER, format!("{shares}: too few wake-ups"))
+        }
+        ComparisonOutcome::No => answer(
             Statement::TIMER,
             subject,
             (false, found.confidence),
             format!("{shares}: neither is less accurate than the other"),
         ),
-        Answer::Yes => answer(
+        ComparisonOutcome::Yes => answer(
             Statement::TIMER,
             subject,
             (true, found.confidence),

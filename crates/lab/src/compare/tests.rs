@@ -1,6 +1,6 @@
 //! What is said about two sides besides their numbers.
 
-use hourglass_infer::compare::Sample;
+use hourglass_infer::compare::RunSample;
 use hourglass_model::diff::Statement;
 use hourglass_model::document::{Premise, RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::Host;
@@ -66,7 +66,7 @@ fn run(began_s: u64, gap_ns: u64) -> ComparedRun {
         kernel: None,
         result: None,
     };
-    let (sample, observed) = (Sample::new(SECOND), RunObservation::default());
+    let (sample, observed) = (RunSample::new(SECOND), RunObservation::default());
     ComparedRun {
         manifest,
         sample,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use hourglass_clock::timekeeping::{Native, Scale, Timebase};
+use hourglass_clock::timekeeping::{Native, ReferenceClock, Timebase};
 use hourglass_infer::{ThreadSummary, TraceSummary};
 use hourglass_model::document::{
     LostSpan, RUN_SCHEMA, RunDocument, RunResult, SiteCause, SiteReport, ThreadReport, Warning,
@@ -39,7 +39,7 @@ struct Thread {
 
 pub(super) fn write(recording: SpanRecording) -> Result<RunFolder, WriteError> {
     let SpanRecording { sites, mut folder, reader, mut host, begin_ns, settings } = recording;
-    let elapsed_ns = Native.reference_ns(Scale::Monotonic).saturating_sub(begin_ns);
+    let elapsed_ns = Native.reference_ns(ReferenceClock::Monotonic).saturating_sub(begin_ns);
     host.change = Some(reader.change_since(&host.start));
     let mut of_threads: BTreeMap<usize, Vec<KeptSpan>> = BTreeMap::new();
     for span in sites.spans().filter(|span| span.begun_ns >= begin_ns) {
@@ -272,8 +272,8 @@ fn manifest(
     records: u64,
 ) -> Manifest {
     // Read together now, and set back by what passed since the begin.
-    let since_ns = Native.reference_ns(Scale::Monotonic).saturating_sub(begin_ns);
-    let realtime_ns = Native.reference_ns(Scale::Realtime).saturating_sub(since_ns);
+    let since_ns = Native.reference_ns(ReferenceClock::Monotonic).saturating_sub(begin_ns);
+    let realtime_ns = Native.reference_ns(ReferenceClock::Realtime).saturating_sub(since_ns);
     let calibration = CalibrationFacts { frequency_hz: HERTZ, ..CalibrationFacts::default() };
     let facts = |thread: &Thread| ThreadFacts {
         id: thread.id,

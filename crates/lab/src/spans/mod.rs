@@ -33,7 +33,7 @@ mod span_intervals;
 
 use std::path::{Path, PathBuf};
 
-use hourglass_clock::timekeeping::{Native, Scale, Timebase};
+use hourglass_clock::timekeeping::{Native, ReferenceClock, Timebase};
 use hourglass_host::facts::HostReader;
 use hourglass_model::host::Host;
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError};
@@ -70,7 +70,7 @@ impl SpanRecording {
         // The witness's own zero is before the run's.
         let sites = Sites::new(settings);
         let _ = hourglass_witness::Witness::new();
-        let begin_ns = Native.reference_ns(Scale::Monotonic);
+        let begin_ns = Native.reference_ns(ReferenceClock::Monotonic);
         Ok(SpanRecording { sites, folder, reader, host, begin_ns, settings })
     }
 

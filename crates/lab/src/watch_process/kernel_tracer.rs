@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use hourglass_host::facts::ThreadCounts;
 use hourglass_host::refusal::Refusal;
 use hourglass_host::usual_cpus;
-use hourglass_infer::delay::{DelayTally, Delays, First, Seen, named};
+use hourglass_infer::delay::{DelayEvent, DelayTally, Delays, InitialState, named};
 use hourglass_model::document::Warning;
 use hourglass_model::host::Host;
 use hourglass_model::kernel::KernelFacts;
@@ -99,9 +99,9 @@ impl KernelTracer {
     /// From here on a thread is followed, of which the counts were read right after `at_ns`.
     pub(super) fn follow(&mut self, tid: u32, at_ns: u64, counts: &ThreadCounts) {
         let first = match counts.cpu {
-            _ if counts.is_stopped() => First::Stopped,
-            Some(cpu) if counts.state == 'R' => First::Runnable(cpu),
-            _ => First::Other,
+            _ if counts.is_stopped() => InitialState::Stopped,
+            Some(cpu) if counts.state == 'R' => InitialState::Runnable(cpu),
+            _ => InitialState::Other,
         };
         self.delays.follow(tid, i64::try_from(at_ns).unwrap_or(i64::MAX), first);
     }
@@ -174,7 +174,7 @@ impl KernelTracer {
                 delay_ns: worst.length_ns(),
                 cpu: worst.cpu,
                 after_wait: worst.after_wait,
-                ran: named(&worst.ran, names),
+                ran: named(&worst.occupants, names),
             }),
         });
     }
@@ -206,19 +206,19 @@ fn handle_event(
 }
 
 fn sort(
-    seen: Seen,
+    seen: DelayEvent,
     tallies: &mut BTreeMap<u32, DelayTally>,
     kept: Option<&mut StoredTrace>,
     epoch_ns: u64,
 ) {
     match seen {
-        Seen::Delayed(tid, delay) => {
+        DelayEvent::Delayed(tid, delay) => {
             if let Some(kept) = kept.filter(|_| delay.after_wait) {
                 kept.record(tid, delay.length_ns());
             }
             tallies.entry(tid).or_default().push(delay);
         }
-        Seen::Ran(thread, stretch) => {
+        DelayEvent::Ran(thread, stretch) => {
             let Some(kept) = kept.filter(|kept| stretch.from_ns >= 0 && kept.room > 0) else {
                 return;
             };

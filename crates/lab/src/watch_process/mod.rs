@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hourglass_clock::timekeeping::{Native, Scale, Timebase};
+use hourglass_clock::timekeeping::{Native, ReferenceClock, Timebase};
 use hourglass_host::advice::machine;
 use hourglass_host::facts::HostReader;
 use hourglass_host::refusal::Refusal;
@@ -188,7 +188,7 @@ impl WatchSession {
             every_ns: asked_ns,
             length_ns: request.length.map_or(u64::MAX, Span::nanos_or_zero),
             begin_ns: 0,
-            begun: Native.reference_ns(Scale::Boottime) / BEGUN_NS,
+            begun: Native.reference_ns(ReferenceClock::Boottime) / BEGUN_NS,
             due_ns: 0,
             now_ns: 0,
             samples: 0,
@@ -399,7 +399,7 @@ impl WatchSession {
 }
 
 fn monotonic_ns() -> u64 {
-    Native.reference_ns(Scale::Monotonic)
+    Native.reference_ns(ReferenceClock::Monotonic)
 }
 
 /// Processor time that the calling thread has used: what looking costs, however long it took.

@@ -3,7 +3,7 @@
 //! The rule is the library's own, [`thesis::choose`]; here is only what it is asked.
 
 use hourglass_clock::choice::machine::Cpuid;
-use hourglass_clock::choice::thesis::{self, Cost};
+use hourglass_clock::choice::thesis_rule::{self, ReadCostMoments};
 use hourglass_model::paper::Decision;
 use hourglass_sys::clock::ClockId;
 
@@ -13,20 +13,28 @@ use super::reads::{LocalReads, ReadMethod, ReadResult, ReadTable};
 /// The thesis' OS timer, since section 2.3.2.
 pub(super) const OS: ReadMethod = ReadMethod::Clock(ClockId::Monotonic);
 
-fn decision(given: &str, tsc_is_stable: bool, hpet: Option<Cost>, os: Cost) -> Decision {
-    let (chosen, because) = thesis::choose(tsc_is_stable, hpet, os);
+fn decision(
+    given: &str,
+    tsc_is_stable: bool,
+    hpet: Option<ReadCostMoments>,
+    os: ReadCostMoments,
+) -> Decision {
+    let (chosen, because) = thesis_rule::choose(tsc_is_stable, hpet, os);
     Decision {
         given: given.into(),
         chosen: chosen.source().to_string(),
-        because: thesis::reason(because, hpet, os),
+        because: thesis_rule::reason(because, hpet, os),
     }
 }
 
 /// The numbers that a table of the thesis prints for a source.
-fn printed(table: &ReadTable, read: ReadMethod) -> Option<Cost> {
+fn printed(table: &ReadTable, read: ReadMethod) -> Option<ReadCostMoments> {
     let unit_ns = table.unit.ns();
     let subject = table.subjects.iter().find(|subject| subject.read == read)?;
-    Some(Cost { mean_ns: subject.mean * unit_ns, stddev_ns: subject.deviation * unit_ns })
+    Some(ReadCostMoments {
+        mean_ns: subject.mean * unit_ns,
+        stddev_ns: subject.deviation * unit_ns,
+    })
 }
 
 /// By the numbers printed in a table, `given` in words, for a processor that says this of itself;
@@ -34,19 +42,23 @@ fn printed(table: &ReadTable, read: ReadMethod) -> Option<Cost> {
 pub(super) fn by_thesis(table: &ReadTable, given: &str, processor: &Cpuid) -> Vec<Decision> {
     let Some(os) = printed(table, OS) else { return Vec::new() };
     let hpet = printed(table, ReadMethod::Hpet);
-    with_and_without_tsc(thesis::tsc_is_stable(processor), given, hpet, os)
+    with_and_without_tsc(thesis_rule::tsc_is_stable(processor), given, hpet, os)
 }
 
 /// By the numbers found here; where this TSC is stable, also as if it were not. Where there is an
 /// HPET to choose, also by the deviations up to the 99th percentile.
 pub(super) fn by_measurement(here: &LocalReads) -> Vec<Decision> {
-    let unfiltered =
-        |costs: &ReadCosts| Cost { mean_ns: costs.mean_ns, stddev_ns: costs.deviation_ns };
-    let calm =
-        |costs: &ReadCosts| Cost { mean_ns: costs.mean_ns, stddev_ns: costs.calm_deviation_ns };
+    let unfiltered = |costs: &ReadCosts| ReadCostMoments {
+        mean_ns: costs.mean_ns,
+        stddev_ns: costs.deviation_ns,
+    };
+    let calm = |costs: &ReadCosts| ReadCostMoments {
+        mean_ns: costs.mean_ns,
+        stddev_ns: costs.calm_deviation_ns,
+    };
     let Some(os) = here.costs(OS) else { return Vec::new() };
-    let stable =
-        here.cpuid.is_some_and(thesis::tsc_is_stable) && here.costs(ReadMethod::Rdtscp).is_some();
+    let stable = here.cpuid.is_some_and(thesis_rule::tsc_is_stable)
+        && here.costs(ReadMethod::Rdtscp).is_some();
     let hpet = wide_hpet(here);
     let measured = "the numbers measured here";
     let mut decisions =
@@ -67,7 +79,12 @@ fn wide_hpet<'a>(here: &'a LocalReads) -> Option<&'a ReadCosts> {
     })
 }
 
-fn with_and_without_tsc(stable: bool, given: &str, hpet: Option<Cost>, os: Cost) -> Vec<Decision> {
+fn with_and_without_tsc(
+    stable: bool,
+    given: &str,
+    hpet: Option<ReadCostMoments>,
+    os: ReadCostMoments,
+) -> Vec<Decision> {
     let mut decisions = vec![decision(given, stable, hpet, os)];
     if stable {
         decisions.push(decision("the same, were the TSC not stable", false, hpet, os));
@@ -99,7 +116,7 @@ mod tests {
     /// Listing 3.2: among close means an equal deviation leaves the OS clock.
     #[test]
     fn equal_deviations_leave_the_os_clock() {
-        let cost = Cost { mean_ns: 1_000.0, stddev_ns: 300.0 };
+        let cost = ReadCostMoments { mean_ns: 1_000.0, stddev_ns: 300.0 };
         assert_eq!(decision("equal", false, Some(cost), cost).chosen, "monotonic");
     }
 }

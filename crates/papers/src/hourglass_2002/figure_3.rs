@@ -73,7 +73,7 @@ fn share_of(name: &str) -> String {
 }
 
 fn of_thread(thread: u32, found: &[Switch]) -> Vec<Switch> {
-    found.iter().filter(|switch| switch.from == thread).copied().collect()
+    found.iter().filter(|switch| switch.prev_tid == thread).copied().collect()
 }
 
 /// How long a priority's turns are, and how many it gets.
@@ -113,7 +113,16 @@ mod tests {
     fn switch(from: u32, turn_ns: u64) -> Switch {
         let (to, kind) = ((from + 1) % 3, SwitchKind::Involuntary);
         let turn_ns = Some(turn_ns);
-        Switch { cpu: 0, from, to, at_ns: 0, gap_ns: 5, turn_ns, kind, is_cost: true }
+        Switch {
+            cpu: 0,
+            prev_tid: from,
+            next_tid: to,
+            at_ns: 0,
+            gap_ns: 5,
+            turn_ns,
+            kind,
+            is_cost: true,
+        }
     }
 
     /// The paper's Linux: as many turns each, those of HIGH longer.

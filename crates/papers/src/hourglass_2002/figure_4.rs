@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::inferences::{Cost, Switch, SwitchKind, switch_cost, switches};
+use hourglass_infer::inferences::{CostEstimate, Switch, SwitchKind, switch_cost, switches};
 use hourglass_lab::experiment::Finished;
 use hourglass_model::paper::{
     Curve, Curves, Drawing, Edge, EdgeUnit, Origin, PaperRow, Place, Scale,
@@ -88,7 +88,7 @@ fn rate_rows(finished: &Finished) -> Vec<PaperRow> {
     ]
 }
 
-fn note(name: &str, cost: &Cost) -> String {
+fn note(name: &str, cost: &CostEstimate) -> String {
     let us = |ns: f64| format!("{:.2}", ns / runs::US);
     let median = cost.median;
     format!(
@@ -150,8 +150,8 @@ mod tests {
     fn a_histogram_counts_every_gap() {
         let switch = |gap_ns| Switch {
             cpu: 0,
-            from: 0,
-            to: 1,
+            prev_tid: 0,
+            next_tid: 1,
             at_ns: 0,
             gap_ns,
             turn_ns: None,

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use hourglass_infer::inferences::Cost;
+use hourglass_infer::inferences::CostEstimate;
 use hourglass_lab::experiment::{self, ExperimentObserver, Finished, RunFailure, RunOptions};
 use hourglass_model::document::Warning;
 use hourglass_model::inference::Inference;
@@ -205,17 +205,21 @@ pub(super) fn inferred_row(
 }
 
 /// Rows of a cost, in microseconds: fastest, mode, median, and which share was set aside.
-pub(super) fn cost_rows(name: &str, paper_median_us: f64, cost: Option<&Cost>) -> Vec<PaperRow> {
+pub(super) fn cost_rows(
+    name: &str,
+    paper_median_us: f64,
+    cost: Option<&CostEstimate>,
+) -> Vec<PaperRow> {
     let none = "no such switch was seen";
     let atypical =
         "too few gaps are near the shortest: most held the turn of another program; end others";
     let us = ("us", US);
-    let of = |value: fn(&Cost) -> f64| cost.map(|cost| (value(cost), cost.count));
-    let typical = |value: fn(&Cost) -> f64| {
+    let of = |value: fn(&CostEstimate) -> f64| cost.map(|cost| (value(cost), cost.count));
+    let typical = |value: fn(&CostEstimate) -> f64| {
         cost.filter(|cost| cost.representative).map(|cost| (value(cost), cost.count))
     };
     let why = if cost.is_some() { atypical } else { none };
-    let aside = |cost: &Cost| cost.set_aside as f64 / (cost.count + cost.set_aside) as f64;
+    let aside = |cost: &CostEstimate| cost.set_aside as f64 / (cost.count + cost.set_aside) as f64;
     vec![
         row(&format!("{name}: fastest"), None, us, of(|c| c.fastest_ns as f64), none),
         row(&format!("{name}: mode"), None, us, typical(|c| c.mode_ns as f64), why),
@@ -321,7 +325,7 @@ mod tests {
 
     #[test]
     fn costs_become_rows() {
-        let cost = Cost::of([vec![2_000; 30], vec![90_000; 10]].concat()).unwrap();
+        let cost = CostEstimate::of([vec![2_000; 30], vec![90_000; 10]].concat()).unwrap();
         let rows = cost_rows("yield", 2.19, Some(&cost));
         let measured: Vec<_> = rows.iter().map(|row| row.measured.unwrap()).collect();
         assert_eq!(measured, [2.0, 2.0, 2.0, 25.0]);

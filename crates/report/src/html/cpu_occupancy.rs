@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hourglass_infer::who_ran::{self, Occupant, Slice};
+use hourglass_infer::cpu_occupancy::{self, Occupant, Slice};
 use serde_json::{Value, json};
 
 use super::columns::ColumnEncoder;
@@ -29,7 +29,7 @@ pub(super) struct OccupancyData {
 pub(super) fn collect(run: &RunView<'_>) -> OccupancyData {
     let Some(facts) = &run.document.manifest.kernel else { return OccupancyData::default() };
     let end_ns = i64::try_from(run.document.manifest.elapsed_ns).unwrap_or(i64::MAX);
-    let mut slices = who_ran::slices(run.events, end_ns);
+    let mut slices = cpu_occupancy::slices(run.events, end_ns);
     // What was recorded before the run and behind it is nobody's business.
     slices.retain_mut(|slice| {
         (slice.from_ns, slice.to_ns) = (slice.from_ns.max(0), slice.to_ns.min(end_ns));

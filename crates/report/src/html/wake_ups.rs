@@ -33,9 +33,9 @@ pub(super) fn json(run: &RunView<'_>) -> Value {
         let all = run.wake_ups.get(&thread.id)?;
         let (mut before, mut late) = (ColumnEncoder::default(), ColumnEncoder::default());
         let (mut last_ns, mut records) = (0, 0_u64);
-        for one in all.iter().filter(|one| one.late_ns >= shortest) {
+        for one in all.iter().filter(|one| one.latency_ns >= shortest) {
             before.signed(one.woke_ns.saturating_sub(last_ns));
-            late.unsigned(one.late_ns);
+            late.unsigned(one.latency_ns);
             (last_ns, records) = (one.woke_ns, records + 1);
         }
         Some(json!({
@@ -52,7 +52,7 @@ pub(super) fn json(run: &RunView<'_>) -> Value {
         json!({
             "thread": one.thread,
             "woke": one.woke_ns,
-            "late": one.late_ns,
+            "late": one.latency_ns,
             "stages": one.stages.map(|up| {
                 [up.expiry_ns, up.interrupt_ns, up.handler_ns, up.waking_ns, up.switch_ns, up.user_ns]
             }),
@@ -68,7 +68,7 @@ pub(super) fn json(run: &RunView<'_>) -> Value {
 
 /// The least lateness that is kept, so that no more than [`MOST_WAKE_UPS`] are.
 fn least_kept_ns(all: &BTreeMap<u32, Vec<TimedWakeUp>>) -> u64 {
-    let mut late: Vec<u64> = all.values().flatten().map(|one| one.late_ns).collect();
+    let mut late: Vec<u64> = all.values().flatten().map(|one| one.latency_ns).collect();
     let excess = late.len().saturating_sub(MOST_WAKE_UPS);
     if excess == 0 {
         return 0;
@@ -106,7 +106,7 @@ pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
     if staged {
         let _ = write!(caption, "; stages from the timer's expiry, in {}", scale.name());
     }
-    let longest = run.latest.iter().map(|one| one.late_ns).max().unwrap_or(0);
+    let longest = run.latest.iter().map(|one| one.latency_ns).max().unwrap_or(0);
     let mut table = HtmlTable::new(caption, &columns);
     for one in run.latest {
         table.row_above(row(one, staged, scale, longest), &late_because(one, run.names));
@@ -131,7 +131,7 @@ pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
 
 fn row(one: &LateWakeUp, staged: bool, scale: UnitScale, longest: u64) -> Vec<Cell> {
     let mut row =
-        vec![text(rounded(one.late_ns)), text(seconds(one.woke_ns)), count(one.thread.into())];
+        vec![text(rounded(one.latency_ns)), text(seconds(one.woke_ns)), count(one.thread.into())];
     if staged {
         match one.stages {
             Some(up) => {
@@ -151,7 +151,7 @@ fn row(one: &LateWakeUp, staged: bool, scale: UnitScale, longest: u64) -> Vec<Ce
          aria-label=\"Show the wake-up that was {} late in the timeline\">show</button>",
         one.thread,
         one.woke_ns,
-        rounded(one.late_ns)
+        rounded(one.latency_ns)
     )));
     row
 }

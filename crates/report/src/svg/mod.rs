@@ -22,7 +22,7 @@ mod view;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use hourglass_infer::who_ran::{Occupant, Slice};
+use hourglass_infer::cpu_occupancy::{Occupant, Slice};
 use hourglass_model::paper::{Drawing, TraceFigure};
 use hourglass_model::{Evidence, Interval, Onset};
 use hourglass_time::Span;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::who_ran::{Occupant, Slice};
+use hourglass_infer::cpu_occupancy::{Occupant, Slice};
 
 use super::view::TimeRange;
 

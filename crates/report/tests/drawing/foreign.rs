@@ -6,7 +6,7 @@ use crate::shown::{HOSTILE, competed, full, latency_run, made, thread, trace};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use hourglass_infer::cause::{Ran, Share, Successor};
+use hourglass_infer::cause::{GapOccupants, OccupantShare, Successor};
 use hourglass_model::{Cause, Onset};
 use hourglass_report::export;
 use prost::Message;
@@ -269,9 +269,10 @@ fn perfetto_says_why() {
     run.causes[0].cause = Cause::RtThrottling;
     let who = Successor::Kernel(12);
     run.causes[0].to_thread = Some(who);
-    let share = |who, ns| Share { who, ns };
+    let share = |who, ns| OccupantShare { who, ns };
     let also = share(Successor::OfRun(3), 900);
-    run.causes[0].ran = Ran::of([share(Successor::Kernel(0), 4), also, share(who, 3_200_000)]);
+    run.causes[0].occupants =
+        GapOccupants::from_shares([share(Successor::Kernel(0), 4), also, share(who, 3_200_000)]);
     run.names.threads.insert(12, HOSTILE.to_owned());
     let trace = decoded(&run);
     let events = trace.packet.iter().filter_map(|packet| packet.track_event.as_ref());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::shown::competed;
-use hourglass_infer::who_ran::slices;
+use hourglass_infer::cpu_occupancy::slices;
 use hourglass_model::{Interval, Onset};
 use hourglass_report::svg::{Rows, SvgError, TraceOptions, TracePicture, render};
 use hourglass_time::Span;

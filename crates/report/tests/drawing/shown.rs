@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use hourglass_infer::cause::{
-    AttributedGap, Basis, Composition, Ran, Share, Sign, Signs, Successor,
+    AttributedGap, CauseBasis, GapBreakdown, GapOccupants, Indication, IndicationSet,
+    OccupantShare, Successor,
 };
 use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp, WakeUp};
 use hourglass_model::document::{
@@ -196,13 +197,13 @@ pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<AttributedGap> {
         let (cause, sign, to_thread) = match draw.below(5) {
             0 => {
                 let to = Some(Successor::Kernel(12));
-                (Cause::ContextSwitchInvoluntary, Sign::CountedInvoluntary, to)
+                (Cause::ContextSwitchInvoluntary, Indication::CountedInvoluntary, to)
             }
-            1 => (Cause::BelowKernel, Sign::KernelSilent, None),
-            2 => (Cause::Irq, Sign::KernelWork, None),
-            _ => (Cause::TimerTick, Sign::OnTickGrid, None),
+            1 => (Cause::BelowKernel, Indication::KernelSilent, None),
+            2 => (Cause::Irq, Indication::KernelWork, None),
+            _ => (Cause::TimerTick, Indication::OnTickGrid, None),
         };
-        let composition = Composition { irq_ns: 1 + draw.below(4_000), ..Composition::default() };
+        let composition = GapBreakdown { irq_ns: 1 + draw.below(4_000), ..GapBreakdown::default() };
         causes.push(AttributedGap {
             thread: record.thread,
             cpu_before: record.cpu,
@@ -210,10 +211,12 @@ pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<AttributedGap> {
             start_ns: before,
             end_ns: record.start_ns,
             cause,
-            basis: Basis::Inferred { confidence: 0.5 + draw.below(500) as f64 / 1000.0 },
-            evidence: Signs::NONE.with(sign),
+            basis: CauseBasis::Inferred { confidence: 0.5 + draw.below(500) as f64 / 1000.0 },
+            evidence: IndicationSet::NONE.with(sign),
             to_thread,
-            ran: Ran::of(to_thread.map(|who| Share { who, ns: 3_200_000 })),
+            occupants: GapOccupants::from_shares(
+                to_thread.map(|who| OccupantShare { who, ns: 3_200_000 }),
+            ),
             composition: (cause == Cause::Irq).then_some(composition),
         });
     }
@@ -392,7 +395,7 @@ pub(crate) fn timed_latency_run() -> Made {
     let mut made = latency_run(1, 7);
     let all = (1..1_000_i64).map(|n| TimedWakeUp {
         woke_ns: n * 1_000_000 + if n == 500 { 2_000_000 } else { 6_000 },
-        late_ns: if n == 500 { 2_000_000 } else { 4_000 + n.unsigned_abs() % 9 * 1_000 },
+        latency_ns: if n == 500 { 2_000_000 } else { 4_000 + n.unsigned_abs() % 9 * 1_000 },
     });
     let mut all: Vec<TimedWakeUp> = all.collect();
     // Those that were slept over.
@@ -408,12 +411,18 @@ pub(crate) fn timed_latency_run() -> Made {
         cpu: 0,
         user_ns: 502_000_000,
     };
-    let ran = Ran::of([Share { who: Successor::Kernel(812), ns: 1_600_000 }]);
-    let late =
-        |woke_ns, late_ns, stages, ran| LateWakeUp { thread: 0, woke_ns, late_ns, stages, ran };
+    let ran =
+        GapOccupants::from_shares([OccupantShare { who: Successor::Kernel(812), ns: 1_600_000 }]);
+    let late = |woke_ns, late_ns, stages, ran| LateWakeUp {
+        thread: 0,
+        woke_ns,
+        latency_ns: late_ns,
+        stages,
+        occupants: ran,
+    };
     made.latest = vec![
         late(502_000_000, 2_000_000, Some(stages), ran),
-        late(8_006_000, 12_000, None, Ran::default()),
+        late(8_006_000, 12_000, None, GapOccupants::default()),
     ];
     made.names.threads.insert(812, "spinner".to_owned());
     made

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use hourglass_clock::Trust;
+use hourglass_clock::TrustReport;
 use hourglass_sys::no_stop::NoStopGuard;
 
 use super::registry::{EngineId, Registry, Subscription};
@@ -129,7 +129,7 @@ impl HighRes {
     }
 
     /// The clock layer announces what a clock says of itself ([`hourglass_clock::Clock::trust`]).
-    pub fn judge_source(&self, trust: &Trust) {
+    pub fn judge_source(&self, trust: &TrustReport) {
         if trust.trusted { self.source_valid() } else { self.source_lost(&trust.reason) }
     }
 

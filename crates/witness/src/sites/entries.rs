@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use hourglass_infer::cause::{Sign, Signs};
+use hourglass_infer::cause::{Indication, IndicationSet};
 use hourglass_model::Cause;
 
 use crate::Loss;
@@ -26,7 +26,7 @@ pub(crate) struct Entry {
     pub(crate) faults: u64,
     pub(crate) cause: Cause,
     pub(crate) confidence_ppm: u32,
-    pub(crate) evidence: Signs,
+    pub(crate) evidence: IndicationSet,
     pub(crate) who: u32,
 }
 
@@ -55,13 +55,13 @@ pub(crate) fn code(cause: Cause) -> usize {
     Cause::ALL.iter().position(|one| *one == cause).unwrap_or(Cause::ALL.len())
 }
 
-fn bits(signs: Signs) -> u64 {
+fn bits(signs: IndicationSet) -> u64 {
     signs.iter().fold(0, |bits, sign| bits | 1 << sign as u8)
 }
 
-fn signs(bits: u64) -> Signs {
-    let set = Sign::ALL.into_iter().filter(|sign| bits & (1 << *sign as u8) != 0);
-    set.fold(Signs::NONE, Signs::with)
+fn signs(bits: u64) -> IndicationSet {
+    let set = Indication::ALL.into_iter().filter(|sign| bits & (1 << *sign as u8) != 0);
+    set.fold(IndicationSet::NONE, IndicationSet::with)
 }
 
 impl Entry {
@@ -231,7 +231,9 @@ mod tests {
             faults: 9,
             cause: Cause::CgroupQuota,
             confidence_ppm: 900_000,
-            evidence: Signs::NONE.with(Sign::Cleared).with(Sign::ShorterThanTicks),
+            evidence: IndicationSet::NONE
+                .with(Indication::Cleared)
+                .with(Indication::ShorterThanTicks),
             who: 1 << 22,
         }
     }
@@ -252,9 +254,9 @@ mod tests {
     /// Signs from the 33rd on made other threads of who had the CPU.
     #[test]
     fn signs_and_who_had_the_cpu_are_apart() {
-        for sign in Sign::ALL {
+        for sign in Indication::ALL {
             for who in [0, 1, 4_711, 1 << 22] {
-                let entry = Entry { evidence: Signs::NONE.with(sign), who, ..entry(1) };
+                let entry = Entry { evidence: IndicationSet::NONE.with(sign), who, ..entry(1) };
                 assert_eq!(Entry::of_words(&entry.words()), entry);
             }
         }

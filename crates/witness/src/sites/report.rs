@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hourglass_infer::cause::Signs;
+use hourglass_infer::cause::IndicationSet;
 use hourglass_model::Cause;
 use hourglass_time::{Bounded, Span};
 
@@ -80,7 +80,7 @@ pub struct SpanLost {
     /// How sure that is, from 0 to 1.
     pub confidence: f64,
     /// What speaks for it.
-    pub evidence: Signs,
+    pub evidence: IndicationSet,
     /// Who had the CPU, where that is known: see [`crate::Loss::who`].
     pub who: Option<u32>,
 }

@@ -6,14 +6,14 @@ use super::*;
 use crate::choice::machine::Cpuid;
 use crate::choice::measured::RateChange;
 use crate::source::{ClockSource, sim::SimConfig};
-use crate::source::{Counts, Frequency, FrequencyOrigin, MeasuredFrequency, SimSource};
+use crate::source::{CounterMeaning, Frequency, FrequencyOrigin, MeasuredFrequency, SimSource};
 
 /// Something with facts of our choice.
 #[derive(Debug)]
-struct Made(Facts, SimSource);
+struct Made(SourceProperties, SimSource);
 
 impl ClockSource for Made {
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> SourceProperties {
         self.0
     }
     fn read(&self) -> u64 {
@@ -24,10 +24,10 @@ impl ClockSource for Made {
     }
 }
 
-fn made(name: SourceName, rating: u16, counts: Counts) -> Probed {
+fn made(name: SourceName, rating: u16, counts: CounterMeaning) -> ProbeResult {
     let sim = SimSource::new(SimConfig::default());
-    let facts = Facts { name, rating, counts, frequency: None, ..sim.facts() };
-    Probed { name, source: Ok(Box::new(Made(facts, sim))) }
+    let facts = SourceProperties { name, rating, counts, frequency: None, ..sim.facts() };
+    ProbeResult { name, source: Ok(Box::new(Made(facts, sim))) }
 }
 
 fn cost(mean_ns: f64, stddev_ns: f64) -> Option<ReadCost> {
@@ -35,28 +35,28 @@ fn cost(mean_ns: f64, stddev_ns: f64) -> Option<ReadCost> {
     Some(ReadCost { reads: 256, mean_ns, stddev_ns, p50_ns, p99_ns, overhead_ns: 1.0, batch: 1 })
 }
 
-fn measured(cost: Option<ReadCost>) -> Measured {
+fn measured(cost: Option<ReadCost>) -> SourceMeasurement {
     let frequency = Frequency::from_hertz(1_000_000_000, FrequencyOrigin::Measured);
-    Measured {
+    SourceMeasurement {
         cost,
         frequency: Some(MeasuredFrequency { frequency, error_ppm: 1.0, bracket_ns: 20.0 }),
         drift: Some(RateChange { ppm: 0.0, error_ppm: 1.0 }),
-        ..Measured::default()
+        ..SourceMeasurement::default()
     }
 }
 
 /// A machine with a TSC, an HPET, and the OS clock on `kernel`.
-fn chosen(policy: Policy, invariant_tsc: bool, kernel: &str) -> Selection {
-    let machine = Machine {
+fn chosen(policy: SelectionPolicy, invariant_tsc: bool, kernel: &str) -> Selection {
+    let machine = ClockHost {
         current: Some(kernel.into()),
         available: vec!["tsc".into(), "hpet".into()],
         cpuid: Some(Cpuid { invariant_tsc, vendor: *b"AuthenticAMD", ..Cpuid::default() }),
-        ..Machine::default()
+        ..ClockHost::default()
     };
     let probed = vec![
-        made(SourceName::Tsc, 300, Counts::Oscillator),
-        made(SourceName::Hpet, 250, Counts::Oscillator),
-        made(SourceName::MONOTONIC, 290, Counts::Uptime),
+        made(SourceName::Tsc, 300, CounterMeaning::Oscillator),
+        made(SourceName::Hpet, 250, CounterMeaning::Oscillator),
+        made(SourceName::MONOTONIC, 290, CounterMeaning::Uptime),
     ];
     // Table 3.2 of the thesis, in ns.
     let costs = [cost(27.5, 75.6), cost(1_117.9, 376.4), cost(1_142.3, 529.2)];
@@ -69,22 +69,27 @@ fn name(text: &str) -> SourceName {
 
 #[test]
 fn each_policy_on_three_machines() {
-    let forced = Policy::Forced(name("hpet"));
+    let forced = SelectionPolicy::Forced(name("hpet"));
     let rows = [
         // All is well.
-        (true, "tsc", [Policy::Thesis, Policy::Strict, Policy::Permissive], ["tsc"; 3]),
+        (
+            true,
+            "tsc",
+            [SelectionPolicy::Thesis, SelectionPolicy::Strict, SelectionPolicy::Permissive],
+            ["tsc"; 3],
+        ),
         // Invariant, but the kernel left it: only strict looks.
         (
             true,
             "hpet",
-            [Policy::Thesis, Policy::Strict, Policy::Permissive],
+            [SelectionPolicy::Thesis, SelectionPolicy::Strict, SelectionPolicy::Permissive],
             ["tsc", "monotonic", "tsc"],
         ),
         // The AMD Athlon of Table 3.2: the thesis takes the HPET.
         (
             false,
             "hpet",
-            [Policy::Thesis, Policy::Strict, Policy::Permissive],
+            [SelectionPolicy::Thesis, SelectionPolicy::Strict, SelectionPolicy::Permissive],
             ["hpet", "monotonic", "monotonic"],
         ),
     ];
@@ -100,12 +105,12 @@ fn each_policy_on_three_machines() {
 /// Permissive shows what it does not heed.
 #[test]
 fn permissive_keeps_the_evidence() {
-    let selection = chosen(Policy::Permissive, true, "kvm-clock");
+    let selection = chosen(SelectionPolicy::Permissive, true, "kvm-clock");
     let tsc = selection.source(SourceName::Tsc).unwrap();
     assert!(tsc.trust.trusted);
     let kernel = tsc.trust.evidence.iter().find(|e| e.id == "kernel_clocksource").unwrap();
-    assert_eq!((kernel.verdict, kernel.found.as_str()), (Verdict::Bad, "kvm-clock"));
-    let strict = chosen(Policy::Strict, true, "kvm-clock");
+    assert_eq!((kernel.verdict, kernel.found.as_str()), (EvidenceVerdict::Bad, "kvm-clock"));
+    let strict = chosen(SelectionPolicy::Strict, true, "kvm-clock");
     assert_eq!(
         strict.source(SourceName::Tsc).unwrap().trust.reason,
         "kernel_clocksource: kvm-clock"
@@ -115,9 +120,10 @@ fn permissive_keeps_the_evidence() {
 #[test]
 fn what_cannot_be_read_cannot_be_forced() {
     let refused = |text: &str| {
-        let probed = vec![Probed { name: name("hpet"), source: Err(Unavailable::MapRefused) }];
-        let measured = [Measured::default()];
-        decide(Policy::Forced(name(text)), &Machine::default(), probed, &measured).unwrap_err()
+        let probed = vec![ProbeResult { name: name("hpet"), source: Err(Unavailable::MapRefused) }];
+        let measured = [SourceMeasurement::default()];
+        decide(SelectionPolicy::Forced(name(text)), &ClockHost::default(), probed, &measured)
+            .unwrap_err()
     };
     let SelectError::Unavailable { why, .. } = refused("hpet");
     assert_eq!(why, Unavailable::MapRefused);
@@ -128,8 +134,8 @@ fn what_cannot_be_read_cannot_be_forced() {
 
 #[test]
 fn with_nothing_at_all_the_os_clock_serves() {
-    for policy in [Policy::Thesis, Policy::Strict, Policy::Permissive] {
-        let found = decide(policy, &Machine::default(), Vec::new(), &[]).unwrap();
+    for policy in [SelectionPolicy::Thesis, SelectionPolicy::Strict, SelectionPolicy::Permissive] {
+        let found = decide(policy, &ClockHost::default(), Vec::new(), &[]).unwrap();
         assert_eq!(found.selected, SourceName::MONOTONIC);
     }
 }
@@ -138,14 +144,22 @@ fn with_nothing_at_all_the_os_clock_serves() {
 #[test]
 fn every_policy_on_this_machine() {
     let before = hourglass_sys::thread::affinity().unwrap();
-    let effort = Effort { reads: 512, window: Span::from_millis(5), ..Effort::default() };
-    let policies =
-        [Policy::Thesis, Policy::Strict, Policy::Permissive, Policy::Forced(SourceName::MONOTONIC)];
+    let effort = MeasurementLimits {
+        reads: 512,
+        window: Span::from_millis(5),
+        ..MeasurementLimits::default()
+    };
+    let policies = [
+        SelectionPolicy::Thesis,
+        SelectionPolicy::Strict,
+        SelectionPolicy::Permissive,
+        SelectionPolicy::Forced(SourceName::MONOTONIC),
+    ];
     for policy in policies {
         let found = select(policy, &effort).unwrap();
         let selected = found.source(found.selected).unwrap();
         assert!(selected.available, "{found:?}");
-        assert!(selected.trust.trusted || !matches!(policy, Policy::Strict), "{found:?}");
+        assert!(selected.trust.trusted || !matches!(policy, SelectionPolicy::Strict), "{found:?}");
         for report in &found.sources {
             assert_eq!(report.available, report.cost.is_some(), "{report:?}");
             assert_eq!(report.available, report.unavailable.is_none(), "{report:?}");

@@ -9,8 +9,8 @@ use crate::source::{Frequency, MeasuredFrequency, ReadCost};
 use crate::trust::{is_trusted, objection};
 
 /// The base machine of research/time.md 2.1: a KVM guest whose TSC is good.
-fn good_machine() -> Machine {
-    Machine {
+fn good_machine() -> ClockHost {
+    ClockHost {
         current: Some("tsc".into()),
         available: vec!["tsc".into(), "kvm-clock".into()],
         cpuid: Some(Cpuid {
@@ -34,8 +34,8 @@ fn good_machine() -> Machine {
     }
 }
 
-fn good_measurements() -> Measured {
-    Measured {
+fn good_measurements() -> SourceMeasurement {
+    SourceMeasurement {
         cost: Some(cost(10.0)),
         frequency: Some(frequency(2_300_000_000)),
         drift: Some(RateChange { ppm: 0.4, error_ppm: 5.0 }),
@@ -67,11 +67,11 @@ fn pair(offset_lo_ns: i64, offset_hi_ns: i64) -> CrossCpu {
     CrossCpu { a: 0, b: 1, offset_lo_ns, offset_hi_ns, rounds: 2_000 }
 }
 
-fn facts(name: SourceName) -> Facts {
-    Facts {
+fn facts(name: SourceName) -> SourceProperties {
+    SourceProperties {
         name,
         rating: 300,
-        counts: Counts::Oscillator,
+        counts: CounterMeaning::Oscillator,
         frequency: None,
         resolution_ns: 0.43,
         width_bits: 64,
@@ -82,14 +82,14 @@ fn facts(name: SourceName) -> Facts {
 
 /// What the policy strict objects to in a TSC.
 fn objection_to(
-    machine: impl FnOnce(&mut Machine),
-    measured: impl FnOnce(&mut Measured),
+    machine: impl FnOnce(&mut ClockHost),
+    measured: impl FnOnce(&mut SourceMeasurement),
     stated: Option<Frequency>,
 ) -> Option<String> {
     let (mut m, mut d) = (good_machine(), good_measurements());
     machine(&mut m);
     measured(&mut d);
-    let facts = Facts { frequency: stated, ..facts(SourceName::Tsc) };
+    let facts = SourceProperties { frequency: stated, ..facts(SourceName::Tsc) };
     objection(&about(&facts, &m, &d), required(SourceName::Tsc))
 }
 
@@ -97,7 +97,7 @@ fn objects(id: &str, found: Option<String>) {
     assert!(found.as_ref().is_some_and(|f| f.starts_with(&format!("{id}: "))), "{id}: {found:?}");
 }
 
-fn cpuid(machine: &mut Machine) -> &mut Cpuid {
+fn cpuid(machine: &mut ClockHost) -> &mut Cpuid {
     machine.cpuid.as_mut().unwrap()
 }
 
@@ -122,7 +122,7 @@ fn the_kernel_must_use_it() {
     // An unstable TSC is taken off the list (testbeds.md: plain `-cpu max`).
     let gone = objection_to(|m| m.available = vec!["hpet".into()], |_| (), None);
     objects("available_clocksources", gone);
-    let changed = |d: &mut Measured| d.clocksource_after = Some("hpet".into());
+    let changed = |d: &mut SourceMeasurement| d.clocksource_after = Some("hpet".into());
     objects("clocksource_change", objection_to(|_| (), changed, None));
 }
 
@@ -143,11 +143,11 @@ fn the_processor_must_say_that_it_is_invariant() {
 
 #[test]
 fn kvm_must_call_it_stable_and_others_need_not() {
-    let unstable = |m: &mut Machine| {
+    let unstable = |m: &mut ClockHost| {
         cpuid(m).hypervisor.as_mut().unwrap().kvm_stable = Some(false);
     };
     objects("kvm_stable", objection_to(unstable, |_| (), None));
-    let other = |m: &mut Machine| {
+    let other = |m: &mut ClockHost| {
         let signature = *b"VMwareVMware";
         cpuid(m).hypervisor = Some(Hypervisor { signature, ..Hypervisor::default() });
     };
@@ -207,11 +207,12 @@ fn cpus_must_not_contradict_each_other() {
     objects("cross_cpu", offsets(pair(-400, -1)));
     assert_eq!(offsets(pair(-400, 400)), None);
     // A guest whose CPUs take turns: no objection, but nothing in favour either.
-    let turns = Measured { cross_cpu: vec![pair(-3_000_000, 4_000_000)], ..good_measurements() };
+    let turns =
+        SourceMeasurement { cross_cpu: vec![pair(-3_000_000, 4_000_000)], ..good_measurements() };
     let evidence = about(&facts(SourceName::Tsc), &good_machine(), &turns);
     let item = evidence.iter().find(|e| e.id == "cross_cpu").unwrap();
-    assert_eq!(item.verdict, Verdict::Unknown);
-    let back = |d: &mut Measured| {
+    assert_eq!(item.verdict, EvidenceVerdict::Unknown);
+    let back = |d: &mut SourceMeasurement| {
         d.monotonicity =
             Some(Monotonicity { cpus: 2, reads: 9_000, violations: 1, worst_ticks: 7 });
     };
@@ -220,17 +221,19 @@ fn cpus_must_not_contradict_each_other() {
 
 #[test]
 fn the_arm_counter_needs_no_cpuid() {
-    let facts = Facts {
+    let facts = SourceProperties {
         frequency: Some(Frequency::from_hertz(62_500_000, FrequencyOrigin::Register)),
         ..facts(SourceName::Cntvct)
     };
-    let measured = Measured { frequency: Some(frequency(62_500_100)), ..good_measurements() };
-    let arm = |current: &str| Machine {
+    let measured =
+        SourceMeasurement { frequency: Some(frequency(62_500_100)), ..good_measurements() };
+    let arm = |current: &str| ClockHost {
         current: Some(current.into()),
         available: vec!["arch_sys_counter".into()],
-        ..Machine::default()
+        ..ClockHost::default()
     };
-    let measured = Measured { clocksource_after: Some("arch_sys_counter".into()), ..measured };
+    let measured =
+        SourceMeasurement { clocksource_after: Some("arch_sys_counter".into()), ..measured };
     let trusted =
         |machine| is_trusted(&about(&facts, &machine, &measured), required(SourceName::Cntvct));
     assert!(trusted(arm("arch_sys_counter")));
@@ -240,13 +243,14 @@ fn the_arm_counter_needs_no_cpuid() {
 #[test]
 fn an_hpet_must_be_wide_and_keep_the_rate_of_its_register() {
     let trusted = |bits, hertz| {
-        let facts = Facts {
+        let facts = SourceProperties {
             frequency: Some(Frequency::from_hertz(14_318_180, FrequencyOrigin::Register)),
             hardware_bits: bits,
             ..facts(SourceName::Hpet)
         };
-        let machine = Machine { available: vec!["hpet".into()], ..Machine::default() };
-        let measured = Measured { frequency: Some(frequency(hertz)), ..Measured::default() };
+        let machine = ClockHost { available: vec!["hpet".into()], ..ClockHost::default() };
+        let measured =
+            SourceMeasurement { frequency: Some(frequency(hertz)), ..SourceMeasurement::default() };
         is_trusted(&about(&facts, &machine, &measured), required(SourceName::Hpet))
     };
     assert!(trusted(64, 14_318_180));
@@ -259,11 +263,14 @@ fn an_hpet_must_be_wide_and_keep_the_rate_of_its_register() {
 fn os_clocks_are_trusted_unless_they_are_set_or_count_something_else() {
     let trusted = |counts, settable| {
         let name = SourceName::MONOTONIC;
-        let facts = Facts { counts, settable, ..facts(name) };
-        is_trusted(&about(&facts, &Machine::default(), &Measured::default()), required(name))
+        let facts = SourceProperties { counts, settable, ..facts(name) };
+        is_trusted(
+            &about(&facts, &ClockHost::default(), &SourceMeasurement::default()),
+            required(name),
+        )
     };
-    assert!(trusted(Counts::Uptime, false));
-    assert!(!trusted(Counts::TimeOfDay, true));
-    assert!(!trusted(Counts::CpuTime, false));
-    assert!(!trusted(Counts::Simulated, false));
+    assert!(trusted(CounterMeaning::Uptime, false));
+    assert!(!trusted(CounterMeaning::TimeOfDay, true));
+    assert!(!trusted(CounterMeaning::CpuTime, false));
+    assert!(!trusted(CounterMeaning::Simulated, false));
 }

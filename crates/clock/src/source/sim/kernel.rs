@@ -85,7 +85,7 @@ pub(crate) struct State {
     /// ns in 2^-24.
     base: i128,
     /// Until when everything that happened is in it, true time in ns.
-    until_ns: i64,
+    applied_until_ns: i64,
     hertz: u64,
     frequency_ppb: i64,
     tick_us: i64,
@@ -114,7 +114,7 @@ impl State {
             generation: 0,
             base_ticks: start_ticks,
             base: 0,
-            until_ns: 0,
+            applied_until_ns: 0,
             hertz,
             frequency_ppb: 0,
             tick_us: 10_000,
@@ -180,15 +180,15 @@ impl State {
     /// Lets everything happen up to a moment of true time; `count` tells the count at one.
     pub(super) fn follow(&mut self, kernel: &SimKernel, now_ns: i64, count: impl Fn(i64) -> u64) {
         let tick_ns = kernel.tick.nanos().max(100_000);
-        while self.until_ns < now_ns {
-            let next_tick = (self.until_ns / tick_ns + 1).saturating_mul(tick_ns);
+        while self.applied_until_ns < now_ns {
+            let next_tick = (self.applied_until_ns / tick_ns + 1).saturating_mul(tick_ns);
             let times = kernel.adjustments.iter().map(|what| what.at.nanos());
-            let next = times.filter(|at| *at > self.until_ns).fold(next_tick, i64::min);
+            let next = times.filter(|at| *at > self.applied_until_ns).fold(next_tick, i64::min);
             if next > now_ns {
                 return;
             }
             self.move_on(count(next));
-            self.until_ns = next;
+            self.applied_until_ns = next;
             for what in kernel.adjustments.iter().filter(|what| what.at.nanos() == next) {
                 self.adjust(what.kind);
             }

@@ -12,7 +12,9 @@ use std::sync::{Mutex, PoisonError};
 
 use hourglass_time::Span;
 
-use super::{ClockSource, Counts, Facts, Frequency, FrequencyOrigin, Probe, SourceName};
+use super::{
+    ClockSource, CounterMeaning, Frequency, FrequencyOrigin, Probe, SourceName, SourceProperties,
+};
 pub use drift::Drift;
 use drift::{ATTOSECONDS_PER_NS, random};
 pub use fault::{Fault, FaultKind};
@@ -313,14 +315,14 @@ fn add_held(value: &AtomicI64, by: i64) {
 }
 
 impl ClockSource for SimSource {
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> SourceProperties {
         // Never chosen before anything real.
         const RATING: u16 = 1;
         let hertz = self.config.hertz;
-        Facts {
+        SourceProperties {
             name: SourceName::Sim,
             rating: RATING,
-            counts: Counts::Simulated,
+            counts: CounterMeaning::Simulated,
             frequency: Some(Frequency::from_hertz(hertz, FrequencyOrigin::Definition)),
             resolution_ns: 1e9 * self.config.grain_ticks as f64 / hertz as f64,
             width_bits: self.config.width_bits,

@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::super::properties::{Observed, quiet};
-use super::super::{Helper, Start, WallStatus, What};
+use super::super::{ClockEventKind, MaintenanceThread, Start, WallStatus};
 use super::*;
 use crate::timekeeping::double::Drift;
 
 fn os_ns() -> u64 {
-    Native.reference_ns(Scale::Monotonic)
+    Native.reference_ns(ReferenceClock::Monotonic)
 }
 
 /// The best source that this machine has, whatever the kernel thinks of it.
@@ -26,7 +26,7 @@ fn the_first_read_is_the_time() {
     let now = CLOCK.now();
     assert!((before..=os_ns()).contains(&now), "the OS clock serves first");
     assert_eq!(CLOCK.now_bounded().status, Status::OsClock);
-    let given = Clock::with(Settings { start: Start::With(some_source()), ..quiet() });
+    let given = Clock::with(ClockSettings { start: Start::With(some_source()), ..quiet() });
     let before = os_ns();
     let bounds = given.now_bounded();
     assert!(bounds.earliest <= os_ns() && bounds.latest >= before, "{bounds:?}");
@@ -41,7 +41,7 @@ fn a_source_that_is_not_here_is_refused() {
     let before = os_ns();
     let now = clock.now();
     assert!((before..=os_ns()).contains(&now));
-    let given = Clock::with(Settings { start: Start::With(SourceId(99)), ..quiet() });
+    let given = Clock::with(ClockSettings { start: Start::With(SourceId(99)), ..quiet() });
     assert!(given.now() >= before);
     assert_eq!((given.source(), given.count(EventKind::Unsupported)), (SourceId::OS, 1));
 }
@@ -77,7 +77,7 @@ fn a_changed_rate_is_found_however_long_a_read_takes() {
     {
         for direction in [1, -1] {
             let interval_ns = 20_000_000;
-            let settings = Settings {
+            let settings = ClockSettings {
                 target_bound_ns: 10_000_000,
                 longest_interval_ns: interval_ns,
                 ..quiet()
@@ -106,7 +106,7 @@ fn a_changed_rate_is_found_however_long_a_read_takes() {
 #[test]
 fn a_slewed_reference_is_no_changed_rate_over_a_row_either() {
     let settings =
-        Settings { target_bound_ns: 10_000_000, longest_interval_ns: 20_000_000, ..quiet() };
+        ClockSettings { target_bound_ns: 10_000_000, longest_interval_ns: 20_000_000, ..quiet() };
     let mut observed = Observed::with(65, Drift::Constant(0), settings);
     observed.double.with(|s| s.half_read_ps = 25_000_000..30_000_000);
     observed.settle();
@@ -139,10 +139,16 @@ fn differences_are_not_slewed() {
 #[test]
 fn every_scale_has_its_own_offset_and_bound() {
     let mut observed = Observed::new(3, Drift::Constant(5_000));
-    let unmeasured = observed.clock.now_on(Scale::Tai);
+    let unmeasured = observed.clock.now_on(ReferenceClock::Tai);
     assert_eq!(unmeasured.status, Status::OsClock);
     observed.settle();
-    let scales = [Scale::Monotonic, Scale::Raw, Scale::Realtime, Scale::Tai, Scale::Boottime];
+    let scales = [
+        ReferenceClock::Monotonic,
+        ReferenceClock::Raw,
+        ReferenceClock::Realtime,
+        ReferenceClock::Tai,
+        ReferenceClock::Boottime,
+    ];
     for scale in scales {
         let before = observed.double.reference_ns(scale).cast_signed();
         let time = observed.clock.now_on(scale);
@@ -155,7 +161,10 @@ fn every_scale_has_its_own_offset_and_bound() {
     observed.clock.maintain();
     assert_eq!(observed.clock.count(EventKind::WallSet), 1);
     let what = observed.clock.events().last().unwrap().what;
-    assert!(matches!(what, What::WallSet { ns } if ns.abs_diff(5_000_000_000) < 100), "{what:?}");
+    assert!(
+        matches!(what, ClockEventKind::WallSet { ns } if ns.abs_diff(5_000_000_000) < 100),
+        "{what:?}"
+    );
     assert_eq!(observed.clock.count(EventKind::Residual), 0);
 }
 
@@ -164,7 +173,7 @@ fn wall_clock_time_is_the_kernels_until_somebody_else_says() {
     let mut observed = Observed::new(4, Drift::Constant(0));
     observed.settle();
     let kernel = observed.clock.wall();
-    let truth = observed.double.reference_ns(Scale::Realtime).cast_signed();
+    let truth = observed.double.reference_ns(ReferenceClock::Realtime).cast_signed();
     assert!(kernel.ns.abs_diff(truth) < 2_000);
     assert_eq!((kernel.error_ns, kernel.status), (None, WallStatus::Unknown));
     let monotonic_ns = observed.clock.now();
@@ -184,8 +193,9 @@ fn wall_clock_time_is_the_kernels_until_somebody_else_says() {
 
 #[test]
 fn a_helper_keeps_a_clock() {
-    let settings = Settings { readers_refit: false, start: Start::With(some_source()), ..quiet() };
-    let helper = Helper::start(Arc::new(Clock::with(settings))).unwrap();
+    let settings =
+        ClockSettings { readers_refit: false, start: Start::With(some_source()), ..quiet() };
+    let helper = MaintenanceThread::start(Arc::new(Clock::with(settings))).unwrap();
     let clock = helper.clock();
     // The helper's thread may have to wait for a CPU.
     let begun = Instant::now();

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::settings::Prior;
-use super::steering::Steering;
-use super::text::Text;
-use super::timebase::{Discipline, Leap, Scale, SourceId, Timebase};
+use super::inline_string::InlineString;
+use super::reference_rate::ReferenceRate;
+use super::settings::FrequencyHint;
+use super::timebase::{Discipline, Leap, ReferenceClock, SourceId, Timebase};
 
 /// Small, seeded, good enough (Steele & Vigna's splitmix64).
 #[derive(Clone, Debug)]
@@ -63,9 +63,9 @@ pub(super) struct State {
     pub(super) kernel: Discipline,
     pub(super) generation: u32,
     /// What is said of the counter.
-    pub(super) stated: Option<Prior>,
+    pub(super) stated: Option<FrequencyHint>,
     /// What an examination brings to light.
-    pub(super) against: Option<Text<48>>,
+    pub(super) against: Option<InlineString<48>>,
 }
 
 impl State {
@@ -182,16 +182,16 @@ impl Timebase for Double {
         self.ticks(source)
     }
 
-    fn reference_ns(&self, scale: Scale) -> u64 {
+    fn reference_ns(&self, scale: ReferenceClock) -> u64 {
         self.with(|s| {
             s.pass_a_read();
             let monotonic = s.truth_ps / 1_000;
             let read = match scale {
-                Scale::Monotonic => monotonic,
-                Scale::Raw => (s.raw >> 20) as u64,
-                Scale::Realtime => monotonic + s.wall_ns,
-                Scale::Tai => monotonic + s.wall_ns + 37_000_000_000,
-                Scale::Boottime => monotonic + s.suspended_ns,
+                ReferenceClock::Monotonic => monotonic,
+                ReferenceClock::Raw => (s.raw >> 20) as u64,
+                ReferenceClock::Realtime => monotonic + s.wall_ns,
+                ReferenceClock::Tai => monotonic + s.wall_ns + 37_000_000_000,
+                ReferenceClock::Boottime => monotonic + s.suspended_ns,
             };
             s.pass_a_read();
             read
@@ -214,15 +214,15 @@ impl Timebase for Double {
         self.with(|s| s.generation)
     }
 
-    fn steering(&self, _source: SourceId) -> Steering {
-        Steering::Generation(self.generation())
+    fn steering(&self, _source: SourceId) -> ReferenceRate {
+        ReferenceRate::Generation(self.generation())
     }
 
-    fn examine(&self, _source: SourceId, _root: &Path) -> Option<Text<48>> {
+    fn examine(&self, _source: SourceId, _root: &Path) -> Option<InlineString<48>> {
         self.with(|s| s.against)
     }
 
-    fn stated(&self, _source: SourceId) -> Option<Prior> {
+    fn stated(&self, _source: SourceId) -> Option<FrequencyHint> {
         self.with(|s| s.stated)
     }
 }

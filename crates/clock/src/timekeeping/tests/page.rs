@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::*;
 
 fn content(number: u64) -> Content {
-    let line = Line {
+    let line = ClockLine {
         source: SourceId::OS,
         status: Status::Steady,
         epoch: number as u32,
@@ -16,7 +16,7 @@ fn content(number: u64) -> Content {
         base_ns: number,
         bound_ns: number,
         growth: 0,
-        hold: Hold::Always,
+        validity: LineValidity::Always,
     };
     Content { line, raw: RawRate { error: number, ..RawRate::UNKNOWN }, wall: WallLine::UNKNOWN }
 }
@@ -25,7 +25,7 @@ fn content(number: u64) -> Content {
 fn the_layout_is_the_documented_one() {
     assert_eq!((size_of::<Page>(), align_of::<Page>()), (BYTES as usize, 64));
     let page = Page::new();
-    let word = |index| Words::load(&page, index, Relaxed);
+    let word = |index| PageWords::load(&page, index, Relaxed);
     assert_eq!(word(0).to_le_bytes(), *b"hgclkpag");
     assert_eq!((word(1), word(2), word(8)), (2, 512, 0));
     page.switch(None, |_| content(7)).unwrap();
@@ -51,7 +51,7 @@ fn an_interrupted_writer_begins_again() {
         assert_eq!(old.base_ns, 0);
         turns += 1;
         if turns < 3 {
-            let turn = Words::load(&page, word::TURN, Relaxed);
+            let turn = PageWords::load(&page, word::TURN, Relaxed);
             assert!(page.interrupt(turn));
             assert!(!page.interrupt(turn), "once");
         }
@@ -59,12 +59,12 @@ fn an_interrupted_writer_begins_again() {
     });
     assert_eq!((turns, drawn), (3, Some(content(3))));
     let busy = page.switch(None, |_| {
-        assert!(page.interrupt(Words::load(&page, word::TURN, Relaxed)));
+        assert!(page.interrupt(PageWords::load(&page, word::TURN, Relaxed)));
         content(9)
     });
     assert_eq!(busy, None);
     assert_eq!(super::content(&page), Some(content(3)), "nothing changed");
-    assert!(!page.interrupt(Words::load(&page, word::TURN, Relaxed) | SWITCHING));
+    assert!(!page.interrupt(PageWords::load(&page, word::TURN, Relaxed) | SWITCHING));
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn readers_never_see_half_of_a_line() {
 fn a_guard_is_of_one_turn_alone() {
     let page = Page::new();
     page.switch(None, |_| content(1)).unwrap();
-    let first = Words::load(&page, word::TURN, Relaxed);
+    let first = PageWords::load(&page, word::TURN, Relaxed);
     page.switch(None, |_| content(2)).unwrap();
-    let second = Words::load(&page, word::TURN, Relaxed);
+    let second = PageWords::load(&page, word::TURN, Relaxed);
     assert_eq!(second - first, 2);
     let guard = guard_of(first, 100);
     assert!(guards(guard, first, 100) && !guards(guard, first, 102));

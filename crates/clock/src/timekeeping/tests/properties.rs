@@ -1,7 +1,7 @@
 //! Hours of virtual time: the true time is inside the bounds, and time never goes backwards.
 
 use super::double::{Dice, Double, Drift, HERTZ};
-use super::{Clock, EventKind, Scale, Settings, SourceId, Status, What};
+use super::{Clock, ClockEventKind, ClockSettings, EventKind, ReferenceClock, SourceId, Status};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const HOUR_NS: u64 = 3_600 * SECOND_NS;
@@ -18,7 +18,7 @@ impl Observed {
         Observed::with(seed, drift, quiet())
     }
 
-    pub(super) fn with(seed: u64, drift: Drift, settings: Settings) -> Observed {
+    pub(super) fn with(seed: u64, drift: Drift, settings: ClockSettings) -> Observed {
         let double = Double::new(seed, drift);
         Observed { clock: Clock::on(double.clone(), settings), double, last_ns: 0 }
     }
@@ -70,8 +70,8 @@ impl Observed {
 }
 
 /// Never looks at the files of the machine under test.
-pub(super) fn quiet() -> Settings {
-    Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT }
+pub(super) fn quiet() -> ClockSettings {
+    ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT }
 }
 
 /// The default allowance is 100 ppb between any two moments of half a minute: constant drift of
@@ -107,7 +107,7 @@ fn long_pauses_are_no_reason_to_extrapolate() {
     let mut dice = Dice(17);
     observed.live(&mut dice, 20 * HOUR_NS, 2_000 * SECOND_NS);
     assert_eq!(observed.clock.count(EventKind::Adopted), 1);
-    let settings = Settings { readers_refit: false, ..quiet() };
+    let settings = ClockSettings { readers_refit: false, ..quiet() };
     let mut unattended = Observed::with(18, Drift::Constant(40_000), settings);
     unattended.settle();
     unattended.double.pass_ns(100 * SECOND_NS);
@@ -170,7 +170,8 @@ fn a_counter_that_steps_is_found_and_left_without_a_jump_back() {
         observed.last_ns = if step_ns > 0 { observed.last_ns } else { 0 };
         assert_eq!(observed.look(), Status::FailedOver, "{:?}", observed.clock.events());
         let what = observed.clock.events().last().unwrap().what;
-        let typed = matches!(what, What::Residual { .. } | What::NegativeStep { .. });
+        let typed =
+            matches!(what, ClockEventKind::Residual { .. } | ClockEventKind::NegativeStep { .. });
         assert!(typed, "{what:?}");
         observed.live(&mut Dice(seed), 3 * SECOND_NS, SECOND_NS / 10);
         assert_eq!(observed.clock.source(), SourceId::OS, "it does not come back by itself");
@@ -198,7 +199,7 @@ fn after_a_backward_step_time_goes_on_from_what_readers_were_told() {
 /// A counter so bad that lines leave the truth by a hundred microseconds, and bounds that say so:
 /// what is a few nanoseconds with a good one, and hidden by what a read takes, shows here.
 fn wild(seed: u64, readers_refit: bool) -> Observed {
-    let settings = Settings {
+    let settings = ClockSettings {
         allowance_ppb: Some(1_000_000),
         target_bound_ns: 5_000_000,
         longest_interval_ns: 2 * SECOND_NS,
@@ -336,7 +337,7 @@ fn suspending_fails_over_and_the_counter_is_tried_again() {
     observed.live(&mut Dice(11), 2 * SECOND_NS, SECOND_NS / 10);
     assert_eq!(observed.clock.count(EventKind::Adopted), 2);
     observed.settle();
-    let boottime = observed.clock.now_on(Scale::Boottime);
+    let boottime = observed.clock.now_on(ReferenceClock::Boottime);
     let truth = (observed.double.truth_ns() + 30 * SECOND_NS).cast_signed();
     assert!(boottime.ns.abs_diff(truth) <= boottime.error_ns + 100, "{boottime:?}");
 }
@@ -349,14 +350,14 @@ fn a_counter_that_the_kernel_leaves_is_left() {
     let file = path.join("current_clocksource");
     std::fs::write(&file, "tsc\n").unwrap();
     let root = Some(folder.path().to_owned());
-    let settings = Settings { look_every_ns: 0, root, ..Settings::DEFAULT };
+    let settings = ClockSettings { look_every_ns: 0, root, ..ClockSettings::DEFAULT };
     let mut observed = Observed::with(12, Drift::Constant(0), settings);
     observed.settle();
     std::fs::write(&file, "hpet\n").unwrap();
     observed.double.pass_ns(2 * SECOND_NS);
     assert_eq!(observed.look(), Status::FailedOver);
     let what = observed.clock.events().last().unwrap().what;
-    assert_eq!(what, What::KernelChangedSource { from: "tsc".into(), to: "hpet".into() });
+    assert_eq!(what, ClockEventKind::KernelChangedSource { from: "tsc".into(), to: "hpet".into() });
     assert_eq!(observed.clock.count(EventKind::KernelChangedSource), 1);
 }
 
@@ -386,10 +387,13 @@ fn a_counter_that_stands_or_is_not_trusted_does_not_serve() {
 
 #[test]
 fn a_stated_frequency_narrows_the_first_bound_and_is_never_believed() {
-    use super::{Prior, Start};
+    use super::{FrequencyHint, Start};
     let start = Start::With(SourceId::SIMULATED);
-    let stated =
-        |hertz| Settings { start, prior: Some(Prior { hertz, tolerance_ppb: 50_000 }), ..quiet() };
+    let stated = |hertz| ClockSettings {
+        start,
+        prior: Some(FrequencyHint { hertz, tolerance_ppb: 50_000 }),
+        ..quiet()
+    };
     let width = |settings| {
         let mut observed = Observed::with(16, Drift::Constant(20_000), settings);
         observed.look();
@@ -397,7 +401,7 @@ fn a_stated_frequency_narrows_the_first_bound_and_is_never_believed() {
         assert_eq!(observed.look(), Status::Settling);
         observed.clock.now_bounded().error_ns()
     };
-    let (without, with) = (width(Settings { start, ..quiet() }), width(stated(HERTZ)));
+    let (without, with) = (width(ClockSettings { start, ..quiet() }), width(stated(HERTZ)));
     assert!(with < 200 && without > 500, "{with} and {without} ns");
     let mut wrong = Observed::with(16, Drift::Constant(0), stated(HERTZ / 100 * 97));
     wrong.look();
@@ -409,11 +413,11 @@ fn a_stated_frequency_narrows_the_first_bound_and_is_never_believed() {
 /// at: it narrows nothing, but a counter that contradicts it is left.
 #[test]
 fn what_the_machine_states_is_a_check() {
-    use super::Prior;
+    use super::FrequencyHint;
     let live = |ppm: u64| {
         let mut observed = Observed::new(17, Drift::Constant(0));
         let hertz = HERTZ + HERTZ / 1_000_000 * ppm;
-        observed.double.with(|s| s.stated = Some(Prior { hertz, tolerance_ppb: 500_000 }));
+        observed.double.with(|s| s.stated = Some(FrequencyHint { hertz, tolerance_ppb: 500_000 }));
         observed.live(&mut Dice(17), 3 * SECOND_NS, SECOND_NS / 10);
         observed.clock
     };
@@ -425,8 +429,8 @@ fn what_the_machine_states_is_a_check() {
     let by_hand = Observed::with(
         18,
         Drift::Constant(0),
-        Settings {
-            prior: Some(Prior { hertz: HERTZ / 2, tolerance_ppb: 1_000 }),
+        ClockSettings {
+            prior: Some(FrequencyHint { hertz: HERTZ / 2, tolerance_ppb: 1_000 }),
             start: super::Start::With(SourceId::OS),
             ..quiet()
         },

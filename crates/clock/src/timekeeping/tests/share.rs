@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::super::properties::{Observed, quiet};
-use super::super::{Clock, Helper, Scale, Status};
+use super::super::{Clock, MaintenanceThread, ReferenceClock, Status};
 use super::*;
 use crate::timekeeping::double::{Double, Drift};
 
@@ -109,7 +109,7 @@ fn a_writer_that_dies_in_the_midst_leaves_the_line_before() {
     for index in 0..WORDS {
         words.words()[index].store(theirs.load(index, Ordering::Relaxed), Ordering::Relaxed);
     }
-    words.words()[word::TURN].fetch_or(page::SWITCHING, Ordering::SeqCst);
+    words.words()[word::TURN].fetch_or(calibration_page::SWITCHING, Ordering::SeqCst);
     let file = File::from(words.as_fd().try_clone_to_owned().unwrap());
     let reader = PageReader::open_on(&file, observed.double.clone()).unwrap();
     let before = observed.double.truth_ns();
@@ -143,9 +143,9 @@ fn the_other_process() {
     let reader = PageReader::open(&File::open(path).unwrap()).unwrap();
     let mut last = 0;
     for _ in 0..200_000 {
-        let before = Native.reference_ns(Scale::Monotonic);
+        let before = Native.reference_ns(ReferenceClock::Monotonic);
         let bounds = reader.now_bounded();
-        let after = Native.reference_ns(Scale::Monotonic);
+        let after = Native.reference_ns(ReferenceClock::Monotonic);
         assert!(bounds.earliest <= after && bounds.latest >= before, "{bounds:?}");
         assert!(reader.now() >= last);
         last = reader.now();
@@ -156,7 +156,7 @@ fn the_other_process() {
 #[test]
 fn another_process_reads_the_page() {
     let clock = std::sync::Arc::new(Clock::with(quiet()));
-    let _helper = Helper::start(std::sync::Arc::clone(&clock)).unwrap();
+    let _helper = MaintenanceThread::start(std::sync::Arc::clone(&clock)).unwrap();
     std::thread::sleep(Duration::from_millis(20));
     let page = clock.share().unwrap();
     let path =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hourglass_time::Span;
 
-use super::super::{Clock, Settings, SourceId, Start, Steering};
+use super::super::{Clock, ClockSettings, ReferenceRate, SourceId, Start};
 use super::*;
 use crate::source::SimSource;
 use crate::source::sim::{Adjustment, AdjustmentKind as Kind, LeapKind, SimConfig, SimKernel};
@@ -35,7 +35,7 @@ impl Timebase for Asked {
     fn ticks_enclosing(&self, source: SourceId) -> u64 {
         self.0.ticks(source)
     }
-    fn reference_ns(&self, scale: Scale) -> u64 {
+    fn reference_ns(&self, scale: ReferenceClock) -> u64 {
         self.pass();
         self.0.reference_ns(scale)
     }
@@ -52,7 +52,7 @@ impl Timebase for Asked {
     fn generation(&self) -> u32 {
         self.0.generation()
     }
-    fn steering(&self, source: SourceId) -> Steering {
+    fn steering(&self, source: SourceId) -> ReferenceRate {
         self.0.steering(source)
     }
 }
@@ -155,8 +155,11 @@ impl Row {
 
     fn holds(&self, start: SourceId, maintained: bool) {
         let asked = Arc::new(self.sim());
-        let settings =
-            Settings { start: Start::With(start), look_every_ns: u64::MAX, ..Settings::DEFAULT };
+        let settings = ClockSettings {
+            start: Start::With(start),
+            look_every_ns: u64::MAX,
+            ..ClockSettings::DEFAULT
+        };
         let clock = Clock::on(Arc::clone(&asked), settings);
         let mut met = 0;
         for turn in 0..(11 * S / EVERY_NS) {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 use hourglass_clock::Clock;
 use hourglass_clock::source::SimSource;
 use hourglass_clock::source::sim::SimConfig;
-use hourglass_clock::timekeeping::Settings as ClockSettings;
+use hourglass_clock::timekeeping::ClockSettings;
 use hourglass_time::Span;
 use hourglass_timer::sleep::sim::{LatencyDistribution, Load, SimMachine};
 use hourglass_timer::sleep::{Mechanism, SleepOutcome, SleepPolicy, Sleeper, SleeperSettings};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hourglass_clock::Clock;
 use hourglass_clock::source::SimSource;
-use hourglass_clock::timekeeping::Settings;
+use hourglass_clock::timekeeping::ClockSettings;
 use hourglass_time::Span;
 
 use super::*;
@@ -30,7 +30,7 @@ fn period(span: Span) -> Period {
 
 fn machine() -> (Arc<SimSource>, ClockDevices<SimClock>) {
     let time = Arc::new(SimSource::default());
-    let settings = Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT };
+    let settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
     let clock = Arc::new(Clock::on(Arc::clone(&time), settings));
     let devices = ClockDevices::simulated(clock, &time);
     (time, devices)
@@ -253,7 +253,7 @@ fn a_clock_without_its_device_is_told() {
 fn the_finest_resolution_is_kept() {
     let open = |periods: Periods, finest: Span| -> Result<Device, OpenError> {
         let (time, _) = machine();
-        let settings = Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT };
+        let settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
         let clock = Arc::new(Clock::on(Arc::clone(&time), settings));
         let config = SimEventConfig { periods, one_shot: None, ..SimEventConfig::exact() };
         let device = crate::event::EventDevice::new(SimEvent::new(&time, config)).unwrap();

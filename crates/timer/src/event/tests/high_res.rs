@@ -1,7 +1,7 @@
 //! When an engine may be precise.
 
 use hourglass_clock::source::SimSource;
-use hourglass_clock::trust::Trust;
+use hourglass_clock::trust::TrustReport;
 
 use super::*;
 use crate::event::registry::DeviceId;
@@ -68,7 +68,7 @@ fn losing_either_falls_back_and_getting_it_again_returns() {
     high_res.source_lost("the counter went backwards");
     let why = high_res.why().unwrap_err().to_string();
     assert_eq!(why, "the clock source is not fit: the counter went backwards");
-    let trust = |trusted| Trust { trusted, reason: "x".into(), evidence: Vec::new() };
+    let trust = |trusted| TrustReport { trusted, reason: "x".into(), evidence: Vec::new() };
     high_res.judge_source(&trust(true));
     high_res.judge_source(&trust(false));
     high_res.judge_source(&trust(true));

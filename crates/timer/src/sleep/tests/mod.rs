@@ -13,7 +13,7 @@ use std::sync::Arc;
 use hourglass_clock::Clock;
 use hourglass_clock::source::SimSource;
 use hourglass_clock::source::sim::SimConfig;
-use hourglass_clock::timekeeping::Settings as ClockSettings;
+use hourglass_clock::timekeeping::ClockSettings;
 use hourglass_time::Span;
 
 use super::sim::{Load, SimMachine};

@@ -18,7 +18,7 @@ use super::quantity::Quantity;
 use super::signed_rank::signed_ranks;
 
 /// How many times the chance of a quantity that does not lead counts. With 4, ten rounds can still decide
-/// every quantity that a run has ([`Reach`]).
+/// every quantity that a run has ([`DetectableRounds`]).
 const HANDICAP: u64 = 4;
 
 /// What is said to have moved is wrong at most once in so many comparisons of equals: 1 - `USUAL`.
@@ -35,33 +35,33 @@ pub(super) struct Candidate {
     /// Second less first, pair by pair. All candidates of a family have the same pairs.
     pub(super) differences: Vec<f64>,
     /// Whether it is looked at first.
-    pub(super) leads: bool,
+    pub(super) is_primary: bool,
 }
 
 /// How often chance alone gives what was found, all quantities of the family considered together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Chance {
+pub(super) struct PermutationCount {
     reached: usize,
-    tried: usize,
+    permutations: usize,
 }
 
-impl Chance {
+impl PermutationCount {
     /// Whether it is so small that the quantity moved.
     pub(super) fn shows_a_move(self) -> bool {
-        self.reached as u64 * ONCE_IN <= self.tried as u64
+        self.reached as u64 * ONCE_IN <= self.permutations as u64
     }
 }
 
 /// The chance of each quantity, in their order. With more than 13 pairs, the signs are drawn from a sequence
 /// that begins with `seed`.
-pub(super) fn joint_chances(family: &[Candidate], seed: u64) -> Vec<Chance> {
+pub(super) fn joint_chances(family: &[Candidate], seed: u64) -> Vec<PermutationCount> {
     let counts: Vec<Vec<u64>> = counts_of(family, seed);
     let Some(tried) = counts.first().map(Vec::len) else { return Vec::new() };
     // The first signs are those that there were.
     let observed = |one: usize| counts[one].first().copied().unwrap_or(u64::MAX);
     let mut order: Vec<usize> = (0..family.len()).collect();
     order.sort_by_key(|one| observed(*one));
-    let mut chances = vec![Chance { reached: tried, tried }; family.len()];
+    let mut chances = vec![PermutationCount { reached: tried, permutations: tried }; family.len()];
     // From the last on: a quantity competes with those that moved no more than it did.
     let mut least = vec![u64::MAX; tried];
     for one in order.iter().rev() {
@@ -100,7 +100,7 @@ fn counts_of(family: &[Candidate], seed: u64) -> Vec<Vec<u64>> {
         }
     }
     let weigh = |(sums, one): (Vec<u64>, &Candidate)| {
-        let weight = if one.leads { 1 } else { HANDICAP };
+        let weight = if one.is_primary { 1 } else { HANDICAP };
         let mut sorted = sums.clone();
         sorted.sort_unstable();
         let as_far = |sum: &u64| sorted.len() - sorted.partition_point(|other| other < sum);
@@ -112,24 +112,24 @@ fn counts_of(family: &[Candidate], seed: u64) -> Vec<Vec<u64>> {
 /// From how many rounds on a comparison can decide, whatever its quantities have to do with each other: if all
 /// rounds agree on a quantity, it is said to have moved. With fewer rounds even that may be chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reach {
+pub struct DetectableRounds {
     /// Quantities that lead; all, if none leads.
     pub leading: u64,
     pub all: u64,
 }
 
-impl Reach {
+impl DetectableRounds {
     /// Of these quantities. Those that only explain others are a family of their own.
     #[must_use]
-    pub fn of_all<'a>(quantities: impl IntoIterator<Item = &'a Quantity>) -> Reach {
+    pub fn of_all<'a>(quantities: impl IntoIterator<Item = &'a Quantity>) -> DetectableRounds {
         let (leading, others): (Vec<_>, Vec<_>) =
             quantities.into_iter().partition(|quantity| quantity.leads());
-        Reach::of(leading.len(), others.len())
+        DetectableRounds::of(leading.len(), others.len())
     }
 
     /// Of a family with so many quantities that lead and so many others.
     #[must_use]
-    pub fn of(leading: usize, others: usize) -> Reach {
+    pub fn of(leading: usize, others: usize) -> DetectableRounds {
         let (leading, others) = (leading as u64, others as u64);
         // Rounds that agree are two patterns of signs, all one way and all the other way.
         const AGREED: u64 = 2;
@@ -137,7 +137,7 @@ impl Reach {
         let handicapped = leading * patterns_up_to(AGREED * HANDICAP) + others * AGREED;
         let all = rounds_for(if others > 0 { handicapped } else { leading * AGREED });
         let leading = if leading > 0 { rounds_for(leading * AGREED) } else { all };
-        Reach { leading, all }
+        DetectableRounds { leading, all }
     }
 }
 
@@ -165,11 +165,11 @@ mod tests {
     use super::*;
 
     fn leading(differences: Vec<f64>) -> Candidate {
-        Candidate { differences, leads: true }
+        Candidate { differences, is_primary: true }
     }
 
-    fn share(chance: Chance) -> f64 {
-        chance.reached as f64 / chance.tried as f64
+    fn share(chance: PermutationCount) -> f64 {
+        chance.reached as f64 / chance.permutations as f64
     }
 
     /// M. Hollander and D. A. Wolfe, *Nonparametric Statistical Methods* (1973), page 29: p = 0.0391.
@@ -188,9 +188,12 @@ mod tests {
         let one: Vec<f64> = (1..=8).map(f64::from).collect();
         let family: Vec<Candidate> = (0..12).map(|_| leading(one.clone())).collect();
         let chances = joint_chances(&family, 1);
-        assert!(chances.iter().all(|p| *p == Chance { reached: 2, tried: 256 }), "{chances:?}");
+        assert!(
+            chances.iter().all(|p| *p == PermutationCount { reached: 2, permutations: 256 }),
+            "{chances:?}"
+        );
         let still = joint_chances(&[leading(vec![0.0; 8])], 1)[0];
-        assert_eq!(still.reached, still.tried);
+        assert_eq!(still.reached, still.permutations);
         assert!(joint_chances(&[], 1).is_empty());
     }
 
@@ -218,7 +221,9 @@ mod tests {
             all
         };
         let count = leaders + others;
-        (0..count).map(|at| Candidate { differences: one(at == 0), leads: at < leaders }).collect()
+        (0..count)
+            .map(|at| Candidate { differences: one(at == 0), is_primary: at < leaders })
+            .collect()
     }
 
     /// A real difference of 20 us was found in none of ten comparisons of 6 rounds, since three other numbers
@@ -227,31 +232,31 @@ mod tests {
     #[test]
     fn rounds_that_agree_are_enough_from_the_announced_number_on() {
         for (leaders, others) in [(1, 0), (1, 3), (2, 4), (3, 7), (5, 7), (0, 4)] {
-            let reach = Reach::of(leaders, others);
+            let reach = DetectableRounds::of(leaders, others);
             for seed in 0..40 {
                 let rounds = if leaders > 0 { reach.leading } else { reach.all };
                 let found = joint_chances(&family(rounds as usize, leaders, others, seed), 1);
                 assert!(found[0].shows_a_move(), "{leaders}+{others}, seed {seed}: {found:?}");
             }
         }
-        assert_eq!(Reach::of(1, 3), Reach { leading: 6, all: 8 });
-        assert_eq!(Reach::of(3, 7), Reach { leading: 7, all: 10 });
+        assert_eq!(DetectableRounds::of(1, 3), DetectableRounds { leading: 6, all: 8 });
+        assert_eq!(DetectableRounds::of(3, 7), DetectableRounds { leading: 7, all: 10 });
         // Everything that a run can have.
-        assert_eq!(Reach::of(5, 7), Reach { leading: 8, all: 10 });
-        assert_eq!(Reach::of(0, 4), Reach { leading: 8, all: 8 });
+        assert_eq!(DetectableRounds::of(5, 7), DetectableRounds { leading: 8, all: 10 });
+        assert_eq!(DetectableRounds::of(0, 4), DetectableRounds { leading: 8, all: 8 });
     }
 
     /// A quantity that does not lead needs the number of rounds that is announced for all.
     #[test]
     fn others_need_more_rounds() {
         for (leaders, others) in [(1, 3), (3, 7), (5, 7)] {
-            let rounds = Reach::of(leaders, others).all as usize;
+            let rounds = DetectableRounds::of(leaders, others).all as usize;
             for seed in 0..40 {
                 let mut all = family(rounds, leaders, others, seed);
                 // The one whose rounds agree is another one.
                 all.swap(0, leaders);
-                all[0].leads = true;
-                all[leaders].leads = false;
+                all[0].is_primary = true;
+                all[leaders].is_primary = false;
                 let found = joint_chances(&all, 1)[leaders];
                 assert!(found.shows_a_move(), "{leaders}+{others}, seed {seed}: {found:?}");
             }
@@ -262,7 +267,7 @@ mod tests {
     #[test]
     fn fewer_rounds_than_announced_decide_nothing_for_sure() {
         for (leaders, others) in [(1, 3), (3, 7), (5, 7)] {
-            let rounds = Reach::of(leaders, others).leading as usize - 1;
+            let rounds = DetectableRounds::of(leaders, others).leading as usize - 1;
             // Signs that differ from quantity to quantity.
             let seeds = (0..40).filter(|seed| {
                 let signs = |one: &Candidate| -> Vec<bool> {
@@ -290,7 +295,7 @@ mod tests {
             (0..7).map(|one| sign(one) * (one as f64 + 1.0)).collect()
         };
         let with = |leads: bool| {
-            let others = (0..5).map(|at| Candidate { differences: maximum(at), leads });
+            let others = (0..5).map(|at| Candidate { differences: maximum(at), is_primary: leads });
             let mut family = vec![leading(median.clone())];
             family.extend(others);
             joint_chances(&family, 1)[0].shows_a_move()

@@ -1,7 +1,7 @@
 //! Wall-clock time: monotonic time plus an offset and a rate (Gleixner & Niehaus, sections 3.2
 //! and 3.3: one monotonic time base, to which external references are applied as corrections).
 
-use super::scales::Offset;
+use super::clock_offsets::Offset;
 use super::slope::{relative, relative_from_ppb, share_of};
 
 /// What vouches for wall-clock time.

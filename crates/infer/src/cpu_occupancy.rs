@@ -49,7 +49,7 @@ impl Slice {
 /// The thread that leaves first is taken to have had its CPU since the record's beginning; what is held
 /// back until then is one entry for each interrupt.
 #[derive(Clone, Debug, Default)]
-pub struct WhoRan {
+pub struct CpuOccupancy {
     cpus: BTreeMap<u32, Cpu>,
 }
 
@@ -66,11 +66,11 @@ struct Cpu {
     held: Vec<(i64, i64, bool)>,
 }
 
-impl WhoRan {
+impl CpuOccupancy {
     /// The record of a run, of which nothing is known yet.
     #[must_use]
-    pub fn new() -> WhoRan {
-        WhoRan::default()
+    pub fn new() -> CpuOccupancy {
+        CpuOccupancy::default()
     }
 
     /// Takes the next event, and gives what ended with it to `each`.
@@ -83,19 +83,19 @@ impl WhoRan {
             Kind::Switch => cpu.switch(event, &mut give),
             Kind::IrqEntry | Kind::SoftirqEntry | Kind::VectorEntry => {
                 if cpu.depth == 0 {
-                    cpu.cut(event.ns, &mut give);
+                    cpu.handle_switch_out(event.ns, &mut give);
                 }
                 cpu.depth = cpu.depth.saturating_add(1);
             }
             Kind::IrqExit | Kind::SoftirqExit | Kind::VectorExit => {
                 if cpu.depth == 1 {
-                    cpu.cut(event.ns, &mut give);
+                    cpu.handle_switch_out(event.ns, &mut give);
                 }
                 cpu.depth = cpu.depth.saturating_sub(1);
             }
             Kind::Lost => {
-                cpu.cut(cpu.last_ns.max(cpu.since_ns), &mut give);
-                cpu.give_up(&mut give);
+                cpu.handle_switch_out(cpu.last_ns.max(cpu.since_ns), &mut give);
+                cpu.flush(&mut give);
                 *cpu = Cpu { since_ns: event.ns, ..Cpu::default() };
             }
             _ => {}
@@ -107,8 +107,8 @@ impl WhoRan {
     pub fn finish(self, end_ns: i64, mut each: impl FnMut(Slice)) {
         for (number, mut cpu) in self.cpus {
             let mut give = |from_ns, to_ns, who| each(Slice { cpu: number, from_ns, to_ns, who });
-            cpu.cut(end_ns, &mut give);
-            cpu.give_up(&mut give);
+            cpu.handle_switch_out(end_ns, &mut give);
+            cpu.flush(&mut give);
         }
     }
 }
@@ -117,7 +117,7 @@ impl WhoRan {
 #[must_use]
 pub fn slices(events: &[KernelEvent], end_ns: i64) -> Vec<Slice> {
     let mut all = Vec::new();
-    let mut who_ran = WhoRan::new();
+    let mut who_ran = CpuOccupancy::new();
     for event in events {
         who_ran.take(event, &mut |slice| all.push(slice));
     }
@@ -136,7 +136,7 @@ fn occupant(number: u32) -> Option<Occupant> {
 
 impl Cpu {
     /// Ends what has been going on.
-    fn cut(&mut self, ns: i64, give: &mut impl FnMut(i64, i64, Occupant)) {
+    fn handle_switch_out(&mut self, ns: i64, give: &mut impl FnMut(i64, i64, Occupant)) {
         let from_ns = self.since_ns;
         self.since_ns = from_ns.max(ns);
         if ns <= from_ns {
@@ -163,10 +163,10 @@ impl Cpu {
             // A thread's number may change while it runs (`execve`).
             Some(_) => {
                 self.current = Some(event.a);
-                self.cut(event.ns, give);
+                self.handle_switch_out(event.ns, give);
             }
             None => {
-                self.cut(event.ns, give);
+                self.handle_switch_out(event.ns, give);
                 for (from_ns, to_ns, interrupted) in std::mem::take(&mut self.held) {
                     let who =
                         if interrupted { Some(Occupant::Interrupts) } else { occupant(event.a) };
@@ -180,7 +180,7 @@ impl Cpu {
     }
 
     /// Gives what is held back, of which only the interrupts are known.
-    fn give_up(&mut self, give: &mut impl FnMut(i64, i64, Occupant)) {
+    fn flush(&mut self, give: &mut impl FnMut(i64, i64, Occupant)) {
         let held = std::mem::take(&mut self.held);
         let known = held.into_iter().filter(|(_, _, interrupted)| *interrupted);
         known.for_each(|(from_ns, to_ns, _)| give(from_ns, to_ns, Occupant::Interrupts));
@@ -197,7 +197,7 @@ mod tests {
         KernelEvent { ns, ticks: 0, value: 0, cpu: 3, a, b, kind }
     }
 
-    fn told(events: &[KernelEvent], end_ns: i64) -> Vec<(i64, i64, Occupant)> {
+    fn cpu_slices(events: &[KernelEvent], end_ns: i64) -> Vec<(i64, i64, Occupant)> {
         slices(events, end_ns).iter().map(|s| (s.from_ns, s.to_ns, s.who)).collect()
     }
 
@@ -222,9 +222,9 @@ mod tests {
             (200, 300, Thread(812)),
             (300, 1_000, Idle),
         ];
-        assert_eq!(told(&events, 1_000), wanted);
+        assert_eq!(cpu_slices(&events, 1_000), wanted);
         // Before anybody was switched, only interrupts are known.
-        assert_eq!(told(&events[..4], 1_000), [(100, 120, Interrupts)]);
+        assert_eq!(cpu_slices(&events[..4], 1_000), [(100, 120, Interrupts)]);
     }
 
     #[test]
@@ -237,14 +237,18 @@ mod tests {
         ];
         let wanted =
             [(0, 10, Thread(70)), (10, 20, Thread(8)), (90, 100, Thread(5)), (100, 120, Thread(6))];
-        assert_eq!(told(&lost, 120), wanted, "between the last event and the loss");
+        assert_eq!(cpu_slices(&lost, 120), wanted, "between the last event and the loss");
         let missing = [event(10, Kind::Switch, 70, 0), event(30, Kind::Switch, 70, 0)];
-        assert_eq!(told(&missing, 40), [(0, 10, Thread(70)), (30, 40, Idle)], "a switch from idle");
+        assert_eq!(
+            cpu_slices(&missing, 40),
+            [(0, 10, Thread(70)), (30, 40, Idle)],
+            "a switch from idle"
+        );
         let renamed = [event(10, Kind::Switch, 0, 70), event(30, Kind::Switch, 71, 0)];
-        assert_eq!(told(&renamed, 40), [(0, 10, Idle), (10, 30, Thread(71)), (30, 40, Idle)]);
+        assert_eq!(cpu_slices(&renamed, 40), [(0, 10, Idle), (10, 30, Thread(71)), (30, 40, Idle)]);
         let untold =
             [event(10, Kind::Switch, 70, KernelEvent::UNTOLD), event(30, Kind::Switch, 0, 70)];
-        assert_eq!(told(&untold, 40), [(0, 10, Thread(70)), (30, 40, Thread(70))]);
+        assert_eq!(cpu_slices(&untold, 40), [(0, 10, Thread(70)), (30, 40, Thread(70))]);
         // An exit without its entry, an entry without its exit.
         let torn = [
             event(10, Kind::VectorExit, 0, 0),
@@ -252,9 +256,9 @@ mod tests {
             event(30, Kind::Switch, 70, 8),
         ];
         let wanted = [(0, 20, Thread(70)), (20, 30, Interrupts), (30, 40, Thread(8))];
-        assert_eq!(told(&torn, 40), wanted);
+        assert_eq!(cpu_slices(&torn, 40), wanted);
         assert_eq!(
-            told(&[event(i64::MAX, Kind::Switch, 1, 2)], i64::MIN),
+            cpu_slices(&[event(i64::MAX, Kind::Switch, 1, 2)], i64::MIN),
             [(0, i64::MAX, Thread(1))]
         );
     }

@@ -25,14 +25,14 @@ impl Default for Rules {
 
 /// A change of one quantity, before it is judged.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct QuantityChange {
     pub(super) quantity: Quantity,
     pub(super) a: Option<f64>,
     pub(super) b: Option<f64>,
     /// With its interval, if it has one.
     pub(super) change: Option<Estimate>,
     /// Whether it moved, all quantities considered together.
-    pub(super) moved: bool,
+    pub(super) is_significant: bool,
     /// Why it cannot be judged; empty if it can.
     pub(super) reason: String,
     /// Rounds that there were, and from how many on it can be decided; both 0 with one run each.
@@ -40,7 +40,7 @@ pub(super) struct Change {
     pub(super) rounds_needed: u64,
 }
 
-impl Change {
+impl QuantityChange {
     pub(super) fn judged(self, rules: &Rules) -> DiffMetric {
         let (verdict, reason) = match self.reason.as_str() {
             "" => self.verdict(rules),
@@ -74,7 +74,7 @@ impl Change {
         };
         let decided = |verdict| (verdict, String::new());
         let margin = (a.abs() * rules.margin_percent / PER_CENT).max(self.quantity.least_margin());
-        if self.moved && change.value.abs() > margin {
+        if self.is_significant && change.value.abs() > margin {
             return match (change.value > 0.0) == self.quantity.less_is_better() {
                 true => decided(DiffVerdict::Worse),
                 false => decided(DiffVerdict::Better),
@@ -83,7 +83,7 @@ impl Change {
         if change.lo >= -margin && change.hi <= margin {
             return decided(DiffVerdict::Same);
         }
-        let reason = match (self.moved, change.holds(0.0)) {
+        let reason = match (self.is_significant, change.holds(0.0)) {
             (true, _) => "it moved, perhaps by no more than the margin".to_owned(),
             (false, true) => {
                 "the interval holds no change, and changes beyond the margin".to_owned()
@@ -123,13 +123,13 @@ pub fn overall(metrics: &[DiffMetric]) -> DiffVerdict {
 mod tests {
     use super::*;
 
-    fn change(value: f64, lo: f64, hi: f64, moved: bool) -> Change {
-        Change {
+    fn change(value: f64, lo: f64, hi: f64, moved: bool) -> QuantityChange {
+        QuantityChange {
             quantity: Quantity::GapP50,
             a: Some(1_000.0),
             b: Some(1_000.0 + value),
             change: Some(Estimate { value, lo, hi, count: 9 }),
-            moved,
+            is_significant: moved,
             reason: String::new(),
             rounds: 6,
             rounds_needed: 6,
@@ -139,21 +139,22 @@ mod tests {
     /// A margin of 5 % of 1,000 ns is 50 ns.
     #[test]
     fn verdicts_follow_from_interval_and_margin() {
-        let verdict = |c: Change| c.judged(&Rules::default()).verdict;
+        let verdict = |c: QuantityChange| c.judged(&Rules::default()).verdict;
         assert_eq!(verdict(change(200.0, 100.0, 300.0, true)), DiffVerdict::Worse);
         assert_eq!(verdict(change(-200.0, -300.0, -100.0, true)), DiffVerdict::Better);
         assert_eq!(verdict(change(20.0, 10.0, 30.0, true)), DiffVerdict::Same);
         assert_eq!(verdict(change(45.0, 10.0, 80.0, true)), DiffVerdict::Unknown);
         assert_eq!(verdict(change(200.0, 100.0, 300.0, false)), DiffVerdict::Unknown);
-        let more_work = Change { quantity: Quantity::Work, ..change(200.0, 100.0, 300.0, true) };
+        let more_work =
+            QuantityChange { quantity: Quantity::Work, ..change(200.0, 100.0, 300.0, true) };
         assert_eq!(verdict(more_work), DiffVerdict::Better);
-        let unsure = Change { reason: "few".into(), ..change(200.0, 100.0, 300.0, true) };
+        let unsure = QuantityChange { reason: "few".into(), ..change(200.0, 100.0, 300.0, true) };
         assert_eq!(verdict(unsure), DiffVerdict::Unknown);
         let unbounded = change(1.0, f64::NEG_INFINITY, f64::INFINITY, false);
         let metric = unbounded.judged(&Rules::default());
         assert_eq!((metric.verdict, metric.ci_lo), (DiffVerdict::Unknown, None));
         assert_eq!(metric.change_percent, Some(0.1));
-        let few = Change { rounds_needed: 9, ..change(200.0, 100.0, 300.0, false) };
+        let few = QuantityChange { rounds_needed: 9, ..change(200.0, 100.0, 300.0, false) };
         let reason = few.judged(&Rules::default()).reason;
         assert!(
             reason.contains("6 rounds cannot distinguish") && reason.ends_with("9 can"),

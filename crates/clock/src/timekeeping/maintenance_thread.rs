@@ -19,7 +19,7 @@ use super::timebase::Timebase;
 /// It sleeps between calibrations and takes some 20 us for one. Where its CPU must not be
 /// disturbed, start it from a thread whose affinity leaves that CPU out: it inherits it.
 #[derive(Debug)]
-pub struct Helper<B: Timebase + 'static = Native> {
+pub struct MaintenanceThread<B: Timebase + 'static = Native> {
     clock: Arc<Clock<B>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -28,12 +28,12 @@ pub struct Helper<B: Timebase + 'static = Native> {
 /// The longest and the shortest sleep, ns.
 const SLEEP_NS: std::ops::RangeInclusive<u64> = 200_000..=1_000_000_000;
 
-impl<B: Timebase + 'static> Helper<B> {
+impl<B: Timebase + 'static> MaintenanceThread<B> {
     /// Starts the thread.
     ///
     /// # Errors
     /// No threads left.
-    pub fn start(clock: Arc<Clock<B>>) -> io::Result<Helper<B>> {
+    pub fn start(clock: Arc<Clock<B>>) -> io::Result<MaintenanceThread<B>> {
         let stop = Arc::new(AtomicBool::new(false));
         let (its_clock, its_stop) = (Arc::clone(&clock), Arc::clone(&stop));
         let thread = Builder::new().name("hourglass-clock".to_owned()).spawn(move || {
@@ -49,7 +49,7 @@ impl<B: Timebase + 'static> Helper<B> {
                 std::thread::park_timeout(Duration::from_nanos(sleep_ns));
             }
         })?;
-        Ok(Helper { clock, stop, thread: Some(thread) })
+        Ok(MaintenanceThread { clock, stop, thread: Some(thread) })
     }
 
     /// The clock that it keeps.
@@ -59,7 +59,7 @@ impl<B: Timebase + 'static> Helper<B> {
     }
 }
 
-impl<B: Timebase + 'static> Drop for Helper<B> {
+impl<B: Timebase + 'static> Drop for MaintenanceThread<B> {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {

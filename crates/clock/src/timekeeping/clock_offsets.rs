@@ -1,8 +1,8 @@
 //! How far other clocks are from `CLOCK_MONOTONIC`; and the rate at which differences are measured.
 
-use super::sample::{Sample, narrowest};
+use super::sample::{ClockSample, narrowest};
 use super::slope::Slope;
-use super::timebase::{Scale, SourceId, Timebase};
+use super::timebase::{ReferenceClock, SourceId, Timebase};
 
 /// A clock's distance from `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +29,12 @@ impl Offset {
     pub(super) const UNKNOWN: Offset = Offset { ns: 0, bound_ns: u64::MAX };
 
     /// Brackets a reading of `scale` between two of `CLOCK_MONOTONIC`; about 0.2 us.
-    pub(super) fn measure<B: Timebase>(base: &B, scale: Scale) -> Offset {
+    pub(super) fn measure<B: Timebase>(base: &B, scale: ReferenceClock) -> Offset {
         const TRIES: u32 = 8;
         // The kernel's clocks move together.
         const GRAIN: u64 = 1;
         match narrowest(base, SourceId::OS, scale, GRAIN, TRIES, 0) {
-            Ok(Sample { ticks, half_ticks, ns }) => Offset {
+            Ok(ClockSample { ticks, half_ticks, ns }) => Offset {
                 ns: difference(ns, ticks),
                 // Both readings are rounded down; the half-width allows for that.
                 bound_ns: half_ticks,

@@ -4,15 +4,15 @@
 //! long that goes on: where a read is slow, a rate that is off by a thousandth stays within them. Over
 //! a row of samples it adds up, and the brackets do not.
 
-use super::event::What;
-use super::sample::{Fit, Row, Sample};
-use super::scales::difference;
+use super::clock_offsets::difference;
+use super::event::ClockEventKind;
+use super::sample::{ClockSample, SampleWindow, SlopeFit};
 use super::slope::{RELATIVE_BITS, relative, share_of};
 
 /// How far a sample is from the straight line between the first and the last of its row, and how
 /// far samples and the drift allowed for explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bend {
+pub(super) struct Nonlinearity {
     /// Its place, from the oldest.
     place: usize,
     /// The line's time minus the sample's, ns.
@@ -29,9 +29,9 @@ pub(super) enum Rows {
     /// One rate explains the first row.
     Straight,
     /// The counter left both clocks.
-    CounterBent(Bend),
+    CounterBent(Nonlinearity),
     /// The kernel slewed its clock; the counter goes with the raw one.
-    ReferenceBent(Bend),
+    ReferenceBent(Nonlinearity),
     /// One or the other; the slope may be off by so much more (2^-32).
     Doubtful(u64),
 }
@@ -41,13 +41,13 @@ const USELESS: u64 = 1 << (RELATIVE_BITS - 4);
 /// Two clock readings and a product, each rounded down, ns.
 const ROUNDING_NS: u64 = 3;
 
-impl Bend {
+impl Nonlinearity {
     fn is_beyond(&self) -> bool {
         self.error_ns.unsigned_abs() > self.bound_ns
     }
 
-    pub(super) fn residual(&self) -> What {
-        What::Residual { error_ns: self.error_ns, bound_ns: self.bound_ns }
+    pub(super) fn residual(&self) -> ClockEventKind {
+        ClockEventKind::Residual { error_ns: self.error_ns, bound_ns: self.bound_ns }
     }
 
     /// By how much the slope behind the sample may differ from that of the whole line, 2^-32.
@@ -59,17 +59,17 @@ impl Bend {
 /// Judges the samples of `row` that are at most `longest_ns` before `latest`, which follows them, and
 /// those that `raw_row` has of the same moments. The rate may be off by `allowance` (2^-32) from one
 /// that is common to all. Costs a division, and one more for each sample.
-pub(super) fn judge(
-    (row, latest): (&Row, &Sample),
-    (raw_row, raw_latest): (&Row, &Sample),
+pub(super) fn check_linearity(
+    (row, latest): (&SampleWindow, &ClockSample),
+    (raw_row, raw_latest): (&SampleWindow, &ClockSample),
     allowance: u64,
     longest_ns: u64,
 ) -> Rows {
-    let is_near = |sample: &&Sample| latest.ns.saturating_sub(sample.ns) <= longest_ns;
+    let is_near = |sample: &&ClockSample| latest.ns.saturating_sub(sample.ns) <= longest_ns;
     let count = row.samples().iter().rev().take_while(is_near).count();
     let worst = bends(row.newest(count), latest, allowance)
         .max_by_key(|bend| i128::from(bend.error_ns.unsigned_abs()) - i128::from(bend.bound_ns));
-    let Some(bend) = worst.filter(Bend::is_beyond) else { return Rows::Straight };
+    let Some(bend) = worst.filter(Nonlinearity::is_beyond) else { return Rows::Straight };
     let raw = bends(raw_row.newest(count), raw_latest, allowance);
     match raw.into_iter().find(|raw| raw.place == bend.place) {
         Some(raw) if !raw.is_beyond() => {
@@ -87,12 +87,12 @@ pub(super) fn judge(
 /// Each sample between the first and `last`, against the line through these two; nothing where that
 /// is not known well enough.
 fn bends<'a>(
-    samples: &'a [Sample],
-    last: &'a Sample,
+    samples: &'a [ClockSample],
+    last: &'a ClockSample,
     allowance: u64,
-) -> impl Iterator<Item = Bend> + 'a {
+) -> impl Iterator<Item = Nonlinearity> + 'a {
     let first = samples.first();
-    let line = first.and_then(|first| Fit::between(first, last).map(|line| (first, line)));
+    let line = first.and_then(|first| SlopeFit::between(first, last).map(|line| (first, line)));
     let line = line.filter(|(_, line)| line.error <= USELESS);
     let between = samples.iter().enumerate().skip(1);
     between.filter_map(move |(place, at)| {
@@ -101,8 +101,13 @@ fn bends<'a>(
     })
 }
 
-impl Fit {
-    fn bend_at(&self, place: usize, [first, at, last]: [&Sample; 3], allowance: u64) -> Bend {
+impl SlopeFit {
+    fn bend_at(
+        &self,
+        place: usize,
+        [first, at, last]: [&ClockSample; 3],
+        allowance: u64,
+    ) -> Nonlinearity {
         let ticks = at.ticks.wrapping_sub(first.ticks);
         let by_line_ns = i64::try_from(self.slope.ns_floor(ticks)).unwrap_or(i64::MAX);
         let error_ns = by_line_ns.saturating_sub(difference(at.ns, first.ns));
@@ -118,7 +123,7 @@ impl Fit {
         let apart_ns = u64::try_from(product / u128::from(self.window_ns.max(1)));
         let drift_ns = share_of(apart_ns.unwrap_or(u64::MAX), allowance);
         let bound_ns = brackets_ns.saturating_add(drift_ns).saturating_add(ROUNDING_NS);
-        Bend { place, error_ns, bound_ns, behind_ns }
+        Nonlinearity { place, error_ns, bound_ns, behind_ns }
     }
 }
 
@@ -132,20 +137,26 @@ mod tests {
 
     /// Samples every `every_ns` that may be off by `half_ns`, at 2 ticks a ns; from the sample
     /// `bent_at` on the counter is faster by `ppb`.
-    fn row(every_ns: u64, half_ns: u64, bent_at: u64, ppb: u64, start: u64) -> (Row, Sample) {
+    fn row(
+        every_ns: u64,
+        half_ns: u64,
+        bent_at: u64,
+        ppb: u64,
+        start: u64,
+    ) -> (SampleWindow, ClockSample) {
         let sample = |place: u64| {
             let extra = place.saturating_sub(bent_at) * every_ns / 1_000 * ppb / 1_000_000;
             let ticks = start.wrapping_add((place * every_ns + extra) * 2);
-            Sample { ticks, half_ticks: half_ns * 2, ns: place * every_ns }
+            ClockSample { ticks, half_ticks: half_ns * 2, ns: place * every_ns }
         };
-        let mut row = Row::EMPTY;
+        let mut row = SampleWindow::EMPTY;
         (0..15).for_each(|place| row.push(sample(place)));
         (row, sample(15))
     }
 
     /// Both clocks say the same.
-    fn both((row, latest): (Row, Sample), allowance: u64, longest_ns: u64) -> Rows {
-        judge((&row, &latest), (&row, &latest), allowance, longest_ns)
+    fn both((row, latest): (SampleWindow, ClockSample), allowance: u64, longest_ns: u64) -> Rows {
+        check_linearity((&row, &latest), (&row, &latest), allowance, longest_ns)
     }
 
     /// The bug: reads that take 100 us hid 2,000 ppm for good, since a check of 20 ms may be off by
@@ -181,7 +192,7 @@ mod tests {
         let of = |ppb| row(20 * MS, 50_000, 7, ppb, 0);
         let judged = |ppb, raw_ppb| {
             let ((row, latest), (raw_row, raw_latest)) = (of(ppb), of(raw_ppb));
-            judge((&row, &latest), (&raw_row, &raw_latest), 0, LONG)
+            check_linearity((&row, &latest), (&raw_row, &raw_latest), 0, LONG)
         };
         let doubtful = judged(1_500_000, 1_300_000);
         let Rows::Doubtful(doubt) = doubtful else { panic!("{doubtful:?}") };
@@ -198,6 +209,6 @@ mod tests {
     fn a_row_too_short_to_know_the_rate_says_nothing() {
         let bent = row(60_000, 50_000, 7, 100_000_000, 0);
         assert_eq!(both(bent, 0, LONG), Rows::Straight, "known to 1/9");
-        assert_eq!(both((Row::EMPTY, bent.1), 0, LONG), Rows::Straight);
+        assert_eq!(both((SampleWindow::EMPTY, bent.1), 0, LONG), Rows::Straight);
     }
 }

@@ -21,7 +21,7 @@ const SURE: f64 = 0.99;
 const REAL_GAPS: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ComparisonOutcome {
     /// Yes.
     Yes,
     /// The runs do not differ in that.
@@ -82,7 +82,7 @@ impl GapRate {
 #[derive(Clone, Debug)]
 pub struct GapCounter {
     rate: GapRate,
-    least_ns: u64,
+    threshold_ns: u64,
     last: Option<i64>,
 }
 
@@ -92,7 +92,7 @@ impl GapCounter {
     pub fn new(elapsed_ns: u64, least_ns: u64) -> GapCounter {
         let slice_ns = (elapsed_ns / SLICES as u64).max(1);
         let rate = GapRate { counts: vec![0; SLICES], slice_ns, gaps: 0 };
-        GapCounter { rate, least_ns, last: None }
+        GapCounter { rate, threshold_ns: least_ns, last: None }
     }
 
     /// Takes the thread's next interval, in order of start.
@@ -100,7 +100,7 @@ impl GapCounter {
         let before = self.last.replace(interval.end_ns);
         let Some(before) = before.filter(|_| interval.onset.is_gap()) else { return };
         let length = u64::try_from(i128::from(interval.start_ns) - i128::from(before));
-        if length.is_ok_and(|length| length > self.least_ns) {
+        if length.is_ok_and(|length| length > self.threshold_ns) {
             self.rate.push(before);
         }
     }
@@ -115,7 +115,7 @@ impl GapCounter {
 /// Whether a load causes gaps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadStatement {
-    pub answer: Answer,
+    pub answer: ComparisonOutcome,
     /// That the runs differ the way the answer says, from 0 to 1.
     pub confidence: f64,
     /// Gaps a second with the load.
@@ -151,11 +151,11 @@ pub fn load_causes_gaps(with: &GapRate, without: &GapRate) -> LoadStatement {
     });
     let test = mann_whitney(&rates[0], &rates[1]);
     match test.filter(|_| slices.iter().all(|slices| *slices >= FEWEST_SLICES)) {
-        None => statement(Answer::TooLittle, 0.0),
+        None => statement(ComparisonOutcome::TooLittle, 0.0),
         Some(test) => {
             let confidence = one_sided(test.p, test.larger > 0.5);
             let yes = confidence >= SURE && more > less;
-            let answer = if yes { Answer::Yes } else { Answer::No };
+            let answer = if yes { ComparisonOutcome::Yes } else { ComparisonOutcome::No };
             statement(answer, if yes { confidence } else { 1.0 - confidence })
         }
     }
@@ -169,7 +169,7 @@ fn one_sided(p: f64, larger: bool) -> f64 {
 /// Whether a timer is inaccurate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimerStatement {
-    pub answer: Answer,
+    pub answer: ComparisonOutcome,
     /// That the answer is right, from 0 to 1.
     pub confidence: f64,
     /// Share of its wake-ups later than the limit.
@@ -204,15 +204,18 @@ pub fn timer_by_counts(
     let statement =
         |answer, confidence| TimerStatement { answer, confidence, late: first, late_other: second };
     if all < FEWEST_WAKE_UPS || all_other < FEWEST_WAKE_UPS {
-        return statement(Answer::TooLittle, 0.0);
+        return statement(ComparisonOutcome::TooLittle, 0.0);
     }
     // Late or not is a measurement with two values; ties are what the rank test corrects for.
     let test = mann_whitney_of_counts((late_other, all_other), (late, all));
     let confidence = test.map_or(0.5, |test| one_sided(test.p, test.larger > 0.5));
     if confidence < SURE {
-        return statement(Answer::No, 1.0 - confidence);
+        return statement(ComparisonOutcome::No, 1.0 - confidence);
     }
-    statement(Answer::Yes, if has_long_gaps { confidence * REAL_GAPS } else { confidence })
+    statement(
+        ComparisonOutcome::Yes,
+        if has_long_gaps { confidence * REAL_GAPS } else { confidence },
+    )
 }
 
 fn late_of(latencies_ns: impl IntoIterator<Item = u64>, limit_ns: u64) -> (u64, u64) {
@@ -253,30 +256,30 @@ mod tests {
     fn a_load_that_doubles_the_gaps_causes_them() {
         let (idle, loaded) = (run(4 * MS), run(2 * MS));
         let found = load_causes_gaps(&loaded, &idle);
-        assert_eq!(found.answer, Answer::Yes);
+        assert_eq!(found.answer, ComparisonOutcome::Yes);
         assert!(found.confidence > 0.999 && (found.caused - 0.5).abs() < 0.05, "{found:?}");
         assert!((found.without_per_second - 250.0).abs() < 10.0, "{found:?}");
         let back = load_causes_gaps(&idle, &loaded);
-        assert_eq!((back.answer, back.caused), (Answer::No, 0.0));
+        assert_eq!((back.answer, back.caused), (ComparisonOutcome::No, 0.0));
         assert!(back.confidence > 0.99);
-        assert_eq!(load_causes_gaps(&idle, &idle.clone()).answer, Answer::No);
+        assert_eq!(load_causes_gaps(&idle, &idle.clone()).answer, ComparisonOutcome::No);
     }
 
     #[test]
     fn nothing_measured_says_nothing() {
         let found = load_causes_gaps(&GapRate::default(), &run(4 * MS));
-        assert_eq!((found.answer, found.confidence), (Answer::TooLittle, 0.0));
+        assert_eq!((found.answer, found.confidence), (ComparisonOutcome::TooLittle, 0.0));
         let found = timer_is_inaccurate([1; 99], [1; 500], 0, None);
-        assert_eq!(found.answer, Answer::TooLittle);
+        assert_eq!(found.answer, ComparisonOutcome::TooLittle);
     }
 
     /// Rounds of a day have billions of wake-ups, which were written out one by one.
     #[test]
     fn wake_ups_are_counted_however_many_they_are() {
         let found = timer_by_counts((1 << 20, 1 << 50), (1 << 10, 1 << 50), false);
-        assert_eq!((found.answer, found.confidence), (Answer::Yes, 1.0));
+        assert_eq!((found.answer, found.confidence), (ComparisonOutcome::Yes, 1.0));
         let found = timer_by_counts((1 << 20, 1 << 50), (1 << 20, 1 << 50), false);
-        assert_eq!(found.answer, Answer::No);
+        assert_eq!(found.answer, ComparisonOutcome::No);
     }
 
     /// Section 4: high latencies with one kind of timer but not another.
@@ -286,10 +289,13 @@ mod tests {
         let coarse = (0..2_000).map(|k| if k % 50 == 0 { 9_000_000 } else { 60_000 });
         let fine = (0..2_000).map(|k| if k == 7 { 9_000_000 } else { 60_000 });
         let found = timer_is_inaccurate(coarse.clone(), fine.clone(), 1_000_000, None);
-        assert_eq!(found.answer, Answer::Yes);
+        assert_eq!(found.answer, ComparisonOutcome::Yes);
         assert!(found.confidence > 0.99 && found.late.unwrap().holds(0.02));
         let blamed = timer_is_inaccurate(coarse.clone(), fine.clone(), 1_000_000, Some(20_000_000));
         assert!(blamed.confidence < found.confidence, "long real gaps may be to blame");
-        assert_eq!(timer_is_inaccurate(fine, coarse, 1_000_000, None).answer, Answer::No);
+        assert_eq!(
+            timer_is_inaccurate(fine, coarse, 1_000_000, None).answer,
+            ComparisonOutcome::No
+        );
     }
 }

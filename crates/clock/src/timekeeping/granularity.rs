@@ -6,15 +6,15 @@
 //! `acpi_pm` moves `CLOCK_MONOTONIC` once in 279 ns. Nobody states it, so it is looked at.
 
 use super::slope::Slope;
-use super::timebase::{Scale, SourceId, Timebase};
+use super::timebase::{ReferenceClock, SourceId, Timebase};
 
 /// A clock's movements, seen by reading it as fast as possible.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Movements {
     last: Option<u64>,
     /// The last movement.
-    moved: Option<Length>,
-    seen: u32,
+    last_movement: Option<Length>,
+    count: u32,
     /// The least bound on a step so far.
     step: u64,
 }
@@ -25,7 +25,7 @@ const ENOUGH: u32 = 32;
 
 impl Movements {
     pub(super) const NONE: Movements =
-        Movements { last: None, moved: None, seen: 0, step: u64::MAX };
+        Movements { last: None, last_movement: None, count: 0, step: u64::MAX };
 
     pub(super) fn see(&mut self, count: u64) {
         let ticks = self.last.map_or(0, |last| count.wrapping_sub(last));
@@ -36,22 +36,22 @@ impl Movements {
         }
         // Both ends are rounded down: together they are off by less than a tick.
         let moved = Length { ticks, error: 1 };
-        let common = common_measure(moved, self.moved.unwrap_or(moved));
+        let common = common_measure(moved, self.last_movement.unwrap_or(moved));
         // Who moves by one is taken to move by one, not by one and a half.
         let step = if ticks == 1 { 1 } else { common.ticks.saturating_add(common.error) };
         self.step = self.step.min(step);
-        self.moved = Some(moved);
-        self.seen = self.seen.saturating_add(1);
+        self.last_movement = Some(moved);
+        self.count = self.count.saturating_add(1);
     }
 
     /// Whether more would say no more.
     pub(super) fn is_enough(&self) -> bool {
-        self.seen >= ENOUGH
+        self.count >= ENOUGH
     }
 
     /// A bound on what it moves by at once; `None` if it did not move.
     pub(super) fn step(&self) -> Option<u64> {
-        (self.seen > 0).then_some(self.step)
+        (self.count > 0).then_some(self.step)
     }
 }
 
@@ -82,7 +82,7 @@ fn common_measure(a: Length, b: Length) -> Length {
 
 /// What became of a length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Passed {
+pub(super) enum MovementState {
     /// It passed; counter and reference together move by at most so many ticks at once.
     Moving {
         /// In ticks of the counter.
@@ -95,12 +95,12 @@ pub(super) enum Passed {
 }
 
 /// Waits for `length_ns` of the reference, and looks meanwhile by what it and the counter move.
-pub(super) fn watch<B: Timebase>(base: &B, source: SourceId, length_ns: u64) -> Passed {
+pub(super) fn watch<B: Timebase>(base: &B, source: SourceId, length_ns: u64) -> MovementState {
     /// A real clock moves within far fewer reads.
     const PATIENCE: u32 = 1_000;
     /// Reads after which what was seen must do: some 70 us.
     const LONGEST: u32 = 2_000;
-    let from_ns = base.reference_ns(Scale::Monotonic);
+    let from_ns = base.reference_ns(ReferenceClock::Monotonic);
     let from_ticks = base.ticks(source);
     let (mut clock, mut counter) = (Movements::NONE, Movements::NONE);
     let (mut now_ns, mut still, mut reads) = (from_ns, 0, 0);
@@ -111,12 +111,12 @@ pub(super) fn watch<B: Timebase>(base: &B, source: SourceId, length_ns: u64) -> 
             break;
         }
         let last_ns = now_ns;
-        now_ns = base.reference_ns(Scale::Monotonic);
+        now_ns = base.reference_ns(ReferenceClock::Monotonic);
         clock.see(now_ns);
         counter.see(base.ticks(source));
         still = if now_ns == last_ns { still + 1 } else { 0 };
         if still == PATIENCE {
-            return Passed::Nothing;
+            return MovementState::Nothing;
         }
         reads = reads.saturating_add(1);
     }
@@ -125,9 +125,9 @@ pub(super) fn watch<B: Timebase>(base: &B, source: SourceId, length_ns: u64) -> 
     match (clock.step(), counter.step(), slope) {
         (Some(step_ns), Some(step), Some(slope)) => {
             // A nanosecond is what every reading of the reference is rounded to, and allowed for.
-            Passed::Moving { grain: step.saturating_add(slope.ticks_floor(step_ns - 1)) }
+            MovementState::Moving { grain: step.saturating_add(slope.ticks_floor(step_ns - 1)) }
         }
-        _ => Passed::Stuck,
+        _ => MovementState::Stuck,
     }
 }
 
@@ -199,22 +199,26 @@ mod tests {
             SimConfig { hertz: 1_000_000, read_cost: Span::from_nanos(30), ..SimConfig::default() };
         let sim = SimSource::new(config);
         // A tick a microsecond; the reference moves by reads of 30 ns.
-        let Passed::Moving { grain } = watch(&sim, SourceId::SIMULATED, 10_000) else { panic!() };
+        let MovementState::Moving { grain } = watch(&sim, SourceId::SIMULATED, 10_000) else {
+            panic!()
+        };
         assert_eq!(grain, 1);
         assert!(sim.true_time() >= Span::from_micros(ENOUGH.into()));
         let fine = SimSource::new(SimConfig { hertz: 1_000_000_000, ..sim.config().clone() });
-        let Passed::Moving { grain } = watch(&fine, SourceId::SIMULATED, 10_000) else { panic!() };
+        let MovementState::Moving { grain } = watch(&fine, SourceId::SIMULATED, 10_000) else {
+            panic!()
+        };
         assert!(grain >= 30, "nothing tells reads of 30 ns from steps of 30 ns: {grain}");
     }
 
     #[test]
     fn what_stands_is_told_from_what_is_simulated() {
         let still = SimSource::default();
-        assert_eq!(watch(&still, SourceId::SIMULATED, 10_000), Passed::Nothing);
+        assert_eq!(watch(&still, SourceId::SIMULATED, 10_000), MovementState::Nothing);
         let config = SimConfig { read_cost: Span::from_nanos(30), ..SimConfig::default() };
         let stuck = SimSource::new(config);
         stuck.stop();
-        assert_eq!(watch(&stuck, SourceId::SIMULATED, 10_000), Passed::Stuck);
+        assert_eq!(watch(&stuck, SourceId::SIMULATED, 10_000), MovementState::Stuck);
     }
 
     #[test]

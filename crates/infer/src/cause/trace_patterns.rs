@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{Interval, Onset, Policy};
 
-use super::facts::{Facts, Quota, RtLimit, ThreadFacts};
+use super::facts::{Quota, RtLimit, RunFacts, ThreadFacts};
 use super::gap::length_ns;
-use super::grid::{Grid, GridFinder};
+use super::grid::{GapGrid, GridFinder};
+use super::log2_buckets::Sizes;
+use super::periodic_gaps::{RepeatFinder, Repeats};
 use super::quota::{QuotaFinder, QuotaPeriods};
-use super::repeats::{RepeatFinder, Repeats};
-use super::sizes::Sizes;
 use super::throttled::{Candidates, Lost, PART_NS, Throttlings};
 use super::tick::TickGaps;
 
@@ -30,8 +30,8 @@ const STOPPED_NS: u64 = 100_000;
 ///
 /// Memory: some tens of kilobytes for each CPU and thread.
 #[derive(Clone, Debug)]
-pub struct Survey<'a> {
-    facts: &'a Facts,
+pub struct TracePatterns<'a> {
+    facts: &'a RunFacts,
     threads: BTreeMap<u32, Thread>,
     cpus: BTreeMap<u32, Cpu>,
     quota: Option<QuotaFinder>,
@@ -70,7 +70,7 @@ pub struct Patterns {
     pub(super) throttlings: BTreeMap<u32, Throttlings>,
     /// What threads lost that the real-time limit may have stopped.
     pub(super) lost: BTreeMap<u32, Lost>,
-    pub(super) replenished: BTreeMap<u32, Grid>,
+    pub(super) replenished: BTreeMap<u32, GapGrid>,
     pub(super) quota: Option<QuotaPeriods>,
     /// Which part of the gaps that may be a quota's are so at most, from 0 to 1.
     pub(super) quota_most: Option<f64>,
@@ -82,7 +82,7 @@ pub(super) enum Ticks {
     /// On a grid that is known.
     Clocked(Box<TickGaps>),
     /// On a grid that was found.
-    Found(Grid),
+    Found(GapGrid),
 }
 
 impl Ticks {
@@ -162,13 +162,13 @@ pub struct RepeatFound {
     pub period_ns: u64,
 }
 
-impl<'a> Survey<'a> {
+impl<'a> TracePatterns<'a> {
     /// A survey of a trace with these facts.
     #[must_use]
-    pub fn new(facts: &'a Facts) -> Survey<'a> {
+    pub fn new(facts: &'a RunFacts) -> TracePatterns<'a> {
         let throttling = facts.quota.filter(|quota| quota.throttled > 0);
         let quota = throttling.and_then(|quota| QuotaFinder::new(quota.period_ns, quota.throttled));
-        Survey { facts, threads: BTreeMap::new(), cpus: BTreeMap::new(), quota }
+        TracePatterns { facts, threads: BTreeMap::new(), cpus: BTreeMap::new(), quota }
     }
 
     /// Takes the next interval, in order of start.
@@ -206,7 +206,7 @@ impl<'a> Survey<'a> {
             if length >= PART_NS && !thread.succeeded && not_kept(interval) {
                 thread.lost.push(length);
             }
-            thread.learn(&gap, known, self.facts);
+            thread.add_gap(&gap, known, self.facts);
             if let Some(finder) = &mut self.quota
                 && gap.may_be_quota(known, self.facts.quota, interval)
             {
@@ -219,7 +219,7 @@ impl<'a> Survey<'a> {
                 && !gap.switched
                 && let Some(cpu) = self.cpus.get_mut(&interval.cpu)
             {
-                cpu.learn(&gap, interval.evidence.cleared);
+                cpu.add_gap(&gap, interval.evidence.cleared);
             }
         }
         thread.cpu = interval.cpu;
@@ -342,7 +342,7 @@ const LATE_PARTS: u64 = 50;
 const MOST_TICK_NS: u64 = 10_000_000;
 
 /// The distance of the kernel's ticks, or the longest that there is.
-pub(super) fn longest_tick_ns(facts: &Facts) -> u64 {
+pub(super) fn longest_tick_ns(facts: &RunFacts) -> u64 {
     let known = facts.tick_clock.map(|clock| clock.period_ns);
     known.or(facts.tick_hz.map(tick_ns)).unwrap_or(MOST_TICK_NS)
 }
@@ -367,7 +367,7 @@ fn not_kept(interval: &Interval) -> bool {
 }
 
 impl Thread {
-    fn new(interval: &Interval, facts: &Facts) -> Thread {
+    fn new(interval: &Interval, facts: &RunFacts) -> Thread {
         let reservation = facts.threads.get(&interval.thread).and_then(|thread| thread.reservation);
         Thread {
             cpu: interval.cpu,
@@ -381,7 +381,7 @@ impl Thread {
         }
     }
 
-    fn learn(&mut self, gap: &Gap, known: Option<&ThreadFacts>, facts: &Facts) {
+    fn add_gap(&mut self, gap: &Gap, known: Option<&ThreadFacts>, facts: &RunFacts) {
         if let Some(finder) = &mut self.replenished
             && known.and_then(|k| k.reservation).is_some_and(|r| may_be_budget(r, gap.length))
         {
@@ -397,7 +397,7 @@ impl Thread {
 }
 
 impl Cpu {
-    fn new(facts: &Facts, cpu: u32) -> Cpu {
+    fn new(facts: &RunFacts, cpu: u32) -> Cpu {
         let clocked = facts.tick_clock.and_then(|clock| TickGaps::new(clock, cpu));
         let finders = |rates: &[u32], one_in: u64| -> Vec<GridFinder> {
             let finder = |hz: &u32| GridFinder::new(tick_ns(*hz), one_in);
@@ -422,7 +422,7 @@ impl Cpu {
         self.clocked.iter_mut().for_each(|gaps| gaps.pass(ns));
     }
 
-    fn learn(&mut self, gap: &Gap, cleared: Option<bool>) {
+    fn add_gap(&mut self, gap: &Gap, cleared: Option<bool>) {
         let mut on_grid = self.clocked.as_mut().is_some_and(|gaps| gaps.push(gap.start, gap.end));
         for finder in &mut self.ticks {
             finder.push(gap.start);

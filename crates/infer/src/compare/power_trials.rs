@@ -50,7 +50,7 @@ fn trial(seed: u64, rounds: u64, shift: f64) -> Vec<DiffMetric> {
     by_rounds(&pairs, &Rules { seed, ..Rules::default() })
 }
 
-fn said(metrics: &[DiffMetric], name: &str) -> DiffVerdict {
+fn verdict_of(metrics: &[DiffMetric], name: &str) -> DiffVerdict {
     metrics.iter().find(|metric| metric.name == name).unwrap().verdict
 }
 
@@ -111,12 +111,16 @@ fn equal_runs_are_seldom_called_different_by_rounds() {
 #[test]
 fn a_shift_of_20_us_is_found_with_the_announced_rounds() {
     const TRIALS: u64 = 100;
-    let reach = Reach::of_all(&[Quantity::LatencyP50, Quantity::LatencyP99, Quantity::LatencyMax]);
-    assert_eq!(reach, Reach { leading: 6, all: 8 });
+    let reach = DetectableRounds::of_all(&[
+        Quantity::LatencyP50,
+        Quantity::LatencyP99,
+        Quantity::LatencyMax,
+    ]);
+    assert_eq!(reach, DetectableRounds { leading: 6, all: 8 });
     let is_missed = |rounds: u64| {
         failed(TRIALS, |seed| {
             let metrics = trial(seed, rounds, SHIFT_NS);
-            said(&metrics, "latency.p50_ns") != DiffVerdict::Worse
+            verdict_of(&metrics, "latency.p50_ns") != DiffVerdict::Worse
                 || overall(&metrics) != DiffVerdict::Worse
         })
     };

@@ -3,18 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::inline_string::InlineString;
 use super::native::Native;
-use super::settings::Prior;
-use super::steering::{ReferenceLine, Steering};
-use super::text::Text;
-use super::timebase::{Discipline, Leap, Scale, SourceId, Timebase};
+use super::reference_rate::{ReferenceLine, ReferenceRate};
+use super::settings::FrequencyHint;
+use super::timebase::{Discipline, Leap, ReferenceClock, SourceId, Timebase};
 use crate::source::{ClockSource, SimSource, SourceName};
 
 impl SourceId {
     /// The number of a source in pages; `None` for the clocks of the operating system that are
     /// not [`SourceId::OS`].
     #[must_use]
-    pub fn of(name: SourceName) -> Option<SourceId> {
+    pub fn from_name(name: SourceName) -> Option<SourceId> {
         /// Where the numbers of PTP clocks begin.
         const FIRST_PTP: u16 = 256;
         match name {
@@ -33,20 +33,20 @@ impl SourceId {
 
 /// This machine with one more counter: an HPET, say. The processor's own counter stays available.
 #[derive(Debug)]
-pub struct WithSource {
+pub struct ExtendedTimebase {
     counter: Box<dyn ClockSource>,
     id: SourceId,
 }
 
-impl WithSource {
+impl ExtendedTimebase {
     /// Adds a counter. `None` for one that wraps before 64 bits, may be set, or is a clock of the
     /// operating system: those are no counters to draw a line over.
     #[must_use]
-    pub fn new(counter: Box<dyn ClockSource>) -> Option<WithSource> {
+    pub fn new(counter: Box<dyn ClockSource>) -> Option<ExtendedTimebase> {
         let facts = counter.facts();
-        let id = SourceId::of(facts.name).filter(|id| *id != SourceId::OS)?;
+        let id = SourceId::from_name(facts.name).filter(|id| *id != SourceId::OS)?;
         let fit = facts.width_bits == u64::BITS && !facts.settable;
-        fit.then_some(WithSource { counter, id })
+        fit.then_some(ExtendedTimebase { counter, id })
     }
 
     /// Its number, for [`super::Start::With`] and [`super::Clock::set_source`].
@@ -56,7 +56,7 @@ impl WithSource {
     }
 }
 
-impl Timebase for WithSource {
+impl Timebase for ExtendedTimebase {
     #[inline]
     fn ticks(&self, source: SourceId) -> u64 {
         if source == self.id { self.counter.read() } else { Native.ticks(source) }
@@ -77,7 +77,7 @@ impl Timebase for WithSource {
         ticks
     }
 
-    fn reference_ns(&self, scale: Scale) -> u64 {
+    fn reference_ns(&self, scale: ReferenceClock) -> u64 {
         Native.reference_ns(scale)
     }
 
@@ -89,7 +89,7 @@ impl Timebase for WithSource {
         Native.choose(root)
     }
 
-    fn examine(&self, source: SourceId, root: &Path) -> Option<Text<48>> {
+    fn examine(&self, source: SourceId, root: &Path) -> Option<InlineString<48>> {
         Native.examine(source, root)
     }
 
@@ -102,7 +102,7 @@ impl Timebase for WithSource {
         Native.generation()
     }
 
-    fn steering(&self, source: SourceId) -> Steering {
+    fn steering(&self, source: SourceId) -> ReferenceRate {
         Native.steering(source)
     }
 
@@ -110,11 +110,11 @@ impl Timebase for WithSource {
         Native.generation_address()
     }
 
-    fn stated(&self, source: SourceId) -> Option<Prior> {
+    fn stated(&self, source: SourceId) -> Option<FrequencyHint> {
         if source != self.id {
             return Native.stated(source);
         }
-        Prior::of(self.counter.facts().frequency?)
+        FrequencyHint::from_frequency(self.counter.facts().frequency?)
     }
 }
 
@@ -137,16 +137,17 @@ impl Timebase for SimSource {
         self.ticks(source)
     }
 
-    fn reference_ns(&self, scale: Scale) -> u64 {
+    fn reference_ns(&self, scale: ReferenceClock) -> u64 {
         let kernel = self.kernel_now();
         let realtime_ns = kernel.as_ref().map_or(0, |k| k.realtime_ns);
         let ahead_ns = match scale {
-            Scale::Monotonic | Scale::Raw => 0,
-            Scale::Boottime => self.suspended().nanos(),
-            Scale::Realtime => realtime_ns,
-            Scale::Tai => kernel.map_or(0, |k| realtime_ns + k.tai_s * 1_000_000_000),
+            ReferenceClock::Monotonic | ReferenceClock::Raw => 0,
+            ReferenceClock::Boottime => self.suspended().nanos(),
+            ReferenceClock::Realtime => realtime_ns,
+            ReferenceClock::Tai => kernel.map_or(0, |k| realtime_ns + k.tai_s * 1_000_000_000),
         };
-        let read = if scale == Scale::Raw { self.monotonic_raw() } else { self.monotonic() };
+        let read =
+            if scale == ReferenceClock::Raw { self.monotonic_raw() } else { self.monotonic() };
         read.nanos_or_zero().saturating_add_signed(ahead_ns)
     }
 
@@ -178,13 +179,13 @@ impl Timebase for SimSource {
     }
 
     /// True time is never slewed.
-    fn steering(&self, source: SourceId) -> Steering {
-        let Some(kernel) = self.kernel_now() else { return Steering::Generation(0) };
+    fn steering(&self, source: SourceId) -> ReferenceRate {
+        let Some(kernel) = self.kernel_now() else { return ReferenceRate::Generation(0) };
         if source != SourceId::SIMULATED || self.config().kernel.as_ref().is_none_or(|k| !k.shown) {
-            return Steering::Untold;
+            return ReferenceRate::Untold;
         }
         let (base_ns, fraction) = kernel.base();
-        Steering::Line(ReferenceLine {
+        ReferenceRate::Line(ReferenceLine {
             generation: kernel.generation,
             base_ticks: kernel.base_ticks,
             base_ns,
@@ -212,7 +213,7 @@ macro_rules! pass_on {
             (**self).ticks_enclosing(source)
         }
 
-        fn reference_ns(&self, scale: Scale) -> u64 {
+        fn reference_ns(&self, scale: ReferenceClock) -> u64 {
             (**self).reference_ns(scale)
         }
 
@@ -233,7 +234,7 @@ macro_rules! pass_on {
             (**self).generation()
         }
 
-        fn steering(&self, source: SourceId) -> Steering {
+        fn steering(&self, source: SourceId) -> ReferenceRate {
             (**self).steering(source)
         }
 
@@ -241,11 +242,11 @@ macro_rules! pass_on {
             (**self).generation_address()
         }
 
-        fn stated(&self, source: SourceId) -> Option<Prior> {
+        fn stated(&self, source: SourceId) -> Option<FrequencyHint> {
             (**self).stated(source)
         }
 
-        fn examine(&self, source: SourceId, root: &Path) -> Option<Text<48>> {
+        fn examine(&self, source: SourceId, root: &Path) -> Option<InlineString<48>> {
             (**self).examine(source, root)
         }
     };
@@ -264,7 +265,7 @@ impl<B: Timebase + ?Sized> Timebase for Arc<B> {
 mod tests {
     use hourglass_time::Span;
 
-    use super::super::{Clock, EventKind, Settings, Status};
+    use super::super::{Clock, ClockSettings, EventKind, Status};
     use super::*;
     use crate::source::sim::{Fault, FaultKind, SimConfig};
 
@@ -272,8 +273,10 @@ mod tests {
     #[test]
     fn the_public_simulated_clock_runs_a_clock() {
         let sim = Arc::new(SimSource::default());
-        let clock =
-            Clock::on(Arc::clone(&sim), Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT });
+        let clock = Clock::on(
+            Arc::clone(&sim),
+            ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT },
+        );
         assert_eq!(clock.now(), 0);
         for _ in 0..4_000 {
             sim.advance(Span::from_millis(1));
@@ -298,7 +301,8 @@ mod tests {
         };
         let sim: Arc<SimSource> = Arc::new(SimSource::new(config));
         let base: Arc<dyn Timebase> = sim.clone();
-        let clock = Clock::on(base, Settings { look_every_ns: u64::MAX, ..Settings::DEFAULT });
+        let clock =
+            Clock::on(base, ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT });
         for _ in 0..700 {
             sim.advance(Span::from_millis(10));
             clock.maintain();
@@ -310,22 +314,22 @@ mod tests {
     #[test]
     fn a_counter_that_wraps_early_is_not_taken() {
         let narrow = || SimSource::new(SimConfig { width_bits: 32, ..SimConfig::default() });
-        assert!(WithSource::new(Box::new(narrow())).is_none());
+        assert!(ExtendedTimebase::new(Box::new(narrow())).is_none());
         assert_eq!(narrow().choose(Path::new("/")), SourceId::OS);
         let os = crate::source::probe(SourceName::MONOTONIC).unwrap();
-        assert!(WithSource::new(os).is_none());
+        assert!(ExtendedTimebase::new(os).is_none());
     }
 
     #[test]
     fn another_counter_serves_beside_the_machines_own() {
-        let base = WithSource::new(Box::new(SimSource::default())).unwrap();
+        let base = ExtendedTimebase::new(Box::new(SimSource::default())).unwrap();
         assert!(base.supports(base.id()) && base.supports(SourceId::OS));
         assert_eq!(base.ticks(base.id()), base.ticks_enclosing(base.id()));
-        let clock = Clock::on(base, Settings::DEFAULT);
+        let clock = Clock::on(base, ClockSettings::DEFAULT);
         // It stands still: found at once.
         clock.set_source(SourceId::SIMULATED).unwrap();
         assert_eq!((clock.source(), clock.count(EventKind::Stuck)), (SourceId::OS, 1));
-        assert_eq!(SourceId::of(SourceName::Ptp(3)), Some(SourceId(259)));
-        assert_eq!(SourceId::of(SourceName::Ptp(70_000)), None);
+        assert_eq!(SourceId::from_name(SourceName::Ptp(3)), Some(SourceId(259)));
+        assert_eq!(SourceId::from_name(SourceName::Ptp(70_000)), None);
     }
 }

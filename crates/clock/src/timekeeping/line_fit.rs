@@ -1,18 +1,18 @@
 //! Drawing a line: from where the last one is, towards where the reference is.
 
 use super::bound::Status;
-use super::line::{Hold, Line, Place, UNORDERED_NS};
-use super::sample::Sample;
-use super::scales::difference;
+use super::clock_offsets::difference;
+use super::line::{ClockLine, LinePosition, LineValidity, UNORDERED_NS};
+use super::sample::ClockSample;
 use super::slope::{RELATIVE_BITS, Slope, share_of};
-use super::timebase::{Scale, SourceId, Timebase};
+use super::timebase::{ReferenceClock, SourceId, Timebase};
 
 /// The shortest time in which an error is absorbed, ns.
 const SHORTEST_NS: u64 = 1_000_000;
 
 /// What is known when a line over a counter is to be drawn.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct LineParameters {
     pub(super) source: SourceId,
     pub(super) status: Status,
     pub(super) epoch: u32,
@@ -22,29 +22,33 @@ pub(super) struct Plan {
     /// For how long the line is to hold, ns.
     pub(super) interval_ns: u64,
     /// Counter and `CLOCK_MONOTONIC` at a moment just past.
-    pub(super) anchor: Sample,
+    pub(super) anchor: ClockSample,
     /// What somebody may have been told by other means than the last line, ns.
     pub(super) floor_ns: u64,
     /// How long the bound holds.
-    pub(super) hold: Hold,
+    pub(super) validity: LineValidity,
 }
 
 /// What readers of `old` were told at most by now. Read while they wait.
-fn told_by_now<B: Timebase>(base: &B, old: &Line, ticks: u64) -> u64 {
+fn told_by_now<B: Timebase>(base: &B, old: &ClockLine, ticks: u64) -> u64 {
     match old.place(ticks) {
-        Place::Within(ahead) => old.at(ahead),
-        Place::Before(_) => old.base_ns,
+        LinePosition::Within(ahead) => old.at(ahead),
+        LinePosition::Before(_) => old.base_ns,
         // Since its end they were told the OS clock, but no less than its end.
-        Place::After(_) => base.reference_ns(Scale::Monotonic).max(old.end_ns()),
+        LinePosition::After(_) => base.reference_ns(ReferenceClock::Monotonic).max(old.end_ns()),
     }
 }
 
 /// A line over a counter, without a step: it begins where the last one is, and absorbs 15/16 of
 /// the error within its interval (Abseil's `GetCurrentTimeNanos` does the same).
-pub(super) fn over_counter<B: Timebase>(base: &B, old: &Line, plan: &Plan) -> Line {
+pub(super) fn over_counter<B: Timebase>(
+    base: &B,
+    old: &ClockLine,
+    plan: &LineParameters,
+) -> ClockLine {
     let mut ticks = base.ticks_enclosing(old.source);
     let told_ns = told_by_now(base, old, ticks);
-    let goes_on = plan.source == old.source && matches!(old.place(ticks), Place::Within(_));
+    let goes_on = plan.source == old.source && matches!(old.place(ticks), LinePosition::Within(_));
     if !goes_on {
         ticks = base.ticks_enclosing(plan.source);
     }
@@ -66,7 +70,7 @@ pub(super) fn over_counter<B: Timebase>(base: &B, old: &Line, plan: &Plan) -> Li
     // What proofs/timekeeping.py takes for granted: else the bound would not hold while the line slows down.
     debug_assert!(plan.error <= 1 << RELATIVE_BITS, "a slope known to {} of 2^-32", plan.error);
     debug_assert!(16 * u128::from(slope.mult) + 16 >= 15 * u128::from(plan.slope.mult), "{plan:?}");
-    Line {
+    ClockLine {
         source: plan.source,
         status: plan.status,
         epoch: plan.epoch,
@@ -76,7 +80,7 @@ pub(super) fn over_counter<B: Timebase>(base: &B, old: &Line, plan: &Plan) -> Li
         base_ns,
         bound_ns,
         growth: plan.error,
-        hold: plan.hold,
+        validity: plan.validity,
     }
 }
 
@@ -85,14 +89,14 @@ pub(super) fn over_counter<B: Timebase>(base: &B, old: &Line, plan: &Plan) -> Li
 /// earlier, so that somebody looks.
 pub(super) fn over_os<B: Timebase>(
     base: &B,
-    old: &Line,
+    old: &ClockLine,
     floor_ns: u64,
     epoch: u32,
     status: Status,
     look_again_ns: Option<u64>,
-) -> Line {
+) -> ClockLine {
     let told_ns = told_by_now(base, old, base.ticks_enclosing(old.source));
-    let ticks = base.reference_ns(Scale::Monotonic);
+    let ticks = base.reference_ns(ReferenceClock::Monotonic);
     let base_ns = told_ns.max(floor_ns).max(ticks);
     let ahead_ns = base_ns - ticks;
     let mut slope = Slope::IDENTITY;
@@ -102,7 +106,7 @@ pub(super) fn over_os<B: Timebase>(
         slope = slope.slower(absorbed(difference(base_ns, ticks)), over_ns);
         valid_for = valid_for.min(over_ns);
     }
-    Line {
+    ClockLine {
         source: SourceId::OS,
         status,
         epoch,
@@ -112,7 +116,7 @@ pub(super) fn over_os<B: Timebase>(
         base_ns,
         bound_ns: ahead_ns,
         growth: 0,
-        hold: Hold::Always,
+        validity: LineValidity::Always,
     }
 }
 
@@ -122,5 +126,5 @@ fn absorbed(error_ns: i64) -> i64 {
 }
 
 #[cfg(test)]
-#[path = "tests/draw.rs"]
+#[path = "tests/line_fit.rs"]
 mod tests;

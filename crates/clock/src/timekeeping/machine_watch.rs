@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::event::What;
-use super::text::{self, Text};
+use super::event::ClockEventKind;
+use super::inline_string::{self, InlineString};
 
 /// The kernel's clock source.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -15,43 +15,51 @@ const VMCLOCK: &str = "/dev/vmclock0";
 
 /// What was found at one time. What cannot be read is not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Facts {
-    clocksource: Option<Text<48>>,
+struct MachineSnapshot {
+    clocksource: Option<InlineString<48>>,
     /// As the kernel lists them; changes behind the first 256 bytes go unnoticed.
-    online: Option<Text<256>>,
+    online: Option<InlineString<256>>,
     disruptions: Option<u64>,
 }
 
 /// Compares the machine with what it was when a counter was adopted.
 #[derive(Debug, Default)]
 pub(super) struct Watcher {
-    adopted_under: Option<Facts>,
-    looked_ns: u64,
+    adopted_under: Option<MachineSnapshot>,
+    checked_ns: u64,
 }
 
 impl Watcher {
-    pub(super) const NEW: Watcher = Watcher { adopted_under: None, looked_ns: 0 };
+    pub(super) const NEW: Watcher = Watcher { adopted_under: None, checked_ns: 0 };
 
     /// What changed since the first look, if `every_ns` have passed since the last one. A few small
     /// files: about 30 us.
-    pub(super) fn look(&mut self, root: &Path, now_ns: u64, every_ns: u64) -> Option<What> {
-        if now_ns.saturating_sub(self.looked_ns) < every_ns {
+    pub(super) fn check_machine(
+        &mut self,
+        root: &Path,
+        now_ns: u64,
+        every_ns: u64,
+    ) -> Option<ClockEventKind> {
+        if now_ns.saturating_sub(self.checked_ns) < every_ns {
             return None;
         }
-        self.looked_ns = now_ns;
-        let now = Facts::read(root);
+        self.checked_ns = now_ns;
+        let now = MachineSnapshot::read(root);
         let Some(before) = &self.adopted_under else {
             self.adopted_under = Some(now);
             return None;
         };
         if let Some((from, to)) = changed(before.clocksource, now.clocksource) {
-            return Some(What::KernelChangedSource { from, to });
+            return Some(ClockEventKind::KernelChangedSource { from, to });
         }
         if changed(before.disruptions, now.disruptions).is_some() {
-            return Some(What::VmChanged);
+            return Some(ClockEventKind::VmChanged);
         }
         let (from, to) = changed(before.online, now.online)?;
-        Some(What::CpusChanged { from: Text::new(from.as_str()), to: Text::new(to.as_str()) })
+        Some(ClockEventKind::CpusChanged {
+            from: InlineString::new(from.as_str()),
+            to: InlineString::new(to.as_str()),
+        })
     }
 }
 
@@ -62,15 +70,15 @@ fn changed<T: Copy + PartialEq>(before: Option<T>, now: Option<T>) -> Option<(T,
 
 /// The kernel's clock source.
 #[cfg(target_os = "linux")]
-pub(super) fn kernel_clocksource(root: &Path) -> Option<Text<48>> {
-    Text::read(root, CLOCKSOURCE)
+pub(super) fn kernel_clocksource(root: &Path) -> Option<InlineString<48>> {
+    InlineString::read(root, CLOCKSOURCE)
 }
 
-impl Facts {
-    fn read(root: &Path) -> Facts {
-        Facts {
-            clocksource: Text::read(root, CLOCKSOURCE),
-            online: Text::read(root, ONLINE),
+impl MachineSnapshot {
+    fn read(root: &Path) -> MachineSnapshot {
+        MachineSnapshot {
+            clocksource: InlineString::read(root, CLOCKSOURCE),
+            online: InlineString::read(root, ONLINE),
             disruptions: disruption_marker(root),
         }
     }
@@ -83,7 +91,7 @@ fn disruption_marker(root: &Path) -> Option<u64> {
     const MAGIC: u32 = 0x4b4c_4356;
     const LENGTH: usize = 24;
     let mut start = [0u8; LENGTH];
-    text::open(root, VMCLOCK)?.read_exact(&mut start).ok()?;
+    inline_string::open(root, VMCLOCK)?.read_exact(&mut start).ok()?;
     let (head, marker) = start.split_last_chunk::<8>()?;
     let (magic, _) = head.split_first_chunk::<4>()?;
     let (_, sequence) = head.split_last_chunk::<4>()?;
@@ -119,28 +127,32 @@ mod tests {
         put(root, ONLINE, b"0-1\n");
         put(root, VMCLOCK, &vmclock(2, 7));
         let mut watcher = Watcher::NEW;
-        assert_eq!(watcher.look(root, 5, 5), None);
-        assert_eq!(watcher.look(root, 10, 5), None);
+        assert_eq!(watcher.check_machine(root, 5, 5), None);
+        assert_eq!(watcher.check_machine(root, 10, 5), None);
         put(root, ONLINE, b"0\n");
-        assert_eq!(watcher.look(root, 12, 5), None, "looked 2 ns ago");
-        let cpus = What::CpusChanged { from: "0-1".into(), to: "0".into() };
-        assert_eq!(watcher.look(root, 20, 5), Some(cpus));
+        assert_eq!(watcher.check_machine(root, 12, 5), None, "looked 2 ns ago");
+        let cpus = ClockEventKind::CpusChanged { from: "0-1".into(), to: "0".into() };
+        assert_eq!(watcher.check_machine(root, 20, 5), Some(cpus));
         put(root, VMCLOCK, &vmclock(3, 8));
-        assert_ne!(watcher.look(root, 30, 5), Some(What::VmChanged), "being written");
+        assert_ne!(
+            watcher.check_machine(root, 30, 5),
+            Some(ClockEventKind::VmChanged),
+            "being written"
+        );
         put(root, VMCLOCK, &vmclock(4, 8));
-        assert_eq!(watcher.look(root, 40, 5), Some(What::VmChanged));
+        assert_eq!(watcher.check_machine(root, 40, 5), Some(ClockEventKind::VmChanged));
         put(root, CLOCKSOURCE, b"hpet\n");
-        let source = What::KernelChangedSource { from: "tsc".into(), to: "hpet".into() };
-        assert_eq!(watcher.look(root, 50, 5), Some(source));
+        let source = ClockEventKind::KernelChangedSource { from: "tsc".into(), to: "hpet".into() };
+        assert_eq!(watcher.check_machine(root, 50, 5), Some(source));
     }
 
     #[test]
     fn what_cannot_be_read_is_no_reason() {
         let folder = tempfile::tempdir().unwrap();
         let mut watcher = Watcher::NEW;
-        assert_eq!(watcher.look(folder.path(), 5, 5), None);
+        assert_eq!(watcher.check_machine(folder.path(), 5, 5), None);
         put(folder.path(), CLOCKSOURCE, b"tsc\n");
         put(folder.path(), VMCLOCK, b"VCLK");
-        assert_eq!(watcher.look(folder.path(), 10, 5), None);
+        assert_eq!(watcher.check_machine(folder.path(), 10, 5), None);
     }
 }

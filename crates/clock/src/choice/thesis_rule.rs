@@ -6,7 +6,7 @@ use crate::source::SourceName;
 
 /// Mean and standard deviation of the cost of a read, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
+pub struct ReadCostMoments {
     /// Mean.
     pub mean_ns: f64,
     /// Standard deviation.
@@ -15,7 +15,7 @@ pub struct Cost {
 
 /// What the thesis chooses between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chosen {
+pub enum ThesisSource {
     /// The time-stamp counter.
     Tsc,
     /// The High Precision Event Timer.
@@ -24,21 +24,21 @@ pub enum Chosen {
     Os,
 }
 
-impl Chosen {
+impl ThesisSource {
     /// The source that is meant.
     #[must_use]
     pub fn source(self) -> SourceName {
         match self {
-            Chosen::Tsc => SourceName::Tsc,
-            Chosen::Hpet => SourceName::Hpet,
-            Chosen::Os => SourceName::MONOTONIC,
+            ThesisSource::Tsc => SourceName::Tsc,
+            ThesisSource::Hpet => SourceName::Hpet,
+            ThesisSource::Os => SourceName::MONOTONIC,
         }
     }
 }
 
 /// Why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Because {
+pub enum ThesisReason {
     /// The TSC is stable, so nothing else was considered.
     TscIsStable,
     /// There is no HPET with 64 bits.
@@ -61,31 +61,35 @@ pub fn difference_percent(a_ns: f64, b_ns: f64) -> f64 {
 
 /// Chooses: a stable TSC; else the HPET, if there is one of 64 bits, against the OS clock.
 #[must_use]
-pub fn choose(tsc_is_stable: bool, hpet: Option<Cost>, os: Cost) -> (Chosen, Because) {
+pub fn choose(
+    tsc_is_stable: bool,
+    hpet: Option<ReadCostMoments>,
+    os: ReadCostMoments,
+) -> (ThesisSource, ThesisReason) {
     if tsc_is_stable {
-        return (Chosen::Tsc, Because::TscIsStable);
+        return (ThesisSource::Tsc, ThesisReason::TscIsStable);
     }
-    let Some(hpet) = hpet else { return (Chosen::Os, Because::NoHpet) };
+    let Some(hpet) = hpet else { return (ThesisSource::Os, ThesisReason::NoHpet) };
     let close = difference_percent(hpet.mean_ns, os.mean_ns) < LIMIT_PERCENT;
     let (hpet_wins, because) = if close {
-        (hpet.stddev_ns < os.stddev_ns, Because::SmallerDeviation)
+        (hpet.stddev_ns < os.stddev_ns, ThesisReason::SmallerDeviation)
     } else {
-        (hpet.mean_ns < os.mean_ns, Because::SmallerMean)
+        (hpet.mean_ns < os.mean_ns, ThesisReason::SmallerMean)
     };
-    (if hpet_wins { Chosen::Hpet } else { Chosen::Os }, because)
+    (if hpet_wins { ThesisSource::Hpet } else { ThesisSource::Os }, because)
 }
 
 /// Why, in one clause for people.
 #[must_use]
-pub fn reason(because: Because, hpet: Option<Cost>, os: Cost) -> String {
+pub fn reason(because: ThesisReason, hpet: Option<ReadCostMoments>, os: ReadCostMoments) -> String {
     let apart = hpet.map_or(0.0, |hpet| difference_percent(hpet.mean_ns, os.mean_ns));
     match because {
-        Because::TscIsStable => "the TSC is stable".into(),
-        Because::NoHpet => "the TSC is not stable, and there is no HPET of 64 bits".into(),
-        Because::SmallerDeviation => {
+        ThesisReason::TscIsStable => "the TSC is stable".into(),
+        ThesisReason::NoHpet => "the TSC is not stable, and there is no HPET of 64 bits".into(),
+        ThesisReason::SmallerDeviation => {
             format!("the means are {apart:.1} % apart, so the smaller deviation decides")
         }
-        Because::SmallerMean => {
+        ThesisReason::SmallerMean => {
             format!("the means are {apart:.1} % apart, so the smaller mean decides")
         }
     }
@@ -114,14 +118,14 @@ pub fn has_constant_tsc(cpuid: &Cpuid) -> bool {
 mod tests {
     use super::*;
 
-    const fn cost(mean_ns: f64, stddev_ns: f64) -> Cost {
-        Cost { mean_ns, stddev_ns }
+    const fn cost(mean_ns: f64, stddev_ns: f64) -> ReadCostMoments {
+        ReadCostMoments { mean_ns, stddev_ns }
     }
 
     #[test]
     fn the_rule_row_by_row() {
-        use Because::{NoHpet, SmallerDeviation, SmallerMean, TscIsStable};
-        use Chosen::{Hpet, Os, Tsc};
+        use ThesisReason::{NoHpet, SmallerDeviation, SmallerMean, TscIsStable};
+        use ThesisSource::{Hpet, Os, Tsc};
         let os = cost(100.0, 10.0);
         let rows = [
             // A stable TSC is taken whatever the others cost (listing 3.1).

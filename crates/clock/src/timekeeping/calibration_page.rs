@@ -50,13 +50,13 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use hourglass_sys::memfd::{ReadOnlyWords, SharedWords};
 
 use super::bound::{Reading, Status};
-use super::line::{self, Hold, Line};
-use super::scales::RawRate;
+use super::clock_offsets::RawRate;
+use super::line::{self, ClockLine, LineValidity};
 #[cfg(not(target_os = "linux"))]
 use super::share::SharedWords;
 use super::slope::Slope;
 use super::timebase::SourceId;
-use super::wall::WallLine;
+use super::wall_clock::WallLine;
 
 /// What the first word holds: `hgclkpag` in ASCII, the first letter in the lowest byte.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"hgclkpag");
@@ -115,12 +115,12 @@ const INTERRUPTED: u64 = 4;
 const SWITCH_ATTEMPTS: u32 = 64;
 
 /// Words that somebody writes while they are read.
-pub(super) trait Words {
+pub(super) trait PageWords {
     fn load(&self, index: usize, order: Ordering) -> u64;
 }
 
 #[cfg(target_os = "linux")]
-impl Words for ReadOnlyWords {
+impl PageWords for ReadOnlyWords {
     #[inline(always)]
     fn load(&self, index: usize, order: Ordering) -> u64 {
         ReadOnlyWords::load(self, index, order)
@@ -134,7 +134,7 @@ pub(super) struct Page {
     words: [AtomicU64; WORDS],
 }
 
-impl Words for Page {
+impl PageWords for Page {
     #[inline(always)]
     fn load(&self, index: usize, order: Ordering) -> u64 {
         self.words[index].load(order)
@@ -144,7 +144,7 @@ impl Words for Page {
 /// All that a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Content {
-    pub(super) line: Line,
+    pub(super) line: ClockLine,
     pub(super) raw: RawRate,
     pub(super) wall: WallLine,
 }
@@ -157,7 +157,7 @@ fn slot_of(turn: u64) -> usize {
 /// The time now, if the page gives it without further ado. `ticks` reads the counter of a source,
 /// or nothing if it is not known here.
 #[inline(always)]
-pub(super) fn now<W: Words>(words: &W, ticks: impl Fn(SourceId) -> Option<u64>) -> Option<u64> {
+pub(super) fn now<W: PageWords>(words: &W, ticks: impl Fn(SourceId) -> Option<u64>) -> Option<u64> {
     let turn = words.load(word::TURN, Acquire);
     let slot = slot_of(turn);
     let meta = words.load(slot + META, Relaxed);
@@ -177,7 +177,7 @@ pub(super) fn now<W: Words>(words: &W, ticks: impl Fn(SourceId) -> Option<u64>) 
 /// The same with the bound on its error. `holds` says of a turn whether its line still keeps the
 /// bound; it is asked after the counter was read.
 #[inline(always)]
-pub(super) fn bounded<W: Words>(
+pub(super) fn bounded<W: PageWords>(
     words: &W,
     ticks: impl Fn(SourceId) -> Option<u64>,
     holds: impl Fn(u64) -> bool,
@@ -196,8 +196,8 @@ pub(super) fn bounded<W: Words>(
     let whole = turn & SWITCHING == 0 && words.load(word::TURN, Relaxed) == turn;
     (whole && ahead <= valid_for && holds(turn)).then(|| {
         let elapsed_ns = Slope { mult, shift: shift_of(meta) }.ns_within(ahead);
-        let error_ns = Line::bound_within(bound_ns, growth, elapsed_ns);
-        Reading::around(base_ns.wrapping_add(elapsed_ns), error_ns, status_of(meta))
+        let error_ns = ClockLine::bound_within(bound_ns, growth, elapsed_ns);
+        Reading::from_center(base_ns.wrapping_add(elapsed_ns), error_ns, status_of(meta))
     })
 }
 
@@ -218,24 +218,24 @@ pub(super) const fn guards(guard: u64, turn: u64, generation: u32) -> bool {
 
 /// Whether the line under `turn` keeps its bound under a generation, read after the counter.
 #[inline(always)]
-pub(super) fn holds<W: Words>(words: &W, turn: u64, generation: u32) -> bool {
+pub(super) fn holds<W: PageWords>(words: &W, turn: u64, generation: u32) -> bool {
     guards(words.load(word::GUARD, Relaxed), turn, generation)
         || words.load(slot_of(turn) + HOLD, Relaxed) == line::ALWAYS
 }
 
 /// The epoch of the line that counts, and its counter's ticks.
 #[inline(always)]
-pub(super) fn ticks<W: Words>(words: &W, read: impl Fn(SourceId) -> u64) -> (u32, u64) {
+pub(super) fn ticks<W: PageWords>(words: &W, read: impl Fn(SourceId) -> u64) -> (u32, u64) {
     let meta = words.load(slot_of(words.load(word::TURN, Acquire)) + META, Relaxed);
     (epoch_of(meta), read(source_of(meta)))
 }
 
 /// The line that counts under `turn`; belongs together if the turn is still the same afterwards.
-pub(super) fn line_under<W: Words>(words: &W, turn: u64) -> Line {
+pub(super) fn line_under<W: PageWords>(words: &W, turn: u64) -> ClockLine {
     let slot = slot_of(turn);
     let word = |index: usize| words.load(slot + index, Relaxed);
     let meta = word(META);
-    Line {
+    ClockLine {
         source: source_of(meta),
         status: status_of(meta),
         epoch: epoch_of(meta),
@@ -245,12 +245,12 @@ pub(super) fn line_under<W: Words>(words: &W, turn: u64) -> Line {
         base_ns: word(BASE_NS),
         bound_ns: word(BOUND_NS),
         growth: word(GROWTH),
-        hold: Hold::from_word(word(HOLD)),
+        validity: LineValidity::from_word(word(HOLD)),
     }
 }
 
 /// Everything under `turn`, with the same condition.
-pub(super) fn content_under<W: Words>(words: &W, turn: u64) -> Content {
+pub(super) fn content_under<W: PageWords>(words: &W, turn: u64) -> Content {
     let slot = slot_of(turn);
     let word = |index: usize| words.load(slot + index, Relaxed);
     Content {
@@ -261,12 +261,12 @@ pub(super) fn content_under<W: Words>(words: &W, turn: u64) -> Content {
 }
 
 /// Everything, read together; `None` if a writer was busy or stopped all the while.
-pub(super) fn content<W: Words>(words: &W) -> Option<Content> {
+pub(super) fn content<W: PageWords>(words: &W) -> Option<Content> {
     const ATTEMPTS: u32 = 1_000;
     for _ in 0..ATTEMPTS {
         let turn = words.load(word::TURN, Acquire);
         let content = content_under(words, turn);
-        if still(words, turn) && turn & SWITCHING == 0 {
+        if is_unchanged(words, turn) && turn & SWITCHING == 0 {
             return Some(content);
         }
         std::hint::spin_loop();
@@ -276,7 +276,7 @@ pub(super) fn content<W: Words>(words: &W) -> Option<Content> {
 
 /// Whether nothing was switched since `turn` was loaded.
 #[inline(always)]
-pub(super) fn still<W: Words>(words: &W, turn: u64) -> bool {
+pub(super) fn is_unchanged<W: PageWords>(words: &W, turn: u64) -> bool {
     fence(Acquire);
     words.load(word::TURN, Relaxed) == turn
 }
@@ -297,7 +297,7 @@ const fn epoch_of(meta: u64) -> u32 {
     (meta >> 32) as u32
 }
 
-const fn meta_of(line: &Line) -> u64 {
+const fn meta_of(line: &ClockLine) -> u64 {
     line.source.0 as u64
         | (line.slope.shift as u64 & 63) << 16
         | (line.status as u64) << 24
@@ -307,7 +307,7 @@ const fn meta_of(line: &Line) -> u64 {
 impl Content {
     /// What holds before anything was measured.
     pub(super) const UNDRAWN: Content =
-        Content { line: Line::UNDRAWN, raw: RawRate::UNKNOWN, wall: WallLine::UNKNOWN };
+        Content { line: ClockLine::UNDRAWN, raw: RawRate::UNKNOWN, wall: WallLine::UNKNOWN };
 
     /// Writes a slot; the writer's fences say when.
     fn write(&self, words: &[AtomicU64], slot: usize) {
@@ -324,7 +324,7 @@ impl Content {
         put(BASE_NS, line.base_ns);
         put(BOUND_NS, line.bound_ns);
         put(GROWTH, line.growth);
-        put(HOLD, line.hold.to_word());
+        put(HOLD, line.validity.to_word());
         self.raw.to_words().iter().enumerate().for_each(|(i, v)| put(RAW + i, *v));
         self.wall.to_words().iter().enumerate().for_each(|(i, v)| put(WALL + i, *v));
     }
@@ -338,8 +338,8 @@ impl Page {
         words[word::VERSION] = AtomicU64::new(VERSION);
         words[word::BYTES] = AtomicU64::new(BYTES);
         words[word::ARCHITECTURE] = AtomicU64::new(ARCHITECTURE);
-        words[FIRST_SLOT + META] = AtomicU64::new(meta_of(&Line::UNDRAWN));
-        words[FIRST_SLOT + MULT] = AtomicU64::new(Line::UNDRAWN.slope.mult);
+        words[FIRST_SLOT + META] = AtomicU64::new(meta_of(&ClockLine::UNDRAWN));
+        words[FIRST_SLOT + MULT] = AtomicU64::new(ClockLine::UNDRAWN.slope.mult);
         let raw = RawRate::UNKNOWN.to_words();
         let mut index = 0;
         while index < raw.len() {
@@ -357,7 +357,7 @@ impl Page {
     pub(super) fn switch(
         &self,
         mirror: Option<&SharedWords>,
-        mut draw: impl FnMut(&Line) -> Content,
+        mut draw: impl FnMut(&ClockLine) -> Content,
     ) -> Option<Content> {
         let turn = &self.words[word::TURN];
         let mirror = mirror.map(SharedWords::words).and_then(|m| m.split_first_chunk::<WORDS>());
@@ -373,7 +373,7 @@ impl Page {
         for _ in 0..SWITCH_ATTEMPTS {
             let new = draw(&old);
             let next = (((current >> 2).wrapping_add(1)) << 2) | ((current ^ 2) & 2);
-            let guard = guard_of(next, new.line.hold.generation());
+            let guard = guard_of(next, new.line.validity.generation());
             new.write(&self.words, slot_of(next));
             self.words[word::GUARD].store(guard, Relaxed);
             if let Some(mirror) = mirror {
@@ -392,9 +392,9 @@ impl Page {
         }
         let last = turn.fetch_and(!SWITCHING, SeqCst) & !SWITCHING;
         // The line goes on as it was, for readers to confirm.
-        self.words[word::GUARD].store(guard_of(last, Hold::Never.generation()), Release);
+        self.words[word::GUARD].store(guard_of(last, LineValidity::Never.generation()), Release);
         if let Some(mirror) = mirror {
-            mirror[word::GUARD].store(guard_of(before, Hold::Never.generation()), Relaxed);
+            mirror[word::GUARD].store(guard_of(before, LineValidity::Never.generation()), Relaxed);
             mirror[word::TURN].store(before, Release);
         }
         None

@@ -4,9 +4,9 @@
 use hourglass_model::diff::DiffMetric;
 use hourglass_model::random::Stream;
 
-use super::judge::{Change, Rules};
 use super::quantity::{Quantity, Value};
-use super::sample::{Measured, PARTS, Sample};
+use super::sample::{MeasuredValue, PARTS, RunSample};
+use super::verdict::{QuantityChange, Rules};
 use crate::statistics::{Estimate, USUAL, share};
 
 /// How often the parts are drawn.
@@ -45,8 +45,8 @@ const FIRST_LATENCY: usize = 6;
 
 /// Compares two runs. If neighbouring parts resemble each other, intervals become wider.
 #[must_use]
-pub fn by_parts(a: &Sample, b: &Sample, rules: &Rules) -> Vec<DiffMetric> {
-    let uncertainty = Uncertainty::of(&Parts::of(a), &Parts::of(b), rules.seed);
+pub fn by_parts(a: &RunSample, b: &RunSample, rules: &Rules) -> Vec<DiffMetric> {
+    let uncertainty = Uncertainty::of(&RunParts::of(a), &RunParts::of(b), rules.seed);
     let (values_a, values_b) = (a.values(), b.values());
     let mut all: Vec<Quantity> =
         values_a.iter().chain(&values_b).map(|value| value.quantity.clone()).collect();
@@ -70,7 +70,7 @@ pub fn by_parts(a: &Sample, b: &Sample, rules: &Rules) -> Vec<DiffMetric> {
     changes.map(|change| change.judged(rules)).collect()
 }
 
-fn no_interval(quantity: Quantity, a: Option<f64>, b: Option<f64>) -> Change {
+fn no_interval(quantity: Quantity, a: Option<f64>, b: Option<f64>) -> QuantityChange {
     let change = a.zip(b).map(|(a, b)| Estimate {
         value: b - a,
         lo: f64::NEG_INFINITY,
@@ -78,13 +78,22 @@ fn no_interval(quantity: Quantity, a: Option<f64>, b: Option<f64>) -> Change {
         count: 1,
     });
     let reason = "one run each gives it no interval; compare rounds".to_owned();
-    Change { quantity, a, b, change, moved: false, reason, rounds: 0, rounds_needed: 0 }
+    QuantityChange {
+        quantity,
+        a,
+        b,
+        change,
+        is_significant: false,
+        reason,
+        rounds: 0,
+        rounds_needed: 0,
+    }
 }
 
 /// Periods that fail come in bursts: a run counts as no more independent ones than it has parts. The
 /// interval of the difference is Newcombe's (*Statistics in Medicine* 17, 1998, method 10).
-fn periods(a: &Sample, b: &Sample) -> Change {
-    let score = |sample: &Sample| {
+fn periods(a: &RunSample, b: &RunSample) -> QuantityChange {
+    let score = |sample: &RunSample| {
         let (failed, all) = sample.periods().filter(|(_, all)| *all > 0)?;
         let counted = all.min(PARTS as u64);
         let value = failed as f64 / all as f64;
@@ -100,11 +109,11 @@ fn periods(a: &Sample, b: &Sample) -> Change {
         Estimate { value, lo, hi, count: a.count.min(b.count) }.scaled(PER_CENT)
     });
     let per_cent = |share: Option<Estimate>| share.map(|share| share.value * PER_CENT);
-    Change {
+    QuantityChange {
         quantity: Quantity::DeadlinesFailed,
         a: per_cent(a),
         b: per_cent(b),
-        moved: change.is_some_and(|change| !change.holds(0.0)),
+        is_significant: change.is_some_and(|change| !change.holds(0.0)),
         reason: if change.is_none() { "not in both runs".to_owned() } else { String::new() },
         change,
         rounds: 0,
@@ -119,7 +128,7 @@ struct Cell {
     count: u32,
 }
 
-struct Parts {
+struct RunParts {
     gaps: Vec<Cell>,
     latencies: Vec<Cell>,
     gaps_ns: [f64; PARTS],
@@ -129,13 +138,13 @@ struct Parts {
 /// How often each part was drawn.
 type Weights = [u32; PARTS];
 
-impl Parts {
-    fn of(sample: &Sample) -> Parts {
+impl RunParts {
+    fn of(sample: &RunSample) -> RunParts {
         let mut gaps_ns = [0.0; PARTS];
         for gap in sample.gaps() {
             gaps_ns[usize::from(gap.part) % PARTS] += gap.ns as f64;
         }
-        Parts {
+        RunParts {
             gaps: cells(sample.gaps()),
             latencies: cells(sample.latencies()),
             gaps_ns,
@@ -170,7 +179,7 @@ impl Parts {
 }
 
 /// Puts together what agrees in its leading bits, in ascending order.
-fn cells(measured: &[Measured]) -> Vec<Cell> {
+fn cells(measured: &[MeasuredValue]) -> Vec<Cell> {
     let rounded = |ns: u64| {
         let spare = (u64::BITS - ns.leading_zeros()).saturating_sub(BITS);
         ns >> spare << spare
@@ -217,7 +226,7 @@ struct Uncertainty {
 }
 
 impl Uncertainty {
-    fn of(a: &Parts, b: &Parts, seed: u64) -> Uncertainty {
+    fn of(a: &RunParts, b: &RunParts, seed: u64) -> Uncertainty {
         let mut random = Stream::of(&[seed, DRAWS as u64]);
         let draws: Vec<[Option<f64>; DRAWN]> = (0..DRAWS)
             .map(|_| {
@@ -247,7 +256,7 @@ impl Uncertainty {
         }
     }
 
-    fn change(&self, at: usize, a: Option<Value>, b: Option<Value>) -> Change {
+    fn change(&self, at: usize, a: Option<Value>, b: Option<Value>) -> QuantityChange {
         let quantity = Quantity::PLAIN[at].clone();
         let is_thin = |value: &Value| !value.has_above(LEAST_ABOVE);
         let thin = a.iter().chain(&b).any(is_thin);
@@ -275,12 +284,12 @@ impl Uncertainty {
             hi: value + reach,
             count: PARTS as u64,
         });
-        Change {
+        QuantityChange {
             quantity,
             a: number_a,
             b: number_b,
             change,
-            moved: value.is_some_and(|value| value.abs() > error * self.together),
+            is_significant: value.is_some_and(|value| value.abs() > error * self.together),
             reason: reason.to_owned(),
             rounds: 0,
             rounds_needed: 0,
@@ -315,8 +324,8 @@ fn farthest(
 
 /// How much neighbouring parts resemble each other in each quantity, from -1 to 1: the
 /// autocorrelation at a lag of one, the mean of the two runs.
-fn alike(a: &Parts, b: &Parts) -> [f64; DRAWN] {
-    let of = |parts: &Parts| -> [Option<f64>; DRAWN] {
+fn alike(a: &RunParts, b: &RunParts) -> [f64; DRAWN] {
+    let of = |parts: &RunParts| -> [Option<f64>; DRAWN] {
         let rows: Vec<[Option<f64>; DRAWN]> = (0..PARTS)
             .map(|part| {
                 let mut weights = [0; PARTS];

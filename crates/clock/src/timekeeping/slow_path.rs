@@ -1,9 +1,9 @@
 //! What a reader does when the page does not simply give the time.
 
 use super::bound::{Reading, Status};
-use super::line::{Hold, Line, Place};
-use super::steering::Steering;
-use super::timebase::{Scale, SourceId, Timebase};
+use super::line::{ClockLine, LinePosition, LineValidity};
+use super::reference_rate::ReferenceRate;
+use super::timebase::{ReferenceClock, SourceId, Timebase};
 
 /// How often a reader looks at a page that changes under it before it takes the OS clock.
 pub(super) const ATTEMPTS: u32 = 1_000;
@@ -16,17 +16,17 @@ pub(super) const PATIENCE: u32 = 200;
 const SKEW_NS: u64 = 10_000;
 
 /// Whether somebody should look after the line: it is at its end, or the counter stepped back.
-pub(super) fn is_overdue(line: &Line, place: Place) -> bool {
+pub(super) fn is_overdue(line: &ClockLine, place: LinePosition) -> bool {
     match place {
-        Place::Within(_) => false,
-        Place::After(_) => true,
-        Place::Before(behind) => line.slope.ns_floor(behind) > SKEW_NS,
+        LinePosition::Within(_) => false,
+        LinePosition::After(_) => true,
+        LinePosition::Before(behind) => line.slope.ns_floor(behind) > SKEW_NS,
     }
 }
 
 /// What a reader wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ReadKind {
     /// The time, as the line tells it.
     Time,
     /// The time between bounds that hold whatever the reference did meanwhile.
@@ -35,12 +35,12 @@ pub(super) enum Wanted {
 
 /// The generation of the reference under which `line` keeps its bound from this moment on; `None`
 /// if nothing says that it does.
-pub(super) fn confirmed<B: Timebase>(base: &B, line: &Line) -> Option<u32> {
-    let Hold::Under(drawn) = line.hold else { return None };
+pub(super) fn confirmed<B: Timebase>(base: &B, line: &ClockLine) -> Option<u32> {
+    let LineValidity::Under(drawn) = line.validity else { return None };
     match base.steering(line.source) {
-        Steering::Untold => None,
-        Steering::Generation(generation) => (generation == drawn).then_some(generation),
-        Steering::Line(reference) => {
+        ReferenceRate::Untold => None,
+        ReferenceRate::Generation(generation) => (generation == drawn).then_some(generation),
+        ReferenceRate::Line(reference) => {
             let ticks = base.ticks_ordered(line.source);
             reference.confirms(line, ticks).then_some(reference.generation)
         }
@@ -49,35 +49,35 @@ pub(super) fn confirmed<B: Timebase>(base: &B, line: &Line) -> Option<u32> {
 
 /// The OS clock in place of a line that may not keep its bound any more, but not below what that
 /// line told.
-pub(super) fn os_in_place<B: Timebase>(base: &B, line: &Line, place: Place) -> Reading {
+pub(super) fn os_in_place<B: Timebase>(base: &B, line: &ClockLine, place: LinePosition) -> Reading {
     let told_ns = match place {
-        Place::Within(ahead) => line.at(ahead),
-        Place::Before(_) => line.base_ns,
-        Place::After(_) => line.end_ns(),
+        LinePosition::Within(ahead) => line.at(ahead),
+        LinePosition::Before(_) => line.base_ns,
+        LinePosition::After(_) => line.end_ns(),
     };
-    Reading::of_os(base.reference_ns(Scale::Monotonic), told_ns, Status::OsClock)
+    Reading::of_os(base.reference_ns(ReferenceClock::Monotonic), told_ns, Status::OsClock)
 }
 
 /// What a line says at a place, with the OS clock where it says nothing.
-pub(super) fn reading<B: Timebase>(base: &B, line: &Line, place: Place) -> Reading {
+pub(super) fn reading<B: Timebase>(base: &B, line: &ClockLine, place: LinePosition) -> Reading {
     let status = if line.source == SourceId::OS { line.status } else { Status::OsClock };
     match place {
-        Place::Within(ahead) => {
+        LinePosition::Within(ahead) => {
             let bound_ns = line.bound_at(ahead);
-            Reading::around(line.at(ahead), bound_ns, line.status)
+            Reading::from_center(line.at(ahead), bound_ns, line.status)
         }
         // Negative deltas are held at the base, as the kernel's vDSO does.
-        Place::Before(behind) if !is_overdue(line, place) => {
-            let mut reading = Reading::around(line.base_ns, line.bound_ns, line.status);
+        LinePosition::Before(behind) if !is_overdue(line, place) => {
+            let mut reading = Reading::from_center(line.base_ns, line.bound_ns, line.status);
             let behind_ns = line.slope.ns_ceil(behind);
             reading.bounds.earliest = reading.bounds.earliest.saturating_sub(behind_ns);
             reading
         }
-        Place::Before(_) => {
-            Reading::of_os(base.reference_ns(Scale::Monotonic), line.base_ns, status)
+        LinePosition::Before(_) => {
+            Reading::of_os(base.reference_ns(ReferenceClock::Monotonic), line.base_ns, status)
         }
-        Place::After(_) => {
-            Reading::of_os(base.reference_ns(Scale::Monotonic), line.end_ns(), status)
+        LinePosition::After(_) => {
+            Reading::of_os(base.reference_ns(ReferenceClock::Monotonic), line.end_ns(), status)
         }
     }
 }

@@ -5,13 +5,13 @@
 //! holds then, unless it grows by ten per cent of its age. So every bounded read looks whether the
 //! reference's generation is still the one under which its line was found to hold.
 
-use super::line::Line;
-use super::sample::Sample;
+use super::line::ClockLine;
+use super::sample::ClockSample;
 use super::slope::{RELATIVE_BITS, Slope};
 
 /// What a reference tells of its rate against a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Steering {
+pub enum ReferenceRate {
     /// Nothing: its rate may change at any time, unnoticed.
     Untold,
     /// Under which generation its rate is what it is: every change makes it another one. Why the
@@ -65,15 +65,15 @@ impl ReferenceLine {
     }
 
     /// Counter and reference as they are on this line, shortly after a sample.
-    pub(super) fn anchor(&self, sample: &Sample, slope: Slope) -> Sample {
+    pub(super) fn anchor(&self, sample: &ClockSample, slope: Slope) -> ClockSample {
         let half_ticks = slope.ticks_floor(HANDOVER_NS).saturating_add(1);
-        Sample { ticks: sample.ticks, half_ticks, ns: self.at(sample.ticks) }
+        ClockSample { ticks: sample.ticks, half_ticks, ns: self.at(sample.ticks) }
     }
 
     /// How far a reading of the reference, taken under this line, is from it (line minus reading)
     /// and how far it may be, ns.
-    pub(super) fn distance(&self, sample: &Sample) -> (i64, u64) {
-        let here = super::scales::difference(self.at(sample.ticks), sample.ns);
+    pub(super) fn distance(&self, sample: &ClockSample) -> (i64, u64) {
+        let here = super::clock_offsets::difference(self.at(sample.ticks), sample.ns);
         let before = self.at(sample.ticks.saturating_sub(sample.half_ticks));
         let after = self.at(sample.ticks.saturating_add(sample.half_ticks));
         // Both are rounded down.
@@ -82,7 +82,7 @@ impl ReferenceLine {
 
     /// Whether `line` stays within its bound from `ticks` to its end, as long as this holds: both
     /// are straight, so it is enough to look at the two ends.
-    pub(super) fn confirms(&self, line: &Line, ticks: u64) -> bool {
+    pub(super) fn confirms(&self, line: &ClockLine, ticks: u64) -> bool {
         let within = |ahead: u64| {
             let apart_ns = line.at(ahead).abs_diff(self.at(line.base_ticks.wrapping_add(ahead)));
             // Two roundings.
@@ -97,7 +97,7 @@ impl ReferenceLine {
 #[cfg(test)]
 mod tests {
     use super::super::bound::Status;
-    use super::super::line::Hold;
+    use super::super::line::LineValidity;
     use super::super::slope::relative_from_ppb;
     use super::super::timebase::SourceId;
     use super::*;
@@ -112,8 +112,8 @@ mod tests {
         shift: 24,
     };
 
-    fn line(slope: Slope, bound_ns: u64) -> Line {
-        Line {
+    fn line(slope: Slope, bound_ns: u64) -> ClockLine {
+        ClockLine {
             source: SourceId::TSC,
             status: Status::Steady,
             slope,
@@ -122,8 +122,8 @@ mod tests {
             base_ns: KERNEL.base_ns,
             bound_ns,
             growth: relative_from_ppb(150),
-            hold: Hold::Under(8),
-            ..Line::UNDRAWN
+            validity: LineValidity::Under(8),
+            ..ClockLine::UNDRAWN
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
             shift: u32::MAX,
         };
         for ticks in [0, 1, u64::MAX / 2, u64::MAX] {
-            let sample = Sample { ticks, half_ticks: u64::MAX, ns: ticks };
+            let sample = ClockSample { ticks, half_ticks: u64::MAX, ns: ticks };
             let _ = (extreme.at(ticks), extreme.distance(&sample), extreme.unit());
             let _ = extreme.confirms(&line(extreme.slope().unwrap(), u64::MAX), ticks);
         }

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use hourglass_model::{Interval, KernelEvent, KernelEventKind};
 
-use super::facts::{Facts, SwitchFacts};
+use super::facts::{RunFacts, SwitchFacts};
 use super::kernel::Soundness;
 
 /// What the records say about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Switched {
+pub(super) enum SwitchEvidence {
     /// The thread left its CPU.
     Out {
         /// Whether it waited from then on.
@@ -28,7 +28,7 @@ pub(super) enum Switched {
 /// Follows the records.
 #[derive(Clone, Debug)]
 pub(super) struct SwitchSide<'a> {
-    facts: &'a Facts,
+    facts: &'a RunFacts,
     switches: &'a SwitchFacts,
     /// The kernel's numbers of the run's threads.
     numbers: BTreeMap<u32, u32>,
@@ -42,25 +42,25 @@ struct Thread {
     /// Whether it is not known exactly when it was away, as in a program's own loop.
     vague: bool,
     /// How it left its CPU first.
-    left: Option<Left>,
+    first_switch_out: Option<SwitchOut>,
     /// How it left it again, and has not come back from.
-    again: Option<Left>,
+    last_switch_out: Option<SwitchOut>,
 }
 
 /// How a thread left its CPU.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct SwitchOut {
     ns: i64,
     cpu: u32,
     waited: bool,
     to: Option<u32>,
     /// Whether it took a CPU again.
-    back: bool,
+    returned: bool,
 }
 
 impl<'a> SwitchSide<'a> {
     /// `None` where there are no records, or none of a thread that is known.
-    pub(super) fn new(facts: &'a Facts) -> Option<SwitchSide<'a>> {
+    pub(super) fn new(facts: &'a RunFacts) -> Option<SwitchSide<'a>> {
         let numbers: BTreeMap<u32, u32> =
             facts.threads.iter().filter_map(|(id, thread)| Some((thread.number?, *id))).collect();
         let of_threads = !numbers.is_empty();
@@ -100,10 +100,10 @@ impl<'a> SwitchSide<'a> {
         }
         self.soundness.in_gaps = self.soundness.in_gaps.saturating_add(1);
         let waited = event.value != 0;
-        let fresh = Left { ns: event.ns, cpu: event.cpu, waited, to: None, back: false };
-        match seen.left {
-            None => seen.left = Some(fresh),
-            Some(_) => seen.again = Some(fresh),
+        let fresh = SwitchOut { ns: event.ns, cpu: event.cpu, waited, to: None, returned: false };
+        match seen.first_switch_out {
+            None => seen.first_switch_out = Some(fresh),
+            Some(_) => seen.last_switch_out = Some(fresh),
         }
     }
 
@@ -112,8 +112,9 @@ impl<'a> SwitchSide<'a> {
             if *other == thread {
                 seen.come_back();
             }
-            let away = [&mut seen.left, &mut seen.again].into_iter().flatten();
-            for left in away.filter(|left| left.cpu == cpu && !left.back) {
+            let away =
+                [&mut seen.first_switch_out, &mut seen.last_switch_out].into_iter().flatten();
+            for left in away.filter(|left| left.cpu == cpu && !left.returned) {
                 left.to.get_or_insert(thread);
             }
         }
@@ -121,7 +122,7 @@ impl<'a> SwitchSide<'a> {
 
     /// The thread of `interval` runs again: what happened since it was last seen. A new gap begins at
     /// the interval's end. `None` where nothing is known.
-    pub(super) fn run(&mut self, interval: &Interval) -> Option<Switched> {
+    pub(super) fn run(&mut self, interval: &Interval) -> Option<SwitchEvidence> {
         let known = self.numbers.values().any(|thread| *thread == interval.thread);
         let vague =
             self.facts.threads.get(&interval.thread).is_some_and(|thread| thread.waits_unseen);
@@ -129,11 +130,11 @@ impl<'a> SwitchSide<'a> {
         let earliest_ns = since_ns.saturating_sub(self.error_ns());
         let seen = self.threads.get_mut(&interval.thread);
         let next = seen.and_then(|seen| seen.take_unfinished(earliest_ns));
-        let fresh = Thread { since_ns, vague, left: next, again: None };
+        let fresh = Thread { since_ns, vague, first_switch_out: next, last_switch_out: None };
         let before = self.threads.insert(interval.thread, fresh).filter(|_| known)?;
-        match before.left {
-            Some(Left { waited, to, .. }) => Some(Switched::Out { waited, to }),
-            None => self.switches.complete.then_some(Switched::Kept),
+        match before.first_switch_out {
+            Some(SwitchOut { waited, to, .. }) => Some(SwitchEvidence::Out { waited, to }),
+            None => self.switches.complete.then_some(SwitchEvidence::Kept),
         }
     }
 }
@@ -141,9 +142,9 @@ impl<'a> SwitchSide<'a> {
 impl Thread {
     /// It has a CPU again.
     fn come_back(&mut self) {
-        let Some(left) = &mut self.left else { return };
-        left.back = true;
-        if let Some(again) = self.again.take() {
+        let Some(left) = &mut self.first_switch_out else { return };
+        left.returned = true;
+        if let Some(again) = self.last_switch_out.take() {
             // Of switches that nobody can put in their places the thread's own wait is the reason.
             left.waited |= again.waited && self.vague;
         }
@@ -151,11 +152,11 @@ impl Thread {
 
     /// The switch from which it has not come back although it runs: that one came later, and its record only
     /// seems to be earlier, as records may be off. None that lies before `earliest_ns`, which no error explains.
-    fn take_unfinished(&mut self, earliest_ns: i64) -> Option<Left> {
-        let last = match self.again {
-            Some(_) => &mut self.again,
-            None => &mut self.left,
+    fn take_unfinished(&mut self, earliest_ns: i64) -> Option<SwitchOut> {
+        let last = match self.last_switch_out {
+            Some(_) => &mut self.last_switch_out,
+            None => &mut self.first_switch_out,
         };
-        last.take_if(|left| !left.back && left.ns >= earliest_ns)
+        last.take_if(|left| !left.returned && left.ns >= earliest_ns)
     }
 }

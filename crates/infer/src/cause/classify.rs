@@ -5,11 +5,11 @@
 
 use hourglass_model::{Cause, KernelEvent, Onset, Policy};
 
-use super::facts::{Facts, ThreadFacts};
-use super::gap::{Basis, Composition, Ran, Successor};
-use super::kernel::Told;
-use super::signs::{Sign, Signs};
-use super::switched::Switched;
+use super::facts::{RunFacts, ThreadFacts};
+use super::gap::{CauseBasis, GapBreakdown, GapOccupants, Successor};
+use super::indications::{Indication, IndicationSet};
+use super::kernel::KernelEvidence;
+use super::switch_evidence::SwitchEvidence;
 use super::throttled::gave_way;
 
 /// On its way into the kernel and out an interrupt takes no longer than this, ns; in virtual
@@ -65,16 +65,16 @@ const TICK_NS: u64 = 500_000;
 
 /// All that is known about a gap.
 pub(super) struct Case<'a> {
-    pub(super) facts: &'a Facts,
+    pub(super) facts: &'a RunFacts,
     pub(super) thread: Option<&'a ThreadFacts>,
     pub(super) onset: Onset,
     pub(super) length: u64,
-    pub(super) told: Option<Told>,
-    pub(super) switched: Option<Switched>,
+    pub(super) kernel_evidence: Option<KernelEvidence>,
+    pub(super) switched: Option<SwitchEvidence>,
     pub(super) successor: Option<u32>,
     pub(super) cpu_changed: bool,
     pub(super) highest: bool,
-    pub(super) stops: Stops,
+    pub(super) stops: ThrottlePatterns,
     pub(super) tick: Option<f64>,
     /// Whether a tick is where the gap is, even if ticks do not show among the gaps.
     pub(super) tick_due: bool,
@@ -88,12 +88,12 @@ pub(super) struct Case<'a> {
     pub(super) quiet: bool,
     /// Which part of the gaps of that size interrupts can be at most, where that is known.
     pub(super) interrupts_share: Option<f64>,
-    pub(super) signs: Signs,
+    pub(super) signs: IndicationSet,
 }
 
 /// Patterns of being kept off the CPU that the gap fits, with what they are worth.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stops {
+pub(super) struct ThrottlePatterns {
     /// As long as throttling; whether such gaps are a period apart.
     pub(super) throttled: Option<bool>,
     /// Ended at a replenishment.
@@ -111,30 +111,30 @@ pub(super) struct Stops {
 /// A cause, how it is known, who had the CPU, where the time went.
 pub(super) struct Verdict {
     pub(super) cause: Cause,
-    pub(super) basis: Basis,
-    pub(super) signs: Signs,
+    pub(super) basis: CauseBasis,
+    pub(super) signs: IndicationSet,
     pub(super) to: Option<Successor>,
-    pub(super) ran: Ran,
-    pub(super) composition: Option<Composition>,
+    pub(super) ran: GapOccupants,
+    pub(super) composition: Option<GapBreakdown>,
 }
 
 impl Case<'_> {
-    pub(super) fn judge(mut self) -> Verdict {
-        let (cause, basis) = match self.told {
+    pub(super) fn classify(mut self) -> Verdict {
+        let (cause, basis) = match self.kernel_evidence {
             Some(told) if !told.hole => self.by_kernel(&told),
             told => {
                 if told.is_some() {
-                    self.signs.insert(Sign::KernelLost);
+                    self.signs.insert(Indication::KernelLost);
                 }
                 self.without_kernel()
             }
         };
-        let told = self.told.filter(|told| !told.hole);
-        let named = told.and_then(|told| told.to).filter(|to| *to != KernelEvent::UNTOLD);
-        let ran = told.map(|told| told.ran).unwrap_or_default();
-        let kernel = ran.most().map(|share| share.who).or(named.map(Successor::Kernel));
+        let told = self.kernel_evidence.filter(|told| !told.hole);
+        let named = told.and_then(|told| told.next_thread).filter(|to| *to != KernelEvent::UNTOLD);
+        let ran = told.map(|told| told.occupants).unwrap_or_default();
+        let kernel = ran.longest().map(|share| share.who).or(named.map(Successor::Kernel));
         let recorded = match self.switched {
-            Some(Switched::Out { to, .. }) => to,
+            Some(SwitchEvidence::Out { to, .. }) => to,
             _ => None,
         };
         Verdict {
@@ -150,32 +150,32 @@ impl Case<'_> {
     /// The verdict on the time before a thread ran for the first time.
     pub(super) fn judge_unstarted(self) -> Verdict {
         let (cause, basis) = match self.successor {
-            Some(_) => (Cause::ContextSwitch, Basis::Seen),
-            None => (Cause::Unknown, Basis::Inferred { confidence: GUESSED }),
+            Some(_) => (Cause::ContextSwitch, CauseBasis::Seen),
+            None => (Cause::Unknown, CauseBasis::Inferred { confidence: GUESSED }),
         };
         Verdict {
             cause,
             basis,
             signs: self.signs,
             to: self.successor.map(Successor::OfRun),
-            ran: Ran::default(),
+            ran: GapOccupants::default(),
             composition: None,
         }
     }
 
-    fn by_kernel(&mut self, told: &Told) -> (Cause, Basis) {
-        if told.to.is_some() {
-            self.signs.insert(Sign::KernelSwitch);
+    fn by_kernel(&mut self, told: &KernelEvidence) -> (Cause, CauseBasis) {
+        if told.next_thread.is_some() {
+            self.signs.insert(Indication::KernelSwitch);
         }
         if told.worked {
-            self.signs.insert(Sign::KernelWork);
+            self.signs.insert(Indication::KernelWork);
         }
         if told.stopped {
-            self.signs.insert(Sign::StoppedState);
-            return (Cause::Stopped, Basis::Seen);
+            self.signs.insert(Indication::StoppedState);
+            return (Cause::Stopped, CauseBasis::Seen);
         }
         let sums = told.composition;
-        if told.to.is_some() {
+        if told.next_thread.is_some() {
             if let Some(stop) = self.stopped_by_rule() {
                 return stop;
             }
@@ -185,33 +185,33 @@ impl Case<'_> {
                 return match self.switch_seen(told) {
                     Cause::ContextSwitchInvoluntary if is_idle(told) => self.kept_from_idle(),
                     Cause::ContextSwitchInvoluntary if gave_way(self.facts, self.thread, told) => {
-                        self.signs.insert(Sign::TimeSharing);
-                        (Cause::RtThrottling, Basis::Inferred { confidence: TIME_SHARED })
+                        self.signs.insert(Indication::TimeSharing);
+                        (Cause::RtThrottling, CauseBasis::Inferred { confidence: TIME_SHARED })
                     }
-                    cause => (cause, Basis::Seen),
+                    cause => (cause, CauseBasis::Seen),
                 };
             }
         }
-        if !told.worked && told.to.is_none() {
+        if !told.worked && told.next_thread.is_none() {
             return self.silent(told);
         }
-        (longest(told), Basis::Seen)
+        (longest(told), CauseBasis::Seen)
     }
 
     /// A thread that could run left a CPU to idleness: something forbade it to run, or an event is missing.
-    fn kept_from_idle(&mut self) -> (Cause, Basis) {
-        self.signs.insert(Sign::IdleMeanwhile);
+    fn kept_from_idle(&mut self) -> (Cause, CauseBasis) {
+        self.signs.insert(Indication::IdleMeanwhile);
         let throttled = self.facts.quota.is_some_and(|quota| quota.throttled > 0);
         if throttled
             && self.thread.and_then(|thread| thread.policy).is_none_or(|of| !is_real_time(of))
         {
-            self.signs.insert(Sign::QuotaCounted);
-            return (Cause::CgroupQuota, Basis::Inferred { confidence: QUOTA_BY_IDLE });
+            self.signs.insert(Indication::QuotaCounted);
+            return (Cause::CgroupQuota, CauseBasis::Inferred { confidence: QUOTA_BY_IDLE });
         }
-        (Cause::Unknown, Basis::Inferred { confidence: GUESSED })
+        (Cause::Unknown, CauseBasis::Inferred { confidence: GUESSED })
     }
 
-    fn switch_seen(&self, told: &Told) -> Cause {
+    fn switch_seen(&self, told: &KernelEvidence) -> Cause {
         if told.moved_away && self.cpu_changed {
             Cause::Migration
         } else if told.waiting || self.onset == Onset::Yield {
@@ -221,24 +221,24 @@ impl Case<'_> {
         }
     }
 
-    fn silent(&mut self, told: &Told) -> (Cause, Basis) {
+    fn silent(&mut self, told: &KernelEvidence) -> (Cause, CauseBasis) {
         if told.complete {
-            self.signs.insert(Sign::KernelSilent);
+            self.signs.insert(Indication::KernelSilent);
             if self.periodic {
-                self.signs.insert(Sign::Periodic);
+                self.signs.insert(Indication::Periodic);
             }
-            return (Cause::BelowKernel, Basis::Seen);
+            return (Cause::BelowKernel, CauseBasis::Seen);
         }
         match self.counted_switch() {
-            Some(cause) => (cause, Basis::Seen),
-            None => (Cause::BelowKernel, Basis::Inferred { confidence: SILENT_WITH_LOSSES }),
+            Some(cause) => (cause, CauseBasis::Seen),
+            None => (Cause::BelowKernel, CauseBasis::Inferred { confidence: SILENT_WITH_LOSSES }),
         }
     }
 
-    fn without_kernel(&mut self) -> (Cause, Basis) {
+    fn without_kernel(&mut self) -> (Cause, CauseBasis) {
         let counted = self.recorded_switch().or_else(|| self.counted_switch());
         let seen = self.successor.is_some();
-        let kept = [Sign::NotCleared, Sign::NoneCounted, Sign::NoRecordedSwitch];
+        let kept = [Indication::NotCleared, Indication::NoneCounted, Indication::NoRecordedSwitch];
         let kept = kept.into_iter().any(|sign| self.signs.contains(sign));
         if (!kept || seen || counted.is_some())
             && let Some(stop) = self.stopped_by_rule()
@@ -249,16 +249,16 @@ impl Case<'_> {
             return (cause, self.unless_stopped(cause)).adjusted(self);
         }
         if seen {
-            return (self.interleaved(), Basis::Seen);
+            return (self.interleaved(), CauseBasis::Seen);
         }
-        if kept { self.kept() } else { self.by_the_trace() }
+        if kept { self.classify_not_switched() } else { self.by_the_trace() }
     }
 
     /// Throttling, a budget, a quota: all look like switches, so these rules come first.
-    fn stopped_by_rule(&mut self) -> Option<(Cause, Basis)> {
-        let inferred = |cause, confidence| Some((cause, Basis::Inferred { confidence }));
+    fn stopped_by_rule(&mut self) -> Option<(Cause, CauseBasis)> {
+        let inferred = |cause, confidence| Some((cause, CauseBasis::Inferred { confidence }));
         if let Some(confidence) = self.stops.replenished {
-            self.signs.insert(Sign::Replenished);
+            self.signs.insert(Indication::Replenished);
             let cause = match self.stops.in_user_space {
                 true => Cause::ReservationBudget,
                 false => Cause::DeadlineBudget,
@@ -266,13 +266,13 @@ impl Case<'_> {
             return inferred(cause, confidence.min(MOST_BUDGET));
         }
         if let Some(periodic) = self.stops.throttled {
-            self.signs.insert(Sign::ThrottlingLength);
+            self.signs.insert(Indication::ThrottlingLength);
             let logged = self.facts.rt_limit.is_some_and(|limit| limit.logged);
             if logged {
-                self.signs.insert(Sign::ThrottlingLogged);
+                self.signs.insert(Indication::ThrottlingLogged);
             }
             if periodic {
-                self.signs.insert(Sign::ThrottlingPeriod);
+                self.signs.insert(Indication::ThrottlingPeriod);
                 return inferred(Cause::RtThrottling, THROTTLED_PERIODIC);
             }
             let once = if logged { THROTTLED_LOGGED } else { THROTTLED_ONCE };
@@ -280,36 +280,38 @@ impl Case<'_> {
         }
         // Another thread of the run in the same control group could not have run meanwhile.
         let confidence = self.stops.quota.filter(|_| self.successor.is_none())?;
-        self.signs.insert(Sign::QuotaPeriod);
-        self.signs.insert(Sign::QuotaCounted);
+        self.signs.insert(Indication::QuotaPeriod);
+        self.signs.insert(Indication::QuotaCounted);
         inferred(Cause::CgroupQuota, confidence.min(MOST_QUOTA))
     }
 
     /// How a switch is known that the kernel counted or recorded: the kernel counts stops by a quota or by
     /// the real-time limit as involuntary too.
-    fn unless_stopped(&mut self, cause: Cause) -> Basis {
+    fn unless_stopped(&mut self, cause: Cause) -> CauseBasis {
         let involuntary = cause == Cause::ContextSwitchInvoluntary && self.successor.is_none();
         if !involuntary {
-            return Basis::Seen;
+            return CauseBasis::Seen;
         }
         if let Some(most) = self.stops.unplaced {
-            self.signs.insert(Sign::QuotaCounted);
-            return Basis::Inferred { confidence: (1.0 - most).max(GUESSED) };
+            self.signs.insert(Indication::QuotaCounted);
+            return CauseBasis::Inferred { confidence: (1.0 - most).max(GUESSED) };
         }
-        let Some(confidence) = self.stops.without_stop else { return Basis::Seen };
-        self.signs.insert(Sign::ThrottlingPossible);
-        Basis::Inferred { confidence: confidence.max(GUESSED) }
+        let Some(confidence) = self.stops.without_stop else { return CauseBasis::Seen };
+        self.signs.insert(Indication::ThrottlingPossible);
+        CauseBasis::Inferred { confidence: confidence.max(GUESSED) }
     }
 
     /// What the records of the thread's switches say.
     fn recorded_switch(&mut self) -> Option<Cause> {
         let (sign, cause) = match self.switched? {
-            Switched::Kept => (Sign::NoRecordedSwitch, None),
+            SwitchEvidence::Kept => (Indication::NoRecordedSwitch, None),
             // A thread that yields stays runnable, as one does that is preempted.
-            Switched::Out { waited, .. } if waited || self.onset == Onset::Yield => {
-                (Sign::RecordedSwitch, Some(Cause::ContextSwitchVoluntary))
+            SwitchEvidence::Out { waited, .. } if waited || self.onset == Onset::Yield => {
+                (Indication::RecordedSwitch, Some(Cause::ContextSwitchVoluntary))
             }
-            Switched::Out { .. } => (Sign::RecordedSwitch, Some(Cause::ContextSwitchInvoluntary)),
+            SwitchEvidence::Out { .. } => {
+                (Indication::RecordedSwitch, Some(Cause::ContextSwitchInvoluntary))
+            }
         };
         self.signs.insert(sign);
         cause
@@ -317,8 +319,8 @@ impl Case<'_> {
 
     /// What the kernel's counters say.
     fn counted_switch(&self) -> Option<Cause> {
-        let involuntary = self.signs.contains(Sign::CountedInvoluntary);
-        let voluntary = self.signs.contains(Sign::CountedVoluntary);
+        let involuntary = self.signs.contains(Indication::CountedInvoluntary);
+        let voluntary = self.signs.contains(Indication::CountedVoluntary);
         match (involuntary, voluntary) {
             // A yield that switches is counted as involuntary (kernel/sched/core.c).
             (true, _) if self.onset == Onset::Yield => Some(Cause::ContextSwitchVoluntary),
@@ -343,60 +345,60 @@ impl Case<'_> {
     }
 
     /// The thread was not switched out: a fault, a tick, another interrupt, or what is below.
-    fn kept(&mut self) -> (Cause, Basis) {
-        if self.signs.contains(Sign::CountedFault) {
-            return (Cause::PageFault, Basis::Seen);
+    fn classify_not_switched(&mut self) -> (Cause, CauseBasis) {
+        if self.signs.contains(Indication::CountedFault) {
+            return (Cause::PageFault, CauseBasis::Seen);
         }
         if self.cpu_changed {
-            return (Cause::Migration, Basis::Inferred { confidence: MOVED });
+            return (Cause::Migration, CauseBasis::Inferred { confidence: MOVED });
         }
         if let Some(confidence) = self.tick {
-            self.signs.insert(Sign::OnTickGrid);
+            self.signs.insert(Indication::OnTickGrid);
             let confidence = match self.length > TICK_NS {
                 true => confidence / 2.0,
                 false => confidence,
             };
-            return (Cause::TimerTick, Basis::Inferred { confidence });
+            return (Cause::TimerTick, CauseBasis::Inferred { confidence });
         }
-        if self.signs.contains(Sign::Cleared) && self.tick_due {
-            self.signs.insert(Sign::OnTickGrid);
-            return (Cause::TimerTick, Basis::Inferred { confidence: TICK_CLEARED });
+        if self.signs.contains(Indication::Cleared) && self.tick_due {
+            self.signs.insert(Indication::OnTickGrid);
+            return (Cause::TimerTick, CauseBasis::Inferred { confidence: TICK_CLEARED });
         }
-        if self.signs.contains(Sign::Cleared) {
-            return (Cause::Irq, Basis::Inferred { confidence: INTERRUPT_CLEARED });
+        if self.signs.contains(Indication::Cleared) {
+            return (Cause::Irq, CauseBasis::Inferred { confidence: INTERRUPT_CLEARED });
         }
-        self.below()
+        self.classify_below_kernel()
     }
 
     /// No switch, no fault, no tick: an interrupt, or what is below the kernel. The kernel's counts of interrupts
     /// say when there was none, or how few there were for so many gaps.
-    fn below(&mut self) -> (Cause, Basis) {
+    fn classify_below_kernel(&mut self) -> (Cause, CauseBasis) {
         let machine = self.facts.virtual_machine;
         if machine == Some(true) {
-            self.signs.insert(Sign::VirtualMachine);
+            self.signs.insert(Indication::VirtualMachine);
         }
         if self.periodic {
-            self.signs.insert(Sign::Periodic);
+            self.signs.insert(Indication::Periodic);
         }
-        let inferred = |cause, confidence| (cause, Basis::Inferred { confidence });
+        let inferred = |cause, confidence| (cause, CauseBasis::Inferred { confidence });
         // What says when ticks are, says when no other interrupt was.
         if self.ticks_missing {
-            self.signs.insert(Sign::TicksMissing);
+            self.signs.insert(Indication::TicksMissing);
             return inferred(Cause::IrqOrBelow, WITHOUT_TICKS);
         }
         if self.quiet {
-            self.signs.insert(Sign::NoInterruptCounted);
+            self.signs.insert(Indication::NoInterruptCounted);
             return inferred(Cause::BelowKernel, BELOW_QUIET);
         }
         if machine == Some(true) && self.periodic {
             return inferred(Cause::BelowKernel, BELOW_PERIODIC);
         }
         if let Some(share) = self.interrupts_share.filter(|share| *share <= MOST_INTERRUPTS) {
-            self.signs.insert(Sign::FewInterrupts);
+            self.signs.insert(Indication::FewInterrupts);
             return inferred(Cause::BelowKernel, (1.0 - share / 2.0).min(BELOW_QUIET));
         }
         if machine == Some(true) && self.too_short {
-            self.signs.insert(Sign::ShorterThanTicks);
+            self.signs.insert(Indication::ShorterThanTicks);
             return inferred(Cause::BelowKernel, BELOW_SHORT);
         }
         match machine {
@@ -406,61 +408,63 @@ impl Case<'_> {
     }
 
     /// Neither the kernel's events nor the thread's own evidence: section 4's rules.
-    fn by_the_trace(&mut self) -> (Cause, Basis) {
-        let inferred = |cause, confidence| (cause, Basis::Inferred { confidence });
+    fn by_the_trace(&mut self) -> (Cause, CauseBasis) {
+        let inferred = |cause, confidence| (cause, CauseBasis::Inferred { confidence });
         if self.cpu_changed {
             return inferred(Cause::Migration, MOVED);
         }
         if let Some(confidence) = self.tick.filter(|_| self.length <= TICK_NS) {
-            self.signs.insert(Sign::OnTickGrid);
+            self.signs.insert(Indication::OnTickGrid);
             return inferred(Cause::TimerTick, confidence);
         }
-        if self.signs.contains(Sign::Cleared) {
+        if self.signs.contains(Indication::Cleared) {
             return inferred(Cause::ContextSwitch, 0.5);
         }
         if self.onset == Onset::Yield {
             return inferred(Cause::ContextSwitchVoluntary, YIELDED);
         }
         if self.highest {
-            self.signs.insert(Sign::HighestPriority);
+            self.signs.insert(Indication::HighestPriority);
             return match self.facts.virtual_machine {
-                Some(true) => self.below(),
+                Some(true) => self.classify_below_kernel(),
                 _ => inferred(Cause::Irq, INTERRUPT_BY_RULE),
             };
         }
         if self.periodic {
-            return self.below();
+            return self.classify_below_kernel();
         }
         let real_time = self.thread.and_then(|thread| thread.policy).is_some_and(is_real_time);
         match self.length >= TURN_NS && !real_time {
             true => inferred(Cause::ContextSwitch, 0.6),
-            false if self.facts.virtual_machine == Some(true) && self.ticks_known => self.below(),
+            false if self.facts.virtual_machine == Some(true) && self.ticks_known => {
+                self.classify_below_kernel()
+            }
             false => inferred(Cause::Unknown, GUESSED),
         }
     }
 }
 
 /// A seen switch that may be a stop.
-trait Adjusted {
-    fn adjusted(self, case: &mut Case) -> (Cause, Basis);
+trait StopAdjustment {
+    fn adjusted(self, case: &mut Case) -> (Cause, CauseBasis);
 }
 
-impl Adjusted for (Cause, Basis) {
+impl StopAdjustment for (Cause, CauseBasis) {
     /// A wait that was counted for a thread that never waits was no wait of its own: it was
     /// stopped (by a signal, a tracer or the freezer), unless it waited for a page.
-    fn adjusted(self, case: &mut Case) -> (Cause, Basis) {
+    fn adjusted(self, case: &mut Case) -> (Cause, CauseBasis) {
         let never = case.thread.is_some_and(|thread| thread.never_waits && !thread.waits_unseen);
         // A competitor that had the CPU before, or behind, is counted too.
-        let counted = case.signs.contains(Sign::CountedVoluntary);
+        let counted = case.signs.contains(Indication::CountedVoluntary);
         let waited = self.0 == Cause::ContextSwitchVoluntary || counted;
         if !never || !waited || case.onset == Onset::Yield {
             return self;
         }
-        if case.signs.contains(Sign::CountedFault) {
-            return (Cause::PageFault, Basis::Inferred { confidence: STOPPED });
+        if case.signs.contains(Indication::CountedFault) {
+            return (Cause::PageFault, CauseBasis::Inferred { confidence: STOPPED });
         }
-        case.signs.insert(Sign::NeverWaits);
-        (Cause::Stopped, Basis::Inferred { confidence: STOPPED })
+        case.signs.insert(Indication::NeverWaits);
+        (Cause::Stopped, CauseBasis::Inferred { confidence: STOPPED })
     }
 }
 
@@ -470,14 +474,14 @@ pub(super) fn is_real_time(policy: Policy) -> bool {
 }
 
 /// Whether the CPU was idle for most of the time in which the thread was off it.
-fn is_idle(told: &Told) -> bool {
-    let idle = told.ran.iter().find(|share| share.who == Successor::Kernel(0));
+fn is_idle(told: &KernelEvidence) -> bool {
+    let idle = told.occupants.iter().find(|share| share.who == Successor::Kernel(0));
     idle.is_some_and(|idle| idle.ns > told.composition.switched_ns / 2)
 }
 
 /// The work that took the longest. What no event accounts for is the delivery of that work, but
 /// for what is longer than any delivery.
-fn longest(told: &Told) -> Cause {
+fn longest(told: &KernelEvidence) -> Cause {
     let sums = told.composition;
     let tick = if told.other_timer { Cause::Irq } else { Cause::TimerTick };
     let silent = sums.silent_ns.saturating_sub(DELIVERY_NS);

@@ -6,18 +6,18 @@ use hourglass_time::{
 
 use super::bound::Bounds;
 use super::clock::{Clock, ScaleTime};
-use super::timebase::{Scale, Timebase};
+use super::timebase::{ReferenceClock, Timebase};
 
 /// A clock tag whose time a [`Clock`] can tell.
 pub trait Timeline: ClockTag {
     /// Which of the reference's clocks it is.
-    const SCALE: Scale;
+    const SCALE: ReferenceClock;
 }
 
 macro_rules! timelines {
     ($($tag:ident = $scale:ident;)*) => {$(
         impl Timeline for $tag {
-            const SCALE: Scale = Scale::$scale;
+            const SCALE: ReferenceClock = ReferenceClock::$scale;
         }
     )*};
 }
@@ -51,7 +51,7 @@ impl<B: Timebase> Clock<B> {
     #[must_use]
     pub fn read<C: Timeline>(&self) -> Bounded<Instant<C>> {
         let ScaleTime { ns, error_ns, .. } = match C::SCALE {
-            Scale::Monotonic => return self.now_bounded().instants(),
+            ReferenceClock::Monotonic => return self.now_bounded().instants(),
             scale => self.now_on(scale),
         };
         let centre = Instant::from_nanos(ns);

@@ -7,7 +7,7 @@ use hourglass_model::Interval;
 
 /// A trace whose records have been given CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedTrace {
     /// The records, in their order, with CPUs counted from 0 by their first use.
     pub intervals: Vec<Interval>,
     /// CPUs that were needed. The machine has at least so many.
@@ -25,8 +25,8 @@ pub struct Placed {
 /// thread that goes on all the time has a CPU of its own (section 7). The records must come in the order
 /// of their starts.
 #[must_use]
-pub fn place(trace: impl IntoIterator<Item = Interval>) -> Placed {
-    let mut placed = Placed::default();
+pub fn place(trace: impl IntoIterator<Item = Interval>) -> PlacedTrace {
+    let mut placed = PlacedTrace::default();
     // The end of the last record of each CPU, and the CPU of each thread.
     let mut free_from: Vec<i64> = Vec::new();
     let mut of_thread: BTreeMap<u32, usize> = BTreeMap::new();
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!((cpus, placed.cpus, placed.ambiguous), (vec![0, 1, 1, 1], 2, 0));
         let found = super::super::switches(placed.intervals);
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].from, found[0].to, found[0].gap_ns), (2, 3, 2));
+        assert_eq!((found[0].prev_tid, found[0].next_tid, found[0].gap_ns), (2, 3, 2));
     }
 
     /// Turns of pinned threads come back as they were: every thread of a CPU is found on one.
@@ -134,6 +134,6 @@ mod tests {
             let most = records.iter().map(|record| at_once(record.start_ns)).max();
             assert!(placed.cpus >= most.unwrap() && placed.cpus <= 6, "seed {seed}");
         }
-        assert_eq!(place([]), Placed::default());
+        assert_eq!(place([]), PlacedTrace::default());
     }
 }
