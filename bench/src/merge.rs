@@ -14,7 +14,7 @@ use hourglass_model::manifest::{
     ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
 use hourglass_model::random::Stream;
-use hourglass_model::{Evidence, Interval, Onset};
+use hourglass_model::{Evidence, Interval, IntervalStart};
 use hourglass_theory::sweep;
 
 use crate::document::Row;
@@ -76,7 +76,7 @@ fn templates(home: &Path) -> Result<Vec<(PathBuf, Manifest)>> {
     let host = HostReader::new(Path::new("/")).read();
     let mut templates = Vec::new();
     for number in 0..TRACES {
-        let mut random = Stream::of(&[SEED, number as u64]);
+        let mut random = Stream::from_seeds(&[SEED, number as u64]);
         let path = home.join(format!("trace-{number}"));
         let mut folder = RunFolder::create(&path)?;
         let mut trace = folder.trace()?;
@@ -93,7 +93,7 @@ fn templates(home: &Path) -> Result<Vec<(PathBuf, Manifest)>> {
                     end_ns: i64::try_from(end_ns)?,
                     start_ticks: at * PERIOD_NS,
                     end_ticks: end_ns,
-                    onset: if at == 0 { Onset::Start } else { Onset::Gap },
+                    onset: if at == 0 { IntervalStart::Start } else { IntervalStart::Gap },
                     evidence: Evidence::default(),
                 };
                 trace.write(&interval)?;
@@ -195,7 +195,7 @@ fn make_node(runs: &Path, number: u64, templates: &[(PathBuf, Manifest)]) -> Res
 
 /// Time and memory for finding out that one of many parts is missing.
 fn missing_part(home: &Path, parts: u64) -> Result<Vec<Row>> {
-    let draft = sweep::Draft::from_toml("sets = 1_000_000\nanalyses = [\"rm\"]")?;
+    let draft = sweep::ExperimentBuilder::from_toml("sets = 1_000_000\nanalyses = [\"rm\"]")?;
     let mut experiment = draft.finish(None)?;
     let mut rows = Vec::new();
     for of in [parts / 10, parts] {

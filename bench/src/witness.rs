@@ -66,7 +66,7 @@ fn costs(rounds: u32) -> Result<Vec<Row>> {
     let cpu = *hourglass_sys::thread::affinity()?.last().context("no CPU")?;
     set_affinity([cpu])?;
     let witness = Witness::new()?;
-    if let Some(asks) = witness.asks() {
+    if let Some(asks) = witness.counter_read_reason() {
         eprintln!("witness: each span asks the kernel: {asks}");
     }
     let schedstat = File::open("/proc/thread-self/schedstat")?;

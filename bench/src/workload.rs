@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use hourglass_clock::{Calibration, Counter, Pair};
 use hourglass_lab::store::RunFolder;
 use hourglass_model::document::RunDocument;
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 use hourglass_time::Span;
 use hourglass_workload::memory::Memory;
 use hourglass_workload::recorder::RecorderSettings;
@@ -202,7 +202,7 @@ fn received(binary: &Path) -> Result<Vec<Row>> {
         let interval = interval?;
         let length = interval.duration_ns() as f64;
         match (interval.onset, jobs.last_mut()) {
-            (Onset::Gap | Onset::Migration, Some(job)) => *job += length,
+            (IntervalStart::Gap | IntervalStart::Migration, Some(job)) => *job += length,
             _ => jobs.push(length),
         }
     }
@@ -257,7 +257,7 @@ fn synthetic() -> impl Iterator<Item = Interval> {
             end_ns: end as i64,
             start_ticks: 77_000_000_000 + start * 23 / 10,
             end_ticks: 77_000_000_000 + end * 23 / 10,
-            onset: Onset::Gap,
+            onset: IntervalStart::Gap,
             evidence: Default::default(),
         }
     })

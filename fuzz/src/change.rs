@@ -77,7 +77,7 @@ impl Mutator {
     /// Changes named by a seed, with the words of a target.
     #[must_use]
     pub fn new(seed: u64, words: &'static [&'static str]) -> Mutator {
-        Mutator { dice: Stream::of(&[seed]), words }
+        Mutator { dice: Stream::from_seeds(&[seed]), words }
     }
 
     pub fn next_below(&mut self, count: usize) -> usize {

@@ -11,7 +11,7 @@ use hourglass_clock::timekeeping::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Failure, Kind};
+use crate::errors::{ErrorKind, PyFailure};
 use crate::values::repr;
 
 /// What a bound rests on, as Python reads it.
@@ -243,7 +243,7 @@ fn ticks() -> PyTicks {
 #[pyfunction]
 fn elapsed(first: PyTicks, second: PyTicks) -> PyResult<Elapsed> {
     let ticks = |ticks: PyTicks| Ticks { count: ticks.count, epoch: ticks.epoch };
-    let found = clock().elapsed(ticks(first), ticks(second)).map_err(Failure::invalid)?;
+    let found = clock().elapsed(ticks(first), ticks(second)).map_err(PyFailure::invalid)?;
     Ok(Elapsed { ns: found.ns, error_ns: found.error_ns })
 }
 
@@ -258,7 +258,7 @@ fn now_on(scale: &str) -> PyResult<Reading> {
         "boottime" => ReferenceClock::Boottime,
         other => {
             let known = "monotonic, monotonic_raw, realtime, tai or boottime";
-            return Err(Failure::argument(
+            return Err(PyFailure::argument(
                 "scale",
                 format_args!("unknown '{other}'; expected one of {known}"),
             ))?;
@@ -311,13 +311,13 @@ fn source() -> &'static str {
 fn set_source(py: Python<'_>, name: &str) -> PyResult<()> {
     let known = [SourceId::OS, SourceId::TSC, SourceId::CNTVCT, SourceId::HPET];
     let source = known.into_iter().find(|source| source.name() == name).ok_or_else(|| {
-        Failure::argument(
+        PyFailure::argument(
             "name",
             format_args!("unknown '{name}'; expected one of monotonic, tsc, cntvct, hpet"),
         )
     })?;
     let set = py.detach(|| clock().set_source(source));
-    Ok(set.map_err(|error| Failure::new(Kind::Unsupported, error))?)
+    Ok(set.map_err(|error| PyFailure::new(ErrorKind::Unsupported, error))?)
 }
 
 /// Does what is due: calibrates, judges; when to call again, ns from now. Readings do it themselves now and then.
@@ -364,7 +364,7 @@ fn counts(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 fn share() -> PyResult<RawFd> {
     let descriptor = clock().share();
     let descriptor =
-        descriptor.map_err(|error| Failure::os("the page cannot be shared", &error))?;
+        descriptor.map_err(|error| PyFailure::os("the page cannot be shared", &error))?;
     Ok(descriptor.into_raw_fd())
 }
 
@@ -425,22 +425,22 @@ impl PyPage {
 /// A descriptor of its own for a file that Python holds.
 fn file_of(fd: RawFd) -> PyResult<File> {
     if fd < 0 {
-        return Err(Failure::argument("fd", format_args!("{fd} is not a file descriptor")).into());
+        return Err(PyFailure::argument("fd", format_args!("{fd} is not a file descriptor")).into());
     }
     // SAFETY: not -1; one that is not open is told by the kernel when it is duplicated, and nothing
     // else is done with it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     let own = borrowed.try_clone_to_owned();
-    Ok(File::from(own.map_err(|error| Failure::os(format_args!("descriptor {fd}"), &error))?))
+    Ok(File::from(own.map_err(|error| PyFailure::os(format_args!("descriptor {fd}"), &error))?))
 }
 
-fn page_failure(error: OpenPageError) -> Failure {
+fn page_failure(error: OpenPageError) -> PyFailure {
     match &error {
-        OpenPageError::NotMapped(os) => Failure::os("the page cannot be mapped", os),
+        OpenPageError::NotMapped(os) => PyFailure::os("the page cannot be mapped", os),
         OpenPageError::OtherCounter { .. } | OpenPageError::OtherArchitecture { .. } => {
-            Failure::new(Kind::Unsupported, error)
+            PyFailure::new(ErrorKind::Unsupported, error)
         }
-        _ => Failure::new(Kind::Data, error),
+        _ => PyFailure::new(ErrorKind::Data, error),
     }
 }
 

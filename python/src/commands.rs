@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 
-use hourglass_lab::model::{Reservation, Strength};
+use hourglass_lab::model::{Reservation, ReservationKind};
 use hourglass_reserve::session::{
     self as reserve, CoRunnerSettings, SessionFailure as NoReservation, SessionRequest,
     SessionTarget, arguments,
@@ -13,19 +13,19 @@ use hourglass_reserve::session::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Failure, Kind};
-use crate::given::given;
+use crate::errors::{ErrorKind, PyFailure};
+use crate::keyword_args::given;
 use crate::runs::json;
-use crate::spans::GivenSpan;
+use crate::spans::DurationArg;
 
 given! {
     /// A reservation as it is asked for; what is `None` is as the command has it.
-    struct Asked {
+    struct ReserveOptions {
         command: Vec<OsString>,
-        budget: GivenSpan,
-        period: GivenSpan,
+        budget: DurationArg,
+        period: DurationArg,
         soft: bool,
-        deadline: Option<GivenSpan>,
+        deadline: Option<DurationArg>,
         cpu: Option<u32>,
         backend: String,
         smt: Option<String>,
@@ -37,22 +37,22 @@ given! {
     }
 }
 
-impl Asked {
-    fn request(self) -> Result<SessionRequest, Failure> {
+impl ReserveOptions {
+    fn request(self) -> Result<SessionRequest, PyFailure> {
         let (budget, period) = (self.budget.0, self.period.0);
-        let strength = if self.soft { Strength::Soft } else { Strength::Hard };
+        let strength = if self.soft { ReservationKind::Soft } else { ReservationKind::Hard };
         let mut reservation = Reservation::new(budget, period, strength)
-            .map_err(|error| Failure::invalid(format_args!("{budget}/{period}: {error}")))?;
-        if let Some(GivenSpan(deadline)) = self.deadline {
+            .map_err(|error| PyFailure::invalid(format_args!("{budget}/{period}: {error}")))?;
+        if let Some(DurationArg(deadline)) = self.deadline {
             reservation = reservation.with_deadline(deadline).map_err(|error| {
-                Failure::argument("deadline", format_args!("{deadline}: {error}"))
+                PyFailure::argument("deadline", format_args!("{deadline}: {error}"))
             })?;
         }
         Ok(SessionRequest {
             reservation,
             cpu: self.cpu,
             backend: arguments::backend(&self.backend)
-                .map_err(|error| Failure::argument("backend", error))?,
+                .map_err(|error| PyFailure::argument("backend", error))?,
             siblings: self.siblings()?,
             subject: match self.command.is_empty() {
                 true => SessionTarget::Nobody,
@@ -63,23 +63,23 @@ impl Asked {
         })
     }
 
-    fn siblings(&self) -> Result<Option<CoRunnerSettings>, Failure> {
+    fn siblings(&self) -> Result<Option<CoRunnerSettings>, PyFailure> {
         let Some(policy) = &self.smt else { return Ok(None) };
         let stopped = self
             .stop
             .iter()
-            .map(|whom| whom.parse().map_err(|error| Failure::argument("stop", error)));
+            .map(|whom| whom.parse().map_err(|error| PyFailure::argument("stop", error)));
         Ok(Some(CoRunnerSettings {
-            policy: arguments::policy(policy).map_err(|error| Failure::argument("smt", error))?,
+            policy: arguments::policy(policy).map_err(|error| PyFailure::argument("smt", error))?,
             interference: { &self.interferes }
                 .parse()
-                .map_err(|error| Failure::argument("interferes", error))?,
+                .map_err(|error| PyFailure::argument("interferes", error))?,
             stopped: stopped.collect::<Result<_, _>>()?,
             stopper: arguments::stopper(&self.stopper)
-                .map_err(|error| Failure::argument("stopper", error))?,
+                .map_err(|error| PyFailure::argument("stopper", error))?,
             graded: self.slow_first,
             alpha: arguments::rate(&self.alpha)
-                .map_err(|error| Failure::argument("alpha", error))?,
+                .map_err(|error| PyFailure::argument("alpha", error))?,
             interval: None,
             margin: None,
             progress: None,
@@ -88,21 +88,21 @@ impl Asked {
 }
 
 /// Why there is no reservation.
-fn refused(failure: NoReservation) -> Failure {
+fn refused(failure: NoReservation) -> PyFailure {
     let text = failure.to_string();
     match failure {
-        NoReservation::System { what, source } => Failure::os(what, &source),
-        other => Failure::new(kind(&other), text),
+        NoReservation::System { what, source } => PyFailure::os(what, &source),
+        other => PyFailure::new(kind(&other), text),
     }
 }
 
-fn kind(failure: &NoReservation) -> Kind {
+fn kind(failure: &NoReservation) -> ErrorKind {
     match failure {
-        NoReservation::Refused(_) => Kind::Permission,
-        NoReservation::Siblings(_) | NoReservation::Progress(_) => Kind::Unsupported,
-        NoReservation::System { .. } => Kind::Os,
+        NoReservation::Refused(_) => ErrorKind::Permission,
+        NoReservation::Siblings(_) | NoReservation::Progress(_) => ErrorKind::Unsupported,
+        NoReservation::System { .. } => ErrorKind::Os,
         NoReservation::NotStarted(_) | NoReservation::NotAdopted(_) | NoReservation::Words(_) => {
-            Kind::Invalid
+            ErrorKind::Invalid
         }
     }
 }
@@ -110,7 +110,7 @@ fn kind(failure: &NoReservation) -> Kind {
 /// That the words of a request make sense.
 #[pyfunction]
 fn reserve_words(asked: &Bound<'_, PyDict>) -> PyResult<()> {
-    Ok(Asked::of(asked)?.request().map(drop)?)
+    Ok(ReserveOptions::of(asked)?.request().map(drop)?)
 }
 
 /// Runs a command under a reservation: `document` and `hourglass.reserve/1` as JSON; `refused` and the same with
@@ -122,9 +122,9 @@ fn reserve_command(
     asked: &Bound<'_, PyDict>,
     parent: u32,
 ) -> PyResult<(&'static str, String)> {
-    let request = Asked::of(asked)?.request()?;
+    let request = ReserveOptions::of(asked)?.request()?;
     reserve::end_with_parent(parent)
-        .map_err(|error| Failure::os("the program that asks has ended", &error))?;
+        .map_err(|error| PyFailure::os("the program that asks has ended", &error))?;
     Ok(match py.detach(|| reserve::run(&request)) {
         Ok(outcome) => ("document", json(&outcome.document)?),
         Err(NoReservation::Refused(document)) => ("refused", json(&*document)?),
@@ -135,7 +135,7 @@ fn reserve_command(
 /// Says whether a reservation would be granted: `hourglass.reserve/1` as JSON. Nothing is started.
 #[pyfunction]
 fn reserve_check(py: Python<'_>, asked: &Bound<'_, PyDict>) -> PyResult<String> {
-    let request = Asked::of(asked)?.request()?;
+    let request = ReserveOptions::of(asked)?.request()?;
     let document = py.detach(|| reserve::check(&request)).map_err(refused)?;
     json(&document)
 }

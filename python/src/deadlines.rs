@@ -16,9 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::errors::{Failure, Kind};
-use crate::owned::{Here, Owned};
-use crate::spans::{GivenSpan, GivenTime};
+use crate::errors::{ErrorKind, PyFailure};
+use crate::spans::{DurationArg, TimeArg};
+use crate::thread_owned::{ThreadBound, ThreadOwned};
 use crate::values::{class_of, repr};
 
 const WATCH: &str = "watch";
@@ -88,18 +88,18 @@ impl PyDone {
 }
 
 /// What is called, as long as its watch lives.
-struct Entry {
+struct CallbackEntry {
     call: Mutex<Option<Py<PyAny>>>,
     raised: AtomicU64,
 }
 
-impl Entry {
+impl CallbackEntry {
     fn cell(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {
         self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// On the handler's thread. Whatever goes wrong resumes the thread, which never stood.
-    fn call(self: Arc<Entry>, fault: &Fault) -> FaultVerdict {
+    fn call(self: Arc<CallbackEntry>, fault: &Fault) -> FaultVerdict {
         let told = PyFault::from(fault);
         let asked = Python::try_attach(|py| {
             let call = self.cell().as_ref().map(|call| call.clone_ref(py))?;
@@ -130,7 +130,7 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<FaultVerdict> {
     {
         return Ok(FaultVerdict::End);
     }
-    let more: GivenSpan = answer.extract().map_err(|error: PyErr| {
+    let more: DurationArg = answer.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<PyTypeError>(answer.py()) {
             let name = class_of(answer).unwrap_or_default();
             let text = format!("a handler answers None, a time or 'end', not {name}");
@@ -139,22 +139,25 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<FaultVerdict> {
         error
     })?;
     if !more.0.is_positive() {
-        Err(Failure::invalid("a handler gives a time above 0, None or 'end'"))?;
+        Err(PyFailure::invalid("a handler gives a time above 0, None or 'end'"))?;
     }
     Ok(FaultVerdict::ResumeBy(Deadline::In(more.0)))
 }
 
 /// A watch and its handler, in the thread that is watched.
-struct Live {
+struct ActiveWatch {
     /// First, since it is told of what the watch does.
     _handler: Option<DeadlineHandler>,
     watch: DeadlineWatch,
 }
 
-impl Live {
-    fn begin(settings: WatchSettings, entry: Option<Weak<Entry>>) -> Result<Live, FaultError> {
+impl ActiveWatch {
+    fn begin(
+        settings: WatchSettings,
+        entry: Option<Weak<CallbackEntry>>,
+    ) -> Result<ActiveWatch, FaultError> {
         let watch = DeadlineWatch::new(settings)?;
-        let install = |entry: Weak<Entry>| {
+        let install = |entry: Weak<CallbackEntry>| {
             let ask = move |fault: &Fault, (): &mut ()| match entry.upgrade() {
                 Some(entry) => entry.call(fault),
                 None => FaultVerdict::Resume,
@@ -162,42 +165,44 @@ impl Live {
             deadline_handler(&watch.thread(), Attributes::DEFAULT, ask, ())
         };
         let handler = entry.map(install).transpose()?;
-        Ok(Live { _handler: handler, watch })
+        Ok(ActiveWatch { _handler: handler, watch })
     }
 }
 
-fn failure(error: FaultError) -> Failure {
+fn failure(error: FaultError) -> PyFailure {
     let (kind, errno) = match &error {
-        FaultError::SignalsExhausted => (Kind::Exhausted, 0),
-        FaultError::Watched | FaultError::Handled | FaultError::SignalTaken(_) => (Kind::Busy, 0),
-        FaultError::Gone => (Kind::Closed, 0),
-        FaultError::Forked => (Kind::Forked, 0),
+        FaultError::SignalsExhausted => (ErrorKind::Exhausted, 0),
+        FaultError::Watched | FaultError::Handled | FaultError::SignalTaken(_) => {
+            (ErrorKind::Busy, 0)
+        }
+        FaultError::Gone => (ErrorKind::Closed, 0),
+        FaultError::Forked => (ErrorKind::Forked, 0),
         FaultError::Ended(_) => return ended(),
         FaultError::CannotRestore { errno }
         | FaultError::Scheduling { errno }
-        | FaultError::Os { errno } => (Kind::of_errno(*errno), *errno),
-        _ => (Kind::Invalid, 0),
+        | FaultError::Os { errno } => (ErrorKind::of_errno(*errno), *errno),
+        _ => (ErrorKind::Invalid, 0),
     };
-    Failure::new(kind, error).with_errno(errno)
+    PyFailure::new(kind, error).with_errno(errno)
 }
 
-fn ended() -> Failure {
-    Failure::new(Kind::Ended, "the deadline's handler ended this work")
+fn ended() -> PyFailure {
+    PyFailure::new(ErrorKind::Ended, "the deadline's handler ended this work")
 }
 
 /// Watches the deadlines of the thread that begins it. Made by `hourglass.deadlines.Watch`.
 #[pyclass(frozen, subclass, weakref, name = "Watch", module = "hourglass._hourglass")]
 struct PyWatch {
     settings: WatchSettings,
-    entry: Option<Arc<Entry>>,
-    live: OnceLock<Owned<Live>>,
+    entry: Option<Arc<CallbackEntry>>,
+    live: OnceLock<ThreadOwned<ActiveWatch>>,
     watched: OnceLock<WatchedHandle>,
 }
 
 impl PyWatch {
-    fn own(&self) -> Result<&Owned<Live>, Failure> {
+    fn own(&self) -> Result<&ThreadOwned<ActiveWatch>, PyFailure> {
         let text = "the watch has not begun: use it in a with statement";
-        self.live.get().ok_or_else(|| Failure::new(Kind::Closed, text))
+        self.live.get().ok_or_else(|| PyFailure::new(ErrorKind::Closed, text))
     }
 
     fn with<T>(
@@ -210,14 +215,14 @@ impl PyWatch {
 }
 
 /// A deadline by one of its two forms.
-fn deadline(length: Option<GivenSpan>, at_ns: Option<GivenTime>) -> Result<Deadline, Failure> {
+fn deadline(length: Option<DurationArg>, at_ns: Option<TimeArg>) -> Result<Deadline, PyFailure> {
     match (length, at_ns) {
         (Some(length), None) => {
             length.not_negative("length")?;
             Ok(Deadline::In(length.0))
         }
         (None, Some(at)) => Ok(Deadline::At(at.0)),
-        _ => Err(Failure::invalid("give a length of time or at_ns, and not both")),
+        _ => Err(PyFailure::invalid("give a length of time or at_ns, and not both")),
     }
 }
 
@@ -234,7 +239,7 @@ impl PyWatch {
         }
         let entry = |call: Bound<'_, PyAny>| {
             let call = Mutex::new(Some(call.unbind()));
-            Arc::new(Entry { call, raised: AtomicU64::new(0) })
+            Arc::new(CallbackEntry { call, raised: AtomicU64::new(0) })
         };
         let settings =
             WatchSettings { signal, ..WatchSettings::with_strength(FaultAction::Notify) };
@@ -244,22 +249,23 @@ impl PyWatch {
 
     /// Watches this thread from here on. A thread has one watch at a time.
     fn start(&self, py: Python<'_>) -> PyResult<()> {
-        let begun = || Failure::new(Kind::Busy, "the watch has begun before: make another one");
+        let begun =
+            || PyFailure::new(ErrorKind::Busy, "the watch has begun before: make another one");
         if self.live.get().is_some() {
             return Err(begun())?;
         }
         let entry = self.entry.as_ref().map(Arc::downgrade);
-        let live = Here::detach(py, (self.settings, entry), |(settings, entry)| {
-            Live::begin(settings, entry)
+        let live = ThreadBound::detach(py, (self.settings, entry), |(settings, entry)| {
+            ActiveWatch::begin(settings, entry)
         });
         let live = live.map_err(failure)?;
         let _ = self.watched.set(live.watch.thread());
-        Ok(self.live.set(Owned::here(live)).map_err(|_| begun())?)
+        Ok(self.live.set(ThreadOwned::for_this_thread(live)).map_err(|_| begun())?)
     }
 
     /// A piece of work begins, whose deadline is so far from now, or at a time of `clock.now_ns()`'s scale.
     #[pyo3(signature = (length = None, *, at_ns = None))]
-    fn begin(&self, length: Option<GivenSpan>, at_ns: Option<GivenTime>) -> PyResult<()> {
+    fn begin(&self, length: Option<DurationArg>, at_ns: Option<TimeArg>) -> PyResult<()> {
         let deadline = deadline(length, at_ns)?;
         self.with(|watch| watch.begin_job(deadline))
     }
@@ -271,7 +277,7 @@ impl PyWatch {
 
     /// Takes a deadline without a piece of work, instead of the one in force.
     #[pyo3(signature = (length = None, *, at_ns = None))]
-    fn arm(&self, length: Option<GivenSpan>, at_ns: Option<GivenTime>) -> PyResult<()> {
+    fn arm(&self, length: Option<DurationArg>, at_ns: Option<TimeArg>) -> PyResult<()> {
         let deadline = deadline(length, at_ns)?;
         self.with(|watch| watch.arm(deadline))
     }
@@ -282,7 +288,7 @@ impl PyWatch {
     }
 
     /// Has a fault made when the thread has used so much CPU time from now on, late by up to one tick of the kernel.
-    fn arm_budget(&self, budget: GivenSpan) -> PyResult<()> {
+    fn arm_budget(&self, budget: DurationArg) -> PyResult<()> {
         self.with(|watch| watch.arm_budget(budget.0))
     }
 
@@ -322,7 +328,7 @@ impl PyWatch {
         let Some(own) = self.live.get() else { return Ok(()) };
         own.not_inherited(WATCH)?;
         // The handler's thread may be waiting for the interpreter.
-        Here::detach(py, own.take(WATCH)?, drop);
+        ThreadBound::detach(py, own.take(WATCH)?, drop);
         Ok(())
     }
 
@@ -354,7 +360,7 @@ impl Drop for PyWatch {
         let mut live = Some(live);
         Python::try_attach(|py| {
             if let Some(live) = live.take() {
-                Here::detach(py, live, drop);
+                ThreadBound::detach(py, live, drop);
             }
         });
         // The interpreter is about to end: the handler's thread may never come back from it.

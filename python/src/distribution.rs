@@ -3,7 +3,7 @@
 use hourglass_timer::periodic::Distribution;
 use pyo3::prelude::*;
 
-use crate::errors::Failure;
+use crate::errors::PyFailure;
 use crate::values::repr;
 
 /// Times of jobs. Least and greatest are exact, quantiles at most 1/32 too high and never too low.
@@ -57,7 +57,7 @@ impl PyDistribution {
     /// So many of a million are not longer, ns; None without any.
     fn quantile_ns(&self, ppm: u32) -> PyResult<Option<u64>> {
         if ppm > 1_000_000 {
-            return Err(Failure::argument("ppm", format_args!("{ppm} is above 1000000")))?;
+            return Err(PyFailure::argument("ppm", format_args!("{ppm} is above 1000000")))?;
         }
         Ok(self.0.quantile_ns(ppm))
     }

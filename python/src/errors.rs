@@ -1,6 +1,6 @@
 //! Failures on their way to Python.
 //!
-//! Owns: [`Failure`], which becomes an exception of `hourglass.errors` when it leaves Rust.
+//! Owns: [`PyFailure`], which becomes an exception of `hourglass.errors` when it leaves Rust.
 //! Must not: decide which exception a kind is; `hourglass/errors.py` has that table.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 
 /// What kind a failure is; `hourglass/errors.py` has an exception for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ErrorKind {
     /// Something was given that cannot be meant: another value helps.
     Invalid,
     /// A handle that was closed, a thing that has ended.
@@ -40,91 +40,91 @@ pub(crate) enum Kind {
     Ended,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Its word, as `Error.kind` tells it.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Kind::Invalid => "invalid",
-            Kind::Closed => "closed",
-            Kind::Busy => "busy",
-            Kind::WrongThread => "wrong_thread",
-            Kind::Permission => "permission",
-            Kind::Exhausted => "exhausted",
-            Kind::Unsupported => "unsupported",
-            Kind::Os => "os",
-            Kind::Data => "data",
-            Kind::Forked => "forked",
-            Kind::Cancelled => "cancelled",
-            Kind::Ended => "ended",
+            ErrorKind::Invalid => "invalid",
+            ErrorKind::Closed => "closed",
+            ErrorKind::Busy => "busy",
+            ErrorKind::WrongThread => "wrong_thread",
+            ErrorKind::Permission => "permission",
+            ErrorKind::Exhausted => "exhausted",
+            ErrorKind::Unsupported => "unsupported",
+            ErrorKind::Os => "os",
+            ErrorKind::Data => "data",
+            ErrorKind::Forked => "forked",
+            ErrorKind::Cancelled => "cancelled",
+            ErrorKind::Ended => "ended",
         }
     }
 
     /// What a number of the operating system means to a caller.
-    pub(crate) fn of_errno(errno: i32) -> Kind {
+    pub(crate) fn of_errno(errno: i32) -> ErrorKind {
         match ErrnoClass::of_errno(errno) {
-            ErrnoClass::Permission => Kind::Permission,
-            ErrnoClass::Exhausted => Kind::Exhausted,
-            ErrnoClass::Busy => Kind::Busy,
-            ErrnoClass::Invalid => Kind::Invalid,
-            ErrnoClass::Unsupported => Kind::Unsupported,
-            _ => Kind::Os,
+            ErrnoClass::Permission => ErrorKind::Permission,
+            ErrnoClass::Exhausted => ErrorKind::Exhausted,
+            ErrnoClass::Busy => ErrorKind::Busy,
+            ErrnoClass::Invalid => ErrorKind::Invalid,
+            ErrnoClass::Unsupported => ErrorKind::Unsupported,
+            _ => ErrorKind::Os,
         }
     }
 }
 
 /// Why something cannot be done.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    kind: Kind,
+pub(crate) struct PyFailure {
+    kind: ErrorKind,
     errno: Option<i32>,
     text: String,
     remedy: Option<String>,
 }
 
-impl Failure {
+impl PyFailure {
     /// Of a kind, with a sentence that names culprit and remedy.
-    pub(crate) fn new(kind: Kind, text: impl fmt::Display) -> Failure {
-        Failure { kind, errno: None, text: text.to_string(), remedy: None }
+    pub(crate) fn new(kind: ErrorKind, text: impl fmt::Display) -> PyFailure {
+        PyFailure { kind, errno: None, text: text.to_string(), remedy: None }
     }
 
     /// Something was given that cannot be meant.
-    pub(crate) fn invalid(text: impl fmt::Display) -> Failure {
-        Failure::new(Kind::Invalid, text)
+    pub(crate) fn invalid(text: impl fmt::Display) -> PyFailure {
+        PyFailure::new(ErrorKind::Invalid, text)
     }
 
     /// What was given under this name cannot be meant.
-    pub(crate) fn argument(name: &str, why: impl fmt::Display) -> Failure {
-        Failure::invalid(format_args!("{name}: {why}"))
+    pub(crate) fn argument(name: &str, why: impl fmt::Display) -> PyFailure {
+        PyFailure::invalid(format_args!("{name}: {why}"))
     }
 
     /// The operating system said no.
-    pub(crate) fn os(what: impl fmt::Display, error: &io::Error) -> Failure {
+    pub(crate) fn os(what: impl fmt::Display, error: &io::Error) -> PyFailure {
         let errno = error.raw_os_error();
-        let kind = errno.map_or(Kind::Os, Kind::of_errno);
-        Failure { errno, ..Failure::new(kind, format_args!("{what}: {error}")) }
+        let kind = errno.map_or(ErrorKind::Os, ErrorKind::of_errno);
+        PyFailure { errno, ..PyFailure::new(kind, format_args!("{what}: {error}")) }
     }
 
     /// The same with the operating system's number (`errno(3)`).
-    pub(crate) fn with_errno(self, errno: i32) -> Failure {
-        Failure { errno: (errno != 0).then_some(errno), ..self }
+    pub(crate) fn with_errno(self, errno: i32) -> PyFailure {
+        PyFailure { errno: (errno != 0).then_some(errno), ..self }
     }
 
     /// The same with the line that mends it, where that is not in the sentence already.
-    pub(crate) fn with_remedy(self, remedy: impl fmt::Display) -> Failure {
-        Failure { remedy: Some(remedy.to_string()), ..self }
+    pub(crate) fn with_remedy(self, remedy: impl fmt::Display) -> PyFailure {
+        PyFailure { remedy: Some(remedy.to_string()), ..self }
     }
 }
 
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> PyErr {
+impl From<PyFailure> for PyErr {
+    fn from(failure: PyFailure) -> PyErr {
         Python::attach(|py| made(py, &failure).unwrap_or_else(|error| error))
     }
 }
 
 /// The exception, made by the package.
-fn made(py: Python<'_>, failure: &Failure) -> PyResult<PyErr> {
+fn made(py: Python<'_>, failure: &PyFailure) -> PyResult<PyErr> {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let Failure { kind, errno, text, remedy } = failure;
+    let PyFailure { kind, errno, text, remedy } = failure;
     let make = MAKE.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
         Ok(py.import("hourglass.errors")?.getattr("_of_kind")?.unbind())
     });

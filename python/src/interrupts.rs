@@ -6,7 +6,7 @@
 use hourglass_lab::catch_stop_during;
 use pyo3::prelude::*;
 
-use crate::errors::Failure;
+use crate::errors::PyFailure;
 
 /// Calls `work` without the interpreter. Ctrl-C, SIGTERM and SIGHUP end it early, cleanly; afterwards they
 /// act as they do in this program. Of Python's first thread, whose business signals are, this one may
@@ -17,5 +17,5 @@ pub(crate) fn interruptible<T: Send>(
 ) -> PyResult<T> {
     let caught = py.detach(|| catch_stop_during(work));
     py.check_signals()?;
-    Ok(caught.map_err(|error| Failure::os("signals cannot be caught", &error))?)
+    Ok(caught.map_err(|error| PyFailure::os("signals cannot be caught", &error))?)
 }

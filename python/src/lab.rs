@@ -17,16 +17,16 @@ use hourglass_time::Span;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Failure, Kind};
-use crate::given::given;
+use crate::errors::{ErrorKind, PyFailure};
 use crate::interrupts::interruptible;
+use crate::keyword_args::given;
 use crate::runs::{RunData, json};
-use crate::spans::GivenSpan;
+use crate::spans::DurationArg;
 
 /// Nobody looks while a run goes on: that would take time from what is measured.
-pub(crate) struct Unwatched;
+pub(crate) struct NullObserver;
 
-impl ExperimentObserver for Unwatched {
+impl ExperimentObserver for NullObserver {
     fn warn(&mut self, _: &[Warning]) {}
     fn started(&mut self, _: Span, _: bool) {}
     fn tick(&mut self, _: Span) {}
@@ -34,7 +34,7 @@ impl ExperimentObserver for Unwatched {
     fn ended(&mut self) {}
 }
 
-impl RoundsWatch for Unwatched {
+impl RoundsWatch for NullObserver {
     fn planned(&mut self, _: &RoundsRequest) {}
     fn run_of(&mut self, _: u32, _: u32, _: Side) {}
 }
@@ -42,8 +42,8 @@ impl RoundsWatch for Unwatched {
 given! {
     /// What a run is asked beside its workload; what is `None` is as the workload has it.
     struct Options {
-        duration: Option<GivenSpan>,
-        warm_up: Option<GivenSpan>,
+        duration: Option<DurationArg>,
+        warm_up: Option<DurationArg>,
         seed: Option<u64>,
         records: Option<u64>,
         ring: Option<bool>,
@@ -63,39 +63,39 @@ enum Workload {
 
 impl Workload {
     /// Reads it.
-    fn request(&self, options: &Options) -> Result<RunOptions, Failure> {
+    fn request(&self, options: &Options) -> Result<RunOptions, PyFailure> {
         let file = match self {
             Workload::Path(path) => workload_file::read(path),
             Workload::Text(name, text) => {
                 workload_file::parse(name, text, workload_file::online_cpus().as_ref())
             }
         };
-        let file = file.map_err(|error| Failure::new(Kind::Data, error))?;
+        let file = file.map_err(|error| PyFailure::new(ErrorKind::Data, error))?;
         let mut request = file.request(options.seed.unwrap_or_else(seed_from_clock));
         options.put_into(&mut request)?;
         request.spec.check().map_err(|error| match file.place_of(&error) {
-            "" => Failure::invalid(error),
-            place => Failure::invalid(format_args!("{place}: {error}")),
+            "" => PyFailure::invalid(error),
+            place => PyFailure::invalid(format_args!("{place}: {error}")),
         })?;
         Ok(request)
     }
 }
 
 impl Options {
-    fn put_into(&self, request: &mut RunOptions) -> Result<(), Failure> {
+    fn put_into(&self, request: &mut RunOptions) -> Result<(), PyFailure> {
         let spec = &mut request.spec;
-        if let Some(GivenSpan(duration)) = self.duration {
+        if let Some(DurationArg(duration)) = self.duration {
             if !duration.is_positive() {
-                return Err(Failure::argument(
+                return Err(PyFailure::argument(
                     "duration",
                     format_args!("invalid duration {duration}: must be above zero"),
                 ));
             }
             spec.duration = duration;
         }
-        if let Some(GivenSpan(warm_up)) = self.warm_up {
+        if let Some(DurationArg(warm_up)) = self.warm_up {
             if warm_up.is_negative() {
-                return Err(Failure::argument("warm_up", format_args!("{warm_up} is negative")));
+                return Err(PyFailure::argument("warm_up", format_args!("{warm_up} is negative")));
             }
             spec.warm_up = warm_up;
         }
@@ -116,19 +116,19 @@ fn seed_from_clock() -> u64 {
 }
 
 /// Why there was no run, without the names of the command's options.
-pub(crate) fn refused(failure: NoRun) -> Failure {
+pub(crate) fn refused(failure: NoRun) -> PyFailure {
     match failure {
-        NoRun::Folder(error) => Failure::argument("output", error),
+        NoRun::Folder(error) => PyFailure::argument("output", error),
         NoRun::Refused(refusals) => {
             let line = |r: &Refusal| {
                 let what = r.what.trim_start_matches('-');
                 format!("{what}: {}; {}", r.reason, r.remedy)
             };
             let lines: Vec<String> = refusals.iter().map(line).collect();
-            Failure::new(Kind::Permission, lines.join("; "))
+            PyFailure::new(ErrorKind::Permission, lines.join("; "))
         }
-        NoRun::Other(text) => Failure::new(Kind::Os, text),
-        other => Failure::invalid(other),
+        NoRun::Other(text) => PyFailure::new(ErrorKind::Os, text),
+        other => PyFailure::invalid(other),
     }
 }
 
@@ -141,9 +141,9 @@ fn run(
     output: Option<PathBuf>,
 ) -> PyResult<(RunData, Option<String>)> {
     let options = Options::of(options)?;
-    let measure = || -> Result<(RunData, Option<String>), Failure> {
+    let measure = || -> Result<(RunData, Option<String>), PyFailure> {
         let request = RunOptions { folder: output, ..workload.request(&options)? };
-        let finished = hourglass_lab::run(request, &mut Unwatched).map_err(refused)?;
+        let finished = hourglass_lab::run(request, &mut NullObserver).map_err(refused)?;
         let Finished { folder, .. } = &finished;
         match folder {
             None => Ok((RunData::held(&finished), None)),
@@ -165,9 +165,11 @@ fn rounds(
     output: Option<PathBuf>,
 ) -> PyResult<(String, Option<String>)> {
     if !(1..=MOST_ROUNDS).contains(&count) {
-        return Err(
-            Failure::argument("rounds", format_args!("{count}: give 1 to {MOST_ROUNDS}")).into()
-        );
+        return Err(PyFailure::argument(
+            "rounds",
+            format_args!("{count}: give 1 to {MOST_ROUNDS}"),
+        )
+        .into());
     }
     let options = Options::of(options)?;
     let compare = || -> PyResult<(String, Option<String>)> {
@@ -189,7 +191,7 @@ fn rounds(
             rules: Rules { seed, ..Rules::default() },
             a_is_control: false,
         };
-        let compared = run_rounds(request, &mut Unwatched).map_err(refused)?;
+        let compared = run_rounds(request, &mut NullObserver).map_err(refused)?;
         Ok((json(&compared.document)?, compared.not_kept.map(|error| error.to_string())))
     };
     interruptible(py, compare)?
@@ -202,23 +204,23 @@ fn diff(
     a: Vec<PathBuf>,
     b: Vec<PathBuf>,
     margin_percent: f64,
-    gap: GivenSpan,
+    gap: DurationArg,
     seed: u64,
 ) -> PyResult<String> {
     if !(0.0..=1_000.0).contains(&margin_percent) {
         return Err(
-            Failure::argument("margin", "give per cent from 0 to 1000, for example 5").into()
+            PyFailure::argument("margin", "give per cent from 0 to 1000, for example 5").into()
         );
     }
     if gap.0.is_negative() {
-        return Err(Failure::argument("gap", "a length is not negative").into());
+        return Err(PyFailure::argument("gap", "a length is not negative").into());
     }
     let (rules, gap_ns) = (Rules { margin_percent, seed }, gap.0.nanos_or_zero());
     let compared = py.detach(|| match (&a[..], &b[..]) {
         ([of_rounds], []) => folders::compare_rounds(of_rounds, &rules, gap_ns),
         _ => folders::compare(&a, &b, &rules, gap_ns),
     });
-    json(&compared.map_err(|error| Failure::new(Kind::Data, error))?)
+    json(&compared.map_err(|error| PyFailure::new(ErrorKind::Data, error))?)
 }
 
 /// Adds them to the module.

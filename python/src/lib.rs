@@ -11,12 +11,12 @@
 //!
 //! `python/` is one extension module (`src/`, PyO3, the stable ABI of 3.10) below a package of Python modules
 //! (`hourglass/`), which hold what a user reads and are imported when they are first used. Lengths of time, policies and
-//! CPUs are read by the library's own parsers (`spans.rs`, `scheduling.rs`). A `Failure` becomes an exception by the table in
+//! CPUs are read by the library's own parsers (`spans.rs`, `scheduling.rs`). A `PyFailure` becomes an exception by the table in
 //! `hourglass/errors.py`. A thread that waits lets the interpreter go. Handlers of signals run in Python's main
 //! thread and only when that asks for it, so a long wait of the main thread is slept in slices of 15 ms
 //! (`sleep.rs`), the last part as precisely as ever. A loop's tick is a job by hand (`PeriodicLoop::wait_for_release`, `start`,
 //! `complete`): it starts when the interpreter was taken again, so that its lateness has that too. What belongs to one
-//! thread is `Owned` (`owned.rs`). A timer holds its function, and the service only a weak handle on that, so that
+//! thread is `ThreadOwned` (`owned.rs`). A timer holds its function, and the service only a weak handle on that, so that
 //! Python's collector sees a timer and its function that hold each other. `cargo xtask python` builds and tests it; the
 //! stubs are held against the runtime by a test.
 //!
@@ -32,10 +32,9 @@ mod commands;
 mod deadlines;
 mod distribution;
 mod errors;
-mod given;
 mod interrupts;
+mod keyword_args;
 mod lab;
-mod owned;
 mod periodic;
 mod recorder;
 mod records;
@@ -47,6 +46,7 @@ mod sites;
 mod sleep;
 mod spans;
 mod tables;
+mod thread_owned;
 mod timers;
 mod values;
 mod witness;

@@ -17,11 +17,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::distribution::PyDistribution;
-use crate::errors::{Failure, Kind};
-use crate::owned::{Here, Owned};
-use crate::scheduling::{self, GivenCpus, Held};
+use crate::errors::{ErrorKind, PyFailure};
+use crate::scheduling::{self, CpusArg, SchedulingGuard};
 use crate::sleep::{come_near, settings_of};
-use crate::spans::{GivenSpan, GivenTime};
+use crate::spans::{DurationArg, TimeArg};
+use crate::thread_owned::{ThreadBound, ThreadOwned};
 use crate::values::repr;
 
 /// A job that is complete.
@@ -167,13 +167,13 @@ impl PyTotals {
 }
 
 /// The loop while it runs, in its own thread.
-struct Live {
+struct ActiveLoop {
     task: PeriodicLoop,
     job: Option<ActiveJob>,
     previous: Option<CompletedJob>,
 }
 
-impl Live {
+impl ActiveLoop {
     /// How many jobs are complete.
     fn completed(&self) -> u64 {
         self.previous.map_or(0, |job| job.number + 1)
@@ -190,7 +190,7 @@ impl Live {
     fn wait(&mut self, py: Python<'_>) -> PyResult<Option<DueRelease>> {
         let next_ns = self.task.next_release_ns();
         come_near(py, self.task.sleeper(), next_ns)?;
-        let due = Here::detach(py, &mut self.task, PeriodicLoop::wait_for_release);
+        let due = ThreadBound::detach(py, &mut self.task, PeriodicLoop::wait_for_release);
         py.check_signals()?;
         Ok(due)
     }
@@ -212,10 +212,10 @@ struct PyPeriodic {
     cpus: Option<Vec<u32>>,
     count: Option<u64>,
     interrupter: Interrupter,
-    held: Held,
+    held: SchedulingGuard,
     /// Called before the first release.
     on_start: Mutex<Option<Py<PyAny>>>,
-    live: OnceLock<Owned<Live>>,
+    live: OnceLock<ThreadOwned<ActiveLoop>>,
     statistics: OnceLock<TaskStatistics>,
     stopped: AtomicBool,
     closed: AtomicBool,
@@ -225,21 +225,21 @@ const LOOP: &str = "loop";
 
 impl PyPeriodic {
     /// Begins, in this thread.
-    fn live(&self, py: Python<'_>) -> PyResult<&Owned<Live>> {
+    fn live(&self, py: Python<'_>) -> PyResult<&ThreadOwned<ActiveLoop>> {
         if let Some(live) = self.live.get() {
             return Ok(live);
         }
         self.held.take(self.scheduling, self.cpus.as_deref(), &self.parameters)?;
         self.call_hook(py).or_else(|raised| {
-            self.held.give_back()?;
+            self.held.restore()?;
             Err(raised)
         })?;
         let sleeper = Sleeper::with(self.settings).interrupted_through(self.interrupter.clone());
         let task = PeriodicLoop::new(sleeper, &self.parameters);
         // The same loop begun by two threads at one moment is the first one's.
         let _ = self.statistics.set(task.statistics());
-        let live = Live { task, job: None, previous: None };
-        Ok(self.live.get_or_init(|| Owned::here(live)))
+        let live = ActiveLoop { task, job: None, previous: None };
+        Ok(self.live.get_or_init(|| ThreadOwned::for_this_thread(live)))
     }
 
     /// Calls what is to be called first; let go afterwards, since it may hold the loop.
@@ -254,12 +254,12 @@ impl PyPeriodic {
         Ok(())
     }
 
-    fn end(&self) -> Result<(), Failure> {
+    fn end(&self) -> Result<(), PyFailure> {
         let Some(live) = self.live.get() else { return Ok(()) };
         if let Some(mut live) = live.take(LOOP)? {
             live.complete();
         }
-        self.held.give_back()
+        self.held.restore()
     }
 }
 
@@ -269,15 +269,15 @@ impl PyPeriodic {
     #[pyo3(signature = (period = None, *, hertz = None, deadline = None, phase = None, budget = None, epoch_ns = None, on_overrun = "skip", policy = None, cpus = None, waiting = "kernel", count = None, on_start = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
-        period: Option<GivenSpan>,
+        period: Option<DurationArg>,
         hertz: Option<u32>,
-        deadline: Option<GivenSpan>,
-        phase: Option<GivenSpan>,
-        budget: Option<GivenSpan>,
-        epoch_ns: Option<GivenTime>,
+        deadline: Option<DurationArg>,
+        phase: Option<DurationArg>,
+        budget: Option<DurationArg>,
+        epoch_ns: Option<TimeArg>,
         on_overrun: &str,
         policy: Option<&str>,
-        cpus: Option<GivenCpus>,
+        cpus: Option<CpusArg>,
         waiting: &str,
         count: Option<u64>,
         on_start: Option<Py<PyAny>>,
@@ -285,7 +285,7 @@ impl PyPeriodic {
         let mut parameters = match (period, hertz) {
             (Some(period), None) => Parameters::every(period.0),
             (None, Some(hertz)) => Parameters::hertz(hertz),
-            _ => return Err(Failure::invalid("give a period or hertz, and not both"))?,
+            _ => return Err(PyFailure::invalid("give a period or hertz, and not both"))?,
         };
         if let Some(deadline) = deadline {
             parameters = parameters.with_deadline(deadline.0);
@@ -301,9 +301,9 @@ impl PyPeriodic {
             parameters = parameters.with_epoch(Instant::<Monotonic>::from_nanos(epoch));
         }
         let parameters = parameters.with_overrun_policy(overrun_policy(on_overrun)?);
-        let parameters = parameters.check().map_err(Failure::invalid)?;
+        let parameters = parameters.check().map_err(PyFailure::invalid)?;
         let scheduling = policy.map_or(Ok(Scheduling::Inherited), scheduling::policy)?;
-        scheduling.check(&parameters).map_err(|error| Failure::argument("policy", error))?;
+        scheduling.check(&parameters).map_err(|error| PyFailure::argument("policy", error))?;
         Ok(PyPeriodic {
             parameters,
             settings: settings_of(waiting, None)?,
@@ -311,7 +311,7 @@ impl PyPeriodic {
             cpus: cpus.map(|cpus| cpus.0),
             count,
             interrupter: Interrupter::new(),
-            held: Held::default(),
+            held: SchedulingGuard::default(),
             on_start: Mutex::new(on_start),
             live: OnceLock::new(),
             statistics: OnceLock::new(),
@@ -326,7 +326,7 @@ impl PyPeriodic {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyTick>> {
         if self.closed.load(Ordering::Relaxed) {
-            return Err(Failure::new(Kind::Closed, "the loop is closed: make another one"))?;
+            return Err(PyFailure::new(ErrorKind::Closed, "the loop is closed: make another one"))?;
         }
         if self.stopped.load(Ordering::Acquire) {
             self.end()?;
@@ -397,12 +397,12 @@ impl PyPeriodic {
     }
 }
 
-fn overrun_policy(word: &str) -> Result<OverrunPolicy, Failure> {
+fn overrun_policy(word: &str) -> Result<OverrunPolicy, PyFailure> {
     match word {
         "skip" => Ok(OverrunPolicy::Skip),
         "catch_up" => Ok(OverrunPolicy::CatchUp),
         "delay" => Ok(OverrunPolicy::Delay),
-        other => Err(Failure::argument(
+        other => Err(PyFailure::argument(
             "on_overrun",
             format_args!("unknown '{other}'; expected one of skip, catch_up, delay"),
         )),

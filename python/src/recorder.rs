@@ -9,9 +9,9 @@ use hourglass_lab::workload::LoopSpec;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::errors::{Failure, Kind};
-use crate::owned::{Here, Owned};
-use crate::spans::{GivenSpan, GivenTime};
+use crate::errors::{ErrorKind, PyFailure};
+use crate::spans::{DurationArg, TimeArg};
+use crate::thread_owned::{ThreadBound, ThreadOwned};
 use crate::values::repr;
 
 /// The most that may be recorded: 24 bytes each.
@@ -37,7 +37,7 @@ impl PyDeadlines {
 }
 
 /// What was found: the document of a run, and where it was kept.
-struct Found {
+struct RunOutput {
     document: String,
     folder: Option<PathBuf>,
 }
@@ -47,22 +47,22 @@ struct Found {
 struct PyRecorder {
     spec: LoopSpec,
     folder: Mutex<Option<PathBuf>>,
-    own: OnceLock<Owned<MeasuredLoop>>,
-    found: OnceLock<Found>,
+    own: OnceLock<ThreadOwned<MeasuredLoop>>,
+    found: OnceLock<RunOutput>,
 }
 
-fn failure(error: LoopFailure) -> Failure {
+fn failure(error: LoopFailure) -> PyFailure {
     let kind = match &error {
-        LoopFailure::Memory { .. } => Kind::Exhausted,
-        _ => Kind::Invalid,
+        LoopFailure::Memory { .. } => ErrorKind::Exhausted,
+        _ => ErrorKind::Invalid,
     };
-    Failure::new(kind, error)
+    PyFailure::new(kind, error)
 }
 
 impl PyRecorder {
-    fn own(&self) -> Result<&Owned<MeasuredLoop>, Failure> {
+    fn own(&self) -> Result<&ThreadOwned<MeasuredLoop>, PyFailure> {
         let text = "the recorder has not begun: call begin(), or use it in a with statement";
-        let own = self.own.get().ok_or_else(|| Failure::new(Kind::Closed, text))?;
+        let own = self.own.get().ok_or_else(|| PyFailure::new(ErrorKind::Closed, text))?;
         // Its records and counters are the parent's alone, and not mapped in a child.
         own.not_inherited(LOOP)?;
         Ok(own)
@@ -80,11 +80,11 @@ impl PyRecorder {
     #[pyo3(signature = (period, *, folder = None, name = "loop", deadline = None, gap = None, records = None, jobs = 0, ring = false))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
-        period: GivenSpan,
+        period: DurationArg,
         folder: Option<PathBuf>,
         name: &str,
-        deadline: Option<GivenSpan>,
-        gap: Option<GivenSpan>,
+        deadline: Option<DurationArg>,
+        gap: Option<DurationArg>,
         records: Option<u64>,
         jobs: u64,
         ring: bool,
@@ -98,10 +98,10 @@ impl PyRecorder {
             ring,
             ..default
         };
-        spec.check().map_err(Failure::invalid)?;
+        spec.check().map_err(PyFailure::invalid)?;
         if spec.records > MOST_RECORDS || jobs > MOST_RECORDS {
             let text = format!("room for more than {MOST_RECORDS} records: give less, or a ring");
-            return Err(Failure::invalid(text))?;
+            return Err(PyFailure::invalid(text))?;
         }
         let folder = Mutex::new(folder);
         Ok(PyRecorder { spec, folder, own: OnceLock::new(), found: OnceLock::new() })
@@ -109,25 +109,27 @@ impl PyRecorder {
 
     /// Makes everything ready and begins, in the thread that runs the loop; some 30 ms.
     fn start(&self, py: Python<'_>) -> PyResult<()> {
-        let begun = || Failure::new(Kind::Busy, "the recorder has begun before: make another one");
+        let begun =
+            || PyFailure::new(ErrorKind::Busy, "the recorder has begun before: make another one");
         if self.own.get().is_some() {
             return Err(begun())?;
         }
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner).take();
         let again = folder.clone();
         let spec = self.spec.clone();
-        let started =
-            Here::detach(py, (spec, folder), |(spec, folder)| MeasuredLoop::start(spec, folder));
+        let started = ThreadBound::detach(py, (spec, folder), |(spec, folder)| {
+            MeasuredLoop::start(spec, folder)
+        });
         let started = started.map_err(|error| {
             *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = again;
             failure(error)
         })?;
-        Ok(self.own.set(Owned::here(started)).map_err(|_| begun())?)
+        Ok(self.own.set(ThreadOwned::for_this_thread(started)).map_err(|_| begun())?)
     }
 
     /// A period begins, that was due at `due_ns` of `clock.now_ns()`'s scale; now if that is left out.
     #[pyo3(signature = (due_ns = None))]
-    fn begin(&self, due_ns: Option<GivenTime>) -> PyResult<()> {
+    fn begin(&self, due_ns: Option<TimeArg>) -> PyResult<()> {
         match due_ns {
             Some(due) => self.mark(|own| own.begin_period_due(due.0)),
             None => self.mark(MeasuredLoop::begin_period),
@@ -159,19 +161,20 @@ impl PyRecorder {
     /// Ends measuring and writes the folder, if there is to be one. Finishing twice does no harm.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let Some(own) = self.own()?.take(LOOP)? else { return Ok(()) };
-        let finished = Here::detach(py, own, MeasuredLoop::finish);
+        let finished = ThreadBound::detach(py, own, MeasuredLoop::finish);
         let Finished { document, folder, .. } = finished;
-        let document = serde_json::to_string(&document)
-            .map_err(|error| Failure::new(Kind::Data, format_args!("the document: {error}")))?;
+        let document = serde_json::to_string(&document).map_err(|error| {
+            PyFailure::new(ErrorKind::Data, format_args!("the document: {error}"))
+        })?;
         let (folder, refused) = match folder {
             Some(Ok(folder)) => (Some(folder), None),
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),
         };
         // It was taken above, so that nobody was here before.
-        let _ = self.found.set(Found { document, folder });
+        let _ = self.found.set(RunOutput { document, folder });
         match refused {
-            Some(error) => Err(Failure::new(Kind::Os, error))?,
+            Some(error) => Err(PyFailure::new(ErrorKind::Os, error))?,
             None => Ok(()),
         }
     }

@@ -3,7 +3,9 @@
 //! Owns: names and order of the columns, and -1 for what is not known. Must not: read a folder.
 
 use hourglass_lab::infer::cause::{AttributedGap, CauseBasis, GapBreakdown, Successor};
-use hourglass_lab::model::{Cause, Counted, Interval, KernelEvent, KernelEventKind, Onset};
+use hourglass_lab::model::{
+    Cause, CounterDeltas, Interval, IntervalStart, KernelEvent, KernelEventKind,
+};
 use pyo3::prelude::*;
 
 use crate::tables::Cell::{Count, Real, Whole};
@@ -36,7 +38,7 @@ pub(crate) const INTERVALS: &Layout<Interval> = &[
     ("faults", Whole(|of| counted(of, |counted| counted.faults))),
 ];
 
-fn counted(of: &Interval, which: fn(Counted) -> u8) -> i64 {
+fn counted(of: &Interval, which: fn(CounterDeltas) -> u8) -> i64 {
     or_not_known(of.evidence.counted.map(which))
 }
 
@@ -111,7 +113,10 @@ const PS_PER_NS: u64 = 1_000;
 /// The words behind the codes in columns.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CAUSES", Cause::ALL.map(Cause::name).to_vec())?;
-    module.add("ONSETS", Onset::ALL.map(|onset| format!("{onset:?}").to_lowercase()).to_vec())?;
+    module.add(
+        "ONSETS",
+        IntervalStart::ALL.map(|onset| format!("{onset:?}").to_lowercase()).to_vec(),
+    )?;
     module.add(
         "KERNEL_EVENT_KINDS",
         KernelEventKind::ALL.map(|kind| word(&format!("{kind:?}"))).to_vec(),

@@ -9,12 +9,12 @@ use hourglass_lab::reservations::backend::{ActiveReservation, Backend, BackendRe
 use hourglass_lab::reservations::progress::Progress;
 use hourglass_lab::reservations::progress::page::PageError;
 use hourglass_lab::reservations::target::Target;
-use hourglass_lab::reservations::{Reservation, Strength};
+use hourglass_lab::reservations::{Reservation, ReservationKind};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::errors::{Failure, Kind};
-use crate::spans::{GivenSpan, GivenTime};
+use crate::errors::{ErrorKind, PyFailure};
+use crate::spans::{DurationArg, TimeArg};
 use crate::values::repr;
 
 /// What a reservation delivered.
@@ -37,20 +37,20 @@ impl PySupply {
 }
 
 /// What stands in the way, as a kind.
-fn refused(refusal: &Refusal) -> Failure {
+fn refused(refusal: &Refusal) -> PyFailure {
     let kind = match refusal.id {
-        Obstacle::Capability | Obstacle::Owner | Obstacle::GroupBudget => Kind::Permission,
-        Obstacle::Bandwidth | Obstacle::Nested => Kind::Busy,
-        Obstacle::Times | Obstacle::Affinity | Obstacle::Cpu | Obstacle::Fork => Kind::Invalid,
-        Obstacle::Gone => Kind::Closed,
-        Obstacle::Missing => Kind::Unsupported,
+        Obstacle::Capability | Obstacle::Owner | Obstacle::GroupBudget => ErrorKind::Permission,
+        Obstacle::Bandwidth | Obstacle::Nested => ErrorKind::Busy,
+        Obstacle::Times | Obstacle::Affinity | Obstacle::Cpu | Obstacle::Fork => ErrorKind::Invalid,
+        Obstacle::Gone => ErrorKind::Closed,
+        Obstacle::Missing => ErrorKind::Unsupported,
     };
-    let failure = Failure::new(kind, &refusal.cause).with_remedy(&refusal.remedy);
+    let failure = PyFailure::new(kind, &refusal.cause).with_remedy(&refusal.remedy);
     failure.with_errno(refusal.errno.unwrap_or(0))
 }
 
 /// A thread by its number; without one the calling thread's.
-fn number(thread: Option<u32>) -> Result<u32, Failure> {
+fn number(thread: Option<u32>) -> Result<u32, PyFailure> {
     if let Some(thread) = thread {
         return Ok(thread);
     }
@@ -58,7 +58,7 @@ fn number(thread: Option<u32>) -> Result<u32, Failure> {
     let own = fs::read_link("/proc/thread-self").ok();
     let own = own.as_deref().and_then(|path| path.file_name()?.to_str()?.parse().ok());
     let text = "/proc/thread-self does not tell this thread's number: give it, or mount /proc";
-    own.ok_or_else(|| Failure::new(Kind::Os, text))
+    own.ok_or_else(|| PyFailure::new(ErrorKind::Os, text))
 }
 
 /// Processor time for a thread: a budget in every period, by the kernel's deadline class.
@@ -84,18 +84,18 @@ impl PyReservation {
     #[new]
     #[pyo3(signature = (budget, period, *, deadline = None, soft = false, cpu = None, thread = None))]
     fn new(
-        budget: GivenSpan,
-        period: GivenSpan,
-        deadline: Option<GivenSpan>,
+        budget: DurationArg,
+        period: DurationArg,
+        deadline: Option<DurationArg>,
         soft: bool,
         cpu: Option<u32>,
         thread: Option<u32>,
     ) -> PyResult<PyReservation> {
-        let strength = if soft { Strength::Soft } else { Strength::Hard };
+        let strength = if soft { ReservationKind::Soft } else { ReservationKind::Hard };
         let mut reservation =
-            Reservation::new(budget.0, period.0, strength).map_err(Failure::invalid)?;
+            Reservation::new(budget.0, period.0, strength).map_err(PyFailure::invalid)?;
         if let Some(deadline) = deadline {
-            reservation = reservation.with_deadline(deadline.0).map_err(Failure::invalid)?;
+            reservation = reservation.with_deadline(deadline.0).map_err(PyFailure::invalid)?;
         }
         let request = BackendRequest { reservation, cpu };
         Ok(PyReservation { request, thread, reserved: Mutex::new(None) })
@@ -117,7 +117,10 @@ impl PyReservation {
     fn begin(&self) -> PyResult<()> {
         let mut reserved = self.reserved();
         if reserved.is_some() {
-            return Err(Failure::new(Kind::Busy, "the reservation is in force: end it first"))?;
+            return Err(PyFailure::new(
+                ErrorKind::Busy,
+                "the reservation is in force: end it first",
+            ))?;
         }
         let target = Target::Thread(number(self.thread)?);
         *reserved = Some(Deadline.reserve(&target, &self.request).map_err(|no| refused(&no))?);
@@ -128,7 +131,7 @@ impl PyReservation {
     fn supply(&self) -> PyResult<PySupply> {
         let mut reserved = self.reserved();
         let text = "the reservation is not in force: begin it first";
-        let held = reserved.as_mut().ok_or_else(|| Failure::new(Kind::Closed, text))?;
+        let held = reserved.as_mut().ok_or_else(|| PyFailure::new(ErrorKind::Closed, text))?;
         let found = held.supply();
         Ok(PySupply {
             periods: found.periods,
@@ -144,7 +147,7 @@ impl PyReservation {
     fn end(&self) -> PyResult<()> {
         let held = self.reserved().take();
         let released = held.map_or(Ok(()), |mut held| held.release());
-        Ok(released.map_err(|error| Failure::os("the thread keeps its policy", &error))?)
+        Ok(released.map_err(|error| PyFailure::os("the thread keeps its policy", &error))?)
     }
 
     fn __enter__(slf: Py<PyReservation>) -> PyResult<Py<PyReservation>> {
@@ -167,17 +170,17 @@ impl PyProgress {
     fn with<T>(&self, work: impl FnOnce(&mut Progress) -> T) -> PyResult<T> {
         let mut progress = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = "the page of progress is closed: open another one";
-        Ok(progress.as_mut().map(work).ok_or_else(|| Failure::new(Kind::Closed, text))?)
+        Ok(progress.as_mut().map(work).ok_or_else(|| PyFailure::new(ErrorKind::Closed, text))?)
     }
 }
 
-fn no_page(error: PageError) -> Failure {
+fn no_page(error: PageError) -> PyFailure {
     let kind = match &error {
-        PageError::Version { .. } | PageError::Foreign(_) => Kind::Data,
-        PageError::Make(_) => Kind::Exhausted,
-        _ => Kind::Os,
+        PageError::Version { .. } | PageError::Foreign(_) => ErrorKind::Data,
+        PageError::Make(_) => ErrorKind::Exhausted,
+        _ => ErrorKind::Os,
     };
-    Failure::new(kind, error)
+    PyFailure::new(kind, error)
 }
 
 #[pymethods]
@@ -204,7 +207,7 @@ impl PyProgress {
     }
 
     /// When the first period after `now_ns` begins on the monitor's grid; None where it told none.
-    fn next_release_ns(&self, now_ns: GivenTime) -> PyResult<Option<u64>> {
+    fn next_release_ns(&self, now_ns: TimeArg) -> PyResult<Option<u64>> {
         self.with(|progress| progress.next_release_ns(now_ns.0))
     }
 

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;
 
-use crate::errors::{Failure, Kind};
+use crate::errors::{ErrorKind, PyFailure};
 use crate::records::{self, GAPS, INTERVALS, KERNEL_EVENTS, WAKE_UPS, WakeUp};
 use crate::tables::Table;
 
@@ -29,11 +29,11 @@ enum Records {
     /// In a folder, read as they are asked for.
     Kept(Box<OpenRun>, PathBuf),
     /// Here.
-    Held(Box<Held>),
+    Held(Box<InMemoryRun>),
 }
 
 /// The records of a run that was not kept.
-struct Held {
+struct InMemoryRun {
     intervals: Vec<Interval>,
     gaps: Vec<AttributedGap>,
     events: Vec<KernelEvent>,
@@ -41,8 +41,8 @@ struct Held {
 }
 
 /// What the folder's reader says.
-fn damaged(error: impl std::fmt::Display) -> Failure {
-    Failure::new(Kind::Data, error)
+fn damaged(error: impl std::fmt::Display) -> PyFailure {
+    PyFailure::new(ErrorKind::Data, error)
 }
 
 fn of_kept(thread: u32, one: StoredWakeUp) -> WakeUp {
@@ -51,7 +51,7 @@ fn of_kept(thread: u32, one: StoredWakeUp) -> WakeUp {
 
 impl RunData {
     /// Opens a run folder; what its document lacks is inferred, as `hourglass show` does.
-    pub(crate) fn open(path: &Path) -> Result<RunData, Failure> {
+    pub(crate) fn open(path: &Path) -> Result<RunData, PyFailure> {
         let mut recalled = open_folder(path).map_err(damaged)?;
         recalled.find_causes();
         recalled.infer();
@@ -64,7 +64,7 @@ impl RunData {
         let threads = finished.document.result.threads.iter();
         let tested = threads.filter(|thread| thread.latency.is_some()).map(|thread| thread.id);
         let of_thread = |thread| finished.wake_ups(thread).map(move |one| of_kept(thread, one));
-        let held = Held {
+        let held = InMemoryRun {
             intervals: finished.intervals().collect(),
             gaps: finished.gaps(),
             events: finished.kernel_events().collect(),
@@ -73,7 +73,7 @@ impl RunData {
         RunData { document: finished.document.clone(), records: Records::Held(Box::new(held)) }
     }
 
-    fn read_intervals(&self) -> Result<Table, Failure> {
+    fn read_intervals(&self) -> Result<Table, PyFailure> {
         match &self.records {
             Records::Held(held) => Ok(Table::of(&held.intervals, INTERVALS)),
             Records::Kept(recalled, _) => {
@@ -83,14 +83,14 @@ impl RunData {
         }
     }
 
-    fn read_gaps(&self) -> Result<Table, Failure> {
+    fn read_gaps(&self) -> Result<Table, PyFailure> {
         match &self.records {
             Records::Held(held) => Ok(Table::of(&held.gaps, GAPS)),
             Records::Kept(recalled, _) => Ok(Table::of(&recalled.gaps().map_err(damaged)?, GAPS)),
         }
     }
 
-    fn read_kernel_events(&self) -> Result<Table, Failure> {
+    fn read_kernel_events(&self) -> Result<Table, PyFailure> {
         match &self.records {
             Records::Held(held) => Ok(Table::of(&held.events, KERNEL_EVENTS)),
             Records::Kept(recalled, _) => {
@@ -101,7 +101,7 @@ impl RunData {
         }
     }
 
-    fn read_wake_ups(&self) -> Result<Table, Failure> {
+    fn read_wake_ups(&self) -> Result<Table, PyFailure> {
         let recalled = match &self.records {
             Records::Held(held) => return Ok(Table::of(&held.wake_ups, WAKE_UPS)),
             Records::Kept(recalled, _) => recalled,
@@ -169,7 +169,7 @@ impl RunData {
 /// A document as the command prints it.
 pub(crate) fn json(document: &impl Serialize) -> PyResult<String> {
     let text = serde_json::to_string(document);
-    Ok(text.map_err(|error| Failure::new(Kind::Data, format!("no JSON: {error}")))?)
+    Ok(text.map_err(|error| PyFailure::new(ErrorKind::Data, format!("no JSON: {error}")))?)
 }
 
 /// Opens a run folder.

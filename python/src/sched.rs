@@ -12,18 +12,20 @@ use hourglass_tasks::Fraction;
 use hourglass_theory::check::{self as checking, ANALYSES, FitHeuristic, PlacementOrder};
 use hourglass_theory::predict::{self as predicting, PredictError, RunRequest};
 use hourglass_theory::simulate::{self as simulation, Releases};
-use hourglass_theory::sweep::{self as sweeping, Described, Draft, SweepError, Template};
+use hourglass_theory::sweep::{
+    self as sweeping, ExperimentBuilder, SweepError, SweepFile, Template,
+};
 use hourglass_time::Span;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Failure, Kind};
-use crate::given::given;
+use crate::errors::{ErrorKind, PyFailure};
 use crate::interrupts::interruptible;
-use crate::lab::{Unwatched, refused};
+use crate::keyword_args::given;
+use crate::lab::{NullObserver, refused};
 use crate::records::INTERVALS;
 use crate::runs::json;
-use crate::spans::GivenSpan;
+use crate::spans::DurationArg;
 use crate::tables::Table;
 
 /// A set of tasks that was read and checked.
@@ -33,11 +35,11 @@ struct TaskData {
     name: String,
 }
 
-fn source(name: Option<&str>) -> Result<Option<Source>, Failure> {
+fn source(name: Option<&str>) -> Result<Option<Source>, PyFailure> {
     let Some(name) = name else { return Ok(None) };
     let found = Source::ALL.iter().find(|(known, _)| *known == name);
     let (_, source) = found.ok_or_else(|| {
-        Failure::argument(
+        PyFailure::argument(
             "format",
             "use toml, json, rt-app, schedcat, simso, mast, amalthea, sag or run",
         )
@@ -52,7 +54,7 @@ impl TaskData {
     fn read(py: Python<'_>, path: PathBuf, format: Option<&str>) -> PyResult<TaskData> {
         let source = source(format)?;
         let input = py.detach(|| input::read(&path, source));
-        let input = input.map_err(|error| Failure::new(Kind::Data, error))?;
+        let input = input.map_err(|error| PyFailure::new(ErrorKind::Data, error))?;
         Ok(TaskData { input, name: path.display().to_string() })
     }
 
@@ -60,7 +62,7 @@ impl TaskData {
     #[staticmethod]
     fn parse(name: String, text: &str, format: Option<&str>) -> PyResult<TaskData> {
         let input = input::parse(Path::new(&name), text, source(format)?);
-        let input = input.map_err(|error| Failure::new(Kind::Data, error))?;
+        let input = input.map_err(|error| PyFailure::new(ErrorKind::Data, error))?;
         Ok(TaskData { input, name })
     }
 
@@ -96,21 +98,21 @@ given! {
     struct Question {
         analysis: Option<String>,
         partition: Option<String>,
-        server: Option<GivenSpan>,
+        server: Option<DurationArg>,
         sensitivity: bool,
         explain: bool,
     }
 }
 
-fn partition(text: &str) -> Result<(FitHeuristic, PlacementOrder), Failure> {
-    checking::placing(text).map_err(|why| Failure::argument("partition", why))
+fn partition(text: &str) -> Result<(FitHeuristic, PlacementOrder), PyFailure> {
+    checking::placing(text).map_err(|why| PyFailure::argument("partition", why))
 }
 
 /// The document `hourglass.check/1` as JSON.
 #[pyfunction]
 fn check(py: Python<'_>, tasks: &TaskData, question: &Bound<'_, PyDict>) -> PyResult<String> {
     let question = Question::of(question)?;
-    let request = checking::Request {
+    let request = checking::CheckRequest {
         analysis: question.analysis,
         partition: question.partition.as_deref().map(partition).transpose()?,
         server: question.server.map(|period| period.0).into_iter().collect(),
@@ -118,7 +120,7 @@ fn check(py: Python<'_>, tasks: &TaskData, question: &Bound<'_, PyDict>) -> PyRe
         explain: question.explain,
     };
     let document = py.detach(|| checking::check(&tasks.input.set, &request));
-    json(&document.map_err(Failure::invalid)?)
+    json(&document.map_err(PyFailure::invalid)?)
 }
 
 /// The analyses by name, with what they answer and their sources, as JSON.
@@ -130,16 +132,16 @@ fn analyses() -> PyResult<String> {
 given! {
     /// What [`simulate`] is asked.
     struct Scenario {
-        horizon: Option<GivenSpan>,
+        horizon: Option<DurationArg>,
         seed: u64,
         releases: String,
         late: String,
-        rt_throttling: Option<(GivenSpan, GivenSpan)>,
+        rt_throttling: Option<(DurationArg, DurationArg)>,
         smt: Option<String>,
         alpha: Option<String>,
-        margin: Option<GivenSpan>,
-        stop_latency: Option<GivenSpan>,
-        interval: Option<GivenSpan>,
+        margin: Option<DurationArg>,
+        stop_latency: Option<DurationArg>,
+        interval: Option<DurationArg>,
         progress: Option<u32>,
         schedule: bool,
         records: Option<u64>,
@@ -149,17 +151,17 @@ given! {
 }
 
 impl Scenario {
-    fn request(self, input: &Input) -> Result<simulation::Request, Failure> {
+    fn request(self, input: &Input) -> Result<simulation::SimulationRequest, PyFailure> {
         let releases = Releases::ALL.iter().find(|(name, _)| *name == self.releases);
         let (_, releases) = releases
-            .ok_or_else(|| Failure::argument("releases", "use critical, nominal or random"))?;
+            .ok_or_else(|| PyFailure::argument("releases", "use critical, nominal or random"))?;
         let late = match self.late.as_str() {
             "queue" => OverrunPolicy::Queue,
             "skip" => OverrunPolicy::Skip,
-            _ => return Err(Failure::argument("late", "use queue or skip")),
+            _ => return Err(PyFailure::argument("late", "use queue or skip")),
         };
-        let plain = simulation::Request::new(input.set.clone());
-        Ok(simulation::Request {
+        let plain = simulation::SimulationRequest::new(input.set.clone());
+        Ok(simulation::SimulationRequest {
             notes: input.notes.clone(),
             horizon: self.horizon.map(|horizon| horizon.0),
             seed: self.seed,
@@ -175,14 +177,14 @@ impl Scenario {
         })
     }
 
-    fn throttling(&self) -> Result<Option<Throttling>, Failure> {
+    fn throttling(&self) -> Result<Option<Throttling>, PyFailure> {
         let Some((runtime, period)) = self.rt_throttling else { return Ok(None) };
         let runtime = not_negative("rt_throttling", runtime)?;
         Ok(Some(Throttling { runtime, period: above_zero("rt_throttling", period)? }))
     }
 
     /// The policy of shared cores. What belongs to one of them is not taken for another.
-    fn policy(&self) -> Result<Option<smt::SmtPolicy>, Failure> {
+    fn policy(&self) -> Result<Option<smt::SmtPolicy>, PyFailure> {
         let given = [
             ("alpha", self.alpha.is_some()),
             ("margin", self.margin.is_some()),
@@ -192,7 +194,7 @@ impl Scenario {
         ];
         let given = given.into_iter().find(|(_, given)| *given);
         if let Some((name, _)) = given.filter(|_| self.smt.as_deref() != Some("slack")) {
-            return Err(Failure::argument(
+            return Err(PyFailure::argument(
                 name,
                 "it belongs to smt=\"slack\"; add that, or drop it",
             ));
@@ -202,13 +204,13 @@ impl Scenario {
             "unaware" => smt::SmtPolicy::Ignore,
             "disabling" => smt::SmtPolicy::Disable,
             "slack" => smt::SmtPolicy::Monitor(self.monitoring()?),
-            _ => return Err(Failure::argument("smt", "use unaware, disabling or slack")),
+            _ => return Err(PyFailure::argument("smt", "use unaware, disabling or slack")),
         }))
     }
 
-    fn monitoring(&self) -> Result<smt::Monitoring, Failure> {
+    fn monitoring(&self) -> Result<smt::Monitoring, PyFailure> {
         let usual = smt::Monitoring::default();
-        let or = |name, given: Option<GivenSpan>, usual| {
+        let or = |name, given: Option<DurationArg>, usual| {
             given.map_or(Ok(usual), |given| not_negative(name, given))
         };
         Ok(smt::Monitoring {
@@ -221,7 +223,7 @@ impl Scenario {
             },
             progress: match self.progress {
                 Some(0) => {
-                    return Err(Failure::argument("progress", "a job has at least one step"));
+                    return Err(PyFailure::argument("progress", "a job has at least one step"));
                 }
                 Some(steps) => smt::ProgressModel::Reported(steps),
                 None => usual.progress,
@@ -230,20 +232,20 @@ impl Scenario {
     }
 }
 
-fn alpha(text: &str) -> Result<smt::ProgressRate, Failure> {
-    let wrong = |why: &dyn std::fmt::Display| Failure::argument("alpha", why);
+fn alpha(text: &str) -> Result<smt::ProgressRate, PyFailure> {
+    let wrong = |why: &dyn std::fmt::Display| PyFailure::argument("alpha", why);
     let fraction: Fraction = text.parse().map_err(|error| wrong(&error))?;
     smt::ProgressRate::new(fraction.numerator(), fraction.denominator())
         .ok_or_else(|| wrong(&"it must be below 1: neighbours that cost nothing need no policy"))
 }
 
-fn not_negative(name: &str, given: GivenSpan) -> Result<u64, Failure> {
-    u64::try_from(given.0.nanos()).map_err(|_| Failure::argument(name, "it must not be negative"))
+fn not_negative(name: &str, given: DurationArg) -> Result<u64, PyFailure> {
+    u64::try_from(given.0.nanos()).map_err(|_| PyFailure::argument(name, "it must not be negative"))
 }
 
-fn above_zero(name: &str, given: GivenSpan) -> Result<u64, Failure> {
+fn above_zero(name: &str, given: DurationArg) -> Result<u64, PyFailure> {
     match not_negative(name, given)? {
-        0 => Err(Failure::argument(name, "it must be above zero")),
+        0 => Err(PyFailure::argument(name, "it must be above zero")),
         ns => Ok(ns),
     }
 }
@@ -262,17 +264,17 @@ fn simulate<'py>(
     let request = Scenario::of(scenario)?.request(&tasks.input)?;
     let simulated = interruptible(py, || simulation::simulate(&request, &mut ()))?;
     let simulated = simulated.map_err(|failure| match failure {
-        simulation::Failure::Folder(error) => Failure::argument("output", error),
-        simulation::Failure::Horizon(horizon) => Failure::argument(
+        simulation::SimulationFailure::Folder(error) => PyFailure::argument("output", error),
+        simulation::SimulationFailure::Horizon(horizon) => PyFailure::argument(
             "horizon",
             format_args!("invalid horizon {horizon}: must be above zero"),
         ),
-        other => Failure::invalid(other),
+        other => PyFailure::invalid(other),
     })?;
     let schedule = request.wants_schedule;
     let schedule = schedule.then(|| py.detach(|| Table::of(&simulated.schedule, INTERVALS)));
     let schedule = schedule.map(|table| table.into_python(py)).transpose()?;
-    let (folder, not_kept) = match simulated.kept {
+    let (folder, not_kept) = match simulated.folder {
         Some(Ok(folder)) => (Some(folder), None),
         Some(Err(error)) => (None, Some(error.to_string())),
         None => (None, None),
@@ -282,31 +284,31 @@ fn simulate<'py>(
 
 given! {
     /// What [`predict`] is asked.
-    struct Wish {
+    struct PredictOptions {
         run: bool,
-        duration: GivenSpan,
+        duration: DurationArg,
         cpus: Option<String>,
         jitter: bool,
         best_effort: bool,
-        horizon: Option<GivenSpan>,
+        horizon: Option<DurationArg>,
         seed: u64,
         output: Option<PathBuf>,
         command_line: Vec<String>,
     }
 }
 
-impl Wish {
-    fn request(self, tasks: &TaskData) -> Result<predicting::Request, Failure> {
-        let positive = |name: &str, given: GivenSpan| -> Result<Span, Failure> {
+impl PredictOptions {
+    fn request(self, tasks: &TaskData) -> Result<predicting::PredictRequest, PyFailure> {
+        let positive = |name: &str, given: DurationArg| -> Result<Span, PyFailure> {
             let positive = given.0.is_positive();
             positive
                 .then_some(given.0)
-                .ok_or_else(|| Failure::argument(name, "give a time above zero"))
+                .ok_or_else(|| PyFailure::argument(name, "give a time above zero"))
         };
         let duration = positive("duration", self.duration)?;
         let cpus = self.cpus.as_deref().map(cpus).transpose()?;
         let input = tasks.input.clone().on(cpus.as_ref());
-        let run = self.run.then(|| -> Result<RunRequest, Failure> {
+        let run = self.run.then(|| -> Result<RunRequest, PyFailure> {
             Ok(RunRequest {
                 cpus,
                 draws_jitter: self.jitter,
@@ -316,7 +318,7 @@ impl Wish {
                 ..RunRequest::with_duration(duration)
             })
         });
-        Ok(predicting::Request {
+        Ok(predicting::PredictRequest {
             set: input.set,
             name: tasks.name.clone(),
             notes: input.notes,
@@ -327,11 +329,11 @@ impl Wish {
     }
 }
 
-fn cpus(text: &str) -> Result<CpuSet, Failure> {
-    let wanted: CpuSet = text.parse().map_err(|error| Failure::argument("cpus", error))?;
+fn cpus(text: &str) -> Result<CpuSet, PyFailure> {
+    let wanted: CpuSet = text.parse().map_err(|error| PyFailure::argument("cpus", error))?;
     let online = workload_file::online_cpus();
     workload_file::check_cpus(&wanted, online.as_ref())
-        .map_err(|error| Failure::argument("cpus", error))?;
+        .map_err(|error| PyFailure::argument("cpus", error))?;
     Ok(wanted)
 }
 
@@ -343,10 +345,10 @@ fn predict(
     tasks: &TaskData,
     wish: &Bound<'_, PyDict>,
 ) -> PyResult<(String, Option<String>)> {
-    let request = Wish::of(wish)?.request(tasks)?;
-    let predicted = interruptible(py, || predicting::predict(request, &mut Unwatched))?;
+    let request = PredictOptions::of(wish)?.request(tasks)?;
+    let predicted = interruptible(py, || predicting::predict(request, &mut NullObserver))?;
     let predicted = predicted.map_err(|error| match error {
-        PredictError::Plan(error) => Failure::invalid(error),
+        PredictError::Plan(error) => PyFailure::invalid(error),
         PredictError::Run(failure) => refused(failure),
     })?;
     Ok((json(&predicted.document)?, predicted.not_kept))
@@ -370,32 +372,32 @@ given! {
 
 impl Sweep {
     /// What is described, the keys last.
-    fn experiment(&self, tasks: Option<&TaskData>) -> Result<sweeping::Experiment, Failure> {
+    fn experiment(&self, tasks: Option<&TaskData>) -> Result<sweeping::Experiment, PyFailure> {
         let template = tasks.map(|tasks| Template::new(&tasks.input.set));
-        let mut template = template.transpose().map_err(Failure::invalid)?;
-        let mut draft = Draft::default();
+        let mut template = template.transpose().map_err(PyFailure::invalid)?;
+        let mut draft = ExperimentBuilder::default();
         let text = match &self.path {
             Some(path) => match input::text(path) {
                 // All defaults.
                 Err(InputError::Empty(_)) => None,
-                text => Some(text.map_err(|error| Failure::new(Kind::Data, error))?),
+                text => Some(text.map_err(|error| PyFailure::new(ErrorKind::Data, error))?),
             },
             None => self.text.clone(),
         };
         if let Some(text) = text {
-            match Described::read(&text).map_err(|error| Failure::new(Kind::Data, error))? {
-                Described::Experiment(found) => draft = *found,
-                Described::Tasks(found) => template = Some(*found),
+            match SweepFile::read(&text).map_err(|error| PyFailure::new(ErrorKind::Data, error))? {
+                SweepFile::Experiment(found) => draft = *found,
+                SweepFile::Tasks(found) => template = Some(*found),
             }
         }
         for (key, value) in &self.keys {
-            draft.set(key, value).map_err(Failure::invalid)?;
+            draft.set(key, value).map_err(PyFailure::invalid)?;
         }
-        let mut experiment = draft.finish(template).map_err(Failure::invalid)?;
+        let mut experiment = draft.finish(template).map_err(PyFailure::invalid)?;
         experiment.shard = match self.shard {
             Some((index, of)) if index >= of => {
                 let text = format!("{index} of {of} is no part; count them from 0");
-                return Err(Failure::argument("shard", text));
+                return Err(PyFailure::argument("shard", text));
             }
             shard => shard,
         };
@@ -403,7 +405,7 @@ impl Sweep {
     }
 }
 
-impl sweeping::Watch for Unwatched {
+impl sweeping::SweepObserver for NullObserver {
     fn started(&mut self, _: u64, _: u64) {}
     fn moved(&mut self, _: u64) {}
     fn ended(&mut self) {}
@@ -417,16 +419,17 @@ fn sweep(py: Python<'_>, tasks: Option<&TaskData>, asked: &Bound<'_, PyDict>) ->
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = asked.threads.unwrap_or_else(all);
     let folder = asked.output.as_deref();
-    let swept = interruptible(py, || sweeping::run(&experiment, folder, threads, &mut Unwatched))?;
+    let swept =
+        interruptible(py, || sweeping::run(&experiment, folder, threads, &mut NullObserver))?;
     json(&swept.map_err(not_swept)?.document)
 }
 
-fn not_swept(error: SweepError) -> Failure {
+fn not_swept(error: SweepError) -> PyFailure {
     match error {
-        SweepError::InUse(_) => Failure::new(Kind::Busy, error),
-        SweepError::NoThread(_) => Failure::new(Kind::Exhausted, error),
-        SweepError::Folder(_) => Failure::argument("output", error),
-        _ => Failure::invalid(error),
+        SweepError::InUse(_) => PyFailure::new(ErrorKind::Busy, error),
+        SweepError::NoThread(_) => PyFailure::new(ErrorKind::Exhausted, error),
+        SweepError::Folder(_) => PyFailure::argument("output", error),
+        _ => PyFailure::invalid(error),
     }
 }
 
@@ -441,7 +444,7 @@ fn sweep_facts(tasks: Option<&TaskData>, asked: &Bound<'_, PyDict>) -> PyResult<
 fn sweep_text(path: PathBuf) -> PyResult<Option<String>> {
     match input::text(&path) {
         Err(InputError::Empty(_)) => Ok(None),
-        text => Ok(Some(text.map_err(|error| Failure::new(Kind::Data, error))?)),
+        text => Ok(Some(text.map_err(|error| PyFailure::new(ErrorKind::Data, error))?)),
     }
 }
 

@@ -11,17 +11,17 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
 
-use crate::errors::{Failure, Kind};
+use crate::errors::{ErrorKind, PyFailure};
 use crate::values::{class_of, is_overflow, shown};
 
 /// CPUs that were given: `3`, `[0, 3]` or `"0-3,8"`.
 #[derive(Clone, Debug)]
-pub(crate) struct GivenCpus(pub(crate) Vec<u32>);
+pub(crate) struct CpusArg(pub(crate) Vec<u32>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for GivenCpus {
+impl<'a, 'py> FromPyObject<'a, 'py> for CpusArg {
     type Error = PyErr;
 
-    fn extract(given: pyo3::Borrowed<'a, 'py, PyAny>) -> PyResult<GivenCpus> {
+    fn extract(given: pyo3::Borrowed<'a, 'py, PyAny>) -> PyResult<CpusArg> {
         let given: &Bound<'py, PyAny> = &given;
         let cpu = |one: &Bound<'py, PyAny>| -> PyResult<u32> {
             if one.is_instance_of::<PyBool>() || !one.hasattr("__index__")? {
@@ -36,7 +36,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenCpus {
                 }
                 match shown(one) {
                     Ok(cpu) => {
-                        Failure::argument("cpus", format_args!("CPU {cpu} does not exist")).into()
+                        PyFailure::argument("cpus", format_args!("CPU {cpu} does not exist")).into()
                     }
                     Err(other) => other,
                 }
@@ -44,32 +44,32 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenCpus {
         };
         let cpus = if let Ok(text) = given.cast::<PyString>() {
             let set: Result<CpuSet, _> = text.to_string_lossy().parse();
-            set.map_err(|error| Failure::argument("cpus", error))?.iter().collect()
+            set.map_err(|error| PyFailure::argument("cpus", error))?.iter().collect()
         } else if given.hasattr("__index__")? {
             vec![cpu(given)?]
         } else {
             given.try_iter()?.map(|one| cpu(&one?)).collect::<PyResult<Vec<u32>>>()?
         };
         if cpus.is_empty() {
-            return Err(Failure::argument(
+            return Err(PyFailure::argument(
                 "cpus",
                 "none is given: leave it out to keep those of the thread",
             ))?;
         }
-        Ok(GivenCpus(cpus))
+        Ok(CpusArg(cpus))
     }
 }
 
 /// A policy by the command's words: `FIFO:50`, `RR:10`, `OTHER:-5`, `DEADLINE`, and the paper's names
 /// (`NORMAL`, `RTHIGH`).
-pub(crate) fn policy(text: &str) -> Result<Scheduling, Failure> {
+pub(crate) fn policy(text: &str) -> Result<Scheduling, PyFailure> {
     let policy: Result<Policy, _> = text.parse();
-    match policy.map_err(|error| Failure::argument("policy", error))? {
+    match policy.map_err(|error| PyFailure::argument("policy", error))? {
         Policy::Other(nice) => Ok(Scheduling::Other(nice)),
         Policy::Fifo(priority) => Ok(Scheduling::Fifo(priority)),
         Policy::RoundRobin(priority) => Ok(Scheduling::RoundRobin(priority)),
         Policy::Deadline => Ok(Scheduling::Deadline { reclaim: false }),
-        other => Err(Failure::argument(
+        other => Err(PyFailure::argument(
             "policy",
             format_args!("{other} is for no periodic thread: take OTHER:19"),
         )),
@@ -77,24 +77,24 @@ pub(crate) fn policy(text: &str) -> Result<Scheduling, Failure> {
 }
 
 /// What the kernel refused, as an exception.
-pub(crate) fn failure(error: TakeError) -> Failure {
+pub(crate) fn failure(error: TakeError) -> PyFailure {
     match &error {
         TakeError::Refused(refusal) => {
-            Failure::new(Kind::of_errno(refusal.errno), &error).with_errno(refusal.errno)
+            PyFailure::new(ErrorKind::of_errno(refusal.errno), &error).with_errno(refusal.errno)
         }
         TakeError::Affinity { error: os, .. } | TakeError::Unknown(os) => {
             let errno = os.raw_os_error().unwrap_or(0);
-            Failure::new(Kind::of_errno(errno), &error).with_errno(errno)
+            PyFailure::new(ErrorKind::of_errno(errno), &error).with_errno(errno)
         }
-        _ => Failure::invalid(error),
+        _ => PyFailure::invalid(error),
     }
 }
 
 /// What a thread was given until it is put back; at the latest when this is dropped, by whatever thread.
 #[derive(Default)]
-pub(crate) struct Held(Mutex<Option<SchedulingChange>>);
+pub(crate) struct SchedulingGuard(Mutex<Option<SchedulingChange>>);
 
-impl Held {
+impl SchedulingGuard {
     fn cell(&self) -> MutexGuard<'_, Option<SchedulingChange>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -108,11 +108,11 @@ impl Held {
         scheduling: Scheduling,
         cpus: Option<&[u32]>,
         parameters: &ValidParameters,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PyFailure> {
         let mut held = self.cell();
         if held.is_some() {
-            return Err(Failure::new(
-                Kind::Busy,
+            return Err(PyFailure::new(
+                ErrorKind::Busy,
                 "a thread is scheduled so already: make another one",
             ));
         }
@@ -125,16 +125,16 @@ impl Held {
     }
 
     /// Puts back what was.
-    pub(crate) fn give_back(&self) -> Result<(), Failure> {
+    pub(crate) fn restore(&self) -> Result<(), PyFailure> {
         let given = self.cell().take().map_or(Ok(()), SchedulingChange::restore);
-        given.map_err(|error| Failure::os("the thread keeps its policy", &error))
+        given.map_err(|error| PyFailure::os("the thread keeps its policy", &error))
     }
 }
 
-impl Drop for Held {
+impl Drop for SchedulingGuard {
     fn drop(&mut self) {
         // Nobody hears of a refusal here; `close` and the end of a `with` tell it.
-        let _ = self.give_back();
+        let _ = self.restore();
     }
 }
 
@@ -146,32 +146,36 @@ impl Drop for Held {
 struct PyScheduled {
     scheduling: Scheduling,
     cpus: Option<Vec<u32>>,
-    held: Held,
+    held: SchedulingGuard,
 }
 
 #[pymethods]
 impl PyScheduled {
     #[new]
     #[pyo3(signature = (policy = None, *, cpus = None))]
-    fn new(policy: Option<&str>, cpus: Option<GivenCpus>) -> PyResult<PyScheduled> {
+    fn new(policy: Option<&str>, cpus: Option<CpusArg>) -> PyResult<PyScheduled> {
         let scheduling = policy.map_or(Ok(Scheduling::Inherited), self::policy)?;
         if let Scheduling::Deadline { .. } = scheduling {
-            return Err(Failure::argument("policy", "DEADLINE has a budget: take Reservation"))?;
+            return Err(PyFailure::argument("policy", "DEADLINE has a budget: take Reservation"))?;
         }
-        Ok(PyScheduled { scheduling, cpus: cpus.map(|cpus| cpus.0), held: Held::default() })
+        Ok(PyScheduled {
+            scheduling,
+            cpus: cpus.map(|cpus| cpus.0),
+            held: SchedulingGuard::default(),
+        })
     }
 
     fn __enter__(slf: Py<PyScheduled>) -> PyResult<Py<PyScheduled>> {
         let this = slf.get();
         // Any period will do where no budget is.
-        let parameters = Parameters::every(Span::SECOND).check().map_err(Failure::invalid)?;
+        let parameters = Parameters::every(Span::SECOND).check().map_err(PyFailure::invalid)?;
         this.held.take(this.scheduling, this.cpus.as_deref(), &parameters)?;
         Ok(slf)
     }
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, _raised: &Bound<'_, PyTuple>) -> PyResult<bool> {
-        self.held.give_back()?;
+        self.held.restore()?;
         Ok(false)
     }
 }

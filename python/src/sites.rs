@@ -5,13 +5,15 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hourglass_lab::spans::{DumpTarget, Dumper, Settings, Site, SiteSpan, Sites, SpanRecording};
+use hourglass_lab::spans::{
+    DumpTarget, Dumper, Site, SiteSettings, SiteSpan, Sites, SpanRecording,
+};
 use hourglass_time::Span;
 use pyo3::prelude::*;
 
-use crate::errors::{Failure, Kind};
-use crate::owned::Owned;
-use crate::spans::GivenSpan;
+use crate::errors::{ErrorKind, PyFailure};
+use crate::spans::DurationArg;
+use crate::thread_owned::ThreadOwned;
 use crate::witness::PyLoss;
 
 const SPAN: &str = "span";
@@ -22,8 +24,8 @@ const RECORDING: &str = "recording";
 struct PyRecording {
     sites: Sites,
     /// A forked child must not undo the parent's folder, nor wait for its thread.
-    recording: Owned<SpanRecording>,
-    dumper: Owned<Option<Dumper>>,
+    recording: ThreadOwned<SpanRecording>,
+    dumper: ThreadOwned<Option<Dumper>>,
 }
 
 /// A span of a call site.
@@ -31,7 +33,7 @@ struct PyRecording {
 struct PySiteSpan {
     sites: Sites,
     site: Site,
-    open: Mutex<Option<Owned<SiteSpan>>>,
+    open: Mutex<Option<ThreadOwned<SiteSpan>>>,
     loss: Mutex<Option<Py<PyLoss>>>,
 }
 
@@ -39,8 +41,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn ends(error: impl std::fmt::Display) -> Failure {
-    Failure::new(Kind::Closed, error)
+fn ends(error: impl std::fmt::Display) -> PyFailure {
+    PyFailure::new(ErrorKind::Closed, error)
 }
 
 #[pymethods]
@@ -52,17 +54,18 @@ impl PyRecording {
         folder: PathBuf,
         sites: u16,
         spans: u32,
-        dump_from: Option<GivenSpan>,
+        dump_from: Option<DurationArg>,
         switch_times: bool,
     ) -> PyResult<PyRecording> {
         let ask_from: Option<Span> = dump_from.map(|given| given.0);
-        let settings = Settings { sites, spans, ask_from, switch_times, ..SpanRecording::SETTINGS };
+        let settings =
+            SiteSettings { sites, spans, ask_from, switch_times, ..SpanRecording::SETTINGS };
         let recording = py.detach(move || SpanRecording::start(folder, settings));
-        let recording = recording.map_err(Failure::invalid)?;
+        let recording = recording.map_err(PyFailure::invalid)?;
         Ok(PyRecording {
             sites: recording.sites().clone(),
-            recording: Owned::here(recording),
-            dumper: Owned::here(None),
+            recording: ThreadOwned::for_this_thread(recording),
+            dumper: ThreadOwned::for_this_thread(None),
         })
     }
 
@@ -84,7 +87,7 @@ impl PyRecording {
         let mut dumper = self.dumper.get(RECORDING)?;
         let started = Dumper::start(&self.sites, DumpTarget::File(file), signal);
         let started =
-            started.map_err(|error| Failure::os("cannot dump the worst spans", &error))?;
+            started.map_err(|error| PyFailure::os("cannot dump the worst spans", &error))?;
         *dumper = Some(started);
         Ok(())
     }
@@ -94,10 +97,10 @@ impl PyRecording {
         self.recording.not_inherited(RECORDING)?;
         let text = "the recording is over: make another one";
         let taken = self.recording.take(RECORDING)?;
-        let recording = taken.ok_or_else(|| Failure::new(Kind::Closed, text))?;
+        let recording = taken.ok_or_else(|| PyFailure::new(ErrorKind::Closed, text))?;
         *self.dumper.get(RECORDING)? = None;
         let kept = py.detach(move || recording.finish());
-        let kept = kept.map_err(|error| Failure::new(Kind::Os, error))?;
+        let kept = kept.map_err(|error| PyFailure::new(ErrorKind::Os, error))?;
         Ok(kept.path().to_path_buf())
     }
 }
@@ -106,14 +109,16 @@ impl PyRecording {
 impl PySiteSpan {
     fn __enter__(slf: Bound<'_, PySiteSpan>) -> PyResult<Bound<'_, PySiteSpan>> {
         let own = slf.get();
-        let here = own.sites.here().map_err(ends)?;
+        let here = own.sites.current_thread().map_err(ends)?;
         let mut open = locked(&own.open);
         if open.is_some() {
-            return Err(
-                Failure::new(Kind::Busy, "the span goes on already: make another one").into()
-            );
+            return Err(PyFailure::new(
+                ErrorKind::Busy,
+                "the span goes on already: make another one",
+            )
+            .into());
         }
-        *open = Some(Owned::here(here.begin(own.site)));
+        *open = Some(ThreadOwned::for_this_thread(here.begin(own.site)));
         drop(open);
         Ok(slf)
     }
@@ -121,13 +126,13 @@ impl PySiteSpan {
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) -> PyResult<bool> {
         let mut open = locked(&self.open);
-        let over = || Failure::new(Kind::Closed, "the span does not go on: enter it first");
+        let over = || PyFailure::new(ErrorKind::Closed, "the span does not go on: enter it first");
         let owned = open.as_ref().ok_or_else(over)?;
         owned.not_inherited(SPAN)?;
         let span = owned.take(SPAN)?.ok_or_else(over)?;
         *open = None;
         drop(open);
-        let loss = self.sites.here().map_err(ends)?.end(span);
+        let loss = self.sites.current_thread().map_err(ends)?.end(span);
         *locked(&self.loss) = loss.map(|loss| Py::new(py, PyLoss::from(loss))).transpose()?;
         Ok(false)
     }

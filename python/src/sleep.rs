@@ -15,8 +15,8 @@ use hourglass_timer::sleep::{
 };
 use pyo3::prelude::*;
 
-use crate::errors::{Failure, Kind};
-use crate::spans::{GivenSpan, GivenTime};
+use crate::errors::{ErrorKind, PyFailure};
+use crate::spans::{DurationArg, TimeArg};
 use crate::values::repr;
 
 /// For so long nobody looks whether a signal came, ns. The last part of a sleep is of up to two, so that
@@ -108,7 +108,7 @@ impl PyInterrupt {
 }
 
 /// How a sleeper is to sleep, by its words.
-pub(crate) fn settings_of(policy: &str, hz: Option<u32>) -> Result<SleeperSettings, Failure> {
+pub(crate) fn settings_of(policy: &str, hz: Option<u32>) -> Result<SleeperSettings, PyFailure> {
     match (policy, hz) {
         ("learned", None) => Ok(SleeperSettings::DEFAULT),
         ("frugal", None) => Ok(SleeperSettings::FRUGAL),
@@ -116,11 +116,11 @@ pub(crate) fn settings_of(policy: &str, hz: Option<u32>) -> Result<SleeperSettin
         ("kernel", None) => Ok(SleeperSettings::with_policy(SleepPolicy::KernelOnly)),
         ("spin", None) => Ok(SleeperSettings::with_policy(SleepPolicy::SpinOnly)),
         ("thesis", Some(hz @ 1..)) => Ok(SleeperSettings::with_policy(SleepPolicy::Thesis { hz })),
-        ("thesis", _) => Err(Failure::argument("hz", "the thesis' sleep needs the tick's rate")),
+        ("thesis", _) => Err(PyFailure::argument("hz", "the thesis' sleep needs the tick's rate")),
         ("learned" | "frugal" | "precise" | "kernel" | "spin", Some(_)) => {
-            Err(Failure::argument("hz", format_args!("'{policy}' knows no tick: leave it out")))
+            Err(PyFailure::argument("hz", format_args!("'{policy}' knows no tick: leave it out")))
         }
-        (other, _) => Err(Failure::argument(
+        (other, _) => Err(PyFailure::argument(
             "policy",
             format_args!(
                 "unknown '{other}'; expected one of learned, frugal, precise, kernel, spin, thesis"
@@ -139,12 +139,12 @@ struct PySleeper {
 }
 
 impl PySleeper {
-    fn sleeper(&self) -> Result<MutexGuard<'_, Sleeper>, Failure> {
+    fn sleeper(&self) -> Result<MutexGuard<'_, Sleeper>, PyFailure> {
         match self.sleeper.try_lock() {
             Ok(sleeper) => Ok(sleeper),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Failure::new(
-                Kind::Busy,
+            Err(TryLockError::WouldBlock) => Err(PyFailure::new(
+                ErrorKind::Busy,
                 "another sleep by this sleeper is not over: make one for each thread",
             )),
         }
@@ -159,7 +159,7 @@ impl PySleeper {
         policy: &str,
         interrupt: Option<&Bound<'_, PyInterrupt>>,
         hz: Option<u32>,
-        per_sleep: Option<GivenSpan>,
+        per_sleep: Option<DurationArg>,
         share_ppm: Option<u32>,
         quantile_ppm: Option<u32>,
         surely: bool,
@@ -168,7 +168,7 @@ impl PySleeper {
         let per_sleep = per_sleep.map(|span| span.not_negative("per_sleep")).transpose()?;
         let parts = |name, given: Option<u32>, otherwise: u32| match given {
             Some(ppm) if ppm > 1_000_000 => {
-                Err(Failure::argument(name, format_args!("{ppm} ppm are more than all of it")))
+                Err(PyFailure::argument(name, format_args!("{ppm} ppm are more than all of it")))
             }
             given => Ok(given.unwrap_or(otherwise)),
         };
@@ -191,13 +191,13 @@ impl PySleeper {
     }
 
     /// Sleeps until a time of `clock.now_ns()`'s scale; not at all if that is past.
-    fn sleep_until(&self, py: Python<'_>, deadline_ns: GivenTime) -> PyResult<PySlept> {
+    fn sleep_until(&self, py: Python<'_>, deadline_ns: TimeArg) -> PyResult<PySlept> {
         let mut sleeper = self.sleeper()?;
         sleep_until(py, &mut sleeper, deadline_ns.0).map(PySlept::from)
     }
 
     /// Sleeps so long from now.
-    fn sleep_for(&self, py: Python<'_>, length: GivenSpan) -> PyResult<PySlept> {
+    fn sleep_for(&self, py: Python<'_>, length: DurationArg) -> PyResult<PySlept> {
         let length_ns = length.not_negative("length")?;
         let mut sleeper = self.sleeper()?;
         sleep_for(py, &mut sleeper, length_ns).map(PySlept::from)
@@ -209,8 +209,8 @@ impl PySleeper {
         let sleeper = &mut *sleeper;
         let begun_ns = sleeper.now_ns();
         let mut slept = match come_near_ticks(py, sleeper, count)? {
-            Left::Ticks(left) => py.detach(|| sleeper.sleep_ticks(left)),
-            Left::Until(deadline_ns) => {
+            RemainingSleep::Ticks(left) => py.detach(|| sleeper.sleep_ticks(left)),
+            RemainingSleep::Until(deadline_ns) => {
                 return sleep_until(py, sleeper, deadline_ns).map(PySlept::from);
             }
         };
@@ -221,7 +221,7 @@ impl PySleeper {
     }
 
     /// The margin that a sleep of this length would have here and now, ns; None if nothing was learnt.
-    fn margin_ns(&self, length: GivenSpan) -> PyResult<Option<u64>> {
+    fn margin_ns(&self, length: DurationArg) -> PyResult<Option<u64>> {
         let length_ns = length.not_negative("length")?;
         Ok(self.sleeper()?.margin_ns(length_ns))
     }
@@ -265,7 +265,7 @@ pub(crate) fn come_near(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64)
 }
 
 /// What is left of a sleep by the counter.
-enum Left {
+enum RemainingSleep {
     /// So many ticks.
     Ticks(u64),
     /// The clock has left its counter: the rest goes by time.
@@ -273,7 +273,7 @@ enum Left {
 }
 
 /// The same for so many ticks of the clock's counter from now.
-fn come_near_ticks(py: Python<'_>, sleeper: &mut Sleeper, count: u64) -> PyResult<Left> {
+fn come_near_ticks(py: Python<'_>, sleeper: &mut Sleeper, count: u64) -> PyResult<RemainingSleep> {
     /// Counter and clock differ by less in their rates: what a part of is left for the next round.
     const PART: u64 = 1_000;
     let begun = clock().ticks();
@@ -285,7 +285,7 @@ fn come_near_ticks(py: Python<'_>, sleeper: &mut Sleeper, count: u64) -> PyResul
         let now = clock().ticks();
         let now_ns = sleeper.now_ns();
         let Ok(left) = clock().elapsed(now, end) else {
-            return Ok(deadline_ns.map_or(Left::Ticks(count), Left::Until));
+            return Ok(deadline_ns.map_or(RemainingSleep::Ticks(count), RemainingSleep::Until));
         };
         let left_ns = u64::try_from(left.ns).unwrap_or(0);
         deadline_ns = Some(now_ns.saturating_add(left_ns));
@@ -293,7 +293,7 @@ fn come_near_ticks(py: Python<'_>, sleeper: &mut Sleeper, count: u64) -> PyResul
         let near = come_near(py, sleeper, now_ns.saturating_add(ahead_ns))?;
         if near == 0 || sleeper.interrupter().is_set() {
             let counted = clock().ticks().count.wrapping_sub(begun.count);
-            return Ok(Left::Ticks(count.saturating_sub(counted)));
+            return Ok(RemainingSleep::Ticks(count.saturating_sub(counted)));
         }
     }
 }
@@ -361,7 +361,7 @@ fn own_sleep(
 #[pyo3(signature = (deadline_ns, *, interrupt = None))]
 fn own_sleep_until(
     py: Python<'_>,
-    deadline_ns: GivenTime,
+    deadline_ns: TimeArg,
     interrupt: Option<&Bound<'_, PyInterrupt>>,
 ) -> PyResult<PySlept> {
     own_sleep(interrupt, |sleeper| sleep_until(py, sleeper, deadline_ns.0))
@@ -372,7 +372,7 @@ fn own_sleep_until(
 #[pyo3(signature = (length, *, interrupt = None))]
 fn own_sleep_for(
     py: Python<'_>,
-    length: GivenSpan,
+    length: DurationArg,
     interrupt: Option<&Bound<'_, PyInterrupt>>,
 ) -> PyResult<PySlept> {
     let length_ns = length.not_negative("length")?;
@@ -384,7 +384,7 @@ fn own_sleep_for(
 #[pyo3(signature = (length_ns, *, interrupt = None))]
 fn sleep_ns(
     py: Python<'_>,
-    length_ns: GivenTime,
+    length_ns: TimeArg,
     interrupt: Option<&Bound<'_, PyInterrupt>>,
 ) -> PyResult<PySlept> {
     own_sleep(interrupt, |sleeper| sleep_for(py, sleeper, length_ns.0))

@@ -9,19 +9,19 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 
-use crate::errors::Failure;
+use crate::errors::PyFailure;
 use crate::values::{class_of, is_overflow};
 
 /// A length of time that was given.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GivenSpan(pub(crate) Span);
+pub(crate) struct DurationArg(pub(crate) Span);
 
-impl GivenSpan {
+impl DurationArg {
     /// In nanoseconds, where a negative length cannot be meant.
-    pub(crate) fn not_negative(self, name: &str) -> Result<u64, Failure> {
+    pub(crate) fn not_negative(self, name: &str) -> Result<u64, PyFailure> {
         match self.0 {
             span if span.is_negative() => {
-                Err(Failure::argument(name, format_args!("{span} is negative; give 0 or more")))
+                Err(PyFailure::argument(name, format_args!("{span} is negative; give 0 or more")))
             }
             span => Ok(span.nanos_or_zero()),
         }
@@ -30,12 +30,12 @@ impl GivenSpan {
 
 /// A point of time that was given, ns on a clock whose zero is the least.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GivenTime(pub(crate) u64);
+pub(crate) struct TimeArg(pub(crate) u64);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for GivenTime {
+impl<'a, 'py> FromPyObject<'a, 'py> for TimeArg {
     type Error = PyErr;
 
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<GivenTime> {
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<TimeArg> {
         let given: &Bound<'py, PyAny> = &given;
         if !is_whole(given)? {
             let name = class_of(given)?;
@@ -43,12 +43,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenTime {
                 "a point of time is a whole number of nanoseconds, not {name}"
             )));
         }
-        given.extract().map(GivenTime).map_err(|error: PyErr| {
+        given.extract().map(TimeArg).map_err(|error: PyErr| {
             if !is_overflow(given.py(), &error) {
                 return error;
             }
             // Not the number itself: it may have more digits than Python writes.
-            Failure::invalid(format_args!(
+            PyFailure::invalid(format_args!(
                 "a point of time is out of range: give 0 to {}",
                 u64::MAX
             ))
@@ -57,19 +57,19 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenTime {
     }
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for GivenSpan {
+impl<'a, 'py> FromPyObject<'a, 'py> for DurationArg {
     type Error = PyErr;
 
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<GivenSpan> {
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<DurationArg> {
         let given: &Bound<'py, PyAny> = &given;
         if let Ok(text) = given.cast::<PyString>() {
             let text = text.to_string_lossy();
             let span: Result<Span, _> = text.parse();
-            let span = span.map_err(|error| Failure::invalid(format_args!("'{text}': {error}")));
-            return Ok(GivenSpan(span?));
+            let span = span.map_err(|error| PyFailure::invalid(format_args!("'{text}': {error}")));
+            return Ok(DurationArg(span?));
         }
         if is_whole(given)? {
-            return Ok(GivenSpan(Span::from_nanos(whole_ns(given)?)));
+            return Ok(DurationArg(Span::from_nanos(whole_ns(given)?)));
         }
         let Some(ns) = timedelta_ns(given)? else {
             let name = class_of(given)?;
@@ -77,7 +77,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSpan {
                 "a time is whole nanoseconds, a text such as '1.5ms', or a timedelta, not {name}"
             )));
         };
-        Ok(GivenSpan(Span::from_nanos(ns)))
+        Ok(DurationArg(Span::from_nanos(ns)))
     }
 }
 
@@ -90,7 +90,7 @@ fn is_whole(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 fn whole_ns(given: &Bound<'_, PyAny>) -> PyResult<i64> {
     given.extract().map_err(|error: PyErr| {
         if is_overflow(given.py(), &error) {
-            Failure::invalid("longer than 292 years; times are in nanoseconds").into()
+            PyFailure::invalid("longer than 292 years; times are in nanoseconds").into()
         } else {
             error
         }
@@ -110,13 +110,13 @@ fn timedelta_ns(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
         .and_then(|seconds| seconds.checked_mul(1_000_000))
         .and_then(|all| all.checked_add(us))
         .and_then(|us| us.checked_mul(1_000));
-    let ns = ns.ok_or_else(|| Failure::invalid("longer than 292 years"));
+    let ns = ns.ok_or_else(|| PyFailure::invalid("longer than 292 years"));
     Ok(Some(ns?))
 }
 
 /// A length of time in nanoseconds, from any of its forms.
 #[pyfunction]
-fn span_ns(time: GivenSpan) -> i64 {
+fn span_ns(time: DurationArg) -> i64 {
     time.0.nanos()
 }
 

@@ -18,12 +18,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::errors::{Failure, Kind};
-use crate::spans::{GivenSpan, GivenTime};
+use crate::errors::{ErrorKind, PyFailure};
+use crate::spans::{DurationArg, TimeArg};
 use crate::values::{class_of, repr};
 
 /// The service of this process, started with the first timer.
-struct Started {
+struct ProcessTimers {
     process: u32,
     class: ActionClass,
     owner: Owner,
@@ -35,19 +35,19 @@ struct Started {
 /// against an engine, so that they pile up where timers are many.
 const ROOM: usize = 16_384;
 
-static SERVICE: Mutex<Option<Started>> = Mutex::new(None);
+static SERVICE: Mutex<Option<ProcessTimers>> = Mutex::new(None);
 
-fn service() -> MutexGuard<'static, Option<Started>> {
+fn service() -> MutexGuard<'static, Option<ProcessTimers>> {
     SERVICE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Started {
-    fn now() -> Result<Started, ServiceError> {
+impl ProcessTimers {
+    fn now() -> Result<ProcessTimers, ServiceError> {
         let service = TimerService::start()?;
         let settings = ClassSettings { capacity: ROOM, ..ClassSettings::default() };
         let class = service.class("python-timers", settings)?;
         let owner = service.owner("python");
-        Ok(Started { process: std::process::id(), class, owner, _service: service })
+        Ok(ProcessTimers { process: std::process::id(), class, owner, _service: service })
     }
 }
 
@@ -61,9 +61,9 @@ fn timer(
     if started.as_ref().is_none_or(|started| started.process != std::process::id()) {
         // In a forked child what the parent had is not even to be dropped: its threads are not here.
         std::mem::forget(started.take());
-        *started = Some(Started::now()?);
+        *started = Some(ProcessTimers::now()?);
     }
-    let Some(Started { class, owner, .. }) = &*started else {
+    let Some(ProcessTimers { class, owner, .. }) = &*started else {
         return Err(ServiceError::Terminated);
     };
     let action = Action::deferred(class, move |expiration| {
@@ -153,20 +153,20 @@ impl PyStatus {
     }
 }
 
-fn failure(error: ServiceError) -> Failure {
+fn failure(error: ServiceError) -> PyFailure {
     let (kind, errno) = match &error {
-        ServiceError::Terminated => (Kind::Closed, 0),
-        ServiceError::Cancelled | ServiceError::ClockSet => (Kind::Cancelled, 0),
-        ServiceError::Contended | ServiceError::AnotherSleeps => (Kind::Busy, 0),
-        ServiceError::Forked => (Kind::Forked, 0),
+        ServiceError::Terminated => (ErrorKind::Closed, 0),
+        ServiceError::Cancelled | ServiceError::ClockSet => (ErrorKind::Cancelled, 0),
+        ServiceError::Contended | ServiceError::AnotherSleeps => (ErrorKind::Busy, 0),
+        ServiceError::Forked => (ErrorKind::Forked, 0),
         ServiceError::TooManyTimers { .. } | ServiceError::TooManyClasses { .. } => {
-            (Kind::Exhausted, 0)
+            (ErrorKind::Exhausted, 0)
         }
-        ServiceError::Thread { errno, .. } => (Kind::of_errno(*errno), *errno),
-        ServiceError::Panicked { .. } | ServiceError::Engine(_) => (Kind::Os, 0),
-        _ => (Kind::Invalid, 0),
+        ServiceError::Thread { errno, .. } => (ErrorKind::of_errno(*errno), *errno),
+        ServiceError::Panicked { .. } | ServiceError::Engine(_) => (ErrorKind::Os, 0),
+        _ => (ErrorKind::Invalid, 0),
     };
-    Failure::new(kind, error).with_errno(errno)
+    PyFailure::new(kind, error).with_errno(errno)
 }
 
 /// A timer that calls a function when it expires.
@@ -184,18 +184,18 @@ struct PyTimer {
 
 impl PyTimer {
     /// A handle of its own, so that nothing is locked while it is used.
-    fn timer(&self) -> Result<Timer, Failure> {
+    fn timer(&self) -> Result<Timer, PyFailure> {
         let timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner);
-        timer
-            .clone()
-            .ok_or_else(|| Failure::new(Kind::Closed, "the timer is closed: make another one"))
+        timer.clone().ok_or_else(|| {
+            PyFailure::new(ErrorKind::Closed, "the timer is closed: make another one")
+        })
     }
 
     fn arm(
         &self,
         arm: TimerSpec,
-        every: Option<GivenSpan>,
-        slack: Option<GivenSpan>,
+        every: Option<DurationArg>,
+        slack: Option<DurationArg>,
     ) -> PyResult<()> {
         let arm = every.map_or(arm, |every| arm.every(every.0));
         let arm = slack.map_or(arm, |slack| arm.slack(slack.0));
@@ -222,7 +222,7 @@ impl PyTimer {
         let base =
             ClockBase::ALL.into_iter().find(|base| base.name() == clock).ok_or_else(|| {
                 let known = "monotonic, boottime, realtime or tai";
-                Failure::argument(
+                PyFailure::argument(
                     "clock",
                     format_args!("unknown '{clock}'; expected one of {known}"),
                 )
@@ -239,9 +239,9 @@ impl PyTimer {
     #[pyo3(signature = (length, *, every = None, slack = None))]
     fn after(
         &self,
-        length: GivenSpan,
-        every: Option<GivenSpan>,
-        slack: Option<GivenSpan>,
+        length: DurationArg,
+        every: Option<DurationArg>,
+        slack: Option<DurationArg>,
     ) -> PyResult<()> {
         self.arm(TimerSpec::after(length.0), every, slack)
     }
@@ -250,12 +250,13 @@ impl PyTimer {
     #[pyo3(signature = (expiry_ns, *, every = None, slack = None))]
     fn at(
         &self,
-        expiry_ns: GivenTime,
-        every: Option<GivenSpan>,
-        slack: Option<GivenSpan>,
+        expiry_ns: TimeArg,
+        every: Option<DurationArg>,
+        slack: Option<DurationArg>,
     ) -> PyResult<()> {
-        let expiry_ns = i64::try_from(expiry_ns.0)
-            .map_err(|_| Failure::argument("expiry_ns", format_args!("give 0 to {}", i64::MAX)))?;
+        let expiry_ns = i64::try_from(expiry_ns.0).map_err(|_| {
+            PyFailure::argument("expiry_ns", format_args!("give 0 to {}", i64::MAX))
+        })?;
         self.arm(TimerSpec::at(expiry_ns), every, slack)
     }
 

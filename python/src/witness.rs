@@ -6,11 +6,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hourglass_time::Span;
-use hourglass_witness::{OpenSpan, SpanError, Travelling, Witness};
+use hourglass_witness::{DetachedSpan, OpenSpan, SpanError, Witness};
 use pyo3::prelude::*;
 
-use crate::errors::{Failure, Kind};
-use crate::owned::Owned;
+use crate::errors::{ErrorKind, PyFailure};
+use crate::thread_owned::ThreadOwned;
 use crate::values::repr;
 
 const SPAN: &str = "span";
@@ -94,9 +94,9 @@ impl PyLoss {
 /// Where a span is.
 enum State {
     /// It goes on in a thread.
-    Open(Owned<OpenSpan>),
+    Open(ThreadOwned<OpenSpan>),
     /// Its task waits, or it has not begun.
-    Paused(Travelling),
+    Paused(DetachedSpan),
     /// It has ended.
     Over,
 }
@@ -107,21 +107,21 @@ struct PySpan {
     state: Mutex<State>,
 }
 
-fn witness() -> Result<Witness, Failure> {
-    Witness::new().map_err(|error| Failure::new(Kind::Closed, error))
+fn witness() -> Result<Witness, PyFailure> {
+    Witness::new().map_err(|error| PyFailure::new(ErrorKind::Closed, error))
 }
 
-fn failure(error: SpanError) -> Failure {
+fn failure(error: SpanError) -> PyFailure {
     let kind = match error {
-        SpanError::OtherThread => Kind::WrongThread,
-        SpanError::Forked => Kind::Forked,
-        SpanError::Interrupted => Kind::Busy,
+        SpanError::OtherThread => ErrorKind::WrongThread,
+        SpanError::Forked => ErrorKind::Forked,
+        SpanError::Interrupted => ErrorKind::Busy,
     };
-    Failure::new(kind, error)
+    PyFailure::new(kind, error)
 }
 
-fn closed() -> Failure {
-    Failure::new(Kind::Closed, "the span is over: begin another one")
+fn closed() -> PyFailure {
+    PyFailure::new(ErrorKind::Closed, "the span is over: begin another one")
 }
 
 impl PySpan {
@@ -130,13 +130,13 @@ impl PySpan {
     }
 
     /// The open span, taken out: it is over, or another one takes its place.
-    fn take(state: &mut State) -> Result<OpenSpan, Failure> {
+    fn take(state: &mut State) -> Result<OpenSpan, PyFailure> {
         let State::Open(open) = state else {
             let text = "the span does not go on: resume it before";
             return Err(if matches!(state, State::Over) {
                 closed()
             } else {
-                Failure::new(Kind::Closed, text)
+                PyFailure::new(ErrorKind::Closed, text)
             });
         };
         open.not_inherited(SPAN)?;
@@ -149,7 +149,7 @@ impl PySpan {
     #[new]
     #[pyo3(signature = (*, busy = false))]
     fn new(busy: bool) -> PySpan {
-        let not_begun = if busy { Travelling::busy() } else { Travelling::new() };
+        let not_begun = if busy { DetachedSpan::busy() } else { DetachedSpan::new() };
         PySpan { state: Mutex::new(State::Paused(not_begun)) }
     }
 
@@ -160,13 +160,13 @@ impl PySpan {
         let State::Paused(travelling) = &*state else {
             let text = "the span goes on already: pause it before";
             let over = matches!(*state, State::Over);
-            return Err(if over { closed() } else { Failure::new(Kind::Busy, text) }.into());
+            return Err(if over { closed() } else { PyFailure::new(ErrorKind::Busy, text) }.into());
         };
         if let Some(error) = travelling.unknown() {
             return Err(failure(error).into());
         }
         let open = witness.attach(*travelling);
-        *state = State::Open(Owned::here(open));
+        *state = State::Open(ThreadOwned::for_this_thread(open));
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl PySpan {
         let mut state = self.state();
         if let State::Paused(travelling) = *state {
             // What it lost is told by a span that goes on for no time.
-            *state = State::Open(Owned::here(witness()?.attach(travelling)));
+            *state = State::Open(ThreadOwned::for_this_thread(witness()?.attach(travelling)));
         }
         let open = PySpan::take(&mut state)?;
         *state = State::Over;
@@ -195,7 +195,7 @@ impl PySpan {
 /// Why each begin and end of a span asks the kernel, which costs some 400 ns; None where only disturbed spans do.
 #[pyfunction]
 fn why_witness_asks() -> PyResult<Option<String>> {
-    Ok(witness()?.asks().map(ToString::to_string))
+    Ok(witness()?.counter_read_reason().map(ToString::to_string))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,7 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use hourglass_lab::infer::cause::{self, CauseTally, KernelCoverage, RunFacts, ThreadFacts};
 use hourglass_model::{
-    Counted, Evidence, Interval, KernelEvent, KernelEventKind as Kind, Onset, Policy, Vector,
+    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind as Kind, Policy,
+    Vector,
 };
 
 use crate::document::Row;
@@ -86,7 +87,7 @@ const GAP_NS: i64 = 20_000;
 fn interval(n: u64) -> Interval {
     let (turn, thread, begins) = place(n);
     let switched = turn % ONE_IN == 0;
-    let counted = switched.then_some(Counted { involuntary: 1, ..Counted::default() });
+    let counted = switched.then_some(CounterDeltas { involuntary: 1, ..CounterDeltas::default() });
     Interval {
         thread,
         cpu: thread,
@@ -94,7 +95,7 @@ fn interval(n: u64) -> Interval {
         end_ns: begins + EVERY_NS,
         start_ticks: 0,
         end_ticks: 0,
-        onset: if turn == 0 { Onset::Start } else { Onset::Gap },
+        onset: if turn == 0 { IntervalStart::Start } else { IntervalStart::Gap },
         evidence: Evidence { cleared: Some(switched), counted },
     }
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::smt::driver::{Driver, MonitorConfig, MonitorReport};
 use hourglass_reserve::smt::enforcer::MonitoredReservation;
@@ -51,7 +51,7 @@ pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
 }
 
 fn round(priority: Option<u8>) -> Result<MonitorReport> {
-    let reservation = Reservation::new(RESERVED, PERIOD, Strength::Hard)?;
+    let reservation = Reservation::new(RESERVED, PERIOD, ReservationKind::Hard)?;
     let settings = MonitorSettings { margin_ns: MARGIN_NS, ..MonitorSettings::default() };
     let plan = MonitorConfig { settings, priority, timer_samples: 0, ..MonitorConfig::default() };
     let progress = Box::new(Pace { reserved_ns: 0, done: 0, last_ns: 0, running: true });

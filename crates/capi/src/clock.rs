@@ -11,7 +11,7 @@ use hourglass_clock::timekeeping::{
     WallStatus,
 };
 
-use crate::error::{Failure, TEXT, answer, guard, hg_error, hg_status, put_text, reading};
+use crate::error::{CapiError, TEXT, answer, guard, hg_error, hg_status, put_text, reading};
 use crate::pointers::{give, read};
 
 /// Where the clock's page is: what `hourglass.h` reads.
@@ -221,7 +221,9 @@ pub unsafe extern "C" fn hg_now_on(
             2 => ReferenceClock::Realtime,
             3 => ReferenceClock::Tai,
             4 => ReferenceClock::Boottime,
-            _ => return Err(Failure::invalid(format!("no scale is {scale}: give an HG_SCALE_*"))),
+            _ => {
+                return Err(CapiError::invalid(format!("no scale is {scale}: give an HG_SCALE_*")));
+            }
         };
         let found = clock().now_on(scale);
         let status = status_number(found.status);
@@ -307,7 +309,7 @@ pub unsafe extern "C" fn hg_clock_set_source(source: i32, error: *mut hg_error) 
         let known = [SourceId::OS, SourceId::TSC, SourceId::CNTVCT, SourceId::HPET];
         let found =
             known.into_iter().find(|known| i32::from(known.0) == source).ok_or_else(|| {
-                Failure::invalid(format!("no source is {source}: give an HG_SOURCE_*"))
+                CapiError::invalid(format!("no source is {source}: give an HG_SOURCE_*"))
             })?;
         Ok(clock().set_source(found)?)
     };

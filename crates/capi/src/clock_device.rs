@@ -14,11 +14,11 @@ use hourglass_timer::event::{DeviceWaitEnd, Kick};
 use hourglass_timer::queue::Handle;
 
 use crate::error::{
-    Failure, HG_BUSY, HG_EMPTY, HG_INTERRUPTED, HG_OK, HG_PANIC, HG_TIMEOUT, HG_WRONG_THREAD,
+    CapiError, HG_BUSY, HG_EMPTY, HG_INTERRUPTED, HG_OK, HG_PANIC, HG_TIMEOUT, HG_WRONG_THREAD,
     answer, guard, hg_error, hg_status, reading,
 };
 use crate::pointers::{give, nanoseconds, text};
-use crate::table::{Table, handles};
+use crate::table::{HandleTable, handles};
 use crate::threads::thread_number;
 
 handles! {
@@ -42,7 +42,7 @@ pub struct hg_device_expiry {
     pub overruns: u64,
 }
 
-struct Opened {
+struct ClockDeviceHandle {
     device: Mutex<ClockDevice<u64>>,
     reader: ClockReader,
     kick: Kick,
@@ -50,17 +50,17 @@ struct Opened {
     owner: u64,
 }
 
-impl Opened {
+impl ClockDeviceHandle {
     /// For the thread that opened it: no other thread takes the lock.
-    fn device(&self) -> Result<MutexGuard<'_, ClockDevice<u64>>, Failure> {
+    fn device(&self) -> Result<MutexGuard<'_, ClockDevice<u64>>, CapiError> {
         if self.owner != thread_number() {
             let text = "another thread opened this clock device: only that one may serve it";
-            return Err(Failure::new(HG_WRONG_THREAD, text));
+            return Err(CapiError::new(HG_WRONG_THREAD, text));
         }
         match self.device.try_lock() {
             Ok(device) => Ok(device),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Failure::new(
+            Err(TryLockError::WouldBlock) => Err(CapiError::new(
                 HG_BUSY,
                 "this clock device is in use by the call that this interrupted",
             )),
@@ -68,7 +68,7 @@ impl Opened {
     }
 }
 
-static DEVICES: Table<Opened> = Table::new(16, "clock device");
+static DEVICES: HandleTable<ClockDeviceHandle> = HandleTable::new(16, "clock device");
 
 /// Names as C wants them.
 fn names() -> &'static [CString] {
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn hg_clock_device_open(
         // SAFETY: as the header says of `name`.
         let name = unsafe { text(name, ClockDevices::BASELINE) }?;
         let opened: ClockDevice<u64> = ClockDevices::native().open(&name)?;
-        let handle = DEVICES.insert(Opened {
+        let handle = DEVICES.insert(ClockDeviceHandle {
             reader: opened.reader(),
             kick: opened.kick(),
             device: Mutex::new(opened),
@@ -141,8 +141,10 @@ pub unsafe extern "C" fn hg_clock_device_wait(
         let woken = opened.device()?.wait(limit, |_, _| ())?;
         match woken {
             DeviceWaitEnd::Event { .. } => Ok(()),
-            DeviceWaitEnd::Limit => Err(Failure::new(HG_TIMEOUT, "no tick came before the limit")),
-            _ => Err(Failure::new(HG_INTERRUPTED, "the wait was ended by a kick or a signal")),
+            DeviceWaitEnd::Limit => {
+                Err(CapiError::new(HG_TIMEOUT, "no tick came before the limit"))
+            }
+            _ => Err(CapiError::new(HG_INTERRUPTED, "the wait was ended by a kick or a signal")),
         }
     };
     // SAFETY: as the header says of `error`.
@@ -245,7 +247,7 @@ pub unsafe extern "C" fn hg_clock_device_expired(
         let opened = DEVICES.get(device.handle)?;
         let mut device = opened.device()?;
         let Some(due) = device.pop_expired() else {
-            return Err(Failure::new(HG_EMPTY, "no timer has expired by the last tick"));
+            return Err(CapiError::new(HG_EMPTY, "no timer has expired by the last tick"));
         };
         Ok(hg_device_expiry {
             timer: hg_device_timer { handle: due.timer.to_bits() },
@@ -274,8 +276,8 @@ pub unsafe extern "C" fn hg_clock_device_free(
     unsafe { guard(error, work) }
 }
 
-fn of_timer(timer: hg_device_timer) -> Result<Handle, Failure> {
+fn of_timer(timer: hg_device_timer) -> Result<Handle, CapiError> {
     let none =
-        || Failure::new(crate::error::HG_STALE, "no timer of a clock device has this handle");
+        || CapiError::new(crate::error::HG_STALE, "no timer of a clock device has this handle");
     Handle::from_bits(timer.handle).ok_or_else(none)
 }

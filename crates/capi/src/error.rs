@@ -86,36 +86,36 @@ pub struct hg_error {
 
 /// A failure on its way to the border.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CapiError {
     pub(crate) kind: hg_status,
     pub(crate) os_errno: i32,
     /// A constant text allocates nothing: a signal handler may meet it.
     pub(crate) text: Cow<'static, str>,
 }
 
-impl Failure {
-    pub(crate) fn new(kind: hg_status, text: impl Into<Cow<'static, str>>) -> Failure {
-        Failure { kind, os_errno: 0, text: text.into() }
+impl CapiError {
+    pub(crate) fn new(kind: hg_status, text: impl Into<Cow<'static, str>>) -> CapiError {
+        CapiError { kind, os_errno: 0, text: text.into() }
     }
 
-    pub(crate) fn null(what: &str) -> Failure {
-        Failure::new(HG_NULL, format!("`{what}` is NULL: give an address"))
+    pub(crate) fn null(what: &str) -> CapiError {
+        CapiError::new(HG_NULL, format!("`{what}` is NULL: give an address"))
     }
 
-    pub(crate) fn invalid(text: impl Into<Cow<'static, str>>) -> Failure {
-        Failure::new(HG_INVALID, text)
+    pub(crate) fn invalid(text: impl Into<Cow<'static, str>>) -> CapiError {
+        CapiError::new(HG_INVALID, text)
     }
 
-    pub(crate) fn os(error: &std::io::Error) -> Failure {
+    pub(crate) fn os(error: &std::io::Error) -> CapiError {
         let os_errno = error.raw_os_error().unwrap_or(0);
-        Failure { kind: of_errno(os_errno), os_errno, text: error.to_string().into() }
+        CapiError { kind: of_errno(os_errno), os_errno, text: error.to_string().into() }
     }
 
-    fn of(kind: hg_status, os_errno: i32, error: &impl fmt::Display) -> Failure {
+    fn of(kind: hg_status, os_errno: i32, error: &impl fmt::Display) -> CapiError {
         let text = { IN_C }
             .iter()
             .fold(error.to_string(), |text, (rust, c)| text.replace(&format!("`{rust}`"), c));
-        Failure { kind, os_errno, text: text.into() }
+        CapiError { kind, os_errno, text: text.into() }
     }
 }
 
@@ -140,20 +140,20 @@ fn of_errno(errno: i32) -> hg_status {
     }
 }
 
-impl From<SetSourceError> for Failure {
-    fn from(error: SetSourceError) -> Failure {
-        Failure::of(HG_UNSUPPORTED, 0, &error)
+impl From<SetSourceError> for CapiError {
+    fn from(error: SetSourceError) -> CapiError {
+        CapiError::of(HG_UNSUPPORTED, 0, &error)
     }
 }
 
-impl From<MixedTicks> for Failure {
-    fn from(error: MixedTicks) -> Failure {
-        Failure::of(HG_MIXED_TICKS, 0, &error)
+impl From<MixedTicks> for CapiError {
+    fn from(error: MixedTicks) -> CapiError {
+        CapiError::of(HG_MIXED_TICKS, 0, &error)
     }
 }
 
-impl From<OpenPageError> for Failure {
-    fn from(error: OpenPageError) -> Failure {
+impl From<OpenPageError> for CapiError {
+    fn from(error: OpenPageError) -> CapiError {
         match &error {
             OpenPageError::NotMapped(os) => {
                 let os_errno = os.raw_os_error().unwrap_or(0);
@@ -161,19 +161,19 @@ impl From<OpenPageError> for Failure {
                     "the file cannot be mapped ({error}): give a descriptor that hg_clock_share gave, \
                      and that is open"
                 );
-                Failure { kind: of_errno(os_errno), os_errno, text: text.into() }
+                CapiError { kind: of_errno(os_errno), os_errno, text: text.into() }
             }
-            OpenPageError::OtherVersion { .. } => Failure::of(HG_OTHER_VERSION, 0, &error),
+            OpenPageError::OtherVersion { .. } => CapiError::of(HG_OTHER_VERSION, 0, &error),
             OpenPageError::OtherCounter { .. } | OpenPageError::OtherArchitecture { .. } => {
-                Failure::of(HG_UNSUPPORTED, 0, &error)
+                CapiError::of(HG_UNSUPPORTED, 0, &error)
             }
-            _ => Failure::of(HG_PAGE, 0, &error),
+            _ => CapiError::of(HG_PAGE, 0, &error),
         }
     }
 }
 
-impl From<ServiceError> for Failure {
-    fn from(error: ServiceError) -> Failure {
+impl From<ServiceError> for CapiError {
+    fn from(error: ServiceError) -> CapiError {
         let (kind, errno) = match &error {
             ServiceError::Cancelled => (HG_CANCELLED, 0),
             ServiceError::Terminated => (HG_TERMINATED, 0),
@@ -188,12 +188,12 @@ impl From<ServiceError> for Failure {
             ServiceError::Engine(_) => (HG_OS, 0),
             _ => (HG_INVALID, 0),
         };
-        Failure::of(kind, errno, &error)
+        CapiError::of(kind, errno, &error)
     }
 }
 
-impl From<DeviceError> for Failure {
-    fn from(error: DeviceError) -> Failure {
+impl From<DeviceError> for CapiError {
+    fn from(error: DeviceError) -> CapiError {
         let (kind, errno) = match &error {
             DeviceError::SignalsExhausted | DeviceError::TooManyFiles => (HG_EXHAUSTED, 0),
             DeviceError::Missing { .. } | DeviceError::Unsupported(_) => (HG_UNSUPPORTED, 0),
@@ -203,51 +203,51 @@ impl From<DeviceError> for Failure {
             DeviceError::Os { errno, .. } => (of_errno(*errno), *errno),
             _ => (HG_INVALID, 0),
         };
-        Failure::of(kind, errno, &error)
+        CapiError::of(kind, errno, &error)
     }
 }
 
-impl From<OpenError> for Failure {
-    fn from(error: OpenError) -> Failure {
+impl From<OpenError> for CapiError {
+    fn from(error: OpenError) -> CapiError {
         let text = error.to_string();
         match error {
             OpenError::Device { error, .. } => {
-                Failure { text: text.into(), ..Failure::from(error) }
+                CapiError { text: text.into(), ..CapiError::from(error) }
             }
-            OpenError::Unknown { .. } => Failure::invalid(text),
-            _ => Failure::new(HG_UNSUPPORTED, text),
+            OpenError::Unknown { .. } => CapiError::invalid(text),
+            _ => CapiError::new(HG_UNSUPPORTED, text),
         }
     }
 }
 
-impl From<ResolutionError> for Failure {
-    fn from(error: ResolutionError) -> Failure {
-        Failure::of(HG_INVALID, 0, &error)
+impl From<ResolutionError> for CapiError {
+    fn from(error: ResolutionError) -> CapiError {
+        CapiError::of(HG_INVALID, 0, &error)
     }
 }
 
-impl From<QueueError> for Failure {
-    fn from(error: QueueError) -> Failure {
+impl From<QueueError> for CapiError {
+    fn from(error: QueueError) -> CapiError {
         let kind = match &error {
             QueueError::StaleHandle { .. } => HG_STALE,
             QueueError::Full { .. } | QueueError::OutOfMemory { .. } => HG_EXHAUSTED,
             _ => HG_INVALID,
         };
-        Failure::of(kind, 0, &error)
+        CapiError::of(kind, 0, &error)
     }
 }
 
-impl From<ArmError> for Failure {
-    fn from(error: ArmError) -> Failure {
+impl From<ArmError> for CapiError {
+    fn from(error: ArmError) -> CapiError {
         match error {
             ArmError::Timer(error) => error.into(),
-            other => Failure::of(HG_INVALID, 0, &other),
+            other => CapiError::of(HG_INVALID, 0, &other),
         }
     }
 }
 
-impl From<SpawnError> for Failure {
-    fn from(error: SpawnError) -> Failure {
+impl From<SpawnError> for CapiError {
+    fn from(error: SpawnError) -> CapiError {
         let os = |error: &std::io::Error| error.raw_os_error().unwrap_or(0);
         let (kind, errno) = match &error {
             SpawnError::Refused { refusal, .. } => (of_errno(refusal.errno), refusal.errno),
@@ -262,18 +262,18 @@ impl From<SpawnError> for Failure {
             SpawnError::Gone(_) => (HG_PANIC, 0),
             _ => (HG_INVALID, 0),
         };
-        Failure::of(kind, errno, &error)
+        CapiError::of(kind, errno, &error)
     }
 }
 
-impl From<JoinError> for Failure {
-    fn from(error: JoinError) -> Failure {
+impl From<JoinError> for CapiError {
+    fn from(error: JoinError) -> CapiError {
         let kind = match &error {
             JoinError::Panicked { .. } => HG_PANIC,
             JoinError::Forked { .. } => HG_FORKED,
             _ => HG_WRONG_THREAD,
         };
-        Failure::of(kind, 0, &error)
+        CapiError::of(kind, 0, &error)
     }
 }
 
@@ -291,20 +291,20 @@ fn fault_kind(error: &FaultError) -> hg_status {
     }
 }
 
-impl From<FaultError> for Failure {
-    fn from(error: FaultError) -> Failure {
+impl From<FaultError> for CapiError {
+    fn from(error: FaultError) -> CapiError {
         let errno = match &error {
             FaultError::CannotRestore { errno }
             | FaultError::Scheduling { errno }
             | FaultError::Os { errno } => *errno,
             _ => 0,
         };
-        Failure::of(fault_kind(&error), errno, &error)
+        CapiError::of(fault_kind(&error), errno, &error)
     }
 }
 
-impl From<LoopFailure> for Failure {
-    fn from(error: LoopFailure) -> Failure {
+impl From<LoopFailure> for CapiError {
+    fn from(error: LoopFailure) -> CapiError {
         let kind = match &error {
             LoopFailure::Loop(LoopError::NotPositive(_)) => HG_INVALID,
             LoopFailure::Loop(LoopError::Counter(_)) => HG_UNSUPPORTED,
@@ -313,18 +313,18 @@ impl From<LoopFailure> for Failure {
             }
             LoopFailure::Folder(error) => return of_folder(error),
         };
-        Failure::of(kind, 0, &error)
+        CapiError::of(kind, 0, &error)
     }
 }
 
 /// Why a folder cannot be made: a place that cannot be meant, or what the system said.
-fn of_folder(error: &CreateError) -> Failure {
+fn of_folder(error: &CreateError) -> CapiError {
     match error {
         CreateError::NotWritable { source, .. } | CreateError::Io { source, .. } => {
             let os_errno = source.raw_os_error().unwrap_or(0);
-            Failure::of(of_errno(os_errno), os_errno, error)
+            CapiError::of(of_errno(os_errno), os_errno, error)
         }
-        _ => Failure::of(HG_INVALID, 0, error),
+        _ => CapiError::of(HG_INVALID, 0, error),
     }
 }
 
@@ -343,7 +343,7 @@ pub(crate) fn put_text<const N: usize>(into: &mut [c_char; N], text: &str) {
 ///
 /// # Safety
 /// `error` is NULL or the address of an `hg_error` that nobody else uses meanwhile.
-unsafe fn tell(error: *mut hg_error, failure: &Failure) {
+unsafe fn tell(error: *mut hg_error, failure: &CapiError) {
     if error.is_null() {
         return;
     }
@@ -363,7 +363,7 @@ unsafe fn tell(error: *mut hg_error, failure: &Failure) {
 /// `error` is NULL or the address of an `hg_error` that nobody else uses meanwhile.
 pub(crate) unsafe fn guard(
     error: *mut hg_error,
-    work: impl FnOnce() -> Result<(), Failure>,
+    work: impl FnOnce() -> Result<(), CapiError>,
 ) -> hg_status {
     let _kept = caller_state::keep();
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -378,7 +378,7 @@ pub(crate) unsafe fn guard(
                 let _ = write!(text, ": {said}");
             }
             std::mem::forget(panic);
-            Failure::new(HG_PANIC, text)
+            CapiError::new(HG_PANIC, text)
         }
     };
     // SAFETY: what the caller promises is what is asked for.
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_or_not() {
-        let fail = || Err(Failure::os(&std::io::Error::from_raw_os_error(1)));
+        let fail = || Err(CapiError::os(&std::io::Error::from_raw_os_error(1)));
         let mut error = empty();
         // SAFETY: as above.
         let status = unsafe { guard(&raw mut error, fail) };
@@ -465,14 +465,14 @@ mod tests {
             (OpenPageError::Truncated { found: 3 }, HG_PAGE, "3"),
         ];
         for (error, kind, named) in refused {
-            let failure = Failure::from(error);
+            let failure = CapiError::from(error);
             assert_eq!(failure.kind, kind, "{failure:?}");
             assert!(failure.text.contains(named), "{failure:?}");
             // What it names is to be found in the header.
             assert!(!failure.text.contains("::"), "{failure:?}");
         }
         let os = std::io::Error::from_raw_os_error(13);
-        let failure = Failure::from(OpenPageError::NotMapped(os));
+        let failure = CapiError::from(OpenPageError::NotMapped(os));
         assert_eq!((failure.kind, failure.os_errno), (HG_PERMISSION, 13));
     }
 

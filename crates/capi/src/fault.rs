@@ -8,11 +8,11 @@ use hourglass_timer::fault::{
     SchedulingUpdate, WatchSettings, WatchedHandle, deadline_handler,
 };
 
-use crate::error::{Failure, guard, hg_error, hg_status};
+use crate::error::{CapiError, guard, hg_error, hg_status};
 use crate::pointers::hg_release_fn;
 use crate::pointers::{User, give, offer, read_or_default, unused};
 use crate::scheduling::hg_scheduling;
-use crate::table::{Table, handles};
+use crate::table::{HandleTable, handles};
 
 handles! {
     hg_watched, "A watched thread, as others see it.";
@@ -104,18 +104,18 @@ pub struct hg_handled {
     pub refused: u64,
 }
 
-static WATCHED: Table<WatchedHandle> = Table::new(9, "watched thread");
-static HANDLERS: Table<DeadlineHandler> = Table::new(10, "handler");
+static WATCHED: HandleTable<WatchedHandle> = HandleTable::new(9, "watched thread");
+static HANDLERS: HandleTable<DeadlineHandler> = HandleTable::new(10, "handler");
 
 impl hg_watch_settings {
-    pub(crate) fn settings(&self) -> Result<WatchSettings, Failure> {
+    pub(crate) fn settings(&self) -> Result<WatchSettings, CapiError> {
         let strength = match self.strength {
             0 => FaultAction::Notify,
             1 => FaultAction::Demote,
             2 => FaultAction::Suspend,
             other => {
                 let text = format!("no strength is {other}: give an HG_STRENGTH_*");
-                return Err(Failure::invalid(text));
+                return Err(CapiError::invalid(text));
             }
         };
         let longest = i64::try_from(self.longest_stop_ns).unwrap_or(i64::MAX);
@@ -128,7 +128,7 @@ impl hg_watch_settings {
 }
 
 impl hg_handler_settings {
-    pub(crate) fn attributes(&self) -> Result<Attributes, Failure> {
+    pub(crate) fn attributes(&self) -> Result<Attributes, CapiError> {
         unused(self.reserved, "hg_handler_settings")?;
         Ok(Attributes {
             scheduling: self.scheduling.attributes()?,
@@ -192,7 +192,7 @@ impl hg_verdict {
 }
 
 /// Asks a handler's function what is to become of a thread.
-pub(crate) fn asked(
+pub(crate) fn call_handler(
     call: unsafe extern "C" fn(*const hg_fault, *mut c_void) -> hg_verdict,
     fault: &Fault,
     user: *mut c_void,
@@ -209,18 +209,18 @@ pub(crate) fn asked(
 fn entry(
     call: hg_fault_fn,
     user: User,
-) -> Result<impl FnMut(&Fault, &mut ()) -> FaultVerdict + Send + 'static, Failure> {
-    let call = call.ok_or_else(|| Failure::null("entry"))?;
-    Ok(move |fault: &Fault, (): &mut ()| asked(call, fault, user.data()))
+) -> Result<impl FnMut(&Fault, &mut ()) -> FaultVerdict + Send + 'static, CapiError> {
+    let call = call.ok_or_else(|| CapiError::null("entry"))?;
+    Ok(move |fault: &Fault, (): &mut ()| call_handler(call, fault, user.data()))
 }
 
 /// The watched thread of a handle.
-pub(crate) fn watched_of(watched: hg_watched) -> Result<WatchedHandle, Failure> {
+pub(crate) fn watched_of(watched: hg_watched) -> Result<WatchedHandle, CapiError> {
     WATCHED.get(watched.handle).map(|watched| watched.clone())
 }
 
 /// A handle for a watched thread.
-pub(crate) fn watched(thread: WatchedHandle) -> Result<hg_watched, Failure> {
+pub(crate) fn watched(thread: WatchedHandle) -> Result<hg_watched, CapiError> {
     Ok(hg_watched { handle: WATCHED.insert(thread)? })
 }
 

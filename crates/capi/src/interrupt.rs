@@ -5,7 +5,7 @@
 use hourglass_timer::sleep::Interrupt;
 
 use crate::error::{
-    Failure, HG_INVALID, HG_NULL, HG_OK, HG_PANIC, answer, guard, hg_error, hg_status,
+    CapiError, HG_INVALID, HG_NULL, HG_OK, HG_PANIC, answer, guard, hg_error, hg_status,
 };
 
 /// What interrupts sleeps: in the caller's memory, all zero at first.
@@ -47,11 +47,11 @@ unsafe fn find_interrupt(word: *const hg_interrupt) -> Result<&'static Interrupt
 /// As [`find_interrupt`].
 pub(crate) unsafe fn interrupt_at(
     word: *const hg_interrupt,
-) -> Result<&'static Interrupt, Failure> {
+) -> Result<&'static Interrupt, CapiError> {
     // SAFETY: as the caller promises.
     unsafe { find_interrupt(word) }.map_err(|kind| match kind {
-        HG_NULL => Failure::null("interrupt"),
-        _ => Failure::invalid(
+        HG_NULL => CapiError::null("interrupt"),
+        _ => CapiError::invalid(
             "the interrupt does not lie at a multiple of 64 bytes: let the compiler place it, or \
              allocate it with aligned_alloc(64, ...)",
         ),
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn hg_interrupt_on_signal(
         let interrupt = unsafe { interrupt_at(interrupt) }?;
         interrupt.interrupt_on_signal(signal).map_err(|found| {
             let text = format!("signal {signal} cannot interrupt sleeps: {found}");
-            Failure { text: text.into(), ..Failure::os(&found) }
+            CapiError { text: text.into(), ..CapiError::os(&found) }
         })
     };
     // SAFETY: as the header says of `error`.

@@ -1,6 +1,6 @@
 //! Jobs of periodic threads: what their call-backs are given, and what a body asks of its job.
 //!
-//! Owns: which periodic thread the code at hand belongs to ([`Lent`]).
+//! Owns: which periodic thread the code at hand belongs to ([`CallbackData`]).
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hourglass_time::{Instant, Monotonic, Span};
 use hourglass_timer::periodic::{CompletedJob, RunningJob};
 
-use crate::error::{Failure, HG_STALE, answer, guard, hg_error, hg_status};
+use crate::error::{CapiError, HG_STALE, answer, guard, hg_error, hg_status};
 use crate::pointers::{User, give, is_there};
 use crate::sleep::{hg_slept, told};
 
@@ -129,15 +129,15 @@ impl Mark {
 
 /// What the call-backs of a periodic thread are given, and whose it is. The last of these releases it.
 #[derive(Clone)]
-pub(crate) struct Lent {
+pub(crate) struct CallbackData {
     /// Always there, but while it is dropped.
     user: Option<Arc<User>>,
     mark: Mark,
 }
 
-impl Lent {
-    pub(crate) fn new(user: User, mark: &Mark) -> Lent {
-        Lent { user: Some(Arc::new(user)), mark: mark.clone() }
+impl CallbackData {
+    pub(crate) fn new(user: User, mark: &Mark) -> CallbackData {
+        CallbackData { user: Some(Arc::new(user)), mark: mark.clone() }
     }
 
     fn data(&self) -> *mut c_void {
@@ -149,7 +149,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for CallbackData {
     fn drop(&mut self) {
         let user = self.user.take();
         self.mark.within(|| drop(user));
@@ -166,7 +166,7 @@ thread_local! {
 /// A function to be told of completed jobs.
 pub(crate) fn tells(
     call: hg_completed_fn,
-    user: &Lent,
+    user: &CallbackData,
 ) -> Option<impl FnMut(&CompletedJob) + Send + 'static> {
     let (call, user) = (call?, user.clone());
     Some(move |job: &CompletedJob| {
@@ -179,7 +179,7 @@ pub(crate) fn tells(
 /// Runs a body.
 pub(crate) fn run(
     call: unsafe extern "C" fn(*mut hg_job, *mut c_void) -> bool,
-    user: &Lent,
+    user: &CallbackData,
     job: &mut RunningJob<'_>,
 ) -> ControlFlow<()> {
     let previous = job.previous().map(hg_completed::from);
@@ -209,11 +209,11 @@ pub(crate) fn run(
 ///
 /// # Safety
 /// Called from within the body that was given `job`, if that is the job of this thread.
-unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut RunningJob<'static>, Failure> {
+unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut RunningJob<'static>, CapiError> {
     is_there(job, "job")?;
     if JOB.get() != job {
         let text = "no such job runs in this thread: a job ends when its body returns";
-        return Err(Failure::new(HG_STALE, text));
+        return Err(CapiError::new(HG_STALE, text));
     }
     // SAFETY: the body of this very job runs, whose caller lends it to nobody else meanwhile; what is
     // behind `inner` was put there by `run` and C has no business there.

@@ -8,9 +8,9 @@ use hourglass_clock::process::clock;
 use hourglass_clock::timekeeping::{Bounds, PageReader};
 
 use crate::clock::hg_bounds;
-use crate::error::{Failure, guard, hg_error, hg_status, reading};
+use crate::error::{CapiError, guard, hg_error, hg_status, reading};
 use crate::pointers::{give, read, write};
-use crate::table::Table;
+use crate::table::HandleTable;
 
 /// A page that another process writes: where it is, by which counter, and the handle of its reader.
 #[repr(C)]
@@ -76,13 +76,13 @@ pub struct hg_page_writer {
     pub reserved: [u8; 7],
 }
 
-static PAGES: Table<PageReader> = Table::new(1, "page");
+static PAGES: HandleTable<PageReader> = HandleTable::new(1, "page");
 
 /// Shares the page of the clock of the process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_clock_share(fd: *mut i32, error: *mut hg_error) -> hg_status {
     let work = || {
-        let descriptor = clock().share().map_err(|error| Failure::os(&error))?;
+        let descriptor = clock().share().map_err(|error| CapiError::os(&error))?;
         Ok(descriptor.into_raw_fd())
     };
     // SAFETY: as the header says of `fd` and `error`.
@@ -90,14 +90,14 @@ pub unsafe extern "C" fn hg_clock_share(fd: *mut i32, error: *mut hg_error) -> h
 }
 
 /// A descriptor of its own for a file that C holds.
-fn file_of(fd: RawFd) -> Result<File, Failure> {
+fn file_of(fd: RawFd) -> Result<File, CapiError> {
     if fd < 0 {
-        return Err(Failure::invalid(format!("no file has the descriptor {fd}: open it first")));
+        return Err(CapiError::invalid(format!("no file has the descriptor {fd}: open it first")));
     }
     // SAFETY: not -1; one that is not open is told by the kernel when it is duplicated, and nothing
     // else is done with it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    borrowed.try_clone_to_owned().map(File::from).map_err(|error| Failure::os(&error))
+    borrowed.try_clone_to_owned().map(File::from).map_err(|error| CapiError::os(&error))
 }
 
 /// Opens a page.

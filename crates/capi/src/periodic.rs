@@ -10,15 +10,17 @@ use hourglass_timer::periodic::{
 };
 use hourglass_timer::sleep::{SleepPolicy, SleeperSettings};
 
-use crate::error::{Failure, HG_OK, HG_PANIC, HG_WRONG_THREAD, answer, guard, hg_error, hg_status};
-use crate::fault::{asked, hg_fault_fn, hg_handler_settings, hg_watch_settings};
+use crate::error::{
+    CapiError, HG_OK, HG_PANIC, HG_WRONG_THREAD, answer, guard, hg_error, hg_status,
+};
+use crate::fault::{call_handler, hg_fault_fn, hg_handler_settings, hg_watch_settings};
 use crate::interrupt::{hg_interrupt, interrupt_at};
-use crate::job::{Lent, Mark, hg_body_fn, hg_completed_fn, run, tells};
+use crate::job::{CallbackData, Mark, hg_body_fn, hg_completed_fn, run, tells};
 use crate::pointers::hg_release_fn;
 use crate::pointers::{User, give, is_there, nanoseconds, offer, read, text, unused};
 use crate::scheduling::hg_scheduling;
 use crate::sleep::{hg_sleep_settings, settings_or};
-use crate::table::{Table, handles};
+use crate::table::{HandleTable, handles};
 
 handles! {
     hg_periodic, "A periodic thread.";
@@ -134,7 +136,7 @@ impl From<&Distribution> for hg_distribution {
 }
 
 /// What a handle stands for.
-struct Kept {
+struct PeriodicHandle {
     thread: Mutex<Option<PeriodicThread>>,
     stop: Stop,
     statistics: TaskStatistics,
@@ -143,12 +145,12 @@ struct Kept {
     mark: Mark,
 }
 
-static PERIODIC: Table<Kept> = Table::new(11, "periodic thread");
+static PERIODIC: HandleTable<PeriodicHandle> = HandleTable::new(11, "periodic thread");
 
 /// No more are looked at: Linux has as many.
 const MOST_CPUS: usize = 8192;
 
-fn span(ns: u64, name: &str) -> Result<Span, Failure> {
+fn span(ns: u64, name: &str) -> Result<Span, CapiError> {
     nanoseconds(ns, name).map(Span::from_nanos)
 }
 
@@ -157,15 +159,15 @@ impl hg_periodic_settings {
     ///
     /// # Safety
     /// As the header says of what they point to.
-    unsafe fn builder(&self, user: &Lent) -> Result<Builder, Failure> {
+    unsafe fn builder(&self, user: &CallbackData) -> Result<Builder, CapiError> {
         unused(self.reserved, "hg_periodic_settings")?;
         // SAFETY: as the caller promises.
         let mut builder = PeriodicThread::builder(unsafe { text(self.name, "periodic") }?);
         builder = match (self.period_ns, self.hertz) {
-            (0, 0) => return Err(Failure::invalid("no period: give period_ns or hertz")),
+            (0, 0) => return Err(CapiError::invalid("no period: give period_ns or hertz")),
             (period, 0) => builder.period(span(period, "period_ns")?),
             (0, hertz) => builder.hertz(hertz),
-            _ => return Err(Failure::invalid("both period_ns and hertz: give one of them")),
+            _ => return Err(CapiError::invalid("both period_ns and hertz: give one of them")),
         };
         builder = builder.on_overrun(match self.on_overrun {
             0 => OverrunPolicy::Skip,
@@ -174,7 +176,7 @@ impl hg_periodic_settings {
             other => {
                 let text =
                     format!("on_overrun {other} is no answer to overruns: give an HG_OVERRUN_*");
-                return Err(Failure::invalid(text));
+                return Err(CapiError::invalid(text));
             }
         });
         builder =
@@ -193,7 +195,7 @@ impl hg_periodic_settings {
             is_there(self.cpus, "cpus")?;
             if self.cpu_count > MOST_CPUS {
                 let text = format!("{} CPUs: give at most {MOST_CPUS}", self.cpu_count);
-                return Err(Failure::invalid(text));
+                return Err(CapiError::invalid(text));
             }
             // SAFETY: not NULL, and the caller promises that there are so many.
             let cpus = unsafe { std::slice::from_raw_parts(self.cpus, self.cpu_count) };
@@ -215,12 +217,13 @@ impl hg_periodic_settings {
         Ok(builder)
     }
 
-    fn watched(&self, builder: Builder, user: &Lent) -> Result<Builder, Failure> {
+    fn watched(&self, builder: Builder, user: &CallbackData) -> Result<Builder, CapiError> {
         let (watch, handler) = (self.watch.settings()?, self.handler.attributes()?);
         let Some(call) = self.on_fault else { return Ok(builder) };
         let user = user.clone();
         // Of the handler's thread, for which the periodic one waits: its code is that one's, too.
-        let entry = move |fault: &Fault, (): &mut ()| user.with(|user| asked(call, fault, user));
+        let entry =
+            move |fault: &Fault, (): &mut ()| user.with(|user| call_handler(call, fault, user));
         Ok(match self.watch_budget {
             true => builder.deadline_and_budget_handler(watch, handler, entry, ()),
             false => builder.deadline_handler(watch, handler, entry, ()),
@@ -229,7 +232,7 @@ impl hg_periodic_settings {
 }
 
 /// With what it does first.
-fn hooked(builder: Builder, on_start: hg_start_fn, user: &Lent) -> Builder {
+fn hooked(builder: Builder, on_start: hg_start_fn, user: &CallbackData) -> Builder {
     let Some(call) = on_start else { return builder };
     let user = user.clone();
     builder.on_start(move || {
@@ -286,8 +289,8 @@ unsafe fn launch(
     let user = unsafe { User::new(user, release) };
     let work = move || {
         let mark = Mark::default();
-        let user = Lent::new(user, &mark);
-        let call = body.ok_or_else(|| Failure::null("body"))?;
+        let user = CallbackData::new(user, &mark);
+        let call = body.ok_or_else(|| CapiError::null("body"))?;
         // SAFETY: as the header says of `settings`.
         let settings = unsafe { read(settings, "settings") }?;
         // SAFETY: as the header says of what they point to.
@@ -295,7 +298,7 @@ unsafe fn launch(
         let builder = hooked(settings.watched(builder, &user)?, on_start, &user);
         let thread = builder.spawn(move |job: &mut RunningJob<'_>| run(call, &user, job))?;
         let (stop, statistics, tid) = (thread.stopper(), thread.statistics(), thread.id());
-        let kept = Kept { thread: Mutex::new(Some(thread)), stop, statistics, tid, mark };
+        let kept = PeriodicHandle { thread: Mutex::new(Some(thread)), stop, statistics, tid, mark };
         Ok(hg_periodic { handle: PERIODIC.insert(kept)? })
     };
     // SAFETY: as the header says of `periodic` and `error`.
@@ -314,20 +317,20 @@ pub extern "C" fn hg_periodic_stop(periodic: hg_periodic) -> hg_status {
     })
 }
 
-impl Kept {
+impl PeriodicHandle {
     /// The thread, to wait for its end; once.
     fn take(&self) -> Option<PeriodicThread> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// That another one's code asks: a thread that waited for its own end would do so for ever.
-    fn is_not_here(&self) -> Result<(), Failure> {
+    fn is_not_here(&self) -> Result<(), CapiError> {
         if !self.mark.is_here() {
             return Ok(());
         }
         let text = "a periodic thread cannot wait for its own end, nor can its call-backs: let its body \
                     return false, or stop it and wait in another thread";
-        Err(Failure::new(HG_WRONG_THREAD, text))
+        Err(CapiError::new(HG_WRONG_THREAD, text))
     }
 }
 
@@ -343,7 +346,7 @@ pub unsafe extern "C" fn hg_periodic_join(
         kept.is_not_here()?;
         let thread = kept
             .take()
-            .ok_or_else(|| Failure::invalid("the thread was waited for before: free it now"))?;
+            .ok_or_else(|| CapiError::invalid("the thread was waited for before: free it now"))?;
         let (why, _) = thread.join()?;
         let why = match why {
             LoopEnd::Stopped => 0,

@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::error::{Failure, guard, hg_error, hg_status};
+use crate::error::{CapiError, guard, hg_error, hg_status};
 
 /// A copy of what is there.
 ///
@@ -13,9 +13,9 @@ use crate::error::{Failure, guard, hg_error, hg_status};
 ///
 /// # Safety
 /// `from` is NULL or the address of a `T`.
-pub(crate) unsafe fn read<T: Copy>(from: *const T, name: &str) -> Result<T, Failure> {
+pub(crate) unsafe fn read<T: Copy>(from: *const T, name: &str) -> Result<T, CapiError> {
     if from.is_null() {
-        return Err(Failure::null(name));
+        return Err(CapiError::null(name));
     }
     // SAFETY: not NULL, and the caller promises the rest.
     Ok(unsafe { from.read() })
@@ -37,9 +37,9 @@ pub(crate) unsafe fn read_or_default<T: Copy + Default>(from: *const T) -> T {
 ///
 /// # Safety
 /// `to` is NULL or the address of room for a `T`.
-pub(crate) unsafe fn write<T>(to: *mut T, value: T, name: &str) -> Result<(), Failure> {
+pub(crate) unsafe fn write<T>(to: *mut T, value: T, name: &str) -> Result<(), CapiError> {
     if to.is_null() {
-        return Err(Failure::null(name));
+        return Err(CapiError::null(name));
     }
     // SAFETY: not NULL, and the caller promises the rest.
     unsafe { to.write(value) };
@@ -55,7 +55,7 @@ pub(crate) unsafe fn give<T>(
     to: *mut T,
     name: &str,
     error: *mut hg_error,
-    make: impl FnOnce() -> Result<T, Failure>,
+    make: impl FnOnce() -> Result<T, CapiError>,
 ) -> hg_status {
     let work = move || {
         is_there(to, name)?;
@@ -82,8 +82,8 @@ pub(crate) unsafe fn offer<T>(to: *mut T, value: T) {
 ///
 /// # Errors
 /// `HG_NULL`.
-pub(crate) fn is_there<T>(to: *const T, name: &str) -> Result<(), Failure> {
-    if to.is_null() { Err(Failure::null(name)) } else { Ok(()) }
+pub(crate) fn is_there<T>(to: *const T, name: &str) -> Result<(), CapiError> {
+    if to.is_null() { Err(CapiError::null(name)) } else { Ok(()) }
 }
 
 /// Puts as many as there is room for, and tells how many there are.
@@ -98,7 +98,7 @@ pub(crate) unsafe fn write_all<T>(
     room: usize,
     count: *mut usize,
     values: impl Iterator<Item = T>,
-) -> Result<(), Failure> {
+) -> Result<(), CapiError> {
     is_there(count, "count")?;
     if room > 0 {
         is_there(to, "list")?;
@@ -120,20 +120,20 @@ pub(crate) unsafe fn write_all<T>(
 ///
 /// # Errors
 /// `HG_INVALID`.
-pub(crate) fn unused<T: Default + PartialEq>(reserved: T, of: &str) -> Result<(), Failure> {
+pub(crate) fn unused<T: Default + PartialEq>(reserved: T, of: &str) -> Result<(), CapiError> {
     if reserved == T::default() {
         return Ok(());
     }
-    Err(Failure::invalid(format!("`reserved` of {of} is not 0: begin with all zero")))
+    Err(CapiError::invalid(format!("`reserved` of {of} is not 0: begin with all zero")))
 }
 
 /// A length of time or a time, ns, of which C may say twice as much as there is.
 ///
 /// # Errors
 /// `HG_INVALID` beyond 2^63 - 1 ns: a number that was computed and went wrong.
-pub(crate) fn nanoseconds(ns: u64, name: &str) -> Result<i64, Failure> {
+pub(crate) fn nanoseconds(ns: u64, name: &str) -> Result<i64, CapiError> {
     i64::try_from(ns).map_err(|_| {
-        Failure::invalid(format!("{name} of {ns} ns: give at most {} ns, 292 years", i64::MAX))
+        CapiError::invalid(format!("{name} of {ns} ns: give at most {} ns, 292 years", i64::MAX))
     })
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn nanoseconds(ns: u64, name: &str) -> Result<i64, Failure> {
 ///
 /// # Safety
 /// `text` is NULL or a terminated text.
-pub(crate) unsafe fn text(text: *const c_char, otherwise: &str) -> Result<String, Failure> {
+pub(crate) unsafe fn text(text: *const c_char, otherwise: &str) -> Result<String, CapiError> {
     if text.is_null() {
         return Ok(otherwise.to_owned());
     }
@@ -152,7 +152,7 @@ pub(crate) unsafe fn text(text: *const c_char, otherwise: &str) -> Result<String
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
         .map(str::to_owned)
-        .map_err(|_| Failure::invalid(format!("the name {text:?} is not UTF-8")))
+        .map_err(|_| CapiError::invalid(format!("the name {text:?} is not UTF-8")))
 }
 
 /// A path, copied, in whatever bytes; `None` for NULL.
@@ -162,14 +162,14 @@ pub(crate) unsafe fn text(text: *const c_char, otherwise: &str) -> Result<String
 ///
 /// # Safety
 /// `path` is NULL or a terminated text.
-pub(crate) unsafe fn path(path: *const c_char, name: &str) -> Result<Option<PathBuf>, Failure> {
+pub(crate) unsafe fn path(path: *const c_char, name: &str) -> Result<Option<PathBuf>, CapiError> {
     if path.is_null() {
         return Ok(None);
     }
     // SAFETY: not NULL, and the caller promises the rest.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     if bytes.is_empty() {
-        return Err(Failure::invalid(format!(
+        return Err(CapiError::invalid(format!(
             "`{name}` is empty: name a folder, or give NULL for none"
         )));
     }

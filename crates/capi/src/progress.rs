@@ -4,9 +4,11 @@ use std::sync::Mutex;
 
 use hourglass_reserve::progress::{PageError, Progress};
 
-use crate::error::{Failure, HG_EXHAUSTED, HG_OTHER_VERSION, HG_PAGE, guard, hg_error, hg_status};
+use crate::error::{
+    CapiError, HG_EXHAUSTED, HG_OTHER_VERSION, HG_PAGE, guard, hg_error, hg_status,
+};
 use crate::pointers::{give, read, write};
-use crate::table::Table;
+use crate::table::HandleTable;
 
 /// A page of progress: where its words are, the job, and the handle of what maps it.
 #[repr(C)]
@@ -25,15 +27,15 @@ pub struct hg_progress_page {
 }
 
 /// The mutex is never locked: it lets the table have what only one thread may write with.
-static PAGES: Table<Mutex<Progress>> = Table::new(14, "page of progress");
+static PAGES: HandleTable<Mutex<Progress>> = HandleTable::new(14, "page of progress");
 
-fn failure(error: &PageError) -> Failure {
+fn failure(error: &PageError) -> CapiError {
     let kind = match error {
         PageError::Version { .. } => HG_OTHER_VERSION,
         PageError::Make(_) => HG_EXHAUSTED,
         _ => HG_PAGE,
     };
-    Failure::new(kind, error.to_string())
+    CapiError::new(kind, error.to_string())
 }
 
 /// Opens the page.

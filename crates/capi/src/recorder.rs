@@ -9,11 +9,11 @@ use hourglass_sys::fork;
 use hourglass_time::Span;
 
 use crate::error::{
-    Failure, HG_FORKED, HG_OK, HG_OS, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard, hg_error,
-    hg_status,
+    CapiError, HG_FORKED, HG_OK, HG_OS, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard,
+    hg_error, hg_status,
 };
 use crate::pointers::{give, is_there, nanoseconds, path, read, text, unused, write, write_all};
-use crate::table::{Table, handles};
+use crate::table::{HandleTable, handles};
 use crate::threads::thread_number;
 
 handles! {
@@ -108,7 +108,7 @@ pub struct hg_interval {
 }
 
 /// A loop, and the thread of which process it belongs to.
-struct Kept {
+struct RecorderHandle {
     owner: u64,
     /// What [`fork::generation`] was.
     generation: u32,
@@ -117,17 +117,20 @@ struct Kept {
 
 // SAFETY: what is within is reached by the thread of `owner` only, which every access asks first, and
 // whose number no other thread ever has; a loop of a thread that ended stays where it is.
-unsafe impl Send for Kept {}
+unsafe impl Send for RecorderHandle {}
 
 // SAFETY: as for `Send`.
-unsafe impl Sync for Kept {}
+unsafe impl Sync for RecorderHandle {}
 
-static LOOPS: Table<Kept> = Table::new(12, "loop");
-static RECORDINGS: Table<RunMeasurement> = Table::new(13, "recording");
+static LOOPS: HandleTable<RecorderHandle> = HandleTable::new(12, "loop");
+static RECORDINGS: HandleTable<RunMeasurement> = HandleTable::new(13, "recording");
 
-impl Kept {
+impl RecorderHandle {
     /// The loop, in its own thread; elsewhere the reason. What it measures with, a child of its process lacks.
-    fn here<T>(&self, work: impl FnOnce(&mut Option<MeasuredLoop>) -> T) -> Result<T, hg_status> {
+    fn with_loop<T>(
+        &self,
+        work: impl FnOnce(&mut Option<MeasuredLoop>) -> T,
+    ) -> Result<T, hg_status> {
         if fork::generation() != self.generation {
             return Err(HG_FORKED);
         }
@@ -143,13 +146,13 @@ impl Kept {
 fn with<T>(
     own_loop: hg_loop,
     work: impl FnOnce(&mut Option<MeasuredLoop>) -> T,
-) -> Result<T, Failure> {
-    LOOPS.get(own_loop.handle)?.here(work).map_err(|kind| {
+) -> Result<T, CapiError> {
+    LOOPS.get(own_loop.handle)?.with_loop(work).map_err(|kind| {
         let text = match kind {
             HG_FORKED => "the loop is the parent process's: start one in this process",
             _ => "a loop is marked by the thread that started it: start one in this thread",
         };
-        Failure::new(kind, text)
+        CapiError::new(kind, text)
     })
 }
 
@@ -160,7 +163,7 @@ fn mark(own_loop: hg_loop, work: impl FnOnce(&mut MeasuredLoop)) -> hg_status {
             Ok(kept) => kept,
             Err(kind) => return kind,
         };
-        match kept.here(|own_loop| own_loop.as_mut().map(work)) {
+        match kept.with_loop(|own_loop| own_loop.as_mut().map(work)) {
             Ok(Some(())) => HG_OK,
             Ok(None) => HG_STALE,
             Err(kind) => kind,
@@ -171,7 +174,7 @@ fn mark(own_loop: hg_loop, work: impl FnOnce(&mut MeasuredLoop)) -> hg_status {
 impl hg_loop_spec {
     /// # Safety
     /// As the header says of `name`.
-    unsafe fn spec(&self) -> Result<LoopSpec, Failure> {
+    unsafe fn spec(&self) -> Result<LoopSpec, CapiError> {
         unused(self.reserved, "hg_loop_spec")?;
         let span = |ns: u64, name: &str| nanoseconds(ns, name).map(Span::from_nanos);
         // SAFETY: as the caller promises.
@@ -203,7 +206,7 @@ pub unsafe extern "C" fn hg_loop_start(
         let (spec, folder) = unsafe { (given.spec()?, path(given.folder, "folder")?) };
         let started = MeasuredLoop::start(spec, folder)?;
         let own_loop = UnsafeCell::new(Some(started));
-        let kept = Kept { owner: thread_number(), generation: fork::watch(), own_loop };
+        let kept = RecorderHandle { owner: thread_number(), generation: fork::watch(), own_loop };
         Ok(hg_loop { handle: LOOPS.insert(kept)? })
     };
     // SAFETY: as the header says of `own_loop` and `error`.
@@ -243,7 +246,7 @@ pub unsafe extern "C" fn hg_loop_deadlines(
 ) -> hg_status {
     let work = || {
         let counted = with(own_loop, |kept| kept.as_ref().map(MeasuredLoop::deadlines))?;
-        let counted = counted.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
+        let counted = counted.ok_or_else(|| CapiError::new(HG_STALE, "the loop was finished"))?;
         let told = hg_deadlines {
             hit: counted.hit,
             missed: counted.missed,
@@ -267,14 +270,14 @@ pub unsafe extern "C" fn hg_loop_finish(
         is_there(recording, "recording")?;
         let taken = with(own_loop, Option::take)?;
         drop(LOOPS.remove(own_loop.handle)?);
-        let taken = taken.ok_or_else(|| Failure::new(HG_STALE, "the loop was finished"))?;
+        let taken = taken.ok_or_else(|| CapiError::new(HG_STALE, "the loop was finished"))?;
         let mut finished = taken.finish();
         let kept = finished.folder.take();
         let made = hg_recording { handle: RECORDINGS.insert(finished.into_measured())? };
         // SAFETY: as the header says of `recording`.
         unsafe { write(recording, made, "recording") }?;
         match kept {
-            Some(Err(error)) => Err(Failure::new(HG_OS, format!("the run is not kept: {error}"))),
+            Some(Err(error)) => Err(CapiError::new(HG_OS, format!("the run is not kept: {error}"))),
             _ => Ok(()),
         }
     };

@@ -8,15 +8,15 @@ use hourglass_reserve::backend::deadline::Deadline;
 use hourglass_reserve::backend::{ActiveReservation, Backend, BackendKind, BackendRequest};
 use hourglass_reserve::supply::Supply;
 use hourglass_reserve::target::Target;
-use hourglass_reserve::{Reservation, Strength};
+use hourglass_reserve::{Reservation, ReservationKind};
 use hourglass_time::Span;
 
 use crate::error::{
-    Failure, HG_BUSY, HG_INVALID, HG_OS, HG_PERMISSION, HG_STALE, HG_UNSUPPORTED, guard, hg_error,
-    hg_status,
+    CapiError, HG_BUSY, HG_INVALID, HG_OS, HG_PERMISSION, HG_STALE, HG_UNSUPPORTED, guard,
+    hg_error, hg_status,
 };
 use crate::pointers::{give, nanoseconds, read, unused};
-use crate::table::{Table, handles};
+use crate::table::{HandleTable, handles};
 
 /// Processor time that is asked for.
 #[repr(C)]
@@ -60,17 +60,18 @@ pub struct hg_supply {
     pub throttled_ns: u64,
 }
 
-static RESERVATIONS: Table<Mutex<Box<dyn ActiveReservation>>> = Table::new(15, "reservation");
+static RESERVATIONS: HandleTable<Mutex<Box<dyn ActiveReservation>>> =
+    HandleTable::new(15, "reservation");
 
 impl hg_request {
-    fn request(&self) -> Result<BackendRequest, Failure> {
+    fn request(&self) -> Result<BackendRequest, CapiError> {
         unused(self.reserved, "hg_request")?;
         if self.budget_ns == 0 {
-            return Err(Failure::invalid("budget_ns is 0: it must be above zero"));
+            return Err(CapiError::invalid("budget_ns is 0: it must be above zero"));
         }
         let span = |ns: u64, name: &str| nanoseconds(ns, name).map(Span::from_nanos);
-        let strength = if self.soft { Strength::Soft } else { Strength::Hard };
-        let invalid = |error: &dyn std::fmt::Display| Failure::invalid(error.to_string());
+        let strength = if self.soft { ReservationKind::Soft } else { ReservationKind::Hard };
+        let invalid = |error: &dyn std::fmt::Display| CapiError::invalid(error.to_string());
         let (budget, period) =
             (span(self.budget_ns, "budget_ns")?, span(self.period_ns, "period_ns")?);
         let mut reservation =
@@ -84,7 +85,7 @@ impl hg_request {
 }
 
 /// What stands in the way, as a kind.
-fn failure(refusal: &Refusal) -> Failure {
+fn failure(refusal: &Refusal) -> CapiError {
     let kind = match refusal.id {
         Obstacle::Capability | Obstacle::Owner | Obstacle::GroupBudget => HG_PERMISSION,
         Obstacle::Bandwidth | Obstacle::Nested => HG_BUSY,
@@ -97,11 +98,15 @@ fn failure(refusal: &Refusal) -> Failure {
     let program = program.map_or("PROGRAM".to_owned(), |path| path.display().to_string());
     let text = refusal.to_string().replace("$(command -v hourglass)", &program);
     let text = text.replace("sudo hourglass ...", &format!("sudo {program}"));
-    Failure { kind, os_errno: refusal.errno.unwrap_or(0), text: text.into() }
+    CapiError { kind, os_errno: refusal.errno.unwrap_or(0), text: text.into() }
 }
 
 /// That a thread is there, which nothing but the kernel knows.
-fn is_there(thread: u32, request: &BackendRequest, facts: &AdmissionFacts) -> Result<(), Failure> {
+fn is_there(
+    thread: u32,
+    request: &BackendRequest,
+    facts: &AdmissionFacts,
+) -> Result<(), CapiError> {
     const ESRCH: i32 = 3;
     match hourglass_sys::sched::read(thread) {
         Err(error) if error.raw_os_error() == Some(ESRCH) => {
@@ -112,7 +117,7 @@ fn is_there(thread: u32, request: &BackendRequest, facts: &AdmissionFacts) -> Re
 }
 
 /// A thread by its number; 0 is the calling one.
-fn number(thread: u32) -> Result<u32, Failure> {
+fn number(thread: u32) -> Result<u32, CapiError> {
     if thread != 0 {
         return Ok(thread);
     }
@@ -121,7 +126,7 @@ fn number(thread: u32) -> Result<u32, Failure> {
     let own = own.as_deref().and_then(|path| path.file_name()?.to_str()?.parse().ok());
     own.ok_or_else(|| {
         let text = "/proc/thread-self does not tell this thread's number: give it, or mount /proc";
-        Failure::new(HG_OS, text)
+        CapiError::new(HG_OS, text)
     })
 }
 
@@ -167,7 +172,7 @@ pub unsafe extern "C" fn hg_reserve_thread(
     unsafe { give(reservation, "reservation", error, work) }
 }
 
-fn told(supply: &Supply) -> hg_supply {
+fn supply_to_c(supply: &Supply) -> hg_supply {
     hg_supply {
         periods: supply.periods,
         missed: supply.missed,
@@ -188,7 +193,7 @@ pub unsafe extern "C" fn hg_reserve_look(
     let work = || {
         let held = RESERVATIONS.get(reservation.handle)?;
         let found = held.lock().unwrap_or_else(PoisonError::into_inner).supply();
-        Ok(told(&found))
+        Ok(supply_to_c(&found))
     };
     // SAFETY: as the header says of `supply` and `error`.
     unsafe { give(supply, "supply", error, work) }
@@ -203,7 +208,7 @@ pub unsafe extern "C" fn hg_reserve_release(
     let work = || {
         let held = RESERVATIONS.remove(reservation.handle)?;
         let mut held = held.into_inner().unwrap_or_else(PoisonError::into_inner);
-        held.release().map_err(|error| Failure::os(&error))
+        held.release().map_err(|error| CapiError::os(&error))
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

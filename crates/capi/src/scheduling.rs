@@ -3,7 +3,7 @@
 use hourglass_timer::fault::Scheduling as Attributes;
 use hourglass_timer::periodic::Scheduling;
 
-use crate::error::Failure;
+use crate::error::CapiError;
 use crate::pointers::unused;
 
 /// A scheduling policy; all zero is the one that is inherited.
@@ -27,29 +27,29 @@ pub struct hg_scheduling {
 }
 
 impl hg_scheduling {
-    fn nice(&self) -> Result<i8, Failure> {
+    fn nice(&self) -> Result<i8, CapiError> {
         i8::try_from(self.priority).ok().filter(|nice| (-20..=19).contains(nice)).ok_or_else(|| {
             let text =
                 format!("priority {} is not a nice value: give one from -20 to 19", self.priority);
-            Failure::invalid(text)
+            CapiError::invalid(text)
         })
     }
 
-    fn level(&self) -> Result<u8, Failure> {
+    fn level(&self) -> Result<u8, CapiError> {
         let level = u8::try_from(self.priority).ok().filter(|level| (1..=99).contains(level));
         level.ok_or_else(|| {
             let text =
                 format!("priority {} is not a real-time one: give one from 1 to 99", self.priority);
-            Failure::invalid(text)
+            CapiError::invalid(text)
         })
     }
 
-    fn unknown(&self) -> Failure {
-        Failure::invalid(format!("no policy is {}: give an HG_POLICY_*", self.policy))
+    fn unknown(&self) -> CapiError {
+        CapiError::invalid(format!("no policy is {}: give an HG_POLICY_*", self.policy))
     }
 
     /// For a thread of any kind; `None` is the inherited one.
-    pub(crate) fn attributes(&self) -> Result<Option<Attributes>, Failure> {
+    pub(crate) fn attributes(&self) -> Result<Option<Attributes>, CapiError> {
         unused(self.reserved, "hg_scheduling")?;
         Ok(Some(match self.policy {
             0 => return Ok(None),
@@ -70,7 +70,7 @@ impl hg_scheduling {
     }
 
     /// For a periodic thread, which has budget, deadline and period of its own.
-    pub(crate) fn periodic(&self) -> Result<Scheduling, Failure> {
+    pub(crate) fn periodic(&self) -> Result<Scheduling, CapiError> {
         unused(self.reserved, "hg_scheduling")?;
         Ok(match self.policy {
             0 => Scheduling::Inherited,
@@ -80,7 +80,7 @@ impl hg_scheduling {
             6 => Scheduling::Deadline { reclaim: self.reclaim },
             2 | 3 => {
                 let text = "a periodic thread cannot have HG_POLICY_BATCH or HG_POLICY_IDLE: take HG_POLICY_OTHER with a nice value";
-                return Err(Failure::invalid(text));
+                return Err(CapiError::invalid(text));
             }
             _ => return Err(self.unknown()),
         })

@@ -12,10 +12,10 @@ use hourglass_timer::service::{
     Message, Owner, Port, ServiceError, ServiceSettings, refresh_priority,
 };
 
-use crate::error::{Failure, HG_EMPTY, HG_TIMEOUT, answer, guard, hg_error, hg_status};
+use crate::error::{CapiError, HG_EMPTY, HG_TIMEOUT, answer, guard, hg_error, hg_status};
 use crate::pointers::{give, is_there, read_or_default, text, unused, write};
 use crate::scheduling::hg_scheduling;
-use crate::table::{Table, handles};
+use crate::table::{HandleTable, handles};
 
 handles! {
     hg_service, "A timer service.";
@@ -24,10 +24,10 @@ handles! {
     hg_port, "Where messages of timers arrive.";
 }
 
-static SERVICES: Table<TimerService> = Table::new(3, "service");
-static OWNERS: Table<Owner> = Table::new(4, "owner");
-static CLASSES: Table<ActionClass> = Table::new(5, "class");
-static PORTS: Table<Port> = Table::new(6, "port");
+static SERVICES: HandleTable<TimerService> = HandleTable::new(3, "service");
+static OWNERS: HandleTable<Owner> = HandleTable::new(4, "owner");
+static CLASSES: HandleTable<ActionClass> = HandleTable::new(5, "class");
+static PORTS: HandleTable<Port> = HandleTable::new(6, "port");
 
 /// How a service works; all zero is one engine on any CPU, with the caller's policy.
 #[repr(C)]
@@ -153,7 +153,7 @@ pub struct hg_message {
 }
 
 impl hg_service_settings {
-    fn settings(&self) -> Result<ServiceSettings, Failure> {
+    fn settings(&self) -> Result<ServiceSettings, CapiError> {
         unused(self.reserved, "hg_service_settings")?;
         let device = match self.device {
             0 => Device::Sleep,
@@ -163,7 +163,7 @@ impl hg_service_settings {
             4 => Device::Rtc,
             other => {
                 let text = format!("no device is {other}: give an HG_DEVICE_*");
-                return Err(Failure::invalid(text));
+                return Err(CapiError::invalid(text));
             }
         };
         if self.engines as usize > MOST_ENGINES {
@@ -174,7 +174,7 @@ impl hg_service_settings {
             0 => None,
             ns => Some(
                 Period::new(ns, 1)
-                    .map_err(|error| Failure::invalid(format!("tick_ns: {error}")))?,
+                    .map_err(|error| CapiError::invalid(format!("tick_ns: {error}")))?,
             ),
         };
         let engines = (0..self.engines.max(1)).map(|number| EngineSettings {
@@ -192,12 +192,12 @@ impl hg_service_settings {
 ///
 /// # Errors
 /// `HG_INVALID`.
-fn room_of(room: u32) -> Result<usize, Failure> {
+fn room_of(room: u32) -> Result<usize, CapiError> {
     let room = room as usize;
     if (1..=MOST_ROOM).contains(&room) {
         return Ok(room);
     }
-    Err(Failure::invalid(format!("no room for {room}: give 1 to {MOST_ROOM}")))
+    Err(CapiError::invalid(format!("no room for {room}: give 1 to {MOST_ROOM}")))
 }
 
 /// Starts a service.
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn hg_owner_new(
 }
 
 /// The owner of a handle.
-pub(crate) fn owner_of(owner: hg_owner) -> Result<crate::table::Pinned<Owner>, Failure> {
+pub(crate) fn owner_of(owner: hg_owner) -> Result<crate::table::HandleRef<Owner>, CapiError> {
     OWNERS.get(owner.handle)
 }
 
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn hg_class_new(
 }
 
 /// The class of a handle.
-pub(crate) fn class_of(class: hg_class) -> Result<ActionClass, Failure> {
+pub(crate) fn class_of(class: hg_class) -> Result<ActionClass, CapiError> {
     CLASSES.get(class.handle).map(|class| class.clone())
 }
 
@@ -371,7 +371,7 @@ pub unsafe extern "C" fn hg_port_new(
             let text = format!(
                 "no port with room for {room} messages ({error}): give less, or close files"
             );
-            Failure { text: text.into(), ..Failure::os(&error) }
+            CapiError { text: text.into(), ..CapiError::os(&error) }
         })?;
         Ok(hg_port { handle: PORTS.insert(made)? })
     };
@@ -380,7 +380,7 @@ pub unsafe extern "C" fn hg_port_new(
 }
 
 /// The port of a handle.
-pub(crate) fn port_of(port: hg_port) -> Result<Port, Failure> {
+pub(crate) fn port_of(port: hg_port) -> Result<Port, CapiError> {
     PORTS.get(port.handle).map(|port| port.clone())
 }
 
@@ -402,9 +402,9 @@ unsafe fn received(
     found: Option<Message>,
     otherwise: hg_status,
     to: *mut hg_message,
-) -> Result<(), Failure> {
+) -> Result<(), CapiError> {
     let Some(Message { tag, expiration }) = found else {
-        return Err(Failure::new(otherwise, ""));
+        return Err(CapiError::new(otherwise, ""));
     };
     // SAFETY: as the caller promises.
     unsafe { write(to, hg_message { tag, expiration: expiration.into() }, "message") }
@@ -439,7 +439,7 @@ pub unsafe extern "C" fn hg_port_receive(
         is_there(message, "message")?;
         let port = PORTS.get(port.handle)?;
         let limit = i64::try_from(limit_ns).ok().map(Span::from_nanos);
-        let found = port.receive(limit).map_err(|error| Failure::os(&error))?;
+        let found = port.receive(limit).map_err(|error| CapiError::os(&error))?;
         // SAFETY: as the header says of `message`.
         unsafe { received(found, HG_TIMEOUT, message) }
     };

@@ -10,7 +10,7 @@ use hourglass_timer::sleep::{
     Budget, Delay, Interrupt, SleepEnd, SleepOutcome, SleepPolicy, SleeperSettings,
 };
 
-use crate::error::{Failure, HG_INTERRUPTED, guard, hg_error, hg_status};
+use crate::error::{CapiError, HG_INTERRUPTED, guard, hg_error, hg_status};
 use crate::interrupt::{NEVER, hg_interrupt, interrupt_at};
 use crate::pointers::{offer, read, unused};
 
@@ -129,29 +129,31 @@ impl hg_sleep_settings {
     };
 
     /// As the sleeper knows them.
-    pub(crate) fn settings(&self) -> Result<SleeperSettings, Failure> {
+    pub(crate) fn settings(&self) -> Result<SleeperSettings, CapiError> {
         /// All of the wake-ups, parts per million.
         const ALL_PPM: u32 = 1_000_000;
         if *self == hg_sleep_settings::ALL_ZERO {
             let text = "settings of a sleep are not all zero: begin with hg_sleep_defaults()";
-            return Err(Failure::invalid(text));
+            return Err(CapiError::invalid(text));
         }
         unused(self.reserved, "hg_sleep_settings")?;
         if self.quantile_ppm > ALL_PPM {
             let text = format!("quantile_ppm is at most {ALL_PPM}, not {}", self.quantile_ppm);
-            return Err(Failure::invalid(text));
+            return Err(CapiError::invalid(text));
         }
         let policy = match self.policy {
             0 => SleepPolicy::Learned,
             1 => SleepPolicy::KernelOnly,
             2 => SleepPolicy::SpinOnly,
             3 if self.hz == 0 => {
-                return Err(Failure::invalid("hz is 0: HG_SLEEP_THESIS counts in ticks a second"));
+                return Err(CapiError::invalid(
+                    "hz is 0: HG_SLEEP_THESIS counts in ticks a second",
+                ));
             }
             3 => SleepPolicy::Thesis { hz: self.hz },
             other => {
                 let text = format!("policy {other} is no way to sleep: give an HG_SLEEP_*");
-                return Err(Failure::invalid(text));
+                return Err(CapiError::invalid(text));
             }
         };
         let ends_when = match self.ends_when {
@@ -159,7 +161,7 @@ impl hg_sleep_settings {
             1 => SleepEnd::SurelyReached,
             other => {
                 let text = format!("ends_when {other} is no end of a sleep: give an HG_ENDS_*");
-                return Err(Failure::invalid(text));
+                return Err(CapiError::invalid(text));
             }
         };
         Ok(SleeperSettings {
@@ -203,7 +205,7 @@ pub extern "C" fn hg_sleep_precise() -> hg_sleep_settings {
 pub(crate) unsafe fn settings_or(
     settings: *const hg_sleep_settings,
     otherwise: SleeperSettings,
-) -> Result<SleeperSettings, Failure> {
+) -> Result<SleeperSettings, CapiError> {
     if settings.is_null() {
         return Ok(otherwise);
     }
@@ -217,27 +219,27 @@ thread_local! {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Until {
+pub(crate) enum SleepDeadline {
     Time(u64),
     Passed(u64),
     Ticks(u64),
 }
 
-pub(crate) fn sleep(sleeper: &mut Sleeper, until: Until) -> SleepOutcome {
+pub(crate) fn sleep(sleeper: &mut Sleeper, until: SleepDeadline) -> SleepOutcome {
     match until {
-        Until::Time(ns) => {
+        SleepDeadline::Time(ns) => {
             let ns = i64::try_from(ns).unwrap_or(i64::MAX);
             sleeper.sleep_until(Instant::<Monotonic>::from_nanos(ns))
         }
-        Until::Passed(ns) => {
+        SleepDeadline::Passed(ns) => {
             sleeper.sleep_for(Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
         }
-        Until::Ticks(count) => sleeper.sleep_ticks(count),
+        SleepDeadline::Ticks(count) => sleeper.sleep_ticks(count),
     }
 }
 
 /// Sleeps by the thread's own sleeper, unless `interrupt` is set meanwhile.
-fn sleep_here(until: Until, interrupt: &'static Interrupt) -> SleepOutcome {
+fn sleep_here(until: SleepDeadline, interrupt: &'static Interrupt) -> SleepOutcome {
     let own = OWN.try_with(|own| own.try_borrow_mut().ok()?.take()).ok().flatten();
     let mut sleeper = own.unwrap_or_default().interrupted_by(interrupt);
     let slept = sleep(&mut sleeper, until);
@@ -254,16 +256,16 @@ fn sleep_here(until: Until, interrupt: &'static Interrupt) -> SleepOutcome {
 ///
 /// # Safety
 /// `slept` is NULL or room for one.
-pub(crate) unsafe fn told(found: SleepOutcome, slept: *mut hg_slept) -> Result<(), Failure> {
+pub(crate) unsafe fn told(found: SleepOutcome, slept: *mut hg_slept) -> Result<(), CapiError> {
     // SAFETY: as the caller promises.
     unsafe { offer(slept, hg_slept::from(found)) };
-    if found.interrupted { Err(Failure::new(HG_INTERRUPTED, "")) } else { Ok(()) }
+    if found.interrupted { Err(CapiError::new(HG_INTERRUPTED, "")) } else { Ok(()) }
 }
 
 /// # Safety
 /// As the header says of the two addresses.
 unsafe fn own_sleep(
-    until: Until,
+    until: SleepDeadline,
     interrupt: *mut hg_interrupt,
     slept: *mut hg_slept,
     error: *mut hg_error,
@@ -291,7 +293,7 @@ pub unsafe extern "C" fn hg_sleep_until(
     error: *mut hg_error,
 ) -> hg_status {
     // SAFETY: as the header says.
-    unsafe { own_sleep(Until::Time(deadline_ns), interrupt, slept, error) }
+    unsafe { own_sleep(SleepDeadline::Time(deadline_ns), interrupt, slept, error) }
 }
 
 /// Sleeps so long.
@@ -303,7 +305,7 @@ pub unsafe extern "C" fn hg_sleep_for(
     error: *mut hg_error,
 ) -> hg_status {
     // SAFETY: as the header says.
-    unsafe { own_sleep(Until::Passed(length_ns), interrupt, slept, error) }
+    unsafe { own_sleep(SleepDeadline::Passed(length_ns), interrupt, slept, error) }
 }
 
 /// Sleeps for so many ticks of the counter.
@@ -315,7 +317,7 @@ pub unsafe extern "C" fn hg_sleep_ticks(
     error: *mut hg_error,
 ) -> hg_status {
     // SAFETY: as the header says.
-    unsafe { own_sleep(Until::Ticks(count), interrupt, slept, error) }
+    unsafe { own_sleep(SleepDeadline::Ticks(count), interrupt, slept, error) }
 }
 
 #[cfg(test)]

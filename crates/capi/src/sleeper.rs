@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use hourglass_timer::Sleeper;
 use hourglass_timer::sleep::{Interrupter, SleeperSettings};
 
-use crate::error::{Failure, HG_BUSY, HG_OK, HG_PANIC, answer, guard, hg_error, hg_status};
+use crate::error::{CapiError, HG_BUSY, HG_OK, HG_PANIC, answer, guard, hg_error, hg_status};
 use crate::pointers::give;
-use crate::sleep::{Until, hg_sleep_settings, hg_slept, settings_or, sleep, told};
-use crate::table::{Table, handles};
+use crate::sleep::{SleepDeadline, hg_sleep_settings, hg_slept, settings_or, sleep, told};
+use crate::table::{HandleTable, handles};
 use crate::threads::thread_number;
 
 handles! {
@@ -19,7 +19,7 @@ handles! {
 /// No thread has slept by it.
 const NOBODY: u64 = 0;
 
-struct Kept {
+struct SleeperHandle {
     sleeper: Mutex<Sleeper>,
     interrupter: Interrupter,
     /// The thread that slept by it last: only that one asks it for anything else, so that nobody is
@@ -27,7 +27,7 @@ struct Kept {
     owner: AtomicU64,
 }
 
-impl Kept {
+impl SleeperHandle {
     fn lock(&self) -> Option<MutexGuard<'_, Sleeper>> {
         match self.sleeper.try_lock() {
             Ok(sleeper) => Some(sleeper),
@@ -37,10 +37,10 @@ impl Kept {
     }
 
     /// For the one thread that sleeps by it.
-    fn for_sleep(&self) -> Result<MutexGuard<'_, Sleeper>, Failure> {
+    fn for_sleep(&self) -> Result<MutexGuard<'_, Sleeper>, CapiError> {
         let sleeper = self.lock().ok_or_else(|| {
             let text = "another thread sleeps by this sleeper: make one for each thread";
-            Failure::new(HG_BUSY, text)
+            CapiError::new(HG_BUSY, text)
         })?;
         self.owner.store(thread_number(), Ordering::Relaxed);
         Ok(sleeper)
@@ -53,7 +53,7 @@ impl Kept {
     }
 }
 
-static SLEEPERS: Table<Kept> = Table::new(2, "sleeper");
+static SLEEPERS: HandleTable<SleeperHandle> = HandleTable::new(2, "sleeper");
 
 /// Makes a sleeper.
 #[unsafe(no_mangle)]
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn hg_sleeper_new(
         let settings = unsafe { settings_or(settings, SleeperSettings::DEFAULT) }?;
         let made = Sleeper::with(settings);
         let interrupter = made.interrupter();
-        let handle = SLEEPERS.insert(Kept {
+        let handle = SLEEPERS.insert(SleeperHandle {
             sleeper: Mutex::new(made),
             interrupter,
             owner: AtomicU64::new(NOBODY),
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn hg_sleeper_new(
 /// As the header says of the two addresses.
 unsafe fn kept_sleep(
     sleeper: hg_sleeper,
-    until: Until,
+    until: SleepDeadline,
     slept: *mut hg_slept,
     error: *mut hg_error,
 ) -> hg_status {
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn hg_sleeper_until(
     error: *mut hg_error,
 ) -> hg_status {
     // SAFETY: as the header says.
-    unsafe { kept_sleep(sleeper, Until::Time(deadline_ns), slept, error) }
+    unsafe { kept_sleep(sleeper, SleepDeadline::Time(deadline_ns), slept, error) }
 }
 
 /// Sleeps so long.
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn hg_sleeper_for(
     error: *mut hg_error,
 ) -> hg_status {
     // SAFETY: as the header says.
-    unsafe { kept_sleep(sleeper, Until::Passed(length_ns), slept, error) }
+    unsafe { kept_sleep(sleeper, SleepDeadline::Passed(length_ns), slept, error) }
 }
 
 /// Sleeps for so many ticks of the counter.
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn hg_sleeper_ticks(
     error: *mut hg_error,
 ) -> hg_status {
     // SAFETY: as the header says.
-    unsafe { kept_sleep(sleeper, Until::Ticks(count), slept, error) }
+    unsafe { kept_sleep(sleeper, SleepDeadline::Ticks(count), slept, error) }
 }
 
 /// Takes the calling thread's timer slack for good.
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn hg_sleeper_hold_idle_latency(
 ) -> hg_status {
     let work = || {
         let kept = SLEEPERS.get(sleeper.handle)?;
-        kept.for_sleep()?.hold_idle_latency(us).map_err(|error| Failure::os(&error))
+        kept.for_sleep()?.hold_idle_latency(us).map_err(|error| CapiError::os(&error))
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::error::{Failure, HG_BUSY, HG_EXHAUSTED, HG_NULL, HG_STALE, hg_status};
+use crate::error::{CapiError, HG_BUSY, HG_EXHAUSTED, HG_NULL, HG_STALE, hg_status};
 
 /// Handles as C has them, each a number in a struct of its own.
 macro_rules! handles {
@@ -53,7 +53,7 @@ struct Slot<T> {
 }
 
 /// The things of one kind.
-pub(crate) struct Table<T: 'static> {
+pub(crate) struct HandleTable<T: 'static> {
     kind: u8,
     name: &'static str,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
@@ -64,14 +64,14 @@ pub(crate) struct Table<T: 'static> {
 // SAFETY: a value is written and taken only by the thread that holds its place `RESERVED`, which one
 // exchange gives to one thread; it is read only while `LIVE`, by any thread, so it is to be `Sync`, and it is
 // taken by whichever thread frees it, so it is to be `Send`.
-unsafe impl<T: Send + Sync> Sync for Table<T> {}
+unsafe impl<T: Send + Sync> Sync for HandleTable<T> {}
 
 /// A thing in use: it is not freed before this is dropped.
-pub(crate) struct Pinned<T: 'static> {
+pub(crate) struct HandleRef<T: 'static> {
     slot: &'static Slot<T>,
 }
 
-impl<T> Deref for Pinned<T> {
+impl<T> Deref for HandleRef<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -85,22 +85,27 @@ impl<T> Deref for Pinned<T> {
     }
 }
 
-impl<T> Drop for Pinned<T> {
+impl<T> Drop for HandleRef<T> {
     fn drop(&mut self) {
         self.slot.state.fetch_sub(1, Ordering::Release);
     }
 }
 
-impl<T: Send + Sync> Table<T> {
-    pub(crate) const fn new(kind: u8, name: &'static str) -> Table<T> {
-        Table { kind, name, chunks: [const { OnceLock::new() }; CHUNKS], hint: AtomicUsize::new(0) }
+impl<T: Send + Sync> HandleTable<T> {
+    pub(crate) const fn new(kind: u8, name: &'static str) -> HandleTable<T> {
+        HandleTable {
+            kind,
+            name,
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            hint: AtomicUsize::new(0),
+        }
     }
 
     /// Puts a thing into a place; its handle, which is never 0.
     ///
     /// # Errors
     /// The table is full.
-    pub(crate) fn insert(&'static self, value: T) -> Result<u64, Failure> {
+    pub(crate) fn insert(&'static self, value: T) -> Result<u64, CapiError> {
         let (index, slot, generation) = self.reserve()?;
         // SAFETY: the place was just reserved by this thread.
         unsafe { *slot.value.get() = Some(value) };
@@ -112,15 +117,15 @@ impl<T: Send + Sync> Table<T> {
     ///
     /// # Errors
     /// No handle, one that was freed, or another kind's.
-    pub(crate) fn get(&'static self, handle: u64) -> Result<Pinned<T>, Failure> {
+    pub(crate) fn get(&'static self, handle: u64) -> Result<HandleRef<T>, CapiError> {
         self.find(handle).map_err(|kind| self.failure(kind))
     }
 
     /// The same for a signal handler: without a text, which would have to be allocated.
     ///
     /// # Errors
-    /// As [`Table::get`].
-    pub(crate) fn find(&'static self, handle: u64) -> Result<Pinned<T>, hg_status> {
+    /// As [`HandleTable::get`].
+    pub(crate) fn find(&'static self, handle: u64) -> Result<HandleRef<T>, hg_status> {
         let (slot, generation) = self.place(handle)?;
         let mut state = slot.state.load(Ordering::Acquire);
         loop {
@@ -134,7 +139,7 @@ impl<T: Send + Sync> Table<T> {
                 Ordering::Acquire,
             );
             match pinned {
-                Ok(_) => return Ok(Pinned { slot }),
+                Ok(_) => return Ok(HandleRef { slot }),
                 Err(now) => state = now,
             }
         }
@@ -143,8 +148,8 @@ impl<T: Send + Sync> Table<T> {
     /// Takes a thing out; its handle is no more. Waits for calls that are about to return.
     ///
     /// # Errors
-    /// As [`Table::get`]; `HG_BUSY` if a call on it goes on: then it stays.
-    pub(crate) fn remove(&'static self, handle: u64) -> Result<T, Failure> {
+    /// As [`HandleTable::get`]; `HG_BUSY` if a call on it goes on: then it stays.
+    pub(crate) fn remove(&'static self, handle: u64) -> Result<T, CapiError> {
         let (slot, generation) = self.place(handle).map_err(|kind| self.failure(kind))?;
         let mut begun = None;
         loop {
@@ -171,19 +176,19 @@ impl<T: Send + Sync> Table<T> {
             }
             if begun.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                 let text = format!("a call on this {} goes on: let it return first", self.name);
-                return Err(Failure::new(HG_BUSY, text));
+                return Err(CapiError::new(HG_BUSY, text));
             }
             std::thread::yield_now();
         }
     }
 
-    fn failure(&self, kind: hg_status) -> Failure {
+    fn failure(&self, kind: hg_status) -> CapiError {
         let name = self.name;
         let text = match kind {
             HG_NULL => format!("the {name} is a null handle: make one first"),
             _ => format!("this {name} was freed, or never was: make a new {name}"),
         };
-        Failure::new(kind, text)
+        CapiError::new(kind, text)
     }
 
     fn place(&'static self, handle: u64) -> Result<(&'static Slot<T>, u64), hg_status> {
@@ -202,7 +207,7 @@ impl<T: Send + Sync> Table<T> {
     }
 
     /// A place that nobody else gets, with its generation.
-    fn reserve(&'static self) -> Result<(usize, &'static Slot<T>, u64), Failure> {
+    fn reserve(&'static self) -> Result<(usize, &'static Slot<T>, u64), CapiError> {
         for (number, chunk) in self.chunks.iter().enumerate() {
             let slots = chunk.get_or_init(|| chunk_of(number));
             let start = self.hint.load(Ordering::Relaxed) % slots.len();
@@ -226,7 +231,7 @@ impl<T: Send + Sync> Table<T> {
             }
         }
         let text = format!("there are too many of {}: free some", self.name);
-        Err(Failure::new(HG_EXHAUSTED, text))
+        Err(CapiError::new(HG_EXHAUSTED, text))
     }
 }
 
@@ -262,11 +267,11 @@ mod tests {
 
     #[test]
     fn a_freed_handle_is_told_also_when_its_place_is_used_again() {
-        static TABLE: Table<String> = Table::new(1, "thing");
+        static TABLE: HandleTable<String> = HandleTable::new(1, "thing");
         let first = TABLE.insert("first".to_owned()).unwrap();
         assert_eq!(*TABLE.get(first).unwrap(), "first");
         assert_eq!(TABLE.remove(first).unwrap(), "first");
-        let kind = |result: Result<Pinned<String>, Failure>| result.err().map(|f| f.kind);
+        let kind = |result: Result<HandleRef<String>, CapiError>| result.err().map(|f| f.kind);
         assert_eq!(kind(TABLE.get(first)), Some(HG_STALE));
         // All places again, so that one of them is the first's.
         let more: Vec<u64> = (0..200).map(|n| TABLE.insert(n.to_string()).unwrap()).collect();
@@ -284,7 +289,7 @@ mod tests {
 
     #[test]
     fn nothing_is_freed_while_it_is_used() {
-        static TABLE: Table<u32> = Table::new(2, "thing");
+        static TABLE: HandleTable<u32> = HandleTable::new(2, "thing");
         let handle = TABLE.insert(7).unwrap();
         let pinned = TABLE.get(handle).unwrap();
         assert_eq!(TABLE.remove(handle).unwrap_err().kind, HG_BUSY);
@@ -296,7 +301,7 @@ mod tests {
     /// Threads that free, make and look up: whoever frees is one, and nobody sees another's thing.
     #[test]
     fn threads_meet() {
-        static TABLE: Table<u64> = Table::new(3, "thing");
+        static TABLE: HandleTable<u64> = HandleTable::new(3, "thing");
         const ROUNDS: u64 = 2_000;
         std::thread::scope(|scope| {
             for thread in 0..4u64 {

@@ -9,9 +9,9 @@ use hourglass_time::Span;
 use hourglass_timer::Sleeper;
 use hourglass_timer::sleep::{Interrupter, SleepPolicy, SleeperSettings};
 
-use crate::error::{Failure, answer, guard, hg_error, hg_status};
+use crate::error::{CapiError, answer, guard, hg_error, hg_status};
 use crate::pointers::give;
-use crate::table::{Table, handles};
+use crate::table::{HandleTable, handles};
 
 handles! {
     hg_thread, "A thread that actions wake.";
@@ -43,7 +43,7 @@ fn with_parked<T>(work: impl FnOnce(&mut Sleeper) -> T) -> Option<T> {
         .flatten()
 }
 
-static THREADS: Table<Interrupter> = Table::new(7, "thread");
+static THREADS: HandleTable<Interrupter> = HandleTable::new(7, "thread");
 
 /// The calling thread.
 #[unsafe(no_mangle)]
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn hg_thread_current(
 ) -> hg_status {
     let work = || {
         let own = with_parked(|parked| parked.interrupter());
-        let own = own.ok_or_else(|| Failure::invalid("this thread is about to end"))?;
+        let own = own.ok_or_else(|| CapiError::invalid("this thread is about to end"))?;
         Ok(hg_thread { handle: THREADS.insert(own)? })
     };
     // SAFETY: as the header says of `thread` and `error`.
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn hg_thread_current(
 }
 
 /// What wakes the thread of a handle.
-pub(crate) fn waker_of(thread: hg_thread) -> Result<Interrupter, Failure> {
+pub(crate) fn waker_of(thread: hg_thread) -> Result<Interrupter, CapiError> {
     THREADS.get(thread.handle).map(|thread| thread.clone())
 }
 

@@ -7,11 +7,11 @@ use hourglass_timer::Timer;
 use hourglass_timer::engine::{ClockBase, ClockSetPolicy};
 use hourglass_timer::service::{Action, CancelScope, Expiration, Expiry, TimerSettings, TimerSpec};
 
-use crate::error::{Failure, guard, hg_error, hg_status};
+use crate::error::{CapiError, guard, hg_error, hg_status};
 use crate::fault::{hg_watched, watched_of};
 use crate::pointers::{User, give, hg_release_fn, offer, read, read_or_default, unused};
 use crate::service::{class_of, hg_class, hg_expiration, hg_owner, hg_port, owner_of, port_of};
-use crate::table::{Table, handles};
+use crate::table::{HandleTable, handles};
 use crate::threads::{hg_thread, waker_of};
 
 handles! {
@@ -105,10 +105,10 @@ pub struct hg_timer_status {
     pub reserved: [u8; 5],
 }
 
-static TIMERS: Table<Timer> = Table::new(8, "timer");
+static TIMERS: HandleTable<Timer> = HandleTable::new(8, "timer");
 
 /// An action with what its function is given, which is released with this.
-struct Given {
+struct ActionArgs {
     action: hg_action,
     user: User,
 }
@@ -118,18 +118,18 @@ impl hg_action {
     ///
     /// # Safety
     /// As the header says of actions.
-    unsafe fn take(&self) -> Given {
+    unsafe fn take(&self) -> ActionArgs {
         // SAFETY: as the caller promises.
-        Given { action: *self, user: unsafe { User::new(self.user, self.release) } }
+        ActionArgs { action: *self, user: unsafe { User::new(self.user, self.release) } }
     }
 }
 
-impl Given {
-    fn action(self) -> Result<Action, Failure> {
-        let Given { action, user } = self;
+impl ActionArgs {
+    fn action(self) -> Result<Action, CapiError> {
+        let ActionArgs { action, user } = self;
         unused(action.reserved, "hg_action")?;
         let function = || {
-            action.call.ok_or_else(|| Failure::null("call")).map(|call| {
+            action.call.ok_or_else(|| CapiError::null("call")).map(|call| {
                 move |expiration: &Expiration| {
                     let told = hg_expiration::from(*expiration);
                     // SAFETY: the header asks that it may be called so, on the thread it names.
@@ -149,18 +149,21 @@ impl Given {
             5 => Action::fault(watched_of(action.watched)?),
             other => {
                 let text = format!("kind {other} is no action: give an HG_ACTION_*");
-                return Err(Failure::invalid(text));
+                return Err(CapiError::invalid(text));
             }
         })
     }
 }
 
 impl hg_timer_settings {
-    fn with(&self, action: Action) -> Result<TimerSettings, Failure> {
+    fn with(&self, action: Action) -> Result<TimerSettings, CapiError> {
         unused((self.reserved, self.reserved_too), "hg_timer_settings")?;
         let base = ClockBase::ALL.get(self.base as usize).copied();
         let base = base.ok_or_else(|| {
-            Failure::invalid(format!("base {} is no clock of timers: give an HG_BASE_*", self.base))
+            CapiError::invalid(format!(
+                "base {} is no clock of timers: give an HG_BASE_*",
+                self.base
+            ))
         })?;
         let on_set =
             if self.expire_on_set { ClockSetPolicy::Expire } else { ClockSetPolicy::Follow };
@@ -170,7 +173,7 @@ impl hg_timer_settings {
 }
 
 impl hg_arm {
-    fn arm(&self) -> Result<TimerSpec, Failure> {
+    fn arm(&self) -> Result<TimerSpec, CapiError> {
         unused(self.reserved, "hg_arm")?;
         let expiry = match self.relative {
             true => Expiry::After(Span::from_nanos(self.expiry_ns)),
@@ -203,7 +206,7 @@ pub unsafe extern "C" fn hg_timer_new(
     // SAFETY: as the header says of `action`; what it is given is released whatever fails from here on.
     let given = unsafe { action.as_ref().map(|action| action.take()) };
     let work = move || {
-        let action = given.map_or(Ok(Action::nothing()), Given::action)?;
+        let action = given.map_or(Ok(Action::nothing()), ActionArgs::action)?;
         // SAFETY: as the header says of `settings`.
         let settings = unsafe { read_or_default(settings) };
         let made = owner_of(owner)?.timer_with(settings.with(action)?)?;
@@ -243,7 +246,7 @@ pub unsafe extern "C" fn hg_timer_cancel(
             1 => CancelScope::Current,
             other => {
                 let text = format!("nothing to cancel is {other}: give an HG_CANCEL_*");
-                return Err(Failure::invalid(text));
+                return Err(CapiError::invalid(text));
             }
         };
         let found = TIMERS.get(timer.handle)?.cancel(which)?;

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use crate::error::{Failure, HG_OTHER_VERSION, guard, hg_error, hg_status};
+use crate::error::{CapiError, HG_OTHER_VERSION, guard, hg_error, hg_status};
 
 /// `HG_ABI_VERSION` of the header that belongs to this library.
 pub const HG_ABI_VERSION: u32 = 1;
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn hg_check_abi_of(header: u32, error: *mut hg_error) -> h
             "the program was compiled with a hourglass.h of interface {header}, the library has \
              {HG_ABI_VERSION}: compile it with the header of the library that it finds when it starts"
         );
-        Err(Failure::new(HG_OTHER_VERSION, text))
+        Err(CapiError::new(HG_OTHER_VERSION, text))
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, check) }

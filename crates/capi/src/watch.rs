@@ -7,7 +7,7 @@ use hourglass_timer::fault::{
     Deadline, DeadlineWatch, EndedJob, FaultError, Periodic, Region, safepoint,
 };
 
-use crate::error::{Failure, HG_ENDED, HG_INVALID, HG_OK, answer, guard, hg_error, hg_status};
+use crate::error::{CapiError, HG_ENDED, HG_INVALID, HG_OK, answer, guard, hg_error, hg_status};
 use crate::fault::{hg_watch_settings, hg_watched, watched};
 use crate::pointers::{give, offer, read, read_or_default};
 
@@ -51,18 +51,18 @@ thread_local! {
     static REGIONS: RefCell<Vec<Region>> = const { RefCell::new(Vec::new()) };
 }
 
-fn unwatched() -> Failure {
-    Failure::new(HG_INVALID, "this thread is not watched: call hg_watch_begin in it first")
+fn unwatched() -> CapiError {
+    CapiError::new(HG_INVALID, "this thread is not watched: call hg_watch_begin in it first")
 }
 
 /// With the calling thread's watch.
-fn with<T>(work: impl FnOnce(&mut DeadlineWatch) -> Result<T, FaultError>) -> Result<T, Failure> {
+fn with<T>(work: impl FnOnce(&mut DeadlineWatch) -> Result<T, FaultError>) -> Result<T, CapiError> {
     let done = OWN.try_with(|own| {
         let mut own = own.try_borrow_mut().map_err(|_| unwatched())?;
         let watch = own.as_mut().ok_or_else(unwatched)?;
         work(watch).map_err(|error| match error {
             // Expected, and asked for again and again: without a text.
-            FaultError::Ended(_) => Failure::new(HG_ENDED, ""),
+            FaultError::Ended(_) => CapiError::new(HG_ENDED, ""),
             other => other.into(),
         })
     });
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn hg_watch_begin(
         let settings = unsafe { read_or_default(settings) };
         let watch = DeadlineWatch::new(settings.settings()?)?;
         let kept = OWN.try_with(|own| own.replace(Some(watch)));
-        kept.map(drop).map_err(|_| Failure::invalid("this thread is about to end"))
+        kept.map(drop).map_err(|_| CapiError::invalid("this thread is about to end"))
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn hg_defer_leave(error: *mut hg_error) -> hg_status {
             REGIONS.try_with(|regions| regions.try_borrow_mut().ok().and_then(|mut r| r.pop()));
         // The drop may stop the thread, with nothing borrowed.
         left.ok().flatten().map(drop).ok_or_else(|| {
-            Failure::invalid("no region was entered by this thread: call hg_defer_enter before")
+            CapiError::invalid("no region was entered by this thread: call hg_defer_enter before")
         })
     };
     // SAFETY: as the header says of `error`.

@@ -6,7 +6,7 @@ use std::ptr;
 use hourglass_witness::{Cause, Loss, RawSpan, SpanError, Witness, WitnessError};
 
 use crate::error::{
-    Failure, HG_BUSY, HG_EMPTY, HG_FORKED, HG_STALE, HG_WRONG_THREAD, guard, hg_error, hg_status,
+    CapiError, HG_BUSY, HG_EMPTY, HG_FORKED, HG_STALE, HG_WRONG_THREAD, guard, hg_error, hg_status,
 };
 use crate::pointers::{give, is_there, read, write};
 
@@ -74,12 +74,12 @@ pub struct hg_loss {
     pub who: u32,
 }
 
-fn ends(error: &WitnessError) -> Failure {
-    Failure::invalid(error.to_string())
+fn ends(error: &WitnessError) -> CapiError {
+    CapiError::invalid(error.to_string())
 }
 
 /// Constant texts: a signal handler may end a span that is unknown, and must not allocate.
-fn unknown(error: SpanError) -> Failure {
+fn unknown(error: SpanError) -> CapiError {
     let (kind, text) = match error {
         SpanError::OtherThread => (
             HG_WRONG_THREAD,
@@ -93,11 +93,11 @@ fn unknown(error: SpanError) -> Failure {
             "the span was begun or ended by a signal handler within the begin or end of another one",
         ),
     };
-    Failure::new(kind, text)
+    CapiError::new(kind, text)
 }
 
-fn stale(text: &'static str) -> Failure {
-    Failure::new(HG_STALE, text)
+fn stale(text: &'static str) -> CapiError {
+    CapiError::new(HG_STALE, text)
 }
 
 fn raw(span: &hg_span) -> RawSpan {
@@ -164,7 +164,7 @@ fn in_c(loss: &Loss, cpu: u32) -> hg_loss {
     }
 }
 
-fn own() -> Result<Witness, Failure> {
+fn own() -> Result<Witness, CapiError> {
     Witness::new().map_err(|error| ends(&error))
 }
 
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn hg_witness_end_call(
         let witness = own()?;
         match witness.try_end(witness.of_raw(raw(&before))).map_err(unknown)? {
             // Without a text: it may be asked often.
-            None => Err(Failure::new(HG_EMPTY, "")),
+            None => Err(CapiError::new(HG_EMPTY, "")),
             // SAFETY: as the header says of `loss`.
             Some(lost) => unsafe { write(loss, in_c(&lost, before.cpu), "loss") },
         }

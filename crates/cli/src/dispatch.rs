@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use hourglass_model::near;
+use hourglass_model::spelling;
 
 use crate::cli::{self, Cli, Command};
 use crate::commands;
@@ -181,7 +181,7 @@ fn unknown_word(error: &clap::Error, words: &[String]) -> Option<String> {
             let word = first(ContextKind::InvalidSubcommand)?;
             let known = cli::command();
             let names = known.get_subcommands().map(clap::Command::get_name);
-            let question = near::did_you_mean(word, names);
+            let question = spelling::did_you_mean(word, names);
             let advice = question.unwrap_or_else(|| "hourglass --help lists them".to_owned());
             Some(format!("unknown command '{word}'; {advice}"))
         }
@@ -197,7 +197,7 @@ fn unknown_word(error: &clap::Error, words: &[String]) -> Option<String> {
                 .flatten()
                 .map(|long| format!("--{long}"))
                 .collect();
-            let question = near::did_you_mean(word, options.iter().map(String::as_str));
+            let question = spelling::did_you_mean(word, options.iter().map(String::as_str));
             let advice = question.unwrap_or_else(|| format!("hourglass {name} --help lists them"));
             Some(format!("{word}: unknown option; {advice}"))
         }
@@ -205,7 +205,8 @@ fn unknown_word(error: &clap::Error, words: &[String]) -> Option<String> {
             let word = first(ContextKind::InvalidValue).filter(|word| !word.is_empty())?;
             let known = error_words(error, ContextKind::ValidValue);
             let option = first(ContextKind::InvalidArg)?.split(' ').next()?;
-            (!known.is_empty()).then(|| format!("{option}: {}", near::unknown("word", word, known)))
+            (!known.is_empty())
+                .then(|| format!("{option}: {}", spelling::unknown("word", word, known)))
         }
         _ => None,
     }

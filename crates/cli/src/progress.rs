@@ -211,7 +211,7 @@ impl SetsProgress {
     }
 }
 
-impl sweep::Watch for SetsProgress {
+impl sweep::SweepObserver for SetsProgress {
     fn started(&mut self, done: u64, all: u64) {
         if !self.shown || done == all {
             return;

@@ -3,7 +3,7 @@
 use hourglass_clock::choice::{self, MeasurementLimits, SelectError, SourceReport};
 use hourglass_clock::{Selection, SelectionPolicy};
 use hourglass_model::clocks::{
-    CLOCKS_SCHEMA, ClocksDocument, CrossCpuFacts, EvidenceFacts, MonotonicityFacts, SourceFacts,
+    CLOCKS_SCHEMA, ClocksDocument, CrossCpuFacts, MonotonicityFacts, SourceEvidence, SourceFacts,
 };
 
 /// Probes and measures every source and chooses by `policy`. Takes about 0.1 s, or, if
@@ -55,7 +55,7 @@ fn source(report: &SourceReport) -> SourceFacts {
             .trust
             .evidence
             .iter()
-            .map(|item| EvidenceFacts {
+            .map(|item| SourceEvidence {
                 id: item.id.to_owned(),
                 found: item.found.clone(),
                 verdict: item.verdict.name().to_owned(),

@@ -155,7 +155,7 @@ pub fn of_dma_latency(error: &io::Error) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::{Reservation, Strength};
+    use hourglass_model::{Reservation, ReservationKind};
     use hourglass_time::Span;
 
     use super::*;
@@ -163,7 +163,7 @@ mod tests {
 
     fn shortfall(errno: i32) -> Shortfall {
         let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
-        let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
+        let reservation = Reservation::new(budget, period, ReservationKind::Hard).unwrap();
         let (cause, remedy) = ("the bandwidth is gone".to_owned(), "reserve less".to_owned());
         let refused = Asked::Reservation(reservation, ReservationDenied { errno, cause, remedy });
         Shortfall { thread: 4, refused, fatal: true }

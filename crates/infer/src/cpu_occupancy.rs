@@ -267,7 +267,7 @@ mod tests {
     /// sequence is fixed.
     #[test]
     fn slices_say_what_the_events_say() {
-        let mut random = Stream::of(&[19]);
+        let mut random = Stream::from_seeds(&[19]);
         let mut below = |limit: u64| random.below(limit);
         for round in 0..200 {
             let (mut now, mut running, mut depth) = (0_i64, 1 + below(3) as u32, 0);

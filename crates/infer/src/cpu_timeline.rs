@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 
 /// The time between the end of a CPU's previous record and the start of the next: the last column
 /// of the paper's record lines (section 5.1).
@@ -53,7 +53,7 @@ impl CpuTimeline {
         let edge = interval.start_ns == interval.end_ns;
         let inside = |last: &LastRecord| last.end_ns > interval.start_ns;
         let within = self.last.get(&interval.cpu).is_some_and(inside);
-        if edge && (interval.onset == Onset::Start || within) {
+        if edge && (interval.onset == IntervalStart::Start || within) {
             return None;
         }
         let before = self.last.insert(interval.cpu, now)?;
@@ -134,7 +134,7 @@ mod tests {
             end_ns,
             start_ticks: start_ns.unsigned_abs() * 2,
             end_ticks: end_ns.unsigned_abs() * 2,
-            onset: Onset::Gap,
+            onset: IntervalStart::Gap,
             evidence: Default::default(),
         }
     }

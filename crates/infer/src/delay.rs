@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::document::{GapReport, RanReport};
-use hourglass_model::{KernelEvent, KernelEventKind as Kind, Onset};
+use hourglass_model::document::{GapReport, OccupantReport};
+use hourglass_model::{IntervalStart, KernelEvent, KernelEventKind as Kind};
 
 use crate::GapStatistics;
 
@@ -48,7 +48,7 @@ pub struct RunSegment {
     pub to_ns: i64,
     pub cpu: u32,
     /// What was before.
-    pub onset: Onset,
+    pub onset: IntervalStart,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ enum State {
     },
     Running {
         cpu: u32,
-        onset: Onset,
+        onset: IntervalStart,
     },
 }
 
@@ -246,7 +246,7 @@ impl Thread {
     /// The first switch on the CPU where it was or waited says which of the two it did.
     fn settle(&mut self, has_it: bool, cpu: u32) {
         if has_it {
-            self.state = State::Running { cpu, onset: Onset::Start };
+            self.state = State::Running { cpu, onset: IntervalStart::Start };
             self.was_seen = true;
         } else {
             self.ready(self.since_ns, cpu, false);
@@ -303,9 +303,9 @@ impl Thread {
         let has_one = matches!(self.state, State::Running { .. });
         self.missing = self.missing.saturating_add(u64::from(has_one));
         let onset = match self.state {
-            _ if !self.was_seen => Onset::Start,
-            State::Ready { after_wait: false } => Onset::Gap,
-            _ => Onset::Wait,
+            _ if !self.was_seen => IntervalStart::Start,
+            State::Ready { after_wait: false } => IntervalStart::Gap,
+            _ => IntervalStart::Wait,
         };
         let delay = match self.state {
             State::Ready { .. } => Some(self.delay(ns, cpu)),
@@ -401,8 +401,8 @@ impl DelayTally {
 
 /// The three who ran longest, with their names.
 #[must_use]
-pub fn named(ran: &[(u32, u64)], names: &BTreeMap<u32, String>) -> Vec<RanReport> {
-    let report = |(tid, total_ns): &(u32, u64)| RanReport {
+pub fn named(ran: &[(u32, u64)], names: &BTreeMap<u32, String>) -> Vec<OccupantReport> {
+    let report = |(tid, total_ns): &(u32, u64)| OccupantReport {
         thread: None,
         tid: Some(*tid),
         name: names.get(tid).filter(|_| *tid != 0).cloned(),

@@ -227,7 +227,7 @@ fn late_of(latencies_ns: impl IntoIterator<Item = u64>, limit_ns: u64) -> (u64, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
 
     const MS: i64 = 1_000_000;
 
@@ -240,7 +240,7 @@ mod tests {
             end_ns,
             start_ticks: 0,
             end_ticks: 0,
-            onset: Onset::Gap,
+            onset: IntervalStart::Gap,
             evidence: Default::default(),
         };
         let count = 4_000 * MS / every;

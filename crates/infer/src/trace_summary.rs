@@ -150,9 +150,15 @@ impl Extend<Interval> for TraceSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
 
-    fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64, onset: Onset) -> Interval {
+    fn interval(
+        thread: u32,
+        cpu: u32,
+        start_ns: i64,
+        end_ns: i64,
+        onset: IntervalStart,
+    ) -> Interval {
         Interval {
             thread,
             cpu,
@@ -176,11 +182,11 @@ mod tests {
     #[test]
     fn a_wait_is_no_gap() {
         let trace = summary(&[
-            interval(3, 1, 0, 2_000, Onset::Start),
-            interval(3, 1, 2_010, 4_000, Onset::Gap),
-            interval(3, 0, 4_300, 5_000, Onset::Migration),
-            interval(3, 0, 10_000, 14_000, Onset::Wait),
-            interval(3, 0, 14_030, 15_000, Onset::Yield),
+            interval(3, 1, 0, 2_000, IntervalStart::Start),
+            interval(3, 1, 2_010, 4_000, IntervalStart::Gap),
+            interval(3, 0, 4_300, 5_000, IntervalStart::Migration),
+            interval(3, 0, 10_000, 14_000, IntervalStart::Wait),
+            interval(3, 0, 14_030, 15_000, IntervalStart::Yield),
         ]);
         let [thread] = trace.threads().try_into().unwrap();
         assert_eq!((thread.thread, thread.intervals), (3, 5));
@@ -195,9 +201,9 @@ mod tests {
     #[test]
     fn a_thread_waits_while_another_runs() {
         let trace = summary(&[
-            interval(0, 0, 0, 100, Onset::Start),
-            interval(1, 0, 102, 200, Onset::Start),
-            interval(0, 0, 202, 300, Onset::Gap),
+            interval(0, 0, 0, 100, IntervalStart::Start),
+            interval(1, 0, 102, 200, IntervalStart::Start),
+            interval(0, 0, 202, 300, IntervalStart::Gap),
         ]);
         assert_eq!(trace.switches(), 2);
         let threads = trace.threads();
@@ -208,7 +214,7 @@ mod tests {
     /// A ring buffer keeps the newest records: the first one left may begin with a gap.
     #[test]
     fn the_first_record_has_no_gap() {
-        let trace = summary(&[interval(0, 0, 500, 600, Onset::Gap)]);
+        let trace = summary(&[interval(0, 0, 500, 600, IntervalStart::Gap)]);
         assert_eq!(trace.threads()[0].gaps, GapReport::default());
     }
 
@@ -222,9 +228,9 @@ mod tests {
     #[test]
     fn the_ends_of_the_range_do_not_wrap() {
         let trace = summary(&[
-            interval(u32::MAX, 0, i64::MIN, i64::MAX, Onset::Gap),
-            interval(u32::MAX, 0, i64::MIN, i64::MIN, Onset::Gap),
-            interval(u32::MAX, 0, i64::MAX, i64::MIN, Onset::Gap),
+            interval(u32::MAX, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
+            interval(u32::MAX, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
+            interval(u32::MAX, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
         ]);
         let threads = trace.threads();
         assert_eq!(threads[0].received_ns, i64::MAX as u64);

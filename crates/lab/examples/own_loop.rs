@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[cfg(test)]
 mod tests {
     use hourglass_lab::open_run;
-    use hourglass_model::{Interval, Onset};
+    use hourglass_model::{Interval, IntervalStart};
 
     use super::*;
 
@@ -110,7 +110,8 @@ mod tests {
         let stored: Vec<Interval> = recalled.intervals().unwrap().map(Result::unwrap).collect();
         assert_eq!(stored, finished.intervals().collect::<Vec<_>>());
         assert_eq!(stored.len() as u64, thread.intervals);
-        let waits: Vec<&Interval> = stored.iter().filter(|i| i.onset == Onset::Wait).collect();
+        let waits: Vec<&Interval> =
+            stored.iter().filter(|i| i.onset == IntervalStart::Wait).collect();
         assert_eq!(waits.len(), 19);
         // It slept before each of them, unless it was late.
         let slept = waits.iter().filter(|i| i.evidence.counted.is_some_and(|c| c.voluntary > 0));

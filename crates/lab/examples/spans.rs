@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     thread::scope(|scope| {
         for worker in 0..2 {
             let work = || {
-                let here = sites.here().expect("the thread goes on");
+                let here = sites.current_thread().expect("the thread goes on");
                 for number in 0..2_000 {
                     here.run(request, || handle(&here, inner, number));
                 }

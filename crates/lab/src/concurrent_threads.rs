@@ -10,8 +10,8 @@ use std::path::Path;
 
 use hourglass_host::facts::HostReader;
 use hourglass_model::Cause;
-use hourglass_model::document::RanReport;
-use hourglass_model::meanwhile::MeanwhileReport;
+use hourglass_model::concurrent_threads::ConcurrentThreads;
+use hourglass_model::document::OccupantReport;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread as os;
 
@@ -174,7 +174,7 @@ impl RunTimeSampler {
         spans: &[WorstInterval],
         tids: &BTreeMap<u32, u32>,
         begun_ns: u64,
-    ) -> Vec<MeanwhileReport> {
+    ) -> Vec<ConcurrentThreads> {
         let long = spans.iter().filter(|span| span.length_ns() >= LEAST_SPAN_NS);
         long.filter_map(|span| self.report(span, tids, begun_ns)).collect()
     }
@@ -184,7 +184,7 @@ impl RunTimeSampler {
         span: &WorstInterval,
         tids: &BTreeMap<u32, u32>,
         begun_ns: u64,
-    ) -> Option<MeanwhileReport> {
+    ) -> Option<ConcurrentThreads> {
         let cpu = span.cpu?;
         let at = |ns: i64| begun_ns.saturating_add_signed(ns);
         let (from, to) = (at(span.from_ns), at(span.to_ns));
@@ -208,16 +208,16 @@ impl RunTimeSampler {
         all.sort_by_key(|(tid, ns)| (Reverse(*ns), *tid));
         let named = |(tid, ns): (u32, u64)| {
             let thread = tids.get(&tid).copied();
-            RanReport {
+            OccupantReport {
                 thread,
                 tid: thread.is_none().then_some(tid),
                 name: self.names.get(&tid).filter(|_| thread.is_none()).cloned(),
                 total_ns: ns.min(span.length_ns()),
             }
         };
-        let ran: Vec<RanReport> = all.into_iter().take(NAMED).map(named).collect();
+        let ran: Vec<OccupantReport> = all.into_iter().take(NAMED).map(named).collect();
         let since = |ns: u64| i64::try_from(i128::from(ns) - i128::from(begun_ns)).unwrap_or(0);
-        (stopped || !ran.is_empty()).then(|| MeanwhileReport {
+        (stopped || !ran.is_empty()).then(|| ConcurrentThreads {
             cause: stopped.then_some(Cause::Stopped),
             of: span.kind.to_owned(),
             thread: span.thread,

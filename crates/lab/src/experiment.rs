@@ -24,9 +24,9 @@ use hourglass_host::advice::{self, ThreadDemand};
 use hourglass_host::facts::HostReader;
 use hourglass_host::refusal::{self};
 use hourglass_infer::cause::AttributedGap;
+use hourglass_model::concurrent_threads::ConcurrentThreads;
 use hourglass_model::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_model::host::{Host, HostChange};
-use hourglass_model::meanwhile::MeanwhileReport;
 use hourglass_model::stack::StackReport;
 use hourglass_model::{Interval, KernelEvent, Policy};
 use hourglass_store::{NewRunFolder, RunFolder, StoredWakeUp, WriteError};
@@ -396,7 +396,7 @@ fn by_counts(
     explanation: &Explanation,
     records: Option<&switch_records::SwitchRecording>,
     counts: &concurrent_threads::RunTimeSampler,
-) -> Vec<MeanwhileReport> {
+) -> Vec<ConcurrentThreads> {
     let intervals = records::with_long_gaps(measured).map(Ok::<_, Infallible>);
     let events = kernel_events(measured, None, records).map(Ok);
     let switched = explanation.gaps(intervals, events).filter_map(|gap| {

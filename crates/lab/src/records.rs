@@ -6,7 +6,7 @@
 use std::iter;
 
 use hourglass_infer::CpuTimeline;
-use hourglass_model::{Evidence, Interval, Onset};
+use hourglass_model::{Evidence, Interval, IntervalStart};
 use hourglass_store::{StoredWakeUp, merge_by_start};
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 use hourglass_workload::{LongGap, Timeline};
@@ -94,7 +94,7 @@ fn edges(timeline: &Timeline, thread: &ThreadOutcome) -> Vec<Interval> {
             && last.is_some_and(|last| gap.end <= last.start)
     };
     let missing = thread.recorded.long_gaps.in_order().into_iter().filter(|gap| !known(gap));
-    let edge = |at: u64, cpu: u32, onset: Onset, evidence: Evidence| {
+    let edge = |at: u64, cpu: u32, onset: IntervalStart, evidence: Evidence| {
         let ns = timeline.ns_at(at);
         let (start_ns, end_ns, start_ticks, end_ticks) = (ns, ns, at, at);
         Interval {
@@ -110,14 +110,14 @@ fn edges(timeline: &Timeline, thread: &ThreadOutcome) -> Vec<Interval> {
     };
     let mut edges: Vec<Interval> = Vec::new();
     for gap in missing {
-        edges.push(edge(gap.start, gap.cpu_before, Onset::Wait, Evidence::NONE));
+        edges.push(edge(gap.start, gap.cpu_before, IntervalStart::Wait, Evidence::NONE));
         edges.push(edge(gap.end, gap.cpu_after, gap.onset, gap.evidence));
     }
     // What was between the last of them and a ring's first record is not a gap.
     if let (Some(first), Some(before)) = (first, edges.last())
         && before.end_ticks < first.start
     {
-        edges.push(edge(first.start, first.cpu, Onset::Wait, Evidence::NONE));
+        edges.push(edge(first.start, first.cpu, IntervalStart::Wait, Evidence::NONE));
     }
     edges
 }

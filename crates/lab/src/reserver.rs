@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hourglass_model::document::Warning;
 use hourglass_model::manifest::{ReservedFacts, ThreadFacts};
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_reserve::admission::{self, AdmissionFacts, Obstacle, Refusal};
 use hourglass_reserve::backend::choose::{BackendSubject, choose};
 use hourglass_reserve::backend::user::User;
@@ -159,7 +159,7 @@ fn denied(
     remedies.dedup();
     let asked = refusals.iter().any(|refusal| refusal.backend == BackendKind::User);
     if !asked && admission::user(&request, facts).is_empty() {
-        let soft = if reservation.strength() == Strength::Soft { " --soft" } else { "" };
+        let soft = if reservation.strength() == ReservationKind::Soft { " --soft" } else { "" };
         remedies.push(format!(
             "a reserve in user space: hourglass reserve {}/{}{soft} --backend user -- COMMAND",
             reservation.budget(),
@@ -179,7 +179,7 @@ mod tests {
 
     fn told(facts: &AdmissionFacts) -> String {
         let (budget, period) = (Span::from_micros(3_100), Span::from_millis(8));
-        let reservation = Reservation::new(budget, period, Strength::Soft).unwrap();
+        let reservation = Reservation::new(budget, period, ReservationKind::Soft).unwrap();
         let refusal = Refusal {
             backend: BackendKind::Deadline,
             id: Obstacle::Bandwidth,
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn both_means_say_why() {
         let (budget, period) = (Span::from_millis(17), Span::from_millis(33));
-        let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
+        let reservation = Reservation::new(budget, period, ReservationKind::Hard).unwrap();
         let refusal = |backend, cause: &str, remedy: &str| Refusal {
             backend,
             id: Obstacle::Bandwidth,

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hourglass_model::{CpuSet, Policy, Reservation, Strength};
+use hourglass_model::{CpuSet, Policy, Reservation, ReservationKind};
 use hourglass_tasks::{Scheduler, ServerKind, Task, TaskSet};
 use hourglass_time::Span;
 use hourglass_workload::replay::{self, ReplayError, ReplayOptions};
@@ -268,8 +268,8 @@ fn scheduling(
 ) -> Result<(Policy, Option<Reservation>), PlanError> {
     if let Some(server) = set.server_of(&task.name) {
         let strength = match server.kind {
-            ServerKind::CbsHard => Strength::Hard,
-            ServerKind::CbsSoft => Strength::Soft,
+            ServerKind::CbsHard => ReservationKind::Hard,
+            ServerKind::CbsSoft => ReservationKind::Soft,
             _ => return Err(PlanError::Server(server.name.clone())),
         };
         let other_deadline = server.deadline.is_some_and(|deadline| deadline != server.period);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hourglass_infer::wakeup::{self, ObservedWakeUp, UnmatchedWakeUp, WakeUp};
 use hourglass_model::wakeup::{WakeUpReport, WakeUpStage};
-use hourglass_model::{KernelEvent, Onset};
+use hourglass_model::{IntervalStart, KernelEvent};
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 
 /// One report for each thread that woke up at all.
@@ -31,7 +31,7 @@ pub(crate) fn of_run(
 
 /// When a thread came back from its own waits, on the counter, as far as that was stored.
 fn times(thread: &ThreadOutcome) -> impl Iterator<Item = u64> + '_ {
-    let waits = thread.recorded.trace.iter().filter(|record| record.onset() == Onset::Wait);
+    let waits = thread.recorded.trace.iter().filter(|record| record.onset() == IntervalStart::Wait);
     let samples = thread.recorded.wakes.iter().flat_map(|wakes| wakes.times());
     waits.map(|record| record.start).chain(samples)
 }

@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use hourglass_model::policy::PRIORITY_NAMES;
-use hourglass_model::{CpuSet, Policy, Reservation, Strength, near};
+use hourglass_model::{CpuSet, Policy, Reservation, ReservationKind, spelling};
 use hourglass_time::Span;
 use hourglass_workload::spec::MOST_THREADS;
 use hourglass_workload::{Guard, RunSpec, SpecError, ThreadSpec, models, wake};
@@ -200,7 +200,7 @@ pub fn parse(
             Some(message) => message.to_owned(),
             None => {
                 let message = error.message().trim().replace('\n', ", ");
-                near::unknown_key(&message).unwrap_or(message)
+                spelling::unknown_key(&message).unwrap_or(message)
             }
         };
         source.wrong(error.span().unwrap_or(0..0), message)
@@ -396,7 +396,7 @@ impl Source<'_> {
 
     fn reservation(&self, keys: &Spanned<ReserveKeys>) -> FileResult<Reservation> {
         let ReserveKeys { amount, period, soft } = keys.get_ref();
-        let strength = if *soft { Strength::Soft } else { Strength::Hard };
+        let strength = if *soft { ReservationKind::Soft } else { ReservationKind::Hard };
         let budget = self.required(amount, Self::above_zero)?;
         let period = self.required(period, Self::above_zero)?;
         Reservation::new(budget, period, strength)

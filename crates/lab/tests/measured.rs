@@ -305,7 +305,10 @@ fn periodic_threads_receive_what_they_ask_for_and_are_never_released_early() {
     let mut jobs: Vec<(i64, i64)> = Vec::new();
     for interval in &intervals {
         match (interval.onset, jobs.last_mut()) {
-            (hourglass_model::Onset::Gap | hourglass_model::Onset::Migration, Some(job)) => {
+            (
+                hourglass_model::IntervalStart::Gap | hourglass_model::IntervalStart::Migration,
+                Some(job),
+            ) => {
                 job.1 += interval.duration_ns();
             }
             _ => jobs.push((interval.start_ns, interval.duration_ns())),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hourglass_infer::cause::AttributedGap;
 use hourglass_lab::open_run;
-use hourglass_lab::spans::{DumpTarget, Dumper, Settings, SpanRecording};
+use hourglass_lab::spans::{DumpTarget, Dumper, SiteSettings, SpanRecording};
 
 const PAUSE: Duration = Duration::from_millis(12);
 
@@ -21,7 +21,7 @@ fn losses_are_in_the_folder_with_their_causes() {
     thread::scope(|scope| {
         for name in ["one", "two"] {
             let work = || {
-                let here = sites.here().unwrap();
+                let here = sites.current_thread().unwrap();
                 for _ in 0..5 {
                     here.run(request, || {
                         here.run(quick, || ());
@@ -81,10 +81,10 @@ fn losses_are_in_the_folder_with_their_causes() {
 #[test]
 fn what_found_no_room_is_said() {
     let home = tempfile::tempdir().unwrap();
-    let settings = Settings { sites: 1, spans: 3, ..SpanRecording::SETTINGS };
+    let settings = SiteSettings { sites: 1, spans: 3, ..SpanRecording::SETTINGS };
     let recording = SpanRecording::start(home.path().join("spans"), settings).unwrap();
     let sites = [recording.sites().site("a"), recording.sites().site("b")];
-    let here = recording.sites().here().unwrap();
+    let here = recording.sites().current_thread().unwrap();
     (0..10).for_each(|turn| here.run(sites[turn % 2], || ()));
     let kept = recording.finish().unwrap();
     let result = kept.manifest().result.as_ref().unwrap();
@@ -113,7 +113,7 @@ fn a_dumper_writes_when_asked() {
         SpanRecording::start(home.path().join("spans"), SpanRecording::SETTINGS).unwrap();
     let sites = recording.sites().clone();
     let site = sites.site("callback");
-    sites.here().unwrap().run(site, || thread::sleep(PAUSE));
+    sites.current_thread().unwrap().run(site, || thread::sleep(PAUSE));
     let (signal, _) = hourglass_sys::posix_timer::realtime_signals();
     let dumper = Dumper::start(&sites, DumpTarget::File(path.clone()), Some(signal)).unwrap();
     let dumps = || fs::read_to_string(&path).unwrap_or_default().matches("callback: ").count();
@@ -124,11 +124,11 @@ fn a_dumper_writes_when_asked() {
             thread::sleep(Duration::from_millis(1));
         }
     };
-    sites.ask();
+    sites.request_dump();
     wait_for(1);
     hourglass_sys::posix_timer::send(hourglass_sys::thread::id(), signal).unwrap();
     wait_for(2);
     drop(dumper);
-    sites.ask();
+    sites.request_dump();
     assert_eq!(dumps(), 2);
 }

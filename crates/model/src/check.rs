@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::answers::Answers;
+use crate::expected_results::ExpectedResults;
 use crate::explanation::Explanation;
 
 /// Name and version of the document about a set of tasks.
@@ -299,10 +299,10 @@ pub struct CaseFacts {
     /// How it went.
     pub status: CaseStatus,
     /// The answers, with the names and shapes of what is expected.
-    pub got: Answers,
+    pub got: ExpectedResults,
     /// What was expected, where it is not what was got.
-    #[serde(skip_serializing_if = "Answers::is_empty")]
-    pub expected: Answers,
+    #[serde(skip_serializing_if = "ExpectedResults::is_empty")]
+    pub expected: ExpectedResults,
     /// The file.
     pub file: String,
     /// Why there is no answer; empty if there is one.

@@ -121,7 +121,7 @@ pub struct SourceFacts {
     /// What would make it available; empty where it is.
     pub remedy: String,
     /// Item by item.
-    pub evidence: Vec<EvidenceFacts>,
+    pub evidence: Vec<SourceEvidence>,
     /// How good it is as the base of time, on the kernel's scale of 1 to 499.
     #[serde(default)]
     pub rating: Option<u16>,
@@ -148,7 +148,7 @@ pub struct SourceFacts {
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EvidenceFacts {
+pub struct SourceEvidence {
     /// What; constant between versions.
     pub id: String,
     /// What was found.

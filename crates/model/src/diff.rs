@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::warning::{Gate, Warning};
+use crate::warning::{GateReport, Warning};
 
 /// Name and version of the document.
 pub const DIFF_SCHEMA: &str = "hourglass.diff/1";
@@ -147,7 +147,7 @@ pub struct RoundGates {
     /// Which run of it: `a` or `b`.
     pub side: String,
     /// The limits, in the order in which they were given.
-    pub gates: Vec<Gate>,
+    pub gates: Vec<GateReport>,
 }
 
 /// Something that only two runs together say.

@@ -16,9 +16,9 @@ pub struct DoctorDocument {
     /// CPUs that the work is taken to run on. Empty where the machine does not tell its CPUs.
     pub cpus: CpuSet,
     /// Why these.
-    pub cpus_are: Judged,
+    pub cpus_are: CpuSelection,
     /// How many checks ended with which status.
-    pub counts: Counts,
+    pub counts: StatusCounts,
     /// The checks, always in the same order.
     pub checks: Vec<CheckResult>,
 }
@@ -26,7 +26,7 @@ pub struct DoctorDocument {
 /// Why these CPUs are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Judged {
+pub enum CpuSelection {
     /// They were asked for.
     Asked,
     /// They are isolated from the others.
@@ -37,7 +37,7 @@ pub enum Judged {
 
 /// How many checks ended with which status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct StatusCounts {
     /// [`Status::Ok`].
     pub ok: usize,
     /// [`Status::Warn`].
@@ -48,12 +48,12 @@ pub struct Counts {
     pub unknown: usize,
 }
 
-impl Counts {
+impl StatusCounts {
     /// Counts `checks`.
     #[must_use]
-    pub fn of(checks: &[CheckResult]) -> Counts {
+    pub fn count(checks: &[CheckResult]) -> StatusCounts {
         let count = |status| checks.iter().filter(|check| check.status == status).count();
-        Counts {
+        StatusCounts {
             ok: count(Status::Ok),
             warn: count(Status::Warn),
             fail: count(Status::Fail),
@@ -121,8 +121,8 @@ mod tests {
         let document = DoctorDocument {
             schema: DOCTOR_SCHEMA.to_owned(),
             cpus: [2, 3].into_iter().collect(),
-            cpus_are: Judged::Isolated,
-            counts: Counts::of(std::slice::from_ref(&check)),
+            cpus_are: CpuSelection::Isolated,
+            counts: StatusCounts::count(std::slice::from_ref(&check)),
             checks: vec![check],
         };
         let text = serde_json::to_string(&document).unwrap();

@@ -4,16 +4,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::concurrent_threads::ConcurrentThreads;
 use crate::diff::ControlReport;
 use crate::inference::Inference;
 use crate::manifest::Manifest;
-use crate::meanwhile::MeanwhileReport;
-pub use crate::ran::RanReport;
+pub use crate::occupants::OccupantReport;
 use crate::reserve::ReserveDocument;
 pub use crate::sites::{LostSpan, SiteCause, SiteReport};
 use crate::stack::StackReport;
 use crate::wakeup::WakeUpReport;
-pub use crate::warning::{Gate, Premise, Warning};
+pub use crate::warning::{GateReport, Premise, Warning};
 use crate::watched::WatchedReport;
 
 /// Name and version of the run document.
@@ -57,7 +57,7 @@ pub struct RunResult {
     /// Who may have had the CPU in the longest gaps and before the latest wake-ups, by what the kernel counts for
     /// every thread. Empty where the kernel was traced, which says it exactly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub meanwhile: Vec<MeanwhileReport>,
+    pub meanwhile: Vec<ConcurrentThreads>,
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,
@@ -66,7 +66,7 @@ pub struct RunResult {
     pub premises: Vec<Premise>,
     /// Limits that the run had to keep.
     #[serde(default)]
-    pub gates: Vec<Gate>,
+    pub gates: Vec<GateReport>,
     /// What ended the run from within, if a limit did.
     #[serde(default)]
     pub hit: Option<HitReport>,
@@ -259,5 +259,5 @@ pub struct CauseReport {
     /// Who had the CPU in these gaps, the three that had it for the longest time; empty where the kernel was
     /// not traced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ran: Vec<RanReport>,
+    pub ran: Vec<OccupantReport>,
 }

@@ -16,12 +16,12 @@ pub struct Evidence {
     /// does not clear it (Linux 6.19 and later).
     pub cleared: Option<bool>,
     /// What the kernel counted since it was asked last. `None` where it was not asked.
-    pub counted: Option<Counted>,
+    pub counted: Option<CounterDeltas>,
 }
 
 /// Counts of a thread from one question to the next; 255 stands for more, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Counted {
+pub struct CounterDeltas {
     /// Context switches forced on the thread (`ru_nivcsw`).
     pub involuntary: u8,
     /// Context switches by its own wait or yield (`ru_nvcsw`).
@@ -48,7 +48,7 @@ impl Evidence {
             (a, b) => a.or(b),
         };
         let counted = match (self.counted, other.counted) {
-            (Some(a), Some(b)) => Some(Counted {
+            (Some(a), Some(b)) => Some(CounterDeltas {
                 involuntary: a.involuntary.saturating_add(b.involuntary),
                 voluntary: a.voluntary.saturating_add(b.voluntary),
                 faults: a.faults.saturating_add(b.faults),
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn two_gaps_that_are_one_have_the_evidence_of_both() {
-        let counted = |involuntary| Counted { involuntary, ..Counted::default() };
+        let counted = |involuntary| CounterDeltas { involuntary, ..CounterDeltas::default() };
         let of = |cleared, counted| Evidence { cleared, counted };
         let kept = of(Some(false), None);
         let taken = of(Some(true), Some(counted(200)));

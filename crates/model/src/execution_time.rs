@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use thiserror::Error;
 
-use crate::near;
+use crate::spelling;
 
 /// Bytes that a table of execution times may have.
 const LARGEST_TABLE: u64 = 64 << 20;
@@ -61,7 +61,7 @@ pub enum ExecutionTimeError {
         source: ParseSpanError,
     },
     /// The distribution is not known.
-    #[error("{}", near::unknown("distribution", .0, DISTRIBUTIONS))]
+    #[error("{}", spelling::unknown("distribution", .0, DISTRIBUTIONS))]
     UnknownDistribution(String),
     /// The number of parameters is wrong.
     #[error("'{name}' takes {wanted}")]
@@ -138,14 +138,16 @@ impl FromStr for ExecutionTime {
         let parts: Vec<&str> = parameters.split(',').collect();
         match name {
             "uniform" => {
-                let (low, high) = two("uniform", &parts)?;
+                let (low, high) = parse_pair("uniform", &parts)?;
                 if low > high {
                     return Err(ExecutionTimeError::Range("uniform: the first time is the longer"));
                 }
                 Ok(ExecutionTime::Uniform(low, high))
             }
-            "normal" => two("normal", &parts).map(|(m, s)| ExecutionTime::Normal(m, s)),
-            "lognormal" => two("lognormal", &parts).map(|(m, s)| ExecutionTime::Lognormal(m, s)),
+            "normal" => parse_pair("normal", &parts).map(|(m, s)| ExecutionTime::Normal(m, s)),
+            "lognormal" => {
+                parse_pair("lognormal", &parts).map(|(m, s)| ExecutionTime::Lognormal(m, s))
+            }
             "exponential" => match parts[..] {
                 [mean] => positive(mean).map(ExecutionTime::Exponential),
                 _ => Err(ExecutionTimeError::Parameters {
@@ -171,7 +173,7 @@ fn positive(text: &str) -> Result<Span, ExecutionTimeError> {
     Ok(span)
 }
 
-fn two(name: &'static str, parts: &[&str]) -> Result<(Span, Span), ExecutionTimeError> {
+fn parse_pair(name: &'static str, parts: &[&str]) -> Result<(Span, Span), ExecutionTimeError> {
     match parts {
         [first, second] => Ok((positive(first)?, positive(second)?)),
         _ => Err(ExecutionTimeError::Parameters { name, wanted: "two times, as in NAME:2ms,4ms" }),

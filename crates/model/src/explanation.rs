@@ -30,13 +30,13 @@ pub struct Fact {
     /// Its value, as files have it.
     pub value: String,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: FactOrigin,
 }
 
 /// Where a fact comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum FactOrigin {
     /// The description says so.
     Given,
     /// What holds where the description says nothing. Who says the same counts here too.

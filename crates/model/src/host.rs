@@ -376,14 +376,14 @@ impl<'de> Deserialize<'de> for Bound {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bound, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum SettingValue {
             Number(u64),
             Word(String),
         }
-        match Written::deserialize(deserializer)? {
-            Written::Number(most) => Ok(Bound::At(most)),
-            Written::Word(word) if word == UNLIMITED => Ok(Bound::Unlimited),
-            Written::Word(word) => Err(serde::de::Error::custom(format!(
+        match SettingValue::deserialize(deserializer)? {
+            SettingValue::Number(most) => Ok(Bound::At(most)),
+            SettingValue::Word(word) if word == UNLIMITED => Ok(Bound::Unlimited),
+            SettingValue::Word(word) => Err(serde::de::Error::custom(format!(
                 "'{word}' is not a limit; write a number or \"{UNLIMITED}\""
             ))),
         }

@@ -24,13 +24,13 @@ pub struct Inference {
     /// Measurements that were set aside as contaminated.
     pub set_aside: u64,
     /// What it rests upon.
-    pub basis: Basis,
+    pub basis: InferenceBasis,
 }
 
 /// What an inference rests upon (section 4 keeps the two apart).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Basis {
+pub enum InferenceBasis {
     /// On nothing but the trace: each single case is what it is called.
     Certain,
     /// On many cases of which most are what they are called.

@@ -80,7 +80,7 @@ pub struct PaperRow {
     /// Unit of both, as the paper prints it: `ns`, `us`.
     pub unit: String,
     /// How the number was found.
-    pub how: How,
+    pub how: MeasurementKind,
     /// Single measurements behind it; null where there is no number.
     pub count: Option<u64>,
     /// Why there is no number, and what would mend that; null where there is one.
@@ -104,7 +104,7 @@ pub struct Cell {
 /// How a number was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum How {
+pub enum MeasurementKind {
     /// On this machine, by the means that the paper used.
     Measured,
     /// On this machine, by something put in the place of what it lacks.
@@ -114,14 +114,14 @@ pub enum How {
     Simulated,
 }
 
-impl How {
+impl MeasurementKind {
     /// As documents write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            How::Measured => "measured",
-            How::Emulated => "emulated",
-            How::Simulated => "simulated",
+            MeasurementKind::Measured => "measured",
+            MeasurementKind::Emulated => "emulated",
+            MeasurementKind::Simulated => "simulated",
         }
     }
 }
@@ -140,7 +140,7 @@ pub struct Decision {
 /// A figure, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Drawing {
+pub enum PaperFigure {
     /// Single measurements in their order.
     Measurements(Figure),
     /// One quantity against another.
@@ -172,7 +172,7 @@ pub struct BarSeries {
     /// What they are.
     pub name: String,
     /// Where they are from.
-    pub origin: Origin,
+    pub origin: CurveOrigin,
     /// Their colour: bars of one number are about one thing.
     pub colour: u32,
     /// Their heights, one a group; null where there is none.
@@ -207,19 +207,19 @@ pub struct TracePiece {
     pub start_ns: i64,
     /// When it was last seen to run, ns from the run's start.
     pub end_ns: i64,
-    /// Code of what stands before it ([`crate::Onset`]).
+    /// Code of what stands before it ([`crate::IntervalStart`]).
     pub onset: u8,
 }
 
-impl Drawing {
+impl PaperFigure {
     /// Its number in the paper.
     #[must_use]
     pub fn id(&self) -> &str {
         match self {
-            Drawing::Measurements(figure) => &figure.id,
-            Drawing::Curves(curves) => &curves.id,
-            Drawing::Trace(trace) => &trace.id,
-            Drawing::Bars(bars) => &bars.id,
+            PaperFigure::Measurements(figure) => &figure.id,
+            PaperFigure::Curves(curves) => &curves.id,
+            PaperFigure::Trace(trace) => &trace.id,
+            PaperFigure::Bars(bars) => &bars.id,
         }
     }
 
@@ -227,10 +227,14 @@ impl Drawing {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
-            Drawing::Measurements(figure) => figure.count == 0,
-            Drawing::Curves(curves) => curves.curves.iter().all(|curve| curve.points.is_empty()),
-            Drawing::Trace(trace) => trace.pieces.is_empty() || trace.to_ns <= trace.from_ns,
-            Drawing::Bars(bars) => bars.series.iter().flat_map(|s| &s.values).all(Option::is_none),
+            PaperFigure::Measurements(figure) => figure.count == 0,
+            PaperFigure::Curves(curves) => {
+                curves.curves.iter().all(|curve| curve.points.is_empty())
+            }
+            PaperFigure::Trace(trace) => trace.pieces.is_empty() || trace.to_ns <= trace.from_ns,
+            PaperFigure::Bars(bars) => {
+                bars.series.iter().flat_map(|s| &s.values).all(Option::is_none)
+            }
         }
     }
 }
@@ -260,7 +264,7 @@ pub struct Edge {
     /// What is counted along it.
     pub unit: EdgeUnit,
     /// How it is divided.
-    pub scale: Scale,
+    pub scale: AxisScale,
 }
 
 /// What is counted along an edge.
@@ -276,7 +280,7 @@ pub enum EdgeUnit {
 /// How an edge is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scale {
+pub enum AxisScale {
     /// Equal distances are equal differences. Begins at 0.
     Linear,
     /// Equal distances are equal ratios; what is not positive has no place.
@@ -289,19 +293,19 @@ pub struct Curve {
     /// What it is.
     pub name: String,
     /// Where its points are from.
-    pub origin: Origin,
+    pub origin: CurveOrigin,
     /// Its colour: curves of one number are about one thing.
     pub colour: u32,
     /// Whether a line joins its points.
     pub joined: bool,
     /// Its points, by their place across.
-    pub points: Vec<Place>,
+    pub points: Vec<CurvePoint>,
 }
 
 /// Where the points of a curve are from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum CurveOrigin {
     /// The paper's text.
     Paper,
     /// This machine.
@@ -312,7 +316,7 @@ pub enum Origin {
 
 /// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct CurvePoint {
     /// Along the lower edge.
     pub across: f64,
     /// Along the left edge.

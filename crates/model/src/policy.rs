@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::near;
+use crate::spelling;
 
 /// A Linux scheduling policy with its parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ const KNOWN: [&str; 13] = [
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ParsePolicyError {
     /// No such name.
-    #[error("{}", near::unknown("priority", .0, KNOWN))]
+    #[error("{}", spelling::unknown("priority", .0, KNOWN))]
     Unknown(String),
     /// A real-time priority outside 1 to 99, or missing.
     #[error("'{0}' needs a priority from 1 (lowest) to 99, for example FIFO:80")]

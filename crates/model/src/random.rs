@@ -12,7 +12,7 @@ pub struct Stream(Pcg64Mcg);
 impl Stream {
     /// The sequence that these numbers name, whatever they mean.
     #[must_use]
-    pub fn of(names: &[u64]) -> Stream {
+    pub fn from_seeds(names: &[u64]) -> Stream {
         let (mut low, mut high) = (0x243f_6a88_85a3_08d3_u64, 0x1319_8a2e_0370_7344_u64);
         for name in names {
             low = mixed(low ^ name);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn neighbours_have_nothing_in_common() {
-        let first = |names: [u64; 3]| Stream::of(&names).0.next_u64();
+        let first = |names: [u64; 3]| Stream::from_seeds(&names).0.next_u64();
         let mut seen: Vec<u64> = Vec::new();
         for seed in 0..10 {
             for point in 0..10 {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn numbers_below_a_limit_are_equally_likely() {
-        let mut stream = Stream::of(&[7]);
+        let mut stream = Stream::from_seeds(&[7]);
         let mut counts = [0u32; 6];
         (0..60_000).for_each(|_| counts[stream.below(6) as usize] += 1);
         // Chi-square with 5 degrees of freedom is over 25.7 once in 10 000 (seed 7).

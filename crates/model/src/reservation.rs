@@ -6,7 +6,7 @@ use hourglass_time::Span;
 
 /// Whether a reservation is also a limit (Hourglass paper, section 5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Strength {
+pub enum ReservationKind {
     /// The budget is also the most that the thread gets.
     Hard,
     /// The budget is the least that the thread gets; what is left over may be used too.
@@ -21,7 +21,7 @@ pub struct Reservation {
     budget: Span,
     period: Span,
     deadline: Span,
-    strength: Strength,
+    strength: ReservationKind,
 }
 
 /// A reservation that cannot be meant.
@@ -46,7 +46,11 @@ impl Reservation {
     ///
     /// # Errors
     /// A budget that is not above zero, or is longer than the period.
-    pub fn new(budget: Span, period: Span, strength: Strength) -> Result<Self, ReservationError> {
+    pub fn new(
+        budget: Span,
+        period: Span,
+        strength: ReservationKind,
+    ) -> Result<Self, ReservationError> {
         if budget <= Span::ZERO {
             return Err(ReservationError::NoBudget);
         }
@@ -90,7 +94,7 @@ impl Reservation {
 
     /// Hard or soft.
     #[must_use]
-    pub fn strength(&self) -> Strength {
+    pub fn strength(&self) -> ReservationKind {
         self.strength
     }
 }
@@ -98,7 +102,7 @@ impl Reservation {
 /// As the policy column shows it: `DEADLINE:3.1ms/8ms`, with `+` for a soft one.
 impl fmt::Display for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let soft = if self.strength == Strength::Soft { "+" } else { "" };
+        let soft = if self.strength == ReservationKind::Soft { "+" } else { "" };
         write!(f, "DEADLINE:{}/{}{soft}", self.budget, self.period)
     }
 }

@@ -130,7 +130,7 @@ fn is_none(count: &u64) -> bool {
 
 /// A finished point as a folder keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KeptPoint {
+pub struct StoredPoint {
     /// Which point of the experiment, from 0.
     pub number: usize,
     /// What was found.

@@ -7,7 +7,7 @@ use crate::Evidence;
 /// This is what the recorder itself knows, without inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Onset {
+pub enum IntervalStart {
     /// The thread's first interval.
     Start = 0,
     /// A gap: the counter jumped by more than GAP between two reads.
@@ -20,10 +20,15 @@ pub enum Onset {
     Migration = 4,
 }
 
-impl Onset {
+impl IntervalStart {
     /// All values, in the order of their codes.
-    pub const ALL: [Onset; 5] =
-        [Onset::Start, Onset::Gap, Onset::Wait, Onset::Yield, Onset::Migration];
+    pub const ALL: [IntervalStart; 5] = [
+        IntervalStart::Start,
+        IntervalStart::Gap,
+        IntervalStart::Wait,
+        IntervalStart::Yield,
+        IntervalStart::Migration,
+    ];
 
     /// The code stored in the trace.
     #[must_use]
@@ -33,15 +38,15 @@ impl Onset {
 
     /// The value with this code; `None` for a code of a later version.
     #[must_use]
-    pub fn from_code(code: u8) -> Option<Onset> {
-        Onset::ALL.get(usize::from(code)).copied()
+    pub fn from_code(code: u8) -> Option<IntervalStart> {
+        IntervalStart::ALL.get(usize::from(code)).copied()
     }
 
     /// Whether the time before the interval was taken from the thread, rather than given up by
     /// its own wait or not yet begun.
     #[must_use]
     pub fn is_gap(self) -> bool {
-        matches!(self, Onset::Gap | Onset::Yield | Onset::Migration)
+        matches!(self, IntervalStart::Gap | IntervalStart::Yield | IntervalStart::Migration)
     }
 }
 
@@ -65,7 +70,7 @@ pub struct Interval {
     /// `end_ns` on the raw counter.
     pub end_ticks: u64,
     /// Why the interval before this one ended.
-    pub onset: Onset,
+    pub onset: IntervalStart,
     /// What else was seen about what stands before this interval.
     pub evidence: Evidence,
 }

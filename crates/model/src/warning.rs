@@ -26,7 +26,7 @@ pub struct Premise {
 
 /// A limit, and whether it was kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Gate {
+pub struct GateReport {
     /// The option that set it, without its dashes: `max-latency`, `percentile p99.9`.
     pub name: String,
     /// The limit; a time is in nanoseconds.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ran::RanReport;
+use crate::occupants::OccupantReport;
 use crate::warning::{Premise, Warning};
 
 /// Name and version of the document.
@@ -126,7 +126,7 @@ pub struct WatchedThread {
     /// Who had its CPU while it waited, the three that had it longest. From the kernel's events this is exact; from
     /// counts it is the most that each can have had: its own time on that CPU, in intervals in which the thread waited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ran: Vec<RanReport>,
+    pub ran: Vec<OccupantReport>,
 }
 
 /// An interval between two looks.
@@ -142,7 +142,7 @@ pub struct WatchedInterval {
 
 /// What the kernel had counted for a watched thread at one look. A row of a table, not of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WatchedLook {
+pub struct WatchedSample {
     /// When, counted from the first look, ns.
     pub ns: u64,
     /// The kernel's number of the thread.
@@ -197,5 +197,5 @@ pub struct WorstDelay {
     /// Whether the thread had waited by its own will before; else the CPU was taken from it.
     pub after_wait: bool,
     /// Who had the CPU meanwhile, the three that had it longest; 0 is the idle CPU.
-    pub ran: Vec<RanReport>,
+    pub ran: Vec<OccupantReport>,
 }

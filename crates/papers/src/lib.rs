@@ -22,7 +22,7 @@ mod smt_reservation;
 mod wakeups;
 
 use hourglass_model::paper::{
-    Drawing, PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList, PaperTable,
+    PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperFigure, PaperList, PaperTable,
     TableEntry,
 };
 use hourglass_sys::signal;
@@ -66,7 +66,7 @@ pub struct TableDef {
 #[derive(Debug)]
 struct MeasuredTable {
     table: PaperTable,
-    figure: Option<Drawing>,
+    figure: Option<PaperFigure>,
 }
 
 /// A paper's tables as they were measured.
@@ -74,7 +74,7 @@ struct MeasuredTable {
 pub struct PaperMeasurement {
     pub document: PaperDocument,
     /// What is drawn of each of them, in the same order.
-    pub figures: Vec<Option<Drawing>>,
+    pub figures: Vec<Option<PaperFigure>>,
     /// The signal that ended the measurement, if one did.
     pub signal: Option<i32>,
 }

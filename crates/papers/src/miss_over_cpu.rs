@@ -1,7 +1,7 @@
 //! What sleeps miss over what they take of a CPU, as a figure: ours as a curve over budgets, each peer a
 //! point. Nobody's point should lie below and left of our curve.
 
-use hourglass_model::paper::{Curve, Curves, Edge, EdgeUnit, Origin, Place, Scale};
+use hourglass_model::paper::{AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit};
 
 /// Sleeps of one length by one sleeper.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub fn figure(id: &str, title: &str, ours: &[Sleeps], peers: &[Sleeps]) -> Curve
             curves.push(curve(name, origin, colour, std::slice::from_ref(peer), of));
         }
     }
-    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: Scale::Logarithmic };
+    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: AxisScale::Logarithmic };
     Curves {
         id: id.to_owned(),
         title: title.to_owned(),
@@ -43,21 +43,23 @@ pub fn figure(id: &str, title: &str, ours: &[Sleeps], peers: &[Sleeps]) -> Curve
     }
 }
 
-type Percentile = (Origin, &'static str, fn(&Sleeps) -> f64);
+type Percentile = (CurveOrigin, &'static str, fn(&Sleeps) -> f64);
 
 /// The signs are those of numbers from here and of the paper's.
-const PERCENTILES: [Percentile; 2] =
-    [(Origin::Here, "p50", |sleeps| sleeps.p50_ns), (Origin::Paper, "p99", |sleeps| sleeps.p99_ns)];
+const PERCENTILES: [Percentile; 2] = [
+    (CurveOrigin::Here, "p50", |sleeps| sleeps.p50_ns),
+    (CurveOrigin::Paper, "p99", |sleeps| sleeps.p99_ns),
+];
 
 fn curve(
     name: String,
-    origin: Origin,
+    origin: CurveOrigin,
     colour: u32,
     sleeps: &[Sleeps],
     of: fn(&Sleeps) -> f64,
 ) -> Curve {
-    let place = |sleeps: &Sleeps| Place { across: sleeps.cpu_percent, up: of(sleeps) };
-    let points: Vec<Place> = sleeps.iter().map(place).filter(|place| place.up > 0.0).collect();
+    let place = |sleeps: &Sleeps| CurvePoint { across: sleeps.cpu_percent, up: of(sleeps) };
+    let points: Vec<CurvePoint> = sleeps.iter().map(place).filter(|place| place.up > 0.0).collect();
     Curve { name, origin, colour, joined: points.len() > 1, points }
 }
 
@@ -78,9 +80,12 @@ mod tests {
         let figure = figure("1ms", "a title", &ours, &peers);
         let counts: Vec<usize> = figure.curves.iter().map(|curve| curve.points.len()).collect();
         assert_eq!(counts, [2, 2, 1, 1, 0, 0]);
-        assert_eq!(figure.curves[1].points[1], Place { across: 4.0, up: 900.0 });
-        let signs: Vec<(Origin, u32)> =
+        assert_eq!(figure.curves[1].points[1], CurvePoint { across: 4.0, up: 900.0 });
+        let signs: Vec<(CurveOrigin, u32)> =
             figure.curves.iter().map(|curve| (curve.origin, curve.colour)).collect();
-        assert_eq!(signs[..3], [(Origin::Here, 0), (Origin::Paper, 0), (Origin::Here, 1)]);
+        assert_eq!(
+            signs[..3],
+            [(CurveOrigin::Here, 0), (CurveOrigin::Paper, 0), (CurveOrigin::Here, 1)]
+        );
     }
 }

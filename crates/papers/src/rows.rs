@@ -1,11 +1,17 @@
 //! Rows and tables as the papers' files make them.
 
-use hourglass_model::paper::{Drawing, Figure, How, PaperRow, PaperTable};
+use hourglass_model::paper::{Figure, MeasurementKind, PaperFigure, PaperRow, PaperTable};
 
 use super::MeasuredTable;
 
 /// A number that was found, and behind it so many single measurements.
-pub(super) fn found(name: String, number: f64, unit: &str, how: How, count: u64) -> PaperRow {
+pub(super) fn found(
+    name: String,
+    number: f64,
+    unit: &str,
+    how: MeasurementKind,
+    count: u64,
+) -> PaperRow {
     PaperRow {
         name,
         paper: None,
@@ -19,7 +25,7 @@ pub(super) fn found(name: String, number: f64, unit: &str, how: How, count: u64)
 }
 
 /// A number that could not be found, and why.
-pub(super) fn lacking(name: String, unit: &str, how: How, why: &str) -> PaperRow {
+pub(super) fn lacking(name: String, unit: &str, how: MeasurementKind, why: &str) -> PaperRow {
     let missing = Some(why.to_owned());
     PaperRow { measured: None, count: None, missing, ..found(name, 0.0, unit, how, 0) }
 }
@@ -36,5 +42,5 @@ pub(super) fn without_figure(table: PaperTable) -> MeasuredTable {
 
 /// A table with its figure.
 pub(super) fn with_figure(table: PaperTable, figure: Figure) -> MeasuredTable {
-    MeasuredTable { table, figure: Some(Drawing::Measurements(figure)) }
+    MeasuredTable { table, figure: Some(PaperFigure::Measurements(figure)) }
 }

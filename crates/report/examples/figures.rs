@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::path::Path;
 
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 use hourglass_report::svg::{Rows, TraceOptions, render};
 use hourglass_time::Span;
 
@@ -23,7 +23,7 @@ impl Sequence {
     }
 }
 
-fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64, onset: Onset) -> Interval {
+fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64, onset: IntervalStart) -> Interval {
     Interval {
         thread,
         cpu,
@@ -49,7 +49,7 @@ fn three_threads(until_ns: i64, quanta: [i64; 3]) -> Vec<Interval> {
         while now < end {
             let tick = (now / (10 * MS) + 1) * 10 * MS;
             let stop = tick.min(end);
-            trace.push(interval(thread as u32, 0, now, stop, Onset::Gap));
+            trace.push(interval(thread as u32, 0, now, stop, IntervalStart::Gap));
             now = stop + 2_000 + random.below(6_000);
         }
         turn += 1;
@@ -66,13 +66,13 @@ fn periodic(until_ns: i64, rate_ns: i64, cost_ns: i64) -> Vec<Interval> {
     while release < until_ns {
         now = release.max(now) + 40_000;
         let mut left = 4 * MS;
-        let mut onset = Onset::Wait;
+        let mut onset = IntervalStart::Wait;
         while left > 0 {
             let run = (rate_ns / 4 + random.below(rate_ns)).min(left);
             trace.push(interval(0, 0, now, now + run, onset));
             left -= run;
             now += run + cost_ns / 4 + random.below(cost_ns);
-            onset = Onset::Gap;
+            onset = IntervalStart::Gap;
         }
         release += 5 * MS;
     }
@@ -88,7 +88,7 @@ fn crowd(threads: u32, until_ns: i64) -> Vec<Interval> {
         let mut thread = cpu;
         while now < until_ns {
             let end = now + MS / 2 + random.below(12 * MS);
-            trace.push(interval(thread, cpu, now, end, Onset::Gap));
+            trace.push(interval(thread, cpu, now, end, IntervalStart::Gap));
             now = end + 3_000 + random.below(4_000);
             thread = (thread + 4) % threads;
         }

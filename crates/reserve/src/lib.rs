@@ -24,4 +24,4 @@ pub mod stale_state;
 pub mod supply;
 pub mod target;
 
-pub use hourglass_model::{Reservation, Strength};
+pub use hourglass_model::{Reservation, ReservationKind};

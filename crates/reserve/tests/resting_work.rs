@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::smt::jobs::JobReservation;
 use hourglass_reserve::smt::monitor::{CoRunnerLevel, Monitor, MonitorSettings, SiblingPolicy};
@@ -34,7 +34,7 @@ impl ProgressSource for Silent {
 /// 20 of every 100 ms; 5 ms are kept back.
 fn watched(policy: SiblingPolicy, count: usize) -> (Monitor<Silent>, Arc<AtomicBool>) {
     let (reserved, period) = (Span::from_millis(20), Span::from_millis(100));
-    let reservation = Reservation::new(reserved, period, Strength::Hard).unwrap();
+    let reservation = Reservation::new(reserved, period, ReservationKind::Hard).unwrap();
     let sleeps = Arc::new(AtomicBool::new(true));
     let each = || (JobReservation::new(&reservation, 0), Silent(Arc::clone(&sleeps)));
     let settings = MonitorSettings { policy, margin_ns: 5 * MS, ..MonitorSettings::default() };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_reserve::progress::{Progress, ProgressPage, ProgressSource, WordProgress};
 use hourglass_reserve::smt::driver::{Driver, MonitorConfig, StartError};
 use hourglass_reserve::smt::enforcer::MonitoredReservation;
@@ -59,7 +59,7 @@ fn notes() -> (Told, Box<Notes>) {
 
 fn promised(reserved_ms: i64, period_ms: i64) -> JobReservation {
     let (reserved, period) = (Span::from_millis(reserved_ms), Span::from_millis(period_ms));
-    JobReservation::new(&Reservation::new(reserved, period, Strength::Hard).unwrap(), 0)
+    JobReservation::new(&Reservation::new(reserved, period, ReservationKind::Hard).unwrap(), 0)
 }
 
 fn plan(policy: SiblingPolicy) -> MonitorConfig {
@@ -207,14 +207,14 @@ fn priority_comes_before_the_cpu() {
 #[test]
 fn work_of_one_core_runs_one_after_the_other() {
     let span = Span::from_millis;
-    let first = Reservation::new(span(5), span(50), Strength::Hard).unwrap();
+    let first = Reservation::new(span(5), span(50), ReservationKind::Hard).unwrap();
     let first = first.with_deadline(span(25)).unwrap();
     let words = [(); 2].map(|()| WordProgress::new(ProgressPage::create().unwrap()));
     let [mut first_work, mut second_work] = [0, 1]
         .map(|word: usize| Progress::on(ProgressPage::open(&words[word].page().path()).unwrap()));
     let (held, gate) = notes();
     let begin = now_ns(ClockId::Monotonic);
-    let second = Reservation::new(span(10), span(50), Strength::Hard).unwrap();
+    let second = Reservation::new(span(10), span(50), ReservationKind::Hard).unwrap();
     let promised = [first, second].map(|reservation| JobReservation::new(&reservation, begin));
     let gates: [Option<Box<dyn Stopper>>; 2] = [None, Some(gate)];
     let watched = promised.into_iter().zip(words).zip(gates);

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::smt::jobs::JobReservation;
 use hourglass_reserve::smt::monitor::{
@@ -21,7 +21,8 @@ const FIRST: u64 = 0;
 
 fn promised(reserved_ns: u64, period_ns: u64, deadline_ns: u64) -> JobReservation {
     let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap());
-    let reservation = Reservation::new(span(reserved_ns), span(period_ns), Strength::Hard).unwrap();
+    let reservation =
+        Reservation::new(span(reserved_ns), span(period_ns), ReservationKind::Hard).unwrap();
     JobReservation::new(&reservation.with_deadline(span(deadline_ns)).unwrap(), FIRST)
 }
 

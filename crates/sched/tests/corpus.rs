@@ -6,7 +6,7 @@ use std::path::Path;
 use hourglass_sched::catalogue::answer;
 use hourglass_sched::catalogue::kinds;
 use hourglass_sched::corpus::{BadCase, agrees, disagreements};
-use hourglass_tasks::corpus::{self, Case, Value};
+use hourglass_tasks::corpus::{self, Case, ResultValue};
 
 fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
@@ -55,7 +55,7 @@ fn kinds_are_listed() {
 /// As the README of the corpus says: decimals to six places, `_near` to 0.02, the rest exactly.
 #[test]
 fn answers_are_compared() {
-    let value = |json: &str| serde_json::from_str::<Value>(json).unwrap();
+    let value = |json: &str| serde_json::from_str::<ResultValue>(json).unwrap();
     let same = |name: &str, a: &str, b: &str| agrees(name, &value(a), &value(b));
     assert!(!same("r", "[3, 39]", "[3, 38]"));
     assert!(!same("r", "[3, 39]", "[3]"));
@@ -77,10 +77,10 @@ fn answers_are_compared() {
 #[test]
 fn an_unknown_key_is_not_ignored() {
     let mut case = cases().into_iter().find(|case| case.kind == "fp-preemptive").unwrap();
-    case.other.insert("remark".to_owned(), Value::Text("a remark".to_owned()));
+    case.other.insert("remark".to_owned(), ResultValue::Text("a remark".to_owned()));
     assert!(answer(&case).is_ok());
     let on_two = Case { m: Some(2), ..case.clone() };
     assert_eq!(answer(&on_two), Err(BadCase::UnknownKey("m".to_owned())));
-    case.tasks[0].other.insert("offset".to_owned(), Value::Whole(3));
+    case.tasks[0].other.insert("offset".to_owned(), ResultValue::Whole(3));
     assert_eq!(answer(&case), Err(BadCase::UnknownKey("offset".to_owned())));
 }

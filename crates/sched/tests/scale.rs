@@ -5,7 +5,7 @@ use hourglass_sched::effort::StepLimit;
 use hourglass_sched::global::edf_response;
 use hourglass_sched::global::fixed_priority::{self, AS_PUBLISHED, Bound};
 use hourglass_sched::{Analysis, Refusal, Task, TaskSet, Verdict, assign};
-use hourglass_tasks::generate::{Deadlines, DrawnTask, Method, Millionths, Recipe};
+use hourglass_tasks::generate::{Deadlines, DrawnTask, Millionths, Recipe, UtilisationMethod};
 
 /// Less work than a sweep allows.
 const EFFORT: StepLimit = StepLimit::with_steps(250_000);
@@ -34,7 +34,7 @@ fn sets(cpus: u32, tasks: usize, count: u64) -> Vec<TaskSet> {
             seed: 2007 + percent,
             tasks,
             processors: cpus,
-            method: Method::RandFixedSum,
+            method: UtilisationMethod::RandFixedSum,
             periods: "log-uniform:10us,1ms".parse().unwrap(),
             granularity: "1ns".parse().unwrap(),
             cost_granularity: "1ns".parse().unwrap(),

@@ -72,7 +72,7 @@ fn no_simulated_response_exceeds_its_bound() {
 }
 
 fn try_set(number: u64, tally: &Tally) {
-    let mut dice = Stream::of(&[SEED, number]);
+    let mut dice = Stream::from_seeds(&[SEED, number]);
     let set = drawn(number, &mut dice);
     let plain: Vec<Task> = set.tasks().iter().map(|task| task.with_blocking(0)).collect();
     let plain = TaskSet::new(plain);

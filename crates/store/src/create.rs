@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use hourglass_model::KernelEvent;
 use hourglass_model::manifest::{Epoch, Manifest};
 use hourglass_model::sites::RecordedSpan;
-use hourglass_model::watched::WatchedLook;
+use hourglass_model::watched::WatchedSample;
 
 use crate::error::{CreateError, WriteError};
 use crate::folder::RunFolder;
@@ -150,7 +150,7 @@ impl NewRunFolder {
     /// A CPU has a number that the format cannot hold; or the file refuses.
     pub fn write_looks(
         &mut self,
-        looks: impl IntoIterator<Item = WatchedLook>,
+        looks: impl IntoIterator<Item = WatchedSample>,
     ) -> Result<(), WriteError> {
         let partial = PartialFile::create(&self.path, LOOKS_FILE)
             .map_err(|error| WriteError::file(self.path.join(LOOKS_FILE), error))?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 use hourglass_model::manifest::Manifest;
 use hourglass_model::sites::RecordedSpan;
-use hourglass_model::watched::WatchedLook;
+use hourglass_model::watched::WatchedSample;
 
 use crate::error::{LatencyError, OpenError, TraceError};
 use crate::kernel::{self, KernelEvents};
@@ -169,7 +169,7 @@ impl RunFolder {
     /// The file is damaged; each look may be the first that cannot be read.
     pub fn watch_samples(
         &self,
-    ) -> Result<Option<impl Iterator<Item = Result<WatchedLook, TraceError>> + use<>>, TraceError>
+    ) -> Result<Option<impl Iterator<Item = Result<WatchedSample, TraceError>> + use<>>, TraceError>
     {
         match watch_samples::read(self.path.join(LOOKS_FILE)) {
             Err(TraceError::Missing(_)) => Ok(None),

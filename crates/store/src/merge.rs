@@ -64,7 +64,7 @@ impl<I: Iterator<Item = Interval>> Iterator for Merge<I> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
     use proptest::prelude::*;
 
     use super::*;
@@ -77,7 +77,7 @@ mod tests {
             end_ns: mark,
             start_ticks,
             end_ticks: start_ticks,
-            onset: Onset::Gap,
+            onset: IntervalStart::Gap,
             evidence: Default::default(),
         }
     }

@@ -11,8 +11,8 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use hourglass_model::histogram_steps::step_of;
 use hourglass_model::merged::{MERGED_SCHEMA, MergedDocument, MergedRun, MergedSeries};
-use hourglass_model::steps::step_of;
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hourglass_model::watched::WatchedLook;
+use hourglass_model::watched::WatchedSample;
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 
@@ -34,7 +34,7 @@ const NO_CPU: i32 = i32::MIN;
 /// Writes the looks into `partial` and gives it its name.
 pub(crate) fn write(
     partial: &PartialFile,
-    looks: impl Iterator<Item = WatchedLook>,
+    looks: impl Iterator<Item = WatchedSample>,
 ) -> Result<(), WriteError> {
     let mut table = TableWriter::start(partial, &LAYOUT, Buffer::default())?;
     for look in looks {
@@ -46,7 +46,7 @@ pub(crate) fn write(
 /// The looks in the file `path`, decoded as they are asked for.
 pub(crate) fn read(
     path: PathBuf,
-) -> Result<impl Iterator<Item = Result<WatchedLook, TraceError>> + use<>, TraceError> {
+) -> Result<impl Iterator<Item = Result<WatchedSample, TraceError>> + use<>, TraceError> {
     let table = TableReader::open(path, &LAYOUT)?;
     let number = |column| ColumnBuffer::nullable(&table, column, UNKNOWN);
     let columns = Columns {
@@ -70,9 +70,9 @@ struct Buffer {
 }
 
 impl EncodeRows for Buffer {
-    type Row = WatchedLook;
+    type Row = WatchedSample;
 
-    fn push(&mut self, look: &WatchedLook) -> Result<(), RowFault> {
+    fn push(&mut self, look: &WatchedSample) -> Result<(), RowFault> {
         let cpu = look.cpu.map(i32::try_from).transpose().map_err(|_| RowFault::Cpu)?;
         self.ns.push(look.ns.cast_signed());
         self.tid.push(look.tid.cast_signed());
@@ -119,7 +119,7 @@ struct Columns {
 }
 
 impl DecodeRows for Columns {
-    type Row = WatchedLook;
+    type Row = WatchedSample;
 
     fn columns(&mut self) -> Vec<&mut dyn DecodeColumn> {
         let mut columns: Vec<&mut dyn DecodeColumn> =
@@ -130,7 +130,7 @@ impl DecodeRows for Columns {
         columns
     }
 
-    fn assemble(&mut self, rows: usize, batch: &mut Vec<WatchedLook>) -> Result<(), RowFault> {
+    fn assemble(&mut self, rows: usize, batch: &mut Vec<WatchedSample>) -> Result<(), RowFault> {
         let (ns, tids) = (&self.ns.values[..rows], &self.tid.values[..rows]);
         let states = &self.state.values[..rows];
         let cpus = self.cpu.as_ref().map(|column| &column.values[..rows]);
@@ -142,7 +142,7 @@ impl DecodeRows for Columns {
                 known.filter(|count| *count != UNKNOWN).map(i64::cast_unsigned)
             };
             let cpu = cpus.map(|cpus| cpus[row]).filter(|cpu| *cpu != NO_CPU);
-            batch.push(WatchedLook {
+            batch.push(WatchedSample {
                 ns: ns[row].cast_unsigned(),
                 tid: tids[row].cast_unsigned(),
                 state: char::from_u32(states[row].cast_unsigned()).unwrap_or('?'),
@@ -165,7 +165,7 @@ mod tests {
     fn looks_come_back_as_they_were() {
         let home = tempfile::tempdir().unwrap();
         let partial = PartialFile::create(home.path(), crate::LOOKS_FILE).unwrap();
-        let look = |ns: u64, cpu, run_ns| WatchedLook {
+        let look = |ns: u64, cpu, run_ns| WatchedSample {
             ns,
             tid: 7 + (ns % 2) as u32,
             state: 'R',
@@ -178,7 +178,7 @@ mod tests {
         let all = vec![look(0, Some(1), None), look(1, None, Some(5)), look(2, Some(0), Some(0))];
         write(&partial, all.iter().copied()).unwrap();
         let path = home.path().join(crate::LOOKS_FILE);
-        let found: Vec<WatchedLook> = read(path).unwrap().map(Result::unwrap).collect();
+        let found: Vec<WatchedSample> = read(path).unwrap().map(Result::unwrap).collect();
         assert_eq!(found, all);
     }
 }

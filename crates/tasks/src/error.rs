@@ -10,36 +10,36 @@ use thiserror::Error;
 
 /// Where in a description a fault lies: `task 'video'`, `machine`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(String);
+pub struct Location(String);
 
-impl Place {
+impl Location {
     /// The description as a whole.
-    pub(crate) fn file() -> Place {
-        Place("the file".to_owned())
+    pub(crate) fn file() -> Location {
+        Location("the file".to_owned())
     }
 
     /// A part that has no name.
-    pub(crate) fn part(name: &str) -> Place {
-        Place(name.to_owned())
+    pub(crate) fn part(name: &str) -> Location {
+        Location(name.to_owned())
     }
 
     /// A part with a name.
-    pub(crate) fn named(kind: &str, name: &str) -> Place {
-        Place(format!("{kind} '{}'", name.escape_debug()))
+    pub(crate) fn named(kind: &str, name: &str) -> Location {
+        Location(format!("{kind} '{}'", name.escape_debug()))
     }
 
     /// A part whose name is not known: `the 2nd task`.
-    pub(crate) fn numbered(kind: &str, position: usize) -> Place {
-        Place(format!("{kind} number {}", position + 1))
+    pub(crate) fn numbered(kind: &str, position: usize) -> Location {
+        Location(format!("{kind} number {}", position + 1))
     }
 
     /// A part of a part.
-    pub(crate) fn within(&self, part: impl fmt::Display) -> Place {
-        Place(format!("{}, {part}", self.0))
+    pub(crate) fn within(&self, part: impl fmt::Display) -> Location {
+        Location(format!("{}, {part}", self.0))
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -60,18 +60,18 @@ pub enum TaskSetError {
     /// A key that means nothing there.
     #[error("{place}: unknown key '{key}'; {remedy}")]
     UnknownKey {
-        place: Place,
+        place: Location,
         key: String,
         /// The key that may be meant, or those that there are.
         remedy: String,
     },
     /// A key that stands there twice.
     #[error("{place}: duplicate key {key}; keep one of them")]
-    KeyTwice { place: Place, key: String },
+    KeyTwice { place: Location, key: String },
     /// A key that must be there.
     #[error("{place}: {key} is missing; {remedy}")]
     MissingKey {
-        place: Place,
+        place: Location,
         key: &'static str,
         /// What to write.
         remedy: String,
@@ -79,7 +79,7 @@ pub enum TaskSetError {
     /// A value that its key cannot have.
     #[error("{place}: {key} = {value}: {reason}")]
     BadValue {
-        place: Place,
+        place: Location,
         key: String,
         /// The value as it stands in the file, or as it is printed.
         value: String,
@@ -96,7 +96,7 @@ pub enum TaskSetError {
     /// A name that nothing has.
     #[error("{place}: {key} names '{name}', but there is no such {kind}; {remedy}")]
     UnknownName {
-        place: Place,
+        place: Location,
         key: &'static str,
         name: String,
         /// What it should be the name of.
@@ -116,7 +116,7 @@ pub enum TaskSetError {
     /// Two statements of which one is wrong.
     #[error("{place}: {message}")]
     Contradiction {
-        place: Place,
+        place: Location,
         /// The contradiction, and how to resolve it.
         message: String,
     },

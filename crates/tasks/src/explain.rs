@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use hourglass_model::explanation::{Explanation, Fact, Origin, Subject};
+use hourglass_model::explanation::{Explanation, Fact, FactOrigin, Subject};
 
-use super::words::{self, word};
+use super::keywords::{self, word};
 use super::{Assignment, Background, Preemption, Protocol, Resource, Server, Task, TaskSet};
 
 impl TaskSet {
@@ -21,7 +21,7 @@ impl TaskSet {
         let tasks = self.tasks.iter().zip(priorities);
         subjects.extend(tasks.map(|(task, priority)| about_task(self, task, priority)));
         subjects.extend(self.interference.iter().map(|entry| {
-            let mut facts = Facts::default();
+            let mut facts = FactList::default();
             facts.or("task", entry.task.as_ref(), "any");
             facts.or("beside", entry.beside.as_ref(), "any");
             facts.given("rate", entry.rate);
@@ -34,19 +34,19 @@ impl TaskSet {
 }
 
 #[derive(Default)]
-struct Facts(Vec<Fact>);
+struct FactList(Vec<Fact>);
 
-impl Facts {
-    fn put(&mut self, key: &'static str, value: impl fmt::Display, origin: Origin) {
+impl FactList {
+    fn put(&mut self, key: &'static str, value: impl fmt::Display, origin: FactOrigin) {
         self.0.push(Fact { key, value: value.to_string(), origin });
     }
 
     fn given(&mut self, key: &'static str, value: impl fmt::Display) {
-        self.put(key, value, Origin::Given);
+        self.put(key, value, FactOrigin::Given);
     }
 
     fn derived(&mut self, key: &'static str, value: impl fmt::Display) {
-        self.put(key, value, Origin::Derived);
+        self.put(key, value, FactOrigin::Derived);
     }
 
     /// A word of a choice, which counts as said where it is not the one that holds anyway.
@@ -56,7 +56,7 @@ impl Facts {
         words: &[(&'static str, T)],
         value: &T,
     ) {
-        let origin = if *value == T::default() { Origin::Default } else { Origin::Given };
+        let origin = if *value == T::default() { FactOrigin::Default } else { FactOrigin::Given };
         self.put(key, word(words, value), origin);
     }
 
@@ -64,7 +64,7 @@ impl Facts {
     fn or(&mut self, key: &'static str, given: Option<impl fmt::Display>, then: impl fmt::Display) {
         match given {
             Some(value) => self.given(key, value),
-            None => self.put(key, then, Origin::Default),
+            None => self.put(key, then, FactOrigin::Default),
         }
     }
 
@@ -81,13 +81,13 @@ impl Facts {
 }
 
 fn about_set(set: &TaskSet) -> Subject {
-    let mut facts = Facts::default();
-    facts.choice("scheduler", &words::SCHEDULERS, &set.scheduler);
-    let assigned = word(&words::ASSIGNMENTS, &set.assignment());
+    let mut facts = FactList::default();
+    facts.choice("scheduler", &keywords::SCHEDULERS, &set.scheduler);
+    let assigned = word(&keywords::ASSIGNMENTS, &set.assignment());
     let origin = match (set.assignment, set.assignment()) {
-        (Some(_), _) => Origin::Given,
-        (None, Assignment::Given) => Origin::Derived,
-        (None, _) => Origin::Default,
+        (Some(_), _) => FactOrigin::Given,
+        (None, Assignment::Given) => FactOrigin::Derived,
+        (None, _) => FactOrigin::Default,
     };
     facts.put("priorities", assigned, origin);
     if let Some(horizon) = set.horizon {
@@ -98,7 +98,7 @@ fn about_set(set: &TaskSet) -> Subject {
 }
 
 fn about_machine(set: &TaskSet) -> Subject {
-    let mut facts = Facts::default();
+    let mut facts = FactList::default();
     match &set.machine.cpus {
         Some(cpus) => facts.given("cpus", cpus),
         None => facts.derived("cpus", set.cpus()),
@@ -116,8 +116,8 @@ fn about_machine(set: &TaskSet) -> Subject {
 }
 
 fn about_resource(set: &TaskSet, resource: &Resource) -> Subject {
-    let mut facts = Facts::default();
-    facts.choice("protocol", &words::PROTOCOLS, &resource.protocol);
+    let mut facts = FactList::default();
+    facts.choice("protocol", &keywords::PROTOCOLS, &resource.protocol);
     match (resource.ceiling, set.ceiling(resource)) {
         (Some(ceiling), _) => facts.given("ceiling", ceiling),
         (None, Some(ceiling)) => facts.derived("ceiling", ceiling),
@@ -130,21 +130,21 @@ fn about_resource(set: &TaskSet, resource: &Resource) -> Subject {
 }
 
 fn about_server(server: &Server) -> Subject {
-    let mut facts = Facts::default();
-    facts.given("kind", word(&words::SERVER_KINDS, &server.kind));
+    let mut facts = FactList::default();
+    facts.given("kind", word(&keywords::SERVER_KINDS, &server.kind));
     facts.given("budget", server.budget);
     facts.given("period", server.period);
     facts.or("deadline", server.deadline, server.period);
     facts.or("priority", server.priority, "none");
     facts.or("cpus", server.cpus.as_ref(), "all");
-    facts.choice("scheduler", &words::SCHEDULERS, &server.scheduler);
+    facts.choice("scheduler", &keywords::SCHEDULERS, &server.scheduler);
     facts.list("tasks", &server.tasks);
     facts.about("server", &server.name)
 }
 
 fn about_task(set: &TaskSet, task: &Task, priority: Option<u32>) -> Subject {
-    let mut facts = Facts::default();
-    facts.choice("activation", &words::ACTIVATIONS, &task.activation);
+    let mut facts = FactList::default();
+    facts.choice("activation", &keywords::ACTIVATIONS, &task.activation);
     facts.given("period", task.period);
     facts.given("wcet", task.wcet);
     facts.or("bcet", task.bcet, "not known");
@@ -184,9 +184,9 @@ fn about_task(set: &TaskSet, task: &Task, priority: Option<u32>) -> Subject {
     facts.about("task", &task.name)
 }
 
-fn preemption(task: &Task, facts: &mut Facts) {
+fn preemption(task: &Task, facts: &mut FactList) {
     match task.preemption {
-        Preemption::Full => facts.put("preemptive", true, Origin::Default),
+        Preemption::Full => facts.put("preemptive", true, FactOrigin::Default),
         Preemption::None => facts.given("preemptive", false),
         Preemption::Threshold(priority) => facts.given("preemption_threshold", priority),
         Preemption::Limited { longest, last } => {
@@ -198,7 +198,7 @@ fn preemption(task: &Task, facts: &mut Facts) {
 }
 
 fn about_background(thread: &Background) -> Subject {
-    let mut facts = Facts::default();
+    let mut facts = FactList::default();
     facts.or("policy", thread.policy, "OTHER:0");
     facts.or("cpus", thread.cpus.as_ref(), "all");
     facts.given("phases", thread.program.phases.len());

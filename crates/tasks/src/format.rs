@@ -2,9 +2,9 @@
 //!
 //! Owns: telling them apart. Must not: read them.
 
-use super::keys::Read;
+use super::keys::KeyResult;
 use super::node::Node;
-use super::{foreign, rt_app};
+use super::{import, rt_app};
 
 /// A format in which tasks are described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,14 +39,14 @@ impl Format {
     pub fn of(text: &str) -> Format {
         let start = text.trim_start_matches('\u{feff}').trim_start();
         if start.starts_with('<') {
-            return foreign::of_xml(start).unwrap_or(Format::Unread(
+            return import::of_xml(start).unwrap_or(Format::Unread(
                 "XML of a kind that it does not know; it reads that of SchedCAT, SimSo and AMALTHEA",
             ));
         }
-        if foreign::looks_like_mast(start) {
+        if import::looks_like_mast(start) {
             return Format::Mast;
         }
-        if let Some(format) = foreign::sag_format(start) {
+        if let Some(format) = import::sag_format(start) {
             return format;
         }
         if start.starts_with("/*") || start.starts_with("//") {
@@ -95,7 +95,7 @@ fn of_broken_object(text: &str) -> Format {
     if is_rt_app && !has("\"task\"") { Format::RtApp } else { Format::Json }
 }
 
-fn of_object(text: &str) -> Read<Format> {
+fn of_object(text: &str) -> KeyResult<Format> {
     let node = super::read::parse_json(&rt_app::plain(text)?)?;
     let has = |key: &str| match &node {
         Node::Table(entries) => entries.iter().any(|(name, _)| name == key),

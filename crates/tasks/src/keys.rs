@@ -9,15 +9,15 @@ use std::str::FromStr;
 use hourglass_model::CpuSet;
 use hourglass_time::{ParseSpanError, ParseSpanErrorKind, Span};
 
-use super::error::{Place, TaskSetError};
-use super::near::did_you_mean;
+use super::error::{Location, TaskSetError};
 use super::node::Node;
+use super::spelling::did_you_mean;
 
-pub(crate) type Read<T> = Result<T, TaskSetError>;
+pub(crate) type KeyResult<T> = Result<T, TaskSetError>;
 
 /// A table whose keys have been found to be known and to stand there once.
 pub(crate) struct Keys<'a> {
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     entries: &'a [(String, Node)],
     /// What a bare number of time counts, if the file says.
     unit: Option<Span>,
@@ -26,11 +26,11 @@ pub(crate) struct Keys<'a> {
 impl<'a> Keys<'a> {
     /// Opens a table that may have the keys `known`.
     pub(crate) fn open(
-        place: Place,
+        place: Location,
         node: &'a Node,
         known: &[&str],
         unit: Option<Span>,
-    ) -> Read<Keys<'a>> {
+    ) -> KeyResult<Keys<'a>> {
         let Node::Table(entries) = node else {
             let message = format!("{} is not a table", node.kind());
             return Err(TaskSetError::Contradiction { place, message });
@@ -63,7 +63,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn wants(&self, key: &str, node: &Node, wanted: &str) -> TaskSetError {
+    fn wrong_type(&self, key: &str, node: &Node, wanted: &str) -> TaskSetError {
         self.bad(key, node, format_args!("expected {wanted}, found {}", node.kind()))
     }
 
@@ -72,19 +72,19 @@ impl<'a> Keys<'a> {
         TaskSetError::MissingKey { place: self.place.clone(), key, remedy: remedy.to_owned() }
     }
 
-    pub(crate) fn text(&self, key: &str) -> Read<Option<&'a str>> {
+    pub(crate) fn text(&self, key: &str) -> KeyResult<Option<&'a str>> {
         self.get(key).map(|node| self.as_text(key, node)).transpose()
     }
 
-    fn as_text(&self, key: &str, node: &'a Node) -> Read<&'a str> {
+    fn as_text(&self, key: &str, node: &'a Node) -> KeyResult<&'a str> {
         match node {
             Node::Text(text) => Ok(text),
-            _ => Err(self.wants(key, node, "a text")),
+            _ => Err(self.wrong_type(key, node, "a text")),
         }
     }
 
     /// Something that is read from a text.
-    pub(crate) fn parsed<T>(&self, key: &str) -> Read<Option<T>>
+    pub(crate) fn parsed<T>(&self, key: &str) -> KeyResult<Option<T>>
     where
         T: FromStr,
         T::Err: fmt::Display,
@@ -95,7 +95,7 @@ impl<'a> Keys<'a> {
     }
 
     /// One of a few words.
-    pub(crate) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Read<Option<T>> {
+    pub(crate) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> KeyResult<Option<T>> {
         let Some(node) = self.get(key) else { return Ok(None) };
         let text = self.as_text(key, node)?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
@@ -110,10 +110,10 @@ impl<'a> Keys<'a> {
     }
 
     /// A whole number from 0 to 2^32-1, or to 2^64-1 for wider types.
-    pub(crate) fn whole<T: TryFrom<i128>>(&self, key: &str) -> Read<Option<T>> {
+    pub(crate) fn whole<T: TryFrom<i128>>(&self, key: &str) -> KeyResult<Option<T>> {
         let Some(node) = self.get(key) else { return Ok(None) };
         let Node::Whole(value) = node else {
-            return Err(self.wants(key, node, "a whole number"));
+            return Err(self.wrong_type(key, node, "a whole number"));
         };
         let top = 8 * size_of::<T>();
         T::try_from(*value)
@@ -122,16 +122,16 @@ impl<'a> Keys<'a> {
     }
 
     /// A time with its unit.
-    pub(crate) fn span(&self, key: &str) -> Read<Option<Span>> {
+    pub(crate) fn span(&self, key: &str) -> KeyResult<Option<Span>> {
         self.get(key).map(|node| self.as_span(key, node)).transpose()
     }
 
     /// Times with their units.
-    pub(crate) fn spans(&self, key: &str) -> Read<Vec<Span>> {
+    pub(crate) fn spans(&self, key: &str) -> KeyResult<Vec<Span>> {
         self.list(key)?.iter().map(|node| self.as_span(key, node)).collect()
     }
 
-    fn as_span(&self, key: &str, node: &Node) -> Read<Span> {
+    fn as_span(&self, key: &str, node: &Node) -> KeyResult<Span> {
         match (node, self.unit) {
             (Node::Text(text), _) => {
                 parse_span(text).map_err(|error| self.bad(key, node, explained(error)))
@@ -145,38 +145,44 @@ impl<'a> Keys<'a> {
                               the file what a number counts, as in unit = \"1ms\"";
                 Err(self.bad(key, node, remedy))
             }
-            _ => Err(self.wants(key, node, "a time such as \"3ms\"")),
+            _ => Err(self.wrong_type(key, node, "a time such as \"3ms\"")),
         }
     }
 
     /// CPUs: a number, a list of numbers, or a text as the kernel writes it.
-    pub(crate) fn cpus(&self, key: &str) -> Read<Option<CpuSet>> {
+    pub(crate) fn cpus(&self, key: &str) -> KeyResult<Option<CpuSet>> {
         self.get(key).map(|node| self.as_cpus(key, node)).transpose()
     }
 
-    pub(crate) fn as_cpus(&self, key: &str, node: &Node) -> Read<CpuSet> {
+    pub(crate) fn as_cpus(&self, key: &str, node: &Node) -> KeyResult<CpuSet> {
         let text = match node {
             Node::Text(text) => text.clone(),
             Node::Whole(number) => number.to_string(),
             Node::List(items) if items.iter().all(|item| matches!(item, Node::Whole(_))) => {
                 items.iter().map(Node::to_string).collect::<Vec<_>>().join(",")
             }
-            _ => return Err(self.wants(key, node, "a list of CPUs such as 0, [0, 2] or \"0-3\"")),
+            _ => {
+                return Err(self.wrong_type(
+                    key,
+                    node,
+                    "a list of CPUs such as 0, [0, 2] or \"0-3\"",
+                ));
+            }
         };
         text.parse().map_err(|error| self.bad(key, node, error))
     }
 
     /// The items of a list; none where the key is absent.
-    pub(crate) fn list(&self, key: &str) -> Read<&'a [Node]> {
+    pub(crate) fn list(&self, key: &str) -> KeyResult<&'a [Node]> {
         match self.get(key) {
             None => Ok(&[]),
             Some(Node::List(items)) => Ok(items),
-            Some(node) => Err(self.wants(key, node, "a list")),
+            Some(node) => Err(self.wrong_type(key, node, "a list")),
         }
     }
 
     /// Names in a list, or a single one.
-    pub(crate) fn names(&self, key: &str) -> Read<Vec<String>> {
+    pub(crate) fn names(&self, key: &str) -> KeyResult<Vec<String>> {
         if let Some(Node::Text(name)) = self.get(key) {
             return Ok(vec![name.clone()]);
         }

@@ -1,7 +1,7 @@
 //! The machine that a set of tasks runs on: its CPUs, which of them share a core, what its kernel
 //! costs.
 //!
-//! Owns: [`Machine`], [`Overheads`], [`Interference`]. Must not: ask a real machine.
+//! Owns: [`MachineModel`], [`Overheads`], [`Interference`]. Must not: ask a real machine.
 
 use hourglass_model::CpuSet;
 use hourglass_time::Span;
@@ -10,7 +10,7 @@ use super::Fraction;
 
 /// A machine, as far as scheduling needs to know it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct MachineModel {
     /// Its CPUs. Without them, those that tasks and servers name; CPU 0 if they name none.
     pub cpus: Option<CpuSet>,
     /// CPUs that are hardware threads of one core, core by core. A CPU that stands in none has a
@@ -44,7 +44,7 @@ pub struct Interference {
     pub rate: Fraction,
 }
 
-impl Machine {
+impl MachineModel {
     /// The CPUs of the core that `cpu` belongs to, itself among them.
     #[must_use]
     pub fn core_of(&self, cpu: u32) -> CpuSet {

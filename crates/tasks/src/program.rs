@@ -1,7 +1,7 @@
 //! What a thread does step by step: phases of run, sleep, timer, lock and the like, as rt-app has
 //! them, so that a run can replay them.
 //!
-//! Owns: [`Program`], [`Phase`], [`Step`] and the text form of a step. Must not: execute anything.
+//! Owns: [`Program`], [`Phase`], [`ProgramStep`] and the text form of a step. Must not: execute anything.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ pub struct Phase {
     pub policy: Option<Policy>,
     /// The CPUs that it moves to when the phase begins; without them, those of the thread.
     pub cpus: Option<CpuSet>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProgramStep>,
 }
 
 impl Program {
@@ -39,36 +39,42 @@ impl Program {
     #[must_use]
     pub fn forked(&self) -> Option<(&str, u32)> {
         match self.phases.first()?.steps.first()? {
-            Step::Forked { name, number } => Some((name, *number)),
+            ProgramStep::Forked { name, number } => Some((name, *number)),
             _ => None,
         }
     }
 
     /// What a job begins with, as the importer of rt-app's files cuts threads into jobs.
     #[must_use]
-    pub fn beginning(&self) -> Beginning {
+    pub fn beginning(&self) -> JobTrigger {
         let steps = || self.phases.iter().flat_map(|phase| &phase.steps);
-        let is_timer =
-            |step: &Step| matches!(step, Step::Timer { period, .. } if period.is_positive());
-        let is_wait = |step: &Step| {
-            matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
+        let is_timer = |step: &ProgramStep| matches!(step, ProgramStep::Timer { period, .. } if period.is_positive());
+        let is_wait = |step: &ProgramStep| {
+            matches!(
+                step,
+                ProgramStep::Wait { .. }
+                    | ProgramStep::Suspend(_)
+                    | ProgramStep::Barrier(_)
+                    | ProgramStep::Take(_)
+            )
         };
-        let is_sleep = |step: &Step| matches!(step, Step::Sleep(time) if time.is_positive());
+        let is_sleep =
+            |step: &ProgramStep| matches!(step, ProgramStep::Sleep(time) if time.is_positive());
         if steps().any(is_timer) {
-            Beginning::Timer
+            JobTrigger::Timer
         } else if steps().any(is_wait) {
-            Beginning::Event
+            JobTrigger::Event
         } else if steps().any(is_sleep) {
-            Beginning::Sleep
+            JobTrigger::Sleep
         } else {
-            Beginning::Start
+            JobTrigger::Start
         }
     }
 }
 
 /// What a job of a thread in phases begins with; the job before it ends there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beginning {
+pub enum JobTrigger {
     Timer,
     /// Another thread, in a thread without timers.
     Event,
@@ -83,7 +89,7 @@ pub enum Beginning {
 /// Written as a word and its operands: `run 3ms`, `timer wake 8ms`, `lock bus`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Step {
+pub enum ProgramStep {
     /// Executes an amount of work, calibrated to take so long at full speed.
     Run(Span),
     /// Executes until so much time has passed, however fast the CPU is.
@@ -150,7 +156,7 @@ pub enum Step {
     /// Writes so many bytes to a device.
     Io(u64),
     /// Starts another thread of the description: the next of those that begin with
-    /// [`Step::Forked`] and this name.
+    /// [`ProgramStep::Forked`] and this name.
     Fork(String),
     /// Waits until threads of this name were started more often than `number`; what has happened
     /// is not waited for again.
@@ -180,97 +186,107 @@ pub const LEAST_STRIDE: u64 = 8;
 )]
 pub struct ParseStepError;
 
-impl Step {
+impl ProgramStep {
     /// The time for which the step wants the processor.
     #[must_use]
     pub fn execution(&self) -> Span {
         match self {
-            Step::Run(time) | Step::RunFor(time) => *time,
+            ProgramStep::Run(time) | ProgramStep::RunFor(time) => *time,
             _ => Span::ZERO,
         }
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ProgramStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Run(time) => write!(f, "run {time}"),
-            Step::RunFor(time) => write!(f, "run_for {time}"),
-            Step::Sleep(time) => write!(f, "sleep {time}"),
-            Step::Timer { name, period, absolute: false } => write!(f, "timer {name} {period}"),
-            Step::Timer { name, period, absolute: true } => {
+            ProgramStep::Run(time) => write!(f, "run {time}"),
+            ProgramStep::RunFor(time) => write!(f, "run_for {time}"),
+            ProgramStep::Sleep(time) => write!(f, "sleep {time}"),
+            ProgramStep::Timer { name, period, absolute: false } => {
+                write!(f, "timer {name} {period}")
+            }
+            ProgramStep::Timer { name, period, absolute: true } => {
                 write!(f, "timer {name} {period} absolute")
             }
-            Step::Lock(name) => write!(f, "lock {name}"),
-            Step::Unlock(name) => write!(f, "unlock {name}"),
-            Step::Wait { condition, mutex } => write!(f, "wait {condition} {mutex}"),
-            Step::Signal(name) => write!(f, "signal {name}"),
-            Step::Broadcast(name) => write!(f, "broadcast {name}"),
-            Step::Barrier(name) => write!(f, "barrier {name}"),
-            Step::Suspend(name) => write!(f, "suspend {name}"),
-            Step::Resume(name) => write!(f, "resume {name}"),
-            Step::Post(name) => write!(f, "post {name}"),
-            Step::Take(name) => write!(f, "take {name}"),
-            Step::Yield => f.write_str("yield"),
-            Step::Memory(bytes) => write!(f, "memory {bytes}"),
-            Step::Read { bytes, buffer } => write!(f, "read {bytes} {buffer}"),
-            Step::Write { bytes, buffer } => write!(f, "write {bytes} {buffer}"),
-            Step::Chase { hops, buffer, stride, sequential } => {
+            ProgramStep::Lock(name) => write!(f, "lock {name}"),
+            ProgramStep::Unlock(name) => write!(f, "unlock {name}"),
+            ProgramStep::Wait { condition, mutex } => write!(f, "wait {condition} {mutex}"),
+            ProgramStep::Signal(name) => write!(f, "signal {name}"),
+            ProgramStep::Broadcast(name) => write!(f, "broadcast {name}"),
+            ProgramStep::Barrier(name) => write!(f, "barrier {name}"),
+            ProgramStep::Suspend(name) => write!(f, "suspend {name}"),
+            ProgramStep::Resume(name) => write!(f, "resume {name}"),
+            ProgramStep::Post(name) => write!(f, "post {name}"),
+            ProgramStep::Take(name) => write!(f, "take {name}"),
+            ProgramStep::Yield => f.write_str("yield"),
+            ProgramStep::Memory(bytes) => write!(f, "memory {bytes}"),
+            ProgramStep::Read { bytes, buffer } => write!(f, "read {bytes} {buffer}"),
+            ProgramStep::Write { bytes, buffer } => write!(f, "write {bytes} {buffer}"),
+            ProgramStep::Chase { hops, buffer, stride, sequential } => {
                 let order = if *sequential { " sequential" } else { "" };
                 write!(f, "chase {hops} {buffer} {stride}{order}")
             }
-            Step::Io(bytes) => write!(f, "io {bytes}"),
-            Step::Fork(name) => write!(f, "fork {name}"),
-            Step::Forked { name, number } => write!(f, "forked {name} {number}"),
-            Step::StartAfter(time) => write!(f, "start_after {time}"),
+            ProgramStep::Io(bytes) => write!(f, "io {bytes}"),
+            ProgramStep::Fork(name) => write!(f, "fork {name}"),
+            ProgramStep::Forked { name, number } => write!(f, "forked {name} {number}"),
+            ProgramStep::StartAfter(time) => write!(f, "start_after {time}"),
         }
     }
 }
 
-impl FromStr for Step {
+impl FromStr for ProgramStep {
     type Err = ParseStepError;
 
-    fn from_str(text: &str) -> Result<Step, ParseStepError> {
+    fn from_str(text: &str) -> Result<ProgramStep, ParseStepError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let name = |word: &str| word.to_owned();
         let bytes = |word: &str| word.parse::<u64>().map_err(|_| ParseStepError);
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         Ok(match words[..] {
-            ["run", time] => Step::Run(not_negative(time)?),
-            ["run_for", time] => Step::RunFor(not_negative(time)?),
-            ["sleep", time] => Step::Sleep(not_negative(time)?),
-            ["timer", timer, time] => {
-                Step::Timer { name: name(timer), period: not_negative(time)?, absolute: false }
-            }
-            ["timer", timer, time, "absolute"] => {
-                Step::Timer { name: name(timer), period: not_negative(time)?, absolute: true }
-            }
-            ["lock", mutex] => Step::Lock(name(mutex)),
-            ["unlock", mutex] => Step::Unlock(name(mutex)),
+            ["run", time] => ProgramStep::Run(not_negative(time)?),
+            ["run_for", time] => ProgramStep::RunFor(not_negative(time)?),
+            ["sleep", time] => ProgramStep::Sleep(not_negative(time)?),
+            ["timer", timer, time] => ProgramStep::Timer {
+                name: name(timer),
+                period: not_negative(time)?,
+                absolute: false,
+            },
+            ["timer", timer, time, "absolute"] => ProgramStep::Timer {
+                name: name(timer),
+                period: not_negative(time)?,
+                absolute: true,
+            },
+            ["lock", mutex] => ProgramStep::Lock(name(mutex)),
+            ["unlock", mutex] => ProgramStep::Unlock(name(mutex)),
             ["wait", condition, mutex] => {
                 let (condition, mutex) = pair(condition, mutex);
-                Step::Wait { condition, mutex }
+                ProgramStep::Wait { condition, mutex }
             }
-            ["signal", condition] => Step::Signal(name(condition)),
-            ["broadcast", condition] => Step::Broadcast(name(condition)),
-            ["barrier", barrier] => Step::Barrier(name(barrier)),
-            ["suspend", thread] => Step::Suspend(name(thread)),
-            ["resume", thread] => Step::Resume(name(thread)),
-            ["post", semaphore] => Step::Post(name(semaphore)),
-            ["take", semaphore] => Step::Take(name(semaphore)),
-            ["yield"] => Step::Yield,
-            ["memory", amount] => Step::Memory(bytes(amount)?),
-            ["read", amount, size] => Step::Read { bytes: bytes(amount)?, buffer: buffer(size)? },
-            ["write", amount, size] => Step::Write { bytes: bytes(amount)?, buffer: buffer(size)? },
+            ["signal", condition] => ProgramStep::Signal(name(condition)),
+            ["broadcast", condition] => ProgramStep::Broadcast(name(condition)),
+            ["barrier", barrier] => ProgramStep::Barrier(name(barrier)),
+            ["suspend", thread] => ProgramStep::Suspend(name(thread)),
+            ["resume", thread] => ProgramStep::Resume(name(thread)),
+            ["post", semaphore] => ProgramStep::Post(name(semaphore)),
+            ["take", semaphore] => ProgramStep::Take(name(semaphore)),
+            ["yield"] => ProgramStep::Yield,
+            ["memory", amount] => ProgramStep::Memory(bytes(amount)?),
+            ["read", amount, size] => {
+                ProgramStep::Read { bytes: bytes(amount)?, buffer: buffer(size)? }
+            }
+            ["write", amount, size] => {
+                ProgramStep::Write { bytes: bytes(amount)?, buffer: buffer(size)? }
+            }
             ["chase", hops, size, stride] => chase([hops, size, stride], false)?,
             ["chase", hops, size, stride, "sequential"] => chase([hops, size, stride], true)?,
-            ["io", amount] => Step::Io(bytes(amount)?),
-            ["fork", thread] => Step::Fork(name(thread)),
+            ["io", amount] => ProgramStep::Io(bytes(amount)?),
+            ["fork", thread] => ProgramStep::Fork(name(thread)),
             ["forked", thread, number] => {
                 let number = number.parse::<u32>().map_err(|_| ParseStepError)?;
-                Step::Forked { name: name(thread), number }
+                ProgramStep::Forked { name: name(thread), number }
             }
-            ["start_after", time] => Step::StartAfter(not_negative(time)?),
+            ["start_after", time] => ProgramStep::StartAfter(not_negative(time)?),
             _ => return Err(ParseStepError),
         })
     }
@@ -282,13 +298,13 @@ fn buffer(text: &str) -> Result<u64, ParseStepError> {
     size.ok_or(ParseStepError)
 }
 
-fn chase(words: [&str; 3], sequential: bool) -> Result<Step, ParseStepError> {
+fn chase(words: [&str; 3], sequential: bool) -> Result<ProgramStep, ParseStepError> {
     let [hops, size, stride] = words;
     let hops = hops.parse::<u64>().map_err(|_| ParseStepError)?;
     let stride = stride.parse::<u64>().map_err(|_| ParseStepError)?;
     let buffer = buffer(size)?;
     let fits = stride >= LEAST_STRIDE && stride <= buffer / 2;
-    fits.then_some(Step::Chase { hops, buffer, stride, sequential }).ok_or(ParseStepError)
+    fits.then_some(ProgramStep::Chase { hops, buffer, stride, sequential }).ok_or(ParseStepError)
 }
 
 fn not_negative(text: &str) -> Result<Span, ParseStepError> {
@@ -328,7 +344,7 @@ mod tests {
             "forked late 3",
             "start_after 5ms",
         ] {
-            assert_eq!(text.parse::<Step>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ProgramStep>().unwrap().to_string(), text);
         }
     }
 
@@ -350,7 +366,7 @@ mod tests {
             "forked a -1",
             "jump 3ms",
         ] {
-            assert_eq!(text.parse::<Step>(), Err(ParseStepError), "{text}");
+            assert_eq!(text.parse::<ProgramStep>(), Err(ParseStepError), "{text}");
         }
     }
 }

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use hourglass_model::CpuSet;
 use hourglass_time::Span;
 
-use super::error::{Place, TaskSetError};
-use super::keys::{Keys, Read};
+use super::error::{Location, TaskSetError};
+use super::keys::{KeyResult, Keys};
+use super::keywords;
 use super::node::Node;
-use super::words;
 use super::{
-    Background, CriticalSection, Fraction, Interference, Machine, Overheads, Phase, Preemption,
-    Program, Resource, Server, Step, Task, TaskSet,
+    Background, CriticalSection, Fraction, Interference, MachineModel, Overheads, Phase,
+    Preemption, Program, ProgramStep, Resource, Server, Task, TaskSet,
 };
 
 impl TaskSet {
@@ -45,7 +45,7 @@ impl TaskSet {
 }
 
 /// The tree of a JSON text.
-pub(crate) fn parse_json(text: &str) -> Read<Node> {
+pub(crate) fn parse_json(text: &str) -> KeyResult<Node> {
     serde_json::from_str(text).map_err(|error| syntax(&error))
 }
 
@@ -59,12 +59,12 @@ pub(crate) fn syntax(error: &serde_json::Error) -> TaskSetError {
 }
 
 /// Reads the tree of a document.
-pub(crate) fn from_node(node: &Node) -> Read<TaskSet> {
-    let file = Keys::open(Place::file(), node, &words::FILE_KEYS, None)?;
+pub(crate) fn from_node(node: &Node) -> KeyResult<TaskSet> {
+    let file = Keys::open(Location::file(), node, &keywords::FILE_KEYS, None)?;
     if let Some(schema) = file.text("schema")?
-        && schema != words::TASKS_SCHEMA
+        && schema != keywords::TASKS_SCHEMA
     {
-        let reason = format!("another format; this version reads {}", words::TASKS_SCHEMA);
+        let reason = format!("another format; this version reads {}", keywords::TASKS_SCHEMA);
         return Err(file.bad("schema", &Node::text(schema), reason));
     }
     let unit = file.span("unit")?;
@@ -73,40 +73,44 @@ pub(crate) fn from_node(node: &Node) -> Read<TaskSet> {
     }
     let mut set = TaskSet {
         name: file.text("name")?.unwrap_or_default().to_owned(),
-        scheduler: file.word("scheduler", &words::SCHEDULERS)?.unwrap_or_default(),
-        assignment: file.word("priorities", &words::ASSIGNMENTS)?,
+        scheduler: file.word("scheduler", &keywords::SCHEDULERS)?.unwrap_or_default(),
+        assignment: file.word("priorities", &keywords::ASSIGNMENTS)?,
         machine: file
             .get("machine")
             .map(|node| machine(node, unit))
             .transpose()?
             .unwrap_or_default(),
-        resources: each(&file, "resource", resource)?,
-        servers: each(&file, "server", |place, node| server(place, node, unit))?,
+        resources: read_list(&file, "resource", resource)?,
+        servers: read_list(&file, "server", |place, node| server(place, node, unit))?,
         tasks: Vec::new(),
-        interference: each(&file, "interference", interference)?,
-        background: each(&file, "background", background)?,
+        interference: read_list(&file, "interference", interference)?,
+        background: read_list(&file, "background", background)?,
         horizon: file.span("horizon")?,
     };
-    let drafts = each(&file, "task", |place, node| task(place, node, unit))?;
+    let drafts = read_list(&file, "task", |place, node| task(place, node, unit))?;
     set.tasks = inherit_periods(drafts)?;
     set.check()?;
     Ok(set)
 }
 
 /// Reads each table of a list, which is named in messages by its own name or by its number.
-fn each<T>(file: &Keys<'_>, kind: &str, read: impl Fn(Place, &Node) -> Read<T>) -> Read<Vec<T>> {
+fn read_list<T>(
+    file: &Keys<'_>,
+    kind: &str,
+    read: impl Fn(Location, &Node) -> KeyResult<T>,
+) -> KeyResult<Vec<T>> {
     let place = |(position, node): (usize, &Node)| {
-        let Node::Table(entries) = node else { return Place::numbered(kind, position) };
+        let Node::Table(entries) = node else { return Location::numbered(kind, position) };
         match entries.iter().find(|(key, _)| key == "name") {
-            Some((_, Node::Text(name))) => Place::named(kind, name),
-            _ => Place::numbered(kind, position),
+            Some((_, Node::Text(name))) => Location::named(kind, name),
+            _ => Location::numbered(kind, position),
         }
     };
     let tables = file.list(kind)?;
     tables.iter().enumerate().map(|entry| read(place(entry), entry.1)).collect()
 }
 
-fn name(keys: &Keys<'_>) -> Read<String> {
+fn name(keys: &Keys<'_>) -> KeyResult<String> {
     let missing = || keys.missing("name", "give it one, as in name = \"video\"");
     let name = keys.text("name")?.ok_or_else(missing)?;
     if name.trim().is_empty() || name.chars().any(char::is_control) {
@@ -117,7 +121,7 @@ fn name(keys: &Keys<'_>) -> Read<String> {
 }
 
 /// `cpus`, or the same as `cpu`.
-fn cpus(keys: &Keys<'_>) -> Read<Option<CpuSet>> {
+fn cpus(keys: &Keys<'_>) -> KeyResult<Option<CpuSet>> {
     if keys.get("cpu").is_some() && keys.get("cpus").is_some() {
         let message = "cpu and cpus are the same; give one of them".to_owned();
         return Err(TaskSetError::Contradiction { place: keys.place.clone(), message });
@@ -126,13 +130,13 @@ fn cpus(keys: &Keys<'_>) -> Read<Option<CpuSet>> {
 }
 
 /// A task whose period may still have to be taken from the one that it follows.
-struct Draft {
+struct TaskDraft {
     task: Task,
     has_period: bool,
 }
 
-fn task(place: Place, node: &Node, unit: Option<Span>) -> Read<Draft> {
-    let keys = Keys::open(place, node, &words::TASK_KEYS, unit)?;
+fn task(place: Location, node: &Node, unit: Option<Span>) -> KeyResult<TaskDraft> {
+    let keys = Keys::open(place, node, &keywords::TASK_KEYS, unit)?;
     let name = name(&keys)?;
     let execution_time: Option<hourglass_model::ExecutionTime> = keys.parsed("execution_time")?;
     let longest = execution_time.as_ref().map(|times| times.longest());
@@ -152,7 +156,7 @@ fn task(place: Place, node: &Node, unit: Option<Span>) -> Read<Draft> {
     };
     let period = keys.span("period")?;
     let task = Task {
-        activation: keys.word("activation", &words::ACTIVATIONS)?.unwrap_or_default(),
+        activation: keys.word("activation", &keywords::ACTIVATIONS)?.unwrap_or_default(),
         bcet: keys.span("bcet")?,
         execution_time,
         deadline: keys.span("deadline")?,
@@ -178,11 +182,11 @@ fn task(place: Place, node: &Node, unit: Option<Span>) -> Read<Draft> {
             "give the shortest time between two jobs, for example period = \"8ms\"",
         ));
     }
-    Ok(Draft { task, has_period: period.is_some() })
+    Ok(TaskDraft { task, has_period: period.is_some() })
 }
 
 /// A task without a period has that of the first task that it is after.
-fn inherit_periods(drafts: Vec<Draft>) -> Read<Vec<Task>> {
+fn inherit_periods(drafts: Vec<TaskDraft>) -> KeyResult<Vec<Task>> {
     let mut tasks: Vec<Task> = drafts.iter().map(|draft| draft.task.clone()).collect();
     let mut periods: BTreeMap<String, Span> = BTreeMap::new();
     for position in super::check::in_order(&tasks)? {
@@ -197,7 +201,7 @@ fn inherit_periods(drafts: Vec<Draft>) -> Read<Vec<Task>> {
     Ok(tasks)
 }
 
-fn preemption(keys: &Keys<'_>) -> Read<Preemption> {
+fn preemption(keys: &Keys<'_>) -> KeyResult<Preemption> {
     let preemptive = match keys.get("preemptive") {
         None => None,
         Some(Node::Bool(value)) => Some(*value),
@@ -227,10 +231,10 @@ fn preemption(keys: &Keys<'_>) -> Read<Preemption> {
     })
 }
 
-fn critical_sections(keys: &Keys<'_>, unit: Option<Span>) -> Read<Vec<CriticalSection>> {
+fn critical_sections(keys: &Keys<'_>, unit: Option<Span>) -> KeyResult<Vec<CriticalSection>> {
     let section = |(position, node): (usize, &Node)| {
         let place = keys.place.within(format_args!("critical section {}", position + 1));
-        let keys = Keys::open(place, node, &words::SECTION_KEYS, unit)?;
+        let keys = Keys::open(place, node, &keywords::SECTION_KEYS, unit)?;
         let resource = keys.text("resource")?.map(str::to_owned);
         Ok(CriticalSection {
             resource: resource.ok_or_else(|| keys.missing("resource", "name what it holds"))?,
@@ -243,7 +247,7 @@ fn critical_sections(keys: &Keys<'_>, unit: Option<Span>) -> Read<Vec<CriticalSe
     keys.list("critical_sections")?.iter().enumerate().map(section).collect()
 }
 
-fn program(keys: &Keys<'_>) -> Read<Option<Program>> {
+fn program(keys: &Keys<'_>) -> KeyResult<Option<Program>> {
     if keys.get("phases").is_none() {
         return match keys.get("loops") {
             None => Ok(None),
@@ -252,10 +256,10 @@ fn program(keys: &Keys<'_>) -> Read<Option<Program>> {
     }
     let phase = |(position, node): (usize, &Node)| {
         let place = keys.place.within(format_args!("phase {}", position + 1));
-        let keys = Keys::open(place, node, &words::PHASE_KEYS, None)?;
+        let keys = Keys::open(place, node, &keywords::PHASE_KEYS, None)?;
         let step = |node: &Node| match node {
             Node::Text(text) => {
-                text.parse::<Step>().map_err(|error| keys.bad("steps", node, error))
+                text.parse::<ProgramStep>().map_err(|error| keys.bad("steps", node, error))
             }
             _ => Err(keys.bad("steps", node, "give texts such as \"run 3ms\"")),
         };
@@ -264,15 +268,15 @@ fn program(keys: &Keys<'_>) -> Read<Option<Program>> {
             loops: loops(&keys, Some(1))?,
             policy: keys.parsed("policy")?,
             cpus: keys.cpus("cpus")?,
-            steps: keys.list("steps")?.iter().map(step).collect::<Read<_>>()?,
+            steps: keys.list("steps")?.iter().map(step).collect::<KeyResult<_>>()?,
         })
     };
-    let phases = keys.list("phases")?.iter().enumerate().map(phase).collect::<Read<_>>()?;
+    let phases = keys.list("phases")?.iter().enumerate().map(phase).collect::<KeyResult<_>>()?;
     Ok(Some(Program { loops: loops(keys, None)?, phases }))
 }
 
 /// A number of rounds, or `"forever"`.
-fn loops(keys: &Keys<'_>, default: Option<u64>) -> Read<Option<u64>> {
+fn loops(keys: &Keys<'_>, default: Option<u64>) -> KeyResult<Option<u64>> {
     match keys.get("loops") {
         None => Ok(default),
         Some(Node::Text(text)) if text == "forever" => Ok(None),
@@ -281,19 +285,19 @@ fn loops(keys: &Keys<'_>, default: Option<u64>) -> Read<Option<u64>> {
     }
 }
 
-fn resource(place: Place, node: &Node) -> Read<Resource> {
-    let keys = Keys::open(place, node, &words::RESOURCE_KEYS, None)?;
+fn resource(place: Location, node: &Node) -> KeyResult<Resource> {
+    let keys = Keys::open(place, node, &keywords::RESOURCE_KEYS, None)?;
     Ok(Resource {
         name: name(&keys)?,
-        protocol: keys.word("protocol", &words::PROTOCOLS)?.unwrap_or_default(),
+        protocol: keys.word("protocol", &keywords::PROTOCOLS)?.unwrap_or_default(),
         ceiling: keys.whole("ceiling")?,
     })
 }
 
-fn server(place: Place, node: &Node, unit: Option<Span>) -> Read<Server> {
-    let keys = Keys::open(place, node, &words::SERVER_KEYS, unit)?;
+fn server(place: Location, node: &Node, unit: Option<Span>) -> KeyResult<Server> {
+    let keys = Keys::open(place, node, &keywords::SERVER_KEYS, unit)?;
     let missing = |key, remedy| keys.missing(key, remedy);
-    let kind = keys.word("kind", &words::SERVER_KINDS)?;
+    let kind = keys.word("kind", &keywords::SERVER_KINDS)?;
     let kind = kind.ok_or_else(|| {
         missing(
             "kind",
@@ -311,7 +315,7 @@ fn server(place: Place, node: &Node, unit: Option<Span>) -> Read<Server> {
         deadline: keys.span("deadline")?,
         priority: keys.whole("priority")?,
         cpus: cpus(&keys)?,
-        scheduler: keys.word("scheduler", &words::SCHEDULERS)?.unwrap_or_default(),
+        scheduler: keys.word("scheduler", &keywords::SCHEDULERS)?.unwrap_or_default(),
         tasks: keys.names("tasks")?,
         ..Server::new(&name(&keys)?, kind, budget, period)
     })
@@ -335,11 +339,11 @@ fn named_again(node: &Node) -> Option<u32> {
     None
 }
 
-fn machine(node: &Node, unit: Option<Span>) -> Read<Machine> {
-    let keys = Keys::open(Place::part("machine"), node, &words::MACHINE_KEYS, None)?;
+fn machine(node: &Node, unit: Option<Span>) -> KeyResult<MachineModel> {
+    let keys = Keys::open(Location::part("machine"), node, &keywords::MACHINE_KEYS, None)?;
     let core = |node: &Node| match named_again(node) {
         Some(cpu) => Err(TaskSetError::BadValue {
-            place: Place::part("machine"),
+            place: Location::part("machine"),
             key: "cores".to_owned(),
             value: format!("CPU {cpu}"),
             reason: "it is there twice in a core; name it once".to_owned(),
@@ -347,15 +351,16 @@ fn machine(node: &Node, unit: Option<Span>) -> Read<Machine> {
         None => keys.as_cpus("cores", node),
     };
     let overheads = keys.get("overheads").map(|node| overheads(node, unit)).transpose()?;
-    Ok(Machine {
+    Ok(MachineModel {
         cpus: keys.cpus("cpus")?,
-        cores: keys.list("cores")?.iter().map(core).collect::<Read<_>>()?,
+        cores: keys.list("cores")?.iter().map(core).collect::<KeyResult<_>>()?,
         overheads: overheads.unwrap_or_default(),
     })
 }
 
-fn overheads(node: &Node, unit: Option<Span>) -> Read<Overheads> {
-    let keys = Keys::open(Place::part("machine.overheads"), node, &words::OVERHEAD_KEYS, unit)?;
+fn overheads(node: &Node, unit: Option<Span>) -> KeyResult<Overheads> {
+    let keys =
+        Keys::open(Location::part("machine.overheads"), node, &keywords::OVERHEAD_KEYS, unit)?;
     Ok(Overheads {
         context_switch: keys.span("context_switch")?,
         tick_period: keys.span("tick_period")?,
@@ -365,8 +370,8 @@ fn overheads(node: &Node, unit: Option<Span>) -> Read<Overheads> {
     })
 }
 
-fn interference(place: Place, node: &Node) -> Read<Interference> {
-    let keys = Keys::open(place, node, &words::INTERFERENCE_KEYS, None)?;
+fn interference(place: Location, node: &Node) -> KeyResult<Interference> {
+    let keys = Keys::open(place, node, &keywords::INTERFERENCE_KEYS, None)?;
     let rate = match keys.get("rate") {
         Some(Node::Whole(0)) => Some(Fraction::ZERO),
         Some(Node::Whole(1)) => Some(Fraction::ONE),
@@ -385,8 +390,8 @@ fn interference(place: Place, node: &Node) -> Read<Interference> {
     })
 }
 
-fn background(place: Place, node: &Node) -> Read<Background> {
-    let keys = Keys::open(place, node, &words::BACKGROUND_KEYS, None)?;
+fn background(place: Location, node: &Node) -> KeyResult<Background> {
+    let keys = Keys::open(place, node, &keywords::BACKGROUND_KEYS, None)?;
     Ok(Background {
         name: name(&keys)?,
         policy: keys.parsed("policy")?,

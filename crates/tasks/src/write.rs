@@ -8,11 +8,11 @@ use std::fmt::{self, Write};
 use hourglass_model::CpuSet;
 use hourglass_time::Span;
 
+use super::keywords::{self, word};
 use super::node::Node;
-use super::words::{self, word};
 use super::{
-    Activation, Background, CriticalSection, Interference, Machine, Phase, Preemption, Program,
-    Resource, Scheduler, Server, Task, TaskSet,
+    Activation, Background, CriticalSection, Interference, MachineModel, Phase, Preemption,
+    Program, Resource, Scheduler, Server, Task, TaskSet,
 };
 
 impl TaskSet {
@@ -34,10 +34,10 @@ impl TaskSet {
 
     fn to_node(&self) -> Node {
         let mut table = Table::default();
-        table.text("schema", words::TASKS_SCHEMA);
+        table.text("schema", keywords::TASKS_SCHEMA);
         table.if_some("name", Some(&self.name).filter(|name| !name.is_empty()));
-        table.text("scheduler", word(&words::SCHEDULERS, &self.scheduler));
-        let assignment = self.assignment.map(|given| word(&words::ASSIGNMENTS, &given));
+        table.text("scheduler", word(&keywords::SCHEDULERS, &self.scheduler));
+        let assignment = self.assignment.map(|given| word(&keywords::ASSIGNMENTS, &given));
         table.if_some("priorities", assignment);
         table.if_some("horizon", self.horizon);
         table.if_any("machine", machine(&self.machine));
@@ -100,7 +100,7 @@ fn task(task: &Task) -> Node {
     let mut table = Table::default();
     table.text("name", &task.name);
     if task.activation != Activation::default() {
-        table.text("activation", word(&words::ACTIVATIONS, &task.activation));
+        table.text("activation", word(&keywords::ACTIVATIONS, &task.activation));
     }
     table.text("period", task.period);
     table.text("wcet", task.wcet);
@@ -165,7 +165,7 @@ fn phase(phase: &Phase) -> Node {
 fn resource(resource: &Resource) -> Node {
     let mut table = Table::default();
     table.text("name", &resource.name);
-    table.text("protocol", word(&words::PROTOCOLS, &resource.protocol));
+    table.text("protocol", word(&keywords::PROTOCOLS, &resource.protocol));
     table.number("ceiling", resource.ceiling);
     Node::Table(table.0)
 }
@@ -173,20 +173,20 @@ fn resource(resource: &Resource) -> Node {
 fn server(server: &Server) -> Node {
     let mut table = Table::default();
     table.text("name", &server.name);
-    table.text("kind", word(&words::SERVER_KINDS, &server.kind));
+    table.text("kind", word(&keywords::SERVER_KINDS, &server.kind));
     table.text("budget", server.budget);
     table.text("period", server.period);
     table.if_some("deadline", server.deadline);
     table.number("priority", server.priority);
     table.cpus(server.cpus.as_ref());
     if server.scheduler != Scheduler::default() {
-        table.text("scheduler", word(&words::SCHEDULERS, &server.scheduler));
+        table.text("scheduler", word(&keywords::SCHEDULERS, &server.scheduler));
     }
     table.list("tasks", &server.tasks, Node::text);
     Node::Table(table.0)
 }
 
-fn machine(machine: &Machine) -> Table {
+fn machine(machine: &MachineModel) -> Table {
     let mut table = Table::default();
     table.cpus(machine.cpus.as_ref());
     table.list("cores", &machine.cores, Node::text);

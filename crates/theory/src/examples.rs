@@ -10,7 +10,7 @@ use hourglass_model::check::{CHECK_CORPUS_SCHEMA, CaseFacts, CaseStatus, CheckCo
 use hourglass_sched::catalogue::answer;
 use hourglass_sched::corpus::{BadCase, disagreements};
 use hourglass_tasks::TaskSetError;
-use hourglass_tasks::corpus::{self, Answers, Case, Unread};
+use hourglass_tasks::corpus::{self, Case, ExpectedResults, UnreadableCase};
 use thiserror::Error;
 
 use hourglass_lab::task_input::{self, InputError};
@@ -74,12 +74,12 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, ExamplesError> {
     Ok(files)
 }
 
-fn facts(case: Result<Case, Unread>, file: &str) -> CaseFacts {
+fn facts(case: Result<Case, UnreadableCase>, file: &str) -> CaseFacts {
     let file = file.to_owned();
-    let (none, reason) = (Answers::new(), String::new());
+    let (none, reason) = (ExpectedResults::new(), String::new());
     let case = match case {
         Ok(case) => case,
-        Err(Unread { id, kind, reason }) => {
+        Err(UnreadableCase { id, kind, reason }) => {
             let status = CaseStatus::Unsupported;
             return CaseFacts { id, kind, status, got: none.clone(), expected: none, file, reason };
         }
@@ -89,7 +89,8 @@ fn facts(case: Result<Case, Unread>, file: &str) -> CaseFacts {
         Ok(got) => {
             let wrong = disagreements(&case, &got);
             let expected = case.expect.iter().filter(|(name, _)| wrong.contains(&name.as_str()));
-            let expected: Answers = expected.map(|(n, value)| (n.clone(), value.clone())).collect();
+            let expected: ExpectedResults =
+                expected.map(|(n, value)| (n.clone(), value.clone())).collect();
             let status = if wrong.is_empty() { CaseStatus::Pass } else { CaseStatus::Fail };
             CaseFacts { id, kind, status, got, expected, file, reason }
         }

@@ -2,14 +2,14 @@
 
 use hourglass_model::check::{CheckDocument, Verdict};
 use hourglass_tasks::TaskSet;
-use hourglass_theory::check::{FitHeuristic, PlacementOrder, Request, check};
+use hourglass_theory::check::{CheckRequest, FitHeuristic, PlacementOrder, check};
 
 fn read(text: &str) -> TaskSet {
     TaskSet::from_toml(&format!("unit = \"1ms\"\n{text}")).unwrap()
 }
 
 fn answer(text: &str) -> CheckDocument {
-    check(&read(text), &Request::default()).unwrap()
+    check(&read(text), &CheckRequest::default()).unwrap()
 }
 
 /// Bounds from nominal arrival in microseconds; -1 for none.
@@ -30,7 +30,7 @@ fn utilisation_bounds_know_no_bursts() {
         task("a", "wcet = 3\nperiod = 10\nactivation = \"sporadic\"\narrivals = [0]\npriority = 2")
             + &task("b", "wcet = 5\nperiod = 11\npriority = 1");
     for name in ["liu-layland", "hyperbolic"] {
-        let request = Request { analysis: Some(name.to_owned()), ..Request::default() };
+        let request = CheckRequest { analysis: Some(name.to_owned()), ..CheckRequest::default() };
         assert_eq!(check(&read(&text), &request).unwrap().verdict, Verdict::Unknown, "{name}");
     }
     let found = answer(&text);
@@ -174,7 +174,8 @@ fn several_cpus() {
     let global = answer(&text);
     assert_eq!((global.analysis.as_str(), global.verdict), ("global-edf", Verdict::Infeasible));
     let partition = Some((FitHeuristic::First, PlacementOrder::Utilisation));
-    let placed = check(&read(&text), &Request { partition, ..Request::default() }).unwrap();
+    let placed =
+        check(&read(&text), &CheckRequest { partition, ..CheckRequest::default() }).unwrap();
     assert_eq!(placed.verdict, Verdict::Feasible);
     assert_ne!(placed.tasks[0].cpus, placed.tasks[2].cpus);
 }
@@ -446,7 +447,7 @@ fn siblings() {
 #[test]
 fn how_far_tasks_may_change() {
     let text = task("audio", "wcet = 3\nperiod = 8") + &task("video", "wcet = 17\nperiod = 33");
-    let request = Request { sensitivity: true, ..Request::default() };
+    let request = CheckRequest { sensitivity: true, ..CheckRequest::default() };
     let answer = check(&read(&text), &request).unwrap();
     // The fifth job of audio comes at 32: 29 ms of work may become 32 and no more.
     let together = &answer.breakdown.unwrap()[0];
@@ -488,7 +489,8 @@ fn known_phases() {
         );
         assert_eq!(found.witness.unwrap().task.as_deref(), Some("b"));
     }
-    let request = Request { analysis: Some("fp-preemptive".into()), ..Request::default() };
+    let request =
+        CheckRequest { analysis: Some("fp-preemptive".into()), ..CheckRequest::default() };
     let found = check(&read(&set("offset = 4", "")), &request).unwrap();
     assert_eq!((bounds(&found)[1], found.verdict), (8_000, Verdict::Unknown));
 }

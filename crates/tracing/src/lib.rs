@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hourglass_time::Span;
-use hourglass_witness::{Travelling, Witness};
+use hourglass_witness::{DetachedSpan, Witness};
 use paused::Paused;
 use tracing::dispatcher::WeakDispatch;
 use tracing::span::Id;
@@ -65,7 +65,7 @@ pub struct WitnessLayer {
 }
 
 /// What a span lost so far, in its extensions: of one that was disturbed.
-struct PausedSpan(Travelling);
+struct PausedSpan(DetachedSpan);
 
 impl WitnessLayer {
     /// The first witness of a process tests the kernel for some milliseconds, and this is done here.
@@ -110,13 +110,13 @@ impl WitnessLayer {
 
     /// Adds a piece to what is in the span's extensions, behind what is kept elsewhere.
     #[cold]
-    fn extend<S>(&self, id: &Id, more: Travelling, context: &Context<'_, S>)
+    fn extend<S>(&self, id: &Id, more: DetachedSpan, context: &Context<'_, S>)
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let Some(span) = context.span(id) else { return };
         let before = self.undisturbed.take(id.into_u64());
-        let more = before.map_or(more, |before| Travelling::from(before).and(more));
+        let more = before.map_or(more, |before| DetachedSpan::from(before).and(more));
         let mut extensions = span.extensions_mut();
         match extensions.get_mut::<PausedSpan>() {
             Some(so_far) => so_far.0 = so_far.0.and(more),
@@ -128,7 +128,7 @@ impl WitnessLayer {
     }
 
     /// What a closing span lost, unless that is to be left out.
-    fn loss_to_report(&self, so_far: Travelling) -> Option<Loss> {
+    fn loss_to_report(&self, so_far: DetachedSpan) -> Option<Loss> {
         let witness = Witness::new().ok()?;
         let loss = witness.end(witness.attach(so_far))?;
         (loss.off_cpu.latest() >= self.at_least).then_some(loss)

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use hourglass_witness::{OpenSpan, Travelling, UndisturbedSpan, Witness};
+use hourglass_witness::{DetachedSpan, OpenSpan, UndisturbedSpan, Witness};
 use tracing::span::Id;
 
 /// Deeper nesting allocates.
@@ -61,7 +61,7 @@ pub(crate) fn enter(layer: u64, id: &Id) {
 
 /// The thread leaves a span. What it lost since it was entered, if anything happened; `None` while the thread has
 /// entered it once more.
-pub(crate) fn exit(layer: u64, id: &Id) -> Option<Result<UndisturbedSpan, Travelling>> {
+pub(crate) fn exit(layer: u64, id: &Id) -> Option<Result<UndisturbedSpan, DetachedSpan>> {
     let span = id.into_u64();
     with_thread(|Thread { witness, entries }| {
         let same = |entry: &EnteredSpan| (entry.layer, entry.span) == (layer, span);

@@ -66,29 +66,29 @@ impl fmt::Display for Fault {
 
 /// What is wrong with a block, on purpose.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Wrong {
+enum InjectedFault {
     Nothing,
     Effect,
     Lock,
     OtherThreads,
 }
 
-impl Wrong {
-    fn with(block: u32) -> Wrong {
+impl InjectedFault {
+    fn with(block: u32) -> InjectedFault {
         match block % 20 {
-            5 => Wrong::Effect,
-            10 => Wrong::Lock,
-            15 => Wrong::OtherThreads,
-            _ => Wrong::Nothing,
+            5 => InjectedFault::Effect,
+            10 => InjectedFault::Lock,
+            15 => InjectedFault::OtherThreads,
+            _ => InjectedFault::Nothing,
         }
     }
 }
 
 /// A block that was late.
 #[derive(Debug)]
-struct Late {
+struct LateBlock {
     block: u32,
-    wrong: Wrong,
+    wrong: InjectedFault,
     length: Duration,
     /// What the thread received of it, by the kernel's count.
     received: Duration,
@@ -115,11 +115,11 @@ struct Shared {
     over: AtomicBool,
 }
 
-fn callback(shared: &Shared, wrong: Wrong) {
-    if wrong == Wrong::Effect {
+fn callback(shared: &Shared, wrong: InjectedFault) {
+    if wrong == InjectedFault::Effect {
         compute(EFFECT);
     }
-    if wrong == Wrong::OtherThreads {
+    if wrong == InjectedFault::OtherThreads {
         // A heavy block, which would still be in time.
         compute(HEAVY);
     }
@@ -141,7 +141,7 @@ fn other_thread(shared: &Shared, cpu: u32) {
 
 /// Draws, with the lock in its hand.
 fn window(shared: &Shared, drawing: &Barrier) {
-    for _ in (0..BLOCKS).filter(|block| Wrong::with(*block) == Wrong::Lock) {
+    for _ in (0..BLOCKS).filter(|block| InjectedFault::with(*block) == InjectedFault::Lock) {
         drawing.wait();
         let _settings = shared.settings.lock();
         drawing.wait();
@@ -150,13 +150,13 @@ fn window(shared: &Shared, drawing: &Barrier) {
 }
 
 /// All blocks, each in a span; those that were late.
-fn play(shared: &Shared, drawing: &Barrier) -> Vec<Late> {
+fn play(shared: &Shared, drawing: &Barrier) -> Vec<LateBlock> {
     let witness = Witness::new().expect("the thread has just begun");
     let mut late = Vec::new();
     for block in 0..BLOCKS {
-        let wrong = Wrong::with(block);
-        shared.busy.store(wrong == Wrong::OtherThreads, Ordering::Relaxed);
-        if wrong == Wrong::Lock {
+        let wrong = InjectedFault::with(block);
+        shared.busy.store(wrong == InjectedFault::OtherThreads, Ordering::Relaxed);
+        if wrong == InjectedFault::Lock {
             drawing.wait();
             drawing.wait();
         }
@@ -166,7 +166,7 @@ fn play(shared: &Shared, drawing: &Barrier) -> Vec<Late> {
         let (length, received) = (begun.elapsed(), received() - before);
         let loss = witness.end(span);
         if length > PERIOD {
-            late.push(Late { block, wrong, length, received, fault: Fault::of(loss) });
+            late.push(LateBlock { block, wrong, length, received, fault: Fault::of(loss) });
         }
         thread::sleep(PERIOD.saturating_sub(length));
     }
@@ -174,7 +174,7 @@ fn play(shared: &Shared, drawing: &Barrier) -> Vec<Late> {
     late
 }
 
-fn session() -> Vec<Late> {
+fn session() -> Vec<LateBlock> {
     let cpu = affinity().ok().and_then(|cpus| cpus.last().copied()).unwrap_or(0);
     let (shared, drawing) = (Shared::default(), Barrier::new(2));
     thread::scope(|scope| {
@@ -191,7 +191,7 @@ fn session() -> Vec<Late> {
 }
 
 fn main() {
-    for Late { block, wrong, length, received, fault } in session() {
+    for LateBlock { block, wrong, length, received, fault } in session() {
         let [length, ran] = [length, received].map(|time| time.as_secs_f64() * 1e3);
         let done = format!("{wrong:?}");
         println!("block {block:>2} ({done}): {length:.1} ms, ran for {ran:.1} ms; late by {fault}");
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn each_fault_is_found() {
         let late = session();
-        let effects = late.iter().filter(|block| block.wrong == Wrong::Effect);
+        let effects = late.iter().filter(|block| block.wrong == InjectedFault::Effect);
         assert_eq!(effects.count(), 3, "{late:?}");
         for block in &late {
             match block.fault {

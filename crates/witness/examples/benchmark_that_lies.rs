@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use hourglass_sys::thread::{affinity, set_affinity};
-use hourglass_witness::{Sample, Samples, Summary, WitnessError};
+use hourglass_witness::{BenchmarkSample, Samples, Summary, WitnessError};
 
 const SAMPLES: usize = 500;
 const ITERATIONS: u64 = 2_000;
@@ -18,7 +18,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// Of one iteration, ns; `None` without a sample.
-fn mean_ns<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<f64> {
+fn mean_ns<'a>(samples: impl Iterator<Item = &'a BenchmarkSample>) -> Option<f64> {
     let (count, ns) = samples.fold((0, 0), |(count, ns), sample| {
         (count + sample.iterations, ns + sample.elapsed.as_nanos())
     });
@@ -26,7 +26,7 @@ fn mean_ns<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<f64> {
 }
 
 /// The samples that were taken while a neighbour computes.
-fn measured() -> Result<Vec<Sample>, WitnessError> {
+fn measured() -> Result<Vec<BenchmarkSample>, WitnessError> {
     let cpu = affinity().ok().and_then(|cpus| cpus.last().copied()).unwrap_or(0);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -58,7 +58,7 @@ fn main() -> Result<(), WitnessError> {
         println!("mean of all samples    {all:7.1} ns");
         println!("mean of clean samples  {clean:7.1} ns");
     }
-    if let Some(summary) = Summary::of(&samples) {
+    if let Some(summary) = Summary::from_samples(&samples) {
         println!("{summary}");
     }
     Ok(())
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn some_samples_are_disturbed_and_left_out() {
         let samples = measured().unwrap();
-        let summary = Summary::of(&samples).unwrap();
+        let summary = Summary::from_samples(&samples).unwrap();
         assert_eq!(summary.samples, SAMPLES);
         assert!(summary.disturbed > 0, "{summary}");
         let clean = summary.clean.expect("a sample takes less than the scheduler's slice");

@@ -13,7 +13,7 @@ const TRIES: u32 = 10;
 
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct BenchmarkSample {
     /// Of all its iterations together.
     pub elapsed: Duration,
     /// At least 1.
@@ -39,7 +39,7 @@ pub struct Sample {
 #[derive(Clone, Debug)]
 pub struct Samples {
     witness: Witness,
-    kept: Vec<Sample>,
+    kept: Vec<BenchmarkSample>,
 }
 
 /// Times of one iteration, ns, over some samples.
@@ -96,14 +96,14 @@ impl Samples {
         sample.elapsed
     }
 
-    fn take<T>(&mut self, iterations: u64, routine: &mut impl FnMut() -> T) -> Sample {
+    fn take<T>(&mut self, iterations: u64, routine: &mut impl FnMut() -> T) -> BenchmarkSample {
         let span = self.witness.begin();
         let begun = Instant::now();
         for _ in 0..iterations {
             black_box(routine());
         }
         let elapsed = begun.elapsed();
-        let sample = Sample { elapsed, iterations, loss: self.witness.end(span) };
+        let sample = BenchmarkSample { elapsed, iterations, loss: self.witness.end(span) };
         if iterations > 0 {
             self.kept.push(sample);
         }
@@ -112,7 +112,7 @@ impl Samples {
 
     /// All that were kept, in order. A harness takes some to warm up before those that it reports.
     #[must_use]
-    pub fn samples(&self) -> &[Sample] {
+    pub fn samples(&self) -> &[BenchmarkSample] {
         &self.kept
     }
 
@@ -124,14 +124,14 @@ impl Samples {
     /// What they say; `None` without a sample.
     #[must_use]
     pub fn summary(&self) -> Option<Summary> {
-        Summary::of(&self.kept)
+        Summary::from_samples(&self.kept)
     }
 }
 
 impl Summary {
     /// Of the samples that are given; `None` if that is none.
     #[must_use]
-    pub fn of(samples: &[Sample]) -> Option<Summary> {
+    pub fn from_samples(samples: &[BenchmarkSample]) -> Option<Summary> {
         let losses = || samples.iter().filter_map(|sample| sample.loss.as_ref());
         let off_cpu_ns = losses().map(|loss| loss.off_cpu.latest().nanos().unsigned_abs());
         Some(Summary {
@@ -139,8 +139,8 @@ impl Summary {
             disturbed: losses().count(),
             off_cpu: Duration::from_nanos(off_cpu_ns.fold(0, u64::saturating_add)),
             mostly: most_frequent(losses().map(|loss| loss.cause)),
-            all: Figures::of(samples.iter())?,
-            clean: Figures::of(samples.iter().filter(|sample| sample.loss.is_none())),
+            all: Figures::from_samples(samples.iter())?,
+            clean: Figures::from_samples(samples.iter().filter(|sample| sample.loss.is_none())),
         })
     }
 }
@@ -158,9 +158,10 @@ fn most_frequent(causes: impl Iterator<Item = Cause>) -> Option<Cause> {
 }
 
 impl Figures {
-    fn of<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Figures> {
-        let each =
-            |sample: &Sample| sample.elapsed.as_nanos() as f64 / sample.iterations.max(1) as f64;
+    fn from_samples<'a>(samples: impl Iterator<Item = &'a BenchmarkSample>) -> Option<Figures> {
+        let each = |sample: &BenchmarkSample| {
+            sample.elapsed.as_nanos() as f64 / sample.iterations.max(1) as f64
+        };
         let mut ns: Vec<f64> = samples.map(each).collect();
         ns.sort_by(f64::total_cmp);
         Some(Figures { median_ns: *ns.get(ns.len() / 2)?, longest_ns: *ns.last()? })
@@ -200,14 +201,15 @@ mod tests {
         let loss = witness.end(span);
         let off_cpu = Duration::from_nanos(loss.unwrap().off_cpu.latest().nanos().unsigned_abs());
         let cause = loss.unwrap().cause;
-        let sample = |us: u64, loss: Option<Loss>| Sample {
+        let sample = |us: u64, loss: Option<Loss>| BenchmarkSample {
             elapsed: Duration::from_micros(us),
             iterations: 10,
             loss,
         };
-        let said = |samples: &[Sample]| Summary::of(samples).unwrap().to_string();
+        let said =
+            |samples: &[BenchmarkSample]| Summary::from_samples(samples).unwrap().to_string();
 
-        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Summary::from_samples(&[]), None);
         assert_eq!(
             said(&[sample(3, None), sample(1, None), sample(2, None)]),
             "0 of 3 samples disturbed; median 200.0 ns, longest 300.0 ns"
@@ -220,7 +222,7 @@ mod tests {
                  clean samples only: median 200.0 ns, longest 200.0 ns"
             )
         );
-        assert_eq!(Summary::of(&[sample(900, loss)]).unwrap().clean, None);
+        assert_eq!(Summary::from_samples(&[sample(900, loss)]).unwrap().clean, None);
         assert!(said(&[sample(900, loss)]).ends_with("; no clean sample"));
     }
 }

@@ -11,11 +11,11 @@ use hourglass_sys::perf::{PerfUnavailable, SwitchTimes};
 use hourglass_sys::rseq::{ClearRule, RseqUnusable, Section};
 use hourglass_sys::thread::{self, Counters};
 
-use crate::machine::{Machine, Ticks};
+use crate::last_seen::LastSeen;
+use crate::machine::{HostFacts, Ticks};
 use crate::marks::Marks;
-use crate::neighbours::Note;
-use crate::sample::{Files, OTHER_QUOTAS_NS, Sample, Totals};
-use crate::{Asks, SpanError, WitnessError};
+use crate::sample::{CounterSample, Files, OTHER_QUOTAS_NS, Totals};
+use crate::{CounterReadReason, SpanError, WitnessError};
 
 /// A generation counts disturbances in its low bits; the thread's number is above them. A process that makes
 /// more threads than fit, 2^24, begins again: then two of them may not tell their spans apart.
@@ -57,14 +57,14 @@ enum Looks {
 pub(crate) struct Core {
     looks: Looks,
     sums: Cell<Sums>,
-    last: Cell<Sample>,
+    last: Cell<CounterSample>,
     /// Set while the counts are brought up to date: a signal handler must not do so in between.
     settling: Cell<bool>,
     files: RefCell<Files>,
     thread: Cell<u32>,
     /// Who was on this CPU before the last sample.
-    neighbour: Cell<Note>,
-    pub(crate) asks: Option<Asks>,
+    neighbour: Cell<LastSeen>,
+    pub(crate) asks: Option<CounterReadReason>,
     pub(crate) counter: Ticks,
 }
 
@@ -85,30 +85,32 @@ fn same_thread(one: u64, other: u64) -> bool {
 }
 
 impl Core {
-    pub(crate) fn here() -> Result<Rc<Core>, WitnessError> {
+    pub(crate) fn current() -> Result<Rc<Core>, WitnessError> {
         let own = OWN.try_with(|own| {
-            Rc::clone(own.get_or_init(|| Rc::new(Core::new(Core::open_section(Machine::here())))))
+            Rc::clone(own.get_or_init(|| Rc::new(Core::new(Core::open_section(HostFacts::here())))))
         });
         own.map_err(|_| WitnessError::ThreadEnds)
     }
 
     /// One of its own that has no section.
     pub(crate) fn asking() -> Core {
-        Core::new(Err(Asks::Wanted))
+        Core::new(Err(CounterReadReason::Wanted))
     }
 
-    fn open_section(machine: &Machine) -> Result<Section, Asks> {
+    fn open_section(machine: &HostFacts) -> Result<Section, CounterReadReason> {
         match &machine.tested {
-            Ok(ClearRule::EverySwitch) => Section::open_for_spans().map_err(Asks::NoSection),
-            Ok(ClearRule::WhereInterrupted) => {
-                Err(Asks::NoSection(RseqUnusable::KeptInSystemCalls))
+            Ok(ClearRule::EverySwitch) => {
+                Section::open_for_spans().map_err(CounterReadReason::NoSection)
             }
-            Err(reason) => Err(Asks::NoSection(reason.clone())),
+            Ok(ClearRule::WhereInterrupted) => {
+                Err(CounterReadReason::NoSection(RseqUnusable::KeptInSystemCalls))
+            }
+            Err(reason) => Err(CounterReadReason::NoSection(reason.clone())),
         }
     }
 
-    fn new(section: Result<Section, Asks>) -> Core {
-        let counter = Machine::here().counter;
+    fn new(section: Result<Section, CounterReadReason>) -> Core {
+        let counter = HostFacts::here().counter;
         let (looks, asks) = match section {
             Ok(section) if counter == Ticks::processor() => (Looks::Inline(section), None),
             Ok(section) => (Looks::Section(section), None),
@@ -134,7 +136,7 @@ impl Core {
         self.arm();
         let (_, sample) = self.sample(thread::counters());
         // Since boot, so that the host is asked.
-        self.last.set(self.with_stolen(sample, &Sample::default()));
+        self.last.set(self.with_stolen(sample, &CounterSample::default()));
         self.sums.set(Sums { totals: Totals::default(), ..self.sums.get() });
     }
 
@@ -255,14 +257,14 @@ impl Core {
         }
         let (first, sample) = self.sample(now);
         let sample = self.with_stolen(sample, &last);
-        let below = Machine::here().below;
+        let below = HostFacts::here().hypervisor;
         let (more, Sums { generation, totals }) = (sample.since(&last, below), self.sums.get());
         let till_now = match first {
             None => more,
             Some(first) => first.with_stolen_of(&sample).since(&last, below),
         };
         self.last.set(sample);
-        self.neighbour.set(Note::leave(self.cpu(), self.thread.get(), sample.before_ns));
+        self.neighbour.set(LastSeen::leave(self.cpu(), self.thread.get(), sample.before_ns));
         self.sums.set(Sums { generation: generation + 1, totals: totals.plus(more) });
         Ok(totals.plus(till_now))
     }
@@ -328,13 +330,13 @@ impl Core {
 
     /// Asks the kernel for the rest that belongs to `counters`, and all anew until the thread keeps its CPU meanwhile.
     /// The first answer, if it did not keep it then; and the last.
-    fn sample(&self, mut counters: Counters) -> (Option<Sample>, Sample) {
+    fn sample(&self, mut counters: Counters) -> (Option<CounterSample>, CounterSample) {
         let files = self.files.try_borrow();
         let files = files.as_deref().ok();
         let mut torn = None;
         let mut turn = 1;
         loop {
-            let sample = Sample::take(counters, files);
+            let sample = CounterSample::take(counters, files);
             if self.is_quiet() || thread::counters().switches() == counters.switches() {
                 return (torn, sample);
             }
@@ -349,18 +351,18 @@ impl Core {
         }
     }
 
-    fn with_stolen(&self, sample: Sample, last: &Sample) -> Sample {
+    fn with_stolen(&self, sample: CounterSample, last: &CounterSample) -> CounterSample {
         let files = self.files.try_borrow();
         sample.with_stolen(last, self.cpu(), files.as_deref().ok())
     }
 
     /// How long so many ticks are, ns, rounded up.
     pub(crate) fn length_ns(&self, ticks: u64) -> u64 {
-        Machine::here().length_ns(ticks)
+        HostFacts::here().length_ns(ticks)
     }
 
     /// Another thread of this process that was seen on this CPU within the last `length_ns` before the last sample.
-    pub(crate) fn who(&self, length_ns: u64) -> Option<u32> {
+    pub(crate) fn last_thread_on_cpu(&self, length_ns: u64) -> Option<u32> {
         let now_ns = self.last.get().before_ns;
         self.neighbour.get().other(self.thread.get(), now_ns.saturating_sub(length_ns), now_ns)
     }

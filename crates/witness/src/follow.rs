@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-use crate::{Loss, Travelling, UndisturbedSpan, Witness};
+use crate::{DetachedSpan, Loss, UndisturbedSpan, Witness};
 
 /// Runs a future, and tells what the scheduler took from the threads that polled it, while they did. The time
 /// between two polls, in which the task waits, is not the span's.
@@ -22,7 +22,7 @@ use crate::{Loss, Travelling, UndisturbedSpan, Witness};
 /// (it is about to end), that poll is left out.
 pub async fn follow<F: Future>(future: F) -> (F::Output, Option<Loss>) {
     let mut future = pin!(future);
-    let mut so_far: Result<UndisturbedSpan, Travelling> = Ok(UndisturbedSpan::default());
+    let mut so_far: Result<UndisturbedSpan, DetachedSpan> = Ok(UndisturbedSpan::default());
     poll_fn(|context| {
         let Ok(witness) = Witness::new() else {
             return future.as_mut().poll(context).map(|output| (output, None));

@@ -36,7 +36,7 @@
 //!
 //! From Linux 6.19 on a switch inside a system call keeps the name (`sys::rseq::Clearing`), and a span may make
 //! some. There, and where no section can be had, each begin and end asks the counters: slower, not less right
-//! ([`Witness::asks`]). Another user of the section in the thread (tcmalloc, a measured loop) puts its own name
+//! ([`Witness::counter_read_reason`]). Another user of the section in the thread (tcmalloc, a measured loop) puts its own name
 //! there: that is neither ours nor none, and such an end asks the counters too.
 //!
 //! [`sites`] adds spans up by call site, and keeps the worst.
@@ -56,10 +56,10 @@ mod attributes;
 mod benchmark;
 mod core;
 mod follow;
+mod last_seen;
 mod loss;
 mod machine;
 mod marks;
-mod neighbours;
 mod quotas;
 mod raw;
 mod sample;
@@ -74,7 +74,7 @@ use hourglass_sys::rseq::RseqUnusable;
 use thiserror::Error;
 
 pub use attributes::AttributeValue;
-pub use benchmark::{Figures, Sample, Samples, Summary};
+pub use benchmark::{BenchmarkSample, Figures, Samples, Summary};
 pub use follow::follow;
 pub use hourglass_infer::cause::{Indication, IndicationSet};
 pub use hourglass_model::Cause;
@@ -86,7 +86,7 @@ pub use marks::UndisturbedSpan;
 pub use raw::RawSpan;
 
 use crate::core::{Core, Start};
-use crate::loss::Ended;
+use crate::loss::SpanEnd;
 use crate::marks::Marks;
 use crate::sample::Totals;
 
@@ -98,12 +98,12 @@ pub enum WitnessError {
     ThreadEnds,
     /// [`Witness::without_asking`]: undisturbed spans would ask the kernel.
     #[error("spans cannot be witnessed without asking the kernel each time: {0}")]
-    MustAsk(Asks),
+    MustAsk(CounterReadReason),
 }
 
 /// Why each begin and end asks the kernel for counters, which takes some hundred nanoseconds.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Asks {
+pub enum CounterReadReason {
     /// No critical section of the thread tells of every switch.
     #[error("{0}")]
     NoSection(RseqUnusable),
@@ -141,7 +141,7 @@ pub struct OpenSpan {
     /// 0 for a span that is unknown.
     generation: u64,
     before: Totals,
-    begun: u64,
+    start: u64,
     marks: Marks,
     _of_this_thread: PhantomData<*const ()>,
 }
@@ -149,7 +149,7 @@ pub struct OpenSpan {
 /// A span between two threads, or while its task waits. That time is not the span's.
 #[must_use = "a span is ended by `Witness::attach` and `Witness::end`"]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Travelling {
+pub struct DetachedSpan {
     lost: Totals,
     ticks: u64,
     marks: Marks,
@@ -160,9 +160,9 @@ impl Witness {
     /// thread allocates and opens a file or two, which stay open until the thread ends.
     ///
     /// # Errors
-    /// [`WitnessError::ThreadEnds`]. A kernel without restartable sequences is no error: see [`Witness::asks`].
+    /// [`WitnessError::ThreadEnds`]. A kernel without restartable sequences is no error: see [`Witness::counter_read_reason`].
     pub fn new() -> Result<Witness, WitnessError> {
-        Ok(Witness { core: Core::here()? })
+        Ok(Witness { core: Core::current()? })
     }
 
     /// The same where an undisturbed span costs no system call, or not at all.
@@ -171,7 +171,7 @@ impl Witness {
     /// [`WitnessError::MustAsk`] with the reason; as [`Witness::new`].
     pub fn without_asking() -> Result<Witness, WitnessError> {
         let witness = Witness::new()?;
-        match witness.asks() {
+        match witness.counter_read_reason() {
             None => Ok(witness),
             Some(asks) => Err(WitnessError::MustAsk(asks.clone())),
         }
@@ -187,7 +187,7 @@ impl Witness {
 
     /// Why each begin and end asks the kernel; `None` where only disturbed spans do.
     #[must_use]
-    pub fn asks(&self) -> Option<&Asks> {
+    pub fn counter_read_reason(&self) -> Option<&CounterReadReason> {
         self.core.asks.as_ref()
     }
 
@@ -213,7 +213,7 @@ impl Witness {
             right = start.marks.is_unknown() || start.generation == self.core.generation();
         }
         let Start { generation, begun, marks } = start;
-        OpenSpan { generation, before, begun, marks, _of_this_thread: PhantomData }
+        OpenSpan { generation, before, start: begun, marks, _of_this_thread: PhantomData }
     }
 
     #[cold]
@@ -268,9 +268,9 @@ impl Witness {
 
     /// Takes a span off this thread: its task waits, or goes on in another one. What it lost so far goes along.
     #[inline]
-    pub fn detach(&self, span: OpenSpan) -> Travelling {
+    pub fn detach(&self, span: OpenSpan) -> DetachedSpan {
         let (quiet, undisturbed) = self.detach_quiet(&span);
-        let mut travelling = Travelling::from(undisturbed);
+        let mut travelling = DetachedSpan::from(undisturbed);
         if !quiet {
             self.detach_lost(&span, &mut travelling);
         }
@@ -283,12 +283,12 @@ impl Witness {
     /// The span as it travels, where something did.
     #[doc(hidden)]
     #[inline]
-    pub fn detach_undisturbed(&self, span: &OpenSpan) -> Result<UndisturbedSpan, Travelling> {
+    pub fn detach_undisturbed(&self, span: &OpenSpan) -> Result<UndisturbedSpan, DetachedSpan> {
         let (quiet, undisturbed) = self.detach_quiet(span);
         if quiet {
             return Ok(undisturbed);
         }
-        let mut travelling = Travelling::from(undisturbed);
+        let mut travelling = DetachedSpan::from(undisturbed);
         self.detach_lost(span, &mut travelling);
         Err(travelling)
     }
@@ -296,13 +296,13 @@ impl Witness {
     #[inline(always)]
     fn detach_quiet(&self, span: &OpenSpan) -> (bool, UndisturbedSpan) {
         let (quiet, ended) = self.quiet_end(span);
-        let ticks = ended.saturating_sub(span.begun);
+        let ticks = ended.saturating_sub(span.start);
         (quiet, UndisturbedSpan { ticks, marks: span.marks })
     }
 
     #[cold]
     #[inline(never)]
-    fn detach_lost(&self, span: &OpenSpan, travelling: &mut Travelling) {
+    fn detach_lost(&self, span: &OpenSpan, travelling: &mut DetachedSpan) {
         match self.lost_since(span) {
             Ok(lost) => travelling.lost = lost,
             Err(error) => travelling.marks = travelling.marks.with_unknown(Some(error)),
@@ -311,8 +311,8 @@ impl Witness {
 
     /// A span goes on in this thread.
     #[inline]
-    pub fn attach(&self, travelling: Travelling) -> OpenSpan {
-        let Travelling { lost, ticks, marks } = travelling;
+    pub fn attach(&self, travelling: DetachedSpan) -> OpenSpan {
+        let DetachedSpan { lost, ticks, marks } = travelling;
         let mut span = self.attach_undisturbed(UndisturbedSpan { ticks, marks });
         if lost != Totals::default() {
             span.before = span.before.minus(lost);
@@ -327,7 +327,7 @@ impl Witness {
     #[inline(always)]
     pub(crate) fn attach_undisturbed(&self, travelling: UndisturbedSpan) -> OpenSpan {
         let mut span = self.begin();
-        span.begun = span.begun.saturating_sub(travelling.ticks);
+        span.start = span.start.saturating_sub(travelling.ticks);
         span.marks = travelling.marks.and(span.marks);
         if span.marks.is_unknown() {
             span.generation = 0;
@@ -372,7 +372,7 @@ impl Witness {
     #[inline(never)]
     fn loss(&self, span: &OpenSpan, ended: u64) -> Option<Loss> {
         self.lost(span, ended).unwrap_or_else(|_| {
-            Some(Loss::unknown(self.core.length_ns(ended.saturating_sub(span.begun))))
+            Some(Loss::unknown(self.core.length_ns(ended.saturating_sub(span.start))))
         })
     }
 
@@ -380,9 +380,9 @@ impl Witness {
     #[inline(never)]
     fn lost(&self, span: &OpenSpan, ended: u64) -> Result<Option<Loss>, SpanError> {
         let lost = self.lost_since(span)?;
-        let ticks = ended.saturating_sub(span.begun);
+        let ticks = ended.saturating_sub(span.start);
         let (cpus, busy) = ((span.marks.cpu(), self.core.cpu()), span.marks.is_busy());
-        Ok(Loss::of(&self.core, &Ended { lost, ticks, cpus, busy }))
+        Ok(Loss::from_span(&self.core, &SpanEnd { lost, ticks, cpus, busy }))
     }
 
     #[cold]
@@ -397,21 +397,21 @@ impl Witness {
     }
 }
 
-impl Travelling {
+impl DetachedSpan {
     /// A span that has not begun: it does so where it is attached first.
-    pub fn new() -> Travelling {
-        Travelling::default()
+    pub fn new() -> DetachedSpan {
+        DetachedSpan::default()
     }
 
     /// The same of a span that does not wait: see [`Witness::begin_busy`].
-    pub fn busy() -> Travelling {
-        Travelling { marks: Marks::default().with_busy(true), ..Travelling::default() }
+    pub fn busy() -> DetachedSpan {
+        DetachedSpan { marks: Marks::default().with_busy(true), ..DetachedSpan::default() }
     }
 
     /// Both together, where a task ran in two threads, or in pieces that were detached each by itself: lengths
     /// and losses are added.
-    pub fn and(self, other: Travelling) -> Travelling {
-        Travelling {
+    pub fn and(self, other: DetachedSpan) -> DetachedSpan {
+        DetachedSpan {
             lost: self.lost.plus(other.lost),
             ticks: self.ticks.saturating_add(other.ticks),
             marks: self.marks.and(other.marks),

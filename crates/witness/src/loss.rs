@@ -8,7 +8,7 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_time::{Bounded, Span};
 
 use crate::core::Core;
-use crate::machine::Machine;
+use crate::machine::HostFacts;
 use crate::sample::Totals;
 
 /// Shorter losses are not asked about policies and quotas, ns.
@@ -52,7 +52,7 @@ pub struct Loss {
 }
 
 /// A span, as its end found it.
-pub(crate) struct Ended {
+pub(crate) struct SpanEnd {
     pub(crate) lost: Totals,
     pub(crate) ticks: u64,
     pub(crate) cpus: (u32, u32),
@@ -87,16 +87,16 @@ impl Loss {
     }
 
     /// Of a span in which the thread was switched; `None` if it was not.
-    pub(crate) fn of(core: &Core, ended: &Ended) -> Option<Loss> {
+    pub(crate) fn from_span(core: &Core, ended: &SpanEnd) -> Option<Loss> {
         let lost = &ended.lost;
         if lost.switches() == 0 {
             return None;
         }
         let length_ns = core.length_ns(ended.ticks);
-        let most_ns = lost.most_ns.min(length_ns);
-        let least_ns = lost.least_ns.min(most_ns);
+        let most_ns = lost.max_ns.min(length_ns);
+        let least_ns = lost.min_ns.min(most_ns);
         let (before, after) = ended.cpus;
-        let (cause, basis, mut evidence) = judge(core, ended, most_ns);
+        let (cause, basis, mut evidence) = classify(core, ended, most_ns);
         if lost.are_timed() {
             evidence = evidence.with(Indication::RecordedSwitch);
         }
@@ -110,7 +110,7 @@ impl Loss {
             cause,
             confidence: basis.confidence(),
             evidence,
-            who: if before == after { core.who(length_ns) } else { None },
+            who: if before == after { core.last_thread_on_cpu(length_ns) } else { None },
         })
     }
 
@@ -123,7 +123,7 @@ impl Loss {
 
 /// By the judge of run folders. Of waits and forced switches those are judged that took longer: waiting for a CPU
 /// is what forced switches cost, the rest is the thread's own.
-fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, CauseBasis, IndicationSet) {
+fn classify(core: &Core, ended: &SpanEnd, lost_ns: u64) -> (Cause, CauseBasis, IndicationSet) {
     let lost = &ended.lost;
     let forced_ns = lost.waited_ns.min(lost_ns);
     let own_ns = lost_ns - forced_ns;
@@ -156,7 +156,7 @@ fn judge(core: &Core, ended: &Ended, lost_ns: u64) -> (Cause, CauseBasis, Indica
         other_quotas: !(counted && same),
         stolen_ns: lost.stolen_ns(),
     };
-    let facts = RunFacts { rt_limit: Machine::here().rt_limit, quota, ..RunFacts::default() };
+    let facts = RunFacts { rt_limit: HostFacts::here().rt_limit, quota, ..RunFacts::default() };
     judge_span(&facts, &thread, &seen)
 }
 

@@ -10,17 +10,17 @@ use hourglass_infer::cause::RtLimit;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq::{self, ClearRule, RseqUnusable};
 
-use crate::sample::Below;
+use crate::sample::HypervisorEffects;
 
 /// Facts about the machine.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct HostFacts {
     pub(crate) counter: Ticks,
     /// Counter and `CLOCK_MONOTONIC` at the start, ns.
     first: (u64, u64),
     pub(crate) tested: Result<ClearRule, RseqUnusable>,
     pub(crate) rt_limit: Option<RtLimit>,
-    pub(crate) below: Below,
+    pub(crate) hypervisor: HypervisorEffects,
 }
 
 /// The counter by which spans are timed. The same in all threads, so that a span may be timed across them.
@@ -33,14 +33,14 @@ pub(crate) enum Ticks {
 
 /// A counter beside `CLOCK_MONOTONIC`, from its first reading to the last.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate {
+pub(crate) struct CounterRate {
     first: u64,
     first_ns: u64,
     ticks: u64,
     ns: u64,
 }
 
-impl Rate {
+impl CounterRate {
     /// How long so many ticks are, ns, rounded down.
     pub(crate) fn length_ns(&self, ticks: u64) -> u64 {
         let length = u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks.max(1));
@@ -56,25 +56,25 @@ impl Rate {
     }
 }
 
-impl Machine {
+impl HostFacts {
     /// This machine's. The first call tests the kernel for some milliseconds.
-    pub(crate) fn here() -> &'static Machine {
-        static HERE: OnceLock<Machine> = OnceLock::new();
+    pub(crate) fn here() -> &'static HostFacts {
+        static HERE: OnceLock<HostFacts> = OnceLock::new();
         HERE.get_or_init(|| {
             let counter = Ticks::of(choose(Path::new("/")).kind);
             // The first, so that the test below is between it and any other.
             let first = counter.with_clock();
             let (tested, rt_limit) = (rseq::self_test(), rt_limit());
-            Machine { counter, first, tested, rt_limit, below: below() }
+            HostFacts { counter, first, tested, rt_limit, hypervisor: hypervisor_effects() }
         })
     }
 
     /// How ticks become nanoseconds, as it is found now.
-    pub(crate) fn rate(&self) -> Rate {
+    pub(crate) fn rate(&self) -> CounterRate {
         let (now, now_ns) = self.counter.with_clock();
         let (first, first_ns) = self.first;
         let ticks = now.saturating_sub(first).max(1);
-        Rate { first, first_ns, ticks, ns: now_ns.saturating_sub(first_ns) }
+        CounterRate { first, first_ns, ticks, ns: now_ns.saturating_sub(first_ns) }
     }
 
     /// How long so many ticks are, ns, rounded up and with the error of the readings.
@@ -137,9 +137,10 @@ impl Ticks {
 /// A processor hears of a switch within microseconds, and nobody takes time from its kernel. In a virtual machine
 /// interrupts are the host's to deliver, and so is the time: beyond these were fewer than one in a thousand
 /// (`hourglass-bench witness --only truth`, KVM).
-fn below() -> Below {
-    const OF_A_HOST: Below = Below { late_ns: 250_000, woken_ns: 1_000_000, stolen_ns: 5_000_000 };
-    if may_be_virtual() { OF_A_HOST } else { Below::default() }
+fn hypervisor_effects() -> HypervisorEffects {
+    const OF_A_HOST: HypervisorEffects =
+        HypervisorEffects { preempt_delay_ns: 250_000, woken_ns: 1_000_000, stolen_ns: 5_000_000 };
+    if may_be_virtual() { OF_A_HOST } else { HypervisorEffects::default() }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -2,7 +2,7 @@
 //! read together, for which a processor waits.
 
 use crate::raw::{code, error};
-use crate::{SpanError, Travelling};
+use crate::{DetachedSpan, SpanError};
 
 /// The CPU of a span that has not begun.
 pub(crate) const NOWHERE: u32 = u32::MAX;
@@ -68,7 +68,7 @@ impl Default for Marks {
     }
 }
 
-/// A [`crate::Travelling`] that lost nothing so far, in two words: for many that are kept.
+/// A [`crate::DetachedSpan`] that lost nothing so far, in two words: for many that are kept.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UndisturbedSpan {
@@ -89,7 +89,7 @@ impl UndisturbedSpan {
         UndisturbedSpan { ticks, marks: Marks(marks) }
     }
 
-    /// Both together: see [`crate::Travelling::and`].
+    /// Both together: see [`crate::DetachedSpan::and`].
     #[must_use]
     pub fn and(self, other: UndisturbedSpan) -> UndisturbedSpan {
         let ticks = self.ticks.saturating_add(other.ticks);
@@ -97,8 +97,8 @@ impl UndisturbedSpan {
     }
 }
 
-impl From<UndisturbedSpan> for Travelling {
-    fn from(UndisturbedSpan { ticks, marks }: UndisturbedSpan) -> Travelling {
-        Travelling { ticks, marks, ..Travelling::default() }
+impl From<UndisturbedSpan> for DetachedSpan {
+    fn from(UndisturbedSpan { ticks, marks }: UndisturbedSpan) -> DetachedSpan {
+        DetachedSpan { ticks, marks, ..DetachedSpan::default() }
     }
 }

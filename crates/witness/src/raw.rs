@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use crate::marks::{Marks, NOWHERE};
 use crate::sample::Totals;
-use crate::{OpenSpan, SpanError, Travelling};
+use crate::{DetachedSpan, OpenSpan, SpanError};
 
 /// A span, or one that travels, as numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) fn error(code: u8) -> Option<SpanError> {
 impl Totals {
     fn words(self) -> [u64; 8] {
         let Totals { voluntary, involuntary, faults, major_faults, .. } = self;
-        let Totals { least_ns, most_ns, waited_ns, throttled_ns, .. } = self;
+        let Totals { min_ns: least_ns, max_ns: most_ns, waited_ns, throttled_ns, .. } = self;
         [voluntary, involuntary, faults, major_faults, least_ns, most_ns, waited_ns, throttled_ns]
     }
 
@@ -51,8 +51,8 @@ impl Totals {
             involuntary,
             faults,
             major_faults,
-            least_ns,
-            most_ns,
+            min_ns: least_ns,
+            max_ns: most_ns,
             waited_ns,
             throttled_ns,
         }
@@ -71,15 +71,15 @@ impl RawSpan {
         OpenSpan {
             generation: if self.unknown == 0 { self.generation } else { 0 },
             before: Totals::of_words(self.sums),
-            begun: self.ticks,
+            start: self.ticks,
             marks: self.marks(),
             _of_this_thread: PhantomData,
         }
     }
 
     /// The span that travels.
-    pub fn travelling(self) -> Travelling {
-        Travelling { lost: Totals::of_words(self.sums), ticks: self.ticks, marks: self.marks() }
+    pub fn travelling(self) -> DetachedSpan {
+        DetachedSpan { lost: Totals::of_words(self.sums), ticks: self.ticks, marks: self.marks() }
     }
 }
 
@@ -90,7 +90,7 @@ impl OpenSpan {
         RawSpan {
             generation: self.generation,
             sums: self.before.words(),
-            ticks: self.begun,
+            ticks: self.start,
             cpu: self.marks.cpu(),
             busy: self.marks.is_busy(),
             unknown: code(self.marks.unknown()),
@@ -98,7 +98,7 @@ impl OpenSpan {
     }
 }
 
-impl Travelling {
+impl DetachedSpan {
     #[doc(hidden)]
     #[must_use]
     pub fn into_raw(self) -> RawSpan {

@@ -6,7 +6,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::perf::{SwitchSums, SwitchTimes};
 use hourglass_sys::thread::{Counters, SchedStat};
 
-use crate::machine::Machine;
+use crate::machine::HostFacts;
 use crate::quotas::{Quotas, read};
 use crate::stolen::{STOLEN_FROM_NS, Stolen};
 
@@ -33,9 +33,9 @@ const ABOVE_FAULTS: u32 = 32;
 
 /// What the machine below the kernel may do to its accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Below {
+pub(crate) struct HypervisorEffects {
     /// How long a CPU may take to hear that another thread is to have it, ns.
-    pub(crate) late_ns: u64,
+    pub(crate) preempt_delay_ns: u64,
     /// How long one that sleeps may take to wake up for it, ns.
     pub(crate) woken_ns: u64,
     /// How much of a thread's own time a host may take between two samples at most, ns: kernels leave it out.
@@ -55,7 +55,7 @@ pub(crate) struct Files {
 
 /// The counts at a moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sample {
+pub(crate) struct CounterSample {
     pub(crate) counters: Counters,
     /// Runnable, waiting for a CPU, ns.
     waited_ns: Option<u64>,
@@ -82,8 +82,8 @@ pub(crate) struct Totals {
     /// Those of them for which the thread may have waited; and what the host stole, see [`Totals::stolen_ns`].
     pub(crate) major_faults: u64,
     /// Off the CPU at least and at most, ns.
-    pub(crate) least_ns: u64,
-    pub(crate) most_ns: u64,
+    pub(crate) min_ns: u64,
+    pub(crate) max_ns: u64,
     pub(crate) waited_ns: u64,
     /// And [`OTHER_QUOTAS_NS`] for each time that other quotas were found to be the thread's.
     pub(crate) throttled_ns: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Totals {
 
 impl Files {
     pub(crate) fn open() -> Files {
-        let may_steal = Machine::here().below.stolen_ns > 0;
+        let may_steal = HostFacts::here().hypervisor.stolen_ns > 0;
         Files {
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             stat: if may_steal { File::open("/proc/stat").ok() } else { None },
@@ -109,13 +109,13 @@ impl Files {
     }
 }
 
-impl Sample {
+impl CounterSample {
     /// Asks the kernel for what belongs to `counters`: two system calls, and one for each quota.
-    pub(crate) fn take(counters: Counters, files: Option<&Files>) -> Sample {
+    pub(crate) fn take(counters: Counters, files: Option<&Files>) -> CounterSample {
         let before_ns = now_ns(ClockId::Monotonic);
         let cpu_ns = now_ns(ClockId::ThreadCpu);
         let after_ns = now_ns(ClockId::Monotonic);
-        Sample {
+        CounterSample {
             counters,
             waited_ns: files.and_then(Files::waited_ns),
             throttled_ns: files.and_then(|files| files.quotas.throttled_ns()),
@@ -129,25 +129,30 @@ impl Sample {
 
     /// The same where the thread was switched while it was taken: all but the counters may be of later, and how
     /// much of the time it had is not known.
-    pub(crate) fn torn(self) -> Sample {
-        Sample { waited_ns: None, before_ns: 0, ..self }
+    pub(crate) fn torn(self) -> CounterSample {
+        CounterSample { waited_ns: None, before_ns: 0, ..self }
     }
 
     /// With what the host stole up to now: asked where the thread was away for long, as it was at `last` otherwise.
-    pub(crate) fn with_stolen(self, last: &Sample, cpu: u32, files: Option<&Files>) -> Sample {
+    pub(crate) fn with_stolen(
+        self,
+        last: &CounterSample,
+        cpu: u32,
+        files: Option<&Files>,
+    ) -> CounterSample {
         let passed = self.after_ns.saturating_sub(last.before_ns);
         let away = passed.saturating_sub(self.cpu_ns.saturating_sub(last.cpu_ns));
         let asked = files.filter(|_| away >= STOLEN_FROM_NS).and_then(|files| files.stolen(cpu));
-        Sample { stolen: asked.or(last.stolen), ..self }
+        CounterSample { stolen: asked.or(last.stolen), ..self }
     }
 
     /// With what it stole up to `later`.
-    pub(crate) fn with_stolen_of(self, later: &Sample) -> Sample {
-        Sample { stolen: later.stolen, ..self }
+    pub(crate) fn with_stolen_of(self, later: &CounterSample) -> CounterSample {
+        CounterSample { stolen: later.stolen, ..self }
     }
 
     /// What happened from `last` to this one.
-    pub(crate) fn since(&self, last: &Sample, below: Below) -> Totals {
+    pub(crate) fn since(&self, last: &CounterSample, below: HypervisorEffects) -> Totals {
         let (now, then) = (self.counters, last.counters);
         let voluntary = now.voluntary.saturating_sub(then.voluntary);
         let involuntary = now.involuntary.saturating_sub(then.involuntary);
@@ -168,15 +173,15 @@ impl Sample {
             involuntary,
             faults: minor_faults.saturating_add(major_faults).wrapping_add(timed << ABOVE_FAULTS),
             major_faults: major_faults.wrapping_add((stolen_ns / STOLEN_UNIT_NS) << ABOVE_FAULTS),
-            least_ns,
-            most_ns,
+            min_ns: least_ns,
+            max_ns: most_ns,
             waited_ns: waited.unwrap_or(0),
             throttled_ns: up(self.throttled_ns, last.throttled_ns).unwrap_or(0),
         }
     }
 
     /// The same by the times of the switches, if each of those that were counted was recorded.
-    fn timed_since(&self, last: &Sample, counted: u64) -> Option<(u64, u64)> {
+    fn timed_since(&self, last: &CounterSample, counted: u64) -> Option<(u64, u64)> {
         let (now, then) = self.recorded.zip(last.recorded)?;
         let switches = now.switches.wrapping_sub(then.switches);
         let (more, less) = (SWITCH_NS.checked_mul(switches)?, RECORD_NS.checked_mul(switches)?);
@@ -196,11 +201,11 @@ impl Sample {
     /// time before it ran.
     fn off_cpu_since(
         &self,
-        last: &Sample,
+        last: &CounterSample,
         waited_ns: Option<u64>,
         (voluntary, involuntary): (u64, u64),
         stolen_ns: u64,
-        below: Below,
+        below: HypervisorEffects,
     ) -> (u64, u64) {
         let switches = voluntary.saturating_add(involuntary);
         if switches == 0 {
@@ -212,7 +217,7 @@ impl Sample {
         let hidden = (received / HIDDEN_PARTS).saturating_add(stolen.max(stolen_ns));
         let least = apart(last.after_ns, self.before_ns).saturating_sub(hidden);
         let most = apart(last.before_ns, self.after_ns);
-        let error = SWITCH_NS.saturating_add(below.late_ns).saturating_mul(switches);
+        let error = SWITCH_NS.saturating_add(below.preempt_delay_ns).saturating_mul(switches);
         let woken = below.woken_ns.saturating_mul(voluntary);
         let (least, most) = match waited_ns {
             Some(waited) if voluntary == 0 => (waited, most.min(waited)),
@@ -243,8 +248,8 @@ impl Totals {
             involuntary: of(self.involuntary, other.involuntary),
             faults: of(self.faults, other.faults),
             major_faults: of(self.major_faults, other.major_faults),
-            least_ns: of(self.least_ns, other.least_ns),
-            most_ns: of(self.most_ns, other.most_ns),
+            min_ns: of(self.min_ns, other.min_ns),
+            max_ns: of(self.max_ns, other.max_ns),
             waited_ns: of(self.waited_ns, other.waited_ns),
             throttled_ns: of(self.throttled_ns, other.throttled_ns),
         }
@@ -283,11 +288,23 @@ impl Totals {
 mod tests {
     use super::*;
 
-    fn sample(wall_ns: u64, cpu_ns: u64, waited_ns: Option<u64>, switches: (u64, u64)) -> Sample {
+    fn sample(
+        wall_ns: u64,
+        cpu_ns: u64,
+        waited_ns: Option<u64>,
+        switches: (u64, u64),
+    ) -> CounterSample {
         let (voluntary, involuntary) = switches;
         let counters = Counters { voluntary, involuntary, ..Counters::default() };
         let (before_ns, after_ns) = (wall_ns, wall_ns + 100);
-        Sample { counters, waited_ns, cpu_ns, before_ns, after_ns, ..Sample::default() }
+        CounterSample {
+            counters,
+            waited_ns,
+            cpu_ns,
+            before_ns,
+            after_ns,
+            ..CounterSample::default()
+        }
     }
 
     /// By hand: 10 ms passed, 6 were received.
@@ -296,8 +313,8 @@ mod tests {
         let last = sample(1_000_000, 500_000, Some(0), (0, 0));
         let off = |cpu_ns: u64, waited: Option<u64>, switches| {
             let totals = sample(11_000_000, 500_000 + cpu_ns, waited, switches)
-                .since(&last, Below::default());
-            (totals.least_ns, totals.most_ns)
+                .since(&last, HypervisorEffects::default());
+            (totals.min_ns, totals.max_ns)
         };
         assert_eq!(off(6_000_000, Some(0), (0, 0)), (0, 0), "no switch was counted");
         assert_eq!(off(6_000_000, Some(3_990_000), (0, 1)), (3_940_000, 4_040_000));
@@ -311,9 +328,13 @@ mod tests {
         );
         assert_eq!(off(11_000_000, Some(0), (1, 0)), (0, SWITCH_NS), "never negative");
         let late = |waited, switches| {
-            let below = Below { late_ns: 300_000, woken_ns: 400_000, stolen_ns: 1_000_000 };
+            let below = HypervisorEffects {
+                preempt_delay_ns: 300_000,
+                woken_ns: 400_000,
+                stolen_ns: 1_000_000,
+            };
             let totals = sample(11_000_000, 6_500_000, waited, switches).since(&last, below);
-            (totals.least_ns, totals.most_ns)
+            (totals.min_ns, totals.max_ns)
         };
         assert_eq!(late(Some(3_990_000), (0, 1)), (3_640_000, 4_340_000));
         assert_eq!(late(Some(3_990_000), (1, 0)), (3_640_000, 4_750_100));
@@ -328,12 +349,13 @@ mod tests {
         let at = |wall_ns, steps: u64, voluntary| {
             let text = format!("cpu 1 2 3 4 5 6 7 {steps}\ncpu1 1 2 3 4 5 6 7 {steps}\nintr");
             let stolen = Stolen::read(&text, 1);
-            Sample { stolen, ..sample(wall_ns, 0, Some(0), (voluntary, 0)) }
+            CounterSample { stolen, ..sample(wall_ns, 0, Some(0), (voluntary, 0)) }
         };
         let of = |steps| {
-            let totals = at(MS + 23_320_000, steps, 1).since(&at(MS, 40, 0), Below::default());
+            let totals =
+                at(MS + 23_320_000, steps, 1).since(&at(MS, 40, 0), HypervisorEffects::default());
             assert_eq!(totals.major_faults(), 0);
-            (totals.least_ns / MS, totals.most_ns / MS, totals.stolen_ns() / MS)
+            (totals.min_ns / MS, totals.max_ns / MS, totals.stolen_ns() / MS)
         };
         assert_eq!(of(40), (23, 23, 0));
         assert_eq!(of(42), (0, 23, 30));
@@ -342,11 +364,11 @@ mod tests {
     #[test]
     fn the_ends_do_not_overflow() {
         let last = sample(u64::MAX - 200, u64::MAX, Some(u64::MAX), (u64::MAX, u64::MAX));
-        let totals = sample(0, 0, Some(0), (0, 0)).since(&last, Below::default());
-        assert_eq!((totals.least_ns, totals.switches()), (0, 0));
+        let totals = sample(0, 0, Some(0), (0, 0)).since(&last, HypervisorEffects::default());
+        assert_eq!((totals.min_ns, totals.switches()), (0, 0));
         let totals = sample(u64::MAX - 100, 0, None, (u64::MAX, u64::MAX))
-            .since(&Sample::default(), Below::default());
-        assert_eq!((totals.least_ns, totals.most_ns), (0, u64::MAX));
+            .since(&CounterSample::default(), HypervisorEffects::default());
+        assert_eq!((totals.min_ns, totals.max_ns), (0, u64::MAX));
         assert_eq!(totals.plus(totals).minus(totals), totals);
     }
 }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use hourglass_sys::allocation::{CountingAllocator, thread_counts};
-use hourglass_witness::sites::{Settings, Sites};
+use hourglass_witness::sites::{SiteSettings, Sites};
 use hourglass_witness::{Span, Witness};
 
 #[global_allocator]
@@ -56,16 +56,16 @@ fn spans_allocate_nothing() {
 fn call_sites_allocate_nothing_even_when_full() {
     let spans = SPANS / 2;
     let ask_from = Some(Span::ZERO);
-    let settings = Settings { sites: 2, worst: 4, spans, ask_from, switch_times: true };
+    let settings = SiteSettings { sites: 2, worst_spans: 4, spans, ask_from, switch_times: true };
     let sites = Sites::new(settings);
     let names = ["a", "b", "c"].map(|name| sites.site(name));
-    let here = sites.here().unwrap();
+    let here = sites.current_thread().unwrap();
     let found = calls(|| {
         for (turn, site) in (0..SPANS).zip(names.iter().cycle()) {
             let span = here.begin(*site);
             each(turn);
             here.end(span);
-            assert!(sites.here().is_ok());
+            assert!(sites.current_thread().is_ok());
         }
     });
     assert_eq!(found, 0);

@@ -3,13 +3,13 @@
 use std::thread;
 use std::time::Duration;
 
-use hourglass_witness::sites::{CauseLost, Missed, OTHER_SITES, Settings, Sites};
+use hourglass_witness::sites::{CauseLost, DroppedCounts, OTHER_SITES, SiteSettings, Sites};
 use hourglass_witness::{Cause, Span};
 
 const PAUSE: Duration = Duration::from_millis(12);
 
 fn sites() -> Sites {
-    Sites::new(Settings { spans: 1_000, ..Settings::default() })
+    Sites::new(SiteSettings { spans: 1_000, ..SiteSettings::default() })
 }
 
 /// On four threads: each counts 100 spans at one site, and 5 with a sleep at another.
@@ -20,7 +20,7 @@ fn threads_are_added_up() {
     thread::scope(|scope| {
         for number in 0..4 {
             let work = || {
-                let here = sites.here().unwrap();
+                let here = sites.current_thread().unwrap();
                 let mut disturbed = 0;
                 for _ in 0..100 {
                     let span = here.begin(short);
@@ -65,18 +65,18 @@ fn threads_are_added_up() {
     let spans: Vec<_> = sites.spans().collect();
     assert_eq!(spans.len(), 420);
     for pair in spans.windows(2).filter(|pair| pair[0].thread == pair[1].thread) {
-        assert!(pair[0].begun_ns <= pair[0].ended_ns && pair[0].ended_ns <= pair[1].begun_ns);
+        assert!(pair[0].start_ns <= pair[0].ended_ns && pair[0].ended_ns <= pair[1].start_ns);
     }
     assert_eq!(spans.iter().filter(|span| span.site == 1 && span.lost.is_some()).count(), 20);
-    assert_eq!((sites.missed(), sites.threads().len()), (Missed::default(), 4));
+    assert_eq!((sites.missed(), sites.threads().len()), (DroppedCounts::default(), 4));
 }
 
 #[test]
 fn the_same_name_is_the_same_site_and_what_finds_no_room_is_counted() {
-    let sites = Sites::new(Settings { sites: 2, worst: 2, ..Settings::default() });
+    let sites = Sites::new(SiteSettings { sites: 2, worst_spans: 2, ..SiteSettings::default() });
     assert_eq!(sites.site("a"), sites.site("a"));
     let all = ["a", "b", "c", "d"].map(|name| sites.site(name));
-    let here = sites.here().unwrap();
+    let here = sites.current_thread().unwrap();
     for site in all {
         let span = here.begin(site);
         thread::sleep(PAUSE);
@@ -94,7 +94,7 @@ fn tables_are_handed_on() {
     let sites = sites();
     let site = sites.site("short-lived");
     let once = || {
-        let here = sites.here().unwrap();
+        let here = sites.current_thread().unwrap();
         here.run(site, || thread::sleep(PAUSE));
         hourglass_sys::thread::id()
     };
@@ -114,11 +114,13 @@ fn a_travelling_span_is_counted_once() {
     let undisturbed = |_| {
         let sites = sites();
         let site = sites.site("task");
-        let here = sites.here().unwrap();
+        let here = sites.current_thread().unwrap();
         let span = here.begin(site);
         let travelling = here.detach(span);
         thread::sleep(PAUSE);
-        let ended = || sites.here().unwrap().end(sites.here().unwrap().attach(travelling));
+        let ended = || {
+            sites.current_thread().unwrap().end(sites.current_thread().unwrap().attach(travelling))
+        };
         let lost = thread::scope(|scope| scope.spawn(ended).join().unwrap());
         let [report] = sites.report().try_into().unwrap();
         assert_eq!((report.spans, report.disturbed), (1, u64::from(lost.is_some())));
@@ -129,10 +131,12 @@ fn a_travelling_span_is_counted_once() {
 
 #[test]
 fn a_dump_has_the_worst_and_is_asked_for_by_a_great_loss() {
-    let sites =
-        Sites::new(Settings { ask_from: Some(Span::from_millis(2)), ..Settings::default() });
+    let sites = Sites::new(SiteSettings {
+        ask_from: Some(Span::from_millis(2)),
+        ..SiteSettings::default()
+    });
     let site = sites.site("callback");
-    let here = sites.here().unwrap();
+    let here = sites.current_thread().unwrap();
     here.run(site, || ());
     assert!(!sites.take_asked());
     here.run(site, || thread::sleep(PAUSE));
@@ -150,7 +154,7 @@ fn a_dump_has_the_worst_and_is_asked_for_by_a_great_loss() {
         line.contains("context_switch_voluntary") && line.contains("a voluntary switch was counted")
     };
     assert!(worst().any(waited), "{text}");
-    sites.ask();
+    sites.request_dump();
     assert!(sites.take_asked());
 }
 
@@ -159,7 +163,7 @@ fn a_dump_has_the_worst_and_is_asked_for_by_a_great_loss() {
 fn a_panic_ends_a_span() {
     let sites = sites();
     let site = sites.site("panics");
-    let here = sites.here().unwrap();
+    let here = sites.current_thread().unwrap();
     let work = || here.run(site, || panic!("as the test wants"));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
     assert_eq!(sites.report()[0].spans, 1);

@@ -13,7 +13,7 @@ use hourglass_sys::clock::current_cpu;
 use hourglass_sys::thread::{counters, set_affinity};
 use hourglass_sys::{fork, rseq};
 use hourglass_witness::{
-    Cause, Indication, Loss, OpenSpan, Span, SpanError, Travelling, Witness, follow,
+    Cause, DetachedSpan, Indication, Loss, OpenSpan, Span, SpanError, Witness, follow,
 };
 
 /// On a thread of its own: witnesses belong to threads, and affinities stay with them.
@@ -369,7 +369,7 @@ fn travelled() -> Loss {
 fn a_span_that_has_not_begun_has_lost_nothing() {
     alone(|| {
         let witness = Witness::new().unwrap();
-        let told = (0..100).any(|_| witness.end(witness.attach(Travelling::new())).is_none());
+        let told = (0..100).any(|_| witness.end(witness.attach(DetachedSpan::new())).is_none());
         assert!(told);
     });
 }
@@ -417,7 +417,7 @@ fn spans_leave_nothing_behind() {
         let witness = Witness::new().unwrap();
         let spans: Vec<OpenSpan> = (0..1_000).map(|_| witness.begin()).collect();
         drop(spans);
-        match witness.asks() {
+        match witness.counter_read_reason() {
             None => assert!((0..100).any(|_| witness.end(witness.begin()).is_none())),
             Some(_) => assert!(Witness::without_asking().is_err()),
         }

@@ -1,6 +1,6 @@
 //! Where records go while a thread is measured.
 
-use hourglass_model::{Counted, Evidence, Onset};
+use hourglass_model::{CounterDeltas, Evidence, IntervalStart};
 
 /// An interval on the raw counter: 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,29 +42,29 @@ impl Record {
     };
 
     #[must_use]
-    pub fn new(start: u64, end: u64, cpu: u32, onset: Onset, evidence: Evidence) -> Record {
+    pub fn new(start: u64, end: u64, cpu: u32, onset: IntervalStart, evidence: Evidence) -> Record {
         let looked = match evidence.cleared {
             None => 0,
             Some(false) => LOOKED,
             Some(true) => LOOKED | CLEARED,
         };
         let asked = if evidence.counted.is_some() { ASKED } else { 0 };
-        let Counted { involuntary, voluntary, faults } = evidence.counted.unwrap_or_default();
+        let CounterDeltas { involuntary, voluntary, faults } = evidence.counted.unwrap_or_default();
         let what = onset.code() & ONSET | looked | asked;
         Record { start, end, cpu, what, involuntary, voluntary, faults }
     }
 
     /// Why the interval before this one ended.
     #[must_use]
-    pub fn onset(&self) -> Onset {
-        Onset::from_code(self.what & ONSET).unwrap_or(Onset::Gap)
+    pub fn onset(&self) -> IntervalStart {
+        IntervalStart::from_code(self.what & ONSET).unwrap_or(IntervalStart::Gap)
     }
 
     /// What the thread found out about what stands before this interval.
     #[must_use]
     pub fn evidence(&self) -> Evidence {
         let Record { involuntary, voluntary, faults, .. } = *self;
-        let counted = Counted { involuntary, voluntary, faults };
+        let counted = CounterDeltas { involuntary, voluntary, faults };
         Evidence {
             cleared: (self.what & LOOKED != 0).then_some(self.what & CLEARED != 0),
             counted: (self.what & ASKED != 0).then_some(counted),
@@ -147,7 +147,7 @@ mod tests {
     fn filled(capacity: usize, ring: bool, records: u64) -> TraceBuffer {
         let mut buffer = TraceBuffer::new(capacity, ring);
         for start in 0..records {
-            buffer.push(Record::new(start, start, 0, Onset::Gap, Evidence::NONE));
+            buffer.push(Record::new(start, start, 0, IntervalStart::Gap, Evidence::NONE));
         }
         buffer
     }
@@ -156,10 +156,10 @@ mod tests {
     fn onset_and_evidence_come_back() {
         let counted = [
             None,
-            Some(Counted::default()),
-            Some(Counted { involuntary: 1, voluntary: 255, faults: 7 }),
+            Some(CounterDeltas::default()),
+            Some(CounterDeltas { involuntary: 1, voluntary: 255, faults: 7 }),
         ];
-        for onset in Onset::ALL {
+        for onset in IntervalStart::ALL {
             for cleared in [None, Some(false), Some(true)] {
                 for counted in counted {
                     let evidence = Evidence { cleared, counted };

@@ -26,7 +26,7 @@
 //! events of other clocks are left out where they could be off by more than they tell. A loop of the user's own (`own_loop.rs`) marks its
 //! periods instead of polling: its gaps are as long as the thread's CPU clock says.
 
-use hourglass_model::{Counted, Evidence};
+use hourglass_model::{CounterDeltas, Evidence};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq::{self, ClearRule, RseqUnusable, Section, SectionState};
 use hourglass_sys::thread::{Counters, counters};
@@ -147,9 +147,9 @@ impl<S: EvidenceSource> Witness<S> {
 }
 
 /// What came to the counts between two readings, up to 255 of each.
-fn since(last: Counters, now: Counters) -> Counted {
+fn since(last: Counters, now: Counters) -> CounterDeltas {
     let up = |last: u64, now: u64| u8::try_from(now.saturating_sub(last)).unwrap_or(u8::MAX);
-    Counted {
+    CounterDeltas {
         involuntary: up(last.involuntary, now.involuntary),
         voluntary: up(last.voluntary, now.voluntary),
         faults: up(
@@ -252,8 +252,8 @@ mod tests {
         source.counters.minor_faults += faults;
     }
 
-    fn counted(involuntary: u8, faults: u8) -> Option<Counted> {
-        Some(Counted { involuntary, voluntary: 0, faults })
+    fn counted(involuntary: u8, faults: u8) -> Option<CounterDeltas> {
+        Some(CounterDeltas { involuntary, voluntary: 0, faults })
     }
 
     /// Issue 6, part 1: the counters are asked only where the critical section was cleared.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use hourglass_model::{Counted, Evidence};
+use hourglass_model::{CounterDeltas, Evidence};
 
 /// Places of the histogram: place N has what takes less than 2^N ns and not less than half of that, the last
 /// one all that is longer (4.6 min).
@@ -83,7 +83,7 @@ impl WorstWords {
 fn packed(evidence: Evidence) -> u32 {
     let cleared = evidence.cleared.map_or(0, |cleared| 1 | u8::from(cleared) << 1);
     let asked = u8::from(evidence.counted.is_some()) << 2;
-    let Counted { involuntary, voluntary, faults } = evidence.counted.unwrap_or_default();
+    let CounterDeltas { involuntary, voluntary, faults } = evidence.counted.unwrap_or_default();
     u32::from_le_bytes([cleared | asked, involuntary, voluntary, faults])
 }
 
@@ -91,7 +91,7 @@ fn unpacked(word: u32) -> Evidence {
     let [known, involuntary, voluntary, faults] = word.to_le_bytes();
     Evidence {
         cleared: (known & 1 != 0).then_some(known & 2 != 0),
-        counted: (known & 4 != 0).then_some(Counted { involuntary, voluntary, faults }),
+        counted: (known & 4 != 0).then_some(CounterDeltas { involuntary, voluntary, faults }),
     }
 }
 
@@ -237,7 +237,7 @@ mod tests {
         slot.set_tid(7);
         let evidence = Evidence {
             cleared: Some(true),
-            counted: Some(Counted { involuntary: 3, voluntary: 0, faults: 255 }),
+            counted: Some(CounterDeltas { involuntary: 3, voluntary: 0, faults: 255 }),
         };
         let worst = |ns| WorstEvent { ns, end_ns: 1_000 + ns, cpu: 5, evidence };
         [30, 10, 20].into_iter().for_each(|ns| slot.record(ns, || worst(ns)));
@@ -265,7 +265,7 @@ mod tests {
         let places = [0, 1, 2, 3, 4, 1 << 38, (1 << 39) - 1, 1 << 39, u64::MAX].map(octave);
         assert_eq!(places, [0, 1, 2, 2, 3, 39, 39, 39, 39]);
         for cleared in [None, Some(false), Some(true)] {
-            for counted in [None, Some(Counted { involuntary: 1, voluntary: 2, faults: 3 })] {
+            for counted in [None, Some(CounterDeltas { involuntary: 1, voluntary: 2, faults: 3 })] {
                 let evidence = Evidence { cleared, counted };
                 assert_eq!(unpacked(packed(evidence)), evidence);
             }

@@ -8,7 +8,7 @@
 //! too, a gap makes room for one that is longer, compared by powers of two, so that each costs the same
 //! few steps.
 
-use hourglass_model::{Evidence, Onset};
+use hourglass_model::{Evidence, IntervalStart};
 use hourglass_time::Span;
 
 use crate::buffer::Record;
@@ -41,7 +41,7 @@ pub struct LongGap {
     /// CPU on which it went on.
     pub cpu_after: u32,
     /// Why it ended its interval.
-    pub onset: Onset,
+    pub onset: IntervalStart,
     /// What it found out about the gap.
     pub evidence: Evidence,
 }
@@ -71,7 +71,7 @@ impl LongGaps {
     /// A table of `room` gaps whose pages have all been written.
     #[must_use]
     pub fn new(room: usize) -> LongGaps {
-        let gap = Record::new(0, 0, u32::MAX, Onset::Gap, Evidence::NONE);
+        let gap = Record::new(0, 0, u32::MAX, IntervalStart::Gap, Evidence::NONE);
         let room = room.min(NOWHERE as usize);
         LongGaps {
             places: vec![LongGapSlot { gap, cpu_before: u32::MAX, next: NOWHERE }; room],
@@ -179,7 +179,14 @@ mod tests {
     fn gap(start: u64, ns: u64) -> LongGap {
         let (cpu_before, cpu_after) = (1, 2);
         let evidence = Evidence { cleared: Some(true), counted: None };
-        LongGap { start, end: start + ns, cpu_before, cpu_after, onset: Onset::Yield, evidence }
+        LongGap {
+            start,
+            end: start + ns,
+            cpu_before,
+            cpu_after,
+            onset: IntervalStart::Yield,
+            evidence,
+        }
     }
 
     fn record_all(lengths: &[u64], room: usize) -> (LongGaps, Vec<u64>) {

@@ -26,7 +26,7 @@ use hourglass_clock::Cntvct;
 use hourglass_clock::Tsc;
 use hourglass_clock::{CounterReading, OsMonotonic};
 use hourglass_model::document::Deadlines;
-use hourglass_model::{Evidence, Onset};
+use hourglass_model::{Evidence, IntervalStart};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 
@@ -160,7 +160,7 @@ const CPU_WORDS: usize = 16;
 struct CurrentInterval {
     start: u64,
     cpu: u32,
-    onset: Onset,
+    onset: IntervalStart,
     evidence: Evidence,
 }
 
@@ -276,9 +276,9 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         // Models that measure wake-ups write no trace.
         let late = late && self.memory.lateness.is_none();
         self.last = if late { start } else { now.ticks };
-        self.open_at(now.cpu, Onset::Start, Evidence::NONE);
+        self.open_at(now.cpu, IntervalStart::Start, Evidence::NONE);
         if late {
-            self.note_gap_with(now, Onset::Gap, Evidence::NONE);
+            self.note_gap_with(now, IntervalStart::Gap, Evidence::NONE);
         }
     }
 
@@ -343,7 +343,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
                 if now.ticks.saturating_sub(last) > gap || now.cpu != cpu {
                     self.last = last;
                     let intervals = self.intervals;
-                    let lost = self.interrupted(now, Onset::Gap);
+                    let lost = self.interrupted(now, IntervalStart::Gap);
                     target =
                         target.saturating_add(lost).saturating_add(self.rounding_since(intervals));
                     cpu = self.last_cpu;
@@ -416,7 +416,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         self.last = now.ticks.max(self.last);
         if self.open.is_none() {
             let evidence = self.witness.collect();
-            self.open_at(now.cpu, Onset::Wait, evidence);
+            self.open_at(now.cpu, IntervalStart::Wait, evidence);
         }
         RecordingEnd::Done
     }
@@ -458,7 +458,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             self.last = now.ticks.max(self.last);
             if !self.is_over() {
                 let evidence = self.witness.collect();
-                self.open_at(now.cpu, Onset::Wait, evidence);
+                self.open_at(now.cpu, IntervalStart::Wait, evidence);
             }
         }
         self.open.is_some()
@@ -477,11 +477,11 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     }
 
     /// Begins an interval at the last moment seen.
-    fn open_at(&mut self, cpu: u32, onset: Onset, evidence: Evidence) {
+    fn open_at(&mut self, cpu: u32, onset: IntervalStart, evidence: Evidence) {
         if let Some(word) = self.cpus_seen.get_mut((cpu / 64) as usize) {
             *word |= 1 << (cpu % 64);
         }
-        self.migrations += u64::from(onset != Onset::Start && self.last_cpu != cpu);
+        self.migrations += u64::from(onset != IntervalStart::Start && self.last_cpu != cpu);
         self.fence.enter(self.last, self.last_cpu, cpu);
         self.last_cpu = cpu;
         self.open = Some(CurrentInterval { start: self.last, cpu, onset, evidence });

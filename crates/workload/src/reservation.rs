@@ -61,7 +61,7 @@ pub trait Reserver: Sync {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::Strength;
+    use hourglass_model::ReservationKind;
     use hourglass_time::Span;
 
     use super::*;
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_thread_begins_with_a_period_of_its_reserve() {
         let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
-        let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
+        let reservation = Reservation::new(budget, period, ReservationKind::Hard).unwrap();
         let user = ReservationBackend::UserSpace { first_ns: 1_000_000 };
         for (asked_ms, begins_ms) in [(1, 1), (2, 9), (9, 9), (10, 17), (801, 801), (802, 809)] {
             let begins = user.start_ns(&reservation, asked_ms * 1_000_000);

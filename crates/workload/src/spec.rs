@@ -292,6 +292,6 @@ impl ThreadSpec {
         }
         let demand = self.model.demand();
         let (amount, period) = (demand.longest?, demand.period?);
-        Reservation::new(amount, period, hourglass_model::Strength::Hard).ok()
+        Reservation::new(amount, period, hourglass_model::ReservationKind::Hard).ok()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use hourglass_model::near;
+use hourglass_model::spelling;
 use hourglass_time::Span;
 use thiserror::Error;
 
@@ -10,10 +10,10 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WordError {
     /// No such workload.
-    #[error("{}", near::unknown("workload", name, known.iter().copied()))]
+    #[error("{}", spelling::unknown("workload", name, known.iter().copied()))]
     UnknownWorkload { name: String, known: Vec<&'static str> },
     /// No such wake-up method.
-    #[error("{}", near::unknown("timer", name, known.iter().copied()))]
+    #[error("{}", spelling::unknown("timer", name, known.iter().copied()))]
     UnknownTimer { name: String, known: Vec<&'static str> },
     #[error("{synopsis}: {what} is missing")]
     Missing {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use hourglass_clock::Choice;
 use hourglass_clock::choice::{self, CounterKind};
-use hourglass_model::{CpuSet, Onset, Reservation};
+use hourglass_model::{CpuSet, IntervalStart, Reservation};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::tracefs::{Instance, Tracefs};
 use hourglass_sys::{rseq, thread};
@@ -78,7 +78,7 @@ impl Found {
             let there = within(pair[0].end, pair[1].start) > 0;
             let named = evidence.counted.is_some_and(|c| c.involuntary > 0 || c.voluntary > 0);
             let kept = evidence.cleared == Some(false);
-            assert_ne!(pair[1].onset(), Onset::Start);
+            assert_ne!(pair[1].onset(), IntervalStart::Start);
             found.gaps += 1;
             found.there += usize::from(there);
             found.named += usize::from(named);

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 use hourglass_lab::open_run;
 use hourglass_model::manifest::Manifest;
-use hourglass_model::{Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
+use hourglass_model::{
+    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind,
+};
 use hourglass_store::{
     KERNEL_FILE, LATENCY_FILE, MANIFEST_FILE, RunFolder, SAMPLES_FILE, StoredWakeUp, TRACE_FILE,
 };
@@ -49,10 +51,14 @@ fn intervals() -> Vec<Interval> {
         end_ns: row as i64 * 100_000 + 70_000 + (row * row % 50) as i64,
         start_ticks: (1 << 40) + row * 240_000,
         end_ticks: (1 << 40) + row * 240_000 + 168_000,
-        onset: Onset::ALL[(row % 5) as usize],
+        onset: IntervalStart::ALL[(row % 5) as usize],
         evidence: Evidence {
             cleared: [None, Some(false), Some(true)][(row % 3) as usize],
-            counted: (row % 4 > 1).then_some(Counted { involuntary: 1, voluntary: 0, faults: 2 }),
+            counted: (row % 4 > 1).then_some(CounterDeltas {
+                involuntary: 1,
+                voluntary: 0,
+                faults: 2,
+            }),
         },
     };
     (0..60).map(record).collect()

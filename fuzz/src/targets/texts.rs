@@ -9,7 +9,7 @@ use hourglass_lab::task_input::{self, Source};
 use hourglass_lab::workload_file;
 use hourglass_model::execution_time::{ExecutionTime, Sampler};
 use hourglass_model::{CpuSet, Policy};
-use hourglass_tasks::{Format, Fraction, Step, TaskSet, corpus};
+use hourglass_tasks::{Format, Fraction, ProgramStep, TaskSet, corpus};
 use hourglass_time::Span;
 use hourglass_workload::{models, wake};
 
@@ -125,7 +125,7 @@ fn words(text: &str) -> Answer {
         again::<Policy>(5, text),
         again::<Fraction>(6, text),
         again::<Percentile>(7, text),
-        again::<Step>(8, text),
+        again::<ProgramStep>(8, text),
         of_result(9, workload_file::read_seed(text)),
     ]
     .into_iter()

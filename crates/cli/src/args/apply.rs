@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use clap::ValueEnum;
-use hourglass_model::{CpuSet, Reservation, Strength, near};
+use hourglass_model::{CpuSet, Reservation, ReservationKind, spelling};
 use hourglass_time::Span;
 
 use super::lexer::{ParsedOption, RunTokens};
@@ -142,7 +142,7 @@ fn set_for_run(run: &mut RunArguments, given: &ParsedOption<'_>) -> Result<(), S
             let text = given.value();
             let when = FailOn::from_str(text, false);
             run.fail_on = Some(when.map_err(|_| {
-                wrong(given, near::unknown("word", text, ["worse", "unknown", "doubt"]))
+                wrong(given, spelling::unknown("word", text, ["worse", "unknown", "doubt"]))
             })?);
         }
         OptionKey::Control => run.control = true,
@@ -151,7 +151,7 @@ fn set_for_run(run: &mut RunArguments, given: &ParsedOption<'_>) -> Result<(), S
         OptionKey::Quiet => run.settings.quiet = true,
         OptionKey::Colour => {
             run.settings.color = Colour::from_str(given.value(), false).map_err(|_| {
-                wrong(given, near::unknown("word", given.value(), ["auto", "always", "never"]))
+                wrong(given, spelling::unknown("word", given.value(), ["auto", "always", "never"]))
             })?;
         }
         _ => {}
@@ -230,8 +230,8 @@ fn set_for_threads(
 
 fn reservation(given: &ParsedOption<'_>) -> Result<Reservation, Stop> {
     let strength = match given.key {
-        OptionKey::SoftReservation => Strength::Soft,
-        _ => Strength::Hard,
+        OptionKey::SoftReservation => ReservationKind::Soft,
+        _ => ReservationKind::Hard,
     };
     let [amount, period] = given.values[..] else {
         return Err(wrong(given, "give AMOUNT and PERIOD"));

@@ -1,6 +1,6 @@
 //! The words of the command line, grouped: each option with the values behind it.
 
-use hourglass_model::near;
+use hourglass_model::spelling;
 
 use super::options::{self, OptionDef, OptionKey, OptionValues};
 use crate::exit::Stop;
@@ -162,7 +162,7 @@ fn unknown(word: &str) -> Stop {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     let question = match joined {
         Some(joined) => Some(format!("did you mean {joined}?")),
-        None => near::did_you_mean(name, names()),
+        None => spelling::did_you_mean(name, names()),
     };
     let advice = question.unwrap_or_else(|| "hourglass run --help lists them".to_owned());
     Stop::usage(format!("{word}: unknown option; {advice}"))

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use hourglass_model::check::{CheckDocument, Verdict};
-use hourglass_model::near;
+use hourglass_model::spelling;
 use hourglass_report::text;
 use hourglass_time::Span;
 
@@ -15,7 +15,7 @@ use crate::atomic_file;
 use crate::commands::batch::{self, FileResult, Form};
 use crate::exit::{NO, Stop, YES};
 use crate::lab::task_input::{self as input, Source};
-use crate::lab::theory::check::{self, ANALYSES, FitHeuristic, PlacementOrder, Request};
+use crate::lab::theory::check::{self, ANALYSES, CheckRequest, FitHeuristic, PlacementOrder};
 use crate::lab::theory::examples;
 use crate::messages;
 use crate::output;
@@ -90,7 +90,7 @@ pub(crate) struct Check {
 
 fn source(text: &str) -> Result<Source, String> {
     let found = Source::ALL.iter().find(|(name, _)| *name == text);
-    let unknown = || near::unknown("format", text, Source::ALL.iter().map(|(name, _)| *name));
+    let unknown = || spelling::unknown("format", text, Source::ALL.iter().map(|(name, _)| *name));
     found.map(|(_, source)| *source).ok_or_else(unknown)
 }
 
@@ -144,7 +144,7 @@ fn analyse(check: &Check, file: &Path, settings: Settings) -> Result<CheckDocume
             messages::say(&format!("{}: {note}", file.display()));
         }
     }
-    let request = Request {
+    let request = CheckRequest {
         analysis: check.analysis.clone(),
         partition: check.partition,
         server: check.server.clone(),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use console::Term;
 use hourglass_model::clocks::{ClocksDocument, WatchFacts};
-use hourglass_model::near;
+use hourglass_model::spelling;
 use hourglass_report::text;
 use hourglass_time::Span;
 
@@ -66,10 +66,10 @@ pub(crate) struct Clocks {
 /// A rule of the choice, and what a mistyped one may have meant.
 fn policy(text: &str) -> Result<ClockPolicy, String> {
     text.parse().map_err(|error: UnknownClockPolicy| match &error {
-        UnknownClockPolicy::Word(word) => near::unknown("rule", word, RULES),
+        UnknownClockPolicy::Word(word) => spelling::unknown("rule", word, RULES),
         UnknownClockPolicy::Source(UnknownSource(name)) => {
             let names: Vec<String> = SourceName::all().map(|source| source.to_string()).collect();
-            let question = near::did_you_mean(name, names.iter().map(String::as_str));
+            let question = spelling::did_you_mean(name, names.iter().map(String::as_str));
             question.map_or_else(|| error.to_string(), |q| format!("unknown clock '{name}'; {q}"))
         }
     })

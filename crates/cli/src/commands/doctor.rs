@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, builder::StyledStr};
-use hourglass_model::{CpuSet, near};
+use hourglass_model::{CpuSet, spelling};
 use hourglass_report::text;
 
 use crate::exit::{NO, Stop};
@@ -94,7 +94,7 @@ pub(crate) fn examine(doctor: &Doctor, settings: Settings) -> Result<ExitCode> {
 }
 
 fn unknown_check(given: &str) -> Stop {
-    let question = near::did_you_mean(given, doctor::check_ids());
+    let question = spelling::did_you_mean(given, doctor::check_ids());
     let advice = question.unwrap_or_else(|| "hourglass doctor --help lists them".to_owned());
     Stop::usage(format!("--check: unknown check '{given}'; {advice}"))
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::near;
+use hourglass_model::spelling;
 
 use crate::atomic_file;
 use crate::exit::Stop;
@@ -103,7 +103,7 @@ pub(crate) fn example(asked: &Example, settings: Settings) -> Result<ExitCode> {
     let found = EXAMPLES.iter().find(|entry| entry.name == name || entry.file == name);
     let Some(entry) = found else {
         let names = EXAMPLES.iter().map(|entry| entry.name);
-        return Err(Stop::usage(near::unknown("example", name, names)).into());
+        return Err(Stop::usage(spelling::unknown("example", name, names)).into());
     };
     if asked.output.as_deref() == Some(Path::new("-")) {
         output::unless_closed(output::text(entry.text))?;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use clap_mangen::roff::{Roff, bold, roman};
-use hourglass_model::near;
 use hourglass_model::policy::PRIORITY_NAMES;
+use hourglass_model::spelling;
 
 use crate::args::help;
 use crate::args::options::Group;
@@ -55,7 +55,7 @@ pub(crate) fn man(man: &ManArgs, command: clap::Command, settings: Settings) -> 
     let wanted = man.command.as_deref().unwrap_or("hourglass");
     let known: Vec<String> =
         pages.iter().map(|(command, _)| command.get_name().to_owned()).collect();
-    let unknown = || near::unknown("manual page", wanted, known.iter().map(String::as_str));
+    let unknown = || spelling::unknown("manual page", wanted, known.iter().map(String::as_str));
     match pages.into_iter().find(|(command, _)| command.get_name() == wanted) {
         Some((_, page)) => output::text(&String::from_utf8_lossy(&page))?,
         None => return Err(Stop::usage(unknown()).into()),

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::near;
-use hourglass_model::paper::{Drawing, PaperDocument};
+use hourglass_model::paper::{PaperDocument, PaperFigure};
+use hourglass_model::spelling;
 use hourglass_report::svg;
 use hourglass_report::text;
 
@@ -102,7 +102,7 @@ fn show(document: &PaperDocument, settings: Settings) -> Result<()> {
 
 fn chosen(name: &str) -> Result<&'static paper::Paper, Stop> {
     paper::Paper::named(name).ok_or_else(|| {
-        Stop::usage(near::unknown("paper", name, PAPERS.iter().map(|paper| paper.name)))
+        Stop::usage(spelling::unknown("paper", name, PAPERS.iter().map(|paper| paper.name)))
     })
 }
 
@@ -140,7 +140,7 @@ impl Folder<'_> {
     fn keep(
         &self,
         document: &mut PaperDocument,
-        figures: &[Option<Drawing>],
+        figures: &[Option<PaperFigure>],
         settings: Settings,
     ) -> Result<()> {
         for (table, figure) in document.tables.iter_mut().zip(figures) {

@@ -12,7 +12,7 @@ use hourglass_time::Span;
 use crate::commands::run;
 use crate::exit::{self, NO, Stop};
 use crate::lab::task_input as input;
-use crate::lab::theory::predict::{self, PredictError, Request, RunRequest};
+use crate::lab::theory::predict::{self, PredictError, PredictRequest, RunRequest};
 use crate::lab::workload_file;
 use crate::messages;
 use crate::output;
@@ -86,7 +86,7 @@ fn cpus(text: &str) -> Result<CpuSet, String> {
 pub(crate) fn predict(predict: &Predict, settings: Settings) -> Result<ExitCode> {
     let input = input::read(&predict.file, None).map_err(|error| Stop::usage(error.to_string()))?;
     let input = input.on(predict.cpu.as_ref());
-    let request = Request {
+    let request = PredictRequest {
         set: input.set,
         name: predict.file.display().to_string(),
         notes: input.notes,

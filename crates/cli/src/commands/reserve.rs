@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use hourglass_model::reserve::ReserveDocument;
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_report::text;
 use hourglass_time::Span;
 
@@ -355,12 +355,15 @@ fn request(reserve: &Reserve, amount: BudgetPeriodArg) -> Result<SessionRequest,
     })
 }
 
-fn strength(reserve: &Reserve) -> Strength {
-    if reserve.soft { Strength::Soft } else { Strength::Hard }
+fn strength(reserve: &Reserve) -> ReservationKind {
+    if reserve.soft { ReservationKind::Soft } else { ReservationKind::Hard }
 }
 
 /// A further reservation, as strong as the first one.
-fn further(also: &AlsoArg, strength: Strength) -> Result<reserve::AdditionalReservation, Stop> {
+fn further(
+    also: &AlsoArg,
+    strength: ReservationKind,
+) -> Result<reserve::AdditionalReservation, Stop> {
     let AlsoArg { budget, period, pid } = *also;
     let wrong = |error| Stop::usage(format!("--also {budget}/{period}={pid}: {error}"));
     let reservation = Reservation::new(budget, period, strength).map_err(wrong)?;

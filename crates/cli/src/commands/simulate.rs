@@ -18,7 +18,9 @@ use crate::commands::batch::{self, FileResult, Form};
 use crate::exit::{self, NO, Stop, YES};
 use crate::lab::sim::{OverrunPolicy, Throttling, smt};
 use crate::lab::task_input as input;
-use crate::lab::theory::simulate::{self as simulation, Failure, Releases, Request, Watch};
+use crate::lab::theory::simulate::{
+    self as simulation, Releases, SimulationFailure, SimulationObserver, SimulationRequest,
+};
 use crate::messages;
 use crate::output;
 use crate::settings::Settings;
@@ -194,7 +196,7 @@ fn simulate_file(
     let mut progress = Progress::new(settings.quiet);
     let simulated = simulation::simulate(&request, &mut progress).map_err(refusal)?;
     progress.ended();
-    let failed = match &simulated.kept {
+    let failed = match &simulated.folder {
         Some(Ok(folder)) => {
             if !settings.quiet {
                 messages::say(&format!("wrote {}", folder.display()));
@@ -218,10 +220,10 @@ fn simulate_file(
     })
 }
 
-fn request(asked: &Simulate, file: &Path) -> Result<Request, Stop> {
+fn request(asked: &Simulate, file: &Path) -> Result<SimulationRequest, Stop> {
     let input = input::read(file, None).map_err(|error| Stop::usage(error.to_string()))?;
     let releases = Releases::ALL.iter().find(|(name, _)| *name == asked.releases);
-    Ok(Request {
+    Ok(SimulationRequest {
         notes: input.notes,
         horizon: asked.horizon,
         seed: asked.seed,
@@ -235,7 +237,7 @@ fn request(asked: &Simulate, file: &Path) -> Result<Request, Stop> {
         folder: asked.output.clone(),
         records: asked.records,
         command_line: std::env::args().collect(),
-        ..Request::new(input.set)
+        ..SimulationRequest::new(input.set)
     })
 }
 
@@ -266,7 +268,7 @@ fn policy(asked: &Simulate) -> Result<Option<smt::SmtPolicy>, Stop> {
     }))
 }
 
-fn refusal(failure: Failure) -> Stop {
+fn refusal(failure: SimulationFailure) -> Stop {
     Stop::usage(failure.to_string())
 }
 
@@ -296,7 +298,7 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl SimulationObserver for Progress {
     fn reached(&mut self, simulated: u64, horizon: u64) {
         if !self.shows || self.began.elapsed() < PATIENCE {
             return;

@@ -11,7 +11,9 @@ use hourglass_report::{svg, text};
 
 use crate::atomic_file;
 use crate::exit::{self, Stop};
-use crate::lab::sweep::{self, ANALYSES, Analysis, Described, Draft, Experiment, SweepError};
+use crate::lab::sweep::{
+    self, ANALYSES, Analysis, Experiment, ExperimentBuilder, SweepError, SweepFile,
+};
 use crate::lab::task_input::{self as input, InputError};
 use crate::messages;
 use crate::output;
@@ -210,7 +212,7 @@ impl Sweep {
 
     /// What the file says, and the options after it.
     fn experiment(&self) -> Result<Experiment, Stop> {
-        let (mut draft, mut template) = (Draft::default(), None);
+        let (mut draft, mut template) = (ExperimentBuilder::default(), None);
         if let Some(file) = &self.file {
             let place = format!("{}: ", file.display());
             let text = match input::text(file) {
@@ -218,9 +220,9 @@ impl Sweep {
                 Err(InputError::Empty(_)) => String::new(),
                 text => text.map_err(|error| Stop::usage(error.to_string()))?,
             };
-            match Described::read(&text).map_err(|error| refused(&place, &error))? {
-                Described::Experiment(found) => draft = *found,
-                Described::Tasks(found) => template = Some(*found),
+            match SweepFile::read(&text).map_err(|error| refused(&place, &error))? {
+                SweepFile::Experiment(found) => draft = *found,
+                SweepFile::Tasks(found) => template = Some(*found),
             }
         }
         let said = self.given_keys();

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use hourglass_model::CpuSet;
-use hourglass_model::document::{Gate, RunDocument};
+use hourglass_model::document::{GateReport, RunDocument};
 use hourglass_report::text;
 
 use crate::exit::Stop;
@@ -74,7 +74,7 @@ pub(crate) const NO_FOLDER: &str =
 
 /// A comment line for each limit; `counted` is what limits count that are no times.
 fn limits(document: &RunDocument, counted: &str) -> String {
-    let line = |gate: &Gate| {
+    let line = |gate: &GateReport| {
         let kept = if gate.passed { "kept" } else { "broken" };
         let (scale, unit) = if gate.unit == "ns" { (1e3, "us") } else { (1.0, counted) };
         let (value, limit) = (gate.value / scale, gate.limit / scale);

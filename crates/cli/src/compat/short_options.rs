@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use hourglass_model::near;
+use hourglass_model::spelling;
 
 use crate::exit::Stop;
 
@@ -259,7 +259,7 @@ fn find<K: Copy>(table: &[LetterDef<K>], name: &str) -> Option<LetterDef<K>> {
 
 fn unknown<K>(table: &[LetterDef<K>], name: &str) -> Stop {
     let known = table.iter().flat_map(|letter| letter.names).copied();
-    let question = near::did_you_mean(name, known);
+    let question = spelling::did_you_mean(name, known);
     let advice = question.unwrap_or_else(|| "--help lists them".to_owned());
     Stop::usage(format!("{name}: unknown option; {advice}"))
 }

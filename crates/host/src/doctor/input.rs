@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use hourglass_model::CpuSet;
 use hourglass_model::clocks::ClocksDocument;
-use hourglass_model::doctor::Judged;
+use hourglass_model::doctor::CpuSelection;
 use hourglass_model::host::Host;
 use hourglass_model::tuning::{Access, Tuning};
 
@@ -53,21 +53,21 @@ impl DoctorInput {
     }
 
     /// The CPUs that the work is taken to run on, and why these.
-    pub(super) fn judged(&self) -> (CpuSet, Judged) {
+    pub(super) fn judged(&self) -> (CpuSet, CpuSelection) {
         if let Some(asked) = &self.asked {
-            return (asked.clone(), Judged::Asked);
+            return (asked.clone(), CpuSelection::Asked);
         }
         let isolated = self.isolated();
         if isolated.is_empty() {
-            (self.online(), Judged::Online)
+            (self.online(), CpuSelection::Online)
         } else {
-            (isolated, Judged::Isolated)
+            (isolated, CpuSelection::Isolated)
         }
     }
 
     /// Whether some CPUs are meant for the work and others are not.
     pub(super) fn sets_cpus_apart(&self) -> bool {
-        self.judged().1 != Judged::Online
+        self.judged().1 != CpuSelection::Online
     }
 
     /// The CPUs to set apart for the work: those that are meant for it, else those of the last

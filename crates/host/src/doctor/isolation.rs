@@ -6,7 +6,7 @@
 //! `Documentation/ABI/testing/sysfs-devices-system-cpu` (`smt/control`).
 
 use hourglass_model::CpuSet;
-use hourglass_model::doctor::Judged;
+use hourglass_model::doctor::CpuSelection;
 
 use super::input::DoctorInput;
 use super::remedy;
@@ -63,11 +63,11 @@ pub(super) fn isolation(e: &DoctorInput) -> CheckVerdict {
     let isolated = e.isolated();
     let (judged, origin) = e.judged();
     let open = judged.difference(&isolated);
-    if origin != Judged::Online && open.is_empty() {
+    if origin != CpuSelection::Online && open.is_empty() {
         return CheckVerdict::ok(format!("CPUs {judged} are isolated"));
     }
     let found = match origin {
-        Judged::Online => "no CPU is kept from other programs".to_owned(),
+        CpuSelection::Online => "no CPU is kept from other programs".to_owned(),
         _ => format!("CPUs {open} are open to other programs"),
     };
     let remedy = match e.apart() {

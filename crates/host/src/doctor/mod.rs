@@ -38,7 +38,7 @@ use std::path::Path;
 
 use hourglass_clock::SelectionPolicy;
 use hourglass_model::CpuSet;
-use hourglass_model::doctor::{CheckResult, Counts, DOCTOR_SCHEMA, DoctorDocument};
+use hourglass_model::doctor::{CheckResult, DOCTOR_SCHEMA, DoctorDocument, StatusCounts};
 use thiserror::Error;
 
 use crate::facts::HostReader;
@@ -107,7 +107,7 @@ pub fn diagnose(evidence: &DoctorInput, only: &[String]) -> DoctorDocument {
         schema: DOCTOR_SCHEMA.to_owned(),
         cpus,
         cpus_are,
-        counts: Counts::of(&checks),
+        counts: StatusCounts::count(&checks),
         checks,
     }
 }

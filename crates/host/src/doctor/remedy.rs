@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use hourglass_model::CpuSet;
-use hourglass_model::doctor::Judged;
+use hourglass_model::doctor::CpuSelection;
 use hourglass_model::tuning::BootLoader;
 
 use super::input::DoctorInput;
@@ -90,7 +90,9 @@ pub(super) fn boot(e: &DoctorInput, words: &str) -> String {
 /// What is said where there is no CPU to which the rest of the system could go.
 pub(super) fn no_room(e: &DoctorInput) -> String {
     match e.judged().1 {
-        Judged::Asked => "name fewer CPUs with --cpus: one must be left to the rest of the system",
+        CpuSelection::Asked => {
+            "name fewer CPUs with --cpus: one must be left to the rest of the system"
+        }
         _ => "take a machine with a second CPU: on a single one nothing can be moved away",
     }
     .to_owned()

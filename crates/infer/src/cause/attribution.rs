@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Cause, Interval, KernelEvent, Onset, Policy};
+use hourglass_model::{Cause, Interval, IntervalStart, KernelEvent, Policy};
 
 use super::classify::{Case, MOST_INTERRUPTS, ThrottlePatterns};
 use super::facts::{InterruptFacts, RunFacts};
@@ -144,7 +144,7 @@ impl<'a> Attribution<'a> {
             cpu: interval.cpu,
             end_ns: interval.end_ns,
             successor: None,
-            unstarted: interval.onset == Onset::Start && is_edge(interval),
+            unstarted: interval.onset == IntervalStart::Start && is_edge(interval),
         };
         let before = self.threads.insert(interval.thread, fresh)?;
         if !interval.onset.is_gap() {
@@ -371,7 +371,7 @@ impl<'a> Attribution<'a> {
             .filter(|quota| quota.throttled > 0 && may_be_quota(known, length, *quota))
             // Each CPU counts by itself, so no gap is longer than their sum.
             .filter(|quota| quota.throttled_ns.is_none_or(|all| length / 2 <= all))
-            .filter(|_| before.cpu == interval.cpu || interval.onset == Onset::Migration);
+            .filter(|_| before.cpu == interval.cpu || interval.onset == IntervalStart::Migration);
         let quota = may_be
             .and(patterns.quota)
             .filter(|periods| periods.holds(before.end_ns, interval.start_ns))
@@ -413,6 +413,6 @@ fn signs(before: &Thread, interval: &Interval) -> IndicationSet {
     }
     insert(Indication::OtherThreadSeen, before.successor.is_some());
     insert(Indication::CpuChanged, before.cpu != interval.cpu);
-    insert(Indication::Yielded, interval.onset == Onset::Yield);
+    insert(Indication::Yielded, interval.onset == IntervalStart::Yield);
     signs
 }

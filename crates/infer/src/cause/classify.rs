@@ -3,7 +3,7 @@
 //! Confidences that are constants here are the shares measured against the kernel's own events,
 //! rounded down: they are what the rule is worth where nothing else speaks. What is not calibrated has at most 0.85.
 
-use hourglass_model::{Cause, KernelEvent, Onset, Policy};
+use hourglass_model::{Cause, IntervalStart, KernelEvent, Policy};
 
 use super::facts::{RunFacts, ThreadFacts};
 use super::gap::{CauseBasis, GapBreakdown, GapOccupants, Successor};
@@ -67,7 +67,7 @@ const TICK_NS: u64 = 500_000;
 pub(super) struct Case<'a> {
     pub(super) facts: &'a RunFacts,
     pub(super) thread: Option<&'a ThreadFacts>,
-    pub(super) onset: Onset,
+    pub(super) onset: IntervalStart,
     pub(super) length: u64,
     pub(super) kernel_evidence: Option<KernelEvidence>,
     pub(super) switched: Option<SwitchEvidence>,
@@ -214,7 +214,7 @@ impl Case<'_> {
     fn switch_seen(&self, told: &KernelEvidence) -> Cause {
         if told.moved_away && self.cpu_changed {
             Cause::Migration
-        } else if told.waiting || self.onset == Onset::Yield {
+        } else if told.waiting || self.onset == IntervalStart::Yield {
             Cause::ContextSwitchVoluntary
         } else {
             Cause::ContextSwitchInvoluntary
@@ -306,7 +306,7 @@ impl Case<'_> {
         let (sign, cause) = match self.switched? {
             SwitchEvidence::Kept => (Indication::NoRecordedSwitch, None),
             // A thread that yields stays runnable, as one does that is preempted.
-            SwitchEvidence::Out { waited, .. } if waited || self.onset == Onset::Yield => {
+            SwitchEvidence::Out { waited, .. } if waited || self.onset == IntervalStart::Yield => {
                 (Indication::RecordedSwitch, Some(Cause::ContextSwitchVoluntary))
             }
             SwitchEvidence::Out { .. } => {
@@ -323,7 +323,7 @@ impl Case<'_> {
         let voluntary = self.signs.contains(Indication::CountedVoluntary);
         match (involuntary, voluntary) {
             // A yield that switches is counted as involuntary (kernel/sched/core.c).
-            (true, _) if self.onset == Onset::Yield => Some(Cause::ContextSwitchVoluntary),
+            (true, _) if self.onset == IntervalStart::Yield => Some(Cause::ContextSwitchVoluntary),
             (true, _) => Some(Cause::ContextSwitchInvoluntary),
             (false, true) => Some(Cause::ContextSwitchVoluntary),
             (false, false) => None,
@@ -334,7 +334,7 @@ impl Case<'_> {
     fn interleaved(&self) -> Cause {
         let thread = self.thread.copied();
         match self.onset {
-            Onset::Yield => Cause::ContextSwitchVoluntary,
+            IntervalStart::Yield => Cause::ContextSwitchVoluntary,
             _ if thread.is_some_and(|thread| thread.waits_unseen) => Cause::ContextSwitch,
             _ if thread.is_some_and(|thread| thread.never_waits) => Cause::ContextSwitchInvoluntary,
             // The recorder marks waits and yields; but of a thread of which nothing is known it
@@ -420,7 +420,7 @@ impl Case<'_> {
         if self.signs.contains(Indication::Cleared) {
             return inferred(Cause::ContextSwitch, 0.5);
         }
-        if self.onset == Onset::Yield {
+        if self.onset == IntervalStart::Yield {
             return inferred(Cause::ContextSwitchVoluntary, YIELDED);
         }
         if self.highest {
@@ -457,7 +457,7 @@ impl StopAdjustment for (Cause, CauseBasis) {
         // A competitor that had the CPU before, or behind, is counted too.
         let counted = case.signs.contains(Indication::CountedVoluntary);
         let waited = self.0 == Cause::ContextSwitchVoluntary || counted;
-        if !never || !waited || case.onset == Onset::Yield {
+        if !never || !waited || case.onset == IntervalStart::Yield {
             return self;
         }
         if case.signs.contains(Indication::CountedFault) {

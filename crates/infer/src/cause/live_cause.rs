@@ -3,7 +3,7 @@
 //! Owns: what a first look may say. Must not: use other gaps; what these tell comes after the run, and may be another
 //! cause.
 
-use hourglass_model::{Cause, Counted, Evidence};
+use hourglass_model::{Cause, CounterDeltas, Evidence};
 
 use super::facts::TickClock;
 use super::tick::TickGrid;
@@ -20,7 +20,7 @@ pub fn at_first_sight(
     cpu: u32,
     tick: Option<TickClock>,
 ) -> Cause {
-    let Counted { involuntary, voluntary, faults } = evidence.counted.unwrap_or_default();
+    let CounterDeltas { involuntary, voluntary, faults } = evidence.counted.unwrap_or_default();
     match evidence {
         Evidence { cleared: None, counted: None } => return Cause::Unknown,
         // A thread that never waits was stopped, or waited for a page.
@@ -51,7 +51,7 @@ mod tests {
         const US: i64 = 1_000;
         let tick = Some(TickClock { period_ns: 4_000_000, at_ns: 0, skew_ns: 0 });
         let of = |cleared, counted: Option<[u8; 3]>, start: i64, end: i64| {
-            let counted = counted.map(|[involuntary, voluntary, faults]| Counted {
+            let counted = counted.map(|[involuntary, voluntary, faults]| CounterDeltas {
                 involuntary,
                 voluntary,
                 faults,

@@ -4,7 +4,7 @@
 //! Patterns that only many gaps show (ticks, periods) are not there. Nothing is said of what the thread's own
 //! counters cannot show: a span in which no switch was counted has no cause here.
 
-use hourglass_model::{Cause, Onset};
+use hourglass_model::{Cause, IntervalStart};
 
 use super::classify::{Case, MOST_QUOTA, ThrottlePatterns};
 use super::facts::{Quota, RunFacts, ThreadFacts};
@@ -60,7 +60,7 @@ pub fn judge_span(
     let case = Case {
         facts,
         thread: Some(thread),
-        onset: Onset::Gap,
+        onset: IntervalStart::Gap,
         length: seen.lost_ns,
         kernel_evidence: None,
         switched: None,

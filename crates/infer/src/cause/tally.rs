@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_model::Cause;
-use hourglass_model::document::{CauseReport, RanReport};
+use hourglass_model::document::{CauseReport, OccupantReport};
 
 use super::attribution::RanByCause;
 use super::gap::{AttributedGap, GapOccupants, OccupantShare, Successor};
@@ -74,7 +74,7 @@ impl CauseTally {
 }
 
 /// Who had the most of the CPU. Names are not known here.
-fn ran(all: &BTreeMap<Successor, u64>) -> Vec<RanReport> {
+fn ran(all: &BTreeMap<Successor, u64>) -> Vec<OccupantReport> {
     let most =
         GapOccupants::from_shares(all.iter().map(|(who, ns)| OccupantShare { who: *who, ns: *ns }));
     let report = |share: OccupantShare| {
@@ -82,7 +82,7 @@ fn ran(all: &BTreeMap<Successor, u64>) -> Vec<RanReport> {
             Successor::OfRun(thread) => (Some(thread), None),
             Successor::Kernel(number) => (None, Some(number)),
         };
-        RanReport { thread, tid, name: None, total_ns: share.ns }
+        OccupantReport { thread, tid, name: None, total_ns: share.ns }
     };
     most.iter().map(report).collect()
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Interval, Onset, Policy};
+use hourglass_model::{Interval, IntervalStart, Policy};
 
 use super::facts::{Quota, RtLimit, RunFacts, ThreadFacts};
 use super::gap::length_ns;
@@ -212,7 +212,7 @@ impl<'a> TracePatterns<'a> {
             {
                 finder.push(gap.start, gap.end);
             }
-            let stayed = thread.cpu == interval.cpu && interval.onset == Onset::Gap;
+            let stayed = thread.cpu == interval.cpu && interval.onset == IntervalStart::Gap;
             // Where only long gaps are known, what is to be expected of ticks is not.
             if stayed
                 && thread.watched

@@ -227,7 +227,7 @@ struct Uncertainty {
 
 impl Uncertainty {
     fn of(a: &RunParts, b: &RunParts, seed: u64) -> Uncertainty {
-        let mut random = Stream::of(&[seed, DRAWS as u64]);
+        let mut random = Stream::from_seeds(&[seed, DRAWS as u64]);
         let draws: Vec<[Option<f64>; DRAWN]> = (0..DRAWS)
             .map(|_| {
                 let (in_a, in_b) = (draw(&mut random), draw(&mut random));

@@ -84,7 +84,7 @@ fn counts_of(family: &[Candidate], seed: u64) -> Vec<Vec<u64>> {
     let pairs = ranks.iter().map(Vec::len).min().unwrap_or(0);
     let is_enumerated = pairs <= MOST_ENUMERATED;
     let tries = if is_enumerated { 1 << pairs } else { DRAWN + 1 };
-    let mut random = Stream::of(&[seed, pairs as u64]);
+    let mut random = Stream::from_seeds(&[seed, pairs as u64]);
     let mut sums = vec![Vec::with_capacity(tries); family.len()];
     let mut flipped = vec![false; pairs];
     for number in 0..tries {
@@ -211,7 +211,7 @@ mod tests {
 
     /// Differences whose rounds disagree, but for the first candidate; `others` do not lead.
     fn family(rounds: usize, leaders: usize, others: usize, seed: u64) -> Vec<Candidate> {
-        let mut random = Stream::of(&[seed, rounds as u64]);
+        let mut random = Stream::from_seeds(&[seed, rounds as u64]);
         let mut one = |all_agree: bool| -> Vec<f64> {
             let sized = |at: usize, random: &mut Stream| (at as f64 + 1.0 + random.share()) * 7.0;
             let mut all: Vec<f64> = (0..rounds).map(|at| sized(at, &mut random)).collect();

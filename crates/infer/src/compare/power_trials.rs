@@ -40,7 +40,7 @@ fn run(random: &mut Stream, mood: f64, shift: f64) -> Vec<Value> {
 }
 
 fn trial(seed: u64, rounds: u64, shift: f64) -> Vec<DiffMetric> {
-    let mut random = Stream::of(&[seed, rounds]);
+    let mut random = Stream::from_seeds(&[seed, rounds]);
     let pairs: Vec<_> = (0..rounds)
         .map(|_| {
             let mood = 15_000.0 * normal(&mut random);
@@ -84,7 +84,7 @@ fn equal_runs_are_seldom_called_different_by_rounds() {
     const TRIALS: u64 = 150;
     for count in [6, 8, 10, 14] {
         let moved = failed(TRIALS, |seed| {
-            let mut random = Stream::of(&[1_000, seed]);
+            let mut random = Stream::from_seeds(&[1_000, seed]);
             let rounds: Vec<_> = (0..count)
                 .map(|_| {
                     let regime = 1.0 + random.share();

@@ -4,7 +4,7 @@
 use hourglass_model::diff::{DiffMetric, DiffVerdict};
 use hourglass_model::document::{CauseReport, Deadlines, GapReport, ThreadReport};
 use hourglass_model::random::Stream;
-use hourglass_model::{Evidence, Interval, Onset};
+use hourglass_model::{Evidence, Interval, IntervalStart};
 
 use super::*;
 
@@ -22,7 +22,7 @@ struct Machine {
 
 impl Machine {
     fn new(seed: u64) -> Machine {
-        Machine { random: Stream::of(&[seed]), scale: 1.0, memory: 0.7, temper: 0.3 }
+        Machine { random: Stream::from_seeds(&[seed]), scale: 1.0, memory: 0.7, temper: 0.3 }
     }
 
     /// About normal, of variance 1: the sum of twelve.
@@ -63,7 +63,7 @@ fn interval(start_ns: i64, end_ns: i64) -> Interval {
         end_ns,
         start_ticks: 0,
         end_ticks: 0,
-        onset: Onset::Gap,
+        onset: IntervalStart::Gap,
         evidence: Evidence::NONE,
     }
 }
@@ -210,7 +210,7 @@ fn values_are_those_of_the_run() {
     for (start, end) in [(0, 100), (110, 300), (330, 900)] {
         sample.push(&interval(start, end));
     }
-    sample.push(&Interval { onset: Onset::Wait, ..interval(1_000, 1_000) });
+    sample.push(&Interval { onset: IntervalStart::Wait, ..interval(1_000, 1_000) });
     let mut report = thread_report();
     report.deadlines = Some(Deadlines { hit: 6, missed: 1, lost: 1, completed: 6 });
     (report.work, report.wall_ns) = (Some(500), SECOND / 2);

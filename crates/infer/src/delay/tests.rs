@@ -59,9 +59,9 @@ fn a_woken_thread_waits_for_two_others_and_is_then_put_aside() {
         |from_ns, to_ns, onset| DelayEvent::Ran(70, RunSegment { from_ns, to_ns, cpu: 1, onset });
     let expected = [
         DelayEvent::Delayed(70, first.clone()),
-        ran(45, 100, Onset::Start),
+        ran(45, 100, IntervalStart::Start),
         DelayEvent::Delayed(70, second.clone()),
-        ran(130, 150, Onset::Gap),
+        ran(130, 150, IntervalStart::Gap),
     ];
     assert_eq!(seen, expected);
     let mut tally = DelayTally::default();
@@ -99,7 +99,7 @@ fn what_lasts_until_the_end_counts() {
     assert_eq!(delays_of(&seen), [&expected]);
     // The same at first sight, but it had the CPU.
     let (_, seen) = follow(InitialState::Runnable(1), &[switch(5, 1, 70, 9, 1)], 90);
-    let ran = RunSegment { from_ns: 0, to_ns: 5, cpu: 1, onset: Onset::Start };
+    let ran = RunSegment { from_ns: 0, to_ns: 5, cpu: 1, onset: IntervalStart::Start };
     assert_eq!(seen, [DelayEvent::Ran(70, ran)]);
 }
 

@@ -59,7 +59,7 @@ pub fn place(trace: impl IntoIterator<Item = Interval>) -> PlacedTrace {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
     use hourglass_model::random::Stream;
 
     use super::super::simulated::interval;
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn the_example_of_section_7() {
         let placed = place([
-            interval(1, 9, 0, 100, Onset::Start),
-            interval(2, 9, 1, 40, Onset::Start),
-            interval(3, 9, 42, 90, Onset::Start),
-            interval(2, 9, 92, 99, Onset::Gap),
+            interval(1, 9, 0, 100, IntervalStart::Start),
+            interval(2, 9, 1, 40, IntervalStart::Start),
+            interval(3, 9, 42, 90, IntervalStart::Start),
+            interval(2, 9, 92, 99, IntervalStart::Gap),
         ]);
         let cpus: Vec<u32> = placed.intervals.iter().map(|interval| interval.cpu).collect();
         assert_eq!((cpus, placed.cpus, placed.ambiguous), (vec![0, 1, 1, 1], 2, 0));
@@ -91,7 +91,13 @@ mod tests {
             let turn = 1_000 + 137 * i64::from(cpu);
             for n in 0..50u32 {
                 let start = 11 * i64::from(cpu) + i64::from(n) * turn;
-                records.push(interval(cpu * 2 + n % 2, cpu, start, start + turn - 2, Onset::Gap));
+                records.push(interval(
+                    cpu * 2 + n % 2,
+                    cpu,
+                    start,
+                    start + turn - 2,
+                    IntervalStart::Gap,
+                ));
             }
         }
         records.sort_by_key(|record| record.start_ns);
@@ -110,13 +116,13 @@ mod tests {
     #[test]
     fn a_time_line_is_consistent() {
         for seed in 0..50 {
-            let mut random = Stream::of(&[seed]);
+            let mut random = Stream::from_seeds(&[seed]);
             let mut records: Vec<Interval> = Vec::new();
             for thread in 0..6 {
                 let mut now = random.below(50) as i64;
                 for _ in 0..40 {
                     let end = now + random.below(30) as i64;
-                    records.push(interval(thread, 0, now, end, Onset::Gap));
+                    records.push(interval(thread, 0, now, end, IntervalStart::Gap));
                     now = end + 1 + random.below(40) as i64;
                 }
             }

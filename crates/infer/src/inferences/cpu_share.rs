@@ -52,7 +52,7 @@ pub fn cpu_shares(
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
 
     use super::super::simulated::interval;
     use super::*;
@@ -68,7 +68,8 @@ mod tests {
             never_blocks: false,
             highest: false,
         };
-        let records = (0..100).map(|n| interval(4, 0, n * 8 * MS, (n * 8 + 3) * MS, Onset::Wait));
+        let records =
+            (0..100).map(|n| interval(4, 0, n * 8 * MS, (n * 8 + 3) * MS, IntervalStart::Wait));
         let found = cpu_shares(records, &[fact]);
         let [(4, share)] = found[..] else { panic!("{found:?}") };
         assert!((share.value - 0.375).abs() < 1e-9 && share.half_width() < 1e-9, "{share:?}");

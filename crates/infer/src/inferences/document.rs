@@ -1,6 +1,6 @@
 //! Statements as a document has them: flat, by name and statistic.
 
-use hourglass_model::inference::{Basis, Inference};
+use hourglass_model::inference::{Inference, InferenceBasis};
 
 use super::{CostEstimate, Dispatch, MissedShare, Statements};
 use crate::statistics::Estimate;
@@ -15,12 +15,12 @@ struct StatementHeader {
     name: &'static str,
     thread: Option<u32>,
     set_aside: u64,
-    basis: Basis,
+    basis: InferenceBasis,
 }
 
 impl StatementHeader {
     fn certain(name: &'static str, thread: Option<u32>) -> StatementHeader {
-        StatementHeader { name, thread, set_aside: 0, basis: Basis::Certain }
+        StatementHeader { name, thread, set_aside: 0, basis: InferenceBasis::Certain }
     }
 
     fn estimate(self, statistic: &str, unit: &str, found: &Estimate) -> Inference {
@@ -56,8 +56,8 @@ impl StatementHeader {
     }
 }
 
-fn basis(certain: bool) -> Basis {
-    if certain { Basis::Certain } else { Basis::Statistical }
+fn basis(certain: bool) -> InferenceBasis {
+    if certain { InferenceBasis::Certain } else { InferenceBasis::Statistical }
 }
 
 impl Statements {
@@ -72,7 +72,7 @@ impl Statements {
         ];
         for (name, cost) in costs {
             let about = StatementHeader {
-                basis: Basis::Statistical,
+                basis: InferenceBasis::Statistical,
                 ..StatementHeader::certain(name, None)
             };
             all.extend(cost.iter().flat_map(|cost| about.cost(cost)));
@@ -83,7 +83,7 @@ impl Statements {
         if let Some(quantum) = &self.quantum {
             // That it was preempted may be certain; that nobody else ran within the turn is not.
             let about = StatementHeader {
-                basis: Basis::Statistical,
+                basis: InferenceBasis::Statistical,
                 ..StatementHeader::certain("quantum", None)
             };
             let count = quantum.median.count;

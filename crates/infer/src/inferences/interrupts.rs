@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 
 use super::{CostEstimate, ThreadFact};
 use crate::statistics::{Estimate, USUAL, Windows};
@@ -77,7 +77,7 @@ impl Interrupts {
     pub fn push(&mut self, interval: &Interval) {
         let last = self.last.insert(interval.cpu, (interval.thread, interval.end_ns));
         let Some((before, end_ns)) = last else { return };
-        if before != interval.thread || interval.onset != Onset::Gap {
+        if before != interval.thread || interval.onset != IntervalStart::Gap {
             return;
         }
         let Some(thread) = self.threads.get_mut(&interval.thread) else { return };
@@ -128,7 +128,7 @@ pub fn interrupts(
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::{Counted, Evidence};
+    use hourglass_model::{CounterDeltas, Evidence};
 
     use super::super::simulated::interval;
     use super::*;
@@ -142,7 +142,7 @@ mod tests {
     /// A clock interrupt of 5 µs every 10 ms, as on the paper's Linux (Figure 3).
     fn clock() -> Vec<Interval> {
         let one = |n: i64| {
-            let onset = if n == 0 { Onset::Start } else { Onset::Gap };
+            let onset = if n == 0 { IntervalStart::Start } else { IntervalStart::Gap };
             interval(0, 0, n * 10 * MS, (n + 1) * 10 * MS - 5_000, onset)
         };
         (0..100).map(one).collect()
@@ -167,7 +167,7 @@ mod tests {
         for record in &mut records {
             record.evidence = Evidence { cleared: Some(false), counted: None };
         }
-        let away = Counted { involuntary: 1, ..Counted::default() };
+        let away = CounterDeltas { involuntary: 1, ..CounterDeltas::default() };
         records[7].evidence = Evidence { cleared: Some(true), counted: Some(away) };
         let [found] = interrupts(records, &[fact(false)]).try_into().unwrap();
         assert_eq!(found.cost.count, 98);
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn other_threads_are_no_interrupts() {
         let records = [
-            interval(0, 0, 0, 10, Onset::Start),
-            interval(1, 0, 12, 20, Onset::Start),
-            interval(0, 0, 22, 30, Onset::Gap),
+            interval(0, 0, 0, 10, IntervalStart::Start),
+            interval(1, 0, 12, 20, IntervalStart::Start),
+            interval(0, 0, 22, 30, IntervalStart::Gap),
         ];
         assert!(interrupts(records, &[fact(true)]).is_empty());
     }

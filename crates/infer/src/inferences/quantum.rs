@@ -31,7 +31,7 @@ pub fn quantum(switches: &[Switch]) -> Option<Quantum> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::{Counted, Evidence, Onset};
+    use hourglass_model::{CounterDeltas, Evidence, IntervalStart};
 
     use super::super::simulated::{TurnTrace, interval};
     use super::super::switches;
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn the_quantum_of_the_papers_linux() {
         let trace = TurnTrace { threads: 10, turn_ns: 60_000_000, cost_ns: 7_000, turns: 300 };
-        let found = quantum(&switches(trace.records(Onset::Gap))).unwrap();
+        let found = quantum(&switches(trace.records(IntervalStart::Gap))).unwrap();
         assert_eq!((found.mode_ns, found.median.value), (60_000_000, 60_000_000.0));
         assert!(found.mean.holds(60_000_000.0) && found.median.count > 280);
     }
@@ -52,15 +52,15 @@ mod tests {
     fn others_end_a_turn_where_that_is_known() {
         let away = Evidence {
             cleared: Some(true),
-            counted: Some(Counted { involuntary: 1, ..Counted::default() }),
+            counted: Some(CounterDeltas { involuntary: 1, ..CounterDeltas::default() }),
         };
         let with = |evidence| {
             let mut records = vec![
-                interval(0, 0, 0, 10, Onset::Start),
-                interval(1, 0, 12, 20, Onset::Start),
-                interval(1, 0, 30, 40, Onset::Gap),
-                interval(0, 0, 42, 50, Onset::Gap),
-                interval(1, 0, 52, 60, Onset::Gap),
+                interval(0, 0, 0, 10, IntervalStart::Start),
+                interval(1, 0, 12, 20, IntervalStart::Start),
+                interval(1, 0, 30, 40, IntervalStart::Gap),
+                interval(0, 0, 42, 50, IntervalStart::Gap),
+                interval(1, 0, 52, 60, IntervalStart::Gap),
             ];
             records[2].evidence = evidence;
             let turn = switches(records).iter().find(|s| s.prev_tid == 1).map(|s| s.turn_ns);

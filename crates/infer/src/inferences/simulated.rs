@@ -1,13 +1,13 @@
 //! Traces whose answers are known.
 
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 
 pub(super) fn interval(
     thread: u32,
     cpu: u32,
     start_ns: i64,
     end_ns: i64,
-    onset: Onset,
+    onset: IntervalStart,
 ) -> Interval {
     Interval {
         thread,
@@ -31,16 +31,16 @@ pub(super) struct TurnTrace {
 
 impl TurnTrace {
     /// The records; each turn after a thread's first begins with `onset`.
-    pub(super) fn records(&self, onset: Onset) -> Vec<Interval> {
+    pub(super) fn records(&self, onset: IntervalStart) -> Vec<Interval> {
         let mut records = Vec::new();
         let mut now = 0;
         for turn in 0..self.turns {
             let thread = turn % self.threads;
-            let first = if turn < self.threads { Onset::Start } else { onset };
+            let first = if turn < self.threads { IntervalStart::Start } else { onset };
             let (end, middle) = (now + self.turn_ns, now + self.turn_ns / 2);
             if turn % 10 == 9 {
                 records.push(interval(thread, 0, now, middle, first));
-                records.push(interval(thread, 0, middle + 1_000, end, Onset::Gap));
+                records.push(interval(thread, 0, middle + 1_000, end, IntervalStart::Gap));
             } else {
                 records.push(interval(thread, 0, now, end, first));
             }

@@ -82,7 +82,7 @@ impl Extend<Interval> for Collector {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
 
     use super::super::simulated::TurnTrace;
     use super::*;
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn together_and_alone() {
         let trace = TurnTrace { threads: 3, turn_ns: 4_000_000, cost_ns: 2_000, turns: 90 };
-        let records = trace.records(Onset::Gap);
+        let records = trace.records(IntervalStart::Gap);
         let facts: Vec<ThreadFact> = (0..3)
             .map(|thread| ThreadFact {
                 thread,
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn nonsense_is_survived() {
         use hourglass_model::random::Stream;
-        use hourglass_model::{Counted, Evidence};
+        use hourglass_model::{CounterDeltas, Evidence};
         for seed in 0..200 {
-            let mut random = Stream::of(&[seed]);
+            let mut random = Stream::from_seeds(&[seed]);
             let mut time = || match random.below(6) {
                 0 => i64::MIN,
                 1 => i64::MAX,
@@ -147,7 +147,8 @@ mod tests {
                 .windows(2)
                 .map(|ends| {
                     let pick = |of: u64, times: u64| (ends[0].unsigned_abs() / times % of) as u32;
-                    let counted = Counted { involuntary: pick(2, 7) as u8, ..Counted::default() };
+                    let counted =
+                        CounterDeltas { involuntary: pick(2, 7) as u8, ..CounterDeltas::default() };
                     Interval {
                         thread: pick(4, 1),
                         cpu: pick(3, 5),
@@ -155,7 +156,7 @@ mod tests {
                         end_ns: ends[1],
                         start_ticks: 0,
                         end_ticks: 0,
-                        onset: Onset::ALL[pick(5, 11) as usize],
+                        onset: IntervalStart::ALL[pick(5, 11) as usize],
                         evidence: Evidence {
                             cleared: Some(pick(2, 13) == 0),
                             counted: (pick(2, 17) == 0).then_some(counted),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 
 use super::CostEstimate;
 use crate::statistics::{Estimate, USUAL, Windows};
@@ -52,7 +52,7 @@ struct PreviousRecord {
 struct PendingSwitch {
     cpu: u32,
     to: u32,
-    to_onset: Onset,
+    to_onset: IntervalStart,
     at_ns: i64,
     gap_ns: u64,
     turn_ns: Option<u64>,
@@ -116,20 +116,20 @@ impl Switches {
 /// Whether the kernel counted a switch where no other thread of the run came: a thread of somebody
 /// else did.
 fn left_the_run(interval: &Interval) -> bool {
-    interval.onset == Onset::Wait
+    interval.onset == IntervalStart::Wait
         || interval.evidence.counted.is_some_and(|n| n.involuntary > 0 || n.voluntary > 0)
 }
 
-fn resolved(from: u32, pending: PendingSwitch, onset: Onset) -> Option<Switch> {
+fn resolved(from: u32, pending: PendingSwitch, onset: IntervalStart) -> Option<Switch> {
     let kind = match onset {
-        Onset::Wait | Onset::Yield => SwitchKind::Voluntary,
-        Onset::Gap | Onset::Migration => SwitchKind::Involuntary,
-        Onset::Start => return None,
+        IntervalStart::Wait | IntervalStart::Yield => SwitchKind::Voluntary,
+        IntervalStart::Gap | IntervalStart::Migration => SwitchKind::Involuntary,
+        IntervalStart::Start => return None,
     };
     let PendingSwitch { cpu, to, to_onset, at_ns, gap_ns, turn_ns } = pending;
     // Who yields gives the CPU away at once; who waits may leave it idle.
-    let came_later = matches!(to_onset, Onset::Wait | Onset::Start);
-    let is_cost = onset != Onset::Wait || !came_later;
+    let came_later = matches!(to_onset, IntervalStart::Wait | IntervalStart::Start);
+    let is_cost = onset != IntervalStart::Wait || !came_later;
     Some(Switch { cpu, prev_tid: from, next_tid: to, at_ns, gap_ns, turn_ns, kind, is_cost })
 }
 
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn turns_are_switches_and_interrupts_are_not() {
         let trace = TurnTrace { threads: 2, turn_ns: 4_000_000, cost_ns: 2_000, turns: 200 };
-        let found = switches(trace.records(Onset::Gap));
+        let found = switches(trace.records(IntervalStart::Gap));
         assert_eq!(found.len(), 198, "the last of each thread may be its end");
         assert!(found.iter().all(|switch| switch.kind == SwitchKind::Involuntary));
         let cost = switch_cost(&found, SwitchKind::Involuntary).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn who_yields_leaves_by_its_will() {
         let trace = TurnTrace { threads: 10, turn_ns: 900_000, cost_ns: 2_190, turns: 1_000 };
-        let found = switches(trace.records(Onset::Yield));
+        let found = switches(trace.records(IntervalStart::Yield));
         let cost = switch_cost(&found, SwitchKind::Voluntary).unwrap();
         assert_eq!((cost.mode_ns, cost.count), (2_190, 990));
         assert_eq!(switch_cost(&found, SwitchKind::Involuntary), None);
@@ -194,11 +194,11 @@ mod tests {
     #[test]
     fn idle_time_is_no_cost() {
         let found = switches([
-            interval(0, 0, 0, 100, Onset::Start),
-            interval(1, 0, 500, 600, Onset::Start),
-            interval(0, 0, 900, 1_000, Onset::Wait),
-            interval(1, 0, 1_003, 1_100, Onset::Gap),
-            interval(0, 0, 1_105, 1_200, Onset::Wait),
+            interval(0, 0, 0, 100, IntervalStart::Start),
+            interval(1, 0, 500, 600, IntervalStart::Start),
+            interval(0, 0, 900, 1_000, IntervalStart::Wait),
+            interval(1, 0, 1_003, 1_100, IntervalStart::Gap),
+            interval(0, 0, 1_105, 1_200, IntervalStart::Wait),
         ]);
         let seen: Vec<_> =
             found.iter().map(|s| (s.prev_tid, s.kind, s.gap_ns, s.is_cost)).collect();
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn nonsense_is_survived() {
         let found = switches([
-            interval(0, 0, i64::MIN, i64::MAX, Onset::Gap),
-            interval(1, 0, i64::MIN, i64::MIN, Onset::Gap),
-            interval(0, 0, i64::MAX, i64::MIN, Onset::Gap),
-            interval(1, 0, 0, 5, Onset::Gap),
+            interval(0, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
+            interval(1, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
+            interval(0, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
+            interval(1, 0, 0, 5, IntervalStart::Gap),
         ]);
         assert!(found.len() <= 2, "{found:?}");
         assert!(switch_rate(&found, i64::MIN, i64::MAX).is_some());

@@ -39,7 +39,7 @@ pub fn bootstrap(
     }
     let mut drawn: Vec<Vec<u64>> = sets.iter().map(|set| set.to_vec()).collect();
     let value = statistic(&mut drawn);
-    let mut random = Stream::of(&[resampling.seed]);
+    let mut random = Stream::from_seeds(&[resampling.seed]);
     let mut found = Vec::with_capacity(resampling.rounds as usize);
     for _ in 0..resampling.rounds {
         for (set, drawn) in sets.iter().zip(&mut drawn) {
@@ -81,7 +81,7 @@ mod tests {
     /// For a mean, the bootstrap comes to what Student's t says, less its correction for few.
     #[test]
     fn it_agrees_with_t() {
-        let mut random = Stream::of(&[7]);
+        let mut random = Stream::from_seeds(&[7]);
         let set: Vec<u64> = (0..200).map(|_| 1_000 + random.below(500)).collect();
         let found = bootstrap(&[&set], mean_of, Resampling::default(), USUAL).unwrap();
         let floats: Vec<f64> = set.iter().map(|value| *value as f64).collect();

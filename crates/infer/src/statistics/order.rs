@@ -155,7 +155,7 @@ mod tests {
     /// Of 400 medians of numbers drawn evenly, about 380 intervals hold the true one.
     #[test]
     fn intervals_hold_what_they_promise() {
-        let mut random = hourglass_model::random::Stream::of(&[20_020_618]);
+        let mut random = hourglass_model::random::Stream::from_seeds(&[20_020_618]);
         let mut held = 0;
         for _ in 0..400 {
             let mut sample: Vec<u64> = (0..101).map(|_| random.below(1_000_000)).collect();

@@ -6,7 +6,7 @@ use hourglass_infer::cause::{
     TickClock,
 };
 use hourglass_model::{
-    Counted, Evidence, Interval, KernelEvent, KernelEventKind as Kind, Onset, Policy,
+    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind as Kind, Policy,
 };
 use proptest::prelude::*;
 
@@ -23,7 +23,8 @@ fn nothing_gives_nothing() {
 
 #[test]
 fn overlapping_and_disordered_records_are_counted() {
-    let plain = |thread, start, end| interval(thread, 0, start, end, Onset::Gap, Evidence::NONE);
+    let plain =
+        |thread, start, end| interval(thread, 0, start, end, IntervalStart::Gap, Evidence::NONE);
     let trace = [
         plain(0, 0, 2 * MS),
         plain(1, MS, 3 * MS),
@@ -42,7 +43,7 @@ fn an_event_that_cannot_be_read_ends_the_events_only() {
         kernel: Some(KernelCoverage { cpus: [(0, 0)].into(), error_ns: 0 }),
         ..facts(&[Policy::Other(0)])
     };
-    let plain = |start, end| interval(0, 0, start, end, Onset::Gap, Evidence::NONE);
+    let plain = |start, end| interval(0, 0, start, end, IntervalStart::Gap, Evidence::NONE);
     let trace: Vec<Interval> = (0..4).map(|k| plain(k * 2 * MS, k * 2 * MS + MS)).collect();
     let read = || trace.iter().copied().map(Ok::<_, &str>);
     let patterns = survey(&known, read()).unwrap();
@@ -63,12 +64,12 @@ fn any_interval() -> impl Strategy<Value = Interval> {
     let number = || prop_oneof![9 => 0..3_u32, 1 => any::<u32>()];
     (number(), number(), times(), times(), 0..5_u8, cleared, counted).prop_map(
         |(thread, cpu, start_ns, end_ns, onset, cleared, counted)| {
-            let counted = counted.map(|(involuntary, voluntary, faults)| Counted {
+            let counted = counted.map(|(involuntary, voluntary, faults)| CounterDeltas {
                 involuntary,
                 voluntary,
                 faults,
             });
-            let onset = Onset::from_code(onset).unwrap_or(Onset::Gap);
+            let onset = IntervalStart::from_code(onset).unwrap_or(IntervalStart::Gap);
             let evidence = Evidence { cleared, counted };
             interval(thread, cpu, start_ns, end_ns, onset, evidence)
         },

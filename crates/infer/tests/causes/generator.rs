@@ -1,7 +1,8 @@
 //! Traces whose causes are known because they were planted.
 
 use hourglass_model::{
-    Cause, Counted, Evidence, Interval, KernelEvent, KernelEventKind as Kind, Onset, Vector,
+    Cause, CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind as Kind,
+    Vector,
 };
 
 /// A seeded generator of numbers; the seed is printed by whoever makes it.
@@ -116,11 +117,11 @@ pub(crate) fn trace(
 ) -> Vec<Interval> {
     let mut intervals = Vec::new();
     let mut from = 0;
-    let mut onset = Onset::Start;
+    let mut onset = IntervalStart::Start;
     let mut seen = Evidence::NONE;
     for gap in planted {
         intervals.push(interval(thread, cpu, from, gap.start, onset, seen));
-        (from, onset) = (gap.end(), Onset::Gap);
+        (from, onset) = (gap.end(), IntervalStart::Gap);
         seen = if evidence { evidence_of(dice, gap) } else { Evidence::NONE };
     }
     intervals.push(interval(thread, cpu, from, until.max(from), onset, seen));
@@ -128,13 +129,15 @@ pub(crate) fn trace(
 }
 
 fn evidence_of(dice: &mut Dice, gap: &Planted) -> Evidence {
-    let none = Counted::default();
+    let none = CounterDeltas::default();
     let kept = Evidence { cleared: Some(false), counted: None };
     let counted = |counted| Evidence { cleared: Some(true), counted: Some(counted) };
     match gap.cause {
-        Cause::ContextSwitchVoluntary | Cause::Stopped => counted(Counted { voluntary: 1, ..none }),
-        Cause::PageFault => counted(Counted { faults: 1, ..none }),
-        _ if gap.switches() => counted(Counted { involuntary: 1, ..none }),
+        Cause::ContextSwitchVoluntary | Cause::Stopped => {
+            counted(CounterDeltas { voluntary: 1, ..none })
+        }
+        Cause::PageFault => counted(CounterDeltas { faults: 1, ..none }),
+        _ if gap.switches() => counted(CounterDeltas { involuntary: 1, ..none }),
         // Measured: 80 of 1869 interrupts cleared the section, and nothing below the kernel.
         Cause::TimerTick | Cause::Irq if dice.one_in(23) => counted(none),
         _ => kept,
@@ -146,7 +149,7 @@ pub(crate) fn interval(
     cpu: u32,
     start_ns: i64,
     end_ns: i64,
-    onset: Onset,
+    onset: IntervalStart,
     evidence: Evidence,
 ) -> Interval {
     Interval {

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use hourglass_infer::cause::{
     self, CauseBasis, CauseTally, Indication, KernelCoverage, Quota, RtLimit, RunFacts, Successor,
 };
-use hourglass_model::{Cause, KernelEventKind as Kind, Onset, Policy};
+use hourglass_model::{Cause, IntervalStart, KernelEventKind as Kind, Policy};
 
 use crate::generator::{
     Dice, MS, OTHER, OURS, Planted, SECOND, TICK_TIMER, US, event, events, interval, periodic,
@@ -76,8 +76,8 @@ fn every_cause_is_read_from_the_events() {
 #[test]
 fn what_is_silent_for_longer_than_a_delivery_is_below() {
     let trace = [
-        interval(0, 1, 0, 1_000_000, Onset::Start, Default::default()),
-        interval(0, 1, 4_000_000, 5_000_000, Onset::Gap, Default::default()),
+        interval(0, 1, 0, 1_000_000, IntervalStart::Start, Default::default()),
+        interval(0, 1, 4_000_000, 5_000_000, IntervalStart::Gap, Default::default()),
     ];
     let events = [
         event(3_980_000, 1, Kind::VectorEntry, 0, 0, 0),
@@ -97,7 +97,14 @@ fn another_timer_is_no_tick() {
         periodic(&mut dice, Cause::TimerTick, [MS, 4 * MS, 5 * US], [12 * US, 26 * US], 200 * MS);
     let mut trace = trace(&mut dice, 0, 1, &ticks, 200 * MS, false);
     let mut events = events(&ticks, 0, 1);
-    trace.push(interval(0, 1, 200 * MS + 20 * US, 201 * MS, Onset::Gap, Default::default()));
+    trace.push(interval(
+        0,
+        1,
+        200 * MS + 20 * US,
+        201 * MS,
+        IntervalStart::Gap,
+        Default::default(),
+    ));
     for (at, kind, value) in [
         (5, Kind::VectorEntry, 0),
         (6, Kind::HrtimerEntry, TICK_TIMER + 64),
@@ -115,9 +122,9 @@ fn another_timer_is_no_tick() {
 #[test]
 fn a_migration_is_told_from_a_switch_that_ended_elsewhere() {
     let trace = [
-        interval(0, 0, 0, MS, Onset::Start, Default::default()),
-        interval(0, 1, MS + 30 * US, 2 * MS, Onset::Migration, Default::default()),
-        interval(0, 0, 4 * MS, 5 * MS, Onset::Migration, Default::default()),
+        interval(0, 0, 0, MS, IntervalStart::Start, Default::default()),
+        interval(0, 1, MS + 30 * US, 2 * MS, IntervalStart::Migration, Default::default()),
+        interval(0, 0, 4 * MS, 5 * MS, IntervalStart::Migration, Default::default()),
     ];
     let at = |us: i64| MS + us * US;
     let events = [
@@ -140,10 +147,10 @@ fn a_migration_is_told_from_a_switch_that_ended_elsewhere() {
 #[test]
 fn who_had_how_much_is_counted() {
     let trace = [
-        interval(0, 0, 0, MS, Onset::Start, Default::default()),
-        interval(1, 1, 0, 9 * MS, Onset::Start, Default::default()),
-        interval(0, 0, 9 * MS, 10 * MS, Onset::Gap, Default::default()),
-        interval(0, 1, 13 * MS, 14 * MS, Onset::Migration, Default::default()),
+        interval(0, 0, 0, MS, IntervalStart::Start, Default::default()),
+        interval(1, 1, 0, 9 * MS, IntervalStart::Start, Default::default()),
+        interval(0, 0, 9 * MS, 10 * MS, IntervalStart::Gap, Default::default()),
+        interval(0, 1, 13 * MS, 14 * MS, IntervalStart::Migration, Default::default()),
     ];
     let at = |us: i64| MS + us * US;
     let (worker, nobody, last) = (18, 0, 900);
@@ -218,7 +225,9 @@ fn events_of_a_drifted_clock_are_refused() {
 #[test]
 fn the_sum_has_all_who_ran() {
     let trace: Vec<_> = (0..3)
-        .map(|k| interval(0, 1, k * 100 * MS, k * 100 * MS + MS, Onset::Gap, Default::default()))
+        .map(|k| {
+            interval(0, 1, k * 100 * MS, k * 100 * MS + MS, IntervalStart::Gap, Default::default())
+        })
         .collect();
     let mut events = Vec::new();
     for begun in (0..2).map(|k| k * 100 * MS + MS) {
@@ -255,8 +264,8 @@ fn events_that_contradict_a_preemption_lower_its_confidence() {
         (0, 3, Some(Cause::CgroupQuota), Some(Indication::IdleMeanwhile)),
     ] {
         let trace = [
-            interval(0, 1, 0, 100 * MS, Onset::Start, Default::default()),
-            interval(0, 1, 900 * MS, 950 * MS, Onset::Gap, Default::default()),
+            interval(0, 1, 0, 100 * MS, IntervalStart::Start, Default::default()),
+            interval(0, 1, 900 * MS, 950 * MS, IntervalStart::Gap, Default::default()),
         ];
         let events = [
             event(100 * MS, 1, Kind::Switch, OURS, if leaves == OURS { OTHER } else { leaves }, 0),
@@ -290,9 +299,9 @@ fn time_sharing_threads_before_a_real_time_one_are_throttling() {
     ];
     let at = |start, end, onset| interval(0, 0, start, end, onset, Default::default());
     let trace = [
-        at(0, 10 * MS, Onset::Start),
-        at(70 * MS, 80 * MS, Onset::Gap),
-        at(88 * MS, 90 * MS, Onset::Gap),
+        at(0, 10 * MS, IntervalStart::Start),
+        at(70 * MS, 80 * MS, IntervalStart::Gap),
+        at(88 * MS, 90 * MS, IntervalStart::Gap),
     ];
     let limit = RtLimit {
         runtime_ns: 950_000_000,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hourglass_infer::cause::{
     AttributedGap, CauseBasis, Indication, InterruptFacts, RunFacts, TickClock,
 };
-use hourglass_model::{Cause, Counted, Evidence, Onset, Policy};
+use hourglass_model::{Cause, CounterDeltas, Evidence, IntervalStart, Policy};
 
 use crate::generator::{Dice, MS, Planted, SECOND, US, interval, periodic, random, trace, woven};
 use crate::support::{attributed, facts, of, score};
@@ -186,7 +186,7 @@ fn what_is_shorter_than_ticks_may_be_from_another_cpu() {
 fn a_stop_beside_a_competitor_is_a_stop() {
     let kept = Evidence { cleared: Some(true), counted: None };
     let counted = |involuntary, voluntary, faults| Evidence {
-        counted: Some(Counted { involuntary, voluntary, faults }),
+        counted: Some(CounterDeltas { involuntary, voluntary, faults }),
         ..kept
     };
     let cases = [
@@ -196,9 +196,9 @@ fn a_stop_beside_a_competitor_is_a_stop() {
         (counted(1, 1, 1), Cause::PageFault),
         (counted(2, 0, 0), Cause::ContextSwitchInvoluntary),
     ];
-    let mut trace = vec![interval(0, 0, 0, MS, Onset::Start, Evidence::NONE)];
+    let mut trace = vec![interval(0, 0, 0, MS, IntervalStart::Start, Evidence::NONE)];
     for (at, (evidence, _)) in (1..).zip(cases) {
-        trace.push(interval(0, 0, at * 100 * MS, at * 100 * MS + MS, Onset::Gap, evidence));
+        trace.push(interval(0, 0, at * 100 * MS, at * 100 * MS + MS, IntervalStart::Gap, evidence));
     }
     let (found, _, _) = attributed(&facts(&[Policy::Other(0)]), &trace, &[]);
     let named: Vec<Cause> = found.iter().map(|gap| gap.cause).collect();

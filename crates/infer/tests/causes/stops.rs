@@ -1,7 +1,7 @@
 //! Threads that are kept off the CPU by a rule: throttling, a budget, a quota.
 
 use hourglass_infer::cause::{Indication, Quota, RtLimit};
-use hourglass_model::{Cause, Interval, Onset, Policy};
+use hourglass_model::{Cause, Interval, IntervalStart, Policy};
 
 use crate::generator::{Dice, MS, Planted, SECOND, US, periodic, random, trace, woven};
 use crate::support::{attributed, facts, of};
@@ -61,7 +61,7 @@ fn throttling_is_named_where_only_long_gaps_are_known() {
     let beyond = all.iter().position(|i| i.end_ns >= full).unwrap();
     for pair in all[beyond..].windows(2) {
         let (at, to) = (pair[0].end_ns, pair[1].start_ns);
-        known.push(Interval { start_ns: at, end_ns: at, onset: Onset::Wait, ..pair[0] });
+        known.push(Interval { start_ns: at, end_ns: at, onset: IntervalStart::Wait, ..pair[0] });
         known.push(Interval { start_ns: to, end_ns: to, ..pair[1] });
     }
     let mut facts = facts(&[Policy::Fifo(80)]);

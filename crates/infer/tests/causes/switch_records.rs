@@ -1,7 +1,9 @@
 //! Gaps with records of the threads' own switches, which name no other thread and no interrupt.
 
 use hourglass_infer::cause::{CauseBasis, Indication, RunFacts, Successor, SwitchFacts};
-use hourglass_model::{Cause, Evidence, KernelEvent, KernelEventKind as Kind, Onset, Policy};
+use hourglass_model::{
+    Cause, Evidence, IntervalStart, KernelEvent, KernelEventKind as Kind, Policy,
+};
 
 use crate::generator::{
     Dice, MS, OURS, Planted, SECOND, US, event, interval, random, trace, woven,
@@ -125,11 +127,11 @@ fn a_wait_right_behind_a_mark_keeps_its_record() {
         records.push(event(back + late(), 0, Kind::Switch, UNTOLD, OURS, 0));
     };
     for begun in (0..100).map(|period| period * 5 * MS) {
-        let onset = if begun == 0 { Onset::Start } else { Onset::Wait };
+        let onset = if begun == 0 { IntervalStart::Start } else { IntervalStart::Wait };
         let (checked, ended) = (begun + 2 * MS, begun + 2 * MS + 40 * US);
         // Where in this stretch the thread was away nobody knows: the gap is put at its end.
         trace.push(interval(0, 0, begun, begun + 9 * US, onset, Evidence::NONE));
-        trace.push(interval(0, 0, checked, ended, Onset::Gap, Evidence::NONE));
+        trace.push(interval(0, 0, checked, ended, IntervalStart::Gap, Evidence::NONE));
         switched(&mut dice, begun + 1_000, checked - 8 * US);
         switched(&mut dice, ended + 1_000, begun + 5 * MS - US);
     }

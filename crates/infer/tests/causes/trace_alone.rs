@@ -1,12 +1,12 @@
 //! Section 4's rules: a trace without evidence columns, of any machine.
 
 use hourglass_infer::cause::{CauseBasis, Indication, RunFacts, Successor};
-use hourglass_model::{Cause, Interval, Onset, Policy};
+use hourglass_model::{Cause, Interval, IntervalStart, Policy};
 
 use crate::generator::{Dice, MS, SECOND, US, interval, periodic, random, trace, woven};
 use crate::support::{attributed, facts, of};
 
-fn plain(thread: u32, cpu: u32, start: i64, end: i64, onset: Onset) -> Interval {
+fn plain(thread: u32, cpu: u32, start: i64, end: i64, onset: IntervalStart) -> Interval {
     interval(thread, cpu, start, end, onset, Default::default())
 }
 
@@ -14,10 +14,10 @@ fn plain(thread: u32, cpu: u32, start: i64, end: i64, onset: Onset) -> Interval 
 #[test]
 fn interleaving_proves_an_involuntary_switch() {
     let trace = [
-        plain(0, 0, 0, 3 * MS, Onset::Start),
-        plain(1, 0, 3 * MS + 2_198, 6 * MS, Onset::Start),
-        plain(0, 0, 6 * MS + 2_183, 9 * MS, Onset::Gap),
-        plain(1, 0, 9 * MS + 2_200, 12 * MS, Onset::Gap),
+        plain(0, 0, 0, 3 * MS, IntervalStart::Start),
+        plain(1, 0, 3 * MS + 2_198, 6 * MS, IntervalStart::Start),
+        plain(0, 0, 6 * MS + 2_183, 9 * MS, IntervalStart::Gap),
+        plain(1, 0, 9 * MS + 2_200, 12 * MS, IntervalStart::Gap),
     ];
     let known = facts(&[Policy::Other(0), Policy::Other(0)]);
     let (found, _, _) = attributed(&known, &trace, &[]);
@@ -37,11 +37,11 @@ fn interleaving_proves_an_involuntary_switch() {
 #[test]
 fn a_yield_is_voluntary_and_another_cpu_is_a_migration() {
     let trace = [
-        plain(0, 0, 0, MS, Onset::Start),
-        plain(1, 0, MS + US, 2 * MS, Onset::Start),
-        plain(0, 0, 2 * MS + US, 3 * MS, Onset::Yield),
-        plain(0, 1, 3 * MS + 30 * US, 4 * MS, Onset::Migration),
-        plain(0, 1, 5 * MS, 6 * MS, Onset::Wait),
+        plain(0, 0, 0, MS, IntervalStart::Start),
+        plain(1, 0, MS + US, 2 * MS, IntervalStart::Start),
+        plain(0, 0, 2 * MS + US, 3 * MS, IntervalStart::Yield),
+        plain(0, 1, 3 * MS + 30 * US, 4 * MS, IntervalStart::Migration),
+        plain(0, 1, 5 * MS, 6 * MS, IntervalStart::Wait),
     ];
     let (found, _, _) = attributed(&facts(&[Policy::Other(0); 2]), &trace, &[]);
     assert_eq!(found.len(), 2, "a wait is no gap");
@@ -80,10 +80,10 @@ fn short_gaps_are_counted_apart() {
     let mut from = 0;
     let mut trace = Vec::new();
     for length in [500, 1_000, 1_001, 200] {
-        trace.push(plain(0, 0, from, from + MS, Onset::Gap));
+        trace.push(plain(0, 0, from, from + MS, IntervalStart::Gap));
         from += MS + length;
     }
-    trace.push(plain(0, 0, from, from + MS, Onset::Gap));
+    trace.push(plain(0, 0, from, from + MS, IntervalStart::Gap));
     let (found, _, remarks) = attributed(&facts(&[Policy::Other(0)]), &trace, &[]);
     assert_eq!((found.len(), remarks.short, remarks.short_ns), (1, 3, 1_700));
 }
@@ -96,11 +96,11 @@ fn the_ends_of_a_run_are_gaps() {
     use hourglass_infer::CpuTimeline;
     use hourglass_infer::cause::KernelCoverage;
     let edge = |thread, at, onset| plain(thread, 0, at, at, onset);
-    let late = [edge(0, 0, Onset::Start), edge(0, SECOND, Onset::Gap)];
+    let late = [edge(0, 0, IntervalStart::Start), edge(0, SECOND, IntervalStart::Gap)];
     let shared = [
-        edge(0, 0, Onset::Start),
-        plain(1, 0, 20, SECOND + 30, Onset::Start),
-        edge(0, SECOND, Onset::Gap),
+        edge(0, 0, IntervalStart::Start),
+        plain(1, 0, 20, SECOND + 30, IntervalStart::Start),
+        edge(0, SECOND, IntervalStart::Gap),
     ];
     for traced in [false, true] {
         let mut known = facts(&[Policy::Fifo(40), Policy::Fifo(60)]);

@@ -1,7 +1,7 @@
 //! The cost by size as a figure, like the paper's Figure 5.
 
 use hourglass_model::cache_cost::{CacheCostDocument, SizeCost};
-use hourglass_model::paper::{Curve, Curves, Edge, EdgeUnit, Origin, Place, Scale};
+use hourglass_model::paper::{AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit};
 
 /// Bytes in the unit of the lower edge.
 const KIB: f64 = 1024.0;
@@ -10,7 +10,7 @@ const KIB: f64 = 1024.0;
 /// has no place.
 #[must_use]
 pub fn curves(document: &CacheCostDocument) -> Curves {
-    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: Scale::Logarithmic };
+    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: AxisScale::Logarithmic };
     Curves {
         id: "5".into(),
         title: "Working set and performance lost to a context switch".into(),
@@ -37,11 +37,15 @@ fn curve(
 ) -> Curve {
     let places = |size: &SizeCost| {
         let across = size.bytes as f64 / KIB;
-        of(size).into_iter().flatten().filter(|ns| *ns > 0.0).map(move |up| Place { across, up })
+        of(size)
+            .into_iter()
+            .flatten()
+            .filter(|ns| *ns > 0.0)
+            .map(move |up| CurvePoint { across, up })
     };
     Curve {
         name: name.into(),
-        origin: Origin::Here,
+        origin: CurveOrigin::Here,
         colour,
         joined,
         points: document.sizes.iter().flat_map(|size| places(size).collect::<Vec<_>>()).collect(),

@@ -257,7 +257,7 @@ fn one_run(
 
 /// Which side is first in each round.
 fn order(rounds: u32, seed: u64) -> Vec<Side> {
-    let mut random = Stream::of(&[seed, u64::from(rounds)]);
+    let mut random = Stream::from_seeds(&[seed, u64::from(rounds)]);
     let mut order = Vec::new();
     while order.len() < rounds as usize {
         order.extend(match random.below(2) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hourglass_infer::compare::RunSample;
 use hourglass_model::diff::{DiffSide, RoundGates};
-use hourglass_model::document::{Gate, Premise, RunDocument, Warning};
+use hourglass_model::document::{GateReport, Premise, RunDocument, Warning};
 use hourglass_model::manifest::Manifest;
 
 use super::statements::RunObservation;
@@ -18,7 +18,7 @@ pub(super) struct ComparedRun {
     pub(super) sample: RunSample,
     /// What a statement about two runs needs beside that.
     pub(super) observed: RunObservation,
-    pub(super) gates: Vec<Gate>,
+    pub(super) gates: Vec<GateReport>,
     pub(super) folder: Option<PathBuf>,
     /// Records and latencies that found no room.
     pub(super) dropped: u64,

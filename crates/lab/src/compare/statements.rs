@@ -293,7 +293,7 @@ fn answer(name: &str, subject: &str, (yes, confidence): (bool, f64), text: Strin
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::{Evidence, Onset};
+    use hourglass_model::{Evidence, IntervalStart};
 
     use super::*;
 
@@ -303,7 +303,7 @@ mod tests {
         for k in 0..4_000_000_000 / every {
             // Not quite regular, so that slices differ.
             let start_ns = k * every + (k * k * 7_919) % (every / 2);
-            let (end_ns, onset) = (start_ns + every / 3, Onset::Gap);
+            let (end_ns, onset) = (start_ns + every / 3, IntervalStart::Gap);
             let (thread, cpu, start_ticks, end_ticks) = (0, 0, 0, 0);
             let evidence = Evidence::NONE;
             counter.push(&Interval {

@@ -7,7 +7,7 @@ use hourglass_model::host::Host;
 use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
-use hourglass_model::{Evidence, Interval, Onset};
+use hourglass_model::{Evidence, Interval, IntervalStart};
 
 use super::side::ComparedRun;
 use super::statements::RunObservation;
@@ -158,7 +158,7 @@ fn gaps_count_above_the_larger_threshold() {
                 end_ns,
                 start_ticks: 0,
                 end_ticks: 0,
-                onset: Onset::Gap,
+                onset: IntervalStart::Gap,
                 evidence: Evidence::NONE,
             });
             at = end_ns;
@@ -186,7 +186,7 @@ fn with_gaps(began_s: u64, every_us: i64, beside: Option<&str>) -> ComparedRun {
     let at = |k: i64| k * every + (k * k * 7_919) % (every / 2);
     for k in 0..count {
         let (start_ns, end_ns) = (at(k) + 20_000, at(k + 1).max(at(k) + 30_000));
-        let (onset, evidence) = (Onset::Gap, Evidence::NONE);
+        let (onset, evidence) = (IntervalStart::Gap, Evidence::NONE);
         let (start_ticks, end_ticks) = (0, 0);
         let (thread, cpu) = (0, 0);
         run.observed.push(&Interval {

@@ -17,8 +17,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hourglass_model::histogram_steps::SIGNIFICANT_DIGITS;
 use hourglass_model::merged::{MERGED_SCHEMA, MergedDocument, MergedRun, MergedSeries};
-use hourglass_model::steps::SIGNIFICANT_DIGITS;
 use hourglass_store::merged::{HistogramWriter, MergedFolder, NewMergedFolder, SeriesName, Step};
 
 pub use error::FleetError;

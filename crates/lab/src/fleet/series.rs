@@ -5,8 +5,8 @@ use std::path::Path;
 
 use hdrhistogram::Histogram;
 use hourglass_model::document::{LatencyReport, RUN_SCHEMA, RunDocument};
+use hourglass_model::histogram_steps::{SIGNIFICANT_DIGITS, step_of};
 use hourglass_model::merged::{MergedSeries, Metric};
-use hourglass_model::steps::{SIGNIFICANT_DIGITS, step_of};
 use hourglass_model::{Cause, Interval};
 use hourglass_store::{OpenError, RunFolder};
 

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use hourglass_model::Cause;
 use hourglass_model::document::Warning;
+use hourglass_model::histogram_steps::step_of;
 use hourglass_model::merged::{
     FLEET_SCHEMA, FleetDocument, FleetGaps, FleetLatency, FleetNode, FleetPlace, FleetShare,
     MergedRun, MergedSeries, Metric,
 };
-use hourglass_model::steps::step_of;
 use hourglass_store::merged::{MergedFolder, Steps};
 
 use super::FleetError;

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
 use hourglass_model::document::{GapReport, LatencyReport, RunResult, ThreadReport};
+use hourglass_model::histogram_steps::step_of;
 use hourglass_model::manifest::{
     ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
 use hourglass_model::merged::{FleetDocument, Metric};
-use hourglass_model::steps::step_of;
-use hourglass_model::{Evidence, Interval, Onset};
+use hourglass_model::{Evidence, Interval, IntervalStart};
 use hourglass_store::merged::{HISTOGRAM_FILE, MERGED_FILE};
 use hourglass_store::{MANIFEST_FILE, RunFolder, StoredWakeUp, TRACE_FILE};
 
@@ -131,7 +131,7 @@ impl Made {
         fs::create_dir_all(parent).unwrap();
         let mut folder = RunFolder::create(parent.join(name)).unwrap();
         let mut trace = folder.trace().unwrap();
-        let (mut at_ns, mut onset) = (0, Onset::Start);
+        let (mut at_ns, mut onset) = (0, IntervalStart::Start);
         for gap_ns in self.gaps_ns.iter().copied().chain([0]) {
             let end_ns = at_ns + 1_000;
             let ticks = |ns: i64| u64::try_from(ns).unwrap();
@@ -147,7 +147,7 @@ impl Made {
                     evidence: Evidence::default(),
                 })
                 .unwrap();
-            (at_ns, onset) = (end_ns + i64::try_from(gap_ns).unwrap(), Onset::Gap);
+            (at_ns, onset) = (end_ns + i64::try_from(gap_ns).unwrap(), IntervalStart::Gap);
         }
         trace.finish().unwrap();
         let manifest = self.manifest();

@@ -1,6 +1,6 @@
 //! Whether a run kept its limits.
 
-use hourglass_model::document::{Gate, HitReport};
+use hourglass_model::document::{GateReport, HitReport};
 use hourglass_time::Span;
 use hourglass_workload::guard::HitKind;
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
@@ -36,8 +36,8 @@ pub(crate) fn evaluate(
     measured: &RunMeasurement,
     spec: &RunSpec,
     hit: Option<&HitReport>,
-) -> Vec<Gate> {
-    let mut all: Vec<Gate> =
+) -> Vec<GateReport> {
+    let mut all: Vec<GateReport> =
         gates.limits().iter().map(|limit| evaluate_limit(*limit, measured, spec)).collect();
     for (kind, limit) in [("gap", spec.guard.stop_on_gap), ("latency", spec.guard.stop_on_latency)]
     {
@@ -54,7 +54,7 @@ pub(crate) fn evaluate(
     all
 }
 
-fn evaluate_limit(limit: Limit, measured: &RunMeasurement, spec: &RunSpec) -> Gate {
+fn evaluate_limit(limit: Limit, measured: &RunMeasurement, spec: &RunSpec) -> GateReport {
     let name = limit.to_string();
     match limit {
         Limit::MaxLatency(span) => {
@@ -68,7 +68,7 @@ fn evaluate_limit(limit: Limit, measured: &RunMeasurement, spec: &RunSpec) -> Ga
         }
         Limit::MaxMisses(most) => {
             let missed = measured.threads.iter().map(misses).fold(0, u64::saturating_add);
-            Gate {
+            GateReport {
                 name,
                 limit: most as f64,
                 value: missed as f64,
@@ -83,9 +83,9 @@ fn evaluate_limit(limit: Limit, measured: &RunMeasurement, spec: &RunSpec) -> Ga
     }
 }
 
-fn times(name: String, limit: Span, value_ns: u64, passed: bool) -> Gate {
+fn times(name: String, limit: Span, value_ns: u64, passed: bool) -> GateReport {
     let limit = limit.nanos_or_zero() as f64;
-    Gate { name, limit, value: value_ns as f64, unit: NS.to_owned(), passed }
+    GateReport { name, limit, value: value_ns as f64, unit: NS.to_owned(), passed }
 }
 
 fn worst(

@@ -58,14 +58,14 @@ impl Dumper {
     /// The signal cannot be caught, or the machine refuses a thread.
     pub fn start(sites: &Sites, to: DumpTarget, signal: Option<i32>) -> io::Result<Dumper> {
         if let Some(number) = signal {
-            signal::latch(number, sites.asked())?;
+            signal::latch(number, sites.dump_request())?;
         }
         let over = Arc::new(AtomicBool::new(false));
         let (ended, own) = (Arc::clone(&over), sites.clone());
         let work = move || {
             loop {
                 // Another wake-up than that of the futex only means a look more.
-                let _ = futex::wait_for(own.asked(), 0, ATTENTION_NS);
+                let _ = futex::wait_for(own.dump_request(), 0, ATTENTION_NS);
                 let asked = own.take_asked();
                 if ended.load(Ordering::Acquire) {
                     break;
@@ -88,7 +88,7 @@ impl Drop for Dumper {
             return;
         }
         self.over.store(true, Ordering::Release);
-        self.sites.ask();
+        self.sites.request_dump();
         if let Some(thread) = self.thread.take() {
             // It does not panic; and if it did, it has ended.
             let _ = thread.join();

@@ -19,7 +19,7 @@ use hourglass_store::{RunFolder, WriteError};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
 use hourglass_witness::Witness;
-use hourglass_witness::sites::{self, KeptSpan, Missed, Settings, Sites, SpanLost};
+use hourglass_witness::sites::{self, DroppedCounts, SiteSettings, Sites, SpanLost, StoredSpan};
 
 use super::SpanRecording;
 use super::span_intervals::{OmittedIntervals, intervals};
@@ -41,8 +41,8 @@ pub(super) fn write(recording: SpanRecording) -> Result<RunFolder, WriteError> {
     let SpanRecording { sites, mut folder, reader, mut host, begin_ns, settings } = recording;
     let elapsed_ns = Native.reference_ns(ReferenceClock::Monotonic).saturating_sub(begin_ns);
     host.change = Some(reader.change_since(&host.start));
-    let mut of_threads: BTreeMap<usize, Vec<KeptSpan>> = BTreeMap::new();
-    for span in sites.spans().filter(|span| span.begun_ns >= begin_ns) {
+    let mut of_threads: BTreeMap<usize, Vec<StoredSpan>> = BTreeMap::new();
+    for span in sites.spans().filter(|span| span.start_ns >= begin_ns) {
         of_threads.entry(span.thread).or_default().push(span);
     }
     let names = sites.threads();
@@ -75,7 +75,7 @@ pub(super) fn write(recording: SpanRecording) -> Result<RunFolder, WriteError> {
 
 /// Intervals of all threads in order of start, their spans likewise, and what these leave out.
 fn trace(
-    of_threads: BTreeMap<usize, Vec<KeptSpan>>,
+    of_threads: BTreeMap<usize, Vec<StoredSpan>>,
     begin_ns: u64,
 ) -> (Vec<Interval>, Vec<RecordedSpan>, OmittedIntervals) {
     let (mut trace, mut recorded) = (Vec::new(), Vec::new());
@@ -91,13 +91,13 @@ fn trace(
     (trace, recorded, left_out)
 }
 
-fn record(span: &KeptSpan, thread: u32, begin_ns: u64) -> RecordedSpan {
+fn record(span: &StoredSpan, thread: u32, begin_ns: u64) -> RecordedSpan {
     let at = |ns: u64| i64::try_from(ns.saturating_sub(begin_ns)).unwrap_or(i64::MAX);
     RecordedSpan {
         thread,
         site: u32::try_from(span.site).unwrap_or(u32::MAX),
-        start_ns: at(span.begun_ns),
-        end_ns: at(span.ended_ns.max(span.begun_ns)),
+        start_ns: at(span.start_ns),
+        end_ns: at(span.ended_ns.max(span.start_ns)),
         cpu_before: span.cpus.0,
         cpu_after: span.cpus.1,
         lost: span.lost.map(|lost| RecordedLoss {
@@ -209,7 +209,11 @@ fn lost(span: &SpanLost, begin_ns: u64) -> LostSpan {
 }
 
 /// What a reader must know.
-fn warnings(missed: &Missed, left_out: OmittedIntervals, settings: &Settings) -> Vec<Warning> {
+fn warnings(
+    missed: &DroppedCounts,
+    left_out: OmittedIntervals,
+    settings: &SiteSettings,
+) -> Vec<Warning> {
     let counts = [
         (
             missed.spans_dropped,
@@ -324,7 +328,7 @@ fn manifest(
 
 /// Whether the kernel said by itself that it had taken the CPU.
 fn section() -> EvidenceFacts {
-    let asks = Witness::new().ok().and_then(|witness| witness.asks().cloned());
+    let asks = Witness::new().ok().and_then(|witness| witness.counter_read_reason().cloned());
     EvidenceFacts {
         source: EvidenceFacts::RSEQ.to_owned(),
         used: asks.is_none(),

@@ -39,7 +39,7 @@ use hourglass_model::host::Host;
 use hourglass_store::{CreateError, NewRunFolder, RunFolder, WriteError};
 
 pub use dump::{DumpTarget, Dumper};
-pub use hourglass_witness::sites::{Settings, Site, SiteSpan, Sites, ThreadSites};
+pub use hourglass_witness::sites::{Site, SiteSettings, SiteSpan, Sites, ThreadSites};
 
 /// Spans that are being recorded, and where they are to be kept.
 #[derive(Debug)]
@@ -49,12 +49,12 @@ pub struct SpanRecording {
     reader: HostReader,
     host: Host,
     begin_ns: u64,
-    settings: Settings,
+    settings: SiteSettings,
 }
 
 impl SpanRecording {
     /// What is usual: 32 call sites, and 65,536 spans of each thread one by one, which take 3 MB.
-    pub const SETTINGS: Settings = Settings { spans: 65_536, ..Settings::DEFAULT };
+    pub const SETTINGS: SiteSettings = SiteSettings { spans: 65_536, ..SiteSettings::DEFAULT };
 
     /// Makes the folder, which must not exist, and reads facts about the machine.
     ///
@@ -62,7 +62,7 @@ impl SpanRecording {
     /// The folder cannot be made.
     pub fn start(
         folder: impl Into<PathBuf>,
-        settings: Settings,
+        settings: SiteSettings,
     ) -> Result<SpanRecording, CreateError> {
         let folder = RunFolder::create(folder)?;
         let reader = HostReader::new(Path::new("/"));

@@ -3,8 +3,8 @@
 //! A span's loss may lie anywhere within it, but what spans within it lost lies within them. So each span keeps what
 //! is left of its loss, and that is put into its longest part that no inner span covers, in the middle.
 
-use hourglass_model::{Counted, Evidence, Interval, Onset};
-use hourglass_witness::sites::{KeptLost, KeptSpan};
+use hourglass_model::{CounterDeltas, Evidence, Interval, IntervalStart};
+use hourglass_witness::sites::{SpanLoss, StoredSpan};
 
 /// What is left of a loss may be this much by the error of its parts alone: the kernel's accounts and its switches
 /// are apart by so much at each switch, ns.
@@ -12,7 +12,7 @@ const ERROR_NS: u64 = 100_000;
 
 /// A span, and those within it.
 struct Node<'a> {
-    span: &'a KeptSpan,
+    span: &'a StoredSpan,
     inner: Vec<Node<'a>>,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct OmittedIntervals {
 /// The intervals of one thread with its gaps between them, by `CLOCK_MONOTONIC`, from all of its spans. `number` is
 /// the thread's in the run, `zero_ns` the run's zero.
 pub(super) fn intervals(
-    spans: &mut [KeptSpan],
+    spans: &mut [StoredSpan],
     number: u32,
     zero_ns: u64,
 ) -> (Vec<Interval>, OmittedIntervals) {
-    spans.sort_by_key(|span| (span.begun_ns, std::cmp::Reverse(span.ended_ns)));
+    spans.sort_by_key(|span| (span.start_ns, std::cmp::Reverse(span.ended_ns)));
     let (roots, left_out) = nested(spans);
     let mut all = Vec::new();
     for root in &roots {
@@ -47,14 +47,14 @@ pub(super) fn intervals(
         place(root, &mut gaps);
         gaps.sort_by_key(|gap| gap.from_ns);
         let span = root.span;
-        let onset = if all.is_empty() { Onset::Start } else { Onset::Wait };
-        let mut next = (span.begun_ns, span.cpus.0, onset, Evidence::NONE);
+        let onset = if all.is_empty() { IntervalStart::Start } else { IntervalStart::Wait };
+        let mut next = (span.start_ns, span.cpus.0, onset, Evidence::NONE);
         let mut push = |(from_ns, cpu, onset, evidence), to_ns: u64| {
             all.push(interval(number, cpu, (from_ns, to_ns), zero_ns, onset, evidence));
         };
         for gap in gaps {
             push(next, gap.from_ns);
-            next = (gap.to_ns, gap.cpu_after, Onset::Gap, gap.evidence);
+            next = (gap.to_ns, gap.cpu_after, IntervalStart::Gap, gap.evidence);
         }
         push(next, span.ended_ns);
     }
@@ -66,7 +66,7 @@ fn interval(
     cpu: u32,
     (from_ns, to_ns): (u64, u64),
     zero_ns: u64,
-    onset: Onset,
+    onset: IntervalStart,
     evidence: Evidence,
 ) -> Interval {
     let at = |ns: u64| i64::try_from(i128::from(ns) - i128::from(zero_ns)).unwrap_or(i64::MAX);
@@ -76,13 +76,13 @@ fn interval(
 }
 
 /// Spans in order of their begins, each within the one that holds it.
-fn nested(spans: &[KeptSpan]) -> (Vec<Node<'_>>, OmittedIntervals) {
+fn nested(spans: &[StoredSpan]) -> (Vec<Node<'_>>, OmittedIntervals) {
     let mut left_out = OmittedIntervals::default();
     let mut roots: Vec<Node<'_>> = Vec::new();
     // Those that go on, the innermost last.
     let mut open: Vec<Node<'_>> = Vec::new();
     for span in spans {
-        close(&mut open, &mut roots, span.begun_ns);
+        close(&mut open, &mut roots, span.start_ns);
         if open.last().is_some_and(|outer| span.ended_ns > outer.span.ended_ns) {
             left_out.overlapping += 1;
             continue;
@@ -124,13 +124,13 @@ fn place(node: &Node<'_>, gaps: &mut Vec<Gap>) -> u64 {
 }
 
 /// What was counted in a span but not in those within it.
-fn own_counts(node: &Node<'_>, lost: &KeptLost) -> Counted {
-    let count = |of: fn(&KeptLost) -> u64| {
+fn own_counts(node: &Node<'_>, lost: &SpanLoss) -> CounterDeltas {
+    let count = |of: fn(&SpanLoss) -> u64| {
         let inner = node.inner.iter().filter_map(|inner| inner.span.lost.as_ref());
         let own = inner.map(of).fold(of(lost), u64::saturating_sub);
         u8::try_from(own).unwrap_or(u8::MAX)
     };
-    Counted {
+    CounterDeltas {
         involuntary: count(|lost| lost.switches.involuntary),
         voluntary: count(|lost| lost.switches.voluntary),
         faults: count(|lost| lost.faults),
@@ -139,9 +139,9 @@ fn own_counts(node: &Node<'_>, lost: &KeptLost) -> Counted {
 
 /// The longest part of a span that no span within it covers.
 fn longest_free(node: &Node<'_>) -> (u64, u64) {
-    let mut longest = (node.span.begun_ns, node.span.begun_ns);
-    let mut from_ns = node.span.begun_ns;
-    let ends = node.inner.iter().map(|inner| (inner.span.begun_ns, inner.span.ended_ns));
+    let mut longest = (node.span.start_ns, node.span.start_ns);
+    let mut from_ns = node.span.start_ns;
+    let ends = node.inner.iter().map(|inner| (inner.span.start_ns, inner.span.ended_ns));
     let end_ns = node.span.ended_ns;
     for (begun_ns, ended_ns) in ends.chain([(end_ns, end_ns)]) {
         if begun_ns.saturating_sub(from_ns) > longest.1 - longest.0 {
@@ -158,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    fn span(begun_ns: u64, ended_ns: u64, lost: Option<(u64, u64)>) -> KeptSpan {
-        let lost = lost.map(|(ns, voluntary)| KeptLost {
+    fn span(begun_ns: u64, ended_ns: u64, lost: Option<(u64, u64)>) -> StoredSpan {
+        let lost = lost.map(|(ns, voluntary)| SpanLoss {
             off_cpu: Bounded::exact(Span::from_nanos(ns as i64)),
             switches: Switches { voluntary, involuntary: 0 },
             faults: 0,
@@ -167,11 +167,11 @@ mod tests {
             unknown: false,
         });
         let ticks = (begun_ns, ended_ns);
-        KeptSpan { site: 0, thread: 0, begun_ns, ended_ns, ticks, cpus: (2, 3), lost }
+        StoredSpan { site: 0, thread: 0, start_ns: begun_ns, ended_ns, ticks, cpus: (2, 3), lost }
     }
 
     /// Begin and end of each interval, and whether a gap is before it.
-    fn placed(mut spans: Vec<KeptSpan>) -> Vec<(i64, i64, bool)> {
+    fn placed(mut spans: Vec<StoredSpan>) -> Vec<(i64, i64, bool)> {
         let (all, left_out) = intervals(&mut spans, 7, 1_000_000);
         assert_eq!(left_out, OmittedIntervals::default());
         assert!(all.iter().all(|interval| interval.thread == 7));

@@ -16,7 +16,7 @@ use hourglass_model::document::{
 use hourglass_model::host::Host;
 use hourglass_model::kernel::KernelFacts;
 use hourglass_model::manifest::{EvidenceFacts, Manifest, ThreadFacts};
-use hourglass_model::watched::{WatchedLook, WatchedReport, WatchedThread};
+use hourglass_model::watched::{WatchedReport, WatchedSample, WatchedThread};
 use hourglass_store::{NewRunFolder, WriteError};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
@@ -38,7 +38,7 @@ pub(super) struct WatchRecording {
     /// The kernel's events, if they were recorded.
     pub(super) kernel: Option<(KernelFacts, StoredTrace)>,
     /// Every look at every thread.
-    pub(super) samples: Vec<WatchedLook>,
+    pub(super) samples: Vec<WatchedSample>,
 }
 
 pub(super) fn keep(

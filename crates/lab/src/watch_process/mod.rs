@@ -26,7 +26,7 @@ use hourglass_host::advice::machine;
 use hourglass_host::facts::HostReader;
 use hourglass_host::refusal::Refusal;
 use hourglass_model::document::{Premise, Warning};
-use hourglass_model::watched::{WatchedLook, WatchedProcess, WatchedReport};
+use hourglass_model::watched::{WatchedProcess, WatchedReport, WatchedSample};
 use hourglass_store::{CreateError, RunFolder, WriteError};
 use hourglass_sys::{signal, thread as os};
 use hourglass_time::Span;
@@ -165,7 +165,7 @@ struct WatchSession {
     samples: u64,
     warnings: Vec<Warning>,
     /// Every look at every thread, for a folder.
-    kept: Option<Vec<WatchedLook>>,
+    kept: Option<Vec<WatchedSample>>,
 }
 
 impl WatchSession {

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use hourglass_host::facts::HostReader;
-use hourglass_model::document::{RanReport, Warning};
+use hourglass_model::document::{OccupantReport, Warning};
 
 use super::thread_totals::ThreadTotals;
 
@@ -102,10 +102,10 @@ impl SystemSampler {
 }
 
 /// Those who had it longest.
-pub(super) fn longest(others: &BTreeMap<u32, (String, u64)>) -> Vec<RanReport> {
+pub(super) fn longest(others: &BTreeMap<u32, (String, u64)>) -> Vec<OccupantReport> {
     let mut all: Vec<_> = others.iter().collect();
     all.sort_by_key(|(tid, (_, ns))| (Reverse(*ns), **tid));
-    let report = |(tid, (name, ns)): (&u32, &(String, u64))| RanReport {
+    let report = |(tid, (name, ns)): (&u32, &(String, u64))| OccupantReport {
         thread: None,
         tid: Some(*tid),
         name: Some(name.clone()),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hourglass_host::facts::{HostReader, ThreadCounts};
 use hourglass_model::Policy;
-use hourglass_model::watched::{WatchedInterval, WatchedLook, WatchedThread};
+use hourglass_model::watched::{WatchedInterval, WatchedSample, WatchedThread};
 
 /// A thread since it was first seen.
 #[derive(Debug)]
@@ -92,9 +92,9 @@ impl ThreadTotals {
     }
 
     /// What it counted at the last look; `None` of a thread that has ended.
-    pub(super) fn at_last_look(&self) -> Option<WatchedLook> {
+    pub(super) fn at_last_look(&self) -> Option<WatchedSample> {
         let counts = &self.last;
-        (!self.ended).then(|| WatchedLook {
+        (!self.ended).then(|| WatchedSample {
             ns: self.last_ns,
             tid: self.tid,
             state: counts.state,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::source::{Probe, ReadOrder, SourceName, Unavailable, probe};
 use hourglass_model::paper::{
-    Decision, Drawing, Figure, How, MachineFacts, PaperRow, PaperTable, Series,
+    Decision, Figure, MachineFacts, MeasurementKind, PaperFigure, PaperRow, PaperTable, Series,
 };
 use hourglass_sys::clock::ClockId;
 
@@ -184,10 +184,15 @@ impl ReadTable {
             found: &found,
             preempted: comparison.preempted,
         };
-        Some(here.assembled(measuring_cpu(), How::Measured))
+        Some(here.assembled(measuring_cpu(), MeasurementKind::Measured))
     }
 
-    fn difference_row(&self, here: &LocalReads, difference: &Difference, how: How) -> PaperRow {
+    fn difference_row(
+        &self,
+        here: &LocalReads,
+        difference: &Difference,
+        how: MeasurementKind,
+    ) -> PaperRow {
         let of = |at: usize| here.found.get(at).and_then(ReadResult::costs);
         let both = of(difference.first).zip(of(difference.second));
         let missing = || {
@@ -230,7 +235,7 @@ fn limits(effort: MeasurementSize) -> Limits {
 
 impl LocalReads<'_> {
     /// The table and its figure, from what was found.
-    pub(super) fn assembled(&self, cpu: Option<u32>, how: How) -> MeasuredTable {
+    pub(super) fn assembled(&self, cpu: Option<u32>, how: MeasurementKind) -> MeasuredTable {
         let table = self.table;
         let mut rows: Vec<PaperRow> =
             table.subjects.iter().zip(self.found).flat_map(|(s, f)| self.rows(s, f, how)).collect();
@@ -247,10 +252,15 @@ impl LocalReads<'_> {
             notes: table.notes.iter().map(|note| (*note).to_owned()).collect(),
             figure: None,
         };
-        MeasuredTable { table, figure: Some(Drawing::Measurements(self.figure())) }
+        MeasuredTable { table, figure: Some(PaperFigure::Measurements(self.figure())) }
     }
 
-    fn rows(&self, subject: &ReadSource, found: &ReadResult, how: How) -> Vec<PaperRow> {
+    fn rows(
+        &self,
+        subject: &ReadSource,
+        found: &ReadResult,
+        how: MeasurementKind,
+    ) -> Vec<PaperRow> {
         let unit = self.table.unit;
         let row = |statistic: &str, paper: Option<f64>, of: fn(&ReadCosts) -> f64| PaperRow {
             name: format!("{}, {statistic}", subject.name),

@@ -1,6 +1,6 @@
 //! What the tables of chapter 5 have in common: their rows and the words about how they were measured.
 
-use hourglass_model::paper::{Cell, Drawing, How, PaperRow};
+use hourglass_model::paper::{Cell, MeasurementKind, PaperFigure, PaperRow};
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::MeasurementHost;
@@ -10,7 +10,7 @@ use super::sleeps::sweep::{LENGTHS, Length, Sweep, Tally};
 use crate::miss_over_cpu::{self, Sleeps};
 
 /// Misses of one length over CPU time: ours from kernel-only to precise, the others beside it.
-pub(super) fn figure(slept: &SweepTable, id: &str, length_ns: u64) -> Option<Drawing> {
+pub(super) fn figure(slept: &SweepTable, id: &str, length_ns: u64) -> Option<PaperFigure> {
     let at = LENGTHS.iter().position(|length| length.ns == length_ns)?;
     let sleeps = |way: SleepMethod| {
         let tally = slept.sweep.of(way, at);
@@ -29,7 +29,7 @@ pub(super) fn figure(slept: &SweepTable, id: &str, length_ns: u64) -> Option<Dra
     let (ours, peers): (Vec<_>, Vec<_>) =
         (ours.filter_map(sleeps).collect(), peers.filter_map(sleeps).collect());
     let title = format!("Miss over CPU time, sleeps of {}", LENGTHS[at].name);
-    Some(Drawing::Curves(miss_over_cpu::figure(id, &title, &ours, &peers)))
+    Some(PaperFigure::Curves(miss_over_cpu::figure(id, &title, &ours, &peers)))
 }
 
 /// What a table is made of: the sweep and what it is to be read with.
@@ -38,7 +38,7 @@ pub(super) struct SweepTable<'a> {
     pub(super) probe: HzProbe,
     /// Under which rules, in words.
     pub(super) conditions: String,
-    pub(super) how: How,
+    pub(super) how: MeasurementKind,
 }
 
 impl<'a> SweepTable<'a> {
@@ -46,7 +46,12 @@ impl<'a> SweepTable<'a> {
     pub(super) fn for_this_machine(bench: &'a MeasurementHost) -> Option<SweepTable<'a>> {
         let sweep = super::sleeps::all(bench)?;
         let probe = super::sleeps::probe(bench);
-        Some(SweepTable { sweep, probe, conditions: conditions(bench), how: How::Measured })
+        Some(SweepTable {
+            sweep,
+            probe,
+            conditions: conditions(bench),
+            how: MeasurementKind::Measured,
+        })
     }
 
     /// How all lengths were measured.
@@ -156,7 +161,7 @@ pub(super) struct Quantity<'a> {
 pub(super) fn grid_row(
     length: Length,
     quantity: &Quantity,
-    how: How,
+    how: MeasurementKind,
     paper: Option<f64>,
     (value, tally): (Option<f64>, &Tally),
 ) -> PaperRow {
@@ -188,7 +193,7 @@ pub(super) fn row(
     name: String,
     (paper, measured): (Option<f64>, Option<f64>),
     unit: &str,
-    how: How,
+    how: MeasurementKind,
     count: u64,
 ) -> PaperRow {
     let nothing = "a sleep that it needs could not be measured; run it under SCHED_OTHER";

@@ -1,6 +1,6 @@
 //! The tables of chapter 5 from a simulated machine, and their numbers against the thesis' text.
 
-use hourglass_model::paper::{Curves, Drawing, How, PaperTable};
+use hourglass_model::paper::{Curves, MeasurementKind, PaperFigure, PaperTable};
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::MeasuredTable;
@@ -24,7 +24,7 @@ fn slept(sweep: &Sweep) -> SweepTable<'_> {
         sweep,
         probe: probe(),
         conditions: "a simulated machine".into(),
-        how: How::Simulated,
+        how: MeasurementKind::Simulated,
     }
 }
 
@@ -43,11 +43,11 @@ fn all() -> Vec<MeasuredTable> {
     vec![
         table_5_1::assembled(&slept),
         table_5_2::assembled(&slept, |busy| busy),
-        hz.assembled(How::Simulated),
+        hz.assembled(MeasurementKind::Simulated),
         table_5_4::assembled(&slept),
         table_5_5::assembled(&slept, figure),
         table_5_6::assembled(&slept),
-        inline.assembled(How::Simulated, "a simulated machine"),
+        inline.assembled(MeasurementKind::Simulated, "a simulated machine"),
         table_5_8::assembled(&slept),
         table_5_9::assembled(&slept),
     ]
@@ -148,7 +148,7 @@ fn the_transcription_agrees_with_the_text() {
 }
 
 fn curves(measured: &MeasuredTable) -> &Curves {
-    let Some(Drawing::Curves(curves)) = &measured.figure else { panic!("{measured:?}") };
+    let Some(PaperFigure::Curves(curves)) = &measured.figure else { panic!("{measured:?}") };
     curves
 }
 
@@ -156,7 +156,7 @@ fn curves(measured: &MeasuredTable) -> &Curves {
 #[test]
 fn the_figures_of_chapter_5() {
     let tables = all();
-    let ids = tables.iter().map(|table| table.figure.as_ref().map(Drawing::id));
+    let ids = tables.iter().map(|table| table.figure.as_ref().map(PaperFigure::id));
     let ids: Vec<&str> = ids.map(Option::unwrap_or_default).collect();
     assert_eq!(ids, ["", "5.3", "5.4", "5.5", "5.6", "", "", "table-5.8", "table-5.9"]);
     for table in &tables[7..] {
@@ -174,7 +174,7 @@ fn the_figures_of_chapter_5() {
     assert_eq!(lengths.curves.len(), 8, "three of the paper's, five of ours");
     assert!(lengths.curves.iter().all(|curve| curve.points.len() == LENGTHS.len()));
     assert_eq!(lengths.curves[0].points[0].up, 53_267.0, "Table 5.1, 1 us");
-    let Some(Drawing::Measurements(figure)) = &tables[4].figure else { panic!() };
+    let Some(PaperFigure::Measurements(figure)) = &tables[4].figure else { panic!() };
     assert_eq!((figure.count, figure.series[0].points.len()), (120, 120));
     assert_eq!(figure.series[1].paper_mean_ns, Some(70.0));
 }

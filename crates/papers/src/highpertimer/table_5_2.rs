@@ -1,7 +1,7 @@
 //! Table 5.2: sleep in a busy-wait loop; and Figure 5.3: what CPU time is counted for it.
 
 use hourglass_model::paper::{
-    Curve, Curves, Drawing, Edge, EdgeUnit, Origin, PaperTable, Place, Scale,
+    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, PaperFigure, PaperTable,
 };
 
 use super::super::costs::PinnedThread;
@@ -68,7 +68,7 @@ pub(super) fn assembled(slept: &SweepTable, counted: impl FnMut(u64) -> u64) -> 
         ],
         figure: None,
     };
-    MeasuredTable { table, figure: Some(Drawing::Curves(figure(counted))) }
+    MeasuredTable { table, figure: Some(PaperFigure::Curves(figure(counted))) }
 }
 
 fn explain(slept: &SweepTable) -> String {
@@ -95,18 +95,19 @@ fn figure(mut counted: impl FnMut(u64) -> u64) -> Curves {
     const STEP_NS: u64 = 1_000_000;
     const STEPS: u64 = 25;
     let curve = |name: String, origin, colour, of: &mut dyn FnMut(u64) -> u64| {
-        let place = |busy: u64| Place { across: busy as f64, up: of(busy) as f64 };
+        let place = |busy: u64| CurvePoint { across: busy as f64, up: of(busy) as f64 };
         let points = (1..=STEPS).map(|n| n * STEP_NS).map(place).collect();
         Curve { name, origin, colour, joined: true, points }
     };
-    let mut curves = vec![curve("this kernel".into(), Origin::Here, 0, &mut counted)];
+    let mut curves = vec![curve("this kernel".into(), CurveOrigin::Here, 0, &mut counted)];
     for (at, hz) in RATES.into_iter().enumerate() {
         let mut kernel = TickKernel::new(hz);
         let name = format!("counting in ticks, HZ {hz} (simulated)");
         let colour = at as u32 + 1;
-        curves.push(curve(name, Origin::Simulated, colour, &mut |busy| kernel.counted(busy)));
+        curves.push(curve(name, CurveOrigin::Simulated, colour, &mut |busy| kernel.counted(busy)));
     }
-    let edge = |text: &str| Edge { text: text.into(), unit: EdgeUnit::Time, scale: Scale::Linear };
+    let edge =
+        |text: &str| Edge { text: text.into(), unit: EdgeUnit::Time, scale: AxisScale::Linear };
     Curves {
         id: "5.3".into(),
         title: "CPU time counted for busy waiting".into(),

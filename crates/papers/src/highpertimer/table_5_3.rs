@@ -1,8 +1,8 @@
 //! Table 5.3 and Figure 5.4: the thesis' probe for HZ.
 
 use hourglass_model::paper::{
-    Curve, Curves, Decision, Drawing, Edge, EdgeUnit, How, Origin, PaperRow, PaperTable, Place,
-    Scale,
+    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Decision, Edge, EdgeUnit, MeasurementKind,
+    PaperFigure, PaperRow, PaperTable,
 };
 use hourglass_timer::sleep::HzProbe;
 
@@ -32,7 +32,7 @@ pub(super) const TABLE: TableDef = TableDef {
         let conditions = local_sleeper::conditions(bench);
         let found =
             Table53Data { counted, probe: probe(bench), tick_hz: bench.tick_hz, conditions };
-        Some(found.assembled(How::Measured))
+        Some(found.assembled(MeasurementKind::Measured))
     },
 };
 
@@ -55,7 +55,7 @@ pub(super) struct Table53Data {
 
 impl Table53Data {
     /// The table and its figure.
-    pub(super) fn assembled(&self, how: How) -> MeasuredTable {
+    pub(super) fn assembled(&self, how: MeasurementKind) -> MeasuredTable {
         let mut rows: Vec<PaperRow> = PRINTED_MS.into_iter().map(simulated_row).collect();
         rows.extend(self.own_rows(how));
         let table = PaperTable {
@@ -76,10 +76,10 @@ impl Table53Data {
             notes: notes(),
             figure: None,
         };
-        MeasuredTable { table, figure: Some(Drawing::Curves(self.figure())) }
+        MeasuredTable { table, figure: Some(PaperFigure::Curves(self.figure())) }
     }
 
-    fn own_rows(&self, how: How) -> Vec<PaperRow> {
+    fn own_rows(&self, how: MeasurementKind) -> Vec<PaperRow> {
         let usual = most_frequent(&self.counted);
         let mut sorted = self.counted.clone();
         sorted.sort_unstable();
@@ -147,20 +147,21 @@ impl Table53Data {
         const SHOWN: usize = 40;
         let points = |values: &mut dyn Iterator<Item = u64>| {
             let numbered = values.take(SHOWN).enumerate();
-            let place = |(n, ns): (usize, u64)| Place { across: n as f64 + 1.0, up: ns as f64 };
-            numbered.map(place).collect::<Vec<Place>>()
+            let place =
+                |(n, ns): (usize, u64)| CurvePoint { across: n as f64 + 1.0, up: ns as f64 };
+            numbered.map(place).collect::<Vec<CurvePoint>>()
         };
         let own = points(&mut self.counted.iter().copied());
         let curve =
             |name, origin, colour, points| Curve { name, origin, colour, joined: false, points };
-        let mut curves = vec![curve("this kernel".into(), Origin::Here, 0, own)];
+        let mut curves = vec![curve("this kernel".into(), CurveOrigin::Here, 0, own)];
         for (at, hz) in RATES.into_iter().enumerate() {
             let mut kernel = TickKernel::new(hz);
             let points = points(&mut std::iter::repeat_with(|| kernel.counted(BUSY_NS)));
             let name = format!("counting in ticks, HZ {hz} (simulated)");
-            curves.push(curve(name, Origin::Simulated, at as u32 + 1, points));
+            curves.push(curve(name, CurveOrigin::Simulated, at as u32 + 1, points));
         }
-        let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: Scale::Linear };
+        let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: AxisScale::Linear };
         Curves {
             id: "5.4".into(),
             title: "CPU time counted for 14.5 ms of busy waiting, try by try".into(),
@@ -178,7 +179,7 @@ fn empty(name: String, paper: Option<f64>, tries: u64) -> PaperRow {
         paper,
         measured: None,
         unit: "ms".into(),
-        how: How::Simulated,
+        how: MeasurementKind::Simulated,
         count: Some(tries),
         missing: None,
         cell: None,

@@ -1,7 +1,7 @@
 //! Table 5.4: the thesis' combined sleep; and Figure 5.5: the miss of every way by the time slept.
 
 use hourglass_model::paper::{
-    Curve, Curves, Drawing, Edge, EdgeUnit, Origin, PaperTable, Place, Scale,
+    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, PaperFigure, PaperTable,
 };
 
 use super::super::{MeasuredTable, TableDef};
@@ -77,7 +77,7 @@ pub(super) fn assembled(slept: &SweepTable) -> MeasuredTable {
         ],
         figure: None,
     };
-    MeasuredTable { table, figure: Some(Drawing::Curves(figure(slept))) }
+    MeasuredTable { table, figure: Some(PaperFigure::Curves(figure(slept))) }
 }
 
 fn explain(slept: &SweepTable) -> String {
@@ -104,14 +104,14 @@ fn explain(slept: &SweepTable) -> String {
 }
 
 fn figure(slept: &SweepTable) -> Curves {
-    let printed = |of: &dyn Fn(usize) -> f64| -> Vec<Place> {
-        let place = |at: usize| Place { across: LENGTHS[at].ns as f64, up: of(at) };
+    let printed = |of: &dyn Fn(usize) -> f64| -> Vec<CurvePoint> {
+        let place = |at: usize| CurvePoint { across: LENGTHS[at].ns as f64, up: of(at) };
         (0..LENGTHS.len()).rev().map(place).collect()
     };
-    let here = |way: SleepMethod| -> Vec<Place> {
+    let here = |way: SleepMethod| -> Vec<CurvePoint> {
         let place = |at: usize| {
             let up = Values::median(&slept.sweep.of(way, at).misses())?;
-            Some(Place { across: LENGTHS[at].ns as f64, up })
+            Some(CurvePoint { across: LENGTHS[at].ns as f64, up })
         };
         (0..LENGTHS.len()).rev().filter_map(place).collect()
     };
@@ -123,10 +123,10 @@ fn figure(slept: &SweepTable) -> Curves {
         points,
     };
     let there = |way: SleepMethod, colour, of: &dyn Fn(usize) -> f64| {
-        curve(&format!("{}, paper", way.name()), Origin::Paper, colour, printed(of))
+        curve(&format!("{}, paper", way.name()), CurveOrigin::Paper, colour, printed(of))
     };
     let own = |(at, way): (usize, SleepMethod)| {
-        curve(&format!("{}, here", way.name()), Origin::Here, at as u32, here(way))
+        curve(&format!("{}, here", way.name()), CurveOrigin::Here, at as u32, here(way))
     };
     let mut curves = vec![
         there(SleepMethod::System, 0, &|at| table_5_1::PRINTED_US[at] * 1e3),
@@ -134,8 +134,11 @@ fn figure(slept: &SweepTable) -> Curves {
         there(SleepMethod::Thesis, 3, &|at| PRINTED_NS[at][0]),
     ];
     curves.extend(SleepMethod::COMPARED.into_iter().enumerate().map(own));
-    let edge =
-        |text: &str| Edge { text: text.into(), unit: EdgeUnit::Time, scale: Scale::Logarithmic };
+    let edge = |text: &str| Edge {
+        text: text.into(),
+        unit: EdgeUnit::Time,
+        scale: AxisScale::Logarithmic,
+    };
     Curves {
         id: "5.5".into(),
         title: "Miss by the time slept".into(),

@@ -1,6 +1,6 @@
 //! Table 5.5: mean miss of each way; and Figure 5.6: sleeps one after the other.
 
-use hourglass_model::paper::{Cell, Drawing, Figure, PaperRow, PaperTable, Point, Series};
+use hourglass_model::paper::{Cell, Figure, PaperFigure, PaperRow, PaperTable, Point, Series};
 
 use super::super::bench::MeasurementSize;
 use super::super::{MeasuredTable, TableDef};
@@ -67,7 +67,7 @@ pub(super) fn assembled(slept: &SweepTable, figure: Figure) -> MeasuredTable {
         ],
         figure: None,
     };
-    MeasuredTable { table, figure: Some(Drawing::Measurements(figure)) }
+    MeasuredTable { table, figure: Some(PaperFigure::Measurements(figure)) }
 }
 
 fn line_rows(slept: &SweepTable, line: &PrintedRow) -> Vec<PaperRow> {

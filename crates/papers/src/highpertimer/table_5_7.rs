@@ -1,6 +1,6 @@
 //! Table 5.7: the thesis' sleep called, and expanded inline.
 
-use hourglass_model::paper::{How, PaperRow, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::MeasurementSize;
@@ -23,7 +23,7 @@ pub(super) const TABLE: TableDef = TableDef {
         };
         let mut here = LocalSleeper::new(&WAYS.map(|(way, ..)| way), probe.policy());
         let found = Table57Data::measured(&mut here, probe, rounds, bench.stopped)?;
-        Some(found.assembled(How::Measured, &conditions(bench)))
+        Some(found.assembled(MeasurementKind::Measured, &conditions(bench)))
     },
 };
 
@@ -86,7 +86,7 @@ impl Table57Data {
         median_of(&self.short[index].iter().collect::<Vec<_>>())
     }
 
-    pub(super) fn assembled(&self, how: How, conditions: &str) -> MeasuredTable {
+    pub(super) fn assembled(&self, how: MeasurementKind, conditions: &str) -> MeasuredTable {
         let mut rows: Vec<PaperRow> = Vec::new();
         for (index, (_, name, printed)) in WAYS.into_iter().enumerate() {
             let short = self.short[index].iter().map(Values::count).sum();

@@ -2,7 +2,7 @@
 
 use hourglass_clock::ClockSource;
 use hourglass_clock::choice::machine::Cpuid;
-use hourglass_model::paper::{Drawing, Figure, How, MachineFacts, PaperTable};
+use hourglass_model::paper::{Figure, MachineFacts, MeasurementKind, PaperFigure, PaperTable};
 
 use super::super::MeasuredTable;
 use super::super::costs::tests::{JitteryClock, measured};
@@ -56,7 +56,7 @@ fn assembled(table: &ReadTable, stable: bool, costs: &[Cost]) -> MeasuredTable {
     let found = found(costs);
     let here =
         LocalReads { table, machine: &machine, cpuid: Some(&cpuid), found: &found, preempted: 2 };
-    here.assembled(Some(3), How::Simulated)
+    here.assembled(Some(3), MeasurementKind::Simulated)
 }
 
 fn value(table: &PaperTable, name: &str) -> (Option<f64>, Option<f64>, String) {
@@ -76,7 +76,10 @@ fn the_rows_of_table_2_1() {
     assert_eq!(value(&table, "difference of the means"), (Some(6.7067), Some(7.0), ns()));
     assert_eq!(table.rows.len(), 11);
     for row in &table.rows {
-        assert_eq!((row.count, row.how, &row.missing), (Some(READS), How::Simulated, &None));
+        assert_eq!(
+            (row.count, row.how, &row.missing),
+            (Some(READS), MeasurementKind::Simulated, &None)
+        );
     }
     assert!(table.difference.contains("7.0 ns more than RDTSC here, and 6.7 ns more by"));
     assert!(table.method.starts_with("16384 reads of each source on CPU 3"), "{}", table.method);
@@ -153,13 +156,13 @@ fn a_narrow_hpet_is_measured_but_not_chosen() {
     let table = &table_3_2::TABLE;
     let here =
         LocalReads { table, machine: &machine, cpuid: Some(&cpuid), found: &found, preempted: 2 };
-    let measured = here.assembled(None, How::Simulated);
+    let measured = here.assembled(None, MeasurementKind::Simulated);
     assert_eq!(chosen(&measured).last(), Some(&("the numbers measured here", "monotonic")));
     assert_eq!(value(&measured.table, "HPET, mean").1, Some(0.9));
 }
 
 fn figure(measured: MeasuredTable) -> Figure {
-    let Some(Drawing::Measurements(figure)) = measured.figure else { panic!("{measured:?}") };
+    let Some(PaperFigure::Measurements(figure)) = measured.figure else { panic!("{measured:?}") };
     figure
 }
 

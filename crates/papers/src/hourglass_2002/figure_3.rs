@@ -2,7 +2,7 @@
 
 use hourglass_infer::inferences::{Switch, quantum, switches};
 use hourglass_model::Inference;
-use hourglass_model::paper::{Drawing, PaperRow};
+use hourglass_model::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
@@ -65,7 +65,7 @@ pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     ];
     notes.extend(runs::others(&finished));
     let table = runs::table((ID, TITLE), method, rows, difference, notes);
-    Some(MeasuredTable { table, figure: Some(Drawing::Trace(figure)) })
+    Some(MeasuredTable { table, figure: Some(PaperFigure::Trace(figure)) })
 }
 
 fn share_of(name: &str) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hourglass_infer::inferences::{CostEstimate, Switch, SwitchKind, switch_cost, switches};
 use hourglass_lab::experiment::Finished;
 use hourglass_model::paper::{
-    Curve, Curves, Drawing, Edge, EdgeUnit, Origin, PaperRow, Place, Scale,
+    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, PaperFigure, PaperRow,
 };
 use hourglass_time::Span;
 
@@ -71,7 +71,7 @@ pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
                       machine also what the hypervisor needs to bring it."
             .to_owned();
     let table = runs::table((ID, TITLE), method, rows, difference, notes);
-    Some(MeasuredTable { table, figure: Some(Drawing::Curves(figure(curves))) })
+    Some(MeasuredTable { table, figure: Some(PaperFigure::Curves(figure(curves))) })
 }
 
 /// Switches and quanta beside those of both groups of systems in the paper.
@@ -110,7 +110,7 @@ fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch]) -> Cur
         let column = ((switch.gap_ns as f64).log10() * COLUMNS).floor() as i64;
         *counts.entry(column).or_default() += 1;
     }
-    let place = |(column, count): (i64, u64)| Place {
+    let place = |(column, count): (i64, u64)| CurvePoint {
         across: 10f64.powf((column as f64 + 0.5) / COLUMNS),
         up: count as f64,
     };
@@ -120,7 +120,7 @@ fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch]) -> Cur
     let all = columns.into_iter().flatten();
     Curve {
         name: name.to_owned(),
-        origin: Origin::Here,
+        origin: CurveOrigin::Here,
         colour,
         joined: true,
         points: all.map(|at| place((at, counts.get(&at).copied().unwrap_or(0)))).collect(),
@@ -132,8 +132,8 @@ fn figure(curves: Vec<Curve>) -> Curves {
     Curves {
         id: "4".into(),
         title: "Lengths of context switches".into(),
-        across: edge("length of the gap", EdgeUnit::Time, Scale::Logarithmic),
-        up: edge("switches", EdgeUnit::Number, Scale::Linear),
+        across: edge("length of the gap", EdgeUnit::Time, AxisScale::Logarithmic),
+        up: edge("switches", EdgeUnit::Number, AxisScale::Linear),
         curves,
         note:
             "Each point counts the gaps of a twentieth of a decade; those set aside are among them."

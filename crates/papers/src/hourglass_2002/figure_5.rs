@@ -2,7 +2,7 @@
 
 use hourglass_lab::cache_cost::{self, CacheCost};
 use hourglass_model::cache_cost::{CacheCostDocument, SizeCost};
-use hourglass_model::paper::{Drawing, PaperRow};
+use hourglass_model::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
@@ -51,7 +51,7 @@ pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let notes = notes(&document);
     let table = runs::table((ID, TITLE), method, rows(&document), difference(&document), notes);
     let figure = cache_cost::curves(&document);
-    Some(MeasuredTable { table, figure: Some(Drawing::Curves(figure)) })
+    Some(MeasuredTable { table, figure: Some(PaperFigure::Curves(figure)) })
 }
 
 fn penalty_row(bytes: u64, found: Option<(f64, u64)>, why: &str) -> PaperRow {

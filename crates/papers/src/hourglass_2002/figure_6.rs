@@ -1,7 +1,7 @@
 //! Figure 6: what receive processing does to the execution of a periodic real-time thread (section 5.4).
 
 use hourglass_model::Interval;
-use hourglass_model::paper::{Drawing, PaperRow};
+use hourglass_model::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
@@ -76,7 +76,7 @@ pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
         .to_owned();
     let notes = load.iter().filter_map(|load| way(load.path())).collect();
     let table = runs::table((ID, TITLE), method, rows, difference, notes);
-    Some(MeasuredTable { table, figure: Some(Drawing::Trace(figure)) })
+    Some(MeasuredTable { table, figure: Some(PaperFigure::Trace(figure)) })
 }
 
 /// Lengths of the gaps within periods that lie in a segment, ns.
@@ -106,7 +106,7 @@ fn segment_rows(cut: &[u64]) -> Vec<PaperRow> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
 
     use super::*;
 
@@ -124,12 +124,12 @@ mod tests {
             evidence: Default::default(),
         };
         let trace = [
-            interval(0, 90, Onset::Start),
-            interval(95, 105, Onset::Gap),
-            interval(125, 130, Onset::Gap),
-            interval(150, 160, Onset::Wait),
-            interval(163, 170, Onset::Gap),
-            interval(230, 240, Onset::Gap),
+            interval(0, 90, IntervalStart::Start),
+            interval(95, 105, IntervalStart::Gap),
+            interval(125, 130, IntervalStart::Gap),
+            interval(150, 160, IntervalStart::Wait),
+            interval(163, 170, IntervalStart::Gap),
+            interval(230, 240, IntervalStart::Gap),
         ];
         let cut = lost(trace.into_iter(), (100, 200));
         assert_eq!(cut, [20, 3]);

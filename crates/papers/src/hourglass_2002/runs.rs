@@ -9,7 +9,7 @@ use hourglass_infer::inferences::CostEstimate;
 use hourglass_lab::experiment::{self, ExperimentObserver, Finished, RunFailure, RunOptions};
 use hourglass_model::document::Warning;
 use hourglass_model::inference::Inference;
-use hourglass_model::paper::{How, PaperRow, PaperTable, TraceFigure, TracePiece};
+use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable, TraceFigure, TracePiece};
 use hourglass_model::{CpuSet, Interval};
 use hourglass_sys::thread::affinity;
 use hourglass_time::Span;
@@ -186,9 +186,9 @@ pub(super) fn row(
         paper,
         match number {
             Some((value, count)) => {
-                found(name.to_owned(), value / length, unit, How::Measured, count)
+                found(name.to_owned(), value / length, unit, MeasurementKind::Measured, count)
             }
-            None => lacking(name.to_owned(), unit, How::Measured, why_not),
+            None => lacking(name.to_owned(), unit, MeasurementKind::Measured, why_not),
         },
     )
 }
@@ -291,7 +291,7 @@ pub(super) fn table(
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
 
     use super::*;
 
@@ -315,7 +315,7 @@ mod tests {
             end_ns: start_ns + 5,
             start_ticks: 0,
             end_ticks: 0,
-            onset: Onset::Gap,
+            onset: IntervalStart::Gap,
             evidence: Default::default(),
         };
         let trace = (0..100).map(|n| interval(n * 10));

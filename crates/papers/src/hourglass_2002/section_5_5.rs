@@ -2,10 +2,10 @@
 //! and with those of today.
 
 use hourglass_lab::experiment::RunFailure;
-use hourglass_model::paper::{How, PaperRow, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
 use hourglass_model::predict::{PredictDocument, PredictedTask};
 use hourglass_tasks::{Assignment, Task, TaskSet};
-use hourglass_theory::predict::{self, PredictError, Request, RunRequest};
+use hourglass_theory::predict::{self, PredictError, PredictRequest, RunRequest};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
@@ -77,8 +77,8 @@ pub(super) fn tasks(video_ms: i64, jitter_ms: i64, timer: &str) -> TaskSet {
 }
 
 /// What is wanted of a set; without a duration, it is not run.
-fn request(set: TaskSet, duration: Option<Span>) -> Request {
-    Request {
+fn request(set: TaskSet, duration: Option<Span>) -> PredictRequest {
+    PredictRequest {
         set,
         name: String::new(),
         notes: Vec::new(),
@@ -247,8 +247,10 @@ fn analysed() -> Vec<PaperRow> {
             }
             let name = format!("{}: {} responds in, by analysis", analysis.name, task.name);
             let row = match task.bound_ns {
-                Some(ns) => found(name, ns as f64 / 1e6, "ms", How::Simulated, 1),
-                None => lacking(name, "ms", How::Simulated, "the analysis gives no bound"),
+                Some(ns) => found(name, ns as f64 / 1e6, "ms", MeasurementKind::Simulated, 1),
+                None => {
+                    lacking(name, "ms", MeasurementKind::Simulated, "the analysis gives no bound")
+                }
             };
             rows.push(beside(paper, row));
         }
@@ -260,12 +262,16 @@ fn simulated_rows(case: &Case, document: &PredictDocument, rows: &mut Vec<PaperR
     for task in &document.tasks {
         let (Some(ns), Some(_)) = (task.simulated_ns, &document.simulation) else { continue };
         let name = format!("{}: {} responds in", case.name, task.name);
-        rows.push(found(name, ns as f64 / 1e6, "ms", How::Simulated, 1));
+        rows.push(found(name, ns as f64 / 1e6, "ms", MeasurementKind::Simulated, 1));
     }
 }
 
-fn how(case: &Case, task: &str) -> How {
-    if case.timer == TICK && task == "video" { How::Emulated } else { How::Measured }
+fn how(case: &Case, task: &str) -> MeasurementKind {
+    if case.timer == TICK && task == "video" {
+        MeasurementKind::Emulated
+    } else {
+        MeasurementKind::Measured
+    }
 }
 
 fn measured_rows(case: &Case, document: &PredictDocument, rows: &mut Vec<PaperRow>) {

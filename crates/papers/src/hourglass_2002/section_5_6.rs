@@ -2,8 +2,8 @@
 //! more.
 
 use hourglass_model::document::Deadlines;
-use hourglass_model::paper::{How, PaperRow, PaperTable};
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_time::Span;
 use hourglass_workload::{ThreadSpec, models, wake};
 
@@ -32,7 +32,7 @@ const PERIODS_MS: [i64; 2] = [8, 33];
 struct Case {
     name: &'static str,
     budgets_us: [i64; 2],
-    strength: Strength,
+    strength: ReservationKind,
     /// Missed and hit, of audio and of video.
     paper: Option<[(u64, u64); 2]>,
 }
@@ -43,25 +43,25 @@ const CASES: [Case; 4] = [
     Case {
         name: "hard 3/8, 17/33",
         budgets_us: [3_000, 17_000],
-        strength: Strength::Hard,
+        strength: ReservationKind::Hard,
         paper: Some([(985, 12), (106, 197)]),
     },
     Case {
         name: "hard 3.1/8, 17.1/33",
         budgets_us: [3_100, 17_100],
-        strength: Strength::Hard,
+        strength: ReservationKind::Hard,
         paper: Some([(0, 1_000), (0, 303)]),
     },
     Case {
         name: "hard 3.5/8, 19/33",
         budgets_us: [3_500, 19_000],
-        strength: Strength::Hard,
+        strength: ReservationKind::Hard,
         paper: None,
     },
     Case {
         name: "soft 3.1/8, 17.1/33",
         budgets_us: [3_100, 17_100],
-        strength: Strength::Soft,
+        strength: ReservationKind::Soft,
         paper: None,
     },
 ];
@@ -173,8 +173,8 @@ fn case_rows(case: &Case, counts: &TaskDeadlines) -> Vec<PaperRow> {
         let row = |what: &str, late: u64, of: u64| {
             let name = format!("{}: {name} {what}", case.name);
             match share(late, of - late) {
-                Some(percent) => found(name, percent, "%", How::Measured, of),
-                None => lacking(name, "%", How::Measured, "no period came to its end"),
+                Some(percent) => found(name, percent, "%", MeasurementKind::Measured, of),
+                None => lacking(name, "%", MeasurementKind::Measured, "no period came to its end"),
             }
         };
         let counted = beside(paper_share(case, task), row("missed", missed, missed + hit));
@@ -186,7 +186,7 @@ fn case_rows(case: &Case, counts: &TaskDeadlines) -> Vec<PaperRow> {
 fn refused(case: &Case, why: &str) -> Vec<PaperRow> {
     let row = |(task, name): (usize, &&str)| {
         let name = format!("{}: {name} missed", case.name);
-        beside(paper_share(case, task), lacking(name, "%", How::Measured, why))
+        beside(paper_share(case, task), lacking(name, "%", MeasurementKind::Measured, why))
     };
     NAMES.iter().enumerate().map(row).collect()
 }
@@ -195,7 +195,7 @@ fn refused(case: &Case, why: &str) -> Vec<PaperRow> {
 fn difference(best: &[(&Case, TaskDeadlines)]) -> String {
     let missed = |counts: &TaskDeadlines| counts.iter().map(|count| count.missed).sum::<u64>();
     let hit = |counts: &TaskDeadlines| counts.iter().map(|count| count.hit).sum::<u64>();
-    let hard = best.iter().filter(|(case, _)| case.strength == Strength::Hard);
+    let hard = best.iter().filter(|(case, _)| case.strength == ReservationKind::Hard);
     type Found<'a> = Vec<&'a (&'a Case, TaskDeadlines)>;
     let (more, exact): (Found, Found) = hard.partition(|(case, _)| case.is_enough());
     let Some((_, exact)) = exact.first() else { return "Nothing could be run.".into() };

@@ -2,7 +2,7 @@
 
 use hourglass_infer::inferences::{Dispatch, LATER_THAN_NS, dispatch};
 use hourglass_lab::experiment::Finished;
-use hourglass_model::paper::{How, PaperRow};
+use hourglass_model::paper::{MeasurementKind, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
@@ -60,7 +60,9 @@ pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let (finished, beside) = match ran {
         Ok(ran) => ran?,
         Err(why) => {
-            let rows = TIMERS.iter().flat_map(|timer| timer_rows(timer, How::Measured, Err(&why)));
+            let rows = TIMERS
+                .iter()
+                .flat_map(|timer| timer_rows(timer, MeasurementKind::Measured, Err(&why)));
             let rows = rows.collect();
             let table = runs::table((ID, TITLE), method, rows, String::new(), notes);
             return Some(without_figure(table));
@@ -71,7 +73,8 @@ pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let (mut rows, mut clauses) = (Vec::new(), Vec::new());
     for (thread, timer) in (0u32..).zip(TIMERS) {
         let emulated = emulation(&finished, thread);
-        let how = if emulated.is_some() { How::Emulated } else { How::Measured };
+        let how =
+            if emulated.is_some() { MeasurementKind::Emulated } else { MeasurementKind::Measured };
         notes.extend(emulated.map(|how| format!("{timer} is emulated: {how}.")));
         let found = dispatch(finished.latencies_ps(thread));
         clauses.extend(found.as_ref().map(|found| clause(timer, found)));
@@ -111,7 +114,7 @@ fn lesser_policy(finished: &Finished) -> Option<String> {
 type Time = fn(&Dispatch) -> f64;
 
 /// Counts and percentiles of a timer.
-fn timer_rows(timer: &str, how: How, found: Result<&Dispatch, &str>) -> Vec<PaperRow> {
+fn timer_rows(timer: &str, how: MeasurementKind, found: Result<&Dispatch, &str>) -> Vec<PaperRow> {
     let why = found.err().unwrap_or_default();
     let found = found.ok();
     let count = found.map_or(0, |found| found.count);
@@ -158,7 +161,7 @@ mod tests {
         let groups = [(1, 51 * MS), (44, 11 * MS), (11, 6 * MS), (228, 2 * MS), (64_716, MS / 10)];
         let samples = groups.iter().flat_map(|(times, ps)| std::iter::repeat_n(*ps, *times));
         let found = dispatch(samples).unwrap();
-        let rows = timer_rows("HR", How::Measured, Ok(&found));
+        let rows = timer_rows("HR", MeasurementKind::Measured, Ok(&found));
         for row in rows.iter().filter(|row| row.paper.is_some()) {
             assert_eq!(row.measured, row.paper, "{}", row.name);
         }
@@ -169,7 +172,7 @@ mod tests {
     /// A machine that refuses has every row, with the reason.
     #[test]
     fn what_is_refused_is_told() {
-        let rows = timer_rows("RTC", How::Emulated, Err("no privilege"));
+        let rows = timer_rows("RTC", MeasurementKind::Emulated, Err("no privilege"));
         assert!(rows.iter().all(|row| row.missing.as_deref() == Some("no privilege")));
         assert!(way(&Path::Veth).is_none());
         assert!(way(&Path::Loopback("refused".into())).unwrap().ends_with("CPU: refused."));

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use hourglass_infer::inferences::{MissedShare, missed};
-use hourglass_model::paper::{How, PaperRow};
+use hourglass_model::paper::{MeasurementKind, PaperRow};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
@@ -167,7 +167,10 @@ fn line_rows(line: &Line, found: &LineResult) -> Vec<PaperRow> {
         let name = format!("{}: throughput", line.name);
         let row = row(&name, line.paper.1, ("Mbps", 1.0), number, why);
         let by_loopback = matches!(found.path, Some(Path::Loopback(_)));
-        rows.push(PaperRow { how: if by_loopback { How::Emulated } else { row.how }, ..row });
+        rows.push(PaperRow {
+            how: if by_loopback { MeasurementKind::Emulated } else { row.how },
+            ..row
+        });
     }
     rows
 }
@@ -244,7 +247,7 @@ mod tests {
         for (line, found) in LINES.iter().zip(&papers) {
             for row in line_rows(line, found) {
                 assert_eq!(row.measured, row.paper, "{}", row.name);
-                assert_eq!(row.how, How::Measured);
+                assert_eq!(row.how, MeasurementKind::Measured);
             }
         }
         let text = difference(&papers);

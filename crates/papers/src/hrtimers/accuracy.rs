@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use hourglass_host::facts::HostReader;
-use hourglass_model::paper::{Figure, How, PaperRow, PaperTable, Series};
+use hourglass_model::paper::{Figure, MeasurementKind, PaperRow, PaperTable, Series};
 use hourglass_time::Span;
 use hourglass_timer::event::Resolution;
 
@@ -99,8 +99,12 @@ impl AccuracyRow {
         }
     }
 
-    fn how(self) -> How {
-        if self == AccuracyRow::Ticks { How::Emulated } else { How::Measured }
+    fn how(self) -> MeasurementKind {
+        if self == AccuracyRow::Ticks {
+            MeasurementKind::Emulated
+        } else {
+            MeasurementKind::Measured
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::time::Instant as Watch;
 
-use hourglass_model::paper::{Figure, How, PaperRow, PaperTable, Point, Series};
+use hourglass_model::paper::{Figure, MeasurementKind, PaperRow, PaperTable, Point, Series};
 use hourglass_time::{Instant, Span};
 
 use super::super::MeasuredTable;
@@ -168,7 +168,13 @@ pub(super) fn measure_sizes(
         }
         let some = run(Kind::Cascading, timers, CANCELLED, stopped)?;
         let name = format!("{}, {CANCELLED} % removed: moved at once", short(timers));
-        rows.push(found(name, some.moved_at_once as f64, "timers", How::Simulated, timers));
+        rows.push(found(
+            name,
+            some.moved_at_once as f64,
+            "timers",
+            MeasurementKind::Simulated,
+            timers,
+        ));
         difference = explain(timers, &all, &some);
         figure = drawn(timers, &all);
     }
@@ -206,10 +212,10 @@ fn rows_of(kind: Kind, run: &CascadeRun, timers: u64) -> Vec<PaperRow> {
     let name = |what: &str| format!("{} {}: {what}", short(timers), kind.name());
     let looks = run.polls_ns.len() as u64;
     let counted = |what: &str, number: u64, unit: &str, count: u64| {
-        found(name(what), number as f64, unit, How::Simulated, count)
+        found(name(what), number as f64, unit, MeasurementKind::Simulated, count)
     };
     let timed = |what: &str, number: f64, unit: &str, count: u64| {
-        found(name(what), number, unit, How::Measured, count)
+        found(name(what), number, unit, MeasurementKind::Measured, count)
     };
     let mut rows = Vec::new();
     if kind == Kind::Cascading {

@@ -5,7 +5,7 @@
 
 use std::time::Instant as Watch;
 
-use hourglass_model::paper::{How, PaperRow, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
 
@@ -209,21 +209,27 @@ fn method(length_ms: u64, rounds: usize, runs: &[GranularityResult]) -> String {
 
 fn rows_of((tick_ms, kind, run): &GranularityResult) -> Vec<PaperRow> {
     let name = |what: &str| format!("{tick_ms} ms, {}: {what}", kind.name());
-    let row = |what: &str, number: f64, unit: &str, how: How, count: u64| {
+    let row = |what: &str, number: f64, unit: &str, how: MeasurementKind, count: u64| {
         found(name(what), number, unit, how, count)
     };
     let per_thousand = run.moved as f64 * 1e3 / run.armed.max(1) as f64;
     let mut rows = Vec::new();
     if *kind == Kind::Cascading {
         let at_once = run.moved_at_once as f64;
-        rows.push(row("moved of 1000", per_thousand, "timers", How::Simulated, run.armed));
-        rows.push(row("moved at once", at_once, "timers", How::Simulated, run.armed));
+        rows.push(row(
+            "moved of 1000",
+            per_thousand,
+            "timers",
+            MeasurementKind::Simulated,
+            run.armed,
+        ));
+        rows.push(row("moved at once", at_once, "timers", MeasurementKind::Simulated, run.armed));
     }
     let late_most_ms = run.late_most_ns as f64 / 1e6;
-    rows.push(row("late, mean", run.late_mean_ms(), "ms", How::Simulated, run.fired));
-    rows.push(row("late, most", late_most_ms, "ms", How::Simulated, run.fired));
+    rows.push(row("late, mean", run.late_mean_ms(), "ms", MeasurementKind::Simulated, run.fired));
+    rows.push(row("late, most", late_most_ms, "ms", MeasurementKind::Simulated, run.fired));
     let each_ns = run.spent_ns as f64 / run.armed.max(1) as f64;
-    rows.push(row("time of each", each_ns, "ns", How::Measured, run.armed));
+    rows.push(row("time of each", each_ns, "ns", MeasurementKind::Measured, run.armed));
     rows
 }
 

@@ -1,7 +1,7 @@
 //! Table 1: the ranges of the cascading timer wheel's arrays, found out from the wheel kept for
 //! comparison by arming timers in it.
 
-use hourglass_model::paper::{How, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperTable};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
 use hourglass_timer::queue::reference::CascadingWheel;
@@ -84,8 +84,15 @@ pub(super) fn measure(_: &MeasurementHost) -> Option<MeasuredTable> {
         ["start", "end", "granularity"].into_iter().enumerate().map(move |(column, what)| {
             let name = format!("array {}, {what}", array + 1);
             let row = match range {
-                Some(range) => found(name, range[column] as f64, "ticks", How::Simulated, 1),
-                None => lacking(name, "ticks", How::Simulated, "no timer got into this array"),
+                Some(range) => {
+                    found(name, range[column] as f64, "ticks", MeasurementKind::Simulated, 1)
+                }
+                None => lacking(
+                    name,
+                    "ticks",
+                    MeasurementKind::Simulated,
+                    "no timer got into this array",
+                ),
             };
             beside(Some(printed[column] as f64), row)
         })

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use hourglass_model::paper::{Drawing, How, PaperRow, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperFigure, PaperRow, PaperTable};
 use hourglass_time::Span;
 
 use super::accuracy::{AccuracySize, PaperLatency};
@@ -55,10 +55,16 @@ fn a_table_with_all_its_rows() {
     let table = measured(0, false);
     assert_eq!((table.id.as_str(), table.rows.len()), ("8.1.1", 18));
     let ticks = row(&table, "2.6.16; here engine, ticks, max");
-    assert_eq!((ticks.paper, ticks.how, ticks.count), (Some(4_043.0), How::Emulated, Some(4)));
+    assert_eq!(
+        (ticks.paper, ticks.how, ticks.count),
+        (Some(4_043.0), MeasurementKind::Emulated, Some(4))
+    );
     assert!(ticks.measured.is_some_and(|us| us > 0.0));
     let kernel = row(&table, "2.6.16-hrt5; here kernel, avg");
-    assert_eq!((kernel.paper, kernel.how, kernel.unit.as_str()), (Some(20.0), How::Measured, "us"));
+    assert_eq!(
+        (kernel.paper, kernel.how, kernel.unit.as_str()),
+        (Some(20.0), MeasurementKind::Measured, "us")
+    );
     let real_time = row(&table, "2.6.16-rt12; here kernel, min");
     assert_eq!((real_time.paper, real_time.measured), (Some(6.0), None));
     assert!(real_time.missing.as_deref().is_some_and(|why| why.contains("CONFIG_PREEMPT_RT")));
@@ -84,7 +90,7 @@ fn what_cannot_be_read_is_null() {
 #[test]
 fn no_row_by_ticks_below_the_tick() {
     let table = measured(6, false);
-    assert!(table.rows.iter().all(|row| row.how == How::Measured), "{:?}", table.rows);
+    assert!(table.rows.iter().all(|row| row.how == MeasurementKind::Measured), "{:?}", table.rows);
     assert!(!table.rows.iter().any(|row| row.name.contains("ticks")));
     assert_eq!(row(&table, "2.6.16-hrt5; here kernel, max").paper, Some(119.0));
     assert!(table.notes.iter().any(|note| note.contains("there is no row of 2.6.16")));
@@ -140,11 +146,11 @@ fn the_others_never_move_a_timer() {
 fn the_table_of_cascades() {
     let measured = cascade::measure_sizes(&[500], 1, never).unwrap();
     let table = measured.table;
-    assert_eq!(row(&table, "500 cascading wheel: moved at once").how, How::Simulated);
+    assert_eq!(row(&table, "500 cascading wheel: moved at once").how, MeasurementKind::Simulated);
     assert_eq!(row(&table, "500 heap: dearest look").unit, "us");
     assert!(row(&table, "500, 95 % removed: moved at once").measured.is_some());
     assert!(table.rows.iter().all(|row| row.paper.is_none() && row.missing.is_none()));
-    let Some(Drawing::Measurements(figure)) = measured.figure else { panic!("no figure") };
+    let Some(PaperFigure::Measurements(figure)) = measured.figure else { panic!("no figure") };
     assert_eq!((figure.series.len(), figure.quantity.as_str()), (4, "cost"));
     assert!(table.difference.starts_with("Of 500 timers the cascading wheel moves"), "{table:?}");
 }
@@ -175,6 +181,6 @@ fn the_table_of_granularities() {
     let table = granularity::measure_length(50, 1, never).unwrap().table;
     assert_eq!(table.rows.len(), 4 * (5 + 3));
     assert!(row(&table, "4 ms, cascading wheel: late, most").measured.is_some_and(|ms| ms < 4.0));
-    assert_eq!(row(&table, "1 ms, timeout wheel: time of each").how, How::Measured);
+    assert_eq!(row(&table, "1 ms, timeout wheel: time of each").how, MeasurementKind::Measured);
     assert!(table.method.starts_with("500 timeouts, 10 armed in each of 50 ms"), "{table:?}");
 }

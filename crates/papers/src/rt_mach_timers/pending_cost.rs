@@ -5,7 +5,8 @@
 use std::io;
 
 use hourglass_model::paper::{
-    Curve, Curves, Drawing, Edge, EdgeUnit, How, Origin, PaperRow, PaperTable, Place, Scale,
+    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, MeasurementKind,
+    PaperFigure, PaperRow, PaperTable,
 };
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::{PosixTimer, realtime_signals};
@@ -232,7 +233,7 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
         ],
         figure: None,
     };
-    Some(MeasuredTable { table, figure: Some(Drawing::Curves(curves(&all))) })
+    Some(MeasuredTable { table, figure: Some(PaperFigure::Curves(curves(&all))) })
 }
 
 /// ns of one arming, where it was measured.
@@ -257,16 +258,25 @@ fn rows_of(structure: Structure, all: &[PendingCost]) -> Vec<PaperRow> {
             let name = format!("{}: arm behind {pending}", structure.name());
             let measured = batches.as_ref().map(|batches| (batches.median_ns(), batches));
             match measured {
-                Ok((Some(ns), of)) => found(name, ns, "ns", How::Measured, of.operations()),
-                Ok((None, _)) => lacking(name, "ns", How::Measured, "there was no batch"),
-                Err(why) => lacking(name, "ns", How::Measured, why),
+                Ok((Some(ns), of)) => {
+                    found(name, ns, "ns", MeasurementKind::Measured, of.operations())
+                }
+                Ok((None, _)) => {
+                    lacking(name, "ns", MeasurementKind::Measured, "there was no batch")
+                }
+                Err(why) => lacking(name, "ns", MeasurementKind::Measured, why),
             }
         })
         .collect();
     let name = format!("{}: for each pending", structure.name());
     let each = match slope(&costs(all)) {
-        Some(ns) => found(name, ns, EACH, How::Measured, 1),
-        None => lacking(name, EACH, How::Measured, "arming behind timers could not be measured"),
+        Some(ns) => found(name, ns, EACH, MeasurementKind::Measured, 1),
+        None => lacking(
+            name,
+            EACH,
+            MeasurementKind::Measured,
+            "arming behind timers could not be measured",
+        ),
     };
     rows.push(beside(Some(EACH_NS), each));
     rows
@@ -295,13 +305,13 @@ fn explain(all: &[(Structure, Vec<PendingCost>)]) -> String {
 
 fn curves(all: &[(Structure, Vec<PendingCost>)]) -> Curves {
     // Nothing pending has no place on a logarithmic edge.
-    let place = |(pending, ns): (usize, f64)| Place { across: pending as f64, up: ns };
+    let place = |(pending, ns): (usize, f64)| CurvePoint { across: pending as f64, up: ns };
     let mut curves: Vec<Curve> = all
         .iter()
         .enumerate()
         .map(|(at, (structure, found))| Curve {
             name: structure.name().into(),
-            origin: Origin::Here,
+            origin: CurveOrigin::Here,
             colour: at as u32,
             joined: true,
             points: costs(found).into_iter().filter(|(n, _)| *n > 0).map(place).collect(),
@@ -310,12 +320,12 @@ fn curves(all: &[(Structure, Vec<PendingCost>)]) -> Curves {
     let there = [10, 100, 1_000, 10_000].map(|n| place((n, ARM_NS + EACH_NS * n as f64)));
     curves.push(Curve {
         name: "33 us and 600 ns each".into(),
-        origin: Origin::Paper,
+        origin: CurveOrigin::Paper,
         colour: 0,
         joined: true,
         points: there.into(),
     });
-    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: Scale::Logarithmic };
+    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: AxisScale::Logarithmic };
     Curves {
         id: ID.into(),
         title: TITLE.into(),

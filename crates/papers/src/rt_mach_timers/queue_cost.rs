@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use hourglass_model::paper::{How, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperTable};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
 use hourglass_timer::queue::{Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
@@ -146,9 +146,11 @@ pub(super) fn measure_rounds(
         for (what, batches) in [("nothing due", &subject.idle), ("one due", &subject.due)] {
             let name = format!("{}: {what}", subject.name);
             let row = match (&subject.queue, batches.median_ns()) {
-                (Err(why), _) => lacking(name, "us", How::Simulated, &why.to_string()),
-                (_, None) => lacking(name, "us", How::Simulated, "there was no batch"),
-                (_, Some(ns)) => found(name, ns / 1e3, "us", How::Measured, batches.operations()),
+                (Err(why), _) => lacking(name, "us", MeasurementKind::Simulated, &why.to_string()),
+                (_, None) => lacking(name, "us", MeasurementKind::Simulated, "there was no batch"),
+                (_, Some(ns)) => {
+                    found(name, ns / 1e3, "us", MeasurementKind::Measured, batches.operations())
+                }
             };
             rows.push(beside(Some(QUEUE_US), row));
         }

@@ -1,6 +1,6 @@
 //! Table 1: latency of timer operations.
 
-use hourglass_model::paper::{How, PaperRow, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;
@@ -95,7 +95,7 @@ fn operation_rows(
                 rows.extend(batches.flat_map(|(_, batches)| row(&name, us, batches)));
             }
             Err(why) => {
-                rows.push(beside(Some(us), lacking(name, "us", How::Measured, why)));
+                rows.push(beside(Some(us), lacking(name, "us", MeasurementKind::Measured, why)));
             }
         }
     }
@@ -104,7 +104,7 @@ fn operation_rows(
 
 fn row(name: &str, printed_us: f64, batches: &Batches) -> Option<PaperRow> {
     let us = batches.median_ns()? / 1e3;
-    let row = found(name.into(), us, "us", How::Measured, batches.operations());
+    let row = found(name.into(), us, "us", MeasurementKind::Measured, batches.operations());
     Some(beside(Some(printed_us), row))
 }
 

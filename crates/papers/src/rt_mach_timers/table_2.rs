@@ -1,6 +1,6 @@
 //! Table 2: from the expiry to the thread that runs for it.
 
-use hourglass_model::paper::{Figure, How, PaperTable, Series};
+use hourglass_model::paper::{Figure, MeasurementKind, PaperTable, Series};
 use hourglass_time::Span;
 use hourglass_timer::event::Resolution;
 
@@ -104,10 +104,12 @@ pub(super) fn measure_loops(loops: u64, stopped: fn() -> bool) -> Option<Measure
             Ok(Some(all)) => {
                 let ns = if statistic == "mean" { all.mean_ns } else { all.median_ns };
                 let name = format!("{}, {statistic}", way.name);
-                found(name, ns / 1e3, "us", How::Measured, all.count)
+                found(name, ns / 1e3, "us", MeasurementKind::Measured, all.count)
             }
-            Ok(None) => lacking(way.name.into(), "us", How::Measured, "there was no expiry"),
-            Err(why) => lacking(way.name.into(), "us", How::Measured, why),
+            Ok(None) => {
+                lacking(way.name.into(), "us", MeasurementKind::Measured, "there was no expiry")
+            }
+            Err(why) => lacking(way.name.into(), "us", MeasurementKind::Measured, why),
         };
         rows.push(beside(Some(way.printed_us), row("mean")));
         rows.push(row("median"));

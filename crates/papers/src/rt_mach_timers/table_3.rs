@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use hourglass_clock::Clock;
-use hourglass_model::paper::{How, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperTable};
 use hourglass_sys::clock::{ClockId, now_ns, now_ns_by_system_call, resolution_ns};
 use hourglass_timer::clock_device::{ClockDevice, ClockDevices, ClockReader};
 
@@ -91,7 +91,7 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
     let mut rows = Vec::new();
     for (way, batches) in ways.iter().zip(&batches) {
         let us = batches.median_ns()? / 1e3;
-        let row = found(way.name.into(), us, "us", How::Measured, batches.operations());
+        let row = found(way.name.into(), us, "us", MeasurementKind::Measured, batches.operations());
         rows.push(beside(Some(way.printed_us), row));
     }
     if let Err(why) = &device {
@@ -99,20 +99,20 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
             ("device_get_status; clock device", BY_IPC_US),
             ("mapped page; clock device", MAPPED_US),
         ] {
-            let row = lacking(name.into(), "us", How::Measured, &why.to_string());
+            let row = lacking(name.into(), "us", MeasurementKind::Measured, &why.to_string());
             rows.push(beside(Some(printed_us), row));
         }
     }
     if let Some(reader) = &reader {
         let name = "mapped page; clock device, step".into();
-        rows.push(found(name, reader.tick_ns() as f64, "ns", How::Measured, 1));
+        rows.push(found(name, reader.tick_ns() as f64, "ns", MeasurementKind::Measured, 1));
     }
     for (name, clock) in
         [("coarse clock", ClockId::MonotonicCoarse), ("kernel's clock", ClockId::Monotonic)]
     {
         let ns = resolution_ns(clock).unwrap_or(0);
         let name = format!("mapped page; {name}, step");
-        rows.push(found(name, ns as f64, "ns", How::Measured, 1));
+        rows.push(found(name, ns as f64, "ns", MeasurementKind::Measured, 1));
     }
     Some(without_figure(PaperTable {
         id: ID.into(),

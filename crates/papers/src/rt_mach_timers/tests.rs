@@ -1,6 +1,6 @@
 //! The paper's numbers as printed, and tiny runs on this machine.
 
-use hourglass_model::paper::{Drawing, How, PaperRow, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperFigure, PaperRow, PaperTable};
 
 use super::operations::Operation;
 use super::{pending_cost, queue_cost, table_1, table_2, table_3};
@@ -61,7 +61,7 @@ fn from_the_expiry_to_the_thread() {
     assert!(row(&measured.table, "unblock thread; service, sleep, mean").measured.is_some());
     assert_eq!(row(&measured.table, "send message; service, port, mean").paper, Some(162.0));
     assert_eq!(row(&measured.table, "send message; timerfd, read, mean").paper, Some(162.0));
-    let Some(Drawing::Measurements(figure)) = measured.figure else { panic!("no figure") };
+    let Some(PaperFigure::Measurements(figure)) = measured.figure else { panic!("no figure") };
     assert_eq!((figure.series[0].paper_mean_ns, figure.count), (Some(106_000.0), 6));
 }
 
@@ -93,7 +93,7 @@ fn arming_behind_others() {
     // A walk along ten thousand is longer than along none, on any machine.
     let list = |n| row(&measured.table, &format!("sorted list: arm behind {n}")).measured;
     assert!(list(10_000) > list(0), "{:?}", measured.table.rows);
-    let Some(Drawing::Curves(curves)) = measured.figure else { panic!("no figure") };
+    let Some(PaperFigure::Curves(curves)) = measured.figure else { panic!("no figure") };
     assert_eq!(curves.curves.len(), 5);
     assert_eq!(curves.curves[4].points[3].up, 33_000.0 + 600.0 * 10_000.0);
 }
@@ -103,6 +103,6 @@ fn the_queue_at_an_interrupt() {
     let table = queue_cost::measure_rounds(2, 100, never).unwrap().table;
     is_whole(&table);
     let due = row(&table, "heap of 100: one due");
-    assert_eq!((due.paper, due.how, due.count), (Some(1.0), How::Measured, Some(512)));
+    assert_eq!((due.paper, due.how, due.count), (Some(1.0), MeasurementKind::Measured, Some(512)));
     assert_eq!(table.rows.len(), 10);
 }

@@ -3,7 +3,9 @@
 //! 6 ms of single-thread time are reserved until 10 ms. In the first 4 ms the real-time process makes
 //! half of its speed, in the 2 ms after these none, beside two other processes in turn.
 
-use hourglass_model::paper::{Drawing, How, PaperRow, PaperTable, TraceFigure, TracePiece};
+use hourglass_model::paper::{
+    MeasurementKind, PaperFigure, PaperRow, PaperTable, TraceFigure, TracePiece,
+};
 use hourglass_sched::sim::smt::{self, Monitoring, SmtOutcome, SmtPolicy};
 use hourglass_sched::sim::{
     ArrivalPattern, Class, CostModel, Event, SimSettings, Sink, Slice, System, Thread,
@@ -144,8 +146,10 @@ fn ms(ns: u64) -> f64 {
 
 fn row(name: &str, paper: f64, ns: Option<u64>) -> PaperRow {
     let row = match ns {
-        Some(ns) => found(name.to_owned(), ms(ns), "ms", How::Simulated, 1),
-        None => lacking(name.to_owned(), "ms", How::Simulated, "it did not come to that"),
+        Some(ns) => found(name.to_owned(), ms(ns), "ms", MeasurementKind::Simulated, 1),
+        None => {
+            lacking(name.to_owned(), "ms", MeasurementKind::Simulated, "it did not come to that")
+        }
     };
     beside(Some(paper), row)
 }
@@ -173,7 +177,7 @@ pub(super) fn monitor(_: &MeasurementHost) -> Option<MeasuredTable> {
                 "None: the simulator, which knows the process' progress only by running it, looks by a \
                  timer {looks} times and stops at the same time."
             );
-            (Some(Drawing::Trace(log.figure("4", "slack time monitoring, simulated"))), text)
+            (Some(PaperFigure::Trace(log.figure("4", "slack time monitoring, simulated"))), text)
         }
         Err(why) => (None, format!("The simulation failed: {why}.")),
     };
@@ -187,7 +191,7 @@ pub(super) fn disable(_: &MeasurementHost) -> Option<MeasuredTable> {
         Ok((_, log)) => {
             rows.push(row("real-time process done at", 6.0, log.done));
             rows.push(row("best effort has got", 8.0, Some(log.others())));
-            let drawing = Drawing::Trace(log.figure("5", "SMT disabled, simulated"));
+            let drawing = PaperFigure::Trace(log.figure("5", "SMT disabled, simulated"));
             (Some(drawing), "None.".to_owned())
         }
         Err(why) => (None, format!("The simulation failed: {why}.")),

@@ -3,7 +3,8 @@
 //! Owns: what of an outcome becomes a row, what a point. Must not: run anything.
 
 use hourglass_model::paper::{
-    Curve, Curves, Drawing, Edge, EdgeUnit, How, Origin, PaperRow, PaperTable, Place, Scale,
+    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, MeasurementKind,
+    PaperFigure, PaperRow, PaperTable,
 };
 
 use super::super::rows::{beside, found, lacking};
@@ -18,16 +19,20 @@ const MS: f64 = 1e6;
 
 /// How numbers of a machine are found, also of one that cannot be had: beside nobody there is nothing to
 /// emulate.
-pub(super) fn how(rig: &Result<SmtTestHost, String>, subject: Scenario) -> How {
+pub(super) fn how(rig: &Result<SmtTestHost, String>, subject: Scenario) -> MeasurementKind {
     match rig {
         Ok(rig) if subject != Scenario::VideoAlone => rig.how(),
-        _ => How::Measured,
+        _ => MeasurementKind::Measured,
     }
 }
 
 /// Which periods were missed, and when the latest job was done: here and simulated. The paper has no
 /// number but that monitoring and disabling miss nothing.
-pub(super) fn miss_rows(runs: &SubjectRuns, ways: &[SmtMethod], how: How) -> Vec<PaperRow> {
+pub(super) fn miss_rows(
+    runs: &SubjectRuns,
+    ways: &[SmtMethod],
+    how: MeasurementKind,
+) -> Vec<PaperRow> {
     let mut rows = Vec::new();
     for way in ways {
         let Some(here) = runs.here(*way) else { continue };
@@ -58,15 +63,15 @@ pub(super) fn miss_rows(runs: &SubjectRuns, ways: &[SmtMethod], how: How) -> Vec
             }
         }
         if let Some(outcome) = runs.simulated(*way) {
-            rows.push(missed(How::Simulated, outcome));
-            rows.extend(latest(How::Simulated, outcome));
+            rows.push(missed(MeasurementKind::Simulated, outcome));
+            rows.extend(latest(MeasurementKind::Simulated, outcome));
         }
     }
     rows
 }
 
 /// Periods that are listed apart, if there are any.
-fn apart_rows(name: &str, outcome: &ProcessOutcome, how: How) -> Vec<PaperRow> {
+fn apart_rows(name: &str, outcome: &ProcessOutcome, how: MeasurementKind) -> Vec<PaperRow> {
     let row = |(what, count): (&str, u64)| {
         let percent = count.min(outcome.periods) as f64 * 100.0 / outcome.periods.max(1) as f64;
         (count > 0).then(|| found(format!("{name}: {what}"), percent, "%", how, outcome.periods))
@@ -79,7 +84,11 @@ fn apart_rows(name: &str, outcome: &ProcessOutcome, how: How) -> Vec<PaperRow> {
 }
 
 /// What the monitor did and cost, for the ways that have one.
-pub(super) fn monitor_rows(runs: &SubjectRuns, ways: &[SmtMethod], how: How) -> Vec<PaperRow> {
+pub(super) fn monitor_rows(
+    runs: &SubjectRuns,
+    ways: &[SmtMethod],
+    how: MeasurementKind,
+) -> Vec<PaperRow> {
     let mut rows = Vec::new();
     for way in ways.iter().filter(|way| way.monitors()) {
         let Some(Ok(outcome)) = runs.here(*way) else { continue };
@@ -117,7 +126,7 @@ pub(super) fn gain_rows(
     paper: Option<f64>,
     runs: &SubjectRuns,
     way: SmtMethod,
-    how: How,
+    how: MeasurementKind,
 ) -> Vec<PaperRow> {
     let [here, simulated] = gains(runs, way);
     let name = format!("{name}; {}", way.name());
@@ -134,7 +143,8 @@ pub(super) fn gain_rows(
     };
     let mut rows = vec![beside(paper, row)];
     if let Some(gain) = simulated {
-        let row = found(name, gain, "times", How::Simulated, count(runs.simulated(way)));
+        let row =
+            found(name, gain, "times", MeasurementKind::Simulated, count(runs.simulated(way)));
         rows.push(beside(paper, row));
     }
     rows
@@ -147,7 +157,7 @@ pub(super) fn completions(
     runs: &SubjectRuns,
     ways: &[SmtMethod],
     note: String,
-) -> Drawing {
+) -> PaperFigure {
     let mut curves = Vec::new();
     let mut last = 1.0f64;
     let mut deadline = None;
@@ -157,7 +167,7 @@ pub(super) fn completions(
         deadline = Some(outcome.deadline_ns as f64);
         curves.push(Curve {
             name: way.name().to_owned(),
-            origin: Origin::Here,
+            origin: CurveOrigin::Here,
             colour: way.colour(),
             joined: true,
             points: outcome.done.iter().map(late_jobs::place).collect(),
@@ -165,17 +175,17 @@ pub(super) fn completions(
     }
     curves.extend(late_jobs::curves(runs, ways));
     if let Some(up) = deadline {
-        let ends = [1.0, last].map(|across| Place { across, up });
+        let ends = [1.0, last].map(|across| CurvePoint { across, up });
         curves.push(Curve {
             name: "deadline".into(),
-            origin: Origin::Paper,
+            origin: CurveOrigin::Paper,
             colour: 11,
             joined: true,
             points: ends.into(),
         });
     }
-    let edge = |text: &str, unit| Edge { text: text.to_owned(), unit, scale: Scale::Linear };
-    Drawing::Curves(Curves {
+    let edge = |text: &str, unit| Edge { text: text.to_owned(), unit, scale: AxisScale::Linear };
+    PaperFigure::Curves(Curves {
         id: id.to_owned(),
         title: title.to_owned(),
         across: edge(counted, EdgeUnit::Number),

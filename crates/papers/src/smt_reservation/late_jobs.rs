@@ -3,7 +3,7 @@
 //! Owns: sorting them by their reason, their curves, the sentence that counts them. Must not: decide why a job was
 //! late ([`Outcome`] does).
 
-use hourglass_model::paper::{Curve, Origin, Place};
+use hourglass_model::paper::{Curve, CurveOrigin, CurvePoint};
 
 use super::evaluation::SubjectRuns;
 use super::outcome::{FinishedJob, LateReason, ProcessOutcome};
@@ -27,8 +27,8 @@ const fn name(late: LateReason) -> &'static str {
 }
 
 /// Where a completion is drawn.
-pub(super) fn place(done: &FinishedJob) -> Place {
-    Place { across: (done.period + 1) as f64, up: done.response_ns as f64 }
+pub(super) fn place(done: &FinishedJob) -> CurvePoint {
+    CurvePoint { across: (done.period + 1) as f64, up: done.response_ns as f64 }
 }
 
 /// The outcomes of the ways that promise something.
@@ -43,15 +43,15 @@ fn promised<'a>(
 /// Marks for the late completions of those ways: a curve for each reason that there is.
 pub(super) fn curves(runs: &SubjectRuns, ways: &[SmtMethod]) -> Vec<Curve> {
     let curve = |(late, colour): (LateReason, u32)| {
-        let points = |(_, outcome): (SmtMethod, &ProcessOutcome)| -> Vec<Place> {
+        let points = |(_, outcome): (SmtMethod, &ProcessOutcome)| -> Vec<CurvePoint> {
             outcome.late_so(late).map(place).collect()
         };
-        let mut points: Vec<Place> = promised(runs, ways).flat_map(points).collect();
+        let mut points: Vec<CurvePoint> = promised(runs, ways).flat_map(points).collect();
         points.sort_by(|a, b| a.across.total_cmp(&b.across));
         let name = name(late).to_owned();
         (!points.is_empty()).then_some(Curve {
             name,
-            origin: Origin::Here,
+            origin: CurveOrigin::Here,
             colour,
             joined: false,
             points,

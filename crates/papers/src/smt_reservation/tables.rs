@@ -2,7 +2,9 @@
 //!
 //! Owns: which figure has which rows, and what differs from the paper. Must not: run anything itself.
 
-use hourglass_model::paper::{BarSeries, Bars, Drawing, How, Origin, PaperRow};
+use hourglass_model::paper::{
+    BarSeries, Bars, CurveOrigin, MeasurementKind, PaperFigure, PaperRow,
+};
 
 use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
@@ -298,13 +300,13 @@ fn throughput(
     let (jobs, _) = subject.jobs(bench.effort);
     let what = (subject, rig, jobs.jobs.len());
     let table = table((id, title), what, rows, difference, notes);
-    let figure = Drawing::Bars(bars((number, title), how(rig, subject), subjects));
+    let figure = PaperFigure::Bars(bars((number, title), how(rig, subject), subjects));
     MeasuredTable { table, figure: Some(figure) }
 }
 
 fn bars(
     (number, title): (&str, &str),
-    how: How,
+    how: MeasurementKind,
     subjects: &[(&str, Option<f64>, &SubjectRuns)],
 ) -> Bars {
     let series = |name: &str, origin, colour, values: Vec<Option<f64>>| BarSeries {
@@ -319,15 +321,15 @@ fn bars(
     let mut all = Vec::new();
     if subjects.iter().any(|(_, paper, _)| paper.is_some()) {
         let paper = subjects.iter().map(|(_, paper, _)| *paper).collect();
-        all.push(series("monitor, in the paper", Origin::Paper, 11, paper));
+        all.push(series("monitor, in the paper", CurveOrigin::Paper, 11, paper));
     }
     for way in MONITORS {
-        let found = if how == How::Emulated { "emulated" } else { "measured" };
+        let found = if how == MeasurementKind::Emulated { "emulated" } else { "measured" };
         let name = format!("{}, {found}", way.name());
-        all.push(series(&name, Origin::Here, way.colour(), of(way, 0)));
+        all.push(series(&name, CurveOrigin::Here, way.colour(), of(way, 0)));
         if way.simulated().is_some() {
             let name = format!("{}, simulated", way.name());
-            all.push(series(&name, Origin::Simulated, way.colour(), of(way, 1)));
+            all.push(series(&name, CurveOrigin::Simulated, way.colour(), of(way, 1)));
         }
     }
     all.retain(|series| series.values.iter().any(Option::is_some));

@@ -8,7 +8,7 @@ use std::path::Path;
 use hourglass_host::advice::{RefusedOperation, why_refused};
 use hourglass_host::facts::HostReader;
 use hourglass_model::CpuSet;
-use hourglass_model::paper::How;
+use hourglass_model::paper::MeasurementKind;
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::latency::{StopTrialSetup, choose};
 use hourglass_reserve::smt::stopper::{StopLatency, Stopper, StopperKind, StopperRequest, open};
@@ -90,8 +90,8 @@ impl SmtTestHost {
     }
 
     /// How numbers of this machine were found.
-    pub(super) fn how(&self) -> How {
-        if self.emulated { How::Emulated } else { How::Measured }
+    pub(super) fn how(&self) -> MeasurementKind {
+        if self.emulated { MeasurementKind::Emulated } else { MeasurementKind::Measured }
     }
 
     /// How long a step of a phase takes, ps.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_reserve::account::ThreadAccounting;
 use hourglass_reserve::progress::cpu_time::CpuTime;
 use hourglass_reserve::progress::instructions::{InstructionProgress, SingleThreadRate};
@@ -206,7 +206,7 @@ impl SmtTrial<'_> {
         let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
         let (reserved, period) = (span(self.jobs.reserve_ns), self.jobs.period_ns);
         let watched_ns = if way.monitors() { period / 100 * WATCHED_PERCENT } else { period };
-        let reservation = Reservation::new(reserved, span(period), Strength::Hard)
+        let reservation = Reservation::new(reserved, span(period), ReservationKind::Hard)
             .and_then(|reservation| reservation.with_deadline(span(watched_ns)))
             .map_err(|error| error.to_string())?;
         let policy = match way {

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use hourglass_model::Onset;
+use hourglass_model::IntervalStart;
 
 use crate::run::RunView;
 
@@ -46,12 +46,12 @@ pub fn csv(out: impl Write, run: &RunView<'_>) -> io::Result<()> {
 }
 
 /// The word for what stands before a record.
-pub(super) fn onset(onset: Onset) -> &'static str {
+pub(super) fn onset(onset: IntervalStart) -> &'static str {
     match onset {
-        Onset::Start => "start",
-        Onset::Gap => "gap",
-        Onset::Wait => "wait",
-        Onset::Yield => "yield",
-        Onset::Migration => "migration",
+        IntervalStart::Start => "start",
+        IntervalStart::Gap => "gap",
+        IntervalStart::Wait => "wait",
+        IntervalStart::Yield => "yield",
+        IntervalStart::Migration => "migration",
     }
 }

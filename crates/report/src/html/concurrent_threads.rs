@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::meanwhile::MeanwhileReport;
+use hourglass_model::concurrent_threads::ConcurrentThreads;
 
 use super::causes::seconds;
 use super::table::{Cell, ColumnKind, HtmlTable, text};
@@ -10,7 +10,7 @@ use crate::clean::for_terminal;
 use crate::text::{BY_COUNTS, reason, worst_heading};
 
 /// Writes the table; nothing where nothing is known, as where the kernel was traced.
-pub(super) fn write(out: &mut String, all: &[MeanwhileReport]) {
+pub(super) fn write(out: &mut String, all: &[ConcurrentThreads]) {
     if all.is_empty() {
         return;
     }
@@ -32,7 +32,7 @@ pub(super) fn write(out: &mut String, all: &[MeanwhileReport]) {
     let _ = writeln!(out, "<p class=\"note\">What is known is {BY_COUNTS}.</p>\n</section>");
 }
 
-fn row(report: &MeanwhileReport) -> Vec<Cell> {
+fn row(report: &ConcurrentThreads) -> Vec<Cell> {
     let (first, last) = (report.looked_ns, report.looked_again_ns);
     vec![
         text(worst_heading(&report.of, report.length_ns, report.thread)),

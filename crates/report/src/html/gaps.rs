@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_infer::cause::AttributedGap;
-use hourglass_model::{Cause, Interval, Onset};
+use hourglass_model::{Cause, Interval, IntervalStart};
 
 use crate::run::RunView;
 
@@ -71,8 +71,8 @@ pub(super) fn collect<'a>(run: &RunView<'a>) -> Vec<Gap<'a>> {
         let why = run.cause_of(record.thread, record.start_ns);
         let kind = match (why, record.onset) {
             (Some(why), _) => kind_of(why.cause),
-            (None, Onset::Yield) => YIELDED,
-            (None, Onset::Migration) => MOVED,
+            (None, IntervalStart::Yield) => YIELDED,
+            (None, IntervalStart::Migration) => MOVED,
             (None, _) => WITHOUT_CAUSE,
         };
         gaps.push(Gap {

@@ -1,6 +1,6 @@
 //! Threads of other processes that `watch` looked at.
 
-use hourglass_model::document::RanReport;
+use hourglass_model::document::OccupantReport;
 use hourglass_model::watched::{WatchedReport, WatchedThread};
 
 use super::table::{Cell, ColumnKind, HtmlTable, count, text};
@@ -91,8 +91,8 @@ fn time(ns: Option<u64>) -> Cell {
 
 /// Who ran while it waited, in a sentence; empty if nobody is known.
 fn had_its_cpu(thread: &WatchedThread, traced: bool) -> String {
-    let all = |ran: &[RanReport]| {
-        let of = |ran: &RanReport| format!("{} {}", who(ran), rounded(ran.total_ns));
+    let all = |ran: &[OccupantReport]| {
+        let of = |ran: &OccupantReport| format!("{} {}", who(ran), rounded(ran.total_ns));
         ran.iter().map(of).collect::<Vec<String>>().join(", ")
     };
     if thread.ran.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hourglass_model::paper::{BarSeries, Bars, Edge, EdgeUnit, Origin, Scale};
+use hourglass_model::paper::{AxisScale, BarSeries, Bars, CurveOrigin, Edge, EdgeUnit};
 
 use super::edge_axis::EdgeAxis;
 use super::legend::{self, LegendEntry, thread_class};
@@ -31,7 +31,7 @@ const BAR_SHARE: f64 = 0.86;
 /// frames, simulated ones as dotted frames; each with its number.
 #[must_use]
 pub fn bars(bars: &Bars) -> String {
-    let edge = Edge { text: bars.up.clone(), unit: EdgeUnit::Number, scale: Scale::Linear };
+    let edge = Edge { text: bars.up.clone(), unit: EdgeUnit::Number, scale: AxisScale::Linear };
     let values = bars.series.iter().flat_map(|series| series.values.iter().flatten().copied());
     let plot = Plot { bars, up: EdgeAxis::holding(&edge, values) };
     let entries: Vec<LegendEntry> = bars.series.iter().map(entry).collect();
@@ -70,11 +70,11 @@ fn entry(series: &BarSeries) -> LegendEntry {
     }
 }
 
-fn class(origin: Origin) -> &'static str {
+fn class(origin: CurveOrigin) -> &'static str {
     match origin {
-        Origin::Here => "hg-bar",
-        Origin::Paper => "hg-frame hg-there",
-        Origin::Simulated => "hg-frame hg-simulated",
+        CurveOrigin::Here => "hg-bar",
+        CurveOrigin::Paper => "hg-frame hg-there",
+        CurveOrigin::Simulated => "hg-frame hg-simulated",
     }
 }
 

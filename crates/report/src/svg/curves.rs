@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hourglass_model::paper::{Curve, Curves, EdgeUnit, Origin, Place};
+use hourglass_model::paper::{Curve, CurveOrigin, CurvePoint, Curves, EdgeUnit};
 
 use super::edge_axis::EdgeAxis;
 use super::legend::{self, LegendEntry, thread_class};
@@ -43,7 +43,8 @@ pub fn curves(curves: &Curves) -> String {
     let mut body = plot.grid();
     // What was found here lies above the rest.
     for last in [false, true] {
-        let layer = curves.curves.iter().filter(|curve| (curve.origin == Origin::Here) == last);
+        let layer =
+            curves.curves.iter().filter(|curve| (curve.origin == CurveOrigin::Here) == last);
         layer.for_each(|curve| body.push_str(&plot.curve(curve)));
     }
     let (legend, mut end) = legend::placed(&entries(curves), WIDTH, TOP + HEIGHT + 62);
@@ -70,7 +71,7 @@ fn description(curves: &Curves) -> String {
         EdgeUnit::Number => up.to_string(),
     };
     for curve in &curves.curves {
-        let points: Vec<&Place> = curve.points.iter().filter(|p| p.up.is_finite()).collect();
+        let points: Vec<&CurvePoint> = curve.points.iter().filter(|p| p.up.is_finite()).collect();
         let ends = points.first().zip(points.last());
         let _ = match ends {
             Some((first, last)) => write!(
@@ -108,27 +109,31 @@ fn entries(curves: &Curves) -> Vec<LegendEntry> {
 
 /// Whether it is a level line, which has no marks at its ends.
 fn is_limit(curve: &Curve) -> bool {
-    let level = |pair: &[Place]| matches!(pair, [a, b] if a.up == b.up);
+    let level = |pair: &[CurvePoint]| matches!(pair, [a, b] if a.up == b.up);
     let several = curve.points.len() > 1 && curve.points.windows(2).all(level);
-    curve.joined && curve.origin == Origin::Paper && several
+    curve.joined && curve.origin == CurveOrigin::Paper && several
 }
 
 /// The class of a line from there.
-fn dashes(origin: Origin) -> &'static str {
+fn dashes(origin: CurveOrigin) -> &'static str {
     match origin {
-        Origin::Here => "",
-        Origin::Paper => " hg-there",
-        Origin::Simulated => " hg-simulated",
+        CurveOrigin::Here => "",
+        CurveOrigin::Paper => " hg-there",
+        CurveOrigin::Simulated => " hg-simulated",
     }
 }
 
 /// A point from there.
-fn mark(origin: Origin, x: f64, y: f64) -> String {
+fn mark(origin: CurveOrigin, x: f64, y: f64) -> String {
     let (cx, cy) = (pixels(x), pixels(y));
     match origin {
-        Origin::Here => format!("<circle class=\"hg-dot\" cx=\"{cx}\" cy=\"{cy}\" r=\"3.2\"/>"),
-        Origin::Paper => format!("<circle class=\"hg-ring\" cx=\"{cx}\" cy=\"{cy}\" r=\"3.6\"/>"),
-        Origin::Simulated => {
+        CurveOrigin::Here => {
+            format!("<circle class=\"hg-dot\" cx=\"{cx}\" cy=\"{cy}\" r=\"3.2\"/>")
+        }
+        CurveOrigin::Paper => {
+            format!("<circle class=\"hg-ring\" cx=\"{cx}\" cy=\"{cy}\" r=\"3.6\"/>")
+        }
+        CurveOrigin::Simulated => {
             let (x, y) = (pixels(x - 2.4), pixels(y - 2.4));
             format!("<rect class=\"hg-ring\" x=\"{x}\" y=\"{y}\" width=\"4.8\" height=\"4.8\"/>")
         }
@@ -151,7 +156,7 @@ impl Plot<'_> {
     }
 
     /// Where a point is; none if an edge has no place for it.
-    fn at(&self, place: &Place) -> Option<(f64, f64)> {
+    fn at(&self, place: &CurvePoint) -> Option<(f64, f64)> {
         Some((self.x(place.across)?, self.y(place.up)?))
     }
 

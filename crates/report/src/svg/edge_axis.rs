@@ -1,6 +1,6 @@
 //! An edge of a figure: times or numbers, divided evenly or by ratios.
 
-use hourglass_model::paper::{Edge, EdgeUnit, Scale};
+use hourglass_model::paper::{AxisScale, Edge, EdgeUnit};
 
 use super::log_axis::{Line, LogAxis, three_digits};
 
@@ -17,7 +17,7 @@ impl EdgeAxis {
     /// The edge that holds all of `values`; those that are not finite have no place.
     pub(super) fn holding(edge: &Edge, values: impl Iterator<Item = f64>) -> EdgeAxis {
         let values = values.filter(|value| value.is_finite());
-        if edge.scale == Scale::Logarithmic {
+        if edge.scale == AxisScale::Logarithmic {
             let mut axis = LogAxis::holding(values);
             if edge.unit == EdgeUnit::Number {
                 let labelled = axis.lines.iter_mut().filter(|line| !line.label.is_empty());
@@ -90,7 +90,7 @@ fn number(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn edge(unit: EdgeUnit, scale: Scale) -> Edge {
+    fn edge(unit: EdgeUnit, scale: AxisScale) -> Edge {
         Edge { text: "something".into(), unit, scale }
     }
 
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn an_even_edge_begins_at_nothing() {
-        let edge = edge(EdgeUnit::Time, Scale::Linear);
+        let edge = edge(EdgeUnit::Time, AxisScale::Linear);
         let axis = EdgeAxis::holding(&edge, [14.5e6, 29e6, f64::NAN].into_iter());
         assert_eq!(labels(&axis), ["0 ms", "5 ms", "10 ms", "15 ms", "20 ms", "25 ms", "30 ms"]);
         assert_eq!((axis.place(0.0), axis.place(15e6)), (Some(0.0), Some(0.5)));
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn an_edge_of_ratios_has_no_place_for_nothing() {
         let axis = EdgeAxis::holding(
-            &edge(EdgeUnit::Number, Scale::Logarithmic),
+            &edge(EdgeUnit::Number, AxisScale::Logarithmic),
             [100.0, 1e6].into_iter(),
         );
         assert_eq!(labels(&axis), ["100", "1000", "10000", "100000", "1 million"]);

@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use hourglass_infer::cpu_occupancy::{Occupant, Slice};
-use hourglass_model::paper::{Drawing, TraceFigure};
-use hourglass_model::{Evidence, Interval, Onset};
+use hourglass_model::paper::{PaperFigure, TraceFigure};
+use hourglass_model::{Evidence, Interval, IntervalStart};
 use hourglass_time::Span;
 use thiserror::Error;
 
@@ -63,12 +63,12 @@ pub enum SvgError {
 
 /// Draws a paper's figure.
 #[must_use]
-pub fn figure(drawing: &Drawing) -> String {
+pub fn figure(drawing: &PaperFigure) -> String {
     match drawing {
-        Drawing::Measurements(figure) => costs(figure),
-        Drawing::Curves(figure) => curves(figure),
-        Drawing::Trace(figure) => segment(figure),
-        Drawing::Bars(figure) => bars(figure),
+        PaperFigure::Measurements(figure) => costs(figure),
+        PaperFigure::Curves(figure) => curves(figure),
+        PaperFigure::Trace(figure) => segment(figure),
+        PaperFigure::Bars(figure) => bars(figure),
     }
 }
 
@@ -85,7 +85,7 @@ fn segment(figure: &TraceFigure) -> String {
         end_ns: piece.end_ns,
         start_ticks: 0,
         end_ticks: 0,
-        onset: Onset::from_code(piece.onset).unwrap_or(Onset::Gap),
+        onset: IntervalStart::from_code(piece.onset).unwrap_or(IntervalStart::Gap),
         evidence: Evidence::NONE,
     });
     let mut picture = Vec::new();

@@ -160,7 +160,7 @@ mod tests {
     /// Whoever ran has an area of as many nanoseconds, however short the slices. The sequence is fixed.
     #[test]
     fn areas_are_times() {
-        let mut random = Stream::of(&[64]);
+        let mut random = Stream::from_seeds(&[64]);
         let mut below = |limit: u64| random.below(limit);
         for round in 0..200 {
             let (mut now, mut slices, mut truth) = (0, Vec::new(), [0.0; 5]);

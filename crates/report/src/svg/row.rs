@@ -262,7 +262,7 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
 
     fn interval(start_ns: i64, end_ns: i64) -> Interval {
         Interval {
@@ -272,7 +272,7 @@ mod tests {
             end_ns,
             start_ticks: 0,
             end_ticks: 0,
-            onset: Onset::Gap,
+            onset: IntervalStart::Gap,
             evidence: Default::default(),
         }
     }
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_wait_is_not_the_longest_gap() {
         let mut late = interval(800, 900);
-        late.onset = Onset::Wait;
+        late.onset = IntervalStart::Wait;
         let (_, longest) = drawn(&VIEW, &[interval(0, 100), interval(103, 200), late]);
         assert_eq!(longest.map(|g| g.length_ns()), Some(3));
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hourglass_model::check::{
     CaseStatus, CheckCorpusDocument, CheckDocument, FixedPoint, ProcessorFacts, TaskFacts, Verdict,
 };
-use hourglass_model::explanation::{Explanation, Origin};
+use hourglass_model::explanation::{Explanation, FactOrigin};
 use hourglass_time::Span;
 
 use super::Style;
@@ -300,15 +300,18 @@ fn explanation(out: &mut String, understood: &Explanation, style: Style) {
         let widest = subject.facts.iter().map(|fact| fact.key.len()).max().unwrap_or(0);
         for fact in &subject.facts {
             let origin = match fact.origin {
-                Origin::Given => "",
-                Origin::Default => "  (not said)",
-                Origin::Derived => "  (follows)",
+                FactOrigin::Given => "",
+                FactOrigin::Default => "  (not said)",
+                FactOrigin::Derived => "  (follows)",
             };
             let value = format!("{}{origin}", clean::for_terminal(&fact.value));
             let indent = 4 + widest + 2;
             let value = wrapped_within(PAGE, &value, indent, indent);
-            let tone =
-                if fact.origin == Origin::Default { TextStyle::Faint } else { TextStyle::Normal };
+            let tone = if fact.origin == FactOrigin::Default {
+                TextStyle::Faint
+            } else {
+                TextStyle::Normal
+            };
             let _ = writeln!(out, "    {:<widest$}  {}", fact.key, paint(&value, tone, style));
         }
     }

@@ -183,7 +183,7 @@ fn table(sources: &[&SourceFacts]) -> TextTable {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::clocks::EvidenceFacts;
+    use hourglass_model::clocks::SourceEvidence;
 
     use super::*;
 
@@ -214,7 +214,7 @@ mod tests {
 
     /// Guests whose numbers and reasons are longer than those of a quiet PC.
     fn guest(reason: &str) -> ClocksDocument {
-        let named = |id: &str, found: &str| EvidenceFacts {
+        let named = |id: &str, found: &str| SourceEvidence {
             id: id.to_owned(),
             found: found.to_owned(),
             verdict: "neutral".to_owned(),

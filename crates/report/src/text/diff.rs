@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_model::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Statement};
-use hourglass_model::document::Gate;
+use hourglass_model::document::GateReport;
 
 use super::Style;
 use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped};
@@ -166,7 +166,7 @@ fn undecided(out: &mut String, document: &DiffDocument, style: Style) {
 
 /// How often each limit was broken on each side, and in which round by the most.
 fn gates(out: &mut String, document: &DiffDocument, style: Style) {
-    let mut limits: BTreeMap<(&str, &str), Vec<(u64, &Gate)>> = BTreeMap::new();
+    let mut limits: BTreeMap<(&str, &str), Vec<(u64, &GateReport)>> = BTreeMap::new();
     for round in &document.gates {
         for gate in &round.gates {
             limits.entry((&round.side, &gate.name)).or_default().push((round.round, gate));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::doctor::{CheckResult, DoctorDocument, Judged, Status};
+use hourglass_model::doctor::{CheckResult, CpuSelection, DoctorDocument, Status};
 
 use super::Style;
 use super::table::{TextStyle, paint, wrapped_within};
@@ -24,11 +24,13 @@ pub fn doctor(document: &DoctorDocument, style: Style) -> String {
     let mut out = String::new();
     let heading = match (document.cpus.is_empty(), document.cpus_are) {
         (true, _) => "Real-time work on this machine".to_owned(),
-        (false, Judged::Asked) => format!("Real-time work on CPUs {}", document.cpus),
-        (false, Judged::Isolated) => {
+        (false, CpuSelection::Asked) => format!("Real-time work on CPUs {}", document.cpus),
+        (false, CpuSelection::Isolated) => {
             format!("Real-time work on CPUs {}, which are isolated", document.cpus)
         }
-        (false, Judged::Online) => format!("Real-time work on CPUs {}, all of them", document.cpus),
+        (false, CpuSelection::Online) => {
+            format!("Real-time work on CPUs {}, all of them", document.cpus)
+        }
     };
     out.push_str(&paint(&heading, TextStyle::Heading, style));
     out.push_str("\n\n");

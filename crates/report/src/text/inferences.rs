@@ -3,7 +3,7 @@
 //! Owns: which numbers the summary shows and how; shares of the CPU stand with the threads already.
 
 use hourglass_model::Inference;
-use hourglass_model::inference::Basis;
+use hourglass_model::inference::InferenceBasis;
 
 use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;
@@ -87,7 +87,8 @@ fn interval(median: Option<&Inference>) -> String {
 pub(super) fn certain(all: &[Inference]) -> String {
     let named = |inference: &Inference| {
         let (_, text) = TIMES.iter().find(|(name, _)| *name == inference.name)?;
-        let is_certain = inference.basis == Basis::Certain && inference.statistic == "fastest";
+        let is_certain =
+            inference.basis == InferenceBasis::Certain && inference.statistic == "fastest";
         let thread =
             inference.thread.map_or(String::new(), |thread| format!(" of thread {thread}"));
         is_certain.then(|| format!("{text}{thread}"))
@@ -172,7 +173,7 @@ mod tests {
             unit: "ns".to_owned(),
             count: 1_000,
             set_aside: 7,
-            basis: Basis::Statistical,
+            basis: InferenceBasis::Statistical,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Who had the CPU while threads of the run were without it.
 
-use hourglass_model::document::{CauseReport, RanReport};
-use hourglass_model::meanwhile::MeanwhileReport;
+use hourglass_model::concurrent_threads::ConcurrentThreads;
+use hourglass_model::document::{CauseReport, OccupantReport};
 
 use crate::clean;
 use crate::units::rounded;
@@ -11,7 +11,7 @@ use crate::units::rounded;
 pub(super) fn lines(causes: &[CauseReport]) -> Vec<String> {
     let told = causes.iter().filter(|cause| !cause.ran.is_empty());
     let line = |cause: &CauseReport| {
-        let of = |ran: &RanReport| format!("{} {}", who(ran), rounded(ran.total_ns));
+        let of = |ran: &OccupantReport| format!("{} {}", who(ran), rounded(ran.total_ns));
         let all: Vec<String> = cause.ran.iter().map(of).collect();
         format!("in {}: {}", cause.cause, all.join(", "))
     };
@@ -21,8 +21,8 @@ pub(super) fn lines(causes: &[CauseReport]) -> Vec<String> {
 /// A line for each of the longest gaps and latest wake-ups of which counts tell something:
 /// `gap of 4.53 ms, thread 0: stress (812) 4.50 ms, kworker/0:1 (12) 40.0 us`.
 #[must_use]
-pub fn meanwhile(all: &[MeanwhileReport]) -> Vec<String> {
-    let line = |report: &MeanwhileReport| {
+pub fn meanwhile(all: &[ConcurrentThreads]) -> Vec<String> {
+    let line = |report: &ConcurrentThreads| {
         let heading = heading(&report.of, report.length_ns, report.thread);
         format!("{heading}: {}", reason(report))
     };
@@ -30,8 +30,8 @@ pub fn meanwhile(all: &[MeanwhileReport]) -> Vec<String> {
 }
 
 /// `stopped`, or those who ran.
-pub(crate) fn reason(report: &MeanwhileReport) -> String {
-    let of = |ran: &RanReport| format!("{} {}", who(ran), rounded(ran.total_ns));
+pub(crate) fn reason(report: &ConcurrentThreads) -> String {
+    let of = |ran: &OccupantReport| format!("{} {}", who(ran), rounded(ran.total_ns));
     match report.cause {
         Some(cause) => format!("{cause}: no thread of the process ran, or waited for a CPU"),
         None => report.ran.iter().map(of).collect::<Vec<_>>().join(", "),
@@ -39,9 +39,9 @@ pub(crate) fn reason(report: &MeanwhileReport) -> String {
 }
 
 /// The same of the longest gap and of the latest wake-up only, and what such lines are worth.
-pub(super) fn worst_meanwhile(all: &[MeanwhileReport]) -> Vec<String> {
+pub(super) fn worst_meanwhile(all: &[ConcurrentThreads]) -> Vec<String> {
     let first = |of: &str| all.iter().find(|report| report.of == of).cloned();
-    let worst: Vec<MeanwhileReport> = ["gap", "wake_up"].into_iter().filter_map(first).collect();
+    let worst: Vec<ConcurrentThreads> = ["gap", "wake_up"].into_iter().filter_map(first).collect();
     let mut lines = meanwhile(&worst);
     if !lines.is_empty() {
         lines.push(format!("({BY_COUNTS})"));
@@ -61,7 +61,7 @@ pub(crate) fn heading(of: &str, length_ns: u64, thread: u32) -> String {
     }
 }
 
-pub(crate) fn who(ran: &RanReport) -> String {
+pub(crate) fn who(ran: &OccupantReport) -> String {
     match (ran.thread, ran.tid, &ran.name) {
         (Some(thread), _, _) => format!("thread {thread} of the run"),
         (None, Some(0), _) => "nobody (idle)".to_owned(),
@@ -77,16 +77,16 @@ mod tests {
 
     #[test]
     fn counts_are_no_more_than_counts() {
-        let report = |of: &str, tid| MeanwhileReport {
+        let report = |of: &str, tid| ConcurrentThreads {
             of: of.to_owned(),
             length_ns: 4_530_000,
-            ran: vec![RanReport {
+            ran: vec![OccupantReport {
                 thread: None,
                 tid: Some(tid),
                 name: Some("stress\u{1b}".to_owned()),
                 total_ns: 4_500_000,
             }],
-            ..MeanwhileReport::default()
+            ..ConcurrentThreads::default()
         };
         let all = [report("gap", 812), report("gap", 9), report("wake_up", 813)];
         let lines = worst_meanwhile(&all);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hourglass_model::paper::{
-    Decision, How, MachineFacts, PaperDocument, PaperList, PaperRow, PaperTable,
+    Decision, MachineFacts, MeasurementKind, PaperDocument, PaperList, PaperRow, PaperTable,
 };
 
 use super::Style;
@@ -111,7 +111,7 @@ fn write_decisions(out: &mut String, decisions: &[Decision]) {
 }
 
 fn rows(table: &PaperTable) -> TextTable {
-    let all_measured = table.rows.iter().all(|row| row.how == How::Measured);
+    let all_measured = table.rows.iter().all(|row| row.how == MeasurementKind::Measured);
     let title = clean::for_terminal(&heading(table));
     let mut rows = TextTable::new(title)
         .column(ColumnFormat::Text, "")
@@ -192,7 +192,7 @@ mod tests {
             paper: None,
             measured,
             unit: unit.into(),
-            how: How::Measured,
+            how: MeasurementKind::Measured,
             count: None,
             missing: None,
             cell: None,

@@ -239,7 +239,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_model::Onset;
+    use hourglass_model::IntervalStart;
 
     fn interval(thread: u32, start_ns: i64, end_ns: i64) -> Interval {
         Interval {
@@ -249,7 +249,7 @@ mod tests {
             end_ns,
             start_ticks: 0,
             end_ticks: 0,
-            onset: Onset::Gap,
+            onset: IntervalStart::Gap,
             evidence: Default::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::document::{Gate, LatencyReport, RunDocument, RunResult, ThreadReport};
+use hourglass_model::document::{GateReport, LatencyReport, RunDocument, RunResult, ThreadReport};
 use hourglass_model::manifest::{ClockFacts, Manifest, ReservedFacts, ThreadFacts};
 
 use super::Style;
@@ -391,7 +391,7 @@ fn frequency(hz: f64) -> String {
 
 /// A limit, and whether it was kept: `max-latency: broken, 9.01 ms found, 2.00 ms allowed`.
 #[must_use]
-pub fn limit(gate: &Gate) -> String {
+pub fn limit(gate: &GateReport) -> String {
     format!(
         "{}: {}, {} found, {} allowed",
         gate.name,

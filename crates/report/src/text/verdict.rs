@@ -184,7 +184,7 @@ fn periods(deadlines: &Deadlines) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::document::{CauseReport, RanReport};
+    use hourglass_model::document::{CauseReport, OccupantReport};
     use hourglass_model::watched::WatchedReport;
 
     use super::*;
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn who_took_the_cpu_is_named() {
         for (cause, named) in [("context_switch_involuntary", true), ("timer_tick", false)] {
-            let ran = |tid| RanReport {
+            let ran = |tid| OccupantReport {
                 thread: None,
                 tid: Some(tid),
                 name: Some("loop".to_owned()),

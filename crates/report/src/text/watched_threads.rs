@@ -1,6 +1,6 @@
 //! Threads of other processes that were watched, while they are and afterwards.
 
-use hourglass_model::document::{RanReport, Warning};
+use hourglass_model::document::{OccupantReport, Warning};
 use hourglass_model::watched::{DelayReport, WatchedProcess, WatchedReport, WatchedThread};
 
 use super::Style;
@@ -220,9 +220,10 @@ fn worst(delays: &DelayReport) -> Option<String> {
     ))
 }
 
-fn all(ran: &[RanReport]) -> String {
-    let of =
-        |ran: &RanReport| format!("{} {}", clean::for_terminal(&who(ran)), rounded(ran.total_ns));
+fn all(ran: &[OccupantReport]) -> String {
+    let of = |ran: &OccupantReport| {
+        format!("{} {}", clean::for_terminal(&who(ran)), rounded(ran.total_ns))
+    };
     ran.iter().map(of).collect::<Vec<String>>().join(", ")
 }
 
@@ -233,8 +234,8 @@ mod tests {
 
     use super::*;
 
-    fn ran(tid: u32, name: &str, total_ns: u64) -> RanReport {
-        RanReport { thread: None, tid: Some(tid), name: Some(name.into()), total_ns }
+    fn ran(tid: u32, name: &str, total_ns: u64) -> OccupantReport {
+        OccupantReport { thread: None, tid: Some(tid), name: Some(name.into()), total_ns }
     }
 
     fn thread(tid: u32, wait_ns: u64) -> WatchedThread {
@@ -338,7 +339,7 @@ mod tests {
     #[test]
     fn a_live_view_fits_its_terminal() {
         for (width, height) in [(80, 24), (120, 40), (60, 10), (20, 5), (0, 0)] {
-            let long = || RanReport { name: Some("x".repeat(200)), ..ran(900, "", 1) };
+            let long = || OccupantReport { name: Some("x".repeat(200)), ..ran(900, "", 1) };
             let mut report = report(100);
             report.threads.iter_mut().for_each(|thread| thread.ran.push(long()));
             let text = watched_live(&report, width, height, Style::Plain);

@@ -3,7 +3,7 @@
 use hourglass_model::diff::{
     DiffDocument, DiffMetric, DiffSide, DiffVerdict, Difference, RoundGates, Statement,
 };
-use hourglass_model::document::{Gate, Warning};
+use hourglass_model::document::{GateReport, Warning};
 use hourglass_report::text::{Style, diff};
 
 fn metric(name: &str, unit: &str, [a, b, lo, hi]: [f64; 4], verdict: DiffVerdict) -> DiffMetric {
@@ -29,7 +29,7 @@ fn gates() -> Vec<RoundGates> {
         .map(|(round, side, value, passed)| RoundGates {
             round,
             side: side.to_owned(),
-            gates: vec![Gate {
+            gates: vec![GateReport {
                 name: "max-gap".to_owned(),
                 limit: 500e3,
                 value,

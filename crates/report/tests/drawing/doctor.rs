@@ -1,6 +1,8 @@
 //! The doctor's findings as people see them.
 
-use hourglass_model::doctor::{CheckResult, Counts, DOCTOR_SCHEMA, DoctorDocument, Judged, Status};
+use hourglass_model::doctor::{
+    CheckResult, CpuSelection, DOCTOR_SCHEMA, DoctorDocument, Status, StatusCounts,
+};
 use hourglass_report::text::{Style, doctor};
 
 fn check(id: &str, status: Status, found: &str, remedy: &str) -> CheckResult {
@@ -17,8 +19,8 @@ fn document(checks: Vec<CheckResult>) -> DoctorDocument {
     DoctorDocument {
         schema: DOCTOR_SCHEMA.to_owned(),
         cpus: [2, 3].into_iter().collect(),
-        cpus_are: Judged::Asked,
-        counts: Counts::of(&checks),
+        cpus_are: CpuSelection::Asked,
+        counts: StatusCounts::count(&checks),
         checks,
     }
 }

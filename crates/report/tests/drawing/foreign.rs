@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use hourglass_infer::cause::{GapOccupants, OccupantShare, Successor};
-use hourglass_model::{Cause, Onset};
+use hourglass_model::{Cause, IntervalStart};
 use hourglass_report::export;
 use prost::Message;
 use serde_json::Value;
@@ -320,7 +320,7 @@ fn csv_has_a_line_for_each_record() {
             .iter()
             .find(|why| (why.thread, why.end_ns) == (record.thread, record.start_ns));
         assert_eq!(fields[place("cause")], cause.map_or("", |why| why.cause.name()));
-        assert_eq!(fields[place("onset")] == "wait", record.onset == Onset::Wait);
+        assert_eq!(fields[place("onset")] == "wait", record.onset == IntervalStart::Wait);
         let counted = record.evidence.counted.map(|n| n.faults.to_string()).unwrap_or_default();
         assert_eq!(fields[place("page_faults")], counted);
     }

@@ -2,7 +2,7 @@
 
 use hourglass_infer::CpuGap;
 use hourglass_model::document::{Deadlines, GapReport, ThreadReport};
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 use hourglass_report::text::RecordWriter;
 use proptest::prelude::*;
 
@@ -99,7 +99,7 @@ proptest! {
             end_ns: start_ns.saturating_add(length),
             start_ticks,
             end_ticks: start_ticks.saturating_add(ticks),
-            onset: Onset::Gap,
+            onset: IntervalStart::Gap,
             evidence: Default::default(),
         };
         let gap = gap.map(|n| CpuGap { ns: n, ticks: n });

@@ -1,9 +1,10 @@
 //! A paper's tables as text and as pictures, from a document that is written down here.
 
 use hourglass_model::paper::{
-    BarSeries, Bars, Cell, Curve, Curves, Decision, Drawing, Edge, EdgeUnit, Figure, How,
-    MachineFacts, Origin, PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperList,
-    PaperRow, PaperTable, Place, Point, Scale, Series, TableEntry, TraceFigure, TracePiece,
+    AxisScale, BarSeries, Bars, Cell, Curve, CurveOrigin, CurvePoint, Curves, Decision, Edge,
+    EdgeUnit, Figure, MachineFacts, MeasurementKind, PAPER_LIST_SCHEMA, PAPER_SCHEMA,
+    PaperDocument, PaperEntry, PaperFigure, PaperList, PaperRow, PaperTable, Point, Series,
+    TableEntry, TraceFigure, TracePiece,
 };
 use hourglass_report::svg;
 use hourglass_report::text::{Style, paper, papers};
@@ -14,7 +15,7 @@ fn row(name: &str, paper: Option<f64>, measured: Option<f64>, unit: &str) -> Pap
         paper,
         measured,
         unit: unit.into(),
-        how: How::Measured,
+        how: MeasurementKind::Measured,
         count: measured.map(|_| 10),
         missing: measured.is_none().then(|| "no such device; another machine has it".into()),
         cell: None,
@@ -128,7 +129,7 @@ fn rows_with_places_make_a_grid() {
 #[test]
 fn what_is_not_measured_says_how_it_was_found_and_an_interruption_is_told() {
     let mut document = document();
-    document.tables[0].rows[0].how = How::Simulated;
+    document.tables[0].rows[0].how = MeasurementKind::Simulated;
     document.interrupted = true;
     let text = paper(&document, Style::Plain);
     assert!(text.contains("unit  how\n") && text.contains("us    simulated\n"), "{text}");
@@ -290,17 +291,17 @@ fn curves() -> Curves {
         origin,
         colour: 1,
         joined: true,
-        points: points.iter().map(|(across, up)| Place { across: *across, up: *up }).collect(),
+        points: points.iter().map(|(across, up)| CurvePoint { across: *across, up: *up }).collect(),
     };
     Curves {
         id: "7.2".into(),
         title: "Miss & more".into(),
-        across: edge("sleep time", Scale::Logarithmic),
-        up: edge("miss", Scale::Linear),
+        across: edge("sleep time", AxisScale::Logarithmic),
+        up: edge("miss", AxisScale::Linear),
         curves: vec![
-            curve("A, paper", Origin::Paper, &[(1e3, 50.0), (1e9, 334.0)]),
-            curve("A, here", Origin::Here, &[(1e3, 60.0), (0.0, 1.0), (1e6, f64::NAN)]),
-            curve("B", Origin::Simulated, &[]),
+            curve("A, paper", CurveOrigin::Paper, &[(1e3, 50.0), (1e9, 334.0)]),
+            curve("A, here", CurveOrigin::Here, &[(1e3, 60.0), (0.0, 1.0), (1e6, f64::NAN)]),
+            curve("B", CurveOrigin::Simulated, &[]),
         ],
         note: "A <note>.".into(),
     }
@@ -309,7 +310,7 @@ fn curves() -> Curves {
 /// Points without a place (no time on an edge of ratios, no number) are left out.
 #[test]
 fn curves_show_what_has_a_place() {
-    let svg = svg::figure(&Drawing::Curves(curves()));
+    let svg = svg::figure(&PaperFigure::Curves(curves()));
     assert_well_formed(&svg);
     assert_eq!(svg.matches("class=\"hg-dot\"").count(), 2, "one and that of the legend");
     assert_eq!(svg.matches("<circle class=\"hg-ring\"").count(), 3);
@@ -325,7 +326,10 @@ fn curves_show_what_has_a_place() {
     }
     assert!(!svg.contains("NaN") && !svg.contains("inf"));
     let nothing = Curves { curves: Vec::new(), ..curves() };
-    assert!(Drawing::Curves(nothing.clone()).is_empty() && !Drawing::Curves(curves()).is_empty());
+    assert!(
+        PaperFigure::Curves(nothing.clone()).is_empty()
+            && !PaperFigure::Curves(curves()).is_empty()
+    );
     assert_well_formed(&svg::curves(&nothing));
 }
 
@@ -341,39 +345,42 @@ fn a_segment_of_a_trace() {
         threads: vec![(0, "PERIODIC 4ms 5ms".into())],
         pieces: vec![piece(0, 4_000_000), piece(5_000_000, 7_000_000), piece(7_500_000, 9_000_000)],
     };
-    assert!(!Drawing::Trace(figure.clone()).is_empty());
-    let svg = svg::figure(&Drawing::Trace(figure.clone()));
+    assert!(!PaperFigure::Trace(figure.clone()).is_empty());
+    let svg = svg::figure(&PaperFigure::Trace(figure.clone()));
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     for text in ["Figure 6: a periodic thread", "PERIODIC 4ms 5ms"] {
         assert!(svg.contains(text), "{text}");
     }
     figure.to_ns = figure.from_ns;
-    assert!(Drawing::Trace(figure).is_empty(), "nothing is written of a range that holds nothing");
+    assert!(
+        PaperFigure::Trace(figure).is_empty(),
+        "nothing is written of a range that holds nothing"
+    );
 }
 
 /// A limit is a line without marks, and so is a curve whose marks would hide it.
 #[test]
 fn crowded_curves_and_limits_have_no_marks() {
     let points = |count: u32| {
-        let place = |n| Place { across: f64::from(n) + 1.0, up: f64::from(n % 2) };
+        let place = |n| CurvePoint { across: f64::from(n) + 1.0, up: f64::from(n % 2) };
         (0..count).map(place).collect::<Vec<_>>()
     };
     let number = |text: &str| Edge {
         text: text.into(),
         unit: hourglass_model::paper::EdgeUnit::Number,
-        scale: Scale::Linear,
+        scale: AxisScale::Linear,
     };
     let curve =
         |origin, points| Curve { name: "A".into(), origin, colour: 0, joined: true, points };
-    let limit = vec![Place { across: 1.0, up: 1.0 }, Place { across: 3.0, up: 1.0 }];
+    let limit = vec![CurvePoint { across: 1.0, up: 1.0 }, CurvePoint { across: 3.0, up: 1.0 }];
     let marks = |curve| {
         let (across, up) = (number("period"), number("time"));
         let one = Curves { across, up, curves: vec![curve], ..curves() };
         svg::curves(&one).matches("<circle").count()
     };
-    assert_eq!(marks(curve(Origin::Here, points(100))), 101, "and that of the legend");
-    assert_eq!(marks(curve(Origin::Here, points(900))), 1);
-    assert_eq!(marks(curve(Origin::Paper, limit)), 0);
+    assert_eq!(marks(curve(CurveOrigin::Here, points(100))), 101, "and that of the legend");
+    assert_eq!(marks(curve(CurveOrigin::Here, points(900))), 1);
+    assert_eq!(marks(curve(CurveOrigin::Paper, limit)), 0);
 }
 
 /// Bars: each with its number, as high as it says; what is not there leaves its place empty.
@@ -391,12 +398,12 @@ fn bars_are_as_high_as_they_say() {
         up: "times".into(),
         groups: vec!["A".into(), "B".into()],
         series: vec![
-            series("paper", Origin::Paper, &[Some(2.0), Some(1.0)]),
-            series("here", Origin::Here, &[Some(0.5), None]),
-            series("elsewhere", Origin::Simulated, &[None, None]),
+            series("paper", CurveOrigin::Paper, &[Some(2.0), Some(1.0)]),
+            series("here", CurveOrigin::Here, &[Some(0.5), None]),
+            series("elsewhere", CurveOrigin::Simulated, &[None, None]),
         ],
     };
-    let svg = svg::figure(&Drawing::Bars(bars.clone()));
+    let svg = svg::figure(&PaperFigure::Bars(bars.clone()));
     assert_well_formed(&svg);
     let height = |svg: &str, part: &str| -> f64 {
         let rest = &svg[svg.find(part).unwrap()..];
@@ -412,5 +419,5 @@ fn bars_are_as_high_as_they_say() {
         assert!(svg.contains(text), "{text} is missing in {svg}");
     }
     let nothing = Bars { series: bars.series[2..].to_vec(), ..bars.clone() };
-    assert!(Drawing::Bars(nothing).is_empty() && !Drawing::Bars(bars).is_empty());
+    assert!(PaperFigure::Bars(nothing).is_empty() && !PaperFigure::Bars(bars).is_empty());
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::shown::competed;
 use hourglass_infer::cpu_occupancy::slices;
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 use hourglass_report::svg::{Rows, SvgError, TraceOptions, TracePicture, render};
 use hourglass_time::Span;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64) -> Interval {
         end_ns,
         start_ticks: 0,
         end_ticks: 0,
-        onset: Onset::Gap,
+        onset: IntervalStart::Gap,
         evidence: Default::default(),
     }
 }

@@ -8,15 +8,17 @@ use hourglass_infer::cause::{
 };
 use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp, WakeUp};
 use hourglass_model::document::{
-    CauseReport, GapReport, Gate, LatencyReport, RUN_SCHEMA, RunDocument, RunResult, ThreadReport,
-    Warning,
+    CauseReport, GapReport, GateReport, LatencyReport, RUN_SCHEMA, RunDocument, RunResult,
+    ThreadReport, Warning,
 };
 use hourglass_model::host::Host;
 use hourglass_model::kernel::{KernelCpu, KernelFacts, KernelNames};
 use hourglass_model::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
 };
-use hourglass_model::{Cause, Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
+use hourglass_model::{
+    Cause, CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind,
+};
 use hourglass_report::{LatencyCounts, RunView};
 
 /// What a folder would be searched for if it wanted to harm who opens its report.
@@ -153,17 +155,17 @@ pub(crate) fn trace(records: usize, threads: u32, seed: u64) -> Vec<Interval> {
         let thread = (n % threads.max(1) as usize) as u32;
         let at = &mut now[thread as usize];
         let (onset, gap) = match draw.below(100) {
-            _ if *at == 0 => (Onset::Start, 0),
-            0 => (Onset::Wait, 1_000_000),
-            1 => (Onset::Migration, 30_000),
-            2 => (Onset::Yield, 6_000),
-            3 => (Onset::Gap, 200_000 + draw.below(9_000_000)),
-            _ => (Onset::Gap, 1_500 + draw.below(4_000)),
+            _ if *at == 0 => (IntervalStart::Start, 0),
+            0 => (IntervalStart::Wait, 1_000_000),
+            1 => (IntervalStart::Migration, 30_000),
+            2 => (IntervalStart::Yield, 6_000),
+            3 => (IntervalStart::Gap, 200_000 + draw.below(9_000_000)),
+            _ => (IntervalStart::Gap, 1_500 + draw.below(4_000)),
         };
         let start_ns = *at + i64::try_from(gap).unwrap();
         let end_ns = start_ns + 20_000 + i64::try_from(draw.below(900_000)).unwrap();
         *at = end_ns;
-        let counted = Counted { involuntary: 1, voluntary: 0, faults: draw.below(2) as u8 };
+        let counted = CounterDeltas { involuntary: 1, voluntary: 0, faults: draw.below(2) as u8 };
         let evidence = match draw.below(3) {
             0 => Evidence::NONE,
             1 => Evidence { cleared: Some(false), counted: None },
@@ -253,14 +255,14 @@ pub(crate) fn full(records: usize, threads: u32, seed: u64) -> Made {
         remedy: "sysctl kernel.sched_rt_runtime_us=-1".to_owned(),
     });
     made.document.result.gates = vec![
-        Gate {
+        GateReport {
             name: "max-gap".to_owned(),
             limit: 1e6,
             value: 9e6,
             unit: "ns".to_owned(),
             passed: false,
         },
-        Gate {
+        GateReport {
             name: "max-misses".to_owned(),
             limit: 0.0,
             value: 0.0,
@@ -277,7 +279,8 @@ pub(crate) fn full(records: usize, threads: u32, seed: u64) -> Made {
 /// switch.
 fn events(trace: &[Interval]) -> Vec<KernelEvent> {
     let mut events = Vec::new();
-    let gaps = trace.iter().filter(|record| record.thread < 2 && record.onset == Onset::Gap);
+    let gaps =
+        trace.iter().filter(|record| record.thread < 2 && record.onset == IntervalStart::Gap);
     for (n, record) in gaps.enumerate() {
         let mut add = |kind, before: i64, a, b| {
             events.push(KernelEvent {
@@ -361,7 +364,7 @@ pub(crate) fn competed() -> Made {
         if ms % 10 == 4 || ms % 10 == 5 {
             continue;
         }
-        let onset = if ms == 0 { Onset::Start } else { Onset::Gap };
+        let onset = if ms == 0 { IntervalStart::Start } else { IntervalStart::Gap };
         let (start_ns, end_ns) = (ms * MS + 21_000, (ms + 1) * MS - 1_000);
         intervals.push(Interval {
             thread: 0,

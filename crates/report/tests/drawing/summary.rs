@@ -2,8 +2,8 @@
 
 use hourglass_model::diff::ControlReport;
 use hourglass_model::document::{
-    CauseReport, Deadlines, GapReport, Gate, LatencyReport, Premise, RUN_SCHEMA, RanReport,
-    RunDocument, RunResult, ThreadReport, Warning,
+    CauseReport, Deadlines, GapReport, GateReport, LatencyReport, OccupantReport, Premise,
+    RUN_SCHEMA, RunDocument, RunResult, ThreadReport, Warning,
 };
 use hourglass_model::host::Host;
 use hourglass_model::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest};
@@ -93,13 +93,13 @@ fn full() -> RunDocument {
             max_ns: 8_000,
             confidence: 0.97,
             ran: vec![
-                RanReport {
+                OccupantReport {
                     thread: None,
                     tid: Some(812),
                     name: Some("stress\u{1b}[2J".to_owned()),
                     total_ns: 20_000_000,
                 },
-                RanReport { thread: Some(1), tid: None, name: None, total_ns: 1_000_000 },
+                OccupantReport { thread: Some(1), tid: None, name: None, total_ns: 1_000_000 },
             ],
         }],
         switches: 4_012,
@@ -112,7 +112,7 @@ fn full() -> RunDocument {
                     .to_owned(),
             remedy: "sysctl -w kernel.sched_rt_runtime_us=-1".to_owned(),
         }],
-        gates: vec![Gate {
+        gates: vec![GateReport {
             name: "max-missed".to_owned(),
             limit: 0.0,
             value: 142.0,

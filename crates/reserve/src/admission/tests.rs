@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_sys::sched::Attributes;
 use hourglass_time::Span;
 use tempfile::TempDir;
@@ -83,7 +83,7 @@ impl Machine {
 fn request(budget_us: i64, period_us: i64) -> BackendRequest {
     let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
     BackendRequest {
-        reservation: Reservation::new(budget, period, Strength::Hard).unwrap(),
+        reservation: Reservation::new(budget, period, ReservationKind::Hard).unwrap(),
         cpu: None,
     }
 }
@@ -205,7 +205,8 @@ fn times_outside_of_the_class() {
     assert_eq!(deadline(&request(50, 4_194_304), &facts), []);
     assert!(only(&request(1, 100), &facts).cause.contains("1.024us"));
     let reservation =
-        Reservation::new(Span::from_nanos(1_024), Span::from_micros(100), Strength::Hard).unwrap();
+        Reservation::new(Span::from_nanos(1_024), Span::from_micros(100), ReservationKind::Hard)
+            .unwrap();
     assert_eq!(deadline(&BackendRequest { reservation, cpu: None }, &facts), []);
 }
 

@@ -352,7 +352,7 @@ mod tests {
     use std::process::Command;
     use std::time::{Duration, Instant};
 
-    use hourglass_model::{Reservation, Strength};
+    use hourglass_model::{Reservation, ReservationKind};
     use hourglass_time::Span;
 
     use super::*;
@@ -362,7 +362,7 @@ mod tests {
         let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
         let cpu = thread::affinity().unwrap().last().copied();
         BackendRequest {
-            reservation: Reservation::new(budget, period, Strength::Hard).unwrap(),
+            reservation: Reservation::new(budget, period, ReservationKind::Hard).unwrap(),
             cpu,
         }
     }

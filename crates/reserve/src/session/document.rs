@@ -1,6 +1,6 @@
 //! The document: what was asked, and what came of it.
 
-use hourglass_model::Strength;
+use hourglass_model::ReservationKind;
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::{
     RESERVE_SCHEMA, ReserveChange, ReserveDocument, ReserveRefusal, SupplyStep,
@@ -27,7 +27,7 @@ pub(super) fn requested_document(request: &SessionRequest) -> ReserveDocument {
         budget_ns: reservation.budget().nanos_or_zero(),
         period_ns: reservation.period().nanos_or_zero(),
         deadline_ns: reservation.deadline().nanos_or_zero(),
-        soft: reservation.strength() == Strength::Soft,
+        soft: reservation.strength() == ReservationKind::Soft,
         cpus: request.cpu.into_iter().collect(),
         periods: 0,
         delivered_p50_ns: None,
@@ -299,7 +299,7 @@ mod tests {
     ) -> (Option<bool>, Vec<String>) {
         let span = Span::from_millis;
         let request = SessionRequest {
-            reservation: Reservation::new(span(3), span(8), Strength::Hard).unwrap(),
+            reservation: Reservation::new(span(3), span(8), ReservationKind::Hard).unwrap(),
             cpu: None,
             backend: None,
             subject: SessionTarget::Nobody,

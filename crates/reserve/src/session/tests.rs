@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_time::Span;
 
 use super::*;
@@ -10,7 +10,7 @@ use crate::supply::Supply;
 fn request(subject: SessionTarget) -> SessionRequest {
     let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
     SessionRequest {
-        reservation: Reservation::new(budget, period, Strength::Hard).unwrap(),
+        reservation: Reservation::new(budget, period, ReservationKind::Hard).unwrap(),
         cpu: None,
         backend: None,
         subject,
@@ -104,7 +104,7 @@ fn a_budget_that_may_be_late_is_said_to_be() {
 fn slowed_work_is_covered() {
     let ms = Span::from_millis;
     let covered = |budget: i64, deadline: i64, period: i64, policy, margin_ns| {
-        let asked = Reservation::new(ms(budget), ms(period), Strength::Hard).unwrap();
+        let asked = Reservation::new(ms(budget), ms(period), ReservationKind::Hard).unwrap();
         let asked = asked.with_deadline(ms(deadline)).unwrap();
         let given = co_runners::cover(asked, policy, margin_ns);
         assert_eq!((given.deadline(), given.period()), (asked.deadline(), asked.period()));

@@ -262,7 +262,7 @@ impl Drop for CoRunnerEnforcer {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::{Reservation, Strength};
+    use hourglass_model::{Reservation, ReservationKind};
     use hourglass_time::Span;
 
     use super::*;
@@ -310,7 +310,7 @@ mod tests {
 
     fn enforcer(took_ns: u64, refusals: u32) -> CoRunnerEnforcer {
         let (reserved, period) = (Span::from_millis(40), Span::from_millis(100));
-        let reservation = Reservation::new(reserved, period, Strength::Hard).unwrap();
+        let reservation = Reservation::new(reserved, period, ReservationKind::Hard).unwrap();
         let promised = JobReservation::new(&reservation, 0);
         let watched = vec![MonitoredReservation {
             reservation: promised,

@@ -10,7 +10,7 @@ mod terms;
 use std::sync::LazyLock;
 
 use hourglass_model::check::AnalysisFacts;
-use hourglass_tasks::corpus::{Answers, Case, Value};
+use hourglass_tasks::corpus::{Case, ExpectedResults, ResultValue};
 
 use crate::corpus::{BadCase, busy, chains, global, graph, misc_cases};
 use crate::sections::Sections;
@@ -20,7 +20,7 @@ pub use question::{Bounds, Question, Rule, Situation};
 pub use terms::Term;
 
 /// Answers one thing that a worked example asks for.
-pub(crate) type CaseFn = fn(&Case, &str) -> Result<Value, BadCase>;
+pub(crate) type CaseFn = fn(&Case, &str) -> Result<ResultValue, BadCase>;
 
 /// Bounds the responses of a question, or says in a sentence why its numbers do not fit.
 type BoundsFn = fn(&Question) -> Result<Bounds, String>;
@@ -389,7 +389,7 @@ fn case_fn(kind: &str) -> Option<CaseFn> {
 /// # Errors
 /// A kind that no analysis answers, a key that is not known, a field that is missing or cannot
 /// be read.
-pub fn answer(case: &Case) -> Result<Answers, BadCase> {
+pub fn answer(case: &Case) -> Result<ExpectedResults, BadCase> {
     let Some(ask) = case_fn(&case.kind) else {
         return Err(BadCase::Unsupported(case.kind.clone()));
     };
@@ -398,7 +398,7 @@ pub fn answer(case: &Case) -> Result<Answers, BadCase> {
     if let Some(key) = unknown.or_else(|| key_of_others(case)) {
         return Err(BadCase::UnknownKey(key.to_owned()));
     }
-    let mut answers = Answers::new();
+    let mut answers = ExpectedResults::new();
     for name in case.expect.keys() {
         answers.insert(name.clone(), ask(case, name)?);
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the answers' shapes. Must not: compute a bound.
 
-use hourglass_tasks::corpus::{Case, Value};
+use hourglass_tasks::corpus::{Case, ResultValue};
 
 use crate::edf;
 use crate::edf::demand::demand_bound;
@@ -22,7 +22,7 @@ fn sections(kind: &str) -> Sections {
     }
 }
 
-pub(crate) fn fixed_priority(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn fixed_priority(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let set = task_set(&case.tasks)?;
     let found = fixed_priority::analyse(&set, sections(&case.kind), time_model(case)?);
     match name {
@@ -41,13 +41,13 @@ pub(crate) fn fixed_priority(case: &Case, name: &str) -> Result<Value, BadCase> 
                 let response = fixed_priority::response(point, of.period, of.jitter);
                 optional(response.map(|response| response.from_arrival))
             });
-            Ok(Value::List(each.collect()))
+            Ok(ResultValue::List(each.collect()))
         }
         _ => common(&found, name),
     }
 }
 
-fn common(found: &Analysis, name: &str) -> Result<Value, BadCase> {
+fn common(found: &Analysis, name: &str) -> Result<ResultValue, BadCase> {
     match name {
         "r" | "r_from_arrival" => Ok(bounds_of(found.from_arrival())),
         "r_from_release" => Ok(bounds_of(found.from_release())),
@@ -56,12 +56,12 @@ fn common(found: &Analysis, name: &str) -> Result<Value, BadCase> {
     }
 }
 
-pub(crate) fn edf(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn edf(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let set = task_set(&case.tasks)?;
     common(&edf::response_times(&set, sections(&case.kind), time_model(case)?), name)
 }
 
-pub(crate) fn demand(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn demand(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let set = task_set(&case.tasks)?;
     match name {
         "schedulable" => {
@@ -72,14 +72,14 @@ pub(crate) fn demand(case: &Case, name: &str) -> Result<Value, BadCase> {
         "dbf" => at_points(case, name, |point| {
             let point = point.parse::<i128>().ok()?;
             let demand = u64::try_from(point).map_or(Ok(0), |p| demand_bound(&set, p).try_into());
-            demand.ok().map(Value::Whole)
+            demand.ok().map(ResultValue::Whole)
         }),
         _ => Err(BadCase::Asked(name.to_owned())),
     }
 }
 
 /// L* = sum of (T - D) U / (1 - U), exactly where it is whole.
-fn even_length(set: &TaskSet) -> Result<Value, BadCase> {
+fn even_length(set: &TaskSet) -> Result<ResultValue, BadCase> {
     let exact = || {
         let mut product = 1i128;
         for task in set.tasks() {
@@ -97,13 +97,13 @@ fn even_length(set: &TaskSet) -> Result<Value, BadCase> {
     let none = || BadCase::NoAnswer("the length has more than 128 bits".to_owned());
     let (excess, free) = exact().ok_or_else(none)?;
     if excess % free == 0 {
-        let whole = u64::try_from(excess / free).map(Value::Whole);
-        return Ok(whole.unwrap_or(Value::Number((excess / free) as f64)));
+        let whole = u64::try_from(excess / free).map(ResultValue::Whole);
+        return Ok(whole.unwrap_or(ResultValue::Number((excess / free) as f64)));
     }
-    Ok(Value::Number(excess as f64 / free as f64))
+    Ok(ResultValue::Number(excess as f64 / free as f64))
 }
 
-pub(crate) fn fifo(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn fifo(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let found = first_in::analyse(&task_set(&case.tasks)?);
     match name {
         "r_all" => Ok(of_all(&found)),
@@ -112,12 +112,12 @@ pub(crate) fn fifo(case: &Case, name: &str) -> Result<Value, BadCase> {
 }
 
 /// One bound for all tasks; none if one has none.
-fn of_all(found: &Analysis) -> Value {
+fn of_all(found: &Analysis) -> ResultValue {
     let bounds: Option<Vec<u64>> = found.from_arrival().into_iter().collect();
     optional(bounds.and_then(|bounds| bounds.into_iter().max()))
 }
 
-pub(crate) fn equal_priorities(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn equal_priorities(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let set = task_set(&case.tasks)?;
     let (sections, time) = (Sections::Preemptive, TimeModel::Discrete);
     match name {
@@ -128,16 +128,18 @@ pub(crate) fn equal_priorities(case: &Case, name: &str) -> Result<Value, BadCase
     }
 }
 
-pub(crate) fn supply(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn supply(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let (period, budget) = (missing(case.period, "period")?, missing(case.budget, "budget")?);
     let supply = Supply::with_deadline(period, budget, case.deadline.unwrap_or(period))
         .map_err(|why| BadCase::NoAnswer(why.to_string()))?;
     let number = |point: &str| point.parse::<u64>().ok();
     match name {
-        "sbf" => at_points(case, name, |point| Some(Value::Whole(supply.least_in(number(point)?)))),
-        "inv" => {
-            at_points(case, name, |point| Some(Value::Whole(supply.window_for(number(point)?)?)))
+        "sbf" => {
+            at_points(case, name, |point| Some(ResultValue::Whole(supply.least_in(number(point)?))))
         }
+        "inv" => at_points(case, name, |point| {
+            Some(ResultValue::Whole(supply.window_for(number(point)?)?))
+        }),
         _ => common(&supply::fixed_priority(&task_set(&case.tasks)?, &supply), name),
     }
 }

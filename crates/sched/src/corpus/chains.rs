@@ -2,7 +2,7 @@
 //!
 //! Owns: the answers' shapes. Must not: compute a bound.
 
-use hourglass_tasks::corpus::{Case, Value};
+use hourglass_tasks::corpus::{Case, ResultValue};
 
 use crate::chains::holistic::{self, Holistic};
 use crate::chains::{ChainSystem, Flow, Service, Step};
@@ -22,7 +22,7 @@ fn ranks(case: &Case) -> Vec<u64> {
     ranks
 }
 
-pub(crate) fn holistic(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn holistic(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let ranks = ranks(case);
     let mut processors: Vec<&str> = Vec::new();
     let mut flows = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn holistic(case: &Case, name: &str) -> Result<Value, BadCase> {
     answer_of_chains(&holistic::analyse(&system, time), name)
 }
 
-fn answer_of_chains(found: &Holistic, name: &str) -> Result<Value, BadCase> {
+fn answer_of_chains(found: &Holistic, name: &str) -> Result<ResultValue, BadCase> {
     match name {
         "end_to_end" | "r" | "wcrt" => Ok(bounds_of(found.end_to_end())),
         "steps" | "r_steps" => {
@@ -59,7 +59,7 @@ fn answer_of_chains(found: &Holistic, name: &str) -> Result<Value, BadCase> {
                 let bounds = flow.steps.iter().map(|step| bound(step).map(|r| r.from_arrival));
                 bounds_of(bounds.collect())
             };
-            Ok(Value::List(found.flows.iter().map(of).collect()))
+            Ok(ResultValue::List(found.flows.iter().map(of).collect()))
         }
         "schedulable" => Ok(is_feasible(found.verdict())),
         _ => Err(BadCase::Asked(name.to_owned())),
@@ -67,7 +67,7 @@ fn answer_of_chains(found: &Holistic, name: &str) -> Result<Value, BadCase> {
 }
 
 /// One lock; each job asks for it once, for `cs`. `p` is the processor, the order the priority.
-pub(crate) fn spin_locks(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn spin_locks(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let length = missing(case.cs, "cs")?;
     let mut tasks = Vec::new();
     let mut processors: Vec<u64> = Vec::new();
@@ -95,7 +95,7 @@ pub(crate) fn spin_locks(case: &Case, name: &str) -> Result<Value, BadCase> {
             let accounts = [SpinBound::Inflation, SpinBound::Counting];
             let found = accounts.map(|account| bounds(account).map(|found| found.verdict()));
             let [inflated, counted] = found;
-            Ok(Value::Bool([inflated?, counted?].contains(&Verdict::Feasible)))
+            Ok(ResultValue::Bool([inflated?, counted?].contains(&Verdict::Feasible)))
         }
         _ => Err(BadCase::Asked(name.to_owned())),
     }

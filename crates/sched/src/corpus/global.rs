@@ -2,7 +2,7 @@
 //!
 //! Owns: the answers' shapes, and what a `variant` means. Must not: compute a bound.
 
-use hourglass_tasks::corpus::{Case, Value};
+use hourglass_tasks::corpus::{Case, ResultValue};
 
 use crate::effort::StepLimit;
 use crate::global::edf::{self, Test};
@@ -14,7 +14,7 @@ use crate::verdict::Verdict;
 
 use super::{BadCase, bounds_of, is_feasible, misc_cases, missing, optional, task_set};
 
-pub(crate) fn earliest_deadline(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn earliest_deadline(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let (set, cpus) = (task_set(&case.tasks)?, missing(case.m, "m")?);
     let test = |test: Test| Ok(is_feasible(test.verdict(&set, cpus)));
     match name {
@@ -26,7 +26,7 @@ pub(crate) fn earliest_deadline(case: &Case, name: &str) -> Result<Value, BadCas
         "rta" | "bertogna_cirinei" => test(Test::ResponseTimes),
         "schedulable" => Ok(is_feasible(edf::analyse(&set, cpus).verdict)),
         "r" => Ok(bounds_of(edf_response::analyse(&set, cpus).from_arrival())),
-        "bounded_tardiness" => Ok(Value::Bool(tardiness::is_bounded(&set, cpus))),
+        "bounded_tardiness" => Ok(ResultValue::Bool(tardiness::is_bounded(&set, cpus))),
         "tardiness" => {
             let bounds =
                 tardiness::bounds(&set, cpus).map_err(|why| BadCase::NoAnswer(why.to_string()))?;
@@ -38,7 +38,7 @@ pub(crate) fn earliest_deadline(case: &Case, name: &str) -> Result<Value, BadCas
     }
 }
 
-pub(crate) fn fixed_priority(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn fixed_priority(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let (set, cpus) = (task_set(&case.tasks)?, missing(case.m, "m")?);
     let bound = match case.kind.as_str() {
         "global-fp-bc" => variant(case.variant.as_deref().unwrap_or_default()),
@@ -48,7 +48,7 @@ pub(crate) fn fixed_priority(case: &Case, name: &str) -> Result<Value, BadCase> 
         "r" => Ok(bounds_of(fixed_priority::analyse(&set, cpus, bound).from_arrival())),
         "schedulable" => {
             let found = fixed_priority::analyse(&set, cpus, bound).verdict();
-            Ok(Value::Bool(found == Verdict::Feasible))
+            Ok(ResultValue::Bool(found == Verdict::Feasible))
         }
         _ => traced(case, name, &set, cpus, GlobalPolicy::FixedPriority),
     }
@@ -73,7 +73,7 @@ fn traced(
     set: &TaskSet,
     cpus: u64,
     policy: GlobalPolicy,
-) -> Result<Value, BadCase> {
+) -> Result<ResultValue, BadCase> {
     let keep = asked_of_each(case, name);
     let run = |until: ScheduleLimit| -> Schedule {
         schedule(set, &[], cpus, policy, until, StepLimit::with_steps(LOOKS))
@@ -92,7 +92,7 @@ fn traced(
             let enough = longest.unwrap_or(0).saturating_mul(jobs).saturating_mul(set.len() as u64);
             let horizon = Some(case.horizon.unwrap_or(enough));
             let found = run(ScheduleLimit { horizon, miss: false, keep });
-            let lists = misc_cases::lists(&found.finish, |t| Value::Whole(*t));
+            let lists = misc_cases::lists(&found.finish, |t| ResultValue::Whole(*t));
             Ok(misc_cases::as_asked(case, name, lists))
         }
         "responses" | "max_response" => {
@@ -105,9 +105,9 @@ fn traced(
 
 /// How many values of each task are asked for at most.
 fn asked_of_each(case: &Case, name: &str) -> usize {
-    let Some(Value::List(lists)) = case.expect.get(name) else { return 0 };
-    let length = |value: &Value| match value {
-        Value::List(list) => list.len(),
+    let Some(ResultValue::List(lists)) = case.expect.get(name) else { return 0 };
+    let length = |value: &ResultValue| match value {
+        ResultValue::List(list) => list.len(),
         _ => 0,
     };
     lists.iter().map(length).max().unwrap_or(0)

@@ -11,14 +11,14 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_tasks::corpus::{Case, Value};
+use hourglass_tasks::corpus::{Case, ResultValue};
 
 use crate::cpa::events::{EventModel, Propagation};
 use crate::cpa::{Activation, Cpa, CpaSystem, Node, Scheduler, analyse};
 
 use super::{BadCase, bounds_of, optional};
 
-type Map = BTreeMap<String, Value>;
+type Map = BTreeMap<String, ResultValue>;
 
 /// A graph as far as it is read.
 #[derive(Default)]
@@ -47,7 +47,7 @@ const RESOURCES: &[&str] = &["resources", "processors", "schedulers"];
 const SOURCES: &[&str] = &["sources", "inputs", "events", "event_models"];
 const LINKS: &[&str] = &["links", "edges"];
 
-pub(crate) fn event_models(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn event_models(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let graph = read(&case.other)?;
     let propagation = match case.variant.as_deref().unwrap_or_default() {
         "jitter" | "no dmin" | "no minimum distance" => Propagation::Jitter,
@@ -58,37 +58,47 @@ pub(crate) fn event_models(case: &Case, name: &str) -> Result<Value, BadCase> {
     answer(case, &graph, &analyse(&system, propagation), name)
 }
 
-fn answer(case: &Case, graph: &Graph, found: &Cpa, name: &str) -> Result<Value, BadCase> {
+fn answer(case: &Case, graph: &Graph, found: &Cpa, name: &str) -> Result<ResultValue, BadCase> {
     let bound = |at: usize| optional(found.tasks[at].response.ok());
     let busy = |at: usize| {
-        let times = found.tasks[at].busy.iter().map(|time| Value::Whole(*time));
-        Value::List(std::iter::once(Value::Whole(0)).chain(times).collect())
+        let times = found.tasks[at].busy.iter().map(|time| ResultValue::Whole(*time));
+        ResultValue::List(std::iter::once(ResultValue::Whole(0)).chain(times).collect())
     };
     let latency = |path: &[usize], pair: bool| {
         let (least, most) = found.latency(path);
-        if pair { Value::List(vec![Value::Whole(least), optional(most)]) } else { optional(most) }
+        if pair {
+            ResultValue::List(vec![ResultValue::Whole(least), optional(most)])
+        } else {
+            optional(most)
+        }
     };
     let asked = case.expect.get(name);
     match name {
         "wcrt" | "r" | "r_from_release" => Ok(by_name(asked, &graph.names, bound)),
         "bcrt" => {
-            Ok(by_name(asked, &graph.names, |at| Value::Whole(found.tasks[at].best_response)))
+            Ok(by_name(asked, &graph.names, |at| ResultValue::Whole(found.tasks[at].best_response)))
         }
         "busy_times" | "busy" => Ok(by_name(asked, &graph.names, busy)),
         "end_to_end" | "e2e" | "latency" => {
             let names: Vec<String> = graph.paths.iter().map(|(name, _)| name.clone()).collect();
             let pair = match asked {
-                Some(Value::List(paths)) => matches!(paths.first(), Some(Value::List(_))),
-                Some(Value::Map(paths)) => matches!(paths.values().next(), Some(Value::List(_))),
+                Some(ResultValue::List(paths)) => {
+                    matches!(paths.first(), Some(ResultValue::List(_)))
+                }
+                Some(ResultValue::Map(paths)) => {
+                    matches!(paths.values().next(), Some(ResultValue::List(_)))
+                }
                 _ => false,
             };
             Ok(by_name(asked, &names, |at| latency(&graph.paths[at].1, pair)))
         }
-        "schedulable" => Ok(Value::Bool(found.tasks.iter().all(|task| task.response.is_ok()))),
+        "schedulable" => {
+            Ok(ResultValue::Bool(found.tasks.iter().all(|task| task.response.is_ok())))
+        }
         _ => {
             let task = graph.names.iter().position(|known| known == name);
             let path = graph.paths.iter().find(|(known, _)| known == name);
-            let pair = matches!(asked, Some(Value::List(_)));
+            let pair = matches!(asked, Some(ResultValue::List(_)));
             match (task, path) {
                 (Some(task), _) => Ok(bound(task)),
                 (None, Some((_, path))) => Ok(latency(path, pair)),
@@ -99,40 +109,44 @@ fn answer(case: &Case, graph: &Graph, found: &Cpa, name: &str) -> Result<Value, 
 }
 
 /// A value for each name, as a list or by name, whichever is asked for.
-fn by_name(asked: Option<&Value>, names: &[String], value: impl Fn(usize) -> Value) -> Value {
+fn by_name(
+    asked: Option<&ResultValue>,
+    names: &[String],
+    value: impl Fn(usize) -> ResultValue,
+) -> ResultValue {
     match asked {
-        Some(Value::Map(map)) => {
+        Some(ResultValue::Map(map)) => {
             let known = |name: &&String| names.iter().position(|known| known == *name);
             let found = map.keys().filter_map(|name| Some((name.clone(), value(known(&name)?))));
-            Value::Map(found.collect())
+            ResultValue::Map(found.collect())
         }
-        Some(Value::List(_)) => Value::List((0..names.len()).map(value).collect()),
+        Some(ResultValue::List(_)) => ResultValue::List((0..names.len()).map(value).collect()),
         _ if names.len() == 1 => value(0),
         _ => bounds_of(Vec::new()),
     }
 }
 
-fn bad(field: &'static str, value: &Value) -> BadCase {
+fn bad(field: &'static str, value: &ResultValue) -> BadCase {
     BadCase::Field { field, value: format!("{value:?}"), wanted: "not understood" }
 }
 
-fn get<'a>(map: &'a Map, keys: &[&str]) -> Option<&'a Value> {
+fn get<'a>(map: &'a Map, keys: &[&str]) -> Option<&'a ResultValue> {
     keys.iter().find_map(|key| map.get(*key))
 }
 
 fn number(map: &Map, keys: &[&str]) -> Option<u64> {
     match get(map, keys)? {
-        Value::Whole(number) => Some(*number),
+        ResultValue::Whole(number) => Some(*number),
         _ => None,
     }
 }
 
 fn text(map: &Map, keys: &[&str]) -> Option<String> {
     match get(map, keys)? {
-        Value::Text(text) => Some(text.clone()),
-        Value::Whole(number) => Some(number.to_string()),
-        Value::List(list) => match list.as_slice() {
-            [Value::Text(text)] => Some(text.clone()),
+        ResultValue::Text(text) => Some(text.clone()),
+        ResultValue::Whole(number) => Some(number.to_string()),
+        ResultValue::List(list) => match list.as_slice() {
+            [ResultValue::Text(text)] => Some(text.clone()),
             _ => None,
         },
         _ => None,
@@ -140,10 +154,12 @@ fn text(map: &Map, keys: &[&str]) -> Option<String> {
 }
 
 /// The parts of a list, or of a map with their names.
-fn parts(value: &Value) -> Vec<(Option<String>, &Value)> {
+fn parts(value: &ResultValue) -> Vec<(Option<String>, &ResultValue)> {
     match value {
-        Value::List(list) => list.iter().map(|value| (None, value)).collect(),
-        Value::Map(map) => map.iter().map(|(name, value)| (Some(name.clone()), value)).collect(),
+        ResultValue::List(list) => list.iter().map(|value| (None, value)).collect(),
+        ResultValue::Map(map) => {
+            map.iter().map(|(name, value)| (Some(name.clone()), value)).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -162,16 +178,16 @@ fn scheduler(text: &str) -> Scheduler {
     }
 }
 
-fn arrivals(value: &Value) -> Option<EventModel> {
+fn arrivals(value: &ResultValue) -> Option<EventModel> {
     let (period, jitter, distance) = match value {
-        Value::Map(map) => (
+        ResultValue::Map(map) => (
             number(map, &["t", "period", "P", "p"])?,
             number(map, &["j", "J", "jitter"]),
             number(map, &["dmin", "d_min", "distance", "min_distance"]),
         ),
-        Value::List(list) => {
+        ResultValue::List(list) => {
             let at = |at: usize| match list.get(at) {
-                Some(Value::Whole(number)) => Some(*number),
+                Some(ResultValue::Whole(number)) => Some(*number),
                 _ => None,
             };
             (at(0)?, at(1), at(2))
@@ -183,16 +199,16 @@ fn arrivals(value: &Value) -> Option<EventModel> {
 }
 
 fn read(case: &Map) -> Result<Graph, BadCase> {
-    let smaller_wins = case.get("smaller_wins") == Some(&Value::Bool(true));
+    let smaller_wins = case.get("smaller_wins") == Some(&ResultValue::Bool(true));
     let mut graph = Graph { smaller_wins, ..Graph::default() };
     for (name, of) in get(case, RESOURCES).map(parts).unwrap_or_default() {
         let (own, how, tasks) = match of {
-            Value::Map(map) => (
+            ResultValue::Map(map) => (
                 text(map, &["name", "id"]),
                 text(map, &["scheduler", "policy"]).unwrap_or_default(),
                 map.get("tasks"),
             ),
-            Value::Text(how) => (None, how.clone(), None),
+            ResultValue::Text(how) => (None, how.clone(), None),
             _ => return Err(bad("resources", of)),
         };
         let name = name.or(own).ok_or_else(|| bad("resources", of))?;
@@ -214,9 +230,9 @@ fn read(case: &Map) -> Result<Graph, BadCase> {
     }
     for (from, to) in get(case, LINKS).map(parts).unwrap_or_default() {
         let ends = match (from, to) {
-            (Some(from), Value::Text(to)) => (from, to.clone()),
-            (None, Value::List(ends)) => match ends.as_slice() {
-                [Value::Text(from), Value::Text(to)] => (from.clone(), to.clone()),
+            (Some(from), ResultValue::Text(to)) => (from, to.clone()),
+            (None, ResultValue::List(ends)) => match ends.as_slice() {
+                [ResultValue::Text(from), ResultValue::Text(to)] => (from.clone(), to.clone()),
                 _ => return Err(bad("links", to)),
             },
             _ => return Err(bad("links", to)),
@@ -236,12 +252,12 @@ impl Graph {
     fn add_task(
         &mut self,
         name: Option<String>,
-        of: &Value,
+        of: &ResultValue,
         on: Option<&str>,
     ) -> Result<usize, BadCase> {
         let (own, mut node) = match of {
-            Value::Map(map) => self.node_of_map(map),
-            Value::List(list) => self.node_of_list(list),
+            ResultValue::Map(map) => self.node_of_map(map),
+            ResultValue::List(list) => self.node_of_list(list),
             _ => None,
         }
         .ok_or_else(|| bad("tasks", of))?;
@@ -271,13 +287,13 @@ impl Graph {
         Some((text(map, &["name", "id"]), node))
     }
 
-    fn node_of_list(&mut self, list: &[Value]) -> Option<(Option<String>, TaskNode)> {
-        let whole = |value: &Value| match value {
-            Value::Whole(number) => Some(*number),
+    fn node_of_list(&mut self, list: &[ResultValue]) -> Option<(Option<String>, TaskNode)> {
+        let whole = |value: &ResultValue| match value {
+            ResultValue::Whole(number) => Some(*number),
             _ => None,
         };
-        let word = |value: &Value| match value {
-            Value::Text(text) => Some(text.clone()),
+        let word = |value: &ResultValue| match value {
+            ResultValue::Text(text) => Some(text.clone()),
             _ => None,
         };
         let numbers: Vec<u64> = list.iter().filter_map(whole).collect();
@@ -289,7 +305,7 @@ impl Graph {
         };
         let (name, processor) = match words.as_slice() {
             [one] if self.processors.iter().any(|(known, _)| known == one) => (None, one.clone()),
-            [name] if matches!(list.first(), Some(Value::Text(_))) => {
+            [name] if matches!(list.first(), Some(ResultValue::Text(_))) => {
                 (Some(name.clone()), String::new())
             }
             [one] => (None, one.clone()),
@@ -299,20 +315,20 @@ impl Graph {
         Some((name, TaskNode { cost, least, processor, parameter, ..TaskNode::default() }))
     }
 
-    fn add_flow(&mut self, name: Option<String>, of: &Value) -> Result<(), BadCase> {
+    fn add_flow(&mut self, name: Option<String>, of: &ResultValue) -> Result<(), BadCase> {
         let (own, steps, source) = match of {
-            Value::Map(map) => (
+            ResultValue::Map(map) => (
                 text(map, &["name", "id"]),
                 get(map, &["steps", "tasks", "path"]).ok_or_else(|| bad("flows", of))?,
                 arrivals(of),
             ),
-            Value::List(_) => (None, of, None),
+            ResultValue::List(_) => (None, of, None),
             _ => return Err(bad("flows", of)),
         };
         let mut path: Vec<usize> = Vec::new();
         for (_, step) in parts(steps) {
             let (task, new) = match step {
-                Value::Text(name) => {
+                ResultValue::Text(name) => {
                     (self.position(name).ok_or_else(|| bad("steps", step))?, false)
                 }
                 _ => (self.add_task(None, step, None)?, true),

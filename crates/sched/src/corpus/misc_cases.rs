@@ -2,7 +2,7 @@
 //!
 //! Owns: the answers' shapes, numbers as fractions. Must not: compute a bound.
 
-use hourglass_tasks::corpus::{Case, CaseJob, Value};
+use hourglass_tasks::corpus::{Case, CaseJob, ResultValue};
 
 use crate::admission::{self, Fraction};
 use crate::bounds as limits;
@@ -15,11 +15,11 @@ use crate::task::TaskSet;
 
 use super::{BadCase, at_points, is_feasible, missing, task_set};
 
-pub(crate) fn bounds(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn bounds(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let set = task_set(&case.tasks)?;
     match (name, case.expect.get(name)) {
-        ("ll", Some(Value::Map(_))) => at_points(case, name, |tasks| {
-            Some(Value::Number(limits::liu_layland_limit(tasks.parse().ok()?)))
+        ("ll", Some(ResultValue::Map(_))) => at_points(case, name, |tasks| {
+            Some(ResultValue::Number(limits::liu_layland_limit(tasks.parse().ok()?)))
         }),
         ("ll", _) => Ok(is_feasible(limits::liu_layland(&set))),
         ("hyperbolic", _) => Ok(is_feasible(limits::hyperbolic(&set))),
@@ -42,11 +42,11 @@ fn fraction(field: &'static str, text: &str) -> Result<Fraction, BadCase> {
     }
 }
 
-fn fraction_of(field: &'static str, value: Option<&Value>) -> Result<Fraction, BadCase> {
+fn fraction_of(field: &'static str, value: Option<&ResultValue>) -> Result<Fraction, BadCase> {
     match value {
         None => Ok(Fraction { numerator: 0, denominator: 1 }),
-        Some(Value::Whole(whole)) => Ok(Fraction { numerator: *whole, denominator: 1 }),
-        Some(Value::Text(text)) => fraction(field, text),
+        Some(ResultValue::Whole(whole)) => Ok(Fraction { numerator: *whole, denominator: 1 }),
+        Some(ResultValue::Text(text)) => fraction(field, text),
         Some(other) => {
             let value = format!("{other:?}");
             Err(BadCase::Field { field, value, wanted: "no fraction as text" })
@@ -54,24 +54,24 @@ fn fraction_of(field: &'static str, value: Option<&Value>) -> Result<Fraction, B
     }
 }
 
-pub(crate) fn admission(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn admission(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let set = task_set(&case.tasks)?;
     let no_answer = || BadCase::NoAnswer("a fraction has more than 64 bits".to_owned());
     match name {
         "u" => {
             let u = admission::utilisation(&set).ok_or_else(no_answer)?;
-            Ok(Value::Text(format!("{}/{}", u.numerator, u.denominator)))
+            Ok(ResultValue::Text(format!("{}/{}", u.numerator, u.denominator)))
         }
         "admit" => {
             let cap = fraction("cap", missing(case.cap.as_deref(), "cap")?)?;
             let admits = admission::admits(&set, cap, case.m.unwrap_or(1));
-            admits.map(Value::Bool).ok_or_else(no_answer)
+            admits.map(ResultValue::Bool).ok_or_else(no_answer)
         }
         _ => Err(BadCase::Asked(name.to_owned())),
     }
 }
 
-pub(crate) fn jobset(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn jobset(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let read = case.job_set().map_err(|why| BadCase::NoAnswer(why.to_string()))?;
     let job = |job: &CaseJob| UncertainJob {
         id: job.id,
@@ -89,13 +89,13 @@ pub(crate) fn jobset(case: &Case, name: &str) -> Result<Value, BadCase> {
             let id: u64 = id.parse().ok()?;
             let position = jobs.iter().position(|job| job.id == id)?;
             let (earliest, latest) = found.finish[position]?;
-            Some(Value::List(vec![Value::Whole(earliest), Value::Whole(latest)]))
+            Some(ResultValue::List(vec![ResultValue::Whole(earliest), ResultValue::Whole(latest)]))
         }),
         _ => Err(BadCase::Asked(name.to_owned())),
     }
 }
 
-pub(crate) fn trace(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn trace(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let horizon = missing(case.horizon, "horizon")?;
     let tasks = if case.kind == "cbs" { &case.periodic } else { &case.tasks };
     let tasks: TaskSet = task_set(tasks)?;
@@ -109,12 +109,13 @@ pub(crate) fn trace(case: &Case, name: &str) -> Result<Value, BadCase> {
         .map_err(|why| BadCase::NoAnswer(why.to_string()))?;
     match name {
         "server_finish" => {
-            Ok(as_asked(case, name, lists(&found.server_finish, |t| Value::Whole(*t))))
+            Ok(as_asked(case, name, lists(&found.server_finish, |t| ResultValue::Whole(*t))))
         }
-        "finish" => Ok(as_asked(case, name, lists(&found.task_finish, |t| Value::Whole(*t)))),
+        "finish" => Ok(as_asked(case, name, lists(&found.task_finish, |t| ResultValue::Whole(*t)))),
         "first_events" => {
-            let pair =
-                |(at, due): &(u64, u64)| Value::List(vec![Value::Whole(*at), Value::Whole(*due)]);
+            let pair = |(at, due): &(u64, u64)| {
+                ResultValue::List(vec![ResultValue::Whole(*at), ResultValue::Whole(*due)])
+            };
             Ok(as_asked(case, name, lists(&found.deadlines, pair)))
         }
         "last_deadline" => {
@@ -125,20 +126,23 @@ pub(crate) fn trace(case: &Case, name: &str) -> Result<Value, BadCase> {
     }
 }
 
-pub(super) fn lists<T>(values: &[Vec<T>], value: impl Fn(&T) -> Value) -> Vec<Vec<Value>> {
+pub(super) fn lists<T>(
+    values: &[Vec<T>],
+    value: impl Fn(&T) -> ResultValue,
+) -> Vec<Vec<ResultValue>> {
     values.iter().map(|list| list.iter().map(&value).collect()).collect()
 }
 
 /// The beginning of each list: a trace is asked for as far as its source shows it.
-pub(super) fn as_asked(case: &Case, name: &str, mut found: Vec<Vec<Value>>) -> Value {
-    if let Some(Value::List(asked)) = case.expect.get(name) {
+pub(super) fn as_asked(case: &Case, name: &str, mut found: Vec<Vec<ResultValue>>) -> ResultValue {
+    if let Some(ResultValue::List(asked)) = case.expect.get(name) {
         for (list, asked) in found.iter_mut().zip(asked) {
-            if let Value::List(asked) = asked {
+            if let ResultValue::List(asked) = asked {
                 list.truncate(asked.len());
             }
         }
     }
-    Value::List(found.into_iter().map(Value::List).collect())
+    ResultValue::List(found.into_iter().map(ResultValue::List).collect())
 }
 
 /// Units of a case are divided into as many, so that rates need not be whole.
@@ -147,21 +151,21 @@ const PARTS: u64 = 1_000_000_000;
 /// Checks after which a case is given up.
 const MOST_CHECKS: usize = 10_000;
 
-pub(crate) fn slack_monitor(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn slack_monitor(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let trace = monitor(case)?;
     let last = trace.last().copied().unwrap_or((0, 0));
     match name {
         "trace" => {
             let pair = |(at, slack): &(u64, i128)| {
-                Value::List(vec![units(i128::from(*at)), units(*slack)])
+                ResultValue::List(vec![units(i128::from(*at)), units(*slack)])
             };
-            Ok(Value::List(trace.iter().map(pair).collect()))
+            Ok(ResultValue::List(trace.iter().map(pair).collect()))
         }
-        "interrupts" => Ok(Value::Whole(trace.len() as u64 - 1)),
+        "interrupts" => Ok(ResultValue::Whole(trace.len() as u64 - 1)),
         "preempt_at" => Ok(units(last.0.into())),
         "preempt_near" => {
             let hundredths = (u128::from(last.0) * 100 + u128::from(PARTS) / 2) / u128::from(PARTS);
-            Ok(Value::Text(format!("{}.{:02}", hundredths / 100, hundredths % 100)))
+            Ok(ResultValue::Text(format!("{}.{:02}", hundredths / 100, hundredths % 100)))
         }
         _ => Err(BadCase::Asked(name.to_owned())),
     }
@@ -207,26 +211,26 @@ fn monitor(case: &Case) -> Result<Vec<(u64, i128)>, BadCase> {
 }
 
 /// Parts as units, whole where they are.
-fn units(parts: i128) -> Value {
+fn units(parts: i128) -> ResultValue {
     let (whole, rest) = (parts / i128::from(PARTS), parts % i128::from(PARTS));
     match (rest, u64::try_from(whole), i64::try_from(whole)) {
-        (0, Ok(whole), _) => Value::Whole(whole),
-        (0, _, Ok(whole)) => Value::Signed(whole),
-        _ => Value::Number(parts as f64 / PARTS as f64),
+        (0, Ok(whole), _) => ResultValue::Whole(whole),
+        (0, _, Ok(whole)) => ResultValue::Signed(whole),
+        _ => ResultValue::Number(parts as f64 / PARTS as f64),
     }
 }
 
-pub(crate) fn slack_multi(case: &Case, name: &str) -> Result<Value, BadCase> {
+pub(crate) fn slack_multi(case: &Case, name: &str) -> Result<ResultValue, BadCase> {
     let processes: Vec<(u64, u64)> = case.procs.iter().map(|[t, c]| (*t, *c)).collect();
     let (each, system) = slack_of_each(&processes);
     let value = |slack: &i128| match (u64::try_from(*slack), i64::try_from(*slack)) {
-        (Ok(whole), _) => Value::Whole(whole),
-        (_, Ok(signed)) => Value::Signed(signed),
-        _ => Value::Number(*slack as f64),
+        (Ok(whole), _) => ResultValue::Whole(whole),
+        (_, Ok(signed)) => ResultValue::Signed(signed),
+        _ => ResultValue::Number(*slack as f64),
     };
     match name {
-        "slack" => Ok(Value::List(each.iter().map(value).collect())),
-        "system" => Ok(system.as_ref().map_or(Value::Null, value)),
+        "slack" => Ok(ResultValue::List(each.iter().map(value).collect())),
+        "system" => Ok(system.as_ref().map_or(ResultValue::Null, value)),
         _ => Err(BadCase::Asked(name.to_owned())),
     }
 }

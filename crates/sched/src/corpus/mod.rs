@@ -11,7 +11,7 @@ pub(crate) mod global;
 pub(crate) mod graph;
 pub(crate) mod misc_cases;
 
-use hourglass_tasks::corpus::{Answers, Case, CaseTask, Value};
+use hourglass_tasks::corpus::{Case, CaseTask, ExpectedResults, ResultValue};
 
 use crate::fixed_priority::TimeModel;
 use crate::task::{Task, TaskError, TaskSet};
@@ -57,19 +57,19 @@ pub enum BadCase {
 
 /// Whether an answer is the expected one: numbers to six places, those named `_near` to 0.02.
 #[must_use]
-pub fn agrees(name: &str, expected: &Value, got: &Value) -> bool {
+pub fn agrees(name: &str, expected: &ResultValue, got: &ResultValue) -> bool {
     let near = if name.ends_with("_near") { 0.02 } else { 5e-7 };
     match (expected, got) {
-        (Value::Text(_), _) | (_, Value::Text(_)) if name.ends_with("_near") => {
+        (ResultValue::Text(_), _) | (_, ResultValue::Text(_)) if name.ends_with("_near") => {
             matches!((number(expected), number(got)), (Some(a), Some(b)) if (a - b).abs() <= near)
         }
-        (Value::Number(a), b) | (b, Value::Number(a)) => {
+        (ResultValue::Number(a), b) | (b, ResultValue::Number(a)) => {
             number(b).is_some_and(|b| (a - b).abs() <= near)
         }
-        (Value::List(a), Value::List(b)) => {
+        (ResultValue::List(a), ResultValue::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| agrees(name, a, b))
         }
-        (Value::Map(a), Value::Map(b)) => {
+        (ResultValue::Map(a), ResultValue::Map(b)) => {
             a.len() == b.len()
                 && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| agrees(name, a, b)))
         }
@@ -79,19 +79,19 @@ pub fn agrees(name: &str, expected: &Value, got: &Value) -> bool {
 
 /// The names of what is expected and not given, or given otherwise, in alphabetical order.
 #[must_use]
-pub fn disagreements<'a>(case: &'a Case, got: &Answers) -> Vec<&'a str> {
-    let differs = |(name, expected): &(&String, &Value)| {
+pub fn disagreements<'a>(case: &'a Case, got: &ExpectedResults) -> Vec<&'a str> {
+    let differs = |(name, expected): &(&String, &ResultValue)| {
         !got.get(*name).is_some_and(|got| agrees(name, expected, got))
     };
     case.expect.iter().filter(differs).map(|(name, _)| name.as_str()).collect()
 }
 
-fn number(value: &Value) -> Option<f64> {
+fn number(value: &ResultValue) -> Option<f64> {
     match value {
-        Value::Number(number) => Some(*number),
-        Value::Whole(number) => Some(*number as f64),
-        Value::Signed(number) => Some(*number as f64),
-        Value::Text(text) => text.parse().ok(),
+        ResultValue::Number(number) => Some(*number),
+        ResultValue::Whole(number) => Some(*number as f64),
+        ResultValue::Signed(number) => Some(*number as f64),
+        ResultValue::Text(text) => text.parse().ok(),
         _ => None,
     }
 }
@@ -129,16 +129,16 @@ fn time_model(case: &Case) -> Result<TimeModel, BadCase> {
 }
 
 /// `yes` only of what is certain.
-fn is_feasible(verdict: Verdict) -> Value {
-    Value::Bool(verdict == Verdict::Feasible)
+fn is_feasible(verdict: Verdict) -> ResultValue {
+    ResultValue::Bool(verdict == Verdict::Feasible)
 }
 
-fn bounds_of(bounds: Vec<Option<u64>>) -> Value {
-    Value::List(bounds.into_iter().map(optional).collect())
+fn bounds_of(bounds: Vec<Option<u64>>) -> ResultValue {
+    ResultValue::List(bounds.into_iter().map(optional).collect())
 }
 
-fn optional(value: Option<u64>) -> Value {
-    value.map_or(Value::Null, Value::Whole)
+fn optional(value: Option<u64>) -> ResultValue {
+    value.map_or(ResultValue::Null, ResultValue::Whole)
 }
 
 fn missing<T>(field: Option<T>, name: &'static str) -> Result<T, BadCase> {
@@ -149,14 +149,14 @@ fn missing<T>(field: Option<T>, name: &'static str) -> Result<T, BadCase> {
 fn at_points(
     case: &Case,
     name: &str,
-    value: impl Fn(&str) -> Option<Value>,
-) -> Result<Value, BadCase> {
-    let Some(Value::Map(points)) = case.expect.get(name) else {
+    value: impl Fn(&str) -> Option<ResultValue>,
+) -> Result<ResultValue, BadCase> {
+    let Some(ResultValue::Map(points)) = case.expect.get(name) else {
         return Err(BadCase::Asked(name.to_owned()));
     };
     let answer = |key: &String| {
         let value = value(key).ok_or_else(|| BadCase::Asked(format!("{name} at {key}")))?;
         Ok((key.clone(), value))
     };
-    Ok(Value::Map(points.keys().map(answer).collect::<Result<_, BadCase>>()?))
+    Ok(ResultValue::Map(points.keys().map(answer).collect::<Result<_, BadCase>>()?))
 }

@@ -55,7 +55,7 @@ mod thread;
 
 pub use error::SimError;
 pub use histogram::Histogram;
-pub use hourglass_tasks::Beginning;
+pub use hourglass_tasks::JobTrigger;
 pub use interference::ProgressRates;
 pub use monitor::{
     CallReasons, CpuGate, JobView, MOST_LOOKS, MachineView, Monitor, NullMonitor, OrderList,

@@ -6,7 +6,7 @@
 //! barriers and semaphores, and starts others. The acts themselves take no time. Where rounds of a script
 //! take no time for ever, each takes [`ROUND`], so that a simulation ends.
 
-use hourglass_tasks::Beginning;
+use hourglass_tasks::JobTrigger;
 
 use super::error::SimError;
 use super::system::System;
@@ -22,7 +22,7 @@ pub struct Script {
     /// The phases in their order.
     pub phases: Vec<SimPhase>,
     /// What a job begins with.
-    pub beginning: Beginning,
+    pub beginning: JobTrigger,
 }
 
 /// A part of a script that is repeated.
@@ -122,10 +122,10 @@ impl Script {
     /// Whether the job at hand ends before this act and the next begins after it.
     pub(super) fn begins_job(&self, act: SimStep) -> bool {
         match (self.beginning, act) {
-            (Beginning::Timer, SimStep::Timer { period, .. }) => period > 0,
-            (Beginning::Sleep, SimStep::Sleep(time)) => time > 0,
-            (Beginning::Event, SimStep::Wait { .. } | SimStep::Suspend(_)) => true,
-            (Beginning::Event, SimStep::Barrier(_) | SimStep::Take(_)) => true,
+            (JobTrigger::Timer, SimStep::Timer { period, .. }) => period > 0,
+            (JobTrigger::Sleep, SimStep::Sleep(time)) => time > 0,
+            (JobTrigger::Event, SimStep::Wait { .. } | SimStep::Suspend(_)) => true,
+            (JobTrigger::Event, SimStep::Barrier(_) | SimStep::Take(_)) => true,
             _ => false,
         }
     }

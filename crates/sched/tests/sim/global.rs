@@ -1,7 +1,7 @@
 //! Several CPUs.
 
 use hourglass_sched::sim::{
-    self, Beginning, Class, Script, SimPhase, SimSettings, SimStep, Thread, run_with,
+    self, Class, JobTrigger, Script, SimPhase, SimSettings, SimStep, Thread, run_with,
 };
 
 use crate::support::{Dice, Record, set, system, threads};
@@ -160,7 +160,7 @@ fn a_phase_moves_its_thread_though_all_could_stay() {
         acts: vec![SimStep::Run(3)],
     };
     let phases = vec![phase(0), phase(1)];
-    let script = Script { start: 0, loops: Some(1), phases, beginning: Beginning::Timer };
+    let script = Script { start: 0, loops: Some(1), phases, beginning: JobTrigger::Timer };
     let machine = system(2, vec![Thread::scripted(Class::Fifo(1), script, 10)]);
     let mut record = Record::default();
     sim::run_to(&machine, SimSettings::until(10), &mut record).unwrap();

@@ -1,7 +1,7 @@
 //! Scripts: what threads do act by act, beside an interpreter that goes on nanosecond by nanosecond.
 
 use hourglass_sched::sim::{
-    self, Beginning, Class, Event, Script, SimLockProtocol, SimPhase, SimSettings, SimStep, Sink,
+    self, Class, Event, JobTrigger, Script, SimLockProtocol, SimPhase, SimSettings, SimStep, Sink,
     Slice, System, Thread,
 };
 
@@ -62,7 +62,7 @@ struct One {
     priority: u32,
     acts: Vec<SimStep>,
     for_ever: bool,
-    beginning: Beginning,
+    beginning: JobTrigger,
     start: u64,
     at: usize,
     state: State,
@@ -281,10 +281,10 @@ impl Interpreter {
         let now = self.now;
         let begins = matches!(
             (self.threads[thread].beginning, act),
-            (Beginning::Timer, SimStep::Timer { .. })
-                | (Beginning::Sleep, SimStep::Sleep(_))
-                | (Beginning::Event, SimStep::Wait { .. } | SimStep::Suspend(_))
-                | (Beginning::Event, SimStep::Barrier(_) | SimStep::Take(_))
+            (JobTrigger::Timer, SimStep::Timer { .. })
+                | (JobTrigger::Sleep, SimStep::Sleep(_))
+                | (JobTrigger::Event, SimStep::Wait { .. } | SimStep::Suspend(_))
+                | (JobTrigger::Event, SimStep::Barrier(_) | SimStep::Take(_))
         );
         if begins {
             self.finish(thread);
@@ -492,7 +492,7 @@ fn random(dice: &mut Dice) -> System {
         // So that no round takes no time.
         let acts = first.into_iter().chain([SimStep::Run(1)]).collect();
         phases.insert(0, SimPhase { loops: Some(1), class: None, cpus: Vec::new(), acts });
-        let kinds = [Beginning::Timer, Beginning::Event, Beginning::Sleep, Beginning::Start];
+        let kinds = [JobTrigger::Timer, JobTrigger::Event, JobTrigger::Sleep, JobTrigger::Start];
         let beginning = kinds[dice.between(0, 3) as usize];
         let start = dice.between(0, 3) * dice.between(0, 9);
         let start = if first.is_some() { 0 } else { start };

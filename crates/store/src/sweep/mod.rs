@@ -17,7 +17,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use hourglass_model::sweep::{KeptPoint, SweepDocument, SweepExperiment};
+use hourglass_model::sweep::{StoredPoint, SweepDocument, SweepExperiment};
 use serde_json::Value;
 
 use crate::partial::{PartialFile, partial_path, sync_folder};
@@ -38,7 +38,7 @@ pub struct SweepFolder {
     path: PathBuf,
     journal: File,
     experiment: SweepExperiment,
-    points: Vec<KeptPoint>,
+    points: Vec<StoredPoint>,
 }
 
 impl SweepFolder {
@@ -82,7 +82,7 @@ impl SweepFolder {
     ///
     /// # Errors
     /// It holds no experiment; it cannot be read.
-    pub fn read(path: &Path) -> Result<(SweepExperiment, Vec<KeptPoint>), SweepFolderError> {
+    pub fn read(path: &Path) -> Result<(SweepExperiment, Vec<StoredPoint>), SweepFolderError> {
         let experiment = SweepFolder::about(path)?;
         let file = path.join(POINTS_FILE);
         let text = match fs::read(&file) {
@@ -115,7 +115,7 @@ impl SweepFolder {
     }
 
     /// The points that were there when it was opened, in their order from the first.
-    pub fn take_points(&mut self) -> Vec<KeptPoint> {
+    pub fn take_points(&mut self) -> Vec<StoredPoint> {
         std::mem::take(&mut self.points)
     }
 
@@ -123,7 +123,7 @@ impl SweepFolder {
     ///
     /// # Errors
     /// Most often the disk is full.
-    pub fn append(&mut self, point: &KeptPoint) -> Result<(), SweepFolderError> {
+    pub fn append(&mut self, point: &StoredPoint) -> Result<(), SweepFolderError> {
         let file = self.path.join(POINTS_FILE);
         let mut line = serde_json::to_vec(point)
             .map_err(|error| SweepFolderError::io(&file, io::Error::from(error)))?;
@@ -141,7 +141,7 @@ impl SweepFolder {
     pub fn write_results(
         &self,
         document: &SweepDocument,
-        points: &[KeptPoint],
+        points: &[StoredPoint],
     ) -> Result<(), SweepFolderError> {
         write_whole(&self.path, RESULT_FILE, serde_json::to_vec_pretty(document))?;
         let partial = fresh(&self.path, TABLE_FILE)?;
@@ -254,7 +254,7 @@ fn short(value: &Value) -> String {
 fn open_journal(
     path: &Path,
     experiment: &SweepExperiment,
-) -> Result<(File, Vec<KeptPoint>), SweepFolderError> {
+) -> Result<(File, Vec<StoredPoint>), SweepFolderError> {
     let file = path.join(POINTS_FILE);
     let failed = |error| SweepFolderError::io(&file, error);
     let mut options = OpenOptions::new();
@@ -270,11 +270,11 @@ fn open_journal(
 }
 
 /// The points that are whole, in their order, and how many bytes they take.
-fn whole_points(text: &[u8], experiment: &SweepExperiment) -> (Vec<KeptPoint>, u64) {
+fn whole_points(text: &[u8], experiment: &SweepExperiment) -> (Vec<StoredPoint>, u64) {
     let first = experiment.points().start;
     let (mut points, mut good) = (Vec::new(), 0u64);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let Ok(point) = serde_json::from_slice::<KeptPoint>(line) else { break };
+        let Ok(point) = serde_json::from_slice::<StoredPoint>(line) else { break };
         if line.last() != Some(&b'\n') || !belongs(&point, first + points.len(), experiment) {
             break;
         }
@@ -285,7 +285,7 @@ fn whole_points(text: &[u8], experiment: &SweepExperiment) -> (Vec<KeptPoint>, u
 }
 
 /// Whether a point is the one with this number of the experiment, with all that is kept of it.
-fn belongs(kept: &KeptPoint, number: usize, experiment: &SweepExperiment) -> bool {
+fn belongs(kept: &StoredPoint, number: usize, experiment: &SweepExperiment) -> bool {
     let utilisation = experiment.utilisations.get(number).and_then(|text| text.parse().ok());
     let analyses = || experiment.analyses.iter();
     let answers = |name: &String| kept.answers.get(name).map_or(0, String::len) as u64;

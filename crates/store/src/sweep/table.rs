@@ -9,7 +9,7 @@
 use std::io;
 use std::sync::Arc;
 
-use hourglass_model::sweep::{ACCEPTED, KeptPoint, UNDECIDED};
+use hourglass_model::sweep::{ACCEPTED, StoredPoint, UNDECIDED};
 use parquet::basic::{Compression, Repetition, Type as PhysicalType};
 use parquet::data_type::{DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -50,10 +50,10 @@ impl Values {
 pub(super) fn write_points(
     partial: &PartialFile,
     analyses: &[String],
-    points: &[KeptPoint],
+    points: &[StoredPoint],
 ) -> Result<(), SweepFolderError> {
     let count = |number: Option<&u64>| i64::try_from(number.copied().unwrap_or(0)).unwrap_or(0);
-    let each = |value: &dyn Fn(&KeptPoint) -> i64| points.iter().map(value).collect();
+    let each = |value: &dyn Fn(&StoredPoint) -> i64| points.iter().map(value).collect();
     let mut columns = vec![
         ("utilisation".to_owned(), utilisations(points, |_| 1)),
         ("sets".to_owned(), Values::Int64(each(&|kept| count(Some(&kept.point.sets))))),
@@ -71,9 +71,9 @@ pub(super) fn write_points(
 pub(super) fn write_sets(
     partial: &PartialFile,
     analyses: &[String],
-    points: &[KeptPoint],
+    points: &[StoredPoint],
 ) -> Result<(), SweepFolderError> {
-    let group = |kept: &KeptPoint| {
+    let group = |kept: &StoredPoint| {
         let sets = kept.point.sets;
         let numbers = (0..i64::try_from(sets).unwrap_or(i64::MAX)).collect();
         let mut columns = vec![
@@ -89,7 +89,7 @@ pub(super) fn write_sets(
     write(partial, "sets", &points.iter().map(group).collect::<Vec<_>>())
 }
 
-fn utilisations(points: &[KeptPoint], times: impl Fn(&KeptPoint) -> u64) -> Values {
+fn utilisations(points: &[StoredPoint], times: impl Fn(&StoredPoint) -> u64) -> Values {
     let all = points.iter().flat_map(|kept| {
         std::iter::repeat_n(kept.point.utilisation, usize::try_from(times(kept)).unwrap_or(0))
     });

@@ -2,7 +2,7 @@
 
 use std::iter::FusedIterator;
 
-use hourglass_model::{Counted, Evidence, Interval, Onset};
+use hourglass_model::{CounterDeltas, Evidence, Interval, IntervalStart};
 use parquet::data_type::{Int32Type, Int64Type};
 
 use crate::error::{RowFault, TraceError};
@@ -113,7 +113,7 @@ impl DecodeRows for Columns {
                 end_ns: ends[row],
                 start_ticks: start_ticks[row].cast_unsigned(),
                 end_ticks: end_ticks[row].cast_unsigned(),
-                onset: onsets.map_or(Onset::Gap, |onsets| onset_of(onsets[row])),
+                onset: onsets.map_or(IntervalStart::Gap, |onsets| onset_of(onsets[row])),
                 evidence: Evidence {
                     cleared: cleared.and_then(|cleared| cleared_of(cleared[row])),
                     counted: counts.and_then(|counts| counted_of(counts.map(|count| count[row]))),
@@ -136,9 +136,9 @@ fn cleared_of(code: i32) -> Option<bool> {
 }
 
 /// Counts, up to 255 each, if all of them are known.
-fn counted_of([involuntary, voluntary, faults]: [i32; 3]) -> Option<Counted> {
+fn counted_of([involuntary, voluntary, faults]: [i32; 3]) -> Option<CounterDeltas> {
     let count = |count: i32| u32::try_from(count).ok().map(|n| u8::try_from(n).unwrap_or(u8::MAX));
-    Some(Counted {
+    Some(CounterDeltas {
         involuntary: count(involuntary)?,
         voluntary: count(voluntary)?,
         faults: count(faults)?,
@@ -146,6 +146,6 @@ fn counted_of([involuntary, voluntary, faults]: [i32; 3]) -> Option<Counted> {
 }
 
 /// What a stored code means; a code of a later version is a gap of a kind not known here.
-fn onset_of(code: i32) -> Onset {
-    u8::try_from(code).ok().and_then(Onset::from_code).unwrap_or(Onset::Gap)
+fn onset_of(code: i32) -> IntervalStart {
+    u8::try_from(code).ok().and_then(IntervalStart::from_code).unwrap_or(IntervalStart::Gap)
 }

@@ -1,6 +1,6 @@
 //! Writing the records of a trace.
 
-use hourglass_model::{Counted, Evidence, Interval};
+use hourglass_model::{CounterDeltas, Evidence, Interval};
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 
@@ -97,8 +97,9 @@ impl EncodeRows for Rows {
         self.end_ticks.push(interval.end_ticks.cast_signed());
         self.onset.push(i32::from(interval.onset.code()));
         let Evidence { cleared, counted } = interval.evidence;
-        let count =
-            |count: fn(&Counted) -> u8| counted.as_ref().map(count).map_or(UNKNOWN, i32::from);
+        let count = |count: fn(&CounterDeltas) -> u8| {
+            counted.as_ref().map(count).map_or(UNKNOWN, i32::from)
+        };
         self.cleared.push(cleared.map_or(UNKNOWN, i32::from));
         self.involuntary.push(count(|counted| counted.involuntary));
         self.voluntary.push(count(|counted| counted.voluntary));

@@ -8,7 +8,7 @@ use hourglass_model::host::Host;
 use hourglass_model::manifest::{
     ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
-use hourglass_model::{Counted, Evidence, Interval, Onset};
+use hourglass_model::{CounterDeltas, Evidence, Interval, IntervalStart};
 use hourglass_store::{LatencyError, RunFolder, StoredWakeUp, Trace};
 
 pub(crate) fn manifest() -> Manifest {
@@ -65,7 +65,7 @@ pub(crate) fn manifest() -> Manifest {
 /// Every kind of evidence in turn, none among them.
 fn evidence(row: u64) -> Evidence {
     let count = |shift: u32| (row.wrapping_mul(0x9e37_79b9) >> shift) as u8;
-    let counted = Counted { involuntary: count(3), voluntary: count(9), faults: count(17) };
+    let counted = CounterDeltas { involuntary: count(3), voluntary: count(9), faults: count(17) };
     Evidence {
         cleared: [None, Some(false), Some(true)][usize::try_from(row / 5 % 3).unwrap()],
         counted: (row % 4 > 1).then_some(counted),
@@ -85,7 +85,7 @@ pub(crate) fn intervals(count: u64) -> Vec<Interval> {
                 end_ns: ns + 150 + i64::try_from(row * row % 50).unwrap(),
                 start_ticks: ticks,
                 end_ticks: ticks + 360,
-                onset: Onset::ALL[usize::try_from(row % 5).unwrap()],
+                onset: IntervalStart::ALL[usize::try_from(row % 5).unwrap()],
                 evidence: evidence(row),
             }
         })

@@ -9,7 +9,7 @@ use hourglass_skip::{Requirement, skip};
 use crate::common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
 use hourglass_model::document::ThreadReport;
 use hourglass_model::manifest::MANIFEST_SCHEMA;
-use hourglass_model::{Counted, Evidence, Interval, Onset};
+use hourglass_model::{CounterDeltas, Evidence, Interval, IntervalStart};
 use hourglass_store::{
     LATENCY_FILE, LatencyError, MANIFEST_FILE, OpenError, RowFault, RunFolder, SAMPLES_FILE,
     StoredWakeUp, TRACE_FILE, TraceError,
@@ -220,7 +220,7 @@ fn six_columns_are_enough_and_others_are_ignored() {
     assert_eq!(read.len(), 2);
     assert_eq!((read[0].thread, read[1].thread), (0, 1));
     assert_eq!(read[1].start_ticks, u64::MAX - 19);
-    assert!(read.iter().all(|interval| interval.onset == Onset::Gap));
+    assert!(read.iter().all(|interval| interval.onset == IntervalStart::Gap));
 }
 
 #[test]
@@ -231,8 +231,8 @@ fn onsets_of_a_later_version_are_gaps() {
         let mut columns = six();
         columns.push(("required int32 onset", Values::Narrow(&codes)));
         foreign(&path, &columns);
-        let onsets: Vec<Onset> = read_all(&path).unwrap().iter().map(|i| i.onset).collect();
-        assert_eq!(onsets, [Onset::Start, Onset::Gap]);
+        let onsets: Vec<IntervalStart> = read_all(&path).unwrap().iter().map(|i| i.onset).collect();
+        assert_eq!(onsets, [IntervalStart::Start, IntervalStart::Gap]);
     }
 }
 
@@ -251,7 +251,7 @@ fn evidence_that_is_not_all_there() {
         ("required int32 faults", Values::Narrow(&[7, -1])),
     ]);
     foreign(&path, &columns);
-    let counted = Counted { involuntary: 255, voluntary: 0, faults: 7 };
+    let counted = CounterDeltas { involuntary: 255, voluntary: 0, faults: 7 };
     let known = Evidence { cleared: Some(true), counted: Some(counted) };
     let read: Vec<Evidence> = read_all(&path).unwrap().iter().map(|i| i.evidence).collect();
     assert_eq!(read, [known, Evidence::NONE]);
@@ -373,7 +373,7 @@ fn a_trace_written_by_pyarrow() {
             end_ns: 300,
             start_ticks: (1 << 63) + 305,
             end_ticks: u64::MAX,
-            onset: Onset::Gap,
+            onset: IntervalStart::Gap,
             evidence: Default::default(),
         }
     );

@@ -7,7 +7,9 @@ use crate::common::{
 };
 use hdrhistogram::Histogram;
 use hourglass_model::manifest::ThreadFacts;
-use hourglass_model::{Counted, Evidence, Interval, KernelEvent, KernelEventKind, Onset};
+use hourglass_model::{
+    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind,
+};
 use hourglass_store::{LATENCY_FILE, RunFolder, SAMPLES_FILE, TRACE_FILE, TraceError};
 use proptest::prelude::*;
 
@@ -131,7 +133,7 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
     let counted = any::<Option<(u8, u8, u8)>>();
     (any::<Option<bool>>(), counted).prop_map(|(cleared, counted)| Evidence {
         cleared,
-        counted: counted.map(|(involuntary, voluntary, faults)| Counted {
+        counted: counted.map(|(involuntary, voluntary, faults)| CounterDeltas {
             involuntary,
             voluntary,
             faults,
@@ -142,17 +144,20 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
 fn any_intervals() -> impl Strategy<Value = Vec<Interval>> {
     let times = (any::<i64>(), any::<i64>(), any::<u64>(), any::<u64>());
     let number = 0..=u32::try_from(i32::MAX).unwrap();
-    let interval = (number.clone(), number, times, 0_usize..Onset::ALL.len(), any_evidence())
-        .prop_map(|(thread, cpu, (ns, other_ns, ticks, other_ticks), onset, evidence)| Interval {
-            thread,
-            cpu,
-            start_ns: ns.min(other_ns),
-            end_ns: ns.max(other_ns),
-            start_ticks: ticks.min(other_ticks),
-            end_ticks: ticks.max(other_ticks),
-            onset: Onset::ALL[onset],
-            evidence,
-        });
+    let interval =
+        (number.clone(), number, times, 0_usize..IntervalStart::ALL.len(), any_evidence())
+            .prop_map(|(thread, cpu, (ns, other_ns, ticks, other_ticks), onset, evidence)| {
+                Interval {
+                    thread,
+                    cpu,
+                    start_ns: ns.min(other_ns),
+                    end_ns: ns.max(other_ns),
+                    start_ticks: ticks.min(other_ticks),
+                    end_ticks: ticks.max(other_ticks),
+                    onset: IntervalStart::ALL[onset],
+                    evidence,
+                }
+            });
     prop::collection::vec(interval, 0..200).prop_map(|mut intervals| {
         // Both starts must rise, and they were drawn apart: sort by one, then deal out the other
         // by size, with ends that stay behind them.

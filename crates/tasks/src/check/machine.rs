@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use hourglass_model::CpuSet;
 use hourglass_time::Span;
 
-use super::{Checked, above_zero, bad, known_name, not_negative, task_names};
-use crate::error::{Place, TaskSetError};
+use super::{CheckResult, above_zero, bad, known_name, not_negative, task_names};
+use crate::error::{Location, TaskSetError};
 use crate::{Fraction, Overheads, TaskSet};
 
-pub(super) fn check(set: &TaskSet) -> Checked {
+pub(super) fn check(set: &TaskSet) -> CheckResult {
     let all = set.cpus();
-    let machine = Place::part("machine");
+    let machine = Location::part("machine");
     if all.is_empty() {
         return Err(bad(machine, "cpus", "\"\"", "a machine has a CPU at least"));
     }
@@ -28,17 +28,17 @@ pub(super) fn check(set: &TaskSet) -> Checked {
     }
     overheads(&set.machine.overheads)?;
     for task in &set.tasks {
-        let place = Place::named("task", &task.name);
+        let place = Location::named("task", &task.name);
         exist(&place, "cpus", task.cpus.as_ref().unwrap_or(&all), &all)?;
     }
     for server in &set.servers {
-        let place = Place::named("server", &server.name);
+        let place = Location::named("server", &server.name);
         exist(&place, "cpus", server.cpus.as_ref().unwrap_or(&all), &all)?;
     }
     interference(set)
 }
 
-fn exist(place: &Place, key: &str, wanted: &CpuSet, all: &CpuSet) -> Checked {
+fn exist(place: &Location, key: &str, wanted: &CpuSet, all: &CpuSet) -> CheckResult {
     if wanted.is_empty() {
         let reason = "no CPU at all; leave it out for all of the machine";
         return Err(bad(place.clone(), key, "\"\"", reason));
@@ -52,8 +52,8 @@ fn exist(place: &Place, key: &str, wanted: &CpuSet, all: &CpuSet) -> Checked {
     Err(bad(place.clone(), key, format!("\"{wanted}\""), &reason))
 }
 
-fn overheads(overheads: &Overheads) -> Checked {
-    let place = Place::part("machine.overheads");
+fn overheads(overheads: &Overheads) -> CheckResult {
+    let place = Location::part("machine.overheads");
     let zero = Span::ZERO;
     for (key, value) in [
         ("context_switch", overheads.context_switch),
@@ -83,12 +83,12 @@ fn overheads(overheads: &Overheads) -> Checked {
     }
 }
 
-fn interference(set: &TaskSet) -> Checked {
+fn interference(set: &TaskSet) -> CheckResult {
     let mut names = task_names(&set.tasks);
     names.extend(set.background.iter().map(|thread| thread.name.as_str()));
     let mut pairs = BTreeMap::new();
     for (position, entry) in set.interference.iter().enumerate() {
-        let place = Place::numbered("interference", position);
+        let place = Location::numbered("interference", position);
         for (key, name) in [("task", &entry.task), ("beside", &entry.beside)] {
             if let Some(name) = name {
                 known_name(&place, key, "task", name, &names)?;

@@ -4,20 +4,20 @@
 //! whether deadlines hold. A task whose execution time is longer than its deadline is accepted,
 //! with a warning: the analysis answers that it is infeasible.
 
-mod alone;
 mod machine;
 mod servers;
+mod single_task;
 mod warn;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_time::Span;
 
-use super::error::{Place, TaskSetError};
+use super::error::{Location, TaskSetError};
 use super::keys::remedy;
 use super::{Assignment, Preemption, Protocol, Task, TaskSet, TaskSetWarning};
 
-type Checked = Result<(), TaskSetError>;
+type CheckResult = Result<(), TaskSetError>;
 
 impl TaskSet {
     /// That every value is in its range, every name is known, and nothing contradicts something
@@ -34,11 +34,11 @@ impl TaskSet {
         unique("resource", self.resources.iter().map(|resource| &resource.name))?;
         unique("server", self.servers.iter().map(|server| &server.name))?;
         if let Some(horizon) = self.horizon.filter(|horizon| !horizon.is_positive()) {
-            return Err(bad(Place::file(), "horizon", horizon, "it must be above zero"));
+            return Err(bad(Location::file(), "horizon", horizon, "it must be above zero"));
         }
         machine::check(self)?;
         for task in &self.tasks {
-            alone::check(task)?;
+            single_task::check(task)?;
         }
         servers::check(self)?;
         in_order(&self.tasks)?;
@@ -56,7 +56,7 @@ impl TaskSet {
 }
 
 /// That a value is wrong, as it is printed.
-fn bad(place: Place, key: &str, value: impl std::fmt::Display, reason: &str) -> TaskSetError {
+fn bad(place: Location, key: &str, value: impl std::fmt::Display, reason: &str) -> TaskSetError {
     TaskSetError::BadValue {
         place,
         key: key.to_owned(),
@@ -65,32 +65,32 @@ fn bad(place: Place, key: &str, value: impl std::fmt::Display, reason: &str) -> 
     }
 }
 
-fn above_zero(place: &Place, key: &str, value: Span, remedy: &str) -> Checked {
+fn above_zero(place: &Location, key: &str, value: Span, remedy: &str) -> CheckResult {
     if value.is_positive() {
         return Ok(());
     }
     Err(bad(place.clone(), key, value, &format!("it must be above zero; {remedy}")))
 }
 
-fn not_negative(place: &Place, key: &str, value: Span) -> Checked {
+fn not_negative(place: &Location, key: &str, value: Span) -> CheckResult {
     if !value.is_negative() {
         return Ok(());
     }
     Err(bad(place.clone(), key, value, "it must not be negative"))
 }
 
-fn contradiction(place: Place, message: String) -> TaskSetError {
+fn contradiction(place: Location, message: String) -> TaskSetError {
     TaskSetError::Contradiction { place, message }
 }
 
 /// That a name is one of those known.
 fn known_name(
-    place: &Place,
+    place: &Location,
     key: &'static str,
     kind: &'static str,
     name: &str,
     known: &BTreeSet<&str>,
-) -> Checked {
+) -> CheckResult {
     if known.contains(name) {
         return Ok(());
     }
@@ -103,7 +103,7 @@ fn known_name(
     })
 }
 
-fn unique<'a>(kind: &'static str, names: impl Iterator<Item = &'a String>) -> Checked {
+fn unique<'a>(kind: &'static str, names: impl Iterator<Item = &'a String>) -> CheckResult {
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
@@ -127,7 +127,7 @@ fn predecessors(tasks: &[Task]) -> Result<Vec<Vec<usize>>, TaskSetError> {
     let positions: BTreeMap<&str, usize> =
         tasks.iter().enumerate().map(|(position, task)| (task.name.as_str(), position)).collect();
     let of = |task: &Task| {
-        let place = Place::named("task", &task.name);
+        let place = Location::named("task", &task.name);
         let mut before = Vec::new();
         for name in &task.after {
             known_name(&place, "after", "task", name, &names)?;
@@ -186,7 +186,7 @@ fn circle(tasks: &[Task], before: &[Vec<usize>], waits: &[usize], start: usize) 
 }
 
 /// A task that is released by others comes as often as they do.
-fn periods_of_chains(tasks: &[Task]) -> Checked {
+fn periods_of_chains(tasks: &[Task]) -> CheckResult {
     for (task, before) in tasks.iter().zip(predecessors(tasks)?) {
         for other in before.into_iter().map(|position| &tasks[position]) {
             if other.period != task.period {
@@ -195,7 +195,7 @@ fn periods_of_chains(tasks: &[Task]) -> Checked {
                     other.name.escape_debug(),
                     other.period
                 );
-                let place = Place::named("task", &task.name);
+                let place = Location::named("task", &task.name);
                 return Err(bad(place, "period", task.period, &reason));
             }
         }
@@ -204,10 +204,10 @@ fn periods_of_chains(tasks: &[Task]) -> Checked {
 }
 
 /// That priorities are given to all or to none.
-fn priorities(set: &TaskSet) -> Checked {
+fn priorities(set: &TaskSet) -> CheckResult {
     let are_given = set.assignment() == Assignment::Given;
     for task in &set.tasks {
-        let place = || Place::named("task", &task.name);
+        let place = || Location::named("task", &task.name);
         if let (Some(priority), Some(policy)) = (task.priority, task.policy) {
             let message = format!(
                 "priority {priority} and policy {policy} both say how it is scheduled; keep one \
@@ -238,10 +238,10 @@ fn priorities(set: &TaskSet) -> Checked {
     Ok(())
 }
 
-fn critical_sections(set: &TaskSet) -> Checked {
+fn critical_sections(set: &TaskSet) -> CheckResult {
     let resources: BTreeSet<&str> = set.resources.iter().map(|r| r.name.as_str()).collect();
     for task in &set.tasks {
-        let place = Place::named("task", &task.name);
+        let place = Location::named("task", &task.name);
         for section in &task.critical_sections {
             let key = "critical_sections";
             known_name(&place, key, "resource", &section.resource, &resources)?;
@@ -262,14 +262,14 @@ fn critical_sections(set: &TaskSet) -> Checked {
     for resource in &set.resources {
         if resource.ceiling.is_some() && resource.protocol != Protocol::Ceiling {
             let message = "ceiling belongs to the protocol 'ceiling'; drop one of them".to_owned();
-            return Err(contradiction(Place::named("resource", &resource.name), message));
+            return Err(contradiction(Location::named("resource", &resource.name), message));
         }
     }
     ceilings(set)
 }
 
 /// A ceiling below a user's priority would be none.
-fn ceilings(set: &TaskSet) -> Checked {
+fn ceilings(set: &TaskSet) -> CheckResult {
     for resource in &set.resources {
         let Some(ceiling) = resource.ceiling else { continue };
         for (task, priority) in set.tasks.iter().zip(set.priorities()) {
@@ -277,7 +277,7 @@ fn ceilings(set: &TaskSet) -> Checked {
             if let (true, Some(priority)) = (uses, priority)
                 && priority > ceiling
             {
-                let place = Place::named("resource", &resource.name);
+                let place = Location::named("resource", &resource.name);
                 let reason = format!(
                     "below the priority {priority} of task '{}', which uses it; leave it out for \
                      the highest of its users",
@@ -291,10 +291,10 @@ fn ceilings(set: &TaskSet) -> Checked {
 }
 
 /// A preemption threshold is not below the priority, and both are numbers of the same scale.
-fn thresholds(set: &TaskSet) -> Checked {
+fn thresholds(set: &TaskSet) -> CheckResult {
     for task in &set.tasks {
         let Preemption::Threshold(threshold) = task.preemption else { continue };
-        let place = Place::named("task", &task.name);
+        let place = Location::named("task", &task.name);
         let key = "preemption_threshold";
         let Some(priority) = task.priority() else {
             let reason = "it is compared with priorities, which must be given, not assigned";

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Checked, above_zero, bad, contradiction, known_name, task_names};
-use crate::error::Place;
+use super::{CheckResult, above_zero, bad, contradiction, known_name, task_names};
+use crate::error::Location;
 use crate::{Server, ServerKind, TaskSet};
 
-pub(super) fn check(set: &TaskSet) -> Checked {
+pub(super) fn check(set: &TaskSet) -> CheckResult {
     let names = task_names(&set.tasks);
     let mut homes: BTreeMap<&str, &str> = BTreeMap::new();
     for server in &set.servers {
-        let place = Place::named("server", &server.name);
+        let place = Location::named("server", &server.name);
         times(&place, server)?;
         for task in &server.tasks {
             known_name(&place, "tasks", "task", task, &names)?;
@@ -27,7 +27,7 @@ pub(super) fn check(set: &TaskSet) -> Checked {
     Ok(())
 }
 
-fn times(place: &Place, server: &Server) -> Checked {
+fn times(place: &Location, server: &Server) -> CheckResult {
     above_zero(place, "period", server.period, "give the time between two replenishments")?;
     above_zero(place, "budget", server.budget, "give the processor time per period")?;
     if server.budget > server.period {

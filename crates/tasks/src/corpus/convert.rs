@@ -7,7 +7,7 @@ use hourglass_time::Span;
 
 use super::{Case, CaseFlow, CaseTask};
 use crate::{
-    Activation, Assignment, CriticalSection, Place, Preemption, Protocol, Resource, Scheduler,
+    Activation, Assignment, CriticalSection, Location, Preemption, Protocol, Resource, Scheduler,
     Server, ServerKind, Task, TaskSet, TaskSetError,
 };
 
@@ -60,7 +60,7 @@ impl Case {
 
     fn task(&self, task: &CaseTask, position: usize, count: usize) -> Result<Task, TaskSetError> {
         let name = format!("task-{}", position + 1);
-        let place = Place::named("task", &name);
+        let place = Location::named("task", &name);
         let time = |key: &str, value: u64| span(&place, key, value);
         let mut model = Task {
             activation: Activation::Sporadic,
@@ -97,7 +97,7 @@ impl Case {
         Ok(model)
     }
 
-    fn sections(&self, place: &Place) -> Result<Vec<CriticalSection>, TaskSetError> {
+    fn sections(&self, place: &Location) -> Result<Vec<CriticalSection>, TaskSetError> {
         let section = |length| {
             let length = span(place, "cs", length)?;
             Ok(CriticalSection { resource: LOCK.to_owned(), length, count: 1 })
@@ -119,12 +119,12 @@ impl Case {
     fn add_servers(&self, set: &mut TaskSet) -> Result<(), TaskSetError> {
         for (position, server) in self.servers.iter().enumerate() {
             let name = format!("server-{}", position + 1);
-            let place = Place::named("server", &name);
+            let place = Location::named("server", &name);
             let (q, p) = (span(&place, "q", server.q)?, span(&place, "p", server.p)?);
             set.servers.push(Server::new(&name, ServerKind::CbsSoft, q, p));
         }
         let (Some(budget), Some(period)) = (self.budget, self.period) else { return Ok(()) };
-        let place = Place::named("server", RESERVATION);
+        let place = Location::named("server", RESERVATION);
         let (budget, period) = (span(&place, "budget", budget)?, span(&place, "period", period)?);
         let kind = match self.deadline {
             Some(_) => ServerKind::ExplicitDeadline,
@@ -147,17 +147,17 @@ const LOCK: &str = "lock";
 /// The reservation that all tasks of a case run in.
 const RESERVATION: &str = "reservation";
 
-fn span(place: &Place, key: &str, value: u64) -> Result<Span, TaskSetError> {
+fn span(place: &Location, key: &str, value: u64) -> Result<Span, TaskSetError> {
     let time = i64::try_from(value).map(Span::from_nanos);
     time.map_err(|_| too_large(place, key, value, "more than 63 bits"))
 }
 
 /// A priority or the number of a processor.
-fn small(place: &Place, key: &str, value: u64) -> Result<u32, TaskSetError> {
+fn small(place: &Location, key: &str, value: u64) -> Result<u32, TaskSetError> {
     u32::try_from(value).map_err(|_| too_large(place, key, value, "more than 32 bits"))
 }
 
-fn too_large(place: &Place, key: &str, value: u64, reason: &str) -> TaskSetError {
+fn too_large(place: &Location, key: &str, value: u64, reason: &str) -> TaskSetError {
     TaskSetError::BadValue {
         place: place.clone(),
         key: key.to_owned(),
@@ -168,7 +168,7 @@ fn too_large(place: &Place, key: &str, value: u64, reason: &str) -> TaskSetError
 
 fn cpus(count: u64) -> Result<CpuSet, TaskSetError> {
     let wrong = || TaskSetError::BadValue {
-        place: Place::file(),
+        place: Location::file(),
         key: "m".to_owned(),
         value: count.to_string(),
         reason: "give the number of CPUs, from 1 to 8192".to_owned(),
@@ -186,7 +186,7 @@ fn add_flow(
     let mut before: Option<String> = None;
     for (step, (cost, processor, priority)) in flow.steps.iter().enumerate() {
         let name = format!("flow-{}.{}", position + 1, step + 1);
-        let place = Place::named("task", &name);
+        let place = Location::named("task", &name);
         let mut one = CpuSet::default();
         let cpu = processors.iter().position(|known| known == processor);
         one.insert(cpu.and_then(|cpu| u32::try_from(cpu).ok()).unwrap_or(0));

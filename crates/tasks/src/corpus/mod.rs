@@ -12,10 +12,10 @@ mod read;
 
 use std::collections::BTreeMap;
 
-pub use hourglass_model::answers::{Answers, Value};
+pub use hourglass_model::expected_results::{ExpectedResults, ResultValue};
 use serde::{Deserialize, Serialize};
 
-pub use read::{BadJobs, CaseJob, Unread, read};
+pub use read::{BadJobs, CaseJob, UnreadableCase, read};
 
 /// A task of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct CaseTask {
     pub p: Option<u64>,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub other: BTreeMap<String, Value>,
+    pub other: BTreeMap<String, ResultValue>,
 }
 
 /// Whether a number may be left out.
@@ -68,7 +68,7 @@ pub struct CaseServer {
     pub jobs: Vec<[u64; 2]>,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub other: BTreeMap<String, Value>,
+    pub other: BTreeMap<String, ResultValue>,
 }
 
 /// A chain of steps on several processors.
@@ -82,7 +82,7 @@ pub struct CaseFlow {
     pub steps: Vec<(u64, String, u64)>,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub other: BTreeMap<String, Value>,
+    pub other: BTreeMap<String, ResultValue>,
 }
 
 /// One worked example. Which fields count depends on its kind.
@@ -99,7 +99,7 @@ pub struct Case {
     /// The tasks; under fixed priorities the most urgent first.
     #[serde(default)]
     pub tasks: Vec<CaseTask>,
-    pub expect: Answers,
+    pub expect: ExpectedResults,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub m: Option<u64>,
     /// `discrete` (blocking is C - 1) or `continuous`.
@@ -149,10 +149,10 @@ pub struct Case {
     pub rate: Option<String>,
     /// The worst such rate, a number or a fraction as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<Value>,
+    pub alpha: Option<ResultValue>,
     /// The slack at which neighbours are stopped, a number or a fraction as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub eps: Option<Value>,
+    pub eps: Option<ResultValue>,
     /// Share of a processor that may be reserved, a fraction as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<String>,
@@ -163,7 +163,7 @@ pub struct Case {
     pub note: Option<String>,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub other: BTreeMap<String, Value>,
+    pub other: BTreeMap<String, ResultValue>,
 }
 
 /// The usual columns of a job set: its number, the earliest and latest release, the least and
@@ -179,7 +179,7 @@ impl Case {
         let servers = self.servers.iter().map(|server| &server.other);
         let flows = self.flows.iter().map(|flow| &flow.other);
         let all = std::iter::once(&self.other).chain(tasks).chain(servers).chain(flows);
-        let meant = all.flatten().filter(|(_, value)| !matches!(value, Value::Text(_)));
+        let meant = all.flatten().filter(|(_, value)| !matches!(value, ResultValue::Text(_)));
         let mut keys: Vec<&str> = meant.map(|(key, _)| key.as_str()).collect();
         keys.sort_unstable();
         keys.dedup();

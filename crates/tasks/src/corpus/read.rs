@@ -1,6 +1,6 @@
 //! Files of cases, read one case at a time, so that one that cannot be read hides no other.
 //!
-//! Owns: [`read`], [`Unread`], the rows of a job set by the names of their columns. Must not: open
+//! Owns: [`read`], [`UnreadableCase`], the rows of a job set by the names of their columns. Must not: open
 //! files.
 
 use thiserror::Error;
@@ -10,7 +10,7 @@ use crate::TaskSetError;
 
 /// A case that is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unread {
+pub struct UnreadableCase {
     /// Its name, or its position in the file where it has none: `number 3`.
     pub id: String,
     /// Its kind; empty where it has none.
@@ -22,15 +22,15 @@ pub struct Unread {
 ///
 /// # Errors
 /// The text is no JSON array; with line and column. A single case that is not understood is an
-/// [`Unread`] in its place.
-pub fn read(text: &str) -> Result<Vec<Result<Case, Unread>>, TaskSetError> {
+/// [`UnreadableCase`] in its place.
+pub fn read(text: &str) -> Result<Vec<Result<Case, UnreadableCase>>, TaskSetError> {
     let text = text.trim_start_matches('\u{feff}');
     let rows: Vec<serde_json::Value> =
         serde_json::from_str(text).map_err(|error| crate::syntax(&error))?;
     Ok(rows.into_iter().enumerate().map(|(position, row)| read_case(position, row)).collect())
 }
 
-fn read_case(position: usize, row: serde_json::Value) -> Result<Case, Unread> {
+fn read_case(position: usize, row: serde_json::Value) -> Result<Case, UnreadableCase> {
     let word = |key: &str| match row.get(key) {
         Some(serde_json::Value::String(text)) => Some(text.clone()),
         Some(serde_json::Value::Number(number)) => Some(number.to_string()),
@@ -40,7 +40,7 @@ fn read_case(position: usize, row: serde_json::Value) -> Result<Case, Unread> {
     let kind = word("kind").unwrap_or_default();
     let graph = kind.starts_with("cpa");
     let found = if graph { read_graph(row) } else { serde_json::from_value(row) };
-    found.map_err(|error| Unread { id, kind, reason: error.to_string() })
+    found.map_err(|error| UnreadableCase { id, kind, reason: error.to_string() })
 }
 
 /// Keys of a case that mean the same in all kinds.

@@ -1,6 +1,6 @@
 //! Random sets of tasks, as experiments of schedulability draw them.
 //!
-//! Owns: utilisations with a fixed sum by the four ways of the literature ([`Method`]), periods,
+//! Owns: utilisations with a fixed sum by the four ways of the literature ([`UtilisationMethod`]), periods,
 //! deadlines, jitter, and their rounding to whole nanoseconds. A [`Recipe`] and the number of a set
 //! say what it is, whoever draws it and in which order.
 //! Must not: judge, read a clock, draw from anything but its own streams.
@@ -12,9 +12,9 @@
 
 mod error;
 mod fixed_sum;
+mod generator;
 mod millionths;
 mod periods;
-mod recipe;
 mod rescale;
 mod rounding;
 mod stream;
@@ -23,8 +23,8 @@ mod tests;
 mod utilisations;
 
 pub use error::{GenerateError, WordError};
+pub use generator::{Deadlines, DrawnTask, MOST_PROCESSORS, MOST_TASKS, Recipe, Source};
 pub use millionths::Millionths;
 pub use periods::Periods;
-pub use recipe::{Deadlines, DrawnTask, MOST_PROCESSORS, MOST_TASKS, Recipe, Source};
 pub use rounding::scaled_costs;
-pub use utilisations::{Bound, Method};
+pub use utilisations::{Bound, UtilisationMethod};

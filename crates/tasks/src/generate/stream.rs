@@ -19,5 +19,5 @@ pub(super) enum Purpose {
 
 /// The sequence of one set for one purpose.
 pub(super) fn for_set(seed: u64, utilisation: Millionths, set: u64, purpose: Purpose) -> Stream {
-    Stream::of(&[seed, utilisation.count(), set, purpose as u64])
+    Stream::from_seeds(&[seed, utilisation.count(), set, purpose as u64])
 }

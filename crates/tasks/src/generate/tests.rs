@@ -8,7 +8,7 @@ use super::*;
 
 const SEED: u64 = 20_2020;
 
-fn recipe(method: Method, tasks: usize) -> Recipe {
+fn recipe(method: UtilisationMethod, tasks: usize) -> Recipe {
     let periods = Periods::List(vec![Span::from_millis(10), Span::from_millis(40)]);
     Recipe { seed: SEED, tasks, processors: 8, method, periods, ..Recipe::default() }
 }
@@ -36,8 +36,12 @@ fn distance(mut sample: Vec<f64>, distribution: impl Fn(f64) -> f64) -> f64 {
     sample.iter().enumerate().map(apart).fold(0.0, f64::max) * n.sqrt()
 }
 
-const ALL: [Method; 4] =
-    [Method::UUniFast, Method::UUniFastDiscard, Method::RandFixedSum, Method::DirichletRescale];
+const ALL: [UtilisationMethod; 4] = [
+    UtilisationMethod::UUniFast,
+    UtilisationMethod::UUniFastDiscard,
+    UtilisationMethod::RandFixedSum,
+    UtilisationMethod::DirichletRescale,
+];
 
 /// With periods of 10 and 40 ms, sums of cost / period are whole quarters of a nanosecond in 10 ms.
 #[test]
@@ -85,7 +89,7 @@ fn above_one_processor_all_agree_with_discarding() {
         [(3, "1.2", &ALL[2..]), (6, "2.5", &ALL[2..3]), (6, "4.5", &ALL[2..3])]
     {
         let mut wanted: Vec<f64> =
-            shares(&recipe(Method::UUniFastDiscard, tasks), utilisation, 3_000)
+            shares(&recipe(UtilisationMethod::UUniFastDiscard, tasks), utilisation, 3_000)
                 .into_iter()
                 .flatten()
                 .collect();
@@ -109,14 +113,14 @@ fn bounds_of_single_tasks_hold() {
         .map(|b| b.parse().unwrap())
         .to_vec();
     for (method, utilisation) in [
-        (Method::DirichletRescale, "1.15"),
-        (Method::DirichletRescale, "1.3"),
-        (Method::DirichletRescale, "2.1"),
-        (Method::DirichletRescale, "2.4"),
-        (Method::UUniFastDiscard, "1.6"),
+        (UtilisationMethod::DirichletRescale, "1.15"),
+        (UtilisationMethod::DirichletRescale, "1.3"),
+        (UtilisationMethod::DirichletRescale, "2.1"),
+        (UtilisationMethod::DirichletRescale, "2.4"),
+        (UtilisationMethod::UUniFastDiscard, "1.6"),
     ] {
         let recipe = Recipe { bounds: bounds.clone(), ..recipe(method, 5) };
-        if method == Method::UUniFastDiscard {
+        if method == UtilisationMethod::UUniFastDiscard {
             // A bound of one value leaves nothing to discard to.
             let source = recipe.at(millionths(utilisation)).unwrap();
             assert!(matches!(source.draw(0), Err(GenerateError::Discarded { .. })));
@@ -136,7 +140,8 @@ fn bounds_of_single_tasks_hold() {
 #[test]
 fn periods_are_spread_as_their_name_says() {
     let drawn = |periods: &str| -> Vec<f64> {
-        let recipe = Recipe { periods: periods.parse().unwrap(), ..recipe(Method::UUniFast, 1) };
+        let recipe =
+            Recipe { periods: periods.parse().unwrap(), ..recipe(UtilisationMethod::UUniFast, 1) };
         let source = recipe.at(millionths("0.5")).unwrap();
         (0..4_000).map(|set| source.draw(set).unwrap()[0].period as f64).collect()
     };
@@ -160,7 +165,7 @@ fn times_are_multiples_of_their_granularity_and_shares_hold() {
         cost_granularity: Span::from_micros(10),
         deadlines: "share:0.5,0.9".parse().unwrap(),
         jitter: Recipe::jitter_of("0.1,0.2").unwrap(),
-        ..recipe(Method::UUniFast, 8)
+        ..recipe(UtilisationMethod::UUniFast, 8)
     };
     let source = recipe.at(millionths("0.7")).unwrap();
     for task in (0..100).flat_map(|set| source.draw(set).unwrap()) {
@@ -180,7 +185,7 @@ fn times_are_multiples_of_their_granularity_and_shares_hold() {
 /// A set depends on its number, not on what was drawn before; another purpose leaves the rest alone.
 #[test]
 fn a_set_is_known_by_its_number() {
-    let plain = recipe(Method::RandFixedSum, 6);
+    let plain = recipe(UtilisationMethod::RandFixedSum, 6);
     let source = plain.at(millionths("0.9")).unwrap();
     let late = source.draw(7).unwrap();
     let forwards: Vec<_> = (0..10).map(|set| source.draw(set).unwrap()).collect();
@@ -198,23 +203,26 @@ fn a_set_is_known_by_its_number() {
 fn what_cannot_be_drawn_is_refused() {
     let refused =
         |recipe: Recipe, utilisation: &str| recipe.at(millionths(utilisation)).unwrap_err();
-    let plain = || recipe(Method::RandFixedSum, 3);
+    let plain = || recipe(UtilisationMethod::RandFixedSum, 3);
     let bounds = |text: &str| Recipe {
         bounds: text.split(',').map(|b| b.parse().unwrap()).collect(),
-        ..recipe(Method::DirichletRescale, 3)
+        ..recipe(UtilisationMethod::DirichletRescale, 3)
     };
     for (error, part) in [
         (refused(plain(), "0"), "a utilisation of 0"),
         (refused(plain(), "8.000001"), "over the number of processors, 8"),
         (refused(plain(), "3.5"), "over 3, the most that 3 tasks"),
-        (refused(recipe(Method::UUniFast, 3), "1.1"), "uunifast-discard"),
+        (refused(recipe(UtilisationMethod::UUniFast, 3), "1.1"), "uunifast-discard"),
         (refused(Recipe { tasks: 0, ..plain() }, "0.5"), "0 tasks"),
         (refused(bounds("0.1..0.2"), "0.7"), "over 0.6"),
         (refused(bounds("0.3.."), "0.7"), "under 0.9"),
         (refused(bounds("0.1..0.2,0.1.."), "0.7"), "2 bounds for 3 tasks"),
         (refused(bounds("0.5..0.4"), "0.7"), "0.5..0.4"),
         (
-            refused(Recipe { method: Method::RandFixedSum, ..bounds("0..1,0..1,0..0.5") }, "0.7"),
+            refused(
+                Recipe { method: UtilisationMethod::RandFixedSum, ..bounds("0..1,0..1,0..0.5") },
+                "0.7",
+            ),
             "drs",
         ),
         (refused(Recipe { granularity: Span::ZERO, ..plain() }, "0.5"), "granularity"),

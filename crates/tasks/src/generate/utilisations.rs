@@ -15,7 +15,7 @@ use hourglass_model::random::Stream;
 const MOST_TRIES: u32 = 10_000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
+pub enum UtilisationMethod {
     /// UUniFast (Bini and Buttazzo, RTSJ 2005): uniform over all vectors with the sum; one processor.
     #[default]
     UUniFast,
@@ -31,29 +31,29 @@ pub enum Method {
 }
 
 /// All methods and their names.
-const NAMES: [(Method, &str); 4] = [
-    (Method::UUniFast, "uunifast"),
-    (Method::UUniFastDiscard, "uunifast-discard"),
-    (Method::RandFixedSum, "randfixedsum"),
-    (Method::DirichletRescale, "drs"),
+const NAMES: [(UtilisationMethod, &str); 4] = [
+    (UtilisationMethod::UUniFast, "uunifast"),
+    (UtilisationMethod::UUniFastDiscard, "uunifast-discard"),
+    (UtilisationMethod::RandFixedSum, "randfixedsum"),
+    (UtilisationMethod::DirichletRescale, "drs"),
 ];
 
-impl Method {
+impl UtilisationMethod {
     /// The names of all methods.
     pub const NAMES: [&str; 4] = [NAMES[0].1, NAMES[1].1, NAMES[2].1, NAMES[3].1];
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for UtilisationMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = NAMES.iter().find(|(method, _)| method == self).map_or("", |(_, name)| name);
         f.write_str(name)
     }
 }
 
-impl FromStr for Method {
+impl FromStr for UtilisationMethod {
     type Err = WordError;
 
-    fn from_str(text: &str) -> Result<Method, WordError> {
+    fn from_str(text: &str) -> Result<UtilisationMethod, WordError> {
         let found = NAMES.iter().find(|(_, name)| *name == text.trim()).map(|(method, _)| *method);
         found.ok_or_else(|| WordError::Form {
             given: text.to_owned(),
@@ -101,14 +101,14 @@ impl FromStr for Bound {
 
 /// A way of drawing, prepared for one sum.
 #[derive(Clone, Debug)]
-pub(super) struct Prepared {
+pub(super) struct UtilisationSampler {
     tasks: usize,
     total: Millionths,
-    way: Way,
+    way: SamplingMethod,
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum SamplingMethod {
     UUniFast,
     Discard(Vec<(f64, f64)>),
     /// Numbers from 0 to 1, to be scaled to `least` and `width`.
@@ -124,24 +124,24 @@ enum Way {
     },
 }
 
-impl Prepared {
+impl UtilisationSampler {
     /// Checks what was asked for, and prepares it. `bounds` are none, one for all, or one each.
     pub(super) fn new(
-        method: Method,
+        method: UtilisationMethod,
         tasks: usize,
         total: Millionths,
         bounds: &[Bound],
-    ) -> Result<Prepared, GenerateError> {
+    ) -> Result<UtilisationSampler, GenerateError> {
         let each = each_bound(tasks, total, bounds)?;
         let ends: Vec<(f64, f64)> =
             each.iter().map(|bound| (bound.least.as_f64(), bound.most.as_f64())).collect();
         let way = match method {
-            Method::UUniFast if !bounds.is_empty() || total > Millionths::ONE => {
+            UtilisationMethod::UUniFast if !bounds.is_empty() || total > Millionths::ONE => {
                 return Err(GenerateError::NeedsDiscard);
             }
-            Method::UUniFast => Way::UUniFast,
-            Method::UUniFastDiscard => Way::Discard(ends),
-            Method::RandFixedSum => {
+            UtilisationMethod::UUniFast => SamplingMethod::UUniFast,
+            UtilisationMethod::UUniFastDiscard => SamplingMethod::Discard(ends),
+            UtilisationMethod::RandFixedSum => {
                 if each.iter().any(|bound| *bound != each[0]) {
                     return Err(GenerateError::NeedsRescale);
                 }
@@ -149,23 +149,23 @@ impl Prepared {
                 let width = most - least;
                 let sum =
                     if width > 0.0 { (total.as_f64() - least * tasks as f64) / width } else { 0.0 };
-                Way::FixedSum { table: FixedSum::new(tasks, sum), least, width }
+                SamplingMethod::FixedSum { table: FixedSum::new(tasks, sum), least, width }
             }
-            Method::DirichletRescale => Way::Rescale {
+            UtilisationMethod::DirichletRescale => SamplingMethod::Rescale {
                 least: ends.iter().map(|(least, _)| *least).collect(),
                 room: ends.iter().map(|(least, most)| most - least).collect(),
                 rest: (total.as_f64() - ends.iter().map(|(least, _)| least).sum::<f64>()).max(0.0),
             },
         };
-        Ok(Prepared { tasks, total, way })
+        Ok(UtilisationSampler { tasks, total, way })
     }
 
     /// The utilisations of the next set.
     pub(super) fn draw(&self, stream: &mut Stream) -> Result<Vec<f64>, GenerateError> {
         let total = self.total.as_f64();
         let found = match &self.way {
-            Way::UUniFast => Some(uunifast(self.tasks, total, stream)),
-            Way::Discard(ends) => (0..MOST_TRIES).find_map(|_| {
+            SamplingMethod::UUniFast => Some(uunifast(self.tasks, total, stream)),
+            SamplingMethod::Discard(ends) => (0..MOST_TRIES).find_map(|_| {
                 let drawn = uunifast(self.tasks, total, stream);
                 let inside = drawn
                     .iter()
@@ -173,10 +173,10 @@ impl Prepared {
                     .all(|(value, (least, most))| least <= value && value <= most);
                 inside.then_some(drawn)
             }),
-            Way::FixedSum { table, least, width } => {
+            SamplingMethod::FixedSum { table, least, width } => {
                 Some(table.draw(stream).into_iter().map(|value| least + width * value).collect())
             }
-            Way::Rescale { least, room, rest } => rescaled(*rest, room, stream)
+            SamplingMethod::Rescale { least, room, rest } => rescaled(*rest, room, stream)
                 .map(|drawn| drawn.iter().zip(least).map(|(value, least)| least + value).collect()),
         };
         found.ok_or(GenerateError::Discarded {

@@ -4,9 +4,9 @@
 
 use super::Import;
 use super::read::{bad, micros, table};
-use crate::error::{Place, TaskSetError};
+use crate::error::{Location, TaskSetError};
 use crate::node::Node;
-use crate::{LEAST_STRIDE, MOST_BUFFER, Step};
+use crate::{LEAST_STRIDE, MOST_BUFFER, ProgramStep};
 
 /// Keys of events. One that begins with another stands before it.
 pub(super) const EVENTS: [&str; 20] = [
@@ -26,47 +26,47 @@ pub(super) fn name_of(key: &str) -> Option<&'static str> {
 
 /// The steps of one event: one, but four for `sync`.
 pub(super) fn read(
-    place: &Place,
+    place: &Location,
     thread: &str,
     event: &str,
     key: &str,
     node: &Node,
-) -> Import<Vec<Step>> {
+) -> Import<Vec<ProgramStep>> {
     let name = || word(place, key, node);
     let step = match event {
-        "run" => Step::Run(micros(place, key, node)?),
-        "runtime" => Step::RunFor(micros(place, key, node)?),
-        "sleep" => Step::Sleep(micros(place, key, node)?),
-        "mem" => Step::Memory(bytes(place, key, node)?),
-        "iorun" => Step::Io(bytes(place, key, node)?),
+        "run" => ProgramStep::Run(micros(place, key, node)?),
+        "runtime" => ProgramStep::RunFor(micros(place, key, node)?),
+        "sleep" => ProgramStep::Sleep(micros(place, key, node)?),
+        "mem" => ProgramStep::Memory(bytes(place, key, node)?),
+        "iorun" => ProgramStep::Io(bytes(place, key, node)?),
         "timer" => timer(place, key, node)?,
-        "lock" => Step::Lock(name()?),
-        "unlock" => Step::Unlock(name()?),
-        "signal" => Step::Signal(name()?),
-        "broad" => Step::Broadcast(name()?),
-        "barrier" => Step::Barrier(name()?),
-        "resume" => Step::Resume(name()?),
-        "fork" => Step::Fork(name()?),
-        "sem_post" => Step::Post(name()?),
-        "sem_wait" => Step::Take(name()?),
+        "lock" => ProgramStep::Lock(name()?),
+        "unlock" => ProgramStep::Unlock(name()?),
+        "signal" => ProgramStep::Signal(name()?),
+        "broad" => ProgramStep::Broadcast(name()?),
+        "barrier" => ProgramStep::Barrier(name()?),
+        "resume" => ProgramStep::Resume(name()?),
+        "fork" => ProgramStep::Fork(name()?),
+        "sem_post" => ProgramStep::Post(name()?),
+        "sem_wait" => ProgramStep::Take(name()?),
         "memrun" => accesses(place, key, node)?,
-        "yield" => Step::Yield,
+        "yield" => ProgramStep::Yield,
         "suspend" => match node {
-            Node::Text(text) if text.is_empty() => Step::Suspend(thread.to_owned()),
-            _ => Step::Suspend(name()?),
+            Node::Text(text) if text.is_empty() => ProgramStep::Suspend(thread.to_owned()),
+            _ => ProgramStep::Suspend(name()?),
         },
         "wait" => {
             let (condition, mutex) = condition(place, key, node)?;
-            Step::Wait { condition, mutex }
+            ProgramStep::Wait { condition, mutex }
         }
         // `sync` stands for these four.
         _ => {
             let (condition, mutex) = condition(place, key, node)?;
             return Ok(vec![
-                Step::Lock(mutex.clone()),
-                Step::Signal(condition.clone()),
-                Step::Wait { condition, mutex: mutex.clone() },
-                Step::Unlock(mutex),
+                ProgramStep::Lock(mutex.clone()),
+                ProgramStep::Signal(condition.clone()),
+                ProgramStep::Wait { condition, mutex: mutex.clone() },
+                ProgramStep::Unlock(mutex),
             ]);
         }
     };
@@ -74,7 +74,7 @@ pub(super) fn read(
 }
 
 /// A name without blanks, so that steps can be written as words.
-fn word(place: &Place, key: &str, node: &Node) -> Import<String> {
+fn word(place: &Location, key: &str, node: &Node) -> Import<String> {
     match node {
         Node::Text(text) if text.is_empty() => Err(bad(place, key, node, "give a name")),
         Node::Text(text) if text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
@@ -85,14 +85,14 @@ fn word(place: &Place, key: &str, node: &Node) -> Import<String> {
     }
 }
 
-fn bytes(place: &Place, key: &str, node: &Node) -> Import<u64> {
+fn bytes(place: &Location, key: &str, node: &Node) -> Import<u64> {
     let number = if let Node::Whole(number) = node { u64::try_from(*number).ok() } else { None };
     number.ok_or_else(|| bad(place, key, node, "give a number of bytes"))
 }
 
 /// The values of these keys in the object of an event; no other may stand there.
 fn members<'a, const N: usize>(
-    place: &Place,
+    place: &Location,
     key: &str,
     node: &'a Node,
     names: [&'static str; N],
@@ -108,7 +108,7 @@ fn members<'a, const N: usize>(
     Ok(names.map(|name| entries.iter().rev().find(|(k, _)| k == name).map(|(_, node)| node)))
 }
 
-fn missing(place: &Place, key: &str, name: &'static str, remedy: &str) -> TaskSetError {
+fn missing(place: &Location, key: &str, name: &'static str, remedy: &str) -> TaskSetError {
     let place = place.within(key.escape_debug());
     TaskSetError::MissingKey { place, key: name, remedy: remedy.to_owned() }
 }
@@ -116,7 +116,7 @@ fn missing(place: &Place, key: &str, name: &'static str, remedy: &str) -> TaskSe
 /// What rt-app calls a timer without a name, so that all of these are one.
 const UNNAMED: &str = "unknown";
 
-fn timer(place: &Place, key: &str, node: &Node) -> Import<Step> {
+fn timer(place: &Location, key: &str, node: &Node) -> Import<ProgramStep> {
     let [name, period, mode] = members(place, key, node, ["ref", "period", "mode"])?;
     let period = period.ok_or_else(|| missing(place, key, "period", "give it in microseconds"))?;
     let absolute = match mode {
@@ -129,7 +129,7 @@ fn timer(place: &Place, key: &str, node: &Node) -> Import<Step> {
         }
     };
     let place = place.within(key.escape_debug());
-    Ok(Step::Timer {
+    Ok(ProgramStep::Timer {
         name: match name {
             Some(name) => word(&place, "ref", name)?,
             None => UNNAMED.to_owned(),
@@ -140,7 +140,7 @@ fn timer(place: &Place, key: &str, node: &Node) -> Import<Step> {
 }
 
 /// Accesses to a buffer of the event's own: `memrun`. Threads share none, whatever its `ref`.
-fn accesses(place: &Place, key: &str, node: &Node) -> Import<Step> {
+fn accesses(place: &Location, key: &str, node: &Node) -> Import<ProgramStep> {
     let names = ["type", "size", "count", "stride", "pattern", "ref"];
     let [kind, size, count, stride, pattern, _] = members(place, key, node, names)?;
     let kind = kind.ok_or_else(|| missing(place, key, "type", "give read, write or chase"))?;
@@ -158,8 +158,8 @@ fn accesses(place: &Place, key: &str, node: &Node) -> Import<Step> {
     };
     let amount = amount.ok_or_else(|| bad(&place, "count", count, "give a number from 0"))?;
     match kind {
-        Node::Text(kind) if kind == "read" => Ok(Step::Read { bytes: amount, buffer }),
-        Node::Text(kind) if kind == "write" => Ok(Step::Write { bytes: amount, buffer }),
+        Node::Text(kind) if kind == "read" => Ok(ProgramStep::Read { bytes: amount, buffer }),
+        Node::Text(kind) if kind == "write" => Ok(ProgramStep::Write { bytes: amount, buffer }),
         Node::Text(kind) if kind == "chase" => {
             let given = stride.map(|node| bytes(&place, "stride", node)).transpose()?;
             let distance = given.unwrap_or(STRIDE);
@@ -170,7 +170,7 @@ fn accesses(place: &Place, key: &str, node: &Node) -> Import<Step> {
             }
             // Every other pattern is random to rt-app.
             let sequential = matches!(pattern, Some(Node::Text(name)) if name == "sequential");
-            Ok(Step::Chase { hops: amount, buffer, stride: distance, sequential })
+            Ok(ProgramStep::Chase { hops: amount, buffer, stride: distance, sequential })
         }
         node => Err(bad(&place, "type", node, "give \"read\", \"write\" or \"chase\"")),
     }
@@ -179,7 +179,7 @@ fn accesses(place: &Place, key: &str, node: &Node) -> Import<Step> {
 /// Bytes between two pointers of a chase that says nothing.
 const STRIDE: u64 = 64;
 
-fn condition(place: &Place, key: &str, node: &Node) -> Import<(String, String)> {
+fn condition(place: &Location, key: &str, node: &Node) -> Import<(String, String)> {
     let [condition, mutex] = members(place, key, node, ["ref", "mutex"])?;
     let condition = condition.ok_or_else(|| missing(place, key, "ref", "name the condition"))?;
     let mutex = mutex.ok_or_else(|| missing(place, key, "mutex", "name the mutex"))?;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_time::Span;
 
-use crate::{Phase, Program, Step};
+use crate::{Phase, Program, ProgramStep};
 
 /// What a job begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum WakeUp {
 
 /// What holds for every job of a program.
 #[derive(Clone, Debug)]
-pub(crate) struct Jobs {
+pub(crate) struct JobTotals {
     pub(crate) wake_up: WakeUp,
     pub(crate) execution: Span,
     /// The longest time slept in all within a job.
@@ -45,10 +45,10 @@ pub(crate) struct Jobs {
 /// Twice through, so that the job that crosses the end is seen whole.
 const ROUNDS: u64 = 2;
 
-impl Jobs {
-    pub(crate) fn of(program: &Program) -> Jobs {
+impl JobTotals {
+    pub(crate) fn of(program: &Program) -> JobTotals {
         let once = || program.phases.iter().flat_map(|phase| &phase.steps);
-        let has = |test: fn(&Step) -> bool| once().any(test);
+        let has = |test: fn(&ProgramStep) -> bool| once().any(test);
         let wake_up = if has(is_timer) {
             WakeUp::Timer
         } else if has(is_wait) {
@@ -58,7 +58,7 @@ impl Jobs {
         } else {
             WakeUp::Never
         };
-        let mut walk = Walk::new(wake_up);
+        let mut walk = JobWalk::new(wake_up);
         'all: for _ in 0..rounds(program.loops) {
             for phase in &program.phases {
                 walk.phase(phase);
@@ -85,20 +85,26 @@ pub(crate) fn starts_by_timer(program: &Program) -> bool {
     program.phases.iter().flat_map(|phase| &phase.steps).any(is_timer)
 }
 
-fn is_timer(step: &Step) -> bool {
-    matches!(step, Step::Timer { period, .. } if period.is_positive())
+fn is_timer(step: &ProgramStep) -> bool {
+    matches!(step, ProgramStep::Timer { period, .. } if period.is_positive())
 }
 
-fn is_sleep(step: &Step) -> bool {
-    matches!(step, Step::Sleep(time) if time.is_positive())
+fn is_sleep(step: &ProgramStep) -> bool {
+    matches!(step, ProgramStep::Sleep(time) if time.is_positive())
 }
 
-fn is_wait(step: &Step) -> bool {
-    matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
+fn is_wait(step: &ProgramStep) -> bool {
+    matches!(
+        step,
+        ProgramStep::Wait { .. }
+            | ProgramStep::Suspend(_)
+            | ProgramStep::Barrier(_)
+            | ProgramStep::Take(_)
+    )
 }
 
-struct Walk {
-    jobs: Jobs,
+struct JobWalk {
+    jobs: JobTotals,
     /// Of the job at hand.
     execution: Span,
     suspension: Span,
@@ -109,10 +115,10 @@ struct Walk {
     held: Vec<(String, Span)>,
 }
 
-impl Walk {
-    fn new(wake_up: WakeUp) -> Walk {
-        Walk {
-            jobs: Jobs {
+impl JobWalk {
+    fn new(wake_up: WakeUp) -> JobWalk {
+        JobWalk {
+            jobs: JobTotals {
                 wake_up,
                 execution: Span::ZERO,
                 suspension: Span::ZERO,
@@ -150,7 +156,7 @@ impl Walk {
     }
 
     /// Whether a job begins after this step.
-    fn wakes(&self, step: &Step) -> bool {
+    fn wakes(&self, step: &ProgramStep) -> bool {
         match self.jobs.wake_up {
             WakeUp::Timer => is_timer(step),
             WakeUp::Thread => is_wait(step),
@@ -191,52 +197,54 @@ impl Walk {
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &ProgramStep) {
         match step {
-            Step::Run(time) | Step::RunFor(time) => {
+            ProgramStep::Run(time) | ProgramStep::RunFor(time) => {
                 self.execution = self.execution.saturating_add(*time);
                 for (_, length) in &mut self.held {
                     *length = length.saturating_add(*time);
                 }
             }
-            Step::Timer { period, .. } if period.is_positive() => self.wakes_after(*period),
-            Step::Sleep(time) if self.jobs.wake_up == WakeUp::Sleep && time.is_positive() => {
+            ProgramStep::Timer { period, .. } if period.is_positive() => self.wakes_after(*period),
+            ProgramStep::Sleep(time)
+                if self.jobs.wake_up == WakeUp::Sleep && time.is_positive() =>
+            {
                 self.wakes_after(time.saturating_add(self.execution));
             }
-            Step::Sleep(time) => self.suspension = self.suspension.saturating_add(*time),
-            Step::Lock(mutex) => self.held.push((mutex.clone(), Span::ZERO)),
-            Step::Unlock(mutex) => self.unlock(mutex),
-            Step::Wait { condition, mutex } => {
+            ProgramStep::Sleep(time) => self.suspension = self.suspension.saturating_add(*time),
+            ProgramStep::Lock(mutex) => self.held.push((mutex.clone(), Span::ZERO)),
+            ProgramStep::Unlock(mutex) => self.unlock(mutex),
+            ProgramStep::Wait { condition, mutex } => {
                 self.jobs.conditions.insert(condition.clone());
                 self.unlock(mutex);
                 self.waits();
                 self.held.push((mutex.clone(), Span::ZERO));
             }
-            Step::Suspend(name) => {
+            ProgramStep::Suspend(name) => {
                 self.jobs.suspends.insert(name.clone());
                 self.waits();
             }
-            Step::Signal(name) | Step::Broadcast(name) => {
+            ProgramStep::Signal(name) | ProgramStep::Broadcast(name) => {
                 count(&mut self.signals, &mut self.jobs.signals, name);
             }
-            Step::Resume(name) => count(&mut self.resumes, &mut self.jobs.resumes, name),
-            Step::Barrier(_) => {
+            ProgramStep::Resume(name) => count(&mut self.resumes, &mut self.jobs.resumes, name),
+            ProgramStep::Barrier(_) => {
                 self.jobs.doubts.insert("waits at barriers; for how long is not known");
                 self.waits();
             }
             // A semaphore is a condition to whom it wakes. The blank keeps its name from others'.
-            Step::Take(name) => {
+            ProgramStep::Take(name) => {
                 self.jobs.conditions.insert(semaphore(name));
                 self.waits();
             }
-            Step::Post(name) => {
+            ProgramStep::Post(name) => {
                 count(&mut self.signals, &mut self.jobs.signals, &semaphore(name));
             }
-            Step::Memory(_)
-            | Step::Io(_)
-            | Step::Read { .. }
-            | Step::Write { .. }
-            | Step::Chase { .. } => {
+            ProgramStep::Memory(_)
+            | ProgramStep::Io(_)
+            | ProgramStep::Read { .. }
+            | ProgramStep::Write { .. }
+            | ProgramStep::Chase { .. } => {
                 self.jobs.doubts.insert(
                     "mem, memrun and iorun take a time that the file does not say; it is not in \
                      the execution time",

@@ -18,14 +18,14 @@
 
 mod events;
 pub(super) mod jobs;
-mod lenient;
+mod json_fixup;
 mod read;
+mod task_conversion;
 mod threads;
-mod wakes;
 
 use std::fmt;
 
-pub(super) use lenient::plain;
+pub(super) use json_fixup::plain;
 
 use super::error::TaskSetError;
 use super::{Program, TaskSet};
@@ -37,21 +37,21 @@ pub struct Imported {
     /// The tasks, each with its steps; threads that are none are in the background.
     pub set: TaskSet,
     /// What was passed over or does not mean the same.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ImportNote>,
     /// For how long rt-app would run; without an end if it says none.
     pub duration: Option<Span>,
 }
 
 /// Something of the file that the tasks do not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct ImportNote {
     /// The thread; empty for the file as a whole.
     pub thread: String,
     /// What it is, one sentence.
     pub text: String,
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for ImportNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.thread.as_str() {
             "" => f.write_str(&self.text),
@@ -86,7 +86,7 @@ impl TaskSet {
         let node = super::read::parse_json(&plain(text)?)?;
         let mut notes = Vec::new();
         let file = read::file(&node, &mut notes)?;
-        let set = wakes::task_set(&file, &mut notes)?;
+        let set = task_conversion::task_set(&file, &mut notes)?;
         set.check()?;
         Ok(Imported { set, notes, duration: file.duration })
     }

@@ -6,8 +6,8 @@ use hourglass_model::{CpuSet, Policy};
 use hourglass_time::Span;
 
 use super::events;
-use super::{Import, Note, Thread};
-use crate::error::{Place, TaskSetError};
+use super::{Import, ImportNote, Thread};
+use crate::error::{Location, TaskSetError};
 use crate::keys::remedy;
 use crate::node::Node;
 use crate::{Phase, Program};
@@ -55,7 +55,7 @@ const PROPERTIES: [&str; 9] = [
 
 type Entries = [(String, Node)];
 
-pub(super) fn table<'a>(place: &Place, node: &'a Node) -> Import<&'a Entries> {
+pub(super) fn table<'a>(place: &Location, node: &'a Node) -> Import<&'a Entries> {
     match node {
         Node::Table(entries) => Ok(entries),
         _ => {
@@ -70,7 +70,7 @@ fn find<'a>(entries: &'a Entries, key: &str) -> Option<&'a Node> {
     entries.iter().rev().find(|(name, _)| name == key).map(|(_, node)| node)
 }
 
-pub(super) fn bad(place: &Place, key: &str, node: &Node, reason: &str) -> TaskSetError {
+pub(super) fn bad(place: &Location, key: &str, node: &Node, reason: &str) -> TaskSetError {
     TaskSetError::BadValue {
         place: place.clone(),
         key: key.to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn bad(place: &Place, key: &str, node: &Node, reason: &str) -> TaskSe
 }
 
 /// A number of microseconds that is not negative.
-pub(super) fn micros(place: &Place, key: &str, node: &Node) -> Import<Span> {
+pub(super) fn micros(place: &Location, key: &str, node: &Node) -> Import<Span> {
     let Node::Whole(number) = node else {
         return Err(bad(place, key, node, "give a whole number of microseconds"));
     };
@@ -93,8 +93,8 @@ pub(super) fn micros(place: &Place, key: &str, node: &Node) -> Import<Span> {
         .ok_or_else(|| bad(place, key, node, "longer than 292 years"))
 }
 
-pub(super) fn file(node: &Node, notes: &mut Vec<Note>) -> Import<File> {
-    let place = Place::file();
+pub(super) fn file(node: &Node, notes: &mut Vec<ImportNote>) -> Import<File> {
+    let place = Location::file();
     let entries = table(&place, node)?;
     known(
         &place,
@@ -102,7 +102,7 @@ pub(super) fn file(node: &Node, notes: &mut Vec<Note>) -> Import<File> {
         |key| ["global", "resources", "tasks"].contains(&key),
         || ["global", "resources", "tasks"].into_iter(),
     )?;
-    let global = Place::part("global");
+    let global = Location::part("global");
     let settings = match find(entries, "global") {
         Some(node) => table(&global, node)?,
         None => &[],
@@ -126,13 +126,13 @@ pub(super) fn file(node: &Node, notes: &mut Vec<Note>) -> Import<File> {
         });
     };
     let mut threads = Vec::new();
-    for (name, node) in table(&Place::part("tasks"), tasks)? {
+    for (name, node) in table(&Location::part("tasks"), tasks)? {
         threads.push(thread(name, node, standard, notes)?);
     }
     Ok(File { duration: duration(&global, settings)?, inherits, threads })
 }
 
-fn duration(place: &Place, settings: &Entries) -> Import<Option<Span>> {
+fn duration(place: &Location, settings: &Entries) -> Import<Option<Span>> {
     match find(settings, "duration") {
         None | Some(Node::Whole(-1)) => Ok(None),
         Some(Node::Whole(seconds)) if *seconds >= 0 => seconds
@@ -146,7 +146,7 @@ fn duration(place: &Place, settings: &Entries) -> Import<Option<Span>> {
 
 /// That every key is one of those known.
 fn known<'k, I: Iterator<Item = &'k str> + Clone>(
-    place: &Place,
+    place: &Location,
     entries: &Entries,
     is_known: impl Fn(&str) -> bool,
     all: impl Fn() -> I,
@@ -165,7 +165,7 @@ fn known<'k, I: Iterator<Item = &'k str> + Clone>(
 const POLICIES: [&str; 6] =
     ["SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE", "SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"];
 
-fn policy_name<'a>(place: &Place, key: &str, node: &'a Node) -> Import<&'a str> {
+fn policy_name<'a>(place: &Location, key: &str, node: &'a Node) -> Import<&'a str> {
     match node {
         Node::Text(name) if POLICIES.contains(&name.as_str()) => Ok(name),
         Node::Text(name) => {
@@ -177,7 +177,7 @@ fn policy_name<'a>(place: &Place, key: &str, node: &'a Node) -> Import<&'a str> 
 }
 
 /// The policy that the keys of a thread or phase describe, `standard` where they name none.
-fn policy(place: &Place, entries: &Entries, standard: &str) -> Import<Policy> {
+fn policy(place: &Location, entries: &Entries, standard: &str) -> Import<Policy> {
     let name = match find(entries, "policy") {
         None => standard,
         Some(node) => policy_name(place, "policy", node)?,
@@ -207,7 +207,7 @@ fn policy(place: &Place, entries: &Entries, standard: &str) -> Import<Policy> {
     })
 }
 
-fn cpus(place: &Place, entries: &Entries) -> Import<Option<CpuSet>> {
+fn cpus(place: &Location, entries: &Entries) -> Import<Option<CpuSet>> {
     let Some(node) = find(entries, "cpus") else { return Ok(None) };
     let wrong = || bad(place, "cpus", node, "give a list of CPU numbers, as in [0, 2]");
     let Node::List(items) = node else { return Err(wrong()) };
@@ -216,7 +216,7 @@ fn cpus(place: &Place, entries: &Entries) -> Import<Option<CpuSet>> {
 }
 
 /// How often: a number, or for ever if it is -1.
-fn loops(place: &Place, entries: &Entries, standard: Option<u64>) -> Import<Option<u64>> {
+fn loops(place: &Location, entries: &Entries, standard: Option<u64>) -> Import<Option<u64>> {
     match find(entries, "loop") {
         None => Ok(standard),
         Some(Node::Whole(-1)) => Ok(None),
@@ -227,10 +227,10 @@ fn loops(place: &Place, entries: &Entries, standard: Option<u64>) -> Import<Opti
     }
 }
 
-fn thread(name: &str, node: &Node, standard: &str, notes: &mut Vec<Note>) -> Import<Thread> {
-    let place = Place::named("thread", name);
+fn thread(name: &str, node: &Node, standard: &str, notes: &mut Vec<ImportNote>) -> Import<Thread> {
+    let place = Location::named("thread", name);
     let entries = table(&place, node)?;
-    let mut note = |text: String| notes.push(Note { thread: name.to_owned(), text });
+    let mut note = |text: String| notes.push(ImportNote { thread: name.to_owned(), text });
     let mut phases = Vec::new();
     match find(entries, "phases") {
         Some(node) => {
@@ -288,7 +288,7 @@ fn ignored(entries: &Entries, prefix: &str, note: &mut impl FnMut(String)) {
 }
 
 fn phase(
-    place: &Place,
+    place: &Location,
     thread: &str,
     name: &str,
     entries: &Entries,
@@ -305,7 +305,7 @@ fn phase(
     })
 }
 
-fn steps(place: &Place, thread: &str, entries: &Entries) -> Import<Vec<crate::Step>> {
+fn steps(place: &Location, thread: &str, entries: &Entries) -> Import<Vec<crate::ProgramStep>> {
     let mut steps = Vec::new();
     for (key, node) in entries.iter().filter(|(key, _)| !is_property(key)) {
         match events::name_of(key) {
@@ -326,7 +326,7 @@ fn steps(place: &Place, thread: &str, entries: &Entries) -> Import<Vec<crate::St
 /// Budget, period and deadline. Without a period the budget is the period, and without a deadline
 /// the period is the deadline.
 fn reservation(
-    place: &Place,
+    place: &Location,
     entries: &Entries,
     policy: Policy,
 ) -> Import<Option<(Span, Span, Span)>> {

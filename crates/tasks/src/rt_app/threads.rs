@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::jobs::{Jobs, starts_by_timer};
+use super::jobs::{JobTotals, starts_by_timer};
 use super::read::File;
-use super::wakes::Instance;
-use super::{Import, Note, Thread};
-use crate::error::{Place, TaskSetError};
+use super::task_conversion::Instance;
+use super::{Import, ImportNote, Thread};
+use crate::error::{Location, TaskSetError};
 use crate::keys::remedy;
-use crate::{Phase, Program, Step};
+use crate::{Phase, Program, ProgramStep};
 
 /// Threads that one `fork` starts at most; rt-app itself gives up after 1024.
 const MOST_FORKS: u64 = 256;
@@ -20,7 +20,10 @@ const MOST_FORKS: u64 = 256;
 const MOST_THREADS: usize = 4_000;
 
 /// The threads one by one. Names that come again get a number, as `workgen` gives it.
-pub(super) fn instances<'a>(file: &'a File, notes: &mut Vec<Note>) -> Import<Vec<Instance<'a>>> {
+pub(super) fn instances<'a>(
+    file: &'a File,
+    notes: &mut Vec<ImportNote>,
+) -> Import<Vec<Instance<'a>>> {
     let mut names = Names::default();
     let mut all = Vec::new();
     for thread in &file.threads {
@@ -30,7 +33,7 @@ pub(super) fn instances<'a>(file: &'a File, notes: &mut Vec<Note>) -> Import<Vec
                 _ => format!("{}-{number}", thread.name),
             };
             let program = with_delay(thread);
-            let jobs = Jobs::of(&program);
+            let jobs = JobTotals::of(&program);
             all.push(Instance { name: names.unique(&wanted), thread, program, jobs });
         }
     }
@@ -38,7 +41,7 @@ pub(super) fn instances<'a>(file: &'a File, notes: &mut Vec<Note>) -> Import<Vec
     for thread in &file.threads {
         if thread.instances == 0 && !all.iter().any(|one| std::ptr::eq(one.thread, thread)) {
             let text = "instance is 0 and no other thread forks it; it is left out".to_owned();
-            notes.push(Note { thread: thread.name.clone(), text });
+            notes.push(ImportNote { thread: thread.name.clone(), text });
         }
     }
     Ok(all)
@@ -49,7 +52,7 @@ fn forked<'a>(
     file: &'a File,
     names: &mut Names,
     all: &mut Vec<Instance<'a>>,
-    notes: &mut Vec<Note>,
+    notes: &mut Vec<ImportNote>,
 ) -> Import<()> {
     let mut starts: BTreeMap<&str, u32> = BTreeMap::new();
     let mut makers: VecDeque<&Thread> = all.iter().map(|instance| instance.thread).collect();
@@ -62,11 +65,11 @@ fn forked<'a>(
                     "fork {name} starts {MOST_FORKS} threads at most; rt-app ends with an error \
                      after 1024"
                 );
-                notes.push(Note { thread: maker.name.clone(), text });
+                notes.push(ImportNote { thread: maker.name.clone(), text });
             }
             if started.delay.is_positive() {
                 let text = "its delay is passed over where it is forked".to_owned();
-                notes.push(Note { thread: started.name.clone(), text });
+                notes.push(ImportNote { thread: started.name.clone(), text });
             }
             for _ in 0..times.min(MOST_FORKS) {
                 if all.len() >= MOST_THREADS {
@@ -74,10 +77,10 @@ fn forked<'a>(
                 }
                 let number = starts.entry(name).or_default();
                 let program =
-                    after(Step::Forked { name: name.to_owned(), number: *number }, started);
+                    after(ProgramStep::Forked { name: name.to_owned(), number: *number }, started);
                 let unique = names.unique(&format!("{name}-fork{number}"));
                 *number += 1;
-                let jobs = Jobs::of(&program);
+                let jobs = JobTotals::of(&program);
                 all.push(Instance { name: unique, thread: started, program, jobs });
                 makers.push_back(started);
             }
@@ -93,7 +96,7 @@ fn forks(thread: &Thread) -> Vec<(&str, u64)> {
     for phase in &thread.program.phases {
         let times = rounds.saturating_mul(phase.loops.unwrap_or(u64::MAX));
         let names = phase.steps.iter().filter_map(|step| match step {
-            Step::Fork(name) => Some(name.as_str()),
+            ProgramStep::Fork(name) => Some(name.as_str()),
             _ => None,
         });
         found.extend(names.map(|name| (name, times)));
@@ -105,13 +108,13 @@ fn forks(thread: &Thread) -> Vec<(&str, u64)> {
 /// task's offset.
 fn with_delay(thread: &Thread) -> Program {
     if thread.delay.is_positive() && !starts_by_timer(&thread.program) {
-        return after(Step::StartAfter(thread.delay), thread);
+        return after(ProgramStep::StartAfter(thread.delay), thread);
     }
     thread.program.clone()
 }
 
 /// The program behind a step that is waited for once.
-fn after(step: Step, thread: &Thread) -> Program {
+fn after(step: ProgramStep, thread: &Thread) -> Program {
     let mut program = thread.program.clone();
     let start =
         Phase { name: String::new(), loops: Some(1), policy: None, cpus: None, steps: vec![step] };
@@ -121,7 +124,7 @@ fn after(step: Step, thread: &Thread) -> Program {
 
 fn unknown(maker: &Thread, name: &str, file: &File) -> TaskSetError {
     TaskSetError::UnknownName {
-        place: Place::named("thread", &maker.name),
+        place: Location::named("thread", &maker.name),
         key: "fork",
         name: name.escape_debug().to_string(),
         kind: "thread",
@@ -131,7 +134,7 @@ fn unknown(maker: &Thread, name: &str, file: &File) -> TaskSetError {
 
 fn too_many(maker: &Thread, name: &str) -> TaskSetError {
     TaskSetError::Contradiction {
-        place: Place::named("thread", &maker.name),
+        place: Location::named("thread", &maker.name),
         message: format!(
             "fork {}: over {MOST_THREADS} threads are started in all; let fewer loops fork",
             name.escape_debug()

@@ -1,8 +1,8 @@
 //! The example files are read as their comments say, and what is written reads back the same.
 
 use hourglass_tasks::{
-    Activation, Assignment, Format, Fraction, Origin, Preemption, Protocol, Scheduler, ServerKind,
-    Step, TaskSet,
+    Activation, Assignment, FactOrigin, Format, Fraction, Preemption, ProgramStep, Protocol,
+    Scheduler, ServerKind, TaskSet,
 };
 use hourglass_time::Span;
 
@@ -107,7 +107,7 @@ fn everything_that_can_be_said() {
     let program = task("pages").program.as_ref().unwrap();
     assert_eq!((program.loops, program.phases[0].loops), (Some(100), Some(3)));
     assert_eq!(program.phases[1].policy.unwrap().to_string(), "FIFO:5");
-    assert_eq!(program.phases[0].steps[1], Step::Run(Span::from_micros(200)));
+    assert_eq!(program.phases[0].steps[1], ProgramStep::Run(Span::from_micros(200)));
     assert_eq!(set.background[0].program.phases[0].loops, None);
     assert_eq!(set.warnings(), []);
 }
@@ -135,15 +135,15 @@ fn an_explanation_fills_in_what_was_not_said() {
         (fact.value.as_str(), fact.origin)
     };
     assert_eq!(fact(0, "scheduler").0, "fixed-priority");
-    assert_eq!(fact(0, "priorities"), ("rate-monotonic", Origin::Given));
-    assert_eq!(fact(1, "cpus"), ("0", Origin::Derived));
-    assert_eq!(fact(1, "timer_granularity"), ("1ns", Origin::Default));
+    assert_eq!(fact(0, "priorities"), ("rate-monotonic", FactOrigin::Given));
+    assert_eq!(fact(1, "cpus"), ("0", FactOrigin::Derived));
+    assert_eq!(fact(1, "timer_granularity"), ("1ns", FactOrigin::Default));
     assert_eq!(explanation.subjects[3].name, "video");
-    assert_eq!(fact(3, "wcet"), ("17ms", Origin::Given));
-    assert_eq!(fact(3, "deadline"), ("33ms", Origin::Default));
-    assert_eq!(fact(3, "offset"), ("any", Origin::Default));
-    assert_eq!(fact(3, "priority"), ("1", Origin::Derived));
-    assert_eq!(fact(3, "utilisation"), ("17/33", Origin::Derived));
+    assert_eq!(fact(3, "wcet"), ("17ms", FactOrigin::Given));
+    assert_eq!(fact(3, "deadline"), ("33ms", FactOrigin::Default));
+    assert_eq!(fact(3, "offset"), ("any", FactOrigin::Default));
+    assert_eq!(fact(3, "priority"), ("1", FactOrigin::Derived));
+    assert_eq!(fact(3, "utilisation"), ("17/33", FactOrigin::Derived));
     assert_eq!(explanation.warnings, [""; 0]);
 }
 

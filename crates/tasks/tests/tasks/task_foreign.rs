@@ -1,10 +1,10 @@
 //! Task sets of other tools: what their files say, and that nothing of it is lost without a word.
 
-use hourglass_tasks::foreign::Translated;
+use hourglass_tasks::import::ImportedTaskSet;
 use hourglass_tasks::{Activation, Assignment, Format, Preemption, Protocol, Scheduler, TaskSet};
 use hourglass_time::Span;
 
-fn read(text: &str) -> Translated {
+fn read(text: &str) -> ImportedTaskSet {
     let format = Format::of(text);
     TaskSet::from_foreign(format, text).unwrap_or_else(|| panic!("{format:?}")).unwrap()
 }

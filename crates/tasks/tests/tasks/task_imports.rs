@@ -1,9 +1,9 @@
 //! Importing other descriptions of tasks: rt-app's files, the corpus, recorded runs.
 
 use hourglass_model::manifest::{Manifest, ThreadFacts};
-use hourglass_model::{Interval, Onset, Policy};
-use hourglass_tasks::corpus::{self, Case, Value};
-use hourglass_tasks::recorded::{Observed, observe};
+use hourglass_model::{Interval, IntervalStart, Policy};
+use hourglass_tasks::corpus::{self, Case, ResultValue};
+use hourglass_tasks::from_run::{JobStatistics, observe};
 use hourglass_tasks::rt_app::Imported;
 use hourglass_tasks::{Activation, Preemption, Protocol, Scheduler, ServerKind, TaskSet};
 use hourglass_time::Span;
@@ -300,7 +300,7 @@ fn the_corpus_is_read_without_loss() {
         (last.kind.as_str(), last.unknown_keys()),
         ("mixed-criticality", vec!["hi", "levels"])
     );
-    assert_eq!(last.tasks[0].other["hi"], Value::Whole(2));
+    assert_eq!(last.tasks[0].other["hi"], ResultValue::Whole(2));
     assert_eq!(cases[0].unknown_keys(), [""; 0]);
     assert_eq!(cases[1].model.as_deref(), Some("discrete"));
 }
@@ -366,7 +366,7 @@ fn cases_become_sets_of_tasks() {
     assert_eq!(set("jobs").unwrap_err().to_string(), "no tasks; add a table [[task]] for each");
 }
 
-fn interval(thread: u32, start_ns: i64, end_ns: i64, onset: Onset) -> Interval {
+fn interval(thread: u32, start_ns: i64, end_ns: i64, onset: IntervalStart) -> Interval {
     Interval {
         thread,
         cpu: 0,
@@ -380,15 +380,15 @@ fn interval(thread: u32, start_ns: i64, end_ns: i64, onset: Onset) -> Interval {
 }
 
 /// Jobs begin after waits; gaps within one do not count.
-const TRACE: [(u32, i64, i64, Onset); 8] = [
-    (0, 0, 3_000, Onset::Start),
-    (1, 3_000, 8_000, Onset::Start),
-    (0, 8_000, 9_000, Onset::Wait),
-    (1, 9_000, 9_500, Onset::Gap),
-    (0, 9_500, 11_700, Onset::Gap),
-    (1, 11_700, 15_000, Onset::Gap),
-    (0, 15_900, 16_000, Onset::Wait),
-    (2, 16_000, 20_000, Onset::Start),
+const TRACE: [(u32, i64, i64, IntervalStart); 8] = [
+    (0, 0, 3_000, IntervalStart::Start),
+    (1, 3_000, 8_000, IntervalStart::Start),
+    (0, 8_000, 9_000, IntervalStart::Wait),
+    (1, 9_000, 9_500, IntervalStart::Gap),
+    (0, 9_500, 11_700, IntervalStart::Gap),
+    (1, 11_700, 15_000, IntervalStart::Gap),
+    (0, 15_900, 16_000, IntervalStart::Wait),
+    (2, 16_000, 20_000, IntervalStart::Start),
 ];
 
 fn trace() -> Vec<Interval> {
@@ -431,7 +431,12 @@ fn jobs_of_a_trace() {
     let seen = observe(&trace());
     assert_eq!(
         seen[&0],
-        Observed { jobs: 3, longest: ns(3_200), shortest: ns(3_000), separation: Some(ns(7_900)) }
+        JobStatistics {
+            jobs: 3,
+            longest: ns(3_200),
+            shortest: ns(3_000),
+            separation: Some(ns(7_900))
+        }
     );
     assert_eq!((seen[&1].jobs, seen[&1].longest), (1, ns(8_800)));
 }

@@ -11,10 +11,10 @@ use hourglass_sched::fixed_priority::TimeModel;
 use hourglass_sched::{ResponseBound, checker};
 use hourglass_tasks::{Preemption, TaskSet};
 
-use super::host;
-use super::processor::{Notes, Processor};
+use super::processor::{NoteList, Processor};
+use super::processor_builder;
 use super::proof;
-use super::solve::Solved;
+use super::solve::ProcessorSolution;
 
 /// The answer for each processor, and what was assumed.
 ///
@@ -23,22 +23,22 @@ use super::solve::Solved;
 pub(super) fn solve(
     set: &TaskSet,
     asked: Option<&str>,
-) -> Result<(Vec<Solved>, Vec<String>), String> {
+) -> Result<(Vec<ProcessorSolution>, Vec<String>), String> {
     if let Some(name) = asked.filter(|name| *name != "holistic") {
         return Err(format!("tasks release each other, which {name} does not know; ask holistic"));
     }
-    if host::rule(set)? != Rule::FixedPriority {
+    if processor_builder::rule(set)? != Rule::FixedPriority {
         return Err("chains are analysed under fixed priorities only".to_owned());
     }
     // Without the order, each task by itself has the numbers of its step.
     let mut alone = set.clone();
     alone.tasks.iter_mut().for_each(|task| task.after.clear());
-    let mut notes = Notes::default();
+    let mut notes = NoteList::default();
     if alone.tasks.iter_mut().any(|task| task.offset.take().is_some()) {
         alone.tasks.iter_mut().for_each(|task| task.offset = None);
         notes.say("offsets are not used: any phase is taken to be possible");
     }
-    let processors = host::processors(&alone, true, &mut notes)?;
+    let processors = processor_builder::processors(&alone, true, &mut notes)?;
     processors.iter().try_for_each(|processor| is_plain(set, processor))?;
     let chains = chains(set)?;
     let flows = chains.iter().map(|chain| flow(set, chain, &processors));
@@ -193,8 +193,13 @@ fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow
 }
 
 /// What the answer says of the tasks of one processor.
-fn answer(set: &TaskSet, processor: &Processor, chains: &[Vec<usize>], found: &Holistic) -> Solved {
-    let mut solved = Solved::new(processor, "holistic", &processor.numbers());
+fn answer(
+    set: &TaskSet,
+    processor: &Processor,
+    chains: &[Vec<usize>],
+    found: &Holistic,
+) -> ProcessorSolution {
+    let mut solved = ProcessorSolution::new(processor, "holistic", &processor.numbers());
     for (position, facts) in &mut solved.tasks {
         let place = chains.iter().enumerate().find_map(|(flow, chain)| {
             Some((flow, chain.iter().position(|task| task == position)?))

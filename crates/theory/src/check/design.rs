@@ -12,9 +12,9 @@ use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
 use super::RequestError;
-use super::host;
-use super::numbers;
-use super::processor::Notes;
+use super::parameters;
+use super::processor::NoteList;
+use super::processor_builder;
 use super::proof;
 
 /// What a reservation has of its period at most: what Linux admits of real-time threads unless it is set up otherwise.
@@ -55,8 +55,8 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
     if !set.servers.is_empty() {
         return none("the set has servers already; take them out");
     }
-    let mut notes = Notes::default();
-    let one = match host::processors(set, true, &mut notes) {
+    let mut notes = NoteList::default();
+    let one = match processor_builder::processors(set, true, &mut notes) {
         Ok(mut all) if all.len() == 1 => all.remove(0),
         Ok(_) => return none("the tasks run on several CPUs; give those of one"),
         Err(why) => return none(&why),
@@ -84,7 +84,7 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
     }
     let tasks = one.in_any_phase();
     let wanted = DesignProblem { set: &tasks, inside, kind: ServerPolicy::Periodic, step: 1 };
-    let switches = numbers::costs(set).switch.saturating_mul(2);
+    let switches = parameters::costs(set).switch.saturating_mul(2);
     let Some(found) = design::best(&wanted, periods, switches).map(|found| found.server) else {
         return none("even the whole processor is not known to suffice");
     };

@@ -12,14 +12,14 @@ use hourglass_sched::{TaskSet as Numbers, Verdict as Judged, Witness, checker};
 
 use super::processor::Processor;
 use super::proof;
-use super::solve::{self, Solved};
+use super::solve::{self, ProcessorSolution};
 
 /// Answers for CPUs that share tasks, by the analysis with this name if one is given.
 pub(super) fn solve(
     processor: &Processor,
     numbers: &Numbers,
     asked: Option<&str>,
-    solved: &mut Solved,
+    solved: &mut ProcessorSolution,
 ) {
     let Situation::Shared(cpus) = processor.situation else { return };
     let (mut processor, mut numbers) = (Cow::Borrowed(processor), numbers.clone());
@@ -47,7 +47,7 @@ fn by_priorities(
     numbers: &Numbers,
     cpus: u64,
     asked: Option<&str>,
-    solved: &mut Solved,
+    solved: &mut ProcessorSolution,
 ) {
     let both = [("global-fp-lc", Bound::LimitedCarryIn), ("global-fp-bc", AS_PUBLISHED)];
     let mut chosen = None;
@@ -72,7 +72,12 @@ fn by_priorities(
     }
 }
 
-fn by_deadlines(processor: &Processor, numbers: &Numbers, cpus: u64, solved: &mut Solved) {
+fn by_deadlines(
+    processor: &Processor,
+    numbers: &Numbers,
+    cpus: u64,
+    solved: &mut ProcessorSolution,
+) {
     let analysis = edf_response::analyse(numbers, cpus);
     if checker::global_edf(numbers, cpus, &analysis).is_err() {
         return solved.refuse("the proof of the bounds does not hold; please report this");
@@ -102,7 +107,11 @@ fn by_deadlines(processor: &Processor, numbers: &Numbers, cpus: u64, solved: &mu
 }
 
 /// Bounds and points of each task.
-fn each(processor: &Processor, analysis: &hourglass_sched::Analysis, solved: &mut Solved) {
+fn each(
+    processor: &Processor,
+    analysis: &hourglass_sched::Analysis,
+    solved: &mut ProcessorSolution,
+) {
     let question = processor.question();
     for ((at, member), (_, facts)) in processor.members.iter().enumerate().zip(&mut solved.tasks) {
         let witness = solve::task(processor, member, at, analysis, facts);
@@ -117,7 +126,7 @@ fn each(processor: &Processor, analysis: &hourglass_sched::Analysis, solved: &mu
 }
 
 /// A miss that a schedule has shown, if everything in the numbers can happen.
-fn missed(processor: &Processor, found: Judged, solved: &mut Solved) {
+fn missed(processor: &Processor, found: Judged, solved: &mut ProcessorSolution) {
     let Judged::Infeasible(Witness::Response { task, job, response, .. }) = found else { return };
     let (true, Some(member)) = (processor.inexact.is_empty(), processor.members.get(task)) else {
         return;

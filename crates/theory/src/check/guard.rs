@@ -5,7 +5,7 @@
 
 use hourglass_model::check::{CheckDocument, MissFacts, Verdict, WitnessFacts};
 use hourglass_sched::sim::{self, FirstMiss, SimSettings};
-use hourglass_tasks::{Step, Task, TaskSet};
+use hourglass_tasks::{ProgramStep, Task, TaskSet};
 
 use super::proof::time;
 use crate::simulate::{self, Choices, Releases};
@@ -98,7 +98,13 @@ fn contradict(document: &mut CheckDocument, at: usize, task: &Task, miss: FirstM
 pub(crate) fn waits_for_others(task: &Task) -> bool {
     let phases = task.program.iter().flat_map(|program| &program.phases);
     phases.flat_map(|phase| &phase.steps).any(|step| {
-        matches!(step, Step::Wait { .. } | Step::Suspend(_) | Step::Barrier(_) | Step::Take(_))
+        matches!(
+            step,
+            ProgramStep::Wait { .. }
+                | ProgramStep::Suspend(_)
+                | ProgramStep::Barrier(_)
+                | ProgramStep::Take(_)
+        )
     })
 }
 

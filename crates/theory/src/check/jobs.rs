@@ -18,9 +18,9 @@ use hourglass_sched::{self as sched, Refusal};
 use hourglass_tasks::{Activation, TaskSet};
 
 use super::guard::waits_for_others;
-use super::numbers::{NO_OFFSETS, TOO_LONG};
+use super::parameters::{NO_OFFSETS, TOO_LONG};
 use super::processor::Processor;
-use super::solve::Solved;
+use super::solve::ProcessorSolution;
 
 /// The name of the exploration among the analyses.
 pub(super) const NAME: &str = "np-jobset";
@@ -36,7 +36,7 @@ const HALVES: u64 = 2;
 pub(super) fn refine(
     set: &TaskSet,
     processor: &Processor,
-    solved: &mut Solved,
+    solved: &mut ProcessorSolution,
     is_asked: bool,
 ) -> bool {
     let wanted = is_asked || solved.facts.verdict == Verdict::Unknown;
@@ -52,7 +52,7 @@ pub(super) fn refine(
             true
         }
         Err(Some(why)) if is_asked => {
-            *solved = Solved::new(processor, NAME, &processor.in_any_phase());
+            *solved = ProcessorSolution::new(processor, NAME, &processor.in_any_phase());
             solved.refuse(&why);
             false
         }
@@ -224,7 +224,7 @@ fn last_needed(arrivals: &[Arrival], done: &[u64], first: u64, hyperperiod: u64)
 }
 
 /// Puts the longest responses into the words of the document.
-fn answer(processor: &Processor, responses: &[u64], solved: &mut Solved) {
+fn answer(processor: &Processor, responses: &[u64], solved: &mut ProcessorSolution) {
     for ((member, response), (_, facts)) in
         processor.members.iter().zip(responses).zip(&mut solved.tasks)
     {

@@ -15,9 +15,9 @@ use hourglass_sched::fixed_priority::TimeModel;
 use hourglass_sched::overheads::KernelOverheads;
 use hourglass_sched::spin;
 use hourglass_sched::task::{CriticalSection, Task};
-use hourglass_tasks::{CriticalSection as Section, Protocol, Resource, Step, TaskSet};
+use hourglass_tasks::{CriticalSection as Section, ProgramStep, Protocol, Resource, TaskSet};
 
-use super::{numbers, ranks};
+use super::{parameters, priorities};
 
 /// A number that does not fit.
 const TOO_LONG: &str = "a critical section has more than 64 bits";
@@ -58,7 +58,7 @@ pub(super) fn blocking(
     if sections.iter().all(Vec::is_empty) {
         return Ok(vec![0; tasks.len()]);
     }
-    let known = ranks::known_priorities(set);
+    let known = priorities::known_priorities(set);
     let protocols = set.resources.iter().map(|resource| protocol(resource, &known)).collect();
     // What tasks state comes on top of what locks make.
     let held = sections.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
@@ -81,7 +81,7 @@ pub(super) fn blocking(
 fn protocol(resource: &Resource, known: &[u32]) -> blocking::LockProtocol {
     match resource.protocol {
         Protocol::Ceiling => {
-            let rank = |ceiling| ranks::rank_above(known, ceiling);
+            let rank = |ceiling| priorities::rank_above(known, ceiling);
             blocking::LockProtocol::Ceiling(resource.ceiling.map(rank))
         }
         Protocol::Inheritance => blocking::LockProtocol::Inheritance,
@@ -129,7 +129,7 @@ fn held(
     section: &Section,
     costs: &KernelOverheads,
 ) -> Result<u64, String> {
-    let length = numbers::slowed(set, task, section.length.nanos_or_zero())?;
+    let length = parameters::slowed(set, task, section.length.nanos_or_zero())?;
     costs.with_switches(length).ok_or_else(|| TOO_LONG.to_owned())
 }
 
@@ -271,7 +271,8 @@ fn bounded(
     if users.iter().any(|user| !here.contains(user)) {
         spins(set, here, &users, resource)?;
     }
-    let locks = |step: &Step| matches!(step, Step::Lock(name) if *name == resource.name);
+    let locks =
+        |step: &ProgramStep| matches!(step, ProgramStep::Lock(name) if *name == resource.name);
     let thread = set
         .background
         .iter()

@@ -34,14 +34,14 @@ mod chains;
 mod design;
 mod global;
 mod guard;
-mod host;
 mod jobs;
 mod locks;
-mod numbers;
-mod place;
+mod parameters;
+mod partition;
+mod priorities;
 mod processor;
+mod processor_builder;
 mod proof;
-mod ranks;
 mod replay;
 mod scenario;
 mod sensitivity;
@@ -52,7 +52,7 @@ mod time_sharing;
 use std::cmp::Ordering;
 
 use hourglass_model::check::{CHECK_SCHEMA, CheckDocument, TaskFacts, Verdict, WitnessFacts};
-use hourglass_model::near;
+use hourglass_model::spelling;
 use hourglass_sched::admission::{self, Fraction};
 use hourglass_sched::catalogue::{self, Rule};
 use hourglass_sched::{self as sched, TaskSet as Numbers};
@@ -62,15 +62,15 @@ use thiserror::Error;
 
 pub use hourglass_sched::catalogue::{AnalysisEntry, CHECKED as ANALYSES};
 pub use hourglass_sched::partition::{FitHeuristic, PlacementOrder};
-pub use place::placing;
+pub use partition::placing;
 
 pub(crate) use guard::waits_for_others;
-use processor::{Notes, Processor};
-use solve::Solved;
+use processor::{NoteList, Processor};
+use solve::ProcessorSolution;
 
 /// What is asked besides whether deadlines hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct CheckRequest {
     /// The analysis by name; without it, the one that fits what the set says.
     pub analysis: Option<String>,
     /// Tasks are placed on the CPUs of the machine by this heuristic.
@@ -116,7 +116,7 @@ pub enum RequestError {
 
 /// The question which analysis a name may have meant, with a space behind it; empty if none is near.
 fn meant(name: &str) -> String {
-    let question = near::did_you_mean(name, ANALYSES.iter().map(|entry| entry.name));
+    let question = spelling::did_you_mean(name, ANALYSES.iter().map(|entry| entry.name));
     question.map_or_else(String::new, |question| format!("{question} "))
 }
 
@@ -132,7 +132,7 @@ pub const MOST_TOGETHER: usize = 2_000;
 /// # Errors
 /// The request does not fit the set. A set that cannot be analysed is no error: its verdict is
 /// unknown.
-pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestError> {
+pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, RequestError> {
     let known = |name: &String| {
         let entry = catalogue::checked_by(name).map(|entry| entry.name);
         entry.ok_or_else(|| RequestError::UnknownAnalysis(name.clone()))
@@ -147,18 +147,18 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
         document.understood = request.explain.then(|| set.explain());
         return Ok(document);
     }
-    let mut notes = Notes::default();
+    let mut notes = NoteList::default();
     let mut placed = None;
     let chained = set.tasks.iter().any(|task| !task.after.is_empty());
     // By its name, it is the analysis for any phases.
     let phases = asked != Some("fp-preemptive");
     let found = match request.partition {
         _ if chained => Ok(Ok(Vec::new())),
-        Some((fit, order)) => place::place(set, fit, order, &mut notes)?.map(|by| {
+        Some((fit, order)) => partition::place(set, fit, order, &mut notes)?.map(|by| {
             let by = placed.insert(by);
-            host::processors(by, phases, &mut notes)
+            processor_builder::processors(by, phases, &mut notes)
         }),
-        None => Ok(host::processors(set, phases, &mut notes)),
+        None => Ok(processor_builder::processors(set, phases, &mut notes)),
     }
     .and_then(|found| found);
     if let (Ok(processors), Some(name)) = (&found, asked) {
@@ -178,7 +178,7 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
             let (solved, counted) = solve_each(set, &processors, asked);
             put_together(&mut document, solved);
             if counted {
-                document.assumptions.retain(|assumed| assumed != numbers::NO_OFFSETS);
+                document.assumptions.retain(|assumed| assumed != parameters::NO_OFFSETS);
                 document.assumptions.push(jobs::EXPLORED.to_owned());
             }
             if request.sensitivity {
@@ -198,14 +198,18 @@ pub fn check(set: &TaskSet, request: &Request) -> Result<CheckDocument, RequestE
 }
 
 /// The answers for all processors, and whether offsets count on all where they are given.
-fn solve_each(set: &TaskSet, processors: &[Processor], asked: Option<&str>) -> (Vec<Solved>, bool) {
+fn solve_each(
+    set: &TaskSet,
+    processors: &[Processor],
+    asked: Option<&str>,
+) -> (Vec<ProcessorSolution>, bool) {
     let explores = asked.is_none_or(|name| name == jobs::NAME);
     let (mut explored, mut passed_over) = (false, false);
     let solved = processors.iter().map(|processor| {
         let mut solved = solve::solve(processor, asked);
         let refined = explores && jobs::refine(set, processor, &mut solved, asked.is_some());
         explored |= refined;
-        passed_over |= !refined && processor.inexact.iter().any(|w| w == numbers::NO_OFFSETS);
+        passed_over |= !refined && processor.inexact.iter().any(|w| w == parameters::NO_OFFSETS);
         solved
     });
     (solved.collect(), explored && !passed_over)
@@ -287,7 +291,7 @@ fn refuse(document: &mut CheckDocument, why: &str) {
     }
 }
 
-fn put_together(document: &mut CheckDocument, solved: Vec<Solved>) {
+fn put_together(document: &mut CheckDocument, solved: Vec<ProcessorSolution>) {
     let mut names: Vec<String> = Vec::new();
     for found in solved {
         for (position, facts) in found.tasks {

@@ -107,9 +107,9 @@ impl Processor {
 
 /// Sentences, each once.
 #[derive(Debug, Default)]
-pub(super) struct Notes(pub(super) Vec<String>);
+pub(super) struct NoteList(pub(super) Vec<String>);
 
-impl Notes {
+impl NoteList {
     pub(super) fn say(&mut self, sentence: impl Into<String>) {
         let sentence = sentence.into();
         if !self.0.contains(&sentence) {

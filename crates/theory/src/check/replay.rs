@@ -65,7 +65,7 @@ pub(super) fn confirm(set: &TaskSet, document: &mut CheckDocument, any: bool) {
             replay.search(&base, at, &document.tasks[at], extent(set, document, &base, &[at]));
         }
     }
-    judge(document, &wanted, &replay);
+    retract_unwitnessed(document, &wanted, &replay);
     show(document, replay);
 }
 
@@ -77,13 +77,18 @@ fn late(document: &CheckDocument) -> impl Iterator<Item = usize> + '_ {
 
 /// How far to simulate, ns: at first, and at most.
 #[derive(Clone, Copy, Debug)]
-struct Extent {
+struct ReplayHorizon {
     first: u64,
-    most: u64,
+    max: u64,
 }
 
 /// The end of the busy window in which tasks are late, where that is known; else up to two hyperperiods.
-fn extent(set: &TaskSet, document: &CheckDocument, base: &Scenario, tasks: &[usize]) -> Extent {
+fn extent(
+    set: &TaskSet,
+    document: &CheckDocument,
+    base: &Scenario,
+    tasks: &[usize],
+) -> ReplayHorizon {
     let latest = |at: usize| {
         let (task, facts) = (&set.tasks[at], &document.tasks[at]);
         let ends = facts.fixed_points.iter().map(|point| point.finish_ns).max().unwrap_or(0);
@@ -102,12 +107,12 @@ fn extent(set: &TaskSet, document: &CheckDocument, base: &Scenario, tasks: &[usi
         alone && !facts.fixed_points.is_empty() && task.offset.is_none()
     };
     let most = if !tasks.is_empty() && tasks.iter().all(ends_there) { first } else { u64::MAX };
-    Extent { first, most }
+    ReplayHorizon { first, max: most }
 }
 
 /// A miss that a scenario has shown.
 #[derive(Clone, Debug)]
-struct Seen {
+struct WitnessedMiss {
     miss: MissFacts,
     scenario: Rc<TaskSet>,
     /// How far to simulate to see the same, ns.
@@ -122,7 +127,7 @@ struct Replay {
     /// Why a miss is not known to happen.
     why: String,
     /// The first miss of each task that had one, by its position in the set.
-    seen: BTreeMap<usize, Seen>,
+    seen: BTreeMap<usize, WitnessedMiss>,
     /// For how long anything was simulated, ns.
     covered: u64,
 }
@@ -136,15 +141,15 @@ const TOO_FAR: &str =
 
 impl Replay {
     /// Tries scenarios for one task until it misses a deadline in one of them.
-    fn search(&mut self, base: &Scenario, at: usize, facts: &TaskFacts, extent: Extent) {
+    fn search(&mut self, base: &Scenario, at: usize, facts: &TaskFacts, extent: ReplayHorizon) {
         if self.seen.contains_key(&at) {
             return;
         }
         for scenario in scenario::candidates(base, at, &facts.fixed_points) {
             let later = scenario.together - base.together;
             let first = extent.first.saturating_add(later);
-            let most = extent.most.saturating_add(later);
-            self.simulate(&scenario, &[at], Extent { first, most });
+            let most = extent.max.saturating_add(later);
+            self.simulate(&scenario, &[at], ReplayHorizon { first, max: most });
             if self.seen.contains_key(&at) || self.events == 0 {
                 return;
             }
@@ -152,7 +157,7 @@ impl Replay {
     }
 
     /// Simulates a scenario, further and further, until one of these tasks misses a deadline.
-    fn simulate(&mut self, scenario: &Scenario, tasks: &[usize], extent: Extent) {
+    fn simulate(&mut self, scenario: &Scenario, tasks: &[usize], extent: ReplayHorizon) {
         let model = match simulate::model(&scenario.set, guard::AS_SIMULATED) {
             Ok(model) => model,
             Err(failure) => {
@@ -162,7 +167,7 @@ impl Replay {
         };
         // Where more is demanded than there is, nothing repeats.
         let repeats = repeats(&scenario.set).filter(|_| !self.grows).unwrap_or(u64::MAX);
-        let most = extent.most.min(repeats).max(extent.first);
+        let most = extent.max.min(repeats).max(extent.first);
         let mut horizon = extent.first;
         let mut longer = MOST_DOUBLINGS;
         loop {
@@ -208,7 +213,7 @@ impl Replay {
     ) {
         let mut shared: Option<Rc<TaskSet>> = None;
         for ((at, task), miss) in scenario.places.iter().zip(&scenario.set.tasks).zip(misses) {
-            let done = |miss: &FirstMiss, seen: &Seen| {
+            let done = |miss: &FirstMiss, seen: &WitnessedMiss| {
                 (seen.miss.done_ns, seen.miss.job) == (None, miss.job) && miss.done.is_some()
             };
             let is_new = |miss: &FirstMiss| self.seen.get(at).is_none_or(|seen| done(miss, seen));
@@ -225,7 +230,7 @@ impl Replay {
             let scenario = Rc::clone(set);
             // A job that is not done may not even have been released when it was due.
             let horizon = miss.done.unwrap_or(horizon);
-            self.seen.insert(*at, Seen { miss: facts, scenario, horizon });
+            self.seen.insert(*at, WitnessedMiss { miss: facts, scenario, horizon });
         }
     }
 }
@@ -238,7 +243,7 @@ fn repeats(set: &TaskSet) -> Option<u64> {
 }
 
 /// Takes back what no scenario shows.
-fn judge(document: &mut CheckDocument, wanted: &[usize], replay: &Replay) {
+fn retract_unwitnessed(document: &mut CheckDocument, wanted: &[usize], replay: &Replay) {
     let shown = |at: usize, document: &CheckDocument| {
         let (cpus, server) = (&document.tasks[at].cpus, &document.tasks[at].server);
         let same = |other: &usize| {
@@ -320,7 +325,7 @@ fn show(document: &mut CheckDocument, mut replay: Replay) {
     let late = || replay.seen.keys().find(|at| document.tasks[**at].verdict == Verdict::Infeasible);
     let at = own.map(|(at, _)| *at).or_else(|| late().copied());
     let Some(at) = at.or_else(|| replay.seen.keys().next().copied()) else { return };
-    let Some(Seen { miss, scenario, horizon }) = replay.seen.remove(&at) else { return };
+    let Some(WitnessedMiss { miss, scenario, horizon }) = replay.seen.remove(&at) else { return };
     if document.verdict < Verdict::NoBound {
         return;
     }

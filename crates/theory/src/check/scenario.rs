@@ -6,7 +6,7 @@
 
 use hourglass_model::Policy;
 use hourglass_model::check::FixedPoint;
-use hourglass_tasks::{Activation, Assignment, Preemption, Scheduler, Step, Task, TaskSet};
+use hourglass_tasks::{Activation, Assignment, Preemption, ProgramStep, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
 /// Cases of the busy window that are tried for a task, at most.
@@ -73,14 +73,14 @@ pub(super) fn candidates<'a>(
 /// Leaves out the time-sharing threads in the background that wait for others, where tasks have steps: a scenario has
 /// jobs instead of these steps, so that such a thread would wait for ever, or not at all. Whether none was left out.
 fn leave_out(set: &mut TaskSet) -> bool {
-    let waits = |step: &Step| {
+    let waits = |step: &ProgramStep| {
         matches!(
             step,
-            Step::Wait { .. }
-                | Step::Suspend(_)
-                | Step::Barrier(_)
-                | Step::Take(_)
-                | Step::Forked { .. }
+            ProgramStep::Wait { .. }
+                | ProgramStep::Suspend(_)
+                | ProgramStep::Barrier(_)
+                | ProgramStep::Take(_)
+                | ProgramStep::Forked { .. }
         )
     };
     let is_urgent = |policy: Policy| policy.is_real_time() || policy == Policy::Deadline;

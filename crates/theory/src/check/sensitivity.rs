@@ -76,13 +76,13 @@ pub(super) fn breakdown(set: &TaskSet, processors: &[Processor]) -> Vec<Breakdow
 }
 
 /// The largest cost, the smallest period and the largest jitter of a task.
-type Found = (Option<u64>, Option<u64>, Option<u64>);
+type ParameterLimits = (Option<u64>, Option<u64>, Option<u64>);
 
 fn fill_in(
     facts: &mut SensitivityFacts,
     task: &hourglass_tasks::Task,
     member: &Member,
-    (cost, period, jitter): Found,
+    (cost, period, jitter): ParameterLimits,
 ) {
     // What overheads and timers add is no part of what may change.
     let added = member.task.cost().saturating_sub(task.wcet.nanos_or_zero());
@@ -115,7 +115,7 @@ impl Limits<'_> {
     }
 
     /// Refuses where the effort does not suffice.
-    fn of_task(&mut self, at: usize, effort: &mut StepLimit) -> Result<Found, Refusal> {
+    fn of_task(&mut self, at: usize, effort: &mut StepLimit) -> Result<ParameterLimits, Refusal> {
         match self {
             Limits::Fixed(limits) => Ok((
                 limits.largest_cost(at, effort)?,
@@ -132,7 +132,7 @@ fn by_tests(
     numbers: &Numbers,
     at: usize,
     effort: &mut StepLimit,
-) -> Result<Found, Refusal> {
+) -> Result<ParameterLimits, Refusal> {
     with_effort(effort, |test| {
         let test = |numbers: &Numbers| test(processor, numbers);
         (

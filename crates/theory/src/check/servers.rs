@@ -8,9 +8,9 @@ use hourglass_sched::servers::{self, PlacedServer, ServerPolicy, UnsupportedServ
 use hourglass_sched::{Task, TaskSet as Numbers};
 use hourglass_tasks::{Assignment, Scheduler, Server, ServerKind, TaskSet};
 
-use super::host::{self, Place};
-use super::processor::{Notes, Processor};
-use super::ranks;
+use super::priorities;
+use super::processor::{NoteList, Processor};
+use super::processor_builder::{self, TaskGroup};
 
 /// Why a bound inside a server need not be reached. A demand over its rate has no bound for all that.
 pub(super) const LEAST_SUPPLY: &str = "the supply of a server need not be the least every time";
@@ -25,7 +25,7 @@ pub(super) fn processors(
     tasks: &[usize],
     rule: Rule,
     phases: bool,
-    notes: &mut Notes,
+    notes: &mut NoteList,
 ) -> Vec<Processor> {
     let is_here = |server: &&Server| {
         let cpus = server.cpus.clone().unwrap_or_else(|| set.cpus());
@@ -35,8 +35,8 @@ pub(super) fn processors(
     let all: Vec<&Server> = set.servers.iter().filter(is_here).collect();
     let outside = |position: &&usize| set.server_of(&set.tasks[**position].name).is_none();
     let outside: Vec<usize> = tasks.iter().filter(outside).copied().collect();
-    let place = Place::Cpu(cpu.to_string(), &all);
-    let host = host::processor(set, &place, &outside, rule, phases, notes);
+    let place = TaskGroup::Cpu(cpu.to_string(), &all);
+    let host = processor_builder::processor(set, &place, &outside, rule, phases, notes);
     let mut found = Vec::new();
     for server in all.iter().filter(|server| !server.tasks.is_empty()) {
         let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
@@ -46,8 +46,8 @@ pub(super) fn processors(
             Scheduler::Fifo => Rule::Fifo,
             _ => Rule::FixedPriority,
         };
-        let place = Place::Inside(server, host.cpus.clone(), guaranteed(server, &host));
-        found.push(host::processor(set, &place, &inside, rule, phases, notes));
+        let place = TaskGroup::Inside(server, host.cpus.clone(), guaranteed(server, &host));
+        found.push(processor_builder::processor(set, &place, &inside, rule, phases, notes));
     }
     if !outside.is_empty() {
         found.insert(0, host);
@@ -130,10 +130,10 @@ pub(super) fn as_tasks(
     if rule == Rule::FixedPriority {
         ranks_differ(set, servers, beside)?;
     }
-    let priorities = ranks::known_priorities(set);
+    let priorities = priorities::known_priorities(set);
     let placed = |server: &&Server| {
         let rank = server.priority.filter(|_| !is_first(server));
-        let priority = rank.map(|priority| ranks::rank_among(&priorities, priority));
+        let priority = rank.map(|priority| priorities::rank_among(&priorities, priority));
         Ok(PlacedServer { server: known(server)?, priority })
     };
     let placed = servers.iter().map(placed).collect::<Result<Vec<_>, String>>()?;
@@ -215,7 +215,7 @@ fn guaranteed(server: &Server, host: &Processor) -> Result<(), String> {
         return Err(format!("what {label} gets is not known: {why}"));
     }
     let own = host.members.iter().position(|member| member.name == label);
-    let numbers: Numbers = host.with_bursts_as_jitter().ok_or(super::numbers::TOO_LONG)?;
+    let numbers: Numbers = host.with_bursts_as_jitter().ok_or(super::parameters::TOO_LONG)?;
     let holds = own.is_some_and(|own| match host.rule {
         Rule::Fifo => false,
         Rule::Edf => servers::is_delivered_by_deadline(&numbers),

@@ -16,7 +16,7 @@ use hourglass_sched::{ResponseTime, Verdict as Judged, Witness};
 use hourglass_sched::{admission, assign, bounds, checker};
 
 use super::global;
-use super::numbers::NO_OFFSETS;
+use super::parameters::NO_OFFSETS;
 use super::processor::{Member, Processor};
 use super::proof;
 use super::servers::LEAST_SUPPLY;
@@ -26,7 +26,7 @@ use super::time_sharing;
 const TIME: TimeModel = TimeModel::Continuous;
 
 /// What was found of a processor.
-pub(super) struct Solved {
+pub(super) struct ProcessorSolution {
     pub(super) facts: ProcessorFacts,
     /// One for each member that is a task of the set, with its position in it.
     pub(super) tasks: Vec<(usize, TaskFacts)>,
@@ -35,7 +35,7 @@ pub(super) struct Solved {
 }
 
 /// Answers for a processor, by the analysis with this name if one is given.
-pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
+pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> ProcessorSolution {
     let (mut ranked, mut nothing_found) = (None, None);
     let is_shared = matches!(processor.situation, Situation::Shared(_));
     if processor.finds_priorities && processor.refused.is_none() && !is_shared {
@@ -44,7 +44,8 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
     }
     let processor = ranked.as_ref().unwrap_or(processor);
     let numbers = processor.in_any_phase();
-    let mut solved = Solved::new(processor, asked.unwrap_or(processor.analysis()), &numbers);
+    let mut solved =
+        ProcessorSolution::new(processor, asked.unwrap_or(processor.analysis()), &numbers);
     match (&processor.refused, &processor.situation, processor.rule, asked) {
         (Some(why), ..) => solved.refuse(why),
         (None, Situation::Shared(_), ..) => {
@@ -76,7 +77,7 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> Solved {
 /// Finds priorities; if there are none, says so and goes on with deadline-monotonic ones.
 fn find_priorities(processor: &Processor) -> (Processor, Option<String>) {
     let Some(numbers) = processor.with_bursts_as_jitter() else {
-        return (processor.clone(), Some(super::numbers::TOO_LONG.to_owned()));
+        return (processor.clone(), Some(super::parameters::TOO_LONG.to_owned()));
     };
     if let Some(found) = assign::audsley(numbers.tasks(), processor.sections, TIME) {
         return (processor.with_priorities(&found, None), None);
@@ -98,8 +99,8 @@ fn find_priorities(processor: &Processor) -> (Processor, Option<String>) {
     (processor.with_priorities(&monotonic, Some(counts)), Some(why))
 }
 
-impl Solved {
-    pub(super) fn new(processor: &Processor, name: &str, numbers: &Numbers) -> Solved {
+impl ProcessorSolution {
+    pub(super) fn new(processor: &Processor, name: &str, numbers: &Numbers) -> ProcessorSolution {
         let utilisation = admission::utilisation(numbers);
         let parts = |u: admission::Fraction| {
             let parts = (u128::from(u.numerator) * 1_000_000).div_ceil(u.denominator.into());
@@ -119,7 +120,7 @@ impl Solved {
             let priority = Some(member.task.priority()).filter(|_| processor.finds_priorities);
             Some((member.position?, TaskFacts { priority, ..TaskFacts::default() }))
         });
-        Solved { facts, tasks: tasks.collect(), witness: None, reason: None }
+        ProcessorSolution { facts, tasks: tasks.collect(), witness: None, reason: None }
     }
 
     pub(super) fn refuse(&mut self, why: &str) {
@@ -142,7 +143,7 @@ impl Solved {
     }
 }
 
-fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
+fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut ProcessorSolution) {
     let question = processor.question();
     let found = question.analysis().and_then(|entry| entry.bounds(&question));
     let Bounds { analysis, is_proven, suspended, by_conditions } = match found {
@@ -296,7 +297,11 @@ fn own_bound(processor: &Processor, member: &Member, bound: ResponseTime) -> Opt
 }
 
 /// The demand test of EDF, whose points join the proof.
-fn add_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) -> Option<Judged> {
+fn add_demand(
+    processor: &Processor,
+    numbers: &Numbers,
+    solved: &mut ProcessorSolution,
+) -> Option<Judged> {
     let found = if processor.has_curves() {
         let found = bursts::edf(numbers, processor.sections, TIME);
         checker::bursty_demand(numbers, processor.sections, TIME, &found).ok()?;
@@ -316,7 +321,7 @@ fn add_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) -> 
     Some(found.verdict)
 }
 
-fn show_demand(found: &qpa::Feasibility, solved: &mut Solved) {
+fn show_demand(found: &qpa::Feasibility, solved: &mut ProcessorSolution) {
     let point = |(interval, demand): &(u64, u64)| DemandPoint {
         interval_ns: *interval,
         demand_ns: *demand,
@@ -329,7 +334,12 @@ fn show_demand(found: &qpa::Feasibility, solved: &mut Solved) {
 }
 
 /// EDF inside a server: the demand against its least supply.
-fn by_supply(processor: &Processor, numbers: &Numbers, server: &Server, solved: &mut Solved) {
+fn by_supply(
+    processor: &Processor,
+    numbers: &Numbers,
+    server: &Server,
+    solved: &mut ProcessorSolution,
+) {
     let found = server.demand(numbers).zip(server.supply());
     let holds = |(found, supply): &(Feasibility, Supply)| {
         checker::supplied_demand(numbers, supply, found).is_ok()
@@ -363,7 +373,7 @@ fn by_supply(processor: &Processor, numbers: &Numbers, server: &Server, solved: 
 }
 
 /// Where the demand test holds, every deadline is a bound, also where no better one is known.
-pub(super) fn deadlines_are_bounds(processor: &Processor, solved: &mut Solved) {
+pub(super) fn deadlines_are_bounds(processor: &Processor, solved: &mut ProcessorSolution) {
     let members = processor.members.iter().filter(|member| member.position.is_some());
     for (member, (_, facts)) in members.zip(&mut solved.tasks) {
         if member.unknown.is_some() || facts.response_time_ns.is_some() {
@@ -377,7 +387,7 @@ pub(super) fn deadlines_are_bounds(processor: &Processor, solved: &mut Solved) {
     }
 }
 
-fn by_demand(processor: &Processor, numbers: &Numbers, solved: &mut Solved) {
+fn by_demand(processor: &Processor, numbers: &Numbers, solved: &mut ProcessorSolution) {
     let found = add_demand(processor, numbers, solved);
     let exact = processor.inexact.is_empty();
     let (verdict, reason) = match found {
@@ -406,7 +416,7 @@ fn by_bound(
     processor: &Processor,
     numbers: &Numbers,
     bound: fn(&Numbers) -> Judged,
-    solved: &mut Solved,
+    solved: &mut ProcessorSolution,
 ) {
     let monotonic = bounds::is_rate_monotonic(numbers);
     let plain = processor.sections == Sections::Preemptive && processor.server.is_none();

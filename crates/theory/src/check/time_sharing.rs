@@ -10,12 +10,12 @@ use hourglass_model::check::Verdict;
 use hourglass_model::{CpuSet, Policy};
 use hourglass_sched as sched;
 use hourglass_sched::fixed_priority::Sections;
-use hourglass_tasks::{Background, Program, Step, TaskSet};
+use hourglass_tasks::{Background, Program, ProgramStep, TaskSet};
 
 use super::MOST_TOGETHER;
 use super::processor::{Member, Processor};
 use super::proof;
-use super::solve::Solved;
+use super::solve::ProcessorSolution;
 
 /// The time-sharing tasks of a processor.
 #[derive(Clone, Debug)]
@@ -148,18 +148,22 @@ fn again(once: u64, run: u64, sleep: u64) -> Option<Demand> {
 
 /// What steps execute and sleep, and whether a thread stops in them for ever. What others do about it counts as
 /// done at once.
-fn once_through(set: &TaskSet, steps: &[Step]) -> Option<(u64, u64, bool)> {
+fn once_through(set: &TaskSet, steps: &[ProgramStep]) -> Option<(u64, u64, bool)> {
     let (mut run, mut sleep) = (0u64, 0u64);
     for step in steps {
         match step {
-            Step::Run(time) | Step::RunFor(time) => run = run.checked_add(time.nanos_or_zero())?,
-            Step::Sleep(time) => sleep = sleep.checked_add(time.nanos_or_zero())?,
-            Step::Suspend(name) if !is_resumed(set, name) => return Some((run, sleep, true)),
-            Step::Memory(_)
-            | Step::Io(_)
-            | Step::Read { .. }
-            | Step::Write { .. }
-            | Step::Chase { .. } => return None,
+            ProgramStep::Run(time) | ProgramStep::RunFor(time) => {
+                run = run.checked_add(time.nanos_or_zero())?
+            }
+            ProgramStep::Sleep(time) => sleep = sleep.checked_add(time.nanos_or_zero())?,
+            ProgramStep::Suspend(name) if !is_resumed(set, name) => {
+                return Some((run, sleep, true));
+            }
+            ProgramStep::Memory(_)
+            | ProgramStep::Io(_)
+            | ProgramStep::Read { .. }
+            | ProgramStep::Write { .. }
+            | ProgramStep::Chase { .. } => return None,
             _ => {}
         }
     }
@@ -171,11 +175,11 @@ fn is_resumed(set: &TaskSet, name: &str) -> bool {
     let tasks = set.tasks.iter().filter_map(|task| task.program.as_ref());
     let programs = tasks.chain(set.background.iter().map(|thread| &thread.program));
     let mut steps = programs.flat_map(|program| &program.phases).flat_map(|phase| &phase.steps);
-    steps.any(|step| matches!(step, Step::Resume(resumed) if resumed == name))
+    steps.any(|step| matches!(step, ProgramStep::Resume(resumed) if resumed == name))
 }
 
 /// Bounds the time-sharing tasks of a processor whose other tasks are done.
-pub(super) fn solve(processor: &Processor, solved: &mut Solved) {
+pub(super) fn solve(processor: &Processor, solved: &mut ProcessorSolution) {
     let Some(of) = &processor.time_sharing else { return };
     let count = processor.members.len() + of.beside.as_ref().map_or(0, |found| found.members.len());
     let looks = count.saturating_mul(count).saturating_mul(of.members.len());
@@ -203,7 +207,7 @@ fn one(
     processor: &Processor,
     beside: &Beside,
     at: usize,
-    solved: &mut Solved,
+    solved: &mut ProcessorSolution,
 ) -> Result<(), String> {
     if processor.sections != Sections::Preemptive || processor.has_bursts() {
         return Err("no analysis here has bursts or non-preemptive sections beside them".to_owned());
@@ -214,7 +218,8 @@ fn one(
         (member.task, member.unknown) = (member.task.plain().with_priority(rank), None);
     }
     let own = &mut least.members[at];
-    let blocking = own.task.blocking().checked_add(beside.once).ok_or(super::numbers::TOO_LONG)?;
+    let blocking =
+        own.task.blocking().checked_add(beside.once).ok_or(super::parameters::TOO_LONG)?;
     own.task = own.task.with_priority(0).with_blocking(blocking);
     least.inexact.push("others need not run before it".to_owned());
     let question = least.question();

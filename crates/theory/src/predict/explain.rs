@@ -9,8 +9,8 @@ use hourglass_tasks::{Assignment, Preemption, Protocol, Scheduler, Task, TaskSet
 use hourglass_time::Span;
 
 use super::noise::{self, Noise};
-use super::seen::Seen;
-use super::terms::Found;
+use super::observed::ObservedRun;
+use super::terms::TaskMeasurement;
 use super::theory;
 use super::window::Window;
 use crate::check::waits_for_others;
@@ -86,8 +86,8 @@ pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) 
 pub(super) fn explain(
     set: &TaskSet,
     plan: &TaskRunPlan,
-    found: &[Found],
-    seen: Option<&Seen>,
+    found: &[TaskMeasurement],
+    seen: Option<&ObservedRun>,
     document: &mut PredictDocument,
 ) -> Option<i32> {
     let differ: Vec<usize> = (0..document.tasks.len())
@@ -137,7 +137,7 @@ pub(super) fn explain(
 /// measured there is one, and no looser than that of the whole run. Comes back with whether it explains.
 pub(super) fn by_window(
     set: &TaskSet,
-    seen: &Seen,
+    seen: &ObservedRun,
     position: usize,
     task: &mut PredictedTask,
 ) -> bool {
@@ -220,7 +220,7 @@ fn reaches(measured: Option<u64>, bound: Option<u64>) -> bool {
 }
 
 /// The set with what was measured where that is more than what it says.
-pub(super) fn corrected(set: &TaskSet, found: &[Found]) -> TaskSet {
+pub(super) fn corrected(set: &TaskSet, found: &[TaskMeasurement]) -> TaskSet {
     let mut corrected = set.clone();
     for (task, found) in corrected.tasks.iter_mut().zip(found) {
         let terms = found.terms;
@@ -285,7 +285,7 @@ fn with_noise(
     noises: &[Noise],
     position: usize,
     task: &mut PredictedTask,
-    found: &Found,
+    found: &TaskMeasurement,
 ) {
     let Some(measured) = task.measured_ns else { return };
     let own = [Span::from_nanos(i64::try_from(measured).unwrap_or(i64::MAX))];

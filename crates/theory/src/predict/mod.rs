@@ -10,9 +10,9 @@
 
 mod explain;
 mod noise;
+mod observed;
 #[cfg(test)]
 mod recorded_tests;
-mod seen;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -27,14 +27,14 @@ use hourglass_time::Span;
 
 pub use hourglass_lab::task_threads::{PlanError, RunRequest};
 
-use seen::Seen;
+use observed::ObservedRun;
 
 /// For how long a set runs unless it is asked for otherwise: as long as in the paper.
 pub const DEFAULT_DURATION: Span = Span::from_secs(10);
 
 /// A set of tasks, and what to do with it.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct PredictRequest {
     pub set: TaskSet,
     /// What to call the set if it has no name.
     pub name: String,
@@ -49,7 +49,7 @@ pub struct Request {
 }
 
 #[derive(Debug)]
-pub struct Predicted {
+pub struct PredictionResult {
     pub document: PredictDocument,
     /// Why the run was not kept, where it should have been.
     pub not_kept: Option<String>,
@@ -57,7 +57,7 @@ pub struct Predicted {
     pub signal: Option<i32>,
 }
 
-impl Predicted {
+impl PredictionResult {
     /// Whether every deadline held wherever it was looked at, and the analysis says so too.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -86,15 +86,15 @@ pub enum PredictError {
 /// # Errors
 /// The set cannot be run, or the machine refuses what its run needs; then nothing was measured.
 pub fn predict(
-    request: Request,
+    request: PredictRequest,
     watch: &mut dyn ExperimentObserver,
-) -> Result<Predicted, PredictError> {
-    let Request { set, name, notes, run, seed, horizon } = request;
+) -> Result<PredictionResult, PredictError> {
+    let PredictRequest { set, name, notes, run, seed, horizon } = request;
     // Whatever is wrong with the run is said before anything is computed.
     let plan = run.as_ref().map(|wish| plan(&set, wish, seed)).transpose()?;
     let bounds = theory::bounds_on_paper(&set);
     let simulated = theory::simulate(&set, horizon, seed);
-    let mut document = begun(&set, name, notes, &bounds, simulated);
+    let mut document = initial_document(&set, name, notes, &bounds, simulated);
     let (mut not_kept, mut signal) = (None, None);
     explain::explain_simulation(&set, &mut document);
     if let Some((wish, plan)) = run.zip(plan) {
@@ -107,7 +107,7 @@ pub fn predict(
         for (task, found) in document.tasks.iter_mut().zip(&found) {
             found.tell(task);
         }
-        let seen = Seen::of(&set, &plan, &finished);
+        let seen = ObservedRun::of(&set, &plan, &finished);
         match &seen {
             Some(seen) => document.assumptions = seen.table(&set),
             None => document.notes.push(
@@ -121,11 +121,11 @@ pub fn predict(
             document.interrupted = signal.is_some();
         }
     }
-    Ok(Predicted { document, not_kept, signal })
+    Ok(PredictionResult { document, not_kept, signal })
 }
 
 /// The document as far as theory and simulation go.
-fn begun(
+fn initial_document(
     set: &TaskSet,
     name: String,
     notes: Vec<String>,

@@ -5,7 +5,7 @@
 
 use hourglass_lab::experiment::{self, RunFailure};
 use hourglass_model::predict::NoiseFacts;
-use hourglass_model::{CpuSet, Interval, Onset};
+use hourglass_model::{CpuSet, Interval, IntervalStart};
 use hourglass_time::Span;
 use hourglass_workload::{RunSpec, ThreadSpec, models};
 
@@ -34,7 +34,7 @@ impl Noise {
         let mut noise = Noise { cpu, ..Noise::default() };
         let mut last_end: Option<i64> = None;
         for interval in intervals {
-            let was_taken = matches!(interval.onset, Onset::Gap | Onset::Migration);
+            let was_taken = matches!(interval.onset, IntervalStart::Gap | IntervalStart::Migration);
             if let Some(end) = last_end.filter(|_| was_taken) {
                 let length = interval.start_ns.saturating_sub(end).max(0).unsigned_abs();
                 noise.gaps.push((noise.watched_ns, length));
@@ -177,10 +177,10 @@ mod tests {
         let noise = Noise::between(
             3,
             [
-                interval(0, 10, Onset::Start),
-                interval(12, 20, Onset::Gap),
-                interval(100, 110, Onset::Wait),
-                interval(111, 115, Onset::Migration),
+                interval(0, 10, IntervalStart::Start),
+                interval(12, 20, IntervalStart::Gap),
+                interval(100, 110, IntervalStart::Wait),
+                interval(111, 115, IntervalStart::Migration),
             ],
         );
         assert_eq!(noise.gaps, [(10, 2), (30, 1)]);

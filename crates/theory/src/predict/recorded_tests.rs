@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use hourglass_lab::experiment::JobTimes;
 use hourglass_model::predict::PredictedTask;
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 use hourglass_sched::sim::{self, Event, SimSettings, Sink, Slice};
 use hourglass_tasks::TaskSet;
 
 use super::explain::by_window;
-use super::seen::{Seen, SeenJob, SeenThread};
+use super::observed::{ObservedJob, ObservedRun, ObservedThread};
 use super::theory;
 use crate::simulate::{Choices, model};
 
@@ -37,7 +37,7 @@ struct Tape {
 impl Sink for Tape {
     fn ran(&mut self, slice: Slice) {
         let seen = self.begun.entry((slice.thread, slice.job)).or_insert((slice.start, 0));
-        let onset = if seen.1 == 0 { Onset::Wait } else { Onset::Gap };
+        let onset = if seen.1 == 0 { IntervalStart::Wait } else { IntervalStart::Gap };
         seen.1 += slice.end - slice.start;
         self.intervals.push(Interval {
             thread: u32::try_from(slice.thread).unwrap(),
@@ -69,28 +69,29 @@ impl Sink for Tape {
 
 /// A run of `really`, of which the first `tasks` are those that the analysis knows. `priorities` are those that the run
 /// was asked for.
-fn run(really: &str, tasks: usize, priorities: &[u8]) -> (Seen, Tape) {
+fn run(really: &str, tasks: usize, priorities: &[u8]) -> (ObservedRun, Tape) {
     let really = set(really);
     let model = model(&really, Choices::default()).unwrap();
     let mut tape = Tape::default();
     let settings = SimSettings::until(264 * MS);
     sim::run_with(&model.system, settings, &mut tape, &mut sim::NullMonitor).unwrap();
-    let mut seen = Seen::default();
+    let mut seen = ObservedRun::default();
     for priority in priorities {
-        let thread = SeenThread { cpu: Some(0), urgency: Some(*priority), ..SeenThread::default() };
+        let thread =
+            ObservedThread { cpu: Some(0), urgency: Some(*priority), ..ObservedThread::default() };
         seen.threads.push(thread);
     }
     let known: Vec<Interval> =
         tape.intervals.iter().copied().filter(|i| (i.thread as usize) < tasks).collect();
     seen.trace(known);
     for (thread, times) in tape.jobs.iter().filter(|(thread, _)| *thread < tasks) {
-        seen.threads[*thread].jobs.push(SeenJob { times: *times, late_ns: 0 });
+        seen.threads[*thread].jobs.push(ObservedJob { times: *times, release_delay_ns: 0 });
     }
     (seen, tape)
 }
 
 /// What is said of video, whose response is over its bound.
-fn explained(seen: &Seen) -> PredictedTask {
+fn explained(seen: &ObservedRun) -> PredictedTask {
     let set = set(SET);
     let bounds = theory::bounds_on_paper(&set);
     let worst = seen.threads[1].jobs.iter().map(|job| job.times.response_ns()).max();
@@ -149,7 +150,7 @@ fn a_late_timer_is_named() {
     let (mut seen, _) = run(&late, 2, &[20, 10]);
     for job in &mut seen.threads[1].jobs {
         let until_run = (job.times.start_ns - job.times.arrival_ns).unsigned_abs();
-        job.late_ns = until_run.min(6 * MS);
+        job.release_delay_ns = until_run.min(6 * MS);
     }
     assert_eq!(first(&explained(&seen)), ("release", "video", 6_000));
 }

@@ -12,7 +12,7 @@ use hourglass_lab::task_threads::TaskRunPlan;
 
 /// What was found about a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct TaskMeasurement {
     pub(super) terms: MeasuredTerms,
     /// The longest response, a job that the end cut off included if it had taken longer by then.
     pub(super) longest_ns: Option<u64>,
@@ -21,7 +21,7 @@ pub(super) struct Found {
     pub(super) lost: u64,
 }
 
-impl Found {
+impl TaskMeasurement {
     /// Fills in what was measured.
     pub(super) fn tell(&self, task: &mut PredictedTask) {
         task.measured_ns = self.longest_ns;
@@ -33,7 +33,11 @@ impl Found {
 }
 
 /// What was found about each task.
-pub(super) fn found(set: &TaskSet, plan: &TaskRunPlan, finished: &Finished) -> Vec<Found> {
+pub(super) fn found(
+    set: &TaskSet,
+    plan: &TaskRunPlan,
+    finished: &Finished,
+) -> Vec<TaskMeasurement> {
     let result = &finished.document.result;
     let is_whole = result.threads.iter().all(|thread| thread.records_dropped == 0);
     let covered = is_whole.then(|| Coverage::of(finished));
@@ -47,8 +51,8 @@ fn of_task(
     plan: &TaskRunPlan,
     finished: &Finished,
     covered: Option<&Coverage>,
-) -> Found {
-    let mut found = Found::default();
+) -> TaskMeasurement {
+    let mut found = TaskMeasurement::default();
     let report = finished.document.result.threads.iter().find(|thread| thread.id == id);
     if let Some(counted) = report.and_then(|thread| thread.deadlines) {
         found.terms.jobs = counted.completed;
@@ -84,7 +88,7 @@ fn of_task(
 
 /// What was before a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Before {
+pub(super) struct ReleaseOverhead {
     /// For how long its thread kept the CPU to wait for it.
     pub(super) busy_wait_ns: u64,
     /// For how long its timer is to blame that it was not released.
@@ -102,13 +106,13 @@ pub(super) struct Rule<'a> {
 
 impl Rule<'_> {
     /// What was before a job that came behind `previous`.
-    pub(super) fn before(&self, job: JobTimes, previous: Option<JobTimes>) -> Before {
+    pub(super) fn before(&self, job: JobTimes, previous: Option<JobTimes>) -> ReleaseOverhead {
         let ahead = previous.map(|job_before| job.arrival_ns - job_before.finished_ns);
         match ahead {
             Some(ahead) if ahead > 0 && ahead <= self.busy_wait.nanos() => {
-                Before { busy_wait_ns: ahead.unsigned_abs(), late_ns: 0 }
+                ReleaseOverhead { busy_wait_ns: ahead.unsigned_abs(), late_ns: 0 }
             }
-            Some(..=0) => Before::default(),
+            Some(..=0) => ReleaseOverhead::default(),
             // It slept, or is the first.
             _ => {
                 let late_ns = match (self.grid, self.covered) {
@@ -118,7 +122,7 @@ impl Rule<'_> {
                     }
                     _ => 0,
                 };
-                Before { busy_wait_ns: 0, late_ns }
+                ReleaseOverhead { busy_wait_ns: 0, late_ns }
             }
         }
     }
@@ -163,11 +167,11 @@ pub(super) fn only_cpu(cpus: &[u32]) -> Option<u32> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Coverage {
     /// By CPU: intervals in order, and how much all before each cover.
-    cpus: std::collections::BTreeMap<u32, Vec<Covered>>,
+    cpus: std::collections::BTreeMap<u32, Vec<CoveredTime>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Covered {
+struct CoveredTime {
     start: i64,
     end: i64,
     /// What intervals before this one cover.
@@ -190,7 +194,7 @@ impl Coverage {
         // Threads of one CPU overlap by rounding at most.
         let start = last.map_or(start, |last| start.max(last.end));
         let before = last.map_or(0, |last| last.before + length(last.start, last.end));
-        all.push(Covered { start, end: end.max(start), before });
+        all.push(CoveredTime { start, end: end.max(start), before });
     }
 
     /// How much of the time from `start` to `end` they had the CPU.

@@ -2,14 +2,14 @@
 //! each bound is asserted.
 
 use hourglass_model::predict::MeasuredTerms;
-use hourglass_model::{Interval, Onset, Policy};
+use hourglass_model::{Interval, IntervalStart, Policy};
 use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 
 use super::explain::{self, about, beside_noise, corrected, nearly};
 use super::noise::Noise;
-use super::terms::Found;
-use super::{Request, RunRequest, predict, theory};
+use super::terms::TaskMeasurement;
+use super::{PredictRequest, RunRequest, predict, theory};
 use hourglass_lab::task_threads::{PlanError, plan};
 
 const MS: u64 = 1_000_000;
@@ -23,8 +23,8 @@ fn audio_and_video() -> TaskSet {
     TaskSet::new(vec![Task::new("audio", ms(3), ms(8)), Task::new("video", ms(17), ms(33))])
 }
 
-fn request(set: TaskSet, run: Option<RunRequest>) -> Request {
-    Request { set, name: "a file".into(), notes: Vec::new(), run, seed: 1, horizon: None }
+fn request(set: TaskSet, run: Option<RunRequest>) -> PredictRequest {
+    PredictRequest { set, name: "a file".into(), notes: Vec::new(), run, seed: 1, horizon: None }
 }
 
 fn bounds_ms(set: &TaskSet) -> Vec<Option<u64>> {
@@ -90,14 +90,14 @@ fn ticks_that_are_not_there_explain_nothing() {
 /// Section 5.5: "with 8 ms of release jitter and a 19 ms worst-case compute time" it is 39 ms.
 #[test]
 fn what_was_measured_takes_the_place_of_what_was_assumed() {
-    let audio = Found::default();
+    let audio = TaskMeasurement::default();
     let terms = MeasuredTerms {
         execution_ns: 17 * MS,
         jitter_ns: 8 * MS,
         busy_wait_ns: 2 * MS,
         ..MeasuredTerms::default()
     };
-    let found = [audio, Found { terms, ..Found::default() }];
+    let found = [audio, TaskMeasurement { terms, ..TaskMeasurement::default() }];
     assert_eq!(bounds_ms(&corrected(&audio_and_video(), &found)), [Some(3), Some(39)]);
     // What the set says already is not said twice, and less than that changes nothing.
     let mut said = audio_and_video();
@@ -121,7 +121,11 @@ fn noise_is_one_more_task_above_all() {
     // 1 ms is taken every 10 ms, and once 2 ms in a row.
     let noise = Noise::between(
         0,
-        [interval(0, 9, Onset::Start), interval(10, 19, Onset::Gap), interval(21, 30, Onset::Gap)],
+        [
+            interval(0, 9, IntervalStart::Start),
+            interval(10, 19, IntervalStart::Gap),
+            interval(21, 30, IntervalStart::Gap),
+        ],
     );
     let mut set = audio_and_video();
     set.tasks[1].wcet = ms(12);

@@ -6,7 +6,7 @@ use hourglass_model::predict::SimulationFacts;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
-use crate::check::{self, Request};
+use crate::check::{self, CheckRequest};
 use crate::simulate;
 
 /// Bounds of a set.
@@ -46,7 +46,7 @@ pub(super) fn bounds_on_paper(set: &TaskSet) -> Bounds {
 
 /// Bounds the response times of a set, the ticks of its timers counted as release jitter.
 pub(super) fn bounds(set: &TaskSet) -> Bounds {
-    match check::check(set, &Request::default()) {
+    match check::check(set, &CheckRequest::default()) {
         Ok(document) => Bounds {
             analysis: document.analysis,
             verdict: document.verdict.name(),
@@ -79,16 +79,21 @@ pub(super) fn simulate(
     horizon: Option<Span>,
     seed: u64,
 ) -> Result<Simulated, String> {
-    let request = simulate::Request { horizon, seed, ..simulate::Request::new(set.clone()) };
-    let simulated =
-        simulate::simulate(&request, &mut Unwatched).map_err(|error| error.to_string())?.document;
+    let request = simulate::SimulationRequest {
+        horizon,
+        seed,
+        ..simulate::SimulationRequest::new(set.clone())
+    };
+    let simulated = simulate::simulate(&request, &mut NullObserver)
+        .map_err(|error| error.to_string())?
+        .document;
     let facts = SimulationFacts { horizon_ns: simulated.simulated_ns, jobs: simulated.jobs };
     let tasks = simulated.tasks.iter().map(|task| (task.max_response_ns, task.missed + task.lost));
     Ok(Simulated { facts, tasks: tasks.collect() })
 }
 
-struct Unwatched;
+struct NullObserver;
 
-impl simulate::Watch for Unwatched {
+impl simulate::SimulationObserver for NullObserver {
     fn reached(&mut self, _simulated: u64, _horizon: u64) {}
 }

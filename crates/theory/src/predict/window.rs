@@ -7,21 +7,21 @@ use hourglass_model::predict::Assumption;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
-use super::seen::{Assumed, Seen, SeenJob};
+use super::observed::{AnalysisAssumption, ObservedJob, ObservedRun};
 
 /// The window of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     /// The task whose job it is.
     task: usize,
-    job: SeenJob,
+    job: ObservedJob,
     /// Tasks at least as urgent on its CPU, each with the numbers of its jobs that overlap the window.
     jobs: Vec<(usize, std::ops::Range<usize>)>,
 }
 
 impl Window {
     /// The window of the job with the longest response. `None` where no job of the task ended, or it has several CPUs.
-    pub(super) fn of_worst(seen: &Seen, set: &TaskSet, task: usize) -> Option<Window> {
+    pub(super) fn of_worst(seen: &ObservedRun, set: &TaskSet, task: usize) -> Option<Window> {
         let thread = seen.threads.get(task)?;
         thread.cpu?;
         let job = *thread.jobs.iter().max_by_key(|job| job.times.response_ns())?;
@@ -63,9 +63,9 @@ impl Window {
     }
 
     /// The assumptions that fail in it, the largest excess first.
-    pub(super) fn failed(&self, seen: &Seen, set: &TaskSet) -> Vec<Assumption> {
+    pub(super) fn failed(&self, seen: &ObservedRun, set: &TaskSet) -> Vec<Assumption> {
         let rows = self.jobs.iter().flat_map(|(task, jobs)| {
-            Assumed::ALL.map(|assumed| seen.row(set, *task, assumed, jobs.clone()))
+            AnalysisAssumption::ALL.map(|assumed| seen.row(set, *task, assumed, jobs.clone()))
         });
         let mut failed: Vec<Assumption> = rows.filter(|row| row.held == Some(false)).collect();
         let own = set.tasks.get(self.task).map_or("", |task| task.name.as_str());
@@ -75,7 +75,7 @@ impl Window {
 
     /// The set with what was measured in the window where that is more than what it says: execution times, release
     /// jitter, and as blocking of the task what others and less urgent tasks took, and what its jobs waited.
-    pub(super) fn corrected(&self, seen: &Seen, set: &TaskSet) -> TaskSet {
+    pub(super) fn corrected(&self, seen: &ObservedRun, set: &TaskSet) -> TaskSet {
         let mut corrected = set.clone();
         let mut ready = self.job.ready();
         for (position, numbers) in &self.jobs {
@@ -86,15 +86,18 @@ impl Window {
                 span(over.max().unwrap_or(0))
             };
             let received = jobs.iter().map(|job| job.times.received_ns).max().unwrap_or(0);
-            let late = jobs.iter().map(|job| job.late_ns).max().unwrap_or(0);
+            let late = jobs.iter().map(|job| job.release_delay_ns).max().unwrap_or(0);
             task.wcet = task.wcet.max(span(received));
-            task.jitter = task.jitter.max(span(late)).saturating_add(excess(Assumed::Arrivals));
+            task.jitter =
+                task.jitter.max(span(late)).saturating_add(excess(AnalysisAssumption::Arrivals));
             task.bcet = task.bcet.map(|bcet| bcet.min(task.wcet));
-            ready = jobs.iter().map(SeenJob::ready).min().map_or(ready, |first| first.min(ready));
+            ready =
+                jobs.iter().map(ObservedJob::ready).min().map_or(ready, |first| first.min(ready));
         }
         let lost = seen.lost(self.task, &self.job, ready).unwrap_or(0);
         let inverted = seen.less_urgent(self.task, &self.job, ready).unwrap_or(0);
-        let waited = seen.excess(set, self.task, self.number(seen), Assumed::WorkConserving);
+        let waited =
+            seen.excess(set, self.task, self.number(seen), AnalysisAssumption::WorkConserving);
         let delay = lost.saturating_add(inverted).saturating_add(waited.unwrap_or(0));
         let delay = delay.max(self.beside_jobs(seen, ready));
         if let Some(task) = corrected.tasks.get_mut(self.task) {
@@ -105,7 +108,7 @@ impl Window {
 
     /// How much of the window since `ready` none of its jobs received, but for what the job waited by itself: also what
     /// threads do between two jobs, and what rounding of times to ns leaves.
-    fn beside_jobs(&self, seen: &Seen, ready: i64) -> u64 {
+    fn beside_jobs(&self, seen: &ObservedRun, ready: i64) -> u64 {
         let length = self.job.times.finished_ns.saturating_sub(ready).max(0).unsigned_abs();
         let of_thread = |(position, numbers): &(usize, std::ops::Range<usize>)| -> u64 {
             let jobs = &seen.threads[*position].jobs[numbers.clone()];
@@ -117,7 +120,7 @@ impl Window {
         length.saturating_sub(received).saturating_sub(waited)
     }
 
-    fn number(&self, seen: &Seen) -> usize {
+    fn number(&self, seen: &ObservedRun) -> usize {
         let jobs = &seen.threads[self.task].jobs;
         jobs.iter().position(|job| *job == self.job).unwrap_or(usize::MAX)
     }

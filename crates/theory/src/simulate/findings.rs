@@ -11,11 +11,11 @@ use hourglass_tasks::{Fraction, Scheduler, Task};
 
 use super::horizon::Horizon;
 use super::system::{Model, ns, warn};
-use super::{Pass, Request};
+use super::{Pass, SimulationRequest};
 
 /// The document of a pass; `compared` is the one with siblings disabled.
 pub(super) fn document(
-    request: &Request,
+    request: &SimulationRequest,
     model: &Model,
     horizon: Horizon,
     pass: &Pass,
@@ -112,7 +112,7 @@ fn quantile(outcome: &hourglass_sched::sim::ThreadOutcome, part: u64, whole: u64
     Some(found.clamp(at_least, outcome.max_response.unwrap_or(found).max(at_least)))
 }
 
-fn short_horizon(request: &Request, horizon: Horizon, warnings: &mut Vec<Warning>) {
+fn short_horizon(request: &SimulationRequest, horizon: Horizon, warnings: &mut Vec<Warning>) {
     let unseen =
         request.set.tasks.iter().find(|task| {
             ns(task.deadline()).saturating_add(task.offset.map_or(0, ns)) > horizon.ns

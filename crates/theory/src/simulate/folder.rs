@@ -17,16 +17,16 @@ use hourglass_sched::sim::{Class, Thread};
 use hourglass_store::{NewRunFolder, WriteError, merge_by_start};
 use hourglass_tasks::{Server, Task};
 
-use super::record::Recorded;
+use super::record::ThreadRecord;
 use super::system::{Model, ns};
-use super::{Pass, Request};
+use super::{Pass, SimulationRequest};
 
 /// Ticks of the simulated counter in a second: one a nanosecond.
 const HERTZ: f64 = 1e9;
 
 pub(super) fn keep(
     mut folder: NewRunFolder,
-    request: &Request,
+    request: &SimulationRequest,
     model: &Model,
     document: &SimulationDocument,
     pass: &Pass,
@@ -47,7 +47,7 @@ pub(super) fn keep(
 }
 
 fn result(
-    request: &Request,
+    request: &SimulationRequest,
     model: &Model,
     document: &SimulationDocument,
     pass: &Pass,
@@ -78,7 +78,7 @@ fn result(
 }
 
 fn report(
-    request: &Request,
+    request: &SimulationRequest,
     model: &Model,
     document: &SimulationDocument,
     pass: &Pass,
@@ -161,7 +161,7 @@ fn allowed(thread: &Thread, model: &Model) -> Vec<u32> {
     thread.cpus.iter().filter_map(number).collect()
 }
 
-fn gaps(seen: &Recorded) -> GapReport {
+fn gaps(seen: &ThreadRecord) -> GapReport {
     let at = |quantile: f64| seen.gaps.value_at_quantile(quantile).min(seen.gaps_max);
     GapReport {
         count: seen.gaps.len(),
@@ -174,7 +174,7 @@ fn gaps(seen: &Recorded) -> GapReport {
 }
 
 fn manifest(
-    request: &Request,
+    request: &SimulationRequest,
     model: &Model,
     document: &SimulationDocument,
     result: RunResult,

@@ -9,7 +9,7 @@ use hourglass_sched::sim::{
 use hourglass_tasks::{Activation, Preemption, Task, TaskSet};
 
 use super::system::{Choices, Warnings, ns, warn};
-use super::{Failure, Releases};
+use super::{Releases, SimulationFailure};
 
 /// The thread of a task.
 pub(super) fn thread(
@@ -18,7 +18,7 @@ pub(super) fn thread(
     class: Class,
     choices: Choices,
     warnings: &mut Warnings,
-) -> Result<Thread, Failure> {
+) -> Result<Thread, SimulationFailure> {
     let arrivals = arrivals(task, choices.releases);
     let mut thread = Thread::new(class, arrivals, cost(task), ns(task.deadline()));
     let jitter = ns(task.jitter);
@@ -102,7 +102,11 @@ fn preemption(task: &Task, warnings: &mut Warnings) -> sim::Preemption {
 
 /// What a job does on its way. Where a file says how long and how often but not where, locks lie
 /// evenly in the job, and the suspension in the middle of what comes before the first of them.
-fn marks(set: &TaskSet, task: &Task, warnings: &mut Warnings) -> Result<Vec<Mark>, Failure> {
+fn marks(
+    set: &TaskSet,
+    task: &Task,
+    warnings: &mut Warnings,
+) -> Result<Vec<Mark>, SimulationFailure> {
     let wcet = ns(task.wcet);
     let mut sections = Vec::new();
     for section in &task.critical_sections {
@@ -110,7 +114,7 @@ fn marks(set: &TaskSet, task: &Task, warnings: &mut Warnings) -> Result<Vec<Mark
         let Some(resource) = resource else { continue };
         for _ in 0..section.count {
             if sections.len() >= MOST_SECTIONS {
-                return Err(Failure::TooManySections { task: task.name.clone() });
+                return Err(SimulationFailure::TooManySections { task: task.name.clone() });
             }
             sections.push((resource, ns(section.length)));
         }
@@ -118,7 +122,10 @@ fn marks(set: &TaskSet, task: &Task, warnings: &mut Warnings) -> Result<Vec<Mark
     let held = sections.iter().map(|(_, length)| *length).fold(0, u64::saturating_add);
     let count = sections.len() as u64;
     let Some(free) = wcet.checked_sub(held) else {
-        return Err(Failure::SectionsOverWcet { task: task.name.clone(), wcet: task.wcet });
+        return Err(SimulationFailure::SectionsOverWcet {
+            task: task.name.clone(),
+            wcet: task.wcet,
+        });
     };
     let gap = free / (count + 1);
     let mut marks = Vec::new();

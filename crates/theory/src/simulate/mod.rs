@@ -63,7 +63,7 @@ pub(crate) use horizon::horizon_of;
 pub use horizon::{DEFAULT_JOBS, hyperperiod};
 pub use system::{Choices, Model, model};
 
-use record::{Recorded, Recorder};
+use record::{Recorder, ThreadRecord};
 
 /// When jobs are released, as far as a set leaves it open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Releases {
 
 /// What to simulate, and how.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct SimulationRequest {
     pub set: TaskSet,
     /// What was left out when they were read, one sentence each.
     pub notes: Vec<String>,
@@ -122,11 +122,11 @@ pub struct Request {
     pub command_line: Vec<String>,
 }
 
-impl Request {
+impl SimulationRequest {
     /// All as it is unless it is asked for otherwise.
     #[must_use]
-    pub fn new(set: TaskSet) -> Request {
-        Request {
+    pub fn new(set: TaskSet) -> SimulationRequest {
+        SimulationRequest {
             set,
             notes: Vec::new(),
             horizon: None,
@@ -150,20 +150,20 @@ pub const DEFAULT_RECORDS: u64 = 1_000_000;
 pub const MOST_TASKS: usize = 10_000;
 
 /// Hears how far a simulation is, on the thread that called [`simulate`].
-pub trait Watch {
+pub trait SimulationObserver {
     /// So much of the horizon is simulated, both in ns. Told now and then; a comparison of two
     /// policies begins again at 0.
     fn reached(&mut self, simulated: u64, horizon: u64);
 }
 
-impl Watch for () {
+impl SimulationObserver for () {
     fn reached(&mut self, _: u64, _: u64) {}
 }
 
 /// Why there was no simulation. The text is one line that names the culprit and the remedy.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Failure {
+pub enum SimulationFailure {
     /// Priorities that an analysis would have to find.
     #[error(
         "priorities = \"optimal\" are found by analysis, not by simulation; give each task the \
@@ -199,14 +199,14 @@ pub enum Failure {
 }
 
 #[derive(Debug)]
-pub struct Simulated {
+pub struct SimulationResult {
     pub document: SimulationDocument,
     /// What ran where, in order of start, if that was wanted.
     pub schedule: Vec<Interval>,
     /// Intervals for which the schedule, or the folder, had no room.
     pub dropped: u64,
     /// Where it was kept, or why it could not be.
-    pub kept: Option<Result<PathBuf, WriteError>>,
+    pub folder: Option<Result<PathBuf, WriteError>>,
     /// The signal that ended it early, if one did.
     pub signal: Option<i32>,
 }
@@ -214,7 +214,7 @@ pub struct Simulated {
 /// One pass through the simulator.
 struct Pass {
     outcome: sim::SimOutcome,
-    threads: Vec<Recorded>,
+    threads: Vec<ThreadRecord>,
     watched: smt::MonitorCounts,
     best_effort: u64,
 }
@@ -225,14 +225,17 @@ struct Pass {
 /// simulated by then is returned.
 ///
 /// # Errors
-/// See [`Failure`]. A folder that cannot be written afterwards is no failure: the findings come
+/// See [`SimulationFailure`]. A folder that cannot be written afterwards is no failure: the findings come
 /// back with the reason.
-pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, Failure> {
+pub fn simulate(
+    request: &SimulationRequest,
+    watch: &mut dyn SimulationObserver,
+) -> Result<SimulationResult, SimulationFailure> {
     if request.set.tasks.is_empty() && request.set.background.is_empty() {
-        return Err(Failure::Refused(NO_TASK.replace("analyse", "simulate")));
+        return Err(SimulationFailure::Refused(NO_TASK.replace("analyse", "simulate")));
     }
     if request.set.tasks.len() > MOST_TASKS {
-        return Err(Failure::TooMany(request.set.tasks.len()));
+        return Err(SimulationFailure::TooMany(request.set.tasks.len()));
     }
     let choices = Choices {
         releases: request.releases,
@@ -246,7 +249,7 @@ pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, F
         system::warn(&mut model.warnings, "input", note.clone(), "");
     }
     let asked = match request.horizon {
-        Some(horizon) if !horizon.is_positive() => return Err(Failure::Horizon(horizon)),
+        Some(horizon) if !horizon.is_positive() => return Err(SimulationFailure::Horizon(horizon)),
         horizon => horizon.map(system::ns),
     };
     let throttling = request.throttling.map(|limit| limit.period);
@@ -275,7 +278,7 @@ pub fn simulate(request: &Request, watch: &mut dyn Watch) -> Result<Simulated, F
     let kept = folder.map(|folder| folder::keep(folder, request, &model, &document, &pass));
     let dropped = pass.threads.iter().map(|thread| thread.dropped).fold(0, u64::saturating_add);
     let schedule = if request.wants_schedule { pass.schedule() } else { Vec::new() };
-    Ok(Simulated { document, schedule, dropped, kept, signal: signal::stop_asked() })
+    Ok(SimulationResult { document, schedule, dropped, folder: kept, signal: signal::stop_asked() })
 }
 
 impl Pass {
@@ -291,8 +294,8 @@ fn pass(
     policy: Option<smt::SmtPolicy>,
     settings: SimSettings,
     capacity: Option<u64>,
-    watch: &mut dyn Watch,
-) -> Result<Pass, Failure> {
+    watch: &mut dyn SimulationObserver,
+) -> Result<Pass, SimulationFailure> {
     let system = &model.system;
     let mut recorder = Recorder::new(system, &model.cpus, settings.horizon, capacity, watch);
     let (outcome, watched, best_effort) = match policy {
@@ -312,12 +315,12 @@ fn pass(
 }
 
 /// A refusal in the words of the file: tasks and servers by their names.
-fn named(error: &SimError, model: &Model) -> Failure {
-    Failure::Refused(with_names(error.to_string(), model))
+fn named(error: &SimError, model: &Model) -> SimulationFailure {
+    SimulationFailure::Refused(with_names(error.to_string(), model))
 }
 
-fn named_smt(error: &smt::SmtError, model: &Model) -> Failure {
-    Failure::Refused(format!("--smt: {}", with_names(error.to_string(), model)))
+fn named_smt(error: &smt::SmtError, model: &Model) -> SimulationFailure {
+    SimulationFailure::Refused(format!("--smt: {}", with_names(error.to_string(), model)))
 }
 
 /// The simulator says `thread 3`; what is meant is known by its name.
@@ -333,7 +336,7 @@ fn with_names(text: String, model: &Model) -> String {
 }
 
 /// What a policy for shared cores rests on, and does not hold.
-fn smt_warnings(request: &Request, model: &mut Model) {
+fn smt_warnings(request: &SimulationRequest, model: &mut Model) {
     let Some(smt::SmtPolicy::Monitor(monitoring)) = request.smt else { return };
     let (part, whole) = monitoring.alpha.parts();
     let is_above = |(least, of): (u128, u128)| {

@@ -5,25 +5,25 @@
 //! write a folder.
 
 use hdrhistogram::Histogram;
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 use hourglass_sched::sim::{Event, Sink, SinkDetail, Slice, System};
 use hourglass_sys::signal;
 
-use super::Watch;
+use super::SimulationObserver;
 
 pub(super) struct Recorder<'a> {
-    pub(super) threads: Vec<Recorded>,
+    pub(super) threads: Vec<ThreadRecord>,
     /// The machine's number of each CPU.
     cpus: &'a [u32],
     /// Intervals that may still be stored; `None` if none are wanted.
     room: Option<u64>,
     horizon: u64,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn SimulationObserver,
 }
 
 /// What is known of a thread.
 #[derive(Clone, Debug)]
-pub(super) struct Recorded {
+pub(super) struct ThreadRecord {
     /// Its intervals, as far as there was room, in order.
     pub(super) trace: Vec<Interval>,
     /// Intervals for which there was no room.
@@ -42,9 +42,9 @@ pub(super) struct Recorded {
 /// Significant digits of the histograms of gaps, as those of runs.
 const DIGITS: u8 = 3;
 
-impl Recorded {
-    fn new() -> Option<Recorded> {
-        Some(Recorded {
+impl ThreadRecord {
+    fn new() -> Option<ThreadRecord> {
+        Some(ThreadRecord {
             trace: Vec::new(),
             dropped: 0,
             intervals: 0,
@@ -70,10 +70,10 @@ impl<'a> Recorder<'a> {
         cpus: &'a [u32],
         horizon: u64,
         capacity: Option<u64>,
-        watch: &'a mut dyn Watch,
+        watch: &'a mut dyn SimulationObserver,
     ) -> Recorder<'a> {
         Recorder {
-            threads: system.threads.iter().filter_map(|_| Recorded::new()).collect(),
+            threads: system.threads.iter().filter_map(|_| ThreadRecord::new()).collect(),
             cpus,
             room: capacity,
             horizon,
@@ -82,7 +82,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Stores what was still open.
-    pub(super) fn close(mut self) -> Vec<Recorded> {
+    pub(super) fn close(mut self) -> Vec<ThreadRecord> {
         for thread in &mut self.threads {
             if let Some((interval, _)) = thread.open.take() {
                 store(thread, interval, &mut self.room);
@@ -92,7 +92,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-fn store(thread: &mut Recorded, interval: Interval, room: &mut Option<u64>) {
+fn store(thread: &mut ThreadRecord, interval: Interval, room: &mut Option<u64>) {
     let Some(left) = room else { return };
     match left.checked_sub(1) {
         Some(rest) => {
@@ -114,15 +114,15 @@ impl Sink for Recorder<'_> {
         let Some(thread) = self.threads.get_mut(slice.thread) else { return };
         let (start, end) = (slice.start.cast_signed(), slice.end.cast_signed());
         let onset = match &mut thread.open {
-            None => Onset::Start,
+            None => IntervalStart::Start,
             Some((last, job)) if *job == slice.job && last.cpu == cpu && last.end_ns == start => {
                 last.end_ns = end;
                 last.end_ticks = slice.end;
                 return;
             }
-            Some((_, job)) if *job != slice.job => Onset::Wait,
-            Some((last, _)) if last.cpu != cpu => Onset::Migration,
-            Some(_) => Onset::Gap,
+            Some((_, job)) if *job != slice.job => IntervalStart::Wait,
+            Some((last, _)) if last.cpu != cpu => IntervalStart::Migration,
+            Some(_) => IntervalStart::Gap,
         };
         thread.intervals += 1;
         if !thread.cpus_seen.contains(&cpu) {

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_model::{CpuSet, Policy};
 use hourglass_sched::sim::{self, Class, Script, SimPhase, SimStep, System};
-use hourglass_tasks::{Background, Program, Protocol, Step, Task, TaskSet};
+use hourglass_tasks::{Background, Program, ProgramStep, Protocol, Task, TaskSet};
 
-use super::Failure;
+use super::SimulationFailure;
 use super::system::{Warnings, ns, warn};
 
 /// The numbers of what the threads of a set share by name.
@@ -105,39 +105,39 @@ impl Numbers {
     fn act(
         &mut self,
         thread: &str,
-        step: &Step,
+        step: &ProgramStep,
         is_forked: bool,
         met: &mut BTreeSet<usize>,
     ) -> Option<SimStep> {
         Some(match step {
-            Step::Run(time) => SimStep::Run(ns(*time)),
-            Step::RunFor(time) => SimStep::RunFor(ns(*time)),
-            Step::Sleep(time) => SimStep::Sleep(ns(*time)),
-            Step::Timer { name, period, absolute } => {
+            ProgramStep::Run(time) => SimStep::Run(ns(*time)),
+            ProgramStep::RunFor(time) => SimStep::RunFor(ns(*time)),
+            ProgramStep::Sleep(time) => SimStep::Sleep(ns(*time)),
+            ProgramStep::Timer { name, period, absolute } => {
                 // Timers are shared by name, but for those that rt-app calls unique.
                 let owner = if name.starts_with("unique") { thread } else { "" };
                 let timer = number(&mut self.timers, (owner.to_owned(), name.clone()));
                 SimStep::Timer { timer, period: ns(*period), absolute: *absolute }
             }
-            Step::Lock(name) => SimStep::Lock(self.lock(name)),
-            Step::Unlock(name) => SimStep::Unlock(self.lock(name)),
-            Step::Wait { condition, mutex } => {
+            ProgramStep::Lock(name) => SimStep::Lock(self.lock(name)),
+            ProgramStep::Unlock(name) => SimStep::Unlock(self.lock(name)),
+            ProgramStep::Wait { condition, mutex } => {
                 SimStep::Wait { event: self.event(false, condition), lock: self.lock(mutex) }
             }
-            Step::Signal(name) => SimStep::Signal(self.event(false, name)),
-            Step::Broadcast(name) => SimStep::Broadcast(self.event(false, name)),
-            Step::Barrier(name) => SimStep::Barrier(self.barrier(name, is_forked, met)),
-            Step::Suspend(name) => SimStep::Suspend(self.event(true, name)),
-            Step::Resume(name) => SimStep::Broadcast(self.event(true, name)),
-            Step::Post(name) => SimStep::Post(number(&mut self.semaphores, name.clone())),
-            Step::Take(name) => SimStep::Take(number(&mut self.semaphores, name.clone())),
-            Step::Yield => SimStep::Yield,
-            Step::Fork(name) => SimStep::Fork(number(&mut self.starts, name.clone())),
-            Step::Forked { name, number: which } => SimStep::Forked {
+            ProgramStep::Signal(name) => SimStep::Signal(self.event(false, name)),
+            ProgramStep::Broadcast(name) => SimStep::Broadcast(self.event(false, name)),
+            ProgramStep::Barrier(name) => SimStep::Barrier(self.barrier(name, is_forked, met)),
+            ProgramStep::Suspend(name) => SimStep::Suspend(self.event(true, name)),
+            ProgramStep::Resume(name) => SimStep::Broadcast(self.event(true, name)),
+            ProgramStep::Post(name) => SimStep::Post(number(&mut self.semaphores, name.clone())),
+            ProgramStep::Take(name) => SimStep::Take(number(&mut self.semaphores, name.clone())),
+            ProgramStep::Yield => SimStep::Yield,
+            ProgramStep::Fork(name) => SimStep::Fork(number(&mut self.starts, name.clone())),
+            ProgramStep::Forked { name, number: which } => SimStep::Forked {
                 start: number(&mut self.starts, name.clone()),
                 number: u64::from(*which),
             },
-            Step::StartAfter(time) => SimStep::StartAt(ns(*time)),
+            ProgramStep::StartAfter(time) => SimStep::StartAt(ns(*time)),
             // Their time is not known.
             _ => return None,
         })
@@ -173,7 +173,7 @@ pub(super) fn class_of(policy: Policy) -> Class {
 pub(super) fn has_steps(thread: &Background) -> bool {
     let program = &thread.program;
     let mut steps = program.phases.iter().flat_map(|phase| &phase.steps);
-    let executes = steps.all(|step| matches!(step, Step::Run(_) | Step::RunFor(_)));
+    let executes = steps.all(|step| matches!(step, ProgramStep::Run(_) | ProgramStep::RunFor(_)));
     let for_ever = program.loops.is_none() || program.phases.iter().any(|p| p.loops.is_none());
     let changes = program.phases.iter().any(|p| p.policy.is_some() || p.cpus.is_some());
     !executes || !for_ever || changes || program.phases.is_empty()
@@ -195,40 +195,42 @@ pub(super) fn cpus(set: &TaskSet) -> impl Iterator<Item = u32> {
 }
 
 /// Says which steps take no time in a simulation, and refuses forks that start nothing.
-pub(super) fn check(set: &TaskSet, warnings: &mut Warnings) -> Result<(), Failure> {
+pub(super) fn check(set: &TaskSet, warnings: &mut Warnings) -> Result<(), SimulationFailure> {
     let tasks =
         set.tasks.iter().filter_map(|task: &Task| Some((&task.name, task.program.as_ref()?)));
     let all = || tasks.clone().chain(set.background.iter().map(|one| (&one.name, &one.program)));
-    let steps = |program: &'_ Program| -> Vec<Step> {
+    let steps = |program: &'_ Program| -> Vec<ProgramStep> {
         program.phases.iter().flat_map(|phase| phase.steps.clone()).collect()
     };
     let started: BTreeSet<String> = all()
         .flat_map(|(_, program)| steps(program))
         .filter_map(|step| match step {
-            Step::Forked { name, .. } => Some(name),
+            ProgramStep::Forked { name, .. } => Some(name),
             _ => None,
         })
         .collect();
     for (name, program) in all() {
         let steps = steps(program);
         let lost = steps.iter().find_map(|step| match step {
-            Step::Fork(started_name) if !started.contains(started_name) => Some(started_name),
+            ProgramStep::Fork(started_name) if !started.contains(started_name) => {
+                Some(started_name)
+            }
             _ => None,
         });
         if let Some(lost) = lost {
-            return Err(Failure::Refused(format!(
+            return Err(SimulationFailure::Refused(format!(
                 "thread '{name}': fork {lost} starts no thread; give one the first step 'forked \
                  {lost} 0', or leave the fork out"
             )));
         }
-        let has_no_time = |step: &Step| {
+        let has_no_time = |step: &ProgramStep| {
             matches!(
                 step,
-                Step::Memory(_)
-                    | Step::Io(_)
-                    | Step::Read { .. }
-                    | Step::Write { .. }
-                    | Step::Chase { .. }
+                ProgramStep::Memory(_)
+                    | ProgramStep::Io(_)
+                    | ProgramStep::Read { .. }
+                    | ProgramStep::Write { .. }
+                    | ProgramStep::Chase { .. }
             )
         };
         if let Some(step) = steps.iter().find(|step| has_no_time(step)) {

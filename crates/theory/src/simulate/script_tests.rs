@@ -5,7 +5,7 @@ use hourglass_sched::sim::smt;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
-use super::{Request, simulate};
+use super::{SimulationRequest, simulate};
 
 /// An rt-app file of these threads, for so many ms.
 fn rt_app(threads: &str, ms: i64) -> SimulationDocument {
@@ -14,7 +14,7 @@ fn rt_app(threads: &str, ms: i64) -> SimulationDocument {
 }
 
 fn document(set: TaskSet, ms: i64) -> SimulationDocument {
-    let mut request = Request::new(set);
+    let mut request = SimulationRequest::new(set);
     request.horizon = Some(Span::from_millis(ms));
     simulate(&request, &mut ()).unwrap().document
 }
@@ -92,7 +92,7 @@ fn phases_change_cpus() {
     let threads = r#""a": {"cpus": [2], "phases": {"p": {"cpus": [0], "run": 1500},
         "q": {"cpus": [1], "run": 2500}, "r": {"run": 3500}}}"#;
     let set = TaskSet::from_rt_app(&format!("{{\"tasks\": {{{threads}}}}}")).unwrap().set;
-    let mut request = Request::new(set);
+    let mut request = SimulationRequest::new(set);
     (request.horizon, request.wants_schedule) = (Some(Span::from_millis(15)), true);
     let schedule = simulate(&request, &mut ()).unwrap().schedule;
     let found: Vec<(u32, i64)> =
@@ -125,7 +125,7 @@ fn what_takes_no_time_is_named_and_ends() {
 fn policies_for_shared_cores_take_wcet_and_period() {
     let text = "[machine]\ncores = [[0, 1]]\n[[task]]\nname = \"t\"\nwcet = \"2ms\"\nperiod = \"10ms\"\n\
                 phases = [{ steps = [\"run 2ms\", \"timer unique 10ms\"] }]\n";
-    let mut request = Request::new(TaskSet::from_toml(text).unwrap());
+    let mut request = SimulationRequest::new(TaskSet::from_toml(text).unwrap());
     request.horizon = Some(Span::from_millis(100));
     request.smt = Some(smt::SmtPolicy::Disable);
     let found = simulate(&request, &mut ()).unwrap().document;

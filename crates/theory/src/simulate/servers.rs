@@ -7,7 +7,7 @@ use hourglass_tasks::{
     Assignment, Protocol, Resource, Scheduler, Server, ServerKind, Task, TaskSet,
 };
 
-use super::Failure;
+use super::SimulationFailure;
 use super::system::{Warnings, ns, warn};
 
 /// Who is more urgent than whom, among tasks and servers.
@@ -22,10 +22,10 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    pub(super) fn of(set: &TaskSet, warnings: &mut Warnings) -> Result<Ranks, Failure> {
+    pub(super) fn of(set: &TaskSet, warnings: &mut Warnings) -> Result<Ranks, SimulationFailure> {
         let assignment = set.assignment();
         if assignment == Assignment::Optimal && set.scheduler == Scheduler::FixedPriority {
-            return Err(Failure::NoPriorities);
+            return Err(SimulationFailure::NoPriorities);
         }
         let between =
             |server: &Server| server.priority.is_none() && !server.kind.is_constant_bandwidth();

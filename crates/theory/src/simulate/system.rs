@@ -14,7 +14,7 @@ use hourglass_time::Span;
 use super::job;
 use super::script::{self, Numbers};
 use super::servers;
-use super::{Failure, Releases};
+use super::{Releases, SimulationFailure};
 
 /// A set of tasks as the simulator takes it.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub(super) fn ns(span: Span) -> u64 {
 ///
 /// # Errors
 /// Something that cannot be simulated and without which the outcome would be of another set.
-pub fn model(set: &TaskSet, choices: Choices) -> Result<Model, Failure> {
+pub fn model(set: &TaskSet, choices: Choices) -> Result<Model, SimulationFailure> {
     let mut warnings = Warnings::new();
     for warning in set.warnings() {
         warn(&mut warnings, "task-set", warning.to_string(), "");

@@ -2,23 +2,25 @@
 
 use hourglass_lab::open_run;
 use hourglass_model::simulation::{SimulationDocument, TaskFindings};
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 use hourglass_sched::sim::{self, OverrunPolicy, ServerRank, smt};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
-use super::{Choices, Failure, Releases, Request, Simulated, model, simulate};
+use super::{
+    Choices, Releases, SimulationFailure, SimulationRequest, SimulationResult, model, simulate,
+};
 
 fn set(text: &str) -> TaskSet {
     TaskSet::from_toml(text).unwrap()
 }
 
-fn simulated(request: &Request) -> Simulated {
+fn simulated(request: &SimulationRequest) -> SimulationResult {
     simulate(request, &mut ()).unwrap()
 }
 
 fn document(text: &str) -> SimulationDocument {
-    simulated(&Request::new(set(text))).document
+    simulated(&SimulationRequest::new(set(text))).document
 }
 
 fn ms(ms: u64) -> Option<u64> {
@@ -80,7 +82,7 @@ fn a_tick_delays_no_longer_than_is_said() {
 #[test]
 fn jobs_that_never_start_are_lost() {
     let overload = "unit = \"1ms\"\n[[task]]\nname = \"a\"\nwcet = 15\nperiod = 10\n";
-    let mut request = Request::new(set(overload));
+    let mut request = SimulationRequest::new(set(overload));
     request.horizon = Some(Span::from_millis(90));
     request.late = OverrunPolicy::Skip;
     let found = simulated(&request).document.tasks.remove(0);
@@ -99,7 +101,7 @@ fn jobs_that_never_start_are_lost() {
 fn a_first_job_that_never_starts_is_lost() {
     let starved = "unit = \"1ms\"\n[[task]]\nname = \"a\"\nwcet = 10\nperiod = 10\n\
                    [[task]]\nname = \"b\"\nwcet = 1\nperiod = 20\n";
-    let mut request = Request::new(set(starved));
+    let mut request = SimulationRequest::new(set(starved));
     request.horizon = Some(Span::from_millis(60));
     let found = simulated(&request).document.tasks.remove(1);
     assert_eq!((found.hit, found.missed, found.lost, found.cpu_time_ns), (0, 0, 3, 0));
@@ -115,7 +117,7 @@ fn a_first_job_that_never_starts_is_lost() {
 fn a_seed_replays() {
     let text = section_5_5("wcet = 17\njitter = 5\nexecution_time = \"uniform:1ms,17ms\"");
     let with = |seed| {
-        let mut request = Request::new(set(&text));
+        let mut request = SimulationRequest::new(set(&text));
         (request.seed, request.releases) = (seed, Releases::Random);
         request.horizon = Some(Span::from_secs(10));
         simulated(&request).document.tasks
@@ -190,11 +192,11 @@ fn what_means_something_else_is_named() {
 fn what_cannot_be_simulated_is_refused() {
     let refused = |text: &str| model(&set(text), Choices::default()).unwrap_err();
     let optimal = section_5_5("wcet = 17").replace("unit", "priorities = \"optimal\"\nunit");
-    assert!(matches!(refused(&optimal), Failure::NoPriorities));
+    assert!(matches!(refused(&optimal), SimulationFailure::NoPriorities));
     let held = "wcet = 5\ncritical_sections = [{ resource = \"r\", length = 3, count = 2 }]\n\
                 [[resource]]\nname = \"r\"";
-    assert!(matches!(refused(&section_5_5(held)), Failure::SectionsOverWcet { .. }));
-    let mut request = Request::new(set(&section_5_5("wcet = 17")));
+    assert!(matches!(refused(&section_5_5(held)), SimulationFailure::SectionsOverWcet { .. }));
+    let mut request = SimulationRequest::new(set(&section_5_5("wcet = 17")));
     request.smt = Some(smt::SmtPolicy::Disable);
     let refused = simulate(&request, &mut ()).unwrap_err().to_string();
     assert!(refused.starts_with("--smt: no core has two CPUs"), "{refused}");
@@ -205,7 +207,7 @@ fn what_cannot_be_simulated_is_refused() {
 fn refusals_name_the_task() {
     let text = "[machine]\ncpus = \"0-2\"\ncores = [[0, 1]]\n\
                 [[task]]\nname = \"everywhere\"\nwcet = \"1ms\"\nperiod = \"8ms\"\n";
-    let mut request = Request::new(set(text));
+    let mut request = SimulationRequest::new(set(text));
     request.smt = Some(smt::SmtPolicy::Disable);
     let refused = simulate(&request, &mut ()).unwrap_err().to_string();
     assert!(refused.contains("task 'everywhere' may run on several cores"), "{refused}");
@@ -251,9 +253,9 @@ fn cpus_keep_their_numbers() {
     let text = "[machine]\ncpus = \"4,7\"\n\
                 [[task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"8ms\"\ncpus = 7\n";
     let folder = tempfile::tempdir().unwrap();
-    let mut request = Request::new(set(text));
+    let mut request = SimulationRequest::new(set(text));
     request.folder = Some(folder.path().join("run"));
-    let kept = simulated(&request).kept.unwrap().unwrap();
+    let kept = simulated(&request).folder.unwrap().unwrap();
     let recalled = open_run(&kept).unwrap();
     assert!(recalled.intervals().unwrap().all(|interval| interval.unwrap().cpu == 7));
     assert_eq!(recalled.document.result.threads[0].cpus, [7]);
@@ -264,10 +266,10 @@ fn cpus_keep_their_numbers() {
 #[test]
 fn a_simulation_is_kept_as_a_run() {
     let folder = tempfile::tempdir().unwrap();
-    let mut request = Request::new(set(&section_5_5("wcet = 17")));
+    let mut request = SimulationRequest::new(set(&section_5_5("wcet = 17")));
     request.folder = Some(folder.path().join("run"));
     let done = simulated(&request);
-    let recalled = open_run(&done.kept.unwrap().unwrap()).unwrap();
+    let recalled = open_run(&done.folder.unwrap().unwrap()).unwrap();
     let manifest = &recalled.document.manifest;
     assert_eq!(manifest.clock.source, "sim");
     assert_eq!(manifest.simulation.as_ref(), Some(&done.document));
@@ -278,7 +280,8 @@ fn a_simulation_is_kept_as_a_run() {
         let received: i64 = of().map(Interval::duration_ns).sum();
         assert_eq!(received as u64, task.cpu_time_ns);
         assert_eq!(of().count() as u64, thread.intervals);
-        let jobs = of().filter(|i| matches!(i.onset, Onset::Start | Onset::Wait)).count();
+        let jobs =
+            of().filter(|i| matches!(i.onset, IntervalStart::Start | IntervalStart::Wait)).count();
         assert_eq!(jobs as u64, task.jobs);
         let deadlines = thread.deadlines.unwrap();
         assert_eq!((deadlines.hit, deadlines.missed), (task.hit, task.missed));
@@ -295,9 +298,9 @@ fn a_simulation_is_kept_as_a_run() {
 /// What ran adds up to what the document says, also where nothing is kept; with less room the oldest stay.
 #[test]
 fn a_schedule_comes_back_if_it_is_wanted() {
-    let plain = Request::new(set(&section_5_5("wcet = 17")));
+    let plain = SimulationRequest::new(set(&section_5_5("wcet = 17")));
     assert!(simulated(&plain).schedule.is_empty());
-    let wanted = Request { wants_schedule: true, ..plain };
+    let wanted = SimulationRequest { wants_schedule: true, ..plain };
     let whole = simulated(&wanted);
     for task in &whole.document.tasks {
         let of_task = whole.schedule.iter().filter(|interval| interval.thread == task.thread);
@@ -306,7 +309,7 @@ fn a_schedule_comes_back_if_it_is_wanted() {
     }
     assert!(whole.schedule.is_sorted_by_key(|interval| interval.start_ns));
     assert_eq!(whole.dropped, 0);
-    let short = simulated(&Request { records: 5, ..wanted });
+    let short = simulated(&SimulationRequest { records: 5, ..wanted });
     assert_eq!((short.schedule.len(), short.dropped), (5, whole.schedule.len() as u64 - 5));
 }
 
@@ -314,9 +317,9 @@ fn a_schedule_comes_back_if_it_is_wanted() {
 #[test]
 fn a_full_trace_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let mut request = Request::new(set(&section_5_5("wcet = 17")));
+    let mut request = SimulationRequest::new(set(&section_5_5("wcet = 17")));
     (request.folder, request.records) = (Some(folder.path().join("run")), 10);
-    let recalled = open_run(&simulated(&request).kept.unwrap().unwrap()).unwrap();
+    let recalled = open_run(&simulated(&request).folder.unwrap().unwrap()).unwrap();
     assert_eq!(recalled.intervals().unwrap().count(), 10);
     let result = &recalled.document.result;
     let counted: u64 = result.threads.iter().map(|thread| thread.intervals).sum();
@@ -345,7 +348,7 @@ fn the_three_policies_of_the_smt_paper() {
         rate = "3/5"
     "#;
     let with = |policy| {
-        let mut request = Request::new(set(text));
+        let mut request = SimulationRequest::new(set(text));
         request.smt = Some(policy);
         request.horizon = Some(Span::from_millis(700));
         let document = simulated(&request).document;
@@ -370,7 +373,7 @@ fn an_alpha_that_does_not_hold_is_named() {
                             [[interference]]\nrate = \"1/2\"",
     );
     let warned = |part, whole| {
-        let mut request = Request::new(set(&text));
+        let mut request = SimulationRequest::new(set(&text));
         let alpha = smt::ProgressRate::new(part, whole).unwrap();
         let monitoring = smt::Monitoring { alpha, ..smt::Monitoring::default() };
         request.smt = Some(smt::SmtPolicy::Monitor(monitoring));

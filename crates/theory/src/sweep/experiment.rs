@@ -5,18 +5,18 @@
 
 use std::path::PathBuf;
 
-use hourglass_model::near;
+use hourglass_model::spelling;
 use hourglass_model::sweep::{SweepExperiment, SweepShard};
 use hourglass_sched::{Task, TaskError, catalogue};
 use hourglass_store::sweep::SweepFolderError;
 use hourglass_tasks::TaskSetError;
 use hourglass_tasks::generate::{
-    GenerateError, MOST_PROCESSORS, Method, Millionths, Recipe, Source,
+    GenerateError, MOST_PROCESSORS, Millionths, Recipe, Source, UtilisationMethod,
 };
 use thiserror::Error;
 
-use super::template::{Scaled, Template, TemplateError};
-use super::words::Draft;
+use super::experiment_keys::ExperimentBuilder;
+use super::template::{ScaledTaskSet, Template, TemplateError};
 use super::{ANALYSES, Analysis, ProcessorScope};
 
 /// Sets a point, if nothing is said.
@@ -41,7 +41,7 @@ pub struct Experiment {
     /// Processors, from 1.
     pub processors: u32,
     /// What is drawn, or scaled.
-    pub subject: Subject,
+    pub subject: SetSource,
     /// The analyses compared, each once.
     pub analyses: Vec<&'static Analysis>,
     /// Older words by which analyses were asked for, each with the name that the analysis has.
@@ -54,7 +54,7 @@ pub struct Experiment {
 
 /// Where sets come from.
 #[derive(Clone, Debug)]
-pub enum Subject {
+pub enum SetSource {
     /// Drawn at random.
     Drawn(Recipe),
     /// One set, its execution times scaled.
@@ -75,7 +75,7 @@ pub enum SweepError {
     #[error("no thread can be started: {0}; raise the limit on processes (ulimit -u)")]
     NoThread(String),
     /// A key that there is not.
-    #[error("{}", near::unknown("key", .0, Draft::KEYS))]
+    #[error("{}", spelling::unknown("key", .0, ExperimentBuilder::KEYS))]
     UnknownKey(String),
     /// A value that is not understood.
     #[error("{key}: {reason}")]
@@ -87,7 +87,7 @@ pub enum SweepError {
     /// An analysis that there is not.
     #[error(
         "analyses: unknown analysis '{0}'; {question}hourglass sweep --list lists them",
-        question = near::did_you_mean(.0, ANALYSES.iter().map(|analysis| analysis.name))
+        question = spelling::did_you_mean(.0, ANALYSES.iter().map(|analysis| analysis.name))
             .map_or_else(String::new, |question| format!("{question} "))
     )]
     UnknownAnalysis(String),
@@ -203,7 +203,7 @@ pub enum SweepError {
     },
 }
 
-impl Draft {
+impl ExperimentBuilder {
     /// The experiment that the draft describes: with `template`, of that set, else of drawn ones.
     ///
     /// # Errors
@@ -219,15 +219,15 @@ impl Draft {
         let subject = match template {
             Some(template) => {
                 self.refuse_drawing()?;
-                Subject::Scaled(template)
+                SetSource::Scaled(template)
             }
-            None => Subject::Drawn(self.recipe(processors)),
+            None => SetSource::Drawn(self.recipe(processors)),
         };
         let experiment = Experiment {
             utilisations: self.utilisations.clone().unwrap_or_else(|| default_points(processors)),
             sets: self.sets.unwrap_or(match subject {
-                Subject::Drawn(_) => DEFAULT_SETS,
-                Subject::Scaled(_) => 1,
+                SetSource::Drawn(_) => DEFAULT_SETS,
+                SetSource::Scaled(_) => 1,
             }),
             processors,
             analyses: self.analyses(processors, &subject)?,
@@ -244,9 +244,9 @@ impl Draft {
         let plain = Recipe::default();
         let bounds = self.bounds.clone().unwrap_or_default();
         let method = match (processors, bounds.is_empty()) {
-            (1, true) => Method::UUniFast,
-            (_, true) => Method::RandFixedSum,
-            (_, false) => Method::DirichletRescale,
+            (1, true) => UtilisationMethod::UUniFast,
+            (_, true) => UtilisationMethod::RandFixedSum,
+            (_, false) => UtilisationMethod::DirichletRescale,
         };
         Recipe {
             seed: self.seed.unwrap_or(plain.seed),
@@ -285,11 +285,11 @@ impl Draft {
     fn analyses(
         &self,
         processors: u32,
-        subject: &Subject,
+        subject: &SetSource,
     ) -> Result<Vec<&'static Analysis>, SweepError> {
         let given = match subject {
-            Subject::Drawn(_) => false,
-            Subject::Scaled(template) => template.has_priorities(),
+            SetSource::Drawn(_) => false,
+            SetSource::Scaled(template) => template.has_priorities(),
         };
         let names = match &self.analyses {
             Some(words) => words.iter().map(String::as_str).collect(),
@@ -341,7 +341,7 @@ fn default_points(processors: u32) -> Vec<Millionths> {
 #[derive(Clone, Debug)]
 pub(super) enum Sets {
     Drawn(Source),
-    Scaled(Scaled),
+    Scaled(ScaledTaskSet),
 }
 
 impl Experiment {
@@ -367,8 +367,8 @@ impl Experiment {
 
     pub(super) fn at(&self, utilisation: Millionths) -> Result<Sets, SweepError> {
         match &self.subject {
-            Subject::Drawn(recipe) => Ok(Sets::Drawn(recipe.at(utilisation)?)),
-            Subject::Scaled(template) => {
+            SetSource::Drawn(recipe) => Ok(Sets::Drawn(recipe.at(utilisation)?)),
+            SetSource::Scaled(template) => {
                 Ok(Sets::Scaled(template.at(utilisation, self.processors)?))
             }
         }
@@ -419,8 +419,8 @@ impl Experiment {
     pub fn facts(&self) -> SweepExperiment {
         let plain = Recipe::default();
         let (recipe, template) = match &self.subject {
-            Subject::Drawn(recipe) => (recipe, None),
-            Subject::Scaled(template) => (&plain, Some(template)),
+            SetSource::Drawn(recipe) => (recipe, None),
+            SetSource::Scaled(template) => (&plain, Some(template)),
         };
         let drawn = |text: String| if template.is_some() { "given".to_owned() } else { text };
         SweepExperiment {

@@ -5,33 +5,35 @@
 use hourglass_tasks::{Format, TaskSet};
 
 use super::experiment::SweepError;
+use super::experiment_keys::ExperimentBuilder;
 use super::template::Template;
-use super::words::Draft;
 
 /// The key that every task file has, and no experiment.
 const TASK: &str = "task";
 
 /// A file, read.
 #[derive(Clone, Debug)]
-pub enum Described {
+pub enum SweepFile {
     /// An experiment on drawn sets.
-    Experiment(Box<Draft>),
+    Experiment(Box<ExperimentBuilder>),
     /// A set to be scaled.
     Tasks(Box<Template>),
 }
 
-impl Described {
+impl SweepFile {
     /// Reads an experiment, or tasks in any format but that of worked examples, of which a file
     /// has many.
     ///
     /// # Errors
     /// The text is neither, or what it says cannot be swept over.
-    pub fn read(text: &str) -> Result<Described, SweepError> {
+    pub fn read(text: &str) -> Result<SweepFile, SweepError> {
         let set = match Format::of(text) {
             Format::Toml => {
                 let table: Option<toml::Table> = text.parse().ok();
                 if !table.is_some_and(|table| table.contains_key(TASK)) {
-                    return Draft::from_toml(text).map(Box::new).map(Described::Experiment);
+                    return ExperimentBuilder::from_toml(text)
+                        .map(Box::new)
+                        .map(SweepFile::Experiment);
                 }
                 TaskSet::from_toml(text)?
             }
@@ -44,6 +46,6 @@ impl Described {
                 None => return Err(SweepError::Examples),
             },
         };
-        Ok(Described::Tasks(Box::new(Template::new(&set)?)))
+        Ok(SweepFile::Tasks(Box::new(Template::new(&set)?)))
     }
 }

@@ -10,29 +10,29 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hourglass_model::sweep::{KeptPoint, SweepExperiment, SweepShard};
+use hourglass_model::sweep::{StoredPoint, SweepExperiment, SweepShard};
 use hourglass_store::sweep::{EXPERIMENT_FILE, SweepFolder, SweepFolderError};
 
 use super::experiment::SweepError;
-use super::run::{Swept, document, held};
+use super::run::{SweepResult, document, held};
 
 /// Numbers of missing parts that a message names.
 const NAMED: usize = 5;
 
 /// A folder with a part. Of a million only this is kept.
-struct Part {
+struct SweepPart {
     path: PathBuf,
     index: u64,
 }
 
 /// The parts of one experiment.
-struct Parts {
+struct SweepParts {
     /// The experiment, with the first part's place in it.
     first: SweepExperiment,
-    all: Vec<Part>,
+    all: Vec<SweepPart>,
 }
 
-impl Parts {
+impl SweepParts {
     fn of(&self) -> u64 {
         self.first.shard.as_ref().map_or(0, |shard| shard.of)
     }
@@ -60,7 +60,7 @@ pub fn is_experiment(folder: &Path) -> bool {
 /// # Errors
 /// They are parts of different experiments, or cut differently; one is missing, there twice, or unfinished; a folder
 /// cannot be read, or `out` not be written. Then nothing is written.
-pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Swept, SweepError> {
+pub fn merge(folders: &[PathBuf], out: &Path) -> Result<SweepResult, SweepError> {
     let mut parts = of_one_experiment(find(folders)?)?;
     parts.all.sort_by(|a, b| (a.index, &a.path).cmp(&(b.index, &b.path)));
     all_there(&parts)?;
@@ -75,7 +75,7 @@ pub fn merge(folders: &[PathBuf], out: &Path) -> Result<Swept, SweepError> {
     let older = older.iter().map(|(word, name)| (word.as_str(), name.as_str()));
     let document = document(&whole, older, &points, false);
     folder.write_results(&document, &points)?;
-    Ok(Swept { document, signal: None })
+    Ok(SweepResult { document, signal: None })
 }
 
 /// The folders of parts, in the order in which they are named, and by name within one that holds several.
@@ -103,14 +103,14 @@ fn find(folders: &[PathBuf]) -> Result<Vec<PathBuf>, SweepError> {
 }
 
 /// The parts, each of which is of the same experiment and cut as the first is.
-fn of_one_experiment(paths: Vec<PathBuf>) -> Result<Parts, SweepError> {
+fn of_one_experiment(paths: Vec<PathBuf>) -> Result<SweepParts, SweepError> {
     let whole = |of: &SweepExperiment| SweepExperiment { shard: None, ..of.clone() };
     let mut paths = paths.into_iter();
     let Some(path) = paths.next() else { return Err(SweepError::NoParts(PathBuf::new())) };
     let (first, index, of) = part(&path)?;
     let wanted = whole(&first);
     let first_path = path.clone();
-    let mut all = vec![Part { path, index }];
+    let mut all = vec![SweepPart { path, index }];
     for path in paths {
         let (experiment, index, cut) = part(&path)?;
         SweepFolder::is_about(&path, &whole(&experiment), &wanted).map_err(
@@ -131,9 +131,9 @@ fn of_one_experiment(paths: Vec<PathBuf>) -> Result<Parts, SweepError> {
             let other = first_path;
             return Err(SweepError::CutOtherwise { path, of: cut, other, other_of: of });
         }
-        all.push(Part { path, index });
+        all.push(SweepPart { path, index });
     }
-    Ok(Parts { first, all })
+    Ok(SweepParts { first, all })
 }
 
 /// What a folder is a part of, its number, and how many there are.
@@ -149,7 +149,7 @@ fn part(path: &Path) -> Result<(SweepExperiment, u64, u64), SweepError> {
 }
 
 /// That each part is there, and once; they are in order.
-fn all_there(parts: &Parts) -> Result<(), SweepError> {
+fn all_there(parts: &SweepParts) -> Result<(), SweepError> {
     let (of, parts) = (parts.of(), &parts.all);
     for pair in parts.windows(2) {
         if pair[0].index == pair[1].index {
@@ -173,9 +173,9 @@ fn all_there(parts: &Parts) -> Result<(), SweepError> {
 /// Every point with the counts of all parts, and the older words by which analyses were asked for.
 fn added(
     whole: &SweepExperiment,
-    parts: &[Part],
-) -> Result<(Vec<KeptPoint>, BTreeMap<String, String>), SweepError> {
-    let mut points: Vec<KeptPoint> = Vec::with_capacity(whole.utilisations.len());
+    parts: &[SweepPart],
+) -> Result<(Vec<StoredPoint>, BTreeMap<String, String>), SweepError> {
+    let mut points: Vec<StoredPoint> = Vec::with_capacity(whole.utilisations.len());
     let mut older = BTreeMap::new();
     for part in parts {
         let (experiment, kept) = SweepFolder::read(&part.path)?;
@@ -195,7 +195,7 @@ fn added(
     Ok((points, older))
 }
 
-fn add(sum: &mut KeptPoint, more: KeptPoint) {
+fn add(sum: &mut StoredPoint, more: StoredPoint) {
     sum.point.sets += more.point.sets;
     sum.point.redrawn += more.point.redrawn;
     for (name, count) in more.point.accepted {

@@ -10,21 +10,21 @@
 //! of threads nor on how often the experiment was interrupted.
 
 mod experiment;
+mod experiment_keys;
 mod file;
 mod merge;
 mod run;
 mod template;
 #[cfg(test)]
 mod tests;
-mod words;
 mod workers;
 
-pub use experiment::{Experiment, Subject, SweepError};
-pub use file::Described;
+pub use experiment::{Experiment, SetSource, SweepError};
+pub use experiment_keys::ExperimentBuilder;
+pub use file::SweepFile;
 pub use hourglass_sched::catalogue::{
     CONTENDERS as ANALYSES, ProcessorScope, SchedulabilityTest as Analysis, TestOutcome,
 };
 pub use merge::{is_experiment, merge, part_folder};
-pub use run::{Swept, Watch, run, run_until};
+pub use run::{SweepObserver, SweepResult, run, run_until};
 pub use template::Template;
-pub use words::Draft;

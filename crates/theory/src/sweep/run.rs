@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hourglass_model::sweep::{
-    ACCEPTED, KeptPoint, REFUSED, SWEEP_SCHEMA, SweepDocument, SweepExperiment, SweepPoint,
+    ACCEPTED, REFUSED, SWEEP_SCHEMA, StoredPoint, SweepDocument, SweepExperiment, SweepPoint,
     UNDECIDED,
 };
 use hourglass_store::sweep::SweepFolder;
@@ -18,11 +18,11 @@ use hourglass_tasks::generate::Millionths;
 
 use super::TestOutcome;
 use super::experiment::{Experiment, SweepError};
-use super::workers::{Answers, Work, judge};
+use super::workers::{PointResults, WorkQueue, run_points};
 
 /// What came of an experiment.
 #[derive(Clone, Debug)]
-pub struct Swept {
+pub struct SweepResult {
     /// The result, with the points that are finished.
     pub document: SweepDocument,
     /// The signal that ended it before the last point, if one did.
@@ -30,7 +30,7 @@ pub struct Swept {
 }
 
 /// Somebody who follows an experiment.
-pub trait Watch {
+pub trait SweepObserver {
     /// It begins: `done` of `all` sets are there already.
     fn started(&mut self, done: u64, all: u64);
 
@@ -49,8 +49,8 @@ pub fn run(
     experiment: &Experiment,
     folder: Option<&Path>,
     threads: usize,
-    watch: &mut dyn Watch,
-) -> Result<Swept, SweepError> {
+    watch: &mut dyn SweepObserver,
+) -> Result<SweepResult, SweepError> {
     // Without the handlers a signal ends the process, as it does anywhere else; what is finished
     // is kept in either case.
     let _ = signal::catch_stop();
@@ -65,9 +65,9 @@ pub fn run_until(
     experiment: &Experiment,
     folder: Option<&Path>,
     threads: usize,
-    watch: &mut dyn Watch,
+    watch: &mut dyn SweepObserver,
     stop: impl Fn() -> Option<i32>,
-) -> Result<Swept, SweepError> {
+) -> Result<SweepResult, SweepError> {
     let facts = experiment.facts();
     let _held = folder.map(held).transpose()?;
     let mut folder = folder.map(|path| SweepFolder::open(path, &facts)).transpose()?;
@@ -80,9 +80,9 @@ pub fn run_until(
     let begun = sets(wanted.start..next);
     watch.started(begun, sets(wanted.clone()));
     let mut signal = None;
-    let judged = judge(
+    let judged = run_points(
         experiment,
-        Work::new(&facts, next..wanted.end),
+        WorkQueue::new(&facts, next..wanted.end),
         threads,
         |done| {
             watch.moved(begun + done);
@@ -106,7 +106,7 @@ pub fn run_until(
     if let Some(folder) = &folder {
         folder.write_results(&document, &kept)?;
     }
-    Ok(Swept { document, signal: signal.filter(|_| !complete) })
+    Ok(SweepResult { document, signal: signal.filter(|_| !complete) })
 }
 
 /// For how long a lock is asked for: a process that another thread is just starting has what this one
@@ -128,7 +128,7 @@ pub(super) fn held(path: &Path) -> Result<File, SweepError> {
 }
 
 /// A finished point, counted.
-fn kept_point(experiment: &Experiment, answers: &Answers) -> KeptPoint {
+fn kept_point(experiment: &Experiment, answers: &PointResults) -> StoredPoint {
     let names = || experiment.analyses.iter().map(|analysis| analysis.name.to_owned());
     let judged = || answers.sets.iter().filter_map(|set| set.answers.as_ref());
     let counted = |wanted: TestOutcome| {
@@ -136,7 +136,7 @@ fn kept_point(experiment: &Experiment, answers: &Answers) -> KeptPoint {
         names().enumerate().map(|(at, name)| (name, count(at))).collect()
     };
     let letters = |at: usize| judged().map(|set| letter(set[at])).collect();
-    KeptPoint {
+    StoredPoint {
         number: answers.number,
         point: SweepPoint {
             utilisation: experiment.utilisations[answers.number].as_f64(),
@@ -164,7 +164,7 @@ fn letter(answer: TestOutcome) -> char {
 pub(super) fn document<'a>(
     facts: &SweepExperiment,
     older: impl Iterator<Item = (&'a str, &'a str)>,
-    kept: &[KeptPoint],
+    kept: &[StoredPoint],
     interrupted: bool,
 ) -> SweepDocument {
     let mut points: Vec<SweepPoint> = kept.iter().map(|kept| kept.point.clone()).collect();

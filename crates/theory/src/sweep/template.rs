@@ -108,7 +108,7 @@ impl Template {
         &self,
         utilisation: Millionths,
         processors: u32,
-    ) -> Result<Scaled, TemplateError> {
+    ) -> Result<ScaledTaskSet, TemplateError> {
         if utilisation == Millionths::ZERO || utilisation > Millionths::whole(processors.into()) {
             return Err(TemplateError::OutOfRange { utilisation, processors });
         }
@@ -127,17 +127,17 @@ impl Template {
             let made = made.with_jitter(task.jitter()).with_blocking(task.blocking());
             tasks.push(made.with_suspension(task.suspension()).with_priority(task.priority()));
         }
-        Ok(Scaled { tasks })
+        Ok(ScaledTaskSet { tasks })
     }
 }
 
 /// The set at one point.
 #[derive(Clone, Debug)]
-pub(super) struct Scaled {
+pub(super) struct ScaledTaskSet {
     tasks: Vec<Task>,
 }
 
-impl Scaled {
+impl ScaledTaskSet {
     pub(super) fn tasks(&self) -> &[Task] {
         &self.tasks
     }

@@ -10,7 +10,7 @@ use super::*;
 
 struct Nobody;
 
-impl Watch for Nobody {
+impl SweepObserver for Nobody {
     fn started(&mut self, _: u64, _: u64) {}
     fn moved(&mut self, _: u64) {}
     fn ended(&mut self) {}
@@ -25,8 +25,8 @@ analyses = [\"dm\", \"opa\", \"edf-preemptive\", \"edf-demand\"]
 keep_sets = true
 ";
 
-fn draft(text: &str) -> Draft {
-    Draft::from_toml(text).unwrap()
+fn draft(text: &str) -> ExperimentBuilder {
+    ExperimentBuilder::from_toml(text).unwrap()
 }
 
 fn experiment(text: &str) -> Experiment {
@@ -230,7 +230,7 @@ name = \"c\"
 wcet = \"100ms\"
 period = \"350ms\"
 ";
-    let Described::Tasks(template) = Described::read(tasks).unwrap() else { panic!("tasks") };
+    let SweepFile::Tasks(template) = SweepFile::read(tasks).unwrap() else { panic!("tasks") };
     let found = draft("utilisations = \"0.05:1:0.05\"").finish(Some(*template.clone())).unwrap();
     let found = done(&found, None, 1);
     let accepted = |name: &str| found.points.iter().map(|p| p.accepted[name]).collect::<Vec<_>>();
@@ -248,7 +248,7 @@ period = \"350ms\"
         assert!(error.starts_with(part), "{error}");
     }
     let chained = tasks.replace("period = \"350ms\"", "after = [\"a\"]");
-    let error = Described::read(&chained).unwrap_err().to_string();
+    let error = SweepFile::read(&chained).unwrap_err().to_string();
     assert!(error.contains("task 'c' has tasks that it comes after"), "{error}");
 }
 
@@ -281,7 +281,8 @@ fn what_cannot_be_meant_is_refused() {
         ("sets = = 1", "line 1"),
         ("processors = 2\ngenerator = \"uunifast\"", "uunifast-discard"),
     ] {
-        let error = Draft::from_toml(text).and_then(|draft| draft.finish(None)).unwrap_err();
+        let error =
+            ExperimentBuilder::from_toml(text).and_then(|draft| draft.finish(None)).unwrap_err();
         let error = error.to_string();
         assert!(error.contains(part), "{text}: {error}");
         assert_eq!(error.lines().count(), 1, "{error}");

@@ -24,33 +24,33 @@ const BLOCK: u64 = 32;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The answers of a finished point: for each set, in order.
-pub(super) struct Answers {
+pub(super) struct PointResults {
     pub(super) number: usize,
-    pub(super) sets: Vec<Judged>,
+    pub(super) sets: Vec<SetOutcome>,
 }
 
 /// What came of a set.
-pub(super) struct Judged {
+pub(super) struct SetOutcome {
     /// One answer of each analysis; none if nothing could be drawn.
     pub(super) answers: Option<Vec<TestOutcome>>,
     /// How many draws ran out of tries.
     pub(super) redrawn: u64,
 }
 
-struct Done {
-    place: Place,
-    answers: Result<Vec<Judged>, SweepError>,
+struct WorkerReport {
+    place: SetBlock,
+    answers: Result<Vec<SetOutcome>, SweepError>,
 }
 
 /// A block of sets of a point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct SetBlock {
     point: usize,
     first: u64,
 }
 
 /// The sets to judge, cut into blocks.
-pub(super) struct Work {
+pub(super) struct WorkQueue {
     /// The first point.
     first: usize,
     /// The sets of each point from there on.
@@ -59,8 +59,8 @@ pub(super) struct Work {
     before: Vec<u64>,
 }
 
-impl Work {
-    pub(super) fn new(facts: &SweepExperiment, points: Range<usize>) -> Work {
+impl WorkQueue {
+    pub(super) fn new(facts: &SweepExperiment, points: Range<usize>) -> WorkQueue {
         let first = points.start;
         let sets: Vec<Range<u64>> = points.map(|point| facts.sets_of(point)).collect();
         let mut before = vec![0];
@@ -69,7 +69,7 @@ impl Work {
             all += (sets.end - sets.start).div_ceil(BLOCK);
             before.push(all);
         }
-        Work { first, sets, before }
+        WorkQueue { first, sets, before }
     }
 
     /// How many blocks a point has.
@@ -79,11 +79,11 @@ impl Work {
     }
 
     /// A block by its number, with the sets in it; `None` behind the last one.
-    fn block(&self, number: u64) -> Option<(Place, Range<u64>)> {
+    fn block(&self, number: u64) -> Option<(SetBlock, Range<u64>)> {
         let at = self.before.partition_point(|before| *before <= number) - 1;
         let sets = self.sets.get(at)?;
         let first = sets.start + (number - self.before[at]) * BLOCK;
-        Some((Place { point: self.first + at, first }, first..(first + BLOCK).min(sets.end)))
+        Some((SetBlock { point: self.first + at, first }, first..(first + BLOCK).min(sets.end)))
     }
 }
 
@@ -92,12 +92,12 @@ impl Work {
 ///
 /// # Errors
 /// A set that cannot be drawn, or what `finished` says.
-pub(super) fn judge(
+pub(super) fn run_points(
     experiment: &Experiment,
-    work: Work,
+    work: WorkQueue,
     threads: usize,
     mut look: impl FnMut(u64) -> ControlFlow<()>,
-    mut finished: impl FnMut(Answers) -> Result<(), SweepError>,
+    mut finished: impl FnMut(PointResults) -> Result<(), SweepError>,
 ) -> Result<(), SweepError> {
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (send, receive) = mpsc::channel();
@@ -115,7 +115,7 @@ pub(super) fn judge(
             }
         }
         drop(send);
-        let mut open: BTreeMap<Place, Vec<Judged>> = BTreeMap::new();
+        let mut open: BTreeMap<SetBlock, Vec<SetOutcome>> = BTreeMap::new();
         let (mut point, mut done) = (work.first, 0);
         let result = loop {
             if look(done).is_break() {
@@ -145,18 +145,18 @@ pub(super) fn judge(
 
 /// Hands over every point that is complete and whose turn it is.
 fn hand_over(
-    open: &mut BTreeMap<Place, Vec<Judged>>,
+    open: &mut BTreeMap<SetBlock, Vec<SetOutcome>>,
     point: &mut usize,
-    work: &Work,
-    finished: &mut impl FnMut(Answers) -> Result<(), SweepError>,
+    work: &WorkQueue,
+    finished: &mut impl FnMut(PointResults) -> Result<(), SweepError>,
 ) -> Result<(), SweepError> {
     while !open.is_empty()
         && open.keys().take_while(|place| place.point == *point).count() as u64
             == work.blocks(*point)
     {
-        let later = open.split_off(&Place { point: *point + 1, first: 0 });
+        let later = open.split_off(&SetBlock { point: *point + 1, first: 0 });
         let sets = std::mem::replace(open, later).into_values().flatten().collect();
-        finished(Answers { number: *point, sets })?;
+        finished(PointResults { number: *point, sets })?;
         *point += 1;
     }
     Ok(())
@@ -165,16 +165,16 @@ fn hand_over(
 /// Takes block after block until there is none, or `stop` is set.
 fn take_blocks(
     experiment: &Experiment,
-    work: &Work,
+    work: &WorkQueue,
     next: &AtomicU64,
     stop: &AtomicBool,
-    send: &Sender<Done>,
+    send: &Sender<WorkerReport>,
 ) {
     while !stop.load(Ordering::Relaxed) {
         let Some((place, sets)) = work.block(next.fetch_add(1, Ordering::Relaxed)) else { return };
         let Some(answers) = judge_block(experiment, place.point, sets, stop) else { return };
         // Nobody listens any more: then nobody wants more.
-        if send.send(Done { place, answers }).is_err() {
+        if send.send(WorkerReport { place, answers }).is_err() {
             return;
         }
     }
@@ -186,7 +186,7 @@ fn judge_block(
     point: usize,
     block: Range<u64>,
     stop: &AtomicBool,
-) -> Option<Result<Vec<Judged>, SweepError>> {
+) -> Option<Result<Vec<SetOutcome>, SweepError>> {
     let utilisation = experiment.utilisations[point];
     let sets = match experiment.at(utilisation) {
         Ok(sets) => sets,
@@ -205,7 +205,7 @@ fn judge_block(
         let ask = |tasks: Vec<Task>| {
             experiment.analyses.iter().map(|a| a.answer(&tasks, processors)).collect()
         };
-        answers.push(Judged { answers: tasks.map(ask), redrawn });
+        answers.push(SetOutcome { answers: tasks.map(ask), redrawn });
     }
     Some(Ok(answers))
 }

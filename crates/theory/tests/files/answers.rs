@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hourglass_lab::task_input;
 use hourglass_model::check::{CheckDocument, Verdict};
-use hourglass_theory::check::{self, Request};
+use hourglass_theory::check::{self, CheckRequest};
 
 /// rt-app's phase without a wait, `loop` times within a job: only two of them were counted.
 fn rt_app(loops: u32, other: &str) -> String {
@@ -141,7 +141,7 @@ struct Case {
 
 fn answer(file: &str) -> CheckDocument {
     let input = task_input::parse(Path::new("file"), file, None).unwrap();
-    check::check(&input.set, &Request::default()).unwrap()
+    check::check(&input.set, &CheckRequest::default()).unwrap()
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_proof_is_named_only_where_there_is_one() {
 /// The least budget, as `--server` finds it; the reason where there is none.
 fn least_budget(tasks: &str, period: &str) -> Result<u64, String> {
     let set = task_input::parse(Path::new("file"), tasks, None).unwrap().set;
-    let request = Request { server: vec![period.parse().unwrap()], ..Request::default() };
+    let request = CheckRequest { server: vec![period.parse().unwrap()], ..CheckRequest::default() };
     let design = check::check(&set, &request).unwrap().server.unwrap();
     design.budget_ns.ok_or(design.reason)
 }
@@ -243,7 +243,8 @@ fn what_the_deadline_class_refuses_is_said() {
     let words = |wcet: &str, task_period: &str, period: &str| {
         let text = task("a", wcet, task_period, "");
         let set = task_input::parse(Path::new("file"), &text, None).unwrap().set;
-        let request = Request { server: vec![period.parse().unwrap()], ..Request::default() };
+        let request =
+            CheckRequest { server: vec![period.parse().unwrap()], ..CheckRequest::default() };
         let design = check::check(&set, &request).unwrap().server.unwrap();
         assert!(design.budget_ns.is_some(), "{period}: {}", design.reason);
         design.reason

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use hourglass_lab::task_input;
-use hourglass_theory::check::{self, Request};
-use hourglass_theory::simulate::{self, Watch};
+use hourglass_theory::check::{self, CheckRequest};
+use hourglass_theory::simulate::{self, SimulationObserver};
 
 /// A file that is read, and what in it may change without a word, with the reason.
 struct Sample {
@@ -223,16 +223,19 @@ const WORDS: &[&[&str]] = &[
 
 struct Unwatched;
 
-impl Watch for Unwatched {
+impl SimulationObserver for Unwatched {
     fn reached(&mut self, _: u64, _: u64) {}
 }
 
 /// What is said of a file, in its own words; the reason for which it is refused, otherwise.
 fn answer(text: &str) -> Result<String, String> {
     let read = task_input::parse(Path::new("file"), text, None).map_err(|why| why.to_string())?;
-    let checked = check::check(&read.set, &Request::default()).map_err(|why| why.to_string())?;
-    let request =
-        simulate::Request { notes: read.notes.clone(), ..simulate::Request::new(read.set) };
+    let checked =
+        check::check(&read.set, &CheckRequest::default()).map_err(|why| why.to_string())?;
+    let request = simulate::SimulationRequest {
+        notes: read.notes.clone(),
+        ..simulate::SimulationRequest::new(read.set)
+    };
     let simulated =
         simulate::simulate(&request, &mut Unwatched).map(|simulated| simulated.document);
     Ok(format!("{:?}\n{checked:?}\n{simulated:?}", read.notes))

@@ -3,7 +3,7 @@
 use hourglass_model::check::Verdict;
 use hourglass_model::random::Stream;
 use hourglass_tasks::TaskSet;
-use hourglass_theory::check::{self, Request};
+use hourglass_theory::check::{self, CheckRequest};
 
 /// A task in ns.
 #[derive(Clone, Copy, Debug)]
@@ -115,14 +115,15 @@ fn random_tasks(random: &mut Stream) -> Vec<Numbers> {
 fn the_longest_response_of_all_orders_is_found() {
     let seed = std::process::id().into();
     println!("seed {seed}");
-    let mut random = Stream::of(&[seed]);
+    let mut random = Stream::from_seeds(&[seed]);
     let (mut answered, mut exact) = (0, 0);
     for _ in 0..200 {
         let tasks = random_tasks(&mut random);
         let edf = random.below(2) == 0;
         let text = file(&tasks, edf);
         let set = TaskSet::from_toml(&text).unwrap();
-        let request = Request { analysis: Some("np-jobset".to_owned()), ..Request::default() };
+        let request =
+            CheckRequest { analysis: Some("np-jobset".to_owned()), ..CheckRequest::default() };
         let found = check::check(&set, &request).unwrap();
         let bounds: Option<Vec<u64>> = found.tasks.iter().map(|t| t.response_time_ns).collect();
         let Some(bounds) = bounds else {

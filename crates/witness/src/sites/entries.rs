@@ -12,7 +12,7 @@ use crate::sites::histogram::zeros;
 
 /// A span that was disturbed, as it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct DisturbedSpan {
     pub(crate) begun: u64,
     pub(crate) ended: u64,
     pub(crate) site: u16,
@@ -64,10 +64,10 @@ fn signs(bits: u64) -> IndicationSet {
     set.fold(IndicationSet::NONE, IndicationSet::with)
 }
 
-impl Entry {
-    pub(crate) fn of(loss: &Loss, place: (u16, u16), ticks: (u64, u64), cpu: u32) -> Entry {
+impl DisturbedSpan {
+    pub(crate) fn of(loss: &Loss, place: (u16, u16), ticks: (u64, u64), cpu: u32) -> DisturbedSpan {
         let (before, after) = loss.migrated.unwrap_or((cpu, cpu));
-        Entry {
+        DisturbedSpan {
             begun: ticks.0,
             ended: ticks.1,
             site: place.0,
@@ -111,11 +111,11 @@ impl Entry {
         ]
     }
 
-    fn of_words(words: &[u64; WORDS]) -> Entry {
+    fn of_words(words: &[u64; WORDS]) -> DisturbedSpan {
         let [begun, ended, place, least_ns, most_ns, waited_ns, rest @ ..] = *words;
         let [voluntary, involuntary, faults, cause, evidence] = rest;
         let part = |at: u32| (place >> (16 * at)) as u16;
-        Entry {
+        DisturbedSpan {
             begun,
             ended,
             site: part(0),
@@ -153,7 +153,7 @@ impl Entries {
     }
 
     /// Writes an entry. By one thread only.
-    fn write(&self, at: usize, entry: &Entry) {
+    fn write(&self, at: usize, entry: &DisturbedSpan) {
         let Some([version, words @ ..]) = self.slot(at) else { return };
         let last = version.load(Ordering::Relaxed);
         version.store(last.wrapping_add(1), Ordering::Relaxed);
@@ -165,7 +165,7 @@ impl Entries {
     }
 
     /// An entry, where there is one; not one that is being written all the while.
-    fn read(slot: &[AtomicU64]) -> Option<Entry> {
+    fn read(slot: &[AtomicU64]) -> Option<DisturbedSpan> {
         let [version, words @ ..] = slot else { return None };
         for _ in 0..TRIES {
             let before = version.load(Ordering::Acquire);
@@ -178,7 +178,7 @@ impl Entries {
             }
             fence(Ordering::Acquire);
             if before % 2 == 0 && version.load(Ordering::Relaxed) == before {
-                return Some(Entry::of_words(&values));
+                return Some(DisturbedSpan::of_words(&values));
             }
             std::thread::yield_now();
         }
@@ -186,21 +186,21 @@ impl Entries {
     }
 
     /// Writes an entry at a place if it lost more than what is there. By the writing thread.
-    pub(crate) fn keep_at(&self, at: usize, entry: &Entry) {
+    pub(crate) fn keep_at(&self, at: usize, entry: &DisturbedSpan) {
         if self.slot(at).is_some_and(|slot| lost_there(slot) < Some(entry.lost_ns())) {
             self.write(at, entry);
         }
     }
 
     /// Writes an entry in place of the one that lost least, if it lost more. By the writing thread.
-    pub(crate) fn keep_worst(&self, entry: &Entry) {
+    pub(crate) fn keep_worst(&self, entry: &DisturbedSpan) {
         let places = self.words.chunks_exact(SLOT).map(lost_there).enumerate();
         if let Some((at, _)) = places.min_by_key(|(_, lost_ns)| *lost_ns) {
             self.keep_at(at, entry);
         }
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = Entry> + '_ {
+    pub(crate) fn all(&self) -> impl Iterator<Item = DisturbedSpan> + '_ {
         self.words.chunks_exact(SLOT).filter_map(Entries::read)
     }
 }
@@ -216,8 +216,8 @@ fn lost_there(slot: &[AtomicU64]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn entry(lost_ns: u64) -> Entry {
-        Entry {
+    fn entry(lost_ns: u64) -> DisturbedSpan {
+        DisturbedSpan {
             begun: 1,
             ended: 2,
             site: 3,
@@ -256,12 +256,13 @@ mod tests {
     fn signs_and_who_had_the_cpu_are_apart() {
         for sign in Indication::ALL {
             for who in [0, 1, 4_711, 1 << 22] {
-                let entry = Entry { evidence: IndicationSet::NONE.with(sign), who, ..entry(1) };
-                assert_eq!(Entry::of_words(&entry.words()), entry);
+                let entry =
+                    DisturbedSpan { evidence: IndicationSet::NONE.with(sign), who, ..entry(1) };
+                assert_eq!(DisturbedSpan::of_words(&entry.words()), entry);
             }
         }
-        let beyond = Entry { who: u32::MAX, ..entry(1) };
-        assert_eq!(Entry::of_words(&beyond.words()).who, 0);
+        let beyond = DisturbedSpan { who: u32::MAX, ..entry(1) };
+        assert_eq!(DisturbedSpan::of_words(&beyond.words()).who, 0);
     }
 
     #[test]
@@ -284,12 +285,15 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 (1..rounds).for_each(|ns| {
-                    entries.keep_at(0, &Entry { waited_ns: ns, faults: ns, ..entry(ns) });
+                    entries.keep_at(0, &DisturbedSpan { waited_ns: ns, faults: ns, ..entry(ns) });
                 });
             });
             for _ in 0..rounds {
                 for read in entries.all() {
-                    assert_eq!(Entry { waited_ns: 6, faults: 9, ..read }, entry(read.least_ns));
+                    assert_eq!(
+                        DisturbedSpan { waited_ns: 6, faults: 9, ..read },
+                        entry(read.least_ns)
+                    );
                     assert_eq!((read.waited_ns, read.faults), (read.least_ns, read.least_ns));
                 }
             }

@@ -7,7 +7,7 @@ use hourglass_time::Span;
 
 /// How a histogram divides its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scale {
+pub(crate) struct BucketLayout {
     /// Two to the power of this many steps in each power of two.
     steps_log2: u32,
     /// Values from two to the power of this on are in the last step.
@@ -17,11 +17,11 @@ pub(crate) struct Scale {
 }
 
 /// Lengths, in ticks of the counter: to 1/16, up to 2^44 (an hour and a half at 3 GHz).
-pub(crate) const LENGTHS: Scale = Scale { steps_log2: 4, end_log2: 44, unit_log2: 0 };
+pub(crate) const LENGTHS: BucketLayout = BucketLayout { steps_log2: 4, end_log2: 44, unit_log2: 0 };
 /// Lost time, in nanoseconds: to 1/8, in units of 1,024 ns, up to 2^42 ns (73 minutes).
-pub(crate) const LOSSES: Scale = Scale { steps_log2: 3, end_log2: 42, unit_log2: 10 };
+pub(crate) const LOSSES: BucketLayout = BucketLayout { steps_log2: 3, end_log2: 42, unit_log2: 10 };
 
-impl Scale {
+impl BucketLayout {
     /// Number of steps.
     pub(crate) const fn steps(self) -> usize {
         ((self.end_log2 - self.unit_log2 - self.steps_log2 + 1) << self.steps_log2) as usize
@@ -83,7 +83,7 @@ pub struct Distribution {
 impl Distribution {
     /// The sum of histograms of the same scale, of which the values are made nanoseconds; `greatest_ns` is known better.
     pub(crate) fn of<'a>(
-        scale: Scale,
+        scale: BucketLayout,
         histograms: impl Iterator<Item = &'a [AtomicU64]>,
         ns: impl Fn(u64) -> u64,
         greatest_ns: u64,

@@ -2,9 +2,9 @@
 //!
 //! ```
 //! # fn handle() {}
-//! use hourglass_witness::sites::{Settings, Sites};
+//! use hourglass_witness::sites::{SiteSettings, Sites};
 //!
-//! let sites = Sites::new(Settings::default()); // once a process
+//! let sites = Sites::new(SiteSettings::default()); // once a process
 //! let request = sites.site("request");         // once for each place in the program
 //! let here = sites.here()?;                    // once a thread
 //! for _ in 0..100 {
@@ -24,15 +24,15 @@
 //!
 //! # Memory
 //!
-//! A table has a fixed size ([`Settings::bytes_per_thread`]): for each site a histogram of lengths (5.3 KB), two of
+//! A table has a fixed size ([`SiteSettings::bytes_per_thread`]): for each site a histogram of lengths (5.3 KB), two of
 //! lost time (1.9 KB each) and sums (0.6 KB), and 48 bytes for each span that is to be kept one by one; some 330 KB with
-//! [`Settings::default`]. A thread that ends leaves its table, with what was counted, to the next that begins, so that
-//! there are as many as threads at a time. What finds no room is counted: [`Missed`].
+//! [`SiteSettings::default`]. A thread that ends leaves its table, with what was counted, to the next that begins, so that
+//! there are as many as threads at a time. What finds no room is counted: [`DroppedCounts`].
 
+mod aggregate;
 mod entries;
 mod histogram;
 mod report;
-mod sums;
 mod table;
 
 use std::cell::RefCell;
@@ -46,21 +46,23 @@ use hourglass_sys::{futex, thread};
 use hourglass_time::Span;
 
 pub use histogram::Distribution;
-pub use report::{CauseLost, KeptLost, KeptSpan, Missed, OTHER_SITES, SiteReport, SpanLost};
+pub use report::{
+    CauseLost, DroppedCounts, OTHER_SITES, SiteReport, SpanLoss, SpanLost, StoredSpan,
+};
 
-use crate::machine::Machine;
-use crate::sites::entries::Entry;
-use crate::sites::sums::{report_of, spans_of};
-use crate::sites::table::{Ended, Table};
-use crate::{Loss, OpenSpan, Travelling, Witness, WitnessError};
+use crate::machine::HostFacts;
+use crate::sites::aggregate::{report_of, spans_of};
+use crate::sites::entries::DisturbedSpan;
+use crate::sites::table::{EndedSpan, ThreadTable};
+use crate::{DetachedSpan, Loss, OpenSpan, Witness, WitnessError};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Call sites, at most [`Settings::MOST_SITES`]; spans of further ones are counted together.
+pub struct SiteSettings {
+    /// Call sites, at most [`SiteSettings::MOST_SITES`]; spans of further ones are counted together.
     pub sites: u16,
     /// The worst spans of each thread that are kept with their evidence.
-    pub worst: u16,
+    pub worst_spans: u16,
     /// Spans of each thread that are kept one by one, the first ones; 0 for none.
     pub spans: u32,
     /// A span that lost at least so much asks for a dump of the worst ([`Sites::take_asked`]).
@@ -69,16 +71,16 @@ pub struct Settings {
     pub switch_times: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings::DEFAULT
+impl Default for SiteSettings {
+    fn default() -> SiteSettings {
+        SiteSettings::DEFAULT
     }
 }
 
-impl Settings {
+impl SiteSettings {
     /// What is usual.
-    pub const DEFAULT: Settings =
-        Settings { sites: 32, worst: 32, spans: 0, ask_from: None, switch_times: false };
+    pub const DEFAULT: SiteSettings =
+        SiteSettings { sites: 32, worst_spans: 32, spans: 0, ask_from: None, switch_times: false };
     /// More sites are not kept apart.
     pub const MOST_SITES: u16 = 4_096;
     /// Histograms of lost time for each site: few sites lose time by more causes.
@@ -87,16 +89,16 @@ impl Settings {
     /// Bytes of memory that each thread takes.
     #[must_use]
     pub fn bytes_per_thread(&self) -> usize {
-        Table::bytes(self)
+        ThreadTable::bytes(self)
     }
 
     /// Sites, and one for all others.
     fn rows(&self) -> usize {
-        usize::from(self.sites.min(Settings::MOST_SITES)) + 1
+        usize::from(self.sites.min(SiteSettings::MOST_SITES)) + 1
     }
 
     fn histograms(&self) -> usize {
-        self.rows() * Settings::HISTOGRAMS
+        self.rows() * SiteSettings::HISTOGRAMS
     }
 }
 
@@ -107,15 +109,15 @@ pub struct Site(u16);
 /// Call sites of a program, and what was counted at them. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Sites {
-    shared: Arc<Shared>,
+    shared: Arc<SitesShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    settings: Settings,
+struct SitesShared {
+    settings: SiteSettings,
     number: u64,
     names: Mutex<Names>,
-    tables: Mutex<Vec<Arc<Table>>>,
+    tables: Mutex<Vec<Arc<ThreadTable>>>,
     /// For ever there: a signal handler sets it.
     asked: &'static AtomicU32,
 }
@@ -132,13 +134,13 @@ struct Names {
 #[derive(Clone, Debug)]
 pub struct ThreadSites {
     witness: Witness,
-    held: Rc<Held>,
+    held: Rc<BoundTable>,
 }
 
 /// A table while a thread has it.
 #[derive(Debug)]
-struct Held {
-    table: Arc<Table>,
+struct BoundTable {
+    table: Arc<ThreadTable>,
     number: u64,
     ask_from_ns: u64,
     asked: &'static AtomicU32,
@@ -152,17 +154,17 @@ pub struct SiteSpan {
     open: OpenSpan,
 }
 
-/// A span of a call site while its task waits: see [`Travelling`].
+/// A span of a call site while its task waits: see [`DetachedSpan`].
 #[must_use = "a span is ended by `ThreadSites::attach` and `ThreadSites::end`"]
 #[derive(Clone, Copy, Debug)]
-pub struct TravellingSite {
+pub struct DetachedSiteSpan {
     site: Site,
-    travelling: Travelling,
+    travelling: DetachedSpan,
 }
 
 thread_local! {
     /// The tables that the thread has, and whose they are.
-    static OWN: RefCell<Vec<(Weak<Shared>, Rc<Held>)>> = const { RefCell::new(Vec::new()) };
+    static OWN: RefCell<Vec<(Weak<SitesShared>, Rc<BoundTable>)>> = const { RefCell::new(Vec::new()) };
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -193,9 +195,9 @@ impl Names {
 impl Sites {
     /// None yet. The four bytes of its flag stay for as long as the process.
     #[must_use]
-    pub fn new(settings: Settings) -> Sites {
+    pub fn new(settings: SiteSettings) -> Sites {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let shared = Shared {
+        let shared = SitesShared {
             settings,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             names: Mutex::default(),
@@ -233,7 +235,7 @@ impl Sites {
     ///
     /// # Errors
     /// [`WitnessError::ThreadEnds`].
-    pub fn here(&self) -> Result<ThreadSites, WitnessError> {
+    pub fn current_thread(&self) -> Result<ThreadSites, WitnessError> {
         let witness = Witness::new()?;
         let held = OWN.try_with(|own| {
             let mut own = own.borrow_mut();
@@ -256,7 +258,7 @@ impl Sites {
     }
 
     /// A table for the calling thread: one that another left, or a new one.
-    fn held(&self) -> Held {
+    fn held(&self) -> BoundTable {
         let thread = locked(&self.shared.names).push_thread();
         let mut tables = locked(&self.shared.tables);
         let left = tables.iter().find(|table| {
@@ -266,14 +268,14 @@ impl Sites {
         let table = match left {
             Some(table) => Arc::clone(table),
             None => {
-                tables.push(Arc::new(Table::new(&self.shared.settings, thread)));
+                tables.push(Arc::new(ThreadTable::new(&self.shared.settings, thread)));
                 Arc::clone(&tables[tables.len() - 1])
             }
         };
         table.thread.store(thread, Ordering::Relaxed);
-        let Shared { settings, number, asked, .. } = &*self.shared;
+        let SitesShared { settings, number, asked, .. } = &*self.shared;
         let ask_from_ns = settings.ask_from.map_or(u64::MAX, Span::nanos_or_zero);
-        Held { table, number: *number, ask_from_ns, asked }
+        BoundTable { table, number: *number, ask_from_ns, asked }
     }
 
     /// Threads that counted so far: the kernel's number, and the name that a thread had at first.
@@ -299,10 +301,11 @@ impl Sites {
     pub fn worst(&self) -> Vec<SpanLost> {
         let names = locked(&self.shared.names).clone();
         let tables = locked(&self.shared.tables).clone();
-        let rate = Machine::here().rate();
-        let mut all: Vec<Entry> = tables.iter().flat_map(|table| table.worst.all()).collect();
+        let rate = HostFacts::here().rate();
+        let mut all: Vec<DisturbedSpan> =
+            tables.iter().flat_map(|table| table.worst.all()).collect();
         all.sort_by_key(|entry| (std::cmp::Reverse(entry.lost_ns()), entry.begun));
-        all.truncate(usize::from(self.shared.settings.worst));
+        all.truncate(usize::from(self.shared.settings.worst_spans));
         all.iter().map(|entry| entry.report(&names, &rate)).collect()
     }
 
@@ -321,22 +324,22 @@ impl Sites {
     }
 
     /// The spans that were kept one by one, thread by thread in the order of their ends.
-    pub fn spans(&self) -> impl Iterator<Item = KeptSpan> + use<> {
+    pub fn spans(&self) -> impl Iterator<Item = StoredSpan> + use<> {
         let tables = locked(&self.shared.tables).clone();
-        let rate = Machine::here().rate();
-        let of = move |table: Arc<Table>| {
-            table.kept().map(|kept| kept.report(&rate)).collect::<Vec<_>>()
+        let rate = HostFacts::here().rate();
+        let of = move |table: Arc<ThreadTable>| {
+            table.spans().map(|kept| kept.report(&rate)).collect::<Vec<_>>()
         };
         tables.into_iter().flat_map(of)
     }
 
     /// What was counted but not kept in full.
     #[must_use]
-    pub fn missed(&self) -> Missed {
+    pub fn missed(&self) -> DroppedCounts {
         let tables = locked(&self.shared.tables).clone();
         let other = self.shared.settings.rows() - 1;
-        let sum = |of: &dyn Fn(&Table) -> u64| tables.iter().map(|table| of(table)).sum();
-        Missed {
+        let sum = |of: &dyn Fn(&ThreadTable) -> u64| tables.iter().map(|table| of(table)).sum();
+        DroppedCounts {
             left_out: sum(&|table| table.left_out.load(Ordering::Relaxed)),
             other_sites: sum(&|table| spans_of(table, other)),
             without_histogram: sum(&|table| table.without_histogram.load(Ordering::Relaxed)),
@@ -345,12 +348,12 @@ impl Sites {
     }
 
     /// Asks for a dump, and wakes who waits on [`Sites::asked`]. May be called in a signal handler.
-    pub fn ask(&self) {
-        ask(self.shared.asked);
+    pub fn request_dump(&self) {
+        request_dump(self.shared.asked);
     }
 
-    /// Whether a dump was asked for since this was called last: by [`Sites::ask`], by a span that lost too much
-    /// ([`Settings::ask_from`]), or by a signal. A thread of the program looks now and then, and calls [`Sites::dump`].
+    /// Whether a dump was asked for since this was called last: by [`Sites::request_dump`], by a span that lost too much
+    /// ([`SiteSettings::ask_from`]), or by a signal. A thread of the program looks now and then, and calls [`Sites::dump`].
     #[must_use]
     pub fn take_asked(&self) -> bool {
         self.shared.asked.swap(0, Ordering::AcqRel) != 0
@@ -358,18 +361,18 @@ impl Sites {
 
     /// The word that is not 0 from when a dump was asked for; a futex, and what `hourglass_sys::signal::latch` takes.
     #[must_use]
-    pub fn asked(&self) -> &'static AtomicU32 {
+    pub fn dump_request(&self) -> &'static AtomicU32 {
         self.shared.asked
     }
 }
 
-fn ask(asked: &AtomicU32) {
+fn request_dump(asked: &AtomicU32) {
     if asked.fetch_or(1, Ordering::AcqRel) == 0 {
         futex::wake(asked, u32::MAX);
     }
 }
 
-impl Drop for Held {
+impl Drop for BoundTable {
     fn drop(&mut self) {
         self.table.taken.store(false, Ordering::Release);
     }
@@ -398,41 +401,41 @@ impl ThreadSites {
     #[inline]
     pub fn end(&self, span: SiteSpan) -> Option<Loss> {
         let SiteSpan { site: Site(site), open } = span;
-        let (begun, cpu) = (open.begun, open.marks.cpu());
+        let (begun, cpu) = (open.start, open.marks.cpu());
         let (loss, ended) = self.witness.end_at(open);
-        self.held.table.record(&Ended { site, begun, ended, cpu }, loss.as_ref());
+        self.held.table.record(&EndedSpan { site, start: begun, ended, cpu }, loss.as_ref());
         if let Some(loss) = &loss
             && loss.off_cpu.latest().nanos_or_zero() >= self.held.ask_from_ns
         {
-            ask(self.held.asked);
+            request_dump(self.held.asked);
         }
         loss
     }
 
     /// Takes a span off this thread. See [`Witness::detach`].
-    pub fn detach(&self, span: SiteSpan) -> TravellingSite {
-        TravellingSite { site: span.site, travelling: self.witness.detach(span.open) }
+    pub fn detach(&self, span: SiteSpan) -> DetachedSiteSpan {
+        DetachedSiteSpan { site: span.site, travelling: self.witness.detach(span.open) }
     }
 
     /// A span goes on in this thread, whose it is at its end. See [`Witness::attach`].
-    pub fn attach(&self, span: TravellingSite) -> SiteSpan {
+    pub fn attach(&self, span: DetachedSiteSpan) -> SiteSpan {
         SiteSpan { site: span.site, open: self.witness.attach(span.travelling) }
     }
 
     /// Runs `work` as a span, which ends also where that panics.
     pub fn run<T>(&self, site: Site, work: impl FnOnce() -> T) -> T {
-        let _ending = Ending { here: self, span: Some(self.begin(site)) };
+        let _ending = SpanGuard { here: self, span: Some(self.begin(site)) };
         work()
     }
 }
 
 /// Ends a span when it goes out of scope.
-struct Ending<'a> {
+struct SpanGuard<'a> {
     here: &'a ThreadSites,
     span: Option<SiteSpan>,
 }
 
-impl Drop for Ending<'_> {
+impl Drop for SpanGuard<'_> {
     fn drop(&mut self) {
         if let Some(span) = self.span.take() {
             self.here.end(span);
@@ -447,9 +450,9 @@ mod tests {
     /// As a span of another thread is, or one from before a fork: no loss is made up of it.
     #[test]
     fn an_unknown_span_is_counted_as_such() {
-        let sites = Sites::new(Settings { spans: 2, ..Settings::default() });
+        let sites = Sites::new(SiteSettings { spans: 2, ..SiteSettings::default() });
         let site = sites.site("strange");
-        let here = sites.here().unwrap();
+        let here = sites.current_thread().unwrap();
         let loss = here.end(SiteSpan { site, open: Witness::asking().begin() }).unwrap();
         assert!(loss.is_unknown());
         let report = &sites.report()[0];
@@ -461,9 +464,9 @@ mod tests {
     /// As a signal handler finds the table that interrupted the end of another span.
     #[test]
     fn what_a_handler_ends_meanwhile_is_counted_as_left_out() {
-        let sites = Sites::new(Settings::default());
+        let sites = Sites::new(SiteSettings::default());
         let site = sites.site("handler");
-        let here = sites.here().unwrap();
+        let here = sites.current_thread().unwrap();
         here.held.table.recording.store(true, Ordering::Relaxed);
         here.run(site, || ());
         here.held.table.recording.store(false, Ordering::Relaxed);
@@ -473,9 +476,9 @@ mod tests {
 
     #[test]
     fn a_table_takes_as_much_memory_as_the_header_says() {
-        let bytes = |settings: Settings| settings.bytes_per_thread();
-        let settings = Settings::default();
+        let bytes = |settings: SiteSettings| settings.bytes_per_thread();
+        let settings = SiteSettings::default();
         assert!((320_000..340_000).contains(&bytes(settings)), "{}", bytes(settings));
-        assert_eq!(bytes(Settings { spans: 10, ..settings }) - bytes(settings), 480);
+        assert_eq!(bytes(SiteSettings { spans: 10, ..settings }) - bytes(settings), 480);
     }
 }

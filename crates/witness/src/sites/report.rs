@@ -7,10 +7,10 @@ use hourglass_model::Cause;
 use hourglass_time::{Bounded, Span};
 
 use crate::loss::{between, span};
-use crate::machine::Rate;
-use crate::sites::entries::Entry;
+use crate::machine::CounterRate;
+use crate::sites::entries::DisturbedSpan;
 use crate::sites::histogram::Distribution;
-use crate::sites::table::{Kept, KeptLoss};
+use crate::sites::table::{LossRecord, SpanRecord};
 use crate::{Switches, sites::Names};
 
 /// What was counted at one call site, by all threads.
@@ -81,19 +81,19 @@ pub struct SpanLost {
     pub confidence: f64,
     /// What speaks for it.
     pub evidence: IndicationSet,
-    /// Who had the CPU, where that is known: see [`crate::Loss::who`].
+    /// Who had the CPU, where that is known: see [`crate::Loss::last_thread_on_cpu`].
     pub who: Option<u32>,
 }
 
 /// A span that was kept one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptSpan {
+pub struct StoredSpan {
     /// Its site's place in [`crate::sites::Sites::report`].
     pub site: usize,
     /// Its thread's place in [`crate::sites::Sites::threads`].
     pub thread: usize,
     /// When it began, ns of `CLOCK_MONOTONIC`.
-    pub begun_ns: u64,
+    pub start_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
     /// The same on the counter.
@@ -101,12 +101,12 @@ pub struct KeptSpan {
     /// The CPUs on which it began and ended.
     pub cpus: (u32, u32),
     /// What it lost; `None` if nothing disturbed it.
-    pub lost: Option<KeptLost>,
+    pub lost: Option<SpanLoss>,
 }
 
 /// What a span that was kept lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptLost {
+pub struct SpanLoss {
     /// At least, at most.
     pub off_cpu: Bounded<Span>,
     /// Context switches; 65,535 stands for more, too.
@@ -122,7 +122,7 @@ pub struct KeptLost {
 /// What was counted, but could not be kept in full. All zero where there was room for everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Missed {
+pub struct DroppedCounts {
     /// Spans that a signal handler ended while its thread was counting another one: they are in no other number.
     pub left_out: u64,
     /// Spans of sites that found no room: they are counted under [`OTHER_SITES`].
@@ -136,8 +136,8 @@ pub struct Missed {
 /// The name under which spans are counted whose site found no room.
 pub const OTHER_SITES: &str = "(other sites)";
 
-impl Entry {
-    pub(crate) fn report(&self, names: &Names, rate: &Rate) -> SpanLost {
+impl DisturbedSpan {
+    pub(crate) fn report(&self, names: &Names, rate: &CounterRate) -> SpanLost {
         let (tid, thread) = names.thread(self.thread);
         SpanLost {
             site: names.site(self.site).0,
@@ -158,10 +158,10 @@ impl Entry {
     }
 }
 
-impl Kept {
-    pub(crate) fn report(&self, rate: &Rate) -> KeptSpan {
-        let lost = |lost: KeptLoss| KeptLost {
-            off_cpu: between(lost.least_ns, lost.most_ns),
+impl SpanRecord {
+    pub(crate) fn report(&self, rate: &CounterRate) -> StoredSpan {
+        let lost = |lost: LossRecord| SpanLoss {
+            off_cpu: between(lost.min_ns, lost.max_ns),
             switches: Switches {
                 voluntary: lost.voluntary.into(),
                 involuntary: lost.involuntary.into(),
@@ -170,12 +170,12 @@ impl Kept {
             cause: lost.cause,
             unknown: lost.unknown,
         };
-        KeptSpan {
+        StoredSpan {
             site: self.site.into(),
             thread: self.thread.into(),
-            begun_ns: rate.at_ns(self.begun),
-            ended_ns: rate.at_ns(self.ended),
-            ticks: (self.begun, self.ended),
+            start_ns: rate.at_ns(self.start),
+            ended_ns: rate.at_ns(self.end),
+            ticks: (self.start, self.end),
             cpus: (self.cpus.0.into(), self.cpus.1.into()),
             lost: self.lost.map(lost),
         }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering, compiler_fen
 use hourglass_model::Cause;
 
 use crate::Loss;
-use crate::sites::Settings;
-use crate::sites::entries::{Entries, Entry, code, narrow};
+use crate::sites::SiteSettings;
+use crate::sites::entries::{DisturbedSpan, Entries, code, narrow};
 use crate::sites::histogram::{LENGTHS, LOSSES, add, zeros};
 
 /// Causes that a site has.
@@ -19,7 +19,7 @@ const KEPT: usize = 6;
 
 /// The sums of a site.
 #[derive(Debug, Default)]
-pub(crate) struct Row {
+pub(crate) struct SiteTotals {
     pub(crate) disturbed: AtomicU64,
     pub(crate) unknown: AtomicU64,
     pub(crate) longest: AtomicU64,
@@ -39,20 +39,20 @@ pub(crate) struct CauseSums {
 
 /// A span that is kept one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
-    pub(crate) begun: u64,
-    pub(crate) ended: u64,
+pub(crate) struct SpanRecord {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
     pub(crate) site: u16,
     pub(crate) thread: u16,
     pub(crate) cpus: (u16, u16),
-    pub(crate) lost: Option<KeptLoss>,
+    pub(crate) lost: Option<LossRecord>,
 }
 
 /// What a kept span lost. Counts of 65,535 stand for more, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeptLoss {
-    pub(crate) least_ns: u64,
-    pub(crate) most_ns: u64,
+pub(crate) struct LossRecord {
+    pub(crate) min_ns: u64,
+    pub(crate) max_ns: u64,
     pub(crate) voluntary: u16,
     pub(crate) involuntary: u16,
     pub(crate) faults: u16,
@@ -62,15 +62,15 @@ pub(crate) struct KeptLoss {
 
 /// A span that has just ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedSpan {
     pub(crate) site: u16,
-    pub(crate) begun: u64,
+    pub(crate) start: u64,
     pub(crate) ended: u64,
     pub(crate) cpu: u32,
 }
 
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ThreadTable {
     /// While a span is being counted.
     pub(crate) recording: AtomicBool,
     /// Whether a thread has it.
@@ -78,7 +78,7 @@ pub(crate) struct Table {
     /// Which, of all that were here.
     pub(crate) thread: AtomicU16,
     lengths: Box<[AtomicU64]>,
-    pub(crate) rows: Box<[Row]>,
+    pub(crate) rows: Box<[SiteTotals]>,
     losses: Box<[AtomicU64]>,
     histograms_taken: AtomicU16,
     pub(crate) greatest: Entries,
@@ -93,20 +93,20 @@ pub(crate) struct Table {
     pub(crate) left_out: AtomicU64,
 }
 
-impl Table {
+impl ThreadTable {
     /// One for some sites, all of its memory in place.
-    pub(crate) fn new(settings: &Settings, thread: u16) -> Table {
+    pub(crate) fn new(settings: &SiteSettings, thread: u16) -> ThreadTable {
         let sites = settings.rows();
-        Table {
+        ThreadTable {
             recording: AtomicBool::new(false),
             taken: AtomicBool::new(true),
             thread: AtomicU16::new(thread),
             lengths: zeros(sites * LENGTHS.steps()),
-            rows: (0..sites).map(|_| Row::default()).collect(),
+            rows: (0..sites).map(|_| SiteTotals::default()).collect(),
             losses: zeros(settings.histograms() * LOSSES.steps()),
             histograms_taken: AtomicU16::new(0),
             greatest: Entries::new(sites),
-            worst: Entries::new(usize::from(settings.worst)),
+            worst: Entries::new(usize::from(settings.worst_spans)),
             spans: zeros(settings.spans as usize * KEPT),
             spans_kept: AtomicU64::new(0),
             spans_dropped: AtomicU64::new(0),
@@ -116,20 +116,20 @@ impl Table {
     }
 
     /// Bytes that one takes.
-    pub(crate) fn bytes(settings: &Settings) -> usize {
+    pub(crate) fn bytes(settings: &SiteSettings) -> usize {
         let sites = settings.rows();
         let words = sites * LENGTHS.steps()
             + settings.histograms() * LOSSES.steps()
             + settings.spans as usize * KEPT;
         words * size_of::<u64>()
-            + sites * size_of::<Row>()
-            + (sites + usize::from(settings.worst)) * Entries::BYTES
-            + size_of::<Table>()
+            + sites * size_of::<SiteTotals>()
+            + (sites + usize::from(settings.worst_spans)) * Entries::BYTES
+            + size_of::<ThreadTable>()
     }
 
     /// Counts a span. By the thread that has the table, or a signal handler in it.
     #[inline]
-    pub(crate) fn record(&self, span: &Ended, loss: Option<&Loss>) {
+    pub(crate) fn record(&self, span: &EndedSpan, loss: Option<&Loss>) {
         if self.recording.load(Ordering::Relaxed) {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return;
@@ -142,8 +142,8 @@ impl Table {
     }
 
     #[inline]
-    fn record_alone(&self, span: &Ended, loss: Option<&Loss>) {
-        let ticks = span.ended.saturating_sub(span.begun);
+    fn record_alone(&self, span: &EndedSpan, loss: Option<&Loss>) {
+        let ticks = span.ended.saturating_sub(span.start);
         let site = usize::from(span.site);
         let Some(row) = self.rows.get(site) else { return };
         if let Some(count) = self.lengths.get(site * LENGTHS.steps() + LENGTHS.step(ticks)) {
@@ -161,14 +161,14 @@ impl Table {
     }
 
     #[cold]
-    fn lose(&self, row: &Row, span: &Ended, loss: &Loss) {
+    fn lose(&self, row: &SiteTotals, span: &EndedSpan, loss: &Loss) {
         if loss.is_unknown() {
             add(&row.unknown, 1);
             return;
         }
         add(&row.disturbed, 1);
         let place = (span.site, self.thread.load(Ordering::Relaxed));
-        let entry = Entry::of(loss, place, (span.begun, span.ended), span.cpu);
+        let entry = DisturbedSpan::of(loss, place, (span.start, span.ended), span.cpu);
         let sums = &row.causes[code(loss.cause)];
         add(&sums.count, 1);
         add(&sums.least_ns, entry.least_ns);
@@ -208,7 +208,7 @@ impl Table {
     }
 
     #[inline]
-    fn keep(&self, span: &Ended, loss: Option<&Loss>) {
+    fn keep(&self, span: &EndedSpan, loss: Option<&Loss>) {
         let at = self.spans_kept.load(Ordering::Relaxed);
         let from = at as usize * KEPT;
         let Some(words) = self.spans.get(from..from + KEPT) else {
@@ -219,7 +219,7 @@ impl Table {
         let (before, after) = migrated.unwrap_or((span.cpu, span.cpu));
         let thread = u64::from(self.thread.load(Ordering::Relaxed)) << 16;
         let cpus = u64::from(narrow(before)) << 32 | u64::from(narrow(after)) << 48;
-        words[0].store(span.begun, Ordering::Relaxed);
+        words[0].store(span.start, Ordering::Relaxed);
         words[1].store(span.ended, Ordering::Relaxed);
         words[2].store(u64::from(span.site) | thread | cpus, Ordering::Relaxed);
         if let Some(loss) = loss {
@@ -231,18 +231,18 @@ impl Table {
     }
 
     /// The spans that are kept, in the order of their ends.
-    pub(crate) fn kept(&self) -> impl Iterator<Item = Kept> + '_ {
+    pub(crate) fn spans(&self) -> impl Iterator<Item = SpanRecord> + '_ {
         let count = self.spans_kept.load(Ordering::Acquire) as usize;
         self.spans.chunks_exact(KEPT).take(count).map(|words| {
             let word = |at: usize| words[at].load(Ordering::Relaxed);
             let part = |at: u32| (word(2) >> (16 * at)) as u16;
-            Kept {
-                begun: word(0),
-                ended: word(1),
+            SpanRecord {
+                start: word(0),
+                end: word(1),
                 site: part(0),
                 thread: part(1),
                 cpus: (part(2), part(3)),
-                lost: KeptLoss::of((word(3), word(4)), word(5)),
+                lost: LossRecord::of((word(3), word(4)), word(5)),
             }
         })
     }
@@ -265,11 +265,11 @@ fn counts(loss: &Loss) -> u64 {
         | unknown
 }
 
-impl KeptLoss {
-    fn of((least_ns, most_ns): (u64, u64), counts: u64) -> Option<KeptLoss> {
-        (counts & IS_LOSS != 0).then(|| KeptLoss {
-            least_ns,
-            most_ns,
+impl LossRecord {
+    fn of((least_ns, most_ns): (u64, u64), counts: u64) -> Option<LossRecord> {
+        (counts & IS_LOSS != 0).then(|| LossRecord {
+            min_ns: least_ns,
+            max_ns: most_ns,
             voluntary: counts as u16,
             involuntary: (counts >> 16) as u16,
             faults: (counts >> 32) as u16,

@@ -1,7 +1,7 @@
 //! Marked loops on the simulated machine, where outcomes are exact, and one on the real one.
 
 use hourglass_clock::choice;
-use hourglass_model::{Evidence, Onset};
+use hourglass_model::{Evidence, IntervalStart};
 
 use super::*;
 use crate::recorder::Recording;
@@ -68,8 +68,17 @@ fn an_undisturbed_loop_hits_every_period() {
     });
     assert_eq!(deadlines, counted(5, 0, 0, 5));
     let intervals = simulated::intervals(&recorded);
-    let onsets: Vec<Onset> = intervals.iter().map(|interval| interval.onset).collect();
-    assert_eq!(onsets, [Onset::Start, Onset::Wait, Onset::Wait, Onset::Wait, Onset::Wait]);
+    let onsets: Vec<IntervalStart> = intervals.iter().map(|interval| interval.onset).collect();
+    assert_eq!(
+        onsets,
+        [
+            IntervalStart::Start,
+            IntervalStart::Wait,
+            IntervalStart::Wait,
+            IntervalStart::Wait,
+            IntervalStart::Wait
+        ]
+    );
     assert!(intervals.iter().all(|i| (ms(4)..ms(4) + SLIP).contains(&(i.duration_ns() as u64))));
     assert!(intervals[1..].iter().all(|i| i.evidence.counted.is_some_and(|c| c.voluntary == 1)));
     assert_eq!(recorded.gaps.histogram.len(), 0);
@@ -93,7 +102,7 @@ fn a_switch_within_a_stretch_is_a_gap_of_its_length() {
     assert!(recorded.received.abs_diff(ms(3)) <= SLIP, "{}", recorded.received);
     let evidence = intervals[1].evidence;
     assert_eq!((evidence.cleared, evidence.counted.unwrap().involuntary), (Some(true), 1));
-    assert_eq!(intervals[1].onset, Onset::Gap);
+    assert_eq!(intervals[1].onset, IntervalStart::Gap);
 }
 
 /// What the kernel does not know is found by marks that lie close, as in the loop of Figure 2.
@@ -244,6 +253,6 @@ fn a_loop_on_this_machine() {
     assert!(received <= measured.elapsed.nanos_or_zero());
     let jobs = thread.recorded.jobs.as_ref().unwrap();
     assert!(jobs.jobs().iter().all(|job| job.received <= job.finished - job.started));
-    let waits = thread.recorded.trace.iter().filter(|record| record.onset() == Onset::Wait);
+    let waits = thread.recorded.trace.iter().filter(|record| record.onset() == IntervalStart::Wait);
     assert_eq!(waits.count(), 9);
 }

@@ -3,7 +3,7 @@
 //! Owns: keeping the intervals right meanwhile. Must not: know what it is done for.
 
 use hourglass_clock::CounterReading;
-use hourglass_model::{Evidence, Onset};
+use hourglass_model::{Evidence, IntervalStart};
 use hourglass_time::Span;
 
 use super::{MOST_GAPS_IN_A_ROW, Recorder, RecordingEnd, Work};
@@ -112,7 +112,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         hourglass_sys::thread::yield_now();
         let now = self.counter.read();
         if now.ticks.saturating_sub(self.last) > self.settings.gap || now.cpu != self.last_cpu {
-            self.interrupted(now, Onset::Yield);
+            self.interrupted(now, IntervalStart::Yield);
         } else {
             self.last = now.ticks.max(self.last);
             self.witness.pass_over_system_calls();
@@ -157,7 +157,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             }
             if has_come {
                 let evidence = self.witness.collect();
-                self.open_at(now.cpu, Onset::Wait, evidence);
+                self.open_at(now.cpu, IntervalStart::Wait, evidence);
                 return RecordingEnd::Done;
             }
         }

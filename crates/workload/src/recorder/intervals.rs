@@ -3,7 +3,7 @@
 //! Owns: what belongs to an interval and what to a gap. Must not: run on the loop's fast path.
 
 use hourglass_clock::CounterReading;
-use hourglass_model::{Evidence, Onset};
+use hourglass_model::{Evidence, IntervalStart};
 
 use super::{MOST_GAPS_IN_A_ROW, Recorder};
 use crate::long_gaps::LongGap;
@@ -13,7 +13,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     /// A gap or a migration was seen between `self.last` and `now`. Returns its length in ticks.
     #[cold]
     #[inline(never)]
-    pub(super) fn interrupted(&mut self, now: CounterReading, onset: Onset) -> u64 {
+    pub(super) fn interrupted(&mut self, now: CounterReading, onset: IntervalStart) -> u64 {
         let lost = self.note_gap(now, onset);
         lost + self.catch_up()
     }
@@ -43,7 +43,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
                 continue;
             }
             let (now, evidence) = self.ask_about(now);
-            lost += self.note_gap_with(now, Onset::Gap, passed_over.and(evidence));
+            lost += self.note_gap_with(now, IntervalStart::Gap, passed_over.and(evidence));
             passed_over = Evidence::NONE;
         }
         lost
@@ -51,7 +51,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     /// Ends the interval, counts what passed until `now`, and begins the next interval there. A
     /// gap that outlasts the thread's time ends with it, and the interval behind it has no length.
-    fn note_gap(&mut self, now: CounterReading, onset: Onset) -> u64 {
+    fn note_gap(&mut self, now: CounterReading, onset: IntervalStart) -> u64 {
         let (now, evidence) = self.ask_about(now);
         self.note_gap_with(now, onset, evidence)
     }
@@ -60,7 +60,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     pub(super) fn note_gap_with(
         &mut self,
         now: CounterReading,
-        onset: Onset,
+        onset: IntervalStart,
         evidence: Evidence,
     ) -> u64 {
         let migrated = self.last_cpu != now.cpu;
@@ -78,7 +78,8 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         }
         let (start, cpu_before) = (self.last, self.last_cpu);
         self.last = resumed;
-        let onset = if migrated && onset == Onset::Gap { Onset::Migration } else { onset };
+        let onset =
+            if migrated && onset == IntervalStart::Gap { IntervalStart::Migration } else { onset };
         let (end, cpu_after) = (resumed, now.cpu);
         self.keep_gap(LongGap { start, end, cpu_before, cpu_after, onset, evidence });
         self.open_at(now.cpu, onset, evidence);
@@ -92,7 +93,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
 /// Whether the kernel did not take the CPU from the thread in a gap, as far as that is proven.
 fn was_held(evidence: Evidence) -> bool {
-    let unmoved = |counted: hourglass_model::Counted| {
+    let unmoved = |counted: hourglass_model::CounterDeltas| {
         (counted.involuntary, counted.voluntary, counted.faults) == (0, 0, 0)
     };
     evidence.cleared == Some(false) || evidence.counted.is_some_and(unmoved)

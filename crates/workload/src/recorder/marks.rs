@@ -5,7 +5,7 @@
 //! intervals of marked periods. Must not: know periods or deadlines.
 
 use hourglass_clock::CounterReading;
-use hourglass_model::{Evidence, Onset};
+use hourglass_model::{Evidence, IntervalStart};
 
 use super::Recorder;
 use crate::measuring_counter::MeasuringCounter;
@@ -27,7 +27,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         let now = self.counter.read();
         let evidence = self.witness.collect();
         self.last = now.ticks.max(self.last);
-        let onset = if self.intervals == 0 { Onset::Start } else { Onset::Wait };
+        let onset = if self.intervals == 0 { IntervalStart::Start } else { IntervalStart::Wait };
         self.open_at(now.cpu, onset, evidence);
         self.witness.begin_stretch(self.last);
     }
@@ -71,7 +71,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             return;
         };
         self.last = now.ticks.saturating_sub(lost).max(self.last);
-        self.note_gap_with(now, Onset::Gap, evidence);
+        self.note_gap_with(now, IntervalStart::Gap, evidence);
         self.witness.begin_stretch(self.last);
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hourglass_model::ExecutionTime;
-use hourglass_tasks::{Preemption, Program, Protocol, Step, Task, TaskSet};
+use hourglass_tasks::{Preemption, Program, ProgramStep, Protocol, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::arrivals::JobArrivals;
@@ -190,36 +190,40 @@ impl Names {
     fn act(
         &mut self,
         thread: &str,
-        step: &Step,
+        step: &ProgramStep,
         met: &mut SharedNames,
     ) -> Result<ReplayStep, ReplayError> {
         Ok(match step {
-            Step::Run(time) => ReplayStep::Run(*time),
-            Step::RunFor(time) => ReplayStep::RunFor(*time),
-            Step::Sleep(time) => ReplayStep::Sleep(*time),
-            Step::Timer { name, period, absolute } => ReplayStep::Timer {
+            ProgramStep::Run(time) => ReplayStep::Run(*time),
+            ProgramStep::RunFor(time) => ReplayStep::RunFor(*time),
+            ProgramStep::Sleep(time) => ReplayStep::Sleep(*time),
+            ProgramStep::Timer { name, period, absolute } => ReplayStep::Timer {
                 timer: self.timer(thread, name),
                 period_ns: period.nanos_or_zero(),
                 absolute: *absolute,
             },
-            Step::Lock(name) => ReplayStep::Lock(self.lock(name)),
-            Step::Unlock(name) => ReplayStep::Unlock(self.lock(name)),
-            Step::Wait { condition, mutex } => {
+            ProgramStep::Lock(name) => ReplayStep::Lock(self.lock(name)),
+            ProgramStep::Unlock(name) => ReplayStep::Unlock(self.lock(name)),
+            ProgramStep::Wait { condition, mutex } => {
                 ReplayStep::Wait { event: self.event(false, condition), lock: self.lock(mutex) }
             }
-            Step::Signal(name) => ReplayStep::Signal(self.event(false, name)),
-            Step::Broadcast(name) => ReplayStep::Broadcast(self.event(false, name)),
-            Step::Barrier(name) => ReplayStep::Barrier(self.barrier(name, met)),
-            Step::Suspend(name) => ReplayStep::Suspend(self.event(true, name)),
-            Step::Resume(name) => ReplayStep::Broadcast(self.event(true, name)),
-            Step::Post(name) => ReplayStep::Post(place(&mut self.semaphores, name.clone())),
-            Step::Take(name) => ReplayStep::Take(place(&mut self.semaphores, name.clone())),
-            Step::Yield => ReplayStep::Yield,
-            Step::Memory(bytes) => ReplayStep::Memory(*bytes),
-            Step::Io(bytes) => ReplayStep::Io(*bytes),
-            Step::Read { bytes, buffer } => ReplayStep::Read { bytes: *bytes, buffer: *buffer },
-            Step::Write { bytes, buffer } => ReplayStep::Write { bytes: *bytes, buffer: *buffer },
-            Step::Chase { hops, buffer, stride, sequential } => {
+            ProgramStep::Signal(name) => ReplayStep::Signal(self.event(false, name)),
+            ProgramStep::Broadcast(name) => ReplayStep::Broadcast(self.event(false, name)),
+            ProgramStep::Barrier(name) => ReplayStep::Barrier(self.barrier(name, met)),
+            ProgramStep::Suspend(name) => ReplayStep::Suspend(self.event(true, name)),
+            ProgramStep::Resume(name) => ReplayStep::Broadcast(self.event(true, name)),
+            ProgramStep::Post(name) => ReplayStep::Post(place(&mut self.semaphores, name.clone())),
+            ProgramStep::Take(name) => ReplayStep::Take(place(&mut self.semaphores, name.clone())),
+            ProgramStep::Yield => ReplayStep::Yield,
+            ProgramStep::Memory(bytes) => ReplayStep::Memory(*bytes),
+            ProgramStep::Io(bytes) => ReplayStep::Io(*bytes),
+            ProgramStep::Read { bytes, buffer } => {
+                ReplayStep::Read { bytes: *bytes, buffer: *buffer }
+            }
+            ProgramStep::Write { bytes, buffer } => {
+                ReplayStep::Write { bytes: *bytes, buffer: *buffer }
+            }
+            ProgramStep::Chase { hops, buffer, stride, sequential } => {
                 let wanted = RingSize { buffer: *buffer, stride: *stride, sequential: *sequential };
                 let known = met.rings.iter().position(|ring| *ring == wanted);
                 let ring = known.unwrap_or_else(|| {
@@ -228,15 +232,15 @@ impl Names {
                 });
                 ReplayStep::Chase { hops: *hops, ring }
             }
-            Step::Fork(name) => {
+            ProgramStep::Fork(name) => {
                 self.forking.push((thread.to_owned(), name.clone()));
                 ReplayStep::Fork(place(&mut self.forks, name.clone()))
             }
-            Step::Forked { name, number } => {
+            ProgramStep::Forked { name, number } => {
                 self.forked.insert(name.clone());
                 ReplayStep::Forked { start: place(&mut self.forks, name.clone()), number: *number }
             }
-            Step::StartAfter(time) => ReplayStep::StartAfter(*time),
+            ProgramStep::StartAfter(time) => ReplayStep::StartAfter(*time),
             other => {
                 let (thread, step) = (thread.to_owned(), other.to_string());
                 return Err(ReplayError::Step { thread, step });

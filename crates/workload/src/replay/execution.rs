@@ -12,7 +12,7 @@ use hourglass_model::document::Deadlines;
 use hourglass_model::{ExecutionTime, Policy, Sampler};
 use hourglass_sys::sched::Attributes;
 use hourglass_sys::thread as os;
-use hourglass_tasks::Beginning;
+use hourglass_tasks::JobTrigger;
 use hourglass_tasks::Task;
 use hourglass_time::Span;
 
@@ -155,7 +155,7 @@ impl fmt::Display for ScriptModel {
 impl Model for ScriptModel {
     fn demand(&self) -> Demand {
         let rings = self.rings().map(|ring| ring.buffer).fold(0, u64::saturating_add);
-        let hogs = matches!(&*self.script, Script::Phases(p) if p.beginning == Beginning::Start);
+        let hogs = matches!(&*self.script, Script::Phases(p) if p.beginning == JobTrigger::Start);
         Demand {
             counts_work: false,
             cpu_bound: hogs,
@@ -308,7 +308,7 @@ impl ReplayExecution {
     fn run_phase<C: MeasuringCounter>(
         &mut self,
         phase: &ReplayPhase,
-        beginning: Beginning,
+        beginning: JobTrigger,
         recorder: &mut Recorder<C>,
     ) -> RecordingEnd {
         self.enter(phase);
@@ -510,12 +510,12 @@ impl ReplayExecution {
 }
 
 /// Whether a job ends before this act and the next begins after it.
-fn begins_job(act: &ReplayStep, beginning: Beginning) -> bool {
+fn begins_job(act: &ReplayStep, beginning: JobTrigger) -> bool {
     match (beginning, act) {
-        (Beginning::Timer, ReplayStep::Timer { period_ns, .. }) => *period_ns > 0,
-        (Beginning::Event, ReplayStep::Wait { .. } | ReplayStep::Suspend(_)) => true,
-        (Beginning::Event, ReplayStep::Barrier(_) | ReplayStep::Take(_)) => true,
-        (Beginning::Sleep, ReplayStep::Sleep(time)) => time.is_positive(),
+        (JobTrigger::Timer, ReplayStep::Timer { period_ns, .. }) => *period_ns > 0,
+        (JobTrigger::Event, ReplayStep::Wait { .. } | ReplayStep::Suspend(_)) => true,
+        (JobTrigger::Event, ReplayStep::Barrier(_) | ReplayStep::Take(_)) => true,
+        (JobTrigger::Sleep, ReplayStep::Sleep(time)) => time.is_positive(),
         _ => false,
     }
 }

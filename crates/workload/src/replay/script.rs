@@ -3,7 +3,7 @@
 //! Owns: the forms. Must not: execute them.
 
 use hourglass_model::{CpuSet, ExecutionTime, Policy};
-use hourglass_tasks::Beginning;
+use hourglass_tasks::JobTrigger;
 use hourglass_time::Span;
 
 use super::arrivals::JobArrivals;
@@ -129,7 +129,7 @@ pub(super) struct Phases {
     pub(super) loops: Option<u64>,
     pub(super) phases: Vec<ReplayPhase>,
     /// What a job begins with.
-    pub(super) beginning: Beginning,
+    pub(super) beginning: JobTrigger,
     /// Pointers to be followed.
     pub(super) rings: Vec<RingSize>,
 }

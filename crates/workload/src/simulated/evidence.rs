@@ -1,6 +1,6 @@
 //! Evidence on the simulated machine, where who took the CPU is written down.
 
-use hourglass_model::{Counted, Evidence, Onset};
+use hourglass_model::{CounterDeltas, Evidence, IntervalStart};
 use hourglass_time::Span;
 
 use super::{Interruption, PreemptionSource, SimulatedMachine, intervals, ms};
@@ -26,7 +26,7 @@ fn each_gap_has_its_own_evidence() {
     let kept = Evidence { cleared: Some(false), counted: None };
     let cleared = |involuntary| Evidence {
         cleared: Some(true),
-        counted: Some(Counted { involuntary, ..Counted::default() }),
+        counted: Some(CounterDeltas { involuntary, ..CounterDeltas::default() }),
     };
     let cannot_tell = Evidence { cleared: None, ..cleared(0) };
     for (keeps_in_system_calls, first) in [(false, kept), (true, cannot_tell)] {
@@ -101,17 +101,17 @@ fn a_wait_is_counted_before_its_interval() {
     });
     let evidence = |cleared, voluntary| Evidence {
         cleared,
-        counted: Some(Counted { voluntary, ..Counted::default() }),
+        counted: Some(CounterDeltas { voluntary, ..CounterDeltas::default() }),
     };
     let kept = Evidence { cleared: Some(false), counted: None };
     let cannot_tell = evidence(None, 0);
     for (keeps, gap, cleared) in [(false, kept, Some(true)), (true, cannot_tell, None)] {
         let machine = machine(keeps, taken.to_vec());
         let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(16));
-        let seen: Vec<(Onset, Evidence)> =
+        let seen: Vec<(IntervalStart, Evidence)> =
             intervals(&recorded).iter().map(|i| (i.onset, i.evidence)).collect();
-        let gap = (Onset::Gap, gap);
-        let waited = (Onset::Wait, evidence(cleared, 1));
-        assert_eq!(seen, [(Onset::Start, Evidence::NONE), gap, waited, gap]);
+        let gap = (IntervalStart::Gap, gap);
+        let waited = (IntervalStart::Wait, evidence(cleared, 1));
+        assert_eq!(seen, [(IntervalStart::Start, Evidence::NONE), gap, waited, gap]);
     }
 }

@@ -41,8 +41,9 @@ fn a_migration_ends_a_record_however_short_it_is() {
         by: PreemptionSource::Thread,
     }]);
     let recorded = machine.run(&mut cpu(), Span::from_millis(2));
-    let cpus: Vec<(u32, Onset)> = intervals(&recorded).iter().map(|i| (i.cpu, i.onset)).collect();
-    assert_eq!(cpus, [(0, Onset::Start), (3, Onset::Migration)]);
+    let cpus: Vec<(u32, IntervalStart)> =
+        intervals(&recorded).iter().map(|i| (i.cpu, i.onset)).collect();
+    assert_eq!(cpus, [(0, IntervalStart::Start), (3, IntervalStart::Migration)]);
     assert_eq!((recorded.migrations, &recorded.cpus_seen[..]), (1, &[0, 3][..]));
 }
 
@@ -165,9 +166,9 @@ fn an_interruption_between_two_jobs_is_not_swallowed() {
         assert!(recorded.received <= ms(jobs) + 10_000, "at {at}: {}", recorded.received);
         let longest = gaps(&recorded).into_iter().max().unwrap_or(0);
         // It may also have fallen into the wait, which is no gap.
-        let waited = intervals(&recorded)
-            .iter()
-            .any(|i| i.onset == Onset::Wait && (15_000_000..15_100_000).contains(&i.start_ns));
+        let waited = intervals(&recorded).iter().any(|i| {
+            i.onset == IntervalStart::Wait && (15_000_000..15_100_000).contains(&i.start_ns)
+        });
         assert!(longest >= 10_000_000 || waited, "at {at}: longest {longest}");
     }
 }
@@ -178,7 +179,10 @@ fn nothing_is_recorded_after_the_finish() {
     let machine = SimulatedMachine::new(vec![taken(ms(8), ms(100))]);
     let recorded = machine.run(&mut cpu(), Span::from_millis(10));
     let [_, edge] = intervals(&recorded).try_into().unwrap();
-    assert_eq!((edge.start_ns, edge.end_ns, edge.onset), (10_000_000, 10_000_000, Onset::Gap));
+    assert_eq!(
+        (edge.start_ns, edge.end_ns, edge.onset),
+        (10_000_000, 10_000_000, IntervalStart::Gap)
+    );
     assert_eq!(edge.evidence.counted.map(|counted| counted.involuntary), Some(1));
     assert_eq!(recorded.end, EPOCH + ms(10));
     assert!(recorded.gaps.total_ticks.abs_diff(ms(2)) <= 2 * STEP);

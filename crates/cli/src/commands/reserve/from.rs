@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_report::text;
 use hourglass_tasks::Task;
 use hourglass_time::Span;
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 pub(super) struct How<'a> {
     /// The file or folder with the tasks.
     pub(super) path: &'a Path,
-    pub(super) strength: Strength,
+    pub(super) strength: ReservationKind,
     pub(super) cpu: Option<u32>,
     pub(super) backend: Option<Backend>,
 }

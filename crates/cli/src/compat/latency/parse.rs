@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use hourglass_model::{CpuSet, Policy, near};
+use hourglass_model::{CpuSet, Policy, spelling};
 use hourglass_time::Span;
 
 use super::options::{self, LatencyOption};
@@ -253,7 +253,7 @@ fn take_output(
         LatencyOption::Quiet => run.settings.quiet = true,
         LatencyOption::Colour => {
             run.settings.color = Colour::from_str(given.text(), false).map_err(|_| {
-                given.wrong(near::unknown("word", given.text(), ["auto", "always", "never"]))
+                given.wrong(spelling::unknown("word", given.text(), ["auto", "always", "never"]))
             })?;
         }
         _ => {}
@@ -282,7 +282,7 @@ fn class(given: &LetterOption<'_, LatencyOption>) -> Result<Class, Stop> {
         "rr" => Ok(Class::RoundRobin),
         other => {
             let known = ["other", "normal", "batch", "idle", "fifo", "rr"];
-            Err(given.wrong(near::unknown("policy", other, known)))
+            Err(given.wrong(spelling::unknown("policy", other, known)))
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use hourglass_model::{CpuSet, Policy, near};
+use hourglass_model::{CpuSet, Policy, spelling};
 use hourglass_time::Span;
 
 use super::options::{self, NoiseOption};
@@ -138,7 +138,7 @@ fn take_measuring(
             "no" | "none" => asked.moves = false,
             "memmove" => asked.moves = true,
             other => {
-                return Err(given.wrong(near::unknown("workload", other, ["no", "memmove"])));
+                return Err(given.wrong(spelling::unknown("workload", other, ["no", "memmove"])));
             }
         },
         NoiseOption::MoveSize => asked.move_size = size(given)?,
@@ -189,7 +189,7 @@ fn take_output(
         NoiseOption::Quiet => run.settings.quiet = true,
         NoiseOption::Colour => {
             run.settings.color = Colour::from_str(given.text(), false).map_err(|_| {
-                given.wrong(near::unknown("word", given.text(), ["auto", "always", "never"]))
+                given.wrong(spelling::unknown("word", given.text(), ["auto", "always", "never"]))
             })?;
         }
         _ => {}

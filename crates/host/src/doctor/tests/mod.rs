@@ -6,7 +6,7 @@ mod machines;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use hourglass_model::doctor::{DoctorDocument, Judged, Status};
+use hourglass_model::doctor::{CpuSelection, DoctorDocument, Status};
 
 use super::{DoctorInput, ProbeResults, check_ids, diagnose};
 use crate::facts::tuning::PROBED;
@@ -29,7 +29,7 @@ fn nothing_is_wrong_with_a_tuned_machine() {
         assert_eq!(told(&document, status), Vec::<String>::new());
     }
     assert_eq!(document.counts.ok, document.checks.len());
-    assert_eq!((document.cpus, document.cpus_are), (cpus("2-3"), Judged::Isolated));
+    assert_eq!((document.cpus, document.cpus_are), (cpus("2-3"), CpuSelection::Isolated));
 }
 
 /// A machine as one buys it: each line is what its user would have to do.

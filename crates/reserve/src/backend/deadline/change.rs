@@ -1,7 +1,7 @@
 //! A thread of the class is given another budget: the kernel admits it as it admits a new one, and whoever looks at the thread
 //! sees that its terms are others.
 
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_time::Span;
 
@@ -18,7 +18,7 @@ fn terms(tid: u32) -> Option<(Reservation, bool)> {
     };
     let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
     let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
-    let strength = if reclaim { Strength::Soft } else { Strength::Hard };
+    let strength = if reclaim { ReservationKind::Soft } else { ReservationKind::Hard };
     let whole = Reservation::new(span(runtime_ns), span(period_ns), strength).ok()?;
     Some((whole.with_deadline(span(deadline_ns)).ok()?, overrun_signal))
 }

@@ -33,7 +33,7 @@ mod tests;
 use std::io;
 use std::time::{Duration, Instant};
 
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_sys::{signal, thread};
 
@@ -156,7 +156,7 @@ fn attributes(reservation: &Reservation, overrun_signal: bool) -> Attributes {
         runtime_ns: reservation.budget().nanos_or_zero(),
         deadline_ns: reservation.deadline().nanos_or_zero(),
         period_ns: reservation.period().nanos_or_zero(),
-        reclaim: reservation.strength() == Strength::Soft,
+        reclaim: reservation.strength() == ReservationKind::Soft,
         overrun_signal,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use hourglass_model::{Reservation, Strength};
+use hourglass_model::{Reservation, ReservationKind};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 
@@ -64,7 +64,7 @@ impl DeadlineReservation {
             reservation.budget().nanos_or_zero(),
             reservation.deadline().nanos_or_zero(),
             reservation.period().nanos_or_zero(),
-            reservation.strength() == Strength::Soft,
+            reservation.strength() == ReservationKind::Soft,
         );
         let shared = Arc::new(HeldShared {
             ledger: Mutex::new(ledger),

@@ -24,7 +24,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn hard(budget_us: i64, period_us: i64) -> Reservation {
     let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
-    Reservation::new(budget, period, Strength::Hard).unwrap()
+    Reservation::new(budget, period, ReservationKind::Hard).unwrap()
 }
 
 fn request(budget_us: i64, period_us: i64) -> BackendRequest {

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::Strength;
+use hourglass_model::ReservationKind;
 
 use crate::supply::Supply;
 
@@ -31,7 +31,7 @@ pub struct BudgetTerms {
     /// On how many CPUs the work can be at once, at least 1: so much faster the budget is used.
     pub cpus: u64,
     /// Hard: suspended when the budget is used up. Soft: lowered.
-    pub strength: Strength,
+    pub strength: ReservationKind,
 }
 
 impl BudgetTerms {
@@ -208,8 +208,8 @@ impl Budget {
         }
         if used_up || raised && self.period.ended {
             self.level = match self.terms.strength {
-                Strength::Hard => DispatchLevel::Suspended,
-                Strength::Soft => DispatchLevel::Lowered,
+                ReservationKind::Hard => DispatchLevel::Suspended,
+                ReservationKind::Soft => DispatchLevel::Lowered,
             };
             self.period.verdict.get_or_insert(PeriodVerdict::Kept { all: true });
             let used = reading.used_ns.saturating_sub(self.period.pays_from_ns);

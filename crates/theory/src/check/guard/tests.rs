@@ -5,7 +5,7 @@ use hourglass_report::text::Style;
 use hourglass_tasks::TaskSet;
 
 use super::{admit, confirm};
-use crate::check::{Request, check};
+use crate::check::{CheckRequest, check};
 
 /// Two tasks, of which the second responds in 3 ms of 4, where the first runs for 1 ms.
 fn set(first: &str, steps: &str) -> TaskSet {
@@ -20,7 +20,7 @@ fn set(first: &str, steps: &str) -> TaskSet {
 }
 
 fn answer(set: &TaskSet) -> CheckDocument {
-    check(set, &Request::default()).unwrap()
+    check(set, &CheckRequest::default()).unwrap()
 }
 
 /// Text and JSON have the verdict, and these words as its reason.

@@ -10,7 +10,7 @@ use hourglass_tasks::{
 use hourglass_time::Span;
 
 use super::{NOT_SHOWN, TOO_FAR};
-use crate::check::{Request, check};
+use crate::check::{CheckRequest, check};
 use crate::random::{self, Dice, us};
 use crate::simulate::{self, simulate};
 
@@ -139,7 +139,7 @@ fn replayed(seed: u64, set: &TaskSet, document: &CheckDocument) -> bool {
         return false;
     };
     let read = TaskSet::from_toml(scenario).unwrap();
-    let simulated = simulate(&simulate::Request::new(read), &mut ()).unwrap().document;
+    let simulated = simulate(&simulate::SimulationRequest::new(read), &mut ()).unwrap().document;
     let task = simulated.tasks.iter().find(|task| task.name == miss.task).unwrap();
     let seen = task.first_miss.unwrap_or_else(|| panic!("seed {seed}: no miss\n{scenario}"));
     assert_eq!(
@@ -184,7 +184,7 @@ fn every_witness_is_replayed_by_the_simulation() {
         if set.check().is_err() {
             continue;
         }
-        let document = check(&set, &Request::default()).unwrap();
+        let document = check(&set, &CheckRequest::default()).unwrap();
         infeasible += u64::from(document.verdict == Verdict::Infeasible);
         over += u64::from(document.verdict == Verdict::NoBound);
         shown += u64::from(replayed(seed, &set, &document));
@@ -233,8 +233,9 @@ fn global_deadlines_agree_with_the_simulation() {
         let mut set = TaskSet::new(tasks.iter().enumerate().map(task).collect());
         set.scheduler = Scheduler::Edf;
         set.machine.cpus = Some(cpus.parse().unwrap());
-        let document = check(&set, &Request::default()).unwrap();
-        let simulated = simulate(&simulate::Request::new(set.clone()), &mut ()).unwrap().document;
+        let document = check(&set, &CheckRequest::default()).unwrap();
+        let simulated =
+            simulate(&simulate::SimulationRequest::new(set.clone()), &mut ()).unwrap().document;
         let missed = simulated.failed() > 0;
         assert!(!missed || document.verdict != Verdict::Feasible);
         assert_eq!(document.verdict == Verdict::Infeasible, replayed(0, &set, &document));
@@ -258,16 +259,16 @@ fn given_phases_are_simulated_before_anything_is_unknown() {
         set
     };
     let over = set(Preemption::Full, [("10ms", "15ms", "10ms"), ("3ms", "8ms", "0ms")]);
-    let document = check(&over, &Request::default()).unwrap();
+    let document = check(&over, &CheckRequest::default()).unwrap();
     assert_eq!(document.verdict, Verdict::NoBound);
     assert!(document.tasks.iter().all(|task| task.verdict == Verdict::NoBound));
     assert!(replayed(0, &over, &document));
     // The short one arrives 1 ms behind the other, which is not preempted, and is done at 9 ms, due at 6.
     let late = set(Preemption::None, [("2ms", "5ms", "1ms"), ("7ms", "20ms", "0ms")]);
-    let document = check(&late, &Request::default()).unwrap();
+    let document = check(&late, &CheckRequest::default()).unwrap();
     assert_eq!(document.verdict, Verdict::Infeasible);
     assert!(replayed(0, &late, &document));
     // Never at the same time: nothing is late, and nothing is called so.
     let apart = set(Preemption::None, [("2ms", "10ms", "8ms"), ("7ms", "10ms", "0ms")]);
-    assert!(check(&apart, &Request::default()).unwrap().verdict < Verdict::Infeasible);
+    assert!(check(&apart, &CheckRequest::default()).unwrap().verdict < Verdict::Infeasible);
 }

@@ -2,11 +2,11 @@
 
 use hourglass_model::Policy;
 use hourglass_model::check::Verdict;
-use hourglass_tasks::{Background, Phase, Program, Step, Task, TaskSet};
+use hourglass_tasks::{Background, Phase, Program, ProgramStep, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::{Demand, demand};
-use crate::check::{Request, check};
+use crate::check::{CheckRequest, check};
 use crate::random::{Dice, seeds, us};
 use crate::simulate::{self, simulate};
 
@@ -18,16 +18,16 @@ fn policy(dice: &mut Dice) -> Policy {
     }
 }
 
-fn step(dice: &mut Dice) -> Step {
+fn step(dice: &mut Dice) -> ProgramStep {
     let name = dice.between(0, 2).to_string();
     match dice.between(0, 9) {
-        0 | 1 => Step::Run(us(dice.between(1, 200))),
-        2 => Step::RunFor(us(dice.between(1, 200))),
-        3..=5 => Step::Sleep(us(dice.between(1, 5_000))),
-        6 if dice.one_in(3) => Step::Suspend(name),
-        7 => Step::Resume(name),
-        8 => Step::Yield,
-        _ => Step::Post(name),
+        0 | 1 => ProgramStep::Run(us(dice.between(1, 200))),
+        2 => ProgramStep::RunFor(us(dice.between(1, 200))),
+        3..=5 => ProgramStep::Sleep(us(dice.between(1, 5_000))),
+        6 if dice.one_in(3) => ProgramStep::Suspend(name),
+        7 => ProgramStep::Resume(name),
+        8 => ProgramStep::Yield,
+        _ => ProgramStep::Post(name),
     }
 }
 
@@ -35,10 +35,10 @@ fn background(dice: &mut Dice, at: u64) -> Background {
     let loops = |dice: &mut Dice| (!dice.one_in(6)).then(|| dice.between(1, 3));
     let mut phases = Vec::new();
     for _ in 0..dice.between(1, 3) {
-        let mut steps: Vec<Step> = (0..dice.between(1, 4)).map(|_| step(dice)).collect();
+        let mut steps: Vec<ProgramStep> = (0..dice.between(1, 4)).map(|_| step(dice)).collect();
         // Without a sleep, little is bounded.
         if !dice.one_in(20) {
-            steps.push(Step::Sleep(us(dice.between(1_000, 5_000))));
+            steps.push(ProgramStep::Sleep(us(dice.between(1_000, 5_000))));
         }
         let (loops, policy) = (loops(dice), dice.one_in(6).then(|| policy(dice)));
         phases.push(Phase { name: String::new(), loops, policy, cpus: None, steps });
@@ -87,14 +87,14 @@ fn no_simulated_response_is_over_its_bound() {
         if set.check().is_err() {
             continue;
         }
-        let document = check(&set, &Request::default()).unwrap();
+        let document = check(&set, &CheckRequest::default()).unwrap();
         let shares = |name: &str| set.task(name).unwrap().policy.is_some();
         let defect = document.tasks.iter().find(|task| task.reason.contains("defect"));
         assert!(defect.is_none(), "seed {seed}: {defect:?}\n{}", set.to_toml());
         if document.tasks.iter().all(|task| task.response_time_ns.is_none()) {
             continue;
         }
-        let request = simulate::Request::new(set.clone());
+        let request = simulate::SimulationRequest::new(set.clone());
         let Ok(simulated) = simulate(&request, &mut ()) else { continue };
         for (facts, seen) in document.tasks.iter().zip(&simulated.document.tasks) {
             let Some(bound) = facts.response_time_ns.filter(|_| shares(&facts.name)) else {
@@ -135,12 +135,12 @@ fn what_a_background_thread_may_take_is_bounded() {
     for (steps, of_phase, of_program, bound) in cases {
         let mut set = TaskSet::new(vec![Task::new("a", us(4_000), us(6_000))]);
         set.tasks[0].policy = Some(Policy::Other(0));
-        let steps: Vec<Step> = steps.iter().map(|step| step.parse().unwrap()).collect();
+        let steps: Vec<ProgramStep> = steps.iter().map(|step| step.parse().unwrap()).collect();
         let phase = Phase { name: String::new(), loops: of_phase, policy: None, cpus: None, steps };
         let program = Program { loops: of_program, phases: vec![phase] };
         set.background =
             vec![Background { name: "b".to_owned(), policy: None, cpus: None, program }];
-        let document = check(&set, &Request::default()).unwrap();
+        let document = check(&set, &CheckRequest::default()).unwrap();
         let found = document.tasks[0].response_time_ns.map(|ns| ns / 1_000_000);
         assert_eq!(found, bound, "{:?}: {document:?}", set.background);
         assert_eq!(document.verdict == Verdict::Feasible, bound.is_some());

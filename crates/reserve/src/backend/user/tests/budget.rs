@@ -5,7 +5,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 const HOUR: u64 = 3_600_000 * MS;
 
-fn terms(strength: Strength, cpus: u64) -> BudgetTerms {
+fn terms(strength: ReservationKind, cpus: u64) -> BudgetTerms {
     // The reservation of the Hourglass paper, section 5.6.
     BudgetTerms { budget_ns: 3_100_000, deadline_ns: 8 * MS, period_ns: 8 * MS, cpus, strength }
 }
@@ -110,7 +110,7 @@ fn drive(world: &mut World, budget: &mut Budget, length: u64, late: u64) -> u64 
 #[test]
 fn an_hour_of_random_work_never_gets_more_than_its_budget() {
     for (seed, cpus) in [(1, 1), (2, 2), (3, 4)] {
-        let terms = terms(Strength::Hard, cpus);
+        let terms = terms(ReservationKind::Hard, cpus);
         let mut world = World::new(seed, cpus);
         let mut budget = Budget::begin(terms, world.reading());
         let late = 10_000;
@@ -136,7 +136,7 @@ fn an_hour_of_random_work_never_gets_more_than_its_budget() {
 #[test]
 fn what_is_used_beyond_a_budget_is_paid_back() {
     for (seed, cpus) in [(31, 1), (32, 2), (33, 1), (34, 4)] {
-        let terms = terms(Strength::Hard, cpus);
+        let terms = terms(ReservationKind::Hard, cpus);
         let mut world = World::new(seed, cpus);
         // One that wants all, and those that come and go.
         world.left = if seed == 31 { HOUR } else { 0 };
@@ -166,7 +166,7 @@ fn what_is_used_beyond_a_budget_is_paid_back() {
 fn what_is_said_to_be_delivered_was() {
     for seed in 10..14 {
         let mut world = World::new(seed, 1);
-        let terms = terms(Strength::Soft, 1);
+        let terms = terms(ReservationKind::Soft, 1);
         let mut budget = Budget::begin(terms, world.reading());
         drive(&mut world, &mut budget, HOUR / 10, 0);
         let supply = budget.supply();
@@ -195,7 +195,7 @@ fn what_is_said_to_be_delivered_was() {
 fn late_looks_promise_nothing_too_much() {
     for seed in 20..24 {
         let mut world = World::new(seed, 1);
-        let terms = terms(Strength::Soft, 1);
+        let terms = terms(ReservationKind::Soft, 1);
         let mut budget = Budget::begin(terms, world.reading());
         drive(&mut world, &mut budget, HOUR / 10, 100_000);
         let told =
@@ -216,7 +216,7 @@ fn late_looks_promise_nothing_too_much() {
 /// Somebody above takes the CPU for longer than the slack: such periods are missed, and no others.
 #[test]
 fn a_period_that_was_denied_is_missed() {
-    let terms = terms(Strength::Hard, 1);
+    let terms = terms(ReservationKind::Hard, 1);
     let mut world = World::new(5, 1);
     let mut budget = Budget::begin(terms, world.reading());
     world.left = HOUR;
@@ -238,7 +238,7 @@ fn a_period_that_was_denied_is_missed() {
 
 #[test]
 fn work_that_sleeps_misses_nothing() {
-    let terms = terms(Strength::Hard, 1);
+    let terms = terms(ReservationKind::Hard, 1);
     let mut world = World::new(6, 1);
     let mut budget = Budget::begin(terms, world.reading());
     world.more_at = u64::MAX;
@@ -252,7 +252,7 @@ fn work_that_sleeps_misses_nothing() {
 /// A deadline before the end of the period: what comes after it does not count.
 #[test]
 fn a_deadline_is_judged_when_it_passes() {
-    let early = BudgetTerms { deadline_ns: 4 * MS, ..terms(Strength::Hard, 1) };
+    let early = BudgetTerms { deadline_ns: 4 * MS, ..terms(ReservationKind::Hard, 1) };
     let mut world = World::new(7, 1);
     let mut budget = Budget::begin(early, world.reading());
     world.left = HOUR;
@@ -266,7 +266,7 @@ fn a_deadline_is_judged_when_it_passes() {
 /// The looker itself was away: periods that cannot be told apart are left out, the grid stays.
 #[test]
 fn a_period_looked_at_too_late_is_left_out() {
-    let terms = terms(Strength::Soft, 1);
+    let terms = terms(ReservationKind::Soft, 1);
     let at = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: 0 };
     let mut budget = Budget::begin(terms, at(0, 0));
     assert_eq!(budget.decide(at(8 * MS, 2 * MS)).next_ns, 8 * MS + terms.budget_ns);
@@ -290,7 +290,7 @@ fn times_at_the_ends_of_their_range_do_no_harm() {
         deadline_ns: u64::MAX,
         period_ns: u64::MAX,
         cpus: u64::MAX,
-        strength: Strength::Hard,
+        strength: ReservationKind::Hard,
     };
     let at = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: u64::MAX };
     let mut budget = Budget::begin(far, at(0, 0));
@@ -305,9 +305,10 @@ fn times_at_the_ends_of_their_range_do_no_harm() {
 /// wanted, and the next budget is whole.
 #[test]
 fn a_period_ended_by_the_work_is_over_until_the_next() {
-    for (strength, level) in
-        [(Strength::Hard, DispatchLevel::Suspended), (Strength::Soft, DispatchLevel::Lowered)]
-    {
+    for (strength, level) in [
+        (ReservationKind::Hard, DispatchLevel::Suspended),
+        (ReservationKind::Soft, DispatchLevel::Lowered),
+    ] {
         let reading = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: 0 };
         let mut budget = Budget::begin(terms(strength, 1), reading(0, 0));
         assert_eq!(budget.decide(reading(MS, MS)).level, DispatchLevel::Raised);
@@ -329,12 +330,12 @@ fn a_period_ended_by_the_work_is_over_until_the_next() {
 #[test]
 fn another_budget_begins_with_a_period() {
     let reading = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: 0 };
-    let mut budget = Budget::begin(terms(Strength::Hard, 1), reading(0, 0));
+    let mut budget = Budget::begin(terms(ReservationKind::Hard, 1), reading(0, 0));
     let shorter = BudgetTerms {
         budget_ns: 2 * MS,
         deadline_ns: 4 * MS,
         period_ns: 4 * MS,
-        ..terms(Strength::Hard, 1)
+        ..terms(ReservationKind::Hard, 1)
     };
     budget.change(shorter);
     let order = |level, next_ns, used_up| DispatchDecision { level, next_ns, used_up };
@@ -389,7 +390,7 @@ impl Costly {
 
 fn costly(budget_us: u64, period_us: u64, cost_us: u64) -> Costly {
     let (budget_ns, period_ns) = (budget_us * 1_000, period_us * 1_000);
-    let strength = Strength::Hard;
+    let strength = ReservationKind::Hard;
     let terms = BudgetTerms { budget_ns, deadline_ns: period_ns, period_ns, cpus: 1, strength };
     Costly { terms, cost: cost_us * 1_000, switch: 4_000, stops_at: None }
 }

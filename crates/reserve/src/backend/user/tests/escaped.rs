@@ -50,7 +50,7 @@ fn who_leaves_the_group_is_named() {
         let program = sleeper();
         let target = Target::Process(program.pid());
         let user = user();
-        let wanted = request(Strength::Hard, Some(last_cpu()));
+        let wanted = request(ReservationKind::Hard, Some(last_cpu()));
         let Some(keeping) = kept(|| user.keep(&target, &wanted)) else { return };
         if reserved_group(program.pid()).is_none() {
             return skip(Requirement::CONTROL_GROUP, "no control group can be made here");
@@ -67,7 +67,7 @@ fn who_leaves_a_quota_is_named() {
     for leaves in [false, true] {
         let program = sleeper();
         let quota = Quota::new(Guardian::start().unwrap());
-        let wanted = request(Strength::Hard, None);
+        let wanted = request(ReservationKind::Hard, None);
         let capped = match quota.reserve(&Target::Process(program.pid()), &wanted) {
             Ok(capped) => capped,
             Err(refusal) => return skip(Requirement::CONTROL_GROUP, refusal),
@@ -93,7 +93,7 @@ fn who_has_no_parent_left_is_known_by_its_mark() {
     std::io::BufRead::read_line(&mut output, &mut said).unwrap();
     let orphan: u32 = said.trim().parse().unwrap();
     let user = user();
-    let wanted = request(Strength::Hard, Some(last_cpu()));
+    let wanted = request(ReservationKind::Hard, Some(last_cpu()));
     let keeping = kept(|| user.keep(&Target::Process(program.pid()), &wanted));
     let moved = keeping.is_some() && moves_out(orphan);
     let everybody = members::tree(program.pid());

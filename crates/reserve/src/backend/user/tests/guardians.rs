@@ -13,7 +13,10 @@ use super::*;
 /// One period, which lasts for the whole test: nothing is ordered anew for another reason.
 fn long(cpu: Option<u32>) -> BackendRequest {
     let (budget, period) = (Span::from_secs(6), Span::from_secs(60));
-    BackendRequest { reservation: Reservation::new(budget, period, Strength::Soft).unwrap(), cpu }
+    BackendRequest {
+        reservation: Reservation::new(budget, period, ReservationKind::Soft).unwrap(),
+        cpu,
+    }
 }
 
 fn soon(what: &str, is_so: impl Fn() -> bool) {
@@ -81,7 +84,7 @@ fn a_reservation_begins_while_guardians_are_replaced() {
     let user = User::new(guardian.clone());
     let program = Program::shell("exec sleep 100");
     let (target, request) =
-        (Target::Process(program.pid()), request(Strength::Soft, Some(last_cpu())));
+        (Target::Process(program.pid()), request(ReservationKind::Soft, Some(last_cpu())));
     // Whether one can be had at all.
     let Some(first) = kept(|| user.keep(&target, &request)) else { return };
     drop(first);

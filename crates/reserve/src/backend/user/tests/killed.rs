@@ -24,7 +24,7 @@ fn holds_a_reserve_until_it_is_killed() {
     let Some(pid) = std::env::var(FOR).ok().and_then(|pid| pid.parse().ok()) else { return };
     let user = user();
     let user = if std::env::var_os(GROUPED).is_some() { user } else { user.without_groups() };
-    let request = request(Strength::Hard, Some(last_cpu()));
+    let request = request(ReservationKind::Hard, Some(last_cpu()));
     if let Some(keeping) = kept(|| user.keep(&Target::Process(pid), &request)) {
         println!("reserved");
         std::thread::sleep(Duration::from_secs(20));

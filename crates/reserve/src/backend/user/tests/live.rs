@@ -42,7 +42,7 @@ impl Drop for Program {
     }
 }
 
-pub(super) fn request(strength: Strength, cpu: Option<u32>) -> BackendRequest {
+pub(super) fn request(strength: ReservationKind, cpu: Option<u32>) -> BackendRequest {
     let (budget, period) = (Span::from_micros(BUDGET_US), Span::from_micros(PERIOD_US));
     BackendRequest { reservation: Reservation::new(budget, period, strength).unwrap(), cpu }
 }
@@ -158,7 +158,7 @@ fn a_hard_budget_is_the_limit_of_all_that_a_program_forks() {
         let everybody = members::tree(program.pid());
         let before: Vec<_> = everybody.iter().map(|pid| situation(*pid)).collect();
         let user = if grouped { user() } else { user().without_groups() };
-        let request = request(Strength::Hard, cpu);
+        let request = request(ReservationKind::Hard, cpu);
         let target = Target::Process(program.pid());
         let Some(mut keeping) = kept(|| user.keep(&target, &request)) else { return };
         let used = |pids: &[u32]| -> u64 {
@@ -202,7 +202,8 @@ fn a_soft_budget_comes_again_and_again() {
     }
     let before = situation(program.pid());
     let target = Target::Process(program.pid());
-    let Some(mut keeping) = kept(|| user().keep(&target, &request(Strength::Soft, Some(cpu))))
+    let Some(mut keeping) =
+        kept(|| user().keep(&target, &request(ReservationKind::Soft, Some(cpu))))
     else {
         return;
     };
@@ -240,7 +241,9 @@ fn a_single_thread_is_kept_too() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     let _alone = alone();
-    for (strength, cpu) in [(Strength::Soft, None), (Strength::Hard, Some(last_cpu()))] {
+    for (strength, cpu) in
+        [(ReservationKind::Soft, None), (ReservationKind::Hard, Some(last_cpu()))]
+    {
         let words = Arc::new((AtomicBool::new(false), AtomicU32::new(0)));
         let own = Arc::clone(&words);
         let spinner = std::thread::spawn(move || {
@@ -277,7 +280,8 @@ fn a_program_that_ends_is_no_fault() {
     let _alone = alone();
     let program = Program::shell("sleep 100");
     let target = Target::Process(program.pid());
-    let Some(mut keeping) = kept(|| user().keep(&target, &request(Strength::Hard, None))) else {
+    let Some(mut keeping) = kept(|| user().keep(&target, &request(ReservationKind::Hard, None)))
+    else {
         return;
     };
     std::thread::sleep(Duration::from_millis(50));
@@ -303,7 +307,7 @@ fn what_cannot_be_kept_is_refused_with_its_remedy() {
     let user = user();
     let ask = |target: &Target, budget: i64, period: i64, cpu| {
         let (budget, period) = (Span::from_micros(budget), Span::from_micros(period));
-        let reservation = Reservation::new(budget, period, Strength::Soft).unwrap();
+        let reservation = Reservation::new(budget, period, ReservationKind::Soft).unwrap();
         user.keep(target, &BackendRequest { reservation, cpu }).unwrap_err()
     };
     assert_eq!(ask(&Target::Process(u32::MAX / 4), 2_000, 10_000, None).id, Obstacle::Gone);
@@ -326,8 +330,8 @@ fn a_second_reserve_must_fit_beside_the_first() {
     let _alone = alone();
     let cpu = last_cpu();
     let (one, two) = (Program::shell("sleep 100"), Program::shell("sleep 100"));
-    let half =
-        Reservation::new(Span::from_millis(600), Span::from_secs(1), Strength::Soft).unwrap();
+    let half = Reservation::new(Span::from_millis(600), Span::from_secs(1), ReservationKind::Soft)
+        .unwrap();
     let half = BackendRequest { reservation: half, cpu: Some(cpu) };
     let first = kept(|| user().keep(&Target::Process(one.pid()), &half));
     let Some(mut first) = first else { return };
@@ -350,7 +354,8 @@ fn periods_that_somebody_above_took_are_missed() {
     let cpu = last_cpu();
     let program = Program::shell("while :; do :; done");
     let target = Target::Process(program.pid());
-    let Some(mut keeping) = kept(|| user().keep(&target, &request(Strength::Hard, Some(cpu))))
+    let Some(mut keeping) =
+        kept(|| user().keep(&target, &request(ReservationKind::Hard, Some(cpu))))
     else {
         return;
     };
@@ -395,7 +400,7 @@ fn who_leaves_the_group_is_put_back_too() {
     let before = situation(program.pid());
     let target = Target::Process(program.pid());
     let Some(mut keeping) =
-        kept(|| user().keep(&target, &request(Strength::Hard, Some(last_cpu()))))
+        kept(|| user().keep(&target, &request(ReservationKind::Hard, Some(last_cpu()))))
     else {
         return;
     };
@@ -416,7 +421,7 @@ fn a_period_ends_when_the_work_says_so() {
     let target = Target::Process(program.pid());
     // Room on both sides of the end: half of 200 ms are reserved.
     let (budget, period) = (Span::from_millis(100), Span::from_millis(200));
-    let reservation = Reservation::new(budget, period, Strength::Hard).unwrap();
+    let reservation = Reservation::new(budget, period, ReservationKind::Hard).unwrap();
     let request = BackendRequest { reservation, cpu: Some(last_cpu()) };
     let Some(mut keeping) = kept(|| user().keep(&target, &request)) else { return };
     let (ender, first) = (keeping.ender(), keeping.report().first_ns);

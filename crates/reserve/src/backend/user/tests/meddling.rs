@@ -49,9 +49,11 @@ fn who_is_sent_to_another_cpu_is_brought_back() {
     let _alone = alone();
     let cpu = last_cpu();
     let Some(other) = other_cpu(cpu) else { return skip(Requirement::SECOND_CPU, "one CPU") };
-    for (strength, grouped) in
-        [(Strength::Hard, true), (Strength::Hard, false), (Strength::Soft, true)]
-    {
+    for (strength, grouped) in [
+        (ReservationKind::Hard, true),
+        (ReservationKind::Hard, false),
+        (ReservationKind::Soft, true),
+    ] {
         let program = Program::shell(SPIN);
         let user = if grouped { user() } else { user().without_groups() };
         let target = Target::Process(program.pid());
@@ -87,7 +89,7 @@ fn who_moves_by_itself_is_brought_back() {
     for script in [format!("sleep 0.2; {moving}"), format!("sleep 0.2; ({moving}) & wait")] {
         let program = Program::shell(&script);
         let target = Target::Process(program.pid());
-        let ask = || user().keep(&target, &request(Strength::Hard, Some(cpu)));
+        let ask = || user().keep(&target, &request(ReservationKind::Hard, Some(cpu)));
         let Some(mut keeping) = kept(ask) else { return };
         soon("that is told", || doubts(&keeping).contains(&"member-moved"));
         for pid in members::tree(program.pid()) {
@@ -107,7 +109,8 @@ fn a_reservation_without_a_cpu_keeps_to_those_it_began_on() {
     let program = Program::shell(SPIN);
     thread::set_affinity_of(program.pid(), [cpu]).unwrap();
     let target = Target::Process(program.pid());
-    let Some(mut keeping) = kept(|| user().keep(&target, &request(Strength::Soft, None))) else {
+    let Some(mut keeping) = kept(|| user().keep(&target, &request(ReservationKind::Soft, None)))
+    else {
         return;
     };
     thread::set_affinity_of(program.pid(), [other]).unwrap();
@@ -122,9 +125,11 @@ fn a_reservation_without_a_cpu_keeps_to_those_it_began_on() {
 fn nice_values_and_policies_set_meanwhile_stay() {
     let _alone = alone();
     let cpu = last_cpu();
-    for (strength, grouped) in
-        [(Strength::Soft, true), (Strength::Hard, true), (Strength::Hard, false)]
-    {
+    for (strength, grouped) in [
+        (ReservationKind::Soft, true),
+        (ReservationKind::Hard, true),
+        (ReservationKind::Hard, false),
+    ] {
         let program = Program::shell(&format!("sh -c '{SPIN}' & {SPIN}"));
         soon("both are there", || members::tree(program.pid()).len() == 2);
         let child = members::tree(program.pid())[1];
@@ -161,7 +166,7 @@ fn nice_values_and_policies_set_meanwhile_stay() {
 fn members_share_by_nice_value() {
     let _alone = alone();
     let cpu = last_cpu();
-    for (strength, times) in [(Strength::Hard, 3), (Strength::Soft, 1)] {
+    for (strength, times) in [(ReservationKind::Hard, 3), (ReservationKind::Soft, 1)] {
         let shares = || -> Option<(u64, u64)> {
             let program = Program::shell(&format!("nice -n 10 sh -c '{SPIN}' & {SPIN}"));
             soon("both are there", || members::tree(program.pid()).len() == 2);

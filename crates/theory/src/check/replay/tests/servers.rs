@@ -5,7 +5,7 @@ use hourglass_model::check::Verdict;
 use hourglass_tasks::{Activation, Scheduler, Server, ServerKind, Task, TaskSet};
 
 use super::replayed;
-use crate::check::{Request, check};
+use crate::check::{CheckRequest, check};
 use crate::random::{Dice, seeds, us};
 use crate::simulate::{self, Releases, simulate};
 
@@ -110,7 +110,7 @@ fn servers_keep_what_check_says() {
         if set.check().is_err() {
             continue;
         }
-        let document = check(&set, &Request::default()).unwrap();
+        let document = check(&set, &CheckRequest::default()).unwrap();
         let text = || format!("seed {seed}\n{}", set.to_toml());
         let defect = document.tasks.iter().find(|task| task.reason.contains("report"));
         assert!(defect.is_none(), "{}: {defect:?}", text());
@@ -119,7 +119,10 @@ fn servers_keep_what_check_says() {
         bounded += document.tasks.iter().filter(known).count();
         feasible += u64::from(document.verdict == Verdict::Feasible);
         for releases in [Releases::Critical, Releases::Nominal, Releases::Random] {
-            let request = simulate::Request { releases, ..simulate::Request::new(set.clone()) };
+            let request = simulate::SimulationRequest {
+                releases,
+                ..simulate::SimulationRequest::new(set.clone())
+            };
             let Ok(simulated) = simulate(&request, &mut ()) else { continue };
             for (facts, seen) in document.tasks.iter().zip(&simulated.document.tasks) {
                 let Some(bound) = facts.response_time_ns else { continue };

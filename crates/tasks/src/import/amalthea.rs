@@ -9,9 +9,9 @@ use hourglass_model::CpuSet;
 use hourglass_time::Span;
 use roxmltree::Node;
 
-use super::number::Round;
+use super::decimal::Round;
 use super::xml::{self, attribute, bad, decimal, elements, named, needed, refused};
-use super::{Import, Notes, Translated};
+use super::{Import, ImportNotes, ImportedTaskSet};
 use crate::{Assignment, Preemption, Scheduler, Task, TaskSet};
 
 /// Runnables within runnables, and groups within groups.
@@ -20,11 +20,11 @@ const DEEPEST: usize = 64;
 /// Items of runnables that one task goes through.
 const MOST_ITEMS: usize = 100_000;
 
-pub(super) fn read(text: &str) -> Import<Translated> {
+pub(super) fn read(text: &str) -> Import<ImportedTaskSet> {
     let document = xml::parse(text)?;
     let root = document.root_element();
     let model = Model::of(root);
-    let mut notes = Notes::default();
+    let mut notes = ImportNotes::default();
     let mut set = TaskSet { assignment: Some(Assignment::Given), ..TaskSet::default() };
     let mut kinds: Vec<Scheduler> = Vec::new();
     for software in sections(root, "swModel") {
@@ -61,7 +61,7 @@ pub(super) fn read(text: &str) -> Import<Translated> {
             notes.file(&format!("{name} is passed over"));
         }
     }
-    Ok(Translated { set, notes: notes.sentences() })
+    Ok(ImportedTaskSet { set, notes: notes.sentences() })
 }
 
 fn sections<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> impl Iterator<Item = Node<'a, 'i>> {
@@ -131,7 +131,7 @@ impl<'a, 'i: 'a> Model<'a, 'i> {
         model
     }
 
-    fn task(&self, node: Node<'a, 'i>, notes: &mut Notes) -> Import<(Task, Scheduler)> {
+    fn task(&self, node: Node<'a, 'i>, notes: &mut ImportNotes) -> Import<(Task, Scheduler)> {
         let name = needed(node, "name")?;
         let id = node.attribute((XMI, "id")).unwrap_or(name);
         let (scheduler, priority, units) = self.allocation(node, id)?;
@@ -254,7 +254,7 @@ impl<'a, 'i: 'a> Model<'a, 'i> {
         &self,
         node: Node<'a, 'i>,
         units: &[&'a str],
-        notes: &mut Notes,
+        notes: &mut ImportNotes,
         name: &str,
     ) -> Import<Span> {
         let (hertz, definition) = self.clock(node, units)?;

@@ -8,16 +8,16 @@ use hourglass_model::CpuSet;
 use hourglass_time::Span;
 use roxmltree::Node;
 
-use super::number::Round;
+use super::decimal::Round;
 use super::xml::{self, attribute, known, named, needed, place, refused, time, whole};
-use super::{Import, Notes, Translated};
+use super::{Import, ImportNotes, ImportedTaskSet};
 use crate::error::TaskSetError;
 use crate::{Activation, CriticalSection, Protocol, Resource, Task, TaskSet};
 
 /// SchedCAT's generators draw whole microseconds.
 const UNIT_NS: u128 = 1_000;
 
-pub(super) fn read(text: &str) -> Import<Translated> {
+pub(super) fn read(text: &str) -> Import<ImportedTaskSet> {
     let document = xml::parse(text)?;
     let root = document.root_element();
     let taskset = match root.tag_name().name() {
@@ -25,7 +25,7 @@ pub(super) fn read(text: &str) -> Import<Translated> {
         _ => only_set(root)?,
     };
     known(taskset, &[], &["properties", "task"])?;
-    let mut notes = Notes::default();
+    let mut notes = ImportNotes::default();
     notes.file("the file has no unit; its times are taken as microseconds");
     notes.file("the file names no scheduler; fixed priorities by deadline are taken");
     let mut set = TaskSet::default();
@@ -49,7 +49,7 @@ pub(super) fn read(text: &str) -> Import<Translated> {
             "times are rounded to nanoseconds: execution times up, periods and deadlines down",
         );
     }
-    Ok(Translated { set, notes: notes.sentences() })
+    Ok(ImportedTaskSet { set, notes: notes.sentences() })
 }
 
 /// The set of a test point, if it has just one.
@@ -71,7 +71,7 @@ fn only_set<'a, 'i>(root: Node<'a, 'i>) -> Import<Node<'a, 'i>> {
 fn task(
     node: Node<'_, '_>,
     position: usize,
-    notes: &mut Notes,
+    notes: &mut ImportNotes,
     inexact: &mut bool,
 ) -> Import<Task> {
     let attributes = ["id", "period", "wcet", "deadline", "partition", "response_time", "wss"];
@@ -140,7 +140,7 @@ fn cpu(node: Node<'_, '_>, key: &str, value: &str) -> Import<u32> {
 fn requests(
     node: Node<'_, '_>,
     about: &str,
-    notes: &mut Notes,
+    notes: &mut ImportNotes,
     inexact: &mut bool,
 ) -> Import<Vec<CriticalSection>> {
     let keys = ["res_id", "max_writes", "max_write_length", "max_reads", "max_read_length"];

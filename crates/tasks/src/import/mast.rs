@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use hourglass_model::CpuSet;
 use hourglass_time::Span;
 
-use super::mast_text::{self, Element, Entry, Value};
-use super::number::{Decimal, Round};
-use super::{Import, Notes, Translated};
-use crate::error::{Place, TaskSetError};
+use super::decimal::{Decimal, Round};
+use super::mast_text::{self, Element, MastEntry, Value};
+use super::{Import, ImportNotes, ImportedTaskSet};
+use crate::error::{Location, TaskSetError};
 use crate::{
     Activation, Assignment, CriticalSection, Preemption, Protocol, Resource, Scheduler, Task,
     TaskSet,
@@ -20,7 +20,7 @@ use crate::{
 /// The file has no unit; milliseconds leave room for six decimals.
 const UNIT_NS: u128 = 1_000_000;
 
-pub(super) fn read(text: &str) -> Import<Translated> {
+pub(super) fn read(text: &str) -> Import<ImportedTaskSet> {
     let mut model = Model::default();
     for element in mast_text::parse(text)? {
         match element.kind.as_str() {
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str) -> Import<Translated> {
             "operation" => model.operation(&element)?,
             "transaction" => model.transactions.push(element),
             kind => {
-                let place = Place::part(&format!("line {}, {kind}", element.line));
+                let place = Location::part(&format!("line {}, {kind}", element.line));
                 let message = "this element is not translated".to_owned();
                 return Err(TaskSetError::Contradiction { place, message });
             }
@@ -43,7 +43,7 @@ pub(super) fn read(text: &str) -> Import<Translated> {
 
 #[derive(Default)]
 struct Model {
-    notes: Notes,
+    notes: ImportNotes,
     inexact: bool,
     /// Numbers of processors by their names.
     processors: BTreeMap<String, u32>,
@@ -81,26 +81,26 @@ fn key_of(name: &str) -> String {
 
 /// Entries of an element or a list, each taken once, so that what is left is not known here.
 struct Fields<'a> {
-    place: Place,
-    left: Vec<&'a Entry>,
+    place: Location,
+    left: Vec<&'a MastEntry>,
 }
 
 impl<'a> Fields<'a> {
     fn of(element: &'a Element) -> Fields<'a> {
         let name = element.entries.iter().find(|entry| entry.key == "name");
         let place = match name.map(|entry| &entry.value) {
-            Some(Value::Word(name)) => Place::named(&element.kind, name),
-            _ => Place::part(&element.kind),
+            Some(Value::Word(name)) => Location::named(&element.kind, name),
+            _ => Location::part(&element.kind),
         };
         let place = place.within(format_args!("line {}", element.line));
         Fields { place, left: element.entries.iter().collect() }
     }
 
-    fn within(&self, key: &str, entries: &'a [Entry]) -> Fields<'a> {
+    fn within(&self, key: &str, entries: &'a [MastEntry]) -> Fields<'a> {
         Fields { place: self.place.within(key), left: entries.iter().collect() }
     }
 
-    fn take(&mut self, key: &str) -> Option<&'a Entry> {
+    fn take(&mut self, key: &str) -> Option<&'a MastEntry> {
         let at = self.left.iter().position(|entry| entry.key == key)?;
         Some(self.left.remove(at))
     }
@@ -122,7 +122,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn list(&mut self, key: &str) -> Import<&'a [Entry]> {
+    fn list(&mut self, key: &str) -> Import<&'a [MastEntry]> {
         match self.take(key).map(|entry| &entry.value) {
             None => Ok(&[]),
             Some(Value::List(entries)) => Ok(entries),
@@ -152,7 +152,8 @@ impl<'a> Fields<'a> {
 
     /// That nothing is left but what begins with one of these, which bounds of tasks do not need.
     fn done(self, passed: &[&str]) -> Import<()> {
-        let is_passed = |entry: &&&Entry| passed.iter().any(|begin| entry.key.starts_with(begin));
+        let is_passed =
+            |entry: &&&MastEntry| passed.iter().any(|begin| entry.key.starts_with(begin));
         match self.left.iter().find(|entry| !is_passed(entry)) {
             None => Ok(()),
             Some(entry) => {
@@ -186,7 +187,7 @@ impl Model {
     }
 
     /// The timer of a processor. A ticker takes time at each tick, on all CPUs of a set of tasks.
-    fn timer(&mut self, fields: &Fields<'_>, name: &str, timer: &[Entry]) -> Import<()> {
+    fn timer(&mut self, fields: &Fields<'_>, name: &str, timer: &[MastEntry]) -> Import<()> {
         let mut tick = None;
         if !timer.is_empty() {
             let mut timer = fields.within("System_Timer", timer);
@@ -368,7 +369,7 @@ impl Model {
         fields.done(&["average_case_execution_time", "max_message", "min_message"])
     }
 
-    fn finish(mut self) -> Import<Translated> {
+    fn finish(mut self) -> Import<ImportedTaskSet> {
         self.notes.file("the file has no unit; its times are taken as milliseconds");
         let mut set = TaskSet::default();
         set.machine.overheads.context_switch = self.context_switch;
@@ -382,7 +383,7 @@ impl Model {
         } else if set.tasks.iter().all(|task| task.priority.is_some()) {
             set.assignment = Some(Assignment::Given);
         } else {
-            let file = Place::file();
+            let file = Location::file();
             let message = "a scheduling server has no The_Priority, which MAST would assign; give each its priority";
             return Err(TaskSetError::Contradiction { place: file, message: message.to_owned() });
         }
@@ -392,7 +393,7 @@ impl Model {
                 "times are rounded to nanoseconds: execution times up, periods and deadlines down",
             );
         }
-        Ok(Translated { set, notes: self.notes.sentences() })
+        Ok(ImportedTaskSet { set, notes: self.notes.sentences() })
     }
 
     /// A transaction: one external event, activities behind one another.
@@ -402,7 +403,8 @@ impl Model {
             return Err(fields.wrong("only a Regular transaction is translated"));
         }
         let transaction = fields.needed("name")?.to_owned();
-        let [Entry { value: Value::List(external), .. }] = fields.list("external_events")? else {
+        let [MastEntry { value: Value::List(external), .. }] = fields.list("external_events")?
+        else {
             return Err(
                 fields.wrong("a transaction with one external event is translated, no other")
             );
@@ -418,13 +420,13 @@ impl Model {
         fields.done(&[])?;
         let mut before: Option<String> = None;
         while !handlers.is_empty() {
-            let input = |entry: &Entry| match &entry.value {
+            let input = |entry: &MastEntry| match &entry.value {
                 Value::List(entries) => entries.iter().any(|e| {
                     e.key == "input_event" && matches!(&e.value, Value::Word(w) if key_of(w) == at)
                 }),
                 Value::Word(_) => false,
             };
-            let place = Place::named("transaction", &transaction);
+            let place = Location::named("transaction", &transaction);
             let Some(position) = handlers.iter().position(input) else {
                 let message =
                     format!("no handler, or several, for the event '{}'", at.escape_debug());
@@ -449,7 +451,7 @@ impl Model {
                     "the deadline of {scheduled} in its EDF_Policy is not the deadline of {due} that it must \
                      meet; a task is scheduled by the deadline that it has, so make them equal"
                 );
-                let place = Place::named("task", &name);
+                let place = Location::named("task", &name);
                 return Err(TaskSetError::Contradiction { place, message });
             }
             if task.deadline.is_none() {
@@ -487,13 +489,13 @@ impl Model {
         task.offset = phase.filter(|phase| phase.is_positive());
         let _ = event.take("avg_interarrival");
         let _ = event.take("distribution");
-        std::mem::replace(event, Fields { place: Place::file(), left: Vec::new() }).done(&[])
+        std::mem::replace(event, Fields { place: Location::file(), left: Vec::new() }).done(&[])
     }
 
     /// Deadlines by internal event, from the external one.
     fn deadlines(
         &mut self,
-        events: &[Entry],
+        events: &[MastEntry],
         fields: &Fields<'_>,
         external: &str,
     ) -> Import<BTreeMap<String, Span>> {
@@ -572,8 +574,8 @@ impl Model {
 }
 
 /// The names in a list.
-fn names(entries: &[Entry]) -> Vec<String> {
-    let word = |entry: &Entry| match &entry.value {
+fn names(entries: &[MastEntry]) -> Vec<String> {
+    let word = |entry: &MastEntry| match &entry.value {
         Value::Word(word) => Some(key_of(word)),
         Value::List(_) => None,
     };

@@ -14,18 +14,18 @@ static NOTES: [AtomicU64; CPUS] = [const { AtomicU64::new(0) }; CPUS];
 
 /// Who was seen, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Note(u64);
+pub(crate) struct LastSeen(u64);
 
-impl Note {
-    fn new(thread: u32, now_ns: u64) -> Note {
-        Note(u64::from(thread) << TIME_BITS | time(now_ns))
+impl LastSeen {
+    fn new(thread: u32, now_ns: u64) -> LastSeen {
+        LastSeen(u64::from(thread) << TIME_BITS | time(now_ns))
     }
 
     /// Leaves a note of the calling thread; the one that was there.
-    pub(crate) fn leave(cpu: u32, thread: u32, now_ns: u64) -> Note {
+    pub(crate) fn leave(cpu: u32, thread: u32, now_ns: u64) -> LastSeen {
         let place = usize::try_from(cpu).ok().and_then(|cpu| NOTES.get(cpu));
-        place.map_or(Note(0), |place| {
-            Note(place.swap(Note::new(thread, now_ns).0, Ordering::Relaxed))
+        place.map_or(LastSeen(0), |place| {
+            LastSeen(place.swap(LastSeen::new(thread, now_ns).0, Ordering::Relaxed))
         })
     }
 
@@ -53,13 +53,13 @@ mod tests {
     #[test]
     fn a_note_is_of_another_thread_and_of_its_time() {
         let cpu = CPUS as u32 - 1;
-        assert_eq!(Note::leave(cpu, 7, 5_000_000), Note(0));
-        let note = Note::leave(cpu, 8, 9_000_000);
+        assert_eq!(LastSeen::leave(cpu, 7, 5_000_000), LastSeen(0));
+        let note = LastSeen::leave(cpu, 8, 9_000_000);
         assert_eq!(note.other(8, 4_000_000, 9_000_000), Some(7));
         assert_eq!(note.other(7, 4_000_000, 9_000_000), None, "its own");
         assert_eq!(note.other(8, 5_000_000, 9_000_000), None, "before the span");
         assert_eq!(note.other(8, 1_000_000, 5_000_000), None, "behind it");
-        assert_eq!(Note::leave(u32::MAX, 7, 1), Note(0), "no such place");
-        assert_eq!(Note::default().other(1, 0, u64::MAX), None);
+        assert_eq!(LastSeen::leave(u32::MAX, 7, 1), LastSeen(0), "no such place");
+        assert_eq!(LastSeen::default().other(1, 0, u64::MAX), None);
     }
 }

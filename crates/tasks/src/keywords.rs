@@ -4,8 +4,8 @@
 
 use super::resource::Protocol;
 use super::server::ServerKind;
-use super::set::{Assignment, Scheduler};
 use super::task::Activation;
+use super::task_set::{Assignment, Scheduler};
 
 /// Name and version of the format, which a file may state.
 pub const TASKS_SCHEMA: &str = "hourglass.tasks/1";

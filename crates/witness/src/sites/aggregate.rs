@@ -7,23 +7,23 @@ use hourglass_model::Cause;
 use hourglass_time::{Bounded, Span};
 
 use crate::loss::between;
-use crate::machine::Machine;
+use crate::machine::HostFacts;
 use crate::sites::entries::code;
 use crate::sites::histogram::{Distribution, LENGTHS, LOSSES};
-use crate::sites::table::{self, Table};
+use crate::sites::table::{self, ThreadTable};
 use crate::sites::{CauseLost, Names, SiteReport};
 
 /// Spans that a thread counted at a site.
-pub(super) fn spans_of(table: &Table, site: usize) -> u64 {
+pub(super) fn spans_of(table: &ThreadTable, site: usize) -> u64 {
     let counts = table.lengths(site).unwrap_or_default();
     counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
 }
 
 /// What all threads counted at a site.
-pub(super) fn report_of(names: &Names, tables: &[Arc<Table>], site: usize) -> SiteReport {
-    let rate = Machine::here().rate();
+pub(super) fn report_of(names: &Names, tables: &[Arc<ThreadTable>], site: usize) -> SiteReport {
+    let rate = HostFacts::here().rate();
     let rows = || tables.iter().filter_map(|table| table.rows.get(site));
-    let sum = |of: &dyn Fn(&table::Row) -> &AtomicU64| -> u64 {
+    let sum = |of: &dyn Fn(&table::SiteTotals) -> &AtomicU64| -> u64 {
         rows().map(|row| of(row).load(Ordering::Relaxed)).sum()
     };
     let longest = rows().map(|row| row.longest.load(Ordering::Relaxed)).max().unwrap_or(0);
@@ -58,7 +58,7 @@ pub(super) fn report_of(names: &Names, tables: &[Arc<Table>], site: usize) -> Si
     }
 }
 
-fn cause_of(tables: &[Arc<Table>], site: usize, cause: Cause) -> CauseLost {
+fn cause_of(tables: &[Arc<ThreadTable>], site: usize, cause: Cause) -> CauseLost {
     let rows = || tables.iter().filter_map(|table| Some((table, table.rows.get(site)?)));
     let sums = || rows().map(|(table, row)| (table, &row.causes[code(cause)]));
     let sum = |of: &dyn Fn(&table::CauseSums) -> &AtomicU64| -> u64 {

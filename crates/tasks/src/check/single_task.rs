@@ -2,13 +2,13 @@
 
 use hourglass_time::Span;
 
-use super::{Checked, above_zero, bad, contradiction, not_negative};
-use crate::error::Place;
-use crate::rt_app::jobs::{Jobs, WakeUp};
+use super::{CheckResult, above_zero, bad, contradiction, not_negative};
+use crate::error::Location;
+use crate::rt_app::jobs::{JobTotals, WakeUp};
 use crate::{Activation, Preemption, Task};
 
-pub(super) fn check(task: &Task) -> Checked {
-    let place = Place::named("task", &task.name);
+pub(super) fn check(task: &Task) -> CheckResult {
+    let place = Location::named("task", &task.name);
     above_zero(&place, "period", task.period, "give the shortest time between two jobs")?;
     above_zero(&place, "wcet", task.wcet, "give the longest execution time of a job")?;
     let remedy = "leave it out if it is the period";
@@ -31,9 +31,9 @@ pub(super) fn check(task: &Task) -> Checked {
 }
 
 /// What the phases do in a job, and how often, is not more than the figures of the task say.
-fn phases(place: &Place, task: &Task) -> Checked {
+fn phases(place: &Location, task: &Task) -> CheckResult {
     let Some(program) = &task.program else { return Ok(()) };
-    let jobs = Jobs::of(program);
+    let jobs = JobTotals::of(program);
     let over = |key: &str, said: Span, does: Span| {
         let message = format!(
             "{key} is {said}, but its phases come to {does} in a job; give {key} = \"{does}\", or \
@@ -82,7 +82,7 @@ fn phases(place: &Place, task: &Task) -> Checked {
     }
 }
 
-fn offset(place: &Place, task: &Task) -> Checked {
+fn offset(place: &Location, task: &Task) -> CheckResult {
     let Some(offset) = task.offset else { return Ok(()) };
     not_negative(place, "offset", offset)?;
     if task.activation == Activation::Sporadic {
@@ -94,7 +94,7 @@ fn offset(place: &Place, task: &Task) -> Checked {
     Ok(())
 }
 
-fn sections(place: &Place, task: &Task) -> Checked {
+fn sections(place: &Location, task: &Task) -> CheckResult {
     let remedy = "leave it out if the task can be preempted anywhere";
     let fits = |key: &str, section: Span| {
         above_zero(place, key, section, remedy)?;
@@ -129,7 +129,7 @@ fn sections(place: &Place, task: &Task) -> Checked {
 }
 
 /// Distances of more arrivals are not shorter.
-fn arrivals(place: &Place, task: &Task) -> Checked {
+fn arrivals(place: &Location, task: &Task) -> CheckResult {
     let mut before = Span::ZERO;
     for (position, distance) in task.arrivals.iter().enumerate() {
         not_negative(place, "arrivals", *distance)?;
@@ -147,7 +147,7 @@ fn arrivals(place: &Place, task: &Task) -> Checked {
 }
 
 /// A tick has a frequency from 1 Hz to 1 GHz; other wake-up methods are for the run to know.
-fn timer(place: &Place, task: &Task) -> Checked {
+fn timer(place: &Location, task: &Task) -> CheckResult {
     if let Some(timer) = &task.timer
         && timer.starts_with("TICK")
         && task.tick().is_none()

@@ -7,7 +7,7 @@ use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::DEADLINE_CLASS;
 use hourglass_tasks::TaskSet;
 
-use super::host::Draft;
+use super::processor_builder::ProcessorBuilder;
 
 /// The rank of each task: 0 for the time-sharing classes, above that by priority.
 pub(super) fn ranks(set: &TaskSet, tasks: &[usize], rule: Rule) -> Result<Vec<u32>, String> {
@@ -90,7 +90,7 @@ pub(super) fn background(
     set: &TaskSet,
     cpus: &str,
     rule: Rule,
-    draft: &mut Draft,
+    draft: &mut ProcessorBuilder,
 ) -> Result<(), String> {
     let all = set.cpus();
     let cpus: CpuSet = cpus.parse().unwrap_or_default();

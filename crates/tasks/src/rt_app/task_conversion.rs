@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use hourglass_model::Policy;
 use hourglass_time::Span;
 
-use super::jobs::{Jobs, WakeUp};
+use super::jobs::{JobTotals, WakeUp};
 use super::read::File;
 use super::threads::instances;
-use super::{Import, Note, Thread};
-use crate::error::{Place, TaskSetError};
+use super::{Import, ImportNote, Thread};
+use crate::error::{Location, TaskSetError};
 use crate::{
-    Activation, Background, CriticalSection, Program, Protocol, Resource, Server, ServerKind, Step,
-    Task, TaskSet,
+    Activation, Background, CriticalSection, Program, ProgramStep, Protocol, Resource, Server,
+    ServerKind, Task, TaskSet,
 };
 
 /// One thread that runs: an instance of a thread object.
@@ -24,10 +24,10 @@ pub(super) struct Instance<'a> {
     pub(super) thread: &'a Thread,
     /// What it does: what the thread object says, and what it waits for before.
     pub(super) program: Program,
-    pub(super) jobs: Jobs,
+    pub(super) jobs: JobTotals,
 }
 
-pub(super) fn task_set(file: &File, notes: &mut Vec<Note>) -> Import<TaskSet> {
+pub(super) fn task_set(file: &File, notes: &mut Vec<ImportNote>) -> Import<TaskSet> {
     let instances = instances(file, notes)?;
     let wakers = wakers(&instances);
     let mut set = TaskSet::default();
@@ -43,7 +43,7 @@ pub(super) fn task_set(file: &File, notes: &mut Vec<Note>) -> Import<TaskSet> {
     }
     if set.tasks.is_empty() && set.background.is_empty() {
         let message = "no thread runs; give one an instance, or fork it".to_owned();
-        return Err(TaskSetError::Contradiction { place: Place::part("tasks"), message });
+        return Err(TaskSetError::Contradiction { place: Location::part("tasks"), message });
     }
     // A thread in the background may wake a task's waker; only tasks are waited for.
     let names: BTreeSet<String> = set.tasks.iter().map(|task| task.name.clone()).collect();
@@ -64,7 +64,7 @@ fn wakers<'a>(instances: &'a [Instance<'a>]) -> BTreeMap<&'a str, String> {
     }
     let mut wakers = BTreeMap::new();
     for (position, instance) in instances.iter().enumerate() {
-        let Jobs { wake_up, conditions, suspends, .. } = &instance.jobs;
+        let JobTotals { wake_up, conditions, suspends, .. } = &instance.jobs;
         if *wake_up != WakeUp::Thread {
             continue;
         }
@@ -122,8 +122,8 @@ fn periods<'a>(
 }
 
 /// What the task will not say of the thread.
-fn about(instance: &Instance<'_>, notes: &mut Vec<Note>) {
-    let mut note = |text: String| notes.push(Note { thread: instance.name.clone(), text });
+fn about(instance: &Instance<'_>, notes: &mut Vec<ImportNote>) {
+    let mut note = |text: String| notes.push(ImportNote { thread: instance.name.clone(), text });
     for doubt in &instance.jobs.doubts {
         note((*doubt).to_owned());
     }
@@ -132,7 +132,7 @@ fn about(instance: &Instance<'_>, notes: &mut Vec<Note>) {
     }
     let steps = instance.program.phases.iter().flat_map(|phase| &phase.steps);
     let mut timers = steps.filter_map(|step| match step {
-        Step::Timer { name, .. } => Some(name),
+        ProgramStep::Timer { name, .. } => Some(name),
         _ => None,
     });
     let first = timers.next();
@@ -183,7 +183,7 @@ fn add_background(
     set: &mut TaskSet,
     instance: &Instance<'_>,
     has_period: bool,
-    notes: &mut Vec<Note>,
+    notes: &mut Vec<ImportNote>,
 ) {
     let why = match (has_period, instance.jobs.wake_up) {
         (true, _) => "executes for no time that the file says",
@@ -191,10 +191,10 @@ fn add_background(
         _ => "is not woken by one thread alone that has a period and does it once a job",
     };
     let text = format!("{why}; it is not a task and runs in the background");
-    notes.push(Note { thread: instance.name.clone(), text });
+    notes.push(ImportNote { thread: instance.name.clone(), text });
     if instance.thread.policy == Policy::Deadline {
         let text = "its reservation is left out, because no task runs in it".to_owned();
-        notes.push(Note { thread: instance.name.clone(), text });
+        notes.push(ImportNote { thread: instance.name.clone(), text });
     }
     set.background.push(Background {
         name: instance.name.clone(),

@@ -6,8 +6,8 @@ use hourglass_time::Span;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::Import;
-use super::number::{Decimal, Round};
-use crate::error::{Place, TaskSetError};
+use super::decimal::{Decimal, Round};
+use crate::error::{Location, TaskSetError};
 
 /// Nodes of a document, attributes not counted: a set of 10,000 tasks of AMALTHEA has fewer.
 const MOST_NODES: u32 = 4_000_000;
@@ -46,12 +46,12 @@ pub(super) fn root_name(text: &str) -> Option<String> {
 }
 
 /// Where an element stands: its kind, its name, its line.
-pub(super) fn place(node: Node<'_, '_>) -> Place {
+pub(super) fn place(node: Node<'_, '_>) -> Location {
     let line = node.document().text_pos_at(node.range().start).row;
     let kind = node.tag_name().name();
     match node.attribute("name").or_else(|| node.attribute("id")) {
-        Some(name) => Place::named(kind, name).within(format_args!("line {line}")),
-        None => Place::part(kind).within(format_args!("line {line}")),
+        Some(name) => Location::named(kind, name).within(format_args!("line {line}")),
+        None => Location::part(kind).within(format_args!("line {line}")),
     }
 }
 

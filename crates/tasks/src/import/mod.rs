@@ -10,13 +10,13 @@
 //!
 //! `tasks::format` tells formats apart by their beginning; `tasks::foreign` has a file for each. An element or
 //! attribute that is not read is an error that names it; what does not change the answer is a note. A format that is
-//! known and not read is named (`Format::Unread`). To add one: its file, its variant of `Format`, its line in
+//! known and not read is named (`Format::UnreadableCase`). To add one: its file, its variant of `Format`, its line in
 //! `foreign::of_xml` or a function that knows its beginning, its name in `lab::task_input::Source::ALL`.
 
 mod amalthea;
+mod decimal;
 mod mast;
 mod mast_text;
-mod number;
 mod sag;
 mod schedcat;
 mod simso;
@@ -29,7 +29,7 @@ use super::{Format, TaskSet};
 
 /// A set of another tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Translated {
+pub struct ImportedTaskSet {
     pub set: TaskSet,
     /// What was passed over or assumed, one sentence each.
     pub notes: Vec<String>,
@@ -44,7 +44,10 @@ impl TaskSet {
     ///
     /// # Errors
     /// The text is not of that format, or says something that a set of tasks cannot say.
-    pub fn from_foreign(format: Format, text: &str) -> Option<Result<Translated, TaskSetError>> {
+    pub fn from_foreign(
+        format: Format,
+        text: &str,
+    ) -> Option<Result<ImportedTaskSet, TaskSetError>> {
         let read = match format {
             Format::SchedCat => schedcat::read,
             Format::SimSo => simso::read,
@@ -55,7 +58,7 @@ impl TaskSet {
                 return None;
             }
         };
-        let checked = |translated: Translated| translated.set.check().map(|()| translated);
+        let checked = |translated: ImportedTaskSet| translated.set.check().map(|()| translated);
         Some(read(text).and_then(checked))
     }
 }
@@ -76,11 +79,11 @@ pub(super) use sag::looks_like as sag_format;
 
 /// Notes that are said once, however many elements they are about: the first of them, and how many more.
 #[derive(Default)]
-struct Notes {
+struct ImportNotes {
     all: Vec<(String, String, BTreeSet<String>)>,
 }
 
-impl Notes {
+impl ImportNotes {
     /// `what` is about `who`.
     fn about(&mut self, who: &str, what: &str) {
         match self.all.iter_mut().find(|(_, known, _)| known == what) {

@@ -6,7 +6,7 @@
 use hourglass_model::{CpuSet, Policy};
 use hourglass_time::Span;
 
-use super::{Fraction, Interference, Machine, Program, Protocol, Resource, Server, Task};
+use super::{Fraction, Interference, MachineModel, Program, Protocol, Resource, Server, Task};
 
 /// Tasks, what they share, and the machine that they run on.
 ///
@@ -20,7 +20,7 @@ pub struct TaskSet {
     pub scheduler: Scheduler,
     /// How priorities come about, if it was said.
     pub assignment: Option<Assignment>,
-    pub machine: Machine,
+    pub machine: MachineModel,
     pub resources: Vec<Resource>,
     /// Servers and reservations.
     pub servers: Vec<Server>,

@@ -10,8 +10,8 @@ use hourglass_sched::overheads::{self, InflatedTaskSet, KernelOverheads, Overhea
 use hourglass_tasks::{Fraction, Preemption, Task, TaskSet};
 use hourglass_time::Span;
 
-use super::host::Draft;
-use super::processor::{Member, Notes};
+use super::processor::{Member, NoteList};
+use super::processor_builder::ProcessorBuilder;
 
 /// A number that does not fit.
 pub(super) const TOO_LONG: &str = "a time has more than 64 bits";
@@ -40,8 +40,8 @@ pub(super) fn member(
     set: &TaskSet,
     position: usize,
     spinning: u64,
-    draft: &mut Draft,
-    notes: &mut Notes,
+    draft: &mut ProcessorBuilder,
+    notes: &mut NoteList,
 ) -> Result<Member, String> {
     let task = &set.tasks[position];
     let rate = slowest_rate(set, position);
@@ -86,8 +86,8 @@ pub(super) fn charged(
     set: &TaskSet,
     costs: &KernelOverheads,
     sections: Sections,
-    draft: &mut Draft,
-    notes: &mut Notes,
+    draft: &mut ProcessorBuilder,
+    notes: &mut NoteList,
 ) -> Result<InflatedTaskSet, String> {
     let of = |member: &Member| member.position.map(|position| &set.tasks[position]);
     let requests = |member: &Member| {
@@ -163,7 +163,7 @@ fn slowest_rate(set: &TaskSet, position: usize) -> Fraction {
 }
 
 /// From nominal arrival to release: as given, and what its timer adds.
-fn jitter(task: &Task, notes: &mut Notes) -> Result<u64, String> {
+fn jitter(task: &Task, notes: &mut NoteList) -> Result<u64, String> {
     let mut jitter = task.jitter.nanos_or_zero();
     if let Some(tick) = task.tick() {
         let delay = task.tick_delay();
@@ -182,7 +182,12 @@ fn jitter(task: &Task, notes: &mut Notes) -> Result<u64, String> {
 }
 
 /// The longest and the last non-preemptive section of a job that costs so much.
-fn segments(task: &Task, cost: u64, draft: &mut Draft, notes: &mut Notes) -> (u64, u64) {
+fn segments(
+    task: &Task,
+    cost: u64,
+    draft: &mut ProcessorBuilder,
+    notes: &mut NoteList,
+) -> (u64, u64) {
     let added = cost.saturating_sub(task.wcet.nanos_or_zero());
     let longer = |span: Span| span.nanos_or_zero().saturating_add(added).min(cost);
     match task.preemption {

@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use hourglass_tasks::generate::{Bound, Deadlines, Method, Millionths, Periods, Recipe};
+use hourglass_tasks::generate::{Bound, Deadlines, Millionths, Periods, Recipe, UtilisationMethod};
 use hourglass_time::Span;
 
 use super::experiment::SweepError;
@@ -23,12 +23,12 @@ const MOST_SETS: u64 = 1_000_000;
 /// `"0.1..0.5"`, or a list with one for each), `periods`, `granularity`, `cost_granularity`,
 /// `deadlines`, `jitter`, `seed`, `analyses` (a list), `keep_sets`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Draft {
+pub struct ExperimentBuilder {
     pub(super) utilisations: Option<Vec<Millionths>>,
     pub(super) sets: Option<u64>,
     pub(super) tasks: Option<usize>,
     pub(super) processors: Option<u32>,
-    pub(super) generator: Option<Method>,
+    pub(super) generator: Option<UtilisationMethod>,
     pub(super) bounds: Option<Vec<Bound>>,
     pub(super) periods: Option<Periods>,
     pub(super) granularity: Option<Span>,
@@ -41,7 +41,7 @@ pub struct Draft {
     pub(super) keep_sets: Option<bool>,
 }
 
-impl Draft {
+impl ExperimentBuilder {
     /// The keys of a file.
     pub const KEYS: [&str; 14] = [
         "utilisations",
@@ -64,14 +64,14 @@ impl Draft {
     ///
     /// # Errors
     /// It is no TOML, has an unknown key, or a value that is not understood.
-    pub fn from_toml(text: &str) -> Result<Draft, SweepError> {
+    pub fn from_toml(text: &str) -> Result<ExperimentBuilder, SweepError> {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| {
                 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
             });
             SweepError::NoToml { line, reason: error.message().to_owned() }
         })?;
-        let mut draft = Draft::default();
+        let mut draft = ExperimentBuilder::default();
         for (key, value) in &table {
             let texts = texts(key, value)?;
             draft.set(key, &texts)?;
@@ -81,7 +81,7 @@ impl Draft {
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == Draft::default()
+        *self == ExperimentBuilder::default()
     }
 
     /// Says something; a list is written with commas.
@@ -220,7 +220,9 @@ fn texts(key: &str, value: &toml::Value) -> Result<String, SweepError> {
                 all.iter().map(|value| texts(key, value)).collect::<Result<_, _>>()?;
             Ok(all.join(","))
         }
-        toml::Value::Datetime(_) | toml::Value::Table(_) if !Draft::KEYS.contains(&key) => {
+        toml::Value::Datetime(_) | toml::Value::Table(_)
+            if !ExperimentBuilder::KEYS.contains(&key) =>
+        {
             Err(SweepError::UnknownKey(key.to_owned()))
         }
         toml::Value::Datetime(_) | toml::Value::Table(_) => {

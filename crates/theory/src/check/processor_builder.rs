@@ -10,9 +10,9 @@ use hourglass_sched::fixed_priority::Sections;
 use hourglass_tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 
 use super::MOST_TOGETHER;
-use super::processor::{Member, Notes, Processor};
-use super::ranks::{background, known_priorities, rank_above, ranks};
-use super::{locks, numbers, servers, time_sharing};
+use super::priorities::{background, known_priorities, rank_above, ranks};
+use super::processor::{Member, NoteList, Processor};
+use super::{locks, parameters, servers, time_sharing};
 
 /// The processors of a set, each task on one of them. Without `phases`, offsets are not used.
 ///
@@ -21,7 +21,7 @@ use super::{locks, numbers, servers, time_sharing};
 pub(super) fn processors(
     set: &TaskSet,
     phases: bool,
-    notes: &mut Notes,
+    notes: &mut NoteList,
 ) -> Result<Vec<Processor>, String> {
     let rule = rule(set)?;
     let all = set.cpus();
@@ -49,7 +49,9 @@ pub(super) fn processors(
     for (cpus, tasks) in here {
         match only_cpu(&cpus) {
             Some(cpu) => found.extend(servers::processors(set, cpu, &tasks, rule, phases, notes)),
-            None => found.push(processor(set, &Place::Shared(&cpus), &tasks, rule, false, notes)),
+            None => {
+                found.push(processor(set, &TaskGroup::Shared(&cpus), &tasks, rule, false, notes))
+            }
         }
     }
     Ok(found)
@@ -80,7 +82,7 @@ fn only_cpu(cpus: &CpuSet) -> Option<u32> {
 }
 
 /// What tasks share.
-pub(super) enum Place<'a> {
+pub(super) enum TaskGroup<'a> {
     /// A CPU, with the servers on it.
     Cpu(String, &'a [&'a Server]),
     /// Several CPUs.
@@ -89,33 +91,33 @@ pub(super) enum Place<'a> {
     Inside(&'a Server, String, Result<(), String>),
 }
 
-impl Place<'_> {
+impl TaskGroup<'_> {
     fn cpus(&self) -> String {
         match self {
-            Place::Cpu(cpus, _) | Place::Inside(_, cpus, _) => cpus.clone(),
-            Place::Shared(cpus) => cpus.to_string(),
+            TaskGroup::Cpu(cpus, _) | TaskGroup::Inside(_, cpus, _) => cpus.clone(),
+            TaskGroup::Shared(cpus) => cpus.to_string(),
         }
     }
 
     /// The server whose budget it is.
     fn server(&self) -> Option<String> {
         match self {
-            Place::Inside(server, ..) => Some(server.name.clone()),
-            Place::Cpu(..) | Place::Shared(_) => None,
+            TaskGroup::Inside(server, ..) => Some(server.name.clone()),
+            TaskGroup::Cpu(..) | TaskGroup::Shared(_) => None,
         }
     }
 
     fn servers(&self) -> &[&Server] {
         match self {
-            Place::Cpu(_, servers) => servers,
-            Place::Shared(_) | Place::Inside(..) => &[],
+            TaskGroup::Cpu(_, servers) => servers,
+            TaskGroup::Shared(_) | TaskGroup::Inside(..) => &[],
         }
     }
 }
 
 /// A processor while it is built.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct ProcessorBuilder {
     pub(super) members: Vec<Member>,
     /// What the numbers count that may never happen.
     inexact: Vec<String>,
@@ -126,7 +128,7 @@ pub(super) struct Draft {
     thresholds: Vec<u32>,
 }
 
-impl Draft {
+impl ProcessorBuilder {
     /// Says that the numbers count something that may never happen.
     pub(super) fn counts(&mut self, what: &str) {
         if !self.inexact.iter().any(|known| known == what) {
@@ -138,16 +140,16 @@ impl Draft {
 /// One processor, or the inside of a server, with the tasks at these positions.
 pub(super) fn processor(
     set: &TaskSet,
-    place: &Place,
+    place: &TaskGroup,
     tasks: &[usize],
     rule: Rule,
     phases: bool,
-    notes: &mut Notes,
+    notes: &mut NoteList,
 ) -> Processor {
-    let mut draft = Draft {
+    let mut draft = ProcessorBuilder {
         has_thresholds: has_thresholds(set, tasks, rule),
         has_phases: phases && has_phases(set, tasks, rule),
-        ..Draft::default()
+        ..ProcessorBuilder::default()
     };
     let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
     let sections = match rule {
@@ -177,22 +179,24 @@ pub(super) fn processor(
         finds_priorities: finds,
         inexact: draft.inexact,
         refused,
-        holds_to_deadline: rule == Rule::Edf && numbers::costs(set).tick.is_some(),
+        holds_to_deadline: rule == Rule::Edf && parameters::costs(set).tick.is_some(),
         time_sharing: match place {
-            Place::Cpu(cpu, _) if rule == Rule::FixedPriority => time_sharing::of(set, cpu, tasks),
+            TaskGroup::Cpu(cpu, _) if rule == Rule::FixedPriority => {
+                time_sharing::of(set, cpu, tasks)
+            }
             _ => None,
         },
     }
 }
 
 /// What is shown of a processor of which nothing can be said.
-fn without_numbers(place: &Place) -> Situation {
+fn without_numbers(place: &TaskGroup) -> Situation {
     match place {
-        Place::Shared(cpus) => Situation::Shared(cpus.len() as u64),
-        Place::Inside(server, _, _) => {
+        TaskGroup::Shared(cpus) => Situation::Shared(cpus.len() as u64),
+        TaskGroup::Inside(server, _, _) => {
             servers::known(server).map_or(Situation::Alone, Situation::Inside)
         }
-        Place::Cpu(..) => Situation::Alone,
+        TaskGroup::Cpu(..) => Situation::Alone,
     }
 }
 
@@ -208,11 +212,11 @@ fn bare(set: &TaskSet, position: usize) -> Option<Member> {
 /// That an analysis has what tasks share.
 fn fits(
     set: &TaskSet,
-    place: &Place,
+    place: &TaskGroup,
     tasks: &[usize],
     rule: Rule,
     sections: Sections,
-    draft: &Draft,
+    draft: &ProcessorBuilder,
 ) -> Result<(), String> {
     let members = draft.members.len();
     if members > MOST_TOGETHER {
@@ -223,13 +227,13 @@ fn fits(
         ));
     }
     match place {
-        Place::Cpu(..) => Ok(()),
-        Place::Inside(server, _, delivered) => {
+        TaskGroup::Cpu(..) => Ok(()),
+        TaskGroup::Inside(server, _, delivered) => {
             let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
             delivered.clone()?;
             servers::is_plain(server, sections == Sections::Preemptive, finds)
         }
-        Place::Shared(_) => shared(set, tasks, rule, sections, draft),
+        TaskGroup::Shared(_) => shared(set, tasks, rule, sections, draft),
     }
 }
 
@@ -239,7 +243,7 @@ fn shared(
     tasks: &[usize],
     rule: Rule,
     sections: Sections,
-    draft: &Draft,
+    draft: &ProcessorBuilder,
 ) -> Result<(), String> {
     let locks = |position: &usize| !set.tasks[*position].critical_sections.is_empty();
     let bursts = |position: &usize| !set.tasks[*position].arrivals.is_empty();
@@ -269,9 +273,9 @@ fn shared(
 /// A number does not fit.
 fn situation(
     set: &TaskSet,
-    place: &Place,
+    place: &TaskGroup,
     rule: Rule,
-    draft: &mut Draft,
+    draft: &mut ProcessorBuilder,
 ) -> Result<Situation, String> {
     let arrivals = |member: &Member| {
         let of = member.position.map(|position| &set.tasks[position].arrivals);
@@ -280,13 +284,13 @@ fn situation(
     let curves: Vec<Vec<u64>> = draft.members.iter().map(arrivals).collect();
     let bursts = curves.iter().any(|curve| !curve.is_empty());
     let suspends = draft.members.iter().any(|member| member.task.suspension() > 0);
-    let inside = matches!(place, Place::Inside(..));
+    let inside = matches!(place, TaskGroup::Inside(..));
     let counts_as_jitter = inside || suspends || rule == Rule::Fifo;
     if bursts {
         for (member, later) in draft.members.iter_mut().zip(&curves) {
             let bursty = member.task.with_bursts(later).map_err(|why| why.to_string())?;
             member.task = match counts_as_jitter {
-                true => bursty.with_bursts_as_jitter().ok_or(numbers::TOO_LONG)?,
+                true => bursty.with_bursts_as_jitter().ok_or(parameters::TOO_LONG)?,
                 false => bursty,
             };
         }
@@ -305,7 +309,7 @@ fn situation(
         }
     }
     Ok(match place {
-        Place::Inside(server, _, _) => {
+        TaskGroup::Inside(server, _, _) => {
             draft.counts(servers::LEAST_SUPPLY);
             let server = servers::known(server)?;
             if server.is_soft() {
@@ -313,23 +317,23 @@ fn situation(
             }
             Situation::Inside(server)
         }
-        Place::Shared(cpus) => Situation::Shared(cpus.len() as u64),
-        Place::Cpu(..) => Situation::Alone,
+        TaskGroup::Shared(cpus) => Situation::Shared(cpus.len() as u64),
+        TaskGroup::Cpu(..) => Situation::Alone,
     })
 }
 
 fn fill(
     set: &TaskSet,
-    place: &Place,
+    place: &TaskGroup,
     tasks: &[usize],
     rule: Rule,
     sections: Sections,
-    draft: &mut Draft,
-    notes: &mut Notes,
+    draft: &mut ProcessorBuilder,
+    notes: &mut NoteList,
 ) -> Result<(), String> {
     let priorities = ranks(set, tasks, rule)?;
     locks::check(set, tasks, &set.priorities(), rule)?;
-    let costs = numbers::costs(set);
+    let costs = parameters::costs(set);
     let spinning = locks::spinning(set, tasks, &costs)?;
     if spinning.iter().any(|time| *time > 0) {
         draft.counts("locks of other CPUs need not be held whenever they are asked for");
@@ -346,7 +350,7 @@ fn fill(
     }
     let known = known_priorities(set);
     for ((position, rank), spinning) in tasks.iter().zip(&priorities).zip(spinning) {
-        let mut member = numbers::member(set, *position, spinning, draft, notes)?;
+        let mut member = parameters::member(set, *position, spinning, draft, notes)?;
         let task = &set.tasks[*position];
         member.task = member.task.with_priority(*rank);
         draft.thresholds.push(match task.preemption {
@@ -376,10 +380,10 @@ fn burden(
     tasks: &[usize],
     rule: Rule,
     sections: Sections,
-    draft: &mut Draft,
-    notes: &mut Notes,
+    draft: &mut ProcessorBuilder,
+    notes: &mut NoteList,
 ) -> Result<(), String> {
-    let costs = numbers::costs(set);
+    let costs = parameters::costs(set);
     if !servers.is_empty() && !costs.switches_are_free() {
         return Err(
             "how often a server is switched to is not known, and each time costs a switch \
@@ -388,7 +392,7 @@ fn burden(
         );
     }
     let others = servers::as_tasks(set, servers, rule, tasks)?;
-    let charged = numbers::charged(set, &costs, sections, draft, notes)?.with_tasks(&others);
+    let charged = parameters::charged(set, &costs, sections, draft, notes)?.with_tasks(&others);
     let by_locks = locks::blocking(set, tasks, charged.tasks(), rule, &costs)?;
     let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
     if finds && by_locks.iter().any(|blocking| *blocking > 0) {
@@ -467,7 +471,7 @@ fn has_phases(set: &TaskSet, tasks: &[usize], rule: Rule) -> bool {
 
 /// What sections there are: if all tasks have the same kind, that one; else each its own, of which
 /// [`Sections::Limited`] is the general case. Servers are preempted.
-fn sections(set: &TaskSet, tasks: &[usize], place: &Place) -> Sections {
+fn sections(set: &TaskSet, tasks: &[usize], place: &TaskGroup) -> Sections {
     let kinds = || tasks.iter().map(|position| set.tasks[*position].preemption);
     if kinds().all(|kind| kind == Preemption::Full) {
         Sections::Preemptive

@@ -9,16 +9,16 @@
 use std::collections::BTreeMap;
 
 use hourglass_model::manifest::{Manifest, ThreadFacts};
-use hourglass_model::trace::{Interval, Onset};
+use hourglass_model::trace::{Interval, IntervalStart};
 use hourglass_model::{CpuSet, Policy};
 use hourglass_time::Span;
 
-use super::error::{Place, TaskSetError};
+use super::error::{Location, TaskSetError};
 use super::{Activation, Server, ServerKind, Task, TaskSet};
 
 /// What was seen of a thread's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Observed {
+pub struct JobStatistics {
     pub jobs: u64,
     pub longest: Span,
     /// The shortest execution time; the last job, which the run's end may have cut off, does not
@@ -30,7 +30,7 @@ pub struct Observed {
 
 /// A run as a set of tasks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub struct RecordedTaskSet {
     /// One task for each thread with a period; they are called `thread-0` and so on.
     pub set: TaskSet,
     /// What was left out, one sentence each.
@@ -41,13 +41,13 @@ pub struct Recorded {
 ///
 /// `intervals` of one thread are in the order of their starts; threads may be mixed.
 #[must_use]
-pub fn observe(intervals: &[Interval]) -> BTreeMap<u32, Observed> {
+pub fn observe(intervals: &[Interval]) -> BTreeMap<u32, JobStatistics> {
     let mut threads: BTreeMap<u32, Vec<(Span, Span)>> = BTreeMap::new();
     for interval in intervals {
         let jobs = threads.entry(interval.thread).or_default();
         let length = Span::from_nanos(interval.duration_ns().max(0));
         match jobs.last_mut() {
-            Some((_, received)) if interval.onset != Onset::Wait => {
+            Some((_, received)) if interval.onset != IntervalStart::Wait => {
                 *received = received.saturating_add(length);
             }
             _ => jobs.push((Span::from_nanos(interval.start_ns), length)),
@@ -57,11 +57,11 @@ pub fn observe(intervals: &[Interval]) -> BTreeMap<u32, Observed> {
 }
 
 /// From the begin and the execution time of each job.
-fn figures(jobs: &[(Span, Span)]) -> Option<Observed> {
+fn figures(jobs: &[(Span, Span)]) -> Option<JobStatistics> {
     let times = || jobs.iter().map(|(_, received)| *received);
     let whole = if jobs.len() > 1 { jobs.len() - 1 } else { jobs.len() };
     let separations = jobs.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0));
-    Some(Observed {
+    Some(JobStatistics {
         jobs: jobs.len() as u64,
         longest: times().max()?,
         shortest: times().take(whole).min()?,
@@ -75,9 +75,12 @@ impl TaskSet {
     ///
     /// # Errors
     /// No thread of the run has jobs, or what the manifest says cannot be meant.
-    pub fn from_run(manifest: &Manifest, intervals: &[Interval]) -> Result<Recorded, TaskSetError> {
+    pub fn from_run(
+        manifest: &Manifest,
+        intervals: &[Interval],
+    ) -> Result<RecordedTaskSet, TaskSetError> {
         let observed = observe(intervals);
-        let mut recorded = Recorded { set: TaskSet::default(), notes: Vec::new() };
+        let mut recorded = RecordedTaskSet { set: TaskSet::default(), notes: Vec::new() };
         for facts in &manifest.threads {
             let Some(seen) = observed.get(&facts.id).filter(|seen| seen.longest.is_positive())
             else {
@@ -97,7 +100,7 @@ impl TaskSet {
             let message = "no thread of the run has jobs; record one that waits, such as PERIODIC \
                            3ms 8ms"
                 .to_owned();
-            return Err(TaskSetError::Contradiction { place: Place::part("the run"), message });
+            return Err(TaskSetError::Contradiction { place: Location::part("the run"), message });
         }
         recorded.set.check()?;
         Ok(recorded)
@@ -113,16 +116,16 @@ fn stated_period(workload: &str) -> Option<Span> {
     }
 }
 
-impl Recorded {
+impl RecordedTaskSet {
     fn add(
         &mut self,
         facts: &ThreadFacts,
-        seen: &Observed,
+        seen: &JobStatistics,
         period: Span,
         is_stated: bool,
     ) -> Result<(), TaskSetError> {
         let name = format!("thread-{}", facts.id);
-        let place = Place::named("task", &name);
+        let place = Location::named("task", &name);
         if !is_stated && seen.longest > period {
             let message = format!(
                 "jobs began as close as {period}, and one took {}: these are no jobs of one period; record a thread with one, or \

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A value of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum ResultValue {
     /// None: no bound, no miss.
     Null,
     /// A verdict.
@@ -22,17 +22,17 @@ pub enum Value {
     /// A fraction or a decimal as text.
     Text(String),
     /// Values in order.
-    List(Vec<Value>),
+    List(Vec<ResultValue>),
     /// Values by point, task or job.
-    Map(BTreeMap<String, Value>),
+    Map(BTreeMap<String, ResultValue>),
 }
 
 /// As in JSON.
-impl fmt::Display for Value {
+impl fmt::Display for ResultValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
 /// Answers by name.
-pub type Answers = BTreeMap<String, Value>;
+pub type ExpectedResults = BTreeMap<String, ResultValue>;

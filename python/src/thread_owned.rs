@@ -7,11 +7,11 @@ use std::cell::{RefCell, RefMut};
 use std::process;
 use std::thread::{self, ThreadId};
 
-use crate::errors::{Failure, Kind};
+use crate::errors::{ErrorKind, PyFailure};
 
 /// A thing, and the thread that it belongs to. Of a thing that is dropped elsewhere, or in a forked child, nothing is
 /// undone.
-pub(crate) struct Owned<T> {
+pub(crate) struct ThreadOwned<T> {
     owner: ThreadId,
     process: u32,
     /// `None` when it was taken.
@@ -20,27 +20,27 @@ pub(crate) struct Owned<T> {
 
 // SAFETY: what is within is reached by the thread of `owner` only, which every access asks first, and
 // whose number no other thread ever has; elsewhere it is forgotten and not dropped.
-unsafe impl<T> Send for Owned<T> {}
+unsafe impl<T> Send for ThreadOwned<T> {}
 
 // SAFETY: as for `Send`; the cell's own count of borrows is reached by that thread only, too.
-unsafe impl<T> Sync for Owned<T> {}
+unsafe impl<T> Sync for ThreadOwned<T> {}
 
-impl<T> Owned<T> {
+impl<T> ThreadOwned<T> {
     /// Of the calling thread.
-    pub(crate) fn here(thing: T) -> Owned<T> {
+    pub(crate) fn for_this_thread(thing: T) -> ThreadOwned<T> {
         let thing = RefCell::new(Some(thing));
-        Owned { owner: thread::current().id(), process: process::id(), thing }
+        ThreadOwned { owner: thread::current().id(), process: process::id(), thing }
     }
 
     /// That this is no forked child, for what has memory or threads that those do not get.
     ///
     /// # Errors
     /// `Forked`.
-    pub(crate) fn not_inherited(&self, what: &str) -> Result<(), Failure> {
+    pub(crate) fn not_inherited(&self, what: &str) -> Result<(), PyFailure> {
         match self.is_inherited() {
             false => Ok(()),
-            true => Err(Failure::new(
-                Kind::Forked,
+            true => Err(PyFailure::new(
+                ErrorKind::Forked,
                 format_args!("the {what} is the parent process's: make another one in the child"),
             )),
         }
@@ -55,18 +55,18 @@ impl<T> Owned<T> {
         thread::current().id() == self.owner
     }
 
-    fn cell(&self, what: &str) -> Result<RefMut<'_, Option<T>>, Failure> {
+    fn cell(&self, what: &str) -> Result<RefMut<'_, Option<T>>, PyFailure> {
         if !self.is_here() {
-            return Err(Failure::new(
-                Kind::WrongThread,
+            return Err(PyFailure::new(
+                ErrorKind::WrongThread,
                 format_args!(
                     "the {what} belongs to the thread that began it: begin one in this thread"
                 ),
             ));
         }
         self.thing.try_borrow_mut().map_err(|_| {
-            Failure::new(
-                Kind::Busy,
+            PyFailure::new(
+                ErrorKind::Busy,
                 format_args!(
                     "the {what} is in use: a signal's handler cannot use what it interrupted"
                 ),
@@ -78,9 +78,9 @@ impl<T> Owned<T> {
     ///
     /// # Errors
     /// `WrongThread`, `Busy`, `Closed`.
-    pub(crate) fn get(&self, what: &str) -> Result<RefMut<'_, T>, Failure> {
+    pub(crate) fn get(&self, what: &str) -> Result<RefMut<'_, T>, PyFailure> {
         RefMut::filter_map(self.cell(what)?, Option::as_mut).map_err(|_| {
-            Failure::new(Kind::Closed, format_args!("the {what} is over: make another one"))
+            PyFailure::new(ErrorKind::Closed, format_args!("the {what} is over: make another one"))
         })
     }
 
@@ -88,12 +88,12 @@ impl<T> Owned<T> {
     ///
     /// # Errors
     /// `WrongThread`, `Busy`.
-    pub(crate) fn take(&self, what: &str) -> Result<Option<T>, Failure> {
+    pub(crate) fn take(&self, what: &str) -> Result<Option<T>, PyFailure> {
         Ok(self.cell(what)?.take())
     }
 }
 
-impl<T> Drop for Owned<T> {
+impl<T> Drop for ThreadOwned<T> {
     fn drop(&mut self) {
         if !self.is_here() || self.is_inherited() {
             std::mem::forget(self.thing.get_mut().take());
@@ -103,19 +103,19 @@ impl<T> Drop for Owned<T> {
 
 /// What is used by a closure that runs in this thread but must seem to run in any:
 /// `Python::detach` asks for it, so that nothing of Python is taken along.
-pub(crate) struct Here<T>(T);
+pub(crate) struct ThreadBound<T>(T);
 
-// SAFETY: made in a thread for a closure that this thread runs itself, in `Here::detach` alone.
-unsafe impl<T> Send for Here<T> {}
+// SAFETY: made in a thread for a closure that this thread runs itself, in `ThreadBound::detach` alone.
+unsafe impl<T> Send for ThreadBound<T> {}
 
-impl<T> Here<T> {
+impl<T> ThreadBound<T> {
     fn into_inner(self) -> T {
         self.0
     }
 
     /// Does `work` with a thing that has nothing of Python in it, in this thread, without the interpreter.
     pub(crate) fn detach<R>(py: pyo3::Python<'_>, thing: T, work: impl FnOnce(T) -> R + Send) -> R {
-        let here = Here(thing);
-        py.detach(move || Here(work(here.into_inner()))).into_inner()
+        let here = ThreadBound(thing);
+        py.detach(move || ThreadBound(work(here.into_inner()))).into_inner()
     }
 }

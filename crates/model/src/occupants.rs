@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A thread that had the CPU while one of the run was without it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RanReport {
+pub struct OccupantReport {
     /// Number of the thread, if it is one of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<u32>,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use hourglass_lab::experiment::{Finished, JobTimes};
 use hourglass_model::Policy;
 use hourglass_model::predict::Assumption;
-use hourglass_model::{Interval, Onset};
+use hourglass_model::{Interval, IntervalStart};
 use hourglass_tasks::{Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
@@ -16,7 +16,7 @@ use super::terms::{Coverage, Rule, only_cpu};
 use hourglass_lab::task_threads::TaskRunPlan;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Assumed {
+pub(super) enum AnalysisAssumption {
     Arrivals,
     Release,
     Cost,
@@ -25,51 +25,51 @@ pub(super) enum Assumed {
     Supply,
 }
 
-impl Assumed {
-    pub(super) const ALL: [Assumed; 6] = [
-        Assumed::Arrivals,
-        Assumed::Release,
-        Assumed::Cost,
-        Assumed::WorkConserving,
-        Assumed::Priority,
-        Assumed::Supply,
+impl AnalysisAssumption {
+    pub(super) const ALL: [AnalysisAssumption; 6] = [
+        AnalysisAssumption::Arrivals,
+        AnalysisAssumption::Release,
+        AnalysisAssumption::Cost,
+        AnalysisAssumption::WorkConserving,
+        AnalysisAssumption::Priority,
+        AnalysisAssumption::Supply,
     ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Assumed::Arrivals => "arrivals",
-            Assumed::Release => "release",
-            Assumed::Cost => "cost",
-            Assumed::WorkConserving => "work-conserving",
-            Assumed::Priority => "priority",
-            Assumed::Supply => "supply",
+            AnalysisAssumption::Arrivals => "arrivals",
+            AnalysisAssumption::Release => "release",
+            AnalysisAssumption::Cost => "cost",
+            AnalysisAssumption::WorkConserving => "work-conserving",
+            AnalysisAssumption::Priority => "priority",
+            AnalysisAssumption::Supply => "supply",
         }
     }
 }
 
 /// A job, and how late its timer released it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SeenJob {
+pub(super) struct ObservedJob {
     pub(super) times: JobTimes,
-    pub(super) late_ns: u64,
+    pub(super) release_delay_ns: u64,
 }
 
-impl SeenJob {
+impl ObservedJob {
     /// From when on it wants the CPU.
     pub(super) fn ready(&self) -> i64 {
-        self.times.arrival_ns.saturating_add_unsigned(self.late_ns)
+        self.times.arrival_ns.saturating_add_unsigned(self.release_delay_ns)
     }
 }
 
 /// A thread of the run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SeenThread {
+pub(super) struct ObservedThread {
     /// Its only CPU.
     pub(super) cpu: Option<u32>,
     /// The larger is the more urgent; `None` where priorities do not order it.
     pub(super) urgency: Option<u8>,
     /// In the order in which they ended; of background threads none.
-    pub(super) jobs: Vec<SeenJob>,
+    pub(super) jobs: Vec<ObservedJob>,
     /// When it gave up the CPU by itself, from and until, in order.
     pub(super) waits: Vec<(i64, i64)>,
     pub(super) ran: Coverage,
@@ -77,33 +77,37 @@ pub(super) struct SeenThread {
 
 /// A run whose trace is whole.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ObservedRun {
     /// The tasks in the order of the set, then background threads.
-    pub(super) threads: Vec<SeenThread>,
+    pub(super) threads: Vec<ObservedThread>,
     pub(super) ran: Coverage,
 }
 
 /// Distances between arrivals that are tested: to the next, and the next but one, and so on.
 const ARRIVALS_AHEAD: usize = 8;
 
-impl Seen {
+impl ObservedRun {
     /// A run; `None` where intervals are missing.
-    pub(super) fn of(set: &TaskSet, plan: &TaskRunPlan, finished: &Finished) -> Option<Seen> {
+    pub(super) fn of(
+        set: &TaskSet,
+        plan: &TaskRunPlan,
+        finished: &Finished,
+    ) -> Option<ObservedRun> {
         let reports = &finished.document.result.threads;
         if reports.iter().any(|thread| thread.records_dropped > 0) {
             return None;
         }
-        let mut threads: Vec<SeenThread> = Vec::new();
+        let mut threads: Vec<ObservedThread> = Vec::new();
         for (id, spec) in (0u32..).zip(&plan.spec.threads) {
             let report = reports.iter().find(|thread| thread.id == id);
             let cpu = report.and_then(|thread| only_cpu(&thread.cpus));
-            threads.push(SeenThread {
+            threads.push(ObservedThread {
                 cpu,
                 urgency: urgency(spec.policy),
-                ..SeenThread::default()
+                ..ObservedThread::default()
             });
         }
-        let mut seen = Seen { threads, ran: Coverage::default() };
+        let mut seen = ObservedRun { threads, ran: Coverage::default() };
         seen.trace(finished.intervals());
         for (id, task) in (0u32..).zip(&set.tasks) {
             let method = plan.timer(id as usize);
@@ -120,7 +124,7 @@ impl Seen {
             let mut previous = None;
             let jobs = finished.jobs(id).map(|times| {
                 let late_ns = rule.before(times, previous.replace(times)).late_ns;
-                SeenJob { times, late_ns }
+                ObservedJob { times, release_delay_ns: late_ns }
             });
             let jobs = jobs.collect();
             if let Some(thread) = seen.threads.get_mut(id as usize) {
@@ -138,7 +142,7 @@ impl Seen {
             let before = ends.insert(interval.thread, interval.end_ns);
             let Some(thread) = self.threads.get_mut(interval.thread as usize) else { continue };
             thread.ran.push(interval.cpu, interval.start_ns, interval.end_ns);
-            if let Some(end) = before.filter(|_| interval.onset == Onset::Wait) {
+            if let Some(end) = before.filter(|_| interval.onset == IntervalStart::Wait) {
                 thread.waits.push((end, interval.start_ns));
             }
         }
@@ -151,32 +155,32 @@ impl Seen {
         set: &TaskSet,
         task: usize,
         number: usize,
-        assumed: Assumed,
+        assumed: AnalysisAssumption,
     ) -> Option<u64> {
         let said = set.tasks.get(task)?;
         let thread = self.threads.get(task)?;
         let job = thread.jobs.get(number)?;
         let over = |seen: u64, allowed: Span| seen.saturating_sub(allowed.nanos_or_zero());
         Some(match assumed {
-            Assumed::Arrivals => too_early(said, &thread.jobs, number),
-            Assumed::Release => over(job.late_ns, said.jitter),
-            Assumed::Cost => over(job.times.received_ns, said.wcet),
-            Assumed::WorkConserving => {
+            AnalysisAssumption::Arrivals => too_early(said, &thread.jobs, number),
+            AnalysisAssumption::Release => over(job.release_delay_ns, said.jitter),
+            AnalysisAssumption::Cost => over(job.times.received_ns, said.wcet),
+            AnalysisAssumption::WorkConserving => {
                 let cpu = thread.cpu?;
                 let waits = thread.waits_within(job);
                 let idle = waits.map(|(from, to)| self.ran.uncovered(cpu, from, to)).sum();
                 over(idle, said.suspension)
             }
-            Assumed::Priority => {
+            AnalysisAssumption::Priority => {
                 over(self.less_urgent(task, job, job.ready())?, blocking(set, task))
             }
-            Assumed::Supply => self.lost(task, job, job.ready())?,
+            AnalysisAssumption::Supply => self.lost(task, job, job.ready())?,
         })
     }
 
     /// For how long less urgent threads ran on its CPU from `from` to the end of a job, while that did not wait by
     /// itself. `None` where priorities do not order it.
-    pub(super) fn less_urgent(&self, task: usize, job: &SeenJob, from: i64) -> Option<u64> {
+    pub(super) fn less_urgent(&self, task: usize, job: &ObservedJob, from: i64) -> Option<u64> {
         let thread = self.threads.get(task)?;
         let (cpu, own) = (thread.cpu?, thread.urgency?);
         let mut sum = 0;
@@ -189,7 +193,7 @@ impl Seen {
     }
 
     /// For how long no thread of the run had its CPU from `from` to the end of a job that did not wait by itself.
-    pub(super) fn lost(&self, task: usize, job: &SeenJob, from: i64) -> Option<u64> {
+    pub(super) fn lost(&self, task: usize, job: &ObservedJob, from: i64) -> Option<u64> {
         let thread = self.threads.get(task)?;
         let cpu = thread.cpu?;
         let all = self.ran.uncovered(cpu, from, job.times.finished_ns);
@@ -200,7 +204,7 @@ impl Seen {
     /// Each assumption about each task, tested on all jobs.
     pub(super) fn table(&self, set: &TaskSet) -> Vec<Assumption> {
         let tasks = 0..set.tasks.len();
-        let rows = tasks.flat_map(|task| Assumed::ALL.map(|assumed| (task, assumed)));
+        let rows = tasks.flat_map(|task| AnalysisAssumption::ALL.map(|assumed| (task, assumed)));
         rows.map(|(task, assumed)| {
             let jobs = self.threads.get(task).map_or(0, |thread| thread.jobs.len());
             self.row(set, task, assumed, 0..jobs)
@@ -213,7 +217,7 @@ impl Seen {
         &self,
         set: &TaskSet,
         task: usize,
-        assumed: Assumed,
+        assumed: AnalysisAssumption,
         jobs: impl Iterator<Item = usize>,
     ) -> Assumption {
         let thread = self.threads.get(task);
@@ -239,9 +243,9 @@ impl Seen {
     }
 }
 
-impl SeenThread {
+impl ObservedThread {
     /// When it gave up the CPU by itself within a job.
-    pub(super) fn waits_within(&self, job: &SeenJob) -> impl Iterator<Item = (i64, i64)> + '_ {
+    pub(super) fn waits_within(&self, job: &ObservedJob) -> impl Iterator<Item = (i64, i64)> + '_ {
         let (begun, finished) = (job.times.start_ns, job.times.finished_ns);
         let first = self.waits.partition_point(|(from, _)| *from <= begun);
         self.waits[first..].iter().copied().take_while(move |(_, to)| *to < finished)
@@ -257,7 +261,7 @@ fn urgency(policy: Policy) -> Option<u8> {
 }
 
 /// By how much a job arrives before the curve of its task lets it.
-fn too_early(task: &Task, jobs: &[SeenJob], number: usize) -> u64 {
+fn too_early(task: &Task, jobs: &[ObservedJob], number: usize) -> u64 {
     let arrival = |at: usize| jobs[at].times.arrival_ns;
     let ahead = 1..=number.min(ARRIVALS_AHEAD);
     let early = ahead.map(|ahead| {

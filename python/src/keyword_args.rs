@@ -10,9 +10,9 @@ use pyo3::types::PyDict;
 use crate::values::{is_overflow, shown};
 
 /// Values by name.
-pub(crate) struct Given<'a, 'py>(pub(crate) &'a Bound<'py, PyDict>);
+pub(crate) struct KeywordArgs<'a, 'py>(pub(crate) &'a Bound<'py, PyDict>);
 
-impl<'py> Given<'_, 'py> {
+impl<'py> KeywordArgs<'_, 'py> {
     /// The value of this name.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ macro_rules! given {
 
         impl $name {
             fn of(given: &pyo3::Bound<'_, pyo3::types::PyDict>) -> pyo3::PyResult<$name> {
-                let given = $crate::given::Given(given);
+                let given = $crate::keyword_args::KeywordArgs(given);
                 Ok($name { $($field: given.take(stringify!($field))?,)* })
             }
         }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use hourglass_time::Span;
 
-use super::number::{Decimal, Round};
-use super::{Import, Notes, Translated};
-use crate::error::{Place, TaskSetError};
+use super::decimal::{Decimal, Round};
+use super::{Import, ImportNotes, ImportedTaskSet};
+use crate::error::{Location, TaskSetError};
 use crate::{Assignment, Format, Preemption, Scheduler, Task, TaskSet};
 
 /// The file has no unit.
@@ -63,7 +63,7 @@ pub(crate) fn looks_like(text: &str) -> Option<Format> {
 }
 
 #[derive(Clone, Debug)]
-struct Job {
+struct SagRow {
     line: usize,
     id: String,
     release: i64,
@@ -76,8 +76,8 @@ struct Job {
     priority: i128,
 }
 
-pub(super) fn read(text: &str) -> Import<Translated> {
-    let mut tasks: Vec<(String, Vec<Job>)> = Vec::new();
+pub(super) fn read(text: &str) -> Import<ImportedTaskSet> {
+    let mut tasks: Vec<(String, Vec<SagRow>)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut lines: BTreeMap<(String, String), usize> = BTreeMap::new();
     let lines_with_text = text.trim_start_matches('\u{feff}').lines().enumerate();
@@ -106,14 +106,14 @@ pub(super) fn read(text: &str) -> Import<Translated> {
         Ok(found) => found,
         Err(why) => job_set(&tasks, &why)?,
     };
-    Ok(Translated { set, notes: notes.sentences() })
+    Ok(ImportedTaskSet { set, notes: notes.sentences() })
 }
 
 /// Jobs of periodic tasks.
-fn periodic(tasks: &[(String, Vec<Job>)]) -> Import<(TaskSet, Notes)> {
+fn periodic(tasks: &[(String, Vec<SagRow>)]) -> Import<(TaskSet, ImportNotes)> {
     let Some(hyperperiod) = hyperperiod(tasks)? else {
         let message = "no task has two jobs, so that nothing says how often they come".to_owned();
-        return Err(TaskSetError::Contradiction { place: Place::file(), message });
+        return Err(TaskSetError::Contradiction { place: Location::file(), message });
     };
     // The file has these jobs alone: that they come again must change nothing for them.
     if let Some(job) = tasks.iter().flat_map(|(_, jobs)| jobs).find(|job| job.due > hyperperiod) {
@@ -132,7 +132,7 @@ fn periodic(tasks: &[(String, Vec<Job>)]) -> Import<(TaskSet, Notes)> {
 }
 
 /// Any other jobs: each is a task that comes again only when all of them are done, so that no two rounds meet.
-fn job_set(tasks: &[(String, Vec<Job>)], why: &TaskSetError) -> Import<(TaskSet, Notes)> {
+fn job_set(tasks: &[(String, Vec<SagRow>)], why: &TaskSetError) -> Import<(TaskSet, ImportNotes)> {
     let jobs = || tasks.iter().flat_map(|(_, jobs)| jobs);
     let latest = jobs().map(|job| job.release.saturating_add(job.jitter)).max().unwrap_or(0);
     let done = jobs().fold(latest, |sum, job| sum.saturating_add(job.longest));
@@ -144,7 +144,7 @@ fn job_set(tasks: &[(String, Vec<Job>)], why: &TaskSetError) -> Import<(TaskSet,
     let each = tasks.iter().flat_map(|(name, jobs)| {
         jobs.iter().map(move |job| (format!("{name}J{}", job.id), vec![job.clone()]))
     });
-    let each: Vec<(String, Vec<Job>)> = each.collect();
+    let each: Vec<(String, Vec<SagRow>)> = each.collect();
     let mut set = TaskSet::default();
     for (name, job) in &each {
         set.tasks.push(task(name, job, round)?);
@@ -158,16 +158,16 @@ fn job_set(tasks: &[(String, Vec<Job>)], why: &TaskSetError) -> Import<(TaskSet,
 }
 
 fn wrong(line: usize, message: String) -> TaskSetError {
-    TaskSetError::Contradiction { place: Place::part(&format!("line {line}")), message }
+    TaskSetError::Contradiction { place: Location::part(&format!("line {line}")), message }
 }
 
-fn row(line: usize, cells: &[&str]) -> Import<(String, Job)> {
+fn row(line: usize, cells: &[&str]) -> Import<(String, SagRow)> {
     if cells.len() != COLUMNS.len() {
         let text = format!("{} columns where a job has 8: {}", cells.len(), COLUMNS.join(", "));
         return Err(wrong(line, text));
     }
     let bad = |column: usize, reason: &str| TaskSetError::BadValue {
-        place: Place::part(&format!("line {line}")),
+        place: Location::part(&format!("line {line}")),
         key: COLUMNS[column].to_owned(),
         value: cells[column].to_owned(),
         reason: reason.to_owned(),
@@ -195,7 +195,7 @@ fn row(line: usize, cells: &[&str]) -> Import<(String, Job)> {
         let text = "the deadline must be after the arrival, and Cost max above 0".to_owned();
         return Err(wrong(line, text));
     }
-    let job = Job {
+    let job = SagRow {
         line,
         id: cells[1].to_owned(),
         release,
@@ -210,7 +210,7 @@ fn row(line: usize, cells: &[&str]) -> Import<(String, Job)> {
 }
 
 /// The time that the jobs of each task cover: the same for all that have several.
-fn hyperperiod(tasks: &[(String, Vec<Job>)]) -> Import<Option<i64>> {
+fn hyperperiod(tasks: &[(String, Vec<SagRow>)]) -> Import<Option<i64>> {
     let mut found: Option<(i64, &str)> = None;
     for (name, jobs) in tasks {
         let [first, second, ..] = &jobs[..] else { continue };
@@ -231,7 +231,7 @@ fn hyperperiod(tasks: &[(String, Vec<Job>)]) -> Import<Option<i64>> {
     Ok(found.map(|(covered, _)| covered))
 }
 
-fn task(name: &str, jobs: &[Job], hyperperiod: i64) -> Import<Task> {
+fn task(name: &str, jobs: &[SagRow], hyperperiod: i64) -> Import<Task> {
     let first = &jobs[0];
     let period = match jobs {
         [one, two, ..] => two.release - one.release,
@@ -240,7 +240,7 @@ fn task(name: &str, jobs: &[Job], hyperperiod: i64) -> Import<Task> {
     for (position, job) in jobs.iter().enumerate() {
         let nominal = i64::try_from(position).ok().and_then(|n| period.checked_mul(n));
         let nominal = nominal.and_then(|since| first.release.checked_add(since));
-        let same = |job: &Job| (job.jitter, job.shortest, job.longest, job.deadline);
+        let same = |job: &SagRow| (job.jitter, job.shortest, job.longest, job.deadline);
         if nominal != Some(job.release) || same(job) != same(first) || period <= 0 {
             let text = format!("this job of task {name} is not like its others, a period apart");
             return Err(wrong(job.line, text));
@@ -258,8 +258,8 @@ fn task(name: &str, jobs: &[Job], hyperperiod: i64) -> Import<Task> {
 }
 
 /// Priorities that are deadlines are EDF's; else each task has its own, the smaller the more urgent.
-fn order(set: &mut TaskSet, tasks: &[(String, Vec<Job>)]) -> Import<Notes> {
-    let mut notes = Notes::default();
+fn order(set: &mut TaskSet, tasks: &[(String, Vec<SagRow>)]) -> Import<ImportNotes> {
+    let mut notes = ImportNotes::default();
     notes.file("the file has no unit; its times are taken as microseconds");
     notes.file("jobs run without preemption, on one CPU");
     let lone = tasks.iter().find(|(_, jobs)| jobs.len() == 1);

@@ -14,7 +14,7 @@ use super::millionths::Millionths;
 use super::periods::Periods;
 use super::rounding;
 use super::stream::{Purpose, for_set};
-use super::utilisations::{Bound, Method, Prepared};
+use super::utilisations::{Bound, UtilisationMethod, UtilisationSampler};
 
 /// Tasks that a set has at most.
 pub const MOST_TASKS: usize = 1_000;
@@ -76,7 +76,7 @@ pub struct Recipe {
     pub tasks: usize,
     /// Processors that the sets are for, which bounds the utilisation.
     pub processors: u32,
-    pub method: Method,
+    pub method: UtilisationMethod,
     /// None, one for all tasks, or one for each.
     pub bounds: Vec<Bound>,
     pub periods: Periods,
@@ -95,7 +95,7 @@ impl Default for Recipe {
             seed: 1,
             tasks: 10,
             processors: 1,
-            method: Method::default(),
+            method: UtilisationMethod::default(),
             bounds: Vec::new(),
             periods: Periods::default(),
             granularity: Span::from_micros(1),
@@ -167,7 +167,8 @@ impl Recipe {
         {
             return Err(self.too_coarse(shortest, utilisation));
         }
-        let utilisations = Prepared::new(self.method, self.tasks, utilisation, &self.bounds)?;
+        let utilisations =
+            UtilisationSampler::new(self.method, self.tasks, utilisation, &self.bounds)?;
         Ok(Source { recipe: self.clone(), utilisation, shortest, utilisations })
     }
 
@@ -187,7 +188,7 @@ pub struct Source {
     recipe: Recipe,
     utilisation: Millionths,
     shortest: u64,
-    utilisations: Prepared,
+    utilisations: UtilisationSampler,
 }
 
 impl Source {

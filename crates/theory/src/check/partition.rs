@@ -2,7 +2,7 @@
 //!
 //! Owns: what the heuristic is told to try. Must not: pack (`sched::partition` does).
 
-use hourglass_model::{CpuSet, near};
+use hourglass_model::{CpuSet, spelling};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::{self, TimeModel};
 use hourglass_sched::partition::{FitHeuristic, PlacementOrder, partition};
@@ -10,8 +10,8 @@ use hourglass_sched::{Task, TaskSet as Numbers, Verdict, assign, edf};
 use hourglass_tasks::{Assignment, TaskSet};
 
 use super::RequestError;
-use super::host;
-use super::processor::Notes;
+use super::processor::NoteList;
+use super::processor_builder;
 
 /// A heuristic and an order by their names, such as `worst-fit,period`; without an order, by utilisation.
 ///
@@ -23,7 +23,7 @@ pub fn placing(text: &str) -> Result<(FitHeuristic, PlacementOrder), String> {
         "first-fit" => FitHeuristic::First,
         "best-fit" => FitHeuristic::Best,
         "worst-fit" => FitHeuristic::Worst,
-        _ => return Err(near::unknown("fit", fit, ["first-fit", "best-fit", "worst-fit"])),
+        _ => return Err(spelling::unknown("fit", fit, ["first-fit", "best-fit", "worst-fit"])),
     };
     let order = match order {
         "given" => PlacementOrder::Given,
@@ -33,7 +33,7 @@ pub fn placing(text: &str) -> Result<(FitHeuristic, PlacementOrder), String> {
         "deadline" => PlacementOrder::Deadline,
         _ => {
             let known = ["given", "utilisation", "density", "period", "deadline"];
-            return Err(near::unknown("order", order, known));
+            return Err(spelling::unknown("order", order, known));
         }
     };
     Ok((fit, order))
@@ -47,7 +47,7 @@ pub(super) fn place(
     set: &TaskSet,
     fit: FitHeuristic,
     order: PlacementOrder,
-    notes: &mut Notes,
+    notes: &mut NoteList,
 ) -> Result<Result<TaskSet, String>, RequestError> {
     let taken =
         |task: &&hourglass_tasks::Task| task.cpus.is_some() || set.server_of(&task.name).is_some();
@@ -63,7 +63,7 @@ pub(super) fn place(
     let cpus: Vec<u32> = set.cpus().iter().collect();
     // All tasks as on one CPU, for their numbers.
     let mut together = set.clone();
-    together.machine.cpus = Some(only(cpus.first().copied().unwrap_or(0)));
+    together.machine.cpus = Some(single_cpu(cpus.first().copied().unwrap_or(0)));
     together.machine.cores.clear();
     together.interference.clear();
     if !set.interference.is_empty() {
@@ -72,7 +72,7 @@ pub(super) fn place(
                 .to_owned(),
         ));
     }
-    let one = match host::processors(&together, true, notes) {
+    let one = match processor_builder::processors(&together, true, notes) {
         Ok(mut all) if all.len() == 1 => all.remove(0),
         Ok(_) => return Ok(Err("no tasks to place".to_owned())),
         Err(why) => return Ok(Err(why)),
@@ -108,13 +108,13 @@ pub(super) fn place(
     };
     let mut placed = set.clone();
     for (task, cpu) in placed.tasks.iter_mut().zip(found) {
-        task.cpus = cpus.get(cpu).copied().map(only);
+        task.cpus = cpus.get(cpu).copied().map(single_cpu);
     }
     placed.machine.cpus = Some(set.cpus());
     Ok(Ok(placed))
 }
 
-fn only(cpu: u32) -> CpuSet {
+fn single_cpu(cpu: u32) -> CpuSet {
     let mut one = CpuSet::default();
     one.insert(cpu);
     one

@@ -31,12 +31,12 @@ pub(crate) fn looks_like(text: &str) -> bool {
 pub(super) enum Value {
     /// A name, a number, a text.
     Word(String),
-    List(Vec<Entry>),
+    List(Vec<MastEntry>),
 }
 
 /// One entry of a list: `Key => Value`, or a value alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct MastEntry {
     /// In lower case, as MAST takes no notice of it; empty for a value alone.
     pub(super) key: String,
     pub(super) value: Value,
@@ -46,7 +46,7 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Element {
     pub(super) kind: String,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<MastEntry>,
     pub(super) line: usize,
 }
 
@@ -154,7 +154,7 @@ impl Tokens {
     }
 
     /// The entries up to the closing bracket.
-    fn list(&mut self, depth: usize) -> Import<Vec<Entry>> {
+    fn list(&mut self, depth: usize) -> Import<Vec<MastEntry>> {
         let (line, column) = self.place();
         if depth > DEEPEST {
             return Err(syntax(line, column, "too many brackets in brackets"));
@@ -175,19 +175,21 @@ impl Tokens {
         }
     }
 
-    fn entry(&mut self, depth: usize) -> Import<Entry> {
+    fn entry(&mut self, depth: usize) -> Import<MastEntry> {
         let (line, column) = self.place();
         match self.take() {
-            Some((Token::Open, ..)) => {
-                Ok(Entry { key: String::new(), value: Value::List(self.list(depth + 1)?), line })
-            }
+            Some((Token::Open, ..)) => Ok(MastEntry {
+                key: String::new(),
+                value: Value::List(self.list(depth + 1)?),
+                line,
+            }),
             Some((Token::Word(word), ..)) if self.peek() == Some(&Token::Arrow) => {
                 self.next += 1;
                 let value = self.entry(depth)?.value;
-                Ok(Entry { key: word.to_ascii_lowercase(), value, line })
+                Ok(MastEntry { key: word.to_ascii_lowercase(), value, line })
             }
             Some((Token::Word(word), ..)) => {
-                Ok(Entry { key: String::new(), value: Value::Word(word), line })
+                Ok(MastEntry { key: String::new(), value: Value::Word(word), line })
             }
             _ => Err(syntax(line, column, "a name or '(' must stand here")),
         }

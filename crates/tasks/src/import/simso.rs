@@ -8,9 +8,9 @@ use hourglass_model::CpuSet;
 use hourglass_time::Span;
 use roxmltree::Node;
 
-use super::number::Round;
+use super::decimal::Round;
 use super::xml::{self, attribute, bad, decimal, known, named, needed, refused, time, whole};
-use super::{Import, Notes, Translated};
+use super::{Import, ImportNotes, ImportedTaskSet};
 use crate::{Activation, Assignment, Scheduler, Task, TaskSet};
 
 /// Times of tasks are milliseconds.
@@ -22,13 +22,13 @@ const LONGEST_CHAIN: usize = 1_000;
 /// Attributes that say nothing where execution times are the WCET, and not computed from caches.
 const OF_CACHES: [&str; 4] = ["instructions", "mix", "stack", "base_cpi"];
 
-pub(super) fn read(text: &str) -> Import<Translated> {
+pub(super) fn read(text: &str) -> Import<ImportedTaskSet> {
     let document = xml::parse(text)?;
     let root = document.root_element();
     let settings =
         ["duration", "cycles_per_ms", "etm", "use_wcet", "penalty_preemption", "penalty_migration"];
     known(root, &settings, &["sched", "caches", "processors", "tasks"])?;
-    let mut notes = Notes::default();
+    let mut notes = ImportNotes::default();
     let mut set = TaskSet::default();
     execution_model(root, &mut notes);
     scheduler(root, &mut set, &mut notes)?;
@@ -45,10 +45,10 @@ pub(super) fn read(text: &str) -> Import<Translated> {
             "times are rounded to nanoseconds: execution times up, periods and deadlines down",
         );
     }
-    Ok(Translated { set, notes: notes.sentences() })
+    Ok(ImportedTaskSet { set, notes: notes.sentences() })
 }
 
-fn execution_model(root: Node<'_, '_>, notes: &mut Notes) {
+fn execution_model(root: Node<'_, '_>, notes: &mut ImportNotes) {
     let etm = attribute(root, "etm").unwrap_or("wcet");
     if etm != "wcet" {
         notes.file(&format!("etm '{etm}': every job is taken to execute for its WCET"));
@@ -60,7 +60,7 @@ fn execution_model(root: Node<'_, '_>, notes: &mut Notes) {
 }
 
 /// The last word of a class or file: `EDF` of `simso.schedulers.EDF` and of `./EDF.py`.
-fn scheduler(root: Node<'_, '_>, set: &mut TaskSet, notes: &mut Notes) -> Import<()> {
+fn scheduler(root: Node<'_, '_>, set: &mut TaskSet, notes: &mut ImportNotes) -> Import<()> {
     let Some(node) = named(root, "sched").next() else {
         return Err(refused(root, "it has no element 'sched'; name a scheduler"));
     };
@@ -101,7 +101,7 @@ fn processors(
     root: Node<'_, '_>,
     cycles: u128,
     set: &mut TaskSet,
-    notes: &mut Notes,
+    notes: &mut ImportNotes,
 ) -> Import<()> {
     let all: Vec<Node<'_, '_>> =
         xml::elements(root).filter(|node| node.tag_name().name() == "processors").collect();
@@ -168,7 +168,7 @@ const TASK: [&str; 14] = [
 fn tasks(
     root: Node<'_, '_>,
     set: &mut TaskSet,
-    notes: &mut Notes,
+    notes: &mut ImportNotes,
     inexact: &mut bool,
 ) -> Import<()> {
     let mut nodes = Vec::new();
@@ -213,7 +213,7 @@ fn named_all<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> impl Iterator<It
     xml::elements(node).filter(move |child| child.tag_name().name() == name)
 }
 
-fn task(node: Node<'_, '_>, notes: &mut Notes, inexact: &mut bool) -> Import<Task> {
+fn task(node: Node<'_, '_>, notes: &mut ImportNotes, inexact: &mut bool) -> Import<Task> {
     let name = needed(node, "name")?;
     let about = format!("task '{}'", name.escape_debug());
     let kind = match (attribute(node, "task_type"), attribute(node, "periodic")) {
