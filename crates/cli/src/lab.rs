@@ -31,8 +31,7 @@ pub(crate) use hourglass_lab::{ClockPolicy, SourceName, UnknownClockPolicy, Unkn
 pub(crate) use hourglass_lab::{
     Failure, Finished, Gates, KeptRun, Limit, LiveView, Request, RunContents, Watch, open_run, run,
 };
-pub(crate) use hourglass_lab::{give_up_capabilities, shows_lines};
-pub(crate) use hourglass_papers as paper;
+pub(crate) use hourglass_lab::{give_up_capabilities, hand_on, shows_lines};
 pub(crate) use hourglass_reserve::session as reserve;
 pub(crate) use hourglass_theory as theory;
 pub(crate) use hourglass_theory::sweep;

@@ -84,7 +84,8 @@ pub use hourglass_reserve as reservations;
 pub use hourglass_sys::signal::catch_stop_during;
 pub use hourglass_sys::user::give_up_capabilities;
 
-/// For commands: what does not end them; whether a terminal shows lines.
+/// For commands: what does not end them; which signals a program that they start ignores; whether a terminal shows lines.
+pub use hourglass_sys::inherited::hand_on;
 pub use hourglass_sys::signal::live_on;
 pub use hourglass_sys::terminal::shows_lines;
 

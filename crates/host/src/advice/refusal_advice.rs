@@ -19,8 +19,16 @@ const USUAL_RT_RUNTIME_US: i64 = 950_000;
 const DEADLINE_PERIOD_MIN_US: u64 = 100;
 const DEADLINE_PERIOD_MAX_US: u64 = 4_194_304;
 
+/// The programs that have capabilities of their own; a program that starts another one gives it none.
+const PROGRAMS: [&str; 2] = ["hourglass", "hourglass-paper"];
+
 /// The line that gives the command its capabilities.
-const SETCAP: &str = "sudo setcap cap_sys_nice,cap_ipc_lock+ep $(command -v hourglass)";
+fn setcap() -> String {
+    let own = std::env::current_exe().ok();
+    let own = own.as_deref().and_then(|path| path.file_name()?.to_str());
+    let program = PROGRAMS.into_iter().find(|name| own == Some(name)).unwrap_or(PROGRAMS[0]);
+    format!("sudo setcap cap_sys_nice,cap_ipc_lock+ep $(command -v {program})")
+}
 
 /// What was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,13 +136,14 @@ impl Grant {
                 (true, ..) => {
                     "run it outside of the user namespace, as a user with the privilege".to_owned()
                 }
-                (false, None, _) => SETCAP.to_owned(),
+                (false, None, _) => setcap(),
                 (false, Some(limit), Grantee::User(name)) => format!(
                     "echo '{name} - {limit}' | sudo tee -a {LIMITS_FILE} # then log in again"
                 ),
                 (false, Some(limit), Grantee::Hourglass) => format!(
-                    "{SETCAP}; or the line '@realtime - {limit}' in /etc/security/limits.d/realtime.conf, for \
-                     members of the group realtime after their next login"
+                    "{}; or the line '@realtime - {limit}' in /etc/security/limits.d/realtime.conf, for \
+                     members of the group realtime after their next login",
+                    setcap()
                 ),
             };
         };
