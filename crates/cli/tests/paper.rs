@@ -1,19 +1,28 @@
 //! `hourglass paper` runs `hourglass-paper` from its own folder, else from the PATH, and hands everything on. What that
 //! program does is its own tests' business; here a script is in its place.
 
+mod processes;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use processes::copy_program;
 
 /// Prints where it is and its words, reads a line, and ends with a code that Hourglass has not.
 const SCRIPT: &str =
     "#!/bin/sh\nread line\nprintf '%s|' \"$0\" \"$@\" \"$line\"\necho said >&2\nexit 42\n";
 
 fn script(folder: &Path) -> PathBuf {
+    script_of(folder, SCRIPT)
+}
+
+fn script_of(folder: &Path, text: &str) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
-    let path = folder.join("hourglass-paper");
-    fs::write(&path, SCRIPT).unwrap();
+    let (written, path) = (folder.join("script"), folder.join("hourglass-paper"));
+    fs::write(&written, text).unwrap();
+    copy_program(&written, &path);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
@@ -22,7 +31,7 @@ fn script(folder: &Path) -> PathBuf {
 fn alone(folder: &Path, words: &str, path: &Path) -> Output {
     let command = folder.join("hourglass");
     if !command.exists() {
-        fs::copy(env!("CARGO_BIN_EXE_hourglass"), &command).unwrap();
+        copy_program(env!("CARGO_BIN_EXE_hourglass"), &command);
     }
     let input = folder.join("input");
     fs::write(&input, "typed\n").unwrap();
@@ -81,8 +90,7 @@ fn a_program_that_is_missing_is_named_with_how_to_get_it() {
         assert!(said.contains("cargo install --path papers"), "{said}");
     }
     // One that is there and cannot be started is not said to be missing.
-    let beside = script(home.path());
-    fs::write(&beside, "#!/none/sh\n").unwrap();
+    let beside = script_of(home.path(), "#!/none/sh\n");
     let output = alone(home.path(), "paper", Path::new("/none"));
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");

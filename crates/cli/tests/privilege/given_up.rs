@@ -54,7 +54,9 @@ fn a_reserved_program_has_no_capability() {
 fn the_program_of_paper_has_no_capability() {
     let Some(capable) = Capable::new() else { return };
     let program = capable.folder.path().join("hourglass-paper");
-    fs::write(&program, "#!/bin/sh\nexec cat /proc/self/status\n").unwrap();
+    let script = capable.folder.path().join("script");
+    fs::write(&script, "#!/bin/sh\nexec cat /proc/self/status\n").unwrap();
+    super::copy_program(&script, &program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let output = capable.run(&["paper", "--list"]).output().unwrap();
     assert_eq!(code(&output), 0, "{}", super::stderr(&output));
