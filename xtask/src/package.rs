@@ -1,5 +1,5 @@
-//! Packages: what has to be made before them, and Debian packages of it by cargo-deb; and the command as a
-//! static binary.
+//! Packages: what has to be made before them, and Debian packages of it by cargo-deb; and the programs as
+//! static binaries.
 //!
 //! The command itself writes its manual pages and completions. What is in which package is said in
 //! `[package.metadata.deb]` of `crates/cli` and of `crates/capi`.
@@ -14,15 +14,19 @@ use hourglass_skip::Requirement;
 use crate::failure::StepFailure;
 use crate::workspace::Workspace;
 
-/// The most that the command may weigh as Cargo builds it.
+/// The most that a program may weigh as Cargo builds it.
 const LARGEST: u64 = 25_000_000;
 
 /// Shells and how their files are called where Debian's look for them.
 const COMPLETIONS: &[(&str, &str)] =
     &[("bash", "hourglass"), ("zsh", "_hourglass"), ("fish", "hourglass.fish")];
 
-/// What is built.
-const PACKAGES: &[&str] = &["hourglass-rt", "hourglass-capi"];
+/// The programs, with their packages; `hourglass paper` runs the second.
+const PROGRAMS: [(&str, &str); 2] =
+    [("hourglass", "hourglass-rt"), ("hourglass-paper", "hourglass-papers")];
+
+/// What is built besides.
+const C_LIBRARY: &str = "hourglass-capi";
 
 /// The Debian packages: which crate describes each, and how it is called there.
 const DEBIAN: &[&[&str]] = &[
@@ -31,16 +35,19 @@ const DEBIAN: &[&[&str]] = &[
     &["--package", "hourglass-capi", "--multiarch", "same", "--variant", "dev"],
 ];
 
-/// Builds the command and the C library in release, makes manual pages, completions and the C files
+/// Builds the programs and the C library in release, makes manual pages, completions and the C files
 /// under `release/package/` of the target folder, and of all that the Debian packages.
 ///
 /// # Errors
-/// `Broken` if something does not build or the command is too large, `Unable` without cargo-deb.
+/// `Broken` if something does not build or a program is too large, `Unable` without cargo-deb.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
-    let packages = PACKAGES.iter().flat_map(|name| ["--package", name]);
+    let packages = PROGRAMS.iter().map(|(_, package)| *package).chain([C_LIBRARY]);
+    let packages = packages.flat_map(|name| ["--package", name]);
     succeed(workspace.cargo(&["build", "--release", "--locked"]).args(packages))?;
     let release = workspace.target.join("release");
-    check_size(&release.join("hourglass"))?;
+    for (program, _) in PROGRAMS {
+        check_size(&release.join(program))?;
+    }
     let made = release.join("package");
     if made.exists() {
         fs::remove_dir_all(&made).map_err(|e| StepFailure::file(&made, &e))?;
@@ -54,13 +61,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     debian(workspace)
 }
 
-/// Builds the static command, and packs it with manual pages, completions and licences.
+/// Builds the static programs, and packs them with manual pages, completions and licences.
 ///
 /// # Errors
-/// `Broken` if it does not build, is too large or not static; `Unable` without that target.
+/// `Broken` if one does not build, is too large or not static; `Unable` without that target.
 pub(crate) fn run_static(workspace: &Workspace) -> Result<(), StepFailure> {
-    let program = static_program(workspace)?;
-    let release = program.parent().unwrap_or(&workspace.target).to_owned();
+    let programs = PROGRAMS.iter().map(|(name, package)| static_of(workspace, name, package));
+    let programs = programs.collect::<Result<Vec<_>, _>>()?;
+    let release = workspace.target.join(musl()).join("release");
     let name = format!("hourglass-{}-{}", env!("CARGO_PKG_VERSION"), musl());
     let made = release.join(&name);
     if made.exists() {
@@ -69,7 +77,9 @@ pub(crate) fn run_static(workspace: &Workspace) -> Result<(), StepFailure> {
     manual_pages(&release, &made)?;
     completions(&release, &made)?;
     dependencies(workspace, &made)?;
-    copy(&program, &made)?;
+    for program in programs {
+        copy(&program, &made)?;
+    }
     for file in ["README.md", "SECURITY.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         copy(&workspace.root.join(file), &made)?;
     }
@@ -86,12 +96,16 @@ pub(crate) fn run_static(workspace: &Workspace) -> Result<(), StepFailure> {
 /// # Errors
 /// As [`run_static`].
 pub(crate) fn static_program(workspace: &Workspace) -> Result<PathBuf, StepFailure> {
+    let (program, package) = PROGRAMS[0];
+    static_of(workspace, program, package)
+}
+
+fn static_of(workspace: &Workspace, name: &str, package: &str) -> Result<PathBuf, StepFailure> {
     let target = musl();
     has_target(&target)?;
-    let words =
-        ["build", "--release", "--locked", "--package", "hourglass-rt", "--target", &target];
+    let words = ["build", "--release", "--locked", "--package", package, "--target", &target];
     succeed(&mut workspace.cargo(&words))?;
-    let program = workspace.target.join(&target).join("release/hourglass");
+    let program = workspace.target.join(&target).join("release").join(name);
     check_size(&program)?;
     is_static(&program)?;
     Ok(program)
@@ -144,7 +158,7 @@ fn copy(file: &Path, into: &Path) -> Result<(), StepFailure> {
     fs::copy(file, to).map(drop).map_err(|e| StepFailure::file(file, &e))
 }
 
-/// Whether the command is as small as it is meant to be.
+/// Whether a program is as small as it is meant to be.
 ///
 /// # Errors
 /// `Broken` if not.
@@ -157,7 +171,7 @@ pub(crate) fn check_size(program: &Path) -> Result<(), StepFailure> {
         return Ok(());
     }
     Err(StepFailure::Broken(format!(
-        "the command has {size_mb:.1} MB, more than {largest_mb:.1}: look what grew \
+        "the program has {size_mb:.1} MB, more than {largest_mb:.1}: look what grew \
          (nm --size-sort of a build with CARGO_PROFILE_RELEASE_STRIP=none)"
     )))
 }
@@ -194,10 +208,10 @@ fn completions(release: &Path, made: &Path) -> Result<(), StepFailure> {
     Ok(())
 }
 
-/// What the command is made of beside our own crates, with their licences.
+/// What the programs are made of beside our own crates, with their licences.
 fn dependencies(workspace: &Workspace, made: &Path) -> Result<(), StepFailure> {
-    let words = ["tree", "--package", "hourglass-rt", "--edges", "normal", "--prefix", "none"];
-    let mut cargo = workspace.cargo(&words);
+    let mut cargo = workspace.cargo(&["tree", "--edges", "normal", "--prefix", "none"]);
+    cargo.args(PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]));
     cargo.args(["--locked", "--format", "{p}: {l}"]);
     let output = cargo.output().map_err(|e| StepFailure::start("cargo", &e))?;
     if !output.status.success() {
@@ -322,7 +336,11 @@ mod tests {
         fn new(name: &str, mode: u32, overridden: bool) -> Trial {
             let root = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
             let trial = Trial(root);
-            let statoverride = if overridden { "exit 0" } else { "exit 1" };
+            // Of `hourglass`, and of no other program.
+            let statoverride = match overridden {
+                true => "case $2 in */hourglass) exit 0 ;; esac; exit 1",
+                false => "exit 1",
+            };
             let log = trial.0.join("log").display().to_string();
             for (tool, then) in [
                 ("getent", "exit 1"),
@@ -335,6 +353,7 @@ mod tests {
                 trial.file(&format!("bin/{tool}"), &script, 0o755);
             }
             trial.file("usr/bin/hourglass", "", mode);
+            trial.file("usr/bin/hourglass-paper", "", 0o755);
             trial
         }
 
@@ -345,14 +364,16 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         }
 
-        /// Configures the package: who may run the command then, and what was done.
+        /// Configures the package: who may run the command then, and what was done. Who may run it may run `hourglass-paper`.
         fn configure(&self) -> (u32, Vec<String>) {
             let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/debian/postinst");
             let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.0.join("bin").display());
             let mut sh = Command::new("sh");
             sh.arg(script).arg("configure").env("DPKG_ROOT", &self.0).env("PATH", path);
             assert!(sh.status().unwrap().success());
-            let mode = fs::metadata(self.0.join("usr/bin/hourglass")).unwrap().permissions().mode();
+            let mode = |name| fs::metadata(self.0.join(name)).unwrap().permissions().mode();
+            let (mode, paper) = (mode("usr/bin/hourglass"), mode("usr/bin/hourglass-paper"));
+            assert_eq!(mode, paper);
             let log = fs::read_to_string(self.0.join("log")).unwrap();
             (mode & 0o7777, log.lines().map(str::to_owned).collect())
         }
@@ -377,12 +398,15 @@ mod tests {
         // A container may have none to give; a change of the owner takes them away.
         let given = place("setcap cap_sys_nice,cap_ipc_lock+ep ");
         assert!(given.is_none_or(|given| Some(given) > owned), "{done:?}");
+        // `execve` takes those of `hourglass` away.
+        let gifts = done.iter().filter(|line| line.starts_with("setcap cap_")).count();
+        assert!(gifts == 0 || gifts == 2, "{done:?}");
         // An administrator lets everybody run it, or another group.
         let (mode, done) = Trial::new("everybody", 0o755, true).configure();
         assert_eq!(mode, 0o755);
         assert!(!done.iter().any(|line| line.starts_with("setcap cap_")), "{done:?}");
         let (mode, done) = Trial::new("audio", 0o2750, true).configure();
         assert_eq!(mode, 0o2750);
-        assert!(!done.iter().any(|line| line.starts_with("chown")), "{done:?}");
+        assert!(!done.iter().any(|line| line.starts_with("chown root")), "{done:?}");
     }
 }

@@ -5,6 +5,7 @@ use clap::builder::Styles;
 use clap::{
     Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
 };
+use hourglass_terminal::paper::PaperArgs;
 
 use crate::args::help;
 use crate::args::options::{OPTIONS, OptionDef, OptionKey};
@@ -18,7 +19,6 @@ use crate::commands::example::Example;
 use crate::commands::export::Export;
 use crate::commands::man::ManArgs;
 use crate::commands::merge::Merge;
-use crate::commands::paper::Paper;
 use crate::commands::predict::Predict;
 use crate::commands::render::Render;
 use crate::commands::report::Report;
@@ -100,7 +100,7 @@ pub(crate) enum Command {
     Merge(Merge),
     Reserve(Box<Reserve>),
     CacheCost(CacheCost),
-    Paper(Paper),
+    Paper(PaperArgs),
     Example(Example),
     Completions(Completions),
     Man(ManArgs),
@@ -328,7 +328,6 @@ mod tests {
             "merge",
             "reserve",
             "cache-cost",
-            "paper",
             "example",
             "completions",
             "man",

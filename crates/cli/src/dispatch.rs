@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::FromArgMatches;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use hourglass_model::spelling;
+use hourglass_terminal::usage;
 
 use crate::cli::{self, Cli, Command};
 use crate::commands;
@@ -34,6 +33,8 @@ enum Invocation {
     Run(Vec<String>),
     /// `latency` or `noise`, which have their own letters, with these words.
     Peer(PeerTool, Vec<String>),
+    /// `paper`, which is a program of its own, with these words.
+    Paper(Vec<String>),
     /// A file without `run` before it.
     File(String),
     /// Another command.
@@ -50,6 +51,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode> {
         Invocation::Run(words) => commands::run::run(&words),
         Invocation::Peer(PeerTool::Latency, words) => compat::latency::latency(&words),
         Invocation::Peer(PeerTool::Noise, words) => compat::noise::noise(&words),
+        Invocation::Paper(words) => commands::paper::paper(&words),
         Invocation::File(file) => Err(Stop::usage(format!(
             "unknown command '{file}'; did you mean hourglass run {file}?"
         ))
@@ -69,6 +71,10 @@ fn meant(words: &[String]) -> Invocation {
         Some("run") => Invocation::Run([global, &rest[1..]].concat()),
         Some("latency") => Invocation::Peer(PeerTool::Latency, [global, &rest[1..]].concat()),
         Some("noise") => Invocation::Peer(PeerTool::Noise, [global, &rest[1..]].concat()),
+        Some("paper") => Invocation::Paper([global, &rest[1..]].concat()),
+        Some("help") if rest.get(1).is_some_and(|word| word == "paper") => {
+            Invocation::Paper(vec!["--help".to_owned()])
+        }
         Some(word) if ASKING.contains(&word) => Invocation::Other,
         Some(word) if word.starts_with('-') => Invocation::Run(words.to_vec()),
         Some(word) if word.ends_with(".toml") => Invocation::File(word.to_owned()),
@@ -107,10 +113,11 @@ fn other(words: &[String]) -> Result<ExitCode> {
         let _ = give_up_capabilities();
     }
     match command {
-        // `meant` finds these three before clap does.
+        // `meant` finds these four before clap does.
         Command::Run(_) => commands::run::run(words),
         Command::Latency(_) => compat::latency::latency(words),
         Command::Noise(_) => compat::noise::noise(words),
+        Command::Paper(_) => commands::paper::paper(words),
         Command::Show(show) => commands::show::show(&show, settings),
         Command::Render(render) => commands::render::render(&render, settings),
         Command::Report(report) => commands::report::report(&report, settings),
@@ -126,7 +133,6 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Reserve(reserve) => commands::reserve::reserve(&reserve, words, settings),
         Command::CacheCost(asked) => commands::cache_cost::measure(&asked, settings),
         Command::Watch(watch) => commands::watch::watch(&watch, words, settings),
-        Command::Paper(paper) => commands::paper::paper(&paper, settings),
         Command::Example(asked) => commands::example::example(&asked, settings),
         Command::Completions(completions) => {
             commands::completions::print(&completions, cli::command(), settings)
@@ -164,71 +170,12 @@ fn needs_no_privilege(command: &Command) -> bool {
     }
 }
 
-/// The words that clap says of an error.
-fn error_words(error: &clap::Error, kind: ContextKind) -> Vec<&str> {
-    match error.get(kind) {
-        Some(ContextValue::String(word)) => vec![word],
-        Some(ContextValue::Strings(words)) => words.iter().map(String::as_str).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// The line about a word that is not known, with those that are near.
-fn unknown_word(error: &clap::Error, words: &[String]) -> Option<String> {
-    let first = |kind| error_words(error, kind).first().copied();
-    match error.kind() {
-        ErrorKind::InvalidSubcommand => {
-            let word = first(ContextKind::InvalidSubcommand)?;
-            let known = cli::command();
-            let names = known.get_subcommands().map(clap::Command::get_name);
-            let question = spelling::did_you_mean(word, names);
-            let advice = question.unwrap_or_else(|| "hourglass --help lists them".to_owned());
-            Some(format!("unknown command '{word}'; {advice}"))
-        }
-        ErrorKind::UnknownArgument => {
-            let word = first(ContextKind::InvalidArg).filter(|word| word.starts_with('-'))?;
-            let name = &words.get(global_words(words))?;
-            let mut all = cli::command();
-            all.build();
-            let command = all.find_subcommand(name)?;
-            let options: Vec<String> = command
-                .get_arguments()
-                .flat_map(|one| one.get_long_and_visible_aliases())
-                .flatten()
-                .map(|long| format!("--{long}"))
-                .collect();
-            let question = spelling::did_you_mean(word, options.iter().map(String::as_str));
-            let advice = question.unwrap_or_else(|| format!("hourglass {name} --help lists them"));
-            Some(format!("{word}: unknown option; {advice}"))
-        }
-        ErrorKind::InvalidValue => {
-            let word = first(ContextKind::InvalidValue).filter(|word| !word.is_empty())?;
-            let known = error_words(error, ContextKind::ValidValue);
-            let option = first(ContextKind::InvalidArg)?.split(' ').next()?;
-            (!known.is_empty())
-                .then(|| format!("{option}: {}", spelling::unknown("word", word, known)))
-        }
-        _ => None,
-    }
-}
-
-/// clap's message in one line; the usage and the advice that it adds are left to `--help`.
+/// clap's message in one line.
 fn usage(error: &clap::Error, words: &[String]) -> Stop {
-    if let Some(line) = unknown_word(error, words) {
-        return Stop::usage(line);
-    }
-    let text = error.render().to_string();
-    let (message, advice) = text.split_once("\n\n").unwrap_or((&text, ""));
-    let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some(stripped) = line.strip_prefix("error: ") {
-        line = stripped.to_owned();
-    }
-    if let Some(tip) = advice.lines().find_map(|line| line.trim().strip_prefix("tip: ")) {
-        line = format!("{line}; {tip}");
-    } else if error.kind() == ErrorKind::MissingRequiredArgument {
-        line.push_str("; see --help");
-    }
-    Stop::usage(line)
+    let mut all = cli::command();
+    all.build();
+    let asked = words.get(global_words(words)).and_then(|name| all.find_subcommand(name));
+    usage::one_line(error, &all, asked)
 }
 
 #[cfg(test)]
@@ -271,6 +218,19 @@ mod tests {
         assert_eq!(peer("latency -mSqp80 -h 400"), Invocation::Peer(PeerTool::Latency, wanted));
         let wanted = words("--json -c 1");
         assert_eq!(peer("--json noise -c 1"), Invocation::Peer(PeerTool::Noise, wanted));
+    }
+
+    #[test]
+    fn paper_is_a_program_that_gets_its_words() {
+        for (line, wanted) in [
+            ("paper --list", "--list"),
+            ("--json paper x -q", "--json x -q"),
+            ("--color never paper", "--color never"),
+            ("help paper", "--help"),
+        ] {
+            assert_eq!(meant(&words(line)), Invocation::Paper(words(wanted)), "{line}");
+        }
+        assert_eq!(meant(&words("help papers")), Invocation::Other);
     }
 
     #[test]

@@ -32,8 +32,7 @@ pub(crate) use hourglass_lab::{
     ExperimentObserver, Finished, Gates, Limit, LiveView, OpenRun, RunContents, RunFailure,
     RunOptions, open_run, run,
 };
-pub(crate) use hourglass_lab::{give_up_capabilities, shows_lines};
-pub(crate) use hourglass_papers as paper;
+pub(crate) use hourglass_lab::{give_up_capabilities, hand_on, shows_lines};
 pub(crate) use hourglass_reserve::session as reserve;
 pub(crate) use hourglass_theory as theory;
 pub(crate) use hourglass_theory::sweep;

@@ -7,39 +7,25 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod atomic_file;
 mod cli;
 mod commands;
 mod compat;
 mod dispatch;
-mod exit;
 mod lab;
-mod messages;
 mod output;
 mod progress;
-mod settings;
 
-use std::ffi::OsString;
-use std::io;
 use std::panic;
 use std::process::ExitCode;
 
-use crate::exit::Stop;
+use hourglass_terminal::{atomic_file, exit, is_closed_pipe, messages, settings};
 
 fn main() -> ExitCode {
     suppress_decoder_output();
     // Refused by no kernel; and if it were, the signals do what they do to any program.
     let _ = hourglass_lab::set_signal_dispositions();
-    let words: Result<Vec<String>, OsString> =
-        std::env::args_os().skip(1).map(OsString::into_string).collect();
-    let done = match words {
-        Ok(words) => dispatch::dispatch(&words),
-        Err(word) => {
-            let word = word.to_string_lossy();
-            Err(Stop::usage(format!("'{word}' is not UTF-8, and only UTF-8 is taken")).into())
-        }
-    };
-    done.unwrap_or_else(|error| explain(&error))
+    let words = hourglass_terminal::words().map_err(anyhow::Error::from);
+    hourglass_terminal::concluded(words.and_then(|words| dispatch::dispatch(&words)))
 }
 
 /// A decoder that panics on a damaged file becomes one clear line; its panic is not told besides.
@@ -50,27 +36,4 @@ fn suppress_decoder_output() {
             say(panicked);
         }
     }));
-}
-
-/// Says why there is no result, and gives the exit code for it.
-fn explain(error: &anyhow::Error) -> ExitCode {
-    if is_closed_pipe(error) {
-        // Who reads has read enough; that is no failure.
-        return ExitCode::SUCCESS;
-    }
-    if let Some(stop) = error.downcast_ref::<Stop>() {
-        stop.lines().iter().for_each(|line| messages::say(line));
-        return stop.exit_code();
-    }
-    messages::say(&format!("{error:#}"));
-    ExitCode::from(exit::MACHINE)
-}
-
-/// Whether writing failed because nobody reads any more (`hourglass ... | head`).
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-    })
 }

@@ -1,13 +1,12 @@
 //! What goes to stdout: the summary, the paper's lines, or the run document.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
-use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result};
 use hourglass_model::Interval;
 use hourglass_model::document::RunDocument;
-use hourglass_report::text::{RecordWriter, Style, summary};
-use serde::Serialize;
+use hourglass_report::text::{RecordWriter, summary};
+pub(crate) use hourglass_terminal::output::*;
 
 use crate::exit::Stop;
 use crate::lab::CpuTimeline;
@@ -94,70 +93,6 @@ pub(crate) fn print(source: &mut impl Source, format: Format) -> Result<()> {
         Format::Lines { cycles } => lines(source, cycles),
     };
     unless_closed(printed)
-}
-
-/// That nobody reads any more is no failure.
-///
-/// # Errors
-/// Any other of `printed`.
-pub(crate) fn unless_closed(printed: Result<()>) -> Result<()> {
-    match printed {
-        Err(error) if crate::is_closed_pipe(&error) => Ok(()),
-        printed => printed,
-    }
-}
-
-/// Prints one JSON document.
-///
-/// # Errors
-/// Writing fails.
-pub(crate) fn json(document: &impl Serialize) -> Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, document)
-        .map_err(io::Error::from)
-        .and_then(|()| writeln!(out))
-        .and_then(|()| out.flush())
-        .context("cannot write to stdout")
-}
-
-/// Prints a text.
-///
-/// # Errors
-/// Writing fails.
-pub(crate) fn text(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to stdout")
-}
-
-/// Prints a text with colours, which go away where there are to be none.
-///
-/// # Errors
-/// Writing fails.
-pub(crate) fn ansi(text: &impl std::fmt::Display) -> Result<()> {
-    let mut out = anstream::stdout().lock();
-    write!(out, "{text}").and_then(|()| out.flush()).context("cannot write to stdout")
-}
-
-/// Whether text on stdout is coloured.
-pub(crate) fn style() -> Style {
-    match AutoStream::choice(&io::stdout()) {
-        ColorChoice::Never => Style::Plain,
-        _ => Style::Colour,
-    }
-}
-
-/// Whether text on stderr is coloured.
-pub(crate) fn style_of_stderr() -> Style {
-    match AutoStream::choice(&io::stderr()) {
-        ColorChoice::Never => Style::Plain,
-        _ => Style::Colour,
-    }
-}
-
-/// Writes a text to stderr: what a command that has stdout for itself says.
-pub(crate) fn to_stderr(text: &str) {
-    // If stderr is closed there is nobody left to be told.
-    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 fn lines(source: &mut impl Source, cycles: bool) -> Result<()> {

@@ -11,10 +11,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use processes::{catches, send, until, waits_of_the_measured};
+use processes::{send, until, waits_of_the_measured};
 use serde_json::Value;
-
-const SIGINT: u32 = 2;
 
 /// How long a test waits for something that takes milliseconds on a machine at rest.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -364,100 +362,6 @@ fn a_watch_ends_with_ctrl_c() {
     let _ = lines.next();
     send("-INT", child.id().into()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-}
-
-/// `paper --list`: every paper with its tables, for people and for scripts.
-#[test]
-fn papers_are_listed() {
-    let text = printed("paper --list");
-    assert!(text.starts_with("highpertimer: "), "{text}");
-    for id in ["2.1", "3.2", "5.1", "5.9"] {
-        assert!(text.lines().any(|line| line.trim_start().starts_with(id)), "{id}: {text}");
-    }
-    let list = json(&printed("paper --list --json"));
-    assert_eq!(list["schema"], "hourglass.paper-list/1");
-    assert_eq!(list["papers"][0]["name"], "highpertimer");
-    assert_eq!(list["papers"][0]["tables"][0]["id"], "2.1");
-}
-
-#[test]
-fn papers_and_tables_that_are_not_there_are_named_beside_those_that_are() {
-    refuses("paper highpertimr", "unknown paper 'highpertimr'; did you mean 'highpertimer'?\n");
-    refuses(
-        "paper xyz",
-        "unknown paper 'xyz'; use one of highpertimer, hrtimers, rt-mach-timers, hourglass-2002, smt-reservation\n",
-    );
-    refuses(
-        "paper highpertimer --table 2.1 --table 9.9",
-        "--table: unknown table '9.9'; use one of 2.1, 2.2, 2.3, 2.4, 3.1, 3.2, \
-         5.1, 5.2, 5.3, 5.4, 5.5, 5.6, 5.7, 5.8, 5.9\n",
-    );
-    refuses("paper", "the following required arguments were not provided: <NAME>");
-    refuses("paper --list --quick", "");
-}
-
-/// Where the figures cannot go is said before anything is measured.
-#[test]
-fn figures_need_a_folder() {
-    let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("file");
-    fs::write(&file, "mine").unwrap();
-    for (at, why) in [(file.clone(), "is not a folder"), (home.path().join("a/b"), "No such file")]
-    {
-        let line = format!("paper highpertimer -o {}", at.display());
-        refuses(&line, &format!("-o: {}: {why}", at.display()));
-    }
-    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
-}
-
-/// CONTRACT, `hourglass.paper/1`: keys that scripts rely on. What was measured is not judged.
-#[test]
-fn a_paper_is_one_document_with_figures_beside_it() {
-    let home = tempfile::tempdir().unwrap();
-    let folder = home.path().join("figures");
-    let line = format!("paper highpertimer --quick --table 2.2 --json -o {}", folder.display());
-    let document = json(&printed(&line));
-    assert_eq!(document["schema"], "hourglass.paper/1");
-    assert_eq!(
-        (&document["paper"], &document["effort"]),
-        (&"highpertimer".into(), &"quick".into())
-    );
-    assert_eq!(document["interrupted"], false);
-    let [table] = &document["tables"].as_array().unwrap()[..] else { panic!("{document}") };
-    assert_eq!((&table["id"], &table["figure"]), (&"2.2".into(), &"figure-2.2.svg".into()));
-    assert!(table["difference"].as_str().is_some_and(|text| text.ends_with('.')));
-    let row = &table["rows"][0];
-    assert_eq!((&row["name"], &row["unit"]), (&"CLOCK_REALTIME, mean".into(), &"ns".into()));
-    assert_eq!((&row["paper"], &row["how"]), (&31.232.into(), &"measured".into()));
-    assert!(row["measured"].as_f64().is_some_and(|cost| cost > 0.0), "{row}");
-    assert!(row["count"].as_u64().is_some_and(|reads| reads > 0), "{row}");
-    let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name()).collect();
-    assert_eq!(names, ["figure-2.2.svg"], "no half-written file beside it");
-    let figure = fs::read_to_string(folder.join("figure-2.2.svg")).unwrap();
-    assert!(figure.starts_with("<svg ") && figure.ends_with("</svg>\n"));
-}
-
-/// CONTRACT: on Ctrl-C what was measured is written; here that is nothing, so nothing is left.
-#[test]
-fn a_paper_that_is_interrupted_leaves_nothing_half_written() {
-    let home = tempfile::tempdir().unwrap();
-    let folder = home.path().join("figures");
-    let line = format!("-q --json paper highpertimer --table 3.1 -o {}", folder.display());
-    let mut running = Running::start(&line);
-    let start = Instant::now();
-    while !folder.exists() {
-        assert!(start.elapsed() < PATIENCE, "the folder is made before the measurement");
-        sleep(Duration::from_millis(10));
-    }
-    until("SIGINT is caught", || catches(running.0.id(), SIGINT));
-    send("-INT", running.0.id().into()).unwrap();
-    assert_eq!(running.exit_code(), Some(130));
-    let mut stdout = String::new();
-    running.0.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-    let document = json(&stdout);
-    assert_eq!(document["interrupted"], true);
-    assert_eq!(document["tables"].as_array().map(Vec::len), Some(0));
-    assert!(!folder.exists());
 }
 
 /// Files of rt-app without a timer run as rt-app runs them: threads that others start, resume or meet at a

@@ -1,10 +1,13 @@
 //! The keys that CONTRACT names, in every document of runs, comparisons, costs and papers. Their values are
 //! other tests' business.
 
+mod programs;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hourglass_model::Cause;
+use programs::with_paper;
 use serde_json::Value;
 
 /// The document that a command prints.
@@ -144,6 +147,7 @@ fn comparisons() {
 
 #[test]
 fn costs_and_papers() {
+    with_paper();
     let cost = document("cache-cost --sizes 8K --trials 2 --duration 20ms --json -q");
     assert_eq!(cost["schema"], "hourglass.cache-cost/1");
     let keys = "bytes penalty_ns? ci_lo_ns? ci_hi_ns? trials";

@@ -5,6 +5,7 @@
 //! that options exist and files are found, not that a run of an hour ends well.
 
 mod processes;
+mod programs;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use hourglass_skip::{Requirement, skip};
 use processes::send;
+use programs::with_paper;
 
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// After Ctrl-C; a machine that others use may be slow.
@@ -179,11 +181,13 @@ fn works(page: &str) -> usize {
 
 #[test]
 fn commands_of_the_readme_work() {
+    with_paper();
     assert!(works("README.md") > 8);
 }
 
 #[test]
 fn commands_of_the_guide_work() {
+    with_paper();
     let mut pages: Vec<_> = fs::read_dir(root().join("docs/src/guide"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -308,7 +312,7 @@ fn stories_show_their_programs() {
 #[test]
 fn every_document_is_described() {
     let page = fs::read_to_string(root().join("docs/src/reference/documents.md")).unwrap();
-    let mut sources = vec![root().join("crates"), root().join("bench/src")];
+    let mut sources = ["crates", "papers/src", "bench/src"].map(|path| root().join(path)).to_vec();
     let mut schemas = std::collections::BTreeSet::new();
     while let Some(path) = sources.pop() {
         if path.is_dir() && !path.ends_with("tests") {
@@ -358,6 +362,7 @@ fn reference() -> String {
 /// `cargo xtask book` lets this write the page.
 #[test]
 fn the_reference_has_every_command() {
+    with_paper();
     let text = reference();
     assert!(text.contains("\n## hourglass check\n"), "{text}");
     if std::env::var_os("HOURGLASS_BOOK").is_some() {

@@ -2,11 +2,13 @@
 //! the programs that they start. Neither a question (SIGUSR1) nor a full disk (SIGXFSZ) ends a command.
 
 mod processes;
+mod programs;
 
 use std::process::{Child, Command, Output, Stdio};
 
 use hourglass_skip::{Requirement, skip};
 use processes::{catches, send, until};
+use programs::with_paper;
 
 const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
 const SIGUSR1: u32 = 10;
@@ -45,6 +47,7 @@ const LASTING: [&str; 7] = [
 /// `nohup hourglass` died of SIGHUP; a SIGINT that a shell's `&` had ignored ended the run.
 #[test]
 fn ignored_signals_stay_ignored() {
+    with_paper();
     let home = tempfile::tempdir().unwrap();
     for words in LASTING {
         let mut command = under("trap '' HUP INT", words);
@@ -60,6 +63,7 @@ fn ignored_signals_stay_ignored() {
 /// SIGUSR1 ended every command but a `latency` that had come to its measuring.
 #[test]
 fn a_question_ends_no_command() {
+    with_paper();
     let home = tempfile::tempdir().unwrap();
     for words in LASTING {
         let mut command = under(":", words);

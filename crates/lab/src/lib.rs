@@ -84,7 +84,8 @@ pub use hourglass_sys::credentials::give_up_capabilities;
 /// For programs that have handlers of signals of their own.
 pub use hourglass_sys::signal::catch_stop_during;
 
-/// For commands: what does not end them; whether a terminal shows lines.
+/// For commands: what does not end them; which signals a program that they start ignores; whether a terminal shows lines.
+pub use hourglass_sys::inherited_signals::hand_on;
 pub use hourglass_sys::signal::set_signal_dispositions;
 pub use hourglass_sys::terminal::shows_lines;
 

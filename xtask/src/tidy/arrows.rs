@@ -31,21 +31,23 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("theory", &["lab", "workload", "infer", "sched", "store", "sys", "tasks", "model", "time"]),
-    (
-        "papers",
-        &[
-            "lab", "theory", "host", "workload", "reserve", "infer", "sched", "timer", "clock",
-            "sys", "tasks", "model", "time",
-        ],
-    ),
     ("report", &["infer", "model", "time"]),
-    ("cli", &["lab", "theory", "papers", "host", "reserve", "report", "tasks", "model", "time"]),
+    ("terminal", &["report", "model"]),
+    ("cli", &["lab", "theory", "host", "reserve", "report", "terminal", "tasks", "model", "time"]),
     ("capi", &["lab", "reserve", "witness", "timer", "clock", "time", "sys"]),
 ];
 
-/// The Python package lies beside `crates/`.
-const PYTHON: (&str, &[&str]) =
-    ("python", &["lab", "theory", "host", "reserve", "witness", "tasks", "timer", "clock", "time"]);
+/// What lies beside `crates/`.
+const BESIDE: [(&str, &[&str]); 2] = [
+    ("python", &["lab", "theory", "host", "reserve", "witness", "tasks", "timer", "clock", "time"]),
+    (
+        "papers",
+        &[
+            "report", "terminal", "lab", "theory", "host", "workload", "reserve", "infer", "sched",
+            "timer", "clock", "sys", "tasks", "model", "time",
+        ],
+    ),
+];
 
 /// The page that shows the arrows, and what stands between the two ends of one.
 const PAGE: &str = "ARCHITECTURE.md";
@@ -60,8 +62,10 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let folder = path.trim_end_matches("/Cargo.toml");
     let row = match folder.strip_prefix("crates/") {
         Some(name) => MAY_USE.iter().find(|(row, _)| *row == name),
-        None if folder == PYTHON.0 => Some(&PYTHON),
-        None => return Vec::new(),
+        None => match BESIDE.iter().find(|(row, _)| *row == folder) {
+            None => return Vec::new(),
+            row => row,
+        },
     };
     let Some((name, allowed)) = row else {
         return vec![Finding::broken(
@@ -81,7 +85,7 @@ pub(super) fn check_table(files: &[File]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = files.iter().flat_map(idle).collect();
     let Some(page) = files.iter().find(|file| file.path == PAGE) else { return findings };
     let remedy = "let it show what xtask/src/tidy/arrows.rs has";
-    let rows = MAY_USE.iter().chain([&PYTHON]).filter(|(_, uses)| !uses.is_empty());
+    let rows = MAY_USE.iter().chain(&BESIDE).filter(|(_, uses)| !uses.is_empty());
     let mut missing: Vec<_> = rows.collect();
     for (line, (name, uses)) in shown(&page.text) {
         match missing.iter().position(|row| row.0 == name && row.1 == uses.as_slice()) {
@@ -102,7 +106,7 @@ pub(super) fn check_table(files: &[File]) -> Vec<Finding> {
 fn idle(manifest: &File) -> Vec<Finding> {
     let folder = manifest.path.strip_suffix("/Cargo.toml").unwrap_or_default();
     let name = folder.strip_prefix("crates/").unwrap_or(folder);
-    let row = MAY_USE.iter().chain([&PYTHON]).find(|(row, _)| *row == name);
+    let row = MAY_USE.iter().chain(&BESIDE).find(|(row, _)| *row == name);
     let used = ours(&manifest.text);
     let idle = row.into_iter().flat_map(|(_, uses)| *uses);
     idle.filter(|one| !used.iter().any(|(name, _)| name == *one))
@@ -151,7 +155,7 @@ fn check_name(path: &str, text: &str, folder: &str) -> Option<Finding> {
     let entries = entries(text);
     let entry = entries.iter().find(|e| e.table == "package" && e.key == "name")?;
     let package = entry.value.trim_matches('"');
-    let right = folder == PYTHON.0 || folder_of(package).as_deref() == Some(folder);
+    let right = folder == "python" || folder_of(package).as_deref() == Some(folder);
     (!right).then(|| {
         Finding::broken(
             path,
@@ -183,6 +187,7 @@ mod tests {
         assert_eq!(lines("crates/clock/Cargo.toml", text), [5]);
         let text = "[dependencies]\nhourglass-rt = { path = \"../cli\" }";
         assert_eq!(lines("crates/lab/Cargo.toml", text), [2]);
+        assert_eq!(lines("papers/Cargo.toml", text), [2]);
     }
 
     #[test]
@@ -208,7 +213,7 @@ mod tests {
     #[test]
     fn the_page_shows_the_table() {
         let row = |(name, uses): &(&str, &[&str])| format!("{name}  {ARROW}{}\n", uses.join(" "));
-        let rows = MAY_USE.iter().chain([&PYTHON]).filter(|(_, uses)| !uses.is_empty());
+        let rows = MAY_USE.iter().chain(&BESIDE).filter(|(_, uses)| !uses.is_empty());
         let rows: String = rows.map(row).collect();
         let found = |text: String| {
             let page = [File { path: PAGE.to_owned(), text }];

@@ -27,7 +27,7 @@ fn check_root(file: &File) -> Vec<Finding> {
             "begin with a `//!` that says what it owns and what it must not do",
         ));
     }
-    let is_ours = file.path.starts_with("crates/");
+    let is_ours = ["crates/", "papers/"].iter().any(|home| file.path.starts_with(home));
     let may_be_unsafe = unsafety::HOMES.iter().any(|home| file.path.starts_with(home));
     let code = Source::new(&file.text).code.replace([' ', '\n'], "");
     if is_ours && !may_be_unsafe && !code.contains("#![forbid(unsafe_code)]") {

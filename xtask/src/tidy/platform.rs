@@ -48,7 +48,11 @@ fn is_product(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let test = |part: &&str| matches!(*part, "tests" | "tests.rs" | "test_host.rs");
     path.ends_with(".rs")
-        && matches!(parts[..], ["crates", name, "src", ..] if name != "skip") // tests only
+        && match parts[..] {
+            ["crates", name, "src", ..] => name != "skip", // tests only
+            ["papers", "src", ..] => true,
+            _ => false,
+        }
         && !parts.iter().any(test)
 }
 
@@ -337,6 +341,7 @@ mod tests {
         assert_eq!(missing("fn f() {}\n#[cfg(test)]\nmod tests {\n f(\"/proc/x\");\n}"), [""; 0]);
         assert!(!is_product("crates/sys/tests/a.rs") && !is_product("crates/lab/src/tests.rs"));
         assert!(is_product("crates/host/src/facts/cpu.rs") && !is_product("xtask/src/bed.rs"));
+        assert!(is_product("papers/src/bench.rs") && !is_product("papers/tests/papers.rs"));
     }
 
     #[test]

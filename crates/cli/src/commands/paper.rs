@@ -1,164 +1,32 @@
-//! `paper`: a paper's tables and figures, measured on this machine.
+//! `paper`: another program, `hourglass-paper`, run as git and cargo run theirs.
 
-use std::fs;
-use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
 use anyhow::Result;
-use clap::{Args, ValueHint};
-use hourglass_model::paper::{PaperDocument, PaperFigure};
-use hourglass_model::spelling;
-use hourglass_report::svg;
-use hourglass_report::text;
+use hourglass_terminal::paper::PROGRAM;
 
-use crate::atomic_file;
-use crate::exit::{self, Stop};
-use crate::lab::paper::{self, MeasurementSize, PAPERS};
-use crate::messages;
-use crate::output;
-use crate::settings::Settings;
+use crate::exit::Stop;
+use crate::lab::hand_on;
 
-/// Measure a paper's tables on this machine and show them beside the paper's numbers
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  hourglass paper --list                      the papers and their tables
-  hourglass paper highpertimer --quick        all tables of one, in seconds
-  hourglass paper highpertimer -o figures     measure more, draw the figures
-  hourglass paper highpertimer --table 2.1    one table
-  hourglass paper highpertimer --json         the document (hourglass.paper/1)
-  hourglass paper hrtimers                    half an hour: all its loops
-
-Ctrl-C ends the measurement; tables that are complete are printed, and drawn.")]
-pub(crate) struct Paper {
-    /// Name of the paper, from the list
-    #[arg(value_name = "NAME", required_unless_present = "list", conflicts_with = "list")]
-    name: Option<String>,
-    /// List the papers and their tables
-    #[arg(long)]
-    list: bool,
-    /// Measure for seconds instead of minutes
-    #[arg(long, conflicts_with = "list")]
-    quick: bool,
-    /// Measure only this table; may be repeated
-    #[arg(long = "table", value_name = "ID", conflicts_with = "list")]
-    tables: Vec<String>,
-    /// Output directory for the figures, created if missing; figures in it are replaced
-    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "list")]
-    output: Option<PathBuf>,
-}
-
-/// Lists papers, or measures one.
+/// Becomes that program, which gets these words: the one beside this program, else the one on the PATH.
 ///
 /// # Errors
-/// There is no such paper or table, or a figure cannot be written.
-pub(crate) fn paper(paper: &Paper, settings: Settings) -> Result<ExitCode> {
-    let Some(name) = paper.name.as_deref().filter(|_| !paper.list) else {
-        return list(settings);
+/// It is nowhere, or cannot be started.
+pub(crate) fn paper(words: &[String]) -> Result<ExitCode> {
+    let own = std::env::current_exe().unwrap_or_default();
+    let beside = own.with_file_name(PROGRAM);
+    let program = if beside.is_file() { &beside } else { Path::new(PROGRAM) };
+    // Returns only where it fails.
+    let error = hand_on(Command::new(program).args(words)).exec();
+    let line = match error.kind() {
+        io::ErrorKind::NotFound if program == Path::new(PROGRAM) => format!(
+            "paper: {PROGRAM} is neither beside hourglass nor on the PATH; cargo install --path papers in the sources \
+             makes it, and packages have it"
+        ),
+        _ => format!("paper: {} cannot be started: {error}", program.display()),
     };
-    let chosen = chosen(name)?;
-    for id in &paper.tables {
-        check_table(chosen, id)?;
-    }
-    let folder = paper.output.as_deref().map(Folder::make).transpose()?;
-    let effort = if paper.quick { MeasurementSize::Quick } else { MeasurementSize::Full };
-    let tell = io::stderr().is_terminal() && !settings.quiet;
-    let measured = chosen.measure(
-        effort,
-        |table| paper.tables.is_empty() || paper.tables.iter().any(|id| id == table.id),
-        |table| {
-            if tell {
-                messages::say(&format!("measuring {}: {}", table.id, table.title));
-            }
-        },
-    );
-    let mut document = measured.document;
-    let kept = match folder {
-        Some(folder) => folder.keep(&mut document, &measured.figures, settings),
-        None => Ok(()),
-    };
-    show(&document, settings)?;
-    kept?;
-    Ok(measured.signal.map_or(ExitCode::SUCCESS, exit::ended_by))
-}
-
-fn list(settings: Settings) -> Result<ExitCode> {
-    let list = paper::list();
-    if settings.json {
-        output::json(&list)?;
-    } else {
-        output::text(&text::papers(&list, output::style()))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn show(document: &PaperDocument, settings: Settings) -> Result<()> {
-    if settings.json {
-        return output::json(document);
-    }
-    output::text(&text::paper(document, output::style()))?;
-    Ok(())
-}
-
-fn chosen(name: &str) -> Result<&'static paper::Paper, Stop> {
-    paper::Paper::named(name).ok_or_else(|| {
-        Stop::usage(spelling::unknown("paper", name, PAPERS.iter().map(|paper| paper.name)))
-    })
-}
-
-fn check_table(paper: &paper::Paper, id: &str) -> Result<(), Stop> {
-    if paper.table(id).is_some() {
-        return Ok(());
-    }
-    // Numbers of tables are too like each other to guess.
-    let ids: Vec<&str> = paper.tables.iter().map(|table| table.id).collect();
-    Err(Stop::usage(format!("--table: unknown table '{id}'; use one of {}", ids.join(", "))))
-}
-
-/// The folder that figures go to.
-struct Folder<'a> {
-    path: &'a Path,
-    /// Whether it was not there before.
-    new: bool,
-}
-
-impl Folder<'_> {
-    /// Made before the measurement, so that what was measured finds its place.
-    fn make(path: &Path) -> Result<Folder<'_>, Stop> {
-        let refused =
-            |error: &dyn std::fmt::Display| Stop::usage(format!("-o: {}: {error}", path.display()));
-        match fs::create_dir(path) {
-            Ok(()) => Ok(Folder { path, new: true }),
-            Err(_) if path.is_dir() => Ok(Folder { path, new: false }),
-            Err(_) if path.exists() => Err(refused(&"is not a folder")),
-            Err(error) => Err(refused(&error)),
-        }
-    }
-
-    /// Draws every figure that shows something, and notes its name at its table. A folder in
-    /// which nothing came to lie is removed again if it was made for it.
-    fn keep(
-        &self,
-        document: &mut PaperDocument,
-        figures: &[Option<PaperFigure>],
-        settings: Settings,
-    ) -> Result<()> {
-        for (table, figure) in document.tables.iter_mut().zip(figures) {
-            let Some(figure) = figure.as_ref().filter(|figure| !figure.is_empty()) else {
-                continue;
-            };
-            let name = format!("figure-{}.svg", figure.id());
-            let path = self.path.join(&name);
-            atomic_file::keep("-o", &path, svg::figure(figure).as_bytes())?;
-            if !settings.quiet {
-                messages::say(&format!("wrote {}", path.display()));
-            }
-            table.figure = Some(name);
-        }
-        if self.new {
-            // Fails where something lies in it, which is as it should be.
-            let _ = fs::remove_dir(self.path);
-        }
-        Ok(())
-    }
+    Err(Stop::machine(vec![line]).into())
 }

@@ -1,6 +1,7 @@
 //! What a command that needs no privilege does with the one that it got, and what commands that it starts have.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use super::{Capable, code};
@@ -44,6 +45,20 @@ fn a_reserved_program_has_no_capability() {
     let Some(capable) = Capable::new() else { return };
     let words = ["1ms/20ms", "--backend", "user", "--", "cat", "/proc/self/status"];
     let output = capable.reserve(&words);
+    assert_eq!(code(&output), 0, "{}", super::stderr(&output));
+    assert_eq!(permitted(&String::from_utf8_lossy(&output.stdout)), Some(0));
+}
+
+/// The program that `paper` runs may be anybody's: it is looked for on the caller's PATH.
+#[test]
+fn the_program_of_paper_has_no_capability() {
+    let Some(capable) = Capable::new() else { return };
+    let program = capable.folder.path().join("hourglass-paper");
+    let script = capable.folder.path().join("script");
+    fs::write(&script, "#!/bin/sh\nexec cat /proc/self/status\n").unwrap();
+    super::copy_program(&script, &program);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = capable.run(&["paper", "--list"]).output().unwrap();
     assert_eq!(code(&output), 0, "{}", super::stderr(&output));
     assert_eq!(permitted(&String::from_utf8_lossy(&output.stdout)), Some(0));
 }

@@ -5,6 +5,8 @@
 mod claims;
 mod given_up;
 mod owner;
+#[path = "../processes/mod.rs"]
+mod processes;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,6 +15,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use hourglass_skip::{Requirement, skip};
+use processes::copy_program;
 use tempfile::TempDir;
 
 const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
@@ -105,7 +108,7 @@ impl Capable {
         let folder = TempDir::new().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let command = folder.path().join("hourglass");
-        fs::copy(HOURGLASS, &command).unwrap();
+        copy_program(HOURGLASS, &command);
         fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
         let set = Command::new("setcap").arg("cap_sys_nice,cap_ipc_lock+ep").arg(&command).output();
         match set {

@@ -81,7 +81,7 @@ fn a_capability_does_not_stop_or_slow_the_processes_of_others() {
 fn a_set_uid_program_is_not_raised() {
     let Some(capable) = Capable::new() else { return };
     let program = capable.folder.path().join("sleep");
-    fs::copy("/bin/sleep", &program).unwrap();
+    super::copy_program("/bin/sleep", &program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
     for backend in ["user", "deadline"] {
         let words = ["reserve", "1ms/20ms", "--soft", "--backend", backend, "--json", "--"];

@@ -5,6 +5,8 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Sends a signal, by its name after `-`, to a process, or to a group by its number below zero. Container images have no
@@ -21,6 +23,13 @@ pub(crate) fn send(signal: &str, pid: i64) -> io::Result<()> {
     ];
     let (_, number) = numbers.into_iter().find(|(name, _)| *name == signal).unwrap();
     hourglass_sys::signal::send_to(pid.try_into().unwrap(), number)
+}
+
+/// Copies a program, by a process of its own. A file that this process writes may not be executed (ETXTBSY) while a child
+/// that another test starts at that moment still has it open.
+pub(crate) fn copy_program(from: impl AsRef<Path>, to: &Path) {
+    let copied = Command::new("cp").arg(from.as_ref()).arg(to).status();
+    assert!(copied.unwrap().success(), "{}", to.display());
 }
 
 /// Waits until `what` is so.

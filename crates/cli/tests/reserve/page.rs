@@ -52,7 +52,7 @@ fn whoever_is_started_can_tell_progress() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("tells");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    crate::processes::copy_program(std::env::current_exe().unwrap(), &program);
     let program = program.to_str().unwrap();
     let own = ["--exact", "page::tells_its_progress_where_it_is_asked_to"];
     let launchers: [&[&str]; 3] = [

@@ -1,5 +1,7 @@
 //! Why the kernel refused a policy or a lock, and the exact line that grants it.
 
+use std::path::Path;
+
 use hourglass_model::host::{Bound, Host, Limit};
 
 use super::{micros, percent, share_ppm};
@@ -19,8 +21,21 @@ const USUAL_RT_RUNTIME_US: i64 = 950_000;
 const DEADLINE_PERIOD_MIN_US: u64 = 100;
 const DEADLINE_PERIOD_MAX_US: u64 = 4_194_304;
 
-/// The line that gives the command its capabilities.
-const SETCAP: &str = "sudo setcap cap_sys_nice,cap_ipc_lock+ep $(command -v hourglass)";
+/// The programs that have capabilities of their own; a program that starts another one gives it none.
+const PROGRAMS: [&str; 2] = ["hourglass", "hourglass-paper"];
+
+/// The line that gives the running program its capabilities.
+fn setcap() -> String {
+    setcap_for(std::env::current_exe().ok().as_deref())
+}
+
+/// The line for the program at this path; for `hourglass` where that is another one.
+fn setcap_for(path: Option<&Path>) -> String {
+    let own = path.and_then(Path::file_name);
+    let is_own = |name: &&str| own.is_some_and(|own| own == *name);
+    let program = PROGRAMS.into_iter().find(is_own).unwrap_or(PROGRAMS[0]);
+    format!("sudo setcap cap_sys_nice,cap_ipc_lock+ep $(command -v {program})")
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedOperation {
@@ -125,13 +140,14 @@ impl Grant {
                 (true, ..) => {
                     "run it outside of the user namespace, as a user with the privilege".to_owned()
                 }
-                (false, None, _) => SETCAP.to_owned(),
+                (false, None, _) => setcap(),
                 (false, Some(limit), Grantee::User(name)) => format!(
                     "echo '{name} - {limit}' | sudo tee -a {LIMITS_FILE} # then log in again"
                 ),
                 (false, Some(limit), Grantee::Hourglass) => format!(
-                    "{SETCAP}; or the line '@realtime - {limit}' in /etc/security/limits.d/realtime.conf, for \
-                     members of the group realtime after their next login"
+                    "{}; or the line '@realtime - {limit}' in /etc/security/limits.d/realtime.conf, for \
+                     members of the group realtime after their next login",
+                    setcap()
                 ),
             };
         };
@@ -424,5 +440,24 @@ fn too_little_memory(bytes: u64, host: &Host) -> (String, String) {
             format!("there is too little free memory for {bytes} locked bytes"),
             "record less (fewer threads or smaller buffers), or free memory".to_owned(),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `hourglass-paper` printed the line for `hourglass`, whose capabilities it does not get (execve(2)).
+    #[test]
+    fn capabilities_are_for_the_program_that_lacks_them() {
+        for (path, program) in [
+            (Some("/usr/bin/hourglass"), "hourglass"),
+            (Some("/usr/bin/hourglass-paper"), "hourglass-paper"),
+            (Some("/usr/bin/python3"), "hourglass"),
+            (None, "hourglass"),
+        ] {
+            let line = setcap_for(path.map(Path::new));
+            assert!(line.ends_with(&format!(" $(command -v {program})")), "{path:?}: {line}");
+        }
     }
 }

@@ -336,7 +336,7 @@ mod tests {
     /// The file that the table names says the same as the code.
     #[test]
     fn the_file_replays_the_first_case() {
-        let text = include_str!("../../../../examples/tasks.toml");
+        let text = include_str!("../../../examples/tasks.toml");
         let file = TaskSet::from_toml(text).unwrap();
         assert_eq!(file, tasks(CASES[0].video_ms, 0, CASES[0].timer));
     }

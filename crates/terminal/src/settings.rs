@@ -8,22 +8,22 @@ const HEADING: &str = "Options of every command";
 
 /// Options of every command.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Print one JSON document and nothing else
     #[arg(long, global = true, help_heading = HEADING)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// When to use colour; auto respects NO_COLOR
     #[arg(long, global = true, help_heading = HEADING)]
     #[arg(value_enum, value_name = "WHEN", default_value_t)]
-    pub(crate) color: Colour,
+    pub color: Colour,
     /// Nothing but errors on stderr: no progress, no warnings
     #[arg(short, long, global = true, help_heading = HEADING)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Colour {
+pub enum Colour {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,
@@ -35,7 +35,7 @@ pub(crate) enum Colour {
 
 impl Colour {
     /// What the words of any command ask for. A bad value is left to that command to refuse.
-    pub(crate) fn asked_in(words: &[String]) -> Colour {
+    pub fn asked_in(words: &[String]) -> Colour {
         // What stands behind -- is a command's own.
         let mut words = words.iter().take_while(|word| *word != "--");
         let mut asked = Colour::Auto;
@@ -53,7 +53,7 @@ impl Colour {
     }
 
     /// Makes it the choice of everything that this process prints.
-    pub(crate) fn choose(self) {
+    pub fn choose(self) {
         match self {
             Colour::Auto => ColorChoice::Auto,
             Colour::Always => ColorChoice::Always,

@@ -11,7 +11,7 @@ use crate::exit::Stop;
 /// A file that is being written under another name. Dropped without [`WholeFile::write`], it leaves
 /// nothing behind.
 #[derive(Debug)]
-pub(crate) struct WholeFile {
+pub struct WholeFile {
     file: File,
     other_name: PathBuf,
     /// The file itself, where `name` is a link.
@@ -24,7 +24,7 @@ impl WholeFile {
     ///
     /// # Errors
     /// Something else has that name, or its folder is not there or may not be written to.
-    pub(crate) fn create(name: &Path) -> io::Result<WholeFile> {
+    pub fn create(name: &Path) -> io::Result<WholeFile> {
         if name.is_dir() {
             return Err(io::Error::other("is a folder; name a file in it"));
         }
@@ -46,7 +46,7 @@ impl WholeFile {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(crate) fn wanted(option: &str, name: Option<&Path>) -> Result<Option<WholeFile>, Stop> {
+    pub fn wanted(option: &str, name: Option<&Path>) -> Result<Option<WholeFile>, Stop> {
         let wrong = |name: &Path, error: io::Error| refused(option, name, &error);
         name.map(|name| WholeFile::create(name).map_err(|error| wrong(name, error))).transpose()
     }
@@ -55,14 +55,14 @@ impl WholeFile {
     ///
     /// # Errors
     /// What the system says; then the file is as it was before.
-    pub(crate) fn write_json(self, option: &str, document: &impl Serialize) -> Result<(), Stop> {
+    pub fn write_json(self, option: &str, document: &impl Serialize) -> Result<(), Stop> {
         let name = self.name.clone();
         let text = serde_json::to_vec_pretty(document).map_err(io::Error::from);
         text.and_then(|text| self.write(&[&text[..], b"\n"].concat()))
             .map_err(|error| refused(option, &name, &error))
     }
 
-    pub(crate) fn name(&self) -> &Path {
+    pub fn name(&self) -> &Path {
         &self.name
     }
 
@@ -70,13 +70,13 @@ impl WholeFile {
     ///
     /// # Errors
     /// What the system says; then the file is as it was before.
-    pub(crate) fn write(mut self, text: &[u8]) -> io::Result<()> {
+    pub fn write(mut self, text: &[u8]) -> io::Result<()> {
         self.file.write_all(text)?;
         self.finish()
     }
 
     /// Where to write what is not all in memory; [`WholeFile::finish`] ends it.
-    pub(crate) fn file(&self) -> &File {
+    pub fn file(&self) -> &File {
         &self.file
     }
 
@@ -84,7 +84,7 @@ impl WholeFile {
     ///
     /// # Errors
     /// What the system says; then the file is as it was before.
-    pub(crate) fn finish(self) -> io::Result<()> {
+    pub fn finish(self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.other_name, &self.target)
     }
@@ -101,7 +101,7 @@ impl Drop for WholeFile {
 ///
 /// # Errors
 /// It cannot be written; what was there before is as it was.
-pub(crate) fn keep(option: &str, name: &Path, contents: &[u8]) -> Result<(), Stop> {
+pub fn keep(option: &str, name: &Path, contents: &[u8]) -> Result<(), Stop> {
     let written = match fs::metadata(name) {
         Ok(there) if !there.is_file() && !there.is_dir() => fs::write(name, contents),
         _ => WholeFile::create(name).and_then(|file| file.write(contents)),
@@ -110,7 +110,7 @@ pub(crate) fn keep(option: &str, name: &Path, contents: &[u8]) -> Result<(), Sto
 }
 
 /// Why a file cannot be written, with what mends it and the exit code for it.
-pub(crate) fn refused(option: &str, name: &Path, error: &io::Error) -> Stop {
+pub fn refused(option: &str, name: &Path, error: &io::Error) -> Stop {
     let line = format!("{option}: {}: {error}", name.display());
     let parent = name.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
     match (error.kind(), parent) {

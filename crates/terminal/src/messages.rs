@@ -6,19 +6,19 @@ use hourglass_model::document::{Premise, Warning};
 
 /// Writes one line. What it quotes may come from a file: characters that would move the cursor
 /// or break the line do not get through.
-pub(crate) fn say(line: &str) {
+pub fn say(line: &str) {
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     // If stderr is closed there is nobody left to be told.
     let _ = writeln!(io::stderr(), "hourglass: {line}");
 }
 
 /// Writes that what a measurement rests on did not hold, also where it is to be quiet; `which` names the run of several.
-pub(crate) fn no_verdict(premise: &Premise, which: &str) {
+pub fn no_verdict(premise: &Premise, which: &str) {
     say(&format!("no verdict{which}: {}", premise.text));
 }
 
 /// Writes a warning with what mends it.
-pub(crate) fn warn(warning: &Warning) {
+pub fn warn(warning: &Warning) {
     let Warning { text, remedy, .. } = warning;
     match remedy.as_str() {
         "" => say(&format!("warning: {text}")),
