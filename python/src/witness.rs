@@ -54,13 +54,13 @@ impl From<hourglass_witness::Loss> for PyLoss {
 }
 
 /// All of a loss, in the order of its fields, as `pickle` and `copy` keep it.
-type Kept =
+type LossState =
     ((u64, (u64, u64), u64, u64, u64, u64), (Option<(u32, u32)>, String, f64, String, Option<u32>));
 
 #[pymethods]
 impl PyLoss {
     #[new]
-    fn new(kept: Kept) -> PyLoss {
+    fn new(kept: LossState) -> PyLoss {
         let ((length_ns, off_cpu_ns, voluntary, involuntary, waited_ns, faults), rest) = kept;
         let (migrated, cause, confidence, evidence, who) = rest;
         PyLoss {
@@ -78,7 +78,7 @@ impl PyLoss {
         }
     }
 
-    fn __getnewargs__(&self) -> (Kept,) {
+    fn __getnewargs__(&self) -> (LossState,) {
         let counted = (self.voluntary, self.involuntary, self.waited_ns, self.faults);
         let (voluntary, involuntary, waited_ns, faults) = counted;
         let numbers = (self.length_ns, self.off_cpu_ns, voluntary, involuntary, waited_ns, faults);

@@ -41,12 +41,12 @@ struct Model {
 
 /// What stands before an item.
 #[derive(Debug, Default)]
-struct Before {
+struct ItemPrefix {
     about: Vec<String>,
     attributes: String,
 }
 
-impl Before {
+impl ItemPrefix {
     /// Whether the line belongs to what comes next.
     fn take(&mut self, line: &str) -> bool {
         if let Some(text) = line.strip_prefix("///") {
@@ -91,7 +91,7 @@ impl Model {
     }
 
     fn add(&mut self, text: &str) {
-        let mut before = Before::default();
+        let mut before = ItemPrefix::default();
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
             if before.take(line) {
@@ -113,7 +113,7 @@ impl Model {
                 let shape = Shape { about: before.about(), members, is_enum: true };
                 self.shapes.insert(name.to_owned(), shape);
             }
-            before = Before::default();
+            before = ItemPrefix::default();
         }
     }
 
@@ -186,7 +186,7 @@ impl Model {
 /// The fields up to the closing brace.
 fn fields<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Vec<Member> {
     let mut members = Vec::new();
-    let mut before = Before::default();
+    let mut before = ItemPrefix::default();
     for line in lines.take_while(|line| *line != "}") {
         let line = line.trim();
         if before.take(line) {
@@ -207,7 +207,7 @@ fn fields<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Vec<Member> {
                 });
             }
         }
-        before = Before::default();
+        before = ItemPrefix::default();
     }
     members
 }
@@ -215,7 +215,7 @@ fn fields<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Vec<Member> {
 /// The units of an enumeration up to its closing brace.
 fn units<'a>(lines: &mut impl Iterator<Item = &'a str>, case: Option<&str>) -> Vec<Member> {
     let mut members = Vec::new();
-    let mut before = Before::default();
+    let mut before = ItemPrefix::default();
     for line in lines.take_while(|line| *line != "}") {
         let line = line.trim();
         if before.take(line) {
@@ -231,7 +231,7 @@ fn units<'a>(lines: &mut impl Iterator<Item = &'a str>, case: Option<&str>) -> V
             };
             members.push(Member { name, about: before.about(), ..Member::default() });
         }
-        before = Before::default();
+        before = ItemPrefix::default();
     }
     members
 }

@@ -60,16 +60,16 @@ pub(crate) struct RunTimeSampler {
     between: VecDeque<SampleInterval>,
     /// When the supervising thread was last seen to run, and how long it had waited for CPUs by then.
     awake: Option<(u64, u64)>,
-    stopped: Stopped,
+    stopped: StopSpans,
 }
 
 /// When the process was stopped, on `CLOCK_MONOTONIC`.
 #[derive(Debug, Default)]
-struct Stopped {
+struct StopSpans {
     spans: Vec<(u64, u64)>,
 }
 
-impl Stopped {
+impl StopSpans {
     /// The supervising thread ran at `from_ns` and next at `to_ns`, and waited for a CPU for `waited_ns` of that.
     fn asleep(&mut self, from_ns: u64, to_ns: u64, waited_ns: u64) {
         let asleep_ns = to_ns.saturating_sub(from_ns);
@@ -99,7 +99,7 @@ impl Default for RunTimeSampler {
             names: BTreeMap::new(),
             between: VecDeque::new(),
             awake: None,
-            stopped: Stopped::default(),
+            stopped: StopSpans::default(),
         }
     }
 }
@@ -303,7 +303,7 @@ mod tests {
             let expected = stopped.then_some(Cause::Stopped);
             assert_eq!((told[0].cause, told[0].ran.is_empty()), (expected, stopped), "{gap:?}");
         }
-        let mut usual = Stopped::default();
+        let mut usual = StopSpans::default();
         usual.asleep(0, 110 * MS, 0);
         assert!(!usual.explains(0, 100 * MS));
     }

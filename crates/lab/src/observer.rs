@@ -50,8 +50,8 @@ mod tests {
     #[test]
     fn what_kills_the_process_is_said_before_the_run() {
         #[derive(Default)]
-        struct Heard(Vec<String>);
-        impl ExperimentObserver for Heard {
+        struct WarningRecorder(Vec<String>);
+        impl ExperimentObserver for WarningRecorder {
             fn warn(&mut self, warnings: &[Warning]) {
                 self.0.extend(warnings.iter().map(|warning| warning.id.clone()));
             }
@@ -61,7 +61,7 @@ mod tests {
         }
         let warning =
             |id: &str| Warning { id: id.to_owned(), text: String::new(), remedy: String::new() };
-        let mut heard = Heard::default();
+        let mut heard = WarningRecorder::default();
         warn_of_the_end(&mut heard, &[warning("governor"), warning("rt-time-limit")]);
         warn_of_the_end(&mut heard, &[warning("governor")]);
         assert_eq!(heard.0, ["rt-time-limit"]);

@@ -21,13 +21,13 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Names and values that were recorded of a span, or within it.
 #[derive(Clone, Debug, PartialEq)]
-struct Said {
+struct RecordedFields {
     span: String,
     event: bool,
     fields: Vec<(String, String)>,
 }
 
-impl Said {
+impl RecordedFields {
     fn number(&self, name: &str) -> Option<u128> {
         let (_, value) = self.fields.iter().find(|(field, _)| field == name)?;
         value.parse().ok()
@@ -36,8 +36,8 @@ impl Said {
 
 /// What the layer above hears, and the losses that it finds when a span closes.
 #[derive(Clone, Default)]
-struct Heard {
-    said: Arc<Mutex<Vec<Said>>>,
+struct LossRecorder {
+    said: Arc<Mutex<Vec<RecordedFields>>>,
     losses: Arc<Mutex<Vec<(String, Loss)>>>,
 }
 
@@ -56,12 +56,12 @@ impl Visit for Fields {
 
 type Around<'a, S> = tracing_subscriber::layer::Context<'a, S>;
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Heard {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LossRecorder {
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Around<'_, S>) {
         let mut fields = Fields::default();
         values.record(&mut fields);
         let span = context.span(id).unwrap().name().to_owned();
-        self.said.lock().unwrap().push(Said { span, event: false, fields: fields.0 });
+        self.said.lock().unwrap().push(RecordedFields { span, event: false, fields: fields.0 });
     }
 
     fn on_event(&self, event: &Event<'_>, context: Around<'_, S>) {
@@ -69,7 +69,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Heard {
         event.record(&mut fields);
         assert_eq!(event.metadata().target(), "hourglass");
         let span = context.event_span(event).unwrap().name().to_owned();
-        self.said.lock().unwrap().push(Said { span, event: true, fields: fields.0 });
+        self.said.lock().unwrap().push(RecordedFields { span, event: true, fields: fields.0 });
     }
 
     fn on_close(&self, id: Id, context: Around<'_, S>) {
@@ -80,7 +80,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Heard {
     }
 }
 
-impl Heard {
+impl LossRecorder {
     fn under(&self, layer: WitnessLayer) -> Dispatch {
         Dispatch::new(Registry::default().with(layer).with(self.clone()))
     }
@@ -91,7 +91,7 @@ impl Heard {
         tracing::dispatcher::with_default(&dispatch, || act(&dispatch));
     }
 
-    fn said(&self, span: &str) -> Vec<Said> {
+    fn said(&self, span: &str) -> Vec<RecordedFields> {
         let said = self.said.lock().unwrap();
         said.iter().filter(|said| said.span == span).cloned().collect()
     }
@@ -120,7 +120,7 @@ fn length(loss: &Loss) -> Duration {
 
 #[test]
 fn declared_fields_are_recorded() {
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     heard.within(layer(), |_| {
         let span = info_span!("declares", off_cpu_ns = Empty, cause = Empty, mine = 1);
         span.in_scope(|| thread::sleep(PAUSE));
@@ -136,7 +136,7 @@ fn declared_fields_are_recorded() {
 
 #[test]
 fn a_span_that_declares_none_gets_an_event() {
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     heard.within(layer(), |_| info_span!("plain").in_scope(|| thread::sleep(PAUSE)));
     let said = heard.said("plain");
     assert_eq!(said.len(), 1, "{said:?}");
@@ -148,7 +148,7 @@ fn a_span_that_declares_none_gets_an_event() {
 
 #[test]
 fn events_and_short_losses_may_be_left_out() {
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     heard.within(layer().without_events(), |_| {
         info_span!("silent").in_scope(|| thread::sleep(PAUSE));
     });
@@ -163,7 +163,7 @@ fn events_and_short_losses_may_be_left_out() {
 /// The best of many: a machine may interrupt any of them.
 #[test]
 fn some_span_keeps_its_cpu_and_is_not_touched() {
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     heard.within(layer(), |_| {
         (0..1000).for_each(|turn| info_span!("kept", cause = Empty).in_scope(|| _ = turn));
     });
@@ -174,7 +174,7 @@ fn some_span_keeps_its_cpu_and_is_not_touched() {
 
 #[test]
 fn a_span_loses_what_those_within_it_lose() {
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     let mut inside = Duration::ZERO;
     heard.within(layer(), |_| {
         info_span!("outer").in_scope(|| {
@@ -194,7 +194,7 @@ fn a_span_loses_what_those_within_it_lose() {
 /// Of several entries of one thread the outermost counts; they may be left in any order.
 #[test]
 fn a_span_that_is_entered_again_counts_once() {
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     let mut whole = Duration::ZERO;
     heard.within(layer(), |_| {
         let begun = Instant::now();
@@ -216,7 +216,7 @@ fn a_span_that_is_entered_again_counts_once() {
 
 #[test]
 fn a_span_moves_and_what_is_between_is_not_its() {
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     let mut entered = Duration::ZERO;
     heard.within(layer(), |dispatch| {
         let span = info_span!("moves");
@@ -239,7 +239,7 @@ fn a_span_moves_and_what_is_between_is_not_its() {
 #[test]
 fn pieces_that_nothing_disturbed_count_into_the_length() {
     for open in [0, 5_000] {
-        let heard = Heard::default();
+        let heard = LossRecorder::default();
         heard.within(layer(), |_| {
             let others: Vec<_> = (0..open).map(|_| info_span!("other")).collect();
             others.iter().for_each(|other| other.in_scope(|| ()));
@@ -259,7 +259,7 @@ fn pieces_that_nothing_disturbed_count_into_the_length() {
 
 #[test]
 fn two_threads_may_have_entered_a_span_at_once() {
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     heard.within(layer(), |dispatch| {
         let span = info_span!("shared");
         let both = std::sync::Barrier::new(2);
@@ -278,7 +278,7 @@ fn two_threads_may_have_entered_a_span_at_once() {
 
 #[test]
 fn the_programs_own_function_is_called() {
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     let calls = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&calls);
     let layer = layer().on_loss(move |metadata, loss| {
@@ -316,7 +316,7 @@ impl<F: Future> Future for Polled<F> {
 fn tasks_of_a_runtime_are_witnessed_while_they_are_polled() {
     const TASKS: usize = 16;
     const STEPS: u32 = 4;
-    let heard = Heard::default();
+    let heard = LossRecorder::default();
     let dispatch = heard.under(layer());
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(3).enable_time().build().unwrap();

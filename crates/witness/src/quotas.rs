@@ -167,14 +167,14 @@ mod tests {
     use super::*;
 
     /// A hierarchy made of files, and a thread in it.
-    struct Made {
+    struct TestHierarchy {
         folder: tempfile::TempDir,
         version: Version,
     }
 
-    impl Made {
-        fn of(version: Version) -> Made {
-            Made { folder: tempfile::tempdir().unwrap(), version }
+    impl TestHierarchy {
+        fn of(version: Version) -> TestHierarchy {
+            TestHierarchy { folder: tempfile::tempdir().unwrap(), version }
         }
 
         fn put(&self, name: &str, text: &str) {
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_thread_is_followed_from_group_to_group() {
         for version in [Version::V1, Version::V2] {
-            let made = Made::of(version);
+            let made = TestHierarchy::of(version);
             made.quota("free", None, 70);
             made.quota("a", Some(10_000), 100);
             made.quota("a/inner", Some(5_000), 1_000);

@@ -9,7 +9,7 @@
 //! number). A difference above GAP, or another CPU number, ends the record. Received time is the sum of
 //! the intervals, never the kernel's CPU clock. Where the kernel does not keep time with the processor's
 //! counter, `CLOCK_MONOTONIC` serves and the result says so. Intervals on CPUs that the thread was not given are
-//! counted apart (`recorder/strays.rs`), since the kernel moves threads whose last CPU goes offline.
+//! counted apart (`recorder/affinity_check.rs`), since the kernel moves threads whose last CPU goes offline.
 
 mod acts;
 mod affinity_check;

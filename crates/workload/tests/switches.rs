@@ -46,7 +46,7 @@ impl RunObserver for Quiet {
 
 /// What was found of a thread's gaps.
 #[derive(Debug, Default)]
-struct Found {
+struct SwitchCounts {
     gaps: usize,
     /// Gaps with a switch.
     there: usize,
@@ -62,10 +62,10 @@ struct Found {
     outside: usize,
 }
 
-impl Found {
-    fn of(outcome: &ThreadOutcome, switches: &[u64]) -> Found {
+impl SwitchCounts {
+    fn of(outcome: &ThreadOutcome, switches: &[u64]) -> SwitchCounts {
         let records: Vec<Record> = outcome.recorded.trace.iter().copied().collect();
-        let mut found = Found::default();
+        let mut found = SwitchCounts::default();
         let within = |from: u64, to: u64| {
             let (from, to) = (
                 switches.partition_point(|at| *at < from),
@@ -155,9 +155,9 @@ fn switches_are_those_of_the_kernels_record() {
     let mut all = 0;
     for (outcome, words) in measured.threads.iter().zip(THREADS) {
         let none = Vec::new();
-        let found = Found::of(outcome, switches.get(&outcome.tid).unwrap_or(&none));
+        let found = SwitchCounts::of(outcome, switches.get(&outcome.tid).unwrap_or(&none));
         println!("{words}: {found:?}");
-        let Found { there, named, both, kept_wrongly, outside, .. } = found;
+        let SwitchCounts { there, named, both, kept_wrongly, outside, .. } = found;
         all += there;
         assert_eq!(kept_wrongly, 0, "{words}: {found:?}");
         // One in a hundred may fall between a question and the clock.

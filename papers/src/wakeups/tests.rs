@@ -66,8 +66,8 @@ fn below_the_tick_times_are_lost() {
 #[test]
 fn what_is_missing_or_fails_says_why() {
     #[derive(Debug)]
-    struct Broken;
-    impl Waker for Broken {
+    struct BrokenTimer;
+    impl Waker for BrokenTimer {
         fn begin(&mut self, _: u64, _: u64) -> io::Result<()> {
             Ok(())
         }
@@ -79,7 +79,7 @@ fn what_is_missing_or_fails_says_why() {
         }
     }
     let ways: Vec<WakerFactory> =
-        vec![Box::new(|| Err("none left".into())), Box::new(|| Ok(Box::new(Broken))), sleep()];
+        vec![Box::new(|| Err("none left".into())), Box::new(|| Ok(Box::new(BrokenTimer))), sleep()];
     let session = measure(plan(3, false), ways, never).unwrap();
     let said = |at: usize| session.found[at].as_ref().unwrap_err().as_str();
     assert_eq!((said(0), said(1)), ("none left", "it failed: it is broken"));

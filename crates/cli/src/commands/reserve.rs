@@ -11,7 +11,7 @@ use hourglass_model::{Reservation, ReservationKind};
 use hourglass_report::text;
 use hourglass_time::Span;
 
-use self::from::How;
+use self::from::ProposalOptions;
 use crate::exit::{self, Stop};
 use crate::lab::ReservedFolder;
 use crate::lab::reserve::{
@@ -117,7 +117,7 @@ pub(crate) struct Reserve {
     /// group (/sys/fs/cgroup/batch) or a session (session:1234); may be repeated
     #[arg(long, value_name = "WHOM", value_parser = str::parse::<Selection>, requires = "smt", help_heading = SHARING)]
     stop: Vec<Selection>,
-    /// How they are stopped: auto (the fastest, measured), cgroup2_freeze, sigstop, cgroup1_freezer
+    /// ProposalOptions they are stopped: auto (the fastest, measured), cgroup2_freeze, sigstop, cgroup1_freezer
     /// or core_cookie
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = stopper)]
     #[arg(requires = "smt", help_heading = SHARING)]
@@ -223,7 +223,7 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
             Some(path) => {
                 let strength = strength(reserve);
                 let (cpu, backend) = (reserve.cpu, reserve.backend.named());
-                from::from(How { path, strength, cpu, backend }, settings)
+                from::from(ProposalOptions { path, strength, cpu, backend }, settings)
             }
             None if reserve.list => list(settings),
             None => clean(settings),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::killed::{Ended, gone, groups_left};
+use super::killed::{Ending, gone, groups_left};
 use super::*;
 
 /// Children of `maker` that put back what it leaves.
@@ -97,7 +97,7 @@ fn a_killed_guardian_is_made_up_for() {
         }
         for round in 0..ROUNDS {
             let mark = format!("{}-guard-{backend}-{round}", std::process::id());
-            let _ended = Ended(mark.clone());
+            let _ended = Ending(mark.clone());
             let (mut running, found) = started(backend, &mark);
             let maker = running.0.id();
             match round % 3 {
@@ -146,12 +146,12 @@ fn what_all_of_them_left_is_undone_by_clean() {
         return;
     }
     let other_mark = format!("{}-in-force", std::process::id());
-    let _other_ended = Ended(other_mark.clone());
+    let _other_ended = Ending(other_mark.clone());
     let (other, _) = started("user", &other_mark);
     let mut undone = 0;
     for round in 0..TRIES {
         let mark = format!("{}-clean-{round}", std::process::id());
-        let _ended = Ended(mark.clone());
+        let _ended = Ending(mark.clone());
         let (mut running, found) = started("user", &mark);
         let maker = running.0.id();
         // Whoever is left of them for a moment starts another guardian: they stand before the first is killed.
@@ -192,7 +192,7 @@ fn clean_lets_stopped_guardians_go_on() {
         return;
     }
     let mark = format!("{}-stopped", std::process::id());
-    let _ended = Ended(mark.clone());
+    let _ended = Ending(mark.clone());
     let (mut running, found) = started("user", &mark);
     let maker = running.0.id();
     signal_at_once("-STOP", &found);

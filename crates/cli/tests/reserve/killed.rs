@@ -8,9 +8,9 @@ use hourglass_skip::{Requirement, skip};
 use super::*;
 
 /// Ends whoever has the mark, also when an assertion fails: they would spin for ever.
-pub(super) struct Ended(pub(super) String);
+pub(super) struct Ending(pub(super) String);
 
-impl Drop for Ended {
+impl Drop for Ending {
     fn drop(&mut self) {
         for _ in 0..400 {
             if gone(&self.0) {
@@ -79,7 +79,7 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
         }
         for _ in 0..ROUNDS {
             let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-            let _ended = Ended(mark.clone());
+            let _ended = Ending(mark.clone());
             // Two processes that use up whatever they are given.
             let script = "ulimit -t 5; (while :; do :; done) & while :; do :; done";
             let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
@@ -111,7 +111,7 @@ fn a_killed_monitor_leaves_nobody_frozen() {
     let mut moments = Moments(seed);
     for round in 0..ROUNDS {
         let mark = format!("{}-smt-{round}", std::process::id());
-        let _ended = Ended(mark.clone());
+        let _ended = Ending(mark.clone());
         let script = "ulimit -t 5; echo ready; while :; do :; done";
         let mut command = Command::new(HOURGLASS);
         command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
@@ -141,7 +141,7 @@ fn a_stopped_keeper_leaves_nobody_raised() {
         return;
     }
     let mark = format!("{}-stopped", std::process::id());
-    let _ended = Ended(mark.clone());
+    let _ended = Ending(mark.clone());
     let script = "ulimit -t 5; echo ready; while :; do :; done";
     let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
     let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
@@ -186,7 +186,7 @@ fn what_ended_while_the_keeper_was_stopped_is_not_said_to_be_kept() {
         return;
     }
     let mark = format!("{}-away", std::process::id());
-    let _ended = Ended(mark.clone());
+    let _ended = Ending(mark.clone());
     let script = "echo ready; exec timeout 1 sh -c 'while :; do :; done'";
     let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
     let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
@@ -218,7 +218,7 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     };
     let pid = victim.0.id();
     let mark = format!("{}-woken", std::process::id());
-    let _ended = Ended(mark.clone());
+    let _ended = Ending(mark.clone());
     // They stand while it wants what is reserved: for work that sleeps nobody would.
     let script = "ulimit -t 5; echo ready; while :; do :; done";
     let mut command = Command::new(HOURGLASS);

@@ -14,7 +14,7 @@
 //! No calibration covers what `adjtimex` does after it. The kernel's clock is a line over the counter, and the kernel
 //! shows it to every process (`[vvar]`, `sys::vvar`). The layout is private, so `timekeeping/kernel_page.rs` believes a
 //! place only when the time computed from it lay between readings of `CLOCK_MONOTONIC`, under two generations; a
-//! layout that is not known is found nowhere. `steering.rs` compares lines: a line is confirmed under a generation
+//! layout that is not known is found nowhere. `reference_rate.rs` compares lines: a line is confirmed under a generation
 //! if it stays within its bound of the kernel's line to its end. The page holds the generation that was confirmed
 //! last (`guard`); a bounded read loads it and the kernel's own after the counter, and goes to `Clock::late` if they
 //! differ: at each tick of the kernel to confirm (0.1 us, no lock), after a change of rate to draw a new line, or to

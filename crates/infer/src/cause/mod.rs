@@ -13,11 +13,11 @@
 //! `infer::cause` reads a trace twice. `survey` learns what only many gaps show: how many gaps hold a tick
 //! (`tick.rs`: its moments are known by `CLOCK_MONOTONIC`; where they are not, `grid.rs` looks for the grid of the
 //! tick on each CPU: a histogram of phases in windows, so that a grid kept by another clock is followed),
-//! periods of gaps of one size (`repeats.rs`: the host's tick), throttlings a period apart (`throttled.rs`), ends of
+//! periods of gaps of one size (`periodic_gaps.rs`: the host's tick), throttlings a period apart (`throttled.rs`), ends of
 //! gaps at replenishments, where a quota's periods begin (`quota.rs`), and how many gaps of each size interrupts
 //! can be by the kernel's counts. `attribute` then takes intervals and kernel events in order.
 //! `kernel.rs` keeps an account for each thread from the end of its last interval on: where the time went,
-//! who took the CPU for how long, in which state the thread left it. `judge.rs` has the rules in order: the kernel's
+//! who took the CPU for how long, in which state the thread left it. `verdict.rs` has the rules in order: the kernel's
 //! events, what the thread found out itself, interleaving and priorities (section 4), statistics. `CauseBasis`
 //! keeps what was seen apart from what was inferred. State is kept per thread and per CPU. `lab::causes` makes
 //! the facts out of a manifest and says in warnings what the causes lack. `infer::two_runs` has the

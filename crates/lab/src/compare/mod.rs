@@ -7,11 +7,11 @@
 //! # How two runs are compared
 //!
 //! `infer::compare` takes from each run a `Sample`: gaps and wake-ups with the part of the run into which they fell, and counts.
-//! Rounds (`rounds.rs`) give one difference for each pair of runs and metric; `joint.rs` asks of all signs that these
+//! Rounds (`rounds.rs`) give one difference for each pair of runs and metric; `joint_test.rs` asks of all signs that these
 //! differences might have had how often any metric strays as far as it did, so that the verdict holds for all
 //! metrics together, medians and shares before tails and maxima; it also says how many rounds can decide what (`Reach`),
-//! which `lab::compare::reach` says before they are measured. One run each (`parts.rs`) is cut into 20 parts, which are drawn anew; neighbours that resemble each
-//! other widen the interval. `judge.rs` is the only place where a number becomes a verdict. Gaps count above
+//! which `lab::compare::reach` says before they are measured. One run each (`bootstrap_parts.rs`) is cut into 20 parts, which are drawn anew; neighbours that resemble each
+//! other widen the interval. `verdict.rs` is the only place where a number becomes a verdict. Gaps count above
 //! the larger GAP of all runs, since GAP is measured for each.
 //!
 //! What two runs say only together (section 4: this load causes the gaps, this timer is inaccurate) `lab::compare::statements`

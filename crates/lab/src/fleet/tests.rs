@@ -18,7 +18,7 @@ use hourglass_store::{MANIFEST_FILE, RunFolder, StoredWakeUp, TRACE_FILE};
 use super::*;
 
 /// A run of one thread that was made up.
-struct Made {
+struct TestFolder {
     node: &'static str,
     begun_s: u64,
     gaps_ns: Vec<u64>,
@@ -38,11 +38,11 @@ fn lengths(seed: u64, count: usize) -> Vec<u64> {
     (0..count).map(|_| 100 + (3_000_000 >> (next() % 13)) * (next() % 1_000) / 1_000).collect()
 }
 
-fn noise(node: &'static str, begun_s: u64) -> Made {
-    Made { node, begun_s, gaps_ns: lengths(begun_s, 400), latencies_ns: Vec::new() }
+fn noise(node: &'static str, begun_s: u64) -> TestFolder {
+    TestFolder { node, begun_s, gaps_ns: lengths(begun_s, 400), latencies_ns: Vec::new() }
 }
 
-impl Made {
+impl TestFolder {
     fn manifest(&self) -> Manifest {
         let thread = ThreadFacts {
             id: 0,
@@ -237,7 +237,7 @@ fn latencies_are_added_and_their_maximum_has_its_place() {
     let (runs, out) = (home.path().join("runs"), home.path().join("out"));
     let mut latencies_ns = lengths(5, 300);
     latencies_ns[77] = 9_000_000;
-    let made = Made { node: "n1", begun_s: 1, gaps_ns: Vec::new(), latencies_ns };
+    let made = TestFolder { node: "n1", begun_s: 1, gaps_ns: Vec::new(), latencies_ns };
     made.keep(&runs);
     merge(&[runs.join("n1")], &out).unwrap();
     let found = histograms(&out);
@@ -308,7 +308,7 @@ fn what_does_not_belong_together_is_refused_and_nothing_written() {
     assert!(error.ends_with(&format!("{}", place("broken/n4").display())), "{error}");
     // Other kinds.
     let latencies_ns = vec![1_000];
-    Made { node: "n5", begun_s: 50, gaps_ns: Vec::new(), latencies_ns }.keep(&place("late"));
+    TestFolder { node: "n5", begun_s: 50, gaps_ns: Vec::new(), latencies_ns }.keep(&place("late"));
     let error = refused(&["runs", "late"]);
     assert!(error.contains("n5 measured GRID 1ms by NATIVE, "), "{error}");
     assert!(error.contains("n1 CPU by NATIVE; merge"), "{error}");
@@ -326,7 +326,7 @@ fn what_does_not_belong_together_is_refused_and_nothing_written() {
 #[test]
 fn latencies_that_are_not_the_runs_are_refused() {
     let home = tempfile::tempdir().unwrap();
-    let made = Made { node: "n1", begun_s: 1, gaps_ns: Vec::new(), latencies_ns: vec![5; 9] };
+    let made = TestFolder { node: "n1", begun_s: 1, gaps_ns: Vec::new(), latencies_ns: vec![5; 9] };
     made.keep_with(home.path(), "n1", |manifest| {
         let result = manifest.result.as_mut().unwrap();
         result.threads[0].latency.as_mut().unwrap().count = 10;

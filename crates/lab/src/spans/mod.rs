@@ -23,7 +23,7 @@
 //!
 //! Each thread of the program that ended spans is a thread of the run. Its intervals are the times within its spans:
 //! between them nothing was observed, as during the waits of a periodic thread. A disturbed span has a gap of the length that
-//! it lost at most. Where in its span that was is not known (`placing.rs`): within the innermost span
+//! it lost at most. Where in its span that was is not known (`span_intervals.rs`): within the innermost span
 //! that lost it, in the middle of its longest part without spans of its own. Gaps have causes by the counts of their
 //! spans, as those of other runs; `result.sites` and `spans.parquet` keep what the witness itself said.
 

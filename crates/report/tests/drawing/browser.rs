@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use hourglass_skip::{Requirement, skip};
 
 use crate::shown::{
-    HOSTILE, Made, competed, full, latency_run, made, thread, timed_latency_run, trace,
+    HOSTILE, TestRun, competed, full, latency_run, made, thread, timed_latency_run, trace,
 };
 use hourglass_report::html;
 use hourglass_report::{LatencyCounts, RunView};
@@ -121,7 +121,7 @@ fn pages_at_the_edges() {
     huge[4].end_ns = i64::MAX;
     huge[5] = huge[4];
     let many = (0..64).map(|id| thread(id, "CPU")).collect();
-    let cases: Vec<(&str, Made)> = vec![
+    let cases: Vec<(&str, TestRun)> = vec![
         ("no threads", made(Vec::new(), Vec::new())),
         ("no records", made(single(), Vec::new())),
         ("one record", made(single(), trace(1, 1, 1))),

@@ -160,7 +160,7 @@ struct Annotation {
     name: Option<String>,
 }
 
-fn decoded(run: &crate::shown::Made) -> Trace {
+fn decoded(run: &crate::shown::TestRun) -> Trace {
     let mut bytes = Vec::new();
     export::perfetto(&mut bytes, &run.run()).unwrap();
     Trace::decode(bytes.as_slice()).unwrap()

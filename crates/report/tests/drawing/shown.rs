@@ -26,7 +26,7 @@ pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img
 
 /// A run and all that it owns.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
+pub(crate) struct TestRun {
     pub(crate) document: RunDocument,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) causes: Vec<AttributedGap>,
@@ -37,7 +37,7 @@ pub(crate) struct Made {
     pub(crate) names: KernelNames,
 }
 
-impl Made {
+impl TestRun {
     pub(crate) fn run(&self) -> RunView<'_> {
         RunView {
             document: &self.document,
@@ -120,9 +120,9 @@ pub(crate) fn thread(id: u32, workload: &str) -> ThreadReport {
     }
 }
 
-pub(crate) fn made(threads: Vec<ThreadReport>, intervals: Vec<Interval>) -> Made {
+pub(crate) fn made(threads: Vec<ThreadReport>, intervals: Vec<Interval>) -> TestRun {
     let result = RunResult { threads, ..RunResult::default() };
-    Made {
+    TestRun {
         document: RunDocument { schema: RUN_SCHEMA.to_owned(), manifest: manifest(), result },
         intervals,
         causes: Vec::new(),
@@ -227,7 +227,7 @@ pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<AttributedGap> {
 }
 
 /// A run with everything that a page can show.
-pub(crate) fn full(records: usize, threads: u32, seed: u64) -> Made {
+pub(crate) fn full(records: usize, threads: u32, seed: u64) -> TestRun {
     let reports = (0..threads).map(|id| thread(id, "CPU_PERIODIC 3ms 8ms")).collect();
     let intervals = trace(records, threads, seed);
     let mut made = made(reports, intervals);
@@ -308,7 +308,7 @@ fn events(trace: &[Interval]) -> Vec<KernelEvent> {
 }
 
 /// `threads` that measured latency and left no trace.
-pub(crate) fn latency_run(threads: u32, seed: u64) -> Made {
+pub(crate) fn latency_run(threads: u32, seed: u64) -> TestRun {
     let mut draw = Draw(seed);
     let mut reports = Vec::new();
     let mut latencies = Vec::new();
@@ -346,7 +346,7 @@ pub(crate) fn latency_run(threads: u32, seed: u64) -> Made {
 
 /// A thread of the run (70 to the kernel) on CPU 0 for a second, of which `spinner` takes 2 ms in every 10, and each
 /// millisecond begins with an interrupt of 20 us. The kernel told all of it.
-pub(crate) fn competed() -> Made {
+pub(crate) fn competed() -> TestRun {
     const MS: i64 = 1_000_000;
     let mut events = Vec::new();
     let mut intervals = Vec::new();
@@ -394,7 +394,7 @@ pub(crate) fn competed() -> Made {
 
 /// A latency test of a second with wake-ups each millisecond; that at 0.5 s was 2 ms late, and `spinner` had the
 /// CPU for most of it.
-pub(crate) fn timed_latency_run() -> Made {
+pub(crate) fn timed_latency_run() -> TestRun {
     let mut made = latency_run(1, 7);
     let all = (1..1_000_i64).map(|n| TimedWakeUp {
         woke_ns: n * 1_000_000 + if n == 500 { 2_000_000 } else { 6_000 },

@@ -12,7 +12,7 @@
 //!
 //! `lab::task_input` reads it: TOML, JSON, rt-app's file or a run folder. `theory::check` splits it into
 //! processors (`host.rs`): a CPU with its tasks, CPUs that share tasks, the inside of a server. Each key
-//! becomes a number (`numbers.rs`, `locks.rs`, `servers.rs` translate; costs are charged by `sched::overheads`,
+//! becomes a number (`parameters.rs`, `locks.rs`, `servers.rs` translate; costs are charged by `sched::overheads`,
 //! blocking, spinning and servers bounded by the modules of these names), or it refuses its processor with the
 //! reason. A `Processor` is built once and not changed: it is a `sched::catalogue::Question` with names. `solve.rs`
 //! asks the first analysis of the catalogue that fits, whose proof is verified, and calls a late task

@@ -16,7 +16,7 @@
 //! given out, may close CPUs, stop threads and set timers, and CPUs are given out again at the same instant.
 //! `fast/` must agree with the engine in every number of the outcome and every slice; tests compare them.
 //! A thread with steps has a script (`sim::script`): while it has a CPU it goes from act to act (`engine/script.rs`; what
-//! threads wait for together is in `meet.rs`), and its jobs begin where those of a run do. A test compares scripts with an
+//! threads wait for together is in `engine/sync.rs`), and its jobs begin where those of a run do. A test compares scripts with an
 //! interpreter that goes on nanosecond by nanosecond.
 //!
 //! `theory::simulate` turns a checked set of tasks into a `sched::sim::System` (`system.rs`, `job.rs`,

@@ -18,7 +18,7 @@
 //! itself or at the tick that covers it. It publishes when it will wake (`NextWake`), looks once more at what
 //! other threads handed over, and only then waits. `binding.rs` follows the registry: a device that is lost or
 //! fails is exchanged in the next wait. A thread that sleeps until somebody sets the wall clock
-//! (`watcher.rs`) is started with the first timer that needs it, never in a simulation.
+//! (`clock_set_watcher.rs`) is started with the first timer that needs it, never in a simulation.
 
 mod base;
 mod binding;

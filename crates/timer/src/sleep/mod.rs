@@ -12,7 +12,7 @@
 //!
 //! # How a sleep goes
 //!
-//! `timer::sleep::Sleeper` gets near the deadline in the kernel and spins the rest. `approach.rs`: is
+//! `timer::sleep::Sleeper` gets near the deadline in the kernel and spins the rest. `kernel_wait.rs`: is
 //! the deadline past (then the kernel is not entered), is an interrupt latched, how long is the margin;
 //! then an absolute futex wait on the sleeper's own word, without timer slack. `finish.rs`: clock and
 //! word are looked at in turn until a reading of `now_ordered` is at the deadline. What is to be learnt,

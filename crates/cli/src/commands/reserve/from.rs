@@ -16,9 +16,9 @@ use crate::lab::task_input;
 use crate::output;
 use crate::settings::Settings;
 
-/// How they are to be reserved.
+/// ProposalOptions they are to be reserved.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct How<'a> {
+pub(super) struct ProposalOptions<'a> {
     /// The file or folder with the tasks.
     pub(super) path: &'a Path,
     pub(super) strength: ReservationKind,
@@ -30,7 +30,7 @@ pub(super) struct How<'a> {
 ///
 /// # Errors
 /// It is no set of tasks.
-pub(super) fn from(how: How<'_>, settings: Settings) -> Result<ExitCode> {
+pub(super) fn from(how: ProposalOptions<'_>, settings: Settings) -> Result<ExitCode> {
     let input = task_input::read(how.path, None).map_err(|error| Stop::usage(error.to_string()))?;
     let proposals: Vec<ReserveDocument> =
         input.set.tasks.iter().map(|task| proposal(task, how)).collect::<Result<_, _>>()?;
@@ -52,7 +52,7 @@ pub(super) fn from(how: How<'_>, settings: Settings) -> Result<ExitCode> {
 }
 
 /// Its longest execution time and what a job needs beyond it, in each period; on the first of its CPUs that grants it.
-fn proposal(task: &Task, how: How<'_>) -> Result<ReserveDocument, Stop> {
+fn proposal(task: &Task, how: ProposalOptions<'_>) -> Result<ReserveDocument, Stop> {
     if let Some(cause) = not_one_job_a_period(task) {
         let budget = task.wcet.min(task.period).min(task.deadline());
         let document = ask(task, how, how.cpu, budget)?;
@@ -111,7 +111,12 @@ fn not_one_job_a_period(task: &Task) -> Option<String> {
     waits.then(|| "a job waits within, and what is left of the budget then is not known".to_owned())
 }
 
-fn ask(task: &Task, how: How<'_>, cpu: Option<u32>, budget: Span) -> Result<ReserveDocument, Stop> {
+fn ask(
+    task: &Task,
+    how: ProposalOptions<'_>,
+    cpu: Option<u32>,
+    budget: Span,
+) -> Result<ReserveDocument, Stop> {
     let wrong = |error: &dyn std::fmt::Display| {
         Stop::usage(format!("{}: {budget}/{}: {error}", task.name, task.period))
     };

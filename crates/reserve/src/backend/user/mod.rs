@@ -15,7 +15,7 @@
 //! sees it; in the deadline class it does end the period. A thread of this process that is done calls
 //! [`EndPeriod::end`] instead.
 //! A thread that sets a real-time policy itself has it until its next turn; a timesharing one, and its nice value, it
-//! has again whenever it is not raised. Who leaves the CPUs of the reservation is brought back (`team/places.rs`). Threads that others put into
+//! has again whenever it is not raised. Who leaves the CPUs of the reservation is brought back (`member_set/places.rs`). Threads that others put into
 //! a real-time class above priority 88 are not in the account, but for those of the deadline class.
 //!
 //! Owns: [`User`]. [`budget`] and [`turns`] decide, `enforcer` carries out, `team` knows the members.
@@ -32,16 +32,16 @@
 //! back, which has the same effect. A period is missed if the members were denied a CPU for so long that they would
 //! have had their budget otherwise; `demand.rs` takes that from the kernel's counts of waits, and never too much.
 //!
-//! `leavers.rs` looks from a timesharing thread whether members leave the control group, which ends what is promised.
+//! `escaped_threads.rs` looks from a timesharing thread whether members leave the control group, which ends what is promised.
 //!
 //! Members of one FIFO priority would run one after the other. So `turns.rs` decides, by processor time and nice value, who
-//! comes next, and `sharing.rs` carries that out after each slice by the two priorities of a reserve: who is raised goes
+//! comes next, and `time_sharing.rs` carries that out after each slice by the two priorities of a reserve: who is raised goes
 //! behind the others of its new priority, who is lowered before them. Members are lowered before they are frozen, since one
 //! that holds the kernel's lock of control groups must come to release it. `backend/nested.rs` refuses a reservation inside
 //! another one, or around one.
 //!
 //! A guardian that acts on the broken promise of one reservation changes the members of all; so each keeper asks at each look
-//! whether one has acted, and gives its order again. While no guardian lives (`unguarded.rs`), a start waits for the next one,
+//! whether one has acted, and gives its order again. While no guardian lives (`guardian_lost.rs`), a start waits for the next one,
 //! and members that cannot be suspended are lowered.
 //!
 //! What a reservation changes is written down with the guardian before it is changed. The guardian is two processes that

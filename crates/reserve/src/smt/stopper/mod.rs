@@ -7,12 +7,12 @@
 //!
 //! # How co-runners are stopped
 //!
-//! `reserve::smt::topology` reads who shares with a CPU, below a root that tests replace. `sharers.rs` makes a set
+//! `reserve::smt::topology` reads who shares with a CPU, below a root that tests replace. `co_runners.rs` makes a set
 //! of what the user names and leaves out who must run: the kernel's, this program, the reserved work, the
-//! ancestors of both. It tells what co-runners share with the reserved work (`sharers/locks.rs`), since a lock in
+//! ancestors of both. It tells what co-runners share with the reserved work (`co_runners/locks.rs`), since a lock in
 //! there is what stopping can turn into a wait. Each way of stopping is a file in `stopper/`. Before anything is
 //! done its undoing is with the guardian; a process is frozen in a new group inside its own one, so that its
-//! limits hold on. What a way takes is measured (`measure.rs`): a child spins and writes the time, a real-time
+//! limits hold on. What a way takes is measured (`latency.rs`): a child spins and writes the time, a real-time
 //! thread sleeps, decides and stops it, and looks later at when it last did. The last beat is all that counts, so
 //! that nothing needs to be believed of what the kernel answers.
 
