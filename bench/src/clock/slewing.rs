@@ -1,6 +1,6 @@
 //! Whether bounds hold while a daemon changes the rate of the kernel's clock: this one is the daemon.
 //!
-//! What it changes is put back, also when it is killed ([`Slewing`]).
+//! What it changes is put back, also when it is killed ([`FrequencyGuard`]).
 
 use anyhow::Result;
 use hourglass_clock::Clock;

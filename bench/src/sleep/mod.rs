@@ -192,7 +192,7 @@ fn with_goals(mut row: Row) -> Row {
     }
 }
 
-/// A row of [`Settings::PRECISE`](hourglass_timer::sleep::Settings) with what it is meant to be.
+/// A row of [`Settings::PRECISE`](hourglass_timer::sleep::SleeperSettings) with what it is meant to be.
 fn with_precise_goal(mut row: Row) -> Row {
     if row.case == "1ms/fifo/p99" {
         row.set_goal("clock_nanosleep/slack-1ns", 0.15);

@@ -2,7 +2,7 @@
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), the same for a loop of
 //! the user's own ([`own_loop`]) and for spans of a program ([`spans`]), causes of gaps ([`causes`]), runs compared
-//! ([`compare`]), reading a kept run ([`kept_run`]), runs of many nodes put together ([`fleet`]), limits that a run
+//! ([`compare`]), reading a kept run ([`open_run`]), runs of many nodes put together ([`fleet`]), limits that a run
 //! has to keep ([`gates`]), workload files ([`workload_file`]), sets of tasks read ([`task_input`]) and made threads
 //! of ([`task_threads`]).
 //! Must not: draw, print, or parse arguments.

@@ -51,7 +51,7 @@ pub struct Dumper {
 }
 
 impl Dumper {
-    /// Starts the thread. It dumps when [`Sites::ask`] is called, when a span loses more than the settings allow, and
+    /// Starts the thread. It dumps when [`Sites::exchange`] is called, when a span loses more than the settings allow, and
     /// when `signal` comes, if one is given. A dump that cannot be written is left out.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ pub use kernel::KernelSleep;
 pub use mechanism::{Mechanism, SchedClass, WakeReason};
 pub use outcome::{Delay, SleepOutcome};
 #[cfg(not(target_os = "linux"))]
-pub use portable::Kernel;
+pub use portable::KernelSleep;
 pub use rate::{Rate, RateTick};
 pub use settings::{Budget, SleepEnd, SleepPolicy, SleeperSettings};
 pub use sleeper::Sleeper;

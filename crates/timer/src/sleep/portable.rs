@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use hourglass_sys::alarm::Alarm;
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::mechanism::{Class, Mechanism, Woken};
+use super::mechanism::{Mechanism, SchedClass, WakeReason};
 
 /// After so long in the kernel the word is looked at, ns: these waits do not end when it changes.
 const LOOK_NS: u64 = 5_000_000;
@@ -40,21 +40,21 @@ impl KernelSleep {
 }
 
 impl Mechanism for KernelSleep {
-    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> Woken {
+    fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> WakeReason {
         self.waits = self.waits.saturating_add(1);
         loop {
             if word.load(Ordering::Acquire) != expected {
-                return Woken::Changed;
+                return WakeReason::Changed;
             }
             let left = deadline_ns.saturating_sub(now_ns(ClockId::Monotonic));
             if left == 0 {
-                return Woken::Timeout;
+                return WakeReason::Timeout;
             }
             self.alarm.wait(left.min(LOOK_NS));
         }
     }
 
-    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> Woken {
+    fn wait_for(&mut self, word: &AtomicU32, expected: u32, length_ns: u64) -> WakeReason {
         let deadline_ns = now_ns(ClockId::Monotonic).saturating_add(length_ns);
         self.wait_until(word, expected, deadline_ns)
     }
@@ -70,8 +70,8 @@ impl Mechanism for KernelSleep {
         self.alarm.cpu()
     }
 
-    fn class(&mut self) -> Class {
-        Class::OTHER
+    fn class(&mut self) -> SchedClass {
+        SchedClass::OTHER
     }
 
     fn preemptions(&mut self) -> u64 {
