@@ -1,9 +1,9 @@
 //! Whose threads this program may change.
 //!
 //! With `CAP_SYS_NICE` the kernel lets a process change the scheduling of every thread of the machine. Where that
-//! capability comes from the file of the program, or from a service manager, the user who runs it did not have it;
-//! so only root, by real user ID, may name processes of others. Everybody else may name those whose real, effective
-//! and saved user ID all are the caller's own. A set-uid program has another saved one, whoever started it.
+//! capability comes from the file of the program, or from a service manager, the user who runs it did not have it; so
+//! only root, by real user ID, may name processes of others. Everybody else may name those whose real, effective and
+//! saved user ID all are the caller's own. A set-uid program has another saved user ID, whatever user started it.
 //!
 //! Owns: that rule, and each call by which this crate changes the scheduling of a thread that belongs to another
 //! process, or stops one. Putting back what was changed is not subject to it: a thread may have executed a set-uid
@@ -51,7 +51,7 @@ fn owner([real, effective, saved]: [u32; 3], caller: u32) -> String {
 }
 
 impl NotOwned {
-    /// Why the process or thread `id` is not this program's to change; `None` if it is, or if there is none.
+    /// Why this program may not change the process or thread `id`; `None` if it may, or if `id` does not exist.
     #[must_use]
     pub fn find(id: u32) -> Option<NotOwned> {
         let caller = restricted()?;
@@ -95,7 +95,7 @@ pub(crate) fn for_people(name: &str) -> String {
     name.chars().map(|c| if plain(c) { c } else { '?' }).collect()
 }
 
-/// The name of process or thread `id`, as `ps` shows it, without control characters; empty if there is none.
+/// The name of process or thread `id`, as `ps` shows it, without control characters; empty if it does not exist.
 #[must_use]
 pub fn name_of(id: u32) -> String {
     let name = fs::read(format!("/proc/{id}/comm")).unwrap_or_default();
@@ -106,7 +106,7 @@ pub fn name_of(id: u32) -> String {
 /// Whether this program may change the process or thread `id`.
 ///
 /// # Errors
-/// `PermissionDenied` with a [`NotOwned`] inside; ESRCH if there is none, or none that this user is shown.
+/// `PermissionDenied` with a [`NotOwned`] inside; ESRCH if `id` does not exist, or is hidden from this user.
 pub(crate) fn check(id: u32) -> io::Result<()> {
     restricted().map_or(Ok(()), |caller| check_for(caller, id))
 }
@@ -181,15 +181,15 @@ fn guarded(
     change()?;
     check().inspect_err(|error| {
         if foreign(error).is_some() {
-            // What is told is that it was not ours to change.
+            // The returned error says that the thread was not the caller's to change.
             let _ = back();
         }
     })
 }
 
-/// Gives a thread that this program raised a policy below that, whoever's it is by now, and leaves its nice value as it
-/// is: it must be the same thread. Root's programs do not look at that, for the sake of the time it takes: nobody can hold them up between
-/// finding a thread and changing it.
+/// Gives a thread that this program raised a lower policy, whatever user it belongs to by now, and keeps its nice
+/// value: it must still be the thread that was raised. Root's programs skip this check to save time: no other thread
+/// can delay them between finding a thread and changing it.
 ///
 /// # Errors
 /// As [`sched::set_of`]; ESRCH if it has ended.
@@ -260,7 +260,7 @@ mod tests {
             (done.err().map(|error| foreign(&error).cloned()), changed.take(), back.take())
         };
         assert_eq!(act(&|| check_for(own, id)), (None, 1, 0));
-        // Whoever it belongs to, it is not touched.
+        // Whatever user it belongs to, the thread is not changed.
         let (refused, changed_then, _) = act(&|| check_for(own + 1, id));
         assert_eq!((refused.unwrap().unwrap().uids, changed_then), ([own; 3], 0));
         // The look that follows sees another owner.

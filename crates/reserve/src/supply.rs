@@ -5,7 +5,7 @@
 pub struct Supply {
     /// Complete periods.
     pub periods: u64,
-    /// What each was given, in steps: processor time up to so many ns, and how many periods.
+    /// Processor time that periods were given: the upper end of a step, ns, and the number of periods in it.
     pub steps: std::collections::BTreeMap<u64, u64>,
     /// The same of those periods in which all of the budget was wanted: missed or used up.
     pub wanted: std::collections::BTreeMap<u64, u64>,

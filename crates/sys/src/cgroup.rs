@@ -398,7 +398,7 @@ mod tests {
 ";
 
     #[test]
-    fn mounts_of_both_versions_are_told_apart() {
+    fn mounts_of_both_versions_are_distinguished() {
         let all = mounted(HYBRID);
         assert_eq!(all.len(), 3);
         assert_eq!(all[0].controllers, ["cpu", "cpuacct"]);

@@ -202,7 +202,7 @@ mod tests {
 
     /// Setting the clock is no business of a test: only that nothing is seen where nothing is.
     #[test]
-    fn a_clock_that_nobody_set_was_not_set() {
+    fn a_clock_that_was_not_set_is_not_reported_as_set() {
         let watch = ClockSetWatch::new().unwrap();
         let event = EventFd::new().unwrap();
         event.post();

@@ -225,7 +225,7 @@ mod tests {
 
     /// A CPU that is not there: it says so and ends.
     #[test]
-    fn what_it_is_refused_is_told() {
+    fn a_refusal_is_reported() {
         let beat = HeartBeat::start(1_023, Attributes::Other(0), 20 * SECOND).unwrap().begin();
         until("nothing was refused", || beat.refused().is_some());
         assert_eq!(beat.last_ns(), 0);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_never_was_is_told() {
+    fn a_thread_that_never_was_is_reported() {
         let refusal = Instructions::open(u32::MAX >> 1, false).unwrap_err();
         assert!(!refusal.to_string().is_empty());
         assert!(

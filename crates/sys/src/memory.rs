@@ -117,7 +117,7 @@ mod tests {
 
     /// A limit smaller than the buffers ended the process by SIGABRT.
     #[test]
-    fn a_limit_of_the_process_is_told() {
+    fn a_limit_of_the_process_is_reported() {
         let said = crate::fork::child_says(10_000, || {
             let status = fs::read_to_string("/proc/self/status").unwrap();
             let taken = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
@@ -125,9 +125,9 @@ mod tests {
             let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
             // SAFETY: reads a live local; the limit is this child's own.
             unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
-            let told = lack_of(24 << 20, 40 << 20);
+            let shortage = lack_of(24 << 20, 40 << 20);
             lack_of(4 << 20, 4 << 20).is_none()
-                && matches!(told, Some(MemoryShortage::Limit(left)) if left > 0 && left <= 32 << 20)
+                && matches!(shortage, Some(MemoryShortage::Limit(left)) if left > 0 && left <= 32 << 20)
         });
         assert!(said.unwrap());
     }

@@ -79,7 +79,7 @@ mod tests {
     use crate::stop::{StopAction, WatchedThread};
 
     #[test]
-    fn whoever_holds_it_is_not_stopped() {
+    fn a_thread_that_holds_it_is_not_stopped() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let watched = WatchedThread::take(realtime_signals().0 + 6).unwrap();

@@ -205,11 +205,11 @@ impl SwitchRecords {
         let room = self.bytes - page_bytes();
         let mut recorded = parse(&self.copy(written.min(room)));
         let full = written.saturating_add(SWITCH_BYTES) > room;
-        let told = recorded.lost.unwrap_or(0);
+        let reported = recorded.lost.unwrap_or(0);
         recorded.lost = match self.lost() {
-            Some(lost) => Some(lost.max(told)),
+            Some(lost) => Some(lost.max(reported)),
             None if full => None,
-            None => Some(told),
+            None => Some(reported),
         };
         recorded
     }
@@ -491,8 +491,8 @@ mod tests {
         ));
         assert_eq!(of(libc::ENOSYS), PerfUnavailable::Missing);
         assert_eq!(of(libc::EBUSY), PerfUnavailable::Other(libc::EBUSY));
-        let nobody = SwitchRecords::open(u32::MAX >> 1, 1).unwrap_err();
+        let absent = SwitchRecords::open(u32::MAX >> 1, 1).unwrap_err();
         let other = PerfUnavailable::Other(libc::ESRCH);
-        assert!(nobody == other || !matches!(nobody, PerfUnavailable::Other(_)), "{nobody}");
+        assert!(absent == other || !matches!(absent, PerfUnavailable::Other(_)), "{absent}");
     }
 }

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_signalled_by_another_and_told_from_a_timer() {
+    fn a_signal_of_another_thread_is_distinguished_from_a_timer() {
         in_a_thread(|signal| {
             let tid = thread::id();
             std::thread::scope(|scope| {

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_executed_is_told() {
+    fn what_cannot_be_executed_is_reported() {
         let missing = Program::new([b"/nowhere/x".to_vec()], [b"x".to_vec()], []).unwrap();
         let refused = Gated::start(&missing).unwrap().open().unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::ENOENT));
@@ -418,7 +418,7 @@ mod tests {
 
     /// Pipes ended the program by SIGPIPE: Rust's programs ignore that, other languages' do not.
     #[test]
-    fn who_speaks_to_nobody_lives_on() {
+    fn a_writer_without_a_reader_lives_on() {
         let said = crate::fork::child_says(10_000, || {
             // SAFETY: sets this child's own action.
             unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_end_a_child_and_its_end_is_told() {
+    fn signals_end_a_child_and_its_end_is_reported() {
         let child = Gated::start(&program(&["sleep", "60"])).unwrap().open().unwrap();
         child.file().signal(libc::SIGTERM).unwrap();
         assert_eq!(child.wait().unwrap(), ExitStatus::Killed(libc::SIGTERM));

@@ -76,8 +76,8 @@ fn unseen(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> Refus
     Refusal { backend: BackendKind::Deadline, id, errno: None, cause, remedy: remedy.to_owned() }
 }
 
-/// Busy although the sum fits: somebody whom we do not see has it, or had it until just now, or the
-/// kernel's account is wrong.
+/// The kernel answers EBUSY although the sum fits: a thread that is not visible here has the bandwidth, or had it until
+/// just now, or the kernel's account is wrong.
 ///
 /// Linux 6.18 was seen with an account below zero after threads of several programs had entered and left the
 /// class at the same time; the cause is not known. Below zero it compares as more than there is, so that every

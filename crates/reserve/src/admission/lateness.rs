@@ -17,7 +17,7 @@ use crate::backend::BackendRequest;
 pub enum BudgetDelay {
     /// It does not.
     Never,
-    /// At most so much, ns.
+    /// At most this late, ns.
     AtMost(u64),
     /// No test can tell.
     Unknown,

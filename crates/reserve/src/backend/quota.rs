@@ -1,8 +1,8 @@
-//! CPU quota of a control group (`cpu.max`, or `cpu.cfs_quota_us` of version 1): a cap for all that is in
-//! it, and no promise, since nobody is raised.
+//! CPU quota of a control group (`cpu.max`, or `cpu.cfs_quota_us` of version 1): a cap for all that is in it, and no
+//! guarantee, since no thread is raised.
 //!
-//! Owns: where such a group can be made, its two numbers, what `cpu.stat` tells of it.
-//! Must not: enable a controller for a part of the machine that is not its own.
+//! Owns: where such a group can be made, its two numbers, what `cpu.stat` reports of it. Must not: enable a controller
+//! for a part of the machine that is not its own.
 
 use std::io;
 
@@ -133,7 +133,7 @@ struct CpuQuota {
     /// CPUs of threads that were pinned.
     pinned: Vec<UndoGuard>,
     gathered: Option<TargetGroup>,
-    /// What was told last.
+    /// The latest report.
     supply: Supply,
     spent: Spent,
     begun_ns: u64,

@@ -33,7 +33,7 @@ impl TargetSelector {
 /// Why a thread or process is not adopted.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// There is none of this number, or it has just ended.
+    /// No thread or process has this number, or it has just ended.
     #[error("no {what} {id}; it may have ended")]
     Gone {
         /// Thread or process.
@@ -41,7 +41,7 @@ pub enum AttachError {
         /// Its number.
         id: u32,
     },
-    /// There is none of this name.
+    /// No thread has this name.
     #[error("no thread is called '{0}'; see ps -eLo tid,comm")]
     NoName(String),
     /// There are several of this name.
@@ -129,16 +129,16 @@ impl AttachedTarget {
         Ok(AttachedTarget { target, name: status.name, life, file })
     }
 
-    /// Whether what was just reserved is for it. A number may have been another's by the time that the kernel was
-    /// told it: what was reserved is undone then.
+    /// Checks that what was just reserved is for this target. Its number may have passed to another task before the
+    /// kernel got it: then the reservation is undone.
     ///
     /// # Errors
-    /// It has ended.
+    /// The target has ended.
     pub fn confirm(&self, reserved: &mut dyn ActiveReservation) -> Result<(), AttachError> {
         if self.life.is_alive() {
             return Ok(());
         }
-        // Whoever has the number now gets back what he had, as far as he is still there.
+        // The task that has the number now gets its former settings back, as far as it still exists.
         let _ = reserved.release();
         Err(match self.target {
             Target::Thread(id) => AttachError::Gone { what: "thread", id },
@@ -195,8 +195,8 @@ impl Status {
     }
 }
 
-/// The only thread of this name, among those that are the caller's to reserve for if there are any: whoever gives a
-/// thread the name of another's is not in the way.
+/// The only thread of this name, among those that are the caller's to reserve for if there are any: a user who gives a
+/// thread the name of another's thread cannot block it.
 fn named(name: &str) -> Result<u32, AttachError> {
     let own = std::process::id();
     let numbers = |folder: &str| -> Vec<u32> {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_is_adopted() {
+    fn no_other_process_is_attached_to() {
         let id = other("hg-ended").0.id();
         for (whom, wanted) in [
             (TargetSelector::Process(id), format!("no process {id}; it may have ended")),

@@ -75,7 +75,7 @@ impl Launch {
     /// that of this process. Nothing is started.
     ///
     /// # Errors
-    /// There is none, or none that may be executed.
+    /// The program does not exist, or may not be executed.
     pub fn find(
         words: &[OsString],
         environment: &[(OsString, OsString)],

@@ -9,7 +9,7 @@ use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::signal_file::{self, ENDING, SignalFile};
 
-/// When whoever waits is asked to look at what was started, ns after the start.
+/// When the waiting caller is asked to look at what was started, ns after the start.
 const SETTLED_NS: u64 = 500_000_000;
 
 /// How often who has no descriptor is looked at, ns.

@@ -8,16 +8,15 @@
 //! |---|---|
 //! | 0 | [`MAGIC`] |
 //! | 1 | [`VERSION`] |
-//! | 2, 3 | begin of the first period (`CLOCK_MONOTONIC`, ns) and the period (ns); 0 if not told |
+//! | 2, 3 | begin of the first period (`CLOCK_MONOTONIC`, ns) and the period (ns); 0 if not reported |
 //! | 4 | how often a program has opened it |
 //! | 8 | the job's number times two; less one while a job is being begun; 0 before the first |
 //! | 9 | the whole of the job, in whatever unit the program likes |
 //! | 10 | what is done of it, in the same unit |
-//! | 11 | when it began (`CLOCK_MONOTONIC`, ns); 0 if not told |
+//! | 11 | when it began (`CLOCK_MONOTONIC`, ns); 0 if not reported |
 //!
-//! The program writes the whole before what is done, and both after the number; who reads takes the
-//! number, what is done, the whole, and the number again: what is seen is never more than has been told
-//! by then.
+//! The program writes the whole before what is done, and both after the number; a reader takes the number, what is
+//! done, the whole, and the number again: it never sees more than has been reported by then.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -147,7 +146,7 @@ impl ProgressPage {
         }
     }
 
-    /// Opens a page that somebody else made.
+    /// Opens a page that another process made.
     ///
     /// # Errors
     /// As [`ProgressPage::named`].
@@ -205,8 +204,8 @@ impl ProgressPage {
         self.0.again().map(ProgressPage).map_err(PageError::Make)
     }
 
-    /// A descriptor for a program that is started from here, and which keeps its number: the value for [`VARIABLE`].
-    /// Whoever has it can write the page, and can neither shorten nor lengthen it.
+    /// A descriptor for a program that this process starts; it keeps its number, the value for [`VARIABLE`]. Its holder
+    /// can write the page, and can neither shorten nor lengthen it.
     ///
     /// # Errors
     /// [`PageError::Make`].
@@ -239,12 +238,12 @@ impl ProgressPage {
     /// Whether a program has opened it to tell its progress.
     #[must_use]
     pub fn was_opened(&self) -> bool {
-        self.load(OPENED) > 0 || self.was_told()
+        self.load(OPENED) > 0 || self.was_reported()
     }
 
-    /// Whether any job was told of.
+    /// Whether the program reported any job.
     #[must_use]
-    pub fn was_told(&self) -> bool {
+    pub fn was_reported(&self) -> bool {
         self.load(JOB) > 0
     }
 
@@ -261,7 +260,7 @@ impl ProgressPage {
         self.store(PERIOD, period_ns);
     }
 
-    /// When periods begin: the first, and the period, ns. `None` if that was not told.
+    /// When periods begin: the first, and the period, ns. `None` if the monitor did not report them.
     #[must_use]
     pub fn grid(&self) -> Option<(u64, u64)> {
         let period_ns = self.load(PERIOD);
@@ -313,7 +312,7 @@ mod tests {
     }
 
     /// The bug: a page was a path in the `/proc` of its maker, which a program of another user, in another PID
-    /// namespace, or of a maker with capabilities cannot open. A descriptor that was closed on the way is told as such.
+    /// namespace, or of a maker with capabilities cannot open. A descriptor closed on the way is reported as such.
     #[test]
     fn a_page_is_handed_down_by_descriptor() {
         let page = ProgressPage::create().unwrap();
@@ -325,7 +324,7 @@ mod tests {
         assert!(!page.was_opened());
         let mut progress = crate::progress::Progress::on(inherited);
         progress.report(1, 2);
-        assert!(page.was_opened() && page.was_told());
+        assert!(page.was_opened() && page.was_reported());
         let closed = ProgressPage::named(OsStr::new("1048575")).unwrap_err();
         let text = closed.to_string();
         assert!(matches!(closed, PageError::Closed(1_048_575)) && text.contains("sudo"), "{text}");

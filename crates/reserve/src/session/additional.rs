@@ -102,7 +102,7 @@ impl<'a> AdditionalReservations<'a> {
         self.0.iter().map(|other| other.adopted.target().clone()).collect()
     }
 
-    /// What would be in the way of each beside the first one and those before it, where nobody watches them together.
+    /// The refusals for each reservation beside the first one and those before it, where they are not watched together.
     pub(super) fn refusals(&self, first: &Asked) -> Vec<ReserveRefusal> {
         let mut beside = vec![first.clone()];
         let mut refusals = Vec::new();
@@ -252,7 +252,7 @@ pub(super) fn gate(
     let (Target::Process(pid) | Target::Thread(pid)) = target;
     let wanted = stopper::StopperRequest::processes([*pid]);
     let mut refused = Vec::new();
-    // A cookie keeps nobody off the own CPU.
+    // A cookie does not keep co-runners off the reserved CPU itself.
     for kind in StopperKind::ALL.into_iter().filter(|kind| *kind != StopperKind::CoreCookie) {
         match stopper::open(kind, &wanted, guardian) {
             Ok(stopper) => return Ok(Box::new(GuardedStopper::new(stopper, guardian))),
@@ -265,7 +265,7 @@ pub(super) fn gate(
     )))
 }
 
-/// That somebody of another reservation would be stopped as a co-runner.
+/// The failure that work of another reservation would be stopped as a co-runner.
 pub(super) fn is_reserved(pid: u32) -> SessionFailure {
     SessionFailure::Siblings(format!(
         "process {pid} must not be stopped: it is reserved with --also; name others with --stop"

@@ -49,7 +49,7 @@ impl SelectedBackend {
     }
 }
 
-/// That nobody would undo the reservation.
+/// The refusal because no guardian would undo the reservation.
 fn unguarded(backend: Backend, why: &std::io::Error) -> Refusal {
     let (cause, remedy) = (why.to_string(), "try it again".to_owned());
     Refusal { backend, id: Obstacle::Missing, errno: None, cause, remedy }

@@ -19,7 +19,7 @@ pub fn kept_until_now(reserved: &mut dyn ActiveReservation) -> (Option<bool>, Ve
     )
 }
 
-/// So many are named.
+/// A warning names at most this many.
 const NAMED: usize = 8;
 
 /// What was found until now.

@@ -1,6 +1,6 @@
-//! Undoing what reservations left that were killed together with their guardians.
+//! Undoing what reservations left behind when they were killed together with their guardians.
 //!
-//! Owns: whose records are looked at, with whose rights, and how that is told. Must not: decide what is undone
+//! Owns: whose records are read, with whose rights, and how the result is reported. Must not: decide what is undone
 //! (`reserve` and `sys` do).
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::priority_boost::PriorityBoost;
 
-/// A child that undoes what one user left is given so long, s.
+/// Time limit of a child that undoes what one user left, s.
 const EACH_USER_S: u32 = 60;
 
 /// Undoes what is left of reservations of the calling user whose process and guardians are gone; as root, of all users.

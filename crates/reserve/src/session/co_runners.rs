@@ -29,7 +29,7 @@ use crate::target::Target;
 
 mod cover;
 pub(super) mod progress;
-mod told;
+mod warnings;
 
 pub(super) use cover::cover;
 use cover::{checks, covered_by, promise, together};
@@ -76,12 +76,13 @@ impl Protection {
         let unbroken = broken == 0 && self.guardian.is_alive();
         let smt = report.to_document(&self.shares);
         let protected = smt.protected && unbroken;
-        let mut warnings = told::after(&report, &self.guardian);
+        let mut warnings = warnings::after(&report, &self.guardian);
         let watched = self.page.as_ref().filter(|_| smt.jobs > 0 || self.lost.is_some());
-        warnings
-            .extend(watched.and_then(|page| told::no_progress_warning(page, self.lost.as_ref())));
+        warnings.extend(
+            watched.and_then(|page| warnings::no_progress_warning(page, self.lost.as_ref())),
+        );
         let (against, stop_trial_ns) = (self.against, self.trial_ns);
-        let page = self.page.as_ref().map(|page| told::page(page).to_owned());
+        let page = self.page.as_ref().map(|page| warnings::page(page).to_owned());
         (SmtReport { protected, against, broken, stop_trial_ns, page, ..smt }, warnings, each)
     }
 }
@@ -118,7 +119,7 @@ pub(super) fn page(request: &SessionRequest) -> Result<Option<ProgressPage>, Ses
     }
 }
 
-/// Somebody shares the reserved processor.
+/// The protection of a reservation whose processor is shared.
 pub(super) struct CoRunnerProtection<'a> {
     request: &'a SessionRequest,
     siblings: &'a CoRunnerSettings,
@@ -143,8 +144,8 @@ struct StopTiming {
     trial_ns: Option<u64>,
 }
 
-/// Who shares the reserved processor, if that is asked and somebody does, and how they are stopped,
-/// which is measured here.
+/// The co-runners of the reserved processor, if that was requested and there are any, and how they are stopped, which
+/// is measured here.
 pub(super) fn sharing<'a>(
     request: &'a SessionRequest,
     targets: &[Target],
@@ -167,7 +168,7 @@ pub(super) fn sharing<'a>(
     }))
 }
 
-/// Who shares the reserved processor, if that is asked and somebody does; that nobody does is told.
+/// The CPUs that share the reserved processor, if that was requested and there are any; otherwise a warning is added.
 pub(super) fn check_pages<'a>(
     request: &'a SessionRequest,
     target: &Target,
@@ -179,8 +180,8 @@ pub(super) fn check_pages<'a>(
     if shares.is_shared() {
         return Ok(Some((siblings, shares)));
     }
-    document.smt = Some(nobody_shares(siblings));
-    document.warnings.push(told::no_claim(&shares, siblings));
+    document.smt = Some(unshared_report(siblings));
+    document.warnings.push(warnings::no_claim(&shares, siblings));
     Ok(None)
 }
 
@@ -381,10 +382,10 @@ fn stopper(
 
 /// The refusal of a progress that cannot be read.
 pub(super) fn uncounted(why: &SessionFailure) -> ReserveRefusal {
-    told::refusal("progress", &why.to_string())
+    warnings::refusal("progress", &why.to_string())
 }
 
-/// What would be in the way of stopping them, by the same tests as when they are stopped; nobody is.
+/// Obstacles to stopping them, by the tests that a real stop makes; nothing is stopped.
 pub(super) fn obstacles(
     request: &SessionRequest,
     siblings: &CoRunnerSettings,
@@ -394,27 +395,28 @@ pub(super) fn obstacles(
 ) -> Vec<ReserveRefusal> {
     let cpus = shares.cpus.iter().collect();
     let monitor = Driver::check(&MonitorConfig { cpus, ..MonitorConfig::default() }).err();
-    let monitor = monitor.map(|why| told::refusal("monitor", &why.to_string()));
+    let monitor = monitor.map(|why| warnings::refusal("monitor", &why.to_string()));
     let mut refusals: Vec<ReserveRefusal> = monitor.into_iter().collect();
-    refusals.extend(together(request, siblings).map(|why| told::refusal("sum", &why)));
+    refusals.extend(together(request, siblings).map(|why| warnings::refusal("sum", &why)));
     if siblings.policy == SiblingPolicy::Ignore {
         return refusals;
     }
     let wanted = match co_runners(siblings, targets, shares, document) {
         Ok(wanted) => wanted,
         Err(failure) => {
-            refusals.push(told::refusal("co_runners", &failure.to_string()));
+            refusals.push(warnings::refusal("co_runners", &failure.to_string()));
             return refusals;
         }
     };
     if let Err(why) = StopTrialSetup::new(&shares.cpus) {
-        refusals.push(told::refusal("cpus", &why.to_string()));
+        refusals.push(warnings::refusal("cpus", &why.to_string()));
     }
     let checked: Vec<_> = kinds(siblings).into_iter().map(|kind| check(kind, &wanted)).collect();
     if checked.iter().all(Result::is_err) {
         let each = checked.into_iter().filter_map(Result::err);
-        refusals
-            .extend(each.map(|why| told::refusal("stopper", &unnamed(siblings, why.to_string()))));
+        refusals.extend(
+            each.map(|why| warnings::refusal("stopper", &unnamed(siblings, why.to_string()))),
+        );
     }
     refusals
 }
@@ -423,7 +425,7 @@ pub(super) fn obstacles(
 fn kinds(siblings: &CoRunnerSettings) -> Vec<StopperKind> {
     match siblings.stopper {
         Some(kind) => vec![kind],
-        // Nobody is named, which is everybody.
+        // No co-runner is named, which means all.
         None if siblings.stopped.is_empty() => vec![StopperKind::CoreCookie],
         None => StopperKind::ALL.to_vec(),
     }
@@ -464,8 +466,8 @@ fn co_runners(
             return Err(additional::is_reserved(*pid));
         }
     }
-    document.warnings.extend(told::spared(&selected.spared));
-    document.warnings.extend(selected.shared.iter().map(told::shared));
+    document.warnings.extend(warnings::spared(&selected.spared));
+    document.warnings.extend(selected.shared.iter().map(warnings::shared));
     Ok(StopperRequest { graded: siblings.graded, ..selected.wanted })
 }
 
@@ -485,8 +487,8 @@ impl Stopper for NullStopper {
     }
 }
 
-/// What is said where nobody shares: nothing was watched, and nothing is claimed.
-fn nobody_shares(siblings: &CoRunnerSettings) -> SmtReport {
+/// The report where no CPU shares: nothing was watched, and nothing is claimed.
+fn unshared_report(siblings: &CoRunnerSettings) -> SmtReport {
     SmtReport {
         policy: siblings.policy.to_string(),
         interval_ns: None,

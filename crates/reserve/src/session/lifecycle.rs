@@ -151,8 +151,8 @@ pub(super) fn add_outcome(
     let doubts = picked.reserved.accuracy_warnings();
     document::add_kept(document, &doubts, picked.broken.names());
     if !doubts.is_empty() || document.kept_ns.is_some_and(|kept| kept > document.budget_ns) {
-        // While nobody held the work to its budget it took what it could; and where more than the budget was given,
-        // overruns are of that.
+        // While the work was not held to its budget it took what it could; where it got more than the budget, overruns
+        // refer to that larger amount.
         document.suggested_budget_ns = None;
     }
     document.guarantee &= doubts.is_empty();
@@ -188,7 +188,7 @@ impl PendingSession {
                 PendingSession::Command(launch, number)
             }
             SessionTarget::Adopted(whom) => PendingSession::There(AttachedTarget::find(whom)?),
-            SessionTarget::Nobody => {
+            SessionTarget::CheckOnly => {
                 return Err(SessionFailure::Words(
                     "no process or thread to reserve for".to_owned(),
                 ));
@@ -319,7 +319,7 @@ pub(super) fn not_undone(error: &std::io::Error) -> Warning {
     }
 }
 
-/// The end, and what a shell is told of it.
+/// Finishes the document, and sets the exit code for the shell.
 fn finish(
     mut document: ReserveDocument,
     going: &ActiveSession,

@@ -102,8 +102,8 @@ pub enum SessionTarget {
     Command(Vec<OsString>),
     /// A thread or process that is there.
     Adopted(TargetSelector),
-    /// Nobody: for [`check`](fn@check) alone.
-    Nobody,
+    /// No target: for [`check`](fn@check) alone.
+    CheckOnly,
 }
 
 /// How reserved work is protected from those who share its processor (Inoue et al., 2006).
@@ -207,7 +207,7 @@ fn refusals(document: &ReserveDocument) -> String {
 pub struct SessionOutcome {
     /// What came of it.
     pub document: ReserveDocument,
-    /// What a shell is told: the command's own code, 128 and the signal that ended it or the
-    /// reservation, 0 for who was adopted and has ended.
+    /// The exit code: the command's own code, 128 plus the signal that ended it or the reservation, 0 for an attached
+    /// target that has ended.
     pub exit_code: u8,
 }

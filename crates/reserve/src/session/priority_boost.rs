@@ -1,9 +1,9 @@
 //! The start of a reservation, ahead of timesharing work.
 //!
-//! On a busy machine each step of the start would wait for its turn among timesharing processes, and the command
-//! would begin late by the sum of these waits. So the thread that makes the reservation has a real-time priority
-//! meanwhile: the lowest, so that it delays nobody else's real-time work. It waits for the kernel and for short
-//! proofs of its own threads, and never spins.
+//! On a busy machine each step of the start would wait for its turn among timesharing processes, and the command would
+//! begin late by the sum of these waits. So the thread that makes the reservation has a real-time priority meanwhile:
+//! the lowest one, so that it delays no other real-time work. It waits for the kernel and for short proofs of its own
+//! threads, and never spins.
 //!
 //! Owns: that priority, for as long as the value lives and the process with it. Must not: hand it to the command
 //! ([`PriorityBoost::restore_in_child`]); stay during measurements, which take long ([`PriorityBoost::paused`]).

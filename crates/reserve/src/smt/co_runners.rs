@@ -1,7 +1,7 @@
-//! Whom to stop: what the user names, without those who must run.
+//! The set of processes to stop: those that the user names, without those that must run.
 //!
-//! Owns: reading a selection, leaving out who must never be stopped, finding what co-runners share with
-//! the reserved work ([`locks`]). Must not: stop anybody; choose without being told.
+//! Owns: reading a selection, leaving out processes that must never be stopped, finding what co-runners share with the
+//! reserved work ([`locks`]). Must not: stop a process; choose one that was not selected.
 //!
 //! Never stopped are kernel threads, the first process, this one and its guardian, the reserved work with
 //! its descendants, the ancestors of both (shells, terminals and supervisors that wait for them), and, unless
@@ -143,7 +143,7 @@ pub struct CoRunnerSelection {
     pub wanted: StopperRequest,
     /// Who was selected and is left out.
     pub spared: Vec<(u32, ExemptReason)>,
-    /// What co-runners share with the reserved work: whoever is stopped with a lock there makes it wait.
+    /// What co-runners share with the reserved work, which waits for a stopped co-runner that holds a lock in there.
     pub shared: Vec<SharedResource>,
 }
 
@@ -218,7 +218,7 @@ fn add(
     Ok(())
 }
 
-/// The folder of a group, if nobody in it must run.
+/// The folder of a group, if none of its members must run.
 fn group(name: &Path, must_run: &Unstoppable) -> Result<PathBuf, SelectionError> {
     let path = folder(name).ok_or_else(|| SelectionError::NoGroup(name.to_owned()))?;
     for pid in in_group(&path) {

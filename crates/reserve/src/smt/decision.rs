@@ -38,7 +38,7 @@ pub struct MonitorDecision {
 pub struct ReservationSet(u64);
 
 impl ReservationSet {
-    /// So many can be in it.
+    /// The largest number of members.
     pub const MOST: usize = u64::BITS as usize;
 
     /// Whether the one with this index is in it.
@@ -75,10 +75,10 @@ pub struct MonitorStatistics {
     pub jobs: u64,
     /// Jobs not done at the look that their deadline called for.
     pub missed: u64,
-    /// Jobs of which nothing was told, and whose work wanted no processor at that look, or when less was left than is
-    /// reserved; not among the missed.
+    /// Jobs without a report, whose work wanted no processor at that check, or when less was left than is reserved; not
+    /// among the missed.
     pub idle: u64,
-    /// Periods that nobody looked at, because the monitor itself was away.
+    /// Periods without a check, because the monitor itself was away.
     pub skipped: u64,
     /// Looks.
     pub checks: u64,

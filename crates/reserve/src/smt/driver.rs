@@ -215,14 +215,14 @@ impl Driver {
         watched: Vec<MonitoredReservation>,
         stopper: Box<dyn Stopper>,
     ) -> Result<Driver, StartError> {
-        let (tell, told) = mpsc::sync_channel(0);
-        // Where it is refused the start is refused too, and that is told.
+        let (tell, receiver) = mpsc::sync_channel(0);
+        // Where this is refused, the start is refused and reported too.
         let _may_fork = MayFork::enter();
         let patience = PATIENCE + Duration::from_micros(300) * plan.timer_samples;
         let body = move || watch(plan, watched, stopper, &tell);
         let thread = std::thread::Builder::new().name("hourglass-smt".to_owned()).spawn(body);
         let thread = thread.map_err(|error| StartError::Thread(errno(&error)))?;
-        match told.recv_timeout(patience) {
+        match receiver.recv_timeout(patience) {
             Ok(Ok(DriverHandle { interrupter, latest, each, promised })) => Ok(Driver {
                 thread: Some(thread),
                 interrupter,
@@ -231,7 +231,7 @@ impl Driver {
                 reservations: promised,
             }),
             Ok(Err(error)) => Err(error),
-            // It finds nobody to tell when it gets to run, and ends.
+            // When the thread gets to run, it finds its channel closed, and ends.
             Err(RecvTimeoutError::Timeout) => Err(StartError::Starved(patience)),
             Err(RecvTimeoutError::Disconnected) => Err(StartError::Thread(0)),
         }
@@ -255,7 +255,7 @@ impl Driver {
         &self.reservations
     }
 
-    /// What was done until the end of the last look that found nobody reading.
+    /// The counts at the end of the latest check during which no reader held the report.
     #[must_use]
     pub fn report(&self) -> MonitorReport {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
@@ -300,7 +300,7 @@ fn watch(
     let (mut watch, alive) = match Watch::prepare(plan, watched, stopper) {
         Ok(ready) => ready,
         Err(error) => {
-            // Nobody waits any more: then nobody needs to know.
+            // If the receiver is gone, the error is not needed any more.
             let _ = tell.send(Err(error));
             return;
         }
@@ -357,8 +357,8 @@ impl Watch {
         let latest = Arc::new(Mutex::new(report));
         let interrupter = sleeper.interrupter();
         let each = Arc::new(Mutex::new(enforcer.job_counts().collect()));
-        let (told, of_each) = (Arc::clone(&latest), Arc::clone(&each));
-        let alive = DriverHandle { interrupter, latest: told, each: of_each, promised };
+        let (of_latest, of_each) = (Arc::clone(&latest), Arc::clone(&each));
+        let alive = DriverHandle { interrupter, latest: of_latest, each: of_each, promised };
         Ok((Watch { enforcer, sleeper, lateness, covered, margins, latest, each, begun }, alive))
     }
 
@@ -373,12 +373,12 @@ impl Watch {
                 self.covered &= self.enforcer.is_covered();
             }
             let report = self.report();
-            // Whoever reads it now gets this with the next look.
+            // A concurrent reader gets this with the next check.
             if let Ok(mut latest) = self.latest.try_lock() {
                 *latest = report;
             }
         }
-        // Whoever cannot be resumed is the guardian's; it is in the report.
+        // The guardian resumes those that cannot be resumed here; the report says so.
         let _ = self.enforcer.end(self.sleeper.now_ns());
         let report = self.report();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
@@ -437,7 +437,7 @@ fn take_place(plan: &MonitorConfig) -> Result<(), StartError> {
         .map_err(|error| StartError::Cpus { cpus: plan.cpus.clone(), errno: errno(&error) })
 }
 
-/// How late this thread is woken, by so many short sleeps.
+/// The latency of this thread, by `samples` short sleeps.
 fn lateness(sleeper: &mut Sleeper, samples: u32) -> MonitorLatency {
     let mut late: Vec<u64> = (0..samples).map(|_| sleeper.sleep_ns(SAMPLE_NS).miss_ns()).collect();
     late.sort_unstable();

@@ -63,7 +63,7 @@ impl fmt::Display for SharingLevel {
 pub struct SharingCpus {
     /// The reserved CPU.
     pub cpu: u32,
-    /// The others, online ones only; empty where nobody shares, and then nothing is protected.
+    /// The other CPUs that share, online ones only; empty where no CPU shares, and then nothing is protected.
     pub cpus: CpuSet,
     /// What says so: a file of the kernel, or that the user named them.
     pub source: String,

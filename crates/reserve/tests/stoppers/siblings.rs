@@ -48,7 +48,7 @@ fn a_cpu_whose_siblings_are_offline_is_alone() {
     assert!(!shares.is_shared(), "{shares:?}");
 }
 
-/// While the reserved work has a cookie, nobody else runs on its siblings, and others elsewhere do.
+/// While the reserved work has a cookie, no other thread runs on its siblings, and others elsewhere do.
 #[test]
 fn a_cookie_idles_the_siblings_alone() {
     let Some((cpu, sibling, elsewhere)) = siblings() else { return };

@@ -145,7 +145,7 @@ impl Drop for Role {
     }
 }
 
-/// The other process's part: what it is told to stop, it stops and resumes for ever.
+/// The other process's part: it stops and resumes the given processes for ever.
 #[test]
 fn role_of_a_monitor() {
     let Ok(role) = std::env::var(ROLE) else { return };

@@ -102,14 +102,14 @@ mod tests {
     fn a_thread_that_runs_is_read_to_the_moment() {
         use std::sync::atomic::{AtomicBool, Ordering};
         static ENOUGH: AtomicBool = AtomicBool::new(false);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         let spinner = std::thread::spawn(move || {
             tell.send(crate::thread::id()).unwrap();
             while !ENOUGH.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
         });
-        let tid = told.recv().unwrap();
+        let tid = receiver.recv().unwrap();
         let begun = std::time::Instant::now();
         let mut last = own_thread_ns(tid).unwrap();
         let mut least = u64::MAX;

@@ -259,8 +259,8 @@ fn strays_are_known_by_descent_and_mark() {
     let value = format!("{}-strays", std::process::id());
     let marked = Command::new("sleep").arg("60").env("HOURGLASS_TEST_STRAY", &value).spawn();
     let marked = Other(marked.unwrap());
-    let (root, nobody) = (Other::new(), Other::new());
-    let others = [&marked, &root, &nobody].map(|other| other.0.id());
+    let (root, unrelated) = (Other::new(), Other::new());
+    let others = [&marked, &root, &unrelated].map(|other| other.0.id());
     if others.iter().any(|id| sched::set_of(*id, Attributes::Fifo(PRIORITY)).is_err()) {
         return skip(Requirement::REAL_TIME, "SCHED_FIFO is refused here");
     }

@@ -123,7 +123,7 @@ fn ask(task: &Task, how: How<'_>, cpu: Option<u32>, budget: Span) -> Result<Rese
         reservation,
         cpu,
         backend: how.backend,
-        subject: SessionTarget::Nobody,
+        subject: SessionTarget::CheckOnly,
         siblings: None,
         additional: Vec::new(),
         aside: false,

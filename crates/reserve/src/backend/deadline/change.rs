@@ -1,5 +1,5 @@
-//! A thread of the class is given another budget: the kernel admits it as it admits a new one, and whoever looks at the thread
-//! sees that its terms are others.
+//! Changes the budget of a thread of the class. The kernel admits the change as it admits a new thread, and observers
+//! of the thread notice the new terms.
 
 use hourglass_model::{Reservation, Strength};
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};

@@ -1,8 +1,8 @@
 //! The kernel's deadline class (`SCHED_DEADLINE`, a constant bandwidth server).
 //!
-//! A hard reservation is the class as it is: the budget is also the limit. A soft one is the
-//! class with reclaiming (`SCHED_FLAG_RECLAIM`), the kernel's approximation: the thread may use
-//! the bandwidth that nobody reserved or used. Hourglass paper, section 5.6.
+//! A hard reservation is the class as it is: the budget is also the limit. A soft one is the class with reclaiming
+//! (`SCHED_FLAG_RECLAIM`), the kernel's approximation: the thread may use the bandwidth that is not reserved or not
+//! used. Hourglass paper, section 5.6.
 //!
 //! Owns: entering and leaving the class, for the calling thread and for another one; EBUSY while
 //! bandwidth that was given back is still charged; what was delivered. Must not: say why the kernel
@@ -218,7 +218,7 @@ pub fn enter_or_say_why(reservation: &Reservation) -> Result<(), Refusal> {
 }
 
 /// The same as [`enter`], and SIGXCPU counts the overruns of the process's threads that entered so:
-/// [`overruns_told`]. It may interrupt the thread's system calls.
+/// [`reported_overruns`]. It may interrupt the thread's system calls.
 ///
 /// # Errors
 /// As [`enter`].
@@ -227,10 +227,10 @@ pub fn enter_telling_overruns(reservation: &Reservation) -> io::Result<()> {
     waiting_for_echo(None, reservation, || sched::set(attributes(reservation, true)))
 }
 
-/// Overruns of which the kernel told this process since [`enter_telling_overruns`]: at least so many, since
-/// it looks at ticks only.
+/// Overruns that the kernel reported to this process since [`enter_telling_overruns`]. There may have been more, since
+/// the kernel checks at ticks only.
 #[must_use]
-pub fn overruns_told() -> u64 {
+pub fn reported_overruns() -> u64 {
     signal::overruns()
 }
 

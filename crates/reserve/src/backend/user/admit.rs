@@ -51,7 +51,7 @@ pub fn unseen() -> Option<AccuracyWarning> {
     Registry::of_the_machine().doubt()
 }
 
-/// Removes entries of the registry that nobody holds.
+/// Removes entries of the registry that no process holds.
 pub(crate) fn remove_claims() {
     // Looking at all of them does that.
     drop(Registry::of_the_machine().all());
@@ -173,7 +173,7 @@ pub(super) fn admit(
     fits(new, &shares, cap(facts)).map_err(|misfit| misfits(&misfit, new, &others, facts))
 }
 
-/// The threads of the deadline class; on `cpus`, where that cannot be told.
+/// The threads of the deadline class. A thread with unknown CPUs counts on `cpus`.
 fn in_class(facts: &AdmissionFacts, cpus: &CpuSet) -> Vec<RegisteredReservation> {
     let held = |thread: &DeadlineThread| RegisteredReservation {
         share: ReservationClaim {

@@ -31,7 +31,7 @@ impl Usage {
         }
     }
 
-    /// The sum now, ns; `None` if it cannot be told any more.
+    /// The current sum, ns; `None` if it is not known any more.
     pub(super) fn read_ns(&mut self) -> Option<u64> {
         match self {
             Usage::Group(file) => usage_usec(file).map(|us| us.saturating_mul(1_000)),

@@ -1,11 +1,11 @@
-//! Whether work wanted a CPU and had none: what the counts of its threads say.
+//! Whether work wanted a CPU and had none, by the counts of its threads.
 //!
 //! Owns: [`Demand`], sums over samples. Must not: take a sample.
 //!
-//! The kernel adds a thread's wait to its count when the wait ends. One that goes on is known from two
-//! samples between which a runnable thread did not get a CPU. Threads of one group also wait for each
-//! other: a thread that waited longer than all others ran was denied at least the difference
-//! by somebody outside. So what is said here is never too much.
+//! The kernel adds a thread's wait to its count when the wait ends. A wait that goes on is known from two samples
+//! between which a runnable thread did not get a CPU. Threads of one group also wait for each other: a thread that
+//! waited longer than all others ran was denied at least the difference by a thread outside. So the result is never too
+//! high.
 
 use std::collections::HashMap;
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(demand.observe(60, 5, &[asleep(5)]), 0);
     }
 
-    /// Two threads of a group take turns on one CPU: each waits for the other, nobody for others.
+    /// Two threads of a group take turns on one CPU: each waits for the other, neither for threads outside.
     #[test]
     fn waits_for_each_other_do_not_count() {
         let mut demand = Demand::default();

@@ -38,12 +38,12 @@ const PROOFS: u32 = 3;
 const PROOF_SLEEP_NS: u64 = 300_000;
 const PROVEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Members of a group that stays raised inherit that; those who set a policy themselves are raised
-/// again after so long.
+/// Members of a group that stays raised inherit the priority. A member that sets a policy itself is raised again after
+/// this time.
 const RAISED_AGAIN_NS: u64 = 100_000_000;
 
-/// A look may be so many periods late, within limits, until the guardian lowers the work: longer than a machine
-/// holds a thread up now and then, shorter than a user waits for one that is not held to its budget.
+/// Number of periods that a look may be late, within limits, until the guardian lowers the work. It is longer than
+/// occasional delays of a thread, and shorter than a user waits for a thread that is not held to its budget.
 const ABSENT_PERIODS: u64 = 4;
 const ABSENT_NS: (u64, u64) = (100_000_000, 2_000_000_000);
 
@@ -58,7 +58,7 @@ pub struct EnforcerReport {
     pub supply: Supply,
     /// When the first period began, ns of `CLOCK_MONOTONIC`.
     pub first_ns: u64,
-    /// Periods that could not be told apart, since the look at their end came too late.
+    /// Periods whose processor time could not be separated, since the look at their end came too late.
     pub left_out: u64,
     /// Looks so far.
     pub looks: u64,
@@ -70,7 +70,7 @@ pub struct EnforcerReport {
     pub fault: Option<String>,
     /// How many it refused; each was given again until it was taken.
     pub refused: u64,
-    /// How often the thread was away for so long that the guardian lowers the work.
+    /// How often the thread was away until the guardian lowered the work.
     pub absent: u64,
     /// The last period that was missed was so since the thread itself had the CPU for half of the slack or more.
     pub busy: bool,
@@ -105,7 +105,7 @@ const YIELDED: u32 = 2;
 struct EnforcerShared {
     /// 0, [`ENDED`] or [`YIELDED`].
     bell: AtomicU32,
-    told: Mutex<EnforcerReport>,
+    report: Mutex<EnforcerReport>,
     /// Terms from the next period on, and the priority of who is raised then.
     change: Mutex<Option<(BudgetTerms, u8)>>,
 }
@@ -144,7 +144,7 @@ impl BudgetEnforcer {
             Ok(proven) => proven.map(|()| enforcer),
             Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the enforcer has ended")),
             Err(RecvTimeoutError::Timeout) => {
-                // It ends when it gets its CPU; nobody can wait for that.
+                // The thread ends when it gets its CPU; that wait has no bound.
                 enforcer.abandon();
                 Err(io::ErrorKind::TimedOut.into())
             }
@@ -181,9 +181,9 @@ impl BudgetEnforcer {
             Some((terms, priority));
     }
 
-    /// What it told last.
+    /// The latest report of the thread.
     pub(super) fn report(&self) -> EnforcerReport {
-        self.shared.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the reservation and waits until everything has been put back.
@@ -210,7 +210,7 @@ impl BudgetEnforcer {
 impl Drop for BudgetEnforcer {
     fn drop(&mut self) {
         self.work = None;
-        // `end` tells; here nobody is left to be told.
+        // `end` returns the error; `drop` has no caller that could receive it.
         let _ = self.end();
     }
 }
@@ -284,7 +284,7 @@ fn keep(shared: &EnforcerShared, work: EnforcerTask) -> io::Result<()> {
         return Ok(());
     }
     let mut run = Run::begin(team, terms, pledge, several, woken);
-    shared.told.lock().unwrap_or_else(PoisonError::into_inner).first_ns = run.raised_ns;
+    shared.report.lock().unwrap_or_else(PoisonError::into_inner).first_ns = run.raised_ns;
     let _ = begun.send(Ok(()));
     let mut next = Some(run.look(shared));
     while let Some(due) = next.take() {

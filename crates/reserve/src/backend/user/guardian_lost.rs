@@ -10,8 +10,8 @@ use super::refusal as refused;
 use crate::admission::{Obstacle, Refusal};
 use crate::guardian::GuardianUnavailable;
 
-/// A start is tried again after so long, and so often. Another guardian takes a wake-up and a `fork(2)`; where the
-/// kernel refuses that, it is tried again each 50 ms.
+/// Pause before another attempt to start, and the number of attempts. Another guardian takes a wake-up and a `fork(2)`;
+/// where the kernel refuses that, it is tried again each 50 ms.
 pub(super) const PAUSE_NS: u64 = 1_000_000;
 const PAUSES: u32 = 120;
 
@@ -63,7 +63,7 @@ impl SuspendableMembers for MemberSet {
 }
 
 /// Suspends members, which are lowered before if there are several (`company`), and behind it if they were not
-/// suspended: nobody stays urgent without a budget. Whether they were lowered.
+/// suspended, so that no member stays urgent without a budget. Returns whether they were lowered.
 pub(super) fn suspend(
     members: &mut impl SuspendableMembers,
     company: bool,

@@ -43,8 +43,8 @@ pub(super) struct TeamPolicy {
     pub(super) freezes: bool,
     /// A control group is made for them, where one can be.
     pub(super) grouped: bool,
-    /// Without a group, what raised members fork begins anew instead of raised, so that nobody is raised
-    /// whom the guardian does not know. Undoing that takes `CAP_SYS_NICE`.
+    /// Without a group, children of raised members start with the default policy, so that every raised thread is known
+    /// to the guardian. Undoing that takes `CAP_SYS_NICE`.
     pub(super) privileged: bool,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct MemberSet {
     processes: HashMap<u32, Process>,
     /// For all members of the group, who may have become more since they were looked at.
     members: Option<UndoGuard>,
-    /// For those who left the group before they were met: raised by birth, and nobody's.
+    /// Lowers threads that inherited the priority and left the group before they were found.
     strays: Option<UndoGuard>,
     by_tid: HashMap<u32, TeamMember>,
     /// Threads among them that are not the caller's to change.
@@ -166,7 +166,7 @@ impl MemberSet {
         Ok(team)
     }
 
-    /// Processor time of all since they were gathered; the same again if it cannot be told.
+    /// Processor time of all members since they were gathered; the previous value if the present one is not known.
     pub(super) fn used_ns(&mut self) -> Option<u64> {
         self.usage.read_ns()
     }
@@ -206,7 +206,7 @@ impl MemberSet {
     /// # Errors
     /// The first that the kernel answers, but for members that have ended; the others are raised.
     pub(super) fn raise(&mut self, turn: bool, queue: Queue<'_>) -> io::Result<()> {
-        // Nobody would lower them if this process were killed.
+        // Without a guardian they would stay raised if this process were killed.
         self.guardian.must_live()?;
         let policy = Attributes::Fifo(self.plan.priority.saturating_add(u8::from(turn)));
         if self.begin_anew() {

@@ -34,7 +34,7 @@ pub(super) enum MemberAction {
 pub(super) struct MemberState {
     /// The level that was decided last.
     requested: DispatchLevel,
-    /// The level that was carried out whole; `None` after a refusal, or when somebody else may have changed it.
+    /// The level that was carried out whole; `None` after a refusal, or when another program may have changed it.
     applied: Option<DispatchLevel>,
     /// After how long a refused order is given again.
     pause_ns: u64,

@@ -23,14 +23,14 @@
 //! # How a reserve is kept from user space
 //!
 //! `reserve::backend::user` has a thread for each reservation, FIFO above all that it raises. `Budget` decides and
-//! knows nothing but times: at each look it is told the processor time used so far, and answers with a level
-//! (raised, lowered, suspended) and with the earliest time at which the budget can be used up, which is the next
-//! look. Hours of it run on virtual time in tests. `MemberSet` knows the members: a control group where one can be made,
-//! since it counts what has ended and catches what is forked, otherwise a walk through `/proc`. The kernel brings
-//! the processor time of a running thread up to date at the tick only. So the thread looks from the CPU of the
-//! members, where they do not run while it does; if they have several CPUs, it changes their priority by one and
-//! back, which has the same effect. A period is missed if the members were denied a CPU for so long that they would
-//! have had their budget otherwise; `demand.rs` takes that from the kernel's counts of waits, and never too much.
+//! knows nothing but times: at each look it takes the processor time used so far, and answers with a level (raised,
+//! lowered, suspended) and with the earliest time at which the budget can be used up, which is the next look. Hours of
+//! it run on virtual time in tests. `MemberSet` knows the members: a control group where one can be made, since it
+//! counts what has ended and catches what is forked, otherwise a walk through `/proc`. The kernel brings the processor
+//! time of a running thread up to date at the tick only. So the thread looks from the CPU of the members, where they do
+//! not run while it does; if they have several CPUs, it changes their priority by one and back, which has the same
+//! effect. A period is missed if the members would have had their budget without the time in which they were denied a
+//! CPU; `demand.rs` takes that time from the kernel's counts of waits, and never overestimates it.
 //!
 //! `leavers.rs` looks from a timesharing thread whether members leave the control group, which ends what is promised.
 //!
@@ -120,7 +120,7 @@ use crate::guardian::{Guardian, GuardianUnavailable};
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
-/// Periods left out are told if they are more than this part of the others.
+/// A warning names the left-out periods if they are more than one part in `TOLERATED_PART` of the others.
 const TOLERATED_PART: u64 = 100;
 
 /// Keeps reservations by a thread for each.
@@ -145,8 +145,8 @@ impl User {
         User { grouped: false, ..self }
     }
 
-    /// Claims no share of its CPUs: it runs within what another reservation of this process has claimed there, and
-    /// somebody else sees to it that they do not run at the same time.
+    /// Claims no share of its CPUs: it runs within what another reservation of this process has claimed there, and the
+    /// caller ensures that the two do not run at the same time.
     #[must_use]
     pub fn within(self) -> User {
         User { claims: false, ..self }
@@ -163,7 +163,7 @@ impl User {
     ) -> Result<UserReservation, Refusal> {
         let first = first_of(target);
         let refused = |error: io::Error| explain(&error, target, request);
-        nobody_of_ours(target)?;
+        check_suspendable(target)?;
         admission::ownership(BackendKind::User, first)?;
         nested::refusal(BackendKind::User, target).map_or(Ok(()), Err)?;
         let policy = sched::read(first).map_err(refused)?;
@@ -241,7 +241,7 @@ pub struct UserReservation {
 }
 
 impl UserReservation {
-    /// What the thread that keeps it told last.
+    /// The latest report of the thread that keeps it.
     #[must_use]
     pub fn report(&self) -> EnforcerReport {
         self.enforcer.report()
@@ -272,15 +272,15 @@ impl ActiveReservation for UserReservation {
     }
 
     fn accuracy_warnings(&self) -> Vec<AccuracyWarning> {
-        let told = self.report();
+        let report = self.report();
         let unseen = self.entry.as_ref().and_then(RegistryEntry::doubt);
         let outside = self.leavers.iter().flat_map(EscapeMonitor::doubts);
         let mut doubts: Vec<AccuracyWarning> =
-            unseen.into_iter().chain(outside).chain(told.moved.doubt()).collect();
-        if told.left_out > told.supply.periods / TOLERATED_PART {
-            let left_out = told.left_out;
+            unseen.into_iter().chain(outside).chain(report.moved.doubt()).collect();
+        if report.left_out > report.supply.periods / TOLERATED_PART {
+            let left_out = report.left_out;
             let latest =
-                Span::from_micros(i64::try_from(told.latest_ns / 1_000).unwrap_or(i64::MAX));
+                Span::from_micros(i64::try_from(report.latest_ns / 1_000).unwrap_or(i64::MAX));
             doubts.push(AccuracyWarning {
                 id: "periods-left-out",
                 text: format!(
@@ -299,35 +299,35 @@ impl ActiveReservation for UserReservation {
                 remedy: "run it as root, or where cgroup version 2 is writable",
             });
         }
-        if told.absent > 0 {
+        if report.absent > 0 {
             doubts.push(AccuracyWarning {
                 id: "keeper-absent",
                 text: format!(
                     "the thread that keeps the reserve was away for four periods, and 100 ms at least, {}: the work \
                      was lowered until it came back, since nobody held it to its budget",
-                    if told.absent == 1 { "once".to_owned() } else { format!("{} times", told.absent) }
+                    if report.absent == 1 { "once".to_owned() } else { format!("{} times", report.absent) }
                 ),
                 remedy: "do not stop hourglass itself (Ctrl-Z does), and run nothing above FIFO 95 on these CPUs",
             });
         }
-        if told.foreign > 0 {
+        if report.foreign > 0 {
             doubts.push(AccuracyWarning {
                 id: "members-of-others",
                 text: format!(
                     "members that belong to another user, as set-uid programs do, were not given the budget: up to {} \
                      at a time",
-                    told.foreign
+                    report.foreign
                 ),
                 remedy: "run it as root, whose reservations have all members",
             });
         }
-        if let Some(fault) = told.fault {
+        if let Some(fault) = report.fault {
             doubts.push(AccuracyWarning {
                 id: "order-refused",
                 text: format!(
                     "the kernel refused {} orders to raise, lower, suspend or resume, which were given \
                      again until it took them; the first time: {fault}",
-                    told.refused
+                    report.refused
                 ),
                 remedy: "run it as root; members of other users are out of reach otherwise",
             });
@@ -386,9 +386,9 @@ fn first_of(target: &Target) -> u32 {
     *id
 }
 
-/// A process that has this one among its descendants would suspend its own keeper; threads of the kernel
-/// are nobody's to suspend.
-fn nobody_of_ours(target: &Target) -> Result<(), Refusal> {
+/// Refuses a process that has this one among its descendants, which would suspend its own keeper, and threads of the
+/// kernel, which must not be suspended.
+fn check_suspendable(target: &Target) -> Result<(), Refusal> {
     let first = first_of(target);
     if members::is_kernel_thread(first) {
         return Err(refusal(
@@ -415,7 +415,7 @@ fn in_the_class(tid: u32) -> Refusal {
     )
 }
 
-/// Whether nobody can be looked up, so that everybody seems to have ended.
+/// Whether no process can be looked up, so that all seem to have ended.
 fn no_proc() -> bool {
     !Path::new("/proc/self").exists()
 }

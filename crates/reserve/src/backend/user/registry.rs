@@ -37,7 +37,7 @@ const FOLDER: &str = "run/hourglass/claims";
 /// The group that may write to it, if there is one.
 const GROUP: &str = "hourglass";
 const FIRST_MODE: u32 = 0o755;
-/// Root and the group write; nobody removes what another one made.
+/// Root and the group write; entries of other makers cannot be removed.
 const SHARED_MODE: u32 = 0o1775;
 
 /// What the names of entries begin with.
@@ -275,8 +275,8 @@ impl Registry {
         self.trusted().map(drop)
     }
 
-    /// Lets everybody look into the folder around that of the entries, whoever made it and with which mask (umask(2)):
-    /// those who cannot see no reservations. Root does this, and with root's folder alone.
+    /// Lets all users read the folder around that of the entries, whatever its maker and mask (umask(2)): a user who
+    /// cannot read it sees no reservations. Root does this, and with root's folder alone.
     fn open_outer(&self) {
         const LOOK: u32 = 0o055;
         let Some(outer) = self.folder.parent().filter(|_| credentials::real() == 0) else { return };
@@ -296,8 +296,8 @@ impl Registry {
         made.map_err(|error| Gap::Closed(self.folder.clone(), error.to_string()))
     }
 
-    /// Lets the group write to a folder that is as it was made, whoever made it for root alone. Without the group root
-    /// alone writes to it.
+    /// Lets the group write to a folder that still has the mode of its creation by root. Without the group only root
+    /// writes to it.
     fn give_to_group(&self) {
         let as_made = |metadata: fs::Metadata| {
             (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777) == (0, 0, FIRST_MODE)
@@ -325,7 +325,7 @@ impl Registry {
                 new => new?,
             };
             let written = lock::try_for_process(&file).and_then(|locked| {
-                // Somebody may have taken it for one that was left behind, and removed it.
+                // Another process may have removed it as stale.
                 if !locked || file.metadata()?.nlink() == 0 {
                     return Ok(false);
                 }
@@ -411,7 +411,7 @@ impl RegistryEntry {
 
     /// What is to be known before the reservation is believed.
     pub(super) fn doubt(&self) -> Option<AccuracyWarning> {
-        // Somebody may have begun meanwhile.
+        // Another reservation may have started meanwhile.
         let gap = self.gap.clone().or_else(|| self.registry.around());
         gap.map(AccuracyWarning::from)
     }

@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// By lot nobody is left out, and none of many is the first much more often than others.
+    /// Drawing lots leaves no member out, and no member is first much more often than others.
     #[test]
     fn each_of_many_is_drawn_as_often() {
         let mut first = [0u32; 300];

@@ -1,11 +1,11 @@
 //! Whose turn it is among raised members: decisions over processor time, nothing else.
 //!
-//! Owns: [`TurnScheduler`], which is told what each member has run and answers with the order in which they are to have the
-//! CPU. Must not: read a clock, touch a thread.
+//! Owns: [`TurnScheduler`], which takes the time that each member has run and answers with the order in which they are
+//! to have the CPU. Must not: read a clock, touch a thread.
 //!
-//! Threads of one `SCHED_FIFO` priority run to their end one after the other. Members of a reserve are programs
-//! that expect to share a CPU as the fair class does, so that the keeper orders them anew after each slice: first comes
-//! who has had least for its weight (weighted fair queueing, as the kernel's fair class has it by nice values).
+//! Threads of one `SCHED_FIFO` priority run to their end one after the other. Members of a reserve are programs that
+//! expect to share a CPU as the fair class does, so that the keeper orders them anew after each slice: first comes the
+//! member that has had least for its weight (weighted fair queueing, as the kernel's fair class has it by nice values).
 //! Which of them sleep is not looked up, which would cost more than it saves: a place at the head of the queue is lost
 //! on a thread that sleeps, and does no harm.
 

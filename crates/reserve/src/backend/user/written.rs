@@ -60,7 +60,7 @@ pub(super) fn parse(text: &str) -> Option<(u64, ReservationClaim)> {
     Some((started, ReservationClaim { cpus, budget_ns, deadline_ns, period_ns, priority }))
 }
 
-/// The reservation of another process that an entry tells of. One that nobody holds is removed, where this process may.
+/// The reservation of another process that an entry describes. One without a holder is removed if permitted.
 pub(super) fn held(path: &Path) -> Option<RegisteredReservation> {
     let file = strange_file::open(path, false).ok()?;
     let metadata = file.metadata().ok()?;
@@ -96,7 +96,7 @@ fn is_its_maker(pid: u32, started: u64, uid: u32) -> bool {
     life.started == started && (uid == 0 || uids.any(|own| own.parse() == Ok(uid)))
 }
 
-/// Removes an entry that nobody holds. Nobody takes it for his own meanwhile, since it is held while it is removed.
+/// Removes an entry without a holder. It is locked while it is removed, so that no other process takes it meanwhile.
 fn sweep(path: &Path) {
     let Ok(file) = strange_file::open(path, true) else { return };
     let ours = lock::try_for_process(&file).unwrap_or(false);

@@ -57,7 +57,7 @@ pub(super) fn promise(asked: Reservation, policy: SiblingPolicy, margin_ns: u64)
     }
 }
 
-/// Whether all reservations of a request can be watched together; nobody is.
+/// Why the reservations of a request cannot be watched together; `None` if they can.
 pub(super) fn together(request: &SessionRequest, siblings: &CoRunnerSettings) -> Option<String> {
     let policy = covered_by(request, siblings.policy);
     let all = std::iter::once(request.reservation)

@@ -117,7 +117,7 @@ fn wanting(target: &Target) -> Wanting {
             }
         };
         let states: Vec<char> = threads.into_iter().filter_map(members::state_of).collect();
-        // Nobody is left: then nothing is known. A thread in a wait that nothing interrupts has asked for it.
+        // Without threads nothing is known. A thread in an uninterruptible wait has asked for it.
         (!states.is_empty()).then(|| states.contains(&'R'))
     })
 }
@@ -128,7 +128,7 @@ pub(super) type Clock = Box<dyn FnMut() -> Option<u64> + Send>;
 /// The processor time of the target, exact where the kernel lets it be watched; else up to a tick
 /// old, which is never too much.
 fn time_of(target: &Target) -> Clock {
-    // Whoever has ended has no time to come.
+    // A target that has ended uses no further time.
     if let Ok(mut clocks) = Tree::over(target, TaskClock::open, |_| false) {
         return Box::new(move || clocks.count());
     }

@@ -1,5 +1,5 @@
-//! What co-runners share with the reserved work: a lock in there makes the work wait for whoever holds it,
-//! and he may be stopped.
+//! What co-runners share with the reserved work: a lock in there makes the work wait for its holder, which may be
+//! stopped.
 //!
 //! Found are an address space in common, writable shared mappings of the same memory (where mutexes of
 //! processes and futexes between processes live), and locks on the same file. Not found are pipes,
@@ -124,7 +124,7 @@ mod tests {
 ";
 
     #[test]
-    fn writable_shared_memory_is_told_from_the_rest() {
+    fn writable_shared_memory_is_distinguished() {
         let names: Vec<_> = shared_mappings(MAPS).into_values().collect();
         assert_eq!(names, ["/dev/shm/queue one", "/dev/zero (deleted)"]);
     }

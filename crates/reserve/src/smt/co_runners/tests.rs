@@ -118,9 +118,9 @@ fn groups_are_found_and_looked_through() {
     assert!(matches!(refused, SelectionError::InGroup { .. }), "{refused}");
 }
 
-/// Memory that the reserved work shares with a co-runner is told.
+/// Memory that the reserved work shares with a co-runner is reported.
 #[test]
-fn what_is_shared_is_told() {
+fn what_is_shared_is_reported() {
     let cpu = hourglass_sys::thread::affinity().unwrap()[0];
     let attributes = hourglass_sys::sched::Attributes::Other(0);
     let beat =

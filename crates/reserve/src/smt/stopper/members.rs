@@ -15,7 +15,7 @@ pub(in crate::smt) enum CoRunnerMembers {
     /// Processes with their descendants. One whose parent ended before it was ever looked at is not
     /// found; a group finds all.
     Tree(Vec<u32>),
-    /// Whoever is in a group, or in one below it.
+    /// All members of a group and of the groups below it.
     Group(Group),
 }
 
@@ -37,7 +37,7 @@ impl CoRunnerMembers {
     }
 }
 
-/// Roots that live, and all that descend from them. Nobody is looked for below a spared process.
+/// Live roots and all their descendants. Descendants of an exempt process are not looked for.
 fn tree(roots: &[u32], but: &[u32], found: &mut BTreeSet<u32>) {
     let mut open: Vec<u32> =
         roots.iter().copied().filter(|pid| members::state_of(*pid).is_some()).collect();

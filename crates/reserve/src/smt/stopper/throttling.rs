@@ -1,8 +1,8 @@
-//! Slowing co-runners before they are stopped: they get only what nobody else wants of a CPU.
+//! Slowing co-runners before they are stopped: they get only CPU time that no other thread wants.
 //!
-//! That helps where somebody else wants it; a co-runner alone on a sibling runs on undisturbed, and goes
-//! on to interfere. Real-time and deadline threads are left as they are. A group that is named and has
-//! `cpu.idle` or `cpu.weight` is slowed as one; else each thread becomes `SCHED_IDLE`.
+//! That helps where other threads want it; a co-runner alone on a sibling runs on undisturbed, and goes on to
+//! interfere. Real-time and deadline threads are left as they are. A group that is named and has `cpu.idle` or
+//! `cpu.weight` is slowed as one; else each thread becomes `SCHED_IDLE`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -155,7 +155,7 @@ impl Threads {
         Ok(processes.into_iter().flat_map(of).collect())
     }
 
-    /// Slows whoever is not slowed yet; a thread that ends meanwhile is no error.
+    /// Slows those that are not slowed yet; a thread that ends meanwhile is no error.
     fn begin(&mut self, guardian: &Guardian) -> io::Result<()> {
         for (_, tid) in self.now()? {
             if self.slowed.contains_key(&tid) {

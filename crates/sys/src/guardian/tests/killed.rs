@@ -89,7 +89,7 @@ fn guardians_that_are_killed_are_replaced() {
 
 /// While no guardian lives, nobody may be stopped; and a normal end puts back what they would have.
 #[test]
-fn without_a_guardian_nobody_is_to_be_stopped() {
+fn without_a_guardian_nothing_is_to_be_stopped() {
     let home = Home::new("guardian-none");
     let file = home.file("file");
     let guardian = recording_in(&home.0);

@@ -12,10 +12,10 @@ use super::{MemberSet, TeamMember};
 use crate::backend::members;
 use crate::target::Target;
 
-/// Of larger groups only so many threads are asked whether they wait.
+/// Number of threads of a larger group that are asked whether they wait.
 const SAMPLED: usize = 64;
 
-/// Of larger groups nobody is asked how long it ran, which would take a descriptor for each.
+/// Threads of groups above this size are not asked how long they ran, which would take a descriptor for each.
 const TIMED: usize = 256;
 
 impl MemberSet {

@@ -1,7 +1,7 @@
-//! What members have of their own: policy, CPUs, and the nice value, which is never written.
+//! Policy and CPUs that members have of their own, and their nice value, which is never written.
 //!
-//! Owns: writing it down with the guardian, and what somebody gives them meanwhile (`chrt -i`, `taskset`), which is
-//! their own from then on. Must not: decide when members are raised.
+//! Owns: recording them with the guardian, and settings that another program gives members meanwhile (`chrt -i`,
+//! `taskset`), which are their own from then on. Must not: decide when members are raised.
 
 use std::io;
 use std::mem;
@@ -57,7 +57,7 @@ impl TeamMember {
 }
 
 impl MemberSet {
-    /// A timesharing policy that somebody gave it since its last order is its own from now on.
+    /// A timesharing policy that another program gave it since its last order is its own from now on.
     pub(super) fn heed_policy(&mut self, tid: u32) -> io::Result<()> {
         let Some(known) = self.by_tid.get_mut(&tid) else { return Ok(()) };
         let Ok(Some(now)) = sched::read(tid) else { return Ok(()) };

@@ -1,6 +1,6 @@
-//! Members that leave the CPUs of their reservation (`taskset`, `sched_setaffinity`): there nobody has reserved for them.
+//! Members that leave the CPUs of their reservation (`taskset`, `sched_setaffinity`): elsewhere none is theirs.
 //!
-//! Owns: bringing them back, and lowering who does not stay. Must not: decide when to look.
+//! Owns: bringing them back, and lowering those that do not stay. Must not: decide when to look.
 
 use std::io;
 

@@ -33,7 +33,7 @@ struct World {
     left: u64,
     more_at: u64,
     cpus: u64,
-    /// Until when somebody above keeps the CPUs.
+    /// End of the time for which a higher priority has the CPUs.
     taken_until: u64,
     level: DispatchLevel,
     /// Use and demand on offer while raised, by period of the grid.
@@ -175,17 +175,17 @@ fn what_is_said_to_be_delivered_was() {
         let mut exact: Vec<u64> =
             (0..supply.periods).map(|k| world.used_in.get(&k).copied().unwrap_or(0)).collect();
         exact.sort_unstable();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (step, periods) in &supply.steps {
-            told.extend(std::iter::repeat_n(*step, *periods as usize));
+            reported.extend(std::iter::repeat_n(*step, *periods as usize));
         }
-        for (exact, told) in exact.iter().zip(&told) {
+        for (exact, reported) in exact.iter().zip(&reported) {
             assert!(
-                (*exact..exact + budget.step_ns).contains(told),
-                "seed {seed}: {told} for {exact}"
+                (*exact..exact + budget.step_ns).contains(reported),
+                "seed {seed}: {reported} for {exact}"
             );
         }
-        assert_eq!(told.len(), exact.len(), "seed {seed}");
+        assert_eq!(reported.len(), exact.len(), "seed {seed}");
     }
 }
 
@@ -198,11 +198,11 @@ fn late_looks_promise_nothing_too_much() {
         let terms = terms(Strength::Soft, 1);
         let mut budget = Budget::begin(terms, world.reading());
         drive(&mut world, &mut budget, HOUR / 10, 100_000);
-        let told =
+        let reported =
             budget.supply().steps.iter().map(|(step, periods)| {
                 step.saturating_sub(budget.step_ns).saturating_mul(*periods)
             });
-        assert!(told.sum::<u64>() <= world.used, "seed {seed}");
+        assert!(reported.sum::<u64>() <= world.used, "seed {seed}");
         let left_out = budget.left_out();
         assert!(left_out <= budget.supply().periods / 50, "seed {seed}: {left_out}");
         assert_eq!(budget.supply().missed, 0, "seed {seed}: nobody was above");
@@ -213,7 +213,7 @@ fn late_looks_promise_nothing_too_much() {
     }
 }
 
-/// Somebody above takes the CPU for longer than the slack: such periods are missed, and no others.
+/// A higher priority takes the CPU for longer than the slack: such periods are missed, and no others.
 #[test]
 fn a_period_that_was_denied_is_missed() {
     let terms = terms(Strength::Hard, 1);
@@ -263,7 +263,7 @@ fn a_deadline_is_judged_when_it_passes() {
     assert_eq!((budget.supply().periods, budget.supply().missed), (2, 1));
 }
 
-/// The looker itself was away: periods that cannot be told apart are left out, the grid stays.
+/// The looking thread was away: periods that cannot be separated are left out, the grid stays.
 #[test]
 fn a_period_looked_at_too_late_is_left_out() {
     let terms = terms(Strength::Soft, 1);
@@ -433,7 +433,7 @@ fn a_member_that_gets_no_time_is_not_looked_at_all_the_time() {
                 let stops =
                     Costly { stops_at: Some(rest), ..costly(budget_us, period_us, cost_us) };
                 let (looks, ..) = stops.run(20);
-                // Each look leaves at least so much time, but for the first ones.
+                // Each look leaves at least this much time, except for the first ones.
                 let pause = (world.terms.budget_ns / STEPS).max(3 * world.cost) + world.cost;
                 let most = 14 + world.terms.period_ns / pause;
                 let what =

@@ -53,10 +53,10 @@ fn killable(pid: u32, grouped: bool) -> Option<Program> {
     reserved.then_some(keeper)
 }
 
-/// The keeper is killed at some moment of a period: nobody stays stopped, raised, pinned or in a
-/// group, and the group goes.
+/// The keeper is killed at some moment of a period: no process stays stopped, raised, pinned or in a group, and the
+/// group is removed.
 #[test]
-fn whoever_keeps_a_reserve_may_be_killed() {
+fn the_keeper_of_a_reserve_may_be_killed() {
     let _alone = alone();
     for (grouped, moment_us) in [(true, 0), (true, 3_100), (false, 1_300), (false, 5_700)] {
         let program = Program::shell("while :; do (:); done & while :; do :; done");
@@ -93,8 +93,8 @@ fn whoever_keeps_a_reserve_may_be_killed() {
     }
 }
 
-/// The keeper is killed while the program has groups of its own inside its group, and a process that left it before
-/// anybody met it: no group is left, and nobody is raised or pinned.
+/// The keeper is killed while the program has groups of its own inside its group, and a process that left it before it
+/// was found: no group is left, and no process is raised or pinned.
 #[test]
 fn a_killed_keeper_leaves_no_group_and_no_stray() {
     let _alone = alone();

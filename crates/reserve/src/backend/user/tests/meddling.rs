@@ -139,8 +139,8 @@ fn nice_values_and_policies_set_meanwhile_stay() {
         }
         let periods = keeping.report().supply.periods + keeping.report().left_out;
         soon("some periods pass", || {
-            let told = keeping.report();
-            told.supply.periods + told.left_out > periods + 12
+            let report = keeping.report();
+            report.supply.periods + report.left_out > periods + 12
         });
         assert_eq!(sched::nice_of(program.pid()).unwrap(), 5, "{strength:?} {grouped}");
         assert_eq!(sched::nice_of(child).unwrap(), 9, "{strength:?} {grouped}");

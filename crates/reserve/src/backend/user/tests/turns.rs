@@ -115,7 +115,7 @@ fn sleep_is_not_paid_back() {
     }
     assert_eq!(cpu.run_of(3), 0);
     cpu.wake(3);
-    // Whoever runs has its slice, then the one that woke comes.
+    // The running member has its slice, then the one that woke comes.
     cpu.slice();
     assert_eq!(cpu.slice(), Some(3));
     let before: Vec<u64> = (1..=3).map(|tid| cpu.run_of(tid)).collect();
@@ -170,7 +170,7 @@ fn only_turns_are_charged() {
 /// second headed each order for an hour. Processor time before the first look, and before a member is met, is not
 /// charged.
 #[test]
-fn nobody_is_charged_for_what_it_ran_before() {
+fn a_new_member_is_not_charged_for_what_it_ran_before() {
     const S: u64 = 1_000 * MS;
     let mut cpu = Cpu::busy(&[1_024; 2]);
     (cpu.turns, cpu.members[0].run_ns, cpu.members[1].run_ns) =

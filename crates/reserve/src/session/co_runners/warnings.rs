@@ -134,17 +134,17 @@ impl ProtectionReport {
 
 /// What became of the page that a command got, for the document.
 pub(super) fn page(page: &ProgressPage) -> &'static str {
-    match (page.was_told(), page.was_opened()) {
+    match (page.was_reported(), page.was_opened()) {
         (true, _) => "told",
         (false, true) => "opened",
         (false, false) => "not_opened",
     }
 }
 
-/// That a command told nothing since it could not, or did not.
+/// The warning that the command reported no progress: it could not, or did not.
 pub(super) fn no_progress_warning(page: &ProgressPage, lost: Option<&LostPage>) -> Option<Warning> {
     if page.was_opened() {
-        // Jobs of which nothing was told are counted.
+        // Jobs without a report are counted.
         return None;
     }
     let (text, remedy) = match lost {
@@ -186,16 +186,16 @@ pub(super) fn shared(shared: &SharedResource) -> Warning {
     }
 }
 
-/// That nobody shares.
+/// The warning that no CPU shares.
 pub(super) fn no_claim(shares: &SharingCpus, siblings: &CoRunnerSettings) -> Warning {
     let cpu = shares.cpu;
-    let nobody = match &siblings.interference {
+    let unshared = match &siblings.interference {
         SharingLevel::Siblings => format!("CPU {cpu} has no sibling"),
         what => format!("no CPU shares {what} with CPU {cpu}"),
     };
     Warning {
         id: "nobody-shares".to_owned(),
-        text: format!("{nobody} ({}): no protection is claimed", shares.source),
+        text: format!("{unshared} ({}): no protection is claimed", shares.source),
         remedy: "--interferes llc, membw or a list of CPUs names others".to_owned(),
     }
 }
@@ -226,9 +226,9 @@ mod tests {
         }
     }
 
-    /// A program that told nothing since it could not was told of as one that did not want to.
+    /// A program that could not report progress was described as one that chose not to.
     #[test]
-    fn a_page_that_was_never_opened_is_told_with_its_cause() {
+    fn a_page_that_was_never_opened_is_reported_with_its_cause() {
         let page = ProgressPage::create().unwrap();
         assert_eq!(super::page(&page), "not_opened");
         let text = no_progress_warning(&page, None).unwrap().text;
@@ -248,9 +248,9 @@ mod tests {
         assert!(no_progress_warning(&page, Some(&lost)).is_none());
     }
 
-    /// Whatever takes the protection away is told.
+    /// Each cause that takes the protection away yields a warning.
     #[test]
-    fn each_reason_for_no_protection_is_told() {
+    fn each_reason_for_no_protection_is_reported() {
         let ids = |report: MonitorReport, broken, guarded| -> Vec<String> {
             let seen = ProtectionReport { report, broken, replaced: 0, guarded };
             seen.warnings().into_iter().map(|warning| warning.id).collect()
