@@ -52,7 +52,7 @@ impl Drop for CallerState {
 /// Whether the calling thread is cancelled from here on; what held before.
 fn set(state: c_int) -> c_int {
     let mut before = DISABLE;
-    // SAFETY: writes to a live local. An answer that is not 0, for a state that is none, leaves it.
+    // SAFETY: writes to a live local. An answer that is not 0, for an invalid state, leaves it.
     unsafe { pthread_setcancelstate(state, &raw mut before) };
     before
 }

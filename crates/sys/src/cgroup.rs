@@ -220,7 +220,7 @@ impl Group {
     /// Removes the group.
     ///
     /// # Errors
-    /// `ResourceBusy` while it has members, also ended ones that nobody has waited for in version 1.
+    /// `ResourceBusy` while it has members, in version 1 also ended ones whose parent has not waited for them.
     pub fn remove(&self) -> io::Result<()> {
         fs::remove_dir(&self.path)
     }

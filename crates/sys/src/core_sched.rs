@@ -21,11 +21,11 @@ pub enum Scope {
     Process,
 }
 
-/// Gives `id` a cookie that nobody else has; 0 is the calling thread. New threads and children inherit it.
+/// Gives `id` a new cookie; 0 is the calling thread. New threads and children inherit it.
 ///
 /// # Errors
-/// EINVAL on a kernel without core scheduling, ENODEV where no core has siblings, ESRCH, EPERM for
-/// somebody whom this process may not trace.
+/// EINVAL on a kernel without core scheduling, ENODEV where no core has siblings, ESRCH, EPERM for a task that this
+/// process may not trace.
 pub fn create(id: u32, scope: Scope) -> io::Result<()> {
     order(CREATE, id, scope)
 }

@@ -107,7 +107,7 @@ pub fn tsc_is_invariant() -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TscMode {
     Enabled,
-    /// It raises SIGSEGV; whoever catches that may put any number in its place.
+    /// It raises SIGSEGV; a handler may put any number in its place.
     Fault,
 }
 
@@ -125,9 +125,8 @@ pub fn tsc_mode() -> Option<TscMode> {
     }
 }
 
-/// Sets what reading the TSC does in the calling thread (`prctl(PR_SET_TSC)`). With
-/// [`TscMode::Fault`] the next read ends the process unless somebody catches SIGSEGV; the C
-/// library's `clock_gettime` reads it too.
+/// Sets what reading the TSC does in the calling thread (`prctl(PR_SET_TSC)`). With [`TscMode::Fault`] the next read
+/// ends the process unless a handler catches SIGSEGV; the C library's `clock_gettime` reads it too.
 ///
 /// # Errors
 /// EINVAL on a kernel without it.

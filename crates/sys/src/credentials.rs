@@ -44,7 +44,7 @@ pub fn give_up_capabilities() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    /// A program of root keeps them; so the other case is a child that has become somebody else and kept them.
+    /// A program of root keeps them; so the other case is a child that has become another user and kept them.
     #[test]
     fn capabilities_are_given_up_by_all_but_root() {
         let permitted = || {

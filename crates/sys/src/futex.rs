@@ -29,7 +29,7 @@ pub fn wait_until(word: &AtomicU32, expected: u32, deadline_ns: u64) -> io::Resu
 }
 
 /// The call itself, and the kernel's answer. Not by the C library: after a long wait its code and `errno` are in no
-/// cache, which costs as much as the rest of the way out.
+/// cache, which would double the cost of the way out.
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 #[inline(always)]
 fn wait_bitset(word: &AtomicU32, operation: i32, expected: u32, until: &libc::timespec) -> i64 {
@@ -227,7 +227,7 @@ mod tests {
         assert!(unlock_inheriting(&word).is_err(), "not the owner");
     }
 
-    /// A handler may wake; whoever it interrupted finds errno as it left it.
+    /// A handler may wake; the interrupted code finds errno as it left it.
     #[test]
     fn a_wake_leaves_errno_alone() {
         let word = AtomicU32::new(0);

@@ -211,7 +211,7 @@ mod tests {
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 
-    /// Also one whose gate never opens, so that nothing is left behind by whoever forgets it.
+    /// Also one whose gate never opens, so that nothing stays behind if its owner forgets it.
     #[test]
     fn it_ends_by_itself() {
         let cpu = crate::thread::affinity().unwrap()[0];

@@ -50,8 +50,8 @@ pub fn try_for_process(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Which other process has taken the file by [`try_for_process`] (`F_GETLK`). Takes nothing itself. A lock for reading,
-/// which everybody may take who may read the file, is none.
+/// Which other process has taken the file by [`try_for_process`] (`F_GETLK`). Takes nothing itself. A lock for reading
+/// does not count: every process that may read the file may take it.
 ///
 /// # Errors
 /// As [`try_for_process`].
@@ -93,7 +93,7 @@ mod tests {
                 && !try_for_process(&again).unwrap()
         });
         drop(file);
-        // Whoever may read it can lock it for reading, and is not taken for one who may write.
+        // A process that may read it can lock it for reading, and is not taken for one that may write.
         let reader = File::open(&path).unwrap();
         let shared = libc::flock { l_type: libc::F_RDLCK as libc::c_short, ..whole() };
         // SAFETY: reads a live local, and the descriptor is open.

@@ -1,5 +1,5 @@
-//! Records of context switches, which the kernel gives any user about threads of his own
-//! (`perf_event_open(2)`), unless it was told not to.
+//! Records of context switches, which the kernel gives any user about threads of his own (`perf_event_open(2)`), unless
+//! it is set not to.
 //!
 //! Owns: the event, its ring, the records in it, why the kernel refuses. Must not: put records on
 //! another clock than the kernel's, say what a switch means.
@@ -81,7 +81,7 @@ pub const SWITCH_BYTES: usize = 32;
 /// Why there are no records.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PerfUnavailable {
-    /// The kernel was told to refuse users (`kernel.perf_event_paranoid`).
+    /// The kernel is set to refuse users (`kernel.perf_event_paranoid`).
     #[error("kernel.perf_event_paranoid is {0}, which keeps users from recording switches")]
     Paranoid(i32),
     /// A filter of system calls, as containers have, or the kernel's own policy.
@@ -284,7 +284,7 @@ pub(crate) fn open_on(tid: u32, mut attributes: PerfAttributes) -> io::Result<Ow
             CLOSE_ON_EXEC,
         )
     })?;
-    // SAFETY: the kernel has just opened it, and nobody else has its number.
+    // SAFETY: the kernel has just opened it, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(event as libc::c_int) })
 }
 

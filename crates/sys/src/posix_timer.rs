@@ -120,7 +120,7 @@ impl PosixTimer {
         self.number
     }
 
-    /// The number, where it is this timer's. What the kernel says where it is nobody's otherwise.
+    /// The number, if it is this timer's; otherwise the kernel's error for an unknown number.
     fn checked_id(&self) -> io::Result<libc::c_int> {
         match fork::generation() == self.forks {
             true => Ok(self.number),
@@ -138,7 +138,7 @@ impl PosixTimer {
 /// [`fork::generation`] before.
 ///
 /// # Errors
-/// EINVAL if there is none.
+/// EINVAL if that timer does not exist.
 pub fn expire_soon(number: i32) -> io::Result<()> {
     set(number, 0, 1, 0)
 }
@@ -172,7 +172,7 @@ impl Drop for PosixTimer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalOrigin {
     Timer,
-    /// Somebody: [`send`], `kill`, `sigqueue`. (The C library does not tell them apart.)
+    /// A sender: [`send`], `kill`, `sigqueue`. (The C library does not distinguish them.)
     Sent,
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::checked;
 use crate::process::pipe;
 
-/// A child that was killed, or is ending, is waited for so long.
+/// How long a child that was killed, or is ending, is waited for.
 const LAST: Duration = Duration::from_secs(2);
 
 /// Takes all capabilities from the calling thread, for good. Programs of a user that got some from their file
@@ -83,7 +83,7 @@ fn beside_standard(end: OwnedFd) -> io::Result<OwnedFd> {
     // The old number is closed on return: while it is open here, the end of the child is not seen.
     // SAFETY: takes its arguments by value.
     let copy = checked(unsafe { libc::fcntl(end.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) })?;
-    // SAFETY: the descriptor was just opened and is owned by nobody else.
+    // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 

@@ -90,8 +90,8 @@ impl Gated {
         // that locks which other threads hold do not matter; it never returns.
         let pid = checked(unsafe { libc::fork() })?;
         if pid == 0 {
-            // The gate opens for the child only if nobody but its parent holds the other end.
-            // SAFETY: a descriptor of this process, which nothing here uses.
+            // The gate opens for the child only if its parent alone holds the other end. SAFETY: a descriptor of this
+            // process, which nothing here uses.
             unsafe { libc::close(gate.as_raw_fd()) };
             if program.aside {
                 // SAFETY: takes its arguments by value.
@@ -106,8 +106,8 @@ impl Gated {
         }
         let pid = pid.unsigned_abs();
         let file = PidFd::open(pid).inspect_err(|_| {
-            // Nobody else will ever know its number.
-            // SAFETY: takes no memory; the child was not waited for, so that the number is its own.
+            // No other caller will ever know its number. SAFETY: takes no memory; the child was not waited for, so that
+            // the number is its own.
             unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
             let _ = wait_for(pid);
         })?;
@@ -143,7 +143,7 @@ impl Drop for Gated {
     fn drop(&mut self) {
         drop(self.gate.take());
         if let Some(child) = self.child.take() {
-            // It ends by itself, now that nobody holds the gate, unless something stopped it.
+            // It ends by itself, now that the gate has no holder, unless something stopped it.
             let _ = child.file.kill();
             let _ = child.wait();
         }
@@ -246,7 +246,7 @@ impl Child {
     /// Waits for its end and lets the kernel forget it.
     ///
     /// # Errors
-    /// Somebody else waited for it.
+    /// Another caller waited for it.
     pub fn wait(&self) -> io::Result<ExitStatus> {
         wait_for(self.pid)
     }
@@ -297,7 +297,7 @@ impl NoSigpipeWriter {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
         // SAFETY: the kernel fills the live array.
         checked(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
-        // SAFETY: both descriptors were just opened and are owned by nobody else.
+        // SAFETY: both descriptors were just opened and have no other owner.
         let [hears, speaks] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
         Ok((hears, NoSigpipeWriter(speaks)))
     }
@@ -305,7 +305,7 @@ impl NoSigpipeWriter {
     /// Says one byte.
     ///
     /// # Errors
-    /// EPIPE: nobody hears any more.
+    /// EPIPE: no process reads any more.
     pub(crate) fn say(&self, word: u8) -> io::Result<()> {
         loop {
             // SAFETY: reads one byte of a live local.
@@ -331,7 +331,7 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the kernel fills the live array.
     checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: both descriptors were just opened and are owned by nobody else.
+    // SAFETY: both descriptors were just opened and have no other owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 

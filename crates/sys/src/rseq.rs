@@ -1,10 +1,10 @@
-//! Restartable sequences (rseq), turned round: a critical section that nobody runs tells whether the
-//! kernel took the CPU from the thread.
+//! Restartable sequences (rseq), turned round: a critical section that is never run shows whether the kernel took the
+//! CPU from the thread.
 //!
-//! When a thread comes back to user mode after it was descheduled, migrated, or given a signal, the
-//! kernel looks at the critical section named in the thread's rseq area. If the thread is not inside,
-//! it clears the name. So whoever writes a name there and finds it gone knows that something of the
-//! kind happened; after a plain interrupt or system call it stays, as a rule.
+//! When a thread comes back to user mode after it was descheduled, migrated, or given a signal, the kernel looks at the
+//! critical section named in the thread's rseq area. If the thread is not inside, it clears the name. So if a thread
+//! writes a name there and finds it gone, something of the kind happened; after a plain interrupt or system call it
+//! stays, as a rule.
 //!
 //! From Linux 6.19 on the kernel looks only if an interrupt or an exception took the thread out of user
 //! mode: a switch inside a system call, the thread's own wait or a preemption there, leaves the name
@@ -141,7 +141,7 @@ pub enum SectionState {
     Kept,
     /// The kernel cleared it; also before the first [`Section::arm`].
     Cleared,
-    /// Somebody else in this thread named another one in its place: what became of ours cannot be told.
+    /// Other code in this thread named another one in its place: the state of ours is not known.
     Foreign,
 }
 
@@ -270,7 +270,7 @@ impl Section {
 
 impl Drop for Section {
     fn drop(&mut self) {
-        // What somebody else named is left alone.
+        // A name that other code wrote is left alone.
         if self.state() == SectionState::Kept {
             self.write(0);
         }

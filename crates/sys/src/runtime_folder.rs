@@ -1,8 +1,8 @@
 //! The folder in which programs of one user keep what must outlive a killed one, until the machine starts anew.
 //!
-//! Owns: where it is, and that nobody else can write there: `/run/hourglass` for root, `$XDG_RUNTIME_DIR/hourglass` or
-//! `/run/user/UID/hourglass` for others, and where neither can be had `/tmp/hourglass-UID`.
-//! Must not: know what is kept there.
+//! Owns: where it is, and that no other user can write there: `/run/hourglass` for root, `$XDG_RUNTIME_DIR/hourglass`
+//! or `/run/user/UID/hourglass` for others, and where neither can be had `/tmp/hourglass-UID`. Must not: know what is
+//! kept there.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -40,12 +40,12 @@ pub fn candidates() -> Vec<PathBuf> {
     found
 }
 
-/// The folder `name` inside the folder of the calling user, which nobody else can read or write. Made where it is
-/// missing.
+/// The folder `name` inside the folder of the calling user, which no other user can read or write. It is made where it
+/// is missing.
 ///
 /// # Errors
-/// None of the candidates can be made, or each belongs to somebody else or may be written by others: what was wrong
-/// with the last one.
+/// None of the candidates can be made, or each belongs to another user or may be written by others: what was wrong with
+/// the last one.
 pub fn private(name: &str) -> io::Result<PathBuf> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for outer in candidates() {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A folder that somebody else may write, or that is a link, is not used.
+    /// A folder that another user may write, or that is a link, is not used.
     #[test]
     fn what_others_may_write_is_refused() {
         let home = std::env::temp_dir().join(format!("hourglass-runtime-{}", std::process::id()));

@@ -177,7 +177,7 @@ fn raw_of(tid: u32) -> io::Result<RawAttributes> {
     Ok(raw)
 }
 
-/// Whether there is a thread or process of that number; also one that has ended and that nobody has waited for.
+/// Whether a thread or process of that number exists, also an ended one whose parent has not waited for it.
 ///
 /// To be asked ahead of its folder in `/proc`: opening that of one that is being taken away waits in a loop of the kernel
 /// (`d_invalidate`) for the thread that takes it away. Below a real-time thread on its CPU that one has no turn: the loop was

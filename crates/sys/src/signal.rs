@@ -94,8 +94,8 @@ pub fn stop_asked() -> Option<i32> {
     STOP_ASKED.load(Ordering::Acquire).then(|| STOP_SIGNAL.load(Ordering::Relaxed))
 }
 
-/// From here on a signal of [`catch_stop`] also adds 2 to `word` and wakes whoever waits on it: the signal
-/// may be given to a thread that waits for something else. A later call replaces this one.
+/// From here on a signal of [`catch_stop`] also adds 2 to `word` and wakes threads that wait on it: the signal may be
+/// given to a thread that waits for something else. A later call replaces this one.
 pub fn notify_on_stop(word: &'static AtomicU32) {
     STOP_WORD.store(ptr::from_ref(word).cast_mut(), Ordering::Release);
 }
@@ -185,7 +185,7 @@ pub fn kick(tid: u32) -> io::Result<()> {
 /// Sends a signal to a process, or to a process group by its number below zero; kill(2).
 ///
 /// # Errors
-/// ESRCH if there is none; EPERM if this user may not.
+/// ESRCH if it does not exist; EPERM if this user may not.
 pub fn send_to(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: takes no memory.
     checked(unsafe { libc::kill(pid, signal) }).map(|_| ())
@@ -211,9 +211,9 @@ extern "C" fn on_latch(signal: libc::c_int) {
     }
 }
 
-/// From here on `signal` sets the lowest bit of `word` and wakes whoever waits on it; nothing else, so
-/// that it may come at any time. System calls that it interrupts go on (`SA_RESTART`) where the kernel can
-/// do that. A later call for the same signal replaces this one.
+/// From here on `signal` sets the lowest bit of `word` and wakes threads that wait on it; nothing else, so that it may
+/// come at any time. System calls that it interrupts go on (`SA_RESTART`) where the kernel can do that. A later call
+/// for the same signal replaces this one.
 ///
 /// # Errors
 /// EINVAL for signals that cannot be caught, and for those that the processor raises at an
@@ -229,8 +229,8 @@ pub fn latch(signal: i32, word: &'static AtomicU32) -> io::Result<()> {
     install_with(signal, on_latch, libc::SA_RESTART)
 }
 
-/// Told to a thread of `SCHED_DEADLINE` whose budget was overrun, if it asked for it
-/// (`SCHED_FLAG_DL_OVERRUN`). Ends a program that does not catch it.
+/// Sent to a thread of `SCHED_DEADLINE` whose budget was overrun, if it asked for that (`SCHED_FLAG_DL_OVERRUN`). Ends
+/// a program that does not catch it.
 pub const SIGXCPU: i32 = libc::SIGXCPU;
 
 /// How often SIGXCPU came since [`count_overruns`].

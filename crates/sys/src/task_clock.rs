@@ -49,7 +49,7 @@ mod tests {
     use crate::thread::counters;
     use hourglass_skip::{Requirement, skip};
 
-    /// Uses so much processor time; whether the thread kept its CPU meanwhile.
+    /// Uses `ns` of processor time; returns whether the thread kept its CPU meanwhile.
     fn spend(ns: u64) -> bool {
         let before = counters().switches();
         let until = now_ns(ClockId::ThreadCpu) + ns;

@@ -14,7 +14,7 @@ pub fn id() -> u32 {
     unsafe { libc::gettid() as u32 }
 }
 
-/// Gives up the processor; 0.2 us if nobody else wants it.
+/// Gives up the processor; 0.2 us if no other thread wants it.
 #[inline]
 pub fn yield_now() {
     // SAFETY: no arguments, no memory.
@@ -166,7 +166,7 @@ pub fn schedstat() -> Option<SchedStat> {
 }
 
 impl SchedStat {
-    /// The text of a thread's schedstat; `None` if it is none.
+    /// Reads a thread's schedstat; `None` if the text has another form.
     #[must_use]
     pub fn read(text: &str) -> Option<SchedStat> {
         let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);

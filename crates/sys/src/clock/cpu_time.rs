@@ -1,8 +1,8 @@
 //! Processor time of others: of any process, and of any thread.
 //!
-//! The kernel brings the sum of a thread up to date when the thread leaves its CPU and at the tick
-//! (4 ms at 250 Hz). What is read of one that runs on another CPU may be so much behind; a
-//! scheduling call on it, or a reader on its own CPU, brings it up to date. Never ahead.
+//! The kernel brings the sum of a thread up to date when the thread leaves its CPU and at the tick (4 ms at 250 Hz).
+//! The value of a thread that runs on another CPU may be behind by that time; a scheduling call on it, or a reader on
+//! its own CPU, brings it up to date. It is never ahead.
 
 use std::fs::File;
 use std::io;

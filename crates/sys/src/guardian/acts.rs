@@ -20,7 +20,7 @@ const ROUNDS: u32 = 8;
 /// Bytes read from a file at once.
 const PIECE: usize = 1024;
 
-/// Carries out what is written; of several failures the first is told.
+/// Carries out what is written; returns the first of several failures.
 pub(super) fn carry_out(words: &UndoWords) -> io::Result<()> {
     let mut bytes = [0; (WORDS - TEXT) * 8];
     for (piece, word) in bytes.chunks_exact_mut(8).zip(&words[TEXT..]) {
@@ -72,7 +72,7 @@ pub(super) fn open_at(
 }
 
 pub(super) fn close(file: libc::c_int) {
-    // SAFETY: the descriptor was opened here and is used by nobody else.
+    // SAFETY: the descriptor was opened here and has no other user.
     unsafe { libc::close(file) };
 }
 
@@ -180,7 +180,7 @@ fn members(list: &CStr, words: &UndoWords) -> io::Result<()> {
 fn remove(folder: &CStr, before: impl Fn(&CStr) -> io::Result<()>) -> io::Result<()> {
     let mut tries = 0;
     loop {
-        // What cannot be removed below keeps the folder itself in use, which is told.
+        // What cannot be removed below keeps the folder itself in use, which is reported.
         let _ = before(folder);
         // SAFETY: the path is a terminated string.
         let removed = checked(unsafe { libc::rmdir(folder.as_ptr()) }).map(drop);
@@ -198,8 +198,7 @@ fn pause() {
     unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
 }
 
-/// When thread or process `id` began, in clock ticks since boot; `None` if there is none that may
-/// still run.
+/// When thread or process `id` began, in clock ticks since boot; `None` if it does not exist or cannot run any more.
 pub(super) fn started(id: u32) -> Option<u64> {
     stat(id).map(|stat| stat.started)
 }

@@ -1,4 +1,4 @@
-//! Two tiny processes that outlive this one, to put back what nobody else will.
+//! Two tiny processes that outlive this one, to put its changes back.
 //!
 //! They hold a line and a page that they share with their maker, and nothing else. What is to be put back is written
 //! there before it is done ([`Guardian::keep`]). When the maker ends by whatever signal, one of them puts everything
@@ -106,7 +106,7 @@ impl Guardian {
         self.0.guardians.table.broken(0)
     }
 
-    /// How often any promise was broken, a [`HeartbeatPromise`] as well: each time whoever stood ran again.
+    /// How often any promise was broken, a [`HeartbeatPromise`] as well: each time all that was stopped ran again.
     #[must_use]
     pub fn woken(&self) -> u64 {
         self.0.guardians.table.all_broken()
@@ -129,20 +129,20 @@ impl Guardian {
         if before != 0 || until_ns == 0 {
             return Ok(());
         }
-        // Taken back where none hears of it, so that the next one is told to them again.
+        // Withdrawn if no guardian takes it, so that the next one is sent again.
         self.0.guardians.check_promises().inspect_err(|_| {
             table.promise(index, 0);
         })
     }
 
-    /// Whether one of its processes lives now. Costs a system call. While none does, nobody is to be stopped or raised:
-    /// if this process were killed as well, it would stay so.
+    /// Whether one of its processes lives now. Costs a system call. While none does, nothing is to be stopped or
+    /// raised: if this process were killed as well, it would stay so.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.0.guardians.is_alive()
     }
 
-    /// The same as an error, to be asked before somebody is stopped or raised.
+    /// [`Self::is_alive`] as an error, to be asked before a process is stopped or raised.
     ///
     /// # Errors
     /// [`GuardianUnavailable`].
@@ -204,8 +204,9 @@ impl Drop for Process {
 }
 
 /// The promise of a thread that raises others and keeps them to a budget: to be heard of again. If it is not, the
-/// guardian carries out all [`UndoAction::Write`] and [`UndoAction::Continue`], and all [`UndoAction::Members`] and [`UndoAction::Thread`]
-/// but for their CPUs, and keeps everything: nobody stays urgent without a budget. Dropping it takes it back.
+/// guardian carries out all [`UndoAction::Write`] and [`UndoAction::Continue`], and all [`UndoAction::Members`] and
+/// [`UndoAction::Thread`] but for their CPUs, and keeps everything: none stays urgent without a budget. Dropping it
+/// takes it back.
 #[derive(Debug)]
 pub struct HeartbeatPromise {
     index: usize,
@@ -285,7 +286,7 @@ impl UndoGuard {
 
 impl Drop for UndoGuard {
     fn drop(&mut self) {
-        // Nobody is left to be told; `undo` tells.
+        // `undo` returns the error; `drop` has no caller that could receive it.
         let _ = self.carry_out();
     }
 }

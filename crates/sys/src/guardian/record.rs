@@ -1,8 +1,8 @@
 //! The file that says what is to be put back when maker and guardians were all killed.
 //!
 //! A copy of the table's slots in a folder of the user ([`crate::runtime_folder`]), each written before the change that
-//! it undoes. Whoever may still undo them holds a lock on the file (`fcntl(2)`, which ends with its process and is not
-//! inherited); it is removed when nothing is left to be put back. [`super::clean`] reads what stays.
+//! it undoes. A process that may still undo them holds a lock on the file (`fcntl(2)`, which ends with its process and
+//! is not inherited); it is removed when nothing is left to be put back. [`super::clean`] reads what stays.
 //!
 //! Words of 64 bits in the machine's byte order: a head of [`HEAD`], then for each slot a sum over what is written
 //! there, 0 for nothing, and the words themselves. A slot that was being written when its writer was killed has a wrong
@@ -154,7 +154,7 @@ impl Record {
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
         let file = options.custom_flags(libc::O_NOFOLLOW).open(&hidden)?;
         let record = Record { file, path };
-        // Nobody takes it for one that was left behind: it has its name when it is whole and locked.
+        // It is not taken for a stale one: it gets its name when it is whole and locked.
         let whole = record.hold().and_then(|()| {
             record.write(bytes(&head.words()), 0)?;
             std::fs::rename(&hidden, &shown)
@@ -163,7 +163,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Opens one that may have been left behind: a regular file of this user that nobody else can write.
+    /// Opens one that may be stale: a regular file of this user that no other user can write.
     ///
     /// # Errors
     /// It is something else.

@@ -50,7 +50,7 @@ impl TaskIdentity {
     /// The thread or process `id`, as it lives now. Takes no memory.
     ///
     /// # Errors
-    /// There is none; a zombie counts as none.
+    /// It does not exist; a zombie counts as ended.
     pub fn of_task(id: u32) -> io::Result<TaskIdentity> {
         acts::started(id)
             .map(|started| TaskIdentity { id, started })

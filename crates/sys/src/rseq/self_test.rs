@@ -35,7 +35,7 @@ pub(super) fn of(section: &Section) -> Result<ClearRule, RseqUnusable> {
     }
 }
 
-/// The same for threads that may be switched inside system calls of which nobody says when they are made.
+/// [`self_test`] for threads that may be switched inside system calls that are not announced.
 ///
 /// # Errors
 /// See [`RseqUnusable`]; [`RseqUnusable::KeptInSystemCalls`] where the section would overlook those switches.

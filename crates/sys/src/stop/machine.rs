@@ -20,6 +20,6 @@ pub trait GatePlatform<W: AtomicFamily = Native> {
     fn wait(&self, word: &W::U32, expected: u32, until_ns: u64);
     /// Wakes all who wait on `word`.
     fn wake(&self, word: &W::U32);
-    /// Whether this is a child made by `fork`, where nobody answers.
+    /// Whether this is a child made by `fork`, where no responder exists.
     fn is_child(&self) -> bool;
 }

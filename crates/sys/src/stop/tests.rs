@@ -37,7 +37,7 @@ fn a_deadline_passes_by_itself_and_never_early() {
             assert!(now() >= deadline_ns);
             assert_eq!(watched.gate().deadline_ns(), None);
         }
-        // Nobody is there to be told.
+        // The gate has no responder.
         assert_eq!(watched.gate().undelivered(), 20);
     });
 }
@@ -56,7 +56,7 @@ fn a_thread_stands_until_it_is_answered_or_no_thread_is_left() {
                     mails.extend(stops.gate().take(&kernel));
                     match mails[..] {
                         [FaultMessage { stopped_ns, .. }] => {
-                            // It stands for at least so long.
+                            // It stands for at least this time.
                             let until_ns = stopped_ns + 3_000_000;
                             while now() < until_ns {
                                 let word = AtomicU32::new(0);
@@ -85,8 +85,7 @@ fn a_thread_stands_until_it_is_answered_or_no_thread_is_left() {
     });
 }
 
-/// Whoever answers goes, and another comes, before a thread that stands runs again: its message went
-/// with the first.
+/// The responder leaves, and another comes, before a thread that stands runs again: its message went with the first.
 #[test]
 fn a_thread_that_stands_does_not_wait_for_the_next_one() {
     #[derive(Default)]

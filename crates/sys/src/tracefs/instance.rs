@@ -199,7 +199,7 @@ impl Drop for Instance {
     }
 }
 
-/// Has an instance switched off and removed by a guardian of its own if nobody else does.
+/// Has a guardian switch an instance off and remove it if its owner does not.
 fn keep(path: &Path) -> std::io::Result<Vec<UndoGuard>> {
     let guardian = Guardian::start()?;
     let switch = UndoAction::Write { path: path.join("tracing_on"), text: "0".to_owned() };

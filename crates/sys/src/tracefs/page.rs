@@ -101,7 +101,7 @@ impl<'a> Page<'a> {
         self.time
     }
 
-    /// How many entries were lost before this piece; `Some(0)` if some were that nobody counted.
+    /// How many entries were lost before this piece; `Some(0)` if some were lost but not counted.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         self.lost

@@ -59,7 +59,7 @@ fn records(folder: &Path) -> usize {
     names.filter(|name| name.to_string_lossy().starts_with(|c: char| c.is_ascii_digit())).count()
 }
 
-/// Whoever kills both, one after the other or at once, finds two others there a little later.
+/// If both are killed, one after the other or at once, two others exist a little later.
 #[test]
 fn guardians_that_are_killed_are_replaced() {
     let home = Home::new("guardian-replaced");
@@ -87,7 +87,7 @@ fn guardians_that_are_killed_are_replaced() {
     soon("no record is left", || records(&home.0) == 0);
 }
 
-/// While no guardian lives, nobody may be stopped; and a normal end puts back what they would have.
+/// While no guardian lives, nothing may be stopped; and a normal end puts back what they would have.
 #[test]
 fn without_a_guardian_nothing_is_to_be_stopped() {
     let home = Home::new("guardian-none");
@@ -95,7 +95,7 @@ fn without_a_guardian_nothing_is_to_be_stopped() {
     let guardian = recording_in(&home.0);
     assert!(guardian.is_alive() && guardian.must_live().is_ok());
     let mut kept = guardian.keep(&write(&file)).unwrap();
-    // Nobody starts others.
+    // No thread starts others.
     guardian.0.guardians.stop();
     soon("the thread has ended", || guardian.0.watch.as_ref().unwrap().is_finished());
     kill_all(&guardian);
@@ -251,7 +251,7 @@ fn a_record_keeps_to_the_limit_for_files() {
     assert_eq!(records(&home.0), 1);
 }
 
-/// What is refused stays in the record, for somebody with the rights.
+/// What is refused stays in the record, for a user with the rights.
 #[test]
 fn what_is_refused_stays() {
     let home = Home::new("guardian-refused");
