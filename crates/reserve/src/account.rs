@@ -24,13 +24,13 @@ pub const GAP_NS: u64 = 300_000;
 /// The accounts of the calling thread.
 #[derive(Debug)]
 pub struct ThreadAccounting {
-    /// What it waited, where that is kept.
+    /// Time that it waited, if the kernel counts that.
     waited: Option<ThreadTime>,
     /// Whether nothing else is missing in the accounts.
     complete: bool,
 }
 
-/// What they say at one moment, ns.
+/// The accounts of a thread at one moment, ns.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountingSample {
     now_ns: u64,
@@ -41,7 +41,7 @@ pub struct AccountingSample {
     complete: bool,
 }
 
-/// What they say of the time between two.
+/// Differences between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountingDelta {
     /// Waiting for other threads of this kernel, ns; `None` if that is not known.
@@ -86,7 +86,7 @@ impl ThreadAccounting {
 }
 
 impl AccountingSample {
-    /// What became of the time since an earlier one; nothing is known if the thread slept.
+    /// The difference to an earlier sample; nothing is known if the thread slept.
     #[must_use]
     pub fn since(&self, before: AccountingSample) -> AccountingDelta {
         let (Some(now), Some(then), true) =

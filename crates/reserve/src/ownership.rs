@@ -26,7 +26,7 @@ use crate::admission::ESRCH;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{id} ({name}) {}, and this program, started by user {caller}, changes only that user's threads; {REMEDY}", owner(*.uids, *.caller))]
 pub struct NotOwned {
-    /// Its number.
+    /// Its process or thread ID.
     pub id: u32,
     /// Its name, as `ps` shows it, without control characters.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct NotOwned {
     pub caller: u32,
 }
 
-/// What mends it.
+/// How to avoid the refusal.
 pub const REMEDY: &str =
     "run it as root (sudo hourglass ...), or name a process of your own: ps -o pid,args -u $USER";
 
@@ -59,7 +59,7 @@ impl NotOwned {
         in_status(id, &status, caller)
     }
 
-    /// What is in the way, without the remedy.
+    /// The obstacle, without the remedy.
     #[must_use]
     pub fn cause(&self) -> String {
         let whole = self.to_string();
@@ -76,7 +76,7 @@ fn restricted() -> Option<u32> {
     Some(credentials::real()).filter(|uid| *uid != 0)
 }
 
-/// The same of the text of `/proc/ID/status`; one that does not tell its owner is foreign.
+/// As [`NotOwned::find`], from the text of `/proc/ID/status`; a text without an owner is foreign.
 fn in_status(id: u32, status: &str, caller: u32) -> Option<NotOwned> {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
     let numbers = field("Uid:").unwrap_or_default().split_ascii_whitespace();
@@ -133,7 +133,7 @@ pub(crate) fn set_policy(tid: u32, policy: Attributes) -> io::Result<()> {
     change_policy(restricted(), tid, || sched::set_of(tid, policy))
 }
 
-/// The same, and what the thread forks from now on begins with `SCHED_OTHER`.
+/// As [`set_policy`], and what the thread forks from now on begins with `SCHED_OTHER`.
 ///
 /// # Errors
 /// As [`set_policy`].
@@ -212,7 +212,7 @@ mod tests {
         in_status(7, &format!("Name:\tname\nTgid:\t7\nUid:\t{uids}\nGid:\t0\t0\t0\t0\n"), CALLER)
     }
 
-    /// The bug: a copy of the command with capabilities changed threads of everybody.
+    /// The bug: a copy of the command with capabilities changed threads of all users.
     #[test]
     fn real_effective_and_saved_user_are_the_callers() {
         assert_eq!(with("1000\t1000\t1000\t1000"), None);
@@ -223,12 +223,12 @@ mod tests {
         };
         says("0\t0\t0\t0", "belongs to user 0");
         says("1001\t1001\t1001\t1001", "belongs to user 1001");
-        // A set-uid program of root that this user started, and one that has gone back to him for now.
+        // A set-uid program of root that this user started, and one that has gone back to this user for now.
         says("1000\t0\t0\t0", "runs a set-uid program (user IDs 1000, 0, 0)");
         says("1000\t1000\t0\t1000", "runs a set-uid program (user IDs 1000, 1000, 0)");
-        // A service of root that acts for him.
+        // A service of root that acts for this user.
         says("0\t1000\t1000\t1000", "belongs to user 0 (effective 1000, saved 1000)");
-        // What does not tell is not his.
+        // A text without an owner is not this user's.
         assert!(with("").is_some() && with("1000").is_some() && with("x y z").is_some());
     }
 
@@ -269,7 +269,7 @@ mod tests {
         let (refused, changed_then, taken_back) = act(&turns);
         assert!(refused.unwrap().is_some());
         assert_eq!((changed_then, taken_back), (1, 1));
-        // Who has ended needs nothing taken back.
+        // An ended thread needs nothing taken back.
         let ended = check_for(own, u32::MAX >> 1).unwrap_err();
         assert_eq!(ended.raw_os_error(), Some(ESRCH));
     }

@@ -106,7 +106,7 @@ fn without_progress_co_runners_have_the_slack_only() {
     let report = driver.stop();
     let calls = calls.lock().unwrap();
     assert!(report.covered && report.statistics.jobs >= 5, "{report:?}");
-    // Of the last one, which has not ended, nothing is said yet.
+    // The last job has not ended, and is not counted yet.
     assert!(report.progress_errors.unmoved >= 5, "{report:?}");
     let document = report.to_document(&[1]);
     assert!(document.protected && document.stopper.as_deref() == Some("notes"));

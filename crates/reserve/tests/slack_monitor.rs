@@ -364,7 +364,7 @@ fn who_sleeps_is_not_waited_for() {
     assert!(order.runs == Some(0) && !order.idle.has(1), "the first one woke: {order:?}");
     let order = monitor.check_slack(2 * MS + MS / 2);
     assert!(order.runs == Some(0) && !order.idle.has(1), "{order:?}");
-    // The first one sleeps, then the second one too, which runs by now: everybody may run.
+    // The first one sleeps, then the second one too, which runs by now: all may run.
     first.set(0, true);
     assert_eq!(monitor.check_slack(3 * MS).runs, Some(1));
     let order = monitor.check_slack(4 * MS);
@@ -465,7 +465,7 @@ fn what_cannot_be_watched_is_refused() {
     assert_eq!(refused(MonitorSettings::default(), &[half, half]), MonitorError::Overbooked);
     let never = MonitorSettings { checks: Checks::Every(0), ..MonitorSettings::default() };
     assert_eq!(refused(never, &[half]), MonitorError::Interval);
-    // What a command line asks before it starts anybody says the same.
+    // The check of a command line before it starts anything gives equal answers.
     assert_eq!(
         monitor::check(MonitorSettings::default(), &[half, half]),
         Err(MonitorError::Overbooked)

@@ -24,7 +24,7 @@ pub fn explain(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> 
     Refusal { errno: Some(errno), ..refusal }
 }
 
-/// What the kernel says with it.
+/// Obstacles for which the kernel answers with `errno`.
 fn causes_of(errno: i32) -> &'static [Obstacle] {
     match errno {
         // The class switched off is Bandwidth.
@@ -35,7 +35,7 @@ fn causes_of(errno: i32) -> &'static [Obstacle] {
     }
 }
 
-/// What is said where the facts show nothing in the way.
+/// The refusal where the facts show no obstacle.
 fn unseen(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> Refusal {
     let (id, cause, remedy) = match errno {
         EPERM | EACCES => (

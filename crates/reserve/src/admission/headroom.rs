@@ -37,14 +37,14 @@ pub fn for_demand(largest_ns: u64, period_ns: u64) -> u64 {
 #[must_use]
 pub fn suggested(supply: &Supply, budget_ns: u64, period_ns: u64) -> Option<u64> {
     let rare = supply.overruns.saturating_mul(RARE) < supply.periods;
-    // Who wants all there is in every period would overrun a larger budget as well.
+    // Work that uses all there is in every period would overrun a larger budget as well.
     let always = supply.overruns >= supply.periods;
     if supply.periods == 0 || supply.overruns == 0 || rare || always {
         return None;
     }
     let most = supply.steps.keys().next_back().copied().unwrap_or(0).max(budget_ns);
     let suggested = for_demand(most, period_ns);
-    // Who takes all that there is, has no jobs that a budget could be enough for.
+    // Work that takes all there is has no jobs for which a budget could be enough.
     (suggested > budget_ns && suggested < period_ns).then_some(suggested)
 }
 

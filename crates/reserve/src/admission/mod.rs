@@ -30,13 +30,13 @@ use crate::ownership::{NotOwned, REMEDY};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}; {remedy}")]
 pub struct Refusal {
-    /// The backend.
+    /// The backend that refuses.
     pub backend: BackendKind,
-    /// What is in the way, by name.
+    /// The obstacle, as an identifier.
     pub id: Obstacle,
     /// The kernel's answer, if it was asked.
     pub errno: Option<i32>,
-    /// What is in the way, in words, with the file or number that says so.
+    /// The obstacle in words, with the file or number that shows it.
     pub cause: String,
     /// The line that mends it.
     pub remedy: String,
@@ -84,7 +84,7 @@ pub fn ownership(backend: BackendKind, id: u32) -> Result<(), Refusal> {
     NotOwned::find(id).map_or(Ok(()), |foreign| Err(not_own(backend, &foreign)))
 }
 
-/// The same of a change that was refused; `None` for any other answer.
+/// As [`not_own`], for a change that was refused; `None` for any other answer.
 pub(crate) fn ownership_of(backend: BackendKind, error: &std::io::Error) -> Option<Refusal> {
     crate::ownership::foreign(error).map(|foreign| not_own(backend, foreign))
 }

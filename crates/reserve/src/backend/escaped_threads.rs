@@ -37,7 +37,7 @@ const FAR: Duration = Duration::from_secs(1);
 /// A warning names at most this many threads.
 const NAMED: usize = 8;
 
-/// Who is outside of the group.
+/// Threads outside of the group.
 #[derive(Debug, Default)]
 struct EscapedThreads {
     /// Processes that left, with their names.
@@ -79,12 +79,12 @@ impl EscapeMonitor {
     pub(super) fn end(&mut self) {
         drop(self.goes_on.take());
         if let Some(thread) = self.thread.take() {
-            // What it found before a panic stays found.
+            // What it found before a panic is kept.
             let _ = thread.join();
         }
     }
 
-    /// What is to be said of those who are outside, if any are.
+    /// Warnings about threads outside the group.
     pub(super) fn doubts(&self) -> Vec<AccuracyWarning> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.left().into_iter().chain(found.foreign()).collect()
@@ -162,7 +162,7 @@ impl EscapeScanner {
         self.scan_marked();
     }
 
-    /// Descendants, and those who were members.
+    /// Scans descendants and former members.
     fn scan_descendants(&mut self) {
         let mut suspects = match self.target {
             Target::Process(root) => members::tree(root),
@@ -194,8 +194,8 @@ impl EscapeScanner {
         self.confirm_escaped(&suspects);
     }
 
-    /// Keeps those who are outside. A list is as of some moment: who began or ended meanwhile is not outside, so
-    /// that all must be so at a second look.
+    /// Keeps those that are outside. A list shows one moment: a thread that began or ended meanwhile is not outside, so
+    /// that all must be outside at a second look.
     fn confirm_escaped(&self, suspects: &[u32]) {
         let lives: Vec<TaskIdentity> =
             suspects.iter().filter_map(|id| TaskIdentity::of_task(*id).ok()).collect();

@@ -52,7 +52,7 @@ pub fn refusal(kind: BackendKind, target: &Target) -> Option<Refusal> {
     Some(Refusal { backend: kind, id: Obstacle::Nested, errno: None, cause, remedy })
 }
 
-/// Who holds the reserve in whose control group a thread is, in any hierarchy.
+/// The holder of the reserve in whose control group a thread is, in any hierarchy.
 fn holder_of(tid: u32) -> Option<u32> {
     let groups = fs::read_to_string(format!("/proc/{tid}/cgroup")).ok()?;
     let own = std::process::id();
@@ -65,7 +65,7 @@ fn holders(groups: &str) -> Vec<u32> {
     paths.flat_map(|path| path.split('/')).filter_map(target_group::holder).collect()
 }
 
-/// Who started this process under a reservation, where that one found no group to make.
+/// The process that started this one under a reservation without a group.
 fn by_mark() -> Option<u32> {
     let holder: u32 = std::env::var(RESERVED_BY).ok()?.parse().ok()?;
     let mut ancestor = std::process::id();

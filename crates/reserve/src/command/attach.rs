@@ -1,4 +1,4 @@
-//! Threads and processes that are there already.
+//! Threads and processes that run already.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use crate::backend::ActiveReservation;
 use crate::ownership::NotOwned;
 use crate::target::Target;
 
-/// Whom the user means.
+/// The target as the user selects it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetSelector {
     /// A process by its number.
@@ -38,7 +38,7 @@ pub enum AttachError {
     Gone {
         /// Thread or process.
         what: &'static str,
-        /// Its number.
+        /// Its process or thread ID.
         id: u32,
     },
     /// No thread has this name.
@@ -47,7 +47,7 @@ pub enum AttachError {
     /// There are several of this name.
     #[error("{} threads are called '{name}' ({}); give a number", .ids.len(), list(.ids))]
     Several {
-        /// The name.
+        /// The ambiguous name.
         name: String,
         /// Their numbers.
         ids: Vec<u32>,
@@ -64,7 +64,7 @@ pub enum AttachError {
     /// It cannot be watched.
     #[error("{id} cannot be watched: {source}")]
     Unwatched {
-        /// Its number.
+        /// Its process or thread ID.
         id: u32,
         /// Why.
         source: io::Error,
@@ -80,7 +80,7 @@ fn list(ids: &[u32]) -> String {
     text
 }
 
-/// A thread or process that is there already, watched for its end.
+/// A thread or process that runs already, watched for its end.
 #[derive(Debug)]
 pub struct AttachedTarget {
     target: Target,
@@ -146,13 +146,13 @@ impl AttachedTarget {
         })
     }
 
-    /// Whom a backend reserves for.
+    /// The target for a backend.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Its name.
+    /// Its name, as in `comm`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -164,14 +164,14 @@ impl AttachedTarget {
         self.life
     }
 
-    /// What becomes readable when it ends; `None` where the kernel has none for threads.
+    /// A descriptor that becomes readable when it ends; `None` where the kernel has none for threads.
     #[must_use]
     pub fn file(&self) -> Option<&PidFd> {
         self.file.as_ref()
     }
 }
 
-/// What `/proc/ID/status` says.
+/// Fields of `/proc/ID/status`.
 struct Status {
     name: String,
     process: u32,

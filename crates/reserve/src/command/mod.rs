@@ -1,5 +1,5 @@
-//! Whom a command line means: a program that is started under its reservation, or a process or
-//! thread that is there already.
+//! The target of a command line: a program that is started under its reservation, or a process or thread that runs
+//! already.
 //!
 //! Owns: searching for programs ([`Launch`]), finding threads by name ([`AttachedTarget`]), waiting for the
 //! end of either while signals are passed on ([`until_end`]).

@@ -15,7 +15,7 @@ pub struct CpuTime<F> {
     settle_ns: u64,
     reserved_ns: u64,
     last_ns: Option<u64>,
-    /// What counts in this job, in parts of a nanosecond as alpha has them.
+    /// The counted time of this job, in parts of a nanosecond as alpha has them.
     counted: u128,
     running: bool,
     /// Processor time that still counts times alpha, since co-runners may not stand yet.

@@ -89,7 +89,7 @@ where
             return false;
         }
         let (Some(begun), Some(now)) = (self.begun_ns, (self.time)()) else { return false };
-        // Who has used up what is reserved may stand for that, and frozen threads look as if they slept.
+        // Work that has used up its reservation may stand for that, and frozen threads look as if they slept.
         let left = now.saturating_sub(begun) < self.reserved_ns;
         left && (self.wants)() == Some(false)
     }

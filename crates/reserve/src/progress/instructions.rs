@@ -143,7 +143,7 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> InstructionProgress<C, F> {
         }
     }
 
-    /// What an instruction is worth, as far as is known.
+    /// The worth of an instruction, as far as is known.
     #[must_use]
     pub fn rate(&self) -> Option<SingleThreadRate> {
         self.rate
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(source.done_ns(), 13_252_250);
     }
 
-    /// Sharing slows: who is faster beside co-runners than ever without has a phase that is at least as fast.
+    /// Sharing slows: work that is faster beside co-runners than ever without has a phase that is at least as fast.
     #[test]
     fn a_faster_phase_beside_co_runners_is_not_reported_high() {
         let (counted, time) = machine();

@@ -35,9 +35,9 @@ pub const PATH_VARIABLE: &str = "HOURGLASS_PROGRESS_PATH";
 /// The number of the descriptor that is handed down is at least this: below are those that shells and scripts take for
 /// their own.
 const HANDED_FROM: u32 = 200;
-/// What the first word says.
+/// Content of the first word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"hgprogr\0");
-/// What the second says.
+/// Content of the second word.
 pub const VERSION: u64 = 1;
 /// Words of a page.
 pub const WORDS: usize = 16;
@@ -84,7 +84,7 @@ pub enum PageError {
     Version {
         /// Where it is.
         path: PathBuf,
-        /// Its version.
+        /// Version of the page.
         found: u64,
     },
     /// None could be made.
@@ -196,7 +196,7 @@ impl ProgressPage {
         Err(PageError::None(pid))
     }
 
-    /// The same page, mapped once more.
+    /// This page, mapped once more.
     ///
     /// # Errors
     /// [`PageError::Make`].

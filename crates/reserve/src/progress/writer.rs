@@ -112,7 +112,7 @@ impl Progress {
         self.job
     }
 
-    /// The page.
+    /// The page that it writes.
     #[must_use]
     pub fn page(&self) -> &ProgressPage {
         &self.page

@@ -59,7 +59,7 @@ pub fn clean() -> io::Result<CleanDocument> {
     let own = user();
     let left = found.iter().filter(|found| match &*found.state {
         "left" => true,
-        // What another user puts there is nothing that anybody could mend.
+        // Entries that another user makes there are not for this user to repair.
         "unreadable" => found.user == own,
         _ => false,
     });
@@ -92,7 +92,7 @@ fn folders_of_others() -> BTreeSet<(PathBuf, u32)> {
     of_sessions.chain(of_tmp).filter_map(ours).collect()
 }
 
-/// What a child tells of one user.
+/// The report of a child about one user.
 #[derive(Default, Serialize, Deserialize)]
 struct CleanReport {
     found: Vec<CleanFound>,
@@ -178,7 +178,7 @@ fn step_report(step: &UndoStep) -> CleanStep {
     CleanStep { what: words(&step.undo), outcome: outcome.to_owned(), cause }
 }
 
-/// What a step does, in words.
+/// The step of an undo action, in words.
 fn words(undo: &UndoAction) -> String {
     match undo {
         UndoAction::Write { path, text } => {

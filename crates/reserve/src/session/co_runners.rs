@@ -1,5 +1,5 @@
-//! Protection from those who share the reserved processor: who they are, how they are stopped, how
-//! far the reserved work is.
+//! Protection from co-runners of the reserved processor: which they are, how they are stopped, how far the reserved
+//! work is.
 
 use hourglass_model::Reservation;
 use hourglass_model::document::Warning;
@@ -37,8 +37,7 @@ use cover::{checks, covered_by, promise, together};
 /// How long a monitor may be silent while co-runners stand, beside two periods, ns.
 const PATIENCE_NS: u64 = 500_000_000;
 
-/// What the threads that keep and watch a reservation take of the reserved CPU, with room: this part of
-/// the budget.
+/// The threads that keep and watch a reservation take one part in this number of its budget, with room.
 const OWN_PART: u64 = 100;
 
 pub(super) struct Protection {
@@ -68,7 +67,7 @@ impl Protection {
         self.lost = lost.map(|pid| LostPage::by(pid, descriptor));
     }
 
-    /// Ends it; everybody runs again. What it did, what a reader must know of it, and what became of the jobs of each
+    /// Ends it; all co-runners run again. Returns its report, the warnings, and the counts of the jobs of each
     /// reservation.
     pub(super) fn end(self) -> (SmtReport, Vec<Warning>, Vec<JobCounts>) {
         let (report, each) = self.driver.stop_each();
@@ -100,7 +99,7 @@ impl LostPage {
     }
 }
 
-/// Who is kept off, by name.
+/// The co-runners that are kept off, by name.
 fn against(siblings: &CoRunnerSettings) -> Vec<String> {
     match (siblings.policy, &siblings.stopped[..]) {
         (SiblingPolicy::Ignore, _) => Vec::new(),
@@ -128,11 +127,11 @@ pub(super) struct CoRunnerProtection<'a> {
     stopper: Box<dyn Stopper>,
     stopping: StopTiming,
     guardian: Guardian,
-    /// What counts the instructions of each target.
+    /// Counters of the instructions of each target.
     counters: Vec<progress::InstructionCounter>,
 }
 
-/// What stopping takes, ns.
+/// Durations of stops, ns.
 #[derive(Clone, Copy)]
 struct StopTiming {
     /// From the order on, in 999 of 1,000 cases, and in all trials on the co-runners themselves.
@@ -140,7 +139,7 @@ struct StopTiming {
     /// Slack at which the order is given: the same, how late timers are, and what our own threads take
     /// of the reserved CPU.
     margin_ns: u64,
-    /// What it took to stop the co-runners themselves at the start.
+    /// Time that it took to stop the co-runners themselves at the start.
     trial_ns: Option<u64>,
 }
 
@@ -185,10 +184,10 @@ pub(super) fn check_pages<'a>(
     Ok(None)
 }
 
-/// What the backend is asked for. Work beside co-runners takes more processor time than it has reserved
-/// in single-thread time, and must not be throttled before it is done: it may take all until the
-/// deadline, since the monitor sees to it that it does not need more. Nine tenths of the period at most,
-/// which leaves the machine something.
+/// The reservation that the backend is asked for. Work beside co-runners takes more processor time than it has reserved
+/// in single-thread time, and must not be throttled before it is done: it may take all until the deadline, since the
+/// monitor sees to it that it does not need more. Nine tenths of the period at most, which leaves the machine
+/// something.
 pub(super) fn covering(
     request: &SessionRequest,
     sharing: Option<&CoRunnerProtection<'_>>,
@@ -197,7 +196,7 @@ pub(super) fn covering(
     sharing.map_or(asked, |sharing| sharing.cover(asked))
 }
 
-/// The same of a further reservation.
+/// As [`covering`], for a further reservation.
 pub(super) fn covering_other(
     asked: Reservation,
     sharing: Option<&CoRunnerProtection<'_>>,
@@ -221,7 +220,7 @@ impl CoRunnerProtection<'_> {
         covered_by(self.request, self.siblings.policy)
     }
 
-    /// What the monitor sees to: the budget, in time for what the backend keeps for it.
+    /// The monitor's part: the budget, in time for what the backend keeps for it.
     fn promise(&self, asked: Reservation) -> Reservation {
         promise(asked, self.policy(), self.stopping.margin_ns)
     }
@@ -367,7 +366,7 @@ fn stopper(
     let stopping = StopTiming {
         settle_ns: chosen.stopping_ns(),
         margin_ns: match siblings.margin {
-            // What is asked for is kept: the caller knows the machine better than one measurement does.
+            // A margin that is given is kept: the caller knows the machine better than one measurement does.
             Some(margin) => margin.nanos_or_zero(),
             None => chosen.margin_ns().saturating_add(own_ns),
         },
@@ -431,7 +430,7 @@ fn kinds(siblings: &CoRunnerSettings) -> Vec<StopperKind> {
     }
 }
 
-/// What a refusal lacks that does not say who is to be stopped.
+/// Completes a refusal if the user did not name processes to stop.
 fn unnamed(siblings: &CoRunnerSettings, why: String) -> String {
     match &siblings.stopped[..] {
         [] => format!(
@@ -442,7 +441,7 @@ fn unnamed(siblings: &CoRunnerSettings, why: String) -> String {
     }
 }
 
-/// Whom to stop: those that the user names, or everybody.
+/// The processes to stop: those that the user names, or all.
 fn co_runners(
     siblings: &CoRunnerSettings,
     targets: &[Target],

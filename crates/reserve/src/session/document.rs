@@ -15,7 +15,7 @@ use crate::ownership::{NotOwned, REMEDY};
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
-/// What was asked, of which nothing has come yet.
+/// The document of a request, without results.
 pub(super) fn requested_document(request: &SessionRequest) -> ReserveDocument {
     let reservation = &request.reservation;
     ReserveDocument {
@@ -62,7 +62,7 @@ pub(super) fn by(document: &mut ReserveDocument, kind: Option<Backend>) {
     document.yield_ends_period = kind.map(|kind| kind == Backend::Deadline);
 }
 
-/// Who was there, by name.
+/// The attached target, by name.
 pub(super) fn adopted(adopted: &AttachedTarget) -> String {
     let name = adopted.name();
     match adopted.target() {
@@ -238,7 +238,7 @@ pub(super) fn doubt(doubt: AccuracyWarning) -> Warning {
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
 }
 
-/// What a reader must know before believing the numbers.
+/// The warnings about the numbers.
 pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |id: &str, text: String, remedy: &str| {

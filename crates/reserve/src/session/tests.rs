@@ -88,7 +88,7 @@ fn a_check_looks_for_the_command() {
     assert!(!document.reason.is_empty());
 }
 
-/// What is proven to be in time needs no word.
+/// A budget that is proven to be in time needs no warning.
 #[test]
 fn a_budget_that_may_be_late_is_said_to_be() {
     assert_eq!(document::late(BudgetDelay::Never), None);

@@ -30,7 +30,7 @@ pub mod locks;
 
 use locks::SharedResource;
 
-/// What the user wants to be stopped.
+/// A selection of processes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// A process with its descendants.
@@ -127,28 +127,28 @@ pub enum SelectionError {
     /// A process that must run is in a group that is named.
     #[error("process {pid} in {} must not be stopped: it is {why}; move it out: echo {pid} > {}/cgroup.procs", group.display(), group.parent().unwrap_or(group).display())]
     InGroup {
-        /// The group.
+        /// Path of the group.
         group: PathBuf,
-        /// Who must run.
+        /// A member that must run.
         pid: u32,
         /// Why.
         why: ExemptReason,
     },
 }
 
-/// Whom to stop, and what is to be known about it.
+/// The processes to stop, and the warnings about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoRunnerSelection {
     /// For [`super::stopper::choose`]; not graded.
     pub wanted: StopperRequest,
-    /// Who was selected and is left out.
+    /// Processes that were selected and are left out.
     pub spared: Vec<(u32, ExemptReason)>,
     /// What co-runners share with the reserved work, which waits for a stopped co-runner that holds a lock in there.
     pub shared: Vec<SharedResource>,
 }
 
-/// Finds whom to stop. Co-runners matter on the CPUs `shares`; if that is empty, anywhere. Whether a
-/// process may run there is looked at once.
+/// Finds the processes to stop. Co-runners matter on the CPUs `shares`; if that is empty, anywhere. Whether a process
+/// may run there is looked at once.
 ///
 /// # Errors
 /// See [`SelectionError`].

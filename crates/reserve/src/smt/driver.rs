@@ -62,7 +62,7 @@ impl Default for MonitorConfig {
 /// Why the monitor does not watch. Nothing was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
-    /// The reservations.
+    /// The reservations cannot be watched.
     #[error(transparent)]
     Unwatchable(#[from] MonitorError),
     /// The kernel refuses the priority.
@@ -70,7 +70,7 @@ pub enum StartError {
         "the monitor cannot have SCHED_FIFO priority {priority} (error {errno}); run with CAP_SYS_NICE, or: ulimit -r {priority}"
     )]
     Priority {
-        /// The priority.
+        /// The refused priority.
         priority: u8,
         /// As `errno(3)`.
         errno: i32,
@@ -78,7 +78,7 @@ pub enum StartError {
     /// The kernel refuses the CPUs.
     #[error("the monitor cannot run on CPUs {cpus:?} (error {errno}); name CPUs that are online")]
     Cpus {
-        /// The CPUs.
+        /// The refused CPUs.
         cpus: Vec<u32>,
         /// As `errno(3)`.
         errno: i32,
@@ -104,14 +104,14 @@ pub struct MonitorLatency {
     pub p999_ns: u64,
 }
 
-/// What the monitor did.
+/// The report of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MonitorReport {
     /// Jobs, stops, looks.
     pub statistics: MonitorStatistics,
-    /// What there was to doubt about progress.
+    /// Errors of progress.
     pub progress_errors: ProgressErrors,
-    /// The policy.
+    /// The policy towards co-runners.
     pub policy: SiblingPolicy,
     /// The interval at which slack is looked at, ns; `None` if it is looked at when it can be used up.
     pub interval_ns: Option<u64>,
@@ -137,8 +137,8 @@ pub struct MonitorReport {
 }
 
 impl MonitorReport {
-    /// The part of the document, with the CPUs that share with the reserved one; none means that no
-    /// protection is claimed. Who is kept off, and what became of the guardian, is for the caller to add.
+    /// The part of the document, with the CPUs that share with the reserved one; none means that no protection is
+    /// claimed. The caller adds the co-runners and the state of the guardian.
     #[must_use]
     pub fn to_document(&self, shares: &[u32]) -> SmtReport {
         let MonitorStatistics {
@@ -185,7 +185,7 @@ const PROOFS: u32 = 5;
 /// How long each of them, and each that measures lateness, is to take, ns.
 const SAMPLE_NS: u64 = 100_000;
 
-/// A monitor at work. Ends, and lets everybody run, when dropped.
+/// A monitor at work. Ends, and resumes all co-runners, when dropped.
 #[derive(Debug)]
 pub struct Driver {
     thread: Option<JoinHandle<()>>,
@@ -195,7 +195,7 @@ pub struct Driver {
     reservations: Vec<JobReservation>,
 }
 
-/// What the thread tells when it runs.
+/// The message of the thread when it runs.
 struct DriverHandle {
     interrupter: Interrupter,
     latest: Arc<Mutex<MonitorReport>>,
@@ -249,7 +249,7 @@ impl Driver {
         thread.join().unwrap_or(Err(StartError::Thread(0)))
     }
 
-    /// What is watched, with the begin of the first period of each on `CLOCK_MONOTONIC`.
+    /// The watched reservations, with the begin of the first period of each on `CLOCK_MONOTONIC`.
     #[must_use]
     pub fn promised(&self) -> &[JobReservation] {
         &self.reservations
@@ -261,14 +261,14 @@ impl Driver {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends watching; everybody runs again. What was done.
+    /// Ends watching; all co-runners run again. Returns the report.
     #[must_use]
     pub fn stop(mut self) -> MonitorReport {
         self.end();
         self.report()
     }
 
-    /// The same, and what became of the jobs of each reservation, in the order in which they were given.
+    /// As [`Driver::stop`], with the counts of the jobs of each reservation, in the order in which they were given.
     #[must_use]
     pub fn stop_each(mut self) -> (MonitorReport, Vec<JobCounts>) {
         self.end();
@@ -278,7 +278,7 @@ impl Driver {
     fn end(&mut self) {
         self.interrupter.interrupt();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has dropped what it held, and so resumed everybody.
+            // A thread that panicked has dropped what it held, and so resumed all.
             let _ = thread.join();
         }
     }

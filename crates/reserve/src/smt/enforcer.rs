@@ -18,7 +18,7 @@ const RETRY_NS: u64 = 1_000_000;
 
 /// One reservation that is watched.
 pub struct MonitoredReservation {
-    /// What is promised, and when.
+    /// The times of the reservation.
     pub reservation: JobReservation,
     /// How far its work is.
     pub progress: Box<dyn ProgressSource>,
@@ -68,7 +68,7 @@ impl std::fmt::Debug for CoRunnerEnforcer {
 }
 
 impl CoRunnerEnforcer {
-    /// Everybody may run until the first look.
+    /// A monitor that lets all run until the first look.
     ///
     /// # Errors
     /// [`MonitorError`].
@@ -195,10 +195,10 @@ impl CoRunnerEnforcer {
         answer
     }
 
-    /// Lets everybody run; nothing is watched any more.
+    /// Resumes all; nothing is watched any more.
     ///
     /// # Errors
-    /// What the kernel answers; everybody is tried.
+    /// What the kernel answers; all are tried.
     pub fn end(&mut self, now: u64) -> io::Result<()> {
         let gates = self.set_gates(None, ReservationSet::default());
         let level = self.set_level(CoRunnerLevel::Run, now);
@@ -211,18 +211,18 @@ impl CoRunnerEnforcer {
         self.monitor.is_covered()
     }
 
-    /// What it has seen and done.
+    /// The counts until now.
     #[must_use]
     pub fn statistics(&self) -> MonitorStatistics {
         self.monitor.statistics()
     }
 
-    /// What became of the jobs of each reservation, in the order in which they were given.
+    /// Counts of the jobs of each reservation, in the order in which they were given.
     pub fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
         self.monitor.job_counts()
     }
 
-    /// What there was to doubt about progress.
+    /// Errors of progress.
     #[must_use]
     pub fn doubts(&self) -> ProgressErrors {
         self.monitor.doubts()
@@ -349,7 +349,7 @@ mod tests {
         assert!(!enforcer.is_covered());
     }
 
-    /// Who is not resumed is resumed again soon, and that is counted.
+    /// A co-runner that is not resumed is resumed again soon, and that is counted.
     #[test]
     fn who_is_not_resumed_is_resumed_again() {
         const MS: u64 = 1_000_000;

@@ -31,7 +31,7 @@ impl JobReservation {
         }
     }
 
-    /// The same from the first period that begins after `now`.
+    /// The reservation from the first period that begins after `now`.
     #[must_use]
     pub fn after(self, now: u64) -> JobReservation {
         let behind = match now.checked_sub(self.first_ns) {
@@ -48,7 +48,7 @@ impl JobReservation {
         self.reserved_ns
     }
 
-    /// The period.
+    /// Length of a period.
     #[must_use]
     pub fn period_ns(&self) -> u64 {
         self.period_ns
@@ -67,7 +67,7 @@ impl JobReservation {
     }
 }
 
-/// What an advance of time brought.
+/// Changes by an advance of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ElapsedJobs {
     pub(super) began: bool,
@@ -101,7 +101,7 @@ pub(super) struct ReservedJob {
     start_ns: Option<u64>,
     /// Begin of the next period.
     next_ns: u64,
-    /// What is left of it, single-thread time.
+    /// The remaining part of it, single-thread time.
     remaining_ns: u64,
     /// Whether it was counted as missed or idle.
     settled: bool,
@@ -109,7 +109,7 @@ pub(super) struct ReservedJob {
     pub(super) held: bool,
     /// Whether there will be no further job.
     ended: bool,
-    /// What is known of where the program's jobs begin; `None` if its periods are where they are.
+    /// Knowledge of where the program's jobs begin; `None` if its periods are fixed.
     phase: Option<JobPhase>,
     /// When it was first looked at without co-runners, and what was left then.
     alone: Option<(u64, u64)>,

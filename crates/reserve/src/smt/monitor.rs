@@ -1,8 +1,8 @@
 //! The monitor of slack time (Inoue et al., CPU Resource Reservation for SMT, 2006, section 3), as a
 //! machine over time values.
 //!
-//! Owns: when to look next, and whether co-runners may run until then. Must not: read a clock, stop
-//! anybody, know a formula (those are `sched`'s).
+//! Owns: when to look next, and whether co-runners may run until then. Must not: read a clock, stop a process, know a
+//! formula (those are `sched`'s).
 
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::slack::{self, Decision, ProgressRate, SlackReservation};
@@ -249,13 +249,13 @@ impl<P: ProgressSource> Monitor<P> {
         &self.settings
     }
 
-    /// What it has seen and done.
+    /// The counts until now.
     #[must_use]
     pub fn statistics(&self) -> MonitorStatistics {
         self.statistics
     }
 
-    /// What became of the jobs of each reservation.
+    /// Counts of the jobs of each reservation.
     pub fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
         self.sources.iter().zip(&self.counts).map(|(source, (jobs, missed, idle))| JobCounts {
             jobs: *jobs,
@@ -266,7 +266,7 @@ impl<P: ProgressSource> Monitor<P> {
         })
     }
 
-    /// What there was to doubt about progress, of all reservations.
+    /// Errors of progress, of all reservations.
     #[must_use]
     pub fn doubts(&self) -> ProgressErrors {
         self.sources.iter().map(ProgressSource::errors).fold(
@@ -361,8 +361,8 @@ impl<P: ProgressSource> Monitor<P> {
         MonitorDecision { level, began: false, runs, idle: rests, slack_ns, next_ns }
     }
 
-    /// The pending job with the earliest deadline, and those that have earlier ones and sleep by their own will: a
-    /// processor is not kept for who does not want it. Of one reservation alone, [`Monitor::beside_rest`] decides.
+    /// The pending job with the earliest deadline, and those that have earlier ones and sleep by their own will: no
+    /// processor is kept for them. Of one reservation alone, [`Monitor::beside_rest`] decides.
     fn first_due(&mut self) -> (Option<usize>, ReservationSet) {
         let mut rests = ReservationSet::default();
         loop {
@@ -388,7 +388,7 @@ impl<P: ProgressSource> Monitor<P> {
         waits.min().map_or(u64::MAX, |wait| now.saturating_add(wait))
     }
 
-    /// What slack says: the level, the slack, and until when.
+    /// The order by slack: the level, the slack, and until when.
     fn by_slack(
         &mut self,
         first: usize,

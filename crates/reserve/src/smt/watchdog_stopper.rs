@@ -19,7 +19,7 @@ pub struct WatchdogStopper {
     stopper: Box<dyn Stopper>,
     guardian: Guardian,
     patience_ns: u64,
-    /// What the last order to stop took, ns.
+    /// Duration of the last order to stop, ns.
     took_ns: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ pub struct GuardedStopper {
 }
 
 impl GuardedStopper {
-    /// What `stopper` stopped is resumed by `guardian` when this process ends.
+    /// A stopper whose co-runners `guardian` resumes when this process ends.
     #[must_use]
     pub fn new(stopper: Box<dyn Stopper>, guardian: &Guardian) -> GuardedStopper {
         GuardedStopper { stopper, guardian: guardian.clone() }

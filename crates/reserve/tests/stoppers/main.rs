@@ -160,7 +160,7 @@ fn a_named_group_is_stopped_as_it_is() {
             drop(stopper);
             runs(&victim);
         }
-        // What another program has frozen is his to thaw.
+        // A group that another program has frozen is not thawed.
         home.0.freeze().unwrap();
         until("it is not frozen", || home.0.frozen().unwrap());
         let refused = open(kind, &wanted, &guardian).map(drop).unwrap_err();

@@ -1,5 +1,4 @@
-//! What only a machine with hardware threads shows; skipped elsewhere, unless
-//! `HOURGLASS_TEST_SIBLINGS_REQUIRED` is set.
+//! Tests that need hardware threads; skipped elsewhere, unless `HOURGLASS_TEST_SIBLINGS_REQUIRED` is set.
 
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::StopperKind;

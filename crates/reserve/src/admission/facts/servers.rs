@@ -10,7 +10,7 @@ use super::files::Files;
 /// (Linux 6.12, a deadline server of the fair class).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairServer {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
     /// Time in each period, ns.
     pub runtime_ns: u64,

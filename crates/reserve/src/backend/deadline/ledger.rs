@@ -103,7 +103,7 @@ pub(super) struct PeriodLedger {
     left_out: u64,
     /// By how much the kernel's clock is before `CLOCK_MONOTONIC`, as near as is known.
     offset: Option<i128>,
-    /// The same at least, and as of when.
+    /// A lower bound of the offset, and the time of its sample.
     least: Option<(i128, u64)>,
     /// Whether the next period is looked at too.
     pair: bool,
@@ -141,7 +141,7 @@ impl PeriodLedger {
         &self.supply
     }
 
-    /// What the thread had between the first look and the last one.
+    /// Time of the thread between the first look and the last one.
     pub(super) fn spent(&self) -> Spent {
         let Some((first, last)) = self.first.zip(self.last) else { return Spent::default() };
         Spent {
@@ -299,7 +299,7 @@ impl PeriodLedger {
             _ if self.period_ns < PAUSE_NS => {}
             _ => self.left_out = self.left_out.saturating_add(passed),
         }
-        // Who sleeps behind its deadline has no period until it wakes.
+        // A thread that sleeps after its deadline has no period until it wakes.
         let goes_on = look.runnable || i128::from(look.deadline_ns) > begin_ns;
         self.window = goes_on.then_some(ReservationPeriod {
             begin_ns,

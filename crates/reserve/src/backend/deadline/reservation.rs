@@ -24,7 +24,7 @@ const PRIORITY: u8 = 95;
 /// A warning names the left-out periods if they are more than one part in `TOLERATED_PART` of the others.
 const TOLERATED_PART: u64 = 100;
 
-/// What the one who looks and the one who asks share.
+/// State shared by the sampling thread and the owner of the reservation.
 #[derive(Debug)]
 struct HeldShared {
     ledger: Mutex<PeriodLedger>,
@@ -37,7 +37,7 @@ struct HeldShared {
 /// A thread in the class.
 pub(super) struct DeadlineReservation {
     reserved: ReservedThread,
-    /// What it was before; taken when it is put back.
+    /// Scheduling before the reservation; taken when it is put back.
     saved: Option<SavedScheduling>,
     shared: Arc<HeldShared>,
     /// What the kernel's tick means for the budget.
@@ -92,7 +92,7 @@ impl DeadlineReservation {
     }
 }
 
-/// What a thread that panicked left is as good as any: each step of it is complete.
+/// State of a thread that panicked is valid: each of its steps is complete.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -108,7 +108,7 @@ fn wake(reserved: &ReservedThread) {
     }
 }
 
-/// Budget, deadline and period that the class gives a thread, ns: anyone who may can change them.
+/// Budget, deadline and period that the class gives a thread, ns: any program with the right can change them.
 fn terms_of(tid: u32) -> Option<(u64, u64, u64)> {
     match sched::read(tid) {
         Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) => {

@@ -1,4 +1,4 @@
-//! What the kernel tells about a thread of the class, from its folder under `/proc`.
+//! Samples of a thread of the class, from its folder under `/proc`.
 
 use std::fs;
 use std::io;
@@ -58,7 +58,7 @@ pub(super) struct DeadlineSample {
     pub(super) at_ns: u64,
     /// Processor time that it had until then, ns.
     pub(super) cpu_ns: u64,
-    /// What is left of its budget, ns; negative where it took more.
+    /// Remaining budget, ns; negative if the thread took more.
     pub(super) left_ns: i64,
     /// The end of its server's period, ns of the kernel's own clock.
     pub(super) deadline_ns: u64,
@@ -91,9 +91,9 @@ impl DeadlineSample {
     }
 }
 
-/// Tells a thread that the kernel forgot. On Linux 6.18 it was seen, twice in 100,000 entries of the class, that a thread
-/// that had used up its budget was not given the next one: ready, 0.7 us over its budget, its deadline minutes ago. Only
-/// who takes it out of the class wakes it; not even SIGKILL does.
+/// Detects a thread that the kernel forgot. On Linux 6.18 it was seen, twice in 100,000 entries of the class, that a
+/// thread that had used up its budget was not given the next one: ready, 0.7 us over its budget, its deadline minutes
+/// ago. Only leaving the class wakes it; not even SIGKILL does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StallDetector {
     /// The first look that found it as it is, while it wanted more than it had.
@@ -124,7 +124,7 @@ impl StallDetector {
     }
 }
 
-/// What of `/proc/TID/sched` is wanted; all of one moment.
+/// Fields of `/proc/TID/sched`, all of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SchedDebugEntry {
     cpu_ns: u64,

@@ -31,8 +31,8 @@ fn request(budget_us: i64, period_us: i64) -> BackendRequest {
     BackendRequest { reservation: hard(budget_us, period_us), cpu: None }
 }
 
-/// In a thread of its own, since the class stays with the thread. `None` where this machine does
-/// not give the class, which is said.
+/// Runs `work` in a thread of its own, since the class stays with the thread. `None`, with a message, where this
+/// machine does not give the class.
 fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let (tell, receiver) = std::sync::mpsc::channel();
@@ -60,7 +60,7 @@ fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Se
     })
 }
 
-/// Only who is ready, has nothing left and is not given anything for long is forgotten.
+/// Only a ready thread that has no budget left and gets none for long is forgotten.
 #[test]
 fn a_thread_that_the_kernel_forgot_is_known() {
     const MS: u64 = 1_000_000;
@@ -152,7 +152,7 @@ fn times_that_the_class_does_not_take_are_refused() {
     let _alone = alone();
     let asked = || enter_or_say_why(&hard(10, 50)).unwrap_err();
     let refusal = std::thread::spawn(asked).join().unwrap();
-    // Without the capability, that is said first.
+    // Without the capability, that is the first obstacle.
     assert!(matches!(refusal.id, Obstacle::Times | Obstacle::Capability), "{refusal}");
     assert!(refusal.errno.is_some());
 }

@@ -18,7 +18,7 @@ use hourglass_model::Strength;
 
 use crate::supply::Supply;
 
-/// What is reserved, in ns.
+/// The terms of a reservation, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetTerms {
     /// Processor time of a period, above 0.
@@ -52,7 +52,7 @@ pub enum DispatchLevel {
     Suspended,
 }
 
-/// What was seen at one look. None of the sums goes backwards.
+/// Values at one look. None of the sums goes backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetSample {
     /// When, ns of a clock that does not stop.
@@ -64,7 +64,7 @@ pub struct BudgetSample {
     pub starved_ns: u64,
 }
 
-/// What is to be done.
+/// The order of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DispatchDecision {
     /// From now on.
@@ -109,7 +109,7 @@ struct Period {
     budget_ns: u64,
     /// From where what is used beyond it counts: `used_ns`, or `charged_ns` where the look at the begin was too late to tell.
     pays_from_ns: u64,
-    /// What was used beyond it until it was lowered, where it goes on after that.
+    /// Use beyond the budget until the work was lowered, where it goes on after that.
     over_ns: u64,
     /// Whether the budget was delivered by the deadline, once that is known.
     verdict: Option<PeriodVerdict>,
@@ -117,9 +117,9 @@ struct Period {
     stands_since_ns: Option<u64>,
     /// The work itself has ended it.
     ended: bool,
-    /// What was left of the budget when it counted as used up.
+    /// Remainder of the budget when it counted as used up.
     rest_ns: u64,
-    /// What the last look waits for.
+    /// The event for which the last look waits.
     awaited: Option<Awaited>,
     /// Shortest time that the next look leaves to the work, ns: longer after each one that found that it had hardly run.
     pause_ns: u64,
@@ -329,7 +329,7 @@ impl Budget {
         let for_certain = spent.saturating_sub(self.used_since(deadline, reading));
         let denied = reading.starved_ns.saturating_sub(self.period.denied_ns);
         let in_time = denied.saturating_sub(reading.now_ns.saturating_sub(deadline));
-        // What a period before it left is not promised by the deadline.
+        // The remainder of an earlier period is not due by this deadline.
         let promised = self.period.budget_ns.min(self.terms.budget_ns);
         let wanted = for_certain.saturating_add(in_time) >= promised;
         let delivered = spent >= promised;
@@ -383,7 +383,7 @@ impl Budget {
     /// with what this one left.
     fn next_budget(&self, used_ns: u64) -> u64 {
         let over = match self.level {
-            // What it used after that it had as anybody has.
+            // Later use was ordinary timesharing.
             DispatchLevel::Lowered => self.period.over_ns,
             DispatchLevel::Raised | DispatchLevel::Suspended => used_ns
                 .saturating_sub(self.period.pays_from_ns)

@@ -71,7 +71,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Who is there. Those of the first time have used nothing yet; later ones were made by those, and
+    /// Takes the present processes. Those of the first time have used nothing yet; later ones were made by those, and
     /// all that they used counts.
     fn tell(&mut self, processes: &[u32]) {
         self.read_ns();

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// One thread at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Its number.
+    /// Thread ID.
     pub tid: u32,
     /// Time on a CPU since it began, ns.
     pub run_ns: u64,
@@ -68,14 +68,14 @@ impl Demand {
     }
 }
 
-/// What the thread waited in the window, and what of it is not in its count yet.
+/// Time that the thread waited in the window, and the part of it that is not in its count yet.
 fn waited(before: &DemandState, now: &Sample, window: u64) -> (u64, u64) {
     let counted = now.wait_ns.saturating_sub(before.sample.wait_ns);
     let stood = now.slices == before.sample.slices && now.run_ns == before.sample.run_ns;
     if stood && now.runnable && before.sample.runnable {
         return (window, before.pending_ns.saturating_add(window));
     }
-    // What was known before has now been counted.
+    // Earlier pending time has now been counted.
     (counted.saturating_sub(before.pending_ns), 0)
 }
 

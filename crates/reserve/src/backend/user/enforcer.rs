@@ -51,7 +51,7 @@ fn patience(terms: &BudgetTerms) -> u64 {
     terms.period_ns.saturating_mul(ABSENT_PERIODS).clamp(ABSENT_NS.0, ABSENT_NS.1)
 }
 
-/// What the thread tells about its work.
+/// The report of the thread about its work.
 #[derive(Clone, Debug, Default)]
 pub struct EnforcerReport {
     /// What was delivered.
@@ -97,7 +97,7 @@ impl EndPeriod {
     }
 }
 
-/// What the bell says: the end is asked for; the work is done with the period.
+/// Bits of the bell: the end is requested; the work is done with the period.
 const ENDED: u32 = 1;
 const YIELDED: u32 = 2;
 
@@ -106,11 +106,11 @@ struct EnforcerShared {
     /// 0, [`ENDED`] or [`YIELDED`].
     bell: AtomicU32,
     report: Mutex<EnforcerReport>,
-    /// Terms from the next period on, and the priority of who is raised then.
+    /// Terms from the next period on, and the priority of members raised then.
     change: Mutex<Option<(BudgetTerms, u8)>>,
 }
 
-/// What it is to do.
+/// The state of the thread.
 struct EnforcerTask {
     team: MemberSet,
     terms: BudgetTerms,
@@ -175,7 +175,7 @@ impl BudgetEnforcer {
         EndPeriod(Arc::clone(&self.shared))
     }
 
-    /// Other terms from the next period on, and the priority of who is raised.
+    /// Other terms from the next period on, and the priority of raised members.
     pub(super) fn change(&self, terms: BudgetTerms, priority: u8) {
         *self.shared.change.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((terms, priority));
@@ -269,7 +269,7 @@ fn keep(shared: &EnforcerShared, work: EnforcerTask) -> io::Result<()> {
     let EnforcerTask { mut team, terms, pledge, several, begun } = work;
     let patience_ns = patience(&terms);
     let after = |ns: u64| now_ns(ClockId::Monotonic).saturating_add(ns);
-    // Before anybody is raised: what guardians do from here on is seen, and they are promised a look.
+    // Before a member is raised: later acts of guardians are seen, and they are promised a look.
     let woken = team.woken();
     let raised = guardian_lost::begin(
         || sleep_until(shared, after(guardian_lost::PAUSE_NS)),

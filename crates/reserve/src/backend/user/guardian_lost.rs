@@ -32,7 +32,7 @@ pub(super) fn begin(
     attempt()
 }
 
-/// What is said if none came.
+/// The refusal if no guardian came.
 pub(super) fn refusal() -> Refusal {
     let waited_ms = u64::from(PAUSES) * PAUSE_NS / 1_000_000;
     refused(
@@ -99,7 +99,7 @@ mod tests {
     }
 
     /// The bug: where no guardian lived, one thread of a hard reservation that had used up its budget kept its
-    /// real-time priority, and went on above everybody.
+    /// real-time priority, and went on above all other work.
     #[test]
     fn who_cannot_be_suspended_is_lowered() {
         for (company, guarded, wanted, low) in [

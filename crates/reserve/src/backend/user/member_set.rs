@@ -30,7 +30,7 @@ use crate::target::Target;
 /// Threads that make threads while all are gone through: so often the new ones are looked for.
 const PASSES: u32 = 16;
 
-/// What is done to all members.
+/// Settings for all members.
 #[derive(Clone, Debug)]
 pub(super) struct TeamPolicy {
     /// The priority of raised members; the one above serves to change it back and forth.
@@ -72,7 +72,7 @@ struct Process {
 /// In which order members come to their CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Queue<'a> {
-    /// Who is first, who is next; others come behind them.
+    /// The members in the order of their turns; others come behind them.
     pub(super) order: &'a [u32],
     /// They have the higher of the two priorities now.
     pub(super) from_above: bool,
@@ -83,7 +83,7 @@ pub(super) struct Queue<'a> {
 pub(super) struct MemberSet {
     target: Target,
     plan: TeamPolicy,
-    /// What the first of them had, and what those get who were made meanwhile.
+    /// Settings of the first member, which new members get.
     before: Before,
     usage: Usage,
     processes: HashMap<u32, Process>,
@@ -181,7 +181,7 @@ impl MemberSet {
         self.plan.priority = priority;
     }
 
-    /// Whether a group counts and keeps those who are made later.
+    /// Whether a group counts and keeps later members.
     pub(super) fn is_grouped(&self) -> bool {
         self.gathered.is_some()
     }
@@ -382,7 +382,7 @@ impl MemberSet {
         found
     }
 
-    /// Meets those who are new, and forgets those who are gone; how many were new.
+    /// Adds new members, and forgets ended ones; returns the number of new ones.
     fn meet_all(&mut self) -> io::Result<usize> {
         let threads: HashSet<u32> = self.threads().into_iter().collect();
         let gone: Vec<u32> =
@@ -481,7 +481,7 @@ impl MemberSet {
     }
 }
 
-/// Who may leave the group of a process unseen.
+/// Undo action for members that may leave the group of a process unseen.
 fn strays(
     target: &Target,
     plan: &TeamPolicy,

@@ -133,7 +133,7 @@ pub struct User {
 }
 
 impl User {
-    /// What is changed is written down with `guardian` before it is.
+    /// `guardian` records changes before they are made.
     #[must_use]
     pub fn new(guardian: Guardian) -> User {
         User { guardian, grouped: true, claims: true }
@@ -152,7 +152,7 @@ impl User {
         User { claims: false, ..self }
     }
 
-    /// The same as [`Backend::reserve`], as what it is.
+    /// As [`Backend::reserve`], with the concrete type.
     ///
     /// # Errors
     /// As [`Backend::reserve`].
@@ -247,7 +247,7 @@ impl UserReservation {
         self.enforcer.report()
     }
 
-    /// What ends the period that lasts, for threads of this process that are done with their job.
+    /// A handle that ends the present period, for threads of this process that are done with their job.
     #[must_use]
     pub fn ender(&self) -> EndPeriod {
         self.enforcer.ender()
@@ -373,7 +373,7 @@ pub fn cpus_of(target: &Target, request: &BackendRequest) -> io::Result<Vec<u32>
     let mut cpus = thread::affinity_of(first)?;
     if let Target::Process(_) = target {
         let threads = members::tree(first).into_iter().flat_map(members::threads_of);
-        // Who ends meanwhile needs none.
+        // A thread that ends meanwhile needs no CPU.
         cpus.extend(threads.filter_map(|tid| thread::affinity_of(tid).ok()).flatten());
         cpus.sort_unstable();
         cpus.dedup();
@@ -420,7 +420,7 @@ fn no_proc() -> bool {
     !Path::new("/proc/self").exists()
 }
 
-/// What stands behind an answer of the kernel.
+/// The cause of an answer of the kernel.
 fn explain(error: &io::Error, target: &Target, request: &BackendRequest) -> Refusal {
     if let Some(refusal) = admission::ownership_of(BackendKind::User, error) {
         return refusal;

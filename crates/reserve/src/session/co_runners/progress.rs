@@ -20,7 +20,7 @@ use crate::progress::tree::Tree;
 use crate::progress::word_progress::WordProgress;
 use crate::target::Target;
 
-/// What a target's instructions are counted by; `None` where they are not.
+/// The counter of a target's instructions; `None` where they are not counted.
 pub(in super::super) type InstructionCounter = Option<Tree<Instructions>>;
 
 /// Begins to count the instructions of each target, with all that it forks from now on.
@@ -42,7 +42,7 @@ pub(in super::super) fn counters<'a>(
     targets.map(counter).collect()
 }
 
-/// What tells the progress of a target. `page` is the one that its program was started with.
+/// The source of progress of a target. `page` is the one that its program was started with.
 ///
 /// # Errors
 /// The word is asked for, and the program has no page for it.
@@ -68,7 +68,7 @@ pub(super) fn source(
     Ok(IdleAwareProgress::new(all, time_of(target), wanting(target)))
 }
 
-/// The same of a process that may end while others are watched.
+/// Progress of a process that may end while others are watched.
 pub(super) fn until_end(
     source: IdleAwareProgress<Clock, Wanting>,
     target: &Target,

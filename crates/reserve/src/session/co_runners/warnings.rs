@@ -1,4 +1,4 @@
-//! What a reader must know of a protection: who is not covered, and what went wrong.
+//! Warnings about a protection: work that is not covered, and what went wrong.
 //!
 //! Owns: these warnings. Must not: find anything out.
 
@@ -19,8 +19,8 @@ fn warning(id: &str, text: String, remedy: &str) -> Warning {
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
 }
 
-/// What is in the way of a protection, beside the refusals of backends; `text` is the cause, and the remedy behind the
-/// last semicolon where it has one.
+/// An obstacle to a protection, beside the refusals of backends; `text` is the cause, and the remedy behind the last
+/// semicolon where it has one.
 pub(super) fn refusal(id: &str, text: &str) -> ReserveRefusal {
     let (cause, remedy) = text.rsplit_once("; ").unwrap_or((text, "name others with --stop"));
     ReserveRefusal {
@@ -36,14 +36,14 @@ fn span(ns: u64) -> Span {
     Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// What a run shows when it is over.
+/// The warnings of a run that has ended.
 pub(super) fn after(report: &MonitorReport, guardian: &Guardian) -> Vec<Warning> {
     let (broken, replaced) = (guardian.woken(), guardian.replaced());
     let seen = ProtectionReport { report: *report, broken, replaced, guarded: guardian.is_alive() };
     seen.warnings()
 }
 
-/// What there is to tell of a run.
+/// The facts of a run that warnings depend on.
 struct ProtectionReport {
     report: MonitorReport,
     broken: u64,
@@ -132,7 +132,7 @@ impl ProtectionReport {
     }
 }
 
-/// What became of the page that a command got, for the document.
+/// The state of the page that a command got, for the document.
 pub(super) fn page(page: &ProgressPage) -> &'static str {
     match (page.was_reported(), page.was_opened()) {
         (true, _) => "told",
@@ -167,7 +167,7 @@ pub(super) fn no_progress_warning(page: &ProgressPage, lost: Option<&LostPage>) 
     Some(warning("progress-not-opened", text, remedy))
 }
 
-/// Who was selected and runs on all the same.
+/// The warning about processes that were selected and run on all the same.
 pub(super) fn spared(spared: &[(u32, ExemptReason)]) -> Option<Warning> {
     let list: Vec<String> = spared.iter().map(|(pid, why)| format!("{pid} ({why})")).collect();
     (!list.is_empty()).then(|| Warning {
@@ -268,7 +268,7 @@ mod tests {
         let replaced =
             ProtectionReport { report: good, broken: 0, replaced: 3, guarded: true }.warnings();
         assert_eq!(replaced[0].id, "guardian-replaced");
-        // Who only watches promises nothing.
+        // A policy that only watches gives no guarantee.
         let watched = MonitorReport { covered: false, ..report(SiblingPolicy::Ignore) };
         assert_eq!(ids(watched, 0, true), [""; 0]);
         assert_eq!(ids(MonitorReport { margin_ns: 6_000_000, ..good }, 0, true), ["margin-grew"]);

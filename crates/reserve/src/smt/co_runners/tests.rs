@@ -88,7 +88,7 @@ fn a_session_leaves_out_who_must_run() {
     assert!(spared.keys().all(|pid| !pids.contains(pid)));
 }
 
-/// Who may not run on the CPUs in question does no harm there.
+/// A process that may not run on the given CPUs does no harm there.
 #[test]
 fn a_session_leaves_out_who_cannot_run_there() {
     let cpus = hourglass_sys::thread::affinity().unwrap();

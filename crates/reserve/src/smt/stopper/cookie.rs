@@ -27,7 +27,7 @@ pub(super) struct Cookie {
     kept: Option<UndoGuard>,
 }
 
-/// Tries whether the kernel has cookies, and looks for what stands against them; whom they are for.
+/// Checks whether the kernel has cookies, and looks for obstacles; returns their target.
 pub(super) fn check(wanted: &StopperRequest) -> Result<(u32, Scope), Unavailable> {
     let (id, scope) = match wanted.reserved {
         Some(Target::Thread(tid)) => (tid, Scope::Thread),

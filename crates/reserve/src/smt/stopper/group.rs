@@ -21,7 +21,7 @@ use super::{CoRunners, Stopper, StopperKind, StopperRequest, Unavailable};
 /// wrong moment, until the next write.
 const AGAIN: u32 = 64;
 
-/// What version 1 says when all stand.
+/// The state of version 1 when all are frozen.
 const FROZEN: &[u8] = b"FROZEN";
 
 /// The groups, ready to be frozen.
@@ -353,7 +353,7 @@ mod tests {
         freezer.switches = vec![switch(fs::OpenOptions::new().write(true).open(&path).unwrap())];
         let answer = freezer.resume();
         let text = fs::read_to_string(&path).unwrap();
-        // And once it is done it is not done again.
+        // Once it is done it is not done again.
         fs::write(&path, "1").unwrap();
         let again = freezer.resume();
         let after = fs::read_to_string(&path).unwrap();

@@ -101,11 +101,11 @@ pub struct StopLatency {
     pub trials: u64,
     /// To the victim's last sign of life: median.
     pub p50_ns: u64,
-    /// The same, 99th percentile.
+    /// From the decision on, 99th percentile.
     pub p99_ns: u64,
-    /// The same, 99.9th percentile; the maximum of fewer than 1,000 trials.
+    /// From the decision on, 99.9th percentile; the maximum of fewer than 1,000 trials.
     pub p999_ns: u64,
-    /// The same, maximum.
+    /// From the decision on, maximum.
     pub max_ns: u64,
     /// From the decision to resume to the first sign of life: median.
     pub resumed_p50_ns: u64,
@@ -125,9 +125,9 @@ impl StopLatency {
 
 /// A stopper that was chosen by measurement and is open.
 pub struct SelectedStopper {
-    /// The stopper.
+    /// The chosen stopper.
     pub stopper: Box<dyn Stopper>,
-    /// What it takes.
+    /// Its latency.
     pub measured: StopLatency,
     /// What it took to stop the co-runners themselves ([`on_the_set`]), ns.
     pub set_ns: u64,
@@ -297,8 +297,8 @@ fn in_thread(
     samples.judge(kind, realtime)
 }
 
-/// What the stopper is to be opened with; for cookies also the work that it serves, which runs beside
-/// the victim and is more urgent.
+/// The arguments with which the stopper is opened; for cookies also the work that it serves, which runs beside the
+/// victim and is more urgent.
 fn arranged(
     kind: StopperKind,
     setup: &StopTrialSetup,
@@ -405,8 +405,8 @@ impl<'a> StopTrials<'a> {
         self.random % PAUSE_NS
     }
 
-    /// When the victim last ran; `None` if it still does. It is looked for twice the same, with longer
-    /// and longer pauses.
+    /// When the victim last ran; `None` if it still does. Two equal values in a row are needed, with longer and longer
+    /// pauses.
     fn last_beat(&self) -> Option<u64> {
         let mut pause = FIRST_LOOK_NS;
         let mut before = None;

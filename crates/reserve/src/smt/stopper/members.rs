@@ -1,6 +1,6 @@
-//! Who is in a set of co-runners now: processes come and go.
+//! The present members of a set of co-runners: processes come and go.
 //!
-//! Owns: the set. Must not: read `/proc` itself (`backend::members` does); stop or move anybody.
+//! Owns: the set. Must not: read `/proc` itself (`backend::members` does); stop or move a process.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,7 +9,7 @@ use hourglass_sys::cgroup::Group;
 
 use crate::backend::members;
 
-/// Of whom the set consists.
+/// The definition of a set.
 #[derive(Clone, Debug)]
 pub(in crate::smt) enum CoRunnerMembers {
     /// Processes with their descendants. One whose parent ended before it was ever looked at is not

@@ -89,8 +89,8 @@ pub enum StopperKind {
     /// `cgroup.freeze` of the unified hierarchy: one write for a group of any size, children included; no process
     /// notices it.
     Cgroup2Freeze,
-    /// SIGSTOP to each process. Needs no control group; parents and shells see it, and a SIGCONT by
-    /// anybody undoes it.
+    /// SIGSTOP to each process. Needs no control group; parents and shells see it, and a SIGCONT by any process undoes
+    /// it.
     Sigstop,
     /// `freezer.state` of version 1: needs a second order where a member forks. As fast as the others,
     /// since a group without members is kept frozen meanwhile; ten times slower otherwise.
@@ -141,23 +141,23 @@ impl FromStr for StopperKind {
     }
 }
 
-/// Who is to be stopped.
+/// The processes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CoRunners {
     /// These processes with all their descendants, also later ones.
     Processes(Vec<u32>),
-    /// Everybody in the control group with this folder, and in those below it.
+    /// All processes in the control group with this folder, and in those below it.
     Group(PathBuf),
     /// All threads that run on a sibling; only [`Kind::CoreCookie`] can do that.
     Everyone,
 }
 
-/// Who is to be stopped, and for whose sake.
+/// The processes to stop, and the work that this serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopperRequest {
-    /// Who is to be stopped.
+    /// The processes to stop.
     pub co_runners: CoRunners,
-    /// Who has the reservation; [`Kind::CoreCookie`] needs it.
+    /// The reserved work; [`Kind::CoreCookie`] needs it.
     pub reserved: Option<Target>,
     /// The CPUs on which co-runners do harm ([`super::topology::SharingCpus::others`]).
     pub shares: CpuSet,
@@ -184,9 +184,9 @@ impl StopperRequest {
 pub struct Unavailable {
     /// Which one.
     pub kind: StopperKind,
-    /// What is in the way, with the file or the answer that says so.
+    /// The obstacle, with the file or the answer that shows it.
     pub cause: String,
-    /// What would help.
+    /// How to avoid the obstacle.
     pub remedy: String,
 }
 
@@ -205,7 +205,7 @@ pub fn check(kind: StopperKind, wanted: &StopperRequest) -> Result<(), Unavailab
     if wanted.graded { throttling::check(kind, wanted, &[]) } else { Ok(()) }
 }
 
-/// What [`check`] and [`open`] ask alike; `keepers` are the guardian's processes.
+/// The tests of both [`check`] and [`open`]; `keepers` are the guardian's processes.
 fn tests(kind: StopperKind, wanted: &StopperRequest, keepers: &[u32]) -> Result<(), Unavailable> {
     match kind {
         StopperKind::Cgroup2Freeze | StopperKind::Cgroup1Freezer => {

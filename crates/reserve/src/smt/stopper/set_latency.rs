@@ -117,7 +117,7 @@ mod tests {
         StopTrialSetup { controller, victim: controller, trials: 1, limit_ms: 1, priority: 1 }
     }
 
-    /// What counts is when the last one stands; who is tried runs again, also if the trial fails.
+    /// The time when the last one stands counts; all run again, also if the trial fails.
     #[test]
     fn the_last_of_the_set_counts() {
         let mut set = Set { looks: 5, left: 0, stops: 0, resumes: 0, refuses: false };

@@ -36,7 +36,7 @@ pub(super) struct Signals {
     stopped: bool,
 }
 
-/// Whether all whom it finds may be signalled.
+/// Whether all processes that it finds may be signalled.
 pub(super) fn check(wanted: &StopperRequest, keepers: &[u32]) -> Result<(), Unavailable> {
     let (set, spared) = super::set_of(StopperKind::Sigstop, wanted, keepers)?;
     let probe = |pid: u32| match PidFd::open(pid).and_then(|process| process.probe()) {

@@ -181,8 +181,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Gives everybody his policy back. A thread or process made meanwhile inherited the low one; it gets
-    /// what its process, or its parent, had.
+    /// Gives all threads their policy back. A thread or process made meanwhile inherited the low one; it gets what its
+    /// process, or its parent, had.
     fn end(&mut self) -> io::Result<()> {
         if self.slowed.is_empty() {
             return Ok(());
@@ -217,7 +217,7 @@ fn put_back(kept: &mut Option<UndoGuard>) -> io::Result<()> {
     Ok(())
 }
 
-/// ESRCH is no error, nor is a thread of another user, who is left as he is.
+/// ESRCH is no error, nor is a thread of another user, which is left as it is.
 fn unless_ended(error: io::Error) -> io::Result<()> {
     const ESRCH: i32 = 3;
     let spared = error.raw_os_error() == Some(ESRCH) || ownership::foreign(&error).is_some();
@@ -254,7 +254,7 @@ impl Stopper for ThrottlingStopper {
 
 impl Drop for ThrottlingStopper {
     fn drop(&mut self) {
-        // What is kept is undone when it is dropped, whatever this answers.
+        // The guardian undoes what is kept when it is dropped, whatever this answers.
         let _ = self.resume();
     }
 }

@@ -36,7 +36,7 @@ struct Server {
     pending: u64,
     asleep: bool,
     waited: u64,
-    /// What each period had, those too that were not used up.
+    /// Time of each period, also of those that were not used up.
     had: Vec<u64>,
     cpu_at_begin: u64,
 }
@@ -182,8 +182,8 @@ fn what_is_looked_at_too_late_is_left_out() {
     assert!(supply.missed <= short, "{} {supply:?}", server.had.len());
 }
 
-/// The bug: who slept when it was given the class had no deadline at the first look, which was taken for one,
-/// and for the kernel's clock: nothing was looked at any more.
+/// The bug: a thread that slept when it was given the class had no deadline at the first look. That was taken for a
+/// deadline of the kernel's clock, so that nothing was looked at any more.
 #[test]
 fn a_thread_that_has_not_woken_has_no_period() {
     let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
@@ -253,8 +253,8 @@ fn of_short_periods_some_are_left_out_but_none_invented() {
     assert!(supply.steps.keys().all(|upper| (170 * US..=236 * US).contains(upper)), "{supply:?}");
 }
 
-/// Whatever the thread does and however late the looks are: nothing is said to be missed that was not, and no
-/// more was given than the thread had.
+/// Whatever the thread does and however late the looks are: no period is falsely reported as missed, and no more is
+/// reported than the thread had.
 #[test]
 fn of_random_threads_nothing_is_invented() {
     let seed = 20_061_208_u64;

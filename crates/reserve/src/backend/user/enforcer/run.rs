@@ -27,7 +27,7 @@ pub(super) struct Run {
     sharing: TimeSharing,
     /// They were lowered before they were suspended.
     lowered: bool,
-    /// That there will be a look in time, after each for the next one.
+    /// The promise of a look in time, renewed at each look.
     pledge: HeartbeatPromise,
     patience_ns: u64,
     /// The priority that members get with the terms of the next period.
@@ -37,7 +37,7 @@ pub(super) struct Run {
     away: u64,
     /// See [`EnforcerReport::busy`].
     busy: bool,
-    /// What the keeper itself had had when the period began, ns.
+    /// Time of the keeper itself when the period began, ns.
     kept_ns: u64,
     /// Running threads must be touched before their time is read.
     several: bool,
@@ -215,7 +215,7 @@ impl Run {
         let anew = another && (again || !self.team.is_grouped()) || changes;
         let act = self.orders.act(level, anew);
         if matches!(act, MemberAction::Raise | MemberAction::ResumeAndRaise) {
-            // Also those who are new since the last time.
+            // New members too.
             self.raised_ns = now_ns;
         }
         let obeyed = match act {
@@ -242,7 +242,7 @@ impl Run {
         self.note(obeyed);
     }
 
-    /// Freezing takes a lock of the kernel that a member may hold who is not at its turn: among others of its own
+    /// Freezing takes a lock of the kernel that a member may hold that is not at its turn: among others of its own
     /// priority that spin it would never come to release it. At timesharing priority it does.
     fn suspend(&mut self) -> io::Result<()> {
         let (lowered, done) = guardian_lost::suspend(&mut self.team, self.sharing.has_company());
@@ -281,8 +281,7 @@ impl Run {
         self.fill_report(&mut report);
     }
 
-    /// What was used until now, and whether anybody looked. Without a look what ended meanwhile has used is known to a
-    /// group only.
+    /// Takes the last sample, and whether it was taken. Without it, only a group knows what ended members used.
     fn look_a_last_time(&mut self) {
         self.absent = self.pledge.broken().max(self.away);
         self.used_ns = self.team.used_ns().unwrap_or(self.used_ns);

@@ -32,7 +32,7 @@ fn is_fair(policy: Attributes) -> bool {
 }
 
 impl Before {
-    /// What it has while it is not raised: that, or timesharing priority if that was a real-time one.
+    /// Its policy while it is not raised: its own, or timesharing if that is a real-time one.
     pub(super) fn lowered(&self) -> Attributes {
         if is_fair(self.policy) { self.policy } else { Attributes::Other(0) }
     }
@@ -82,7 +82,7 @@ impl MemberSet {
             let cpus = if pinned { self.before.cpus.clone() } else { cpus.clone() };
             Before { policy, cpus }
         };
-        // What is done for all members of a group is enough for most.
+        // The settings of a group suit most members.
         let usual =
             is_alike(before.policy, Attributes::Other(0)) && before.cpus == self.before.cpus;
         let covered = self.members.is_some() && usual && self.is_at_the_top(tid);
@@ -110,7 +110,7 @@ impl MemberSet {
         Ok(known)
     }
 
-    /// What one who inherited the policy of raised members has from who made it.
+    /// Settings that a thread with an inherited raised policy has from its parent.
     fn handed_down(&self, tid: u32) -> Before {
         self.by_tid.get(&parent_of(tid)).map_or(&self.before, |parent| &parent.before).clone()
     }
@@ -125,7 +125,7 @@ impl MemberSet {
     }
 }
 
-/// The first thread of who made thread `tid`: of its own process or, if it is the first there, of the parent.
+/// The first thread of the maker of thread `tid`: of its own process or, if it is the first there, of the parent.
 fn parent_of(tid: u32) -> u32 {
     match members::process_of(tid) {
         Some(process) if process != tid => process,

@@ -155,7 +155,7 @@ fn what_is_used_beyond_a_budget_is_paid_back() {
         assert_eq!(budget.supply().missed, 0, "seed {seed}: nobody was above");
         assert_eq!(budget.left_out(), 0, "seed {seed}");
         if seed == 31 {
-            // And no less: it wants all.
+            // It gets no less either: it wants all.
             let periods = u128::from(HOUR / 10 / terms.period_ns);
             assert!(u128::from(world.used) + 100_000 >= periods * u128::from(terms.budget_ns));
         }
@@ -171,7 +171,7 @@ fn what_is_said_to_be_delivered_was() {
         drive(&mut world, &mut budget, HOUR / 10, 0);
         let supply = budget.supply();
         assert_eq!(budget.left_out(), 0, "seed {seed}");
-        // The same histogram from the use that the world counted itself.
+        // The histogram from the use that the world counted itself.
         let mut exact: Vec<u64> =
             (0..supply.periods).map(|k| world.used_in.get(&k).copied().unwrap_or(0)).collect();
         exact.sort_unstable();
@@ -189,8 +189,7 @@ fn what_is_said_to_be_delivered_was() {
     }
 }
 
-/// Looks that come late: few periods are left out, and of the others nothing is said to be delivered
-/// that was not.
+/// Looks that come late: few periods are left out, and the others do not report more than was delivered.
 #[test]
 fn late_looks_promise_nothing_too_much() {
     for seed in 20..24 {
@@ -314,7 +313,7 @@ fn a_period_ended_by_the_work_is_over_until_the_next() {
         budget.end_period();
         let order = budget.decide(reading(MS, MS));
         assert_eq!((order.level, order.next_ns, order.used_up), (level, 8 * MS, false));
-        // What it uses as anybody else does is not of the reserve, nor missed.
+        // Ordinary use is neither of the reserve, nor missed.
         let order = budget.decide(reading(8 * MS, MS));
         assert_eq!(order.level, DispatchLevel::Raised);
         assert_eq!(order.next_ns, 8 * MS + 3_100_000);
@@ -408,7 +407,7 @@ fn looks_in_a_period_are_few_however_long_they_take() {
             let what = format!("{budget_us}/{period_us} us, {cost_us} us a look");
             assert!(looks <= 9, "{what}: {looks} looks in a period");
             assert_eq!((budget.supply().missed, budget.left_out()), (0, 0), "{what}");
-            // What one period leaves the next one has.
+            // The remainder of a period passes to the next one.
             let (mut sum, rest) = (0i128, i128::from(budget.rest_ns()));
             for had in had {
                 let off = i128::from(had) - i128::from(world.terms.budget_ns);
@@ -422,7 +421,7 @@ fn looks_in_a_period_are_few_however_long_they_take() {
     }
 }
 
-/// The same of a member that has no time between looks, wherever in its budget that begins.
+/// A member that gets no time between looks is not looked at more often, wherever in its budget that begins.
 #[test]
 fn a_member_that_gets_no_time_is_not_looked_at_all_the_time() {
     for (budget_us, period_us) in COSTLY {

@@ -12,12 +12,12 @@ use super::tests::{Program, alone, kept, last_cpu, request, situation, user};
 use super::*;
 use crate::backend::members;
 
-/// In the environment of the process that is to be killed: for whom it reserves, and where it makes
+/// Environment variables of the process that is to be killed: the target that it reserves for, and where it makes
 /// groups.
 const FOR: &str = "HOURGLASS_TEST_RESERVE_FOR";
 const GROUPED: &str = "HOURGLASS_TEST_RESERVE_GROUPED";
 
-/// The life of that process; for everybody else nothing.
+/// The body of that process; for other callers it does nothing.
 #[test]
 #[ignore = "runs in a process that another test starts and kills"]
 fn holds_a_reserve_until_it_is_killed() {

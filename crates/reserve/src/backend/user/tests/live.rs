@@ -136,7 +136,7 @@ fn groups_left() -> Vec<std::path::PathBuf> {
     left
 }
 
-/// What must be so of every supply: a budget that was used up was all there, but for what is paid back for the one before.
+/// An invariant of every supply: a budget that was used up was all there, but for what is paid back for the one before.
 fn assert_whole_budgets(supply: &Supply) {
     let budget = BUDGET_US as u64 * 1_000 * 9 / 10;
     let short: u64 = supply.wanted.range(..budget).map(|(_, periods)| periods).sum();

@@ -105,7 +105,7 @@ fn nice_values_share_as_the_fair_class_does() {
     }
 }
 
-/// Who slept for long is served soon, and does not take the CPU for as long as it slept.
+/// A member that slept for long is served soon, and does not take the CPU for as long as it slept.
 #[test]
 fn sleep_is_not_paid_back() {
     let mut cpu = Cpu::busy(&[1_024; 3]);
@@ -128,7 +128,7 @@ fn sleep_is_not_paid_back() {
     }
 }
 
-/// New members begin beside those who have had least: neither far ahead nor behind all.
+/// New members begin beside those that have had least: neither far ahead nor behind all.
 #[test]
 fn who_comes_later_neither_waits_for_all_nor_takes_all() {
     let mut cpu = Cpu::busy(&[1_024; 2]);
@@ -142,14 +142,14 @@ fn who_comes_later_neither_waits_for_all_nor_takes_all() {
     }
     let share = cpu.run_of(9) / SLICE_NS;
     assert!((9..=11).contains(&share), "{share} of 30 slices");
-    // Who has ended is forgotten.
+    // An ended member is forgotten.
     cpu.members.retain(|member| member.tid != 1);
     cpu.sleep(1);
     cpu.slice();
     assert!(!cpu.turns.order().contains(&1));
 }
 
-/// What was used outside of turns does not count, and counts that go backwards do no harm.
+/// Time outside of turns does not count, and counts that go backwards do no harm.
 #[test]
 fn only_turns_are_charged() {
     let used = |tid, run_ns| MemberUsage { tid, run_ns, weight: 1_024 };
@@ -191,7 +191,7 @@ fn a_new_member_is_not_charged_for_what_it_ran_before() {
     assert!(shares.iter().all(|share| (9..=11).contains(share)), "{shares:?}");
 }
 
-/// Who is new stands beside those who have had least once these are charged: not a whole stretch before them.
+/// A new member stands beside those that have had least once these are charged: not a whole stretch before them.
 #[test]
 fn who_is_new_comes_after_those_there_are_charged() {
     let used = |tid, run_ns| MemberUsage { tid, run_ns, weight: 1_024 };
