@@ -2,7 +2,7 @@
 //!
 //! A thread that is cancelled (`pthread_cancel(3)`) is unwound by force at its next cancellation point, such
 //! as `read`. Frames of Rust behind a C interface do not bear that: the process is aborted. While a
-//! [`Kept`] lives there are no such points; a request that comes meanwhile is obeyed by the thread's next
+//! [`CallerState`] lives there are no such points; a request that comes meanwhile is obeyed by the thread's next
 //! one after that, in code of its own.
 //!
 //! Async-signal-safe: two stores in memory of the calling thread, no system call.

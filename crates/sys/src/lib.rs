@@ -7,7 +7,7 @@
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is
 //! said further up. Other systems than Linux have [`clock`], [`prefetch`], [`huge_pages`], [`allocation`],
-//! [`held`] and a wait of their own (`alarm`) only.
+//! [`no_stop`] and a wait of their own (`alarm`) only.
 
 #[cfg(target_os = "linux")]
 pub mod adjtimex;

@@ -72,7 +72,7 @@ pub struct Gated {
 
 impl Gated {
     /// Starts one. It keeps what this process would hand to any program, but ignores and blocks the signals
-    /// that this process was started with ignored and blocked ([`crate::inherited`]), whatever became of
+    /// that this process was started with ignored and blocked ([`crate::inherited_signals`]), whatever became of
     /// them here. It ends with this process as long as it is at the gate.
     ///
     /// # Errors

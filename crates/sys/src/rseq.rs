@@ -96,7 +96,7 @@ impl Descriptor {
     };
 }
 
-/// One for each user, so that two in one thread see each other: what one armed is [`State::Foreign`] to the other.
+/// One for each user, so that two in one thread see each other: what one armed is [`SectionState::Foreign`] to the other.
 static DESCRIPTOR: Descriptor = Descriptor::NOWHERE;
 static DESCRIPTOR_OF_SPANS: Descriptor = Descriptor::NOWHERE;
 
@@ -171,7 +171,7 @@ impl Section {
     }
 
     /// The same for spans of a program, beside a section that a measured loop of the same thread has: what one
-    /// of the two arms is [`State::Foreign`] to the other.
+    /// of the two arms is [`SectionState::Foreign`] to the other.
     ///
     /// # Errors
     /// See [`RseqUnusable`]; refused where the other one had to register an area.

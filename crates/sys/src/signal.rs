@@ -71,7 +71,7 @@ pub fn with_all_blocked<T>(work: impl FnOnce() -> T) -> T {
 /// would end the process; a file that grows beyond the limit (`RLIMIT_FSIZE`) is an error of the write (EFBIG),
 /// where SIGXFSZ would end the process; and the ends of children can be waited for (SIGCHLD) also if the
 /// starter ignored them. Programs that are started find the default actions, or by
-/// [`inherited::hand_on`](crate::inherited::hand_on) what was ignored.
+/// [`crate::inherited_signals::hand_on`] what was ignored.
 ///
 /// # Errors
 /// What the kernel answers; does not happen for these signals.

@@ -1,6 +1,6 @@
 //! The processor time of others, exact at the moment of reading (`PERF_COUNT_SW_TASK_CLOCK`).
 //!
-//! The kernel's own sums ([`crate::clock::others`]) are up to a tick old while the thread runs on
+//! The kernel's own sums ([`crate::clock::cpu_time`]) are up to a tick old while the thread runs on
 //! another CPU. This clock asks that CPU, which costs it an interrupt of some microseconds.
 //!
 //! Owns: the clock. Must not: know what the time is for.

@@ -2,7 +2,7 @@
 //!
 //! Owns: the facts that bear on it ([`facts`]), the kernel's rules put against them ([`check`]),
 //! what stands behind an error number ([`explain`]), and how much to reserve beyond what is needed
-//! ([`over`]). Must not: reserve anything, or analyse (sums are `sched`'s).
+//! ([`headroom`]). Must not: reserve anything, or analyse (sums are `sched`'s).
 
 mod bandwidth;
 mod errno;
@@ -54,7 +54,7 @@ impl Refusal {
 pub enum Obstacle {
     /// `CAP_SYS_NICE` or a limit is missing.
     Capability,
-    /// The target is another user's ([`crate::owner`]).
+    /// The target is another user's ([`crate::ownership`]).
     Owner,
     /// The affinity does not cover the root domain, or a thread in the class would be pinned.
     Affinity,

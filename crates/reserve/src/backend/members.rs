@@ -49,7 +49,7 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     children
 }
 
-/// As [`children`], by asking every process for its parent.
+/// As [`children_of`], by asking every process for its parent.
 fn children_by_parent(parent: u32) -> Vec<u32> {
     all_processes().into_iter().filter(|pid| parent_of(*pid) == Some(parent)).collect()
 }

@@ -18,7 +18,7 @@ pub use hourglass_sys::process::{Child, ExitStatus, Gated};
 pub use hourglass_sys::signal_file::{ENDING, PASSED, SignalFile};
 
 /// What a command that is started under its reservation finds in its environment, with the process that reserves for
-/// it. A process that leaves the reserved group unseen is known by it ([`crate::guardian::Undo::Strays`]).
+/// it. A process that leaves the reserved group unseen is known by it ([`crate::guardian::UndoAction::Strays`]).
 pub const RESERVED_BY: &str = "HOURGLASS_RESERVED_BY";
 
 /// The entry of the environment with which this process starts commands.

@@ -132,7 +132,7 @@ impl ProgressPage {
     /// Opens the page that a value of [`VARIABLE`] says.
     ///
     /// # Errors
-    /// [`PageError::CurrentPeriod`], [`PageError::DeadlineStep`], [`PageError::NotOwned`], [`PageError::Version`].
+    /// [`PageError::Open`], [`PageError::Closed`], [`PageError::Foreign`], [`PageError::Version`].
     pub fn named(value: &OsStr) -> Result<ProgressPage, PageError> {
         const EBADF: i32 = 9;
         let Some(Ok(descriptor)) = value.to_str().map(str::parse::<u32>) else {
@@ -181,7 +181,7 @@ impl ProgressPage {
     /// Opens the page of a running process.
     ///
     /// # Errors
-    /// [`PageError::None`]; [`PageError::CurrentPeriod`] where its descriptors may not be looked at.
+    /// [`PageError::None`]; [`PageError::Open`] where its descriptors may not be looked at.
     pub fn of_process(pid: u32) -> Result<ProgressPage, PageError> {
         let folder = PathBuf::from(format!("/proc/{pid}/fd"));
         let descriptors = fs::read_dir(&folder)

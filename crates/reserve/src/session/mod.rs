@@ -6,22 +6,22 @@
 //!
 //! # How a command is reserved
 //!
-//! `course` has the order. Its thread has a real-time priority until the command runs (`urgent.rs`), but for the
+//! `lifecycle` has the order. Its thread has a real-time priority until the command runs (`priority_boost.rs`), but for the
 //! measurement of stoppers. Signals become something to read, and the two processes of the guardian are forked, while the
 //! process has no other threads. The program is found, and forked so that it waits at a gate (`sys::process`): it has
 //! its number, and can be given policy, CPUs and groups, and has not begun. Who shares its CPU is looked up, and a way of
-//! stopping them measured. A backend takes the reservation (`pick.rs` asks the best that nothing is in the way of, and
+//! stopping them measured. A backend takes the reservation (`backend_selection.rs` asks the best that nothing is in the way of, and
 //! then the next); the monitor proves that it runs; the gate opens. Beside co-runners the backend keeps more than the budget
-//! for the work, since it counts processor time and the budget is progress (`siblings.rs`). When the program ends, it
+//! for the work, since it counts processor time and the budget is progress (`co_runners.rs`). When the program ends, it
 //! stays a zombie until everything is undone, so that the kernel does not reuse its number. It finds signals ignored and
-//! blocked as hourglass found them: the loader has `sys::inherited` note that before `main`.
+//! blocked as hourglass found them: the loader has `sys::inherited_signals` note that before `main`.
 //!
 //! The guardian (`sys::guardian`) is two processes, each with one end of a line (a socket, since a pipe raises
 //! SIGPIPE), and a page of slots that they share with their maker. A slot is written before that is done which it
 //! undoes, and read only when the maker has ended. They may be forked, and run, where the maker has many threads, so
-//! they make system calls and nothing else. `Kept` carries out the same slots at a normal end. A maker that stops
+//! they make system calls and nothing else. `UndoGuard` carries out the same slots at a normal end. A maker that stops
 //! others also promises to come back by a time; if it does not, they run again. One of the two does the work; the other
-//! one waits for its end and then does it. A thread of the maker (`crew.rs`) sleeps until either ends, and forks
+//! one waits for its end and then does it. A thread of the maker (`guardians.rs`) sleeps until either ends, and forks
 //! another one for it. `Guardian::must_live` is asked before anything is stopped or raised.
 //!
 //! Each slot is copied to a file in a folder of the user (`record.rs`, `runtime_folder.rs`), on which the process that may still undo it holds a

@@ -89,7 +89,7 @@ pub enum ExemptReason {
     Ancestor,
     /// The kernel's.
     Kernel,
-    /// It belongs to another user, by one of its user IDs ([`crate::owner`]).
+    /// It belongs to another user, by one of its user IDs ([`crate::ownership`]).
     Foreign,
     /// It may not run on any CPU that shares with the reserved one.
     Elsewhere,

@@ -33,7 +33,7 @@ pub struct MonitorDecision {
     pub next_ns: u64,
 }
 
-/// Some of the reservations of a core; those beyond [`Set::MOST`] are never in it.
+/// Some of the reservations of a core; those beyond [`ReservationSet::MOST`] are never in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReservationSet(u64);
 

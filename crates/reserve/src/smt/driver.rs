@@ -32,7 +32,7 @@ use super::stopper::Stopper;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MonitorConfig {
     /// How slack is watched. The margin is what stopping takes (p99.9, ns); the lateness of timers is
-    /// added by [`Plan::timer_samples`], which must be 0 where it is in the margin already
+    /// added by [`MonitorConfig::timer_samples`], which must be 0 where it is in the margin already
     /// ([`super::stopper::StopLatency::margin_ns`]). The smallest interval is made longer where timers are
     /// too late for it.
     pub settings: MonitorSettings,

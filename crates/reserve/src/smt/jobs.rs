@@ -75,7 +75,7 @@ pub(super) struct ElapsedJobs {
     pub(super) ended: u64,
     /// Jobs found undone at their deadline.
     pub(super) missed: u64,
-    /// Jobs found resting at their deadline ([`ProgressSource::rests`]).
+    /// Jobs found resting at their deadline ([`ProgressSource::is_idle`]).
     pub(super) idle: u64,
     /// Whole periods without a check.
     pub(super) skipped: u64,

@@ -13,7 +13,7 @@
 //!
 //! Several reservations of one core take turns: the order names the job with the earliest deadline, and `enforcer.rs` holds the
 //! work of the others by a stopper each (a gate). Work that sleeps by its own will is neither waited for nor held; of work that
-//! is held nothing can be said. `session::others` makes those reservations (`--also`).
+//! is held nothing can be said. `session::additional` makes those reservations (`--also`).
 //!
 //! Progress (`reserve::progress`) is never reported higher than it is. The word that a program writes is a page of
 //! shared memory: number of the job, done, whole, in an order that lets no reader see more than was reported. A period

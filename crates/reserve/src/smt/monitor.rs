@@ -55,7 +55,7 @@ pub struct MonitorSettings {
     pub policy: SiblingPolicy,
     /// When slack is looked at.
     pub checks: Checks,
-    /// The proven least rate of progress beside co-runners; [`Rate::ZERO`] without proof.
+    /// The proven least rate of progress beside co-runners; [`ProgressRate::ZERO`] without proof.
     pub alpha: ProgressRate,
     /// Slack that is kept back for stopping co-runners and for the lateness of timers.
     pub margin_ns: u64,

@@ -138,7 +138,7 @@ impl Topology {
     /// The CPUs that share with `cpu` in the way of `by`.
     ///
     /// # Errors
-    /// See [`TopologyError`]. A CPU that is alone is no error: [`SharingCpus::others`] is empty.
+    /// See [`TopologyError`]. A CPU that is alone is no error: [`SharingCpus::cpus`] is empty.
     pub fn shares(&self, cpu: u32, by: &SharingLevel) -> Result<SharingCpus, TopologyError> {
         let online = self.online();
         if !online.contains(cpu) {

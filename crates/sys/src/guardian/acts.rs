@@ -1,4 +1,4 @@
-//! How each [`UndoAction`](super::Undo) is carried out: system calls alone, no memory taken, since a
+//! How each [`super::UndoAction`] is carried out: system calls alone, no memory taken, since a
 //! process that was forked from a thread among many may do no more.
 
 use std::ffi::CStr;

@@ -36,7 +36,7 @@ pub use undo::{TaskIdentity, UndoAction};
 
 /// The guardian, seen from its maker. Clones are the same one.
 ///
-/// When the last clone and the last [`Kept`] are dropped, its processes end, and are waited for.
+/// When the last clone and the last [`UndoGuard`] are dropped, its processes end, and are waited for.
 #[derive(Clone, Debug)]
 pub struct Guardian(Arc<Process>);
 
@@ -68,7 +68,7 @@ impl Guardian {
     }
 
     /// Writes down what is to be put back. To be called before it is done that makes this
-    /// necessary. From here on it will be carried out once: by [`Kept::undo`], by dropping what
+    /// necessary. From here on it will be carried out once: by [`UndoGuard::undo`], by dropping what
     /// this returns, or by the guardian.
     ///
     /// # Errors
@@ -257,7 +257,7 @@ impl UndoGuard {
     /// Puts it back now, and keeps it none the less.
     ///
     /// # Errors
-    /// As [`Kept::undo`].
+    /// As [`UndoGuard::undo`].
     pub fn attempt(&self) -> io::Result<()> {
         let slot = self.slot.as_ref();
         let words = slot.and_then(|slot| self.guardian.0.guardians.table.read(slot));

@@ -277,7 +277,7 @@ impl<W: AtomicFamily> StopGate<W> {
         self.called_deadline_ns.load()
     }
 
-    /// Adds a responder; `false` if the gate has one already, or its last one has not [left](Gate::vacate).
+    /// Adds a responder; `false` if the gate has one already, or its last one has not [left](StopGate::vacate).
     pub fn open(&self) -> bool {
         if !self.open.replace(CLOSED, OPENING) {
             return false;
@@ -416,7 +416,7 @@ impl<W: AtomicFamily> StopGate<W> {
     }
 
     /// Waits until there may be something to take, or the thread is gone: a message, or the thread's deadline, where
-    /// that may be [overdue](Gate::take_overdue).
+    /// that may be [overdue](StopGate::take_overdue).
     pub fn wait_for_mail(&self, expected: &mut Expected, machine: &impl GatePlatform<W>) {
         /// How soon to look again for a region that the thread is in.
         const AGAIN_NS: u64 = 1_000_000;

@@ -19,7 +19,7 @@
 //! `sched::admission`; `errno.rs` finds the rule behind an error number; `lateness.rs` has `sched::global` say
 //! whether what is admitted is also in time. `backend::deadline` asks, and waits out EBUSY while bandwidth that
 //! was given back is still charged. Afterwards a thread looks at the kernel's account of the reserved one
-//! once a period (`look.rs`). `PeriodLedger` makes periods of the looks, and knows nothing but them: which period it was
+//! once a period (`sample.rs`). `PeriodLedger` makes periods of the looks, and knows nothing but them: which period it was
 //! the account of the budget tells, what it really had the thread's clock. A look that comes too late to tell leaves the
 //! period out. `admission/tick.rs` says which budgets are of the order of the tick at which the kernel ends them.
 

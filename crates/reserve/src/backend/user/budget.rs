@@ -251,7 +251,7 @@ impl Budget {
         looks.max(self.terms.budget_ns / STEPS).min(self.terms.budget_ns / PAID_PART)
     }
 
-    /// Whether a look at `now_ns` decides on a deadline, for which [`Reading::denied_ns`] is needed.
+    /// Whether a look at `now_ns` decides on a deadline, for which [`BudgetSample::starved_ns`] is needed.
     #[must_use]
     pub fn judges(&self, now_ns: u64) -> bool {
         now_ns >= self.end_ns() || self.period.verdict.is_none() && now_ns >= self.deadline_ns()

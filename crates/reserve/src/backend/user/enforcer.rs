@@ -74,7 +74,7 @@ pub struct EnforcerReport {
     pub absent: u64,
     /// The last period that was missed was so since the thread itself had the CPU for half of the slack or more.
     pub busy: bool,
-    /// The most threads at a time that belong to another user, and are not raised ([`crate::owner`]).
+    /// The most threads at a time that belong to another user, and are not raised ([`crate::ownership`]).
     pub foreign: u64,
     /// Members that left the CPUs of the reservation.
     pub moved: Moved,

@@ -18,7 +18,7 @@ const PAUSES: u32 = 120;
 /// Begins, and waits for a guardian where none lives. `pause` waits for [`PAUSE_NS`]; false if that is to end.
 ///
 /// # Errors
-/// That of `attempt`; [`Absent`] if no guardian came.
+/// That of `attempt`; [`GuardianUnavailable`] if no guardian came.
 pub(super) fn begin(
     mut pause: impl FnMut() -> bool,
     mut attempt: impl FnMut() -> io::Result<()>,

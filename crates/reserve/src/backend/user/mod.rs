@@ -7,7 +7,7 @@
 //! the reservation of Inoue et al., section 4.1, kept from outside the kernel.
 //!
 //! Members share the CPU as they do without a reserve: the keeper lets each run for about 3 ms before the next one
-//! ([`turns`]), and weighs nice values as the fair class does. Who wakes waits for its turn. A reserve of one thread
+//! ([`turn_scheduler`]), and weighs nice values as the fair class does. Who wakes waits for its turn. A reserve of one thread
 //! has no turns.
 //!
 //! What it does not do: a yield does not end the dispatch of a period. `sched_yield` of a thread that is alone at its
@@ -15,10 +15,10 @@
 //! sees it; in the deadline class it does end the period. A thread of this process that is done calls
 //! [`EndPeriod::end`] instead.
 //! A thread that sets a real-time policy itself has it until its next turn; a timesharing one, and its nice value, it
-//! has again whenever it is not raised. Who leaves the CPUs of the reservation is brought back (`team/places.rs`). Threads that others put into
+//! has again whenever it is not raised. Who leaves the CPUs of the reservation is brought back (`member_set/places.rs`). Threads that others put into
 //! a real-time class above priority 88 are not in the account, but for those of the deadline class.
 //!
-//! Owns: [`User`]. [`budget`] and [`turns`] decide, `enforcer` carries out, `team` knows the members.
+//! Owns: [`User`]. [`budget`] and [`turn_scheduler`] decide, `enforcer` carries out, `member_set` knows the members.
 //!
 //! # How a reserve is kept from user space
 //!
@@ -32,16 +32,16 @@
 //! effect. A period is missed if the members would have had their budget without the time in which they were denied a
 //! CPU; `demand.rs` takes that time from the kernel's counts of waits, and never overestimates it.
 //!
-//! `leavers.rs` looks from a timesharing thread whether members leave the control group, which ends what is promised.
+//! `escaped_threads.rs` looks from a timesharing thread whether members leave the control group, which ends what is promised.
 //!
-//! Members of one FIFO priority would run one after the other. So `turns.rs` decides, by processor time and nice value, who
-//! comes next, and `sharing.rs` carries that out after each slice by the two priorities of a reserve: who is raised goes
+//! Members of one FIFO priority would run one after the other. So `turn_scheduler.rs` decides, by processor time and nice value, who
+//! comes next, and `time_sharing.rs` carries that out after each slice by the two priorities of a reserve: who is raised goes
 //! behind the others of its new priority, who is lowered before them. Members are lowered before they are frozen, since one
 //! that holds the kernel's lock of control groups must come to release it. `backend/nested.rs` refuses a reservation inside
 //! another one, or around one.
 //!
 //! A guardian that acts on the broken promise of one reservation changes the members of all; so each keeper asks at each look
-//! whether one has acted, and gives its order again. While no guardian lives (`unguarded.rs`), a start waits for the next one,
+//! whether one has acted, and gives its order again. While no guardian lives (`guardian_lost.rs`), a start waits for the next one,
 //! and members that cannot be suspended are lowered.
 //!
 //! What a reservation changes is written down with the guardian before it is changed. The guardian is two processes that
@@ -51,7 +51,7 @@
 //! is. An entry is made first and the others are read afterwards, so that of two at the same time at least one sees the
 //! other; whether one more fits (`claims.rs`) is `sched`'s to say.
 //!
-//! Whose threads may be changed at all is said in one place (`reserve::owner`), through which every change of another
+//! Whose threads may be changed at all is said in one place (`reserve::ownership`), through which every change of another
 //! process's thread goes: root changes all, everybody else those whose real, effective and saved user are their own.
 
 mod admit;

@@ -1,6 +1,6 @@
 //! Stopping and resuming co-runners.
 //!
-//! Owns: the ways that Linux has ([`Kind`]), opening one for a set of co-runners ([`open`]), measuring them on a victim
+//! Owns: the ways that Linux has ([`StopperKind`]), opening one for a set of co-runners ([`open`]), measuring them on a victim
 //! of its own and choosing ([`choose`]), and that no process stays stopped when it is dropped or when this process
 //! dies. Must not: decide when to stop, or which processes (`co_runners` does).
 //!
@@ -11,7 +11,7 @@
 //! the ancestors of both. It reports what co-runners share with the reserved work (`co_runners/locks.rs`), since a lock
 //! in there is what stopping can turn into a wait. Each way of stopping is a file in `stopper/`. Before anything is
 //! done its undoing is with the guardian; a process is frozen in a new group inside its own one, so that its limits
-//! hold on. What a way takes is measured (`measure.rs`): a child spins and writes the time, a real-time thread sleeps,
+//! hold on. What a way takes is measured (`latency.rs`): a child spins and writes the time, a real-time thread sleeps,
 //! decides and stops it, and looks later at when it last did. The last beat is all that counts, so that nothing needs
 //! to be believed of what the kernel answers.
 
@@ -148,7 +148,7 @@ pub enum CoRunners {
     Processes(Vec<u32>),
     /// All processes in the control group with this folder, and in those below it.
     Group(PathBuf),
-    /// All threads that run on a sibling; only [`Kind::CoreCookie`] can do that.
+    /// All threads that run on a sibling; only [`StopperKind::CoreCookie`] can do that.
     Everyone,
 }
 
@@ -157,9 +157,9 @@ pub enum CoRunners {
 pub struct StopperRequest {
     /// The processes to stop.
     pub co_runners: CoRunners,
-    /// The reserved work; [`Kind::CoreCookie`] needs it.
+    /// The reserved work; [`StopperKind::CoreCookie`] needs it.
     pub reserved: Option<Target>,
-    /// The CPUs on which co-runners do harm ([`super::topology::SharingCpus::others`]).
+    /// The CPUs on which co-runners do harm ([`super::topology::SharingCpus::cpus`]).
     pub shares: CpuSet,
     /// Whether they are slowed before they are stopped ([`Stopper::slow`]).
     pub graded: bool,
