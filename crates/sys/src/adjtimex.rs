@@ -1,5 +1,5 @@
-//! What the kernel says of its own clock's discipline (`adjtimex(2)`); and, for measurements under a changed rate,
-//! changing it for a while.
+//! The kernel's state of its clock discipline (`adjtimex(2)`); and, for measurements under a changed rate, changing it
+//! for a while.
 
 use std::io;
 use std::io::{PipeReader, PipeWriter};
@@ -25,7 +25,7 @@ pub struct Discipline {
     pub leap: Leap,
 }
 
-/// What the kernel says of a leap second.
+/// A pending leap second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leap {
     /// None is announced.

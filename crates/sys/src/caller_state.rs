@@ -1,4 +1,4 @@
-//! What a library leaves to the thread that calls it as it was: its `errno`, and that it goes on.
+//! Keeps state of a thread that calls a library: its `errno`, and that it is not cancelled.
 //!
 //! A thread that is cancelled (`pthread_cancel(3)`) is unwound by force at its next cancellation point, such
 //! as `read`. Frames of Rust behind a C interface do not bear that: the process is aborted. While a

@@ -1,8 +1,7 @@
 //! Control groups of both versions: where they are, making and removing them, their files and members.
 //!
-//! Owns: mounts, the group of a process, folders, members, the two freezers. Must not: decide
-//! which hierarchy serves for what, wait, move anybody unasked. Groups are folders; dropping a [`Group`]
-//! removes nothing.
+//! Owns: mounts, the group of a process, folders, members, the two freezers. Must not: decide which hierarchy serves
+//! for what, wait, move processes unasked. Groups are folders; dropping a [`Group`] removes nothing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -246,10 +245,10 @@ impl Group {
         self.path.join(file).exists()
     }
 
-    /// What one of its files says.
+    /// Reads one of its files.
     ///
     /// # Errors
-    /// `NotFound` where the controller is not there.
+    /// `NotFound` without the controller.
     pub fn read(&self, file: &str) -> io::Result<String> {
         fs::read_to_string(self.path.join(file))
     }

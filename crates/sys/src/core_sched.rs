@@ -12,7 +12,7 @@ const SHARE_TO: libc::c_ulong = 2;
 const GET: libc::c_ulong = 0;
 const PR_SCHED_CORE: libc::c_int = 62;
 
-/// To whom a cookie is given.
+/// The threads that get a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// A thread alone.

@@ -102,7 +102,7 @@ pub fn tsc_is_invariant() -> bool {
     cpuid::leaf(0x8000_0007, 0).is_some_and(|leaf| leaf.edx & (1 << 8) != 0)
 }
 
-/// What reading the TSC does in the calling thread (`prctl(PR_GET_TSC)`); new threads inherit it.
+/// The effect of reading the TSC in the calling thread (`prctl(PR_GET_TSC)`); new threads inherit it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TscMode {
@@ -111,7 +111,7 @@ pub enum TscMode {
     Fault,
 }
 
-/// What reading the TSC does in the calling thread; `None` if the kernel does not say.
+/// The effect of reading the TSC in the calling thread; `None` if the kernel does not report it.
 #[cfg(target_arch = "x86_64")]
 #[must_use]
 pub fn tsc_mode() -> Option<TscMode> {

@@ -1,4 +1,4 @@
-//! What the processor, or a hypervisor in its place, says of itself (`cpuid`).
+//! Properties that the processor, or a hypervisor in its place, reports (`cpuid`).
 //!
 //! In a virtual machine every `cpuid` leaves the guest (7 us were seen): never on a hot path.
 
@@ -36,7 +36,7 @@ pub fn leaf(leaf: u32, subleaf: u32) -> Option<Leaf> {
     (ask(range, 0).eax >= leaf).then(|| ask(leaf, subleaf))
 }
 
-/// Whether a hypervisor says so (leaf 1, ECX bit 31); without it its leaves mean nothing.
+/// Whether a hypervisor is reported (leaf 1, ECX bit 31); without it its leaves mean nothing.
 #[must_use]
 pub fn under_hypervisor() -> bool {
     ask(1, 0).ecx & (1 << 31) != 0

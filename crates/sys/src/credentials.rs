@@ -33,7 +33,7 @@ pub fn primary_group(uid: u32) -> Option<u32> {
     }
 }
 
-/// Gives up all capabilities of the calling thread for good, unless root started it, whose they are anyway: for work
+/// Gives up all capabilities of the calling thread for good, unless root started it, which has them anyway: for work
 /// that needs none. Threads that it makes later have none either.
 ///
 /// # Errors

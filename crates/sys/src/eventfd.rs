@@ -31,7 +31,7 @@ impl EventFd {
             // end, and then it is readable anyway.
             unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) }
         };
-        // A filter of system calls (seccomp) may say so though the kernel does not; a waiter would wait for ever.
+        // A filter of system calls (seccomp) may return this though the kernel does not; a waiter would wait for ever.
         while written() < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {}
     }
 

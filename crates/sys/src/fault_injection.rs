@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use crate::counter::{TscMode, set_tsc_mode};
 use crate::{checked, checked_long};
 
-/// What is made up. The lies are one set for the whole process; who hears them is a thread's own.
+/// The false answers. They are one set for the whole process; each thread has its own state of whether it gets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultInjection {
     /// How much faster the TSC seems, parts per million.
@@ -22,7 +22,7 @@ pub struct FaultInjection {
     pub jump_ticks: i64,
     /// How far every read is ahead, in ticks.
     pub ahead_ticks: i64,
-    /// What every read gives, whatever else is made up: a counter that stands still.
+    /// The value of every read, whatever else is set: a counter that stands still.
     pub frozen: Option<u64>,
     /// How much longer every read takes, ns, the C library's too: a machine on which an emulated
     /// read is slow.
@@ -43,7 +43,7 @@ static INSTALLED: AtomicBool = AtomicBool::new(false);
 /// Where the kernel's own code in this process begins; zero if it has none.
 static VDSO: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes the TSC lie to the calling thread and to the threads that it starts from now on.
+/// Makes the TSC give false values to the calling thread and to threads that it starts from now on.
 ///
 /// # Errors
 /// What the kernel answers; EINVAL on one without `PR_SET_TSC`.
@@ -77,7 +77,7 @@ pub fn about_invariant_tsc() -> io::Result<()> {
     set_cpuid_enabled(false)
 }
 
-/// Tells the calling thread the truth again.
+/// Gives the calling thread true values again.
 ///
 /// # Errors
 /// What the kernel answers.

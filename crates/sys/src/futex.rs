@@ -1,4 +1,4 @@
-//! Waiting on a word of memory and waking those who wait on it.
+//! Waits on a word of memory, and wakes threads that wait on it.
 //!
 //! Waits end by deadline, by wake or by signal, and say which. None retries. Waking is
 //! async-signal-safe: one system call, no memory but the word's address, `errno` as it was.
@@ -69,7 +69,7 @@ fn wait_bitset(word: &AtomicU32, operation: i32, expected: u32, until: &libc::ti
     };
     match answer {
         -1 => -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL)),
-        // What a wait that ended well returns.
+        // A wait that ended well returns 0.
         _ => 0,
     }
 }

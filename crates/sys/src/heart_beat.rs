@@ -72,7 +72,7 @@ impl HeartBeat {
         self.words.words()[BACK].load(Ordering::Acquire)
     }
 
-    /// What it was refused when it began, its CPU or its policy; it runs without, but for its CPU.
+    /// The error of its CPU or its policy when it began; it runs without the policy, but not without the CPU.
     #[must_use]
     pub fn refused(&self) -> Option<io::Error> {
         let errno = self.words.words()[REFUSED].load(Ordering::Acquire);
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// A CPU that is not there: it says so and ends.
+    /// A CPU that does not exist: the refusal is reported, and the thread ends.
     #[test]
     fn a_refusal_is_reported() {
         let beat = HeartBeat::start(1_023, Attributes::Other(0), 20 * SECOND).unwrap().begin();

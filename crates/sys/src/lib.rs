@@ -119,7 +119,7 @@ fn checked(returned: libc::c_int) -> io::Result<libc::c_int> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
-/// The same for raw system calls, which return a long.
+/// As `checked`, for raw system calls, which return a long.
 #[cfg(target_os = "linux")]
 fn checked_long(returned: libc::c_long) -> io::Result<libc::c_long> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }

@@ -21,12 +21,12 @@ pub fn try_exclusive(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Who has the lock of a process on a file.
+/// The holder of the lock of a process on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// No process, or the calling one.
     None,
-    /// This one, by its number in the caller's PID namespace. The kernel says so, and not the file.
+    /// This one, by its number in the caller's PID namespace. The number comes from the kernel, not from the file.
     Process(u32),
     /// A process that the caller's PID namespace does not show.
     Unseen,

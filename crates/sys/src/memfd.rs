@@ -65,7 +65,7 @@ impl SharedWords {
         SharedWords::map(file.into(), words)
     }
 
-    /// The same words, mapped once more.
+    /// These words, mapped once more.
     ///
     /// # Errors
     /// No descriptors or memory left; EPERM for words that only their maker writes.
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(ours.again().unwrap().words()[2].load(Ordering::Acquire), 9);
         let closed = SharedWords::inherited(u32::MAX, 4).unwrap_err();
         assert_eq!(closed.raw_os_error(), Some(libc::EBADF));
-        // The one who has it cannot make its readers end by SIGBUS.
+        // Its holder cannot make its readers end by SIGBUS.
         let file = File::from(handed);
         assert!(file.set_len(0).is_err() && file.set_len(8).is_err());
     }

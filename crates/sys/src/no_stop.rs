@@ -46,7 +46,7 @@ impl<G> NoStopGuard<G> {
         NoStopGuard { guard: lock(), _region: region }
     }
 
-    /// The same for a lock that may not be had.
+    /// As [`NoStopGuard::new`], for a lock that may be refused.
     #[inline]
     pub fn maybe(lock: impl FnOnce() -> Option<G>) -> Option<NoStopGuard<G>> {
         let region = Region::enter();

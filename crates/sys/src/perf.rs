@@ -1,5 +1,5 @@
-//! Records of context switches, which the kernel gives any user about threads of his own (`perf_event_open(2)`), unless
-//! it is set not to.
+//! Records of context switches, which the kernel gives any user about the user's own threads (`perf_event_open(2)`),
+//! unless it is set not to.
 //!
 //! Owns: the event, its ring, the records in it, why the kernel refuses. Must not: put records on
 //! another clock than the kernel's, say what a switch means.
@@ -126,7 +126,7 @@ pub struct Switch {
     pub way: SwitchDirection,
 }
 
-/// What a thread did in a switch.
+/// The direction of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchDirection {
     In,
@@ -181,7 +181,7 @@ impl SwitchRecords {
         (self.bytes - page_bytes()) / SWITCH_BYTES
     }
 
-    /// From here on switches are recorded.
+    /// Starts recording of switches.
     ///
     /// # Errors
     /// What the kernel answers; does not happen for an open event.
@@ -189,7 +189,7 @@ impl SwitchRecords {
         control(&self.event, ENABLE)
     }
 
-    /// No longer.
+    /// Stops recording of switches.
     ///
     /// # Errors
     /// What the kernel answers; does not happen for an open event.
@@ -321,8 +321,8 @@ pub(crate) fn refused(error: &io::Error) -> PerfUnavailable {
     }
 }
 
-/// What `kernel.perf_event_paranoid` says: up to 2 users may record their own threads outside the
-/// kernel. Debian and Ubuntu add levels above, which refuse users everything.
+/// The level of `kernel.perf_event_paranoid`: up to 2 users may record their own threads outside the kernel. Debian and
+/// Ubuntu add levels above, which refuse users everything.
 fn paranoid() -> Option<i32> {
     let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
     text.trim().parse().ok()

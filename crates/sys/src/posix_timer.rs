@@ -32,7 +32,7 @@ impl PosixTimer {
         PosixTimer::with_value(tid, signal, 0)
     }
 
-    /// The same, and the signal's information carries `value` (`si_value`).
+    /// As [`PosixTimer::new`], and the signal's information carries `value` (`si_value`).
     ///
     /// # Errors
     /// As [`PosixTimer::new`].
@@ -40,8 +40,8 @@ impl PosixTimer {
         PosixTimer::on(libc::CLOCK_MONOTONIC, tid, signal, value)
     }
 
-    /// The same on the CPU time of the calling thread, which is the one that is signalled. The kernel
-    /// looks at these at its ticks, so that they are late by up to one (1 to 10 ms), and never early.
+    /// A timer on the CPU time of the calling thread, which gets the signal. The kernel looks at these at its ticks, so
+    /// that they are late by up to one (1 to 10 ms), and never early.
     ///
     /// # Errors
     /// As [`PosixTimer::new`].
@@ -168,7 +168,7 @@ impl Drop for PosixTimer {
     }
 }
 
-/// What a signal that was waited for came from.
+/// The source of a signal that was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalOrigin {
     Timer,

@@ -45,7 +45,7 @@ impl Program {
         Ok(Program { files, argv: words, environment, aside: false, handed: Vec::new() })
     }
 
-    /// What it prints goes to this process's stderr: its stdout is for something else.
+    /// Sends its output to this process's stderr: the stdout is for something else.
     #[must_use]
     pub fn printing_aside(self) -> Program {
         Program { aside: true, ..self }
@@ -71,9 +71,9 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// Starts one. It keeps what this process would hand to any program, but ignores and blocks the signals
-    /// that this process was started with ignored and blocked ([`crate::inherited_signals`]), whatever became of
-    /// them here. It ends with this process as long as it is at the gate.
+    /// Starts one. It keeps what this process would hand to any program, but ignores and blocks the signals that this
+    /// process was started with ignored and blocked ([`crate::inherited_signals`]), whatever this process does with
+    /// them. It ends with this process as long as it is at the gate.
     ///
     /// # Errors
     /// No descriptors, memory or processes left.
@@ -197,7 +197,7 @@ fn wait_and_become(
     refused
 }
 
-/// What executes files that the kernel does not know how to (`execvp(3)`).
+/// The shell that executes files without a format that the kernel knows (`execvp(3)`).
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
 /// How a child ends whose gate is never opened.
@@ -237,7 +237,7 @@ impl Child {
         self.pid
     }
 
-    /// What becomes readable when it ends.
+    /// A descriptor that becomes readable when it ends.
     #[must_use]
     pub fn file(&self) -> &PidFd {
         &self.file

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Others may look into the folder, and not write; a folder inside may be closed to them.
 const SHARED: u32 = 0o755;
 const PRIVATE: u32 = 0o700;
-/// What others may not do in a folder of either kind.
+/// Mode bits that others must not have in a folder of either kind.
 const WRITE_BY_OTHERS: u32 = 0o022;
 const ANYTHING_BY_OTHERS: u32 = 0o077;
 
@@ -72,7 +72,7 @@ pub fn existing(name: &str) -> Vec<PathBuf> {
     candidates().into_iter().filter_map(trusted).collect()
 }
 
-/// Whatever the mask of this process (umask(2)); a folder that is there keeps its mode.
+/// Makes a folder, whatever the mask of this process (umask(2)); an existing one keeps its mode.
 fn make(folder: &Path, mode: u32, refused: u32) -> io::Result<()> {
     match DirBuilder::new().mode(mode).create(folder) {
         Ok(()) => check(folder, refused)?.set_permissions(Permissions::from_mode(mode)),
@@ -130,7 +130,7 @@ mod tests {
         let found = modes
             .clone()
             .map(|(folder, _)| fs::metadata(folder).map(|found| found.mode() & 0o7777));
-        // One that is there keeps what its owner gave it.
+        // An existing folder keeps the mode that its owner gave it.
         fs::set_permissions(&modes[0].0, Permissions::from_mode(0o711)).unwrap();
         make(&modes[0].0, SHARED, WRITE_BY_OTHERS).unwrap();
         let kept = fs::metadata(&modes[0].0).unwrap().mode() & 0o7777;

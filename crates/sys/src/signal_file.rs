@@ -7,7 +7,7 @@ use std::ptr;
 use crate::checked;
 use crate::inherited_signals::is_ignored;
 
-/// What a signal-passing program is sent and hands on.
+/// Signals that a program passes on.
 pub const PASSED: [i32; 7] = [
     libc::SIGHUP,
     libc::SIGINT,

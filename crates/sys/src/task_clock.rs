@@ -33,7 +33,7 @@ impl TaskClock {
             .map_err(|error| perf::refused(&error))
     }
 
-    /// So far, ns: a system call.
+    /// Processor time so far, ns: a system call.
     ///
     /// # Errors
     /// What the kernel answers; does not happen.

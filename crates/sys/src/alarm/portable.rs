@@ -1,4 +1,4 @@
-//! What the standard library has.
+//! The wait of the standard library.
 
 use std::time::Duration;
 

@@ -45,7 +45,7 @@ pub fn own_thread_ns(tid: u32) -> io::Result<u64> {
     try_now_ns((!(tid as libc::clockid_t)) << 3 | THREAD | SCHED)
 }
 
-/// What the kernel counted for one thread, read again and again from an open file.
+/// The kernel's counts for one thread, read again and again from an open file.
 #[derive(Debug)]
 pub struct ThreadTime(File);
 

@@ -48,7 +48,7 @@ fn text(bytes: &[u8]) -> &CStr {
     CStr::from_bytes_until_nul(bytes).unwrap_or_default()
 }
 
-/// That something is not there any more is as it should be.
+/// Turns the error that something does not exist any more into success.
 pub(super) fn gone(error: io::Error) -> io::Result<()> {
     match error.raw_os_error() {
         Some(libc::ESRCH | libc::ENOENT | libc::ENODEV) => Ok(()),
@@ -203,7 +203,7 @@ pub(super) fn started(id: u32) -> Option<u64> {
     stat(id).map(|stat| stat.started)
 }
 
-/// What `/proc/ID/stat` says.
+/// Fields of `/proc/ID/stat`.
 pub(super) struct Stat {
     /// The parent of its process.
     pub(super) parent: u32,

@@ -44,11 +44,11 @@ pub struct StaleRecord {
     /// The name of that process.
     pub name: String,
     pub state: RecordState,
-    /// What it said, in the order in which it was undone.
+    /// Its steps, in the order in which they were undone.
     pub steps: Vec<UndoStep>,
 }
 
-/// What became of a record.
+/// The state of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordState {
     /// Its maker or a guardian lives: it was left alone.
@@ -67,7 +67,7 @@ pub struct UndoStep {
     pub outcome: UndoOutcome,
 }
 
-/// What came of undoing one change.
+/// The outcome of undoing one change.
 #[derive(Debug)]
 pub enum UndoOutcome {
     Undone,

@@ -9,7 +9,7 @@ use std::io;
 use super::acts::{close, gone, numbers, open_at, write};
 use crate::{checked, checked_long};
 
-/// Groups inside groups inside groups: the kernel has no limit below this one that anybody reaches.
+/// Limit of nesting: the kernel has no limit below this one that is reached in practice.
 const DEEPEST: u32 = 32;
 
 /// How a group of ours begins its name.

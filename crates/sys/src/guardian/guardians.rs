@@ -32,7 +32,7 @@ const STACK: usize = 128 << 10;
 /// Pause before another attempt to start one, where the kernel refused.
 const AGAIN_MS: libc::c_int = 50;
 
-/// What maker, thread and guardians share.
+/// State shared by maker, thread and guardians.
 #[derive(Debug)]
 pub(super) struct GuardianPair {
     pub(super) table: Table,

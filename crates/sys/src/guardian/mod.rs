@@ -53,7 +53,7 @@ impl Guardian {
     /// so that what the maker left behind cannot keep them from their work, and on all CPUs.
     ///
     /// The processes are in sessions of their own, so that signals to the caller's group or terminal do not reach them.
-    /// What kills every process of a cgroup at once kills them as well.
+    /// A kill of every process of a cgroup kills them as well.
     ///
     /// # Errors
     /// No descriptors, memory or processes left; EAGAIN from a thread of the deadline class; ENOSYS before Linux 5.3.

@@ -28,7 +28,7 @@ pub(super) const END: u8 = b'.';
 /// Where there is no descriptor: `poll(2)` leaves it out.
 const NONE: RawFd = -1;
 
-/// What it needs, made before it is.
+/// Resources of a guardian, made before it starts.
 pub(super) struct GuardianSetup<'a> {
     pub(super) table: &'a Table,
     pub(super) record: Option<&'a Record>,
@@ -148,7 +148,7 @@ impl GuardianSetup<'_> {
     }
 }
 
-/// What a guardian waits for, and what it has seen.
+/// The descriptor and state of a guardian's waits.
 struct GuardianLoop {
     line: RawFd,
     /// [`NONE`] for the one that does the work.
@@ -258,7 +258,7 @@ fn close_all(first: libc::c_uint, last: libc::c_uint) -> io::Result<()> {
     checked_long(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) }).map(drop)
 }
 
-/// The same where the kernel has no call for it.
+/// As [`close_all`], where the kernel has no call for it.
 fn close_one_by_one(but: [RawFd; 4]) {
     /// More than any process of ours has open.
     const MOST: RawFd = 4096;

@@ -17,7 +17,7 @@ use crate::thread;
 /// Parents of parents, at most.
 const GENERATIONS: u32 = 256;
 
-/// What the path of each group of a reservation has in it.
+/// The path of each group of a reservation contains this.
 const GROUP: &[u8] = b"/hourglass-";
 
 /// Bytes read from a file at once.

@@ -29,7 +29,7 @@ const HEAD: usize = 16;
 const STRIDE: usize = 1 + WORDS;
 const WORD: usize = size_of::<u64>();
 
-/// What the first words of the head are.
+/// The first words of the head.
 const MAGIC: u64 = u64::from_le_bytes(*b"hgundo\0\0");
 const FORMAT: u64 = 1 << 32 | WORDS as u64;
 
@@ -218,7 +218,7 @@ impl Record {
 
     /// Frees a slot. Takes no memory.
     pub(super) fn clear(&self, index: usize) {
-        // What stays there is put back once more, which changes nothing.
+        // An action that stays there is undone again, which changes nothing.
         let _ = self.write(&[0; WORD], position(index));
     }
 
@@ -228,7 +228,7 @@ impl Record {
         self.file.write_all_at(bytes, at)
     }
 
-    /// What stands in a slot.
+    /// The words of a slot.
     pub(super) fn read(&self, index: usize) -> Option<UndoWords> {
         let mut found = [0; STRIDE * WORD];
         self.file.read_exact_at(&mut found, position(index)).ok()?;

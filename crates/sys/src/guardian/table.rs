@@ -80,7 +80,7 @@ impl Table {
         Err(io::ErrorKind::StorageFull.into())
     }
 
-    /// What stands in a slot; `None` if it was cleared meanwhile.
+    /// The words of a slot; `None` if it was cleared meanwhile.
     pub(super) fn read(&self, slot: &UndoSlot) -> Option<UndoWords> {
         self.read_slot(slot.index)
             .filter(|(state, _)| *state == slot.state)
@@ -94,14 +94,14 @@ impl Table {
         self.hint.store(slot.index, Ordering::Relaxed);
     }
 
-    /// Frees what was found in a slot, for whom the maker left it to. Takes no memory.
+    /// Frees a slot that the maker left behind. Takes no memory.
     pub(super) fn free(&self, index: usize, found: u64) {
         let (state, _) = self.slot(index);
         let next = found.wrapping_sub(FULL).wrapping_add(CYCLE);
         let _ = state.compare_exchange(found, next, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// What stands in slot `index`, with its state. Takes no memory.
+    /// The words of slot `index`, with its state. Takes no memory.
     pub(super) fn read_slot(&self, index: usize) -> Option<(u64, UndoWords)> {
         let (state, body) = self.slot(index);
         let before = state.load(Ordering::Acquire);

@@ -152,7 +152,7 @@ fn after_sigkill_everything_is_put_back() {
             members,
         ];
         let kept = all.map(|undo| guardian.keep(&undo).unwrap());
-        // What is kept is not yet done: now it is.
+        // Kept actions are not carried out until now.
         sched::set_of(life.id, Attributes::Batch(0)).unwrap();
         // SAFETY: takes no memory.
         unsafe { libc::kill(life.id as libc::pid_t, libc::SIGSTOP) };
@@ -216,7 +216,7 @@ fn who_is_gone_counts_as_put_back() {
     }
 }
 
-/// What a program makes inside its group goes with it, deepest first, and nothing of other guardians.
+/// Groups that a program makes inside its group are removed with it, deepest first, but none of other guardians.
 #[test]
 fn groups_below_are_emptied_and_removed() {
     let home = Home::new("guardian-below");

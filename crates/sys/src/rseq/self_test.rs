@@ -76,8 +76,8 @@ fn is_cleared_by_waits(section: &Section) -> Result<bool, RseqUnusable> {
     if slept > 0 { Ok(true) } else { Err(RseqUnusable::NeverCleared) }
 }
 
-/// What became of it each time that another thread had the CPU while this one made no system call, until that
-/// was seen a few times.
+/// State of the section each time that another thread had the CPU while this one made no system call, until that was
+/// seen a few times.
 pub(super) fn preemptions(section: &Section) -> Vec<SectionState> {
     const ENOUGH: usize = 2;
     let mut states = Vec::new();

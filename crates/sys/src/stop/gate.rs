@@ -19,7 +19,7 @@ pub(super) const PENDING_ANSWER: u32 = 2;
 /// Another thread called this one to account ([`StopGate::call`]).
 pub(super) const PENDING_CALL: u32 = 4;
 
-/// What is done to a thread that passes its deadline.
+/// The action on a thread that passes its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StopAction {
     /// Nothing; there is a message.
@@ -59,7 +59,7 @@ pub struct FaultMessage {
     pub deadline_ns: u64,
     /// When the thread was stopped, or the message written, ns.
     pub stopped_ns: u64,
-    /// What was to be done to the thread.
+    /// The action on the thread.
     pub strength: StopAction,
     /// Whether a region put it off.
     pub deferred: bool,
@@ -67,7 +67,7 @@ pub struct FaultMessage {
     pub is_stopped: bool,
 }
 
-/// What a message is answered with.
+/// The answer to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultResponse {
     /// The deadline that the thread has from now on, if it has not taken another meanwhile; ns.
@@ -121,7 +121,7 @@ pub struct StopGate<W: AtomicFamily = Native> {
     /// The fault that the new deadline answers; 0 without one.
     pub(super) new_for: W::U64,
     pub(super) ended: W::U32,
-    /// What the thread waits on.
+    /// The futex word of the thread.
     pub(super) epoch: W::U32,
     /// The futex word of the responder.
     pub(super) word: W::U32,
@@ -243,7 +243,7 @@ impl<W: AtomicFamily> StopGate<W> {
         self.gone.load() != 0
     }
 
-    /// What is done at the next fault.
+    /// The action at the next fault.
     #[must_use]
     pub fn strength(&self) -> StopAction {
         StopAction::of(self.strength.load())

@@ -10,7 +10,7 @@ use super::gate::{
 };
 use super::machine::GatePlatform;
 
-/// What became of a deadline that was given up.
+/// The outcome of giving a deadline up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisarmOutcome {
     /// There was none; it may have been passed before.
@@ -55,9 +55,8 @@ impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
         taken
     }
 
-    /// Gives the deadline up. If it is past, and only its signal has not come yet, it is a fault as if
-    /// it had: no late one goes unseen because its signal was slow. Beside what became of it the time,
-    /// ns, by which that was decided.
+    /// Gives the deadline up. If it is past, and only its signal has not come yet, it is a fault as if it had: no late
+    /// one goes unseen because its signal was slow. Returns the outcome, and the time, ns, by which it was decided.
     pub fn disarm(&self) -> (DisarmOutcome, u64) {
         enter(self.depth);
         let at_ns = self.gate.deadline_ns.load();

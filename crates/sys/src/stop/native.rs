@@ -20,7 +20,7 @@ use crate::{checked, futex, sched, thread};
 thread_local! {
     /// How many regions the thread is in that put stops off.
     static DEPTH: AtomicU32 = const { AtomicU32::new(0) };
-    /// What the calling thread's registration shares; null without one. Kept alive by the registration.
+    /// The shared part of the calling thread's registration, which keeps it alive; null without one.
     static CURRENT: Cell<*const Registration> = const { Cell::new(ptr::null()) };
 }
 
@@ -56,13 +56,13 @@ fn current<'a>() -> Option<&'a Registration> {
     unsafe { CURRENT.get().as_ref() }
 }
 
-/// What a registration shares with those who answer for its thread.
+/// State that a registration shares with the responders of its thread.
 #[derive(Debug)]
 struct Registration {
     gate: StopGate,
     machine: NativePlatform,
     tid: u32,
-    /// What the timer's signal carries, to distinguish it from other signals.
+    /// Cookie of the timer's signal, to distinguish it from other signals.
     cookie: usize,
     /// Whether the thread is to be called to account when its budget's timer signals.
     counts_budget: AtomicBool,
@@ -72,7 +72,7 @@ struct Registration {
     life: Mutex<WatchedLifetime>,
 }
 
-/// What others may do with the thread's number.
+/// The life of the thread, for others that use its number.
 #[derive(Debug)]
 struct WatchedLifetime {
     with_watched: bool,
@@ -260,8 +260,8 @@ impl WatchedThread {
         if self.shared.counts_budget.swap(false, Ordering::Relaxed)
             && let Some(timer) = &self.budget
         {
-            // What was sent is delivered before this returns, and finds nothing asked for. Refused in
-            // a child only.
+            // A signal that was sent is delivered before this returns, and finds nothing asked for. Refused in a child
+            // only.
             let _ = timer.disarm();
         }
     }
@@ -313,7 +313,7 @@ impl Drop for WatchedThread {
     }
 }
 
-/// For those who answer for a thread: its gate, and its number as long as that is its own.
+/// The responder's handle of a thread: its gate, and its number as long as that is its own.
 #[derive(Clone, Debug)]
 pub struct StopHandle(Arc<Registration>);
 

@@ -138,7 +138,7 @@ fn regions_are_counted_for_threads_without_a_seat_too() {
             watched.gate().set_strength(strength);
             enter();
             assert!(watched.arm(0));
-            // What does nothing to the thread is not put off.
+            // An action that does nothing to the thread is not put off.
             assert_eq!(watched.gate().faults(), u64::from(strength == StopAction::Notify));
             leave();
             assert_eq!(watched.gate().faults(), 1);

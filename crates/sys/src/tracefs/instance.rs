@@ -31,7 +31,7 @@ pub struct Instance {
     pin: Option<File>,
 }
 
-/// What the kernel counted for the ring of one CPU (`per_cpu/cpuN/stats`).
+/// The kernel's counts of the ring of one CPU (`per_cpu/cpuN/stats`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
     /// Entries lost because newer ones took their place.
@@ -162,7 +162,7 @@ impl Instance {
         Ok(Reader { cpu, file: open().map_err(failed)? })
     }
 
-    /// What the kernel counted for a CPU's ring.
+    /// The kernel's counts of a CPU's ring.
     #[must_use]
     pub fn counts(&self, cpu: u32) -> RingCounts {
         let path = self.path.join(format!("per_cpu/cpu{cpu}/stats"));
@@ -195,7 +195,7 @@ impl Drop for Instance {
         if self.removed() {
             self.undo.drain(..).for_each(UndoGuard::forget);
         }
-        // What is still kept is done here: that tries for longer.
+        // Remaining undo actions are carried out here: the guardian tries for longer.
     }
 }
 

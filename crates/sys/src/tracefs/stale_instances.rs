@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the name of every instance of ours begins with.
+/// The names of our instances begin with this.
 const PREFIX: &str = "hourglass-";
 
 /// A name that no other run has: the process, when that began (numbers of processes come again),

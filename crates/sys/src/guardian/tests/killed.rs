@@ -106,7 +106,7 @@ fn without_a_guardian_nothing_is_to_be_stopped() {
         "{error}"
     );
     assert!(!GuardianUnavailable::is_behind(&io::Error::other(error.to_string())));
-    // What no process hears of is not promised, each time anew.
+    // A promise that no process receives fails, each time anew.
     for _ in 0..2 {
         assert!(GuardianUnavailable::is_behind(&guardian.promise(u64::MAX).unwrap_err()));
         assert_eq!(guardian.0.guardians.table.promised(0), 0);
@@ -137,8 +137,8 @@ fn the_kernel_ends_guardians_last() {
     assert_eq!(score(child.0.id()), before);
 }
 
-/// Maker and guardians killed at once, as the OOM killer or a session's end does; what the record says is undone later,
-/// for those who still live, and only once.
+/// Maker and guardians killed at once, as the OOM killer or a session's end does; the recorded actions are undone
+/// later, for threads that still live, and only once.
 #[test]
 fn a_record_outlives_maker_and_guardians() {
     let home = Home::new("guardian-record");
@@ -207,7 +207,7 @@ fn what_is_not_a_dead_ones_record_is_left_alone() {
 }
 
 /// The bug: a thread that was raised with the help of a capability, such that its children are not, could not be
-/// lowered again by its user, who has none.
+/// lowered again by its user, who has no capability.
 #[test]
 fn a_user_lowers_what_a_capability_raised() {
     const NOBODY: u32 = 65_534;
