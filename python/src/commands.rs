@@ -55,7 +55,7 @@ impl ReserveOptions {
                 .map_err(|error| PyFailure::argument("backend", error))?,
             siblings: self.siblings()?,
             subject: match self.command.is_empty() {
-                true => SessionTarget::Nobody,
+                true => SessionTarget::CheckOnly,
                 false => SessionTarget::Command(self.command),
             },
             additional: Vec::new(),

@@ -21,7 +21,7 @@ const BY_CHANCE: [(&str, &str); 8] = [
     ("the_kernels_line_is_found_and_true", "the vDSO of a new kernel may be laid out anew"),
     ("a_rate_that_changes_midway_is_found", "a busy host makes emulated reads slow"),
     ("a_rate_that_changes_is_found_where_reads_are_slow", "a busy host makes emulated reads slow"),
-    ("nobody_is_stopped_without_a_guardian", "a race that the other side may win each time"),
+    ("nothing_is_stopped_without_a_guardian", "a race that the other side may win each time"),
     ("a_soft_budget_comes_again_and_again", "a busy host leaves few periods to be judged"),
     ("test_ticks_have_a_length", "the clock may change its source between two readings"),
     (

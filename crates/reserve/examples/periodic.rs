@@ -1,12 +1,12 @@
-//! A periodic job that tells its progress, to be run under `hourglass reserve`:
+//! A periodic job that reports its progress, to be run under `hourglass reserve`:
 //!
 //! ```text
 //! cargo build --release -p hourglass-reserve --example periodic
 //! hourglass reserve 25ms/50ms --cpu 0 --smt monitor --stop PID -- target/release/examples/periodic 20
 //! ```
 //!
-//! It works for so many milliseconds of processor time in each of 40 periods of 50 ms, and says in the
-//! end how many jobs were late.
+//! It uses the given number of milliseconds of processor time in each of 40 periods of 50 ms, and prints at the end how
+//! many jobs were late.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use hourglass_sys::wait::nanosleep_until;
 
 const PERIOD: Duration = Duration::from_millis(50);
 const JOBS: u32 = 40;
-/// Steps of a job, each of which is told.
+/// Steps of a job. The program reports each of them.
 const STEPS: u64 = 100;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

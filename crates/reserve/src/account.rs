@@ -1,12 +1,12 @@
-//! What the kernel says became of a thread's time.
+//! How the kernel accounts for a thread's time.
 //!
 //! Owns: the calling thread's accounts, and what they prove of a host. Must not: decide what is excused by it.
 //!
-//! While a thread neither sleeps nor ends, its time is processor time, waiting for a processor that other
-//! threads have, or time in which a host had the processor: a kernel that is told of the latter (steal
-//! time) charges nobody for it. So what is neither of the first two is the third. That does not hold where
-//! the kernel charges nobody for interrupts either. A host that waits itself, as for memory, reports nothing, and the
-//! thread is charged; that shows as a gap in which no other thread had the processor.
+//! While a thread neither sleeps nor ends, its time is processor time, waiting for a processor that other threads have,
+//! or time in which a host had the processor: a kernel that knows the latter (steal time) charges no thread for it. So
+//! time that is neither of the first two is the third. That does not hold where the kernel charges no thread for
+//! interrupts either. A host that waits itself, as for memory, reports nothing, and the thread is charged; that shows
+//! as a gap in which no other thread had the processor.
 
 use std::fs;
 
@@ -17,20 +17,20 @@ use hourglass_sys::thread;
 /// Two clocks of a kernel go apart by less than this part of the time.
 const APART: u64 = 1_000;
 
-/// A gap of more than this counts as a host's, as far as no other thread had it, ns: interrupts of devices are shorter by
-/// a factor of ten. A softirq of this kernel that took so long would be taken for it.
+/// A gap of more than this counts as a host's, as far as no other thread had it, ns: interrupts of devices are shorter
+/// by a factor of ten. A softirq of this kernel that took as long as the gap would be counted as the host's.
 pub const GAP_NS: u64 = 300_000;
 
 /// The accounts of the calling thread.
 #[derive(Debug)]
 pub struct ThreadAccounting {
-    /// What it waited, where that is kept.
+    /// Time that it waited, if the kernel counts that.
     waited: Option<ThreadTime>,
     /// Whether nothing else is missing in the accounts.
     complete: bool,
 }
 
-/// What they say at one moment, ns.
+/// The accounts of a thread at one moment, ns.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountingSample {
     now_ns: u64,
@@ -41,7 +41,7 @@ pub struct AccountingSample {
     complete: bool,
 }
 
-/// What they say of the time between two.
+/// Differences between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountingDelta {
     /// Waiting for other threads of this kernel, ns; `None` if that is not known.
@@ -50,8 +50,8 @@ pub struct AccountingDelta {
     pub stolen_ns: u64,
 }
 
-/// Whether this kernel charges threads for interrupts, so that time for which it charges nobody is a host's. One that
-/// accounts for interrupts by themselves has some since it was started.
+/// Whether this kernel charges threads for interrupts, so that uncharged time is a host's. A kernel that accounts for
+/// interrupts separately has counted some since its start.
 fn charges_for_interrupts() -> bool {
     /// Numbers behind the name before that of interrupts (`proc_stat(5)`).
     const INTERRUPTS: usize = 5;
@@ -86,7 +86,7 @@ impl ThreadAccounting {
 }
 
 impl AccountingSample {
-    /// What became of the time since an earlier one; nothing is known if the thread slept.
+    /// The difference to an earlier sample; nothing is known if the thread slept.
     #[must_use]
     pub fn since(&self, before: AccountingSample) -> AccountingDelta {
         let (Some(now), Some(then), true) =
@@ -106,7 +106,7 @@ impl AccountingSample {
 }
 
 impl AccountingDelta {
-    /// What a host took of the time, with a gap in it of so many ns.
+    /// Time that a host took, ns, if the longest gap in it was `gap_ns`.
     #[must_use]
     pub fn taken_ns(self, gap_ns: u64) -> u64 {
         let unknown = gap_ns.saturating_sub(self.waited_ns.unwrap_or(u64::MAX));
@@ -118,9 +118,9 @@ impl AccountingDelta {
 mod tests {
     use super::*;
 
-    /// What nobody is charged for is the host's, but for what clocks may be apart.
+    /// Uncharged time is the host's, except for the difference between the clocks.
     #[test]
-    fn what_nobody_is_charged_for_is_the_hosts() {
+    fn uncharged_time_is_the_hosts() {
         let at = |now_ns, cpu_ns, waited_ns| AccountingSample {
             now_ns,
             cpu_ns,
@@ -144,8 +144,8 @@ mod tests {
         assert_eq!(spent(silent), AccountingDelta { waited_ns: Some(200_000), stolen_ns: 0 });
     }
 
-    /// Sleeping is neither: whoever asks must know that the thread did not. A thread that works is charged
-    /// for what it does.
+    /// A sleeping thread is neither charged nor waiting: the caller must know that the thread did not sleep. A thread
+    /// that works is charged for what it does.
     #[test]
     fn a_thread_that_works_is_charged() {
         let account = ThreadAccounting::open();

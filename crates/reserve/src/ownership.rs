@@ -1,9 +1,9 @@
 //! Whose threads this program may change.
 //!
 //! With `CAP_SYS_NICE` the kernel lets a process change the scheduling of every thread of the machine. Where that
-//! capability comes from the file of the program, or from a service manager, the user who runs it did not have it;
-//! so only root, by real user ID, may name processes of others. Everybody else may name those whose real, effective
-//! and saved user ID all are the caller's own. A set-uid program has another saved one, whoever started it.
+//! capability comes from the file of the program, or from a service manager, the user who runs it did not have it; so
+//! only root, by real user ID, may name processes of others. Everybody else may name those whose real, effective and
+//! saved user ID all are the caller's own. A set-uid program has another saved user ID, whatever user started it.
 //!
 //! Owns: that rule, and each call by which this crate changes the scheduling of a thread that belongs to another
 //! process, or stops one. Putting back what was changed is not subject to it: a thread may have executed a set-uid
@@ -26,7 +26,7 @@ use crate::admission::ESRCH;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{id} ({name}) {}, and this program, started by user {caller}, changes only that user's threads; {REMEDY}", owner(*.uids, *.caller))]
 pub struct NotOwned {
-    /// Its number.
+    /// Its process or thread ID.
     pub id: u32,
     /// Its name, as `ps` shows it, without control characters.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct NotOwned {
     pub caller: u32,
 }
 
-/// What mends it.
+/// How to avoid the refusal.
 pub const REMEDY: &str =
     "run it as root (sudo hourglass ...), or name a process of your own: ps -o pid,args -u $USER";
 
@@ -51,7 +51,7 @@ fn owner([real, effective, saved]: [u32; 3], caller: u32) -> String {
 }
 
 impl NotOwned {
-    /// Why the process or thread `id` is not this program's to change; `None` if it is, or if there is none.
+    /// Why this program may not change the process or thread `id`; `None` if it may, or if `id` does not exist.
     #[must_use]
     pub fn find(id: u32) -> Option<NotOwned> {
         let caller = restricted()?;
@@ -59,7 +59,7 @@ impl NotOwned {
         in_status(id, &status, caller)
     }
 
-    /// What is in the way, without the remedy.
+    /// The obstacle, without the remedy.
     #[must_use]
     pub fn cause(&self) -> String {
         let whole = self.to_string();
@@ -76,7 +76,7 @@ fn restricted() -> Option<u32> {
     Some(credentials::real()).filter(|uid| *uid != 0)
 }
 
-/// The same of the text of `/proc/ID/status`; one that does not tell its owner is foreign.
+/// As [`NotOwned::find`], from the text of `/proc/ID/status`; a text without an owner is foreign.
 fn in_status(id: u32, status: &str, caller: u32) -> Option<NotOwned> {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
     let numbers = field("Uid:").unwrap_or_default().split_ascii_whitespace();
@@ -95,7 +95,7 @@ pub(crate) fn for_people(name: &str) -> String {
     name.chars().map(|c| if plain(c) { c } else { '?' }).collect()
 }
 
-/// The name of process or thread `id`, as `ps` shows it, without control characters; empty if there is none.
+/// The name of process or thread `id`, as `ps` shows it, without control characters; empty if it does not exist.
 #[must_use]
 pub fn name_of(id: u32) -> String {
     let name = fs::read(format!("/proc/{id}/comm")).unwrap_or_default();
@@ -106,7 +106,7 @@ pub fn name_of(id: u32) -> String {
 /// Whether this program may change the process or thread `id`.
 ///
 /// # Errors
-/// `PermissionDenied` with a [`NotOwned`] inside; ESRCH if there is none, or none that this user is shown.
+/// `PermissionDenied` with a [`NotOwned`] inside; ESRCH if `id` does not exist, or is hidden from this user.
 pub(crate) fn check(id: u32) -> io::Result<()> {
     restricted().map_or(Ok(()), |caller| check_for(caller, id))
 }
@@ -133,7 +133,7 @@ pub(crate) fn set_policy(tid: u32, policy: Attributes) -> io::Result<()> {
     change_policy(restricted(), tid, || sched::set_of(tid, policy))
 }
 
-/// The same, and what the thread forks from now on begins with `SCHED_OTHER`.
+/// As [`set_policy`], and what the thread forks from now on begins with `SCHED_OTHER`.
 ///
 /// # Errors
 /// As [`set_policy`].
@@ -181,15 +181,15 @@ fn guarded(
     change()?;
     check().inspect_err(|error| {
         if foreign(error).is_some() {
-            // What is told is that it was not ours to change.
+            // The returned error says that the thread was not the caller's to change.
             let _ = back();
         }
     })
 }
 
-/// Gives a thread that this program raised a policy below that, whoever's it is by now, and leaves its nice value as it
-/// is: it must be the same thread. Root's programs do not look at that, for the sake of the time it takes: nobody can hold them up between
-/// finding a thread and changing it.
+/// Gives a thread that this program raised a lower policy, whatever user it belongs to by now, and keeps its nice
+/// value: it must still be the thread that was raised. Root's programs skip this check to save time: no other thread
+/// can delay them between finding a thread and changing it.
 ///
 /// # Errors
 /// As [`sched::set_of`]; ESRCH if it has ended.
@@ -212,7 +212,7 @@ mod tests {
         in_status(7, &format!("Name:\tname\nTgid:\t7\nUid:\t{uids}\nGid:\t0\t0\t0\t0\n"), CALLER)
     }
 
-    /// The bug: a copy of the command with capabilities changed threads of everybody.
+    /// The bug: a copy of the command with capabilities changed threads of all users.
     #[test]
     fn real_effective_and_saved_user_are_the_callers() {
         assert_eq!(with("1000\t1000\t1000\t1000"), None);
@@ -223,12 +223,12 @@ mod tests {
         };
         says("0\t0\t0\t0", "belongs to user 0");
         says("1001\t1001\t1001\t1001", "belongs to user 1001");
-        // A set-uid program of root that this user started, and one that has gone back to him for now.
+        // A set-uid program of root that this user started, and one that has gone back to this user for now.
         says("1000\t0\t0\t0", "runs a set-uid program (user IDs 1000, 0, 0)");
         says("1000\t1000\t0\t1000", "runs a set-uid program (user IDs 1000, 1000, 0)");
-        // A service of root that acts for him.
+        // A service of root that acts for this user.
         says("0\t1000\t1000\t1000", "belongs to user 0 (effective 1000, saved 1000)");
-        // What does not tell is not his.
+        // A text without an owner is not this user's.
         assert!(with("").is_some() && with("1000").is_some() && with("x y z").is_some());
     }
 
@@ -260,7 +260,7 @@ mod tests {
             (done.err().map(|error| foreign(&error).cloned()), changed.take(), back.take())
         };
         assert_eq!(act(&|| check_for(own, id)), (None, 1, 0));
-        // Whoever it belongs to, it is not touched.
+        // Whatever user it belongs to, the thread is not changed.
         let (refused, changed_then, _) = act(&|| check_for(own + 1, id));
         assert_eq!((refused.unwrap().unwrap().uids, changed_then), ([own; 3], 0));
         // The look that follows sees another owner.
@@ -269,7 +269,7 @@ mod tests {
         let (refused, changed_then, taken_back) = act(&turns);
         assert!(refused.unwrap().is_some());
         assert_eq!((changed_then, taken_back), (1, 1));
-        // Who has ended needs nothing taken back.
+        // An ended thread needs nothing taken back.
         let ended = check_for(own, u32::MAX >> 1).unwrap_err();
         assert_eq!(ended.raw_os_error(), Some(ESRCH));
     }

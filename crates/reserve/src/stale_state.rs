@@ -25,7 +25,7 @@ const NEW_FOR: Duration = Duration::from_secs(60);
 /// A group that was left behind.
 #[derive(Clone, Debug)]
 pub struct StaleGroup {
-    /// The group.
+    /// The stale group.
     pub group: Group,
     /// The process that made it, which is gone.
     pub maker: u32,

@@ -1,13 +1,13 @@
-//! What a reservation delivered, period by period.
+//! The supply of a reservation, period by period.
 
 /// Sums over all complete periods so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Supply {
     /// Complete periods.
     pub periods: u64,
-    /// What each was given, in steps: processor time up to so many ns, and how many periods.
+    /// Processor time that periods were given: the upper end of a step, ns, and the number of periods in it.
     pub steps: std::collections::BTreeMap<u64, u64>,
-    /// The same of those periods in which all of the budget was wanted: missed or used up.
+    /// The steps of those periods in which all of the budget was wanted: missed or used up.
     pub wanted: std::collections::BTreeMap<u64, u64>,
     /// Periods whose budget was wanted and not delivered by the deadline.
     pub missed: u64,
@@ -15,13 +15,13 @@ pub struct Supply {
     pub overruns: u64,
     /// Time that the target stood because its budget was used up, ns; `None` where not known.
     pub throttled_ns: Option<u64>,
-    /// What the last of them was given, ns; `None` without any, and where not known.
+    /// Time that the last of them was given, ns; `None` without any, and where not known.
     pub last_ns: Option<u64>,
     /// Budgets and periods that it was given meanwhile, each with the begin of its first period, ns after the first of all.
     pub changes: Vec<(u64, u64, u64)>,
 }
 
-/// What a reservation cost, until now.
+/// Cost of a reservation until now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Processor time of the target since the begin, ns, beyond budgets too; `None` where not counted.

@@ -1,4 +1,4 @@
-//! Whom a reservation is for.
+//! The target of a reservation.
 
 /// Threads that share one reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]

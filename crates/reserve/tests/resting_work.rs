@@ -1,5 +1,5 @@
-//! Work that tells nothing and sleeps: nobody is stopped for it (Inoue et al., section 4.1: who yields is not
-//! dispatched again), and what it loses by sleeping is its own. On simulated time.
+//! Work that reports nothing and sleeps: nothing is stopped for it (Inoue et al., section 4.1: a process that yields is
+//! not dispatched again), and what it loses by sleeping is its own. On simulated time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ fn watched(policy: SiblingPolicy, count: usize) -> (Monitor<Silent>, Arc<AtomicB
 
 /// Disabled siblings are those of work that runs (section 4.2): it is looked at each hundredth of the period.
 #[test]
-fn nobody_is_disabled_beside_work_that_sleeps() {
+fn nothing_is_disabled_beside_work_that_sleeps() {
     let (mut monitor, sleeps) = watched(SiblingPolicy::Disable, 1);
     let order = monitor.check_slack(0);
     assert_eq!((order.level, order.next_ns), (CoRunnerLevel::Run, MS));

@@ -1,5 +1,5 @@
-//! The monitor's thread on this machine, with a stopper that only notes what it is told. Where the
-//! machine refuses real-time priorities, the thread does without, and the test says so.
+//! The monitor's thread on this machine, with a stopper that only records its calls. Where the machine refuses
+//! real-time priorities, the thread does without, and the test says so.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,17 +23,17 @@ const MS: u64 = 1_000_000;
 /// A time in which any machine has done it.
 const LONG: Duration = Duration::from_secs(20);
 
-/// What a stopper was told: when, and whether it was to stop.
-type Told = Arc<Mutex<Vec<(u64, bool)>>>;
+/// The calls of a stopper: the time, and whether it was to stop.
+type Calls = Arc<Mutex<Vec<(u64, bool)>>>;
 
 struct Notes {
-    told: Told,
+    calls: Calls,
     refuses: bool,
 }
 
 impl Notes {
     fn note(&self, stop: bool) -> io::Result<()> {
-        self.told.lock().unwrap().push((now_ns(ClockId::Monotonic), stop));
+        self.calls.lock().unwrap().push((now_ns(ClockId::Monotonic), stop));
         if self.refuses && stop { Err(io::Error::from_raw_os_error(1)) } else { Ok(()) }
     }
 }
@@ -52,9 +52,9 @@ impl Stopper for Notes {
     }
 }
 
-fn notes() -> (Told, Box<Notes>) {
-    let told = Told::default();
-    (Arc::clone(&told), Box::new(Notes { told, refuses: false }))
+fn notes() -> (Calls, Box<Notes>) {
+    let calls = Calls::default();
+    (Arc::clone(&calls), Box::new(Notes { calls, refuses: false }))
 }
 
 fn promised(reserved_ms: i64, period_ms: i64) -> JobReservation {
@@ -82,8 +82,7 @@ fn watched(progress: impl ProgressSource + 'static) -> Vec<MonitoredReservation>
     }]
 }
 
-/// Waits until the driver has seen so many jobs and stopped so often; fails after a time in which any
-/// machine has.
+/// Waits until the driver has seen `jobs` jobs and made `stops` stops; fails after a time in which any machine has.
 fn wait_for(driver: &Driver, jobs: u64, stops: u64) {
     for _ in 0..2_000 {
         let seen = driver.report().statistics;
@@ -95,47 +94,47 @@ fn wait_for(driver: &Driver, jobs: u64, stops: u64) {
     panic!("{:?}", driver.report());
 }
 
-/// A word that never moves: co-runners have the slack of each period and no more, and are told to go on
-/// in each new one and at the end.
+/// A word that never moves: co-runners have the slack of each period and no more, and are resumed in each new one and
+/// at the end.
 #[test]
 fn without_progress_co_runners_have_the_slack_only() {
-    let (told, stopper) = notes();
+    let (calls, stopper) = notes();
     let progress = WordProgress::new(ProgressPage::create().unwrap());
     let driver = Driver::start(plan(SiblingPolicy::Monitor), watched(progress), stopper).unwrap();
     let first = driver.promised()[0].first_ns();
     wait_for(&driver, 5, 4);
     let report = driver.stop();
-    let told = told.lock().unwrap();
+    let calls = calls.lock().unwrap();
     assert!(report.covered && report.statistics.jobs >= 5, "{report:?}");
-    // Of the last one, which has not ended, nothing is said yet.
+    // The last job has not ended, and is not counted yet.
     assert!(report.progress_errors.unmoved >= 5, "{report:?}");
     let document = report.to_document(&[1]);
     assert!(document.protected && document.stopper.as_deref() == Some("notes"));
     assert_eq!((document.progress.as_str(), document.policy.as_str()), ("word", "monitor"));
     assert!(!report.to_document(&[]).protected, "no sibling, no protection");
-    assert_eq!(told.last().map(|(_, stop)| *stop), Some(false), "everybody runs at the end");
+    assert_eq!(calls.last().map(|(_, stop)| *stop), Some(false), "everybody runs at the end");
     // Slack is 10 ms less the margin of 0.5 ms. Now and then the machine may hold the thread up until the
     // next period.
-    let stopped = told.iter().filter(|(_, stop)| *stop);
+    let stopped = calls.iter().filter(|(_, stop)| *stop);
     let mut into: Vec<u64> = stopped.map(|(at, _)| (at - first) % (20 * MS)).collect();
     into.sort_unstable();
     assert!(into[into.len() / 2] >= 9_500_000, "stopped {into:?} ns into the period");
     assert!(report.cpu_ns < report.elapsed_ns && report.elapsed_ns >= 100 * MS);
 }
 
-/// A program that is done soon: nobody is stopped under `monitor`; `disable` stops from the begin of
-/// each job until it is told that the job is done.
+/// A program that is done soon: nothing is stopped under `monitor`; `disable` stops from the begin of each job until
+/// the program reports that it is done.
 #[test]
 fn work_that_is_done_leaves_the_processor_to_others() {
     for (policy, stops) in [(SiblingPolicy::Monitor, false), (SiblingPolicy::Disable, true)] {
-        let (told, stopper) = notes();
+        let (calls, stopper) = notes();
         let word = WordProgress::new(ProgressPage::create().unwrap());
         let mut progress = Progress::on(ProgressPage::open(&word.page().path()).unwrap());
         let path = word.page().path();
         let driver = Driver::start(plan(policy), watched(word), stopper).unwrap();
         let promised = driver.promised()[0];
         ProgressPage::open(&path).unwrap().set_grid(promised.first_ns(), promised.period_ns());
-        let stopped_since = |ns| told.lock().unwrap().iter().any(|(at, stop)| *stop && *at >= ns);
+        let stopped_since = |ns| calls.lock().unwrap().iter().any(|(at, stop)| *stop && *at >= ns);
         // Done after some 1 ms of each period, well before the slack of 9.5 ms is used up.
         let mut in_time = 0;
         for _ in 0..6 {
@@ -269,8 +268,8 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
 
 /// A stopper that fails is tried again, and no protection is claimed.
 #[test]
-fn orders_that_fail_are_told() {
-    let (told, mut stopper) = notes();
+fn orders_that_fail_are_reported() {
+    let (calls, mut stopper) = notes();
     stopper.refuses = true;
     let word = WordProgress::new(ProgressPage::create().unwrap());
     let driver = Driver::start(plan(SiblingPolicy::Disable), watched(word), stopper).unwrap();
@@ -282,23 +281,23 @@ fn orders_that_fail_are_told() {
     assert_eq!((report.statistics.stops, report.errno), (0, Some(1)));
     assert!(report.statistics.failed >= 4, "{report:?}");
     assert!(!report.to_document(&[1]).protected);
-    let told = told.lock().unwrap();
-    assert!(told.iter().filter(|(_, stop)| *stop).count() >= 4);
+    let calls = calls.lock().unwrap();
+    assert!(calls.iter().filter(|(_, stop)| *stop).count() >= 4);
     // It may have been carried out in part.
-    assert_eq!(told.last().map(|(_, stop)| *stop), Some(false));
+    assert_eq!(calls.last().map(|(_, stop)| *stop), Some(false));
 }
 
-/// Co-runners that stand from one period to the next are told so in each: whoever waits for a sign of life
-/// has one. It counts as one stop. A host that holds the monitor up for a whole period leaves that out: the best of three.
+/// A stop that lasts for several periods is ordered again in each, as a heartbeat. It counts as one stop. A host that
+/// holds the monitor up for a whole period leaves that out: the best of three.
 #[test]
 fn a_stop_that_lasts_is_renewed_in_each_period() {
     let renewed = |_| {
-        let (told, stopper) = notes();
+        let (calls, stopper) = notes();
         let word = WordProgress::new(ProgressPage::create().unwrap());
         let driver = Driver::start(plan(SiblingPolicy::Disable), watched(word), stopper).unwrap();
         wait_for(&driver, 4, 1);
         let seen = driver.stop().statistics;
-        let orders = told.lock().unwrap().iter().filter(|(_, stop)| *stop).count() as u64;
+        let orders = calls.lock().unwrap().iter().filter(|(_, stop)| *stop).count() as u64;
         assert_eq!(seen.stops, 1, "{seen:?}");
         assert!(orders >= 2 && seen.stopped_ns >= 60 * MS, "{orders} orders, {seen:?}");
         orders >= seen.jobs
@@ -310,7 +309,7 @@ fn a_stop_that_lasts_is_renewed_in_each_period() {
 #[test]
 fn the_margin_has_the_lateness_of_timers() {
     let plan = MonitorConfig { timer_samples: 200, ..plan(SiblingPolicy::Ignore) };
-    let (told, stopper) = notes();
+    let (calls, stopper) = notes();
     let driver =
         Driver::start(plan, watched(WordProgress::new(ProgressPage::create().unwrap())), stopper)
             .unwrap();
@@ -318,5 +317,5 @@ fn the_margin_has_the_lateness_of_timers() {
     assert_eq!(report.lateness.samples, 200);
     assert!(report.lateness.p50_ns <= report.lateness.p999_ns && report.lateness.p999_ns > 0);
     assert_eq!(report.margin_ns, MS / 2 + report.lateness.p999_ns);
-    assert!(!report.covered && told.lock().unwrap().is_empty(), "ignore stops nobody");
+    assert!(!report.covered && calls.lock().unwrap().is_empty(), "ignore stops nobody");
 }

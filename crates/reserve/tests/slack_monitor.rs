@@ -229,8 +229,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the progress, at least alpha: no job is missed, whoever the reservations are, as long as
-    /// each leaves the margin. The monitor says so itself.
+    /// Whatever the progress, at least alpha: no job is missed, whatever the reservations are, as long as each leaves
+    /// the margin. The monitor says so itself.
     #[test]
     fn no_deadline_is_missed(
         numbers in reservations(), part in 0..10u64, seed in any::<u64>(),
@@ -306,11 +306,11 @@ fn jobs_to_come_have_their_slack() {
     assert!(outcome.beside_ns >= 10 * MS, "co-runners had {} ns of slack", outcome.beside_ns);
 }
 
-/// Work of which nothing is told, and whether it sleeps; a test sets both.
+/// Work that reports nothing; a test sets its progress and whether it sleeps.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<(u64, bool, bool)>>);
+struct SetProgress(Arc<Mutex<(u64, bool, bool)>>);
 
-impl Told {
+impl SetProgress {
     fn set(&self, done: u64, rests: bool) {
         (self.0.lock().unwrap().0, self.0.lock().unwrap().1) = (done, rests);
     }
@@ -320,7 +320,7 @@ impl Told {
     }
 }
 
-impl ProgressSource for Told {
+impl ProgressSource for SetProgress {
     fn name(&self) -> &'static str {
         "none"
     }
@@ -342,12 +342,12 @@ impl ProgressSource for Told {
     }
 }
 
-/// The bug: of several reservations, one whose work slept and told nothing kept the processor from the others until
+/// The bug: of several reservations, one whose work slept and reported nothing kept the processor from the others until
 /// its deadline, with all co-runners stopped for it.
 #[test]
 fn who_sleeps_is_not_waited_for() {
     let reserved = [promised(3 * MS, 10 * MS, 10 * MS), promised(4 * MS, 20 * MS, 20 * MS)];
-    let (first, second) = (Told::default(), Told::default());
+    let (first, second) = (SetProgress::default(), SetProgress::default());
     let watched = vec![(reserved[0], first.clone()), (reserved[1], second.clone())];
     let mut monitor = Monitor::new(MonitorSettings::default(), watched).unwrap();
     let order = monitor.check_slack(0);
@@ -365,7 +365,7 @@ fn who_sleeps_is_not_waited_for() {
     assert!(order.runs == Some(0) && !order.idle.has(1), "the first one woke: {order:?}");
     let order = monitor.check_slack(2 * MS + MS / 2);
     assert!(order.runs == Some(0) && !order.idle.has(1), "{order:?}");
-    // The first one sleeps, then the second one too, which runs by now: everybody may run.
+    // The first one sleeps, then the second one too, which runs by now: all may run.
     first.set(0, true);
     assert_eq!(monitor.check_slack(3 * MS).runs, Some(1));
     let order = monitor.check_slack(4 * MS);
@@ -382,7 +382,7 @@ fn who_sleeps_is_not_waited_for() {
 #[test]
 fn who_has_ended_is_not_watched() {
     let reserved = [promised(6 * MS, 10 * MS, 10 * MS), promised(6 * MS, 20 * MS, 20 * MS)];
-    let (first, second) = (Told::default(), Told::default());
+    let (first, second) = (SetProgress::default(), SetProgress::default());
     let watched = vec![(reserved[0], first.clone()), (reserved[1], second.clone())];
     let mut monitor = Monitor::new(MonitorSettings::default(), watched).unwrap();
     assert_eq!(monitor.check_slack(0).runs, Some(0));
@@ -466,7 +466,7 @@ fn what_cannot_be_watched_is_refused() {
     assert_eq!(refused(MonitorSettings::default(), &[half, half]), MonitorError::Overbooked);
     let never = MonitorSettings { checks: Checks::Every(0), ..MonitorSettings::default() };
     assert_eq!(refused(never, &[half]), MonitorError::Interval);
-    // What a command line asks before it starts anybody says the same.
+    // The check of a command line before it starts anything gives equal answers.
     assert_eq!(
         monitor::check(MonitorSettings::default(), &[half, half]),
         Err(MonitorError::Overbooked)

@@ -1,5 +1,5 @@
-//! What the kernel says of its own clock's discipline (`adjtimex(2)`); and, for whoever measures under
-//! a changed rate, changing it for a while.
+//! The kernel's state of its clock discipline (`adjtimex(2)`); and, for measurements under a changed rate, changing it
+//! for a while.
 
 use std::io;
 use std::io::{PipeReader, PipeWriter};
@@ -11,13 +11,13 @@ use crate::clock::{ClockId, now_ns};
 /// The kernel's account of its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
-    /// Whether somebody keeps the clock synchronised (`STA_UNSYNC` is not set, the state is not `TIME_ERROR`).
+    /// Whether the clock is being synchronised (`STA_UNSYNC` is not set, the state is not `TIME_ERROR`).
     pub synchronised: bool,
     /// Greatest error of `CLOCK_REALTIME` against UTC that the synchroniser vouches for, us.
     pub max_error_us: u64,
     /// Frequency correction, 2^-16 parts per million.
     pub frequency: i64,
-    /// Length of a tick, us; 10 000 where nobody corrects by it.
+    /// Length of a tick, us; 10 000 without a correction.
     pub tick_us: i64,
     /// Whether an offset is being slewed away at this moment.
     pub slewing: bool,
@@ -25,7 +25,7 @@ pub struct Discipline {
     pub leap: Leap,
 }
 
-/// What the kernel says of a leap second.
+/// A pending leap second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leap {
     /// None is announced.
@@ -97,8 +97,8 @@ impl FrequencyGuard {
     /// Remembers rate and tick, and starts the process that puts them back.
     ///
     /// # Errors
-    /// EPERM without `CAP_SYS_TIME`; EBUSY while somebody synchronises the clock, whose work this
-    /// would undo; no descriptors or processes left.
+    /// EPERM without `CAP_SYS_TIME`; EBUSY while another program synchronises the clock, whose work this would undo; no
+    /// descriptors or processes left.
     pub fn begin() -> io::Result<FrequencyGuard> {
         // SAFETY: an all-zero timex is valid, and with no mode set asks without changing anything.
         let mut before: libc::timex = unsafe { std::mem::zeroed() };
@@ -122,7 +122,7 @@ impl FrequencyGuard {
         Ok(FrequencyGuard { guard, line: Some(line) })
     }
 
-    /// Makes the clock so much faster, parts per million; 500 either way at most.
+    /// Makes the clock faster by `ppm` parts per million; 500 either way at most.
     ///
     /// # Errors
     /// EINVAL beyond that.
@@ -134,7 +134,7 @@ impl FrequencyGuard {
         })
     }
 
-    /// Makes a tick of 10 ms so many microseconds long; 9,000 to 11,000.
+    /// Sets the length of a tick of 10 ms, us; 9,000 to 11,000.
     ///
     /// # Errors
     /// EINVAL beyond that.
@@ -155,7 +155,7 @@ fn change(fill: impl FnOnce(&mut libc::timex)) -> io::Result<()> {
     checked(unsafe { libc::adjtimex(&raw mut state) }).map(drop)
 }
 
-/// The child: waits until nobody has the line any more, and puts the rate back.
+/// The child: waits until the line has no other holder, and puts the rate back.
 fn put_back(end: &PipeReader, line: &PipeWriter, mut before: libc::timex) -> ! {
     let mut byte = 0u8;
     // SAFETY: calls that a signal handler may make, on live locals and descriptors of this process;

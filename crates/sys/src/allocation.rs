@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// What a thread has thread_counts of the allocator.
+/// Calls of a thread to the allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocationCounts {
     /// How often it has allocated, grown, shrunk or freed memory.
@@ -34,7 +34,7 @@ thread_local! {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
-/// What the calling thread has thread_counts so far; nothing if [`CountingAllocator`] is not the program's allocator.
+/// The calling thread's calls so far; zero if [`CountingAllocator`] is not the program's allocator.
 #[must_use]
 pub fn thread_counts() -> AllocationCounts {
     ASKED.with(Cell::get)

@@ -1,8 +1,8 @@
-//! What a library leaves to the thread that calls it as it was: its `errno`, and that it goes on.
+//! Keeps state of a thread that calls a library: its `errno`, and that it is not cancelled.
 //!
 //! A thread that is cancelled (`pthread_cancel(3)`) is unwound by force at its next cancellation point, such
 //! as `read`. Frames of Rust behind a C interface do not bear that: the process is aborted. While a
-//! [`Kept`] lives there are no such points; a request that comes meanwhile is obeyed by the thread's next
+//! [`CallerState`] lives there are no such points; a request that comes meanwhile is obeyed by the thread's next
 //! one after that, in code of its own.
 //!
 //! Async-signal-safe: two stores in memory of the calling thread, no system call.
@@ -52,7 +52,7 @@ impl Drop for CallerState {
 /// Whether the calling thread is cancelled from here on; what held before.
 fn set(state: c_int) -> c_int {
     let mut before = DISABLE;
-    // SAFETY: writes to a live local. An answer that is not 0, for a state that is none, leaves it.
+    // SAFETY: writes to a live local. An answer that is not 0, for an invalid state, leaves it.
     unsafe { pthread_setcancelstate(state, &raw mut before) };
     before
 }

@@ -1,8 +1,7 @@
 //! Control groups of both versions: where they are, making and removing them, their files and members.
 //!
-//! Owns: mounts, the group of a process, folders, members, the two freezers. Must not: decide
-//! which hierarchy serves for what, wait, move anybody unasked. Groups are folders; dropping a [`Group`]
-//! removes nothing.
+//! Owns: mounts, the group of a process, folders, members, the two freezers. Must not: decide which hierarchy serves
+//! for what, wait, move processes unasked. Groups are folders; dropping a [`Group`] removes nothing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -220,7 +219,7 @@ impl Group {
     /// Removes the group.
     ///
     /// # Errors
-    /// `ResourceBusy` while it has members, also ended ones that nobody has waited for in version 1.
+    /// `ResourceBusy` while it has members, in version 1 also ended ones whose parent has not waited for them.
     pub fn remove(&self) -> io::Result<()> {
         fs::remove_dir(&self.path)
     }
@@ -246,10 +245,10 @@ impl Group {
         self.path.join(file).exists()
     }
 
-    /// What one of its files says.
+    /// Reads one of its files.
     ///
     /// # Errors
-    /// `NotFound` where the controller is not there.
+    /// `NotFound` without the controller.
     pub fn read(&self, file: &str) -> io::Result<String> {
         fs::read_to_string(self.path.join(file))
     }
@@ -398,7 +397,7 @@ mod tests {
 ";
 
     #[test]
-    fn mounts_of_both_versions_are_told_apart() {
+    fn mounts_of_both_versions_are_distinguished() {
         let all = mounted(HYBRID);
         assert_eq!(all.len(), 3);
         assert_eq!(all[0].controllers, ["cpu", "cpuacct"]);

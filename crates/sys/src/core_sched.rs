@@ -12,7 +12,7 @@ const SHARE_TO: libc::c_ulong = 2;
 const GET: libc::c_ulong = 0;
 const PR_SCHED_CORE: libc::c_int = 62;
 
-/// To whom a cookie is given.
+/// The threads that get a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// A thread alone.
@@ -21,11 +21,11 @@ pub enum Scope {
     Process,
 }
 
-/// Gives `id` a cookie that nobody else has; 0 is the calling thread. New threads and children inherit it.
+/// Gives `id` a new cookie; 0 is the calling thread. New threads and children inherit it.
 ///
 /// # Errors
-/// EINVAL on a kernel without core scheduling, ENODEV where no core has siblings, ESRCH, EPERM for
-/// somebody whom this process may not trace.
+/// EINVAL on a kernel without core scheduling, ENODEV where no core has siblings, ESRCH, EPERM for a task that this
+/// process may not trace.
 pub fn create(id: u32, scope: Scope) -> io::Result<()> {
     order(CREATE, id, scope)
 }

@@ -102,16 +102,16 @@ pub fn tsc_is_invariant() -> bool {
     cpuid::leaf(0x8000_0007, 0).is_some_and(|leaf| leaf.edx & (1 << 8) != 0)
 }
 
-/// What reading the TSC does in the calling thread (`prctl(PR_GET_TSC)`); new threads inherit it.
+/// The effect of reading the TSC in the calling thread (`prctl(PR_GET_TSC)`); new threads inherit it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TscMode {
     Enabled,
-    /// It raises SIGSEGV; whoever catches that may put any number in its place.
+    /// It raises SIGSEGV; a handler may put any number in its place.
     Fault,
 }
 
-/// What reading the TSC does in the calling thread; `None` if the kernel does not say.
+/// The effect of reading the TSC in the calling thread; `None` if the kernel does not report it.
 #[cfg(target_arch = "x86_64")]
 #[must_use]
 pub fn tsc_mode() -> Option<TscMode> {
@@ -125,9 +125,8 @@ pub fn tsc_mode() -> Option<TscMode> {
     }
 }
 
-/// Sets what reading the TSC does in the calling thread (`prctl(PR_SET_TSC)`). With
-/// [`TscMode::Fault`] the next read ends the process unless somebody catches SIGSEGV; the C
-/// library's `clock_gettime` reads it too.
+/// Sets what reading the TSC does in the calling thread (`prctl(PR_SET_TSC)`). With [`TscMode::Fault`] the next read
+/// ends the process unless a handler catches SIGSEGV; the C library's `clock_gettime` reads it too.
 ///
 /// # Errors
 /// EINVAL on a kernel without it.

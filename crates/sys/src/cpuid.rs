@@ -1,4 +1,4 @@
-//! What the processor, or a hypervisor in its place, says of itself (`cpuid`).
+//! Properties that the processor, or a hypervisor in its place, reports (`cpuid`).
 //!
 //! In a virtual machine every `cpuid` leaves the guest (7 us were seen): never on a hot path.
 
@@ -36,14 +36,14 @@ pub fn leaf(leaf: u32, subleaf: u32) -> Option<Leaf> {
     (ask(range, 0).eax >= leaf).then(|| ask(leaf, subleaf))
 }
 
-/// Whether a hypervisor says so (leaf 1, ECX bit 31); without it its leaves mean nothing.
+/// Whether a hypervisor is reported (leaf 1, ECX bit 31); without it its leaves mean nothing.
 #[must_use]
 pub fn under_hypervisor() -> bool {
     ask(1, 0).ecx & (1 << 31) != 0
 }
 
-/// Whether `cpuid` raises SIGSEGV in the calling thread (`arch_prctl(ARCH_GET_CPUID)`); whoever
-/// catches that may answer anything. `None` if the kernel does not say.
+/// Whether `cpuid` raises SIGSEGV in the calling thread (`arch_prctl(ARCH_GET_CPUID)`); a handler may answer anything.
+/// `None` if the kernel does not say.
 #[must_use]
 pub fn faults() -> Option<bool> {
     const ARCH_GET_CPUID: libc::c_int = 0x1011;
@@ -55,7 +55,7 @@ pub fn faults() -> Option<bool> {
     }
 }
 
-/// Asks the processor, or whoever answers in its place.
+/// Asks the processor, or the hypervisor or handler that answers in its place.
 #[allow(unused_unsafe, reason = "the function is safe since Rust 1.94")]
 pub(crate) fn ask(leaf: u32, subleaf: u32) -> Leaf {
     // SAFETY: every x86-64 processor has CPUID; it touches nothing but the registers returned.

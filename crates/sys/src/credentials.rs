@@ -33,7 +33,7 @@ pub fn primary_group(uid: u32) -> Option<u32> {
     }
 }
 
-/// Gives up all capabilities of the calling thread for good, unless root started it, whose they are anyway: for work
+/// Gives up all capabilities of the calling thread for good, unless root started it, which has them anyway: for work
 /// that needs none. Threads that it makes later have none either.
 ///
 /// # Errors
@@ -44,7 +44,7 @@ pub fn give_up_capabilities() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    /// A program of root keeps them; so the other case is a child that has become somebody else and kept them.
+    /// A program of root keeps them; so the other case is a child that has become another user and kept them.
     #[test]
     fn capabilities_are_given_up_by_all_but_root() {
         let permitted = || {

@@ -19,7 +19,7 @@ impl EventFd {
     pub fn new() -> io::Result<EventFd> {
         // SAFETY: takes no memory.
         let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         Ok(EventFd(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -31,7 +31,7 @@ impl EventFd {
             // end, and then it is readable anyway.
             unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) }
         };
-        // A filter of system calls (seccomp) may say so though the kernel does not; whoever waits would wait for ever.
+        // A filter of system calls (seccomp) may return this though the kernel does not; a waiter would wait for ever.
         while written() < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {}
     }
 
@@ -62,7 +62,7 @@ impl Timer {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: takes no memory.
         let fd = checked(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         Ok(Timer(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -111,9 +111,8 @@ impl AsFd for Timer {
     }
 }
 
-/// Becomes readable when somebody sets `CLOCK_REALTIME`, and when the machine comes back from a
-/// suspension: a timerfd for the end of time with `TFD_TIMER_CANCEL_ON_SET`. Does not block, is
-/// closed by `exec`.
+/// Becomes readable when `CLOCK_REALTIME` is set, and when the machine comes back from a suspension: a timerfd for the
+/// end of time with `TFD_TIMER_CANCEL_ON_SET`. Does not block, is closed by `exec`.
 #[derive(Debug)]
 pub struct ClockSetWatch(OwnedFd);
 
@@ -126,7 +125,7 @@ impl ClockSetWatch {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: takes no memory.
         let fd = checked(unsafe { libc::timerfd_create(libc::CLOCK_REALTIME, flags) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         let watch = ClockSetWatch(unsafe { OwnedFd::from_raw_fd(fd) });
         let never =
             libc::itimerspec { it_interval: timespec(0), it_value: timespec(i64::MAX as u64) };
@@ -202,7 +201,7 @@ mod tests {
 
     /// Setting the clock is no business of a test: only that nothing is seen where nothing is.
     #[test]
-    fn a_clock_that_nobody_set_was_not_set() {
+    fn a_clock_that_was_not_set_is_not_reported_as_set() {
         let watch = ClockSetWatch::new().unwrap();
         let event = EventFd::new().unwrap();
         event.post();

@@ -1,9 +1,9 @@
-//! A TSC and a CPUID that lie, for tests of whoever must notice.
+//! A TSC and a CPUID that lie, for tests of code that must notice.
 //!
-//! The processor can be told to raise SIGSEGV where a thread reads the TSC
-//! (`prctl(PR_SET_TSC)`) or asks CPUID (`arch_prctl(ARCH_SET_CPUID)`); a handler then puts a made-up
-//! answer in its place. No privilege is needed, and it works in virtual machines. A read takes
-//! microseconds. The C library's clocks, which read the TSC too, are told the truth.
+//! The processor can be set to raise SIGSEGV where a thread reads the TSC (`prctl(PR_SET_TSC)`) or asks CPUID
+//! (`arch_prctl(ARCH_SET_CPUID)`); a handler then puts a made-up answer in its place. No privilege is needed, and it
+//! works in virtual machines. A read takes microseconds. The C library's clocks, which read the TSC too, get the true
+//! values.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use crate::counter::{TscMode, set_tsc_mode};
 use crate::{checked, checked_long};
 
-/// What is made up. The lies are one set for the whole process; who hears them is a thread's own.
+/// The false answers. They are one set for the whole process; each thread has its own state of whether it gets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultInjection {
     /// How much faster the TSC seems, parts per million.
     pub rate_ppm: i64,
-    /// Every so many reads one is off by [`FaultInjection::jump_ticks`]; 0 for never.
+    /// Distance of reads that are off by [`FaultInjection::jump_ticks`], in reads; 0 for never.
     pub jump_every: u64,
     /// How far that read is ahead, in ticks.
     pub jump_ticks: i64,
     /// How far every read is ahead, in ticks.
     pub ahead_ticks: i64,
-    /// What every read gives, whatever else is made up: a counter that stands still.
+    /// The value of every read, whatever else is set: a counter that stands still.
     pub frozen: Option<u64>,
     /// How much longer every read takes, ns, the C library's too: a machine on which an emulated
     /// read is slow.
@@ -40,10 +40,10 @@ static READS: AtomicU64 = AtomicU64::new(0);
 /// The count at which the lies began, so that a wrong rate begins at the right value.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// Where the kernel's own code in this process begins; zero if there is none.
+/// Where the kernel's own code in this process begins; zero if it has none.
 static VDSO: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes the TSC lie to the calling thread and to the threads that it starts from now on.
+/// Makes the TSC give false values to the calling thread and to threads that it starts from now on.
 ///
 /// # Errors
 /// What the kernel answers; EINVAL on one without `PR_SET_TSC`.
@@ -54,8 +54,8 @@ pub fn about_tsc(lies: FaultInjection) -> io::Result<()> {
     set_tsc_mode(TscMode::Fault)
 }
 
-/// From now on makes up something else, for whoever is lied to; for a thread that is not. The rate
-/// begins anew, so what an earlier one has added up to is gone at once.
+/// Changes the false answers from now on; to be called by a thread that gets true ones. The rate begins anew, so
+/// what an earlier one has added up to is gone at once.
 pub fn make_up(lies: FaultInjection) {
     BEGAN.store(crate::counter::tsc(), Ordering::Relaxed);
     RATE_PPM.store(lies.rate_ppm, Ordering::Relaxed);
@@ -77,7 +77,7 @@ pub fn about_invariant_tsc() -> io::Result<()> {
     set_cpuid_enabled(false)
 }
 
-/// Tells the calling thread the truth again.
+/// Gives the calling thread true values again.
 ///
 /// # Errors
 /// What the kernel answers.
@@ -119,8 +119,8 @@ fn install() -> io::Result<()> {
 extern "C" fn answer(_signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     /// The code of faults that are not about an address.
     const SI_KERNEL: libc::c_int = 0x80;
-    // SAFETY: the kernel passes live structures of these types to a handler with SA_SIGINFO, and
-    // nobody else refers to them while it runs.
+    // SAFETY: the kernel passes live structures of these types to a handler with SA_SIGINFO, and nothing else refers to
+    // them while it runs.
     let (code, registers) = unsafe {
         let context = &mut *context.cast::<libc::ucontext_t>();
         ((*info).si_code, &mut context.uc_mcontext.gregs)

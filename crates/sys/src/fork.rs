@@ -1,5 +1,4 @@
-//! Knowing that this process was forked: what threads of the parent would do, nobody does in the
-//! child.
+//! Detects that this process was forked: the child lacks the other threads of its parent and their work.
 //!
 //! Owns: a count that a child made by `fork(3)` finds one higher than its parent left it.
 

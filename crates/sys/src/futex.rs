@@ -1,4 +1,4 @@
-//! Waiting on a word of memory and waking those who wait on it.
+//! Waits on a word of memory, and wakes threads that wait on it.
 //!
 //! Waits end by deadline, by wake or by signal, and say which. None retries. Waking is
 //! async-signal-safe: one system call, no memory but the word's address, `errno` as it was.
@@ -29,7 +29,7 @@ pub fn wait_until(word: &AtomicU32, expected: u32, deadline_ns: u64) -> io::Resu
 }
 
 /// The call itself, and the kernel's answer. Not by the C library: after a long wait its code and `errno` are in no
-/// cache, which costs as much as the rest of the way out.
+/// cache, which would double the cost of the way out.
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 #[inline(always)]
 fn wait_bitset(word: &AtomicU32, operation: i32, expected: u32, until: &libc::timespec) -> i64 {
@@ -69,7 +69,7 @@ fn wait_bitset(word: &AtomicU32, operation: i32, expected: u32, until: &libc::ti
     };
     match answer {
         -1 => -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL)),
-        // What a wait that ended well returns.
+        // A wait that ended well returns 0.
         _ => 0,
     }
 }
@@ -227,7 +227,7 @@ mod tests {
         assert!(unlock_inheriting(&word).is_err(), "not the owner");
     }
 
-    /// A handler may wake; whoever it interrupted finds errno as it left it.
+    /// A handler may wake; the interrupted code finds errno as it left it.
     #[test]
     fn a_wake_leaves_errno_alone() {
         let word = AtomicU32::new(0);

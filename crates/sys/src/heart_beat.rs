@@ -72,7 +72,7 @@ impl HeartBeat {
         self.words.words()[BACK].load(Ordering::Acquire)
     }
 
-    /// What it was refused when it began, its CPU or its policy; it runs without, but for its CPU.
+    /// The error of its CPU or its policy when it began; it runs without the policy, but not without the CPU.
     #[must_use]
     pub fn refused(&self) -> Option<io::Error> {
         let errno = self.words.words()[REFUSED].load(Ordering::Acquire);
@@ -211,7 +211,7 @@ mod tests {
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 
-    /// Also one whose gate never opens, so that nothing is left behind by whoever forgets it.
+    /// Also one whose gate never opens, so that nothing stays behind if its owner forgets it.
     #[test]
     fn it_ends_by_itself() {
         let cpu = crate::thread::affinity().unwrap()[0];
@@ -223,9 +223,9 @@ mod tests {
         }
     }
 
-    /// A CPU that is not there: it says so and ends.
+    /// A CPU that does not exist: the refusal is reported, and the thread ends.
     #[test]
-    fn what_it_is_refused_is_told() {
+    fn a_refusal_is_reported() {
         let beat = HeartBeat::start(1_023, Attributes::Other(0), 20 * SECOND).unwrap().begin();
         until("nothing was refused", || beat.refused().is_some());
         assert_eq!(beat.last_ns(), 0);

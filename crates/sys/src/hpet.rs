@@ -47,8 +47,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the registers of `device` (`/dev/hpet`, or in tests a file of at least 4096 bytes that
-    /// nobody truncates). The file descriptor is closed before this returns.
+    /// Maps the registers of `device` (`/dev/hpet`, or in tests a file of at least 4096 bytes that is not truncated).
+    /// The file descriptor is closed before this returns.
     ///
     /// # Errors
     /// The step that failed. Open: ENOENT without the device, EACCES without the right to read

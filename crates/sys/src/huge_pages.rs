@@ -3,13 +3,13 @@
 /// Bytes of a huge page of x86-64, and of AArch64 with pages of 4 KiB.
 const HUGE: usize = 2 << 20;
 
-/// Asks the kernel to back the room of `values` with huge pages (`madvise(2)`, `MADV_HUGEPAGE`), so that a look
-/// at a random place takes one miss where it takes several: those of the page tables, twice as many in a virtual machine.
-/// To be called before the room is first used.
+/// Asks the kernel to back the room of `values` with huge pages (`madvise(2)`, `MADV_HUGEPAGE`), so that a look at a
+/// random place takes one miss where it takes several: those of the page tables, up to twice the number in a virtual
+/// machine. It is called before the room is first used.
 ///
 /// A hint: it changes nothing but time, and is nothing for less than 2 MiB, where the kernel has no transparent huge
-/// pages or was told not to use them, and on other systems than Linux. The first use of each 2 MiB then takes the time
-/// to clear them all, some 100 us, instead of 512 shorter times.
+/// pages or is set not to use them, and on other systems than Linux. The first use of each 2 MiB then takes the time to
+/// clear them all, some 100 us, instead of 512 shorter times.
 pub fn ask_for<T>(values: &Vec<T>) {
     let begin = values.as_ptr() as usize;
     let end = begin.saturating_add(values.capacity().saturating_mul(size_of::<T>()));

@@ -1,4 +1,4 @@
-//! What this process was started with: the signals that its starter had it ignore, and its signal mask.
+//! The signal state at the start of this process: ignored signals, and the signal mask.
 //!
 //! Owns: a note of both, made before the language's own start-up changes them (Rust ignores SIGPIPE), and
 //! handing both on to programs that this process starts.

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use hourglass_skip::{Requirement, skip};
 
-    /// Where there are counters they count at least what was surely done; where not, it is said why.
+    /// Counters count at least the known work; without counters the error has the cause.
     #[test]
     fn instructions_are_counted_or_refused_by_name() {
         let counter = match Instructions::open(0, true) {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_never_was_is_told() {
+    fn a_thread_that_never_was_is_reported() {
         let refusal = Instructions::open(u32::MAX >> 1, false).unwrap_err();
         assert!(!refusal.to_string().is_empty());
         assert!(

@@ -7,7 +7,7 @@
 //!
 //! Errors are the kernel's own ([`std::io::Error`] with its errno); what they mean for a user is
 //! said further up. Other systems than Linux have [`clock`], [`prefetch`], [`huge_pages`], [`allocation`],
-//! [`held`] and a wait of their own (`alarm`) only.
+//! [`no_stop`] and a wait of their own (`alarm`) only.
 
 #[cfg(target_os = "linux")]
 pub mod adjtimex;
@@ -119,7 +119,7 @@ fn checked(returned: libc::c_int) -> io::Result<libc::c_int> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
-/// The same for raw system calls, which return a long.
+/// As `checked`, for raw system calls, which return a long.
 #[cfg(target_os = "linux")]
 fn checked_long(returned: libc::c_long) -> io::Result<libc::c_long> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }

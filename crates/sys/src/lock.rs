@@ -21,12 +21,12 @@ pub fn try_exclusive(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Who has the lock of a process on a file.
+/// The holder of the lock of a process on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// No process, or the calling one.
     None,
-    /// This one, by its number in the caller's PID namespace. The kernel says so, and not the file.
+    /// This one, by its number in the caller's PID namespace. The number comes from the kernel, not from the file.
     Process(u32),
     /// A process that the caller's PID namespace does not show.
     Unseen,
@@ -50,8 +50,8 @@ pub fn try_for_process(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Which other process has taken the file by [`try_for_process`] (`F_GETLK`). Takes nothing itself. A lock for reading,
-/// which everybody may take who may read the file, is none.
+/// Which other process has taken the file by [`try_for_process`] (`F_GETLK`). Takes nothing itself. A lock for reading
+/// does not count: every process that may read the file may take it.
 ///
 /// # Errors
 /// As [`try_for_process`].
@@ -93,7 +93,7 @@ mod tests {
                 && !try_for_process(&again).unwrap()
         });
         drop(file);
-        // Whoever may read it can lock it for reading, and is not taken for one who may write.
+        // A process that may read it can lock it for reading, and is not taken for one that may write.
         let reader = File::open(&path).unwrap();
         let shared = libc::flock { l_type: libc::F_RDLCK as libc::c_short, ..whole() };
         // SAFETY: reads a live local, and the descriptor is open.

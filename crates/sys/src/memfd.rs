@@ -1,8 +1,7 @@
 //! Memory that processes share: a sealed, nameless file (`memfd_create(2)`) seen as 64-bit words.
 //!
-//! Whoever makes it writes; everybody else maps it for reading, unless it was made for others to
-//! write. The seals keep its size, so that a mapped word stays a word: a file that could shrink would
-//! end its readers with SIGBUS.
+//! Its maker writes; others map it for reading, unless it was made for others to write. The seals keep its size, so
+//! that a mapped word stays a word: a file that could shrink would end its readers with SIGBUS.
 
 use std::fs::File;
 use std::io;
@@ -33,7 +32,7 @@ impl SharedWords {
         SharedWords::sealed(name, words, libc::F_SEAL_FUTURE_WRITE)
     }
 
-    /// The same, but whoever has the file may map it for writing too ([`SharedWords::map`]).
+    /// As [`SharedWords::create`], but a holder of the file may map it for writing too ([`SharedWords::map`]).
     ///
     /// # Errors
     /// No descriptors or memory left.
@@ -61,12 +60,12 @@ impl SharedWords {
         let number = libc::c_int::try_from(number).map_err(|_| closed())?;
         // SAFETY: takes its arguments by value; a number that is not open is refused.
         let again = checked(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(again) };
         SharedWords::map(file.into(), words)
     }
 
-    /// The same words, mapped once more.
+    /// These words, mapped once more.
     ///
     /// # Errors
     /// No descriptors or memory left; EPERM for words that only their maker writes.
@@ -83,7 +82,7 @@ impl SharedWords {
         let least = libc::c_int::try_from(least).unwrap_or(libc::c_int::MAX);
         // SAFETY: takes its arguments by value.
         let fd = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, least) };
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         checked(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
@@ -91,7 +90,7 @@ impl SharedWords {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a terminated string that outlives the call.
         let fd = checked(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         let bytes = libc::off_t::try_from(words.saturating_mul(WORD))
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -119,7 +118,7 @@ impl AsFd for SharedWords {
     }
 }
 
-/// Shared words that somebody else writes.
+/// Shared words that another process writes.
 #[derive(Debug)]
 pub struct ReadOnlyWords(Mapping);
 
@@ -140,7 +139,7 @@ impl ReadOnlyWords {
         self.0.words
     }
 
-    /// Where they are mapped, until this is dropped. Whoever reads by it reads atomically.
+    /// Where they are mapped, until this is dropped. Readers must read atomically.
     #[must_use]
     pub fn address(&self) -> *const u64 {
         self.0.start.as_ptr().cast_const().cast()
@@ -167,7 +166,7 @@ impl ReadOnlyWords {
     }
 }
 
-/// Whether `file` has so many words, and will keep them.
+/// Whether `file` has `words` words, and will keep them.
 fn check(file: &File, words: usize) -> io::Result<()> {
     // Asked before the length: what is sealed afterwards may have shrunk in between.
     // SAFETY: takes its arguments by value.
@@ -207,7 +206,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is the one that `mmap` gave, and nobody can reach it any more.
+        // SAFETY: the range is the one that `mmap` gave, and it is out of reach from now on.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.words * WORD) };
     }
 }
@@ -256,7 +255,7 @@ mod tests {
         assert_eq!(ours.again().unwrap().words()[2].load(Ordering::Acquire), 9);
         let closed = SharedWords::inherited(u32::MAX, 4).unwrap_err();
         assert_eq!(closed.raw_os_error(), Some(libc::EBADF));
-        // The one who has it cannot make its readers end by SIGBUS.
+        // Its holder cannot make its readers end by SIGBUS.
         let file = File::from(handed);
         assert!(file.set_len(0).is_err() && file.set_len(8).is_err());
     }

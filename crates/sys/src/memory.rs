@@ -32,10 +32,10 @@ pub fn lock<T>(items: &[T]) -> io::Result<()> {
     checked(unsafe { libc::mlock(items.as_ptr().cast(), bytes) }).map(|_| ())
 }
 
-/// Below so many bytes nobody is asked: a program that cannot have them cannot go on in any case.
+/// Requests below this many bytes are not checked: a program that cannot have them cannot go on in any case.
 const SMALL: u128 = 1 << 24;
 
-/// Whether so many bytes can be had now, and written; see [`lack_of`]. Fewer than 16 MiB always can.
+/// Whether `bytes` bytes can be had now, and written; see [`lack_of`]. Fewer than 16 MiB always can.
 #[must_use]
 pub fn has_room(bytes: u128) -> bool {
     bytes < SMALL || lack_of(bytes, 0).is_none()
@@ -44,17 +44,17 @@ pub fn has_room(bytes: u128) -> bool {
 /// Why memory cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryShortage {
-    /// The machine has so many bytes to give (`MemAvailable`).
+    /// Bytes that the machine has to give (`MemAvailable`).
     Available(u64),
-    /// The process may have so many bytes more (`RLIMIT_AS`).
+    /// Further bytes that the process may have (`RLIMIT_AS`).
     Limit(u64),
     Refused,
 }
 
-/// Why so many bytes cannot be had now, and written; `None` if they can. A kernel that promises more than it has
-/// ends the process, or another one, when they are written; so what it says is available (`MemAvailable`) is the
-/// limit (for 16 MiB and more), and what the process may have at all (`RLIMIT_AS`), of which `beside` must be
-/// left. For an answer in place of an abort: nothing is kept, and others may be quicker.
+/// Why `bytes` bytes cannot be had now, and written; `None` if they can. A kernel that promises more than it has ends
+/// the process, or another one, when they are written; so what it says is available (`MemAvailable`) is the limit (for
+/// 16 MiB and more), and what the process may have at all (`RLIMIT_AS`), of which `beside` must be left. For an answer
+/// in place of an abort: nothing is kept, and others may be quicker.
 #[must_use]
 pub fn lack_of(bytes: u128, beside: u64) -> Option<MemoryShortage> {
     // First, since some allocators end the process where they are asked for what cannot be.
@@ -117,7 +117,7 @@ mod tests {
 
     /// A limit smaller than the buffers ended the process by SIGABRT.
     #[test]
-    fn a_limit_of_the_process_is_told() {
+    fn a_limit_of_the_process_is_reported() {
         let said = crate::fork::child_says(10_000, || {
             let status = fs::read_to_string("/proc/self/status").unwrap();
             let taken = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
@@ -125,9 +125,9 @@ mod tests {
             let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
             // SAFETY: reads a live local; the limit is this child's own.
             unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
-            let told = lack_of(24 << 20, 40 << 20);
+            let shortage = lack_of(24 << 20, 40 << 20);
             lack_of(4 << 20, 4 << 20).is_none()
-                && matches!(told, Some(MemoryShortage::Limit(left)) if left > 0 && left <= 32 << 20)
+                && matches!(shortage, Some(MemoryShortage::Limit(left)) if left > 0 && left <= 32 << 20)
         });
         assert!(said.unwrap());
     }

@@ -17,7 +17,7 @@ use crate::checked;
 pub fn enter_own_network() -> io::Result<()> {
     // SAFETY: takes no memory; concerns the calling thread alone.
     checked(unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) })?;
-    // Without this, the mount below would appear to everybody.
+    // Without this, the mount below would appear in all namespaces.
     mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
     mount(c"sysfs", c"/sys", Some(c"sysfs"), 0)
 }

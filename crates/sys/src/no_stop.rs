@@ -46,7 +46,7 @@ impl<G> NoStopGuard<G> {
         NoStopGuard { guard: lock(), _region: region }
     }
 
-    /// The same for a lock that may not be had.
+    /// As [`NoStopGuard::new`], for a lock that may be refused.
     #[inline]
     pub fn maybe(lock: impl FnOnce() -> Option<G>) -> Option<NoStopGuard<G>> {
         let region = Region::enter();
@@ -79,7 +79,7 @@ mod tests {
     use crate::stop::{StopAction, WatchedThread};
 
     #[test]
-    fn whoever_holds_it_is_not_stopped() {
+    fn a_thread_that_holds_it_is_not_stopped() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let watched = WatchedThread::take(realtime_signals().0 + 6).unwrap();

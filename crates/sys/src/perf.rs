@@ -1,5 +1,5 @@
-//! Records of context switches, which the kernel gives any user about threads of his own
-//! (`perf_event_open(2)`), unless it was told not to.
+//! Records of context switches, which the kernel gives any user about the user's own threads (`perf_event_open(2)`),
+//! unless it is set not to.
 //!
 //! Owns: the event, its ring, the records in it, why the kernel refuses. Must not: put records on
 //! another clock than the kernel's, say what a switch means.
@@ -81,7 +81,7 @@ pub const SWITCH_BYTES: usize = 32;
 /// Why there are no records.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PerfUnavailable {
-    /// The kernel was told to refuse users (`kernel.perf_event_paranoid`).
+    /// The kernel is set to refuse users (`kernel.perf_event_paranoid`).
     #[error("kernel.perf_event_paranoid is {0}, which keeps users from recording switches")]
     Paranoid(i32),
     /// A filter of system calls, as containers have, or the kernel's own policy.
@@ -126,7 +126,7 @@ pub struct Switch {
     pub way: SwitchDirection,
 }
 
-/// What a thread did in a switch.
+/// The direction of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchDirection {
     In,
@@ -181,7 +181,7 @@ impl SwitchRecords {
         (self.bytes - page_bytes()) / SWITCH_BYTES
     }
 
-    /// From here on switches are recorded.
+    /// Starts recording of switches.
     ///
     /// # Errors
     /// What the kernel answers; does not happen for an open event.
@@ -189,7 +189,7 @@ impl SwitchRecords {
         control(&self.event, ENABLE)
     }
 
-    /// No longer.
+    /// Stops recording of switches.
     ///
     /// # Errors
     /// What the kernel answers; does not happen for an open event.
@@ -205,11 +205,11 @@ impl SwitchRecords {
         let room = self.bytes - page_bytes();
         let mut recorded = parse(&self.copy(written.min(room)));
         let full = written.saturating_add(SWITCH_BYTES) > room;
-        let told = recorded.lost.unwrap_or(0);
+        let reported = recorded.lost.unwrap_or(0);
         recorded.lost = match self.lost() {
-            Some(lost) => Some(lost.max(told)),
+            Some(lost) => Some(lost.max(reported)),
             None if full => None,
-            None => Some(told),
+            None => Some(reported),
         };
         recorded
     }
@@ -284,7 +284,7 @@ pub(crate) fn open_on(tid: u32, mut attributes: PerfAttributes) -> io::Result<Ow
             CLOSE_ON_EXEC,
         )
     })?;
-    // SAFETY: the kernel has just opened it, and nobody else has its number.
+    // SAFETY: the kernel has just opened it, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(event as libc::c_int) })
 }
 
@@ -321,8 +321,8 @@ pub(crate) fn refused(error: &io::Error) -> PerfUnavailable {
     }
 }
 
-/// What `kernel.perf_event_paranoid` says: up to 2 users may record their own threads outside the
-/// kernel. Debian and Ubuntu add levels above, which refuse users everything.
+/// The level of `kernel.perf_event_paranoid`: up to 2 users may record their own threads outside the kernel. Debian and
+/// Ubuntu add levels above, which refuse users everything.
 fn paranoid() -> Option<i32> {
     let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
     text.trim().parse().ok()
@@ -491,8 +491,8 @@ mod tests {
         ));
         assert_eq!(of(libc::ENOSYS), PerfUnavailable::Missing);
         assert_eq!(of(libc::EBUSY), PerfUnavailable::Other(libc::EBUSY));
-        let nobody = SwitchRecords::open(u32::MAX >> 1, 1).unwrap_err();
+        let absent = SwitchRecords::open(u32::MAX >> 1, 1).unwrap_err();
         let other = PerfUnavailable::Other(libc::ESRCH);
-        assert!(nobody == other || !matches!(nobody, PerfUnavailable::Other(_)), "{nobody}");
+        assert!(absent == other || !matches!(absent, PerfUnavailable::Other(_)), "{absent}");
     }
 }

@@ -17,7 +17,7 @@ impl PidFd {
     /// The process `pid`, which must be a process and not another thread of one.
     ///
     /// # Errors
-    /// ESRCH if there is none, EINVAL for the number of a thread, ENOSYS before Linux 5.3, EMFILE.
+    /// ESRCH if it does not exist, EINVAL for the number of a thread, ENOSYS before Linux 5.3, EMFILE.
     pub fn open(pid: u32) -> io::Result<PidFd> {
         PidFd::with(pid, 0)
     }
@@ -41,7 +41,7 @@ impl PidFd {
     fn with(id: u32, flags: libc::c_uint) -> io::Result<PidFd> {
         // SAFETY: takes its arguments by value.
         let fd = checked_long(unsafe { libc::syscall(libc::SYS_pidfd_open, id, flags) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         Ok(PidFd(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) }))
     }
 
@@ -53,7 +53,7 @@ impl PidFd {
         self.signal(libc::SIGSTOP)
     }
 
-    /// Lets it run again (SIGCONT), whoever stopped it.
+    /// Lets it run again (SIGCONT), by whatever it was stopped.
     ///
     /// # Errors
     /// As [`PidFd::stop`].
@@ -95,7 +95,7 @@ impl PidFd {
         .map(drop)
     }
 
-    /// Whether the process has ended; one that nobody has waited for has.
+    /// Whether the process has ended, also before its parent has waited for it.
     ///
     /// # Errors
     /// What `poll(2)` answers; does not happen for an open descriptor.

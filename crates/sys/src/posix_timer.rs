@@ -32,7 +32,7 @@ impl PosixTimer {
         PosixTimer::with_value(tid, signal, 0)
     }
 
-    /// The same, and the signal's information carries `value` (`si_value`).
+    /// As [`PosixTimer::new`], and the signal's information carries `value` (`si_value`).
     ///
     /// # Errors
     /// As [`PosixTimer::new`].
@@ -40,8 +40,8 @@ impl PosixTimer {
         PosixTimer::on(libc::CLOCK_MONOTONIC, tid, signal, value)
     }
 
-    /// The same on the CPU time of the calling thread, which is the one that is signalled. The kernel
-    /// looks at these at its ticks, so that they are late by up to one (1 to 10 ms), and never early.
+    /// A timer on the CPU time of the calling thread, which gets the signal. The kernel looks at these at its ticks, so
+    /// that they are late by up to one (1 to 10 ms), and never early.
     ///
     /// # Errors
     /// As [`PosixTimer::new`].
@@ -120,7 +120,7 @@ impl PosixTimer {
         self.number
     }
 
-    /// The number, where it is this timer's. What the kernel says where it is nobody's otherwise.
+    /// The number, if it is this timer's; otherwise the kernel's error for an unknown number.
     fn checked_id(&self) -> io::Result<libc::c_int> {
         match fork::generation() == self.forks {
             true => Ok(self.number),
@@ -138,7 +138,7 @@ impl PosixTimer {
 /// [`fork::generation`] before.
 ///
 /// # Errors
-/// EINVAL if there is none.
+/// EINVAL if that timer does not exist.
 pub fn expire_soon(number: i32) -> io::Result<()> {
     set(number, 0, 1, 0)
 }
@@ -168,11 +168,11 @@ impl Drop for PosixTimer {
     }
 }
 
-/// What a signal that was waited for came from.
+/// The source of a signal that was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalOrigin {
     Timer,
-    /// Somebody: [`send`], `kill`, `sigqueue`. (The C library does not tell them apart.)
+    /// A sender: [`send`], `kill`, `sigqueue`. (The C library does not distinguish them.)
     Sent,
 }
 
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_signalled_by_another_and_told_from_a_timer() {
+    fn a_signal_of_another_thread_is_distinguished_from_a_timer() {
         in_a_thread(|signal| {
             let tid = thread::id();
             std::thread::scope(|scope| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::checked;
 use crate::process::pipe;
 
-/// A child that was killed, or is ending, is waited for so long.
+/// How long a child that was killed, or is ending, is waited for.
 const LAST: Duration = Duration::from_secs(2);
 
 /// Takes all capabilities from the calling thread, for good. Programs of a user that got some from their file
@@ -78,12 +78,12 @@ pub fn as_user(
     }
 }
 
-/// The same end of a pipe, with a number behind those of the standard descriptors, which the child replaces.
+/// This end of a pipe, with a number behind those of the standard descriptors, which the child replaces.
 fn beside_standard(end: OwnedFd) -> io::Result<OwnedFd> {
     // The old number is closed on return: while it is open here, the end of the child is not seen.
     // SAFETY: takes its arguments by value.
     let copy = checked(unsafe { libc::fcntl(end.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) })?;
-    // SAFETY: the descriptor was just opened and is owned by nobody else.
+    // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
@@ -130,7 +130,7 @@ fn status_within(child: libc::pid_t, limit: Duration) -> io::Result<Option<libc:
     }
 }
 
-/// Leaves the controlling terminal, which anybody may write to as `/dev/tty`, and what the standard descriptors are.
+/// Leaves the controlling terminal, which every process may write to as `/dev/tty`, and the standard descriptors.
 fn leave_terminal() -> io::Result<()> {
     // SAFETY: takes no arguments.
     checked(unsafe { libc::setsid() })?;
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// What `work` says as another user; `None` where this process may not become one.
+    /// The bytes that `work` returns as another user; `None` where this process may not become one.
     fn as_other(limit_s: u32, work: impl FnOnce() -> Vec<u8>) -> Option<io::Result<Vec<u8>>> {
         const OTHER: u32 = 65_534;
         match as_user(OTHER, OTHER, limit_s, work) {

@@ -45,7 +45,7 @@ impl Program {
         Ok(Program { files, argv: words, environment, aside: false, handed: Vec::new() })
     }
 
-    /// What it prints goes to this process's stderr: its stdout is for something else.
+    /// Sends its output to this process's stderr: the stdout is for something else.
     #[must_use]
     pub fn printing_aside(self) -> Program {
         Program { aside: true, ..self }
@@ -71,9 +71,9 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// Starts one. It keeps what this process would hand to any program, but ignores and blocks the signals
-    /// that this process was started with ignored and blocked ([`crate::inherited`]), whatever became of
-    /// them here. It ends with this process as long as it is at the gate.
+    /// Starts one. It keeps what this process would hand to any program, but ignores and blocks the signals that this
+    /// process was started with ignored and blocked ([`crate::inherited_signals`]), whatever this process does with
+    /// them. It ends with this process as long as it is at the gate.
     ///
     /// # Errors
     /// No descriptors, memory or processes left.
@@ -90,8 +90,8 @@ impl Gated {
         // that locks which other threads hold do not matter; it never returns.
         let pid = checked(unsafe { libc::fork() })?;
         if pid == 0 {
-            // The gate opens for the child only if nobody but its parent holds the other end.
-            // SAFETY: a descriptor of this process, which nothing here uses.
+            // The gate opens for the child only if its parent alone holds the other end. SAFETY: a descriptor of this
+            // process, which nothing here uses.
             unsafe { libc::close(gate.as_raw_fd()) };
             if program.aside {
                 // SAFETY: takes its arguments by value.
@@ -106,8 +106,8 @@ impl Gated {
         }
         let pid = pid.unsigned_abs();
         let file = PidFd::open(pid).inspect_err(|_| {
-            // Nobody else will ever know its number.
-            // SAFETY: takes no memory; the child was not waited for, so that the number is its own.
+            // No other caller will ever know its number. SAFETY: takes no memory; the child was not waited for, so that
+            // the number is its own.
             unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
             let _ = wait_for(pid);
         })?;
@@ -143,7 +143,7 @@ impl Drop for Gated {
     fn drop(&mut self) {
         drop(self.gate.take());
         if let Some(child) = self.child.take() {
-            // It ends by itself, now that nobody holds the gate, unless something stopped it.
+            // It ends by itself, now that the gate has no holder, unless something stopped it.
             let _ = child.file.kill();
             let _ = child.wait();
         }
@@ -197,7 +197,7 @@ fn wait_and_become(
     refused
 }
 
-/// What executes files that the kernel does not know how to (`execvp(3)`).
+/// The shell that executes files without a format that the kernel knows (`execvp(3)`).
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
 /// How a child ends whose gate is never opened.
@@ -237,7 +237,7 @@ impl Child {
         self.pid
     }
 
-    /// What becomes readable when it ends.
+    /// A descriptor that becomes readable when it ends.
     #[must_use]
     pub fn file(&self) -> &PidFd {
         &self.file
@@ -246,7 +246,7 @@ impl Child {
     /// Waits for its end and lets the kernel forget it.
     ///
     /// # Errors
-    /// Somebody else waited for it.
+    /// Another caller waited for it.
     pub fn wait(&self) -> io::Result<ExitStatus> {
         wait_for(self.pid)
     }
@@ -297,7 +297,7 @@ impl NoSigpipeWriter {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
         // SAFETY: the kernel fills the live array.
         checked(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
-        // SAFETY: both descriptors were just opened and are owned by nobody else.
+        // SAFETY: both descriptors were just opened and have no other owner.
         let [hears, speaks] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
         Ok((hears, NoSigpipeWriter(speaks)))
     }
@@ -305,7 +305,7 @@ impl NoSigpipeWriter {
     /// Says one byte.
     ///
     /// # Errors
-    /// EPIPE: nobody hears any more.
+    /// EPIPE: no process reads any more.
     pub(crate) fn say(&self, word: u8) -> io::Result<()> {
         loop {
             // SAFETY: reads one byte of a live local.
@@ -331,7 +331,7 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the kernel fills the live array.
     checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: both descriptors were just opened and are owned by nobody else.
+    // SAFETY: both descriptors were just opened and have no other owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_executed_is_told() {
+    fn what_cannot_be_executed_is_reported() {
         let missing = Program::new([b"/nowhere/x".to_vec()], [b"x".to_vec()], []).unwrap();
         let refused = Gated::start(&missing).unwrap().open().unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::ENOENT));
@@ -418,7 +418,7 @@ mod tests {
 
     /// Pipes ended the program by SIGPIPE: Rust's programs ignore that, other languages' do not.
     #[test]
-    fn who_speaks_to_nobody_lives_on() {
+    fn a_writer_without_a_reader_lives_on() {
         let said = crate::fork::child_says(10_000, || {
             // SAFETY: sets this child's own action.
             unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_end_a_child_and_its_end_is_told() {
+    fn signals_end_a_child_and_its_end_is_reported() {
         let child = Gated::start(&program(&["sleep", "60"])).unwrap().open().unwrap();
         child.file().signal(libc::SIGTERM).unwrap();
         assert_eq!(child.wait().unwrap(), ExitStatus::Killed(libc::SIGTERM));

@@ -18,7 +18,7 @@ const CLOCKFD: libc::clockid_t = 3;
 #[derive(Debug)]
 pub struct Device(File);
 
-/// What a device says it can do; times are read from all.
+/// Capabilities that a device reports; times are read from all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Greatest adjustment of the rate, parts per billion.
@@ -55,7 +55,7 @@ impl Device {
         try_resolution_ns(self.clock())
     }
 
-    /// What the device says it can do.
+    /// Capabilities that the device reports.
     ///
     /// # Errors
     /// ENOTTY if it is no PTP clock.

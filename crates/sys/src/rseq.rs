@@ -1,15 +1,15 @@
-//! Restartable sequences (rseq), turned round: a critical section that nobody runs tells whether the
-//! kernel took the CPU from the thread.
+//! Restartable sequences (rseq), turned round: a critical section that is never run shows whether the kernel took the
+//! CPU from the thread.
 //!
-//! When a thread comes back to user mode after it was descheduled, migrated, or given a signal, the
-//! kernel looks at the critical section named in the thread's rseq area. If the thread is not inside,
-//! it clears the name. So whoever writes a name there and finds it gone knows that something of the
-//! kind happened; after a plain interrupt or system call it stays, as a rule.
+//! When a thread comes back to user mode after it was descheduled, migrated, or given a signal, the kernel looks at the
+//! critical section named in the thread's rseq area. If the thread is not inside, it clears the name. So if a thread
+//! writes a name there and finds it gone, something of the kind happened; after a plain interrupt or system call it
+//! stays, as a rule.
 //!
-//! From Linux 6.19 on the kernel looks only if an interrupt or an exception took the thread out of user
-//! mode: a switch inside a system call, the thread's own wait or a preemption there, leaves the name
-//! ([`ClearRule`]). The kernel's documentation says so of areas of more than 32 bytes (ABI version 2, glibc
-//! 2.41); Debian's 7.3 does it with areas of 32 bytes too, so that only a test tells.
+//! From Linux 6.19 on the kernel looks only if an interrupt or an exception took the thread out of user mode: a switch
+//! inside a system call, the thread's own wait or a preemption there, leaves the name ([`ClearRule`]). The kernel's
+//! documentation states this for areas of more than 32 bytes (ABI version 2, glibc 2.41); Debian's 7.3 does it with
+//! areas of 32 bytes too, so that only a test tells.
 //!
 //! Owns: finding the area that the C library registered, registering one where it did not, the
 //! descriptor, and the test whether all of this works here. Must not: say why the thread lost its CPU.
@@ -25,11 +25,11 @@ use thiserror::Error;
 
 pub use self_test::{self_test, self_test_of_every_switch};
 
-/// What stands before an abort address, so that nothing else can be one (`RSEQ_SIG` of the C
-/// library): an undefined instruction.
+/// The word before an abort address, so that no other address can be one (`RSEQ_SIG` of the C library): an undefined
+/// instruction.
 #[cfg(target_arch = "x86_64")]
 const SIGNATURE: u32 = 0x5305_3053;
-/// The same for aarch64: a breakpoint.
+/// The word before an abort address on aarch64: a breakpoint.
 #[cfg(target_arch = "aarch64")]
 const SIGNATURE: u32 = 0xd428_bc00;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -96,7 +96,7 @@ impl Descriptor {
     };
 }
 
-/// One for each user, so that two in one thread see each other: what one armed is [`State::Foreign`] to the other.
+/// One for each user, so that two in one thread see each other: what one armed is [`SectionState::Foreign`] to the other.
 static DESCRIPTOR: Descriptor = Descriptor::NOWHERE;
 static DESCRIPTOR_OF_SPANS: Descriptor = Descriptor::NOWHERE;
 
@@ -135,13 +135,13 @@ pub enum ClearRule {
     WhereInterrupted,
 }
 
-/// What became of the critical section since it was armed.
+/// State of the critical section since it was armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionState {
     Kept,
     /// The kernel cleared it; also before the first [`Section::arm`].
     Cleared,
-    /// Somebody else in this thread named another one in its place: what became of ours cannot be told.
+    /// Other code in this thread named another one in its place: the state of ours is not known.
     Foreign,
 }
 
@@ -150,7 +150,7 @@ pub struct Section {
     area: *mut Area,
     /// Whether the area is ours, and not the C library's.
     own: bool,
-    /// What is named in it.
+    /// The descriptor that it names.
     descriptor: &'static Descriptor,
     _of_this_thread: PhantomData<*const ()>,
 }
@@ -170,8 +170,8 @@ impl Section {
         Section::naming(&DESCRIPTOR)
     }
 
-    /// The same for spans of a program, beside a section that a measured loop of the same thread has: what one
-    /// of the two arms is [`State::Foreign`] to the other.
+    /// A section for spans of a program, beside one that a measured loop of the thread has: what one of the two arms is
+    /// [`SectionState::Foreign`] to the other.
     ///
     /// # Errors
     /// See [`RseqUnusable`]; refused where the other one had to register an area.
@@ -237,7 +237,7 @@ impl Section {
         (unsafe { &raw const (*self.area).rseq_cs }, self.name())
     }
 
-    /// What became of it. Some nanoseconds; no system call.
+    /// Its state. Some nanoseconds; no system call.
     #[inline]
     #[must_use]
     pub fn state(&self) -> SectionState {
@@ -270,7 +270,7 @@ impl Section {
 
 impl Drop for Section {
     fn drop(&mut self) {
-        // What somebody else named is left alone.
+        // A name that other code wrote is left alone.
         if self.state() == SectionState::Kept {
             self.write(0);
         }
@@ -290,8 +290,8 @@ fn rseq(area: *mut Area, flags: libc::c_int) -> io::Result<()> {
     crate::checked_long(answer).map(|_| ())
 }
 
-/// What the kernel and the thread tell each other in the area that the C library registered, besides the
-/// critical section ([`crate::time_slice`]). Of the calling thread, and not to be sent to another.
+/// Fields for the kernel and the thread in the area that the C library registered, besides the critical section
+/// ([`crate::time_slice`]). Of the calling thread, and not to be sent to another.
 #[derive(Clone, Copy)]
 pub(crate) struct LibraryArea(*mut Area);
 
@@ -302,7 +302,7 @@ pub(crate) fn library_area() -> Option<LibraryArea> {
 }
 
 impl LibraryArea {
-    /// What the kernel said when the area was registered.
+    /// The flags that the kernel set when the area was registered.
     #[inline]
     pub(crate) fn flags(self) -> u32 {
         // SAFETY: the C library keeps the area for as long as its thread, which is the calling one.
@@ -415,7 +415,7 @@ pub fn library_bytes() -> Option<usize> {
     }
     // SAFETY: a C library that has the symbol keeps there a constant of this type.
     let size = unsafe { *size };
-    // What glibc and the kernel know, which was less once, while the area was as long.
+    // The size that glibc and the kernel know, which was less once, while the area was as long.
     Some(AREA_BYTES.max(size as usize))
 }
 
@@ -569,7 +569,7 @@ mod tests {
         });
     }
 
-    /// What happens where the C library registers nothing: its registration is taken away first.
+    /// Without a registration by the C library, one of our own serves: the library's is removed first.
     #[test]
     fn without_the_c_library_an_area_of_our_own_serves() {
         let open = || {

@@ -1,8 +1,8 @@
 //! The folder in which programs of one user keep what must outlive a killed one, until the machine starts anew.
 //!
-//! Owns: where it is, and that nobody else can write there: `/run/hourglass` for root, `$XDG_RUNTIME_DIR/hourglass` or
-//! `/run/user/UID/hourglass` for others, and where neither can be had `/tmp/hourglass-UID`.
-//! Must not: know what is kept there.
+//! Owns: where it is, and that no other user can write there: `/run/hourglass` for root, `$XDG_RUNTIME_DIR/hourglass`
+//! or `/run/user/UID/hourglass` for others, and where neither can be had `/tmp/hourglass-UID`. Must not: know what is
+//! kept there.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Others may look into the folder, and not write; a folder inside may be closed to them.
 const SHARED: u32 = 0o755;
 const PRIVATE: u32 = 0o700;
-/// What others may not do in a folder of either kind.
+/// Mode bits that others must not have in a folder of either kind.
 const WRITE_BY_OTHERS: u32 = 0o022;
 const ANYTHING_BY_OTHERS: u32 = 0o077;
 
@@ -40,12 +40,12 @@ pub fn candidates() -> Vec<PathBuf> {
     found
 }
 
-/// The folder `name` inside the folder of the calling user, which nobody else can read or write. Made where it is
-/// missing.
+/// The folder `name` inside the folder of the calling user, which no other user can read or write. It is made where it
+/// is missing.
 ///
 /// # Errors
-/// None of the candidates can be made, or each belongs to somebody else or may be written by others: what was wrong
-/// with the last one.
+/// None of the candidates can be made, or each belongs to another user or may be written by others: what was wrong with
+/// the last one.
 pub fn private(name: &str) -> io::Result<PathBuf> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for outer in candidates() {
@@ -72,7 +72,7 @@ pub fn existing(name: &str) -> Vec<PathBuf> {
     candidates().into_iter().filter_map(trusted).collect()
 }
 
-/// Whatever the mask of this process (umask(2)); a folder that is there keeps its mode.
+/// Makes a folder, whatever the mask of this process (umask(2)); an existing one keeps its mode.
 fn make(folder: &Path, mode: u32, refused: u32) -> io::Result<()> {
     match DirBuilder::new().mode(mode).create(folder) {
         Ok(()) => check(folder, refused)?.set_permissions(Permissions::from_mode(mode)),
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A folder that somebody else may write, or that is a link, is not used.
+    /// A folder that another user may write, or that is a link, is not used.
     #[test]
     fn what_others_may_write_is_refused() {
         let home = std::env::temp_dir().join(format!("hourglass-runtime-{}", std::process::id()));
@@ -130,7 +130,7 @@ mod tests {
         let found = modes
             .clone()
             .map(|(folder, _)| fs::metadata(folder).map(|found| found.mode() & 0o7777));
-        // One that is there keeps what its owner gave it.
+        // An existing folder keeps the mode that its owner gave it.
         fs::set_permissions(&modes[0].0, Permissions::from_mode(0o711)).unwrap();
         make(&modes[0].0, SHARED, WRITE_BY_OTHERS).unwrap();
         let kept = fs::metadata(&modes[0].0).unwrap().mode() & 0o7777;

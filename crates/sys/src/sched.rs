@@ -67,8 +67,8 @@ pub fn set_of(tid: u32, attributes: Attributes) -> io::Result<()> {
     set_raw(tid, &raw_from(attributes))
 }
 
-/// The same, and what the thread forks from now on begins with `SCHED_OTHER`
-/// (`SCHED_FLAG_RESET_ON_FORK`). Without it, a thread of `SCHED_DEADLINE` may not fork (EAGAIN).
+/// As [`set_of`], and what the thread forks from now on begins with `SCHED_OTHER` (`SCHED_FLAG_RESET_ON_FORK`). Without
+/// it, a thread of `SCHED_DEADLINE` may not fork (EAGAIN).
 ///
 /// # Errors
 /// As [`set_of`].
@@ -84,7 +84,7 @@ pub fn set_without_children(tid: u32, attributes: Attributes) -> io::Result<()> 
 /// # Errors
 /// As [`set_of`].
 pub fn put_back(tid: u32, attributes: Attributes) -> io::Result<()> {
-    // That children begin anew cannot be taken back without privilege; the policy can.
+    // Without privilege this flag cannot be removed; the policy can be set back.
     put_back_with(tid, attributes, 0)
         .or_else(|_| put_back_with(tid, attributes, libc::SCHED_RESET_ON_FORK))
 }
@@ -177,7 +177,7 @@ fn raw_of(tid: u32) -> io::Result<RawAttributes> {
     Ok(raw)
 }
 
-/// Whether there is a thread or process of that number; also one that has ended and that nobody has waited for.
+/// Whether a thread or process of that number exists, also an ended one whose parent has not waited for it.
 ///
 /// To be asked ahead of its folder in `/proc`: opening that of one that is being taken away waits in a loop of the kernel
 /// (`d_invalidate`) for the thread that takes it away. Below a real-time thread on its CPU that one has no turn: the loop was
@@ -217,7 +217,7 @@ pub fn read(tid: u32) -> io::Result<Option<Attributes>> {
 /// policies may anyway, and hand theirs on; for them this does nothing.
 #[derive(Debug)]
 pub struct MayFork {
-    /// What is to be set again; nothing if nothing was changed.
+    /// The attributes to be set again; `None` if nothing was changed.
     before: Option<RawAttributes>,
     own: std::marker::PhantomData<*const ()>,
 }

@@ -17,10 +17,10 @@ pub const SIGUSR1: i32 = libc::SIGUSR1;
 /// The signal that gets a thread out of a wait.
 const KICK: libc::c_int = libc::SIGUSR2;
 
-/// What [`notify_on_stop`] was asked to ring.
+/// The word that [`notify_on_stop`] rings.
 static STOP_WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// What a stop adds to its word; the lowest bit is a latch's.
+/// The amount that a stop adds to its word; the lowest bit is a latch's.
 const CALL: u32 = 2;
 
 extern "C" fn on_stop(signal: libc::c_int) {
@@ -37,8 +37,8 @@ extern "C" fn on_kick(_signal: libc::c_int) {}
 
 extern "C" fn on_nothing(_signal: libc::c_int) {}
 
-/// From here on SIGINT, SIGTERM and SIGHUP only set a flag, and [`kick`] interrupts waits. Those of the
-/// three that the process ignores it goes on to ignore: who started it wants that (`nohup`, a shell's `&`).
+/// From here on SIGINT, SIGTERM and SIGHUP only set a flag, and [`kick`] interrupts waits. Those of the three that the
+/// process ignores it goes on to ignore: its starter wants that (`nohup`, a shell's `&`).
 ///
 /// # Errors
 /// What the kernel answers; does not happen for these signals.
@@ -66,12 +66,12 @@ pub fn with_all_blocked<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// What a command needs that runs for long, writes files and starts others; for a program of its own, at the
-/// beginning of `main`. From here on SIGUSR1, by which others are asked how they are doing, does nothing, where it
-/// would end the process; a file that grows beyond the limit (`RLIMIT_FSIZE`) is an error of the write (EFBIG),
-/// where SIGXFSZ would end the process; and the ends of children can be waited for (SIGCHLD) also if the
-/// starter ignored them. Programs that are started find the default actions, or by
-/// [`inherited::hand_on`](crate::inherited::hand_on) what was ignored.
+/// Sets signal actions for a command that runs for long, writes files and starts others; for a program of its own, at
+/// the beginning of `main`. From here on SIGUSR1, by which others are asked how they are doing, does nothing, where it
+/// would end the process; a file that grows beyond the limit (`RLIMIT_FSIZE`) is an error of the write (EFBIG), where
+/// SIGXFSZ would end the process; and the ends of children can be waited for (SIGCHLD) also if the starter ignored
+/// them. Programs that are started find the default actions, or by [`crate::inherited_signals::hand_on`] what was
+/// ignored.
 ///
 /// # Errors
 /// What the kernel answers; does not happen for these signals.
@@ -94,8 +94,8 @@ pub fn stop_asked() -> Option<i32> {
     STOP_ASKED.load(Ordering::Acquire).then(|| STOP_SIGNAL.load(Ordering::Relaxed))
 }
 
-/// From here on a signal of [`catch_stop`] also adds 2 to `word` and wakes whoever waits on it: the signal
-/// may be given to a thread that waits for something else. A later call replaces this one.
+/// From here on a signal of [`catch_stop`] also adds 2 to `word` and wakes threads that wait on it: the signal may be
+/// given to a thread that waits for something else. A later call replaces this one.
 pub fn notify_on_stop(word: &'static AtomicU32) {
     STOP_WORD.store(ptr::from_ref(word).cast_mut(), Ordering::Release);
 }
@@ -115,10 +115,10 @@ fn owners() -> MutexGuard<'static, Owners> {
     OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls `work`, which may use [`catch_stop`], for a program that has handlers of its own, such as an
-/// interpreter. Afterwards these are in force again, nothing is asked any more, and the signal that came
-/// meanwhile is sent to the process once more, so that it does what it does there: by default it ends
-/// the process. Calls in several threads are one, from the first beginning to the last end.
+/// Calls `work`, which may use [`catch_stop`], for a program that has handlers of its own, such as an interpreter.
+/// Afterwards these are in force again, no stop is pending any more, and the signal that came meanwhile is sent to the
+/// process once more, so that it does what it does there: by default it ends the process. Calls in several threads are
+/// one, from the first beginning to the last end.
 ///
 /// # Errors
 /// What the kernel answers; does not happen for these signals. Then nothing was called.
@@ -185,7 +185,7 @@ pub fn kick(tid: u32) -> io::Result<()> {
 /// Sends a signal to a process, or to a process group by its number below zero; kill(2).
 ///
 /// # Errors
-/// ESRCH if there is none; EPERM if this user may not.
+/// ESRCH if it does not exist; EPERM if this user may not.
 pub fn send_to(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: takes no memory.
     checked(unsafe { libc::kill(pid, signal) }).map(|_| ())
@@ -194,11 +194,11 @@ pub fn send_to(pid: i32, signal: i32) -> io::Result<()> {
 /// Signals have numbers below this.
 const SIGNALS: usize = 65;
 
-/// What [`latch`] was asked to set, for each signal.
+/// The word that [`latch`] sets, for each signal.
 static LATCHES: [AtomicPtr<AtomicU32>; SIGNALS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; SIGNALS];
 
-/// What is set in a latch.
+/// The bit of a latch.
 const LATCHED: u32 = 1;
 
 extern "C" fn on_latch(signal: libc::c_int) {
@@ -211,9 +211,9 @@ extern "C" fn on_latch(signal: libc::c_int) {
     }
 }
 
-/// From here on `signal` sets the lowest bit of `word` and wakes whoever waits on it; nothing else, so
-/// that it may come at any time. System calls that it interrupts go on (`SA_RESTART`) where the kernel can
-/// do that. A later call for the same signal replaces this one.
+/// From here on `signal` sets the lowest bit of `word` and wakes threads that wait on it; nothing else, so that it may
+/// come at any time. System calls that it interrupts go on (`SA_RESTART`) where the kernel can do that. A later call
+/// for the same signal replaces this one.
 ///
 /// # Errors
 /// EINVAL for signals that cannot be caught, and for those that the processor raises at an
@@ -229,8 +229,8 @@ pub fn latch(signal: i32, word: &'static AtomicU32) -> io::Result<()> {
     install_with(signal, on_latch, libc::SA_RESTART)
 }
 
-/// Told to a thread of `SCHED_DEADLINE` whose budget was overrun, if it asked for it
-/// (`SCHED_FLAG_DL_OVERRUN`). Ends a program that does not catch it.
+/// Sent to a thread of `SCHED_DEADLINE` whose budget was overrun, if it asked for that (`SCHED_FLAG_DL_OVERRUN`). Ends
+/// a program that does not catch it.
 pub const SIGXCPU: i32 = libc::SIGXCPU;
 
 /// How often SIGXCPU came since [`count_overruns`].

@@ -7,7 +7,7 @@ use std::ptr;
 use crate::checked;
 use crate::inherited_signals::is_ignored;
 
-/// What a signal-passing program is sent and hands on.
+/// Signals that a program passes on.
 pub const PASSED: [i32; 7] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -41,7 +41,7 @@ pub fn send_value(pid: u32, signal: i32, value: u64) -> io::Result<()> {
         return Err(io::ErrorKind::Unsupported.into());
     };
     let value = libc::sigval { sival_ptr: value as *mut libc::c_void };
-    // SAFETY: takes numbers; the pointer is handed on as one, and read by nobody.
+    // SAFETY: takes numbers; the pointer is handed on as one, and never read.
     checked(unsafe { libc::sigqueue(pid, signal, value) }).map(drop)
 }
 
@@ -83,7 +83,7 @@ impl SignalFile {
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         // SAFETY: reads a live local.
         let fd = checked(unsafe { libc::signalfd(-1, &raw const set, flags) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         // SAFETY: reads and writes live locals; the mask is the calling thread's own.
         let code =
@@ -95,7 +95,7 @@ impl SignalFile {
         }
     }
 
-    /// The next signal that came; `None` if there is none.
+    /// The next pending signal; `None` if no signal is pending.
     ///
     /// # Errors
     /// What the kernel answers; does not happen.

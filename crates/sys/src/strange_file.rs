@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_files_alone_are_opened_and_nobody_waits() {
+    fn plain_files_alone_are_opened_without_waiting() {
         let folder = std::env::temp_dir().join(format!("hourglass-strange-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let at = |name: &str| folder.join(name);

@@ -1,6 +1,6 @@
 //! The processor time of others, exact at the moment of reading (`PERF_COUNT_SW_TASK_CLOCK`).
 //!
-//! The kernel's own sums ([`crate::clock::others`]) are up to a tick old while the thread runs on
+//! The kernel's own sums ([`crate::clock::cpu_time`]) are up to a tick old while the thread runs on
 //! another CPU. This clock asks that CPU, which costs it an interrupt of some microseconds.
 //!
 //! Owns: the clock. Must not: know what the time is for.
@@ -33,7 +33,7 @@ impl TaskClock {
             .map_err(|error| perf::refused(&error))
     }
 
-    /// So far, ns: a system call.
+    /// Processor time so far, ns: a system call.
     ///
     /// # Errors
     /// What the kernel answers; does not happen.
@@ -49,7 +49,7 @@ mod tests {
     use crate::thread::counters;
     use hourglass_skip::{Requirement, skip};
 
-    /// Uses so much processor time; whether the thread kept its CPU meanwhile.
+    /// Uses `ns` of processor time; returns whether the thread kept its CPU meanwhile.
     fn spend(ns: u64) -> bool {
         let before = counters().switches();
         let until = now_ns(ClockId::ThreadCpu) + ns;

@@ -1,4 +1,4 @@
-//! What a terminal is used for at the moment.
+//! The present use of a terminal.
 
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -14,7 +14,7 @@ pub fn id() -> u32 {
     unsafe { libc::gettid() as u32 }
 }
 
-/// Gives up the processor; 0.2 us if nobody else wants it.
+/// Gives up the processor; 0.2 us if no other thread wants it.
 #[inline]
 pub fn yield_now() {
     // SAFETY: no arguments, no memory.
@@ -29,7 +29,7 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     affinity_of(0)
 }
 
-/// The same for thread `tid`; 0 is the calling thread.
+/// As [`affinity`], for thread `tid`; 0 is the calling thread.
 ///
 /// # Errors
 /// As [`affinity`]; ESRCH if there is no such thread.
@@ -71,7 +71,7 @@ pub fn set_affinity(cpus: impl IntoIterator<Item = u32>) -> io::Result<()> {
     set_affinity_of(0, cpus)
 }
 
-/// The same for thread `tid`; 0 is the calling thread. The number must still be its own.
+/// As [`set_affinity`], for thread `tid`; 0 is the calling thread. The number must still be its own.
 ///
 /// # Errors
 /// As [`set_affinity`]; ESRCH if there is no such thread.
@@ -109,7 +109,7 @@ pub fn timer_slack() -> Option<u64> {
     u64::try_from(ns).ok()
 }
 
-/// What the kernel counted for a thread since it began.
+/// Kernel counts of a thread since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Context switches by its own wait.
@@ -150,7 +150,7 @@ fn usage() -> libc::rusage {
     usage
 }
 
-/// What the schedstat of a thread (`/proc/thread-self/schedstat`) counts, in ns.
+/// Counts in the schedstat of a thread (`/proc/thread-self/schedstat`), ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedStat {
     /// On a CPU.
@@ -166,7 +166,7 @@ pub fn schedstat() -> Option<SchedStat> {
 }
 
 impl SchedStat {
-    /// The text of a thread's schedstat; `None` if it is none.
+    /// Reads a thread's schedstat; `None` if the text has another form.
     #[must_use]
     pub fn read(text: &str) -> Option<SchedStat> {
         let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
@@ -174,16 +174,16 @@ impl SchedStat {
     }
 }
 
-/// What time the calling thread has used in user and in system mode, ns in whole microseconds, as
-/// `getrusage(RUSAGE_THREAD)` tells it. Kernels that count by ticks count in steps of a tick.
+/// Time of the calling thread in user and system mode, ns in whole microseconds, by `getrusage(RUSAGE_THREAD)`. Kernels
+/// that count by ticks count in steps of a tick.
 #[must_use]
 pub fn rusage_time_ns() -> u64 {
     let (user, system) = rusage_split_ns();
     user.saturating_add(system)
 }
 
-/// The same apart: in user and in system mode. Kernels that count the sum precisely divide it by
-/// what their ticks hit, so that short times may be all on one side.
+/// [`rusage_time_ns`] in two parts: user and system mode. Kernels that count the sum precisely divide it by what their
+/// ticks hit, so that short times may be all on one side.
 #[must_use]
 pub fn rusage_split_ns() -> (u64, u64) {
     let usage = usage();

@@ -1,8 +1,8 @@
 //! The page from which the kernel's own code in every process (the vDSO) tells the time: `[vvar]`
 //! in `/proc/self/maps`.
 //!
-//! Its layout is the kernel's private matter and changes between versions. Here are words alone;
-//! who reads them must prove what they mean before believing them.
+//! Its layout is the kernel's private matter and changes between versions. Here are words alone; a reader must prove
+//! their meaning before using them.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 /// Words of the page that may be read.
 pub const WORDS: usize = 512;
 
-/// What [`watched`] gives while no word is watched ([`KernelPage::watch`]).
+/// The value of [`watched`] while no word is watched ([`KernelPage::watch`]).
 pub const UNWATCHED: u64 = u64::MAX;
 
 static NOTHING: AtomicU64 = AtomicU64::new(UNWATCHED);

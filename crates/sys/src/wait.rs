@@ -29,7 +29,7 @@ pub fn nanosleep_until(deadline_ns: u64) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
-/// A futex word on which nobody else ever waits or wakes: waiting on it ends by its deadline.
+/// Waits on a futex word that no other thread uses: the wait ends by its deadline.
 ///
 /// # Errors
 /// Interrupted by a signal, or what the kernel answers.
@@ -68,7 +68,7 @@ impl TimerFd {
         // SAFETY: takes no memory.
         let fd =
             checked(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         Ok(TimerFd(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -113,7 +113,7 @@ impl Epoll {
     pub fn new() -> io::Result<Epoll> {
         // SAFETY: takes no memory.
         let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor was just opened and is owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         let epoll = Epoll(unsafe { OwnedFd::from_raw_fd(fd) });
         epoll.wait_for(0)?;
         Ok(epoll)

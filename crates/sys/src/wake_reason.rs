@@ -3,7 +3,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeReason {
     Timeout,
-    /// Somebody woke the waiters, or the kernel did for no reason.
+    /// A thread woke the waiters, or the kernel did for no reason.
     Woken,
     /// The word did not hold what was expected: nothing was waited for.
     Changed,

@@ -12,7 +12,7 @@ use crate::memfd::SharedWords;
 use crate::sched::{self, Attributes};
 use crate::{checked, thread};
 
-/// What the child says of its first steps.
+/// States of the child in its first steps.
 const STARTING: u64 = 0;
 const READY: u64 = 1;
 const REFUSED: u64 = 2;
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(words[0].load(Ordering::Acquire), last);
     }
 
-    /// When its work says so, when its time is over, and with the thread that made it.
+    /// It ends when its work is done, when its time is over, and with the thread that made it.
     #[test]
     fn it_ends_by_itself() {
         let cpu = thread::affinity().unwrap()[0];

@@ -83,7 +83,7 @@ impl Writer {
         self.data.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
     }
 
-    /// An event so much later than the last, in `length` bytes.
+    /// An event `delta` later than the last, in `length` bytes.
     fn event(&mut self, delta: u64, body: &[u8]) {
         let mut short = delta;
         if delta >= 1 << 27 {
@@ -157,7 +157,7 @@ fn what_is_written_at_random_is_read_again() {
     }
 }
 
-/// Whatever is missing at the end, what stands before it is read, and the loss is told.
+/// Whatever is missing at the end, the data before it is read, and the loss is reported.
 #[test]
 fn what_is_cut_short_is_read_as_far_as_it_goes() {
     let mut dice = Dice::new();

@@ -155,7 +155,7 @@ fn progress() -> Body {
                 ^ (done % 7) << 2;
         }
         file.write_all_at(&bytes[..bytes.len().min(128)], 0).expect("a page can be written");
-        let (told, opened, grid) = (page.was_told(), page.was_opened(), page.grid());
+        let (told, opened, grid) = (page.was_reported(), page.was_opened(), page.grid());
         let again = ProgressPage::open(&page.path());
         if again.is_ok() {
             let mut writer = Progress::on(page);

@@ -66,7 +66,7 @@ const SKIPPED: &[&str] = &[
     "without_the_kernels_word_bounds_are_the_kernels_clock",
     "a_childs_own_timer_is_not_taken_for_its_parents",
     "a_kick_in_a_child_leaves_its_timers_alone",
-    "a_limit_of_the_process_is_told",
+    "a_limit_of_the_process_is_reported",
     "a_record_keeps_to_the_limit_for_files",
     "descriptors_may_run_out_at_any_call",
     "the_best_of_many_is_precise",

@@ -374,7 +374,7 @@ fn subject(reserve: &Reserve) -> Result<SessionTarget, Stop> {
     Ok(match (&reserve.thread, reserve.pid, &reserve.command[..]) {
         (Some(thread), ..) => SessionTarget::Adopted(TargetSelector::thread(thread)),
         (_, Some(pid), _) => SessionTarget::Adopted(TargetSelector::Process(pid)),
-        (_, _, []) if reserve.check => SessionTarget::Nobody,
+        (_, _, []) if reserve.check => SessionTarget::CheckOnly,
         (_, _, []) => {
             let text = "for whom? give a COMMAND, --pid or --thread; --check needs none";
             return Err(Stop::usage(text));

@@ -156,7 +156,7 @@ pub(super) fn cause(request: &BackendRequest, facts: &AdmissionFacts, sum: &Band
     text
 }
 
-/// Who has it: fair servers, threads, and what only the kernel's account shows.
+/// Holders of the bandwidth: fair servers, threads, and what only the kernel's account shows.
 fn held(facts: &AdmissionFacts, sum: &Bandwidth) -> Vec<String> {
     let mut held = Vec::new();
     let servers = facts.fair_servers.iter().filter(|server| sum.cpus.contains(server.cpu));

@@ -24,7 +24,7 @@ pub fn explain(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> 
     Refusal { errno: Some(errno), ..refusal }
 }
 
-/// What the kernel says with it.
+/// Obstacles for which the kernel answers with `errno`.
 fn causes_of(errno: i32) -> &'static [Obstacle] {
     match errno {
         // The class switched off is Bandwidth.
@@ -35,7 +35,7 @@ fn causes_of(errno: i32) -> &'static [Obstacle] {
     }
 }
 
-/// What is said where the facts show nothing in the way.
+/// The refusal where the facts show no obstacle.
 fn unseen(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> Refusal {
     let (id, cause, remedy) = match errno {
         EPERM | EACCES => (
@@ -76,8 +76,8 @@ fn unseen(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> Refus
     Refusal { backend: BackendKind::Deadline, id, errno: None, cause, remedy: remedy.to_owned() }
 }
 
-/// Busy although the sum fits: somebody whom we do not see has it, or had it until just now, or the
-/// kernel's account is wrong.
+/// The kernel answers EBUSY although the sum fits: a thread that is not visible here has the bandwidth, or had it until
+/// just now, or the kernel's account is wrong.
 ///
 /// Linux 6.18 was seen with an account below zero after threads of several programs had entered and left the
 /// class at the same time; the cause is not known. Below zero it compares as more than there is, so that every

@@ -7,7 +7,7 @@
 
 use crate::supply::Supply;
 
-/// What is added beyond the largest measured demand: one part in so many.
+/// The suggestion adds 1/`SHARE` to the largest measured demand.
 const SHARE: u64 = 64;
 
 /// The least that is added, ns: entering and leaving the kernel once a period, and its account.
@@ -16,8 +16,7 @@ const LEAST_NS: u64 = 20_000;
 /// Budgets are suggested in multiples of this, rounded up, for periods above 1 ms, ns.
 const STEP_NS: u64 = 100_000;
 
-/// Times that a budget was used up before a job was done, of so many periods, from which on more is
-/// suggested: one in so many.
+/// More is suggested if the budget was used up before the job was done in one of `RARE` periods or more.
 const RARE: u64 = 1_000;
 
 /// A budget for jobs that were measured to need up to `largest_ns` in a period of `period_ns`:
@@ -33,19 +32,19 @@ pub fn for_demand(largest_ns: u64, period_ns: u64) -> u64 {
 /// What the periods of a reservation of `budget_ns` every `period_ns` suggest; `None` if it was
 /// enough, if nothing was measured, or if less than a whole CPU would not be enough.
 ///
-/// Where periods of a soft reservation tell the demand, that counts. When the budget of a hard one is used
-/// up, nobody can tell how much more was wanted: one step more is suggested, to be measured again.
+/// Where periods of a soft reservation show the demand, that counts. When the budget of a hard one is used up, the
+/// further demand is unknown: the next larger step is suggested, to be measured again.
 #[must_use]
 pub fn suggested(supply: &Supply, budget_ns: u64, period_ns: u64) -> Option<u64> {
     let rare = supply.overruns.saturating_mul(RARE) < supply.periods;
-    // Who wants all there is in every period would overrun a larger budget as well.
+    // Work that uses all there is in every period would overrun a larger budget as well.
     let always = supply.overruns >= supply.periods;
     if supply.periods == 0 || supply.overruns == 0 || rare || always {
         return None;
     }
     let most = supply.steps.keys().next_back().copied().unwrap_or(0).max(budget_ns);
     let suggested = for_demand(most, period_ns);
-    // Who takes all that there is, has no jobs that a budget could be enough for.
+    // Work that takes all there is has no jobs for which a budget could be enough.
     (suggested > budget_ns && suggested < period_ns).then_some(suggested)
 }
 
@@ -88,7 +87,7 @@ mod tests {
         assert_eq!(suggested(&supply(10_000, 9), 3 * MS, 8 * MS), None);
         assert_eq!(suggested(&supply(1_000, 999), 3 * MS, 8 * MS), Some(3_100_000));
         assert_eq!(suggested(&supply(1_000, 999), 8 * MS, 8 * MS), None);
-        // The bug: work that always wants more was told the next larger budget, run after run.
+        // The bug: work that always wants more got the suggestion of the next larger budget, run after run.
         assert_eq!(suggested(&supply(1_000, 1_000), 3 * MS, 8 * MS), None);
         assert_eq!(suggested(&supply(1_000, 1_001), 3 * MS, 8 * MS), None);
     }

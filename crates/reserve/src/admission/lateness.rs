@@ -17,14 +17,14 @@ use crate::backend::BackendRequest;
 pub enum BudgetDelay {
     /// It does not.
     Never,
-    /// At most so much, ns.
+    /// At most this late, ns.
     AtMost(u64),
     /// No test can tell.
     Unknown,
 }
 
-/// That of `request` beside the threads of the deadline class and the fair servers that can be seen; `None`
-/// where the machine does not tell its CPUs.
+/// The delay of `request` beside the threads of the deadline class and the fair servers that can be seen; `None` where
+/// the CPUs of the machine are not known.
 #[must_use]
 pub fn lateness(request: &BackendRequest, facts: &AdmissionFacts) -> Option<BudgetDelay> {
     let domain = facts.domain.as_ref().filter(|domain| !domain.is_empty())?;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the facts that bear on it ([`facts`]), the kernel's rules put against them ([`check`]),
 //! what stands behind an error number ([`explain`]), and how much to reserve beyond what is needed
-//! ([`over`]). Must not: reserve anything, or analyse (sums are `sched`'s).
+//! ([`headroom`]). Must not: reserve anything, or analyse (sums are `sched`'s).
 
 mod bandwidth;
 mod errno;
@@ -30,13 +30,13 @@ use crate::ownership::{NotOwned, REMEDY};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}; {remedy}")]
 pub struct Refusal {
-    /// The backend.
+    /// The backend that refuses.
     pub backend: BackendKind,
-    /// What is in the way, by name.
+    /// The obstacle, as an identifier.
     pub id: Obstacle,
     /// The kernel's answer, if it was asked.
     pub errno: Option<i32>,
-    /// What is in the way, in words, with the file or number that says so.
+    /// The obstacle in words, with the file or number that shows it.
     pub cause: String,
     /// The line that mends it.
     pub remedy: String,
@@ -54,7 +54,7 @@ impl Refusal {
 pub enum Obstacle {
     /// `CAP_SYS_NICE` or a limit is missing.
     Capability,
-    /// The target is another user's ([`crate::owner`]).
+    /// The target is another user's ([`crate::ownership`]).
     Owner,
     /// The affinity does not cover the root domain, or a thread in the class would be pinned.
     Affinity,
@@ -84,7 +84,7 @@ pub fn ownership(backend: BackendKind, id: u32) -> Result<(), Refusal> {
     NotOwned::find(id).map_or(Ok(()), |foreign| Err(not_own(backend, &foreign)))
 }
 
-/// The same of a change that was refused; `None` for any other answer.
+/// As [`not_own`], for a change that was refused; `None` for any other answer.
 pub(crate) fn ownership_of(backend: BackendKind, error: &std::io::Error) -> Option<Refusal> {
     crate::ownership::foreign(error).map(|foreign| not_own(backend, foreign))
 }

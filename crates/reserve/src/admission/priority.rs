@@ -62,7 +62,7 @@ fn span_us(us: u64) -> Span {
     Span::from_micros(i64::try_from(us).unwrap_or(i64::MAX))
 }
 
-/// What is reserved is no more than the kernel lets real-time threads have on a CPU.
+/// A reservation must be no more than the kernel lets real-time threads have on a CPU.
 pub(super) fn throttle(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let runtime = u64::try_from(facts.rt_runtime_us?).ok()?;
     let whole = facts.rt_period_us.filter(|us| *us > 0)?;

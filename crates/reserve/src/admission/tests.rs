@@ -17,7 +17,7 @@ struct Machine {
     policies: BTreeMap<u32, Attributes>,
 }
 
-/// Root on two CPUs with Linux 6.18, control groups of version 1, nobody in the class.
+/// Root on two CPUs with Linux 6.18, control groups of version 1, no thread in the class.
 fn machine() -> Machine {
     Machine { root: TempDir::new().unwrap(), policies: BTreeMap::new() }.with(&[
         ("proc/sys/kernel/osrelease", "6.18.44-custom\n"),
@@ -165,7 +165,7 @@ fn fair_servers_are_read_where_they_can_be() {
     assert_eq!(facts.fair_servers, [server(0, 100_000_000), server(1, 0)]);
     let sum = bandwidth(&request(1_000, 10_000), &facts).unwrap();
     assert_eq!((sum.all_ppm, sum.seen_ppm, sum.fits), (1_900_000, 100_000, true));
-    // 180 % are left, and nobody has more than a CPU.
+    // 180 % remain, but no thread can have more than one CPU.
     assert_eq!(sum.largest_budget_ns, 10_000_000);
     let older = machine().with(&[("proc/sys/kernel/osrelease", "6.8.0-45-generic\n")]).facts();
     assert_eq!(
@@ -183,7 +183,7 @@ fn the_kernels_own_account_counts() {
     };
     // Two fair servers of 5 %, as 6.18 shows them: nothing else is given away.
     assert_eq!(deadline(&request(900, 1_000), &account(104_856)), []);
-    // 180 % are given away, 170 % of them to nobody here.
+    // 180 % are given away, 170 % of them to no visible thread.
     let refusal = only(&request(3_100, 8_000), &account(1_887_436));
     assert!(refusal.cause.contains("to nobody who can be seen"), "{refusal}");
     assert!(refusal.remedy.contains("at most 800us/8ms"), "{refusal}");

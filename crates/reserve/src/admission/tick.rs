@@ -29,13 +29,13 @@ pub struct Tick {
 }
 
 impl Tick {
-    /// That of this machine; `None` where the kernel does not tell.
+    /// The tick of this machine; `None` where the kernel does not report it.
     #[must_use]
     pub fn of_this_machine() -> Option<Tick> {
         Tick::from_files(&Files::under_root(Path::new("/")))
     }
 
-    /// The same with other files: the step of the kernel's coarse clock, which it moves at each tick.
+    /// The tick by the given files: the step of the kernel's coarse clock, which it moves at each tick.
     pub(super) fn from_files(files: &Files) -> Option<Tick> {
         let ns = resolution_ns(ClockId::MonotonicCoarse).ok()?;
         let features = files.text(FEATURES);
@@ -53,7 +53,7 @@ impl Tick {
         self.between != Some(true) && budget_ns < self.ns.saturating_mul(PART)
     }
 
-    /// What that means for a request; `None` where the tick is fine enough.
+    /// The effect on a request; `None` where the tick is fine enough.
     #[must_use]
     pub fn against(&self, request: &BackendRequest) -> Option<String> {
         let budget = request.reservation.budget();

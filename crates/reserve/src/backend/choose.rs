@@ -9,36 +9,36 @@ use std::fmt;
 use super::BackendKind;
 use crate::admission::Refusal;
 
-/// For whom a backend is wanted.
+/// The target for which a backend is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendSubject {
     /// A program that is yet to be started: it may fork and make threads.
     Program,
     /// A process that runs.
     Process {
-        /// Its threads.
+        /// Number of its threads.
         threads: usize,
-        /// Its children.
+        /// Number of its children.
         children: usize,
     },
     /// One thread.
     Thread,
 }
 
-/// The choice.
+/// The result of [`choose`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The backend; `None` if each of them refuses.
     pub kind: Option<BackendKind>,
     /// Why, in one sentence.
     pub reason: String,
-    /// What stands in the way of those that would have been better, or of all.
+    /// Obstacles to backends that would have been better, or to all.
     pub refusals: Vec<Refusal>,
 }
 
-/// Chooses for `whom`, who is to stay on one CPU if `pinned`; `coarse` says what is wrong with the deadline class if
-/// the budget is of the order of the tick at which it ends budgets. `refused` tells what a backend would
-/// refuse, and is asked only for those that are considered.
+/// Chooses for `whom`, which is to stay on one CPU if `pinned`; `coarse` says what is wrong with the deadline class if
+/// the budget is of the order of the tick at which it ends budgets. `refused` returns what a backend would refuse, and
+/// is called only for those that are considered.
 #[must_use]
 pub fn choose(
     whom: BackendSubject,
@@ -62,7 +62,7 @@ pub fn choose(
     Choice { kind: None, reason, refusals }
 }
 
-/// What was asked for by name.
+/// The choice of a backend that was requested by name.
 #[must_use]
 pub fn chosen(kind: BackendKind, refusals: Vec<Refusal>) -> Choice {
     let kept = refusals.is_empty().then_some(kind);
@@ -195,7 +195,7 @@ mod tests {
         assert!(choice.reason.contains("first thread alone"), "{}", choice.reason);
     }
 
-    /// A cap is no reservation: it is there for who asks for it.
+    /// A cap is no reservation: it is used only on request.
     #[test]
     fn a_quota_is_never_chosen_for_a_promise() {
         let choice =

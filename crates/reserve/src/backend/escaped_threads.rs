@@ -1,13 +1,13 @@
-//! Who leaves the control group of a reservation, and so its budget and its guarantee.
+//! Threads that leave the control group of a reservation, and so its budget and its guarantee.
 //!
-//! A privileged program, a service manager or a user may move a process elsewhere at any time. Nobody tells: so a
-//! thread at timesharing priority looks. Near looks go over the descendants of the reserved process and over those
-//! that were seen in the group before; far looks over all processes for the mark that commands are started with
-//! ([`crate::command::mark`]), since one whose parents have ended is nobody's descendant. Each looks for a small part
-//! of the time only. The last look is made when the reservation ends, so that only who leaves and ends between two
-//! looks is not seen. Descendants of other users, which a reservation leaves where they are, are counted by themselves.
+//! A privileged program, a service manager or a user may move a process elsewhere at any time. No event reports it, so
+//! a timesharing thread looks. Near looks go over the descendants of the reserved process and over those that were seen
+//! in the group before; far looks over all processes for the mark that commands are started with
+//! ([`crate::command::mark`]), since one whose parents have ended is no descendant. Each looks for a small part of the
+//! time. The last look is made when the reservation ends, so that only a thread that leaves and ends between two looks
+//! is not seen. Descendants of other users, which a reservation leaves where they are, are counted by themselves.
 //!
-//! Owns: that thread and what it found. Must not: bring anybody back; run at a priority that others would feel.
+//! Owns: that thread and what it found. Must not: bring a thread back; run at a priority that delays others.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -28,16 +28,16 @@ use crate::target::Target;
 /// As `ps` shows it; at most 15 bytes.
 const NAME: &str = "hourglass-look";
 
-/// Looks take at most one of so many parts of the time, each kind by itself.
+/// Looks of each kind take at most one part in `PART` of the time.
 const PART: u32 = 200;
 /// How long it waits at least between near looks, and between far ones.
 const NEAR: Duration = Duration::from_millis(100);
 const FAR: Duration = Duration::from_secs(1);
 
-/// So many are named.
+/// A warning names at most this many threads.
 const NAMED: usize = 8;
 
-/// Who is outside of the group.
+/// Threads outside of the group.
 #[derive(Debug, Default)]
 struct EscapedThreads {
     /// Processes that left, with their names.
@@ -70,7 +70,7 @@ impl EscapeMonitor {
             found: Arc::clone(&found),
         };
         let thread = std::thread::Builder::new().name(NAME.to_owned());
-        // Without a thread nobody looks but at the end.
+        // Without a thread the only look is the one at the end.
         let thread = thread.spawn(move || look.live(&ends)).ok();
         EscapeMonitor { found, goes_on: Some(goes_on), thread }
     }
@@ -79,12 +79,12 @@ impl EscapeMonitor {
     pub(super) fn end(&mut self) {
         drop(self.goes_on.take());
         if let Some(thread) = self.thread.take() {
-            // What it found before a panic stays found.
+            // What it found before a panic is kept.
             let _ = thread.join();
         }
     }
 
-    /// What is to be said of those who are outside, if any are.
+    /// Warnings about threads outside the group.
     pub(super) fn doubts(&self) -> Vec<AccuracyWarning> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.left().into_iter().chain(found.foreign()).collect()
@@ -144,9 +144,9 @@ struct EscapeScanner {
 }
 
 impl EscapeScanner {
-    /// Until nobody wants to know any more.
+    /// Looks until the reservation ends.
     fn live(mut self, ends: &Receiver<()>) {
-        // Whoever started it may have a real-time priority, which is not for this.
+        // The starting thread may have a real-time priority, which these looks must not have.
         let _ = sched::set(Attributes::Other(0));
         let (mut near, mut far) = (NEAR, FAR);
         let mut looked_far = Instant::now();
@@ -162,7 +162,7 @@ impl EscapeScanner {
         self.scan_marked();
     }
 
-    /// Descendants, and those who were members.
+    /// Scans descendants and former members.
     fn scan_descendants(&mut self) {
         let mut suspects = match self.target {
             Target::Process(root) => members::tree(root),
@@ -194,8 +194,8 @@ impl EscapeScanner {
         self.confirm_escaped(&suspects);
     }
 
-    /// Keeps those who are outside. A list is as of some moment: who began or ended meanwhile is not outside, so
-    /// that all must be so at a second look.
+    /// Keeps those that are outside. A list shows one moment: a thread that began or ended meanwhile is not outside, so
+    /// that all must be outside at a second look.
     fn confirm_escaped(&self, suspects: &[u32]) {
         let lives: Vec<TaskIdentity> =
             suspects.iter().filter_map(|id| TaskIdentity::of_task(*id).ok()).collect();
@@ -226,7 +226,7 @@ impl EscapeScanner {
         !was_member && (self.is_foreign)(life.id)
     }
 
-    /// A group that is gone had nobody left in it: whoever goes on is outside.
+    /// A group that was removed had no members left: every thread that still lives is outside.
     fn outside(&self, lives: Vec<TaskIdentity>) -> Vec<TaskIdentity> {
         let inside: HashSet<u32> = members::within(&self.group).into_iter().collect();
         let runs = |life: &TaskIdentity| {
@@ -237,7 +237,7 @@ impl EscapeScanner {
     }
 }
 
-/// Whether this process started it, as a command and not as somebody who was there.
+/// Whether this process started the target as a command; otherwise it attached to it.
 fn is_command(target: &Target) -> bool {
     matches!(target, Target::Process(pid) if members::parent_of(*pid) == Some(std::process::id()))
 }
@@ -280,7 +280,7 @@ mod tests {
             [(|_| true, vec![member], vec![stranger]), (|_| false, vec![member, stranger], vec![])];
         for (is_foreign, left, foreign) in cases {
             let look = EscapeScanner {
-                // Nobody is in it.
+                // The group has no members.
                 group: Group::at(Version::V2, PathBuf::from("/nowhere")),
                 target: Target::Process(std::process::id()),
                 marked: false,

@@ -1,4 +1,4 @@
-//! Who belongs to a target: threads of a process, descendants, members of control groups.
+//! Members of a target: threads of a process, descendants, members of control groups.
 //!
 //! Owns: walking `/proc` and groups. Answers are lists as of some moment; a process that forks
 //! meanwhile may be missed, and the caller looks again. Must not: change anything.
@@ -49,7 +49,7 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     children
 }
 
-/// The same by asking every process for its parent.
+/// As [`children_of`], by asking every process for its parent.
 fn children_by_parent(parent: u32) -> Vec<u32> {
     all_processes().into_iter().filter(|pid| parent_of(*pid) == Some(parent)).collect()
 }
@@ -141,7 +141,7 @@ pub(super) struct Placed {
     pub(super) policy: u32,
 }
 
-/// The same of thread `tid`.
+/// State, CPU, priority and policy of thread `tid`.
 pub(super) fn placed(tid: u32) -> Option<Placed> {
     /// Fields behind the name before the CPU; priority and policy follow it.
     const CPU: usize = 36;
@@ -152,7 +152,7 @@ pub(super) fn placed(tid: u32) -> Option<Placed> {
     Some(Placed { state, cpu: number()?, priority: number()?, policy: number()? })
 }
 
-/// What stands in `/proc/TID/stat` behind the name, which may have blanks and brackets.
+/// The part of `/proc/TID/stat` behind the name, which may have blanks and brackets.
 fn fields_behind_name(tid: u32) -> Option<String> {
     let text =
         sched::is_there(tid).then(|| fs::read_to_string(format!("/proc/{tid}/stat")))?.ok()?;

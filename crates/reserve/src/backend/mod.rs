@@ -40,7 +40,7 @@ impl fmt::Display for BackendKind {
     }
 }
 
-/// What is asked of a backend.
+/// A request to a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendRequest {
     /// Budget, period, deadline, strength.
@@ -75,22 +75,22 @@ pub trait Backend: fmt::Debug {
 /// MUST: not miscount when a period is looked at late; say what was delivered as of each period's
 /// end, or leave the period out.
 pub trait ActiveReservation: Send + fmt::Debug {
-    /// What was delivered until now.
+    /// The supply until now.
     fn supply(&mut self) -> Supply;
-    /// What that took until now; all that is known, also when it has been released.
+    /// What the reservation cost until now; all that is known, also when it has been released.
     fn spent(&mut self) -> Spent;
     /// When its first period began, ns of `CLOCK_MONOTONIC`; `None` if periods begin with the work
     /// itself, as in the deadline class.
     fn first_ns(&self) -> Option<u64> {
         None
     }
-    /// What a reader must know before believing the supply; nothing mostly.
+    /// Limits of the accuracy of the supply; mostly none.
     fn accuracy_warnings(&self) -> Vec<AccuracyWarning> {
         Vec::new()
     }
     /// To be called now and then, from a thread that is not reserved: lets others know how it goes.
     fn look(&mut self) {}
-    /// Who has time above the target on its CPUs by now, as far as can be seen: reservations and the deadline class.
+    /// Work above the target on its CPUs by now, as far as can be seen: reservations and the deadline class.
     fn outranked_by(&self) -> Vec<String> {
         Vec::new()
     }
@@ -108,7 +108,7 @@ pub trait ActiveReservation: Send + fmt::Debug {
     fn release(&mut self) -> std::io::Result<()>;
 }
 
-/// The same with another budget and period; a deadline at the end of the period moves with it.
+/// The reservation with another budget and period; a deadline at the end of the period moves with it.
 fn changed(of: &Reservation, budget: Span, period: Span) -> Result<Reservation, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("{budget}/{period}: {error}");
     let new = Reservation::new(budget, period, of.strength()).map_err(|error| wrong(&error))?;
@@ -123,8 +123,8 @@ fn changed(of: &Reservation, budget: Span, period: Span) -> Result<Reservation, 
 pub struct AccuracyWarning {
     /// A name for scripts, such as `periods-left-out`.
     pub id: &'static str,
-    /// What is doubtful, and by how much.
+    /// The doubt, and its size.
     pub text: String,
-    /// What helps.
+    /// How to avoid the doubt.
     pub remedy: &'static str,
 }

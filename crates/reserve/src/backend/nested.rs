@@ -1,13 +1,13 @@
 //! A reservation inside another one, which is refused.
 //!
-//! A user-space reserve raises, lowers and suspends all that its program makes. A `hourglass` in it would have its
-//! own keeper and guardian lowered and suspended as work, and its reserved threads given another policy than its
-//! own: it could promise nothing, and enforce nothing. So who is inside is refused, and so is reserving for a program
-//! that holds a reservation itself.
+//! A user-space reserve raises, lowers and suspends all that its program makes. A `hourglass` in it would have its own
+//! keeper and guardian lowered and suspended as work, and its reserved threads given another policy than its own: it
+//! could promise nothing, and enforce nothing. So a process inside a reserve is refused, and so is a reservation for a
+//! program that holds one itself.
 //!
 //! Owns: finding out. A reserve is known by its control group, whose name has its holder's number, or by the mark that
-//! its command has in its environment; its holder by the thread that keeps it. Whoever imitates these is refused a
-//! reservation, and gains nothing. Must not: change anything.
+//! its command has in its environment; its holder by the thread that keeps it. A program that imitates these is refused
+//! a reservation, and gains nothing. Must not: change anything.
 
 use std::fs;
 
@@ -52,7 +52,7 @@ pub fn refusal(kind: BackendKind, target: &Target) -> Option<Refusal> {
     Some(Refusal { backend: kind, id: Obstacle::Nested, errno: None, cause, remedy })
 }
 
-/// Who holds the reserve in whose control group a thread is, in any hierarchy.
+/// The holder of the reserve in whose control group a thread is, in any hierarchy.
 fn holder_of(tid: u32) -> Option<u32> {
     let groups = fs::read_to_string(format!("/proc/{tid}/cgroup")).ok()?;
     let own = std::process::id();
@@ -65,7 +65,7 @@ fn holders(groups: &str) -> Vec<u32> {
     paths.flat_map(|path| path.split('/')).filter_map(target_group::holder).collect()
 }
 
-/// Who started this process under a reservation, where that one found no group to make.
+/// The process that started this one under a reservation without a group.
 fn by_mark() -> Option<u32> {
     let holder: u32 = std::env::var(RESERVED_BY).ok()?.parse().ok()?;
     let mut ancestor = std::process::id();
@@ -100,7 +100,7 @@ mod tests {
         );
     }
 
-    /// Nobody keeps a reserve here, and this process has none.
+    /// No process keeps a reserve on the test host, and this process has none.
     #[test]
     fn an_ordinary_process_is_not_nested() {
         let own = std::process::id();
@@ -111,11 +111,11 @@ mod tests {
     /// A thread of that name makes a process a holder, as the thread of the keeper does.
     #[test]
     fn a_holder_is_known_by_its_keeper() {
-        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let (tell, receiver) = std::sync::mpsc::channel::<()>();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let life = move || {
             ready.send(()).unwrap();
-            let _ = told.recv();
+            let _ = receiver.recv();
         };
         let keeper = std::thread::Builder::new().name(user::KEEPER.to_owned()).spawn(life).unwrap();
         is_ready.recv().unwrap();

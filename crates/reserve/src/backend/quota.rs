@@ -1,8 +1,8 @@
-//! CPU quota of a control group (`cpu.max`, or `cpu.cfs_quota_us` of version 1): a cap for all that is in
-//! it, and no promise, since nobody is raised.
+//! CPU quota of a control group (`cpu.max`, or `cpu.cfs_quota_us` of version 1): a cap for all that is in it, and no
+//! guarantee, since no thread is raised.
 //!
-//! Owns: where such a group can be made, its two numbers, what `cpu.stat` tells of it.
-//! Must not: enable a controller for a part of the machine that is not its own.
+//! Owns: where such a group can be made, its two numbers, what `cpu.stat` reports of it. Must not: enable a controller
+//! for a part of the machine that is not its own.
 
 use std::io;
 
@@ -31,7 +31,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// What is changed is written down with `guardian` before it is.
+    /// `guardian` records changes before they are made.
     #[must_use]
     pub fn new(guardian: Guardian) -> Quota {
         Quota { guardian }
@@ -62,7 +62,7 @@ impl Backend for Quota {
     }
 }
 
-/// What would refuse to cap `target`, reserving nothing; empty if nothing that can be seen.
+/// The obstacles to a cap on `target`; empty if none is visible. Reserves nothing.
 #[must_use]
 pub fn check(target: &Target, request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
     let place = QuotaGroupPath::of(&whole(target)).and_then(|place| place.may_be_used());
@@ -133,7 +133,7 @@ struct CpuQuota {
     /// CPUs of threads that were pinned.
     pinned: Vec<UndoGuard>,
     gathered: Option<TargetGroup>,
-    /// What was told last.
+    /// The latest report.
     supply: Supply,
     spent: Spent,
     begun_ns: u64,
@@ -210,8 +210,8 @@ fn microseconds(request: &BackendRequest) -> (u64, u64) {
     (reservation.budget().nanos_or_zero() / 1_000, reservation.period().nanos_or_zero() / 1_000)
 }
 
-/// What the kernel says of a group. It counts periods in which the group ran only, and does not say what
-/// each of them was given.
+/// The kernel's counts of a group. It counts only periods in which the group ran, and does not report what each of them
+/// was given.
 fn read_supply(group: &Group) -> io::Result<(Supply, Option<u64>)> {
     let text = group.read("cpu.stat")?;
     let used_us = number_in(&text, "usage_usec");
@@ -292,7 +292,7 @@ fn times(request: &BackendRequest) -> Option<Refusal> {
     ))
 }
 
-/// What stands behind the kernel's answer to a CPU: EINVAL is about that, and not about the group.
+/// The cause of the kernel's answer to a CPU: EINVAL is about that, and not about the group.
 fn not_pinned(error: &io::Error, target: &Target, cpu: u32) -> Refusal {
     if error.kind() != io::ErrorKind::InvalidInput {
         return explain(error, target);
@@ -303,7 +303,7 @@ fn not_pinned(error: &io::Error, target: &Target, cpu: u32) -> Refusal {
     Refusal { errno: error.raw_os_error(), ..known }
 }
 
-/// What stands behind an answer of the kernel.
+/// The cause of an answer of the kernel.
 fn explain(error: &io::Error, target: &Target) -> Refusal {
     let id = first_of(target);
     let errno = error.raw_os_error();
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(read("", Version::V1).throttled_ns, None);
     }
 
-    /// The same sources: `$MAX $PERIOD` in microseconds; two files in version 1.
+    /// cgroup-v2.rst: `$MAX $PERIOD` in microseconds. sched-bwc.rst: two files in version 1.
     #[test]
     fn each_version_is_given_its_two_numbers() {
         let folder = std::env::temp_dir().join(format!("hourglass-quota-{}", std::process::id()));

@@ -19,7 +19,7 @@ use crate::target::Target;
 /// A process that forks while it is moved has children outside; so often they are looked for.
 const PASSES: u32 = 16;
 
-/// What names of groups begin with; the process and a number follow.
+/// Names of groups begin with this; the process and a number follow.
 const PREFIX: &str = "hourglass-";
 
 /// Groups made by this process so far.
@@ -31,7 +31,7 @@ pub(super) struct TargetGroup {
     pub(super) group: Group,
     /// Its members are threads, one by one.
     pub(super) by_thread: bool,
-    /// What freezes it, open; not where there is no freezer.
+    /// The open file that freezes it; `None` without a freezer.
     switch: Option<File>,
     /// Thaws, sends the members home, removes the group: in this order.
     thaw: UndoGuard,
@@ -150,7 +150,7 @@ impl TargetGroup {
     /// Orders all members to stand.
     ///
     /// # Errors
-    /// What the kernel answers; `Unsupported` where there is no freezer.
+    /// What the kernel answers; `Unsupported` without a freezer.
     pub(super) fn freeze(&self) -> io::Result<()> {
         self.switch(self.group.freezer().1)
     }

@@ -1,4 +1,4 @@
-//! Threads and processes that are there already.
+//! Threads and processes that run already.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use crate::backend::ActiveReservation;
 use crate::ownership::NotOwned;
 use crate::target::Target;
 
-/// Whom the user means.
+/// The target as the user selects it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetSelector {
     /// A process by its number.
@@ -33,21 +33,21 @@ impl TargetSelector {
 /// Why a thread or process is not adopted.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// There is none of this number, or it has just ended.
+    /// No thread or process has this number, or it has just ended.
     #[error("no {what} {id}; it may have ended")]
     Gone {
         /// Thread or process.
         what: &'static str,
-        /// Its number.
+        /// Its process or thread ID.
         id: u32,
     },
-    /// There is none of this name.
+    /// No thread has this name.
     #[error("no thread is called '{0}'; see ps -eLo tid,comm")]
     NoName(String),
     /// There are several of this name.
     #[error("{} threads are called '{name}' ({}); give a number", .ids.len(), list(.ids))]
     Several {
-        /// The name.
+        /// The ambiguous name.
         name: String,
         /// Their numbers.
         ids: Vec<u32>,
@@ -64,7 +64,7 @@ pub enum AttachError {
     /// It cannot be watched.
     #[error("{id} cannot be watched: {source}")]
     Unwatched {
-        /// Its number.
+        /// Its process or thread ID.
         id: u32,
         /// Why.
         source: io::Error,
@@ -80,7 +80,7 @@ fn list(ids: &[u32]) -> String {
     text
 }
 
-/// A thread or process that is there already, watched for its end.
+/// A thread or process that runs already, watched for its end.
 #[derive(Debug)]
 pub struct AttachedTarget {
     target: Target,
@@ -129,16 +129,16 @@ impl AttachedTarget {
         Ok(AttachedTarget { target, name: status.name, life, file })
     }
 
-    /// Whether what was just reserved is for it. A number may have been another's by the time that the kernel was
-    /// told it: what was reserved is undone then.
+    /// Checks that what was just reserved is for this target. Its number may have passed to another task before the
+    /// kernel got it: then the reservation is undone.
     ///
     /// # Errors
-    /// It has ended.
+    /// The target has ended.
     pub fn confirm(&self, reserved: &mut dyn ActiveReservation) -> Result<(), AttachError> {
         if self.life.is_alive() {
             return Ok(());
         }
-        // Whoever has the number now gets back what he had, as far as he is still there.
+        // The task that has the number now gets its former settings back, as far as it still exists.
         let _ = reserved.release();
         Err(match self.target {
             Target::Thread(id) => AttachError::Gone { what: "thread", id },
@@ -146,13 +146,13 @@ impl AttachedTarget {
         })
     }
 
-    /// Whom a backend reserves for.
+    /// The target for a backend.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Its name.
+    /// Its name, as in `comm`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -164,14 +164,14 @@ impl AttachedTarget {
         self.life
     }
 
-    /// What becomes readable when it ends; `None` where the kernel has none for threads.
+    /// A descriptor that becomes readable when it ends; `None` where the kernel has none for threads.
     #[must_use]
     pub fn file(&self) -> Option<&PidFd> {
         self.file.as_ref()
     }
 }
 
-/// What `/proc/ID/status` says.
+/// Fields of `/proc/ID/status`.
 struct Status {
     name: String,
     process: u32,
@@ -195,8 +195,8 @@ impl Status {
     }
 }
 
-/// The only thread of this name, among those that are the caller's to reserve for if there are any: whoever gives a
-/// thread the name of another's is not in the way.
+/// The only thread of this name, among those that are the caller's to reserve for if there are any: a user who gives a
+/// thread the name of another's thread cannot block it.
 fn named(name: &str) -> Result<u32, AttachError> {
     let own = std::process::id();
     let numbers = |folder: &str| -> Vec<u32> {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_is_adopted() {
+    fn no_other_process_is_attached_to() {
         let id = other("hg-ended").0.id();
         for (whom, wanted) in [
             (TargetSelector::Process(id), format!("no process {id}; it may have ended")),

@@ -12,10 +12,10 @@ use hourglass_sys::process::{Child, Gated, Program};
 
 /// Where programs are when `PATH` does not say, as `execvp(3)` has it.
 const USUAL: &str = "/bin:/usr/bin";
-/// Who may execute: owner, group or others.
+/// Mode bits of the right to execute: of owner, group and others.
 const EXECUTABLE: u32 = 0o111;
 
-/// What makes a program of it.
+/// The remedy for a file that cannot be executed.
 fn executable(file: &str, why: &io::Error) -> String {
     match why.kind() {
         io::ErrorKind::PermissionDenied => format!("if it is a program: chmod +x {file}"),
@@ -35,7 +35,7 @@ pub enum LaunchError {
     /// It cannot be executed.
     #[error("{file}: cannot be executed: {source}; {}", executable(file, source))]
     NotExecutable {
-        /// The file.
+        /// Path of the program.
         file: String,
         /// Why.
         source: io::Error,
@@ -43,7 +43,7 @@ pub enum LaunchError {
     /// This process cannot start any.
     #[error("{file}: cannot be started: {source}")]
     NoProcess {
-        /// The file.
+        /// Path of the program.
         file: String,
         /// Why.
         source: io::Error,
@@ -62,8 +62,7 @@ impl LaunchError {
     }
 }
 
-/// A program that is there, with its words and what its environment has besides that of this
-/// process.
+/// A program that exists, with its arguments and additions to the environment of this process.
 #[derive(Debug)]
 pub struct Launch {
     name: String,
@@ -75,7 +74,7 @@ impl Launch {
     /// that of this process. Nothing is started.
     ///
     /// # Errors
-    /// There is none, or none that may be executed.
+    /// The program does not exist, or may not be executed.
     pub fn find(
         words: &[OsString],
         environment: &[(OsString, OsString)],
@@ -93,7 +92,7 @@ impl Launch {
         Ok(Launch { name, program })
     }
 
-    /// What it prints goes to this process's stderr: its stdout is for something else.
+    /// Sends its output to this process's stderr: the stdout is for something else.
     #[must_use]
     pub fn printing_aside(self) -> Launch {
         Launch { program: self.program.printing_aside(), ..self }

@@ -1,5 +1,5 @@
-//! Whom a command line means: a program that is started under its reservation, or a process or
-//! thread that is there already.
+//! The target of a command line: a program that is started under its reservation, or a process or thread that runs
+//! already.
 //!
 //! Owns: searching for programs ([`Launch`]), finding threads by name ([`AttachedTarget`]), waiting for the
 //! end of either while signals are passed on ([`until_end`]).
@@ -18,7 +18,7 @@ pub use hourglass_sys::process::{Child, ExitStatus, Gated};
 pub use hourglass_sys::signal_file::{ENDING, PASSED, SignalFile};
 
 /// What a command that is started under its reservation finds in its environment, with the process that reserves for
-/// it. Whoever leaves the reserved group unseen is known by it ([`crate::guardian::Undo::Strays`]).
+/// it. A process that leaves the reserved group unseen is known by it ([`crate::guardian::UndoAction::Strays`]).
 pub const RESERVED_BY: &str = "HOURGLASS_RESERVED_BY";
 
 /// The entry of the environment with which this process starts commands.

@@ -1,4 +1,4 @@
-//! Waiting for the end of who has the reservation, while signals are passed on.
+//! Waits for the end of the target of a reservation, and passes signals on.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,10 +9,10 @@ use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::signal_file::{self, ENDING, SignalFile};
 
-/// When whoever waits is asked to look at what was started, ns after the start.
+/// When the waiting caller is asked to look at what was started, ns after the start.
 const SETTLED_NS: u64 = 500_000_000;
 
-/// How often who has no descriptor is looked at, ns.
+/// Interval of looks at a target without a descriptor, ns.
 const LOOK_NS: u64 = 50_000_000;
 
 /// How often the reservation itself is looked at, ns.
@@ -21,7 +21,7 @@ const WATCH_NS: u64 = 100_000_000;
 /// Whose end is waited for.
 #[derive(Debug)]
 pub struct Wait<'a> {
-    /// What becomes readable with it; without, it is looked at 20 times a second.
+    /// A descriptor that becomes readable with the end; without, the target is looked at 20 times a second.
     pub file: Option<&'a PidFd>,
     /// Which one it is.
     pub life: TaskIdentity,
@@ -39,9 +39,9 @@ pub enum WaitEnd {
     Asked(i32),
 }
 
-/// Waits. Signals that the kernel sent by itself (the keys of a terminal) are not passed on, since
-/// who was started has had them too. `settled` is called once, half a second after the begin, if it has not ended by
-/// then; `watch` ten times a second, and with what a signal asks to be changed.
+/// Waits. Signals that the kernel sent by itself (the keys of a terminal) are not passed on, since the started program
+/// has had them too. `settled` is called once, half a second after the begin, if it has not ended by then; `watch` ten
+/// times a second, and with what a signal asks to be changed.
 ///
 /// # Errors
 /// What the kernel answers; does not happen.

@@ -15,7 +15,7 @@ pub struct CpuTime<F> {
     settle_ns: u64,
     reserved_ns: u64,
     last_ns: Option<u64>,
-    /// What counts in this job, in parts of a nanosecond as alpha has them.
+    /// The counted time of this job, in parts of a nanosecond as alpha has them.
     counted: u128,
     running: bool,
     /// Processor time that still counts times alpha, since co-runners may not stand yet.
@@ -36,8 +36,8 @@ impl<F> std::fmt::Debug for CpuTime<F> {
 }
 
 impl<F: FnMut() -> Option<u64> + Send> CpuTime<F> {
-    /// By this clock. `alpha` MUST be proven, or zero; `settle_ns` is the longest time from an order to
-    /// stop until nobody runs any more.
+    /// Progress by this clock. `alpha` MUST be proven, or zero; `settle_ns` is the longest time from an order to stop
+    /// until no co-runner runs any more.
     #[must_use]
     pub fn new(read: F, alpha: ProgressRate, settle_ns: u64) -> CpuTime<F> {
         CpuTime {

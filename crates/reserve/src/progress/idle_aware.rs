@@ -1,10 +1,11 @@
-//! Telling work that wants nothing from work that was kept from what it wants.
+//! Distinguishes work that wants nothing from work that was kept from what it wants.
 //!
-//! A job is asked for only before others are stopped for it, and when its deadline has come and it is not done. One whose
-//! program told nothing of it, and whose threads all sleep, has what it wants: it waits for something, or has done its work
-//! and does not tell. A reservation in the sense of Inoue et al., section 4.1, ends with that for the period, as with a yield.
+//! A job is asked for only before others are stopped for it, and when its deadline has come and it is not done. A job
+//! whose program reported nothing, and whose threads all sleep, has what it wants: it waits, or has done its work and
+//! does not report it. A reservation in the sense of Inoue et al., section 4.1, ends with that for the period, as with
+//! a yield.
 //!
-//! Owns: that question. Must not: count as resting who stands because his budget is used up.
+//! Owns: that question. Must not: count work as idle that stands because its budget is used up.
 
 use super::{ProgressErrors, ProgressSource};
 
@@ -88,7 +89,7 @@ where
             return false;
         }
         let (Some(begun), Some(now)) = (self.begun_ns, (self.time)()) else { return false };
-        // Who has used up what is reserved may stand for that, and frozen threads look as if they slept.
+        // Work that has used up its reservation may stand for that, and frozen threads look as if they slept.
         let left = now.saturating_sub(begun) < self.reserved_ns;
         left && (self.wants)() == Some(false)
     }
@@ -111,7 +112,7 @@ mod tests {
     use crate::progress::{Progress, ProgressPage, WordProgress};
 
     #[test]
-    fn who_sleeps_and_told_nothing_rests() {
+    fn work_that_sleeps_without_progress_is_idle() {
         let progress = Progress::on(ProgressPage::create().unwrap());
         let word = WordProgress::new(ProgressPage::open(&progress.page().path()).unwrap());
         let mut progress = progress;

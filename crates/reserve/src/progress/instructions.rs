@@ -1,11 +1,11 @@
 //! Progress by retired instructions (Inoue et al., section 4.2: the PMC implementation).
 //!
-//! Owns: what an instruction is worth, found in windows without co-runners: some measured before, or those
-//! in which the monitor has stopped them. Must not: stop anybody to find it out.
+//! Owns: what an instruction is worth, found in windows without co-runners: some measured before, or those in which the
+//! monitor has stopped them. Must not: stop co-runners to find it out.
 //!
-//! A program has phases that differ in how much an instruction takes. An instruction counts as the least
-//! that one took, so that progress is told low in slower phases. The paper takes one rate for all, with which a phase that
-//! is faster than what was measured is told high. Two bounds keep that from going beyond what can be:
+//! A program has phases that differ in how much an instruction takes. An instruction counts as the least that one took,
+//! so that progress is reported low in slower phases. The paper takes one rate for all, with which a phase that is
+//! faster than what was measured is reported high. Two bounds keep that from going beyond what can be:
 //!
 //! - Progress is at most the processor time that the job had. It is work in single-thread time, so that its slope is one
 //!   at most (the paper's Figure 2), and no faster phase makes more of a millisecond than a millisecond.
@@ -13,7 +13,7 @@
 //!   alone is at least as fast, and the rate is the fastest of all windows, of whichever kind.
 //!
 //! What is left: until the first such window of a faster phase is over, an instruction of it counts as too much, by no
-//! more than the first bound allows. Who must be sure reports progress in a word.
+//! more than the first bound allows. A program that must be sure reports progress in a word.
 
 use std::cmp::Ordering;
 
@@ -24,7 +24,7 @@ use super::{ProgressErrors, ProgressSource};
 
 /// Counts retired instructions. MUST NOT fall, nor count what others do.
 pub trait Counter: Send {
-    /// How many so far; `None` if it cannot be told.
+    /// Number of instructions so far; `None` if it is not known.
     fn count(&mut self) -> Option<u64>;
 }
 
@@ -64,8 +64,8 @@ impl SingleThreadRate {
             let left = u128::from(a.0) * u128::from(b.1);
             left.cmp(&(u128::from(b.0) * u128::from(a.1)))
         };
-        let told = windows.iter().filter(|(instructions, ns)| *instructions > 0 && *ns > 0);
-        let (instructions, ns) = *told.max_by(speed)?;
+        let counted = windows.iter().filter(|(instructions, ns)| *instructions > 0 && *ns > 0);
+        let (instructions, ns) = *counted.max_by(speed)?;
         Some(SingleThreadRate { instructions, ns })
     }
 
@@ -76,7 +76,7 @@ impl SingleThreadRate {
         SingleThreadRate::of_windows(&windows).unwrap_or(self)
     }
 
-    /// Time that so many instructions stand for, ns, rounded down.
+    /// Time that `instructions` stand for, ns, rounded down.
     #[must_use]
     pub fn ns(&self, instructions: u64) -> u64 {
         let ns = u128::from(instructions) * u128::from(self.ns) / u128::from(self.instructions);
@@ -90,7 +90,7 @@ const WINDOW_NS: u64 = 1_000_000;
 /// Progress by the instructions of a thread, or of a whole process with its descendants ([`super::tree`]).
 pub struct InstructionProgress<C, F> {
     counter: C,
-    /// Processor time of the thread so far, ns; `None` if it cannot be told.
+    /// Processor time of the thread so far, ns; `None` if it is not known.
     time: F,
     /// `None` until the first window: then nothing counts.
     rate: Option<SingleThreadRate>,
@@ -120,9 +120,9 @@ impl<C, F> std::fmt::Debug for InstructionProgress<C, F> {
 }
 
 impl<C: Counter, F: FnMut() -> Option<u64> + Send> InstructionProgress<C, F> {
-    /// By this counter and the processor time of the same thread. `rate` is one measured before; without,
-    /// nothing counts until co-runners have stood for a while. `settle_ns` is the longest time from an
-    /// order to stop until nobody runs any more.
+    /// Progress by this counter and the processor time of the thread that it counts. `rate` is one measured before;
+    /// without, nothing counts until co-runners have stood for a while. `settle_ns` is the longest time from an order
+    /// to stop until no co-runner runs any more.
     #[must_use]
     pub fn new(counter: C, time: F, rate: Option<SingleThreadRate>, settle_ns: u64) -> Self {
         InstructionProgress {
@@ -143,7 +143,7 @@ impl<C: Counter, F: FnMut() -> Option<u64> + Send> InstructionProgress<C, F> {
         }
     }
 
-    /// What an instruction is worth, as far as is known.
+    /// The worth of an instruction, as far as is known.
     #[must_use]
     pub fn rate(&self) -> Option<SingleThreadRate> {
         self.rate
@@ -299,9 +299,9 @@ mod tests {
         assert_eq!(source.done_ns(), 13_252_250);
     }
 
-    /// Sharing slows: who is faster beside co-runners than ever without has a phase that is at least as fast.
+    /// Sharing slows: work that is faster beside co-runners than ever without has a phase that is at least as fast.
     #[test]
-    fn a_faster_phase_beside_co_runners_is_not_told_high() {
+    fn a_faster_phase_beside_co_runners_is_not_reported_high() {
         let (counted, time) = machine();
         let rate = SingleThreadRate::of_windows(&[(1, 1)]);
         let mut source = InstructionProgress::new(reader(&counted), reader(&time), rate, 0);

@@ -2,15 +2,15 @@
 
 use super::{ProgressErrors, ProgressSource};
 
-/// The most that any of some sources tells. None of them tells more than was done, and so neither
-/// does the most of them.
+/// The maximum of several sources. No source reports more than was done, so their maximum does not either.
 ///
-/// The doubts of the first are told: the word that a program may write, beside processor time, which counts also
-/// for one that writes none. It is named by the first if that has ever told anything, and else by the next.
+/// Errors are those of the first source: the word that a program may write, beside processor time, which counts also
+/// for a program that writes none. Its name is that of the first source if that has ever reported, and else of the
+/// next.
 pub struct MaxProgress {
     first: Box<dyn ProgressSource>,
     others: Vec<Box<dyn ProgressSource>>,
-    /// Whether the first has told anything.
+    /// Whether the first source has reported.
     first_reported: bool,
 }
 

@@ -1,8 +1,8 @@
 //! How far reserved work is, as time of a processor that is not shared.
 //!
-//! Owns: the sources of that: the word that a program writes ([`page`], [`writer`], [`word`]), retired
+//! Owns: the sources of that: the word that a program writes ([`page`], [`writer`], [`word_progress`]), retired
 //! instructions ([`instructions`]), processor time ([`cpu_time`]), the largest of several
-//! ([`largest`]), the count of many threads ([`tree`]), and whether it wanted anything ([`resting`]). Must not: decide anything; count as
+//! ([`max_progress`]), the count of many threads ([`tree`]), and whether it wanted anything ([`idle_aware`]). Must not: decide anything; count as
 //! done what is not known to be.
 
 pub mod cpu_time;
@@ -25,29 +25,28 @@ pub use writer::Progress;
 pub trait ProgressSource: Send {
     /// As documents name it: `word`, `instructions`, `cpu_time` or `none`.
     fn name(&self) -> &'static str;
-    /// A job begins with so much reserved, ns of single-thread time. What was done before does not
-    /// count.
+    /// A job begins, with `reserved_ns` of single-thread time. Earlier progress does not count.
     fn begin(&mut self, reserved_ns: u64);
     /// What is done of it now, ns, 0 to what is reserved; the reserved amount means all is done.
     fn done_ns(&mut self) -> u64;
-    /// When the job that counts now began, ns of `CLOCK_MONOTONIC`, if the program has told it: periods that
-    /// were begun at a guess are then begun with its jobs.
+    /// When the job that counts now began, ns of `CLOCK_MONOTONIC`, if the program has reported it: periods that began
+    /// at a guess then begin with its jobs.
     fn begun_ns(&mut self) -> Option<u64> {
         None
     }
     /// The job began later than [`ProgressSource::begin`] was called: what was done until now is not its own.
     /// For sources that cannot tell by themselves.
     fn restart(&mut self) {}
-    /// Told after co-runners were stopped and before they run again, for sources that count the one
-    /// and the other differently.
+    /// Called after co-runners were stopped and before they run again, for sources that count differently in these two
+    /// states.
     fn co_runners(&mut self, _running: bool) {}
-    /// Whether the program has told nothing of this job so far.
+    /// Whether the program has reported nothing of this job so far.
     fn is_silent(&mut self) -> bool {
         true
     }
-    /// Whether the work has told nothing of this job and wants no processor now, by its own will: it sleeps, and was not
-    /// stopped for having used up what is reserved. MUST be false if that is not known. Asked only of jobs for which
-    /// co-runners would stand, or that are not done at their deadline, so that it may read files.
+    /// Whether the work has reported nothing of this job and wants no processor now, by its own will: it sleeps, and
+    /// was not stopped for having used up what is reserved. MUST be false if that is not known. Asked only of jobs for
+    /// which co-runners would stand, or that are not done at their deadline, so that it may read files.
     fn is_idle(&mut self) -> bool {
         false
     }
@@ -66,7 +65,7 @@ pub trait ProgressSource: Send {
 pub struct ProgressErrors {
     /// Those whose progress went backwards; from there on it counted as none.
     pub backwards: u64,
-    /// Those that told no progress at all.
+    /// Jobs in which the program reported no progress at all.
     pub unmoved: u64,
 }
 

@@ -8,16 +8,15 @@
 //! |---|---|
 //! | 0 | [`MAGIC`] |
 //! | 1 | [`VERSION`] |
-//! | 2, 3 | begin of the first period (`CLOCK_MONOTONIC`, ns) and the period (ns); 0 if not told |
+//! | 2, 3 | begin of the first period (`CLOCK_MONOTONIC`, ns) and the period (ns); 0 if not reported |
 //! | 4 | how often a program has opened it |
 //! | 8 | the job's number times two; less one while a job is being begun; 0 before the first |
 //! | 9 | the whole of the job, in whatever unit the program likes |
 //! | 10 | what is done of it, in the same unit |
-//! | 11 | when it began (`CLOCK_MONOTONIC`, ns); 0 if not told |
+//! | 11 | when it began (`CLOCK_MONOTONIC`, ns); 0 if not reported |
 //!
-//! The program writes the whole before what is done, and both after the number; who reads takes the
-//! number, what is done, the whole, and the number again: what is seen is never more than has been told
-//! by then.
+//! The program writes the whole before what is done, and both after the number; a reader takes the number, what is
+//! done, the whole, and the number again: it never sees more than has been reported by then.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -36,9 +35,9 @@ pub const PATH_VARIABLE: &str = "HOURGLASS_PROGRESS_PATH";
 /// The number of the descriptor that is handed down is at least this: below are those that shells and scripts take for
 /// their own.
 const HANDED_FROM: u32 = 200;
-/// What the first word says.
+/// Content of the first word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"hgprogr\0");
-/// What the second says.
+/// Content of the second word.
 pub const VERSION: u64 = 1;
 /// Words of a page.
 pub const WORDS: usize = 16;
@@ -85,7 +84,7 @@ pub enum PageError {
     Version {
         /// Where it is.
         path: PathBuf,
-        /// Its version.
+        /// Version of the page.
         found: u64,
     },
     /// None could be made.
@@ -133,7 +132,7 @@ impl ProgressPage {
     /// Opens the page that a value of [`VARIABLE`] says.
     ///
     /// # Errors
-    /// [`PageError::CurrentPeriod`], [`PageError::DeadlineStep`], [`PageError::NotOwned`], [`PageError::Version`].
+    /// [`PageError::Open`], [`PageError::Closed`], [`PageError::Foreign`], [`PageError::Version`].
     pub fn named(value: &OsStr) -> Result<ProgressPage, PageError> {
         const EBADF: i32 = 9;
         let Some(Ok(descriptor)) = value.to_str().map(str::parse::<u32>) else {
@@ -147,7 +146,7 @@ impl ProgressPage {
         }
     }
 
-    /// Opens a page that somebody else made.
+    /// Opens a page that another process made.
     ///
     /// # Errors
     /// As [`ProgressPage::named`].
@@ -182,7 +181,7 @@ impl ProgressPage {
     /// Opens the page of a running process.
     ///
     /// # Errors
-    /// [`PageError::None`]; [`PageError::CurrentPeriod`] where its descriptors may not be looked at.
+    /// [`PageError::None`]; [`PageError::Open`] where its descriptors may not be looked at.
     pub fn of_process(pid: u32) -> Result<ProgressPage, PageError> {
         let folder = PathBuf::from(format!("/proc/{pid}/fd"));
         let descriptors = fs::read_dir(&folder)
@@ -197,7 +196,7 @@ impl ProgressPage {
         Err(PageError::None(pid))
     }
 
-    /// The same page, mapped once more.
+    /// This page, mapped once more.
     ///
     /// # Errors
     /// [`PageError::Make`].
@@ -205,8 +204,8 @@ impl ProgressPage {
         self.0.again().map(ProgressPage).map_err(PageError::Make)
     }
 
-    /// A descriptor for a program that is started from here, and which keeps its number: the value for [`VARIABLE`].
-    /// Whoever has it can write the page, and can neither shorten nor lengthen it.
+    /// A descriptor for a program that this process starts; it keeps its number, the value for [`VARIABLE`]. Its holder
+    /// can write the page, and can neither shorten nor lengthen it.
     ///
     /// # Errors
     /// [`PageError::Make`].
@@ -239,12 +238,12 @@ impl ProgressPage {
     /// Whether a program has opened it to tell its progress.
     #[must_use]
     pub fn was_opened(&self) -> bool {
-        self.load(OPENED) > 0 || self.was_told()
+        self.load(OPENED) > 0 || self.was_reported()
     }
 
-    /// Whether any job was told of.
+    /// Whether the program reported any job.
     #[must_use]
-    pub fn was_told(&self) -> bool {
+    pub fn was_reported(&self) -> bool {
         self.load(JOB) > 0
     }
 
@@ -261,7 +260,7 @@ impl ProgressPage {
         self.store(PERIOD, period_ns);
     }
 
-    /// When periods begin: the first, and the period, ns. `None` if that was not told.
+    /// When periods begin: the first, and the period, ns. `None` if the monitor did not report them.
     #[must_use]
     pub fn grid(&self) -> Option<(u64, u64)> {
         let period_ns = self.load(PERIOD);
@@ -313,7 +312,7 @@ mod tests {
     }
 
     /// The bug: a page was a path in the `/proc` of its maker, which a program of another user, in another PID
-    /// namespace, or of a maker with capabilities cannot open. A descriptor that was closed on the way is told as such.
+    /// namespace, or of a maker with capabilities cannot open. A descriptor closed on the way is reported as such.
     #[test]
     fn a_page_is_handed_down_by_descriptor() {
         let page = ProgressPage::create().unwrap();
@@ -325,7 +324,7 @@ mod tests {
         assert!(!page.was_opened());
         let mut progress = crate::progress::Progress::on(inherited);
         progress.report(1, 2);
-        assert!(page.was_opened() && page.was_told());
+        assert!(page.was_opened() && page.was_reported());
         let closed = ProgressPage::named(OsStr::new("1048575")).unwrap_err();
         let text = closed.to_string();
         assert!(matches!(closed, PageError::Closed(1_048_575)) && text.contains("sudo"), "{text}");

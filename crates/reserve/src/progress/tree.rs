@@ -3,8 +3,8 @@
 //! A counter that is inherited (`perf_event_open(2)`) counts what its thread forks from then on as well, threads and
 //! processes, also when these have ended. So one for each thread that is there counts everything that comes later.
 //!
-//! Owns: whom to open a counter for. Must not: count anybody twice: whoever was forked while counters were being
-//! opened may be in the count of its parent already, so that it gets none of its own.
+//! Owns: which threads get a counter. Must not: count a thread twice: a thread that was forked while counters were
+//! being opened may be in the count of its parent already, so that it gets no counter of its own.
 
 use crate::backend::members;
 use crate::target::Target;
@@ -26,7 +26,7 @@ impl<C> Tree<C> {
     /// high.
     ///
     /// # Errors
-    /// The first refusal of another reason, or the last one if nobody is left.
+    /// The first refusal of another reason, or the last one if no thread is left.
     pub fn over<E>(
         target: &Target,
         mut open: impl FnMut(u32, bool) -> Result<C, E>,
@@ -63,7 +63,7 @@ impl<C> Tree<C> {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the tree has no counter.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -194,7 +194,7 @@ mod tests {
         child.wait().unwrap();
     }
 
-    /// Who cannot be counted is a refusal; who has ended is none as long as others are there.
+    /// A thread that cannot be counted causes a refusal; an ended thread does not, as long as others exist.
     #[test]
     fn a_refusal_is_handed_on() {
         let target = Target::Process(std::process::id());

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use super::page::{BEGUN, DONE, JOB, ProgressPage, TOTAL};
 use super::{ProgressErrors, ProgressSource};
 
-/// What the word said at one moment.
+/// Content of the word at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct WordReading {
     /// The job's number; 0 before the first.
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(word.done_ns(), u64::MAX - 1);
     }
 
-    /// What was told of the last job counts nothing in the next period.
+    /// Progress of the last job does not count in the next period.
     #[test]
     fn a_job_that_has_not_begun_has_no_progress() {
         let (mut progress, mut word) = pair();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_falls_or_rests_counts_as_no_progress_and_is_told() {
+    fn a_word_that_falls_or_rests_counts_as_no_progress_and_is_reported() {
         let (mut progress, mut word) = pair();
         word.begin(100);
         progress.report(3, 5);
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(word.errors(), ProgressErrors { backwards: 1, unmoved: 1 });
     }
 
-    /// Whoever began a job has told of it, also if nothing of it is done.
+    /// A program that began a job has reported it, even if nothing of it is done.
     #[test]
     fn a_program_that_tells_nothing_is_silent() {
         let (mut progress, mut word) = pair();
@@ -248,14 +248,14 @@ mod tests {
         assert!(word.is_silent(), "that was the job before");
     }
 
-    /// A writer and a reader at full speed: never more than was told, never backwards.
+    /// A writer and a reader at full speed: the reader never sees more than was reported, nor a step backwards.
     #[test]
-    fn nothing_is_seen_that_was_not_told() {
+    fn nothing_is_seen_that_was_not_reported() {
         const JOBS: u64 = 2_000;
         let (mut progress, mut word) = pair();
-        // The job and the thousandths of it that are told next: written before each report, read behind each look.
-        let told = Arc::new(AtomicU64::new(0));
-        let telling = Arc::clone(&told);
+        // The next job and thousandths to be reported: written before each report, read after each look.
+        let reported = Arc::new(AtomicU64::new(0));
+        let telling = Arc::clone(&reported);
         let writer = std::thread::spawn(move || {
             for job in 1..=JOBS {
                 telling.store(job * 10_000, Ordering::SeqCst);
@@ -278,13 +278,13 @@ mod tests {
             assert!(word.job >= last);
             last = word.job;
             let done = word.done_ns();
-            let told = told.load(Ordering::SeqCst);
-            let most = match (told / 10_000).cmp(&word.job) {
+            let reported = reported.load(Ordering::SeqCst);
+            let most = match (reported / 10_000).cmp(&word.job) {
                 Less => 0,
-                Equal => told % 10_000,
+                Equal => reported % 10_000,
                 Greater => 1_000,
             };
-            assert!(done <= most, "{done} of job {} where {told} was told", word.job);
+            assert!(done <= most, "{done} of job {} where {reported} was told", word.job);
         }
         writer.join().unwrap();
         assert_eq!(word.errors().backwards, 0);

@@ -49,15 +49,15 @@ impl Progress {
         Ok(Progress::on(page))
     }
 
-    /// On this page. Whoever writes it from here on begins a new job.
+    /// Writes progress to this page, beginning with a new job.
     #[must_use]
     pub fn on(page: ProgressPage) -> Progress {
         let job = page.load(JOB).div_ceil(2);
         Progress { page, job, finished: true, total: 0 }
     }
 
-    /// A job begins: nothing of it is done. The job before is over, whatever was told of it. Costs a reading
-    /// of the clock, some 20 ns.
+    /// A job begins: nothing of it is done. The job before is over, whatever was reported of it. Costs a reading of the
+    /// clock, some 20 ns.
     #[cold]
     pub fn begin(&mut self) {
         self.finished = false;
@@ -72,10 +72,10 @@ impl Progress {
         }
     }
 
-    /// `done` of `total` is done, in any unit in which equal steps take equal times; `total` itself
-    /// means that the job is done, and MUST be told of every job, or the next one told by
-    /// [`Progress::begin`]. `total` may change within a job; `done` must not fall. After the end, the
-    /// next report begins a job. A `total` of 0 says nothing, and changes nothing.
+    /// `done` of `total` is done, in any unit in which equal steps take equal times; `total` itself means that the job
+    /// is done, and MUST be reported for every job, or the next one announced by [`Progress::begin`]. `total` may
+    /// change within a job; `done` must not fall. After the end, the next report begins a job. A `total` of 0 says
+    /// nothing, and changes nothing.
     #[inline]
     pub fn report(&mut self, done: u64, total: u64) {
         // Within a job, which is nearly always, one store.
@@ -112,14 +112,14 @@ impl Progress {
         self.job
     }
 
-    /// The page.
+    /// The page that it writes.
     #[must_use]
     pub fn page(&self) -> &ProgressPage {
         &self.page
     }
 
-    /// Begin of the first period after `now` (ns of `CLOCK_MONOTONIC`), on the grid that the monitor
-    /// watches; `None` where it told none.
+    /// Begin of the first period after `now` (ns of `CLOCK_MONOTONIC`), on the grid that the monitor watches; `None`
+    /// where it set no grid.
     #[must_use]
     pub fn next_release_ns(&self, now: u64) -> Option<u64> {
         let (first, period) = self.page.grid()?;

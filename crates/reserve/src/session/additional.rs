@@ -1,8 +1,8 @@
 //! Further reservations beside the first one, for processes that are there (`--also`): on one core they are watched
 //! together (Inoue et al., section 3.4, equation 9).
 //!
-//! Owns: finding whom they are for, reserving, holding the one while another's turn is, what became of each.
-//! Must not: decide whose turn it is (`reserve::smt::monitor` does); outlive the first reservation.
+//! Owns: finding their targets, reserving, holding the one while another's turn is, the outcome of each. Must not:
+//! decide whose turn it is (`reserve::smt::monitor` does); outlive the first reservation.
 
 use hourglass_model::document::Warning;
 use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
@@ -38,7 +38,7 @@ struct AdditionalEntry<'a> {
 pub(super) struct AdditionalReservations<'a>(Vec<AdditionalEntry<'a>>);
 
 impl SessionRequest {
-    /// What is to enforce the first reservation: several are kept alike.
+    /// The backend for the first reservation: several are kept alike.
     pub(super) fn backend_for_all(&self) -> Option<Backend> {
         if self.additional.is_empty() { self.backend } else { Some(Backend::User) }
     }
@@ -97,12 +97,12 @@ impl<'a> AdditionalReservations<'a> {
         Ok(AdditionalReservations(others))
     }
 
-    /// Whom they are for.
+    /// The targets of all.
     pub(super) fn targets(&self) -> Vec<Target> {
         self.0.iter().map(|other| other.adopted.target().clone()).collect()
     }
 
-    /// What would be in the way of each beside the first one and those before it, where nobody watches them together.
+    /// The refusals for each reservation beside the first one and those before it, where they are not watched together.
     pub(super) fn refusals(&self, first: &Asked) -> Vec<ReserveRefusal> {
         let mut beside = vec![first.clone()];
         let mut refusals = Vec::new();
@@ -181,8 +181,8 @@ impl<'a> AdditionalReservations<'a> {
         !self.0.is_empty() && smt.is_some_and(takes_turns)
     }
 
-    /// Ends them all; what became of each. `smt` is what was done for all of them together, and `counts` what became of
-    /// the jobs of each.
+    /// Ends them all, and returns the outcome of each. `smt` is the report of all of them together, and `counts` those
+    /// of the jobs of each.
     pub(super) fn end(self, smt: Option<&SmtReport>, counts: &[JobCounts]) -> Vec<ReserveDocument> {
         let mut counts = counts.iter();
         let several = self.is_several(smt);
@@ -204,7 +204,7 @@ impl<'a> AdditionalReservations<'a> {
     }
 }
 
-/// What was done for all, with the jobs of one.
+/// The report of all, with the jobs of one.
 pub(super) fn of_one(smt: &SmtReport, counts: &JobCounts, document: &ReserveDocument) -> SmtReport {
     SmtReport {
         protected: smt.protected && document.guarantee,
@@ -218,7 +218,7 @@ pub(super) fn of_one(smt: &SmtReport, counts: &JobCounts, document: &ReserveDocu
     }
 }
 
-/// Whether the words go together, which is said before anything about a process.
+/// Whether the arguments go together; checked before anything about a process.
 pub(super) fn goes_together(request: &SessionRequest) -> Result<(), SessionFailure> {
     if request.additional.is_empty() {
         return Ok(());
@@ -252,7 +252,7 @@ pub(super) fn gate(
     let (Target::Process(pid) | Target::Thread(pid)) = target;
     let wanted = stopper::StopperRequest::processes([*pid]);
     let mut refused = Vec::new();
-    // A cookie keeps nobody off the own CPU.
+    // A cookie does not keep co-runners off the reserved CPU itself.
     for kind in StopperKind::ALL.into_iter().filter(|kind| *kind != StopperKind::CoreCookie) {
         match stopper::open(kind, &wanted, guardian) {
             Ok(stopper) => return Ok(Box::new(GuardedStopper::new(stopper, guardian))),
@@ -265,7 +265,7 @@ pub(super) fn gate(
     )))
 }
 
-/// That somebody of another reservation would be stopped as a co-runner.
+/// The failure that work of another reservation would be stopped as a co-runner.
 pub(super) fn is_reserved(pid: u32) -> SessionFailure {
     SessionFailure::Siblings(format!(
         "process {pid} must not be stopped: it is reserved with --also; name others with --stop"

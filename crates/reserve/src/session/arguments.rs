@@ -1,6 +1,6 @@
-//! The words in which a reservation is asked for.
+//! The arguments that describe a reservation.
 //!
-//! Owns: their meaning and what is said of wrong ones. Must not: know options, reserve anything.
+//! Owns: their meaning and the errors of wrong ones. Must not: know options, reserve anything.
 
 use hourglass_time::Span;
 
@@ -71,7 +71,7 @@ pub fn cpu(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "the number of a CPU is wanted, from 0 on".to_owned())
 }
 
-/// What enforces it; `None` is `auto`.
+/// The backend of a name; `None` is `auto`.
 ///
 /// # Errors
 /// A text with all names.
@@ -85,7 +85,7 @@ pub fn backend(text: &str) -> Result<Option<Backend>, String> {
     }
 }
 
-/// What is done about those who share the CPU.
+/// The policy towards co-runners of a name.
 ///
 /// # Errors
 /// A text with all names.

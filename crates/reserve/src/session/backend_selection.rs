@@ -13,13 +13,13 @@ use crate::backend::{ActiveReservation, Backend as Enforces, BackendRequest, nes
 use crate::guardian::Guardian;
 use crate::target::Target;
 
-/// For whom a backend is wanted, and which.
+/// The request for a backend, and its target.
 #[derive(Debug)]
 pub(super) struct BackendQuery<'a> {
     pub(super) kind: Option<Backend>,
     /// Whether the target is a program of which nothing is known yet.
     pub(super) program: bool,
-    /// Whom; for a check without anybody, this process stands for the program.
+    /// For a check without a command, this process stands for the program.
     pub(super) target: &'a Target,
     pub(super) request: &'a BackendRequest,
     /// It runs within what another reservation of this process has claimed.
@@ -33,11 +33,11 @@ pub(super) struct SelectedBackend {
     pub(super) kind: Backend,
     pub(super) guarantee: bool,
     pub(super) reason: String,
-    /// What is in the way of those that would have been better.
+    /// Obstacles to backends that would have been better.
     pub(super) refused: Vec<Refusal>,
     /// By how much the budget may come late, where that was looked at.
     pub(super) lateness: Option<BudgetDelay>,
-    /// Who stood above the work when periods were missed.
+    /// Work above the reserved work when periods were missed.
     pub(super) broken: Broken,
 }
 
@@ -49,7 +49,7 @@ impl SelectedBackend {
     }
 }
 
-/// That nobody would undo the reservation.
+/// The refusal because no guardian would undo the reservation.
 fn unguarded(backend: Backend, why: &std::io::Error) -> Refusal {
     let (cause, remedy) = (why.to_string(), "try it again".to_owned());
     Refusal { backend, id: Obstacle::Missing, errno: None, cause, remedy }
@@ -119,7 +119,7 @@ impl BackendQuery<'_> {
         (choice, lateness)
     }
 
-    /// What is in the way of any promise, whatever gives it; a quota promises nothing.
+    /// Obstacles to any guarantee, whatever gives it; a quota gives none.
     fn nested(&self) -> Option<Refusal> {
         let kind = self.kind.unwrap_or(Backend::User);
         if kind == Backend::Quota { None } else { nested::refusal(kind, self.target) }
@@ -170,7 +170,7 @@ impl BackendQuery<'_> {
         (!self.program).then_some(*id)
     }
 
-    /// What would be in the way of one.
+    /// Obstacles to one backend.
     fn refused(&self, kind: Backend, facts: &AdmissionFacts) -> Vec<Refusal> {
         match kind {
             Backend::Deadline => {

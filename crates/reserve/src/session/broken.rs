@@ -1,4 +1,4 @@
-//! Who stood above the work when its budget was not there, looked up while that is so.
+//! Work above the reserved work when its budget was missed, looked up at that time.
 //!
 //! Owns: the names. Must not: look where no period was missed.
 
@@ -19,10 +19,10 @@ pub fn kept_until_now(reserved: &mut dyn ActiveReservation) -> (Option<bool>, Ve
     )
 }
 
-/// So many are named.
+/// A warning names at most this many.
 const NAMED: usize = 8;
 
-/// What was found until now.
+/// The names found until now.
 #[derive(Debug, Default)]
 pub(super) struct Broken {
     missed: u64,
@@ -44,7 +44,7 @@ impl Broken {
         }
     }
 
-    /// Whom it saw.
+    /// Names of the work that it saw.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn who_is_gone_at_the_end_is_named() {
         let mut broken = Broken::default();
-        // Who is there and takes nothing is not named.
+        // Work that takes nothing is not named.
         broken.look(&mut Made(0, &["process 1"]));
         broken.look(&mut Made(2, &["process 2", "process 3"]));
         broken.look(&mut Made(3, &["process 3"]));

@@ -1,7 +1,8 @@
 //! Another budget for a reservation that is in force.
 //!
-//! In the deadline class the kernel is asked, and whoever looks at the thread sees it. Else the process that keeps it is asked by a signal with a number (`sigqueue(3)`), which the kernel lets its user and root send.
-//! It answers by its claim: another one takes the place of the first when it is admitted.
+//! In the deadline class the kernel makes the change, and observers of the thread see it. Otherwise a signal with a
+//! number (`sigqueue(3)`) asks the keeper; its user and root may send that. It answers by its claim: a new claim takes
+//! the place of the first when it is admitted.
 
 use std::fs::File;
 use std::io;
@@ -20,9 +21,9 @@ use crate::backend::{BackendKind, deadline, user};
 
 /// Times travel in this unit, ns, with 32 bits for each.
 const UNIT_NS: u64 = 100;
-/// For so long an answer is waited for; the keeper looks ten times a second.
+/// How long an answer is waited for; the keeper looks ten times a second.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// And for so long others that ask before.
+/// How long earlier requests are waited for.
 const TURN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 

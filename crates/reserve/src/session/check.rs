@@ -37,7 +37,7 @@ pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure
             Launch::find(words, &[])?;
             None
         }
-        SessionTarget::Nobody => None,
+        SessionTarget::CheckOnly => None,
     };
     // A program inherits what this process has.
     let own = Target::Process(std::process::id());
@@ -46,7 +46,7 @@ pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure
     let targets: Vec<Target> = std::iter::once(target.clone()).chain(others.targets()).collect();
     let counted = request.siblings.as_ref().map(|asked| progress::counters(asked, targets.iter()));
     let uncounted = counted.and_then(Result::err).map(|why| co_runners::uncounted(&why));
-    // How long stopping takes is measured only when somebody is to be stopped.
+    // How long stopping takes is measured only when co-runners are to be stopped.
     let sharing = co_runners::check_pages(request, target, &mut document)?;
     let reservation = sharing.as_ref().map_or(request.reservation, |(siblings, _)| {
         co_runners::cover(request.reservation, siblings.policy, 0)

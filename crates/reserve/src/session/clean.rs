@@ -1,6 +1,6 @@
-//! Undoing what reservations left that were killed together with their guardians.
+//! Undoing what reservations left behind when they were killed together with their guardians.
 //!
-//! Owns: whose records are looked at, with whose rights, and how that is told. Must not: decide what is undone
+//! Owns: whose records are read, with whose rights, and how the result is reported. Must not: decide what is undone
 //! (`reserve` and `sys` do).
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::priority_boost::PriorityBoost;
 
-/// A child that undoes what one user left is given so long, s.
+/// Time limit of a child that undoes what one user left, s.
 const EACH_USER_S: u32 = 60;
 
 /// Undoes what is left of reservations of the calling user whose process and guardians are gone; as root, of all users.
@@ -59,7 +59,7 @@ pub fn clean() -> io::Result<CleanDocument> {
     let own = user();
     let left = found.iter().filter(|found| match &*found.state {
         "left" => true,
-        // What another user puts there is nothing that anybody could mend.
+        // Entries that another user makes there are not for this user to repair.
         "unreadable" => found.user == own,
         _ => false,
     });
@@ -92,7 +92,7 @@ fn folders_of_others() -> BTreeSet<(PathBuf, u32)> {
     of_sessions.chain(of_tmp).filter_map(ours).collect()
 }
 
-/// What a child tells of one user.
+/// The report of a child about one user.
 #[derive(Default, Serialize, Deserialize)]
 struct CleanReport {
     found: Vec<CleanFound>,
@@ -178,7 +178,7 @@ fn step_report(step: &UndoStep) -> CleanStep {
     CleanStep { what: words(&step.undo), outcome: outcome.to_owned(), cause }
 }
 
-/// What a step does, in words.
+/// The step of an undo action, in words.
 fn words(undo: &UndoAction) -> String {
     match undo {
         UndoAction::Write { path, text } => {

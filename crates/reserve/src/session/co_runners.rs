@@ -1,5 +1,5 @@
-//! Protection from those who share the reserved processor: who they are, how they are stopped, how
-//! far the reserved work is.
+//! Protection from co-runners of the reserved processor: which they are, how they are stopped, how far the reserved
+//! work is.
 
 use hourglass_model::Reservation;
 use hourglass_model::document::Warning;
@@ -29,7 +29,7 @@ use crate::target::Target;
 
 mod cover;
 pub(super) mod progress;
-mod told;
+mod warnings;
 
 pub(super) use cover::cover;
 use cover::{checks, covered_by, promise, together};
@@ -37,8 +37,7 @@ use cover::{checks, covered_by, promise, together};
 /// How long a monitor may be silent while co-runners stand, beside two periods, ns.
 const PATIENCE_NS: u64 = 500_000_000;
 
-/// What the threads that keep and watch a reservation take of the reserved CPU, with room: this part of
-/// the budget.
+/// The threads that keep and watch a reservation take one part in this number of its budget, with room.
 const OWN_PART: u64 = 100;
 
 pub(super) struct Protection {
@@ -68,7 +67,7 @@ impl Protection {
         self.lost = lost.map(|pid| LostPage::by(pid, descriptor));
     }
 
-    /// Ends it; everybody runs again. What it did, what a reader must know of it, and what became of the jobs of each
+    /// Ends it; all co-runners run again. Returns its report, the warnings, and the counts of the jobs of each
     /// reservation.
     pub(super) fn end(self) -> (SmtReport, Vec<Warning>, Vec<JobCounts>) {
         let (report, each) = self.driver.stop_each();
@@ -76,12 +75,13 @@ impl Protection {
         let unbroken = broken == 0 && self.guardian.is_alive();
         let smt = report.to_document(&self.shares);
         let protected = smt.protected && unbroken;
-        let mut warnings = told::after(&report, &self.guardian);
+        let mut warnings = warnings::after(&report, &self.guardian);
         let watched = self.page.as_ref().filter(|_| smt.jobs > 0 || self.lost.is_some());
-        warnings
-            .extend(watched.and_then(|page| told::no_progress_warning(page, self.lost.as_ref())));
+        warnings.extend(
+            watched.and_then(|page| warnings::no_progress_warning(page, self.lost.as_ref())),
+        );
         let (against, stop_trial_ns) = (self.against, self.trial_ns);
-        let page = self.page.as_ref().map(|page| told::page(page).to_owned());
+        let page = self.page.as_ref().map(|page| warnings::page(page).to_owned());
         (SmtReport { protected, against, broken, stop_trial_ns, page, ..smt }, warnings, each)
     }
 }
@@ -99,7 +99,7 @@ impl LostPage {
     }
 }
 
-/// Who is kept off, by name.
+/// The co-runners that are kept off, by name.
 fn against(siblings: &CoRunnerSettings) -> Vec<String> {
     match (siblings.policy, &siblings.stopped[..]) {
         (SiblingPolicy::Ignore, _) => Vec::new(),
@@ -118,7 +118,7 @@ pub(super) fn page(request: &SessionRequest) -> Result<Option<ProgressPage>, Ses
     }
 }
 
-/// Somebody shares the reserved processor.
+/// The protection of a reservation whose processor is shared.
 pub(super) struct CoRunnerProtection<'a> {
     request: &'a SessionRequest,
     siblings: &'a CoRunnerSettings,
@@ -127,11 +127,11 @@ pub(super) struct CoRunnerProtection<'a> {
     stopper: Box<dyn Stopper>,
     stopping: StopTiming,
     guardian: Guardian,
-    /// What counts the instructions of each target.
+    /// Counters of the instructions of each target.
     counters: Vec<progress::InstructionCounter>,
 }
 
-/// What stopping takes, ns.
+/// Durations of stops, ns.
 #[derive(Clone, Copy)]
 struct StopTiming {
     /// From the order on, in 999 of 1,000 cases, and in all trials on the co-runners themselves.
@@ -139,12 +139,12 @@ struct StopTiming {
     /// Slack at which the order is given: the same, how late timers are, and what our own threads take
     /// of the reserved CPU.
     margin_ns: u64,
-    /// What it took to stop the co-runners themselves at the start.
+    /// Time that it took to stop the co-runners themselves at the start.
     trial_ns: Option<u64>,
 }
 
-/// Who shares the reserved processor, if that is asked and somebody does, and how they are stopped,
-/// which is measured here.
+/// The co-runners of the reserved processor, if that was requested and there are any, and how they are stopped, which
+/// is measured here.
 pub(super) fn sharing<'a>(
     request: &'a SessionRequest,
     targets: &[Target],
@@ -167,7 +167,7 @@ pub(super) fn sharing<'a>(
     }))
 }
 
-/// Who shares the reserved processor, if that is asked and somebody does; that nobody does is told.
+/// The CPUs that share the reserved processor, if that was requested and there are any; otherwise a warning is added.
 pub(super) fn check_pages<'a>(
     request: &'a SessionRequest,
     target: &Target,
@@ -179,15 +179,15 @@ pub(super) fn check_pages<'a>(
     if shares.is_shared() {
         return Ok(Some((siblings, shares)));
     }
-    document.smt = Some(nobody_shares(siblings));
-    document.warnings.push(told::no_claim(&shares, siblings));
+    document.smt = Some(unshared_report(siblings));
+    document.warnings.push(warnings::no_claim(&shares, siblings));
     Ok(None)
 }
 
-/// What the backend is asked for. Work beside co-runners takes more processor time than it has reserved
-/// in single-thread time, and must not be throttled before it is done: it may take all until the
-/// deadline, since the monitor sees to it that it does not need more. Nine tenths of the period at most,
-/// which leaves the machine something.
+/// The reservation that the backend is asked for. Work beside co-runners takes more processor time than it has reserved
+/// in single-thread time, and must not be throttled before it is done: it may take all until the deadline, since the
+/// monitor sees to it that it does not need more. Nine tenths of the period at most, which leaves the machine
+/// something.
 pub(super) fn covering(
     request: &SessionRequest,
     sharing: Option<&CoRunnerProtection<'_>>,
@@ -196,7 +196,7 @@ pub(super) fn covering(
     sharing.map_or(asked, |sharing| sharing.cover(asked))
 }
 
-/// The same of a further reservation.
+/// As [`covering`], for a further reservation.
 pub(super) fn covering_other(
     asked: Reservation,
     sharing: Option<&CoRunnerProtection<'_>>,
@@ -220,7 +220,7 @@ impl CoRunnerProtection<'_> {
         covered_by(self.request, self.siblings.policy)
     }
 
-    /// What the monitor sees to: the budget, in time for what the backend keeps for it.
+    /// The monitor's part: the budget, in time for what the backend keeps for it.
     fn promise(&self, asked: Reservation) -> Reservation {
         promise(asked, self.policy(), self.stopping.margin_ns)
     }
@@ -366,7 +366,7 @@ fn stopper(
     let stopping = StopTiming {
         settle_ns: chosen.stopping_ns(),
         margin_ns: match siblings.margin {
-            // What is asked for is kept: the caller knows the machine better than one measurement does.
+            // A margin that is given is kept: the caller knows the machine better than one measurement does.
             Some(margin) => margin.nanos_or_zero(),
             None => chosen.margin_ns().saturating_add(own_ns),
         },
@@ -381,10 +381,10 @@ fn stopper(
 
 /// The refusal of a progress that cannot be read.
 pub(super) fn uncounted(why: &SessionFailure) -> ReserveRefusal {
-    told::refusal("progress", &why.to_string())
+    warnings::refusal("progress", &why.to_string())
 }
 
-/// What would be in the way of stopping them, by the same tests as when they are stopped; nobody is.
+/// Obstacles to stopping them, by the tests that a real stop makes; nothing is stopped.
 pub(super) fn obstacles(
     request: &SessionRequest,
     siblings: &CoRunnerSettings,
@@ -394,27 +394,28 @@ pub(super) fn obstacles(
 ) -> Vec<ReserveRefusal> {
     let cpus = shares.cpus.iter().collect();
     let monitor = Driver::check(&MonitorConfig { cpus, ..MonitorConfig::default() }).err();
-    let monitor = monitor.map(|why| told::refusal("monitor", &why.to_string()));
+    let monitor = monitor.map(|why| warnings::refusal("monitor", &why.to_string()));
     let mut refusals: Vec<ReserveRefusal> = monitor.into_iter().collect();
-    refusals.extend(together(request, siblings).map(|why| told::refusal("sum", &why)));
+    refusals.extend(together(request, siblings).map(|why| warnings::refusal("sum", &why)));
     if siblings.policy == SiblingPolicy::Ignore {
         return refusals;
     }
     let wanted = match co_runners(siblings, targets, shares, document) {
         Ok(wanted) => wanted,
         Err(failure) => {
-            refusals.push(told::refusal("co_runners", &failure.to_string()));
+            refusals.push(warnings::refusal("co_runners", &failure.to_string()));
             return refusals;
         }
     };
     if let Err(why) = StopTrialSetup::new(&shares.cpus) {
-        refusals.push(told::refusal("cpus", &why.to_string()));
+        refusals.push(warnings::refusal("cpus", &why.to_string()));
     }
     let checked: Vec<_> = kinds(siblings).into_iter().map(|kind| check(kind, &wanted)).collect();
     if checked.iter().all(Result::is_err) {
         let each = checked.into_iter().filter_map(Result::err);
-        refusals
-            .extend(each.map(|why| told::refusal("stopper", &unnamed(siblings, why.to_string()))));
+        refusals.extend(
+            each.map(|why| warnings::refusal("stopper", &unnamed(siblings, why.to_string()))),
+        );
     }
     refusals
 }
@@ -423,13 +424,13 @@ pub(super) fn obstacles(
 fn kinds(siblings: &CoRunnerSettings) -> Vec<StopperKind> {
     match siblings.stopper {
         Some(kind) => vec![kind],
-        // Nobody is named, which is everybody.
+        // No co-runner is named, which means all.
         None if siblings.stopped.is_empty() => vec![StopperKind::CoreCookie],
         None => StopperKind::ALL.to_vec(),
     }
 }
 
-/// What a refusal lacks that does not say who is to be stopped.
+/// Completes a refusal if the user did not name processes to stop.
 fn unnamed(siblings: &CoRunnerSettings, why: String) -> String {
     match &siblings.stopped[..] {
         [] => format!(
@@ -440,7 +441,7 @@ fn unnamed(siblings: &CoRunnerSettings, why: String) -> String {
     }
 }
 
-/// Whom to stop: those that the user names, or everybody.
+/// The processes to stop: those that the user names, or all.
 fn co_runners(
     siblings: &CoRunnerSettings,
     targets: &[Target],
@@ -464,8 +465,8 @@ fn co_runners(
             return Err(additional::is_reserved(*pid));
         }
     }
-    document.warnings.extend(told::spared(&selected.spared));
-    document.warnings.extend(selected.shared.iter().map(told::shared));
+    document.warnings.extend(warnings::spared(&selected.spared));
+    document.warnings.extend(selected.shared.iter().map(warnings::shared));
     Ok(StopperRequest { graded: siblings.graded, ..selected.wanted })
 }
 
@@ -485,8 +486,8 @@ impl Stopper for NullStopper {
     }
 }
 
-/// What is said where nobody shares: nothing was watched, and nothing is claimed.
-fn nobody_shares(siblings: &CoRunnerSettings) -> SmtReport {
+/// The report where no CPU shares: nothing was watched, and nothing is claimed.
+fn unshared_report(siblings: &CoRunnerSettings) -> SmtReport {
     SmtReport {
         policy: siblings.policy.to_string(),
         interval_ns: None,

@@ -15,7 +15,7 @@ use crate::ownership::{NotOwned, REMEDY};
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
-/// What was asked, of which nothing has come yet.
+/// The document of a request, without results.
 pub(super) fn requested_document(request: &SessionRequest) -> ReserveDocument {
     let reservation = &request.reservation;
     ReserveDocument {
@@ -62,7 +62,7 @@ pub(super) fn by(document: &mut ReserveDocument, kind: Option<Backend>) {
     document.yield_ends_period = kind.map(|kind| kind == Backend::Deadline);
 }
 
-/// Who was there, by name.
+/// The attached target, by name.
 pub(super) fn adopted(adopted: &AttachedTarget) -> String {
     let name = adopted.name();
     match adopted.target() {
@@ -79,7 +79,7 @@ fn named(subject: &SessionTarget) -> String {
         SessionTarget::Adopted(TargetSelector::Process(pid)) => format!("process {pid}"),
         SessionTarget::Adopted(TargetSelector::Thread(tid)) => format!("thread {tid}"),
         SessionTarget::Adopted(TargetSelector::Named(name)) => format!("thread {name}"),
-        SessionTarget::Nobody => "a command".to_owned(),
+        SessionTarget::CheckOnly => "a command".to_owned(),
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn add_kept(
         kept(document.periods, document.missed, doubts, outranked);
 }
 
-/// Whether the budget was there in each of `periods`, of which so many were `missed`, and else why not.
+/// Whether the budget was there in each of `periods`, of which `missed` were missed, and else why not.
 pub(super) fn kept(
     periods: u64,
     missed: Option<u64>,
@@ -238,7 +238,7 @@ pub(super) fn doubt(doubt: AccuracyWarning) -> Warning {
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
 }
 
-/// What a reader must know before believing the numbers.
+/// The warnings about the numbers.
 pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |id: &str, text: String, remedy: &str| {
@@ -258,7 +258,7 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
         );
     }
     if let Some(smt) = &document.smt {
-        // Of a page that was never opened more is told.
+        // A page that was never opened has a more exact warning.
         if smt.unmoved > 0 && smt.page.as_deref() != Some("not_opened") {
             let text = format!(
                 "in {} of {} jobs the program told no progress: its processor time counts instead, only while \
@@ -302,7 +302,7 @@ mod tests {
             reservation: Reservation::new(span(3), span(8), ReservationKind::Hard).unwrap(),
             cpu: None,
             backend: None,
-            subject: SessionTarget::Nobody,
+            subject: SessionTarget::CheckOnly,
             siblings: None,
             additional: Vec::new(),
             aside: false,

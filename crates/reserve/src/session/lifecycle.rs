@@ -24,9 +24,9 @@ use crate::target::Target;
 /// Added to the number of a signal, as shells do.
 const SIGNALLED: i32 = 128;
 
-/// Makes the reservation, waits for the end of whom it is for, undoes everything and says what was
-/// delivered. Signals that come meanwhile are passed on to a command; for who was adopted, those
-/// that ask for an end end the reservation.
+/// Makes the reservation, waits for the end of its target, undoes everything and reports what was delivered. Signals
+/// that come meanwhile are passed on to a command; for an attached target, those that ask for an end end the
+/// reservation.
 ///
 /// A command begins only when it has its reservation and the monitor of siblings has proved that it
 /// runs. A guardian undoes everything if this process is killed.
@@ -39,7 +39,7 @@ pub fn run(request: &SessionRequest) -> Result<SessionOutcome, SessionFailure> {
     run_watched(request, &mut |_| {})
 }
 
-/// The same as [`run`]; `watch` is called about once a second with how it goes.
+/// As [`run`]; `watch` is called about once a second with the state.
 ///
 /// # Errors
 /// As [`run`].
@@ -49,7 +49,7 @@ pub fn run_watched(
 ) -> Result<SessionOutcome, SessionFailure> {
     additional::goes_together(request)?;
     let mut read = PASSED.to_vec();
-    // What shares its time with others stays as it was granted.
+    // A reservation that shares its time with others cannot be changed.
     if request.siblings.is_none() && request.additional.is_empty() {
         read.push(signal_file::change());
     }
@@ -151,15 +151,15 @@ pub(super) fn add_outcome(
     let doubts = picked.reserved.accuracy_warnings();
     document::add_kept(document, &doubts, picked.broken.names());
     if !doubts.is_empty() || document.kept_ns.is_some_and(|kept| kept > document.budget_ns) {
-        // While nobody held the work to its budget it took what it could; and where more than the budget was given,
-        // overruns are of that.
+        // While the work was not held to its budget it took what it could; where it got more than the budget, overruns
+        // refer to that larger amount.
         document.suggested_budget_ns = None;
     }
     document.guarantee &= doubts.is_empty();
     document.warnings.extend(doubts.into_iter().map(document::doubt));
 }
 
-/// For whom the reservation is, of which nothing has been started.
+/// The target of the reservation, of which nothing has been started.
 enum PendingSession {
     /// With the number of the descriptor that leads it to its page of progress.
     Command(Launch, Option<u32>),
@@ -188,7 +188,7 @@ impl PendingSession {
                 PendingSession::Command(launch, number)
             }
             SessionTarget::Adopted(whom) => PendingSession::There(AttachedTarget::find(whom)?),
-            SessionTarget::Nobody => {
+            SessionTarget::CheckOnly => {
                 return Err(SessionFailure::Words(
                     "no process or thread to reserve for".to_owned(),
                 ));
@@ -224,7 +224,7 @@ impl PendingSession {
     }
 }
 
-/// The same, ready to go on as soon as the reservation is made.
+/// A session that is ready to go on as soon as the reservation is made.
 enum PreparedSession {
     Waiting(Launch, Gated),
     There(AttachedTarget),
@@ -238,7 +238,7 @@ impl PreparedSession {
         }
     }
 
-    /// Whether the reservation is for whom it was meant; else it is undone.
+    /// Whether the reservation is for the intended target; else it is undone.
     fn confirm(&self, reserved: &mut dyn backend::ActiveReservation) -> Result<(), SessionFailure> {
         match self {
             // Its number is its own until it is waited for.
@@ -255,7 +255,7 @@ impl PreparedSession {
     }
 }
 
-/// The same, under its reservation.
+/// A session under its reservation.
 enum ActiveSession {
     Command(Child),
     There(AttachedTarget),
@@ -285,7 +285,7 @@ pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<UndoGuard
     };
     let mut kept = Vec::new();
     for tid in threads {
-        // Who ends meanwhile needs nothing.
+        // A thread that ends meanwhile needs nothing.
         let (Ok(thread), Ok(attributes)) = (TaskIdentity::of_task(tid), sched::read(tid)) else {
             continue;
         };
@@ -301,7 +301,7 @@ pub(super) fn describe(document: &mut ReserveDocument, picked: &SelectedBackend,
     document.guarantee = picked.guarantee;
     document.reason.clone_from(&picked.reason);
     let late = picked.lateness.and_then(document::late);
-    // What may come late is not promised, whatever the kernel admits.
+    // A budget that may come late is not guaranteed, whatever the kernel admits.
     document.guarantee &= late.is_none();
     document.warnings.extend(late);
     document.refusals = picked.refused.iter().map(document::refusal).collect();
@@ -319,7 +319,7 @@ pub(super) fn not_undone(error: &std::io::Error) -> Warning {
     }
 }
 
-/// The end, and what a shell is told of it.
+/// Finishes the document, and sets the exit code for the shell.
 fn finish(
     mut document: ReserveDocument,
     going: &ActiveSession,

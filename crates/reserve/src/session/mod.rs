@@ -6,22 +6,23 @@
 //!
 //! # How a command is reserved
 //!
-//! `course` has the order. Its thread has a real-time priority until the command runs (`urgent.rs`), but for the
+//! `lifecycle` has the order. Its thread has a real-time priority until the command runs (`priority_boost.rs`), but for the
 //! measurement of stoppers. Signals become something to read, and the two processes of the guardian are forked, while the
 //! process has no other threads. The program is found, and forked so that it waits at a gate (`sys::process`): it has
 //! its number, and can be given policy, CPUs and groups, and has not begun. Who shares its CPU is looked up, and a way of
 //! stopping them measured. A backend takes the reservation (`backend_selection.rs` asks the best that nothing is in the way of, and
 //! then the next); the monitor proves that it runs; the gate opens. Beside co-runners the backend keeps more than the budget
-//! for the work, since it counts processor time and the budget is progress (`siblings.rs`). When the program ends, it
+//! for the work, since it counts processor time and the budget is progress (`co_runners.rs`). When the program ends, it
 //! stays a zombie until everything is undone, so that the kernel does not reuse its number. It finds signals ignored and
-//! blocked as hourglass found them: the loader has `sys::inherited` note that before `main`.
+//! blocked as hourglass found them: the loader has `sys::inherited_signals` note that before `main`.
 //!
-//! The guardian (`sys::guardian`) is two processes, each with one end of a line (a socket, since a pipe raises SIGPIPE), and a
-//! page of slots that they share with their maker. A slot is written before that is done which it undoes, and read only when
-//! the maker has ended. They may be forked, and run, where the maker has many threads, so they make system calls and nothing
-//! else. `Kept` carries out the same slots at a normal end. A maker that stops others also promises to come back by a time; if it does not, they run again.
-//! One of the two does the work; the other one waits for its end and then does it. A thread of the maker (`guardians.rs`) sleeps until
-//! either ends, and forks another one for it. `Guardian::must_live` is asked before anybody is stopped or raised.
+//! The guardian (`sys::guardian`) is two processes, each with one end of a line (a socket, since a pipe raises
+//! SIGPIPE), and a page of slots that they share with their maker. A slot is written before that is done which it
+//! undoes, and read only when the maker has ended. They may be forked, and run, where the maker has many threads, so
+//! they make system calls and nothing else. `UndoGuard` carries out the same slots at a normal end. A maker that stops
+//! others also promises to come back by a time; if it does not, they run again. One of the two does the work; the other
+//! one waits for its end and then does it. A thread of the maker (`guardians.rs`) sleeps until either ends, and forks
+//! another one for it. `Guardian::must_live` is asked before anything is stopped or raised.
 //!
 //! Each slot is copied to a file in a folder of the user (`record.rs`, `runtime_folder.rs`), on which the process that may still undo it holds a
 //! lock. `reserve --clean` (`clean.rs`) carries out the files that no process has locked: with the rights of the user to whom a file belongs
@@ -67,22 +68,22 @@ pub use clean::clean;
 pub use lifecycle::{run, run_watched};
 pub use list::list;
 
-/// What is to be reserved, and for whom.
+/// A reservation and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRequest {
     /// Budget, period, deadline, strength.
     pub reservation: Reservation,
     /// The CPU on which the work is to stay; `None` leaves it where it is.
     pub cpu: Option<u32>,
-    /// What is to enforce it; `None` lets the machine decide.
+    /// The backend; `None` lets the machine decide.
     pub backend: Option<Backend>,
-    /// For whom.
+    /// The target.
     pub subject: SessionTarget,
-    /// What is to be done about CPUs that share with the reserved one; `None` is nothing.
+    /// The protection from CPUs that share with the reserved one; `None` for no protection.
     pub siblings: Option<CoRunnerSettings>,
-    /// Further reservations, for processes that are there, on the same CPU where `siblings` are watched.
+    /// Further reservations, for processes that run already, on the same CPU where `siblings` are watched.
     pub additional: Vec<AdditionalReservation>,
-    /// What a command prints goes to stderr, because stdout is for the document.
+    /// Sends a command's output to stderr, because stdout is for the document.
     pub aside: bool,
 }
 
@@ -91,29 +92,29 @@ pub struct SessionRequest {
 pub struct AdditionalReservation {
     /// Budget, period, strength.
     pub reservation: Reservation,
-    /// The process.
+    /// Process ID.
     pub pid: u32,
 }
 
-/// For whom a reservation is.
+/// The target of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionTarget {
     /// A program that is started, with its words.
     Command(Vec<OsString>),
-    /// A thread or process that is there.
+    /// A thread or process that runs already.
     Adopted(TargetSelector),
-    /// Nobody: for [`check`](fn@check) alone.
-    Nobody,
+    /// No target: for [`check`](fn@check) alone.
+    CheckOnly,
 }
 
-/// How reserved work is protected from those who share its processor (Inoue et al., 2006).
+/// How reserved work is protected from co-runners of its processor (Inoue et al., 2006).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoRunnerSettings {
-    /// What is done.
+    /// The policy towards co-runners.
     pub policy: SiblingPolicy,
-    /// Who shares.
+    /// The kind of sharing that matters.
     pub interference: SharingLevel,
-    /// Who may be stopped; empty means everybody, which only core scheduling can do.
+    /// The processes that may be stopped; empty means all, which only core scheduling can do.
     pub stopped: Vec<Selection>,
     /// How they are stopped; `None` lets a measurement decide.
     pub stopper: Option<Stopper>,
@@ -152,19 +153,19 @@ pub enum SessionFailure {
     /// No backend takes it; the document has the reasons.
     #[error("{}", refusals(.0))]
     Refused(Box<ReserveDocument>),
-    /// Those who share its processor cannot be kept off.
+    /// The co-runners of its processor cannot be kept off.
     #[error("--smt: {0}")]
     Siblings(String),
     /// Progress cannot be read from where it was asked to be.
     #[error("--progress {0}")]
     Progress(String),
-    /// What is asked for does not go together.
+    /// The arguments contradict each other.
     #[error("{0}")]
     Words(String),
     /// The system does not do what every system does.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The call that failed.
         what: &'static str,
         /// The kernel's answer.
         source: io::Error,
@@ -205,9 +206,9 @@ fn refusals(document: &ReserveDocument) -> String {
 /// A reservation that was in force.
 #[derive(Debug)]
 pub struct SessionOutcome {
-    /// What came of it.
+    /// The results.
     pub document: ReserveDocument,
-    /// What a shell is told: the command's own code, 128 and the signal that ended it or the
-    /// reservation, 0 for who was adopted and has ended.
+    /// The exit code: the command's own code, 128 plus the signal that ended it or the reservation, 0 for an attached
+    /// target that has ended.
     pub exit_code: u8,
 }

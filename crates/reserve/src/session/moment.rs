@@ -18,7 +18,7 @@ pub(super) struct Moments {
     seconds: u64,
     budget_ns: u64,
     promised: bool,
-    /// What was missed is known.
+    /// Whether misses are known.
     judged: bool,
 }
 

@@ -1,9 +1,9 @@
 //! The start of a reservation, ahead of timesharing work.
 //!
-//! On a busy machine each step of the start would wait for its turn among timesharing processes, and the command
-//! would begin late by the sum of these waits. So the thread that makes the reservation has a real-time priority
-//! meanwhile: the lowest, so that it delays nobody else's real-time work. It waits for the kernel and for short
-//! proofs of its own threads, and never spins.
+//! On a busy machine each step of the start would wait for its turn among timesharing processes, and the command would
+//! begin late by the sum of these waits. So the thread that makes the reservation has a real-time priority meanwhile:
+//! the lowest one, so that it delays no other real-time work. It waits for the kernel and for short proofs of its own
+//! threads, and never spins.
 //!
 //! Owns: that priority, for as long as the value lives and the process with it. Must not: hand it to the command
 //! ([`PriorityBoost::restore_in_child`]); stay during measurements, which take long ([`PriorityBoost::paused`]).
@@ -21,7 +21,7 @@ const HIGHEST: u8 = 99;
 /// The calling thread at a real-time priority. Dropping it gives the thread back what it had.
 #[derive(Debug)]
 pub(super) struct PriorityBoost {
-    /// What the thread had; `None` if nothing was changed: it is a real-time thread already, or must not be one.
+    /// Former settings; `None` if unchanged: the thread is a real-time thread already, or must not be one.
     before: Option<SavedScheduling>,
 }
 
@@ -58,7 +58,7 @@ impl PriorityBoost {
         if self.before.is_none() {
             return long();
         }
-        // What cannot be lowered now cannot be lowered at all, and has its bound in the kernel's limit.
+        // A priority that cannot be lowered now cannot be lowered at all; the kernel's limit bounds it.
         let _ = self.restore_in_child(0);
         let done = long();
         let _ = sched::set(Attributes::Fifo(PRIORITY));
@@ -102,7 +102,7 @@ mod tests {
             assert_eq!(sched::read(0).unwrap(), Some(Attributes::Fifo(PRIORITY)));
             drop(urgent);
             assert_eq!(sched::read(0).unwrap(), had);
-            // Who is a real-time thread stays what it is.
+            // A real-time thread stays one.
             sched::set(Attributes::RoundRobin(3)).unwrap();
             drop(PriorityBoost::begin());
             assert_eq!(sched::read(0).unwrap(), Some(Attributes::RoundRobin(3)));

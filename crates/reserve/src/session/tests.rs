@@ -50,15 +50,15 @@ fn the_document_has_what_was_delivered() {
     assert_eq!(document.suggested_budget_ns, Some(3_100_000));
 }
 
-/// The bug: a quota's document said `missed: 0`, which nobody had measured, and suggested a larger reservation,
-/// though nothing was reserved.
+/// The bug: a quota's document said `missed: 0`, which was not measured, and suggested a larger reservation, though
+/// nothing was reserved.
 #[test]
 fn what_a_quota_does_not_tell_is_null() {
-    let mut document = document::requested_document(&request(SessionTarget::Nobody));
+    let mut document = document::requested_document(&request(SessionTarget::CheckOnly));
     document::by(&mut document, Some(Backend::Quota));
     let supply = Supply { periods: 44, overruns: 41, ..Supply::default() };
     document::add_supply(&mut document, &supply);
-    co_runners::describe(&mut document, &request(SessionTarget::Nobody).reservation);
+    co_runners::describe(&mut document, &request(SessionTarget::CheckOnly).reservation);
     assert_eq!((document.periods, document.overruns, document.missed), (44, 41, None));
     assert_eq!((document.suggested_budget_ns, document.kept_ns), (None, None));
     document::by(&mut document, Some(Backend::User));
@@ -68,19 +68,19 @@ fn what_a_quota_does_not_tell_is_null() {
 
 #[test]
 fn nothing_watched_is_nothing_delivered() {
-    let mut document = document::requested_document(&request(SessionTarget::Nobody));
+    let mut document = document::requested_document(&request(SessionTarget::CheckOnly));
     document::add_supply(&mut document, &Supply::default());
     let delivered =
         (document.delivered_p50_ns, document.delivered_min_ns, document.delivered_max_ns);
     assert_eq!((delivered, document.suggested_budget_ns), ((None, None, None), None));
 }
 
-/// `--check` starts nobody, and knows programs that are not there.
+/// `--check` starts no command, and reports a program that does not exist.
 #[test]
 fn a_check_looks_for_the_command() {
     let absent = request(SessionTarget::Command(vec!["no such program".into()]));
     assert!(matches!(check(&absent), Err(SessionFailure::NotStarted(LaunchError::NotFound(_)))));
-    let document = check(&request(SessionTarget::Nobody)).unwrap();
+    let document = check(&request(SessionTarget::CheckOnly)).unwrap();
     assert_eq!((document.periods, document.exit_code), (0, None));
     // A program may fork: what comes first is the reserve for groups (`backend::choose`).
     let refused = document.refusals.iter().any(|refusal| refusal.backend == "user");
@@ -88,7 +88,7 @@ fn a_check_looks_for_the_command() {
     assert!(!document.reason.is_empty());
 }
 
-/// What is proven to be in time needs no word.
+/// A budget that is proven to be in time needs no warning.
 #[test]
 fn a_budget_that_may_be_late_is_said_to_be() {
     assert_eq!(document::late(BudgetDelay::Never), None);

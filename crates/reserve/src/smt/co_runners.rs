@@ -1,7 +1,7 @@
-//! Whom to stop: what the user names, without those who must run.
+//! The set of processes to stop: those that the user names, without those that must run.
 //!
-//! Owns: reading a selection, leaving out who must never be stopped, finding what co-runners share with
-//! the reserved work ([`locks`]). Must not: stop anybody; choose without being told.
+//! Owns: reading a selection, leaving out processes that must never be stopped, finding what co-runners share with the
+//! reserved work ([`locks`]). Must not: stop a process; choose one that was not selected.
 //!
 //! Never stopped are kernel threads, the first process, this one and its guardian, the reserved work with
 //! its descendants, the ancestors of both (shells, terminals and supervisors that wait for them), and, unless
@@ -30,7 +30,7 @@ pub mod locks;
 
 use locks::SharedResource;
 
-/// What the user wants to be stopped.
+/// A selection of processes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// A process with its descendants.
@@ -89,7 +89,7 @@ pub enum ExemptReason {
     Ancestor,
     /// The kernel's.
     Kernel,
-    /// It belongs to another user, by one of its user IDs ([`crate::owner`]).
+    /// It belongs to another user, by one of its user IDs ([`crate::ownership`]).
     Foreign,
     /// It may not run on any CPU that shares with the reserved one.
     Elsewhere,
@@ -127,28 +127,28 @@ pub enum SelectionError {
     /// A process that must run is in a group that is named.
     #[error("process {pid} in {} must not be stopped: it is {why}; move it out: echo {pid} > {}/cgroup.procs", group.display(), group.parent().unwrap_or(group).display())]
     InGroup {
-        /// The group.
+        /// Path of the group.
         group: PathBuf,
-        /// Who must run.
+        /// A member that must run.
         pid: u32,
         /// Why.
         why: ExemptReason,
     },
 }
 
-/// Whom to stop, and what is to be known about it.
+/// The processes to stop, and the warnings about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoRunnerSelection {
     /// For [`super::stopper::choose`]; not graded.
     pub wanted: StopperRequest,
-    /// Who was selected and is left out.
+    /// Processes that were selected and are left out.
     pub spared: Vec<(u32, ExemptReason)>,
-    /// What co-runners share with the reserved work: whoever is stopped with a lock there makes it wait.
+    /// What co-runners share with the reserved work, which waits for a stopped co-runner that holds a lock in there.
     pub shared: Vec<SharedResource>,
 }
 
-/// Finds whom to stop. Co-runners matter on the CPUs `shares`; if that is empty, anywhere. Whether a
-/// process may run there is looked at once.
+/// Finds the processes to stop. Co-runners matter on the CPUs `shares`; if that is empty, anywhere. Whether a process
+/// may run there is looked at once.
 ///
 /// # Errors
 /// See [`SelectionError`].
@@ -218,7 +218,7 @@ fn add(
     Ok(())
 }
 
-/// The folder of a group, if nobody in it must run.
+/// The folder of a group, if none of its members must run.
 fn group(name: &Path, must_run: &Unstoppable) -> Result<PathBuf, SelectionError> {
     let path = folder(name).ok_or_else(|| SelectionError::NoGroup(name.to_owned()))?;
     for pid in in_group(&path) {

@@ -4,7 +4,7 @@
 
 use crate::progress::ProgressErrors;
 
-/// What co-runners may do.
+/// The rights of co-runners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CoRunnerLevel {
     /// Run.
@@ -15,17 +15,17 @@ pub enum CoRunnerLevel {
     Stop,
 }
 
-/// What is to be done until the next look.
+/// The order until the next look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MonitorDecision {
-    /// What co-runners may do.
+    /// The rights of co-runners.
     pub level: CoRunnerLevel,
     /// Whether a period began at this look.
     pub began: bool,
     /// The only reservation whose work may run, but for those that rest; `None` if all may.
     pub runs: Option<usize>,
-    /// Reservations whose jobs are not done and whose work sleeps by its own will: it takes no processor from
-    /// anybody, and is not held, so that it can wake.
+    /// Reservations whose jobs are not done and whose work sleeps by its own will: it takes no processor time, and is
+    /// not held, so that it can wake.
     pub idle: ReservationSet,
     /// Slack of the system at this look, ns; `None` if nothing is pending or it was not asked for.
     pub slack_ns: Option<i128>,
@@ -33,12 +33,12 @@ pub struct MonitorDecision {
     pub next_ns: u64,
 }
 
-/// Some of the reservations of a core; those beyond [`Set::MOST`] are never in it.
+/// Some of the reservations of a core; those beyond [`ReservationSet::MOST`] are never in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReservationSet(u64);
 
 impl ReservationSet {
-    /// So many can be in it.
+    /// The largest number of members.
     pub const MOST: usize = u64::BITS as usize;
 
     /// Whether the one with this index is in it.
@@ -47,13 +47,13 @@ impl ReservationSet {
         index < ReservationSet::MOST && self.0 & (1 << index) != 0
     }
 
-    /// The same with another one.
+    /// This set with another reservation.
     pub(super) fn with(self, index: usize) -> ReservationSet {
         if index < ReservationSet::MOST { ReservationSet(self.0 | 1 << index) } else { self }
     }
 }
 
-/// What became of the jobs of one reservation.
+/// Counts of the jobs of one reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobCounts {
     /// As [`MonitorStatistics::jobs`].
@@ -64,21 +64,21 @@ pub struct JobCounts {
     pub idle: u64,
     /// Where its progress is read.
     pub progress: &'static str,
-    /// What there was to doubt about it.
+    /// Errors of its progress.
     pub progress_errors: ProgressErrors,
 }
 
-/// What a monitor has seen and done.
+/// Counts of a monitor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorStatistics {
     /// Jobs whose period is over.
     pub jobs: u64,
     /// Jobs not done at the look that their deadline called for.
     pub missed: u64,
-    /// Jobs of which nothing was told, and whose work wanted no processor at that look, or when less was left than is
-    /// reserved; not among the missed.
+    /// Jobs without a report, whose work wanted no processor at that check, or when less was left than is reserved; not
+    /// among the missed.
     pub idle: u64,
-    /// Periods that nobody looked at, because the monitor itself was away.
+    /// Periods without a check, because the monitor itself was away.
     pub skipped: u64,
     /// Looks.
     pub checks: u64,

@@ -32,7 +32,7 @@ use super::stopper::Stopper;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MonitorConfig {
     /// How slack is watched. The margin is what stopping takes (p99.9, ns); the lateness of timers is
-    /// added by [`Plan::timer_samples`], which must be 0 where it is in the margin already
+    /// added by [`MonitorConfig::timer_samples`], which must be 0 where it is in the margin already
     /// ([`super::stopper::StopLatency::margin_ns`]). The smallest interval is made longer where timers are
     /// too late for it.
     pub settings: MonitorSettings,
@@ -62,7 +62,7 @@ impl Default for MonitorConfig {
 /// Why the monitor does not watch. Nothing was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
-    /// The reservations.
+    /// The reservations cannot be watched.
     #[error(transparent)]
     Unwatchable(#[from] MonitorError),
     /// The kernel refuses the priority.
@@ -70,7 +70,7 @@ pub enum StartError {
         "the monitor cannot have SCHED_FIFO priority {priority} (error {errno}); run with CAP_SYS_NICE, or: ulimit -r {priority}"
     )]
     Priority {
-        /// The priority.
+        /// The refused priority.
         priority: u8,
         /// As `errno(3)`.
         errno: i32,
@@ -78,7 +78,7 @@ pub enum StartError {
     /// The kernel refuses the CPUs.
     #[error("the monitor cannot run on CPUs {cpus:?} (error {errno}); name CPUs that are online")]
     Cpus {
-        /// The CPUs.
+        /// The refused CPUs.
         cpus: Vec<u32>,
         /// As `errno(3)`.
         errno: i32,
@@ -104,14 +104,14 @@ pub struct MonitorLatency {
     pub p999_ns: u64,
 }
 
-/// What the monitor did.
+/// The report of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MonitorReport {
     /// Jobs, stops, looks.
     pub statistics: MonitorStatistics,
-    /// What there was to doubt about progress.
+    /// Errors of progress.
     pub progress_errors: ProgressErrors,
-    /// The policy.
+    /// The policy towards co-runners.
     pub policy: SiblingPolicy,
     /// The interval at which slack is looked at, ns; `None` if it is looked at when it can be used up.
     pub interval_ns: Option<u64>,
@@ -137,8 +137,8 @@ pub struct MonitorReport {
 }
 
 impl MonitorReport {
-    /// The part of the document, with the CPUs that share with the reserved one; none means that no
-    /// protection is claimed. Who is kept off, and what became of the guardian, is for the caller to add.
+    /// The part of the document, with the CPUs that share with the reserved one; none means that no protection is
+    /// claimed. The caller adds the co-runners and the state of the guardian.
     #[must_use]
     pub fn to_document(&self, shares: &[u32]) -> SmtReport {
         let MonitorStatistics {
@@ -185,7 +185,7 @@ const PROOFS: u32 = 5;
 /// How long each of them, and each that measures lateness, is to take, ns.
 const SAMPLE_NS: u64 = 100_000;
 
-/// A monitor at work. Ends, and lets everybody run, when dropped.
+/// A monitor at work. Ends, and resumes all co-runners, when dropped.
 #[derive(Debug)]
 pub struct Driver {
     thread: Option<JoinHandle<()>>,
@@ -195,7 +195,7 @@ pub struct Driver {
     reservations: Vec<JobReservation>,
 }
 
-/// What the thread tells when it runs.
+/// The message of the thread when it runs.
 struct DriverHandle {
     interrupter: Interrupter,
     latest: Arc<Mutex<MonitorReport>>,
@@ -215,14 +215,14 @@ impl Driver {
         watched: Vec<MonitoredReservation>,
         stopper: Box<dyn Stopper>,
     ) -> Result<Driver, StartError> {
-        let (tell, told) = mpsc::sync_channel(0);
-        // Where it is refused the start is refused too, and that is told.
+        let (tell, receiver) = mpsc::sync_channel(0);
+        // Where this is refused, the start is refused and reported too.
         let _may_fork = MayFork::enter();
         let patience = PATIENCE + Duration::from_micros(300) * plan.timer_samples;
         let body = move || watch(plan, watched, stopper, &tell);
         let thread = std::thread::Builder::new().name("hourglass-smt".to_owned()).spawn(body);
         let thread = thread.map_err(|error| StartError::Thread(errno(&error)))?;
-        match told.recv_timeout(patience) {
+        match receiver.recv_timeout(patience) {
             Ok(Ok(DriverHandle { interrupter, latest, each, promised })) => Ok(Driver {
                 thread: Some(thread),
                 interrupter,
@@ -231,7 +231,7 @@ impl Driver {
                 reservations: promised,
             }),
             Ok(Err(error)) => Err(error),
-            // It finds nobody to tell when it gets to run, and ends.
+            // When the thread gets to run, it finds its channel closed, and ends.
             Err(RecvTimeoutError::Timeout) => Err(StartError::Starved(patience)),
             Err(RecvTimeoutError::Disconnected) => Err(StartError::Thread(0)),
         }
@@ -249,26 +249,26 @@ impl Driver {
         thread.join().unwrap_or(Err(StartError::Thread(0)))
     }
 
-    /// What is watched, with the begin of the first period of each on `CLOCK_MONOTONIC`.
+    /// The watched reservations, with the begin of the first period of each on `CLOCK_MONOTONIC`.
     #[must_use]
     pub fn promised(&self) -> &[JobReservation] {
         &self.reservations
     }
 
-    /// What was done until the end of the last look that found nobody reading.
+    /// The counts at the end of the latest check during which no reader held the report.
     #[must_use]
     pub fn report(&self) -> MonitorReport {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends watching; everybody runs again. What was done.
+    /// Ends watching; all co-runners run again. Returns the report.
     #[must_use]
     pub fn stop(mut self) -> MonitorReport {
         self.end();
         self.report()
     }
 
-    /// The same, and what became of the jobs of each reservation, in the order in which they were given.
+    /// As [`Driver::stop`], with the counts of the jobs of each reservation, in the order in which they were given.
     #[must_use]
     pub fn stop_each(mut self) -> (MonitorReport, Vec<JobCounts>) {
         self.end();
@@ -278,7 +278,7 @@ impl Driver {
     fn end(&mut self) {
         self.interrupter.interrupt();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has dropped what it held, and so resumed everybody.
+            // A thread that panicked has dropped what it held, and so resumed all.
             let _ = thread.join();
         }
     }
@@ -300,7 +300,7 @@ fn watch(
     let (mut watch, alive) = match Watch::prepare(plan, watched, stopper) {
         Ok(ready) => ready,
         Err(error) => {
-            // Nobody waits any more: then nobody needs to know.
+            // If the receiver is gone, the error is not needed any more.
             let _ = tell.send(Err(error));
             return;
         }
@@ -357,8 +357,8 @@ impl Watch {
         let latest = Arc::new(Mutex::new(report));
         let interrupter = sleeper.interrupter();
         let each = Arc::new(Mutex::new(enforcer.job_counts().collect()));
-        let (told, of_each) = (Arc::clone(&latest), Arc::clone(&each));
-        let alive = DriverHandle { interrupter, latest: told, each: of_each, promised };
+        let (of_latest, of_each) = (Arc::clone(&latest), Arc::clone(&each));
+        let alive = DriverHandle { interrupter, latest: of_latest, each: of_each, promised };
         Ok((Watch { enforcer, sleeper, lateness, covered, margins, latest, each, begun }, alive))
     }
 
@@ -373,12 +373,12 @@ impl Watch {
                 self.covered &= self.enforcer.is_covered();
             }
             let report = self.report();
-            // Whoever reads it now gets this with the next look.
+            // A concurrent reader gets this with the next check.
             if let Ok(mut latest) = self.latest.try_lock() {
                 *latest = report;
             }
         }
-        // Whoever cannot be resumed is the guardian's; it is in the report.
+        // The guardian resumes those that cannot be resumed here; the report says so.
         let _ = self.enforcer.end(self.sleeper.now_ns());
         let report = self.report();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
@@ -437,7 +437,7 @@ fn take_place(plan: &MonitorConfig) -> Result<(), StartError> {
         .map_err(|error| StartError::Cpus { cpus: plan.cpus.clone(), errno: errno(&error) })
 }
 
-/// How late this thread is woken, by so many short sleeps.
+/// The latency of this thread, by `samples` short sleeps.
 fn lateness(sleeper: &mut Sleeper, samples: u32) -> MonitorLatency {
     let mut late: Vec<u64> = (0..samples).map(|_| sleeper.sleep_ns(SAMPLE_NS).miss_ns()).collect();
     late.sort_unstable();

@@ -18,7 +18,7 @@ const RETRY_NS: u64 = 1_000_000;
 
 /// One reservation that is watched.
 pub struct MonitoredReservation {
-    /// What is promised, and when.
+    /// The times of the reservation.
     pub reservation: JobReservation,
     /// How far its work is.
     pub progress: Box<dyn ProgressSource>,
@@ -37,7 +37,7 @@ impl std::fmt::Debug for MonitoredReservation {
     }
 }
 
-/// A monitor with hands. Whoever it stopped runs again when it is dropped.
+/// A monitor that carries out its orders. Stopped co-runners run again when it is dropped.
 pub struct CoRunnerEnforcer {
     monitor: Monitor<Box<dyn ProgressSource>>,
     stopper: Box<dyn Stopper>,
@@ -68,7 +68,7 @@ impl std::fmt::Debug for CoRunnerEnforcer {
 }
 
 impl CoRunnerEnforcer {
-    /// Everybody may run until the first look.
+    /// A monitor that lets all run until the first look.
     ///
     /// # Errors
     /// [`MonitorError`].
@@ -121,14 +121,14 @@ impl CoRunnerEnforcer {
         self.last
     }
 
-    /// Who stops goes first, so that nobody runs beside reserved work that should not.
+    /// Stops go first, so that no co-runner runs beside reserved work that excludes it.
     fn carry_out(&mut self, order: &MonitorDecision, now: u64) -> io::Result<()> {
         let rises = self.level.is_none_or(|level| order.level > level);
         let before = if rises { self.set_level(order.level, now) } else { Ok(()) };
         let gates = self.set_gates(order.runs, order.idle);
         let after = if rises { Ok(()) } else { self.set_level(order.level, now) };
         let again = match (order.began, order.level) {
-            // Whoever waits for a sign of life has one, and whoever came in between stops too.
+            // The guardian's watchdog gets its heartbeat, and co-runners that came in between stop too.
             (true, CoRunnerLevel::Stop) if !rises => self.stopper.stop(),
             _ => Ok(()),
         };
@@ -195,10 +195,10 @@ impl CoRunnerEnforcer {
         answer
     }
 
-    /// Lets everybody run; nothing is watched any more.
+    /// Resumes all; nothing is watched any more.
     ///
     /// # Errors
-    /// What the kernel answers; everybody is tried.
+    /// What the kernel answers; all are tried.
     pub fn end(&mut self, now: u64) -> io::Result<()> {
         let gates = self.set_gates(None, ReservationSet::default());
         let level = self.set_level(CoRunnerLevel::Run, now);
@@ -211,18 +211,18 @@ impl CoRunnerEnforcer {
         self.monitor.is_covered()
     }
 
-    /// What it has seen and done.
+    /// The counts until now.
     #[must_use]
     pub fn statistics(&self) -> MonitorStatistics {
         self.monitor.statistics()
     }
 
-    /// What became of the jobs of each reservation, in the order in which they were given.
+    /// Counts of the jobs of each reservation, in the order in which they were given.
     pub fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
         self.monitor.job_counts()
     }
 
-    /// What there was to doubt about progress.
+    /// Errors of progress.
     #[must_use]
     pub fn doubts(&self) -> ProgressErrors {
         self.monitor.doubts()
@@ -255,7 +255,7 @@ impl CoRunnerEnforcer {
 
 impl Drop for CoRunnerEnforcer {
     fn drop(&mut self) {
-        // Whoever cannot be resumed now is the guardian's.
+        // The guardian resumes those that cannot be resumed now.
         let _ = self.end(0);
     }
 }
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Takes as long as a test says, and refuses so many orders to resume.
+    /// Takes as long as a test says, and refuses the given number of orders to resume.
     struct Slow {
         took_ns: u64,
         refusals: u32,
@@ -325,7 +325,7 @@ mod tests {
         CoRunnerEnforcer::new(settings, watched, Box::new(Slow { took_ns, refusals })).unwrap()
     }
 
-    /// A stop that takes longer than any before makes the margin larger by as much, and the next stop earlier.
+    /// A stop that takes longer than any before adds the difference to the margin, so that the next stop is earlier.
     #[test]
     fn the_margin_is_never_below_what_was_seen() {
         const MS: u64 = 1_000_000;
@@ -349,7 +349,7 @@ mod tests {
         assert!(!enforcer.is_covered());
     }
 
-    /// Who is not resumed is resumed again soon, and that is counted.
+    /// A co-runner that is not resumed is resumed again soon, and that is counted.
     #[test]
     fn who_is_not_resumed_is_resumed_again() {
         const MS: u64 = 1_000_000;

@@ -31,7 +31,7 @@ impl JobReservation {
         }
     }
 
-    /// The same from the first period that begins after `now`.
+    /// The reservation from the first period that begins after `now`.
     #[must_use]
     pub fn after(self, now: u64) -> JobReservation {
         let behind = match now.checked_sub(self.first_ns) {
@@ -48,7 +48,7 @@ impl JobReservation {
         self.reserved_ns
     }
 
-    /// The period.
+    /// Length of a period.
     #[must_use]
     pub fn period_ns(&self) -> u64 {
         self.period_ns
@@ -67,7 +67,7 @@ impl JobReservation {
     }
 }
 
-/// What an advance of time brought.
+/// Changes by an advance of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ElapsedJobs {
     pub(super) began: bool,
@@ -75,16 +75,16 @@ pub(super) struct ElapsedJobs {
     pub(super) ended: u64,
     /// Jobs found undone at their deadline.
     pub(super) missed: u64,
-    /// Jobs found resting at their deadline ([`ProgressSource::rests`]).
+    /// Jobs found resting at their deadline ([`ProgressSource::is_idle`]).
     pub(super) idle: u64,
-    /// Whole periods that nobody looked at.
+    /// Whole periods without a check.
     pub(super) skipped: u64,
 }
 
-/// Where in time the program's jobs begin, as told by it.
+/// Where in time the program's jobs begin, as the program reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct JobPhase {
-    /// Whether any job told its begin.
+    /// Whether any job reported its begin.
     known: bool,
     /// Whether the one under way did.
     settled: bool,
@@ -101,7 +101,7 @@ pub(super) struct ReservedJob {
     start_ns: Option<u64>,
     /// Begin of the next period.
     next_ns: u64,
-    /// What is left of it, single-thread time.
+    /// The remaining part of it, single-thread time.
     remaining_ns: u64,
     /// Whether it was counted as missed or idle.
     settled: bool,
@@ -109,7 +109,7 @@ pub(super) struct ReservedJob {
     pub(super) held: bool,
     /// Whether there will be no further job.
     ended: bool,
-    /// What is known of where the program's jobs begin; `None` if its periods are where they are.
+    /// Knowledge of where the program's jobs begin; `None` if its periods are fixed.
     phase: Option<JobPhase>,
     /// When it was first looked at without co-runners, and what was left then.
     alone: Option<(u64, u64)>,
@@ -208,12 +208,12 @@ impl ReservedJob {
         if phase.settled {
             return;
         }
-        let Some(told) = source.begun_ns() else { return };
-        if told > now || told.saturating_add(period) <= now {
+        let Some(reported_ns) = source.begun_ns() else { return };
+        if reported_ns > now || reported_ns.saturating_add(period) <= now {
             return;
         }
         phase.settled = true;
-        let (early, late) = (begun.saturating_sub(told), told.saturating_sub(begun));
+        let (early, late) = (begun.saturating_sub(reported_ns), reported_ns.saturating_sub(begun));
         let within = phase.earlier_ns.saturating_add(early) <= period / 4;
         let earlier = early > 0 && (within || !phase.known);
         let later =
@@ -224,8 +224,8 @@ impl ReservedJob {
             if late > 0 {
                 source.restart();
             }
-            self.start_ns = Some(told);
-            self.next_ns = told.saturating_add(period);
+            self.start_ns = Some(reported_ns);
+            self.next_ns = reported_ns.saturating_add(period);
         }
     }
 
@@ -326,55 +326,58 @@ mod tests {
 
     #[test]
     fn periods_come_from_the_grid_and_skipped_ones_are_counted() {
-        let (mut job, mut told) =
+        let (mut job, mut progress) =
             (job(false), ScriptedProgress { begun: Some(1_030), ..ScriptedProgress::default() });
-        assert_eq!(job.advance(999, &mut told), ElapsedJobs::default());
+        assert_eq!(job.advance(999, &mut progress), ElapsedJobs::default());
         let begins = ElapsedJobs { began: true, ..ElapsedJobs::default() };
-        assert_eq!(job.advance(1_000, &mut told), begins);
+        assert_eq!(job.advance(1_000, &mut progress), begins);
         assert_eq!((job.due_ns(), job.next_ns(), job.left_ns()), (1_090, 1_100, 20));
-        assert_eq!(job.advance(1_090, &mut told).missed, 1);
-        assert_eq!(job.advance(1_095, &mut told).missed, 0, "counted once");
+        assert_eq!(job.advance(1_090, &mut progress).missed, 1);
+        assert_eq!(job.advance(1_095, &mut progress).missed, 0, "counted once");
         let skips = ElapsedJobs { began: true, ended: 1, skipped: 2, ..ElapsedJobs::default() };
-        assert_eq!(job.advance(1_350, &mut told), skips);
+        assert_eq!(job.advance(1_350, &mut progress), skips);
         assert_eq!((job.due_ns(), job.next_ns()), (1_390, 1_400));
-        told.done = true;
-        assert_eq!(job.advance(1_400, &mut told), ElapsedJobs { began: true, ended: 1, ..begins });
+        progress.done = true;
+        assert_eq!(
+            job.advance(1_400, &mut progress),
+            ElapsedJobs { began: true, ended: 1, ..begins }
+        );
     }
 
-    /// The bug: work that wanted nothing, and told nothing, missed each of its deadlines.
+    /// The bug: work that wanted nothing, and reported nothing, missed each of its deadlines.
     #[test]
     fn a_job_that_wants_nothing_is_not_missed() {
-        let (mut job, mut told) =
+        let (mut job, mut progress) =
             (job(false), ScriptedProgress { rests: true, ..ScriptedProgress::default() });
-        job.advance(1_000, &mut told);
+        job.advance(1_000, &mut progress);
         let idle = ElapsedJobs { idle: 1, ..ElapsedJobs::default() };
-        assert_eq!(job.advance(1_090, &mut told), idle);
+        assert_eq!(job.advance(1_090, &mut progress), idle);
         // Counted once, and as what it was at its deadline.
-        told.rests = false;
+        progress.rests = false;
         let next = ElapsedJobs { began: true, ended: 1, ..ElapsedJobs::default() };
-        assert_eq!(job.advance(1_100, &mut told), next);
-        // Also where nobody looked at the deadline itself.
-        told.rests = true;
-        assert_eq!(job.advance(1_200, &mut told), ElapsedJobs { idle: 1, ..next });
-        told.rests = false;
-        assert_eq!(job.advance(1_300, &mut told), ElapsedJobs { missed: 1, ..next });
+        assert_eq!(job.advance(1_100, &mut progress), next);
+        // Also without a check at the deadline itself.
+        progress.rests = true;
+        assert_eq!(job.advance(1_200, &mut progress), ElapsedJobs { idle: 1, ..next });
+        progress.rests = false;
+        assert_eq!(job.advance(1_300, &mut progress), ElapsedJobs { missed: 1, ..next });
     }
 
     #[test]
     fn periods_follow_the_jobs() {
-        let (mut job, mut told) = (job(true), ScriptedProgress::default());
-        job.advance(1_000, &mut told);
+        let (mut job, mut progress) = (job(true), ScriptedProgress::default());
+        job.advance(1_000, &mut progress);
         assert_eq!(job.due_ns(), 1_090, "nothing told yet");
         // The first job began at 1,070: so does its period.
-        told.begun = Some(1_070);
-        job.advance(1_080, &mut told);
+        progress.begun = Some(1_070);
+        job.advance(1_080, &mut progress);
         assert_eq!((job.due_ns(), job.next_ns()), (1_160, 1_170));
         // The next one somewhat later: woken late. And one somewhat earlier.
         let mut next = |job: &mut ReservedJob, begun: u64, done: bool| {
-            (told.begun, told.done) = (None, done);
-            job.advance(job.next_ns(), &mut told);
-            (told.begun, told.done) = (Some(begun), false);
-            job.advance(job.next_ns() - 95, &mut told);
+            (progress.begun, progress.done) = (None, done);
+            job.advance(job.next_ns(), &mut progress);
+            (progress.begun, progress.done) = (Some(begun), false);
+            job.advance(job.next_ns() - 95, &mut progress);
             (job.due_ns(), job.next_ns())
         };
         assert_eq!(next(&mut job, 1_175, true), (1_260, 1_270));
@@ -387,10 +390,10 @@ mod tests {
     #[test]
     fn a_first_job_that_is_woken_late_keeps_the_grid() {
         for (begun, due) in [(1_012, 1_090), (1_013, 1_103), (990, 1_080)] {
-            let (mut job, mut told) =
+            let (mut job, mut progress) =
                 (job(true), ScriptedProgress { begun: Some(begun), ..ScriptedProgress::default() });
-            job.advance(1_000, &mut told);
-            job.advance(1_020, &mut told);
+            job.advance(1_000, &mut progress);
+            job.advance(1_020, &mut progress);
             assert_eq!(job.due_ns(), due, "begun at {begun}");
         }
     }
@@ -399,13 +402,13 @@ mod tests {
     #[test]
     fn an_overrun_does_not_move_the_periods() {
         for (done, due) in [(false, 1_190), (true, 1_225)] {
-            let (mut job, mut told) =
+            let (mut job, mut progress) =
                 (job(true), ScriptedProgress { begun: Some(1_000), ..ScriptedProgress::default() });
-            job.advance(1_000, &mut told);
-            (told.begun, told.done) = (None, done);
-            job.advance(1_100, &mut told);
-            (told.begun, told.done) = (Some(1_135), false);
-            job.advance(1_140, &mut told);
+            job.advance(1_000, &mut progress);
+            (progress.begun, progress.done) = (None, done);
+            job.advance(1_100, &mut progress);
+            (progress.begun, progress.done) = (Some(1_135), false);
+            job.advance(1_140, &mut progress);
             assert_eq!(job.due_ns(), due, "done: {done}");
         }
     }

@@ -1,8 +1,8 @@
 //! The monitor of slack time (Inoue et al., CPU Resource Reservation for SMT, 2006, section 3), as a
 //! machine over time values.
 //!
-//! Owns: when to look next, and whether co-runners may run until then. Must not: read a clock, stop
-//! anybody, know a formula (those are `sched`'s).
+//! Owns: when to look next, and whether co-runners may run until then. Must not: read a clock, stop a process, know a
+//! formula (those are `sched`'s).
 
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::slack::{self, Decision, ProgressRate, SlackReservation};
@@ -44,7 +44,7 @@ pub enum Checks {
     /// When it can be used up at the earliest: equation 2, and 3 with an alpha.
     #[default]
     Variable,
-    /// Every so many ns; above zero.
+    /// A fixed interval, ns; above zero.
     Every(u64),
 }
 
@@ -55,7 +55,7 @@ pub struct MonitorSettings {
     pub policy: SiblingPolicy,
     /// When slack is looked at.
     pub checks: Checks,
-    /// The proven least rate of progress beside co-runners; [`Rate::ZERO`] without proof.
+    /// The proven least rate of progress beside co-runners; [`ProgressRate::ZERO`] without proof.
     pub alpha: ProgressRate,
     /// Slack that is kept back for stopping co-runners and for the lateness of timers.
     pub margin_ns: u64,
@@ -64,8 +64,8 @@ pub struct MonitorSettings {
     pub stop_ns: u64,
     /// Co-runners are stopped rather than looked at after less than this.
     pub smallest_ns: u64,
-    /// With so much slack beyond the margin, or less, co-runners are slowed; `None` for stoppers that
-    /// can only stop.
+    /// Co-runners are slowed if the slack beyond the margin is at most this, ns; `None` for stoppers that can only
+    /// stop.
     pub slow_ns: Option<u64>,
 }
 
@@ -213,9 +213,8 @@ impl<P: ProgressSource> Monitor<P> {
         }
     }
 
-    /// Whether the promises hold if progress is told truly: each job leaves the margin when it begins,
-    /// also where all begin at once. Otherwise co-runners may already have taken too much at the first
-    /// look.
+    /// Whether the guarantees hold if progress is reported correctly: each job leaves the margin when it begins, also
+    /// where all begin at once. Otherwise co-runners may already have taken too much at the first look.
     #[must_use]
     pub fn is_covered(&self) -> bool {
         if self.settings.policy == SiblingPolicy::Ignore {
@@ -250,13 +249,13 @@ impl<P: ProgressSource> Monitor<P> {
         &self.settings
     }
 
-    /// What it has seen and done.
+    /// The counts until now.
     #[must_use]
     pub fn statistics(&self) -> MonitorStatistics {
         self.statistics
     }
 
-    /// What became of the jobs of each reservation.
+    /// Counts of the jobs of each reservation.
     pub fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
         self.sources.iter().zip(&self.counts).map(|(source, (jobs, missed, idle))| JobCounts {
             jobs: *jobs,
@@ -267,7 +266,7 @@ impl<P: ProgressSource> Monitor<P> {
         })
     }
 
-    /// What there was to doubt about progress, of all reservations.
+    /// Errors of progress, of all reservations.
     #[must_use]
     pub fn doubts(&self) -> ProgressErrors {
         self.sources.iter().map(ProgressSource::errors).fold(
@@ -285,8 +284,8 @@ impl<P: ProgressSource> Monitor<P> {
         self.sources.first().map_or("none", ProgressSource::name)
     }
 
-    /// Told after an order to stop how long it took. The margin never is below what was seen: it is larger by what that
-    /// took more than all before it.
+    /// Takes the duration of an order to stop. The margin is never below an observed duration: it grows by the excess
+    /// over all earlier orders.
     pub fn stopped_in(&mut self, took_ns: u64) {
         let more = took_ns.saturating_sub(self.settings.stop_ns);
         self.settings.stop_ns = self.settings.stop_ns.saturating_add(more);
@@ -295,7 +294,7 @@ impl<P: ProgressSource> Monitor<P> {
         self.statistics.stop_max_ns = self.statistics.stop_max_ns.max(took_ns);
     }
 
-    /// Told after co-runners were stopped, and before they run again.
+    /// Called after co-runners were stopped, and before they run again.
     pub fn co_runners(&mut self, running: bool) {
         self.sources.iter_mut().for_each(|source| source.co_runners(running));
     }
@@ -333,7 +332,7 @@ impl<P: ProgressSource> Monitor<P> {
         let dues = self.jobs.iter().filter(|job| job.is_pending()).map(ReservedJob::due_ns);
         let latest = begins.chain(dues.filter(|due| *due > now)).min().unwrap_or(u64::MAX);
         let (first, rests) = self.first_due();
-        // Whoever sleeps is looked at again soon.
+        // Sleeping work is checked again soon.
         let latest = latest.min(self.wake_of(rests, now));
         let Some(first) = first else {
             self.latched = false;
@@ -362,8 +361,8 @@ impl<P: ProgressSource> Monitor<P> {
         MonitorDecision { level, began: false, runs, idle: rests, slack_ns, next_ns }
     }
 
-    /// The pending job with the earliest deadline, and those that have earlier ones and sleep by their own will: a
-    /// processor is not kept for who does not want it. Of one reservation alone, [`Monitor::beside_rest`] decides.
+    /// The pending job with the earliest deadline, and those that have earlier ones and sleep by their own will: no
+    /// processor is kept for them. Of one reservation alone, [`Monitor::beside_rest`] decides.
     fn first_due(&mut self) -> (Option<usize>, ReservationSet) {
         let mut rests = ReservationSet::default();
         loop {
@@ -389,7 +388,7 @@ impl<P: ProgressSource> Monitor<P> {
         waits.min().map_or(u64::MAX, |wait| now.saturating_add(wait))
     }
 
-    /// What slack says: the level, the slack, and until when.
+    /// The order by slack: the level, the slack, and until when.
     fn by_slack(
         &mut self,
         first: usize,
@@ -415,9 +414,10 @@ impl<P: ProgressSource> Monitor<P> {
         }
     }
 
-    /// Work that told nothing of its job and sleeps by its own will takes nothing of the processor: nobody stands
-    /// for it, as no process is dispatched that yielded (section 4.1), and it is looked at again soon. What it loses when it
-    /// goes on is slack; if none is left while it sleeps, what is reserved cannot be had any more, by its own will.
+    /// Work that reported nothing of its job and sleeps by its own will takes nothing of the processor: nothing is
+    /// stopped for it, as no process is dispatched that yielded (section 4.1), and it is checked again soon. What it
+    /// loses when it goes on is slack; if none is left while it sleeps, what is reserved cannot be had any more, by its
+    /// own will.
     fn beside_rest(
         &mut self,
         first: usize,

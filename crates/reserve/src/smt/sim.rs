@@ -16,7 +16,7 @@ use super::stopper::Stopper;
 /// A rate of one: as fast as without co-runners.
 pub const FULL: u64 = 1_000;
 
-/// What happens beside the monitor. All times in ns.
+/// Events beside the monitor. All times in ns.
 pub trait SimEnvironment: Send {
     /// Single-thread time that job `job` (from 0) of a reservation needs.
     fn work_ns(&mut self, reservation: usize, job: u64) -> u64;
@@ -39,7 +39,7 @@ pub struct SimJob {
     pub reservation: usize,
     /// Begin of its period.
     pub begun_ns: u64,
-    /// Its deadline.
+    /// Deadline of the job.
     pub due_ns: u64,
     /// When it was done; `None` if it was not.
     pub done_ns: Option<u64>,
@@ -53,7 +53,7 @@ impl SimJob {
     }
 }
 
-/// What came of it.
+/// The outcome of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct SmtSimOutcome {
     /// All jobs, in order of release.
@@ -64,9 +64,9 @@ pub struct SmtSimOutcome {
     pub beside_ns: u64,
     /// Time for which they ran while no reserved work was to be done.
     pub free_ns: u64,
-    /// What the monitor counted.
+    /// The counts of the monitor.
     pub statistics: MonitorStatistics,
-    /// The end.
+    /// End of the simulation.
     pub end_ns: u64,
 }
 

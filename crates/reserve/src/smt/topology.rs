@@ -1,7 +1,7 @@
 //! Which CPUs share with a reserved one: hardware threads of its core, a cache, a way to memory.
 //!
-//! Owns: reading the kernel's topology files below a root, which tests replace by a tree of their
-//! own. Must not: decide whom to stop, or claim a sharing that no file shows.
+//! Owns: reading the kernel's topology files below a root, which tests replace by a tree of their own. Must not: decide
+//! what to stop, or claim a sharing that no file shows.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use hourglass_model::cpus::CpuSet;
 use thiserror::Error;
 
-/// What CPUs are to have in common with the reserved one to count as sharing with it.
+/// The resource that CPUs must have in common with the reserved one to count as sharing with it.
 ///
 /// The paper's is the first (Inoue et al., section 3.1); the others widen its idea to caches and
 /// memory bandwidth, where neighbours slow each other down as well, by less.
@@ -58,19 +58,19 @@ impl fmt::Display for SharingLevel {
     }
 }
 
-/// Who shares with a CPU.
+/// The CPUs that share with a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharingCpus {
     /// The reserved CPU.
     pub cpu: u32,
-    /// The others, online ones only; empty where nobody shares, and then nothing is protected.
+    /// The other CPUs that share, online ones only; empty where no CPU shares, and then nothing is protected.
     pub cpus: CpuSet,
-    /// What says so: a file of the kernel, or that the user named them.
+    /// The source: a file of the kernel, or that the user named them.
     pub source: String,
 }
 
 impl SharingCpus {
-    /// Whether there is anybody to be protected from.
+    /// Whether any CPU shares.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         !self.cpus.is_empty()
@@ -96,7 +96,7 @@ pub enum TopologyError {
     Unknown {
         /// The CPU asked for.
         cpu: u32,
-        /// What is shared.
+        /// The shared resource.
         what: &'static str,
         /// The file that is missing or not a list.
         file: PathBuf,
@@ -116,7 +116,7 @@ impl Default for Topology {
 }
 
 impl Topology {
-    /// The same files below another folder than `/`.
+    /// The topology from files below another folder than `/`.
     #[must_use]
     pub fn under(root: impl Into<PathBuf>) -> Topology {
         Topology { root: root.into() }
@@ -135,10 +135,10 @@ impl Topology {
         found.union(&[cpu].into_iter().collect())
     }
 
-    /// Who shares with `cpu` in the way of `by`.
+    /// The CPUs that share with `cpu` in the way of `by`.
     ///
     /// # Errors
-    /// See [`TopologyError`]. A CPU that is alone is no error: [`SharingCpus::others`] is empty.
+    /// See [`TopologyError`]. A CPU that is alone is no error: [`SharingCpus::cpus`] is empty.
     pub fn shares(&self, cpu: u32, by: &SharingLevel) -> Result<SharingCpus, TopologyError> {
         let online = self.online();
         if !online.contains(cpu) {

@@ -19,13 +19,13 @@ pub struct WatchdogStopper {
     stopper: Box<dyn Stopper>,
     guardian: Guardian,
     patience_ns: u64,
-    /// What the last order to stop took, ns.
+    /// Duration of the last order to stop, ns.
     took_ns: Option<u64>,
 }
 
 impl WatchdogStopper {
-    /// Whoever `stopper` stopped is resumed by `guardian` if no order has come for `patience_ns`,
-    /// and up to a second more. A monitor gives one in each period at least.
+    /// `guardian` resumes what `stopper` stopped if no order has come for `patience_ns`, and up to a second more. A
+    /// monitor gives one in each period at least.
     ///
     /// # Errors
     /// The guardian is gone.
@@ -46,7 +46,7 @@ impl Stopper for WatchdogStopper {
 
     fn stop(&mut self) -> io::Result<()> {
         let begun = now_ns(ClockId::Monotonic);
-        // Nobody would let them go on if this process were killed.
+        // Without a guardian they would stay stopped if this process were killed.
         self.guardian.must_live()?;
         self.stopper.stop()?;
         let now = now_ns(ClockId::Monotonic);
@@ -78,15 +78,15 @@ impl Stopper for WatchdogStopper {
     }
 }
 
-/// A stopper for work that is reserved itself and waits for another one's turn: it stops nobody while no
-/// guardian lives. No promise: a monitor that stays away holds up its own work alone.
+/// A stopper for work that is reserved itself and waits for another one's turn: it stops nothing while no guardian
+/// lives. It needs no heartbeat: a monitor that stays away holds up its own work alone.
 pub struct GuardedStopper {
     stopper: Box<dyn Stopper>,
     guardian: Guardian,
 }
 
 impl GuardedStopper {
-    /// What `stopper` stopped is resumed by `guardian` when this process ends.
+    /// A stopper whose co-runners `guardian` resumes when this process ends.
     #[must_use]
     pub fn new(stopper: Box<dyn Stopper>, guardian: &Guardian) -> GuardedStopper {
         GuardedStopper { stopper, guardian: guardian.clone() }
@@ -146,9 +146,9 @@ mod tests {
         }
     }
 
-    /// Whoever is stopped while no guardian lives stays so if the monitor is killed then.
+    /// A process that is stopped while no guardian lives stays so if the monitor is killed then.
     #[test]
-    fn nobody_is_stopped_without_a_guardian() {
+    fn nothing_is_stopped_without_a_guardian() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let guardian = Guardian::start().unwrap();
         let stopper =
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_monitor_that_hangs_keeps_nobody_stopped() {
+    fn a_monitor_that_hangs_keeps_nothing_stopped() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let guardian = Guardian::start().unwrap();
         let stopper =

@@ -101,7 +101,7 @@ fn children_that_come_later_are_stopped_too() {
                 let before = length();
                 until("the shell does nothing", || length() > before);
                 stopper.stop().unwrap();
-                // Version 1 may need to be told again (a fork at the wrong moment).
+                // Version 1 may need a second order (a fork at the wrong moment).
                 let mut last = length();
                 until("somebody was forgotten", || {
                     std::thread::sleep(silence());
@@ -160,7 +160,7 @@ fn a_named_group_is_stopped_as_it_is() {
             drop(stopper);
             runs(&victim);
         }
-        // What another program has frozen is his to thaw.
+        // A group that another program has frozen is not thawed.
         home.0.freeze().unwrap();
         until("it is not frozen", || home.0.frozen().unwrap());
         let refused = open(kind, &wanted, &guardian).map(drop).unwrap_err();
@@ -276,7 +276,7 @@ fn who_is_stopped_by_a_killed_monitor_runs_on() {
         runs(&victim);
         until("groups are left behind", || left_by(pid).is_empty());
         until("the victim is elsewhere", || std::fs::read_to_string(&cgroup).unwrap() == before);
-        // Nobody stops it any more.
+        // The victim is not stopped any more.
         runs(&victim);
     }
 }

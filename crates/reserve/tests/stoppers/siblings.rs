@@ -1,5 +1,4 @@
-//! What only a machine with hardware threads shows; skipped elsewhere, unless
-//! `HOURGLASS_TEST_SIBLINGS_REQUIRED` is set.
+//! Tests that need hardware threads; skipped elsewhere, unless `HOURGLASS_TEST_SIBLINGS_REQUIRED` is set.
 
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::StopperKind;
@@ -48,7 +47,7 @@ fn a_cpu_whose_siblings_are_offline_is_alone() {
     assert!(!shares.is_shared(), "{shares:?}");
 }
 
-/// While the reserved work has a cookie, nobody else runs on its siblings, and others elsewhere do.
+/// While the reserved work has a cookie, no other thread runs on its siblings, and others elsewhere do.
 #[test]
 fn a_cookie_idles_the_siblings_alone() {
     let Some((cpu, sibling, elsewhere)) = siblings() else { return };

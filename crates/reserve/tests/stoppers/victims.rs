@@ -17,8 +17,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Longer than any victim lives that a test forgets, ns.
 const LIFE_NS: u64 = 120_000_000_000;
 
-/// Who still runs beats at least once in this, if he gets the CPU at all. An emulated machine gives
-/// its processors turns of 100 ms each, and a bed says so.
+/// A running victim beats at least once in this time, if it gets the CPU at all. An emulated machine gives its
+/// processors turns of 100 ms each, and a bed says so.
 pub(crate) fn silence() -> Duration {
     let said = std::env::var("HOURGLASS_TEST_SILENCE_MS").ok();
     Duration::from_millis(said.and_then(|ms| ms.parse().ok()).unwrap_or(50))
@@ -63,7 +63,7 @@ pub(crate) fn required(kind: StopperKind) -> bool {
     named.split(',').any(|name| name == kind.name())
 }
 
-/// What a way of stopping takes.
+/// The requirement of a way of stopping.
 pub(crate) fn need(kind: StopperKind) -> Requirement {
     let freezer = "place=$(grep -m 1 ' cgroup [^ ]*freezer' /proc/mounts | cut -d ' ' -f 2) && test -n \"$place\" \
                    && mkdir $place/hourglass-skip-$$ && rmdir $place/hourglass-skip-$$";
@@ -94,7 +94,7 @@ pub(crate) fn opened(
     }
 }
 
-/// For whom a cookie is.
+/// The target of a cookie.
 pub(crate) fn reserved(pid: u32) -> StopperRequest {
     let mut wanted = StopperRequest::processes([]);
     wanted.co_runners = CoRunners::Everyone;
@@ -145,7 +145,7 @@ impl Drop for Role {
     }
 }
 
-/// The other process's part: what it is told to stop, it stops and resumes for ever.
+/// The other process's part: it stops and resumes the given processes for ever.
 #[test]
 fn role_of_a_monitor() {
     let Ok(role) = std::env::var(ROLE) else { return };

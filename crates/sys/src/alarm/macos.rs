@@ -20,9 +20,9 @@ unsafe extern "C" {
 /// A thread's way to wait.
 #[derive(Clone, Debug)]
 pub struct Alarm {
-    /// Ticks are so many parts,
+    /// A nanosecond has `denominator / numerator` ticks.
     denominator: u32,
-    /// of which so many are a ns; never 0.
+    /// Never 0.
     numerator: u32,
 }
 
@@ -36,7 +36,7 @@ impl Alarm {
         Alarm { denominator: base.denominator.max(1), numerator: base.numerator.max(1) }
     }
 
-    /// Waits so long, ns, and longer by whatever the kernel is late; a signal may end it before.
+    /// Waits `length_ns`, and longer by the latency of the kernel; a signal may end it before.
     pub fn wait(&mut self, length_ns: u64) {
         let ticks =
             u128::from(length_ns) * u128::from(self.denominator) / u128::from(self.numerator);

@@ -1,4 +1,4 @@
-//! What the standard library has.
+//! The wait of the standard library.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ impl Alarm {
         Alarm
     }
 
-    /// Waits so long, ns, and longer by whatever the kernel is late.
+    /// Waits `length_ns`, and longer by the latency of the kernel.
     pub fn wait(&mut self, length_ns: u64) {
         std::thread::sleep(Duration::from_nanos(length_ns));
     }

@@ -37,7 +37,7 @@ unsafe extern "system" {
 /// A thread's way to wait.
 #[derive(Debug)]
 pub struct Alarm {
-    /// The timer; null where there is none.
+    /// The timer; null if it could not be made.
     timer: *mut c_void,
 }
 
@@ -55,7 +55,7 @@ impl Alarm {
         Alarm { timer: if precise.is_null() { create(0) } else { precise } }
     }
 
-    /// Waits so long, ns, and longer by whatever the kernel is late.
+    /// Waits `length_ns`, and longer by the latency of the kernel.
     pub fn wait(&mut self, length_ns: u64) {
         // Negative: from now on.
         let due = -i64::try_from(length_ns / UNIT_NS).unwrap_or(i64::MAX);
@@ -108,7 +108,7 @@ impl Default for Alarm {
 impl Drop for Alarm {
     fn drop(&mut self) {
         if !self.timer.is_null() {
-            // SAFETY: the handle is ours, and nobody has it from now on.
+            // SAFETY: the handle is ours, and has no user from now on.
             unsafe { CloseHandle(self.timer) };
         }
     }

@@ -1,8 +1,8 @@
 //! Processor time of others: of any process, and of any thread.
 //!
-//! The kernel brings the sum of a thread up to date when the thread leaves its CPU and at the tick
-//! (4 ms at 250 Hz). What is read of one that runs on another CPU may be so much behind; a
-//! scheduling call on it, or a reader on its own CPU, brings it up to date. Never ahead.
+//! The kernel brings the sum of a thread up to date when the thread leaves its CPU and at the tick (4 ms at 250 Hz).
+//! The value of a thread that runs on another CPU may be behind by that time; a scheduling call on it, or a reader on
+//! its own CPU, brings it up to date. It is never ahead.
 
 use std::fs::File;
 use std::io;
@@ -45,7 +45,7 @@ pub fn own_thread_ns(tid: u32) -> io::Result<u64> {
     try_now_ns((!(tid as libc::clockid_t)) << 3 | THREAD | SCHED)
 }
 
-/// What the kernel counted for one thread, read again and again from an open file.
+/// The kernel's counts for one thread, read again and again from an open file.
 #[derive(Debug)]
 pub struct ThreadTime(File);
 
@@ -102,14 +102,14 @@ mod tests {
     fn a_thread_that_runs_is_read_to_the_moment() {
         use std::sync::atomic::{AtomicBool, Ordering};
         static ENOUGH: AtomicBool = AtomicBool::new(false);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         let spinner = std::thread::spawn(move || {
             tell.send(crate::thread::id()).unwrap();
             while !ENOUGH.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
         });
-        let tid = told.recv().unwrap();
+        let tid = receiver.recv().unwrap();
         let begun = std::time::Instant::now();
         let mut last = own_thread_ns(tid).unwrap();
         let mut least = u64::MAX;

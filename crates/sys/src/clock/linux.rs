@@ -64,7 +64,7 @@ pub fn resolution_ns(clock: ClockId) -> io::Result<u64> {
     try_resolution_ns(clock.raw())
 }
 
-/// The same by raw number.
+/// As [`resolution_ns`], by raw number.
 pub(crate) fn try_resolution_ns(clock: libc::clockid_t) -> io::Result<u64> {
     let mut step = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec to a live local, and refuses unknown numbers.

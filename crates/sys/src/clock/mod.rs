@@ -27,8 +27,8 @@ pub enum ClockId {
     Boottime,
     /// Wall-clock time, ns since 1970; may be set, and is stepped at leap seconds.
     Realtime,
-    /// International atomic time, ns since 1970; equals [`ClockId::Realtime`] where nobody told
-    /// the kernel the offset.
+    /// International atomic time, ns since 1970; equals [`ClockId::Realtime`] where the kernel does not know the
+    /// offset.
     Tai,
     /// [`ClockId::Monotonic`] at the last tick.
     MonotonicCoarse,

@@ -24,7 +24,7 @@ pub fn now_ns(clock: ClockId) -> u64 {
     u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The step of `clock`, ns: 1 where nobody states it.
+/// The step of `clock`, ns: 1 where it is not known.
 ///
 /// # Errors
 /// Unsupported for a clock that the standard library does not know.

@@ -1,4 +1,4 @@
-//! How each [`UndoAction`](super::Undo) is carried out: system calls alone, no memory taken, since a
+//! How each [`super::UndoAction`] is carried out: system calls alone, no memory taken, since a
 //! process that was forked from a thread among many may do no more.
 
 use std::ffi::CStr;
@@ -20,7 +20,7 @@ const ROUNDS: u32 = 8;
 /// Bytes read from a file at once.
 const PIECE: usize = 1024;
 
-/// Carries out what is written; of several failures the first is told.
+/// Carries out what is written; returns the first of several failures.
 pub(super) fn carry_out(words: &UndoWords) -> io::Result<()> {
     let mut bytes = [0; (WORDS - TEXT) * 8];
     for (piece, word) in bytes.chunks_exact_mut(8).zip(&words[TEXT..]) {
@@ -48,7 +48,7 @@ fn text(bytes: &[u8]) -> &CStr {
     CStr::from_bytes_until_nul(bytes).unwrap_or_default()
 }
 
-/// That something is not there any more is as it should be.
+/// Turns the error that something does not exist any more into success.
 pub(super) fn gone(error: io::Error) -> io::Result<()> {
     match error.raw_os_error() {
         Some(libc::ESRCH | libc::ENOENT | libc::ENODEV) => Ok(()),
@@ -72,7 +72,7 @@ pub(super) fn open_at(
 }
 
 pub(super) fn close(file: libc::c_int) {
-    // SAFETY: the descriptor was opened here and is used by nobody else.
+    // SAFETY: the descriptor was opened here and has no other user.
     unsafe { libc::close(file) };
 }
 
@@ -180,7 +180,7 @@ fn members(list: &CStr, words: &UndoWords) -> io::Result<()> {
 fn remove(folder: &CStr, before: impl Fn(&CStr) -> io::Result<()>) -> io::Result<()> {
     let mut tries = 0;
     loop {
-        // What cannot be removed below keeps the folder itself in use, which is told.
+        // What cannot be removed below keeps the folder itself in use, which is reported.
         let _ = before(folder);
         // SAFETY: the path is a terminated string.
         let removed = checked(unsafe { libc::rmdir(folder.as_ptr()) }).map(drop);
@@ -198,13 +198,12 @@ fn pause() {
     unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
 }
 
-/// When thread or process `id` began, in clock ticks since boot; `None` if there is none that may
-/// still run.
+/// When thread or process `id` began, in clock ticks since boot; `None` if it does not exist or cannot run any more.
 pub(super) fn started(id: u32) -> Option<u64> {
     stat(id).map(|stat| stat.started)
 }
 
-/// What `/proc/ID/stat` says.
+/// Fields of `/proc/ID/stat`.
 pub(super) struct Stat {
     /// The parent of its process.
     pub(super) parent: u32,

@@ -1,9 +1,9 @@
-//! Undoing what a process left whose guardians were killed with it.
+//! Undoes what a process left behind whose guardians were killed with it.
 //!
-//! Owns: reading the records in a folder of the calling user, deciding whether all who could undo one are gone, and
-//! undoing it. What a record says is done with the rights of the calling user alone: whoever can write one can do
-//! nothing with it that they could not do themselves. Must not: look at folders of other users ([`crate::privilege`]
-//! makes a process of theirs).
+//! Owns: reading the records in a folder of the calling user, deciding whether all processes that could undo one are
+//! gone, and undoing it. What a record says is done with the rights of the calling user alone: a user who can write one
+//! can do nothing with it that they could not do themselves. Must not: look at folders of other users
+//! ([`crate::privilege`] makes a process of theirs).
 //!
 //! A thread or process is touched only if it is the one that was meant: number and start must agree, and the machine
 //! must not have been started anew since.
@@ -44,11 +44,11 @@ pub struct StaleRecord {
     /// The name of that process.
     pub name: String,
     pub state: RecordState,
-    /// What it said, in the order in which it was undone.
+    /// Its steps, in the order in which they were undone.
     pub steps: Vec<UndoStep>,
 }
 
-/// What became of a record.
+/// The state of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordState {
     /// Its maker or a guardian lives: it was left alone.
@@ -67,7 +67,7 @@ pub struct UndoStep {
     pub outcome: UndoOutcome,
 }
 
-/// What came of undoing one change.
+/// The outcome of undoing one change.
 #[derive(Debug)]
 pub enum UndoOutcome {
     Undone,

@@ -9,7 +9,7 @@ use std::io;
 use super::acts::{close, gone, numbers, open_at, write};
 use crate::{checked, checked_long};
 
-/// Groups inside groups inside groups: the kernel has no limit below this one that anybody reaches.
+/// Limit of nesting: the kernel has no limit below this one that is reached in practice.
 const DEEPEST: u32 = 32;
 
 /// How a group of ours begins its name.
@@ -91,8 +91,8 @@ fn remove_inner(folder: libc::c_int, deeper: u32) -> io::Result<()> {
     })
 }
 
-/// Hands over each folder in an open one, opened, with its name, but for those of other programs like this; of
-/// several failures the first is told.
+/// Hands over each folder in an open one, opened, with its name, but for those of other programs like this; returns the
+/// first of several failures.
 pub(super) fn folders(
     folder: libc::c_int,
     each: &mut dyn FnMut(libc::c_int, &CStr) -> io::Result<()>,
@@ -133,7 +133,7 @@ fn bytes_of(room: &[u64; ROOM]) -> [u8; ROOM * 8] {
     bytes
 }
 
-/// The first entry: its length, and its name if it is a folder that is not somebody else's.
+/// The first entry: its length, and its name if it is a folder that does not belong to another program.
 fn entry(bytes: &[u8]) -> Option<(usize, Option<&CStr>)> {
     let length = bytes.get(LENGTH..LENGTH + 2)?;
     let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));

@@ -29,10 +29,10 @@ const NAME: &str = "hourglass-watch";
 /// Its stack: it calls little.
 const STACK: usize = 128 << 10;
 
-/// After so long it tries again to start one, where the kernel refused.
+/// Pause before another attempt to start one, where the kernel refused.
 const AGAIN_MS: libc::c_int = 50;
 
-/// What maker, thread and guardians share.
+/// State shared by maker, thread and guardians.
 #[derive(Debug)]
 pub(super) struct GuardianPair {
     pub(super) table: Table,
@@ -125,7 +125,7 @@ impl GuardianPair {
         for post in posts.iter().flatten() {
             // A child of this process that was forked without `exec` may have the line as well.
             let _ = post.line.say(END);
-            // One that somebody has stopped would be waited for in vain.
+            // One that another program has stopped would not end.
             let _ = post.file.resume();
         }
         for GuardianProcess { pid, line, .. } in posts.into_iter().flatten() {
@@ -153,7 +153,7 @@ impl GuardianPair {
             let _ = self.fill();
             wait_ms = if self.is_full() { -1 } else { AGAIN_MS };
             if !self.is_alive() {
-                // Nobody would let them go on if this process were killed now.
+                // Without a guardian they would stay stopped if this process were killed now.
                 wake_all(&self.table);
                 self.table.count_woken();
             }

@@ -1,4 +1,4 @@
-//! Two tiny processes that outlive this one, to put back what nobody else will.
+//! Two tiny processes that outlive this one, to put its changes back.
 //!
 //! They hold a line and a page that they share with their maker, and nothing else. What is to be put back is written
 //! there before it is done ([`Guardian::keep`]). When the maker ends by whatever signal, one of them puts everything
@@ -36,7 +36,7 @@ pub use undo::{TaskIdentity, UndoAction};
 
 /// The guardian, seen from its maker. Clones are the same one.
 ///
-/// When the last clone and the last [`Kept`] are dropped, its processes end, and are waited for.
+/// When the last clone and the last [`UndoGuard`] are dropped, its processes end, and are waited for.
 #[derive(Clone, Debug)]
 pub struct Guardian(Arc<Process>);
 
@@ -53,7 +53,7 @@ impl Guardian {
     /// so that what the maker left behind cannot keep them from their work, and on all CPUs.
     ///
     /// The processes are in sessions of their own, so that signals to the caller's group or terminal do not reach them.
-    /// What kills every process of a cgroup at once kills them as well.
+    /// A kill of every process of a cgroup kills them as well.
     ///
     /// # Errors
     /// No descriptors, memory or processes left; EAGAIN from a thread of the deadline class; ENOSYS before Linux 5.3.
@@ -68,7 +68,7 @@ impl Guardian {
     }
 
     /// Writes down what is to be put back. To be called before it is done that makes this
-    /// necessary. From here on it will be carried out once: by [`Kept::undo`], by dropping what
+    /// necessary. From here on it will be carried out once: by [`UndoGuard::undo`], by dropping what
     /// this returns, or by the guardian.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Guardian {
         self.0.guardians.table.broken(0)
     }
 
-    /// How often any promise was broken, a [`HeartbeatPromise`] as well: each time whoever stood ran again.
+    /// How often any promise was broken, a [`HeartbeatPromise`] as well: each time all that was stopped ran again.
     #[must_use]
     pub fn woken(&self) -> u64 {
         self.0.guardians.table.all_broken()
@@ -129,20 +129,20 @@ impl Guardian {
         if before != 0 || until_ns == 0 {
             return Ok(());
         }
-        // Taken back where none hears of it, so that the next one is told to them again.
+        // Withdrawn if no guardian takes it, so that the next one is sent again.
         self.0.guardians.check_promises().inspect_err(|_| {
             table.promise(index, 0);
         })
     }
 
-    /// Whether one of its processes lives now. Costs a system call. While none does, nobody is to be stopped or raised:
-    /// if this process were killed as well, it would stay so.
+    /// Whether one of its processes lives now. Costs a system call. While none does, nothing is to be stopped or
+    /// raised: if this process were killed as well, it would stay so.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.0.guardians.is_alive()
     }
 
-    /// The same as an error, to be asked before somebody is stopped or raised.
+    /// [`Self::is_alive`] as an error, to be asked before a process is stopped or raised.
     ///
     /// # Errors
     /// [`GuardianUnavailable`].
@@ -204,8 +204,9 @@ impl Drop for Process {
 }
 
 /// The promise of a thread that raises others and keeps them to a budget: to be heard of again. If it is not, the
-/// guardian carries out all [`UndoAction::Write`] and [`UndoAction::Continue`], and all [`UndoAction::Members`] and [`UndoAction::Thread`]
-/// but for their CPUs, and keeps everything: nobody stays urgent without a budget. Dropping it takes it back.
+/// guardian carries out all [`UndoAction::Write`] and [`UndoAction::Continue`], and all [`UndoAction::Members`] and
+/// [`UndoAction::Thread`] but for their CPUs, and keeps everything: none stays urgent without a budget. Dropping it
+/// takes it back.
 #[derive(Debug)]
 pub struct HeartbeatPromise {
     index: usize,
@@ -256,7 +257,7 @@ impl UndoGuard {
     /// Puts it back now, and keeps it none the less.
     ///
     /// # Errors
-    /// As [`Kept::undo`].
+    /// As [`UndoGuard::undo`].
     pub fn attempt(&self) -> io::Result<()> {
         let slot = self.slot.as_ref();
         let words = slot.and_then(|slot| self.guardian.0.guardians.table.read(slot));
@@ -285,7 +286,7 @@ impl UndoGuard {
 
 impl Drop for UndoGuard {
     fn drop(&mut self) {
-        // Nobody is left to be told; `undo` tells.
+        // `undo` returns the error; `drop` has no caller that could receive it.
         let _ = self.carry_out();
     }
 }

@@ -1,4 +1,4 @@
-//! That the kernel ends a guardian last when memory runs out.
+//! Makes the kernel end a guardian last when memory runs out.
 
 use super::acts::{self, digits};
 
@@ -6,8 +6,8 @@ use super::acts::{self, digits};
 const NEVER: i32 = -1000;
 const MOST: i32 = 1000;
 
-/// Gives the calling process the lowest `oom_score_adj` that it may have: -1000 with `CAP_SYS_RESOURCE`, otherwise
-/// what an administrator allowed its ancestors. System calls alone.
+/// Gives the calling process the lowest `oom_score_adj` that it may have: -1000 with `CAP_SYS_RESOURCE`, otherwise the
+/// value that an administrator allowed its ancestors. System calls alone.
 pub(super) fn end_last() {
     if write(NEVER) {
         return;

@@ -28,7 +28,7 @@ pub(super) const END: u8 = b'.';
 /// Where there is no descriptor: `poll(2)` leaves it out.
 const NONE: RawFd = -1;
 
-/// What it needs, made before it is.
+/// Resources of a guardian, made before it starts.
 pub(super) struct GuardianSetup<'a> {
     pub(super) table: &'a Table,
     pub(super) record: Option<&'a Record>,
@@ -129,7 +129,7 @@ impl GuardianSetup<'_> {
             if left == 0 && promised != *kept {
                 *kept = promised;
                 self.act_on(index);
-                // Afterwards: whoever sees the count sees what was done.
+                // Afterwards: a reader that sees the count also sees the effects.
                 self.table.count_broken(index);
             }
             left_ns = Some(left_ns.map_or(left, |least: u64| least.min(left)));
@@ -137,8 +137,8 @@ impl GuardianSetup<'_> {
         left_ns
     }
 
-    /// A promise was broken: whoever stands runs again, and if it is not the maker's own, those lose their urgency
-    /// whom nobody keeps to a budget any more. They stay on their CPUs, to be raised again there.
+    /// A promise was broken: all that is stopped runs again, and if it is not the maker's own, threads that are not
+    /// kept to a budget any more lose their urgency. They stay on their CPUs, to be raised again there.
     fn act_on(&self, promise: usize) {
         wake_all(self.table);
         if promise != 0 {
@@ -148,7 +148,7 @@ impl GuardianSetup<'_> {
     }
 }
 
-/// What a guardian waits for, and what it has seen.
+/// The descriptor and state of a guardian's waits.
 struct GuardianLoop {
     line: RawFd,
     /// [`NONE`] for the one that does the work.
@@ -174,7 +174,7 @@ pub(super) fn wait_for(pid: libc::pid_t) {
     {}
 }
 
-/// Whoever stands runs again; everything is kept.
+/// Lets all that is stopped run again; everything is kept.
 pub(super) fn wake_all(table: &Table) {
     carry_out(table, WRITE, true);
     carry_out(table, CONTINUE, true);
@@ -186,7 +186,7 @@ fn carry_out(table: &Table, kind: u64, with_cpus: bool) {
             && words[0] == kind
         {
             words[HAS_CPUS] *= u64::from(with_cpus);
-            // Nobody is left to be told.
+            // No process is left to receive the error.
             let _ = acts::carry_out(&words);
         }
     }
@@ -245,7 +245,7 @@ fn leave_the_others(mut but: [RawFd; 4]) {
     }
 }
 
-/// So long the partner may take: some removals are tried for up to 5 s.
+/// Time limit of the partner: some removals are tried for up to 5 s.
 const PARTNER_MS: libc::c_int = 20_000;
 
 /// How long it sleeps at least and at most while there is a promise.
@@ -258,7 +258,7 @@ fn close_all(first: libc::c_uint, last: libc::c_uint) -> io::Result<()> {
     checked_long(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) }).map(drop)
 }
 
-/// The same where the kernel has no call for it.
+/// As [`close_all`], where the kernel has no call for it.
 fn close_one_by_one(but: [RawFd; 4]) {
     /// More than any process of ours has open.
     const MOST: RawFd = 4096;

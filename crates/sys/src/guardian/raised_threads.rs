@@ -1,9 +1,9 @@
-//! Finding threads that left their group raised before anybody had met them, by system calls alone.
+//! Finds threads that left their group raised before they were found, by system calls alone.
 //!
 //! A thread counts if its policy is that of raised members, or if it is one of timesharing priority that is kept to the
-//! CPU of the group alone, as a child is that was born while its parent was lowered; if its process is in no group of a reservation, and
-//! the process descends from the reserved one or carries its mark in the environment. So nobody is lowered who has
-//! that policy from elsewhere.
+//! CPU of the group alone, as a child is that was born while its parent was lowered; if its process is in no group of a
+//! reservation, and the process descends from the reserved one or carries its mark in the environment. So a thread that
+//! has that policy from elsewhere is not lowered.
 
 use std::ffi::CStr;
 use std::io;
@@ -17,7 +17,7 @@ use crate::thread;
 /// Parents of parents, at most.
 const GENERATIONS: u32 = 256;
 
-/// What the path of each group of a reservation has in it.
+/// The path of each group of a reservation contains this.
 const GROUP: &[u8] = b"/hourglass-";
 
 /// Bytes read from a file at once.

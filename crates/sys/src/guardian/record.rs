@@ -1,8 +1,8 @@
 //! The file that says what is to be put back when maker and guardians were all killed.
 //!
 //! A copy of the table's slots in a folder of the user ([`crate::runtime_folder`]), each written before the change that
-//! it undoes. Whoever may still undo them holds a lock on the file (`fcntl(2)`, which ends with its process and is not
-//! inherited); it is removed when nothing is left to be put back. [`super::clean`] reads what stays.
+//! it undoes. A process that may still undo them holds a lock on the file (`fcntl(2)`, which ends with its process and
+//! is not inherited); it is removed when nothing is left to be put back. [`super::clean`] reads what stays.
 //!
 //! Words of 64 bits in the machine's byte order: a head of [`HEAD`], then for each slot a sum over what is written
 //! there, 0 for nothing, and the words themselves. A slot that was being written when its writer was killed has a wrong
@@ -29,7 +29,7 @@ const HEAD: usize = 16;
 const STRIDE: usize = 1 + WORDS;
 const WORD: usize = size_of::<u64>();
 
-/// What the first words of the head are.
+/// The first words of the head.
 const MAGIC: u64 = u64::from_le_bytes(*b"hgundo\0\0");
 const FORMAT: u64 = 1 << 32 | WORDS as u64;
 
@@ -154,7 +154,7 @@ impl Record {
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
         let file = options.custom_flags(libc::O_NOFOLLOW).open(&hidden)?;
         let record = Record { file, path };
-        // Nobody takes it for one that was left behind: it has its name when it is whole and locked.
+        // It is not taken for a stale one: it gets its name when it is whole and locked.
         let whole = record.hold().and_then(|()| {
             record.write(bytes(&head.words()), 0)?;
             std::fs::rename(&hidden, &shown)
@@ -163,7 +163,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Opens one that may have been left behind: a regular file of this user that nobody else can write.
+    /// Opens one that may be stale: a regular file of this user that no other user can write.
     ///
     /// # Errors
     /// It is something else.
@@ -218,7 +218,7 @@ impl Record {
 
     /// Frees a slot. Takes no memory.
     pub(super) fn clear(&self, index: usize) {
-        // What stays there is put back once more, which changes nothing.
+        // An action that stays there is undone again, which changes nothing.
         let _ = self.write(&[0; WORD], position(index));
     }
 
@@ -228,7 +228,7 @@ impl Record {
         self.file.write_all_at(bytes, at)
     }
 
-    /// What stands in a slot.
+    /// The words of a slot.
     pub(super) fn read(&self, index: usize) -> Option<UndoWords> {
         let mut found = [0; STRIDE * WORD];
         self.file.read_exact_at(&mut found, position(index)).ok()?;

@@ -36,7 +36,7 @@ pub(super) struct Table {
     hint: AtomicUsize,
 }
 
-/// A slot that somebody filled, and with which state.
+/// A filled slot, and the state with which it was filled.
 #[derive(Debug)]
 pub(super) struct UndoSlot {
     index: usize,
@@ -55,7 +55,7 @@ impl Table {
         Ok(Table { words, hint: AtomicUsize::new(0) })
     }
 
-    /// Writes into a free slot. Whoever reads it finds all or nothing.
+    /// Writes into a free slot. A reader finds all or nothing.
     pub(super) fn fill(&self, written: &UndoWords) -> io::Result<UndoSlot> {
         let first = self.hint.load(Ordering::Relaxed);
         for step in 0..SLOTS {
@@ -80,7 +80,7 @@ impl Table {
         Err(io::ErrorKind::StorageFull.into())
     }
 
-    /// What stands in a slot; `None` if it was cleared meanwhile.
+    /// The words of a slot; `None` if it was cleared meanwhile.
     pub(super) fn read(&self, slot: &UndoSlot) -> Option<UndoWords> {
         self.read_slot(slot.index)
             .filter(|(state, _)| *state == slot.state)
@@ -94,14 +94,14 @@ impl Table {
         self.hint.store(slot.index, Ordering::Relaxed);
     }
 
-    /// Frees what was found in a slot, for whom the maker left it to. Takes no memory.
+    /// Frees a slot that the maker left behind. Takes no memory.
     pub(super) fn free(&self, index: usize, found: u64) {
         let (state, _) = self.slot(index);
         let next = found.wrapping_sub(FULL).wrapping_add(CYCLE);
         let _ = state.compare_exchange(found, next, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// What stands in slot `index`, with its state. Takes no memory.
+    /// The words of slot `index`, with its state. Takes no memory.
     pub(super) fn read_slot(&self, index: usize) -> Option<(u64, UndoWords)> {
         let (state, body) = self.slot(index);
         let before = state.load(Ordering::Acquire);
@@ -116,7 +116,7 @@ impl Table {
         (state.load(Ordering::Relaxed) == before).then_some((before, written))
     }
 
-    /// Takes a promise that nobody has; not the first one.
+    /// Takes a promise that has no owner; not the first one.
     pub(super) fn take_promise(&self) -> io::Result<usize> {
         let free =
             (1..PROMISES).find(|index| self.word(*index, MADE).swap(1, Ordering::AcqRel) == 0);
@@ -145,12 +145,12 @@ impl Table {
     }
 
     pub(super) fn count_broken(&self, index: usize) {
-        // Whoever sees the count of this one sees that of all.
+        // A reader that sees the count of this one sees that of all.
         self.words.words()[ALL_BROKEN].fetch_add(1, Ordering::AcqRel);
         self.word(index, BROKEN).fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whoever stood was let go on for want of a guardian.
+    /// Counts that all that was stopped ran again for want of a guardian.
     pub(super) fn count_woken(&self) {
         self.words.words()[ALL_BROKEN].fetch_add(1, Ordering::AcqRel);
     }
@@ -194,7 +194,7 @@ mod tests {
         table.clear(one);
         assert!(table.read_slot(stale.index).is_none());
         let three = table.fill(&[3; WORDS]).unwrap();
-        // The slot is used again, and whoever kept its old state reads nothing there.
+        // The slot is used again, and a holder of its old state reads nothing there.
         assert_eq!(three.index, stale.index);
         assert!(table.read(&stale).is_none());
         assert_eq!(table.read(&two).unwrap(), [2; WORDS]);

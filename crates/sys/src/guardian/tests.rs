@@ -56,7 +56,7 @@ pub(super) fn write(path: &std::path::Path) -> UndoAction {
     UndoAction::Write { path: path.to_path_buf(), text: "after!".into() }
 }
 
-/// Waits for what another process does soon. Only a machine that does not run it for so long fails.
+/// Waits for what another process does soon. It fails only on a machine that does not run that process for this time.
 pub(super) fn soon(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -106,7 +106,7 @@ fn what_is_undone_or_forgotten_here_is_not_done_by_the_guardian() {
 fn descriptors_may_run_out_at_any_call() {
     const CALLS: u64 = 16;
     let all_end = || {
-        // SAFETY: a number by value; the descriptor is closed at once, nobody else has it.
+        // SAFETY: a number by value; the descriptor is closed at once and has no other owner.
         let lowest = unsafe {
             let lowest = libc::dup(0);
             libc::close(lowest);
@@ -152,7 +152,7 @@ fn after_sigkill_everything_is_put_back() {
             members,
         ];
         let kept = all.map(|undo| guardian.keep(&undo).unwrap());
-        // What is kept is not yet done: now it is.
+        // Kept actions are not carried out until now.
         sched::set_of(life.id, Attributes::Batch(0)).unwrap();
         // SAFETY: takes no memory.
         unsafe { libc::kill(life.id as libc::pid_t, libc::SIGSTOP) };
@@ -165,7 +165,7 @@ fn after_sigkill_everything_is_put_back() {
     assert_eq!(sched::read(privileged.0.id()).unwrap(), Some(Attributes::Other(0)));
 }
 
-/// A monitor that hangs keeps nobody stopped (a dead man's thaw).
+/// A monitor that hangs keeps nothing stopped (a dead man's thaw).
 #[test]
 fn a_broken_promise_wakes_who_was_stopped() {
     let home = Home::new("guardian-promise");
@@ -216,7 +216,7 @@ fn who_is_gone_counts_as_put_back() {
     }
 }
 
-/// What a program makes inside its group goes with it, deepest first, and nothing of other guardians.
+/// Groups that a program makes inside its group are removed with it, deepest first, but none of other guardians.
 #[test]
 fn groups_below_are_emptied_and_removed() {
     let home = Home::new("guardian-below");
@@ -251,7 +251,7 @@ fn groups_below_are_emptied_and_removed() {
     assert!(!top.exists());
 }
 
-/// Whoever left a group unseen is lowered by descent or by mark; a thread that has the same policy from elsewhere
+/// A thread that left a group unseen is lowered by descent or by mark; a thread that has the same policy from elsewhere
 /// keeps it.
 #[test]
 fn strays_are_known_by_descent_and_mark() {
@@ -259,8 +259,8 @@ fn strays_are_known_by_descent_and_mark() {
     let value = format!("{}-strays", std::process::id());
     let marked = Command::new("sleep").arg("60").env("HOURGLASS_TEST_STRAY", &value).spawn();
     let marked = Other(marked.unwrap());
-    let (root, nobody) = (Other::new(), Other::new());
-    let others = [&marked, &root, &nobody].map(|other| other.0.id());
+    let (root, unrelated) = (Other::new(), Other::new());
+    let others = [&marked, &root, &unrelated].map(|other| other.0.id());
     if others.iter().any(|id| sched::set_of(*id, Attributes::Fifo(PRIORITY)).is_err()) {
         return skip(Requirement::REAL_TIME, "SCHED_FIFO is refused here");
     }

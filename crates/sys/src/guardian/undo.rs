@@ -1,4 +1,4 @@
-//! What can be put back, as plain data, and how it is written down in words.
+//! Undo actions as plain data, and their form in words.
 
 use std::ffi::OsStr;
 use std::io;
@@ -50,7 +50,7 @@ impl TaskIdentity {
     /// The thread or process `id`, as it lives now. Takes no memory.
     ///
     /// # Errors
-    /// There is none; a zombie counts as none.
+    /// It does not exist; a zombie counts as ended.
     pub fn of_task(id: u32) -> io::Result<TaskIdentity> {
         acts::started(id)
             .map(|started| TaskIdentity { id, started })
@@ -102,10 +102,10 @@ pub enum UndoAction {
         /// Written to.
         to: PathBuf,
     },
-    /// Threads that left a group before anybody had met them get `SCHED_OTHER` and their CPUs: those of its raised
-    /// members' priorities, and those of timesharing priority that are kept to the CPU `pin` alone (they were born
-    /// while their parent was lowered), in processes that descend from `root` or carry `mark` in their environment,
-    /// and that are in no group whose name begins with `hourglass-`.
+    /// Threads that left a group before they were found get `SCHED_OTHER` and their CPUs: those of its raised members'
+    /// priorities, and those of timesharing priority that are kept to the CPU `pin` alone (they were born while their
+    /// parent was lowered), in processes that descend from `root` or carry `mark` in their environment, and that are in
+    /// no group whose name begins with `hourglass-`.
     Strays {
         /// The process for which the group was made.
         root: TaskIdentity,
@@ -121,7 +121,7 @@ pub enum UndoAction {
     /// An empty folder, such as an instance of the trace, is removed; tried for up to 5 s while the kernel says
     /// that it is in use.
     Remove(PathBuf),
-    /// The same of a cgroup, with the empty ones below it, deepest first.
+    /// A cgroup is removed, with the empty ones below it, deepest first; tried for up to 5 s.
     RemoveGroup(PathBuf),
 }
 
@@ -179,7 +179,7 @@ impl UndoAction {
 }
 
 impl UndoAction {
-    /// What is written there; `None` if it is nothing that this program writes.
+    /// Reads the action in a slot; `None` for words that this program does not write.
     pub(super) fn read(words: &UndoWords) -> Option<UndoAction> {
         let mut bytes = Vec::with_capacity((WORDS - TEXT) * 8);
         bytes.extend(words[TEXT..].iter().flat_map(|word| word.to_le_bytes()));

@@ -12,7 +12,7 @@ use super::{PerfAttributes, open_on};
 pub(crate) struct Count(File);
 
 impl Count {
-    /// Of thread `tid`; 0 is the calling one.
+    /// Opens a counter of thread `tid`; 0 is the calling one.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -20,7 +20,7 @@ impl Count {
         open_on(tid, attributes).map(|event| Count(File::from(event)))
     }
 
-    /// So far: a system call, some 300 ns.
+    /// The count so far: a system call, some 300 ns.
     ///
     /// # Errors
     /// `UnexpectedEof` where the processor has no counter left for this one.

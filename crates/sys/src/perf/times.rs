@@ -171,7 +171,7 @@ mod tests {
         assert!(sums.off_cpu_ns <= passed_ns + passed_ns / 100, "{sums:?} in {passed_ns}");
     }
 
-    /// What found no room is a break, and what comes later is added up again.
+    /// Records without room cause a break, and later ones are added up again.
     #[test]
     fn a_full_ring_is_a_break() {
         let Ok(times) = SwitchTimes::open() else { return };

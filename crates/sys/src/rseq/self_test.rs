@@ -35,7 +35,7 @@ pub(super) fn of(section: &Section) -> Result<ClearRule, RseqUnusable> {
     }
 }
 
-/// The same for threads that may be switched inside system calls of which nobody says when they are made.
+/// [`self_test`] for threads that may be switched inside system calls that are not announced.
 ///
 /// # Errors
 /// See [`RseqUnusable`]; [`RseqUnusable::KeptInSystemCalls`] where the section would overlook those switches.
@@ -76,8 +76,8 @@ fn is_cleared_by_waits(section: &Section) -> Result<bool, RseqUnusable> {
     if slept > 0 { Ok(true) } else { Err(RseqUnusable::NeverCleared) }
 }
 
-/// What became of it each time that another thread had the CPU while this one made no system call, until that
-/// was seen a few times.
+/// State of the section each time that another thread had the CPU while this one made no system call, until that was
+/// seen a few times.
 pub(super) fn preemptions(section: &Section) -> Vec<SectionState> {
     const ENOUGH: usize = 2;
     let mut states = Vec::new();

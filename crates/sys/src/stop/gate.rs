@@ -1,4 +1,4 @@
-//! The words between a thread that may be stopped and whoever lets it go on.
+//! The words between a thread that may be stopped and its responder, which lets it go on.
 //!
 //! Owns: the deadline, the message about the last fault, the answer to it; the side of the thread
 //! that answers. Must not: read a clock, enter the kernel, know what an answer is given for.
@@ -9,24 +9,24 @@ use super::machine::GatePlatform;
 /// No deadline.
 pub const NEVER: u64 = u64::MAX;
 
-/// How long after a deadline whoever answers looks whether the thread acted upon it. One that runs does so at once.
+/// Time after a deadline at which the responder checks whether the thread acted upon it. One that runs does so at once.
 pub const OVERDUE_NS: u64 = 50_000;
 
 /// A fault is to be acted upon.
 pub(super) const PENDING_FAULT: u32 = 1;
 /// An answer is to be taken.
 pub(super) const PENDING_ANSWER: u32 = 2;
-/// Somebody else called the thread to account ([`StopGate::call`]).
+/// Another thread called this one to account ([`StopGate::call`]).
 pub(super) const PENDING_CALL: u32 = 4;
 
-/// What is done to a thread that passes its deadline.
+/// The action on a thread that passes its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StopAction {
     /// Nothing; there is a message.
     #[default]
     Notify,
-    /// It stands until whoever takes the message lets it go, which is before they do anything that
-    /// takes time; if they are occupied it does not stand.
+    /// It stands until the responder takes the message and lets it go, which is before it does anything that takes
+    /// time; if the responder is occupied, the thread does not stand.
     Hold,
     /// It stands until it is answered.
     Suspend,
@@ -59,7 +59,7 @@ pub struct FaultMessage {
     pub deadline_ns: u64,
     /// When the thread was stopped, or the message written, ns.
     pub stopped_ns: u64,
-    /// What was to be done to the thread.
+    /// The action on the thread.
     pub strength: StopAction,
     /// Whether a region put it off.
     pub deferred: bool,
@@ -67,7 +67,7 @@ pub struct FaultMessage {
     pub is_stopped: bool,
 }
 
-/// What a message is answered with.
+/// The answer to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultResponse {
     /// The deadline that the thread has from now on, if it has not taken another meanwhile; ns.
@@ -81,7 +81,7 @@ impl FaultResponse {
     pub const GO_ON: FaultResponse = FaultResponse { deadline_ns: None, end: false };
 }
 
-/// The words between a thread that may be stopped and whoever answers for it.
+/// The words between a thread that may be stopped and its responder.
 ///
 /// A thread waits on an epoch that every answer, every withdrawal changes, and looks again at what
 /// it waits for after it has read the epoch: no answer is missed however soon the next fault comes.
@@ -105,7 +105,7 @@ pub struct StopGate<W: AtomicFamily = Native> {
     pub(super) overstayed: W::U64,
     /// The thread is watched no more.
     pub(super) gone: W::U32,
-    // Written by whoever calls the thread to account, taken by the thread.
+    // The caller writes these, and the thread takes them.
     called: W::U32,
     called_deadline_ns: W::U64,
     // The message; written by the thread while `mail` is 0, read while it is not.
@@ -113,7 +113,7 @@ pub struct StopGate<W: AtomicFamily = Native> {
     pub(super) mail_deadline_ns: W::U64,
     pub(super) mail_stopped_ns: W::U64,
     pub(super) mail_flags: W::U32,
-    // Written by whoever answers.
+    // The responder writes these.
     pub(super) open: W::U32,
     pub(super) busy: W::U32,
     pub(super) released: W::U64,
@@ -121,16 +121,16 @@ pub struct StopGate<W: AtomicFamily = Native> {
     /// The fault that the new deadline answers; 0 without one.
     pub(super) new_for: W::U64,
     pub(super) ended: W::U32,
-    /// What the thread waits on.
+    /// The futex word of the thread.
     pub(super) epoch: W::U32,
-    /// What whoever answers waits on.
+    /// The futex word of the responder.
     pub(super) word: W::U32,
-    /// The earliest deadline at which whoever answers looks by itself; 0 if they do not wait.
+    /// The earliest deadline at which the responder looks by itself; 0 if it does not wait.
     pub(super) looks_for_ns: W::U64,
 }
 
-/// Which deadline whoever answers expects of a thread that has none at the moment: as far from its last one as that
-/// was from the one before, so that a thread with periodic deadlines needs to wake nobody when it takes them.
+/// The deadline that the responder expects of a thread that has none at the moment: as far from its last one as that
+/// was from the one before, so that a thread with periodic deadlines need not wake the responder for each.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     last_ns: u64,
@@ -142,7 +142,7 @@ impl Expected {
     /// None.
     pub const NOTHING: Expected = Expected { last_ns: 0, distance_ns: NEVER, arming: 0 };
 
-    /// The deadline to look for next, where the thread's is `deadline_ns` after so many changes of it.
+    /// The deadline to look for next, where the thread's is `deadline_ns` after `arming` changes of it.
     fn next(&mut self, deadline_ns: u64, arming: u64) -> u64 {
         let has_changed = self.arming != arming;
         self.arming = arming;
@@ -162,9 +162,9 @@ impl Expected {
 
 const CLOSED: u32 = 0;
 const OPEN: u32 = 1;
-/// Nobody does any more, and whoever did is still there.
+/// The responder is closed, but has not left yet.
 const CLOSING: u32 = 2;
-/// Somebody is about to.
+/// A responder is about to open.
 const OPENING: u32 = 3;
 
 /// In the flags of a message, above its strength.
@@ -172,7 +172,7 @@ pub(super) const DEFERRED: u32 = 1 << 8;
 pub(super) const STANDS: u32 = 1 << 9;
 
 impl<W: AtomicFamily> StopGate<W> {
-    /// Nothing armed, nobody to answer.
+    /// Nothing is armed, and the gate has no responder.
     #[must_use]
     pub fn new() -> StopGate<W> {
         let (zero32, zero64) = (|| W::U32::new(0), || W::U64::new(0));
@@ -219,7 +219,7 @@ impl<W: AtomicFamily> StopGate<W> {
         self.faults.load()
     }
 
-    /// Of those, how many nobody was told of: nobody was there, or was still occupied with two others.
+    /// Of those, the undelivered ones: the gate had no responder, or it was still occupied with two others.
     #[must_use]
     pub fn undelivered(&self) -> u64 {
         self.untold.load()
@@ -243,7 +243,7 @@ impl<W: AtomicFamily> StopGate<W> {
         self.gone.load() != 0
     }
 
-    /// What is done at the next fault.
+    /// The action at the next fault.
     #[must_use]
     pub fn strength(&self) -> StopAction {
         StopAction::of(self.strength.load())
@@ -267,7 +267,7 @@ impl<W: AtomicFamily> StopGate<W> {
         self.called.store(1);
     }
 
-    /// Whether somebody called since this was last asked.
+    /// Whether a call came since the last check.
     pub(super) fn take_call(&self) -> bool {
         self.called.swap(0) != 0
     }
@@ -277,7 +277,7 @@ impl<W: AtomicFamily> StopGate<W> {
         self.called_deadline_ns.load()
     }
 
-    /// Somebody answers from now on; `false` if somebody does already, or has not [left](Gate::vacate).
+    /// Adds a responder; `false` if the gate has one already, or its last one has not [left](StopGate::vacate).
     pub fn open(&self) -> bool {
         if !self.open.replace(CLOSED, OPENING) {
             return false;
@@ -295,31 +295,30 @@ impl<W: AtomicFamily> StopGate<W> {
         self.open.load() == OPEN
     }
 
-    /// Whether somebody answers, or has not left yet.
+    /// Whether the gate has a responder, or its last one has not left yet.
     #[must_use]
     pub fn is_occupied(&self) -> bool {
         self.open.load() != CLOSED
     }
 
-    /// Nobody answers from now on: the thread stands no more. Wakes both sides. The place is free for
-    /// another when [`StopGate::vacate`] was called, by whoever answered until now.
+    /// Ends the answers: the thread stands no more. Wakes both sides. The place is free for another responder when this
+    /// one has called [`StopGate::vacate`].
     pub fn close(&self, machine: &impl GatePlatform<W>) {
         self.open.replace(OPEN, CLOSING);
         self.step(machine);
         self.ring(machine);
     }
 
-    /// Leaves: from here on another may answer. After [`StopGate::close`]; a thread that stands, and does
-    /// not run before another answers, would find the gate open and nobody with its message: whatever
-    /// was told until now is let go for good.
+    /// Leaves, after [`StopGate::close`]: from here on another responder may answer. A thread that stands, and does not
+    /// run before that, would find the gate open but its message lost: all messages until now are let go for good.
     pub fn vacate(&self, machine: &impl GatePlatform<W>) {
         self.released.store(self.faults.load());
         self.open.store(CLOSED);
         self.step(machine);
     }
 
-    /// Takes the message, if there is one. Until [`StopGate::finish`] nobody stands for less than an
-    /// answer ([`StopAction::Hold`]).
+    /// Takes the message, if there is one. Until [`StopGate::finish`] no thread stands for less than an answer
+    /// ([`StopAction::Hold`]).
     pub fn take(&self, machine: &impl GatePlatform<W>) -> Option<FaultMessage> {
         let number = self.mail.load();
         if number == 0 {
@@ -416,8 +415,8 @@ impl<W: AtomicFamily> StopGate<W> {
         self.busy.store(0);
     }
 
-    /// Waits until there may be something to take, or nobody to answer for: a message, or the thread's deadline, where
-    /// that may be [overdue](Gate::take_overdue).
+    /// Waits until there may be something to take, or the thread is gone: a message, or the thread's deadline, where
+    /// that may be [overdue](StopGate::take_overdue).
     pub fn wait_for_mail(&self, expected: &mut Expected, machine: &impl GatePlatform<W>) {
         /// How soon to look again for a region that the thread is in.
         const AGAIN_NS: u64 = 1_000_000;
@@ -443,14 +442,14 @@ impl<W: AtomicFamily> StopGate<W> {
         }
     }
 
-    /// The thread took a deadline: wakes whoever looks for later ones only.
+    /// The thread took a deadline: wakes a responder that looks for later ones only.
     pub(super) fn is_looked_for(&self, at_ns: u64, machine: &impl GatePlatform<W>) {
         if at_ns < self.looks_for_ns.load() && self.strength() != StopAction::Suspend {
             self.ring(machine);
         }
     }
 
-    /// The thread is watched no more. Wakes whoever answers.
+    /// The thread is watched no more. Wakes the responder.
     pub fn leave_for_good(&self, machine: &impl GatePlatform<W>) {
         self.gone.store(1);
         self.deadline_ns.store(NEVER);

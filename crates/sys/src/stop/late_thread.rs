@@ -10,7 +10,7 @@ use super::gate::{
 };
 use super::machine::GatePlatform;
 
-/// What became of a deadline that was given up.
+/// The outcome of giving a deadline up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisarmOutcome {
     /// There was none; it may have been passed before.
@@ -55,9 +55,8 @@ impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
         taken
     }
 
-    /// Gives the deadline up. If it is past, and only its signal has not come yet, it is a fault as if
-    /// it had: no late one goes unseen because its signal was slow. Beside what became of it the time,
-    /// ns, by which that was decided.
+    /// Gives the deadline up. If it is past, and only its signal has not come yet, it is a fault as if it had: no late
+    /// one goes unseen because its signal was slow. Returns the outcome, and the time, ns, by which it was decided.
     pub fn disarm(&self) -> (DisarmOutcome, u64) {
         enter(self.depth);
         let at_ns = self.gate.deadline_ns.load();
@@ -82,7 +81,7 @@ impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
         (outcome, now_ns)
     }
 
-    /// The timer fired, or somebody made it fire: the body of the signal handler.
+    /// The timer fired, or a call made it fire: the body of the signal handler.
     pub fn expired(&self) {
         self.look_for_call();
         let deadline_ns = self.gate.deadline_ns.load();
@@ -148,7 +147,7 @@ impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
     /// In a region: tells of what is pending, if that is all there is to do. Nothing is done to the
     /// thread then, so that there is nothing to put off.
     fn tell_within(&self) {
-        // Once more for a signal that came while this told, and left the telling to this.
+        // Again for a signal that came during a report, and left its report to this call.
         while self.gate.pending.load() & (PENDING_FAULT | PENDING_CALL) != 0
             && self.gate.strength() == StopAction::Notify
             && self.gate.settling.load() == 0
@@ -175,7 +174,7 @@ impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
     fn claim(&self) {
         let deadline_ns = self.gate.deadline_ns.swap(NEVER);
         if deadline_ns == NEVER {
-            // A signal was quicker, or whoever answers.
+            // A signal was quicker, or the responder.
             return;
         }
         self.gate.fault_arming.store(self.gate.arming.load());
@@ -225,8 +224,8 @@ impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
         }
     }
 
-    /// Whether there is somebody to tell, and room for the message. A thread that is to be suspended
-    /// waits for room, no longer than it stands at most.
+    /// Whether the gate has a responder, and room for the message. A thread that is to be suspended waits for room, no
+    /// longer than it stands at most.
     fn find_room(&self, strength: StopAction, since_ns: u64) -> bool {
         let until_ns = since_ns.saturating_add(self.gate.longest_stop_ns.load());
         loop {
@@ -247,8 +246,7 @@ impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
         }
     }
 
-    /// Stands until the fault with that number is answered, nobody is left to answer, or it has
-    /// stood long enough.
+    /// Stands until the fault with that number is answered, the responder has left, or it has stood long enough.
     fn wait_for_answer(&self, number: u64, since_ns: u64) {
         let gate = self.gate;
         let until_ns = since_ns.saturating_add(gate.longest_stop_ns.load());
@@ -283,7 +281,7 @@ impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
             return;
         }
         let at_ns = gate.new_deadline_ns.load();
-        // Once: whoever answers may take it as overdue before its fault is counted.
+        // Once: the responder may take it as overdue before its fault is counted.
         if !gate.new_for.replace(number, 0) {
             return;
         }
@@ -297,8 +295,8 @@ impl<M: GatePlatform<W>, W: AtomicFamily> LateThread<'_, M, W> {
         }
     }
 
-    /// Takes up a call. Also after every change of the timer: whoever called made the timer fire, and
-    /// the change may have come in between.
+    /// Takes up a call. Also after every change of the timer: the caller made the timer fire, and the change may have
+    /// come in between.
     fn look_for_call(&self) {
         if self.gate.take_call() {
             self.gate.pending.set_bits(PENDING_CALL);

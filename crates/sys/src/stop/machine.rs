@@ -1,10 +1,10 @@
-//! What a gate needs of the world: a clock, a timer, and waiting.
+//! The platform of a gate: a clock, a timer, and waiting.
 //!
 //! Owns: the trait. Must not: implement it; the kernel's is in `native`, others are simulated.
 
 use super::atomics::{AtomicFamily, Native};
 
-/// What a gate needs of the world.
+/// Platform of a gate.
 ///
 /// Nothing of it may allocate or lock; all of it is called in signal handlers, where only the
 /// implementation of this crate is ever put.
@@ -20,6 +20,6 @@ pub trait GatePlatform<W: AtomicFamily = Native> {
     fn wait(&self, word: &W::U32, expected: u32, until_ns: u64);
     /// Wakes all who wait on `word`.
     fn wake(&self, word: &W::U32);
-    /// Whether this is a child made by `fork`, where nobody answers.
+    /// Whether this is a child made by `fork`, where no responder exists.
     fn is_child(&self) -> bool;
 }

@@ -20,7 +20,7 @@ use crate::{checked, futex, sched, thread};
 thread_local! {
     /// How many regions the thread is in that put stops off.
     static DEPTH: AtomicU32 = const { AtomicU32::new(0) };
-    /// What the calling thread's registration shares; null without one. Kept alive by the registration.
+    /// The shared part of the calling thread's registration, which keeps it alive; null without one.
     static CURRENT: Cell<*const Registration> = const { Cell::new(ptr::null()) };
 }
 
@@ -43,7 +43,7 @@ pub fn leave() {
     }
 }
 
-/// Whether the calling thread was told to end; `false` for one without a registration.
+/// Whether the calling thread was asked to end; `false` for one without a registration.
 #[inline]
 #[must_use]
 pub fn has_ended() -> bool {
@@ -56,23 +56,23 @@ fn current<'a>() -> Option<&'a Registration> {
     unsafe { CURRENT.get().as_ref() }
 }
 
-/// What a registration shares with those who answer for its thread.
+/// State that a registration shares with the responders of its thread.
 #[derive(Debug)]
 struct Registration {
     gate: StopGate,
     machine: NativePlatform,
     tid: u32,
-    /// What the timer's signal carries, so that nobody else's is taken for it.
+    /// Cookie of the timer's signal, to distinguish it from other signals.
     cookie: usize,
     /// Whether the thread is to be called to account when its budget's timer signals.
     counts_budget: AtomicBool,
     /// The thread's own `DEPTH`, as long as it is watched.
     depth: AtomicPtr<AtomicU32>,
-    /// Whether the number is its own; locked while somebody uses that.
+    /// Whether the number is its own; locked while it is used.
     life: Mutex<WatchedLifetime>,
 }
 
-/// What others may do with the thread's number.
+/// The life of the thread, for others that use its number.
 #[derive(Debug)]
 struct WatchedLifetime {
     with_watched: bool,
@@ -235,9 +235,9 @@ impl WatchedThread {
         self.shared.with_offender(|offender| offender.disarm())
     }
 
-    /// When the thread has used so much CPU time from now on, ns, it is called to account
-    /// ([`StopGate::call`], for the deadline [`NEVER`]), instead of what was asked for before. The deadline
-    /// stays. Late by up to a tick of the kernel.
+    /// When the thread has used `budget_ns` of CPU time from now on, it is called to account ([`StopGate::call`], for
+    /// the deadline [`NEVER`]), instead of what was asked for before. The deadline stays. Late by up to a tick of the
+    /// kernel.
     ///
     /// # Errors
     /// EAGAIN if the user may have no more signals queued; EINVAL in a child made by `fork`.
@@ -260,8 +260,8 @@ impl WatchedThread {
         if self.shared.counts_budget.swap(false, Ordering::Relaxed)
             && let Some(timer) = &self.budget
         {
-            // What was sent is delivered before this returns, and finds nothing asked for. Refused in
-            // a child only.
+            // A signal that was sent is delivered before this returns, and finds nothing asked for. Refused in a child
+            // only.
             let _ = timer.disarm();
         }
     }
@@ -288,7 +288,7 @@ impl Drop for WatchedThread {
     fn drop(&mut self) {
         CURRENT.set(ptr::null());
         if self.is_inherited() {
-            // Whoever answers is not here, and may have held the lock when the child was made.
+            // The responder does not exist here, and may have held the lock when the child was made.
             return;
         }
         // Nothing here fails for a signal that was blocked once.
@@ -300,11 +300,11 @@ impl Drop for WatchedThread {
             life.before.take()
         };
         if let Some(before) = before {
-            // Nobody else will bring it back. Refused only if a privilege was given up since.
+            // No other code will bring it back. Refused only if a privilege was given up since.
             let _ = sched::set(before);
         }
         self.disarm_budget();
-        // Nobody makes it fire from here on.
+        // No caller makes it fire from here on.
         self.shared.machine.stop_timer();
         while matches!(take(self.signal, Some(0)), Ok(Some(_))) {}
         if !self.was_blocked {
@@ -313,7 +313,7 @@ impl Drop for WatchedThread {
     }
 }
 
-/// For those who answer for a thread: its gate, and its number as long as that is its own.
+/// The responder's handle of a thread: its gate, and its number as long as that is its own.
 #[derive(Clone, Debug)]
 pub struct StopHandle(Arc<Registration>);
 

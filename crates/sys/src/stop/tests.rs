@@ -37,13 +37,13 @@ fn a_deadline_passes_by_itself_and_never_early() {
             assert!(now() >= deadline_ns);
             assert_eq!(watched.gate().deadline_ns(), None);
         }
-        // Nobody is there to be told.
+        // The gate has no responder.
         assert_eq!(watched.gate().undelivered(), 20);
     });
 }
 
 #[test]
-fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
+fn a_thread_stands_until_it_is_answered_or_no_thread_is_left() {
     with_watched(|watched| {
         let (stops, kernel) = (watched.stops(), NativePlatform::without_timer());
         watched.gate().set_strength(StopAction::Suspend);
@@ -56,7 +56,7 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
                     mails.extend(stops.gate().take(&kernel));
                     match mails[..] {
                         [FaultMessage { stopped_ns, .. }] => {
-                            // It stands for at least so long.
+                            // It stands for at least this time.
                             let until_ns = stopped_ns + 3_000_000;
                             while now() < until_ns {
                                 let word = AtomicU32::new(0);
@@ -85,10 +85,9 @@ fn a_thread_stands_until_it_is_answered_or_nobody_is_left() {
     });
 }
 
-/// Whoever answers goes, and another comes, before a thread that stands runs again: its message went
-/// with the first.
+/// The responder leaves, and another comes, before a thread that stands runs again: its message went with the first.
 #[test]
-fn a_thread_that_stands_does_not_wait_for_whoever_comes_next() {
+fn a_thread_that_stands_does_not_wait_for_the_next_one() {
     #[derive(Default)]
     struct Replaced {
         gate: StopGate,
@@ -139,7 +138,7 @@ fn regions_are_counted_for_threads_without_a_seat_too() {
             watched.gate().set_strength(strength);
             enter();
             assert!(watched.arm(0));
-            // What does nothing to the thread is not put off.
+            // An action that does nothing to the thread is not put off.
             assert_eq!(watched.gate().faults(), u64::from(strength == StopAction::Notify));
             leave();
             assert_eq!(watched.gate().faults(), 1);
@@ -164,7 +163,7 @@ fn seats_and_signals_that_are_taken_are_refused() {
 /// timers.md section 5, item 8: timers are not inherited by `fork`, nor is the thread that answers. A
 /// deadline that is past must not make the child wait for it.
 #[test]
-fn a_child_has_no_timer_and_stands_for_nobody() {
+fn a_child_has_no_timer_and_stands_for_no_thread() {
     with_watched(|watched| {
         watched.gate().set_strength(StopAction::Suspend);
         assert!(watched.gate().open());
@@ -178,10 +177,10 @@ fn a_child_has_no_timer_and_stands_for_nobody() {
                 std::array::from_fn(|_| PosixTimer::new(thread::id(), realtime_signals().0).ok());
             let refused = !watched.arm(now() + 1_000_000_000) && !watched.arm(0);
             let knows = watched.is_inherited() && watched.gate().deadline_ns().is_none();
-            let nobody = watched.stops().with_tid(|_| ()).is_none();
+            let no_thread = watched.stops().with_tid(|_| ()).is_none();
             drop(watched);
             let left = own.iter().flatten().all(|own| own.remaining().is_ok_and(|at| at == (0, 0)));
-            let right = refused && knows && nobody && left && own[0].is_some();
+            let right = refused && knows && no_thread && left && own[0].is_some();
             // SAFETY: ends the child at once.
             unsafe { libc::_exit(i32::from(!right)) };
         }

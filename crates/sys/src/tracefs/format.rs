@@ -1,4 +1,4 @@
-//! What an event looks like in the ring, read from its `format` file.
+//! The form of an event in the ring, read from its `format` file.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -31,7 +31,7 @@ pub struct Instance {
     pin: Option<File>,
 }
 
-/// What the kernel counted for the ring of one CPU (`per_cpu/cpuN/stats`).
+/// The kernel's counts of the ring of one CPU (`per_cpu/cpuN/stats`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
     /// Entries lost because newer ones took their place.
@@ -162,7 +162,7 @@ impl Instance {
         Ok(Reader { cpu, file: open().map_err(failed)? })
     }
 
-    /// What the kernel counted for a CPU's ring.
+    /// The kernel's counts of a CPU's ring.
     #[must_use]
     pub fn counts(&self, cpu: u32) -> RingCounts {
         let path = self.path.join(format!("per_cpu/cpu{cpu}/stats"));
@@ -195,11 +195,11 @@ impl Drop for Instance {
         if self.removed() {
             self.undo.drain(..).for_each(UndoGuard::forget);
         }
-        // What is still kept is done here: that tries for longer.
+        // Remaining undo actions are carried out here: the guardian tries for longer.
     }
 }
 
-/// Has an instance switched off and removed by a guardian of its own if nobody else does.
+/// Has a guardian switch an instance off and remove it if its owner does not.
 fn keep(path: &Path) -> std::io::Result<Vec<UndoGuard>> {
     let guardian = Guardian::start()?;
     let switch = UndoAction::Write { path: path.join("tracing_on"), text: "0".to_owned() };

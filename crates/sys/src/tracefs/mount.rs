@@ -26,7 +26,7 @@ pub enum Unavailable {
     /// Only root may enter it.
     #[error("{}: {source}", .path.display())]
     Refused {
-        /// What was to be entered.
+        /// The path that could not be entered.
         path: PathBuf,
         source: io::Error,
     },
@@ -93,15 +93,15 @@ impl Tracefs {
         &self.path
     }
 
-    /// What an event looks like: `system` and `name` as in `sched`, `sched_switch`. `None` if
-    /// this kernel does not have it, or describes it in a way that is not understood.
+    /// The form of an event: `system` and `name` as in `sched`, `sched_switch`. `None` if this kernel does not have it,
+    /// or describes it in a way that is not understood.
     #[must_use]
     pub fn format(&self, system: &str, name: &str) -> Option<Format> {
         let path = self.path.join("events").join(system).join(name).join("format");
         Format::parse(&text(&path).ok()?)
     }
 
-    /// What the pieces of a ring look like.
+    /// The form of the pieces of a ring.
     ///
     /// # Errors
     /// The description cannot be read, or not understood.
@@ -113,7 +113,7 @@ impl Tracefs {
     }
 }
 
-/// That instances can be made there.
+/// Checks that instances can be made there.
 fn usable(path: &Path) -> io::Result<()> {
     fs::read_dir(path.join("instances")).map(drop)
 }

@@ -1,7 +1,7 @@
 //! The pieces in which a ring is read (sub-buffers), and the entries in them.
 //!
-//! A piece that is cut short or makes no sense is read as far as it does, and says so. Nothing in
-//! it can make the reader panic or read beyond its end.
+//! A piece that is cut short or invalid is read as far as it is valid, and the reader reports that. Nothing in it can
+//! make the reader panic or read beyond its end.
 
 use super::format::{Field, fields};
 
@@ -28,7 +28,7 @@ const TIME_UPPER: u64 = 0xf8 << 56;
 /// Bytes of a word of an entry.
 const WORD: usize = 4;
 
-/// What a piece looks like (`events/header_page`).
+/// The form of a piece (`events/header_page`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLayout {
     timestamp: Field,
@@ -70,7 +70,7 @@ pub struct Page<'a> {
     cut: bool,
 }
 
-/// What the kernel noted at a time of its trace clock.
+/// An entry at a time of the kernel's trace clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingEntry<'a> {
     /// When, in the trace clock's own unit.
@@ -101,7 +101,7 @@ impl<'a> Page<'a> {
         self.time
     }
 
-    /// How many entries were lost before this piece; `Some(0)` if some were that nobody counted.
+    /// How many entries were lost before this piece; `Some(0)` if some were lost but not counted.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         self.lost

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the name of every instance of ours begins with.
+/// The names of our instances begin with this.
 const PREFIX: &str = "hourglass-";
 
 /// A name that no other run has: the process, when that began (numbers of processes come again),
@@ -24,7 +24,7 @@ pub(super) fn remove(instances: &Path) {
     for entry in entries.flatten() {
         let Some((pid, maker_began)) = entry.file_name().to_str().and_then(maker) else { continue };
         if began(pid) != Some(maker_began) {
-            // Refused if somebody uses it; then it is not stale.
+            // Refused if it is in use; then it is not stale.
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -36,7 +36,7 @@ fn maker(name: &str) -> Option<(u32, u64)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// When a process began, in ticks since the machine's start; `None` if there is none.
+/// When a process began, in ticks since the machine's start; `None` if it does not exist.
 fn began(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, in parentheses, may hold anything.

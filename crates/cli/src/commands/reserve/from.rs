@@ -128,7 +128,7 @@ fn ask(
         reservation,
         cpu,
         backend: how.backend,
-        subject: SessionTarget::Nobody,
+        subject: SessionTarget::CheckOnly,
         siblings: None,
         additional: Vec::new(),
         aside: false,

@@ -26,7 +26,7 @@ impl Files {
         self.0.join(path.trim_start_matches('/'))
     }
 
-    /// The first of `paths` that is there, or the last one.
+    /// The first of `paths` that exists, or the last one.
     pub(super) fn first(&self, paths: &[&str]) -> String {
         let there = paths.iter().find(|path| self.at(path).exists());
         there.or(paths.last()).copied().unwrap_or_default().to_owned()

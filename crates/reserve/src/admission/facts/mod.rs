@@ -72,7 +72,7 @@ pub struct AdmissionFacts {
 /// Real-time time of a control group on each CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupBudget {
-    /// The file.
+    /// Path of the file below the root.
     pub file: String,
     /// Time in each period, microseconds; 0 refuses FIFO and RR.
     pub runtime_us: i64,
@@ -81,7 +81,7 @@ pub struct GroupBudget {
 /// The cpuset in which the subject is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpuset {
-    /// Its folder.
+    /// Path of the folder below the root.
     pub folder: String,
     /// 1 or 2.
     pub version: u8,

@@ -10,7 +10,7 @@ use super::files::Files;
 /// (Linux 6.12, a deadline server of the fair class).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairServer {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
     /// Time in each period, ns.
     pub runtime_ns: u64,
@@ -23,7 +23,7 @@ pub struct FairServer {
 pub enum FairServerSource {
     /// Read from debugfs.
     Read,
-    /// Debugfs cannot be read: what the kernel does unless it is told otherwise.
+    /// Debugfs cannot be read. The kernel's default is assumed.
     Assumed,
     /// The kernel has none, or does not say which kernel it is.
     #[default]
@@ -33,11 +33,11 @@ pub enum FairServerSource {
 /// The first kernel with fair servers.
 const FIRST: (u32, u32) = (6, 12);
 
-/// What they keep unless told otherwise (`kernel/sched/deadline.c`).
+/// The default bandwidth of fair servers (`kernel/sched/deadline.c`).
 const USUAL_RUNTIME_NS: u64 = 50_000_000;
 const USUAL_PERIOD_NS: u64 = 1_000_000_000;
 
-/// Where debugfs is mounted; nobody mounts it elsewhere.
+/// The usual mount point of debugfs.
 const SCHED: &str = "sys/kernel/debug/sched";
 
 /// Kinds of servers: of the fair class, and of sched_ext in later kernels.

@@ -9,9 +9,9 @@ use super::{Policies, field};
 /// A thread of the deadline class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadlineThread {
-    /// Its number.
+    /// Thread ID.
     pub tid: u32,
-    /// Its name.
+    /// Name of the thread, as in `comm`.
     pub name: String,
     /// Budget, ns.
     pub runtime_ns: u64,

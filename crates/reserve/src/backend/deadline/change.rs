@@ -1,5 +1,5 @@
-//! A thread of the class is given another budget: the kernel admits it as it admits a new one, and whoever looks at the thread
-//! sees that its terms are others.
+//! Changes the budget of a thread of the class. The kernel admits the change as it admits a new thread, and observers
+//! of the thread notice the new terms.
 
 use hourglass_model::{Reservation, ReservationKind};
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
@@ -40,7 +40,7 @@ pub(crate) fn change(tid: u32, budget: Span, period: Span) -> Option<Result<(), 
         ownership(BackendKind::Deadline, tid).and_then(|()| above()).map_err(said)?;
         waiting_for_echo(Some(tid), &new, set)
             .map_err(|error| said(refusal(&error, Some(tid), &request)))?;
-        // Who made a claim meanwhile sees this one, or is seen here.
+        // A reservation that was made meanwhile sees this one, or is seen here.
         above().map_err(|refused| {
             // It was let in so a moment ago.
             let _ = saved.restore(tid);

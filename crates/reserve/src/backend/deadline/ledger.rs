@@ -17,13 +17,13 @@ use crate::supply::{Spent, Supply};
 
 use super::sample::DeadlineSample;
 
-/// Between two looks at least so long, but for pairs; each costs some 30 us.
+/// The least time between two samples, except within a pair. A sample costs some 30 us.
 const PAUSE_NS: u64 = 4_000_000;
 
-/// A look that came too early is repeated after so long.
+/// A sample that came too early is repeated after this time.
 const AGAIN_NS: u64 = 20_000;
 
-/// The kernel's clock and `CLOCK_MONOTONIC` come apart by no more than one part in so many.
+/// The kernel's clock and `CLOCK_MONOTONIC` drift apart by at most one part in `DRIFT`.
 const DRIFT: u64 = 2_000;
 
 /// Steps of the histogram in a budget, and the least of them, ns.
@@ -39,7 +39,7 @@ const KNOWN_PART: u64 = 10;
 /// What one step of deadlines means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeadlineStep {
-    /// So many periods used up, or one that ended by a yield.
+    /// The number of periods that were used up, or one period that ended by a yield.
     OnTheGrid(u64),
     /// One period, after which the thread slept.
     Slept,
@@ -75,7 +75,7 @@ struct ReservationPeriod {
     complete: bool,
 }
 
-/// Processor time at a moment shortly before a look: so much, give or take what is unsure.
+/// Processor time at a moment shortly before a sample, with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CpuTimeEstimate {
     cpu_ns: u64,
@@ -103,7 +103,7 @@ pub(super) struct PeriodLedger {
     left_out: u64,
     /// By how much the kernel's clock is before `CLOCK_MONOTONIC`, as near as is known.
     offset: Option<i128>,
-    /// The same at least, and as of when.
+    /// A lower bound of the offset, and the time of its sample.
     least: Option<(i128, u64)>,
     /// Whether the next period is looked at too.
     pair: bool,
@@ -141,7 +141,7 @@ impl PeriodLedger {
         &self.supply
     }
 
-    /// What the thread had between the first look and the last one.
+    /// Time of the thread between the first look and the last one.
     pub(super) fn spent(&self) -> Spent {
         let Some((first, last)) = self.first.zip(self.last) else { return Spent::default() };
         Spent {
@@ -299,7 +299,7 @@ impl PeriodLedger {
             _ if self.period_ns < PAUSE_NS => {}
             _ => self.left_out = self.left_out.saturating_add(passed),
         }
-        // Who sleeps behind its deadline has no period until it wakes.
+        // A thread that sleeps after its deadline has no period until it wakes.
         let goes_on = look.runnable || i128::from(look.deadline_ns) > begin_ns;
         self.window = goes_on.then_some(ReservationPeriod {
             begin_ns,
@@ -375,8 +375,8 @@ impl PeriodLedger {
         self.offset.unwrap_or(0).saturating_add(i128::from(at_ns))
     }
 
-    /// Behind its deadline, with budget left, and awake. Whoever wakes behind a deadline gets a
-    /// new one, so it was awake at the deadline.
+    /// The thread is past its deadline, has budget left, and is awake. A thread that wakes after its deadline gets a
+    /// new one, so this one was awake at the deadline.
     fn is_late(&self, look: &DeadlineSample) -> bool {
         look.runnable
             && look.left_ns > 0
@@ -440,7 +440,7 @@ impl PeriodLedger {
         self.count(had, window.used_up || window.late || goes_on && had >= self.budget_ns);
     }
 
-    /// Whether so many periods had all of their budget. The kernel's sums of a soft one are rounded.
+    /// Whether `periods` periods had all of their budget. The kernel's sums of a soft reservation are rounded.
     fn used_up(&self, given: u64, periods: u64) -> bool {
         let all = u128::from(self.budget_ns) * u128::from(periods);
         periods > 0 && u128::from(given) + u128::from(self.budget_ns / ROUNDED) >= all

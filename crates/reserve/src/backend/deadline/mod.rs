@@ -1,8 +1,8 @@
 //! The kernel's deadline class (`SCHED_DEADLINE`, a constant bandwidth server).
 //!
-//! A hard reservation is the class as it is: the budget is also the limit. A soft one is the
-//! class with reclaiming (`SCHED_FLAG_RECLAIM`), the kernel's approximation: the thread may use
-//! the bandwidth that nobody reserved or used. Hourglass paper, section 5.6.
+//! A hard reservation is the class as it is: the budget is also the limit. A soft one is the class with reclaiming
+//! (`SCHED_FLAG_RECLAIM`), the kernel's approximation: the thread may use the bandwidth that is not reserved or not
+//! used. Hourglass paper, section 5.6.
 //!
 //! Owns: entering and leaving the class, for the calling thread and for another one; EBUSY while
 //! bandwidth that was given back is still charged; what was delivered. Must not: say why the kernel
@@ -102,7 +102,7 @@ impl Backend for Deadline {
         })?;
         let held =
             reservation::DeadlineReservation::new(reserved, saved, &request.reservation, coarse);
-        // Who made a claim meanwhile sees this thread, or is seen here; `held` puts everything back.
+        // A reservation that was made meanwhile sees this thread, or is seen here; `held` puts everything back.
         user::check_above(request, &AdmissionFacts::here(Some(tid)))?;
         if let Target::Process(_) = target {
             // It may have made a thread meanwhile; `held` puts everything back.
@@ -161,8 +161,8 @@ fn attributes(reservation: &Reservation, overrun_signal: bool) -> Attributes {
     }
 }
 
-/// Asks until the answer is another one than EBUSY, as long as that can be an echo. `tid` is the thread
-/// for whom it is asked.
+/// Asks until the answer is another one than EBUSY, as long as that can be an echo. `tid` is the thread for which it is
+/// asked.
 fn waiting_for_echo(
     tid: Option<u32>,
     reservation: &Reservation,
@@ -200,10 +200,10 @@ pub fn enter(reservation: &Reservation) -> io::Result<()> {
     waiting_for_echo(None, reservation, || sched::set(attributes(reservation, false)))
 }
 
-/// The same, with the reason where it is refused.
+/// As [`enter`], with the reason where it is refused.
 ///
 /// # Errors
-/// What stands in the way, and the line that mends it.
+/// The obstacle, and its remedy.
 pub fn enter_or_say_why(reservation: &Reservation) -> Result<(), Refusal> {
     let request = BackendRequest { reservation: *reservation, cpu: None };
     let above = || user::check_above(&request, &AdmissionFacts::here(Some(thread::id())));
@@ -217,8 +217,8 @@ pub fn enter_or_say_why(reservation: &Reservation) -> Result<(), Refusal> {
     })
 }
 
-/// The same as [`enter`], and SIGXCPU counts the overruns of the process's threads that entered so:
-/// [`overruns_told`]. It may interrupt the thread's system calls.
+/// As [`enter`], and SIGXCPU counts the overruns of the process's threads that entered so: [`reported_overruns`]. It
+/// may interrupt the thread's system calls.
 ///
 /// # Errors
 /// As [`enter`].
@@ -227,10 +227,10 @@ pub fn enter_telling_overruns(reservation: &Reservation) -> io::Result<()> {
     waiting_for_echo(None, reservation, || sched::set(attributes(reservation, true)))
 }
 
-/// Overruns of which the kernel told this process since [`enter_telling_overruns`]: at least so many, since
-/// it looks at ticks only.
+/// Overruns that the kernel reported to this process since [`enter_telling_overruns`]. There may have been more, since
+/// the kernel checks at ticks only.
 #[must_use]
-pub fn overruns_told() -> u64 {
+pub fn reported_overruns() -> u64 {
     signal::overruns()
 }
 

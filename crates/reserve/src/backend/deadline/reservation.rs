@@ -1,4 +1,4 @@
-//! A reservation of the class in force: somebody looks at it every period, and everything is put back.
+//! A reservation of the class in force. A thread samples it every period, and its end puts everything back.
 
 use std::fmt;
 use std::io;
@@ -21,10 +21,10 @@ use crate::supply::{Spent, Supply};
 /// Of the thread that looks, a few tens of microseconds in each period: as the keeper of a user-space reserve has it.
 const PRIORITY: u8 = 95;
 
-/// Periods left out are told if they are more than this part of the others.
+/// A warning names the left-out periods if they are more than one part in `TOLERATED_PART` of the others.
 const TOLERATED_PART: u64 = 100;
 
-/// What the one who looks and the one who asks share.
+/// State shared by the sampling thread and the owner of the reservation.
 #[derive(Debug)]
 struct HeldShared {
     ledger: Mutex<PeriodLedger>,
@@ -37,7 +37,7 @@ struct HeldShared {
 /// A thread in the class.
 pub(super) struct DeadlineReservation {
     reserved: ReservedThread,
-    /// What it was before; taken when it is put back.
+    /// Scheduling before the reservation; taken when it is put back.
     saved: Option<SavedScheduling>,
     shared: Arc<HeldShared>,
     /// What the kernel's tick means for the budget.
@@ -92,7 +92,7 @@ impl DeadlineReservation {
     }
 }
 
-/// What a thread that panicked left is as good as any: each step of it is complete.
+/// State of a thread that panicked is valid: each of its steps is complete.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -108,7 +108,7 @@ fn wake(reserved: &ReservedThread) {
     }
 }
 
-/// Budget, deadline and period that the class gives a thread, ns: anyone who may can change them.
+/// Budget, deadline and period that the class gives a thread, ns: any program with the right can change them.
 fn terms_of(tid: u32) -> Option<(u64, u64, u64)> {
     match sched::read(tid) {
         Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) => {
@@ -119,7 +119,7 @@ fn terms_of(tid: u32) -> Option<(u64, u64, u64)> {
     }
 }
 
-/// Looks until the thread has ended or nobody asks any more. One that executes a set-uid program is put back.
+/// Samples until the thread ends or the reservation is released. A thread that executes a set-uid program is put back.
 fn look_on(shared: &HeldShared, reserved: &ReservedThread, saved: SavedScheduling, period_ns: u64) {
     // On time, where that is granted: what a period had is known from a look soon behind its end.
     let _ = sched::set(Attributes::Fifo(PRIORITY));
@@ -206,7 +206,7 @@ impl ActiveReservation for DeadlineReservation {
 
 impl Drop for DeadlineReservation {
     fn drop(&mut self) {
-        // Nobody is left who could be told.
+        // `drop` has no caller that could receive the error.
         let _ = self.release();
     }
 }

@@ -1,4 +1,4 @@
-//! What the kernel tells about a thread of the class, from its folder under `/proc`.
+//! Samples of a thread of the class, from its folder under `/proc`.
 
 use std::fs;
 use std::io;
@@ -54,11 +54,11 @@ fn gone(error: io::Error) -> io::Error {
 /// A thread of the class at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeadlineSample {
-    /// When, ns of `CLOCK_MONOTONIC`, not after what is told.
+    /// Time of the sample, ns of `CLOCK_MONOTONIC`, not after the sampled values.
     pub(super) at_ns: u64,
     /// Processor time that it had until then, ns.
     pub(super) cpu_ns: u64,
-    /// What is left of its budget, ns; negative where it took more.
+    /// Remaining budget, ns; negative if the thread took more.
     pub(super) left_ns: i64,
     /// The end of its server's period, ns of the kernel's own clock.
     pub(super) deadline_ns: u64,
@@ -76,10 +76,10 @@ impl DeadlineSample {
         // Brings the account of a running thread up to date, which reading the file does not.
         let _ = ProcessTime::for_task(reserved.process).read_ns();
         let (state, started) = state_and_start(tid).ok()?;
-        let told = fs::read_to_string(format!("/proc/{tid}/sched")).ok()?;
+        let text = fs::read_to_string(format!("/proc/{tid}/sched")).ok()?;
         let schedstat = fs::read_to_string(format!("/proc/{tid}/schedstat")).unwrap_or_default();
         let waited_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok());
-        let account = SchedDebugEntry::read(&told)?;
+        let account = SchedDebugEntry::read(&text)?;
         (started == reserved.started).then_some(DeadlineSample {
             at_ns,
             cpu_ns: account.cpu_ns,
@@ -91,9 +91,9 @@ impl DeadlineSample {
     }
 }
 
-/// Tells a thread that the kernel forgot. On Linux 6.18 it was seen, twice in 100,000 entries of the class, that a thread
-/// that had used up its budget was not given the next one: ready, 0.7 us over its budget, its deadline minutes ago. Only
-/// who takes it out of the class wakes it; not even SIGKILL does.
+/// Detects a thread that the kernel forgot. On Linux 6.18 it was seen, twice in 100,000 entries of the class, that a
+/// thread that had used up its budget was not given the next one: ready, 0.7 us over its budget, its deadline minutes
+/// ago. Only leaving the class wakes it; not even SIGKILL does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StallDetector {
     /// The first look that found it as it is, while it wanted more than it had.
@@ -101,7 +101,7 @@ pub(super) struct StallDetector {
 }
 
 impl StallDetector {
-    /// No period of the class is late by so much, ns, nor by so many periods.
+    /// No period of the class is late by this time, ns, or by this number of periods.
     const LEAST_NS: u64 = 1_000_000_000;
     const PERIODS: u64 = 10;
 
@@ -124,7 +124,7 @@ impl StallDetector {
     }
 }
 
-/// What of `/proc/TID/sched` is wanted; all of one moment.
+/// Fields of `/proc/TID/sched`, all of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SchedDebugEntry {
     cpu_ns: u64,
@@ -133,9 +133,9 @@ struct SchedDebugEntry {
 }
 
 impl SchedDebugEntry {
-    fn read(told: &str) -> Option<SchedDebugEntry> {
+    fn read(text: &str) -> Option<SchedDebugEntry> {
         let value = |name: &str| {
-            told.lines().find_map(|line| {
+            text.lines().find_map(|line| {
                 let (key, value) = line.split_once(':')?;
                 (key.trim() == name).then_some(value.trim())
             })

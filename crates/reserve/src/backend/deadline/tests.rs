@@ -31,11 +31,11 @@ fn request(budget_us: i64, period_us: i64) -> BackendRequest {
     BackendRequest { reservation: hard(budget_us, period_us), cpu: None }
 }
 
-/// In a thread of its own, since the class stays with the thread. `None` where this machine does
-/// not give the class, which is said.
+/// Runs `work` in a thread of its own, since the class stays with the thread. `None`, with a message, where this
+/// machine does not give the class.
 fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         let thread = scope.spawn(move || {
             tell.send(os::id()).unwrap();
             match enter_or_say_why(&reservation) {
@@ -46,7 +46,7 @@ fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Se
                 }
             }
         });
-        let reserved = ReservedThread::open(told.recv().unwrap());
+        let reserved = ReservedThread::open(receiver.recv().unwrap());
         let mut stuck = StallDetector::default();
         // A kernel may forget it (`StallDetector`); then the test would stand for ever.
         while let (false, Ok(reserved)) = (thread.is_finished(), &reserved) {
@@ -60,7 +60,7 @@ fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Se
     })
 }
 
-/// Only who is ready, has nothing left and is not given anything for long is forgotten.
+/// Only a ready thread that has no budget left and gets none for long is forgotten.
 #[test]
 fn a_thread_that_the_kernel_forgot_is_known() {
     const MS: u64 = 1_000_000;
@@ -152,7 +152,7 @@ fn times_that_the_class_does_not_take_are_refused() {
     let _alone = alone();
     let asked = || enter_or_say_why(&hard(10, 50)).unwrap_err();
     let refusal = std::thread::spawn(asked).join().unwrap();
-    // Without the capability, that is said first.
+    // Without the capability, that is the first obstacle.
     assert!(matches!(refusal.id, Obstacle::Times | Obstacle::Capability), "{refusal}");
     assert!(refusal.errno.is_some());
 }
@@ -199,8 +199,8 @@ fn what_cannot_be_a_target_is_refused() {
     assert_eq!(refusal.id, Obstacle::Cpu, "{refusal}");
 }
 
-/// Somebody else's process that never waits: its budget is used up period by period; afterwards it is
-/// what it was.
+/// A process that was not started here and never waits uses up its budget in each period; afterwards its scheduling is
+/// as before.
 #[test]
 fn another_process_is_held_to_its_budget_and_put_back() {
     let _alone = alone();
@@ -233,7 +233,7 @@ fn another_process_is_held_to_its_budget_and_put_back() {
     }
     let supply = held.supply();
     assert!(supply.periods >= 20, "{supply:?}");
-    // Short ones too, as the tick has it: what they had is told, not what they were charged.
+    // Because of the tick, some are short. The report has what they got, not what they were charged.
     assert_eq!(supply.overruns, supply.periods, "{supply:?}");
     assert_eq!(supply.wanted, supply.steps, "{supply:?}");
     let coarse = Tick::of_this_machine().is_some_and(|tick| tick.is_coarse_for(1_000_000));
@@ -262,8 +262,8 @@ fn children_of_a_reserved_process_begin_anew() {
         }
     };
     shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
-    let told = shell.wait_with_output().unwrap().stdout;
-    assert_eq!(String::from_utf8(told).unwrap(), "0\n6\n");
+    let stdout = shell.wait_with_output().unwrap().stdout;
+    assert_eq!(String::from_utf8(stdout).unwrap(), "0\n6\n");
     drop(held);
 }
 
@@ -302,20 +302,20 @@ fn a_fork_in_the_class_is_refused_and_explained() {
 
 /// A fifth of a second of work against a budget of a tenth: the kernel tells of overruns.
 #[test]
-fn overruns_are_told_by_a_signal() {
+fn overruns_are_reported_by_a_signal() {
     let _alone = alone();
-    let before = overruns_told();
-    let told = std::thread::spawn(move || {
+    let before = reported_overruns();
+    let overruns = std::thread::spawn(move || {
         if let Err(error) = enter_telling_overruns(&hard(1_000, 10_000)) {
             say_why(&refusal(&error, None, &request(1_000, 10_000)));
             return None;
         }
         let begun = Instant::now();
-        while overruns_told() == before && begun.elapsed().as_secs() < 5 {
+        while reported_overruns() == before && begun.elapsed().as_secs() < 5 {
             std::hint::spin_loop();
         }
         leave().unwrap();
-        Some(overruns_told())
+        Some(reported_overruns())
     });
-    assert!(told.join().unwrap().is_none_or(|told| told > before));
+    assert!(overruns.join().unwrap().is_none_or(|overruns| overruns > before));
 }

@@ -23,8 +23,7 @@ const LEAST_PERIOD_NS: u64 = 500_000;
 /// Longer ones say nothing.
 const LONGEST_PERIOD_NS: u64 = 3_600_000_000_000;
 
-/// What would refuse `request`, reserving nothing; empty if nothing that can be seen. Other reservations
-/// of this kind are among what is seen.
+/// The obstacles to `request`; empty if none is visible. Reserves nothing. Other reservations of this kind are visible.
 #[must_use]
 pub fn check(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = times(request).into_iter().collect();
@@ -32,7 +31,7 @@ pub fn check(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
     refusals
 }
 
-/// The same beside the reservations of this kind that there are, on these CPUs.
+/// As [`check`], beside the present reservations of this kind on these CPUs.
 ///
 /// # Errors
 /// What does not fit.
@@ -51,13 +50,13 @@ pub fn unseen() -> Option<AccuracyWarning> {
     Registry::of_the_machine().doubt()
 }
 
-/// Removes entries of the registry that nobody holds.
+/// Removes entries of the registry that no process holds.
 pub(crate) fn remove_claims() {
     // Looking at all of them does that.
     drop(Registry::of_the_machine().all());
 }
 
-/// The same beside further reservations that are to be made with it, on the same CPUs.
+/// As [`check_present`], beside further reservations that are to be made with it, on its CPUs.
 ///
 /// # Errors
 /// What does not fit.
@@ -128,7 +127,7 @@ pub fn check_above(request: &BackendRequest, facts: &AdmissionFacts) -> Result<(
     })
 }
 
-/// Who else has time of the CPUs of a claim, at its priority or above.
+/// Others that have time of the CPUs of a claim, at its priority or above.
 pub(super) fn above(entry: &RegistryEntry) -> Vec<String> {
     let own = entry.share();
     let mut others = entry.others();
@@ -173,7 +172,7 @@ pub(super) fn admit(
     fits(new, &shares, cap(facts)).map_err(|misfit| misfits(&misfit, new, &others, facts))
 }
 
-/// The threads of the deadline class; on `cpus`, where that cannot be told.
+/// The threads of the deadline class. A thread with unknown CPUs counts on `cpus`.
 fn in_class(facts: &AdmissionFacts, cpus: &CpuSet) -> Vec<RegisteredReservation> {
     let held = |thread: &DeadlineThread| RegisteredReservation {
         share: ReservationClaim {
@@ -189,7 +188,7 @@ fn in_class(facts: &AdmissionFacts, cpus: &CpuSet) -> Vec<RegisteredReservation>
     facts.deadline_threads.iter().map(held).collect()
 }
 
-/// What real-time threads may have of a CPU.
+/// The share of a CPU that real-time threads may have.
 fn cap(facts: &AdmissionFacts) -> Fraction {
     match (facts.rt_runtime_us.map(u64::try_from), facts.rt_period_us) {
         (Some(Ok(numerator)), Some(denominator)) => Fraction { numerator, denominator },
@@ -231,7 +230,7 @@ fn span(ns: u64) -> Span {
     Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// Who has what on a CPU, the largest first.
+/// Holders of time on a CPU, the largest first.
 fn holders<'a>(others: impl IntoIterator<Item = &'a RegisteredReservation>, cpu: u32) -> String {
     const MOST: usize = 3;
     let here = others.into_iter().filter(|held| held.share.cpus.contains(cpu));

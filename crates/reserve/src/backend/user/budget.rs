@@ -1,14 +1,13 @@
 //! When reserved work is raised, lowered or suspended: decisions over time values, nothing else.
 //!
-//! Owns: [`Budget`], which is told the time and the processor time used, and answers with a level and
-//! with the time of the next look. Must not: read a clock, touch a thread, wait.
+//! Owns: [`Budget`], which takes the time and the processor time used, and answers with a level and with the time of
+//! the next look. Must not: read a clock, touch a thread, wait.
 //!
-//! The reservation is that of Inoue et al., section 4.1: periods follow each other on a grid, in each
-//! the work is dispatched at the highest priority until it has had its budget, then not before
-//! the next one. What is left of a budget is not carried over. What is used beyond it, until the
-//! look that finds out, is paid back from the next one, so that any number of periods has as many budgets and what
-//! the last look was late. More than a part of the budget is not paid back, nor what is used while nobody looked: then the
-//! promise comes before the limit.
+//! The reservation is that of Inoue et al., section 4.1: periods follow each other on a grid, in each the work is
+//! dispatched at the highest priority until it has had its budget, then not before the next one. What is left of a
+//! budget is not carried over. What is used beyond it, until the look that finds out, is paid back from the next one,
+//! so that any number of periods has as many budgets and what the last look was late. At most a part of the budget is
+//! paid back, and nothing of what is used while looks were missing: then the guarantee comes before the limit.
 //!
 //! Looks take the CPU from the work that they look at, so that their number is limited: each one leaves the work the time that
 //! it waits for, and a rest of the budget that is worth no look counts as used up and is added to the next one.
@@ -19,7 +18,7 @@ use hourglass_model::ReservationKind;
 
 use crate::supply::Supply;
 
-/// What is reserved, in ns.
+/// The terms of a reservation, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetTerms {
     /// Processor time of a period, above 0.
@@ -28,14 +27,14 @@ pub struct BudgetTerms {
     pub deadline_ns: u64,
     /// The period; at least the deadline.
     pub period_ns: u64,
-    /// On how many CPUs the work can be at once, at least 1: so much faster the budget is used.
+    /// Number of CPUs on which the work can run at once, at least 1. The budget is used faster by this factor.
     pub cpus: u64,
     /// Hard: suspended when the budget is used up. Soft: lowered.
     pub strength: ReservationKind,
 }
 
 impl BudgetTerms {
-    /// Whether one who had so much of a period has half of what others may take of it without harm to the budget.
+    /// Whether `took_ns` of a period is at least half of what others may take without harm to the budget.
     #[must_use]
     pub fn are_broken_by(&self, took_ns: u64) -> bool {
         took_ns >= self.deadline_ns.saturating_sub(self.budget_ns) / 2
@@ -53,7 +52,7 @@ pub enum DispatchLevel {
     Suspended,
 }
 
-/// What was seen at one look. None of the sums goes backwards.
+/// Values at one look. None of the sums goes backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetSample {
     /// When, ns of a clock that does not stop.
@@ -65,15 +64,15 @@ pub struct BudgetSample {
     pub starved_ns: u64,
 }
 
-/// What is to be done.
+/// The order of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DispatchDecision {
     /// From now on.
     pub level: DispatchLevel,
     /// When to look again; later than now.
     pub next_ns: u64,
-    /// The budget was found used up at this look: whoever can see whether the work would have gone
-    /// on says so with [`Budget::wanted_more`].
+    /// The budget was found used up at this look. A caller that can see whether the work would have gone on reports it
+    /// with [`Budget::wanted_more`].
     pub used_up: bool,
 }
 
@@ -94,7 +93,7 @@ pub struct Budget {
     period: Period,
     level: DispatchLevel,
     supply: Supply,
-    /// Periods that could not be told apart.
+    /// Periods whose processor time could not be separated.
     left_out: u64,
 }
 
@@ -103,14 +102,14 @@ struct Period {
     begin_ns: u64,
     /// Processor time used before it, for what is counted.
     used_ns: u64,
-    /// The same for what is charged to the budget: at least as much.
+    /// The charged processor time in the same form: a lower bound.
     charged_ns: u64,
     denied_ns: u64,
     /// The budget less what the period before it has to pay back.
     budget_ns: u64,
     /// From where what is used beyond it counts: `used_ns`, or `charged_ns` where the look at the begin was too late to tell.
     pays_from_ns: u64,
-    /// What was used beyond it until it was lowered, where it goes on after that.
+    /// Use beyond the budget until the work was lowered, where it goes on after that.
     over_ns: u64,
     /// Whether the budget was delivered by the deadline, once that is known.
     verdict: Option<PeriodVerdict>,
@@ -118,9 +117,9 @@ struct Period {
     stands_since_ns: Option<u64>,
     /// The work itself has ended it.
     ended: bool,
-    /// What was left of the budget when it counted as used up.
+    /// Remainder of the budget when it counted as used up.
     rest_ns: u64,
-    /// What the last look waits for.
+    /// The event for which the last look waits.
     awaited: Option<Awaited>,
     /// Shortest time that the next look leaves to the work, ns: longer after each one that found that it had hardly run.
     pause_ns: u64,
@@ -136,19 +135,19 @@ struct Awaited {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PeriodVerdict {
-    /// All of it, or as much as was wanted.
+    /// The period had its budget: `all` of it, or what was wanted.
     Kept {
         all: bool,
     },
     Missed,
 }
 
-/// The grain is this part of the budget, within limits: more often than the lower one nobody needs
-/// to look, and by more than the upper one no budget should be exceeded.
+/// The grain is this part of the budget, within limits: looks more frequent than the lower one are not needed, and no
+/// budget should be exceeded by more than the upper one.
 const GRAIN_PART: u64 = 500;
 const GRAIN_NS: (u64, u64) = (5_000, 50_000);
 
-/// The histogram of supply has so many steps to a budget.
+/// Number of steps of the supply histogram per budget.
 const STEPS: u64 = 50;
 const LEAST_STEP_NS: u64 = 1_000;
 
@@ -252,7 +251,7 @@ impl Budget {
         looks.max(self.terms.budget_ns / STEPS).min(self.terms.budget_ns / PAID_PART)
     }
 
-    /// Whether a look at `now_ns` decides on a deadline, for which [`Reading::denied_ns`] is needed.
+    /// Whether a look at `now_ns` decides on a deadline, for which [`BudgetSample::starved_ns`] is needed.
     #[must_use]
     pub fn judges(&self, now_ns: u64) -> bool {
         now_ns >= self.end_ns() || self.period.verdict.is_none() && now_ns >= self.deadline_ns()
@@ -297,8 +296,8 @@ impl Budget {
         &self.supply
     }
 
-    /// Periods that are not in the supply, since they were looked at so late that what was used
-    /// before their end cannot be told from what was used after it.
+    /// Periods that are not in the supply: the look came so late that time used before their end cannot be separated
+    /// from time used after it.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
@@ -330,7 +329,7 @@ impl Budget {
         let for_certain = spent.saturating_sub(self.used_since(deadline, reading));
         let denied = reading.starved_ns.saturating_sub(self.period.denied_ns);
         let in_time = denied.saturating_sub(reading.now_ns.saturating_sub(deadline));
-        // What a period before it left is not promised by the deadline.
+        // The remainder of an earlier period is not due by this deadline.
         let promised = self.period.budget_ns.min(self.terms.budget_ns);
         let wanted = for_certain.saturating_add(in_time) >= promised;
         let delivered = spent >= promised;
@@ -384,7 +383,7 @@ impl Budget {
     /// with what this one left.
     fn next_budget(&self, used_ns: u64) -> u64 {
         let over = match self.level {
-            // What it used after that it had as anybody has.
+            // Later use was ordinary timesharing.
             DispatchLevel::Lowered => self.period.over_ns,
             DispatchLevel::Raised | DispatchLevel::Suspended => used_ns
                 .saturating_sub(self.period.pays_from_ns)

@@ -18,7 +18,7 @@ pub struct ReservationClaim {
     pub budget_ns: u64,
     /// When it is delivered at the latest.
     pub deadline_ns: u64,
-    /// The period.
+    /// Length of a period.
     pub period_ns: u64,
     /// The real-time priority; a thread of the deadline class is above all.
     pub priority: u32,
@@ -44,12 +44,12 @@ pub fn priority_for(deadline_ns: u64) -> u8 {
 pub enum AdmissionFailure {
     /// All together are more than real-time threads may have on this CPU.
     Sum {
-        /// The CPU.
+        /// The overloaded CPU.
         cpu: u32,
     },
-    /// One of them, the new one or one that is there, would not have its budget by its deadline.
+    /// The new reservation or a present one would not have its budget by its deadline.
     Late {
-        /// The CPU.
+        /// A CPU on which it is late.
         cpu: u32,
         /// Which.
         share: ReservationClaim,
@@ -215,7 +215,7 @@ mod tests {
         // 9 + 4 at 0, 4 at 4 (10 - 6), 4 at 14: 21 ms.
         let misfit = AdmissionFailure::Late { cpu: 0, share: long.clone() };
         assert_eq!(fits(&long, std::slice::from_ref(&short), all), Err(misfit.clone()));
-        // The one that is there is protected from the new one just as well.
+        // The present reservation is protected from the new one just as well.
         assert_eq!(fits(&short, std::slice::from_ref(&long), all), Err(misfit));
         let later = share("0", 9 * MS, 21 * MS, 40 * MS);
         assert_eq!(fits(&later, &[short], all), Ok(()));

@@ -31,7 +31,7 @@ impl Usage {
         }
     }
 
-    /// The sum now, ns; `None` if it cannot be told any more.
+    /// The current sum, ns; `None` if it is not known any more.
     pub(super) fn read_ns(&mut self) -> Option<u64> {
         match self {
             Usage::Group(file) => usage_usec(file).map(|us| us.saturating_mul(1_000)),
@@ -71,7 +71,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Who is there. Those of the first time have used nothing yet; later ones were made by those, and
+    /// Takes the present processes. Those of the first time have used nothing yet; later ones were made by those, and
     /// all that they used counts.
     fn tell(&mut self, processes: &[u32]) {
         self.read_ns();

@@ -1,18 +1,18 @@
-//! Whether work wanted a CPU and had none: what the counts of its threads say.
+//! Whether work wanted a CPU and had none, by the counts of its threads.
 //!
 //! Owns: [`Demand`], sums over samples. Must not: take a sample.
 //!
-//! The kernel adds a thread's wait to its count when the wait ends. One that goes on is known from two
-//! samples between which a runnable thread did not get a CPU. Threads of one group also wait for each
-//! other: a thread that waited longer than all others ran was denied at least the difference
-//! by somebody outside. So what is said here is never too much.
+//! The kernel adds a thread's wait to its count when the wait ends. A wait that goes on is known from two samples
+//! between which a runnable thread did not get a CPU. Threads of one group also wait for each other: a thread that
+//! waited longer than all others ran was denied at least the difference by a thread outside. So the result is never too
+//! high.
 
 use std::collections::HashMap;
 
 /// One thread at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Its number.
+    /// Thread ID.
     pub tid: u32,
     /// Time on a CPU since it began, ns.
     pub run_ns: u64,
@@ -68,14 +68,14 @@ impl Demand {
     }
 }
 
-/// What the thread waited in the window, and what of it is not in its count yet.
+/// Time that the thread waited in the window, and the part of it that is not in its count yet.
 fn waited(before: &DemandState, now: &Sample, window: u64) -> (u64, u64) {
     let counted = now.wait_ns.saturating_sub(before.sample.wait_ns);
     let stood = now.slices == before.sample.slices && now.run_ns == before.sample.run_ns;
     if stood && now.runnable && before.sample.runnable {
         return (window, before.pending_ns.saturating_add(window));
     }
-    // What was known before has now been counted.
+    // Earlier pending time has now been counted.
     (counted.saturating_sub(before.pending_ns), 0)
 }
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(demand.observe(60, 5, &[asleep(5)]), 0);
     }
 
-    /// Two threads of a group take turns on one CPU: each waits for the other, nobody for others.
+    /// Two threads of a group take turns on one CPU: each waits for the other, neither for threads outside.
     #[test]
     fn waits_for_each_other_do_not_count() {
         let mut demand = Demand::default();

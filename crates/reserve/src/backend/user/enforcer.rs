@@ -38,12 +38,12 @@ const PROOFS: u32 = 3;
 const PROOF_SLEEP_NS: u64 = 300_000;
 const PROVEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Members of a group that stays raised inherit that; those who set a policy themselves are raised
-/// again after so long.
+/// Members of a group that stays raised inherit the priority. A member that sets a policy itself is raised again after
+/// this time.
 const RAISED_AGAIN_NS: u64 = 100_000_000;
 
-/// A look may be so many periods late, within limits, until the guardian lowers the work: longer than a machine
-/// holds a thread up now and then, shorter than a user waits for one that is not held to its budget.
+/// Number of periods that a look may be late, within limits, until the guardian lowers the work. It is longer than
+/// occasional delays of a thread, and shorter than a user waits for a thread that is not held to its budget.
 const ABSENT_PERIODS: u64 = 4;
 const ABSENT_NS: (u64, u64) = (100_000_000, 2_000_000_000);
 
@@ -51,14 +51,14 @@ fn patience(terms: &BudgetTerms) -> u64 {
     terms.period_ns.saturating_mul(ABSENT_PERIODS).clamp(ABSENT_NS.0, ABSENT_NS.1)
 }
 
-/// What the thread tells about its work.
+/// The report of the thread about its work.
 #[derive(Clone, Debug, Default)]
 pub struct EnforcerReport {
     /// What was delivered.
     pub supply: Supply,
     /// When the first period began, ns of `CLOCK_MONOTONIC`.
     pub first_ns: u64,
-    /// Periods that could not be told apart, since the look at their end came too late.
+    /// Periods whose processor time could not be separated, since the look at their end came too late.
     pub left_out: u64,
     /// Looks so far.
     pub looks: u64,
@@ -70,11 +70,11 @@ pub struct EnforcerReport {
     pub fault: Option<String>,
     /// How many it refused; each was given again until it was taken.
     pub refused: u64,
-    /// How often the thread was away for so long that the guardian lowers the work.
+    /// How often the thread was away until the guardian lowered the work.
     pub absent: u64,
     /// The last period that was missed was so since the thread itself had the CPU for half of the slack or more.
     pub busy: bool,
-    /// The most threads at a time that belong to another user, and are not raised ([`crate::owner`]).
+    /// The most threads at a time that belong to another user, and are not raised ([`crate::ownership`]).
     pub foreign: u64,
     /// Members that left the CPUs of the reservation.
     pub moved: Moved,
@@ -97,7 +97,7 @@ impl EndPeriod {
     }
 }
 
-/// What the bell says: the end is asked for; the work is done with the period.
+/// Bits of the bell: the end is requested; the work is done with the period.
 const ENDED: u32 = 1;
 const YIELDED: u32 = 2;
 
@@ -105,12 +105,12 @@ const YIELDED: u32 = 2;
 struct EnforcerShared {
     /// 0, [`ENDED`] or [`YIELDED`].
     bell: AtomicU32,
-    told: Mutex<EnforcerReport>,
-    /// Terms from the next period on, and the priority of who is raised then.
+    report: Mutex<EnforcerReport>,
+    /// Terms from the next period on, and the priority of members raised then.
     change: Mutex<Option<(BudgetTerms, u8)>>,
 }
 
-/// What it is to do.
+/// The state of the thread.
 struct EnforcerTask {
     team: MemberSet,
     terms: BudgetTerms,
@@ -144,7 +144,7 @@ impl BudgetEnforcer {
             Ok(proven) => proven.map(|()| enforcer),
             Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the enforcer has ended")),
             Err(RecvTimeoutError::Timeout) => {
-                // It ends when it gets its CPU; nobody can wait for that.
+                // The thread ends when it gets its CPU; that wait has no bound.
                 enforcer.abandon();
                 Err(io::ErrorKind::TimedOut.into())
             }
@@ -175,15 +175,15 @@ impl BudgetEnforcer {
         EndPeriod(Arc::clone(&self.shared))
     }
 
-    /// Other terms from the next period on, and the priority of who is raised.
+    /// Other terms from the next period on, and the priority of raised members.
     pub(super) fn change(&self, terms: BudgetTerms, priority: u8) {
         *self.shared.change.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((terms, priority));
     }
 
-    /// What it told last.
+    /// The latest report of the thread.
     pub(super) fn report(&self) -> EnforcerReport {
-        self.shared.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the reservation and waits until everything has been put back.
@@ -210,7 +210,7 @@ impl BudgetEnforcer {
 impl Drop for BudgetEnforcer {
     fn drop(&mut self) {
         self.work = None;
-        // `end` tells; here nobody is left to be told.
+        // `end` returns the error; `drop` has no caller that could receive it.
         let _ = self.end();
     }
 }
@@ -269,7 +269,7 @@ fn keep(shared: &EnforcerShared, work: EnforcerTask) -> io::Result<()> {
     let EnforcerTask { mut team, terms, pledge, several, begun } = work;
     let patience_ns = patience(&terms);
     let after = |ns: u64| now_ns(ClockId::Monotonic).saturating_add(ns);
-    // Before anybody is raised: what guardians do from here on is seen, and they are promised a look.
+    // Before a member is raised: later acts of guardians are seen, and they are promised a look.
     let woken = team.woken();
     let raised = guardian_lost::begin(
         || sleep_until(shared, after(guardian_lost::PAUSE_NS)),
@@ -284,7 +284,7 @@ fn keep(shared: &EnforcerShared, work: EnforcerTask) -> io::Result<()> {
         return Ok(());
     }
     let mut run = Run::begin(team, terms, pledge, several, woken);
-    shared.told.lock().unwrap_or_else(PoisonError::into_inner).first_ns = run.raised_ns;
+    shared.report.lock().unwrap_or_else(PoisonError::into_inner).first_ns = run.raised_ns;
     let _ = begun.send(Ok(()));
     let mut next = Some(run.look(shared));
     while let Some(due) = next.take() {

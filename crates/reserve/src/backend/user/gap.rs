@@ -1,10 +1,10 @@
-//! Why a claim is not seen by everybody on the machine, and what is said of it.
+//! Why a claim is not visible to the whole machine, and the warning about it.
 
 use std::path::PathBuf;
 
 use crate::backend::AccuracyWarning;
 
-/// Why not everybody on the machine sees an entry.
+/// Why an entry is not visible to the whole machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
     /// No entry can be made there.

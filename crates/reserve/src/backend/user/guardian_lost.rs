@@ -10,15 +10,15 @@ use super::refusal as refused;
 use crate::admission::{Obstacle, Refusal};
 use crate::guardian::GuardianUnavailable;
 
-/// A start is tried again after so long, and so often. Another guardian takes a wake-up and a `fork(2)`; where the
-/// kernel refuses that, it is tried again each 50 ms.
+/// Pause before another attempt to start, and the number of attempts. Another guardian takes a wake-up and a `fork(2)`;
+/// where the kernel refuses that, it is tried again each 50 ms.
 pub(super) const PAUSE_NS: u64 = 1_000_000;
 const PAUSES: u32 = 120;
 
 /// Begins, and waits for a guardian where none lives. `pause` waits for [`PAUSE_NS`]; false if that is to end.
 ///
 /// # Errors
-/// That of `attempt`; [`Absent`] if no guardian came.
+/// That of `attempt`; [`GuardianUnavailable`] if no guardian came.
 pub(super) fn begin(
     mut pause: impl FnMut() -> bool,
     mut attempt: impl FnMut() -> io::Result<()>,
@@ -32,7 +32,7 @@ pub(super) fn begin(
     attempt()
 }
 
-/// What is said if none came.
+/// The refusal if no guardian came.
 pub(super) fn refusal() -> Refusal {
     let waited_ms = u64::from(PAUSES) * PAUSE_NS / 1_000_000;
     refused(
@@ -63,7 +63,7 @@ impl SuspendableMembers for MemberSet {
 }
 
 /// Suspends members, which are lowered before if there are several (`company`), and behind it if they were not
-/// suspended: nobody stays urgent without a budget. Whether they were lowered.
+/// suspended, so that no member stays urgent without a budget. Returns whether they were lowered.
 pub(super) fn suspend(
     members: &mut impl SuspendableMembers,
     company: bool,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     /// The bug: where no guardian lived, one thread of a hard reservation that had used up its budget kept its
-    /// real-time priority, and went on above everybody.
+    /// real-time priority, and went on above all other work.
     #[test]
     fn who_cannot_be_suspended_is_lowered() {
         for (company, guarded, wanted, low) in [

@@ -30,7 +30,7 @@ use crate::target::Target;
 /// Threads that make threads while all are gone through: so often the new ones are looked for.
 const PASSES: u32 = 16;
 
-/// What is done to all members.
+/// Settings for all members.
 #[derive(Clone, Debug)]
 pub(super) struct TeamPolicy {
     /// The priority of raised members; the one above serves to change it back and forth.
@@ -43,8 +43,8 @@ pub(super) struct TeamPolicy {
     pub(super) freezes: bool,
     /// A control group is made for them, where one can be.
     pub(super) grouped: bool,
-    /// Without a group, what raised members fork begins anew instead of raised, so that nobody is raised
-    /// whom the guardian does not know. Undoing that takes `CAP_SYS_NICE`.
+    /// Without a group, children of raised members start with the default policy, so that every raised thread is known
+    /// to the guardian. Undoing that takes `CAP_SYS_NICE`.
     pub(super) privileged: bool,
 }
 
@@ -72,7 +72,7 @@ struct Process {
 /// In which order members come to their CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Queue<'a> {
-    /// Who is first, who is next; others come behind them.
+    /// The members in the order of their turns; others come behind them.
     pub(super) order: &'a [u32],
     /// They have the higher of the two priorities now.
     pub(super) from_above: bool,
@@ -83,13 +83,13 @@ pub(super) struct Queue<'a> {
 pub(super) struct MemberSet {
     target: Target,
     plan: TeamPolicy,
-    /// What the first of them had, and what those get who were made meanwhile.
+    /// Settings of the first member, which new members get.
     before: Before,
     usage: Usage,
     processes: HashMap<u32, Process>,
     /// For all members of the group, who may have become more since they were looked at.
     members: Option<UndoGuard>,
-    /// For those who left the group before they were met: raised by birth, and nobody's.
+    /// Lowers threads that inherited the priority and left the group before they were found.
     strays: Option<UndoGuard>,
     by_tid: HashMap<u32, TeamMember>,
     /// Threads among them that are not the caller's to change.
@@ -166,7 +166,7 @@ impl MemberSet {
         Ok(team)
     }
 
-    /// Processor time of all since they were gathered; the same again if it cannot be told.
+    /// Processor time of all members since they were gathered; the previous value if the present one is not known.
     pub(super) fn used_ns(&mut self) -> Option<u64> {
         self.usage.read_ns()
     }
@@ -181,7 +181,7 @@ impl MemberSet {
         self.plan.priority = priority;
     }
 
-    /// Whether a group counts and keeps those who are made later.
+    /// Whether a group counts and keeps later members.
     pub(super) fn is_grouped(&self) -> bool {
         self.gathered.is_some()
     }
@@ -206,7 +206,7 @@ impl MemberSet {
     /// # Errors
     /// The first that the kernel answers, but for members that have ended; the others are raised.
     pub(super) fn raise(&mut self, turn: bool, queue: Queue<'_>) -> io::Result<()> {
-        // Nobody would lower them if this process were killed.
+        // Without a guardian they would stay raised if this process were killed.
         self.guardian.must_live()?;
         let policy = Attributes::Fifo(self.plan.priority.saturating_add(u8::from(turn)));
         if self.begin_anew() {
@@ -382,7 +382,7 @@ impl MemberSet {
         found
     }
 
-    /// Meets those who are new, and forgets those who are gone; how many were new.
+    /// Adds new members, and forgets ended ones; returns the number of new ones.
     fn meet_all(&mut self) -> io::Result<usize> {
         let threads: HashSet<u32> = self.threads().into_iter().collect();
         let gone: Vec<u32> =
@@ -481,7 +481,7 @@ impl MemberSet {
     }
 }
 
-/// Who may leave the group of a process unseen.
+/// Undo action for members that may leave the group of a process unseen.
 fn strays(
     target: &Target,
     plan: &TeamPolicy,

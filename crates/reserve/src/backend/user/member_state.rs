@@ -10,12 +10,12 @@ use super::budget::DispatchLevel;
 const FIRST_NS: u64 = 1_000_000;
 const LAST_NS: u64 = 100_000_000;
 
-/// What is to be done to all members.
+/// An order to all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberAction {
     /// They are as they should be.
     Nothing,
-    /// Raise them, and those who are new.
+    /// Raise all members, and new ones.
     Raise,
     /// Let them go on as they are.
     Resume,
@@ -23,7 +23,7 @@ pub(super) enum MemberAction {
     ResumeAndRaise,
     /// Give them their own policy.
     Lower,
-    /// The same, also to those who may stand.
+    /// Let them go on, and give them their own policy.
     ResumeAndLower,
     /// Let them stand.
     Suspend,
@@ -34,7 +34,7 @@ pub(super) enum MemberAction {
 pub(super) struct MemberState {
     /// The level that was decided last.
     requested: DispatchLevel,
-    /// The level that was carried out whole; `None` after a refusal, or when somebody else may have changed it.
+    /// The level that was carried out whole; `None` after a refusal, or when another program may have changed it.
     applied: Option<DispatchLevel>,
     /// After how long a refused order is given again.
     pause_ns: u64,
@@ -55,7 +55,7 @@ impl MemberState {
         }
     }
 
-    /// What was decided last.
+    /// The latest decision.
     pub(super) fn level(&self) -> DispatchLevel {
         self.requested
     }
@@ -73,7 +73,7 @@ impl MemberState {
         }
     }
 
-    /// What brings the members to `level`. `anew`: members may have come, or may have set a policy themselves.
+    /// The action that brings members to `level`.
     pub(super) fn act(&mut self, level: DispatchLevel, anew: bool) -> MemberAction {
         self.requested = level;
         match (self.applied, level) {

@@ -7,7 +7,7 @@
 //! the reservation of Inoue et al., section 4.1, kept from outside the kernel.
 //!
 //! Members share the CPU as they do without a reserve: the keeper lets each run for about 3 ms before the next one
-//! ([`turns`]), and weighs nice values as the fair class does. Who wakes waits for its turn. A reserve of one thread
+//! ([`turn_scheduler`]), and weighs nice values as the fair class does. Who wakes waits for its turn. A reserve of one thread
 //! has no turns.
 //!
 //! What it does not do: a yield does not end the dispatch of a period. `sched_yield` of a thread that is alone at its
@@ -18,23 +18,23 @@
 //! has again whenever it is not raised. Who leaves the CPUs of the reservation is brought back (`member_set/places.rs`). Threads that others put into
 //! a real-time class above priority 88 are not in the account, but for those of the deadline class.
 //!
-//! Owns: [`User`]. [`budget`] and [`turns`] decide, `enforcer` carries out, `team` knows the members.
+//! Owns: [`User`]. [`budget`] and [`turn_scheduler`] decide, `enforcer` carries out, `member_set` knows the members.
 //!
 //! # How a reserve is kept from user space
 //!
 //! `reserve::backend::user` has a thread for each reservation, FIFO above all that it raises. `Budget` decides and
-//! knows nothing but times: at each look it is told the processor time used so far, and answers with a level
-//! (raised, lowered, suspended) and with the earliest time at which the budget can be used up, which is the next
-//! look. Hours of it run on virtual time in tests. `MemberSet` knows the members: a control group where one can be made,
-//! since it counts what has ended and catches what is forked, otherwise a walk through `/proc`. The kernel brings
-//! the processor time of a running thread up to date at the tick only. So the thread looks from the CPU of the
-//! members, where they do not run while it does; if they have several CPUs, it changes their priority by one and
-//! back, which has the same effect. A period is missed if the members were denied a CPU for so long that they would
-//! have had their budget otherwise; `demand.rs` takes that from the kernel's counts of waits, and never too much.
+//! knows nothing but times: at each look it takes the processor time used so far, and answers with a level (raised,
+//! lowered, suspended) and with the earliest time at which the budget can be used up, which is the next look. Hours of
+//! it run on virtual time in tests. `MemberSet` knows the members: a control group where one can be made, since it
+//! counts what has ended and catches what is forked, otherwise a walk through `/proc`. The kernel brings the processor
+//! time of a running thread up to date at the tick only. So the thread looks from the CPU of the members, where they do
+//! not run while it does; if they have several CPUs, it changes their priority by one and back, which has the same
+//! effect. A period is missed if the members would have had their budget without the time in which they were denied a
+//! CPU; `demand.rs` takes that time from the kernel's counts of waits, and never overestimates it.
 //!
 //! `escaped_threads.rs` looks from a timesharing thread whether members leave the control group, which ends what is promised.
 //!
-//! Members of one FIFO priority would run one after the other. So `turns.rs` decides, by processor time and nice value, who
+//! Members of one FIFO priority would run one after the other. So `turn_scheduler.rs` decides, by processor time and nice value, who
 //! comes next, and `time_sharing.rs` carries that out after each slice by the two priorities of a reserve: who is raised goes
 //! behind the others of its new priority, who is lowered before them. Members are lowered before they are frozen, since one
 //! that holds the kernel's lock of control groups must come to release it. `backend/nested.rs` refuses a reservation inside
@@ -51,7 +51,7 @@
 //! is. An entry is made first and the others are read afterwards, so that of two at the same time at least one sees the
 //! other; whether one more fits (`claims.rs`) is `sched`'s to say.
 //!
-//! Whose threads may be changed at all is said in one place (`reserve::owner`), through which every change of another
+//! Whose threads may be changed at all is said in one place (`reserve::ownership`), through which every change of another
 //! process's thread goes: root changes all, everybody else those whose real, effective and saved user are their own.
 
 mod admit;
@@ -92,7 +92,7 @@ mod written;
 use std::io;
 use std::path::Path;
 
-use hourglass_model::ReservationKind;
+use hourglass_model::Strength;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 use hourglass_time::Span;
@@ -120,7 +120,7 @@ use crate::guardian::{Guardian, GuardianUnavailable};
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
-/// Periods left out are told if they are more than this part of the others.
+/// A warning names the left-out periods if they are more than one part in `TOLERATED_PART` of the others.
 const TOLERATED_PART: u64 = 100;
 
 /// Keeps reservations by a thread for each.
@@ -133,7 +133,7 @@ pub struct User {
 }
 
 impl User {
-    /// What is changed is written down with `guardian` before it is.
+    /// `guardian` records changes before they are made.
     #[must_use]
     pub fn new(guardian: Guardian) -> User {
         User { guardian, grouped: true, claims: true }
@@ -145,14 +145,14 @@ impl User {
         User { grouped: false, ..self }
     }
 
-    /// Claims no share of its CPUs: it runs within what another reservation of this process has claimed there, and
-    /// somebody else sees to it that they do not run at the same time.
+    /// Claims no share of its CPUs: it runs within what another reservation of this process has claimed there, and the
+    /// caller ensures that the two do not run at the same time.
     #[must_use]
     pub fn within(self) -> User {
         User { claims: false, ..self }
     }
 
-    /// The same as [`Backend::reserve`], as what it is.
+    /// As [`Backend::reserve`], with the concrete type.
     ///
     /// # Errors
     /// As [`Backend::reserve`].
@@ -163,7 +163,7 @@ impl User {
     ) -> Result<UserReservation, Refusal> {
         let first = first_of(target);
         let refused = |error: io::Error| explain(&error, target, request);
-        nobody_of_ours(target)?;
+        check_suspendable(target)?;
         admission::ownership(BackendKind::User, first)?;
         nested::refusal(BackendKind::User, target).map_or(Ok(()), Err)?;
         let policy = sched::read(first).map_err(refused)?;
@@ -185,7 +185,7 @@ impl User {
             priority: priority_for(share.deadline_ns),
             pin: request.cpu,
             cpus: cpus.clone(),
-            freezes: strength == ReservationKind::Hard,
+            freezes: strength == Strength::Hard,
             grouped: self.grouped,
             privileged: facts.sys_nice == Some(true) && facts.user_namespace != Some(true),
         };
@@ -241,13 +241,13 @@ pub struct UserReservation {
 }
 
 impl UserReservation {
-    /// What the thread that keeps it told last.
+    /// The latest report of the thread that keeps it.
     #[must_use]
     pub fn report(&self) -> EnforcerReport {
         self.enforcer.report()
     }
 
-    /// What ends the period that lasts, for threads of this process that are done with their job.
+    /// A handle that ends the present period, for threads of this process that are done with their job.
     #[must_use]
     pub fn ender(&self) -> EndPeriod {
         self.enforcer.ender()
@@ -272,15 +272,15 @@ impl ActiveReservation for UserReservation {
     }
 
     fn accuracy_warnings(&self) -> Vec<AccuracyWarning> {
-        let told = self.report();
+        let report = self.report();
         let unseen = self.entry.as_ref().and_then(RegistryEntry::doubt);
         let outside = self.leavers.iter().flat_map(EscapeMonitor::doubts);
         let mut doubts: Vec<AccuracyWarning> =
-            unseen.into_iter().chain(outside).chain(told.moved.doubt()).collect();
-        if told.left_out > told.supply.periods / TOLERATED_PART {
-            let left_out = told.left_out;
+            unseen.into_iter().chain(outside).chain(report.moved.doubt()).collect();
+        if report.left_out > report.supply.periods / TOLERATED_PART {
+            let left_out = report.left_out;
             let latest =
-                Span::from_micros(i64::try_from(told.latest_ns / 1_000).unwrap_or(i64::MAX));
+                Span::from_micros(i64::try_from(report.latest_ns / 1_000).unwrap_or(i64::MAX));
             doubts.push(AccuracyWarning {
                 id: "periods-left-out",
                 text: format!(
@@ -299,35 +299,35 @@ impl ActiveReservation for UserReservation {
                 remedy: "run it as root, or where cgroup version 2 is writable",
             });
         }
-        if told.absent > 0 {
+        if report.absent > 0 {
             doubts.push(AccuracyWarning {
                 id: "keeper-absent",
                 text: format!(
                     "the thread that keeps the reserve was away for four periods, and 100 ms at least, {}: the work \
                      was lowered until it came back, since nobody held it to its budget",
-                    if told.absent == 1 { "once".to_owned() } else { format!("{} times", told.absent) }
+                    if report.absent == 1 { "once".to_owned() } else { format!("{} times", report.absent) }
                 ),
                 remedy: "do not stop hourglass itself (Ctrl-Z does), and run nothing above FIFO 95 on these CPUs",
             });
         }
-        if told.foreign > 0 {
+        if report.foreign > 0 {
             doubts.push(AccuracyWarning {
                 id: "members-of-others",
                 text: format!(
                     "members that belong to another user, as set-uid programs do, were not given the budget: up to {} \
                      at a time",
-                    told.foreign
+                    report.foreign
                 ),
                 remedy: "run it as root, whose reservations have all members",
             });
         }
-        if let Some(fault) = told.fault {
+        if let Some(fault) = report.fault {
             doubts.push(AccuracyWarning {
                 id: "order-refused",
                 text: format!(
                     "the kernel refused {} orders to raise, lower, suspend or resume, which were given \
                      again until it took them; the first time: {fault}",
-                    told.refused
+                    report.refused
                 ),
                 remedy: "run it as root; members of other users are out of reach otherwise",
             });
@@ -373,7 +373,7 @@ pub fn cpus_of(target: &Target, request: &BackendRequest) -> io::Result<Vec<u32>
     let mut cpus = thread::affinity_of(first)?;
     if let Target::Process(_) = target {
         let threads = members::tree(first).into_iter().flat_map(members::threads_of);
-        // Who ends meanwhile needs none.
+        // A thread that ends meanwhile needs no CPU.
         cpus.extend(threads.filter_map(|tid| thread::affinity_of(tid).ok()).flatten());
         cpus.sort_unstable();
         cpus.dedup();
@@ -386,9 +386,9 @@ fn first_of(target: &Target) -> u32 {
     *id
 }
 
-/// A process that has this one among its descendants would suspend its own keeper; threads of the kernel
-/// are nobody's to suspend.
-fn nobody_of_ours(target: &Target) -> Result<(), Refusal> {
+/// Refuses a process that has this one among its descendants, which would suspend its own keeper, and threads of the
+/// kernel, which must not be suspended.
+fn check_suspendable(target: &Target) -> Result<(), Refusal> {
     let first = first_of(target);
     if members::is_kernel_thread(first) {
         return Err(refusal(
@@ -415,12 +415,12 @@ fn in_the_class(tid: u32) -> Refusal {
     )
 }
 
-/// Whether nobody can be looked up, so that everybody seems to have ended.
+/// Whether no process can be looked up, so that all seem to have ended.
 fn no_proc() -> bool {
     !Path::new("/proc/self").exists()
 }
 
-/// What stands behind an answer of the kernel.
+/// The cause of an answer of the kernel.
 fn explain(error: &io::Error, target: &Target, request: &BackendRequest) -> Refusal {
     if let Some(refusal) = admission::ownership_of(BackendKind::User, error) {
         return refusal;

@@ -1,12 +1,12 @@
 //! Where reservations of this kind are written down, so that the next one knows of them.
 //!
-//! Each is a file of `/run/hourglass/claims`, a folder that root owns and that root and one group may write to, as the folder
-//! of the first process sees it where that may be looked into. Network namespaces share it, and so does each mount
-//! namespace that has the machine's `/run`. Who makes an entry holds a lock on its file (`fcntl(2)`): the
-//! kernel ends that with the process, however it ends, and tells others who holds it, by the number in their own PID
+//! Each is a file of `/run/hourglass/claims`, a folder that root owns and that root and one group may write to, as the
+//! folder of the first process sees it where that may be looked into. Network namespaces share it, and so does each
+//! mount namespace that has the machine's `/run`. The maker of an entry holds a lock on its file (`fcntl(2)`): the
+//! kernel ends that with the process, however it ends, and reports the holder to others, by the number in their own PID
 //! namespace. The owner of the file is its maker, whatever is written in it.
 //!
-//! Owns: making, finding and removing entries; who may be believed; what is said where others cannot see an entry.
+//! Owns: making, finding and removing entries; which entries are trusted; the warning where others cannot see an entry.
 //! Must not: judge whether they fit together.
 //!
 //! Closing any descriptor of a file lets its lock go. So a process never opens its own entries a second time, and all
@@ -37,10 +37,10 @@ const FOLDER: &str = "run/hourglass/claims";
 /// The group that may write to it, if there is one.
 const GROUP: &str = "hourglass";
 const FIRST_MODE: u32 = 0o755;
-/// Root and the group write; nobody removes what another one made.
+/// Root and the group write; entries of other makers cannot be removed.
 const SHARED_MODE: u32 = 0o1775;
 
-/// What the names of entries begin with.
+/// Names of entries begin with this.
 const PREFIX: &str = "claim-";
 /// Names that are tried.
 const TRIES: u32 = 1_000;
@@ -69,7 +69,7 @@ pub(super) enum Holder {
         pid: Option<u32>,
         /// Its command line, shortened, without control characters; empty if it is not shown.
         command: String,
-        /// The user to whom the entry belongs.
+        /// The user that owns the entry.
         uid: u32,
     },
     /// A thread of the deadline class, with its name.
@@ -83,7 +83,7 @@ impl Holder {
         Holder::Process { pid: Some(pid), command: command_of(pid), uid: credentials::real() }
     }
 
-    /// A process that is there.
+    /// A live process.
     pub(super) fn process(pid: u32) -> Holder {
         let uid = fs::metadata(format!("/proc/{pid}")).map_or(0, |metadata| metadata.uid());
         Holder::Process { pid: Some(pid), command: command_of(pid), uid }
@@ -107,7 +107,7 @@ impl fmt::Display for Holder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RegisteredReservation {
     pub share: ReservationClaim,
-    /// By whom.
+    /// The process that keeps it.
     pub holder: Holder,
     /// Complete periods, and how many were missed; `None` where that is not written down.
     pub course: Option<(u64, u64)>,
@@ -125,7 +125,7 @@ pub(super) struct Registry {
 
 #[derive(Clone, Copy, Debug)]
 enum Apart {
-    /// Everybody's, as far as can be seen. Who keeps a reservation has an entry there.
+    /// No gap, as far as can be seen: each keeper of a reservation has an entry there.
     No,
     Container,
     /// Not that of this process of the machine.
@@ -143,13 +143,13 @@ pub(super) struct RegistryEntry {
     process: u32,
     share: ReservationClaim,
     file: Option<(File, PathBuf)>,
-    /// What was written of its course.
+    /// The recorded periods.
     course: Option<(u64, u64)>,
     gap: Option<Gap>,
 }
 
 impl Registry {
-    /// That of the machine: as the first process sees it, or as this one does.
+    /// The registry of the machine: as the first process sees it, or as this one does.
     pub(super) fn of_the_machine() -> Registry {
         static MACHINE: OnceLock<Registry> = OnceLock::new();
         MACHINE.get_or_init(Registry::find).clone()
@@ -215,10 +215,10 @@ impl Registry {
         self.but(&[])
     }
 
-    /// What would be in the way of being seen by everybody, for a reservation that is not made yet.
+    /// Obstacles to being visible to all, for a reservation that is not made yet.
     pub(super) fn doubt(&self) -> Option<AccuracyWarning> {
         let may = self.trusted().and_then(|_| {
-            // Who may write to the nearest folder that is there makes the others.
+            // A process that may write to the nearest existing folder makes the others.
             let there = self.folder.ancestors().find(|folder| folder.exists());
             let closed = |error: io::Error| Gap::Closed(self.folder.clone(), error.to_string());
             strange_file::may_write_in(there.unwrap_or(&self.folder)).map_err(closed)
@@ -275,8 +275,8 @@ impl Registry {
         self.trusted().map(drop)
     }
 
-    /// Lets everybody look into the folder around that of the entries, whoever made it and with which mask (umask(2)):
-    /// those who cannot see no reservations. Root does this, and with root's folder alone.
+    /// Lets all users read the folder around that of the entries, whatever its maker and mask (umask(2)): a user who
+    /// cannot read it sees no reservations. Root does this, and with root's folder alone.
     fn open_outer(&self) {
         const LOOK: u32 = 0o055;
         let Some(outer) = self.folder.parent().filter(|_| credentials::real() == 0) else { return };
@@ -296,8 +296,8 @@ impl Registry {
         made.map_err(|error| Gap::Closed(self.folder.clone(), error.to_string()))
     }
 
-    /// Lets the group write to a folder that is as it was made, whoever made it for root alone. Without the group root
-    /// alone writes to it.
+    /// Lets the group write to a folder that still has the mode of its creation by root. Without the group only root
+    /// writes to it.
     fn give_to_group(&self) {
         let as_made = |metadata: fs::Metadata| {
             (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777) == (0, 0, FIRST_MODE)
@@ -313,7 +313,7 @@ impl Registry {
         }
     }
 
-    /// An entry, locked before anybody else can open it.
+    /// Makes an entry, and locks it before another process can open it.
     fn make(&self, share: &ReservationClaim) -> io::Result<(File, PathBuf)> {
         let pid = process::id();
         for number in 0..TRIES {
@@ -325,7 +325,7 @@ impl Registry {
                 new => new?,
             };
             let written = lock::try_for_process(&file).and_then(|locked| {
-                // Somebody may have taken it for one that was left behind, and removed it.
+                // Another process may have removed it as stale.
                 if !locked || file.metadata()?.nlink() == 0 {
                     return Ok(false);
                 }
@@ -409,9 +409,9 @@ impl RegistryEntry {
         (entry, others)
     }
 
-    /// What is to be known before the reservation is believed.
+    /// The warning to be given with the reservation.
     pub(super) fn doubt(&self) -> Option<AccuracyWarning> {
-        // Somebody may have begun meanwhile.
+        // Another reservation may have started meanwhile.
         let gap = self.gap.clone().or_else(|| self.registry.around());
         gap.map(AccuracyWarning::from)
     }
@@ -433,7 +433,7 @@ impl Drop for RegistryEntry {
     }
 }
 
-/// Makes a folder, whatever the mask of this process is; one that is there stays as it is.
+/// Makes a folder, whatever the mask of this process is; an existing one stays as it is.
 fn made_for_all_to_read(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(FIRST_MODE).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

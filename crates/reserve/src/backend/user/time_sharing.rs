@@ -12,7 +12,7 @@ use super::budget::DispatchLevel;
 use super::member_set::{MemberSet, Queue};
 use super::turn_scheduler::{MemberUsage, SLICE_NS, TurnScheduler};
 
-/// So often a reserve of one member is looked at for a second one, ns; a reserve for one thread is not.
+/// Interval at which a reserve of one member is looked at for a second one, ns; a reserve for one thread is not.
 const ALONE_NS: u64 = 10_000_000;
 
 /// Making the order anew takes at most this part of a reserve's time: of many members slices are longer.
@@ -28,7 +28,7 @@ pub(super) struct TimeSharing {
     company: bool,
     /// When the order was made.
     since_ns: u64,
-    /// What making it takes, ns; a running mean.
+    /// Cost of making the order, ns; a running mean.
     cost_ns: u64,
 }
 
@@ -52,7 +52,7 @@ impl TimeSharing {
         self.charge(company, || team.uses(), now_ns, from, to)
     }
 
-    /// The same of members of which there are several if `company`; what each has run, as [`MemberSet::uses`].
+    /// Charges members, of which there are several if `company`; what each has run, as [`MemberSet::uses`].
     fn charge(
         &mut self,
         company: bool,
@@ -67,7 +67,7 @@ impl TimeSharing {
         let leaves = from == DispatchLevel::Raised && to != DispatchLevel::Raised;
         self.company = company;
         if !company {
-            // Who comes owes nothing to a member that was alone, and that one owes nothing to who comes.
+            // A new member owes nothing to a member that was alone, nor the other way round.
             self.turns.interrupt();
         }
         if !(due || leaves) || !company {
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// By lot nobody is left out, and none of many is the first much more often than others.
+    /// Drawing lots leaves no member out, and no member is first much more often than others.
     #[test]
     fn each_of_many_is_drawn_as_often() {
         let mut first = [0u32; 300];

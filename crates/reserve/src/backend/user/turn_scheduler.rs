@@ -1,11 +1,11 @@
 //! Whose turn it is among raised members: decisions over processor time, nothing else.
 //!
-//! Owns: [`TurnScheduler`], which is told what each member has run and answers with the order in which they are to have the
-//! CPU. Must not: read a clock, touch a thread.
+//! Owns: [`TurnScheduler`], which takes the time that each member has run and answers with the order in which they are
+//! to have the CPU. Must not: read a clock, touch a thread.
 //!
-//! Threads of one `SCHED_FIFO` priority run to their end one after the other. Members of a reserve are programs
-//! that expect to share a CPU as the fair class does, so that the keeper orders them anew after each slice: first comes
-//! who has had least for its weight (weighted fair queueing, as the kernel's fair class has it by nice values).
+//! Threads of one `SCHED_FIFO` priority run to their end one after the other. Members of a reserve are programs that
+//! expect to share a CPU as the fair class does, so that the keeper orders them anew after each slice: first comes the
+//! member that has had least for its weight (weighted fair queueing, as the kernel's fair class has it by nice values).
 //! Which of them sleep is not looked up, which would cost more than it saves: a place at the head of the queue is lost
 //! on a thread that sleeps, and does no harm.
 
@@ -16,7 +16,7 @@ pub const SLICE_NS: u64 = 3_000_000;
 
 /// Weight of a thread at nice 0 (`sched_prio_to_weight` in `kernel/sched/core.c`).
 const NICE_0: u64 = 1_024;
-/// That of `SCHED_IDLE`.
+/// Weight of `SCHED_IDLE`.
 const IDLE: u64 = 3;
 
 /// The weight of a thread by its nice value, from -20 to 19: a quarter more with each step, as in the fair class.
@@ -37,7 +37,7 @@ pub fn idle_weight() -> u64 {
 /// One member at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberUsage {
-    /// Its number.
+    /// Thread ID.
     pub tid: u32,
     /// Processor time since it began, ns.
     pub run_ns: u64,
@@ -45,7 +45,7 @@ pub struct MemberUsage {
     pub weight: u64,
 }
 
-/// What each member has had.
+/// The account of each member.
 #[derive(Clone, Debug, Default)]
 pub struct TurnScheduler {
     known: HashMap<u32, MemberTurn>,
@@ -58,7 +58,7 @@ pub struct TurnScheduler {
 #[derive(Clone, Copy, Debug)]
 struct MemberTurn {
     run_ns: u64,
-    /// Processor time divided by weight: who has the least is next.
+    /// Processor time divided by weight: the member with the least is next.
     virtual_ns: u64,
     /// The last look that found that it had run, and the last one at all.
     last_run: u64,
@@ -66,13 +66,13 @@ struct MemberTurn {
 }
 
 impl TurnScheduler {
-    /// Takes what members have run; `charged` tells whether that was in turns, since the last look. Who is not among
-    /// them is forgotten. Who is new is charged for nothing: its processor time is that of its whole life.
+    /// Takes what members have run; `charged` tells whether that was in turns, since the last look. A member that is
+    /// missing is forgotten. A new one is charged for nothing: its processor time is that of its whole life.
     pub fn account(&mut self, members: &[MemberUsage], charged: bool) {
         self.samples = self.samples.saturating_add(1);
         let looks = self.samples;
         let charged = std::mem::replace(&mut self.in_turns, true) && charged;
-        // Where those who ran stood before: who waited had no less.
+        // The least place of those that ran: those that waited had no less.
         let mut served = u64::MAX;
         for member in members {
             let Some(turn) = self.known.get_mut(&member.tid) else { continue };
@@ -94,12 +94,12 @@ impl TurnScheduler {
         self.welcome(members);
     }
 
-    /// What members run from now to the next look is not in turns: one of them is alone, say.
+    /// Time that members run from now to the next look is not in turns: one of them is alone, say.
     pub fn interrupt(&mut self) {
         self.in_turns = false;
     }
 
-    /// Who is new begins with those who have had least, once these are charged, and behind them.
+    /// New members begin with those that have had least, once these are charged, and behind them.
     fn welcome(&mut self, members: &[MemberUsage]) {
         let least = self.known.values().map(|turn| turn.virtual_ns).min().unwrap_or(0);
         let looks = self.samples;
@@ -113,15 +113,15 @@ impl TurnScheduler {
         }
     }
 
-    /// Who slept has no claim on what it left to others, but for one slice (as in start-time fair queueing: Goyal, Vin
-    /// and Cheng, SIGCOMM 1996).
+    /// A member that slept has no claim on what it left to others, but for one slice (as in start-time fair queueing:
+    /// Goyal, Vin and Cheng, SIGCOMM 1996).
     fn forgive(&mut self, floor: u64) {
         for turn in self.known.values_mut() {
             turn.virtual_ns = turn.virtual_ns.max(floor);
         }
     }
 
-    /// The members in the order in which they are to run; of equals, who has not run for longest.
+    /// The members in the order in which they are to run; of equals, the one that has not run for longest comes first.
     #[must_use]
     pub fn order(&self) -> Vec<u32> {
         let mut order: Vec<_> =

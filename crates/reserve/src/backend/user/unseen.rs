@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::backend::{members, nested};
 
-/// Device and inode of a place below `root`, or of the nearest folder around it that is there.
+/// Device and inode of a place below `root`, or of the nearest existing folder around it.
 fn identity(root: &Path, place: &str) -> Option<(u64, u64)> {
     let found =
         Path::new(place).ancestors().find_map(|place| fs::metadata(root.join(place)).ok())?;

@@ -15,12 +15,12 @@ use crate::ownership;
 
 /// The first line of an entry.
 const VERSION: &str = "hourglass-claim/1";
-/// What the line of its course begins with.
+/// The line of its course begins with this.
 const COURSE: &str = "course";
 /// Most bytes of an entry: a list of 1,024 single CPUs takes 5,000.
 const LONGEST: u64 = 8_192;
 
-/// What is written in an entry.
+/// The text of an entry.
 pub(super) fn text(share: &ReservationClaim, pid: u32) -> io::Result<String> {
     let started = TaskIdentity::of_task(pid)?.started;
     let ReservationClaim { cpus, budget_ns, deadline_ns, period_ns, .. } = share;
@@ -35,7 +35,7 @@ pub(super) fn course(periods: u64, missed: u64) -> String {
     format!("{COURSE} {periods:020} {missed:020}\n")
 }
 
-/// The same, read: periods and how many were missed. It may be just being written.
+/// Reads the course of a text: periods and how many were missed. It may be just being written.
 fn course_of(text: &str) -> Option<(u64, u64)> {
     let line = text.lines().find_map(|line| line.strip_prefix(COURSE))?;
     let mut numbers = line.split_ascii_whitespace().map(str::parse);
@@ -44,7 +44,7 @@ fn course_of(text: &str) -> Option<(u64, u64)> {
     (whole && missed <= periods).then_some((periods, missed))
 }
 
-/// The same, read: when the process began, and what is reserved. `None` for anything else.
+/// Reads a text: when the process began, and what is reserved. `None` for anything else.
 pub(super) fn parse(text: &str) -> Option<(u64, ReservationClaim)> {
     let mut lines = text.lines();
     if lines.next()? != VERSION {
@@ -60,7 +60,7 @@ pub(super) fn parse(text: &str) -> Option<(u64, ReservationClaim)> {
     Some((started, ReservationClaim { cpus, budget_ns, deadline_ns, period_ns, priority }))
 }
 
-/// The reservation of another process that an entry tells of. One that nobody holds is removed, where this process may.
+/// The reservation of another process that an entry describes. One without a holder is removed if permitted.
 pub(super) fn held(path: &Path) -> Option<RegisteredReservation> {
     let file = strange_file::open(path, false).ok()?;
     let metadata = file.metadata().ok()?;
@@ -96,7 +96,7 @@ fn is_its_maker(pid: u32, started: u64, uid: u32) -> bool {
     life.started == started && (uid == 0 || uids.any(|own| own.parse() == Ok(uid)))
 }
 
-/// Removes an entry that nobody holds. Nobody takes it for his own meanwhile, since it is held while it is removed.
+/// Removes an entry without a holder. It is locked while it is removed, so that no other process takes it meanwhile.
 fn sweep(path: &Path) {
     let Ok(file) = strange_file::open(path, true) else { return };
     let ours = lock::try_for_process(&file).unwrap_or(false);

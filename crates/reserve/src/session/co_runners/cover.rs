@@ -17,7 +17,7 @@ pub(super) fn covered_by(request: &SessionRequest, policy: SiblingPolicy) -> Sib
     }
 }
 
-/// The same where stopping takes `margin_ns`.
+/// The reservation that a backend is asked for, where stopping takes `margin_ns`.
 pub(in super::super) fn cover(
     asked: Reservation,
     policy: SiblingPolicy,
@@ -46,7 +46,7 @@ pub(super) fn checks(siblings: &CoRunnerSettings) -> Checks {
     siblings.interval.map_or(Checks::Variable, |every| Checks::Every(every.nanos_or_zero()))
 }
 
-/// What the monitor sees to: the budget, in time for what the backend keeps for it.
+/// The monitor's part: the budget, in time for what the backend keeps for it.
 pub(super) fn promise(asked: Reservation, policy: SiblingPolicy, margin_ns: u64) -> Reservation {
     match policy {
         SiblingPolicy::Monitor => {
@@ -57,7 +57,7 @@ pub(super) fn promise(asked: Reservation, policy: SiblingPolicy, margin_ns: u64)
     }
 }
 
-/// Whether all reservations of a request can be watched together; nobody is.
+/// Why the reservations of a request cannot be watched together; `None` if they can.
 pub(super) fn together(request: &SessionRequest, siblings: &CoRunnerSettings) -> Option<String> {
     let policy = covered_by(request, siblings.policy);
     let all = std::iter::once(request.reservation)

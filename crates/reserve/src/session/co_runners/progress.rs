@@ -20,7 +20,7 @@ use crate::progress::tree::Tree;
 use crate::progress::word_progress::WordProgress;
 use crate::target::Target;
 
-/// What a target's instructions are counted by; `None` where they are not.
+/// The counter of a target's instructions; `None` where they are not counted.
 pub(in super::super) type InstructionCounter = Option<Tree<Instructions>>;
 
 /// Begins to count the instructions of each target, with all that it forks from now on.
@@ -42,7 +42,7 @@ pub(in super::super) fn counters<'a>(
     targets.map(counter).collect()
 }
 
-/// What tells the progress of a target. `page` is the one that its program was started with.
+/// The source of progress of a target. `page` is the one that its program was started with.
 ///
 /// # Errors
 /// The word is asked for, and the program has no page for it.
@@ -68,7 +68,7 @@ pub(super) fn source(
     Ok(IdleAwareProgress::new(all, time_of(target), wanting(target)))
 }
 
-/// The same of a process that may end while others are watched.
+/// Progress of a process that may end while others are watched.
 pub(super) fn until_end(
     source: IdleAwareProgress<Clock, Wanting>,
     target: &Target,
@@ -117,7 +117,7 @@ fn wanting(target: &Target) -> Wanting {
             }
         };
         let states: Vec<char> = threads.into_iter().filter_map(members::state_of).collect();
-        // Nobody is left: then nothing is known. A thread in a wait that nothing interrupts has asked for it.
+        // Without threads nothing is known. A thread in an uninterruptible wait has asked for it.
         (!states.is_empty()).then(|| states.contains(&'R'))
     })
 }
@@ -128,7 +128,7 @@ pub(super) type Clock = Box<dyn FnMut() -> Option<u64> + Send>;
 /// The processor time of the target, exact where the kernel lets it be watched; else up to a tick
 /// old, which is never too much.
 fn time_of(target: &Target) -> Clock {
-    // Whoever has ended has no time to come.
+    // A target that has ended uses no further time.
     if let Ok(mut clocks) = Tree::over(target, TaskClock::open, |_| false) {
         return Box::new(move || clocks.count());
     }

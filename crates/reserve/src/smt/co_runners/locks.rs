@@ -1,5 +1,5 @@
-//! What co-runners share with the reserved work: a lock in there makes the work wait for whoever holds it,
-//! and he may be stopped.
+//! What co-runners share with the reserved work: a lock in there makes the work wait for its holder, which may be
+//! stopped.
 //!
 //! Found are an address space in common, writable shared mappings of the same memory (where mutexes of
 //! processes and futexes between processes live), and locks on the same file. Not found are pipes,
@@ -16,11 +16,11 @@ use hourglass_sys::pidfd::same_memory;
 pub struct SharedResource {
     /// The co-runner.
     pub pid: u32,
-    /// What it shares.
+    /// The resource that it shares.
     pub what: ResourceKind,
 }
 
-/// What is shared.
+/// A kind of shared resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceKind {
     /// The whole address space.
@@ -45,8 +45,8 @@ impl fmt::Display for SharedResource {
     }
 }
 
-/// What each of `others` shares with process `reserved`; whose maps may not be read shares nothing that
-/// is known.
+/// The resources that each of `others` shares with process `reserved`. A process whose maps may not be read shares
+/// nothing that is known.
 #[must_use]
 pub fn shared_with(reserved: u32, others: &BTreeSet<u32>) -> Vec<SharedResource> {
     let mapped = maps(reserved);
@@ -94,8 +94,8 @@ fn is_device(name: &str) -> bool {
     name.starts_with("/dev/") && !memory.iter().any(|place| name.starts_with(place))
 }
 
-/// Who holds or waits for a lock on which files: lines of `/proc/locks`, such as
-/// `1: -> POSIX ADVISORY WRITE 1234 08:01:5678 0 EOF`.
+/// Holders and waiters of locks, with the files: lines of `/proc/locks`, such as `1: -> POSIX ADVISORY WRITE 1234
+/// 08:01:5678 0 EOF`.
 fn locks(text: &str) -> BTreeMap<u32, BTreeSet<String>> {
     let mut found: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
     for line in text.lines() {
@@ -124,7 +124,7 @@ mod tests {
 ";
 
     #[test]
-    fn writable_shared_memory_is_told_from_the_rest() {
+    fn writable_shared_memory_is_distinguished() {
         let names: Vec<_> = shared_mappings(MAPS).into_values().collect();
         assert_eq!(names, ["/dev/shm/queue one", "/dev/zero (deleted)"]);
     }

@@ -88,7 +88,7 @@ fn a_session_leaves_out_who_must_run() {
     assert!(spared.keys().all(|pid| !pids.contains(pid)));
 }
 
-/// Who may not run on the CPUs in question does no harm there.
+/// A process that may not run on the given CPUs does no harm there.
 #[test]
 fn a_session_leaves_out_who_cannot_run_there() {
     let cpus = hourglass_sys::thread::affinity().unwrap();
@@ -118,9 +118,9 @@ fn groups_are_found_and_looked_through() {
     assert!(matches!(refused, SelectionError::InGroup { .. }), "{refused}");
 }
 
-/// Memory that the reserved work shares with a co-runner is told.
+/// Memory that the reserved work shares with a co-runner is reported.
 #[test]
-fn what_is_shared_is_told() {
+fn what_is_shared_is_reported() {
     let cpu = hourglass_sys::thread::affinity().unwrap()[0];
     let attributes = hourglass_sys::sched::Attributes::Other(0);
     let beat =

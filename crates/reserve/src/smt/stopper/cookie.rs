@@ -1,8 +1,8 @@
-//! Stopping by core scheduling: while the reserved work has a cookie of its own, the kernel idles the
-//! siblings of the core that it runs on, for everybody who has another one.
+//! Stopping by core scheduling: while the reserved work has a cookie of its own, the kernel idles the siblings of its
+//! core for all threads with another cookie.
 //!
-//! Nobody is stopped elsewhere, nor while the reserved work waits. The work must be more urgent than its
-//! co-runners, as a reservation is: among equals the kernel lets cookies take turns.
+//! No thread is stopped elsewhere, nor while the reserved work waits. The work must be more urgent than its co-runners,
+//! as a reservation is: among equals the kernel lets cookies take turns.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub(super) struct Cookie {
     kept: Option<UndoGuard>,
 }
 
-/// Tries whether the kernel has cookies, and looks for what stands against them; whom they are for.
+/// Checks whether the kernel has cookies, and looks for obstacles; returns their target.
 pub(super) fn check(wanted: &StopperRequest) -> Result<(u32, Scope), Unavailable> {
     let (id, scope) = match wanted.reserved {
         Some(Target::Thread(tid)) => (tid, Scope::Thread),
@@ -94,7 +94,7 @@ fn possible() -> Result<(), Unavailable> {
     })
 }
 
-/// Cookies work within a core; they keep nobody from a shared cache.
+/// Cookies work within a core; they keep no thread from a shared cache.
 fn only_siblings(wanted: &StopperRequest, topology: &Topology) -> Result<(), Unavailable> {
     let Some(first) = wanted.shares.iter().next() else { return Ok(()) };
     let core = topology.core(first);
@@ -160,7 +160,7 @@ fn gone(answer: io::Result<()>) -> io::Result<()> {
 
 impl Drop for Cookie {
     fn drop(&mut self) {
-        // What the guardian was told takes it away too.
+        // The undo action of the guardian takes it away too.
         if self.resume().is_ok() {
             self.kept.take().into_iter().for_each(UndoGuard::forget);
         }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn it_needs_somebody_to_give_the_cookie_to() {
+    fn it_needs_a_thread_to_give_the_cookie_to() {
         let guardian = Guardian::start().unwrap();
         let refused = open(&StopperRequest::processes([]), &guardian).unwrap_err();
         assert_eq!(refused.kind, StopperKind::CoreCookie);

@@ -17,11 +17,11 @@ use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
 use super::{CoRunners, Stopper, StopperKind, StopperRequest, Unavailable};
 
-/// How often version 1 is told again: it can stay on the way to being frozen if a member forks at the
-/// wrong moment, until somebody writes once more.
+/// How often the order is repeated in version 1: a group can stay on the way to being frozen if a member forks at the
+/// wrong moment, until the next write.
 const AGAIN: u32 = 64;
 
-/// What version 1 says when all stand.
+/// The state of version 1 when all are frozen.
 const FROZEN: &[u8] = b"FROZEN";
 
 /// The groups, ready to be frozen.
@@ -62,14 +62,15 @@ pub(super) fn check(
     let (set, spared) = super::set_of(kind, wanted, keepers)?;
     let now = set.processes(&spared).map_err(|e| refused(kind, hierarchy.mount(), &e))?;
     let mut homes = now.into_iter().filter_map(|pid| hierarchy.group_of(pid).ok());
-    // Whoever may move processes there may also make a group there, where the system is set up as it should be.
+    // A process that may move others there may also make a group there, if the system is set up correctly.
     let may = |home: Group| {
         home.open("cgroup.procs").map(drop).map_err(|error| refused(kind, home.path(), &error))
     };
     homes.try_for_each(may)
 }
 
-/// Whether a group of somebody else may be frozen. It must not hold this process, nor whom the stopping is to serve.
+/// Whether a group of another program may be frozen. It must hold neither this process nor the work that it is to
+/// serve.
 fn may_stand(
     kind: StopperKind,
     hierarchy: &Hierarchy,
@@ -226,7 +227,7 @@ impl Freezer {
     }
 }
 
-/// Of a group that nobody else has made.
+/// A name that no other group has.
 fn new_name() -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -273,7 +274,7 @@ impl Switch {
 }
 
 impl Switch {
-    /// Whether all in the group stand; a group that is gone has nobody in it.
+    /// Whether all members of the group are stopped; a removed group has no members.
     fn is_frozen(&self) -> io::Result<bool> {
         let (file, wanted) = match (&self.state, &self.events) {
             (Some(state), _) => (state, FROZEN),
@@ -310,7 +311,7 @@ impl Stopper for Freezer {
     }
 }
 
-/// All of them, whatever one answers; the first error is told.
+/// Acts on all of them, despite errors; returns the first error.
 fn for_each(switches: &[Switch], act: impl Fn(&Switch) -> io::Result<()>) -> io::Result<()> {
     let mut done = Ok(());
     for switch in switches {
@@ -324,7 +325,7 @@ fn for_each(switches: &[Switch], act: impl Fn(&Switch) -> io::Result<()>) -> io:
 
 impl Drop for Freezer {
     fn drop(&mut self) {
-        // What the guardian was told is done when `kept` is dropped, and thaws too.
+        // The guardian carries out the undo action when `kept` is dropped, and that thaws too.
         let _ = self.resume();
     }
 }
@@ -335,8 +336,8 @@ mod tests {
 
     use super::*;
 
-    /// The bug: nobody counted as stopped any more after a thaw that the kernel refused, and the next order to resume
-    /// did nothing.
+    /// The bug: no process counted as stopped any more after a thaw that the kernel refused, and the next order to
+    /// resume did nothing.
     #[test]
     fn a_thaw_that_is_refused_is_tried_again() {
         let path = std::env::temp_dir().join(format!("hourglass-thaw-{}", std::process::id()));
@@ -352,7 +353,7 @@ mod tests {
         freezer.switches = vec![switch(fs::OpenOptions::new().write(true).open(&path).unwrap())];
         let answer = freezer.resume();
         let text = fs::read_to_string(&path).unwrap();
-        // And once it is done it is not done again.
+        // Once it is done it is not done again.
         fs::write(&path, "1").unwrap();
         let again = freezer.resume();
         let after = fs::read_to_string(&path).unwrap();

@@ -1,10 +1,10 @@
 //! How long stopping takes, measured on a victim of our own, and the choice by that.
 //!
-//! The victim spins on one CPU and writes down when it last ran. A thread on another CPU, as urgent as a
-//! monitor, sleeps to a time, decides, stops the victim, and looks later when its last beat was. Trials
-//! in which the victim did not run at the decision do not count, nor those in which a host had the deciding
-//! thread's CPU during the order, as far as that is proven: a monitor has a co-runner's CPU, and who is away with it
-//! disturbs nobody meanwhile. What is not proven counts, and what stopping takes in the run makes the margin larger.
+//! The victim spins on one CPU and writes down when it last ran. A thread on another CPU, as urgent as a monitor,
+//! sleeps to a time, decides, stops the victim, and looks later when its last beat was. Trials in which the victim did
+//! not run at the decision do not count, nor those in which a host had the deciding thread's CPU during the order, as
+//! far as that is proven: a monitor runs on a co-runner's CPU, and that co-runner disturbs nothing while the host has
+//! the CPU. What is not proven counts, and what stopping takes in the run makes the margin larger.
 
 use std::io;
 use std::time::Duration;
@@ -30,7 +30,7 @@ const QUICK: u32 = 60;
 /// processor some 1,000.
 const FRESH_NS: u64 = 5_000;
 
-/// First look after a stop, and the last one, ns. Whoever still runs then was not stopped.
+/// First and last look after a stop, ns. A victim that still runs at the last one was not stopped.
 const FIRST_LOOK_NS: u64 = 400_000;
 const LAST_LOOK_NS: u64 = 200_000_000;
 
@@ -41,7 +41,7 @@ const PAUSE_NS: u64 = 250_000;
 /// Sleeps from which the sleeper learns before their lateness counts.
 const LESSONS: u32 = 20;
 
-/// An order during which a host had the CPU for longer than this is none, ns.
+/// An order during which a host had the CPU for longer than this does not count, ns.
 pub(super) const SPOILED_NS: u64 = 20_000;
 
 /// Fewer trials than this say nothing.
@@ -51,9 +51,9 @@ const LEAST: usize = 20;
 /// it: by a fifth.
 const WORTH: (u64, u64) = (4, 5);
 
-/// A kind whose 99.9th percentile is more than so many times its 99th sometimes waits for something that
-/// a few trials do not show. Freezing takes locks that all control groups of the machine share and
-/// that know no priorities: where others make and remove groups, one in a thousand takes 4 to 30 ms.
+/// A kind whose 99.9th percentile is more than this multiple of its 99th sometimes waits for something that a few
+/// trials do not show. Freezing takes locks that all control groups of the machine share and that know no priorities:
+/// where others make and remove groups, one in a thousand takes 4 to 30 ms.
 const TAIL: u64 = 4;
 
 /// Where and how long to measure.
@@ -101,11 +101,11 @@ pub struct StopLatency {
     pub trials: u64,
     /// To the victim's last sign of life: median.
     pub p50_ns: u64,
-    /// The same, 99th percentile.
+    /// From the decision on, 99th percentile.
     pub p99_ns: u64,
-    /// The same, 99.9th percentile; the maximum of fewer than 1,000 trials.
+    /// From the decision on, 99.9th percentile; the maximum of fewer than 1,000 trials.
     pub p999_ns: u64,
-    /// The same, maximum.
+    /// From the decision on, maximum.
     pub max_ns: u64,
     /// From the decision to resume to the first sign of life: median.
     pub resumed_p50_ns: u64,
@@ -125,9 +125,9 @@ impl StopLatency {
 
 /// A stopper that was chosen by measurement and is open.
 pub struct SelectedStopper {
-    /// The stopper.
+    /// The chosen stopper.
     pub stopper: Box<dyn Stopper>,
-    /// What it takes.
+    /// Its latency.
     pub measured: StopLatency,
     /// What it took to stop the co-runners themselves ([`on_the_set`]), ns.
     pub set_ns: u64,
@@ -297,8 +297,8 @@ fn in_thread(
     samples.judge(kind, realtime)
 }
 
-/// What the stopper is to be opened with; for cookies also the work that it serves, which runs beside
-/// the victim and is more urgent.
+/// The arguments with which the stopper is opened; for cookies also the work that it serves, which runs beside the
+/// victim and is more urgent.
 fn arranged(
     kind: StopperKind,
     setup: &StopTrialSetup,
@@ -405,8 +405,8 @@ impl<'a> StopTrials<'a> {
         self.random % PAUSE_NS
     }
 
-    /// When the victim last ran; `None` if it still does. It is looked for twice the same, with longer
-    /// and longer pauses.
+    /// When the victim last ran; `None` if it still does. Two equal values in a row are needed, with longer and longer
+    /// pauses.
     fn last_beat(&self) -> Option<u64> {
         let mut pause = FIRST_LOOK_NS;
         let mut before = None;
@@ -453,7 +453,7 @@ impl Samples {
     }
 }
 
-/// The smallest sample that so many in a thousand do not exceed; 0 without samples.
+/// The smallest sample that `per_mille` in a thousand do not exceed; 0 without samples.
 fn at(sorted: &[u64], per_mille: usize) -> u64 {
     let rank = (sorted.len() * per_mille).div_ceil(1_000);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)

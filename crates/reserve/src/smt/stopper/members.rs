@@ -1,6 +1,6 @@
-//! Who is in a set of co-runners now: processes come and go.
+//! The present members of a set of co-runners: processes come and go.
 //!
-//! Owns: the set. Must not: read `/proc` itself (`backend::members` does); stop or move anybody.
+//! Owns: the set. Must not: read `/proc` itself (`backend::members` does); stop or move a process.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,13 +9,13 @@ use hourglass_sys::cgroup::Group;
 
 use crate::backend::members;
 
-/// Of whom the set consists.
+/// The definition of a set.
 #[derive(Clone, Debug)]
 pub(in crate::smt) enum CoRunnerMembers {
     /// Processes with their descendants. One whose parent ended before it was ever looked at is not
     /// found; a group finds all.
     Tree(Vec<u32>),
-    /// Whoever is in a group, or in one below it.
+    /// All members of a group and of the groups below it.
     Group(Group),
 }
 
@@ -37,7 +37,7 @@ impl CoRunnerMembers {
     }
 }
 
-/// Roots that live, and all that descend from them. Nobody is looked for below a spared process.
+/// Live roots and all their descendants. Descendants of an exempt process are not looked for.
 fn tree(roots: &[u32], but: &[u32], found: &mut BTreeSet<u32>) {
     let mut open: Vec<u32> =
         roots.iter().copied().filter(|pid| members::state_of(*pid).is_some()).collect();

@@ -1,20 +1,19 @@
 //! Stopping and resuming co-runners.
 //!
-//! Owns: the ways that Linux has ([`Kind`]), opening one for a set of co-runners ([`open`]), measuring
-//! them on a victim of its own and choosing ([`choose`]), and that nobody stays stopped when it is
-//! dropped or when this process dies. Must not: decide when to stop, or whom ([`super::sharers`]
-//! does).
+//! Owns: the ways that Linux has ([`StopperKind`]), opening one for a set of co-runners ([`open`]), measuring them on a victim
+//! of its own and choosing ([`choose`]), and that no process stays stopped when it is dropped or when this process
+//! dies. Must not: decide when to stop, or which processes (`co_runners` does).
 //!
 //! # How co-runners are stopped
 //!
-//! `reserve::smt::topology` reads who shares with a CPU, below a root that tests replace. `co_runners.rs` makes a set
-//! of what the user names and leaves out who must run: the kernel's, this program, the reserved work, the
-//! ancestors of both. It tells what co-runners share with the reserved work (`co_runners/locks.rs`), since a lock in
-//! there is what stopping can turn into a wait. Each way of stopping is a file in `stopper/`. Before anything is
-//! done its undoing is with the guardian; a process is frozen in a new group inside its own one, so that its
-//! limits hold on. What a way takes is measured (`latency.rs`): a child spins and writes the time, a real-time
-//! thread sleeps, decides and stops it, and looks later at when it last did. The last beat is all that counts, so
-//! that nothing needs to be believed of what the kernel answers.
+//! `reserve::smt::topology` reads which CPUs share with a CPU, below a root that tests replace. `co_runners.rs` makes a
+//! set of what the user names and leaves out processes that must run: the kernel's, this program, the reserved work,
+//! the ancestors of both. It reports what co-runners share with the reserved work (`co_runners/locks.rs`), since a lock
+//! in there is what stopping can turn into a wait. Each way of stopping is a file in `stopper/`. Before anything is
+//! done its undoing is with the guardian; a process is frozen in a new group inside its own one, so that its limits
+//! hold on. What a way takes is measured (`latency.rs`): a child spins and writes the time, a real-time thread sleeps,
+//! decides and stops it, and looks later at when it last did. The last beat is all that counts, so that nothing needs
+//! to be believed of what the kernel answers.
 
 use std::fmt;
 use std::io;
@@ -44,14 +43,13 @@ pub use set_latency::on_the_set;
 
 /// Stops and resumes a set of co-runners.
 ///
-/// MUST: be idempotent in both directions. MUST try again, at the next call, to resume whoever was not
-/// resumed: what `resume` refuses still stands. MUST leave nobody stopped when it is dropped, nor when
-/// this process dies by any signal (a guardian resumes them). MUST return from `stop` only when
-/// the kernel has accepted the order.
+/// MUST: be idempotent in both directions. MUST try again, at the next call, to resume what was not resumed: what
+/// `resume` refuses is still stopped. MUST leave no process stopped when it is dropped, nor when this process dies by
+/// any signal (a guardian resumes them). MUST return from `stop` only when the kernel has accepted the order.
 pub trait Stopper: Send {
     /// Its name in documents, such as `cgroup2_freeze`.
     fn name(&self) -> &'static str;
-    /// Nobody of the set may run.
+    /// No process of the set may run.
     ///
     /// # Errors
     /// What the kernel answers; members that ended are no error.
@@ -71,7 +69,7 @@ pub trait Stopper: Send {
     fn is_graded(&self) -> bool {
         false
     }
-    /// They may run, but only on what nobody else wants of a CPU: the step before a stop. Ends a stop.
+    /// They may run, but only on CPU time that no other thread wants: the step before a stop. Ends a stop.
     ///
     /// # Errors
     /// As [`Stopper::stop`].
@@ -88,17 +86,17 @@ pub trait Stopper: Send {
 /// The ways there are, in the order in which they are preferred where they are equally fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StopperKind {
-    /// `cgroup.freeze` of the unified hierarchy: one write for a group of any size, children
-    /// included, seen by nobody.
+    /// `cgroup.freeze` of the unified hierarchy: one write for a group of any size, children included; no process
+    /// notices it.
     Cgroup2Freeze,
-    /// SIGSTOP to each process. Needs no control group; parents and shells see it, and a SIGCONT by
-    /// anybody undoes it.
+    /// SIGSTOP to each process. Needs no control group; parents and shells see it, and a SIGCONT by any process undoes
+    /// it.
     Sigstop,
     /// `freezer.state` of version 1: needs a second order where a member forks. As fast as the others,
     /// since a group without members is kept frozen meanwhile; ten times slower otherwise.
     Cgroup1Freezer,
-    /// A core-scheduling cookie for the reserved work: whoever has another one does not run on the
-    /// siblings while it runs, kernel threads and other users included.
+    /// A core-scheduling cookie for the reserved work: a thread with another one does not run on the siblings while it
+    /// runs, kernel threads and other users included.
     CoreCookie,
 }
 
@@ -143,25 +141,25 @@ impl FromStr for StopperKind {
     }
 }
 
-/// Who is to be stopped.
+/// The processes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CoRunners {
     /// These processes with all their descendants, also later ones.
     Processes(Vec<u32>),
-    /// Everybody in the control group with this folder, and in those below it.
+    /// All processes in the control group with this folder, and in those below it.
     Group(PathBuf),
-    /// Whoever runs on a sibling; only [`Kind::CoreCookie`] can do that.
+    /// All threads that run on a sibling; only [`StopperKind::CoreCookie`] can do that.
     Everyone,
 }
 
-/// Who is to be stopped, and for whose sake.
+/// The processes to stop, and the work that this serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopperRequest {
-    /// Who is to be stopped.
+    /// The processes to stop.
     pub co_runners: CoRunners,
-    /// Who has the reservation; [`Kind::CoreCookie`] needs it.
+    /// The reserved work; [`StopperKind::CoreCookie`] needs it.
     pub reserved: Option<Target>,
-    /// The CPUs on which co-runners do harm ([`super::topology::SharingCpus::others`]).
+    /// The CPUs on which co-runners do harm ([`super::topology::SharingCpus::cpus`]).
     pub shares: CpuSet,
     /// Whether they are slowed before they are stopped ([`Stopper::slow`]).
     pub graded: bool,
@@ -186,9 +184,9 @@ impl StopperRequest {
 pub struct Unavailable {
     /// Which one.
     pub kind: StopperKind,
-    /// What is in the way, with the file or the answer that says so.
+    /// The obstacle, with the file or the answer that shows it.
     pub cause: String,
-    /// What would help.
+    /// How to avoid the obstacle.
     pub remedy: String,
 }
 
@@ -207,7 +205,7 @@ pub fn check(kind: StopperKind, wanted: &StopperRequest) -> Result<(), Unavailab
     if wanted.graded { throttling::check(kind, wanted, &[]) } else { Ok(()) }
 }
 
-/// What [`check`] and [`open`] ask alike; `keepers` are the guardian's processes.
+/// The tests of both [`check`] and [`open`]; `keepers` are the guardian's processes.
 fn tests(kind: StopperKind, wanted: &StopperRequest, keepers: &[u32]) -> Result<(), Unavailable> {
     match kind {
         StopperKind::Cgroup2Freeze | StopperKind::Cgroup1Freezer => {
@@ -218,11 +216,11 @@ fn tests(kind: StopperKind, wanted: &StopperRequest, keepers: &[u32]) -> Result<
     }
 }
 
-/// Opens `kind` for a set of co-runners. Nobody is stopped yet. What it takes to undo everything is with the
-/// guardian before anything is done; the guardian itself is never stopped.
+/// Opens `kind` for a set of co-runners, and stops none of them. The guardian has all undo actions before anything is
+/// done; the guardian itself is never stopped.
 ///
 /// # Errors
-/// Why this kind cannot be had; nothing is changed then.
+/// This kind is unavailable; nothing is changed then.
 pub fn open(
     kind: StopperKind,
     wanted: &StopperRequest,
@@ -239,7 +237,7 @@ pub fn open(
     if wanted.graded { throttling::wrap(kind, stopper, wanted, guardian) } else { Ok(stopper) }
 }
 
-/// Runs `resume` unless nobody stands. Whoever it could not resume still stands, so that the next call tries again.
+/// Runs `resume` if something is stopped. What it could not resume is still stopped, so that the next call tries again.
 fn resume_if(stopped: &mut bool, resume: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let done = if *stopped { resume() } else { Ok(()) };
     *stopped = done.is_err();

@@ -13,20 +13,20 @@ use super::Stopper;
 use super::latency::{SPOILED_NS, StopTrialSetup};
 use crate::account::ThreadAccounting;
 
-/// Trials on the co-runners themselves, and how many may be made until so many count; the pause between two, ns, and how
-/// long one is waited for, ns.
+/// Number of trials on the co-runners themselves that must count, and the limit of trials made; the pause between two,
+/// ns, and how long one is waited for, ns.
 const SET_TRIALS: u32 = 3;
 const SET_MOST: u32 = 9;
 const SET_PAUSE_NS: u64 = 2_000_000;
 const SET_LIMIT_NS: u64 = 20_000_000;
 
-/// How long it takes from the order until all whom an open stopper stops stand, as far as the kernel says: the longest
-/// of three trials, ns, the reading of it included. A trial in which a host took the CPU, as far as the kernel is told, is
-/// made again, and counts if there are many such. If some do not stand within 20 ms (one may be in a wait that
-/// nothing interrupts), the order itself counts.
+/// Time from the order until the kernel reports all co-runners of an open stopper as stopped: the longest of three
+/// trials, ns, the reading of it included. A trial in which a host took the CPU, as far as the kernel knows, is made
+/// again, and counts if there are many such. If some are not stopped within 20 ms (one may be in a wait that nothing
+/// interrupts), the order itself counts.
 ///
 /// # Errors
-/// The kernel refuses an order; everybody was resumed as far as it let.
+/// The kernel refuses an order; all were resumed as far as it allowed.
 pub fn on_the_set(stopper: &mut dyn Stopper, setup: &StopTrialSetup) -> io::Result<u64> {
     let (priority, controller) = (setup.priority, setup.controller);
     std::thread::scope(|scope| {
@@ -60,7 +60,7 @@ pub fn on_the_set(stopper: &mut dyn Stopper, setup: &StopTrialSetup) -> io::Resu
     })
 }
 
-/// One trial: nobody is resumed yet.
+/// One trial. The caller resumes.
 fn set_trial(stopper: &mut dyn Stopper) -> io::Result<u64> {
     let begun = now_ns(ClockId::Monotonic);
     let passed = || now_ns(ClockId::Monotonic).saturating_sub(begun);
@@ -117,7 +117,7 @@ mod tests {
         StopTrialSetup { controller, victim: controller, trials: 1, limit_ms: 1, priority: 1 }
     }
 
-    /// What counts is when the last one stands; who is tried runs again, also if the trial fails.
+    /// The time when the last one stands counts; all run again, also if the trial fails.
     #[test]
     fn the_last_of_the_set_counts() {
         let mut set = Set { looks: 5, left: 0, stops: 0, resumes: 0, refuses: false };

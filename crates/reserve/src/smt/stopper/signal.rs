@@ -1,7 +1,7 @@
 //! Stopping by SIGSTOP, a process at a time.
 //!
-//! Everybody who is known gets the signal first; then the set is looked at again until nobody new is
-//! in it, since a process may have forked meanwhile.
+//! All known processes get the signal first; then the set is read again until it has no new process, since a process
+//! may have forked meanwhile.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,7 +36,7 @@ pub(super) struct Signals {
     stopped: bool,
 }
 
-/// Whether all whom it finds may be signalled.
+/// Whether all processes that it finds may be signalled.
 pub(super) fn check(wanted: &StopperRequest, keepers: &[u32]) -> Result<(), Unavailable> {
     let (set, spared) = super::set_of(StopperKind::Sigstop, wanted, keepers)?;
     let probe = |pid: u32| match PidFd::open(pid).and_then(|process| process.probe()) {
@@ -53,7 +53,7 @@ fn refused(error: &io::Error) -> Unavailable {
     Unavailable::new(StopperKind::Sigstop, cause, "run as their user or as root")
 }
 
-/// Looks at the set. One that somebody else has stopped is left to him.
+/// Reads the set. A process that another program has stopped is left to that program.
 pub(super) fn open(wanted: &StopperRequest, guardian: &Guardian) -> Result<Signals, Unavailable> {
     let (set, spared) = super::set_of(StopperKind::Sigstop, wanted, &guardian.pids())?;
     let guardian = guardian.clone();
@@ -78,7 +78,7 @@ impl Signals {
         Ok(now.into_iter().filter(|pid| !self.known.contains_key(pid)).collect())
     }
 
-    /// Makes a descriptor of a process; `None` if it has ended, is stopped by somebody else, or is another user's.
+    /// Makes a descriptor of a process; `None` if it has ended, another program stopped it, or it is another user's.
     fn member(&self, pid: u32) -> io::Result<Option<Member>> {
         let process = match PidFd::open(pid) {
             Err(error) if has_ended(&error) => return Ok(None),
@@ -172,7 +172,7 @@ impl Drop for Signals {
         if self.resume().is_err() {
             return;
         }
-        // Whoever is resumed is not to be resumed again: somebody else may have stopped him meanwhile.
+        // A resumed process must not be resumed again: another program may have stopped it meanwhile.
         std::mem::take(&mut self.known).into_values().for_each(|member| member.kept.forget());
     }
 }

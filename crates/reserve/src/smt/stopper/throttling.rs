@@ -1,8 +1,8 @@
-//! Slowing co-runners before they are stopped: they get only what nobody else wants of a CPU.
+//! Slowing co-runners before they are stopped: they get only CPU time that no other thread wants.
 //!
-//! That helps where somebody else wants it; a co-runner alone on a sibling runs on undisturbed, and goes
-//! on to interfere. Real-time and deadline threads are left as they are. A group that is named and has
-//! `cpu.idle` or `cpu.weight` is slowed as one; else each thread becomes `SCHED_IDLE`.
+//! That helps where other threads want it; a co-runner alone on a sibling runs on undisturbed, and goes on to
+//! interfere. Real-time and deadline threads are left as they are. A group that is named and has `cpu.idle` or
+//! `cpu.weight` is slowed as one; else each thread becomes `SCHED_IDLE`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -155,7 +155,7 @@ impl Threads {
         Ok(processes.into_iter().flat_map(of).collect())
     }
 
-    /// Slows whoever is not slowed yet; a thread that ends meanwhile is no error.
+    /// Slows those that are not slowed yet; a thread that ends meanwhile is no error.
     fn begin(&mut self, guardian: &Guardian) -> io::Result<()> {
         for (_, tid) in self.now()? {
             if self.slowed.contains_key(&tid) {
@@ -181,8 +181,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Gives everybody his policy back. A thread or process made meanwhile inherited the low one; it gets
-    /// what its process, or its parent, had.
+    /// Gives all threads their policy back. A thread or process made meanwhile inherited the low one; it gets what its
+    /// process, or its parent, had.
     fn end(&mut self) -> io::Result<()> {
         if self.slowed.is_empty() {
             return Ok(());
@@ -217,7 +217,7 @@ fn put_back(kept: &mut Option<UndoGuard>) -> io::Result<()> {
     Ok(())
 }
 
-/// ESRCH is no error, nor is a thread of another user, who is left as he is.
+/// ESRCH is no error, nor is a thread of another user, which is left as it is.
 fn unless_ended(error: io::Error) -> io::Result<()> {
     const ESRCH: i32 = 3;
     let spared = error.raw_os_error() == Some(ESRCH) || ownership::foreign(&error).is_some();
@@ -254,7 +254,7 @@ impl Stopper for ThrottlingStopper {
 
 impl Drop for ThrottlingStopper {
     fn drop(&mut self) {
-        // What is kept is undone when it is dropped, whatever this answers.
+        // The guardian undoes what is kept when it is dropped, whatever this answers.
         let _ = self.resume();
     }
 }

@@ -59,7 +59,7 @@ fn records(folder: &Path) -> usize {
     names.filter(|name| name.to_string_lossy().starts_with(|c: char| c.is_ascii_digit())).count()
 }
 
-/// Whoever kills both, one after the other or at once, finds two others there a little later.
+/// If both are killed, one after the other or at once, two others exist a little later.
 #[test]
 fn guardians_that_are_killed_are_replaced() {
     let home = Home::new("guardian-replaced");
@@ -87,15 +87,15 @@ fn guardians_that_are_killed_are_replaced() {
     soon("no record is left", || records(&home.0) == 0);
 }
 
-/// While no guardian lives, nobody may be stopped; and a normal end puts back what they would have.
+/// While no guardian lives, nothing may be stopped; and a normal end puts back what they would have.
 #[test]
-fn without_a_guardian_nobody_is_to_be_stopped() {
+fn without_a_guardian_nothing_is_to_be_stopped() {
     let home = Home::new("guardian-none");
     let file = home.file("file");
     let guardian = recording_in(&home.0);
     assert!(guardian.is_alive() && guardian.must_live().is_ok());
     let mut kept = guardian.keep(&write(&file)).unwrap();
-    // Nobody starts others.
+    // No thread starts others.
     guardian.0.guardians.stop();
     soon("the thread has ended", || guardian.0.watch.as_ref().unwrap().is_finished());
     kill_all(&guardian);
@@ -106,7 +106,7 @@ fn without_a_guardian_nobody_is_to_be_stopped() {
         "{error}"
     );
     assert!(!GuardianUnavailable::is_behind(&io::Error::other(error.to_string())));
-    // What no process hears of is not promised, each time anew.
+    // A promise that no process receives fails, each time anew.
     for _ in 0..2 {
         assert!(GuardianUnavailable::is_behind(&guardian.promise(u64::MAX).unwrap_err()));
         assert_eq!(guardian.0.guardians.table.promised(0), 0);
@@ -137,8 +137,8 @@ fn the_kernel_ends_guardians_last() {
     assert_eq!(score(child.0.id()), before);
 }
 
-/// Maker and guardians killed at once, as the OOM killer or a session's end does; what the record says is undone later,
-/// for those who still live, and only once.
+/// Maker and guardians killed at once, as the OOM killer or a session's end does; the recorded actions are undone
+/// later, for threads that still live, and only once.
 #[test]
 fn a_record_outlives_maker_and_guardians() {
     let home = Home::new("guardian-record");
@@ -207,7 +207,7 @@ fn what_is_not_a_dead_ones_record_is_left_alone() {
 }
 
 /// The bug: a thread that was raised with the help of a capability, such that its children are not, could not be
-/// lowered again by its user, who has none.
+/// lowered again by its user, who has no capability.
 #[test]
 fn a_user_lowers_what_a_capability_raised() {
     const NOBODY: u32 = 65_534;
@@ -251,7 +251,7 @@ fn a_record_keeps_to_the_limit_for_files() {
     assert_eq!(records(&home.0), 1);
 }
 
-/// What is refused stays in the record, for somebody with the rights.
+/// What is refused stays in the record, for a user with the rights.
 #[test]
 fn what_is_refused_stays() {
     let home = Home::new("guardian-refused");

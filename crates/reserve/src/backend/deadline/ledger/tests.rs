@@ -24,7 +24,7 @@ struct Server {
     budget: i64,
     period: u64,
     work: Work,
-    /// Nobody runs in these, as if an earlier deadline or the host had the CPU: from, to.
+    /// No thread runs in this interval, as if an earlier deadline or the host had the CPU: from, to.
     stolen: Option<(u64, u64)>,
     /// Exhaustion is noticed at multiples of this.
     tick: u64,
@@ -36,7 +36,7 @@ struct Server {
     pending: u64,
     asleep: bool,
     waited: u64,
-    /// What each period had, those too that were not used up.
+    /// Time of each period, also of those that were not used up.
     had: Vec<u64>,
     cpu_at_begin: u64,
 }
@@ -143,7 +143,7 @@ impl Server {
 /// thread's clock there were 0.54 to 6.60 ms, since the budget ends at a tick of 4 ms. Each period that is counted is
 /// counted as what it had.
 #[test]
-fn what_a_period_had_is_told_and_not_what_it_was_charged() {
+fn a_period_reports_what_it_had_and_not_what_it_was_charged() {
     for late in [0, 10] {
         let mut server = Server::new(3 * MS, 10 * MS, Work::Always);
         let mut ledger = PeriodLedger::new(3 * MS, 10 * MS, 10 * MS, false);
@@ -156,12 +156,12 @@ fn what_a_period_had_is_told_and_not_what_it_was_charged() {
         // Known to a look's lateness at both ends, and a step of the histogram.
         let known = 2 * late * STEP;
         assert!(supply.missed <= short(3 * MS) && supply.missed >= short(2_900 * US - known));
-        let told = |steps: &mut dyn Iterator<Item = &u64>| *steps.next().unwrap();
+        let reported = |steps: &mut dyn Iterator<Item = &u64>| *steps.next().unwrap();
         let least = *server.had.iter().min().unwrap();
         let most = *server.had.iter().max().unwrap();
-        let near = |told: u64, had: u64| told.abs_diff(had) <= known + 3 * MS / STEPS;
-        assert!(near(told(&mut supply.steps.keys()), least), "{late}: {least} {supply:?}");
-        assert!(near(told(&mut supply.steps.keys().rev()), most), "{late}: {most} {supply:?}");
+        let near = |reported: u64, had: u64| reported.abs_diff(had) <= known + 3 * MS / STEPS;
+        assert!(near(reported(&mut supply.steps.keys()), least), "{late}: {least} {supply:?}");
+        assert!(near(reported(&mut supply.steps.keys().rev()), most), "{late}: {most} {supply:?}");
         assert_eq!(supply.wanted, supply.steps);
         // It stands for what it does not run.
         let stood = supply.throttled_ns.unwrap();
@@ -182,8 +182,8 @@ fn what_is_looked_at_too_late_is_left_out() {
     assert!(supply.missed <= short, "{} {supply:?}", server.had.len());
 }
 
-/// The bug: who slept when it was given the class had no deadline at the first look, which was taken for one,
-/// and for the kernel's clock: nothing was looked at any more.
+/// The bug: a thread that slept when it was given the class had no deadline at the first look. That was taken for a
+/// deadline of the kernel's clock, so that nothing was looked at any more.
 #[test]
 fn a_thread_that_has_not_woken_has_no_period() {
     let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
@@ -227,7 +227,7 @@ fn jobs_beyond_their_budget_overrun() {
     assert!(supply.overruns + ledger.left_out() > 900, "{supply:?}");
 }
 
-/// The CPU was somebody else's until after the deadline: one period is missed and said to be.
+/// Other work had the CPU until after the deadline: one period is missed and reported as such.
 #[test]
 fn a_budget_that_comes_late_is_missed() {
     let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
@@ -253,8 +253,8 @@ fn of_short_periods_some_are_left_out_but_none_invented() {
     assert!(supply.steps.keys().all(|upper| (170 * US..=236 * US).contains(upper)), "{supply:?}");
 }
 
-/// Whatever the thread does and however late the looks are: nothing is said to be missed that was not, and no
-/// more was given than the thread had.
+/// Whatever the thread does and however late the looks are: no period is falsely reported as missed, and no more is
+/// reported than the thread had.
 #[test]
 fn of_random_threads_nothing_is_invented() {
     let seed = 20_061_208_u64;
@@ -279,23 +279,23 @@ fn of_random_threads_nothing_is_invented() {
         let mut ledger = PeriodLedger::new(budget, period, period, false);
         server.watched(&mut ledger, server.now + 150 * period, below(2 * period / STEP));
         let supply = ledger.supply();
-        let told = format!("{budget} {period} {:?} {supply:?}", server.cpu);
+        let case = format!("{budget} {period} {:?} {supply:?}", server.cpu);
         let short = server.had.iter().filter(|had| **had < budget).count() as u64;
-        assert!(supply.missed <= short, "{told}");
+        assert!(supply.missed <= short, "{case}");
         // What an overrun of a tick took is charged to periods to come; a thread that wakes with too much
         // left begins a new period before the old one is over.
         let most = 2 * 151 + TICK / budget;
-        assert!(supply.overruns <= supply.periods && supply.periods <= most, "{told}");
+        assert!(supply.overruns <= supply.periods && supply.periods <= most, "{case}");
         // Rounded up by a step of the histogram each, and known to a tenth of the budget.
         let step = (budget / STEPS).max(LEAST_STEP_NS);
         let given: u64 = supply.steps.iter().map(|(upper, count)| upper * count).sum();
-        assert!(given <= server.cpu + supply.periods * (budget / KNOWN_PART + step), "{told}");
+        assert!(given <= server.cpu + supply.periods * (budget / KNOWN_PART + step), "{case}");
         let most = server.had.iter().max().copied().unwrap_or(0) + budget / KNOWN_PART + step;
-        assert!(supply.steps.keys().all(|upper| *upper <= most), "{told}");
+        assert!(supply.steps.keys().all(|upper| *upper <= most), "{case}");
     }
 }
 
-/// Sleeps that nobody saw, clocks that jump, other numbers: nothing is counted, nothing panics.
+/// Unobserved sleeps, clocks that jump, other numbers: nothing is counted, nothing panics.
 #[test]
 fn looks_that_make_no_sense_count_nothing() {
     let mut ledger = PeriodLedger::new(3 * MS, 8 * MS, 8 * MS, false);

@@ -27,7 +27,7 @@ pub(super) struct Run {
     sharing: TimeSharing,
     /// They were lowered before they were suspended.
     lowered: bool,
-    /// That there will be a look in time, after each for the next one.
+    /// The promise of a look in time, renewed at each look.
     pledge: HeartbeatPromise,
     patience_ns: u64,
     /// The priority that members get with the terms of the next period.
@@ -35,9 +35,9 @@ pub(super) struct Run {
     absent: u64,
     /// Looks that came later than the guardian waits for.
     away: u64,
-    /// See [`Told::busy`].
+    /// See [`EnforcerReport::busy`].
     busy: bool,
-    /// What the keeper itself had had when the period began, ns.
+    /// Time of the keeper itself when the period began, ns.
     kept_ns: u64,
     /// Running threads must be touched before their time is read.
     several: bool,
@@ -215,7 +215,7 @@ impl Run {
         let anew = another && (again || !self.team.is_grouped()) || changes;
         let act = self.orders.act(level, anew);
         if matches!(act, MemberAction::Raise | MemberAction::ResumeAndRaise) {
-            // Also those who are new since the last time.
+            // New members too.
             self.raised_ns = now_ns;
         }
         let obeyed = match act {
@@ -242,7 +242,7 @@ impl Run {
         self.note(obeyed);
     }
 
-    /// Freezing takes a lock of the kernel that a member may hold who is not at its turn: among others of its own
+    /// Freezing takes a lock of the kernel that a member may hold that is not at its turn: among others of its own
     /// priority that spin it would never come to release it. At timesharing priority it does.
     fn suspend(&mut self) -> io::Result<()> {
         let (lowered, done) = guardian_lost::suspend(&mut self.team, self.sharing.has_company());
@@ -269,20 +269,19 @@ impl Run {
         self.budget.judges(now_ns(ClockId::Monotonic)) && self.team.has_ended()
     }
 
-    /// Never waits: whoever reads runs below, and would be waited for.
+    /// Never waits: the reader runs at a lower priority, and this thread would wait for it.
     fn tell(&self, shared: &EnforcerShared) {
-        let mut told = match shared.told.try_lock() {
-            Ok(told) => told,
+        let mut report = match shared.report.try_lock() {
+            Ok(report) => report,
             Err(_) => return,
         };
-        if told.supply.periods != self.budget.supply().periods || told.looks == 0 {
-            told.supply = self.budget.supply().clone();
+        if report.supply.periods != self.budget.supply().periods || report.looks == 0 {
+            report.supply = self.budget.supply().clone();
         }
-        self.tell_rest(&mut told);
+        self.fill_report(&mut report);
     }
 
-    /// What was used until now, and whether anybody looked. Without a look what ended meanwhile has used is known to a
-    /// group only.
+    /// Takes the last sample, and whether it was taken. Without it, only a group knows what ended members used.
     fn look_a_last_time(&mut self) {
         self.absent = self.pledge.broken().max(self.away);
         self.used_ns = self.team.used_ns().unwrap_or(self.used_ns);
@@ -296,37 +295,37 @@ impl Run {
         }
     }
 
-    fn tell_rest(&self, told: &mut EnforcerReport) {
-        told.left_out = self.budget.left_out();
-        told.looks = self.looks;
+    fn fill_report(&self, report: &mut EnforcerReport) {
+        report.left_out = self.budget.left_out();
+        report.looks = self.looks;
         let (begun_ns, used_before_ns) = self.begun;
-        told.spent = Spent {
+        report.spent = Spent {
             used_ns: self.counts.then(|| self.used_ns.saturating_sub(used_before_ns)),
             wall_ns: self.looked_ns.saturating_sub(begun_ns),
             keeper_ns: Some(now_ns(ClockId::ThreadCpu)),
             longest_ns: (!self.several && self.absent == 0).then(|| self.reach.max_ns()),
         };
-        told.latest_ns = self.latest_ns;
-        told.refused = self.orders.refused();
-        told.absent = self.absent;
-        told.busy = self.busy;
-        told.foreign = self.team.most_foreign() as u64;
-        if told.moved != *self.team.moved() {
-            told.moved.clone_from(self.team.moved());
+        report.latest_ns = self.latest_ns;
+        report.refused = self.orders.refused();
+        report.absent = self.absent;
+        report.busy = self.busy;
+        report.foreign = self.team.most_foreign() as u64;
+        if report.moved != *self.team.moved() {
+            report.moved.clone_from(self.team.moved());
         }
-        if told.fault.is_none() {
-            told.fault.clone_from(&self.fault);
+        if report.fault.is_none() {
+            report.fault.clone_from(&self.fault);
         }
     }
 
     pub(super) fn end(mut self, shared: &EnforcerShared) -> io::Result<()> {
         self.look_a_last_time();
         {
-            let mut told = shared.told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.supply = self.budget.supply().clone();
-            self.tell_rest(&mut told);
+            let mut report = shared.report.lock().unwrap_or_else(PoisonError::into_inner);
+            report.supply = self.budget.supply().clone();
+            self.fill_report(&mut report);
         }
-        // Nobody is kept to a budget any more, and nobody stays raised.
+        // No member is held to a budget any more, and none stays raised.
         let pledged = self.pledge.until(0);
         self.team.put_back().and(pledged)
     }

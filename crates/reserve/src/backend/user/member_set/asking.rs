@@ -1,4 +1,4 @@
-//! What members are asked: how long they ran and waited, and whether there is more than one. Changes nothing.
+//! Samples of members: how long they ran and waited, and whether there is more than one. Changes nothing.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,10 +12,10 @@ use super::{MemberSet, TeamMember};
 use crate::backend::members;
 use crate::target::Target;
 
-/// Of larger groups only so many threads are asked whether they wait.
+/// Number of threads of a larger group that are asked whether they wait.
 const SAMPLED: usize = 64;
 
-/// Of larger groups nobody is asked how long it ran, which would take a descriptor for each.
+/// Threads of groups above this size are not asked how long they ran, which would take a descriptor for each.
 const TIMED: usize = 256;
 
 impl MemberSet {
@@ -29,7 +29,7 @@ impl MemberSet {
         matches!(self.target, Target::Process(_))
     }
 
-    /// What each has run until now; `Err` with all of them if they are too many to be asked.
+    /// Time that each has run until now; `Err` with all of them if they are too many to be asked.
     pub(in crate::backend::user) fn uses(&mut self) -> Result<Vec<MemberUsage>, Vec<u32>> {
         if self.by_tid.len() > TIMED {
             return Err(self.by_tid.keys().copied().collect());
@@ -50,7 +50,7 @@ impl MemberSet {
         self.by_tid.keys().any(|tid| members::state_of(*tid) == Some('R'))
     }
 
-    /// What the kernel counted for each.
+    /// The kernel's counts of each.
     pub(in crate::backend::user) fn samples(&mut self) -> Vec<Sample> {
         let sample = |(tid, known): (&u32, &mut TeamMember)| {
             let counts = known.counts()?;
@@ -67,7 +67,7 @@ impl MemberSet {
 }
 
 impl TeamMember {
-    /// What the kernel counted for it.
+    /// The kernel's counts of it.
     fn counts(&mut self) -> Option<SchedStatCounts> {
         if self.time.is_none() {
             self.time = ThreadTime::for_task(self.life.id).ok();

@@ -1,7 +1,7 @@
-//! What members have of their own: policy, CPUs, and the nice value, which is never written.
+//! Policy and CPUs that members have of their own, and their nice value, which is never written.
 //!
-//! Owns: writing it down with the guardian, and what somebody gives them meanwhile (`chrt -i`, `taskset`), which is
-//! their own from then on. Must not: decide when members are raised.
+//! Owns: recording them with the guardian, and settings that another program gives members meanwhile (`chrt -i`,
+//! `taskset`), which are their own from then on. Must not: decide when members are raised.
 
 use std::io;
 use std::mem;
@@ -32,7 +32,7 @@ fn is_fair(policy: Attributes) -> bool {
 }
 
 impl Before {
-    /// What it has while it is not raised: that, or timesharing priority if that was a real-time one.
+    /// Its policy while it is not raised: its own, or timesharing if that is a real-time one.
     pub(super) fn lowered(&self) -> Attributes {
         if is_fair(self.policy) { self.policy } else { Attributes::Other(0) }
     }
@@ -57,7 +57,7 @@ impl TeamMember {
 }
 
 impl MemberSet {
-    /// A timesharing policy that somebody gave it since its last order is its own from now on.
+    /// A timesharing policy that another program gave it since its last order is its own from now on.
     pub(super) fn heed_policy(&mut self, tid: u32) -> io::Result<()> {
         let Some(known) = self.by_tid.get_mut(&tid) else { return Ok(()) };
         let Ok(Some(now)) = sched::read(tid) else { return Ok(()) };
@@ -82,7 +82,7 @@ impl MemberSet {
             let cpus = if pinned { self.before.cpus.clone() } else { cpus.clone() };
             Before { policy, cpus }
         };
-        // What is done for all members of a group is enough for most.
+        // The settings of a group suit most members.
         let usual =
             is_alike(before.policy, Attributes::Other(0)) && before.cpus == self.before.cpus;
         let covered = self.members.is_some() && usual && self.is_at_the_top(tid);
@@ -110,7 +110,7 @@ impl MemberSet {
         Ok(known)
     }
 
-    /// What one who inherited the policy of raised members has from who made it.
+    /// Settings that a thread with an inherited raised policy has from its parent.
     fn handed_down(&self, tid: u32) -> Before {
         self.by_tid.get(&parent_of(tid)).map_or(&self.before, |parent| &parent.before).clone()
     }
@@ -125,7 +125,7 @@ impl MemberSet {
     }
 }
 
-/// The first thread of who made thread `tid`: of its own process or, if it is the first there, of the parent.
+/// The first thread of the maker of thread `tid`: of its own process or, if it is the first there, of the parent.
 fn parent_of(tid: u32) -> u32 {
     match members::process_of(tid) {
         Some(process) if process != tid => process,

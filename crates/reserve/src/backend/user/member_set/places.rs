@@ -1,6 +1,6 @@
-//! Members that leave the CPUs of their reservation (`taskset`, `sched_setaffinity`): there nobody has reserved for them.
+//! Members that leave the CPUs of their reservation (`taskset`, `sched_setaffinity`): elsewhere none is theirs.
 //!
-//! Owns: bringing them back, and lowering who does not stay. Must not: decide when to look.
+//! Owns: bringing them back, and lowering those that do not stay. Must not: decide when to look.
 
 use std::io;
 
@@ -12,10 +12,10 @@ use crate::backend::AccuracyWarning;
 use crate::backend::target_group::unless_gone;
 use crate::ownership;
 
-/// Who leaves more often than so is lowered, and not raised again.
+/// A member that leaves its CPUs more often than this is lowered, and not raised again.
 const PATIENCE: u32 = 3;
 
-/// What was seen of it.
+/// Observations of members that left their CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// How often a member was found elsewhere.
@@ -49,12 +49,12 @@ impl Moved {
 }
 
 impl MemberSet {
-    /// What was seen until now of members that left their CPUs.
+    /// Observations until now of members that left their CPUs.
     pub(in crate::backend::user) fn moved(&self) -> &Moved {
         &self.moved
     }
 
-    /// Brings back who has left the CPUs of the reservation since the last look.
+    /// Brings back members that have left the CPUs of the reservation since the last look.
     ///
     /// # Errors
     /// The first that the kernel answers, but for members that have ended.
@@ -75,7 +75,7 @@ impl MemberSet {
         cpus.iter().all(|cpu| self.plan.cpus.contains(cpu))
     }
 
-    /// The same of one member, which may use the CPUs `now`.
+    /// Brings back one member, which may use the CPUs `now`.
     pub(super) fn bring_back(&mut self, known: &mut TeamMember, now: Vec<u32>) -> io::Result<()> {
         let tid = known.life.id;
         if self.has(&now) {

@@ -33,7 +33,7 @@ struct World {
     left: u64,
     more_at: u64,
     cpus: u64,
-    /// Until when somebody above keeps the CPUs.
+    /// End of the time for which a higher priority has the CPUs.
     taken_until: u64,
     level: DispatchLevel,
     /// Use and demand on offer while raised, by period of the grid.
@@ -155,7 +155,7 @@ fn what_is_used_beyond_a_budget_is_paid_back() {
         assert_eq!(budget.supply().missed, 0, "seed {seed}: nobody was above");
         assert_eq!(budget.left_out(), 0, "seed {seed}");
         if seed == 31 {
-            // And no less: it wants all.
+            // It gets no less either: it wants all.
             let periods = u128::from(HOUR / 10 / terms.period_ns);
             assert!(u128::from(world.used) + 100_000 >= periods * u128::from(terms.budget_ns));
         }
@@ -171,26 +171,25 @@ fn what_is_said_to_be_delivered_was() {
         drive(&mut world, &mut budget, HOUR / 10, 0);
         let supply = budget.supply();
         assert_eq!(budget.left_out(), 0, "seed {seed}");
-        // The same histogram from the use that the world counted itself.
+        // The histogram from the use that the world counted itself.
         let mut exact: Vec<u64> =
             (0..supply.periods).map(|k| world.used_in.get(&k).copied().unwrap_or(0)).collect();
         exact.sort_unstable();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (step, periods) in &supply.steps {
-            told.extend(std::iter::repeat_n(*step, *periods as usize));
+            reported.extend(std::iter::repeat_n(*step, *periods as usize));
         }
-        for (exact, told) in exact.iter().zip(&told) {
+        for (exact, reported) in exact.iter().zip(&reported) {
             assert!(
-                (*exact..exact + budget.step_ns).contains(told),
-                "seed {seed}: {told} for {exact}"
+                (*exact..exact + budget.step_ns).contains(reported),
+                "seed {seed}: {reported} for {exact}"
             );
         }
-        assert_eq!(told.len(), exact.len(), "seed {seed}");
+        assert_eq!(reported.len(), exact.len(), "seed {seed}");
     }
 }
 
-/// Looks that come late: few periods are left out, and of the others nothing is said to be delivered
-/// that was not.
+/// Looks that come late: few periods are left out, and the others do not report more than was delivered.
 #[test]
 fn late_looks_promise_nothing_too_much() {
     for seed in 20..24 {
@@ -198,11 +197,11 @@ fn late_looks_promise_nothing_too_much() {
         let terms = terms(ReservationKind::Soft, 1);
         let mut budget = Budget::begin(terms, world.reading());
         drive(&mut world, &mut budget, HOUR / 10, 100_000);
-        let told =
+        let reported =
             budget.supply().steps.iter().map(|(step, periods)| {
                 step.saturating_sub(budget.step_ns).saturating_mul(*periods)
             });
-        assert!(told.sum::<u64>() <= world.used, "seed {seed}");
+        assert!(reported.sum::<u64>() <= world.used, "seed {seed}");
         let left_out = budget.left_out();
         assert!(left_out <= budget.supply().periods / 50, "seed {seed}: {left_out}");
         assert_eq!(budget.supply().missed, 0, "seed {seed}: nobody was above");
@@ -213,7 +212,7 @@ fn late_looks_promise_nothing_too_much() {
     }
 }
 
-/// Somebody above takes the CPU for longer than the slack: such periods are missed, and no others.
+/// A higher priority takes the CPU for longer than the slack: such periods are missed, and no others.
 #[test]
 fn a_period_that_was_denied_is_missed() {
     let terms = terms(ReservationKind::Hard, 1);
@@ -263,7 +262,7 @@ fn a_deadline_is_judged_when_it_passes() {
     assert_eq!((budget.supply().periods, budget.supply().missed), (2, 1));
 }
 
-/// The looker itself was away: periods that cannot be told apart are left out, the grid stays.
+/// The looking thread was away: periods that cannot be separated are left out, the grid stays.
 #[test]
 fn a_period_looked_at_too_late_is_left_out() {
     let terms = terms(ReservationKind::Soft, 1);
@@ -315,7 +314,7 @@ fn a_period_ended_by_the_work_is_over_until_the_next() {
         budget.end_period();
         let order = budget.decide(reading(MS, MS));
         assert_eq!((order.level, order.next_ns, order.used_up), (level, 8 * MS, false));
-        // What it uses as anybody else does is not of the reserve, nor missed.
+        // Ordinary use is neither of the reserve, nor missed.
         let order = budget.decide(reading(8 * MS, MS));
         assert_eq!(order.level, DispatchLevel::Raised);
         assert_eq!(order.next_ns, 8 * MS + 3_100_000);
@@ -409,7 +408,7 @@ fn looks_in_a_period_are_few_however_long_they_take() {
             let what = format!("{budget_us}/{period_us} us, {cost_us} us a look");
             assert!(looks <= 9, "{what}: {looks} looks in a period");
             assert_eq!((budget.supply().missed, budget.left_out()), (0, 0), "{what}");
-            // What one period leaves the next one has.
+            // The remainder of a period passes to the next one.
             let (mut sum, rest) = (0i128, i128::from(budget.rest_ns()));
             for had in had {
                 let off = i128::from(had) - i128::from(world.terms.budget_ns);
@@ -423,7 +422,7 @@ fn looks_in_a_period_are_few_however_long_they_take() {
     }
 }
 
-/// The same of a member that has no time between looks, wherever in its budget that begins.
+/// A member that gets no time between looks is not looked at more often, wherever in its budget that begins.
 #[test]
 fn a_member_that_gets_no_time_is_not_looked_at_all_the_time() {
     for (budget_us, period_us) in COSTLY {
@@ -434,7 +433,7 @@ fn a_member_that_gets_no_time_is_not_looked_at_all_the_time() {
                 let stops =
                     Costly { stops_at: Some(rest), ..costly(budget_us, period_us, cost_us) };
                 let (looks, ..) = stops.run(20);
-                // Each look leaves at least so much time, but for the first ones.
+                // Each look leaves at least this much time, except for the first ones.
                 let pause = (world.terms.budget_ns / STEPS).max(3 * world.cost) + world.cost;
                 let most = 14 + world.terms.period_ns / pause;
                 let what =

@@ -42,7 +42,7 @@ fn sleeper() -> Program {
     Program(Command::new("sleep").arg("60").spawn().unwrap())
 }
 
-/// The bug: a job that left its control group went on as "guaranteed", though nobody raised it any more.
+/// The bug: a job that left its control group went on as "guaranteed", though it was not raised any more.
 #[test]
 fn who_leaves_the_group_is_named() {
     let _one = alone();
@@ -60,7 +60,7 @@ fn who_leaves_the_group_is_named() {
     }
 }
 
-/// The same of a limit, which holds nobody outside.
+/// A job that leaves a quota is not limited outside.
 #[test]
 fn who_leaves_a_quota_is_named() {
     let _one = alone();
@@ -77,8 +77,8 @@ fn who_leaves_a_quota_is_named() {
     }
 }
 
-/// A daemon's way: its parents end, it is nobody's descendant, and leaves. It is known by what commands are started
-/// with.
+/// As a daemon does: its parents end, it is no descendant of the command, and leaves. It is known by the mark that
+/// commands are started with.
 #[test]
 fn who_has_no_parent_left_is_known_by_its_mark() {
     let _one = alone();
@@ -97,7 +97,7 @@ fn who_has_no_parent_left_is_known_by_its_mark() {
     let keeping = kept(|| user.keep(&Target::Process(program.pid()), &wanted));
     let moved = keeping.is_some() && moves_out(orphan);
     let everybody = members::tree(program.pid());
-    // Only the shell ends; what it started is nobody's then.
+    // Only the shell ends; the processes that it started have no parent then.
     let shell = hourglass_sys::pidfd::PidFd::open(program.pid()).unwrap();
     shell.kill().unwrap();
     let begun = Instant::now();

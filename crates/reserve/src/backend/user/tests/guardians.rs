@@ -49,12 +49,12 @@ fn members_lowered_for_another_reservation_are_raised_again() {
     let raised = || matches!(sched::read(program.pid()), Ok(Some(Attributes::Fifo(_))));
     soon("the member is raised again", raised);
     keeping.release().unwrap();
-    let told = keeping.report();
-    assert_eq!((told.absent, told.fault), (0, None));
+    let report = keeping.report();
+    assert_eq!((report.absent, report.fault), (0, None));
 }
 
 /// The bug: while guardians were replaced, members that only were to take turns, or to have their processor time
-/// brought up to date, were told as orders that the kernel refused (0 of them).
+/// brought up to date, were reported as orders that the kernel refused (0 of them).
 #[test]
 fn nothing_is_refused_while_guardians_are_replaced() {
     let _alone = alone();
@@ -71,8 +71,8 @@ fn nothing_is_refused_while_guardians_are_replaced() {
         std::thread::sleep(Duration::from_millis(3));
     }
     keeping.release().unwrap();
-    let (told, doubts) = (keeping.report(), keeping.accuracy_warnings());
-    assert_eq!((told.refused, told.fault), (0, None));
+    let (report, doubts) = (keeping.report(), keeping.accuracy_warnings());
+    assert_eq!((report.refused, report.fault), (0, None));
     assert!(doubts.iter().all(|doubt| doubt.id != "order-refused"), "{doubts:?}");
 }
 

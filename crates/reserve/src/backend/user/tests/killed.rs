@@ -12,12 +12,12 @@ use super::tests::{Program, alone, kept, last_cpu, request, situation, user};
 use super::*;
 use crate::backend::members;
 
-/// In the environment of the process that is to be killed: for whom it reserves, and where it makes
+/// Environment variables of the process that is to be killed: the target that it reserves for, and where it makes
 /// groups.
 const FOR: &str = "HOURGLASS_TEST_RESERVE_FOR";
 const GROUPED: &str = "HOURGLASS_TEST_RESERVE_GROUPED";
 
-/// The life of that process; for everybody else nothing.
+/// The body of that process; for other callers it does nothing.
 #[test]
 #[ignore = "runs in a process that another test starts and kills"]
 fn holds_a_reserve_until_it_is_killed() {
@@ -53,10 +53,10 @@ fn killable(pid: u32, grouped: bool) -> Option<Program> {
     reserved.then_some(keeper)
 }
 
-/// The keeper is killed at some moment of a period: nobody stays stopped, raised, pinned or in a
-/// group, and the group goes.
+/// The keeper is killed at some moment of a period: no process stays stopped, raised, pinned or in a group, and the
+/// group is removed.
 #[test]
-fn whoever_keeps_a_reserve_may_be_killed() {
+fn the_keeper_of_a_reserve_may_be_killed() {
     let _alone = alone();
     for (grouped, moment_us) in [(true, 0), (true, 3_100), (false, 1_300), (false, 5_700)] {
         let program = Program::shell("while :; do (:); done & while :; do :; done");
@@ -93,8 +93,8 @@ fn whoever_keeps_a_reserve_may_be_killed() {
     }
 }
 
-/// The keeper is killed while the program has groups of its own inside its group, and a process that left it before
-/// anybody met it: no group is left, and nobody is raised or pinned.
+/// The keeper is killed while the program has groups of its own inside its group, and a process that left it before it
+/// was found: no group is left, and no process is raised or pinned.
 #[test]
 fn a_killed_keeper_leaves_no_group_and_no_stray() {
     let _alone = alone();

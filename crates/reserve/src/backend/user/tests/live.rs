@@ -88,7 +88,7 @@ pub(super) fn kept(ask: impl Fn() -> Result<UserReservation, Refusal>) -> Option
     }
 }
 
-/// Lets a reservation last until it has told of enough periods.
+/// Lets a reservation last until it has reported enough periods.
 fn last(keeping: &UserReservation) {
     let begun = Instant::now();
     while begun.elapsed() < LASTING
@@ -98,16 +98,16 @@ fn last(keeping: &UserReservation) {
     }
 }
 
-/// Whether a busy host had looks come so late that too few periods could be told apart to be judged
-/// ("periods: 0" of 25): what then has to be said is, and the test goes no further.
+/// Whether looks on a busy host came so late that too few periods could be separated to be judged ("periods: 0" of 25):
+/// the warning that is due then was given, and the test goes no further.
 fn left_out(keeping: &UserReservation) -> bool {
-    let told = keeping.report();
-    if told.supply.periods >= 10 {
+    let report = keeping.report();
+    if report.supply.periods >= 10 {
         return false;
     }
     let doubts = keeping.accuracy_warnings();
-    assert!(doubts.iter().any(|doubt| doubt.id == "periods-left-out"), "{told:?}");
-    let counts = (told.supply.periods, told.left_out);
+    assert!(doubts.iter().any(|doubt| doubt.id == "periods-left-out"), "{report:?}");
+    let counts = (report.supply.periods, report.left_out);
     skip(
         Requirement::CHANCE,
         format_args!("of a busy host's periods (told, left out) are {counts:?}"),
@@ -136,7 +136,7 @@ fn groups_left() -> Vec<std::path::PathBuf> {
     left
 }
 
-/// What must be so of every supply: a budget that was used up was all there, but for what is paid back for the one before.
+/// An invariant of every supply: a budget that was used up was all there, but for what is paid back for the one before.
 fn assert_whole_budgets(supply: &Supply) {
     let budget = BUDGET_US as u64 * 1_000 * 9 / 10;
     let short: u64 = supply.wanted.range(..budget).map(|(_, periods)| periods).sum();
@@ -170,21 +170,21 @@ fn a_hard_budget_is_the_limit_of_all_that_a_program_forks() {
         let wall = begun.elapsed().as_nanos() as u64;
         keeping.release().unwrap();
         keeping.release().unwrap();
-        let told = keeping.report();
-        assert_eq!(told.fault, None);
+        let report = keeping.report();
+        assert_eq!(report.fault, None);
         let searched =
             keeping.accuracy_warnings().iter().any(|doubt| doubt.id == "members-searched");
         assert_eq!(searched, !keeping.is_grouped());
         assert!(keeping.is_grouped() <= grouped);
         // A fifth was reserved; alone they would have had all of the CPU.
-        assert!(used < wall / 2, "{used} of {wall} ns, {told:?}");
-        assert_whole_budgets(&told.supply);
-        assert!(told.supply.overruns > 0 && told.supply.throttled_ns > Some(0), "{told:?}");
+        assert!(used < wall / 2, "{used} of {wall} ns, {report:?}");
+        assert_whole_budgets(&report.supply);
+        assert!(report.supply.overruns > 0 && report.supply.throttled_ns > Some(0), "{report:?}");
         let after: Vec<_> = everybody.iter().map(|pid| situation(*pid)).collect();
         assert_eq!(after, before);
         let stopped = |pid: &u32| members::state_of(*pid) == Some('T');
         assert!(!everybody.iter().any(stopped));
-        println!("grouped {}: {told:?}", keeping.is_grouped());
+        println!("grouped {}: {report:?}", keeping.is_grouped());
     }
     assert_eq!(groups_left(), [] as [std::path::PathBuf; 0]);
 }
@@ -207,7 +207,7 @@ fn a_soft_budget_comes_again_and_again() {
     else {
         return;
     };
-    // On its own CPU nobody could watch it while it is raised.
+    // On its own CPU the raised work would not let this thread watch it.
     let elsewhere: Vec<u32> = before.1.iter().copied().filter(|other| *other != cpu).collect();
     let watched = !elsewhere.is_empty() && thread::set_affinity(elsewhere).is_ok();
     let raised = Attributes::Fifo(priority_for(PERIOD_US as u64 * 1_000));
@@ -223,15 +223,15 @@ fn a_soft_budget_comes_again_and_again() {
         std::thread::sleep(Duration::from_micros(300));
     }
     keeping.release().unwrap();
-    let told = keeping.report();
+    let report = keeping.report();
     assert_eq!(situation(program.pid()), before);
-    assert_eq!(told.supply.throttled_ns, Some(0));
+    assert_eq!(report.supply.throttled_ns, Some(0));
     if left_out(&keeping) {
         return;
     }
-    assert_whole_budgets(&told.supply);
+    assert_whole_budgets(&report.supply);
     assert!(high && low, "raised {high}, lowered {low}");
-    println!("{told:?}");
+    println!("{report:?}");
 }
 
 /// One thread of this process, on whatever CPU: soft, its time is up to date although it runs elsewhere;
@@ -266,11 +266,11 @@ fn a_single_thread_is_kept_too() {
         words.0.store(true, Ordering::Relaxed);
         let after = spinner.join().unwrap();
         assert_eq!(after, (sched::read(0).unwrap(), thread::affinity().unwrap()));
-        if let Some((released, told)) = outcome {
+        if let Some((released, report)) = outcome {
             released.unwrap();
-            assert_eq!(told.fault, None);
-            assert_whole_budgets(&told.supply);
-            println!("{told:?}");
+            assert_eq!(report.fault, None);
+            assert_whole_budgets(&report.supply);
+            println!("{report:?}");
         }
     }
 }
@@ -287,7 +287,7 @@ fn a_program_that_ends_is_no_fault() {
     std::thread::sleep(Duration::from_millis(50));
     drop(program);
     std::thread::sleep(Duration::from_millis(50));
-    // Nobody is left to be looked at.
+    // No member is left to look at.
     let settled = || {
         let looks = keeping.report().looks;
         std::thread::sleep(Duration::from_millis(50));
@@ -344,10 +344,10 @@ fn a_second_reserve_must_fit_beside_the_first() {
     second.release().unwrap();
 }
 
-/// Somebody above all raised threads, but below the one that keeps them, takes the CPU for several
-/// periods: the program wanted its budget in them, did not have it, and that is told.
+/// A thread above all raised threads, but below their keeper, takes the CPU for several periods: the program wanted its
+/// budget in them and did not have it, and the report says so.
 #[test]
-fn periods_that_somebody_above_took_are_missed() {
+fn periods_taken_by_a_higher_priority_are_missed() {
     use std::sync::atomic::{AtomicBool, Ordering};
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let _alone = alone();
@@ -374,12 +374,12 @@ fn periods_that_somebody_above_took_are_missed() {
     taker.join().unwrap().unwrap();
     std::thread::sleep(Duration::from_millis(50));
     keeping.release().unwrap();
-    let told = keeping.report();
+    let report = keeping.report();
     assert!(TAKEN.load(Ordering::Acquire));
     // Of the eight periods at least some lie whole within, the first of them after it stood.
-    assert!(told.supply.missed >= before.supply.missed + 4, "{before:?}, {told:?}");
-    let short = told.supply.wanted.range(..BUDGET_US as u64 * 1_000).count();
-    assert!(short > 0, "{told:?}");
+    assert!(report.supply.missed >= before.supply.missed + 4, "{before:?}, {report:?}");
+    let short = report.supply.wanted.range(..BUDGET_US as u64 * 1_000).count();
+    assert!(short > 0, "{report:?}");
 }
 
 /// A member leaves the group and outlives the reserve: it is neither raised nor pinned then, whether it
@@ -413,7 +413,7 @@ fn who_leaves_the_group_is_put_back_too() {
 }
 
 /// Inoue et al., section 4.1: work that yields is not dispatched again until the end of its period. A program that
-/// spins would use up each budget; told to be done a quarter into each period, it has had a part of it.
+/// spins would use up each budget. If it ends the period after a quarter, it has had a part of it.
 #[test]
 fn a_period_ends_when_the_work_says_so() {
     let _alone = alone();
@@ -428,8 +428,8 @@ fn a_period_ends_when_the_work_says_so() {
     let now = || hourglass_sys::clock::now_ns(hourglass_sys::clock::ClockId::Monotonic);
     const BUDGET_NS: u64 = 100_000_000;
     // On a busy machine this thread is woken too late for the end of some periods: the best of many counts.
-    let is_cut = |told: EnforcerReport| {
-        told.supply.steps.keys().next().is_some_and(|least| *least < BUDGET_NS)
+    let is_cut = |report: EnforcerReport| {
+        report.supply.steps.keys().next().is_some_and(|least| *least < BUDGET_NS)
     };
     let mut period = 1;
     while period < 30 && !is_cut(keeping.report()) {
@@ -439,12 +439,13 @@ fn a_period_ends_when_the_work_says_so() {
         period = now().saturating_sub(first) / (2 * BUDGET_NS) + 1;
     }
     keeping.release().unwrap();
-    let told = keeping.report();
+    let report = keeping.report();
     ender.end();
     // The first period used up its budget.
-    assert!(is_cut(told.clone()), "{told:?}");
+    assert!(is_cut(report.clone()), "{report:?}");
     assert!(
-        told.supply.periods == 0 || told.supply.wanted.values().sum::<u64>() < told.supply.periods,
-        "{told:?}"
+        report.supply.periods == 0
+            || report.supply.wanted.values().sum::<u64>() < report.supply.periods,
+        "{report:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! What others, or members themselves, change of members while they are reserved: CPUs, nice values, policies.
+//! Changes that others, or members themselves, make to members while they are reserved: CPUs, nice values, policies.
 //! Sources: reservations that were reported as kept with their program on another CPU, and nice values that were lost
 //! with the first demotion.
 
@@ -73,13 +73,13 @@ fn who_is_sent_to_another_cpu_is_brought_back() {
         assert_not_urgent_elsewhere(program.pid(), cpu, Duration::from_millis(60));
         keeping.release().unwrap();
         assert_eq!(keeping.report().fault, None);
-        // What it was given meanwhile is its own.
+        // Settings that it was given meanwhile are its own.
         assert_eq!(thread::affinity_of(program.pid()).unwrap(), [other]);
         assert_eq!(members::state_of(program.pid()), Some('R'));
     }
 }
 
-/// The same by itself, as `taskset -c 0 prog`, OpenMP's places and numactl do it, alone and in a child.
+/// A member moves itself, as `taskset -c 0 prog`, OpenMP's places and numactl do it, alone and in a child.
 #[test]
 fn who_moves_by_itself_is_brought_back() {
     let _alone = alone();
@@ -144,8 +144,8 @@ fn nice_values_and_policies_set_meanwhile_stay() {
         }
         let periods = keeping.report().supply.periods + keeping.report().left_out;
         soon("some periods pass", || {
-            let told = keeping.report();
-            told.supply.periods + told.left_out > periods + 12
+            let report = keeping.report();
+            report.supply.periods + report.left_out > periods + 12
         });
         assert_eq!(sched::nice_of(program.pid()).unwrap(), 5, "{strength:?} {grouped}");
         assert_eq!(sched::nice_of(child).unwrap(), 9, "{strength:?} {grouped}");

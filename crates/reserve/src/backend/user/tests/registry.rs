@@ -45,7 +45,7 @@ fn an_entry_is_seen_until_it_ends() {
     };
     assert_eq!(seen(first.others()), [share("0-1,3", 2)]);
     assert_eq!(seen(second.others()), [share("0", 1)]);
-    // Another process sees both, and who has them.
+    // Another process sees both, and their holders.
     let own = process::id();
     let said = child_says(LIMIT_MS, || {
         let mut others = registry.all();
@@ -76,7 +76,7 @@ fn the_course_of_a_reservation_is_seen() {
     }
 }
 
-/// The entry of a process that was killed is not counted, and goes when somebody looks.
+/// The entry of a process that was killed is not counted, and the next reader removes it.
 #[test]
 fn an_entry_ends_with_its_process() {
     let (_folder, registry) = registry();
@@ -92,9 +92,9 @@ fn an_entry_ends_with_its_process() {
     assert_eq!(names(&registry), Vec::<OsString>::new());
 }
 
-/// The bug: whoever bound a name with a reservation in it was believed.
+/// The bug: a name with a reservation in it was believed, whatever process had bound it.
 #[test]
-fn what_nobody_holds_or_no_holder_made_is_not_believed() {
+fn an_entry_without_a_holder_or_of_another_maker_is_not_believed() {
     let (_folder, registry) = registry();
     let _own = registry.enter(&share("0", 1));
     let at = |name: &str| registry.folder.join(name);
@@ -124,7 +124,7 @@ fn what_nobody_holds_or_no_holder_made_is_not_believed() {
     fs::hard_link(at("claim-1-6"), at("second")).unwrap();
     let _long = hold("claim-1-7", &"x".repeat(100_000));
     let _empty = hold("claim-1-8", "");
-    // And one that is right, so that the others are refused for what they are.
+    // One entry is right, so that the others are refused for their faults.
     let _right = hold("claim-1-9", &good);
     let said = child_says(LIMIT_MS, || {
         let found: Vec<ReservationClaim> =
@@ -149,7 +149,7 @@ fn a_folder_that_others_may_write_to_is_not_trusted() {
     let stranger = Registry { owner: credentials::real() + 1, ..registry.clone() };
     let doubt = stranger.doubt().unwrap();
     assert!(doubt.text.contains("it belongs to user"), "{}", doubt.text);
-    // In a container of its own it is said, and written down all the same.
+    // In a container of its own there is a warning, and the entry is written all the same.
     fs::set_permissions(&registry.folder, Permissions::from_mode(0o755)).unwrap();
     let inside = Registry { apart: Apart::Container, ..registry };
     let entry = inside.enter(&share("0", 3));
@@ -187,9 +187,9 @@ fn the_machine_is_read_as_it_is() {
     assert_eq!(holder(None).to_string(), "a process of user 7 in another PID namespace");
 }
 
-/// Several at a time make entries and look: each that is there for the whole time is found by everybody.
+/// Several processes make entries and look at the same time: each entry that exists for the whole time is found by all.
 #[test]
-fn nobody_removes_an_entry_that_is_held() {
+fn an_entry_that_is_held_is_not_removed() {
     let (_folder, registry) = registry();
     let stays = registry.enter(&share("0", 77));
     let said = child_says(LIMIT_MS, || {
@@ -226,9 +226,9 @@ fn root_opens_the_folder_around_the_entries() {
     }
 }
 
-/// The bug: a mount namespace with a `/run` of its own promised the same time once more, and so did whoever had no claim.
+/// The bug: a mount namespace with a `/run` of its own promised the same time again, as did a process without a claim.
 #[test]
-fn who_does_not_see_the_same_claims_is_told() {
+fn a_process_that_sees_other_claims_is_warned() {
     let (_folder, registry) = registry();
     let private = Registry { apart: Apart::Private(4711), ..registry };
     let entry = private.enter(&share("0", 1));

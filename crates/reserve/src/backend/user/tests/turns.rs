@@ -105,7 +105,7 @@ fn nice_values_share_as_the_fair_class_does() {
     }
 }
 
-/// Who slept for long is served soon, and does not take the CPU for as long as it slept.
+/// A member that slept for long is served soon, and does not take the CPU for as long as it slept.
 #[test]
 fn sleep_is_not_paid_back() {
     let mut cpu = Cpu::busy(&[1_024; 3]);
@@ -115,7 +115,7 @@ fn sleep_is_not_paid_back() {
     }
     assert_eq!(cpu.run_of(3), 0);
     cpu.wake(3);
-    // Whoever runs has its slice, then the one that woke comes.
+    // The running member has its slice, then the one that woke comes.
     cpu.slice();
     assert_eq!(cpu.slice(), Some(3));
     let before: Vec<u64> = (1..=3).map(|tid| cpu.run_of(tid)).collect();
@@ -128,7 +128,7 @@ fn sleep_is_not_paid_back() {
     }
 }
 
-/// New members begin beside those who have had least: neither far ahead nor behind all.
+/// New members begin beside those that have had least: neither far ahead nor behind all.
 #[test]
 fn who_comes_later_neither_waits_for_all_nor_takes_all() {
     let mut cpu = Cpu::busy(&[1_024; 2]);
@@ -142,14 +142,14 @@ fn who_comes_later_neither_waits_for_all_nor_takes_all() {
     }
     let share = cpu.run_of(9) / SLICE_NS;
     assert!((9..=11).contains(&share), "{share} of 30 slices");
-    // Who has ended is forgotten.
+    // An ended member is forgotten.
     cpu.members.retain(|member| member.tid != 1);
     cpu.sleep(1);
     cpu.slice();
     assert!(!cpu.turns.order().contains(&1));
 }
 
-/// What was used outside of turns does not count, and counts that go backwards do no harm.
+/// Time outside of turns does not count, and counts that go backwards do no harm.
 #[test]
 fn only_turns_are_charged() {
     let used = |tid, run_ns| MemberUsage { tid, run_ns, weight: 1_024 };
@@ -170,7 +170,7 @@ fn only_turns_are_charged() {
 /// second headed each order for an hour. Processor time before the first look, and before a member is met, is not
 /// charged.
 #[test]
-fn nobody_is_charged_for_what_it_ran_before() {
+fn a_new_member_is_not_charged_for_what_it_ran_before() {
     const S: u64 = 1_000 * MS;
     let mut cpu = Cpu::busy(&[1_024; 2]);
     (cpu.turns, cpu.members[0].run_ns, cpu.members[1].run_ns) =
@@ -191,7 +191,7 @@ fn nobody_is_charged_for_what_it_ran_before() {
     assert!(shares.iter().all(|share| (9..=11).contains(share)), "{shares:?}");
 }
 
-/// Who is new stands beside those who have had least once these are charged: not a whole stretch before them.
+/// A new member stands beside those that have had least once these are charged: not a whole stretch before them.
 #[test]
 fn who_is_new_comes_after_those_there_are_charged() {
     let used = |tid, run_ns| MemberUsage { tid, run_ns, weight: 1_024 };

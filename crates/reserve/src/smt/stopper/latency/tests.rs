@@ -37,7 +37,7 @@ fn a_long_tail_is_found_and_the_least_of_all_is_taken() {
     assert_eq!(place([80, 30, 30]), Some(0));
     assert_eq!(place([81, 30, 40]), Some(1));
     assert_eq!(place([30_000, 90_000, 200]), Some(2));
-    // What turns out not to work at all is left out.
+    // A kind that does not work at all is left out.
     let fails = |kind| match kind {
         StopperKind::Cgroup2Freeze => Err(Unavailable::new(kind, "none", "none")),
         kind => measured(kind, 20),

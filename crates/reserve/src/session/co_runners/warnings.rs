@@ -1,4 +1,4 @@
-//! What a reader must know of a protection: who is not covered, and what went wrong.
+//! Warnings about a protection: work that is not covered, and what went wrong.
 //!
 //! Owns: these warnings. Must not: find anything out.
 
@@ -19,8 +19,8 @@ fn warning(id: &str, text: String, remedy: &str) -> Warning {
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
 }
 
-/// What is in the way of a protection, beside the refusals of backends; `text` is the cause, and the remedy behind the
-/// last semicolon where it has one.
+/// An obstacle to a protection, beside the refusals of backends; `text` is the cause, and the remedy behind the last
+/// semicolon where it has one.
 pub(super) fn refusal(id: &str, text: &str) -> ReserveRefusal {
     let (cause, remedy) = text.rsplit_once("; ").unwrap_or((text, "name others with --stop"));
     ReserveRefusal {
@@ -36,14 +36,14 @@ fn span(ns: u64) -> Span {
     Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// What a run shows when it is over.
+/// The warnings of a run that has ended.
 pub(super) fn after(report: &MonitorReport, guardian: &Guardian) -> Vec<Warning> {
     let (broken, replaced) = (guardian.woken(), guardian.replaced());
     let seen = ProtectionReport { report: *report, broken, replaced, guarded: guardian.is_alive() };
     seen.warnings()
 }
 
-/// What there is to tell of a run.
+/// The facts of a run that warnings depend on.
 struct ProtectionReport {
     report: MonitorReport,
     broken: u64,
@@ -132,19 +132,19 @@ impl ProtectionReport {
     }
 }
 
-/// What became of the page that a command got, for the document.
+/// The state of the page that a command got, for the document.
 pub(super) fn page(page: &ProgressPage) -> &'static str {
-    match (page.was_told(), page.was_opened()) {
+    match (page.was_reported(), page.was_opened()) {
         (true, _) => "told",
         (false, true) => "opened",
         (false, false) => "not_opened",
     }
 }
 
-/// That a command told nothing since it could not, or did not.
+/// The warning that the command reported no progress: it could not, or did not.
 pub(super) fn no_progress_warning(page: &ProgressPage, lost: Option<&LostPage>) -> Option<Warning> {
     if page.was_opened() {
-        // Jobs of which nothing was told are counted.
+        // Jobs without a report are counted.
         return None;
     }
     let (text, remedy) = match lost {
@@ -167,7 +167,7 @@ pub(super) fn no_progress_warning(page: &ProgressPage, lost: Option<&LostPage>) 
     Some(warning("progress-not-opened", text, remedy))
 }
 
-/// Who was selected and runs on all the same.
+/// The warning about processes that were selected and run on all the same.
 pub(super) fn spared(spared: &[(u32, ExemptReason)]) -> Option<Warning> {
     let list: Vec<String> = spared.iter().map(|(pid, why)| format!("{pid} ({why})")).collect();
     (!list.is_empty()).then(|| Warning {
@@ -186,16 +186,16 @@ pub(super) fn shared(shared: &SharedResource) -> Warning {
     }
 }
 
-/// That nobody shares.
+/// The warning that no CPU shares.
 pub(super) fn no_claim(shares: &SharingCpus, siblings: &CoRunnerSettings) -> Warning {
     let cpu = shares.cpu;
-    let nobody = match &siblings.interference {
+    let unshared = match &siblings.interference {
         SharingLevel::Siblings => format!("CPU {cpu} has no sibling"),
         what => format!("no CPU shares {what} with CPU {cpu}"),
     };
     Warning {
         id: "nobody-shares".to_owned(),
-        text: format!("{nobody} ({}): no protection is claimed", shares.source),
+        text: format!("{unshared} ({}): no protection is claimed", shares.source),
         remedy: "--interferes llc, membw or a list of CPUs names others".to_owned(),
     }
 }
@@ -226,9 +226,9 @@ mod tests {
         }
     }
 
-    /// A program that told nothing since it could not was told of as one that did not want to.
+    /// A program that could not report progress was described as one that chose not to.
     #[test]
-    fn a_page_that_was_never_opened_is_told_with_its_cause() {
+    fn a_page_that_was_never_opened_is_reported_with_its_cause() {
         let page = ProgressPage::create().unwrap();
         assert_eq!(super::page(&page), "not_opened");
         let text = no_progress_warning(&page, None).unwrap().text;
@@ -248,9 +248,9 @@ mod tests {
         assert!(no_progress_warning(&page, Some(&lost)).is_none());
     }
 
-    /// Whatever takes the protection away is told.
+    /// Each cause that takes the protection away yields a warning.
     #[test]
-    fn each_reason_for_no_protection_is_told() {
+    fn each_reason_for_no_protection_is_reported() {
         let ids = |report: MonitorReport, broken, guarded| -> Vec<String> {
             let seen = ProtectionReport { report, broken, replaced: 0, guarded };
             seen.warnings().into_iter().map(|warning| warning.id).collect()
@@ -268,7 +268,7 @@ mod tests {
         let replaced =
             ProtectionReport { report: good, broken: 0, replaced: 3, guarded: true }.warnings();
         assert_eq!(replaced[0].id, "guardian-replaced");
-        // Who only watches promises nothing.
+        // A policy that only watches gives no guarantee.
         let watched = MonitorReport { covered: false, ..report(SiblingPolicy::Ignore) };
         assert_eq!(ids(watched, 0, true), [""; 0]);
         assert_eq!(ids(MonitorReport { margin_ns: 6_000_000, ..good }, 0, true), ["margin-grew"]);
