@@ -370,19 +370,19 @@ fn a_deadline_thread_gets_a_handler() {
             );
         }
         let mut watch = watch(FaultAction::Notify);
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
-            |_, tell: &mut mpsc::Sender<Option<Scheduling>>| {
-                let _ = tell.send(sched::read(0).unwrap());
+            |_, sender: &mut mpsc::Sender<Option<Scheduling>>| {
+                let _ = sender.send(sched::read(0).unwrap());
                 FaultVerdict::Resume
             },
-            tell,
+            sender,
         );
         let _handler = handler.unwrap();
         watch.arm(Deadline::In(Span::ZERO)).unwrap();
-        let handlers = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        let handlers = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(handlers, Some(Scheduling::Other(0)));
         // It is what it was, and hands nothing on to others.
         assert_eq!(sched::read(0).unwrap(), Some(own));

@@ -82,7 +82,7 @@ fn the_earliest_comes_first() {
 const TRIES: usize = 10;
 
 #[test]
-fn a_dropped_future_wakes_nobody() {
+fn a_dropped_future_wakes_no_task() {
     let driver = Driver::start().unwrap();
     let in_time = |_| {
         let unpark = unpark();

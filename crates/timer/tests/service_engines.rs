@@ -98,7 +98,7 @@ fn an_engine_sleeps_though_timers_are_armed() {
 
 /// A service said that it was bound to its tick until the first of its timers had expired.
 #[test]
-fn the_resolution_is_told_from_the_start() {
+fn the_resolution_is_known_from_the_start() {
     // Whether the engine's thread had gone on before it was asked was chance.
     let devices = [Device::Sleep, Device::TimerFd, Device::PosixTimer];
     for device in devices.into_iter().cycle().take(15) {

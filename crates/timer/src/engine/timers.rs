@@ -59,7 +59,7 @@ pub struct EngineTimers<T> {
     wheel_stale: bool,
     /// Armed timers with [`ClockSetPolicy::Expire`] by the settings known when they were armed; first in,
     /// first out among equals.
-    to_tell: Queue<ClockSetTag, TimerId>,
+    clock_set_timers: Queue<ClockSetTag, TimerId>,
     /// The settings of the wall clock known.
     sets: u64,
 }
@@ -83,8 +83,8 @@ impl ClockTag for ClockSetTag {
 #[derive(Debug)]
 struct EngineTimer<T> {
     payload: T,
-    /// Its place in `to_tell`, with [`ClockSetPolicy::Expire`].
-    told: Option<Handle>,
+    /// Its place in `clock_set_timers`, with [`ClockSetPolicy::Expire`].
+    clock_set_timer: Option<Handle>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl<T> EngineTimers<T> {
             wheel: TimeoutWheel::new(granularity, monotonic)?,
             wheel_next: None,
             wheel_stale: false,
-            to_tell: Queue::new(),
+            clock_set_timers: Queue::new(),
             sets: now.sets(),
         })
     }
@@ -151,7 +151,7 @@ impl<T> EngineTimers<T> {
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
     #[inline]
     pub fn create(&mut self, base: ClockBase, payload: T) -> Result<TimerId, TimerError> {
-        let handle = self.queues[base as usize].create(EngineTimer { payload, told: None })?;
+        let handle = self.queues[base as usize].create(EngineTimer { payload, clock_set_timer: None })?;
         Ok(TimerId { home: TimerStore::Queue(base), handle })
     }
 
@@ -167,12 +167,12 @@ impl<T> EngineTimers<T> {
     ) -> Result<TimerId, TimerError> {
         let id = self.create(base, payload)?;
         if on_set == ClockSetPolicy::Expire && base.is_settable() {
-            let told = self.to_tell.create(id);
-            if let Err(error) = told {
+            let clock_set_timer = self.clock_set_timers.create(id);
+            if let Err(error) = clock_set_timer {
                 self.remove(id)?;
                 return Err(error.into());
             }
-            self.queues[base as usize].payload_mut(id.handle)?.told = told.ok();
+            self.queues[base as usize].payload_mut(id.handle)?.clock_set_timer = clock_set_timer.ok();
         }
         Ok(id)
     }
@@ -203,9 +203,9 @@ impl<T> EngineTimers<T> {
         queue.arm(id.handle, Instant::from_nanos(expiry_ns), slack)?;
         // Only on a clock that may be set.
         if base.is_settable()
-            && let Some(told) = queue.payload(id.handle)?.told
+            && let Some(clock_set_timer) = queue.payload(id.handle)?.clock_set_timer
         {
-            self.to_tell.arm(told, of_sets(self.sets), Span::ZERO)?;
+            self.clock_set_timers.arm(clock_set_timer, of_sets(self.sets), Span::ZERO)?;
         }
         Ok(())
     }
@@ -262,9 +262,9 @@ impl<T> EngineTimers<T> {
     pub fn remove(&mut self, id: TimerId) -> Result<T, TimerError> {
         match id.home {
             TimerStore::Queue(base) => {
-                let EngineTimer { payload, told } = self.queues[base as usize].remove(id.handle)?;
-                if let Some(told) = told {
-                    self.to_tell.remove(told)?;
+                let EngineTimer { payload, clock_set_timer } = self.queues[base as usize].remove(id.handle)?;
+                if let Some(clock_set_timer) = clock_set_timer {
+                    self.clock_set_timers.remove(clock_set_timer)?;
                 }
                 Ok(payload)
             }
@@ -359,7 +359,7 @@ impl<T> EngineTimers<T> {
         if now.sets() > self.sets {
             self.sets = now.sets();
         }
-        if let Some(fired) = self.pop_told(now) {
+        if let Some(fired) = self.pop_clock_set_notification(now) {
             return Some(fired);
         }
         self.look_at_wheel();
@@ -387,15 +387,15 @@ impl<T> EngineTimers<T> {
     /// if one is due. `None` if none is armed.
     #[must_use]
     pub fn earliest(&mut self, now: &ClockReadings) -> Option<u64> {
-        match self.is_anyone_to_be_told(now) {
+        match self.has_clock_set_notification(now) {
             true => Some(now.device_ns()),
             false => self.first(now).map(|first| first.device_ns(now)),
         }
     }
 
     /// Whether a timer is due because its clock was set.
-    pub(super) fn is_anyone_to_be_told(&self, now: &ClockReadings) -> bool {
-        self.to_tell.next_expiry().is_some_and(|armed| armed < of_sets(now.sets()))
+    pub(super) fn has_clock_set_notification(&self, now: &ClockReadings) -> bool {
+        self.clock_set_timers.next_expiry().is_some_and(|armed| armed < of_sets(now.sets()))
     }
 
     /// What is to expire first, settings of the clock left aside.
@@ -454,12 +454,12 @@ impl<T> EngineTimers<T> {
     }
 
     /// The first timer armed before the clock was set that wants to be told.
-    fn pop_told(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
-        if !self.is_anyone_to_be_told(now) {
+    fn pop_clock_set_notification(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
+        if !self.has_clock_set_notification(now) {
             return None;
         }
-        let told = self.to_tell.pop_expired(of_sets(now.sets().saturating_sub(1)))?;
-        let id = *self.to_tell.payload(told.handle).ok()?;
+        let clock_set_timer = self.clock_set_timers.pop_expired(of_sets(now.sets().saturating_sub(1)))?;
+        let id = *self.clock_set_timers.payload(clock_set_timer.handle).ok()?;
         let queue = &mut self.queues[id.base() as usize];
         let expiry = queue.expiry(id.handle).ok()??;
         let latest = queue.latest(id.handle).ok()??;
@@ -476,8 +476,8 @@ impl<T> EngineTimers<T> {
 
     /// The timer is not armed any more.
     fn tell_no_more(&mut self, base: ClockBase, handle: Handle) -> Result<(), QueueError> {
-        if let Some(told) = self.queues[base as usize].payload(handle)?.told {
-            self.to_tell.cancel(told)?;
+        if let Some(clock_set_timer) = self.queues[base as usize].payload(handle)?.clock_set_timer {
+            self.clock_set_timers.cancel(clock_set_timer)?;
         }
         Ok(())
     }

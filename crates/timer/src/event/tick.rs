@@ -99,15 +99,15 @@ impl Ticks {
     /// Tells each user whose time came by `now_ns`, and how many of its periods ended, in the order
     /// in which they joined; returns how many users those are. Allocates nothing.
     pub fn due(&mut self, now_ns: u64, mut each: impl FnMut(TickUser, u64)) -> usize {
-        let mut told = 0;
+        let mut notified = 0;
         for user in &mut self.users {
             let periods = user.times.advance(now_ns);
             if periods > 0 {
                 each(user.id, periods);
-                told += 1;
+                notified += 1;
             }
         }
-        told
+        notified
     }
 
     fn needs(&self, period: Period) -> Result<Period, ResolutionError> {

@@ -140,7 +140,7 @@ fn install<A: Send + 'static>(
         entry,
         argument,
     };
-    let (told, started) = mpsc::sync_channel(1);
+    let (sender, started) = mpsc::sync_channel(1);
     let kernel = NativePlatform::without_timer();
     let spawned = start_thread("deadline", move || {
         let prepared = prepare(&service.stops, attributes);
@@ -149,7 +149,7 @@ fn install<A: Send + 'static>(
         }
         let goes_on = prepared.is_ok();
         // Nobody listens if the installing thread has panicked.
-        let _ = told.send(prepared);
+        let _ = sender.send(prepared);
         if goes_on {
             service.run();
             service.leave();

@@ -71,11 +71,11 @@ impl<F: FnMut(&Fault) -> FaultVerdict> FaultSimState<F> {
         let at_ns = self.now_ns.get();
         match self.next.replace(HandlerStep::Nothing) {
             look @ (HandlerStep::Nothing | HandlerStep::Look { .. }) => {
-                let told = match look {
+                let mail_found = match look {
                     HandlerStep::Look { .. } => self.gate.take(self),
                     _ => self.gate.take_overdue(|| self.is_within(), self),
                 };
-                let Some(mail) = told else { return };
+                let Some(mail) = mail_found else { return };
                 if mail.strength == FaultAction::Demote.done() {
                     self.demoted.set(true);
                     self.gate.release(mail.number, self);

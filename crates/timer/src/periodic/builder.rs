@@ -207,17 +207,17 @@ impl Builder {
         self.on_deadline(move || FaultWatch::install(settings, attributes, entry, argument, true))
     }
 
-    /// Has `told` called after each job that missed its deadline, in the thread itself: it counts as
+    /// Has `handler` called after each job that missed its deadline, in the thread itself: it counts as
     /// time between jobs, and must not block.
     #[must_use]
-    pub fn on_miss(self, told: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
-        Builder { on_miss: Some(Box::new(told)), ..self }
+    pub fn on_miss(self, handler: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
+        Builder { on_miss: Some(Box::new(handler)), ..self }
     }
 
     /// The same for each job that took more CPU time than its budget.
     #[must_use]
-    pub fn on_cost_overrun(self, told: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
-        Builder { on_cost_overrun: Some(Box::new(told)), ..self }
+    pub fn on_cost_overrun(self, handler: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
+        Builder { on_cost_overrun: Some(Box::new(handler)), ..self }
     }
 
     /// Starts it, on the clock of the process. When this returns it has its CPUs and its policy, its start

@@ -196,14 +196,14 @@ impl<C, M> PeriodicLoop<C, M> {
         std::mem::replace(&mut self.watch, watch)
     }
 
-    /// Has `told` called after each job that missed its deadline.
-    pub fn on_miss(&mut self, told: impl FnMut(&CompletedJob) + Send + 'static) {
-        self.on_miss = Some(Box::new(told));
+    /// Has `handler` called after each job that missed its deadline.
+    pub fn on_miss(&mut self, handler: impl FnMut(&CompletedJob) + Send + 'static) {
+        self.on_miss = Some(Box::new(handler));
     }
 
-    /// Has `told` called after each job that took more CPU time than its budget.
-    pub fn on_cost_overrun(&mut self, told: impl FnMut(&CompletedJob) + Send + 'static) {
-        self.on_cost_overrun = Some(Box::new(told));
+    /// Has `handler` called after each job that took more CPU time than its budget.
+    pub fn on_cost_overrun(&mut self, handler: impl FnMut(&CompletedJob) + Send + 'static) {
+        self.on_cost_overrun = Some(Box::new(handler));
     }
 
     pub(super) fn set_handlers(
@@ -215,11 +215,11 @@ impl<C, M> PeriodicLoop<C, M> {
     }
 
     fn tell(&mut self, job: &CompletedJob) {
-        if let (true, Some(told)) = (job.missed(), &mut self.on_miss) {
-            told(job);
+        if let (true, Some(handler)) = (job.missed(), &mut self.on_miss) {
+            handler(job);
         }
-        if let (true, Some(told)) = (job.is_cost_overrun(), &mut self.on_cost_overrun) {
-            told(job);
+        if let (true, Some(handler)) = (job.is_cost_overrun(), &mut self.on_cost_overrun) {
+            handler(job);
         }
     }
 }

@@ -315,7 +315,7 @@ impl Worker {
 
     fn entry_priority(&self, job: u64) -> Option<u32> {
         let entry = self.tables.get((job >> 32) as usize)?.entry(job as u32)?;
-        Some(entry.told.kind.load(Ordering::Relaxed) >> 1)
+        Some(entry.published.kind.load(Ordering::Relaxed) >> 1)
     }
 
     /// Runs an action; whether it is to be queued again.
@@ -323,14 +323,14 @@ impl Worker {
         let index = job as u32;
         let Some(table) = self.tables.get((job >> 32) as usize) else { return false };
         let Some(entry) = table.entry(index) else { return false };
-        let told = &entry.told;
+        let published = &entry.published;
         // Before it begins, while the engine leaves them alone.
-        let kind = told.kind.load(Ordering::Relaxed);
+        let kind = published.kind.load(Ordering::Relaxed);
         let expiration = Expiration {
             base: of_kind(entry.kind.load(Ordering::Relaxed) as usize).0,
-            expiry_ns: told.expiry_ns.load(Ordering::Relaxed),
-            now_ns: told.now_ns.load(Ordering::Relaxed),
-            overruns: told.overruns.swap(0, Ordering::Relaxed),
+            expiry_ns: published.expiry_ns.load(Ordering::Relaxed),
+            now_ns: published.now_ns.load(Ordering::Relaxed),
+            overruns: published.overruns.swap(0, Ordering::Relaxed),
             cause: if kind & 1 == 1 { Cause::ClockSet } else { Cause::Expiry },
         };
         match entry.slot.begin() {

@@ -51,7 +51,7 @@ pub struct Port(Arc<PortShared>);
 struct PortShared {
     messages: Ring<5>,
     /// Whether the descriptor is readable, or is about to be.
-    told: AtomicBool,
+    notified: AtomicBool,
     event: EventFd,
     lost: AtomicU64,
 }
@@ -69,7 +69,7 @@ impl Port {
         }
         Ok(Port(Arc::new(PortShared {
             messages: Ring::new(room),
-            told: AtomicBool::new(false),
+            notified: AtomicBool::new(false),
             event: EventFd::new()?,
             lost: AtomicU64::new(0),
         })))
@@ -84,7 +84,7 @@ impl Port {
         // First the descriptor, then the flag, then the queue once more: whoever sends after that
         // makes the descriptor readable again.
         self.0.event.drain();
-        self.0.told.swap(false, Ordering::AcqRel);
+        self.0.notified.swap(false, Ordering::AcqRel);
         let words = self.0.messages.pop()?;
         self.tell();
         Some(message(words))
@@ -139,7 +139,7 @@ impl Port {
     }
 
     fn tell(&self) {
-        if !self.0.told.swap(true, Ordering::AcqRel) {
+        if !self.0.notified.swap(true, Ordering::AcqRel) {
             self.0.event.post();
         }
     }
@@ -196,7 +196,7 @@ mod tests {
 
     /// No message is left behind unseen: the reader waits on the descriptor alone.
     #[test]
-    fn every_message_is_told() {
+    fn every_message_is_received() {
         const MESSAGES: u64 = 20_000;
         let port = Port::new(8).unwrap();
         std::thread::scope(|scope| {

@@ -345,7 +345,7 @@ fn start_worker(
     mut worker: Worker,
 ) -> Result<JoinHandle<()>, ServiceError> {
     let name = class.name.clone();
-    let (tell, told) = std::sync::mpsc::channel::<Result<(), ServiceError>>();
+    let (sender, receiver) = std::sync::mpsc::channel::<Result<(), ServiceError>>();
     let started = start_thread(&name, move || {
         let policy = class.settings.attributes.map_or(Ok(()), |attributes| {
             let set = hourglass_sys::sched::set(attributes);
@@ -355,14 +355,14 @@ fn start_worker(
         class.tid.store(hourglass_sys::thread::id(), Ordering::Release);
         let _ = class.thread.set(thread::current());
         drop(class);
-        let _ = tell.send(policy);
-        drop(tell);
+        let _ = sender.send(policy);
+        drop(sender);
         if !refused {
             worker.work();
         }
     });
     let started = started.map_err(|e| ServiceError::start(&name, &e))?;
-    match told.recv() {
+    match receiver.recv() {
         Ok(policy) => policy.map(|()| started),
         Err(_) => Err(ServiceError::start(&name, &io::Error::from_raw_os_error(0))),
     }

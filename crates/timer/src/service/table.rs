@@ -43,7 +43,7 @@ pub(super) struct TimerEntry {
     /// The class of its action plus one; 0 for an immediate action.
     pub(super) route: AtomicU32,
     /// What the action is told next; the engine's until a worker may see it.
-    pub(super) told: PublishedExpiry,
+    pub(super) published: PublishedExpiry,
     /// When it expires next, as the engine has it, and for which state that holds.
     pub(super) scheduled_ns: AtomicI64,
     pub(super) scheduled_for: AtomicU64,
@@ -78,7 +78,7 @@ impl PublishedExpiry {
 
 impl TimerEntry {
     fn new() -> TimerEntry {
-        let told = PublishedExpiry {
+        let published = PublishedExpiry {
             expiry_ns: AtomicI64::new(0),
             now_ns: AtomicI64::new(0),
             overruns: AtomicU64::new(0),
@@ -91,7 +91,7 @@ impl TimerEntry {
             watched: AtomicBool::new(false),
             kind: AtomicU32::new(0),
             route: AtomicU32::new(0),
-            told,
+            published,
             scheduled_ns: AtomicI64::new(0),
             scheduled_for: AtomicU64::new(0),
             fired: AtomicU64::new(0),

@@ -79,13 +79,13 @@ pub(super) fn start(
     let name = format!("hg-engine-{}", table.engine);
     let dispatcher = Dispatcher::new(table, classes);
     let (table, settings) = (Arc::clone(table), settings.clone());
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let own_name = name.clone();
     let started = start_thread(&name, move || {
-        serve(&own_name, &table, dispatcher, &settings, tell);
+        serve(&own_name, &table, dispatcher, &settings, sender);
     });
     let started = started.map_err(|e| ServiceError::start(&name, &e))?;
-    match told.recv() {
+    match receiver.recv() {
         Ok(Ok(())) => Ok(started),
         Ok(Err(refused)) => Err(refused),
         Err(_) => Err(ServiceError::Engine(EngineError::NoDevice)),
@@ -97,19 +97,19 @@ fn serve(
     table: &TimerTable,
     mut dispatcher: Dispatcher,
     settings: &EngineSettings,
-    tell: Sender<Result<(), ServiceError>>,
+    sender: Sender<Result<(), ServiceError>>,
 ) {
     let mut engine = match prepare(name, settings) {
         Ok(engine) => engine,
         Err(refused) => {
-            let _ = tell.send(Err(refused));
+            let _ = sender.send(Err(refused));
             return;
         }
     };
     let _ = table.kick.set(engine.kick());
     table.is_precise.store(engine.resolution() == Resolution::High, Ordering::Relaxed);
-    let _ = tell.send(Ok(()));
-    drop(tell);
+    let _ = sender.send(Ok(()));
+    drop(sender);
     let _panics = PanicNotifier(table);
     while !table.stop.load(Ordering::Acquire) {
         if let Err(failed) = turn(&mut engine, table, &mut dispatcher) {
@@ -224,13 +224,13 @@ mod tests {
 
     /// A sleeper is woken by the panic and told, and so is whoever arms afterwards.
     #[test]
-    fn a_panic_of_the_engine_is_told() {
+    fn a_panic_of_the_engine_is_reported() {
         let table = table(3);
         let timer = open(&table, (ClockBase::Monotonic, ClockSetPolicy::Follow), Action::nothing())
             .unwrap();
         let own = timer.clone();
-        let (tell, told) = channel();
-        let sleeps = thread::spawn(move || tell.send(own.sleep_for(Span::from_secs(3_600))));
+        let (sender, receiver) = channel();
+        let sleeps = thread::spawn(move || sender.send(own.sleep_for(Span::from_secs(3_600))));
         while !timer.status().unwrap().armed {
             thread::yield_now();
         }
@@ -242,7 +242,7 @@ mod tests {
         });
         assert!(panics.join().is_err());
         let failed = Err(ServiceError::Panicked { engine: 3 });
-        assert_eq!(told.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), failed);
+        assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), failed);
         assert_eq!(timer.arm(TimerSpec::after(Span::SECOND)), failed);
         sleeps.join().unwrap().unwrap();
     }

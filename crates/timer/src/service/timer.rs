@@ -187,7 +187,7 @@ impl Timer {
             (SleeperState::Woken, _) => Some(Ok(())),
             (SleeperState::ClockSet, _) => Some(Err(ServiceError::ClockSet)),
             (SleeperState::Cancelled, _) => Some(Err(ServiceError::Cancelled)),
-            (SleeperState::Sleeps | SleeperState::Nobody, _) => Some(Err(ServiceError::Terminated)),
+            (SleeperState::Sleeps | SleeperState::NoSleeper, _) => Some(Err(ServiceError::Terminated)),
         }
     }
 
@@ -291,7 +291,7 @@ pub(super) fn open(
     let entry = place.entry();
     let route = action.class().map_or(0, |class| class.0.number + 1);
     entry.route.store(route, Ordering::Release);
-    for counter in [&entry.fired, &entry.overruns, &entry.told.overruns] {
+    for counter in [&entry.fired, &entry.overruns, &entry.published.overruns] {
         counter.store(0, Ordering::Relaxed);
     }
     entry.panics.store(0, Ordering::Relaxed);

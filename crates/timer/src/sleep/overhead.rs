@@ -325,17 +325,17 @@ mod tests {
             assert!(mean <= spin && spin - mean <= 20, "{spin}: margin {margin} spins {mean}");
         }
         // The margin goes with the mean; here as it would have been before each sample.
-        let (mut spun, mut told) = (0, 0);
+        let (mut spun, mut spin_ns) = (0, 0);
         let mut replayed = of([]);
         for (number, sample) in samples.iter().enumerate() {
             if number >= 192 {
                 let margin = replayed.margin_spinning_ns(15_000);
                 spun += margin.saturating_sub(*sample);
-                told += 15_000;
+                spin_ns += 15_000;
             }
             replayed.record(*sample);
         }
-        assert!((told * 9 / 10..told * 21 / 20).contains(&spun), "{spun} for {told}");
+        assert!((spin_ns * 9 / 10..spin_ns * 21 / 20).contains(&spun), "{spun} for {spin_ns}");
     }
 
     #[test]

@@ -112,7 +112,7 @@ mod tests {
 
     /// Table 5.3.
     #[test]
-    fn kernels_that_count_in_ticks_are_told_apart() {
+    fn kernels_that_count_in_ticks_are_recognized() {
         for hz in [100, 250, 1_000] {
             let probe = HzProbe::with(counting_in_ticks(1_000_000_000 / u64::from(hz)));
             assert_eq!((probe.hz, probe.found), (hz, Some(hz)), "{probe} {probe:?}");

@@ -66,14 +66,14 @@ fn setting_the_clock_moves_no_timer_and_tells_the_device_once() {
 
 /// As timerfds with `TFD_TIMER_CANCEL_ON_SET`; a suspension is no setting.
 #[test]
-fn a_timer_is_told_that_its_clock_was_set() {
+fn a_timer_is_notified_that_its_clock_was_set() {
     let (mut engine, times) = exact();
-    let told = |engine: &mut Engine<u32>, base| {
+    let notified = |engine: &mut Engine<u32>, base| {
         engine.timers().create_with(base, ClockSetPolicy::Expire, 7).unwrap()
     };
     let [a, b, c, d] =
         [ClockBase::Tai, ClockBase::Realtime, ClockBase::Realtime, ClockBase::Boottime]
-            .map(|b| told(&mut engine, b));
+            .map(|b| notified(&mut engine, b));
     for (id, expiry_ns) in [(a, HOUR), (b, 2 * HOUR), (c, 9 * HOUR), (d, HOUR)] {
         engine.timers().arm(id, expiry_ns, 5).unwrap();
     }
@@ -220,7 +220,7 @@ fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
 }
 
 #[test]
-fn a_clock_set_while_nobody_can_watch_is_seen_within_a_tick() {
+fn a_clock_set_without_a_watcher_is_seen_within_a_tick() {
     let (mut engine, times) = scarce(u64::MAX);
     armed(&mut engine, ClockBase::Realtime, 1, HOUR);
     engine.wait(None).unwrap();

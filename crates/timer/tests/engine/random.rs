@@ -50,7 +50,7 @@ struct Twin {
     /// Monotonic time of the last look that left nothing behind.
     complete_ns: i64,
     fired: u64,
-    told: u64,
+    notified: u64,
 }
 
 impl Twin {
@@ -197,7 +197,7 @@ impl Twin {
             Cause::ClockSet => {
                 assert_eq!(self.to_tell(now.sets()), Some(i));
                 assert_eq!(fired.latest_ns, armed.latest_ns);
-                self.told += 1;
+                self.notified += 1;
             }
             Cause::Expiry => {
                 assert_eq!(self.to_tell(now.sets()), None);
@@ -255,7 +255,7 @@ impl World {
                 sequence: 0,
                 complete_ns: 0,
                 fired: 0,
-                told: 0,
+                notified: 0,
             },
             engine,
             quiet: false,
@@ -375,10 +375,10 @@ fn hours(config: SimEventConfig, waits: u64, hours: i64) {
     }
     let passed = now_ns(&world.twin.times) / HOUR;
     let statistics = world.engine.statistics();
-    eprintln!("{name}: {passed} h, {} told, {resolutions:?}, {statistics:?}", world.twin.told);
+    eprintln!("{name}: {passed} h, {} told, {resolutions:?}, {statistics:?}", world.twin.notified);
     assert_eq!(statistics.fired, world.twin.fired);
     assert!(
-        passed >= hours && world.twin.fired > 100 && world.twin.told > 0,
+        passed >= hours && world.twin.fired > 100 && world.twin.notified > 0,
         "too little happened"
     );
 }

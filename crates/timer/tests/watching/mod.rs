@@ -31,15 +31,15 @@ pub(crate) fn answering(
     watched: &WatchedHandle,
     verdict: FaultVerdict,
 ) -> (DeadlineHandler, mpsc::Receiver<Fault>) {
-    let (told, faults) = mpsc::channel();
+    let (sender, faults) = mpsc::channel();
     let handler = deadline_handler(
         watched,
         Attributes::DEFAULT,
-        move |fault, told: &mut mpsc::Sender<Fault>| {
-            told.send(*fault).unwrap();
+        move |fault, sender: &mut mpsc::Sender<Fault>| {
+            sender.send(*fault).unwrap();
             verdict
         },
-        told,
+        sender,
     );
     (handler.unwrap(), faults)
 }

@@ -205,10 +205,10 @@ fn an_hour(name: &str, seed: u64) {
         let _ = device.wait(None, |_, _| ()).unwrap();
         let tick_ns = device.now_ns();
         for i in list.due(before_ns, tick_ns) {
-            let told = device.pop_expired().unwrap();
+            let expired = device.pop_expired().unwrap();
             let (expiry_ns, overruns) = list.expire(i, tick_ns);
-            assert_eq!((told.timer, told.expiry), (list.timers[i].timer, at(expiry_ns)));
-            assert_eq!((told.tick_ns, told.overruns), (tick_ns, overruns));
+            assert_eq!((expired.timer, expired.expiry), (list.timers[i].timer, at(expiry_ns)));
+            assert_eq!((expired.tick_ns, expired.overruns), (tick_ns, overruns));
         }
         assert_eq!(device.pop_expired(), None);
     }

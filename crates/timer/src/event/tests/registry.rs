@@ -91,7 +91,7 @@ fn a_validated_device_is_not_displaced_by_an_untried_one() {
 }
 
 #[test]
-fn everybody_is_told_who_comes_and_goes() {
+fn every_subscriber_is_notified_of_added_and_removed_devices() {
     let registry = Arc::new(Registry::new());
     let heard: Arc<Mutex<Vec<Notice>>> = Arc::default();
     let (all, asks) = (Arc::clone(&heard), Arc::clone(&registry));

@@ -87,7 +87,7 @@ fn ticks_can_be_lost_late_and_early() {
 }
 
 #[test]
-fn a_device_nobody_looked_at_reports_what_passed() {
+fn a_device_that_was_not_polled_reports_what_passed() {
     let (time, mut device) = sim(SimEventConfig::mc146818());
     device.set_mode(Mode::Periodic(Period::from_hertz(2).unwrap())).unwrap();
     time.advance(Span::from_secs(3));
