@@ -35,7 +35,7 @@ pub enum DeviceWaitEnd {
         /// Periods that ended since the last event; 1 in one-shot mode.
         periods: u64,
     },
-    /// Somebody wants the engine to look again ([`Kick`]).
+    /// A [`Kick`] ended the wait; the engine must poll its timers.
     Kicked,
     /// A signal was handled.
     Signal,
@@ -89,7 +89,7 @@ pub trait ClockEvent: Send {
     /// What the operating system answers.
     fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError>;
 
-    /// Waits until the device fires, somebody kicks, a signal is handled, or the time base reaches
+    /// Waits until the device fires, a kick arrives, a signal is handled, or the time base reaches
     /// `limit_ns` (for ever without).
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub enum DeviceError {
         /// The file.
         path: String,
     },
-    /// Somebody else has the device.
+    /// Another process has the device.
     #[error("{path} is in use: end the program that holds it (fuser -v {path})")]
     Busy {
         /// The file.

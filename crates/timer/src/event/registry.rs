@@ -1,7 +1,7 @@
 //! The management layer: which devices there are, and which of them serves what.
 //!
-//! *Hrtimers and Beyond*, sections 6.1 and 6.2. Devices come and go at any time; whoever listens is
-//! told.
+//! *Hrtimers and Beyond*, sections 6.1 and 6.2. Devices may be added and removed at any time. Each
+//! subscriber is notified.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,10 +22,10 @@ pub struct EngineId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(u64);
 
-/// Which device serves what for one engine; `None` is served by nobody, and waits for the tick.
+/// Which device serves what for one engine. A service with `None` has no device, and waits for the tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceAssignment {
-    /// The tick of the system: a global device, or the first engine's where there is none.
+    /// The tick of the system: a global device, or the first engine's if no device is global.
     pub tick: Option<DeviceId>,
     /// Accounting, profiling and, if it can be programmed, the next event: the engine's own device.
     pub own: Option<DeviceId>,
@@ -76,7 +76,7 @@ pub enum NoticeKind {
     Doubted,
 }
 
-/// Is told of every [`Notice`], in the thread that made it happen. It may use the registry.
+/// Is called with every [`Notice`], in the thread that caused it. It may use the registry.
 pub type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
 
 /// A listener's place.

@@ -137,7 +137,7 @@ pub struct ServiceDevice {
     ticks_skipped: u64,
     /// When the device last ticked, if it does so by itself, or was begun with.
     ticked_ns: u64,
-    /// Whether what the device was told is out of date.
+    /// Whether the device must be programmed again.
     stale: bool,
 }
 
@@ -275,8 +275,8 @@ impl ServiceDevice {
         Ok(())
     }
 
-    /// Wants the next event at `at_ns`, or none. The device is told when it waits next, and only
-    /// if the first of all changed.
+    /// Requests the next event at `at_ns`, or none. The next wait programs the device, and only if
+    /// the first of all changed.
     pub fn set_next_event(&mut self, at_ns: Option<u64>) {
         if self.services.next_event_ns != at_ns {
             self.services.set_next_event(at_ns);
@@ -307,8 +307,8 @@ impl ServiceDevice {
         }
     }
 
-    /// Waits until something is due, somebody kicks, a signal is handled, or the time base reaches
-    /// `limit_ns`. What is due already is told at once, without entering the kernel.
+    /// Waits until a service is due, a kick arrives, a signal is handled, or the time base reaches
+    /// `limit_ns`. What is due already is returned at once, without entering the kernel.
     ///
     /// # Errors
     /// [`DeviceError`] of the device.
@@ -330,7 +330,7 @@ impl ServiceDevice {
                 self.count_skipped(self.ticked_ns);
                 due = self.services.due(self.ticked_ns);
                 if !due.is_due() {
-                    // A tick for nobody.
+                    // A tick that no service uses.
                     continue;
                 }
             }

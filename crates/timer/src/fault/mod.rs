@@ -53,10 +53,10 @@
 //! CPU). The signal handler notes the time, wakes the handler and stands at a gate. What it waits
 //! for there is an epoch, not a flag: a thread that is resumed and late again before it ran is not lost.
 //!
-//! A signal needs its thread to run. So the handler's thread looks by itself 0.05 ms after a deadline, and takes the fault
-//! of a thread that is to be told of or demoted and did not act upon it: a starved one. That is one wake-up of the
-//! handler for each deadline; a thread with periodic ones wakes it for none. A suspension is the thread's own act, and
-//! so is a demotion within a region, and taking a new deadline that a verdict gives: those wait until it runs.
+//! A signal needs its thread to run. So the handler's thread checks by itself 0.05 ms after a deadline, and takes
+//! the fault of a starved thread, which did not act upon its notification or demotion. That is one wake-up of the
+//! handler for each deadline; a thread with periodic ones wakes it for none. A suspension is the thread's own act,
+//! and so is a demotion within a region, and taking a new deadline that a verdict gives: those wait until it runs.
 //!
 //! # The three strengths
 //!
@@ -67,12 +67,12 @@
 //!   the moment that this takes, unless the handler is occupied.
 //! - [`FaultAction::Suspend`]: the thread stands where it is until the verdict.
 //!
-//! Without a handler deadlines that are passed are only counted: nobody would resume the thread.
+//! Without a handler, deadlines that are passed are only counted: no thread could resume a stopped one.
 //!
 //! # What suspension can break
 //!
-//! A thread is stopped at any instruction, whatever it holds. Who needs that waits until it is resumed;
-//! if that is the deadline handler itself, **nobody ever runs again**. How often a second thread at the
+//! A thread is stopped at any instruction, whatever it holds. Threads that need what it holds wait until it is
+//! resumed; if that is the deadline handler itself, **no thread ever resumes it**. How often a second thread at the
 //! same work was stuck in 300 suspensions (`tests/stuck_locks.rs`): a user's mutex 90 %, the lock of a
 //! standard stream 70 %, the allocator with one arena (`MALLOC_ARENA_MAX=1`) 41 %, computing never; all
 //! of it in regions never. Therefore:

@@ -123,7 +123,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> FaultSimState<F> {
         self.depth.load(Ordering::Relaxed) != 0
     }
 
-    /// The thread works, or sleeps, for so long; standing comes on top.
+    /// The thread works or sleeps for this length; the time that it stands comes on top.
     fn pass(&self, length_ns: u64) {
         let mut left_ns = length_ns;
         loop {
@@ -166,7 +166,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> GatePlatform for FaultSimState<F> {
         if at_ns > until_ns || at_ns == NEVER {
             self.now_ns.set(self.now_ns.get().max(until_ns.min(NEVER - 1)));
             if until_ns == NEVER {
-                // Nobody would ever let it go: it is told, and let go.
+                // No handler will release the thread: record that, and release it.
                 self.hung.set(true);
                 self.gate.close(self);
             }
@@ -260,7 +260,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.world().now_ns.get()
     }
 
-    /// Works, or sleeps, for so long; the time that it stands comes on top.
+    /// Works or sleeps for this length; the time that it stands comes on top.
     pub fn work(&mut self, length: Span) {
         self.world().pass(length.nanos_or_zero());
     }
@@ -333,7 +333,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.world().gate.faults()
     }
 
-    /// Of those, how many the handler was not told of.
+    /// How many of those did not reach the handler.
     #[must_use]
     pub fn undelivered(&self) -> u64 {
         self.world().gate.undelivered()
@@ -345,7 +345,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.world().demoted.get()
     }
 
-    /// Whether it ever stood with nobody to let it go, which must not be.
+    /// Whether the thread ever stood without a handler to release it, which must not happen.
     #[must_use]
     pub fn has_hung(&self) -> bool {
         self.world().hung.get()

@@ -1,6 +1,6 @@
-//! What a deadline handler is told, and what it may answer.
+//! What a deadline handler learns about a fault, and what it may answer.
 //!
-//! Owns: the words of both. Must not: do any of it.
+//! Owns: the types of both. Must not: carry out a verdict.
 
 use hourglass_sys::sched::Attributes as Scheduling;
 use hourglass_sys::stop::{self, FaultMessage};
@@ -10,11 +10,11 @@ use super::jobs::Deadline;
 /// What is done to a thread that passes its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FaultAction {
-    /// Its handler is told; the thread runs on.
+    /// The handler gets a message; the thread runs on.
     #[default]
     Notify,
-    /// It is given the scheduling that its handler's [`super::Attributes::demoted`] says before its handler is called, and runs on,
-    /// locks and all, when nobody better wants its CPU.
+    /// The thread gets the scheduling in its handler's [`super::Attributes::demoted`] before the
+    /// handler is called. It runs on, with its locks, when no better thread wants its CPU.
     Demote,
     /// It stands where it is until its handler has answered. See the module on what that can break.
     Suspend,
@@ -48,7 +48,7 @@ pub struct Fault {
     pub thread: u32,
     /// How many deadlines the thread has passed since it is watched, with this one.
     pub count: u64,
-    /// Of those, how many no handler was told of.
+    /// How many of those reached no handler.
     pub untold: u64,
     /// The deadline, ns on `CLOCK_MONOTONIC` as the others; `u64::MAX` for a budget.
     pub deadline_ns: u64,

@@ -116,7 +116,7 @@ struct SimKick(Latch);
 
 impl Kicker for SimKick {
     fn kick(&self) {
-        // Nobody sleeps in virtual time.
+        // No thread sleeps in virtual time.
         self.0.kick(|| ());
     }
 }

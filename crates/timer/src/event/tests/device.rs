@@ -161,7 +161,7 @@ fn a_period_shorter_than_the_device_is_refused() {
     assert!(matches!(refused, ModeError::TooShort { min_delta_ns: 1_677, .. }), "{refused}");
 }
 
-/// A device against its contract: nothing early is told, and it is seen that it was.
+/// A device against its contract: nothing early is reported, and early firings are counted.
 #[test]
 fn a_device_that_fires_early_is_programmed_again() {
     let fault = SimFault { event: 0, kind: SimFaultKind::Early(Span::from_micros(10)) };

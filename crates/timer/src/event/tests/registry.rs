@@ -125,7 +125,7 @@ fn a_device_in_use_can_be_removed() {
     assert_eq!(registry.claim(id).unwrap_err(), UnknownDevice::InUse("a"));
     assert!(registry.release(id, device).is_none());
     device = registry.claim(id).unwrap();
-    // The engine is kicked, finds that it serves nothing, and keeps what nobody wants back.
+    // The engine is kicked, finds that it serves nothing, and keeps the device, which `remove` cannot return.
     assert!(registry.remove(id).unwrap().is_none());
     assert_eq!(device.wait(None), Ok(crate::event::DeviceWaitEnd::Kicked));
     assert_eq!(served(&registry, ENGINE), [None; 4]);

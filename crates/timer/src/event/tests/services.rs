@@ -98,7 +98,7 @@ fn a_device_without_a_request_sleeps() {
 }
 
 /// The same section: "skipping ticks". Each tick that nothing waits for is counted; in high
-/// resolution there is none to skip.
+/// resolution no tick is skipped.
 #[test]
 fn ticks_that_are_skipped_are_counted() {
     let mut device = served(SimEventConfig::exact(), 250);

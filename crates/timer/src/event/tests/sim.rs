@@ -110,7 +110,7 @@ fn two_devices_share_their_time() {
     program(&mut second, 3_000);
     first.wait(None).unwrap();
     assert_eq!((first.now_ns(), second.now_ns()), (5_000, 5_000));
-    // It fired while nobody waited for it.
+    // It fired while no thread waited for it.
     assert_eq!(second.wait(None), Ok(DeviceWaitEnd::Event { periods: 1 }));
     assert_eq!(time.true_time(), Span::from_nanos(5_000));
 }

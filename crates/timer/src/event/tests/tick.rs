@@ -27,7 +27,7 @@ fn ticking(config: SimEventConfig) -> TickDevice {
     TickDevice::new(device).unwrap()
 }
 
-/// Runs to `until_ns`; how many periods each user was told, and the longest time between.
+/// Runs to `until_ns`. Returns how many periods were reported to each user.
 fn run(device: &mut TickDevice, until_ns: u64) -> BTreeMap<TickUser, u64> {
     let mut ticks = BTreeMap::new();
     loop {
@@ -195,7 +195,7 @@ fn users_keep_their_rates_whatever_the_others_do() {
     assert!((215_998..=216_000).contains(&odd), "{odd}");
 }
 
-/// A device that refuses to tick when told to.
+/// A device that refuses to tick.
 struct Stubborn {
     device: SimEvent,
     refuses: Arc<AtomicBool>,
