@@ -57,7 +57,7 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
             while seen.lock().unwrap().len() < count {
                 thread::sleep(Duration::from_micros(200));
             }
-            // Whoever carries it out may lose its CPU meanwhile, to a hypervisor if to nobody else.
+            // The handler's thread may lose its CPU meanwhile, at least to a hypervisor.
             thread::sleep(Duration::from_millis(3));
             let begun = Instant::now();
             while sched::read(0).unwrap() != Some(wanted) && begun.elapsed() < LONG {
@@ -69,8 +69,8 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
     });
 }
 
-/// Its watch goes while the handler's entry still runs: the verdict finds nobody, and the thread brings
-/// itself back.
+/// Its watch goes while the handler's entry still runs: the verdict finds no watch, and the thread
+/// restores its own scheduling.
 #[test]
 fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
     if !as_root() {
@@ -162,7 +162,7 @@ fn dropping_the_handler_resumes_the_thread() {
             }
             watch.arm(Deadline::In(Span::ZERO)).unwrap();
             resumed.store(now(), Ordering::SeqCst);
-            // Nobody answers now: counted, not stopped.
+            // No handler answers now: counted, not stopped.
             watch.arm(Deadline::In(Span::ZERO)).unwrap();
             assert_eq!((watch.faults(), watch.undelivered()), (2, 1));
         });

@@ -168,12 +168,15 @@ mod in_every_order {
             offender.join().unwrap();
             assert_eq!(gate.faults(), faults);
             if strength == StopAction::Suspend {
-                assert!(reported == answers, "a suspended thread is answered for each of its faults");
+                assert!(
+                    reported == answers,
+                    "a suspended thread is answered for each of its faults"
+                );
             }
         });
     }
 
-    /// Somebody comes while the thread is late: it is told of the fault, or that is not told at all.
+    /// A handler comes while the thread is late: it gets the fault, or the fault counts as undelivered.
     #[test]
     fn a_caller_in_between_loses_no_message() {
         let mut model = loom::model::Builder::new();
@@ -211,7 +214,7 @@ mod in_every_order {
         });
     }
 
-    /// A deadline that is overdue while its thread gives it up or its signal comes: told of once, by one of both.
+    /// A deadline that is overdue while its thread gives it up or its signal comes: reported once, by one of both.
     #[test]
     fn an_overdue_deadline_is_reported_once() {
         for (strength, signal) in
@@ -360,7 +363,7 @@ mod at_every_step {
             self.in_signal.set(false);
         }
 
-        /// Whoever answers, whenever there is something.
+        /// The handler, whenever there is something.
         fn answer(&self) {
             while let Some(mail) = self.gate.take(self) {
                 self.reported.borrow_mut().push(mail.deadline_ns);
@@ -491,7 +494,7 @@ mod at_every_step {
         fn check(self, thread: &Thread) {
             let reported = thread.reported.borrow().clone();
             let what = format!("{self:?}: {reported:?}");
-            // Told of each once, and in order but for what answers give.
+            // Each is reported once, and in order but for what answers give.
             let own_ones = reported.iter().filter(|at_ns| [100, 300].contains(*at_ns));
             assert!(own_ones.is_sorted_by(|one, next| one < next), "{what}");
             let known = |at_ns: &u64| [100, 300].contains(at_ns) || Some(*at_ns) == self.answer;

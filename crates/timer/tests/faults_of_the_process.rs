@@ -91,7 +91,7 @@ fn a_leaked_watch_does_no_harm() {
     thread::sleep(Duration::from_millis(2));
 }
 
-/// Signals of the same number that are none of the timer's, and errno as it was.
+/// Signals of the same number that do not come from the timer, and errno as it was.
 fn signals_of_others_are_no_faults() {
     let mut watch = suspending();
     watch.arm(Deadline::In(Span::from_secs(3_600))).unwrap();

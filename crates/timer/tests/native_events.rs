@@ -51,7 +51,7 @@ fn on_each(test: impl Fn(&mut EventDevice) + Send + Sync) {
 fn wait(device: &mut EventDevice) -> DeviceWaitEnd {
     let limit_ns = now() + PATIENCE;
     loop {
-        // The test harness's own signals, if any, are none of ours.
+        // The test harness's own signals, if any, do not count.
         match device.wait(Some(limit_ns)).unwrap() {
             DeviceWaitEnd::Signal => {}
             woken => return woken,

@@ -19,13 +19,13 @@ use hourglass_timer::sleep::{Interrupt, SleeperSettings};
 
 const MS: u64 = 1_000_000;
 
-/// Takes the CPU for so long.
+/// Takes the CPU for this long.
 fn spin(length_ns: u64) {
     let end = now_ns(ClockId::ThreadCpu) + length_ns;
     while now_ns(ClockId::ThreadCpu) < end {}
 }
 
-/// Ends a body after so many jobs.
+/// Ends a body after this many jobs.
 fn until(jobs: u64, number: u64) -> ControlFlow<()> {
     if number + 1 < jobs { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
@@ -62,7 +62,7 @@ fn no_job_is_early() {
     }
 }
 
-/// A wait of an hour ends when it is told to, and when the handle is dropped.
+/// A wait of an hour ends when it is stopped, and when the handle is dropped.
 #[test]
 fn stopping_does_not_wait_for_the_release() {
     let hourly = || {
@@ -186,7 +186,8 @@ fn a_cost_overrun_is_seen_by_the_cpu_clock() {
     assert!(statistics.cpu_ns >= 9 * MS && statistics.response.max_ns() >= Some(3 * MS));
     let receiver: Vec<(u64, u64)> = receiver.iter().collect();
     assert_eq!(receiver.len() as u64, statistics.cost_overruns);
-    let (spun, slept): (Vec<_>, Vec<_>) = receiver.into_iter().partition(|(number, _)| number % 2 == 0);
+    let (spun, slept): (Vec<_>, Vec<_>) =
+        receiver.into_iter().partition(|(number, _)| number % 2 == 0);
     assert_eq!(spun.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 2, 4]);
     assert!(spun.iter().all(|(_, cost_ns)| *cost_ns >= 3 * MS));
     assert!(slept.len() < 3 && slept.iter().all(|(_, cost_ns)| *cost_ns >= MS), "{slept:?}");
@@ -295,8 +296,8 @@ fn what_cannot_be_is_refused() {
     assert_eq!(error, SchedulingError::Priority(0));
 }
 
-/// A hook before the first job: in the thread, with its CPUs, before the first release; if it fails there is
-/// no thread, and its reason is told.
+/// A hook before the first job: in the thread, with its CPUs, before the first release; if it fails
+/// there is no thread, and its reason is reported.
 #[test]
 fn a_start_hook_runs_before_the_first_release() {
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -345,8 +346,8 @@ fn a_watch_that_cannot_be_made_is_an_error() {
     assert!(matches!(error, SpawnError::Watch { .. }), "{error}");
 }
 
-/// RT-Mach section 4: the handler is told when the deadline passes, while the job runs, and may end
-/// the thread; "in practice the most frequent actions include ... thread termination".
+/// RT-Mach section 4: the handler is notified when the deadline passes, while the job runs, and may
+/// end the thread; "in practice the most frequent actions include ... thread termination".
 #[test]
 fn a_deadline_handler_ends_the_thread() {
     let (sender, receiver) = channel();
@@ -364,7 +365,7 @@ fn a_deadline_handler_ends_the_thread() {
             0,
         )
         .spawn(|job| {
-            // Runs on until its deadline has passed; the handler is told meanwhile.
+            // Runs on until its deadline has passed; the handler is notified meanwhile.
             while !job.check().missed() {}
             spin(MS);
         })
@@ -383,8 +384,8 @@ fn a_deadline_handler_ends_the_thread() {
     }
 }
 
-/// Issue, item 8: "cost overrun detected by the thread's CPU clock", here while the job runs: the handler
-/// is told though the deadline is far, and may end the thread at a safepoint.
+/// Issue, item 8: "cost overrun detected by the thread's CPU clock", here while the job runs: the
+/// handler is notified though the deadline is far, and may end the thread at a safepoint.
 #[test]
 fn an_overrun_of_the_budget_is_reported_while_the_job_runs() {
     let (sender, receiver) = channel();

@@ -202,7 +202,8 @@ fn actions_wake_send_call_and_fault() {
     let immediate = owner.timer(ClockBase::Monotonic, immediate).unwrap();
     immediate.arm(soon).unwrap();
     assert_eq!(receiver.recv().unwrap().as_deref(), Some("hg-engine-0"));
-    let deferred = owner.timer(ClockBase::Monotonic, Action::deferred(&class, name(sender))).unwrap();
+    let deferred =
+        owner.timer(ClockBase::Monotonic, Action::deferred(&class, name(sender))).unwrap();
     deferred.arm(soon).unwrap();
     assert_eq!(receiver.recv().unwrap().as_deref(), Some("test-class"));
 

@@ -129,7 +129,7 @@ fn expiries_wait_together() {
     gate.release();
     let (_, overruns) = receiver.recv().unwrap();
     assert!(overruns >= 3, "{overruns}");
-    // Every period is told: with a call, or in a count.
+    // Every period is reported: with a call, or in a count.
     let mut periods = overruns + 1;
     for _ in 0..20 {
         periods += receiver.recv().unwrap().1 + 1;
@@ -141,7 +141,7 @@ fn expiries_wait_together() {
     periods += receiver.try_iter().map(|(_, overruns)| overruns + 1).sum::<u64>();
     let status = timer.status().unwrap();
     let counted = status.fired + status.overruns;
-    // What is counted at the very moment at which a call begins is told with the next.
+    // What is counted at the very moment at which a call begins is reported with the next.
     assert!((24..=counted).contains(&periods), "{periods} told, {counted} counted");
     assert_eq!(gate.timer.status().unwrap().fired, 1);
 }

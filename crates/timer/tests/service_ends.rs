@@ -171,8 +171,8 @@ fn a_panic_may_carry_a_panic() {
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
 }
 
-/// Whoever armed a timer, or slept on it, while its action ran, has armed it for a time that comes: a
-/// panic of that action takes away what it was armed for before, and nothing else.
+/// A thread that armed a timer, or slept on it, while its action ran, has armed it for a time that
+/// comes: a panic of that action takes away what it was armed for before, and nothing else.
 #[test]
 fn a_panic_leaves_a_fresh_arming_alone() {
     let (service, owner) = service();
@@ -211,7 +211,7 @@ fn a_panic_leaves_a_fresh_arming_alone() {
     assert_eq!((status.armed, status.panics), (true, 2));
 }
 
-/// What was terminated does not live, whoever holds it.
+/// What was terminated does not live, even if a handle is left.
 #[test]
 fn terminated_timers_are_not_counted() {
     let (service, owner) = service();
@@ -331,8 +331,8 @@ fn an_owner_waits_for_timers_without_handles() {
     assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(Ok(())));
 }
 
-/// The moment between the last handle's end and its timer's: whoever drops and whoever terminates
-/// the owner meet there in any order, and no action runs once both returned.
+/// The moment between the last handle's end and its timer's: threads that drop it and threads that
+/// terminate the owner meet there in any order, and no action runs once both returned.
 #[test]
 fn owners_and_last_handles_go_at_the_same_moment() {
     let (service, _owner) = service();

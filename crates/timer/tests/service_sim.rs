@@ -43,7 +43,7 @@ struct Twin {
     skips: bool,
 }
 
-/// What an action wrote down: which timer, and what it was told.
+/// What an action wrote down: which timer, and what it received.
 type Log = Arc<Mutex<Vec<(usize, Expiration)>>>;
 
 fn make(
@@ -64,7 +64,7 @@ fn make(
 }
 
 impl Twin {
-    /// What the action is told when the service looks at `now`, by a list and nothing else.
+    /// What the action receives when the service polls at `now`, by a list and nothing else.
     fn look(&mut self, now: i64, was_set: bool) -> Option<(i64, u64, Cause)> {
         let (expiry, period) = self.armed?;
         if was_set && self.on_set == ClockSetPolicy::Expire && self.base.is_settable() {
@@ -164,7 +164,7 @@ fn hours_of_everything_agree_with_a_list() {
     assert_eq!(service.timers(), 0);
 }
 
-/// What was told in this look, against the list; how much that was.
+/// Compares what was reported in this poll with the list; returns the number of reports.
 fn compare(twins: &mut [Twin], service: &SimService, log: &Log, was_set: bool) -> usize {
     let mut seen = std::mem::take(&mut *log.lock().unwrap());
     for (_, expiration) in &seen {

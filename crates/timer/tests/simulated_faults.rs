@@ -42,8 +42,8 @@ struct Job {
 }
 
 impl Job {
-    /// When the thread is told of, by the twin: no earlier than the deadline, and the first moment from
-    /// the signal on at which it may be acted upon; or when the job is ended, if that comes first.
+    /// When the thread's fault is reported, by the twin: no earlier than the deadline, and the first moment
+    /// from the signal on at which it may be acted upon; or when the job is ended, if that comes first.
     fn reported_ns(&self, strength: FaultAction, delays: Delays) -> Option<u64> {
         let [before, within, after] = self.work_ns;
         let entered_ns = self.begun_ns + before;
@@ -85,7 +85,7 @@ fn hours(strength: FaultAction, dice: &mut Dice) {
         let job = Job { begun_ns, deadline_ns, work_ns: [work(), work(), work()] };
         thread.begin_job(Deadline::At(deadline_ns)).unwrap();
         thread.work(ns(job.work_ns[0]));
-        // What stands before comes on top of the twin's times; it has been told by then.
+        // A stop before this comes on top of the twin's times; it has been reported by then.
         thread.defer(|thread| thread.work(ns(job.work_ns[1])));
         thread.work(ns(job.work_ns[2]));
         let ending = thread.end_job().unwrap().unwrap();
@@ -116,8 +116,8 @@ fn every_late_job_is_reported_once_and_at_its_time() {
     }
 }
 
-/// Anything at any time, with every verdict: nothing is told of early, twice or not at all, and the
-/// thread never stands with nobody to let it go.
+/// Anything at any time, with every verdict: nothing is reported early, twice or not at all, and
+/// the thread never stands without a handler to release it.
 #[test]
 fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
     let mut dice = Dice(seed());

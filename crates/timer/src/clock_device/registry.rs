@@ -39,7 +39,7 @@ pub struct ClockDevices<C = &'static Clock> {
     entries: Vec<ClockDeviceEntry>,
 }
 
-/// On this machine nobody is asked to tick faster than this: about what a wake-up costs.
+/// On this machine no device is asked to tick faster than this: about what a wake-up costs.
 const FINEST_NATIVE: Span = Span::from_micros(50);
 
 impl ClockDevices {

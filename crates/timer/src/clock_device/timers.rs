@@ -25,8 +25,8 @@ pub struct DeviceExpiry {
     pub expiry: Instant<Monotonic>,
     /// The tick at which it did, ns.
     pub tick_ns: u64,
-    /// Expirations of a periodic timer after this one that had passed by then: they are told by
-    /// this number only.
+    /// Expirations of a periodic timer after this one that had passed by then. This number is all
+    /// that is reported of them.
     pub overruns: u64,
 }
 

@@ -4,7 +4,7 @@
 ///
 /// | base | set | suspended |
 /// |---|---|---|
-/// | [`Monotonic`](Base::Monotonic) | never | stands still: a timer is due so much later on the wall |
+/// | [`Monotonic`](Base::Monotonic) | never | stands still: a timer is due later on the wall |
 /// | [`Boottime`](Base::Boottime) | never | goes on: a timer that came due expires right after |
 /// | [`Realtime`](Base::Realtime) | may be | goes on, likewise |
 /// | [`Tai`](Base::Tai) | with `Realtime` | goes on, likewise |
@@ -38,7 +38,7 @@ impl ClockBase {
         }
     }
 
-    /// Whether somebody may set it.
+    /// Whether the clock may be set.
     #[must_use]
     pub const fn is_settable(self) -> bool {
         matches!(self, ClockBase::Realtime | ClockBase::Tai)
@@ -61,7 +61,7 @@ impl ClockReadings {
         ClockReadings { ns, sets: 0, gap_ns: 0 }
     }
 
-    /// The same with so many known settings of the wall clock before it.
+    /// These readings, with the number of known settings of the wall clock before them.
     #[must_use]
     pub const fn with_sets(self, sets: u64) -> ClockReadings {
         ClockReadings { sets, ..self }
@@ -101,7 +101,7 @@ impl ClockReadings {
         self.gap_ns
     }
 
-    /// Device time at which `base` reaches `at_ns`, if nobody sets it; ns, held at the ends of the
+    /// Device time at which `base` reaches `at_ns`, unless the clock is set; ns, clamped to the
     /// range. In the past if it has.
     #[must_use]
     #[inline]
@@ -115,7 +115,7 @@ impl ClockReadings {
         at_ns.saturating_sub(self.ns(base))
     }
 
-    /// What the clocks say at another device time, if nobody sets them.
+    /// What the clocks say at another device time, unless they are set.
     pub(super) fn at_device_ns(&self, device_ns: u64) -> ClockReadings {
         let ahead = i128::from(device_ns) - i128::from(self.device_ns());
         let shift = |ns: i64| {

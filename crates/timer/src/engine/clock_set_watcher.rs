@@ -1,4 +1,4 @@
-//! A thread that sleeps until somebody sets the wall clock.
+//! A thread that sleeps until the wall clock is set.
 //!
 //! Owns: noticing that, and the end of a suspension.
 //! Must not: decide what it means for timers.
@@ -69,7 +69,7 @@ fn run(
                 before = now;
                 kick.kick();
             }
-            // A signal's handler ran, or somebody else read it.
+            // A signal's handler ran, or another thread read it.
             Ok(_) | Err(_) => {}
         }
     }

@@ -188,7 +188,7 @@ impl<T> Engine<T> {
         Ok(())
     }
 
-    /// Its timers: to create, arm and cancel. The device is told by the next wait.
+    /// Its timers: to create, arm and cancel. The next wait programs the device.
     #[must_use]
     pub fn timers(&mut self) -> &mut EngineTimers<T> {
         &mut self.timers
@@ -296,8 +296,8 @@ impl<T> Engine<T> {
         self.binding.release();
     }
 
-    /// Waits until a timer or a service is due, somebody kicks, a signal is handled, or the device's
-    /// time reaches `limit_ns`. What is due already is told at once. Timers expire in
+    /// Waits until a timer or a service is due, a kick arrives, a signal is handled, or the
+    /// device's time reaches `limit_ns`. What is due already is returned at once. Timers expire in
     /// [`Engine::expire`], which is to be called whatever this returned.
     ///
     /// The first wait with a timer on another base than [`ClockBase::Monotonic`] has the clocks watched

@@ -1,4 +1,4 @@
-//! Which timer, and what is told when it expires.
+//! A timer that expired, and why.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ pub enum ClockSetPolicy {
     #[default]
     Follow,
     /// It expires at once, with [`Cause::ClockSet`] (as timerfds with `TFD_TIMER_CANCEL_ON_SET`
-    /// do). On a clock that nobody sets the same as [`ClockSetPolicy::DeviceChange`].
+    /// do). On a clock that cannot be set, as [`ClockSetPolicy::DeviceChange`].
     Expire,
 }
 
@@ -71,7 +71,7 @@ pub enum ClockSetPolicy {
 pub enum Cause {
     /// Its time came.
     Expiry,
-    /// Its clock was set, and it wanted to be told ([`ClockSetPolicy::Expire`]).
+    /// Its clock was set, and it was made to expire then ([`ClockSetPolicy::Expire`]).
     ClockSet,
 }
 

@@ -49,7 +49,7 @@ impl NextWake {
         fence(Ordering::SeqCst);
     }
 
-    /// The engine is awake. Whoever still reads the time of before kicks for nothing.
+    /// The engine is awake. A thread that still reads the previous time kicks for nothing.
     #[inline]
     pub(super) fn awake(&self) {
         self.0.store(AWAKE, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl fmt::Debug for NextWake {
 /// walks along it, so that a signal handler may.
 pub(super) struct DeviceKicks {
     first: OnceLock<Box<Link>>,
-    /// The place of the device in use, from 1; 0 while there is none.
+    /// The place of the device in use, from 1; 0 without one.
     current: AtomicUsize,
 }
 

@@ -65,12 +65,12 @@ impl SimTimes {
         self.was_set();
     }
 
-    /// Tells the difference between TAI and the wall clock; nobody is kicked, as by Linux.
+    /// Sets the difference between TAI and the wall clock; no engine is kicked, as by Linux.
     pub fn set_tai_offset(&self, offset: Span) {
         self.clocks.tai_ns.store(offset.nanos(), Ordering::Relaxed);
     }
 
-    /// The machine was suspended for so long, and comes back now: every base but
+    /// The machine was suspended for `length`, and comes back now: every base but
     /// [`ClockBase::Monotonic`](super::Base::Monotonic) is ahead by it. The engine is kicked.
     pub fn suspend(&self, length: Span) {
         add_held(&self.clocks.suspended_ns, length.max(Span::ZERO));

@@ -22,8 +22,8 @@ use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
 /// may wait behind one of its base that may not yet.
 ///
 /// **Memory.** 56 bytes a timer with a payload of four bytes, 64 with eight, for as many as there
-/// is room; a timer with [`ClockSetPolicy::Expire`] takes as much again. Creating may allocate, not within
-/// the room reserved; nothing else does.
+/// is room; a timer with [`ClockSetPolicy::Expire`] takes twice that. Creating may allocate, not
+/// within the room reserved; nothing else does.
 ///
 /// ```
 /// use hourglass_time::Span;
@@ -38,7 +38,7 @@ use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
 /// timers.arm(gong, 501_500, 0)?;
 /// assert_eq!(timers.earliest(&now), Some(1_500));
 ///
-/// // Somebody sets the wall clock back by 1 us: nothing moves, and the valve is first.
+/// // The wall clock is set back by 1 us: nothing moves, and the valve is first.
 /// let now = ClockReadings::new([1_000, 1_000, 500_000, 537_000]).with_sets(1);
 /// assert_eq!(timers.earliest(&now), Some(2_500));
 ///
@@ -72,7 +72,7 @@ impl ClockTag for BaseClockTag {
     const NAME: &'static str = "timer_base";
 }
 
-/// Settings of the wall clock, counted: the "time" at which timers that want to be told expire.
+/// Settings of the wall clock, counted: the "time" at which timers that expire with a setting are due.
 #[derive(Debug)]
 enum ClockSetTag {}
 
@@ -129,7 +129,7 @@ impl<T> EngineTimers<T> {
         })
     }
 
-    /// Makes room for so many timers of a base altogether.
+    /// Makes room for this many timers of a base altogether.
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
@@ -137,7 +137,7 @@ impl<T> EngineTimers<T> {
         Ok(self.queues[base as usize].reserve(timers)?)
     }
 
-    /// Makes room for so many timeouts altogether.
+    /// Makes room for this many timeouts altogether.
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
@@ -151,11 +151,12 @@ impl<T> EngineTimers<T> {
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
     #[inline]
     pub fn create(&mut self, base: ClockBase, payload: T) -> Result<TimerId, TimerError> {
-        let handle = self.queues[base as usize].create(EngineTimer { payload, clock_set_timer: None })?;
+        let handle =
+            self.queues[base as usize].create(EngineTimer { payload, clock_set_timer: None })?;
         Ok(TimerId { home: TimerStore::Queue(base), handle })
     }
 
-    /// The same, with a choice of what happens when somebody sets the clock.
+    /// As [`Timers::create`], with a choice of what happens when the clock is set.
     ///
     /// # Errors
     /// As [`Timers::create`].
@@ -172,7 +173,8 @@ impl<T> EngineTimers<T> {
                 self.remove(id)?;
                 return Err(error.into());
             }
-            self.queues[base as usize].payload_mut(id.handle)?.clock_set_timer = clock_set_timer.ok();
+            self.queues[base as usize].payload_mut(id.handle)?.clock_set_timer =
+                clock_set_timer.ok();
         }
         Ok(id)
     }
@@ -262,7 +264,8 @@ impl<T> EngineTimers<T> {
     pub fn remove(&mut self, id: TimerId) -> Result<T, TimerError> {
         match id.home {
             TimerStore::Queue(base) => {
-                let EngineTimer { payload, clock_set_timer } = self.queues[base as usize].remove(id.handle)?;
+                let EngineTimer { payload, clock_set_timer } =
+                    self.queues[base as usize].remove(id.handle)?;
                 if let Some(clock_set_timer) = clock_set_timer {
                     self.clock_set_timers.remove(clock_set_timer)?;
                 }
@@ -352,8 +355,8 @@ impl<T> EngineTimers<T> {
         budget
     }
 
-    /// The next timer or timeout that expires at `now`; it is not armed any more. Timers that want
-    /// to be told of a setting of their clock come first, in the order in which they were armed.
+    /// The next timer or timeout that expires at `now`; it is not armed any more. Timers that
+    /// expire with a setting of their clock come first, in the order in which they were armed.
     #[inline]
     pub fn pop_due(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
         if now.sets() > self.sets {
@@ -453,12 +456,13 @@ impl<T> EngineTimers<T> {
         Some(ExpiredTimer { id, base, expiry_ns, latest_ns, now_ns, cause: Cause::Expiry })
     }
 
-    /// The first timer armed before the clock was set that wants to be told.
+    /// The first timer that was armed before its clock was set and expires with that.
     fn pop_clock_set_notification(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
         if !self.has_clock_set_notification(now) {
             return None;
         }
-        let clock_set_timer = self.clock_set_timers.pop_expired(of_sets(now.sets().saturating_sub(1)))?;
+        let clock_set_timer =
+            self.clock_set_timers.pop_expired(of_sets(now.sets().saturating_sub(1)))?;
         let id = *self.clock_set_timers.payload(clock_set_timer.handle).ok()?;
         let queue = &mut self.queues[id.base() as usize];
         let expiry = queue.expiry(id.handle).ok()??;
@@ -490,7 +494,7 @@ fn check(base: ClockBase, expiry_ns: i64) -> Result<(), TimerError> {
     }
 }
 
-/// The "time" after so many settings.
+/// The "time" after this many settings.
 fn of_sets(sets: u64) -> Instant<ClockSetTag> {
     Instant::from_nanos(i64::try_from(sets).unwrap_or(i64::MAX))
 }

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Each power of two has so many buckets, as a power of two: a bucket is at most 1/32 of its
-/// values wide.
+/// Buckets of each power of two, as a power of two: a bucket is at most 1/32 of its values wide.
 const SUB_BITS: u32 = 5;
 const SUB: u64 = 1 << SUB_BITS;
 /// Values from 2^this ns on (73 minutes) share the last bucket.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::ops::ControlFlow;
 
-/// A job that was released, as a [`Watch`] is told of it.
+/// A job that was released, as a [`Watch`] receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReleasedJob {
     /// How many jobs there were before.

@@ -105,7 +105,7 @@ impl Parameters {
         }
     }
 
-    /// So many releases a second, exact in the long run also where a period is no whole number of
+    /// Releases in a second, exact in the long run also where a period is no whole number of
     /// nanoseconds (60 Hz).
     #[must_use]
     pub const fn hertz(hertz: u32) -> Parameters {

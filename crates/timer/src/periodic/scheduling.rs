@@ -22,7 +22,7 @@ pub enum Scheduling {
     /// `SCHED_DEADLINE` with the thread's own budget, deadline and period, whole nanoseconds. The
     /// kernel then **enforces** the budget: a job that used it waits for the next period.
     Deadline {
-        /// Whether it may use bandwidth that nobody reserved (`SCHED_FLAG_RECLAIM`).
+        /// Whether it may use bandwidth that is not reserved (`SCHED_FLAG_RECLAIM`).
         reclaim: bool,
     },
 }
@@ -134,7 +134,7 @@ impl Scheduling {
         })
     }
 
-    /// What is told of a refusal.
+    /// The report of a refusal.
     pub(crate) fn refused(self, error: &io::Error) -> Refusal {
         let errno = error.raw_os_error().unwrap_or(0);
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();

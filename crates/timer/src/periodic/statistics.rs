@@ -57,8 +57,8 @@ impl Recorder {
         }
     }
 
-    /// A job begins: one store, since its body waits for it. Outside of the sequence lock: whoever
-    /// reads the counts of a complete job has seen it begin.
+    /// A job begins: one store, since its body waits for it. Outside of the sequence lock: a reader
+    /// of the counts of a complete job has seen it begin.
     pub(super) fn begin(&self) {
         raise(&self.releases, 1);
     }
@@ -88,7 +88,7 @@ impl Recorder {
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// Copies once; whether nobody wrote meanwhile.
+    /// Copies once. Returns whether no write came in between.
     fn try_read(&self, into: &mut Snapshot) -> bool {
         let before = self.version.load(Ordering::Acquire);
         if before % 2 == 1 {

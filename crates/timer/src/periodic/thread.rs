@@ -114,7 +114,7 @@ impl PeriodicThread {
         self.join()
     }
 
-    /// Waits until it is over by itself, or stopped by somebody else.
+    /// Waits until the thread ends by itself, or is stopped from elsewhere.
     ///
     /// # Errors
     /// [`JoinError::Panicked`] with what it did until then, [`JoinError::Forked`],
@@ -269,7 +269,7 @@ impl ThreadPlan {
             let _ = sender.send(Err(SpawnError::IdleLatency { name, error }));
             return Ok(LoopEnd::Stopped);
         }
-        // Nobody hears what is told if the starter is gone, which cannot be: it waits for this.
+        // The starter always receives this: it waits for it.
         let watch = match self.set_up() {
             Ok(watch) => watch,
             Err(error) => {

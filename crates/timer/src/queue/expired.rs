@@ -13,7 +13,7 @@ pub struct ExpiredEntry<C: ClockTag> {
     /// The expiry that it was armed with; never later than the time at which it fired.
     pub expiry: Instant<C>,
     /// By when it was to fire: expiry plus slack, or the time of its bucket. If it fired later than
-    /// that, nobody looked at the queue in between.
+    /// that, the queue was not polled in between.
     pub latest: Instant<C>,
 }
 

@@ -81,7 +81,7 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
         Queue { timers: Arena::new(), order: B::default(), sequence: 0, clock: PhantomData }
     }
 
-    /// An empty queue with room for so many timers.
+    /// An empty queue with room for this many timers.
     ///
     /// # Errors
     /// [`QueueError::Full`] above about 2^32 timers, [`QueueError::OutOfMemory`].
@@ -91,7 +91,7 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
         Ok(queue)
     }
 
-    /// Makes room for so many timers altogether; less than before changes nothing. Takes time
+    /// Makes room for this many timers altogether; less than before changes nothing. Takes time
     /// proportional to the timers, as growing by itself does.
     ///
     /// # Errors

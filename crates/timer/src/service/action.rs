@@ -18,8 +18,8 @@ pub trait FaultThread: Send {
     fn fault(&mut self, expiration: &Expiration);
 }
 
-/// What is done is what the thread's [`crate::fault::Settings`] say, and its deadline handler is
-/// told of a deadline on `CLOCK_MONOTONIC`.
+/// What is done is what the thread's [`crate::fault::Settings`] say, and its deadline handler gets
+/// a deadline on `CLOCK_MONOTONIC`.
 impl FaultThread for WatchedHandle {
     fn fault(&mut self, expiration: &Expiration) {
         let deadline_ns = match expiration.base {
@@ -43,8 +43,8 @@ impl FaultThread for WatchedHandle {
 /// to the engine, which it finds when the expired timers are done. [`Action::deferred`] runs on the
 /// thread of its [`Class`].
 ///
-/// A function that panics is counted, its timer is disarmed, unless somebody armed it since the expiry,
-/// and everybody else goes on.
+/// A function that panics is counted, its timer is disarmed, unless it was armed again since the
+/// expiry, and all other timers go on.
 pub struct Action(pub(super) ActionKind);
 
 /// What a user's function is to the service.

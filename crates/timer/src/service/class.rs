@@ -44,7 +44,7 @@ impl Default for ClassSettings {
 pub struct ClassStatistics {
     /// Actions that ran.
     pub ran: u64,
-    /// The longest, ns: so long it held up the others of this class, and nobody else.
+    /// The longest action, ns: it held up the others of this class, and no other class.
     pub longest_ns: u64,
     /// Expiries that found no room: their action did not run. Also in the
     /// [`Statistics`](super::Statistics) of the engine.
@@ -74,7 +74,7 @@ pub(super) struct ClassShared {
     ring: Ring<2>,
     /// The real-time priority that the worker has, or that was asked for it.
     level: AtomicU32,
-    /// Somebody else changed the priority: what the worker believes of it may be wrong.
+    /// The priority was changed from outside: what the worker believes of it may be wrong.
     touched: AtomicBool,
     /// What waits has become more urgent than it was when it was queued.
     reorder: AtomicBool,
@@ -297,8 +297,8 @@ impl Worker {
         self.jobs.push(QueuedExpiry { priority, number: Reverse(self.numbers), job });
     }
 
-    /// Has the priority of the next action from now on; false if somebody raised it further since it
-    /// looked, which is known once for each time.
+    /// Takes the priority of the next action from now on; false if the priority was raised further
+    /// since it looked, which is known once for each time.
     fn take_level(&mut self, level: u32) -> bool {
         if !self.class.settings.raise {
             return true;

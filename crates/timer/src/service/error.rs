@@ -19,7 +19,7 @@ pub enum ServiceError {
     /// The timer was terminated, or its owner was.
     #[error("the timer was terminated: make another one")]
     Terminated,
-    /// The clock was set, and the sleep wanted to be told.
+    /// The clock was set, and the sleep was to end then.
     #[error("the clock was set during the sleep")]
     ClockSet,
     /// Three other threads are in the middle of arming this timer.
@@ -69,7 +69,7 @@ pub enum ServiceError {
     TooManyTimers {
         /// The clock of the timer that there is no place for.
         base: ClockBase,
-        /// How many timers of that engine live, terminated ones that somebody still holds included.
+        /// Timers of that engine that live, including terminated ones that still have a handle.
         timers: usize,
         /// How many places the engine has.
         places: usize,
@@ -86,7 +86,7 @@ pub enum ServiceError {
         /// What was asked for.
         engines: usize,
     },
-    /// There is no memory for a queue of so many expiries.
+    /// There is no memory for a queue of this many expiries.
     #[error("room for {room} expiries is more memory than there is: give less")]
     NoRoom {
         /// What was asked for.
@@ -98,7 +98,7 @@ pub enum ServiceError {
         /// Its name.
         class: String,
     },
-    /// An engine was asked for that there is none of.
+    /// The service has no engine of that number.
     #[error("no engine {engine}: the service has {engines}")]
     NoEngine {
         /// What was asked for, from 0.

@@ -64,7 +64,7 @@ impl OwnedTimer {
         if let Some(timer) = self.timer.upgrade() {
             return Timer(timer).terminate();
         }
-        // Whoever drops the last handle terminates it. Its action may be the caller's own.
+        // Dropping the last handle terminates the timer. Its action may be the caller's own.
         if !is_in_action() {
             self.in_place(core, |entry| entry.wait_for_orphan(self.generation));
         }

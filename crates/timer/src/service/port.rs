@@ -32,9 +32,9 @@ pub struct Message {
 
 /// A bounded queue of messages for any number of timers and readers. Clones are the same port.
 ///
-/// As a channel: [`Port::receive`], [`Port::try_receive`]. In a loop over `epoll` or `io_uring`: its
-/// descriptor ([`AsFd`]) is readable while there are messages; read them by `try_receive` until
-/// there is none, which makes it unreadable again. Nobody else reads the descriptor.
+/// As a channel: [`Port::receive`], [`Port::try_receive`]. In a loop over `epoll` or `io_uring`:
+/// its descriptor ([`AsFd`]) is readable while there are messages; read them by `try_receive` until
+/// it returns none, which makes it unreadable again. Only the port reads the descriptor.
 ///
 /// A timer that finds it full drops its message, which [`Port::lost`] counts.
 ///
@@ -57,7 +57,7 @@ struct PortShared {
 }
 
 impl Port {
-    /// A port with room for so many messages, rounded up to a power of two; [`MOST_ROOM`] at most.
+    /// A port with room for `room` messages, rounded up to a power of two; [`MOST_ROOM`] at most.
     ///
     /// # Errors
     /// No descriptors are left (`ulimit -n`); ENOMEM for more room than there is memory.
@@ -81,8 +81,8 @@ impl Port {
         if let Some(words) = self.0.messages.pop() {
             return Some(message(words));
         }
-        // First the descriptor, then the flag, then the queue once more: whoever sends after that
-        // makes the descriptor readable again.
+        // First the descriptor, then the flag, then the queue once more: a later sender makes the
+        // descriptor readable again.
         self.0.event.drain();
         self.0.notified.swap(false, Ordering::AcqRel);
         let words = self.0.messages.pop()?;
@@ -126,7 +126,7 @@ impl Port {
         self.0.messages.room()
     }
 
-    /// Sends; false if there is no room. A system call only if nobody was told before.
+    /// Sends; false if there is no room. A system call only if no notification is pending.
     pub(super) fn send(&self, message: &Message) -> bool {
         let [expiry, now, overruns, kind] = message.expiration.words();
         let sent = self.0.messages.push([message.tag, expiry, now, overruns, kind]);

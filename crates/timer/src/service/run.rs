@@ -33,8 +33,8 @@ pub(super) fn is_in_action() -> bool {
     OWN.get() != 0
 }
 
-/// Runs the action of a timer whose state says that it runs, and ends it; whether it is to be queued
-/// again. `account` is told how long it took, ns, before anybody sees that it is over.
+/// Runs the action of a timer whose state says that it runs, and ends it; returns whether it is to
+/// be queued again. `account` gets the time that it took, ns, before its end is visible.
 pub(super) fn run(
     table: &TimerTable,
     index: u32,

@@ -36,7 +36,7 @@ pub struct ServiceSettings {
 }
 
 impl ServiceSettings {
-    /// So many engines with the same settings.
+    /// `count` engines with the same settings.
     #[must_use]
     pub fn engines(count: usize, settings: &EngineSettings) -> ServiceSettings {
         ServiceSettings { engines: vec![settings.clone(); count] }
@@ -85,7 +85,7 @@ impl Classes {
         Arc::new(Classes { classes, taken: Mutex::new(0) })
     }
 
-    /// A place, which nobody else gets. Not locked while the worker starts: that takes its time.
+    /// A place, for the caller alone. Not locked while the worker starts: that takes its time.
     pub(super) fn reserve(&self) -> Result<ClassSlot<'_>, ServiceError> {
         let mut taken = self.taken();
         let number = taken.trailing_ones() as usize;
@@ -190,7 +190,7 @@ impl Drop for Core {
             return;
         }
         for thread in threads {
-            // A panic outside of actions would be a bug that the thread has told of.
+            // A panic outside of actions would be a bug that the thread has reported.
             let _ = thread.join();
         }
     }
@@ -203,8 +203,8 @@ impl Drop for Core {
 /// so that more engines, on CPUs of their own, share nothing. Deferred actions run on the thread of
 /// their [`Class`].
 ///
-/// Clones are the same service. Its threads end with the last clone and the last [`Owner`]. In a
-/// child made by `fork` there are none of them: every call gives [`ServiceError::Forked`].
+/// Clones are the same service. Its threads end with the last clone and the last [`Owner`]. A child
+/// made by `fork` has none of them: every call gives [`ServiceError::Forked`].
 ///
 /// ```
 /// use hourglass_time::Span;
@@ -222,7 +222,7 @@ impl Drop for Core {
 /// assert!(first.expiration.now_ns >= first.expiration.expiry_ns);
 /// assert!(stroke.cancel(CancelScope::All)?);
 ///
-/// // A thread sleeps on a timer; whoever cancels that timer ends the sleep.
+/// // A thread sleeps on a timer; cancelling that timer ends the sleep.
 /// let nap = owner.timer(ClockBase::Monotonic, Action::nothing())?;
 /// nap.sleep_for(Span::MILLISECOND)?;
 ///

@@ -42,7 +42,7 @@ pub(super) struct TimerEntry {
     pub(super) kind: AtomicU32,
     /// The class of its action plus one; 0 for an immediate action.
     pub(super) route: AtomicU32,
-    /// What the action is told next; the engine's until a worker may see it.
+    /// What the action receives next; the engine's until a worker may see it.
     pub(super) published: PublishedExpiry,
     /// When it expires next, as the engine has it, and for which state that holds.
     pub(super) scheduled_ns: AtomicI64,
@@ -50,7 +50,7 @@ pub(super) struct TimerEntry {
     pub(super) fired: AtomicU64,
     pub(super) overruns: AtomicU64,
     pub(super) panics: AtomicU32,
-    /// Locked by whoever runs it, and by whoever takes it away when nobody can run it any more.
+    /// Locked by the thread that runs it, and by the one that drops it when it can no longer run.
     pub(super) action: Mutex<Option<Action>>,
 }
 
@@ -101,7 +101,7 @@ impl TimerEntry {
         }
     }
 
-    /// Whatever somebody waits for may have come.
+    /// Ends the waits at the gate: the awaited event may have come.
     pub(super) fn open_gate(&self) {
         self.gate.fetch_add(1, Ordering::Release);
         futex::wake(&self.gate, u32::MAX);
@@ -121,7 +121,7 @@ impl TimerEntry {
 
     /// A timer lives here from now on; which one.
     pub(super) fn open(&self) -> u32 {
-        // Before it: whoever sees the new timer's state sees that it is another one.
+        // Before it: a thread that sees the new timer's state sees that it is another one.
         let before = self.generation.fetch_add(1, Ordering::Relaxed);
         self.slot.open();
         before.wrapping_add(1)
@@ -168,7 +168,7 @@ impl TimerEntry {
         }
     }
 
-    /// Drops the action, when nobody can run it any more.
+    /// Drops the action, when it can no longer run.
     pub(super) fn retire(&self) {
         let action =
             NoStopGuard::new(|| self.action.lock().unwrap_or_else(PoisonError::into_inner)).take();
@@ -247,7 +247,7 @@ struct Free {
 }
 
 impl Free {
-    /// Timers that live, and terminated ones that somebody still holds.
+    /// Timers that live, and terminated ones that still have a handle.
     fn held(&self) -> usize {
         self.used - self.places.iter().map(Vec::len).sum::<usize>()
     }
@@ -315,7 +315,7 @@ impl TimerTable {
         }
     }
 
-    /// The engine's thread ends: whoever arms is told, and whoever sleeps is woken to be told.
+    /// The engine's thread ends: arming fails from now on, and sleeping threads are woken with the error.
     pub(super) fn fail(&self, why: ServiceError) {
         let _ = self.failed.set(why);
         self.is_failed.store(true, Ordering::Release);

@@ -121,8 +121,8 @@ fn serve(
     engine.detach();
 }
 
-/// Dropped by a panic of the engine's thread, it tells whoever arms and whoever sleeps: nobody else
-/// would.
+/// Dropped by a panic of the engine's thread, it fails the arming and sleeping threads, which would
+/// otherwise wait.
 struct PanicNotifier<'a>(&'a TimerTable);
 
 impl Drop for PanicNotifier<'_> {
@@ -150,7 +150,7 @@ fn turn(
         if retiring.may_sleep(&table.wake, next_wake.ns(), || table.any_changed()) {
             return false;
         }
-        // What was published stands: whoever arms meanwhile decides by it.
+        // What was published stands: threads that arm meanwhile decide by it.
         retiring.looked(dispatcher.take_changes(timers));
         true
     })?;
@@ -222,7 +222,7 @@ mod tests {
     use crate::service::timer::open;
     use crate::service::{Action, TimerSpec};
 
-    /// A sleeper is woken by the panic and told, and so is whoever arms afterwards.
+    /// A sleeper is woken by the panic with the error, and later arming gets it too.
     #[test]
     fn a_panic_of_the_engine_is_reported() {
         let table = table(3);

@@ -45,9 +45,8 @@ pub struct Tick {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     origin_ns: u64,
-    /// So many ticks...
+    /// The rate: this number of ticks in `nanos`.
     ticks: u64,
-    /// ...in so many nanoseconds.
     nanos: u64,
     /// The next tick, counted from the origin.
     next: u64,

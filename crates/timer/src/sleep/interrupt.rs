@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(target_os = "linux")]
 use hourglass_sys::{futex, signal};
 
-/// Set: somebody wants sleeping to end. The lowest bit, as `signal::latch` sets it.
+/// Set: an interrupt was requested. The lowest bit, as `signal::latch` sets it.
 const SET: u32 = 1;
 /// One thread that is in the kernel, or about to be, waiting for the word to change.
 const WAITER: u32 = 2;
@@ -19,8 +19,8 @@ const WAITER: u32 = 2;
 ///
 /// From [`Interrupt::interrupt`] until [`Interrupt::clear`] every sleep on it ends at once, the one
 /// in progress and those that begin later, so that an interrupt that comes too early is not lost.
-/// Each [`super::Sleeper`] makes one of its own; nobody else is woken by it. Where one request is to
-/// end the sleeps of a group, or comes from a signal handler, a `static` can be given to them:
+/// Each [`super::Sleeper`] makes one of its own, which wakes no other. Where one request is to end
+/// the sleeps of a group, or comes from a signal handler, a `static` can be given to them:
 ///
 /// ```
 /// use hourglass_timer::sleep::{Interrupt, Settings, Sleeper};
@@ -47,8 +47,8 @@ impl Interrupt {
         Interrupt(AtomicU32::new(0))
     }
 
-    /// Ends the sleep in progress and every later one until [`Interrupt::clear`]. What this thread
-    /// did before is seen by the one that wakes. A system call only if somebody waits in the kernel.
+    /// Ends the sleep in progress and every later one until [`Interrupt::clear`]. What this thread did
+    /// before is seen by the one that wakes. A system call only if a thread waits in the kernel.
     pub fn interrupt(&self) {
         let before = self.0.fetch_or(SET, Ordering::AcqRel);
         if before >= WAITER {

@@ -1,4 +1,4 @@
-//! A loop so many times a second.
+//! A loop at a fixed rate.
 
 use std::ops::Deref;
 

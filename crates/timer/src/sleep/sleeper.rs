@@ -26,7 +26,7 @@ use super::settings::SleeperSettings;
 /// a reading of `now_ordered`, taken after everything before it, that is at the deadline. It ends
 /// late by whatever the scheduler does; [`super::Slept`] tells by how much and why.
 ///
-/// A deadline that has passed does not enter the kernel, where such a wait would cost as much as any
+/// A deadline that has passed does not enter the kernel, where such a wait would cost the usual time
 /// (25 us were measured). Nothing is allocated while sleeping. Signals whose handlers do not
 /// interrupt the sleeper do not end a sleep. The timer slack of the thread is 1 ns while it is in
 /// the kernel, and as before afterwards; a thread that has it for good anyhow saves three system calls

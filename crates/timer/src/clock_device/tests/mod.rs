@@ -40,7 +40,7 @@ fn open(name: &str) -> Device {
     machine().1.open(name).unwrap()
 }
 
-/// Serves the device to `until_ns`; the times at which `user` was told.
+/// Serves the device to `until_ns`; the times at which `user` was notified.
 fn tick_times_of(device: &mut Device, user: crate::event::TickUser, until_ns: u64) -> Vec<u64> {
     let mut times = Vec::new();
     loop {
@@ -102,7 +102,7 @@ fn a_rate_that_does_not_divide_is_skewed_for_a_while() {
     }
 }
 
-/// Also at a tick that no user is told of: 3 ms are no multiple of the 1/512 s that serve them.
+/// Also at a tick of no user: 3 ms are no multiple of the 1/512 s that serve them.
 #[test]
 fn a_timer_expires_at_the_first_tick_of_any_user() {
     let mut device = open("sim_mc146818");
@@ -202,7 +202,7 @@ fn the_mapped_read_is_coarse_and_the_precise_one_is_not() {
     assert!(reader.tick_ns() < 101_000);
 }
 
-/// Section 2.1: opened by name, one universal name; an unknown one is told those that there are.
+/// Section 2.1: opened by name, one universal name; the error for an unknown one lists the known ones.
 #[test]
 fn devices_are_opened_by_name() {
     let (time, mut devices) = machine();

@@ -47,7 +47,7 @@ fn timers_expire_at_ticks() {
 }
 
 /// Section 3: "it will atomically re-arm itself with the specified period relative to the last
-/// expiration time"; what passed between two ticks is told as a number.
+/// expiration time"; what passed between two ticks is reported as a number.
 #[test]
 fn a_periodic_timer_is_armed_from_its_expiry() {
     let mut device = every_ms();
@@ -194,7 +194,7 @@ impl List {
 }
 
 /// An hour of random arming, cancelling and changing the resolution: every expiration at the first
-/// tick that is not before it, none lost but those that are told as overruns.
+/// tick that is not before it, none lost but those that are reported as overruns.
 fn an_hour(name: &str, seed: u64) {
     let mut dice = Dice(seed);
     let mut device = open(name);

@@ -121,7 +121,9 @@ fn a_new_resolution_is_in_force_within_one_tick() {
         for _ in 0..100 {
             let mut ticks = 0;
             while ticks == 0 {
-                device.wait(None, |who, periods| ticks += periods * u64::from(who == user)).unwrap();
+                device
+                    .wait(None, |who, periods| ticks += periods * u64::from(who == user))
+                    .unwrap();
             }
             let now_ns = device.device().now_ns();
             assert_eq!(ticks, 1, "{name}");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::periodic::{CompletedJob, LoopStep};
 
-/// The same machine by the same seed: what is told of jobs in a closure is told of those by hand.
+/// The same machine by the same seed: jobs in a closure and jobs by hand have the same counts.
 #[test]
 fn jobs_by_hand_are_those_of_a_body() {
     let seed = seed();

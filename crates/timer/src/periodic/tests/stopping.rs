@@ -1,4 +1,4 @@
-//! How tasks end, and what a running job can tell and be told.
+//! How tasks end, and what a running job reports and learns.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -122,7 +122,7 @@ fn the_limits_themselves_are_kept() {
     assert!(!CompletedJob { cost_ns: 6, budget_ns: None, ..job }.is_cost_overrun());
 }
 
-/// Handlers are told of the jobs that went wrong and of no others.
+/// Handlers are notified of the jobs that went wrong and of no others.
 #[test]
 fn handlers_are_notified() {
     let parameters =

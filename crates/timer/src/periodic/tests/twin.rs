@@ -42,7 +42,7 @@ impl Expected {
 }
 
 impl Twin {
-    /// The job that worked so long and was complete then.
+    /// Takes a job that worked for `worked_ns` and was complete then.
     fn see(&mut self, job: &CompletedJob, worked_ns: u64) {
         assert_eq!((job.number, job.release_ns), (self.expected.jobs, self.next_ns));
         assert!(job.started_ns >= job.release_ns, "early: {job:?}");
@@ -91,7 +91,7 @@ impl Twin {
 /// What reading clocks may cost in a job, ns: some tens, but now and then the clock checks itself.
 const READING_NS: u64 = 100_000;
 
-/// Works for so much CPU time, however often that is taken away.
+/// Works for this much CPU time, however often the CPU is taken away.
 fn work(machine: &mut SimMachine, length_ns: u64) {
     let end_ns = machine.cpu_time_ns() + length_ns;
     loop {

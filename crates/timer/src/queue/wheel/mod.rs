@@ -34,8 +34,8 @@ use levels::{BUCKETS, BucketPosition, LEVELS, Levels};
 /// it is due. The next expiry itself is found in bounded time, at most one word of bits a level.
 ///
 /// **Order.** Buckets come off in the order of their times, the timeouts of a bucket in the order
-/// in which they got there. Two timeouts of the same expiry may lie in buckets of different width, so
-/// that the one that was armed later fires first. Whoever needs an order uses
+/// in which they got there. Two timeouts of the same expiry may lie in buckets of different width,
+/// so that the one that was armed later fires first. Callers that need an order use
 /// [`Queue`](super::Queue).
 ///
 /// **Clocks.** Time passed in is taken as the latest seen if it is earlier; a timeout measures a
@@ -114,7 +114,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         Span::from_nanos(1 << self.shift)
     }
 
-    /// Makes room for so many timeouts altogether; less than before changes nothing. Takes time
+    /// Makes room for this many timeouts altogether; less than before changes nothing. Takes time
     /// proportional to the timeouts, as growing by itself does.
     ///
     /// # Errors

@@ -43,10 +43,10 @@ impl Wake {
 
 /// An engine on its way to sleep: it publishes when it wakes, looks at what changed, and sleeps.
 ///
-/// One look is enough unless that puts the wake-up off: whoever marks a timer after it compares with
-/// what was published before it, and kicks if that is too late. So an engine whose timers are armed
-/// all the time sleeps all the same. (If it slept only once nothing had changed, it would look for
-/// ever, on a CPU of its own, and each of its looks would take a line of memory away from those that
+/// One look is enough unless that puts the wake-up off: a thread that marks a timer after it compares
+/// with what was published before it, and kicks if that is too late. So an engine whose timers are armed
+/// all the time sleeps all the same. (If it slept only once nothing had changed, it would look for ever,
+/// on a CPU of its own, and each of its looks would take a line of memory away from those that
 /// arm.)
 #[derive(Default)]
 pub(crate) struct SleepTransition {
