@@ -71,7 +71,7 @@ fn faults_are_reported_in_order_and_after_the_deadline() {
             work_until_late(&watch, count);
             let resumed = now();
             let fault = faults.recv_timeout(LONG).unwrap();
-            assert_eq!((fault.count, fault.untold), (count, 0));
+            assert_eq!((fault.count, fault.undelivered), (count, 0));
             assert_eq!((fault.deadline_ns, fault.thread), (deadline, watch.thread().tid()));
             assert!(deadline <= fault.stopped_ns && fault.stopped_ns <= fault.handled_ns);
             assert!(fault.handled_ns <= resumed, "it ran before it was resumed");

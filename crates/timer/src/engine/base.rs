@@ -4,10 +4,10 @@
 ///
 /// | base | set | suspended |
 /// |---|---|---|
-/// | [`Monotonic`](Base::Monotonic) | never | stands still: a timer is due later on the wall |
-/// | [`Boottime`](Base::Boottime) | never | goes on: a timer that came due expires right after |
-/// | [`Realtime`](Base::Realtime) | may be | goes on, likewise |
-/// | [`Tai`](Base::Tai) | with `Realtime` | goes on, likewise |
+/// | [`Monotonic`](ClockBase::Monotonic) | never | stands still: a timer is due later on the wall |
+/// | [`Boottime`](ClockBase::Boottime) | never | goes on: a timer that came due expires right after |
+/// | [`Realtime`](ClockBase::Realtime) | may be | goes on, likewise |
+/// | [`Tai`](ClockBase::Tai) | with `Realtime` | goes on, likewise |
 ///
 /// No timer wakes a suspended machine (that takes `CAP_WAKE_ALARM` and another device).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

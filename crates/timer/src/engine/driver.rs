@@ -34,7 +34,7 @@ use crate::event::{SourcePlan, validate_source};
 /// **Device.** The best that the [`Registry`] has for this engine, or else the system's ticking
 /// one. It is programmed when the engine waits, and only if the first of all bases and services
 /// changed. With a new, better device, or when its own is removed or fails, the engine changes over
-/// in its next wait, which then returns [`Kicked`](event::Woken::Kicked).
+/// in its next wait, which then returns [`Kicked`](event::DeviceWaitEnd::Kicked).
 ///
 /// **Resolution.** By [`HighRes`]: with a validated device of its own and a validated clock source
 /// each expiry is programmed; otherwise the engine is bound to its tick: timers expire in looks at
@@ -44,13 +44,13 @@ use crate::event::{SourcePlan, validate_source};
 /// ```
 /// use std::sync::Arc;
 /// use hourglass_clock::source::SimSource;
-/// use hourglass_timer::engine::{ClockBase, Engine, EngineError, Settings, SimTimes};
+/// use hourglass_timer::engine::{ClockBase, Engine, EngineConfig, EngineError, SimTimes};
 /// use hourglass_timer::event::SimEventConfig;
 ///
 /// // Virtual time: an hour passes at once.
 /// let time = Arc::new(SimSource::default());
 /// let times = SimTimes::new(&time);
-/// let mut engine = Engine::simulated(Settings::DEFAULT, SimEventConfig::exact(), &times)?;
+/// let mut engine = Engine::simulated(EngineConfig::DEFAULT, SimEventConfig::exact(), &times)?;
 /// let bell = engine.timers().create(ClockBase::Monotonic, "bell")?;
 /// engine.timers().arm(bell, 3_600_000_000_000, 0)?;
 /// engine.wait(None)?;
@@ -152,7 +152,7 @@ impl<T> Engine<T> {
 
     /// An engine on this machine's devices and clocks, for the calling thread: it sleeps, or if
     /// that should fail waits for a timerfd. Both layers are tried out first, for 3 ms, and a late
-    /// device again ([`Engine::try_out`]); where one is not fit the engine is bound to its tick.
+    /// device again ([`Engine::validate_device`]); where one is not fit the engine is bound to its tick.
     ///
     /// # Errors
     /// As [`Engine::new`].
@@ -257,7 +257,7 @@ impl<T> Engine<T> {
     }
 
     /// Serves the tick, accounting or profiling every `period` from now on, beside the timers and
-    /// on the same device, or no longer; [`ServiceWait::due`] tells in each wait what is due. Goes on if
+    /// on the same device, or no longer; [`ServiceWait::services`] tells in each wait what is due. Goes on if
     /// the device is exchanged.
     ///
     /// # Errors
@@ -302,8 +302,8 @@ impl<T> Engine<T> {
     ///
     /// The first wait with a timer on another base than [`ClockBase::Monotonic`] has the clocks watched
     /// for being set; on this machine that starts a thread. While that fails, which is counted
-    /// ([`Statistics::watch_failures`]) and tried again, no wait is longer than a tick: it then
-    /// returns [`Kicked`](event::Woken::Kicked), so that a clock that was set is seen.
+    /// ([`EngineStatistics::watch_failures`]) and tried again, no wait is longer than a tick: it then
+    /// returns [`Kicked`](event::DeviceWaitEnd::Kicked), so that a clock that was set is seen.
     ///
     /// # Errors
     /// [`EngineError::NoDevice`], or what the device said that failed as the last one.
@@ -365,7 +365,7 @@ impl<T> Engine<T> {
     /// the budget, more may be due, and the next wait comes back at once.
     ///
     /// All expire as of one reading of the clocks; bound to a tick, as of the last tick. How long
-    /// `fire` takes is measured each time, and who was delayed by it ([`Statistics`]).
+    /// `fire` takes is measured each time, and who was delayed by it ([`EngineStatistics`]).
     pub fn expire(
         &mut self,
         budget: usize,

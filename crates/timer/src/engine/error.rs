@@ -4,7 +4,7 @@ use super::{ClockBase, TimerId};
 use crate::event::{DeviceError, InvalidDevice, ModeError};
 use crate::queue::QueueError;
 
-/// Why [`Timers`](super::Timers) did not do as asked. Nothing has changed when one comes back.
+/// Why [`EngineTimers`](super::EngineTimers) did not do as asked. Nothing has changed when one comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimerError {

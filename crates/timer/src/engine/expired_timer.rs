@@ -5,7 +5,7 @@ use std::fmt;
 use super::ClockBase;
 use crate::queue::Handle;
 
-/// Names a timer or timeout of the [`Timers`](super::Timers) that created it. Stale once that is
+/// Names a timer or timeout of the [`Timers`](super::EngineTimers) that created it. Stale once that is
 /// removed, and refused from then on: generations never repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
@@ -62,7 +62,7 @@ pub enum ClockSetPolicy {
     #[default]
     Follow,
     /// It expires at once, with [`Cause::ClockSet`] (as timerfds with `TFD_TIMER_CANCEL_ON_SET`
-    /// do). On a clock that cannot be set, as [`ClockSetPolicy::DeviceChange`].
+    /// do). On a clock that cannot be set, as [`ClockSetPolicy::Follow`].
     Expire,
 }
 

@@ -15,7 +15,7 @@ use crate::event::{DeviceError, Kick};
 /// was preempted in between. Settings of the wall clock are counted from [`Times::watch`] on, by a
 /// small thread that sleeps until there is one; dropping this ends it. Linux does not report when
 /// only the difference between TAI and the wall clock is changed: timers on
-/// [`ClockBase::Tai`](super::Base::Tai) take note of it at the next poll. After `fork` the child
+/// [`ClockBase::Tai`](super::ClockBase::Tai) take note of it at the next poll. After `fork` the child
 /// has no such thread, and makes its own engine.
 #[derive(Debug, Default)]
 pub struct OsTimes {

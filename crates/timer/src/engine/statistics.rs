@@ -23,13 +23,13 @@ pub struct EngineStatistics {
     pub device_changes: u64,
     /// Times that the clocks could not be watched for being set, for want of file descriptors or
     /// threads: until it succeeds the engine looks at them each tick, and does not know of a
-    /// setting that is over ([`ClockSetPolicy::Expire`](super::OnSet::Expire)).
+    /// setting that is over ([`ClockSetPolicy::Expire`](super::ClockSetPolicy::Expire)).
     pub watch_failures: u64,
     /// The longest callback, ns.
     pub longest_callback_ns: u64,
     /// Whose it was.
     pub longest_callback: Option<TimerId>,
-    /// Callbacks longer than [`Settings::long_callback`](super::Settings::long_callback).
+    /// Callbacks longer than [`Settings::long_callback`](super::EngineConfig::long_callback).
     pub long_callbacks: u64,
     /// Timers and timeouts that were due by the end of a long callback, and expired after it.
     pub delayed: u64,

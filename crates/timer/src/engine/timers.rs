@@ -9,10 +9,10 @@ use super::expired_timer::TimerStore;
 use super::{Cause, ClockBase, ClockReadings, ClockSetPolicy, ExpiredTimer, TimerError, TimerId};
 use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
 
-/// Timers on four clocks and timeouts, each with a payload `T`.
+/// EngineTimers on four clocks and timeouts, each with a payload `T`.
 ///
 /// There is one [`Queue`] a base and one [`TimeoutWheel`]. Expiries are absolute on their own
-/// clock, so that setting the wall clock moves nothing: only [`earliest`](Timers::earliest), which
+/// clock, so that setting the wall clock moves nothing: only [`earliest`](EngineTimers::earliest), which
 /// maps the first of each base to device time, comes out otherwise (*Hrtimers and Beyond*, section
 /// 4.2).
 ///
@@ -27,11 +27,11 @@ use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
 ///
 /// ```
 /// use hourglass_time::Span;
-/// use hourglass_timer::engine::{ClockBase, ClockReadings, TimerError, Timers};
+/// use hourglass_timer::engine::{ClockBase, ClockReadings, TimerError, EngineTimers};
 ///
 /// // Monotonic, boottime, realtime, tai.
 /// let now = ClockReadings::new([1_000, 1_000, 501_000, 538_000]);
-/// let mut timers = Timers::new(Span::from_micros(100), &now)?;
+/// let mut timers = EngineTimers::new(Span::from_micros(100), &now)?;
 /// let valve = timers.create(ClockBase::Monotonic, "valve")?;
 /// let gong = timers.create(ClockBase::Realtime, "gong")?;
 /// timers.arm(valve, 3_000, 0)?;
@@ -156,10 +156,10 @@ impl<T> EngineTimers<T> {
         Ok(TimerId { home: TimerStore::Queue(base), handle })
     }
 
-    /// As [`Timers::create`], with a choice of what happens when the clock is set.
+    /// As [`EngineTimers::create`], with a choice of what happens when the clock is set.
     ///
     /// # Errors
-    /// As [`Timers::create`].
+    /// As [`EngineTimers::create`].
     pub fn create_with(
         &mut self,
         base: ClockBase,
@@ -182,7 +182,7 @@ impl<T> EngineTimers<T> {
     /// A new timeout, not armed: for what is nearly always cancelled, and may be late.
     ///
     /// # Errors
-    /// As [`Timers::create`].
+    /// As [`EngineTimers::create`].
     #[inline]
     pub fn create_timeout(&mut self, payload: T) -> Result<TimerId, TimerError> {
         let handle = self.wheel.create(payload)?;
@@ -317,7 +317,7 @@ impl<T> EngineTimers<T> {
         }
     }
 
-    /// Timers armed on a base, without timeouts.
+    /// EngineTimers armed on a base, without timeouts.
     #[must_use]
     pub fn armed(&self, base: ClockBase) -> usize {
         self.queues[base as usize].armed()
@@ -329,7 +329,7 @@ impl<T> EngineTimers<T> {
         self.wheel.armed()
     }
 
-    /// Timers and timeouts there are, armed or not.
+    /// EngineTimers and timeouts there are, armed or not.
     #[must_use]
     pub fn count(&self) -> usize {
         self.queues.iter().map(Queue::timers).sum::<usize>() + self.wheel.timers()
@@ -355,7 +355,7 @@ impl<T> EngineTimers<T> {
         budget
     }
 
-    /// The next timer or timeout that expires at `now`; it is not armed any more. Timers that
+    /// The next timer or timeout that expires at `now`; it is not armed any more. EngineTimers that
     /// expire with a setting of their clock come first, in the order in which they were armed.
     #[inline]
     pub fn pop_due(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {

@@ -25,7 +25,7 @@ pub enum FaultError {
     /// The program has a handler of its own for the signal, which is left alone.
     #[error("signal {0} has a handler of this program's: watch with another signal")]
     SignalTaken(i32),
-    /// The calling thread has a [`super::Watch`] already.
+    /// The calling thread has a [`super::DeadlineWatch`] already.
     #[error("this thread is watched already: use the watch that it has")]
     Watched,
     /// The thread's watch was dropped, or the thread has ended.

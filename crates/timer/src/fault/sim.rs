@@ -210,7 +210,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> Side for FaultSimState<F> {
     }
 }
 
-/// A thread on virtual time, watched as [`super::Watch`] does it, with a handler of its own.
+/// A thread on virtual time, watched as [`super::DeadlineWatch`] does it, with a handler of its own.
 ///
 /// ```
 /// use hourglass_time::Span;
@@ -273,7 +273,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         done
     }
 
-    /// As [`super::Watch::arm`].
+    /// As [`super::DeadlineWatch::arm`].
     ///
     /// # Errors
     /// As there.
@@ -281,7 +281,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.arm(deadline)
     }
 
-    /// As [`super::Watch::disarm`].
+    /// As [`super::DeadlineWatch::disarm`].
     ///
     /// # Errors
     /// As there.
@@ -289,7 +289,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.disarm()
     }
 
-    /// As [`super::Watch::begin_job`].
+    /// As [`super::DeadlineWatch::begin_job`].
     ///
     /// # Errors
     /// As there.
@@ -297,7 +297,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.begin_job(deadline)
     }
 
-    /// As [`super::Watch::begin_jobs`].
+    /// As [`super::DeadlineWatch::begin_jobs`].
     ///
     /// # Errors
     /// As there.
@@ -305,7 +305,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.begin_jobs(series)
     }
 
-    /// As [`super::Watch::end_job`].
+    /// As [`super::DeadlineWatch::end_job`].
     ///
     /// # Errors
     /// As there.
@@ -313,7 +313,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.end_job()
     }
 
-    /// As [`super::Watch::safepoint`].
+    /// As [`super::DeadlineWatch::safepoint`].
     ///
     /// # Errors
     /// As there.

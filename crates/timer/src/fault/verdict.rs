@@ -49,7 +49,7 @@ pub struct Fault {
     /// How many deadlines the thread has passed since it is watched, with this one.
     pub count: u64,
     /// How many of those reached no handler.
-    pub untold: u64,
+    pub undelivered: u64,
     /// The deadline, ns on `CLOCK_MONOTONIC` as the others; `u64::MAX` for a budget.
     pub deadline_ns: u64,
     /// When the thread was stopped; with [`FaultAction::Notify`] when it was interrupted. With a region
@@ -64,18 +64,23 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Whether the thread used up its budget of CPU time ([`super::Watch::arm_budget`]), and did not
+    /// Whether the thread used up its budget of CPU time ([`super::DeadlineWatch::arm_budget`]), and did not
     /// pass a deadline by this.
     #[must_use]
     pub fn is_over_budget(&self) -> bool {
         self.deadline_ns == stop::NEVER
     }
 
-    pub(super) fn new(mail: &FaultMessage, thread: u32, untold: u64, handled_ns: u64) -> Fault {
+    pub(super) fn new(
+        mail: &FaultMessage,
+        thread: u32,
+        undelivered: u64,
+        handled_ns: u64,
+    ) -> Fault {
         Fault {
             thread,
             count: mail.number,
-            untold,
+            undelivered,
             deadline_ns: mail.deadline_ns,
             stopped_ns: mail.stopped_ns,
             handled_ns,
@@ -99,7 +104,7 @@ pub enum FaultVerdict {
     /// It goes on as demoted as it is. (Without a demotion: as [`FaultVerdict::Resume`].)
     KeepDemoted,
     /// It goes on with the scheduling that it had, to its next safepoint or bound of a job, where it
-    /// gets [`super::Ended`].
+    /// gets [`super::ThreadTerminated`].
     End,
 }
 

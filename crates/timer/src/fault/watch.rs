@@ -127,7 +127,7 @@ impl DeadlineWatch {
     /// Gives the deadline up; whether it was still ahead. One that was passed just now is a fault.
     ///
     /// # Errors
-    /// [`Ended`].
+    /// [`ThreadTerminated`].
     pub fn disarm(&mut self) -> Result<bool, ThreadTerminated> {
         self.deadlines.disarm()
     }
@@ -161,15 +161,15 @@ impl DeadlineWatch {
     /// Begins a single job with a deadline, an aperiodic one.
     ///
     /// # Errors
-    /// As [`Watch::arm`].
+    /// As [`DeadlineWatch::arm`].
     pub fn begin_job(&mut self, deadline: Deadline) -> Result<(), FaultError> {
         self.deadlines.begin_job(deadline)
     }
 
-    /// Begins the first of a series of jobs; [`Watch::end_job`] goes on to the next.
+    /// Begins the first of a series of jobs; [`DeadlineWatch::end_job`] goes on to the next.
     ///
     /// # Errors
-    /// As [`Watch::arm`]; [`FaultError::Period`].
+    /// As [`DeadlineWatch::arm`]; [`FaultError::Period`].
     pub fn begin_jobs(&mut self, series: Periodic) -> Result<(), FaultError> {
         self.deadlines.begin_jobs(series)
     }
@@ -179,7 +179,7 @@ impl DeadlineWatch {
     /// `None` if no job was begun; then a deadline that is in force stays so.
     ///
     /// # Errors
-    /// As [`Watch::arm`].
+    /// As [`DeadlineWatch::arm`].
     pub fn end_job(&mut self) -> Result<Option<EndedJob>, FaultError> {
         self.deadlines.end_job()
     }
@@ -187,7 +187,7 @@ impl DeadlineWatch {
     /// Where this thread may be ended. [`super::safepoint`] is the same without the watch at hand.
     ///
     /// # Errors
-    /// [`Ended`] from a handler's verdict on.
+    /// [`ThreadTerminated`] from a handler's verdict on.
     pub fn safepoint(&self) -> Result<(), ThreadTerminated> {
         self.deadlines.safepoint()
     }
@@ -210,7 +210,7 @@ impl DeadlineWatch {
         self.watched().gate().undelivered()
     }
 
-    /// How often this thread went on without an answer, after [`Settings::longest_stop`].
+    /// How often this thread went on without an answer, after [`WatchSettings::longest_stop`].
     #[must_use]
     pub fn overstayed(&self) -> u64 {
         self.watched().gate().overstayed()
@@ -247,7 +247,7 @@ impl WatchedHandle {
     /// is still watched; in a child made by `fork` it is not.
     ///
     /// The thread runs on until the signal reaches it, some 40 us if it is on another CPU; what is
-    /// to be stopped at once arms its own [`Watch`]. Calls that it has not seen yet are one. Takes
+    /// to be stopped at once arms its own [`DeadlineWatch`]. Calls that it has not seen yet are one. Takes
     /// a system call, and a lock that the thread's handler holds for as long as one.
     pub fn fault(&self, deadline_ns: u64) -> bool {
         if self.stops.is_inherited() || self.is_gone() {

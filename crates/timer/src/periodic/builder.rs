@@ -87,7 +87,7 @@ impl Builder {
     }
 
     /// CPU time that a job may take. An overrun is reported when the job is complete, and counted;
-    /// a body may ask before ([`super::Job::check`]), [`Builder::deadline_and_budget_handler`]
+    /// a body may ask before ([`super::RunningJob::check`]), [`Builder::deadline_and_budget_handler`]
     /// notifies a handler meanwhile, and [`Scheduling::Deadline`] enforces the budget.
     #[must_use]
     pub fn budget(self, budget: Span) -> Builder {
@@ -136,7 +136,7 @@ impl Builder {
 
     /// How it waits for a release. In the kernel only, if not given: late by the kernel's wake-up,
     /// and taking no CPU time from other threads and none from the thread's own budget.
-    /// [`Settings::DEFAULT`] spins the last part of each wait, within a budget of CPU time and 5 us
+    /// [`SleeperSettings::DEFAULT`] spins the last part of each wait, within a budget of CPU time and 5 us
     /// beyond it, so that bodies are entered less than a microsecond after their release.
     #[must_use]
     pub fn waiting(self, waiting: SleeperSettings) -> Builder {
@@ -181,7 +181,7 @@ impl Builder {
     /// complete: RT-Mach's `thread_deadline_handler` (section 4). The handler's thread calls `entry`
     /// with the fault and `argument`, and carries out its verdict; what it can do to the thread while it
     /// runs is `settings.strength`. [`FaultVerdict::End`] ends the thread when the job is complete
-    /// ([`super::Ended::ByWatch`]), or earlier at a [`crate::fault::safepoint`] of its body.
+    /// ([`super::LoopEnd::ByWatch`]), or earlier at a [`crate::fault::safepoint`] of its body.
     #[must_use]
     pub fn deadline_handler<A: Send + 'static>(
         self,

@@ -74,7 +74,7 @@ pub enum LoopEnd {
     Stopped,
     /// Its body said that this was the last job.
     ByItself,
-    /// Its [`Watch`] said so when a job was complete.
+    /// Its [`JobWatch`] said so when a job was complete.
     ByWatch,
 }
 
@@ -314,7 +314,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     /// Waits for the next release, for a caller whose job is no closure: an iterator, another
     /// language's loop. `None` if the loop was stopped; the release is still to come then.
     ///
-    /// No [`Watch`] is notified of such jobs. Between this and [`PeriodicLoop::start`] the caller may do
+    /// No [`JobWatch`] is notified of such jobs. Between this and [`PeriodicLoop::start`] the caller may do
     /// what it must before it can run, such as take a lock: that delays the job, and counts as latency.
     pub fn wait_for_release(&mut self) -> Option<DueRelease> {
         if self.stop.is_requested() {

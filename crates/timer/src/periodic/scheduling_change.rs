@@ -42,7 +42,7 @@ pub enum TakeError {
 /// let parameters = Parameters::every(Span::from_millis(1)).check()?;
 /// let taken = SchedulingChange::by_this_thread(Scheduling::Fifo(50), Some(&[1]), &parameters)?;
 /// // The loop.
-/// taken.give_back()?;
+/// taken.restore()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -124,7 +124,7 @@ impl TaskStatistics {
         TaskStatistics(recorder)
     }
 
-    /// What the task did so far. Allocates some 20 KB; [`Statistics::read_into`] does not.
+    /// What the task did so far. Allocates some 20 KB; [`TaskStatistics::read_into`] does not.
     #[must_use]
     pub fn read(&self) -> Snapshot {
         let mut snapshot = Snapshot::new();

@@ -103,7 +103,7 @@ impl PeriodicThread {
     }
 
     /// Ends its wait at once, lets a job that is running finish, waits for its end. A body that never
-    /// returns is waited for for ever ([`super::Job::is_stopping`] tells it).
+    /// returns is waited for for ever ([`super::RunningJob::is_stopping`] tells it).
     ///
     /// # Errors
     /// As [`PeriodicThread::join`].

@@ -25,12 +25,12 @@ pub struct MinEntry {
 ///
 /// The queue numbers its timers by small slots and asks for room before it uses one. An
 /// implementation MUST
-/// - be exact: [`first`](Order::first) is the slot of the least key, nanosecond and sequence
+/// - be exact: [`first`](PriorityStructure::first) is the slot of the least key, nanosecond and sequence
 ///   included, so that equal expiries come first in, first out;
 /// - know its first in constant time;
 /// - take logarithmic time at most for one placing or removing, whatever came before: no work may
 ///   be saved up for a later call (that is what the cascading wheel does);
-/// - allocate only when it is made and in [`reserve`](Order::reserve);
+/// - allocate only when it is made and in [`reserve`](PriorityStructure::reserve);
 /// - neither panic nor touch another slot's key when asked about a slot beyond the room reserved:
 ///   placing it does nothing, and it is not contained.
 ///

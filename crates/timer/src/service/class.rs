@@ -47,7 +47,7 @@ pub struct ClassStatistics {
     /// The longest action, ns: it held up the others of this class, and no other class.
     pub longest_ns: u64,
     /// Expiries that found no room: their action did not run. Also in the
-    /// [`Statistics`](super::Statistics) of the engine.
+    /// [`Statistics`](super::ServiceStatistics) of the engine.
     pub without_room: u64,
     /// Times that the thread was raised, by an expiry or for the next action.
     pub raised: u64,
@@ -60,7 +60,7 @@ pub struct ClassStatistics {
 /// action delays the others of its class only.
 ///
 /// Order: the highest priority first, which is that of the thread that armed the timer (or what
-/// [`TimerSpec::priority`](super::Arm::priority) says); first in, first out among equals.
+/// [`TimerSpec::priority`](super::TimerSpec::priority) says); first in, first out among equals.
 #[derive(Clone)]
 pub struct ActionClass(pub(super) Arc<ClassShared>);
 

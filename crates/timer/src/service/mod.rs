@@ -5,7 +5,7 @@
 //! The actions' two contexts and the raising of workers are the issue's.
 //!
 //! Owns: the [`TimerService`] and its threads, its simulated twin ([`SimService`]), [`Owner`],
-//! [`Timer`], [`Action`], [`Class`] and [`Port`].
+//! [`Timer`], [`Action`], [`ActionClass`] and [`Port`].
 //! Must not: keep a global but the cached priority of a thread; take a lock or allocate when arming,
 //! cancelling or firing; let one class of actions wait for another.
 //!

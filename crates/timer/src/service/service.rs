@@ -201,7 +201,7 @@ impl Drop for Core {
 ///
 /// Each engine is a thread with a queue and a clock event device. Its timers are served by it alone,
 /// so that more engines, on CPUs of their own, share nothing. Deferred actions run on the thread of
-/// their [`Class`].
+/// their [`ActionClass`].
 ///
 /// Clones are the same service. Its threads end with the last clone and the last [`Owner`]. A child
 /// made by `fork` has none of them: every call gives [`ServiceError::Forked`].
@@ -303,7 +303,7 @@ impl TimerService {
 
     /// Whether engine number `engine` is precise, or bound to its tick since its device, tried out at
     /// the start, was late: then timers are late by up to a tick
-    /// ([`Settings::tick`](crate::engine::Settings::tick)).
+    /// ([`EngineConfig::tick`](crate::engine::EngineConfig::tick)).
     ///
     /// # Errors
     /// [`ServiceError::NoEngine`].

@@ -57,7 +57,7 @@ pub struct EngineSettings {
     /// ([`crate::clock_device`]): timers expire at the first tick that is not before their time,
     /// several at one wake-up, and ticks at which nothing is due are skipped. A device with some
     /// periods only ticks at the longest of them that is not above it. `None`: high resolution
-    /// where the device has it, else a tick of [`Settings::tick`].
+    /// where the device has it, else a tick of [`EngineConfig::tick`].
     pub tick: Option<Period>,
     /// How its queue and its device work.
     pub engine: EngineConfig,

@@ -23,11 +23,11 @@ const WAITER: u32 = 2;
 /// the sleeps of a group, or comes from a signal handler, a `static` can be given to them:
 ///
 /// ```
-/// use hourglass_timer::sleep::{Interrupt, Settings, Sleeper};
+/// use hourglass_timer::sleep::{Interrupt, SleeperSettings, Sleeper};
 ///
 /// static STOP: Interrupt = Interrupt::new();
 ///
-/// let mut sleeper = Sleeper::with(Settings::DEFAULT).interrupted_by(&STOP);
+/// let mut sleeper = Sleeper::with(SleeperSettings::DEFAULT).interrupted_by(&STOP);
 /// STOP.interrupt();
 /// assert!(sleeper.sleep_us(1_000_000).interrupted);
 /// STOP.clear();

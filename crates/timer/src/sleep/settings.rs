@@ -105,8 +105,8 @@ pub enum SleepEnd {
     SurelyReached,
 }
 
-/// How a sleeper is to sleep: [`Settings::DEFAULT`] unless something is known, and
-/// [`Settings::FRUGAL`] or [`Settings::PRECISE`] where CPU time or misses count for more.
+/// How a sleeper is to sleep: [`SleeperSettings::DEFAULT`] unless something is known, and
+/// [`SleeperSettings::FRUGAL`] or [`SleeperSettings::PRECISE`] where CPU time or misses count for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SleeperSettings {
     /// How the time is spent.

@@ -24,7 +24,7 @@ use super::settings::SleeperSettings;
 ///
 /// A sleep **never ends before its deadline** on its own clock (unless interrupted): what ends it is
 /// a reading of `now_ordered`, taken after everything before it, that is at the deadline. It ends
-/// late by whatever the scheduler does; [`super::Slept`] tells by how much and why.
+/// late by whatever the scheduler does; [`super::SleepOutcome`] tells by how much and why.
 ///
 /// A deadline that has passed does not enter the kernel, where such a wait would cost the usual time
 /// (25 us were measured). Nothing is allocated while sleeping. Signals whose handlers do not

@@ -22,7 +22,7 @@ use levels::{BUCKETS, BucketPosition, LEVELS, Levels};
 ///
 /// **How late.** Never early. The bucket's time is less than 1/15 of the delay and a granule after
 /// the expiry, the delay being counted from when it was armed; that is
-/// [`latest`](Expired::latest) when it fires. There are 64 buckets a level, each level four times as
+/// [`latest`](ExpiredEntry::latest) when it fires. There are 64 buckets a level, each level four times as
 /// coarse as the one below; the kernel's are eight times as coarse, which makes its timeouts late
 /// by up to 1/7.75 of their delay. The levels reach to the end of the clock's range: no timeout is
 /// cut off.
