@@ -1,4 +1,4 @@
-//! How a run goes, for somebody who looks while it does.
+//! Progress of a run, for an observer while it lasts.
 //!
 //! Owns: a few lines of memory a thread, which that thread alone writes. Must not: make it wait, or
 //! be a result: counts are read one by one, so that they may be one apart from each other.
@@ -210,7 +210,7 @@ impl LiveCounters {
 pub struct LiveThreads(Arc<[Arc<LiveCounters>]>);
 
 impl LiveThreads {
-    /// A place for each of so many threads.
+    /// A place for each of this many threads.
     #[must_use]
     pub fn new(threads: usize) -> LiveThreads {
         LiveThreads((0..threads).map(|_| Arc::default()).collect())

@@ -80,8 +80,8 @@ impl LatencyRecorder {
         self.taken += 1;
     }
 
-    /// Tells the least and the greatest by the rate that was measured over the whole run, as single
-    /// samples are told: by the first rate, an extreme of 4 ms was 1 ns off its own sample.
+    /// Converts the least and the greatest by the rate that was measured over the whole run, as
+    /// single samples are: by the first rate, an extreme of 4 ms was 1 ns off its own sample.
     pub(crate) fn settle(&mut self, timeline: &Timeline) {
         if self.taken > 0 {
             let (least, greatest) = self.extremes;
@@ -196,13 +196,13 @@ impl Memory {
         (size_of_val(self.trace.memory()) + samples + jobs + wakes + gaps, locked)
     }
 
-    /// The same with room for so many jobs; none is kept for 0.
+    /// Adds room for this many jobs; stores none for 0.
     #[must_use]
     pub fn with_jobs(self, room: usize) -> Memory {
         Memory { jobs: (room > 0).then(|| JobLog::new(room)), ..self }
     }
 
-    /// The same with room for so many long gaps beside the trace, for a model that writes one.
+    /// Adds room for this many long gaps beside the trace, for a model that writes one.
     #[must_use]
     pub fn with_long_gaps(self, room: usize) -> Memory {
         let room = if self.lateness.is_none() { room } else { 0 };
@@ -280,7 +280,7 @@ mod tests {
     fn extremes_are_those_of_the_samples() {
         let timeline = crate::simulated::timeline();
         let mut lateness = LatencyRecorder::new(3, false);
-        // As a first rate told them that was 1 ns off.
+        // Converted by the first rate, these were 1 ns off.
         [(3_903_844, 3_903_845), (61_357, 61_356)]
             .iter()
             .for_each(|(late, ns)| lateness.record(*late, *ns));

@@ -42,7 +42,7 @@ pub struct LoopSpec {
     /// Two marks further apart than this are a gap, whatever lay between them: for loops that call
     /// [`OwnLoop::check`] often. `None` leaves gaps to what kernel and CPU clock say.
     pub gap: Option<Span>,
-    /// Room for so many intervals: one a period, and one more for each gap.
+    /// Room for this many intervals: one a period, and one more for each gap.
     pub records: u64,
     /// Whether a full buffer keeps the newest.
     pub ring: bool,
@@ -98,7 +98,7 @@ pub enum LoopError {
     NotPositive(&'static str),
     #[error("the counter {0} does not advance")]
     Counter(&'static str),
-    /// The machine has not so much memory left.
+    /// The machine does not have this much memory left.
     #[error(
         "room for {records} intervals and {jobs} periods is more memory than there is: give less, \
          or a ring of fewer"
@@ -280,10 +280,10 @@ impl std::fmt::Debug for OwnLoop {
     }
 }
 
-/// Long gaps that have room beside the trace; nobody knows how long the loop will go on.
+/// Long gaps that have room beside the trace; the length of the loop is not known beforehand.
 const LONG_GAPS: usize = 16_384;
 
-/// Nobody ends such a loop but itself.
+/// Such a loop is ended only by itself.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Never asked: the loop waits by its own means.

@@ -101,13 +101,13 @@ pub struct RecorderSettings {
     pub stop_late: u64,
     /// Where the thread shows how it is doing.
     pub live: Option<Arc<LiveCounters>>,
-    /// Having run for so many ticks, the thread has the kernel charge that to its budget; never, with
-    /// `u64::MAX`. Without, the scheduler looks at budgets at its tick, milliseconds later.
+    /// After this many ticks of running, the thread has the kernel charge them to its budget; never,
+    /// with `u64::MAX`. Without, the scheduler looks at budgets at its tick, milliseconds later.
     pub charge: u64,
 }
 
-/// A gap of so much in which the kernel did not take the CPU from the thread is not the kernel's: its interrupts are
-/// shorter by a factor of ten.
+/// A gap of this length in which the kernel did not take the CPU from the thread is not the
+/// kernel's: its interrupts are shorter by a factor of ten.
 const PAUSED: Span = Span::from_micros(100);
 
 /// Records when one thread runs. Lives on that thread while it is measured.
@@ -145,7 +145,7 @@ pub struct Recorder<'a, C: MeasuringCounter> {
 }
 
 /// How long noting a gap takes at most, with caches as cold as a long gap leaves them; a second
-/// interruption within that time of the first must be longer to be told apart.
+/// interruption within that time of the first must be longer to be distinguished.
 const NOTING: Span = Span::from_micros(2);
 
 /// Interruptions noted one after the other before the loop goes on, so that a machine too slow
@@ -371,8 +371,8 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         if last >= target { RecordingEnd::Done } else { RecordingEnd::TimeOver }
     }
 
-    /// Has the kernel charge what the thread has run: it does when it is asked for that time. Whoever has
-    /// used up a budget waits there for the next one. What was lost to gaps, in ticks.
+    /// Has the kernel charge what the thread has run: it does when it is asked for that time. A thread
+    /// that has used up a budget waits there for the next one. Returns what was lost to gaps, in ticks.
     #[inline(never)]
     fn be_charged(&mut self) -> u64 {
         self.witness.makes_system_calls();

@@ -196,7 +196,7 @@ impl RunSpec {
     /// Memory that the run allocates and locks before it begins, in bytes, saturating.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        // Times of wake-ups take as much room as their lateness.
+        // Times of wake-ups take the same room as their lateness.
         let times = if self.wake_times { 2 } else { 1 };
         let records = self.records.saturating_mul(times * size_of::<Record>() as u64);
         let gaps = LongGaps::bytes(LongGaps::room_for(self.duration));

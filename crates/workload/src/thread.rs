@@ -41,9 +41,9 @@ pub(crate) struct StartBarrier {
 /// What the gate says when it opens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StartSignal {
-    /// Measure, on this timeline, for so long.
+    /// Measure, on this timeline, for this long.
     Go(Timeline, Span),
-    /// Somebody else could not be set up.
+    /// Another thread could not be set up.
     GoHome,
 }
 
@@ -201,7 +201,7 @@ impl AllocatedThread {
     }
 }
 
-/// What comes back from a thread: its findings, and its memory for somebody else to free.
+/// What comes back from a thread: its findings, and its memory, which the caller frees.
 pub(crate) struct ThreadResult {
     pub(crate) outcome: ThreadOutcome,
     _execution: Box<dyn AnyExecution>,
@@ -337,7 +337,7 @@ pub(crate) fn attributes(policy: Policy) -> Attributes {
         Policy::Idle => Attributes::Idle,
         Policy::Fifo(priority) => Attributes::Fifo(priority),
         Policy::RoundRobin(priority) => Attributes::RoundRobin(priority),
-        // Reached only where a reservation was refused in spirit: without times there is none.
+        // Reached only where a reservation was refused in spirit: it cannot be made without times.
         Policy::Deadline => Attributes::Other(0),
     }
 }

@@ -68,7 +68,7 @@ impl<'a> TokenReader<'a> {
     /// The next word.
     ///
     /// # Errors
-    /// There is none.
+    /// The text has no further word.
     pub fn word(&mut self, what: &'static str) -> Result<&'a str, WordError> {
         self.rest.next().copied().ok_or(WordError::Missing { synopsis: self.synopsis, what })
     }
@@ -76,7 +76,7 @@ impl<'a> TokenReader<'a> {
     /// The next word as a value.
     ///
     /// # Errors
-    /// There is none, or it does not parse.
+    /// The text has no further word, or it does not parse.
     pub fn value<T: FromStr<Err: std::fmt::Display>>(
         &mut self,
         what: &'static str,
@@ -88,7 +88,7 @@ impl<'a> TokenReader<'a> {
     /// The next word as a time above zero.
     ///
     /// # Errors
-    /// There is none, or it is no such time.
+    /// The text has no further word, or it is no such time.
     pub fn time(&mut self, what: &'static str) -> Result<Span, WordError> {
         let given = self.word(what)?;
         match given.parse::<Span>() {
@@ -101,7 +101,7 @@ impl<'a> TokenReader<'a> {
     /// The next word as the period of `amount`, whose longest value, if it has one, must fit it.
     ///
     /// # Errors
-    /// There is none, it is no time above zero, or the amount is longer.
+    /// The text has no further word, it is no time above zero, or the amount is longer.
     pub fn period_of(
         &mut self,
         amount: &dyn std::fmt::Display,
@@ -120,7 +120,7 @@ impl<'a> TokenReader<'a> {
     /// (`32K`, `4M`).
     ///
     /// # Errors
-    /// There is none, or it is no size from 1 KB to 64 GB.
+    /// The text has no further word, or it is no size from 1 KB to 64 GB.
     pub fn size(&mut self, what: &'static str) -> Result<usize, WordError> {
         const LARGEST_KB: usize = 64 << 20;
         let given = self.word(what)?;

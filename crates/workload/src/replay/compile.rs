@@ -244,7 +244,7 @@ impl Names {
         })
     }
 
-    /// That somebody waits for each start.
+    /// Checks that some thread waits for each start.
     fn check_forks(&self) -> Result<(), ReplayError> {
         let lost = self.forking.iter().find(|(_, started)| !self.forked.contains(started));
         match lost.cloned() {

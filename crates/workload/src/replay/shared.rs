@@ -51,7 +51,7 @@ impl Semaphore {
     /// Adds one. `arrival` is that of the job that does so.
     pub(super) fn post(&self, arrival: u64) {
         self.arrival.store(arrival, Ordering::Relaxed);
-        // What nobody will ever take is not counted beyond what the word holds.
+        // Posts beyond what the word holds can never be taken, and are not counted.
         let more = |left: u32| left.checked_add(1);
         let _ = self.left.fetch_update(Ordering::Release, Ordering::Relaxed, more);
         futex::wake(&self.left, 1);

@@ -32,7 +32,7 @@ impl ReplayExecution {
     pub(super) fn enter(&mut self, phase: &ReplayPhase) {
         if let Some(policy) = phase.policy {
             self.policy = policy.is_real_time().then_some(policy);
-            // What the machine refused, it refused at the start, where it was told.
+            // A refusal of the machine came at the start already, and was reported there.
             let _ = sched::set(crate::thread::attributes(policy));
             self.apply_priority();
         }
@@ -277,7 +277,7 @@ impl ReplayExecution {
         recorder.touch()
     }
 
-    /// Waits until so long after the thread's start, if that is not past.
+    /// Waits until this long after the thread's start, if that is not past.
     pub(super) fn start_after<C: MeasuringCounter>(
         &mut self,
         time: Span,

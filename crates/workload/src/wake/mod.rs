@@ -75,7 +75,7 @@ pub trait WakeUpMethod: Debug + Display + Send + Sync {
         if self.busy_waits() { Span::MAX } else { Span::ZERO }
     }
 
-    /// Whether it is an emulation by its very name, so that nobody takes it for the device.
+    /// Whether it is an emulation by its very name, so that it is not taken for the device.
     fn is_emulation(&self) -> bool {
         false
     }
