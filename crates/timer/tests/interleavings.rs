@@ -387,7 +387,7 @@ fn a_sleep_ends_once() {
         assert_eq!(fired == ExpiryAction::Woke, !cancelled);
         let end = if cancelled { SleeperState::Cancelled } else { SleeperState::Woken };
         assert_eq!(slot.slept(), (end, false));
-        assert_eq!(slot.slept(), (SleeperState::NoSleeper, false));
+        assert_eq!(slot.slept(), (SleeperState::Absent, false));
     });
 }
 

@@ -447,7 +447,7 @@ impl<T> Engine<T> {
 
     /// When the first timer is to expire, device time.
     fn timers_want(&mut self, now: &ClockReadings) -> Option<u64> {
-        let at_ns = if self.timers.has_clock_set_notification(now) {
+        let at_ns = if self.timers.has_notice(now) {
             self.planned = None;
             now.device_ns()
         } else {

@@ -59,7 +59,7 @@ pub struct EngineTimers<T> {
     wheel_stale: bool,
     /// Armed timers with [`ClockSetPolicy::Expire`] by the settings known when they were armed; first in,
     /// first out among equals.
-    clock_set_timers: Queue<ClockSetTag, TimerId>,
+    notices: Queue<ClockSetTag, TimerId>,
     /// The settings of the wall clock known.
     sets: u64,
 }
@@ -83,8 +83,8 @@ impl ClockTag for ClockSetTag {
 #[derive(Debug)]
 struct EngineTimer<T> {
     payload: T,
-    /// Its place in `clock_set_timers`, with [`ClockSetPolicy::Expire`].
-    clock_set_timer: Option<Handle>,
+    /// Its place in `notices`, with [`ClockSetPolicy::Expire`].
+    notice: Option<Handle>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl<T> EngineTimers<T> {
             wheel: TimeoutWheel::new(granularity, monotonic)?,
             wheel_next: None,
             wheel_stale: false,
-            clock_set_timers: Queue::new(),
+            notices: Queue::new(),
             sets: now.sets(),
         })
     }
@@ -151,8 +151,7 @@ impl<T> EngineTimers<T> {
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
     #[inline]
     pub fn create(&mut self, base: ClockBase, payload: T) -> Result<TimerId, TimerError> {
-        let handle =
-            self.queues[base as usize].create(EngineTimer { payload, clock_set_timer: None })?;
+        let handle = self.queues[base as usize].create(EngineTimer { payload, notice: None })?;
         Ok(TimerId { home: TimerStore::Queue(base), handle })
     }
 
@@ -168,13 +167,12 @@ impl<T> EngineTimers<T> {
     ) -> Result<TimerId, TimerError> {
         let id = self.create(base, payload)?;
         if on_set == ClockSetPolicy::Expire && base.is_settable() {
-            let clock_set_timer = self.clock_set_timers.create(id);
-            if let Err(error) = clock_set_timer {
+            let notice = self.notices.create(id);
+            if let Err(error) = notice {
                 self.remove(id)?;
                 return Err(error.into());
             }
-            self.queues[base as usize].payload_mut(id.handle)?.clock_set_timer =
-                clock_set_timer.ok();
+            self.queues[base as usize].payload_mut(id.handle)?.notice = notice.ok();
         }
         Ok(id)
     }
@@ -205,9 +203,9 @@ impl<T> EngineTimers<T> {
         queue.arm(id.handle, Instant::from_nanos(expiry_ns), slack)?;
         // Only on a clock that may be set.
         if base.is_settable()
-            && let Some(clock_set_timer) = queue.payload(id.handle)?.clock_set_timer
+            && let Some(notice) = queue.payload(id.handle)?.notice
         {
-            self.clock_set_timers.arm(clock_set_timer, of_sets(self.sets), Span::ZERO)?;
+            self.notices.arm(notice, of_sets(self.sets), Span::ZERO)?;
         }
         Ok(())
     }
@@ -264,12 +262,11 @@ impl<T> EngineTimers<T> {
     pub fn remove(&mut self, id: TimerId) -> Result<T, TimerError> {
         match id.home {
             TimerStore::Queue(base) => {
-                let EngineTimer { payload, clock_set_timer } =
-                    self.queues[base as usize].remove(id.handle)?;
-                if let Some(clock_set_timer) = clock_set_timer {
-                    self.clock_set_timers.remove(clock_set_timer)?;
+                let timer = self.queues[base as usize].remove(id.handle)?;
+                if let Some(notice) = timer.notice {
+                    self.notices.remove(notice)?;
                 }
-                Ok(payload)
+                Ok(timer.payload)
             }
             TimerStore::Wheel => {
                 self.wheel_stale = true;
@@ -362,7 +359,7 @@ impl<T> EngineTimers<T> {
         if now.sets() > self.sets {
             self.sets = now.sets();
         }
-        if let Some(fired) = self.pop_clock_set_notification(now) {
+        if let Some(fired) = self.pop_notice(now) {
             return Some(fired);
         }
         self.look_at_wheel();
@@ -390,15 +387,15 @@ impl<T> EngineTimers<T> {
     /// if one is due. `None` if none is armed.
     #[must_use]
     pub fn earliest(&mut self, now: &ClockReadings) -> Option<u64> {
-        match self.has_clock_set_notification(now) {
+        match self.has_notice(now) {
             true => Some(now.device_ns()),
             false => self.first(now).map(|first| first.device_ns(now)),
         }
     }
 
     /// Whether a timer is due because its clock was set.
-    pub(super) fn has_clock_set_notification(&self, now: &ClockReadings) -> bool {
-        self.clock_set_timers.next_expiry().is_some_and(|armed| armed < of_sets(now.sets()))
+    pub(super) fn has_notice(&self, now: &ClockReadings) -> bool {
+        self.notices.next_expiry().is_some_and(|armed| armed < of_sets(now.sets()))
     }
 
     /// What is to expire first, settings of the clock left aside.
@@ -457,13 +454,12 @@ impl<T> EngineTimers<T> {
     }
 
     /// The first timer that was armed before its clock was set and expires with that.
-    fn pop_clock_set_notification(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
-        if !self.has_clock_set_notification(now) {
+    fn pop_notice(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
+        if !self.has_notice(now) {
             return None;
         }
-        let clock_set_timer =
-            self.clock_set_timers.pop_expired(of_sets(now.sets().saturating_sub(1)))?;
-        let id = *self.clock_set_timers.payload(clock_set_timer.handle).ok()?;
+        let notice = self.notices.pop_expired(of_sets(now.sets().saturating_sub(1)))?;
+        let id = *self.notices.payload(notice.handle).ok()?;
         let queue = &mut self.queues[id.base() as usize];
         let expiry = queue.expiry(id.handle).ok()??;
         let latest = queue.latest(id.handle).ok()??;
@@ -480,8 +476,8 @@ impl<T> EngineTimers<T> {
 
     /// The timer is not armed any more.
     fn tell_no_more(&mut self, base: ClockBase, handle: Handle) -> Result<(), QueueError> {
-        if let Some(clock_set_timer) = self.queues[base as usize].payload(handle)?.clock_set_timer {
-            self.clock_set_timers.cancel(clock_set_timer)?;
+        if let Some(notice) = self.queues[base as usize].payload(handle)?.notice {
+            self.notices.cancel(notice)?;
         }
         Ok(())
     }

@@ -187,9 +187,7 @@ impl Timer {
             (SleeperState::Woken, _) => Some(Ok(())),
             (SleeperState::ClockSet, _) => Some(Err(ServiceError::ClockSet)),
             (SleeperState::Cancelled, _) => Some(Err(ServiceError::Cancelled)),
-            (SleeperState::Sleeps | SleeperState::NoSleeper, _) => {
-                Some(Err(ServiceError::Terminated))
-            }
+            (SleeperState::Sleeps | SleeperState::Absent, _) => Some(Err(ServiceError::Terminated)),
         }
     }
 

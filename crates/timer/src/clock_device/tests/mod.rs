@@ -45,7 +45,7 @@ fn tick_times_of(device: &mut Device, user: crate::event::TickUser, until_ns: u6
     let mut times = Vec::new();
     loop {
         let mut now = false;
-        if device.wait(Some(until_ns), |reported, _| now |= reported == user).unwrap()
+        if device.wait(Some(until_ns), |notified, _| now |= notified == user).unwrap()
             == DeviceWaitEnd::Limit
         {
             return times;

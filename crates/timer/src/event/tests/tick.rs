@@ -56,7 +56,7 @@ fn the_scheduling_tick_is_every_tenth_interrupt() {
         loop {
             interrupts += 1;
             let mut now = false;
-            device.wait(None, |ticks, _| now |= ticks == scheduling).unwrap();
+            device.wait(None, |user, _| now |= user == scheduling).unwrap();
             if now {
                 break;
             }

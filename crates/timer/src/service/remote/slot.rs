@@ -169,7 +169,7 @@ impl TimerSlot {
     pub(crate) fn arm(&self, arming: &ArmRequest, sleeps: bool) -> Result<SlotState, ArmRefused> {
         let free_for = |state: SlotState| match state.slept() {
             _ if state.dead() => Err(ArmRefused::Terminated),
-            SleeperState::NoSleeper => Ok(state),
+            SleeperState::Absent => Ok(state),
             _ if sleeps => Err(ArmRefused::Slept),
             _ => Ok(state),
         };
@@ -233,7 +233,7 @@ impl TimerSlot {
     pub(crate) fn slept(&self) -> (SleeperState, bool) {
         let over = self.change(|state| match state.slept() {
             SleeperState::Sleeps if !state.dead() => Err((SleeperState::Sleeps, false)),
-            _ => Ok(state.with_sleep(SleeperState::NoSleeper)),
+            _ => Ok(state.with_sleep(SleeperState::Absent)),
         });
         over.map_or_else(|goes_on| goes_on, |(before, _)| (before.slept(), before.dead()))
     }

@@ -45,7 +45,7 @@ pub(crate) enum ArmRefused {
 /// What became of the thread that sleeps on a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SleeperState {
-    NoSleeper,
+    Absent,
     Sleeps,
     Woken,
     /// The expiry was cancelled, or replaced by another.
@@ -55,7 +55,7 @@ pub(crate) enum SleeperState {
 
 impl SleeperState {
     const ALL: [SleeperState; 5] = [
-        SleeperState::NoSleeper,
+        SleeperState::Absent,
         SleeperState::Sleeps,
         SleeperState::Woken,
         SleeperState::Cancelled,
@@ -113,7 +113,7 @@ impl SlotState {
 
     pub(crate) fn slept(self) -> SleeperState {
         let at = ((self.0 & SLEEP) >> SLEEP_AT) as usize;
-        SleeperState::ALL.get(at).copied().unwrap_or(SleeperState::NoSleeper)
+        SleeperState::ALL.get(at).copied().unwrap_or(SleeperState::Absent)
     }
 
     pub(crate) const fn cell(self) -> usize {
