@@ -45,7 +45,7 @@ struct WorstWords {
 const LOOKS: usize = 8;
 
 impl WorstWords {
-    /// Writes without waiting for anybody. Only the thread itself calls this.
+    /// Writes without waiting for a reader. Only the thread itself calls this.
     fn write(&self, worst: WorstEvent) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);

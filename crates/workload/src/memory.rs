@@ -209,7 +209,7 @@ impl Memory {
         Memory { long_gaps: LongGaps::new(room), ..self }
     }
 
-    /// The same with the time of each wake-up whose lateness is kept one by one, if `wanted`.
+    /// Adds room for the time of each wake-up whose lateness is kept one by one, if `wanted`.
     #[must_use]
     pub fn with_wake_times(self, wanted: bool) -> Memory {
         let lateness = self.lateness.as_ref().filter(|_| wanted);

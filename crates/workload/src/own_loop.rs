@@ -72,7 +72,7 @@ impl LoopSpec {
         records.saturating_add(of(self.jobs as u128, size_of::<JobTiming>()))
     }
 
-    /// That it can be meant.
+    /// Checks the specification for contradictions.
     ///
     /// # Errors
     /// The first contradiction found.
@@ -200,7 +200,7 @@ impl OwnLoop {
         with_recorder!(&mut self.recorder, r => begin(r, account, None));
     }
 
-    /// The same for a period that was due at `due_ns` of `CLOCK_MONOTONIC`: its deadline counts from
+    /// Begins a period that was due at `due_ns` of `CLOCK_MONOTONIC`: its deadline counts from
     /// there, so that a late wake-up leaves less time.
     #[inline]
     pub fn begin_period_due(&mut self, due_ns: u64) {

@@ -201,7 +201,7 @@ pub struct Recording {
     pub backwards: u64,
     /// CPUs seen, ascending.
     pub cpus_seen: Vec<u32>,
-    /// That it ran on CPUs that it was not given.
+    /// The thread's run on CPUs that it was not given.
     pub strayed: Option<AffinityViolation>,
     pub tally: ThreadCounts,
     /// When the thread's time ended, on the counter.
@@ -249,7 +249,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         }
     }
 
-    /// The same, asking this source about every gap. It MUST be the calling thread's. A model that
+    /// This recorder, asking this source about every gap. It MUST be the calling thread's. A model that
     /// writes no trace has no use for them.
     #[must_use]
     pub fn asking(mut self, source: C::EvidenceSource) -> Recorder<'a, C> {
@@ -259,7 +259,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         self
     }
 
-    /// The same, counting intervals on other CPUs than these, which the thread was given.
+    /// This recorder, counting intervals on other CPUs than these, which the thread was given.
     #[must_use]
     pub fn within(mut self, cpus: &[u32]) -> Recorder<'a, C> {
         self.fence = AffinityCheck::around(cpus);

@@ -1,4 +1,4 @@
-//! The hook by which a thread asks for a reservation. This crate knows no scheduler; who starts
+//! The hook by which a thread asks for a reservation. This crate knows no scheduler; the caller of
 //! the run says how a reservation is made.
 
 use hourglass_model::Reservation;

@@ -38,7 +38,7 @@ pub(crate) struct Interruption {
     pub(crate) by: PreemptionSource,
 }
 
-/// Who takes the CPU, as far as the thread can find out.
+/// The cause that takes the CPU, as far as the thread can find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PreemptionSource {
     /// Another thread: the kernel clears the critical section and counts.

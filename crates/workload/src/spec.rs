@@ -214,7 +214,7 @@ impl RunSpec {
         self.threads.iter().map(|thread| own(thread) as u64).fold(records, u64::saturating_add)
     }
 
-    /// That the run can be meant. [`crate::run()`] takes only what passes here.
+    /// Checks the run for contradictions. [`crate::run()`] takes only what passes here.
     ///
     /// # Errors
     /// The first contradiction found.

@@ -142,7 +142,7 @@ impl<'a> TokenReader<'a> {
             })
     }
 
-    /// That all words were taken.
+    /// Checks that all words were taken.
     ///
     /// # Errors
     /// One was left over.

@@ -147,7 +147,7 @@ impl<T, C> ClockDevice<T, C> {
     /// The resolution that was granted last, exactly; about 10 ms at first.
     #[must_use]
     pub fn resolution(&self) -> Period {
-        // It has its own user while it lives.
+        // The device has its own user while it lives.
         self.device.actual(self.own).unwrap_or(Period::NANOSECOND)
     }
 

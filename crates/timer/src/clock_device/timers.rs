@@ -119,7 +119,7 @@ impl<T> DeviceTimers<T> {
         };
         let (overruns, next) = after(expiry, period, tick_ns);
         expired.expiry = next;
-        // It is there, and has no slack.
+        // The timer is there, and has no slack.
         let _ = self.queue.arm(timer, next, Span::ZERO);
         Some(DeviceExpiry { timer, expiry, tick_ns, overruns })
     }

@@ -55,7 +55,7 @@ pub struct ClockReadings {
 
 impl ClockReadings {
     /// A reading of the clocks in the order of [`ClockBase::ALL`], ns, taken at one moment, before
-    /// anybody set a clock.
+    /// any clock was set.
     #[must_use]
     pub const fn new(ns: [i64; 4]) -> ClockReadings {
         ClockReadings { ns, sets: 0, gap_ns: 0 }
@@ -67,7 +67,7 @@ impl ClockReadings {
         ClockReadings { sets, ..self }
     }
 
-    /// The same if the other bases were read up to `gap_ns` before [`ClockBase::Monotonic`]. A time
+    /// These readings if the other bases were read up to `gap_ns` before [`ClockBase::Monotonic`]. A time
     /// converted to the device's is then late by up to that, and never early.
     #[must_use]
     pub const fn with_gap(self, gap_ns: u64) -> ClockReadings {

@@ -44,7 +44,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.stop.post();
         if let Some(thread) = self.thread.take() {
-            // It does not panic.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }

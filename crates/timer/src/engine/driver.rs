@@ -239,7 +239,7 @@ impl<T> Engine<T> {
         self.binding.validate(plan)
     }
 
-    /// The same by [`DevicePlan::DEFAULT`], up to three times if the device is late: other threads
+    /// Validates by [`DevicePlan::DEFAULT`], up to three times if the device is late: other threads
     /// may have been in its way. Whether the engine may be precise then is for
     /// [`Engine::high_res`] to say.
     ///
@@ -311,7 +311,7 @@ impl<T> Engine<T> {
         self.wait_with(limit_ns, |_, _| false)
     }
 
-    /// The same for an engine that other threads hand something to: after [`NextWake`] was
+    /// As [`Engine::wait`], for an engine that other threads hand something to: after [`NextWake`] was
     /// published, and before it waits, `again` takes what was handed over; it returns whether there
     /// was something, and is then called again; but once a timer, a service or the limit is due, this
     /// returns all the same, however much is handed over.
@@ -365,7 +365,7 @@ impl<T> Engine<T> {
     /// the budget, more may be due, and the next wait comes back at once.
     ///
     /// All expire as of one reading of the clocks; bound to a tick, as of the last tick. How long
-    /// `fire` takes is measured each time, and who was delayed by it ([`EngineStatistics`]).
+    /// `fire` takes is measured each time, and which timers it delayed ([`EngineStatistics`]).
     pub fn expire(
         &mut self,
         budget: usize,

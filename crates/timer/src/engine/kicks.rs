@@ -9,7 +9,7 @@ use crate::event::{DeviceId, Kick, Kicker};
 /// When an engine that waits will wake, for threads that hand it something to do.
 ///
 /// The engine **publishes** the time, then **looks at what it was handed once more**, then waits
-/// ([`Engine::wait_with`](super::Engine::wait_with)). Who hands it something first makes that
+/// ([`Engine::wait_with`](super::Engine::wait_with)). A thread that hands it something first makes that
 /// visible (a push onto a lock-free list), then asks [`NextWake::needs_kick`], and kicks if so.
 /// A sequentially consistent fence lies on both sides between the write and the read. So in every
 /// order either the engine's second look finds what was handed to it, or the other side reads the

@@ -242,7 +242,7 @@ impl<T> EngineTimers<T> {
             TimerStore::Queue(base) => {
                 let armed = self.queues[base as usize].cancel(id.handle)?;
                 if armed && base.is_settable() {
-                    self.tell_no_more(base, id.handle)?;
+                    self.cancel_notice(base, id.handle)?;
                 }
                 Ok(armed)
             }
@@ -434,8 +434,8 @@ impl<T> EngineTimers<T> {
                 let expired =
                     self.queues[base as usize].pop_expired(Instant::from_nanos(now_ns))?;
                 if base.is_settable() {
-                    // It was alive a moment ago.
-                    let _ = self.tell_no_more(base, expired.handle);
+                    // The timer was alive a moment ago.
+                    let _ = self.cancel_notice(base, expired.handle);
                 }
                 split(expired)
             }
@@ -475,7 +475,7 @@ impl<T> EngineTimers<T> {
     }
 
     /// The timer is not armed any more.
-    fn tell_no_more(&mut self, base: ClockBase, handle: Handle) -> Result<(), QueueError> {
+    fn cancel_notice(&mut self, base: ClockBase, handle: Handle) -> Result<(), QueueError> {
         if let Some(notice) = self.queues[base as usize].payload(handle)?.notice {
             self.notices.cancel(notice)?;
         }

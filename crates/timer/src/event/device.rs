@@ -98,7 +98,7 @@ impl EventDevice {
         EventDevice::from_box(Box::new(hardware))
     }
 
-    /// The same for a device already boxed.
+    /// As [`EventDevice::new`], for a boxed device.
     ///
     /// # Errors
     /// As [`EventDevice::new`].
@@ -283,7 +283,7 @@ impl EventDevice {
         Ok(at_ns)
     }
 
-    /// The same from now; a time past becomes the shortest distance.
+    /// Arms at `at_ns`, from now; a time past becomes the shortest distance.
     fn arm_ahead(&mut self, at_ns: u64) -> Result<u64, DeviceError> {
         let now_ns = self.hardware.now_ns();
         self.arm(now_ns, at_ns)

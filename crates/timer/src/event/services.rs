@@ -159,7 +159,7 @@ impl ServiceDevice {
         ServiceDevice::with_services(device, tick, Services::NONE).map_err(|(error, _)| error)
     }
 
-    /// The same, to serve what another device served.
+    /// As [`ServiceDevice::new`], to serve what another device served.
     ///
     /// # Errors
     /// [`ModeError`] if the device cannot tick so, and the device.

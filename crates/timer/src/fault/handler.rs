@@ -160,7 +160,7 @@ fn install<A: Send + 'static>(
         stops.gate().vacate(&kernel);
         FaultError::os(&error)
     })?;
-    // It always says how it went.
+    // The thread always reports how its set-up went.
     started.recv().unwrap_or(Err(FaultError::Gone))?;
     Ok(DeadlineHandler { stops, thread: Some(handler), counts })
 }

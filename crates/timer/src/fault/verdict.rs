@@ -96,7 +96,7 @@ impl Fault {
 pub enum FaultVerdict {
     /// It goes on, with the scheduling that it had.
     Resume,
-    /// The same with a new deadline, unless it has taken another, given this one up or passed the
+    /// Resumes with a new deadline, unless the thread has taken another, given this one up or passed the
     /// next meanwhile (which only a thread that runs can). A relative one counts from the verdict.
     ResumeBy(Deadline),
     /// It goes on with other scheduling.

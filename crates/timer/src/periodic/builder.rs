@@ -214,7 +214,7 @@ impl Builder {
         Builder { on_miss: Some(Box::new(handler)), ..self }
     }
 
-    /// The same for each job that took more CPU time than its budget.
+    /// Calls `handler` after each job that took more CPU time than its budget.
     #[must_use]
     pub fn on_cost_overrun(self, handler: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
         Builder { on_cost_overrun: Some(Box::new(handler)), ..self }
@@ -234,7 +234,7 @@ impl Builder {
         self.spawn_on(sleeper, body)
     }
 
-    /// The same on any sleeper, which keeps its own settings.
+    /// As [`Builder::spawn`], on any sleeper, which keeps its own settings.
     ///
     /// # Errors
     /// [`SpawnError`]; then there is no thread.

@@ -74,7 +74,7 @@ impl SchedulingChange {
         }
         let taken = SchedulingChange { tid: os::id(), policy, cpus: before };
         if let Err(refusal) = scheduling.take(parameters) {
-            // It had them a moment ago.
+            // The thread had them a moment ago.
             let _ = taken.restore();
             return Err(refusal.into());
         }

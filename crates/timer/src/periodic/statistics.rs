@@ -1,4 +1,4 @@
-//! What a task did so far: written by its thread, read by anybody.
+//! What a task did so far: written by its thread, read by any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -132,7 +132,7 @@ impl TaskStatistics {
         snapshot
     }
 
-    /// The same into an older copy. A microsecond or two, and again if the task wrote meanwhile;
+    /// Reads into an older copy. A microsecond or two, and again if the task wrote meanwhile;
     /// should the task have lost its CPU in the middle of writing, the reader sleeps until it is
     /// done rather than keep the CPU from it.
     pub fn read_into(&self, into: &mut Snapshot) {

@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-/// By what timers are ordered: the expiry, and among equal ones who was armed first.
+/// By what timers are ordered: the expiry, and among equal ones the order of arming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// The latest time to fire, in nanoseconds from the clock's zero.

@@ -1,8 +1,8 @@
 //! The queue of timers: exact, ordered by expiry, for what usually fires.
 //!
 //! Owns: arming, cancelling and expiring, by the rules of `hrtimers`.
-//! Must not: read a clock (time is passed in), run anybody's code but the closure of
-//! [`Queue::expire`], wake anybody.
+//! Must not: read a clock (time is passed in), run foreign code but the closure of
+//! [`Queue::expire`], wake a thread.
 
 use std::marker::PhantomData;
 

@@ -63,7 +63,7 @@ impl TimerSpec {
         TimerSpec { expiry, period: None, slack: Span::ZERO, priority: None }
     }
 
-    /// And then periodically.
+    /// Repeats the expiry every `period`.
     #[must_use]
     pub const fn every(self, period: Span) -> TimerSpec {
         TimerSpec { period: Some(period), ..self }

@@ -274,7 +274,7 @@ impl Worker {
 
     /// Takes what was queued, and has it in order.
     fn collect(&mut self) {
-        // Before it looks at any priority: who raises one after that says so again.
+        // Before it looks at any priority: a thread that raises one after that reports it again.
         let reorder = self.class.reorder.swap(false, Ordering::AcqRel);
         while self.jobs.len() < self.class.ring.room()
             && let Some([job, priority]) = self.class.ring.pop()

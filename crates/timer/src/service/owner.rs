@@ -118,7 +118,7 @@ impl Owner {
         })
     }
 
-    /// The same with all there is to choose.
+    /// As [`Owner::timer`], with all settings.
     ///
     /// # Errors
     /// As [`Owner::timer`], and [`ServiceError::NoEngine`].
@@ -160,7 +160,7 @@ impl Owner {
         if std::mem::replace(&mut owned.terminated, true) && is_in_action() {
             return Ok(());
         }
-        // They stay listed: another thread that terminates it too has to wait for the same actions.
+        // The timers stay listed: another thread that terminates it too has to wait for the same actions.
         let timers = owned.timers.clone();
         drop(owned);
         timers.iter().try_for_each(|timer| timer.terminate(&self.core))

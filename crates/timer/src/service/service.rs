@@ -1,4 +1,4 @@
-//! The service: its engines, its classes, and who owns timers.
+//! The service: its engines, its classes, and the owners of timers.
 //!
 //! Owns: threads, from their start to their end.
 //! Must not: have one thread wait for another but at the start and the end.

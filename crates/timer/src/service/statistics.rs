@@ -46,7 +46,7 @@ pub const LEAST_DISTANCE_NS: u64 = 100_000;
 
 macro_rules! counters {
     ($($name:ident),*) => {
-        /// The same, counting.
+        /// The counters of these statistics.
         #[derive(Debug, Default)]
         pub(super) struct Counters { $(pub(super) $name: AtomicU64),* }
 
@@ -73,7 +73,7 @@ counters!(
     refused
 );
 
-/// Counts one; only one thread counts here, or it does not matter who.
+/// Counts one; only one thread counts here, or it does not matter which one.
 pub(super) fn count(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Ordering::Relaxed);
 }

@@ -152,7 +152,7 @@ impl TimerEntry {
         });
     }
 
-    /// The timer was terminated: an owner may wait for the one who drops its last handle to do so.
+    /// The timer was terminated: an owner may wait for the thread that drops its last handle to do so.
     pub(super) fn terminated(&self) {
         fence(Ordering::SeqCst);
         if self.watched.load(Ordering::Relaxed) {
@@ -161,7 +161,7 @@ impl TimerEntry {
         }
     }
 
-    /// Takes the arming with that sequence away; who slept for it is woken.
+    /// Takes the arming with that sequence away, and wakes the thread that slept for it.
     pub(super) fn disarm(&self, sequence: u64) {
         if self.slot.disarm(sequence) {
             self.open_gate();
@@ -222,7 +222,7 @@ pub(super) struct TimerTable {
     /// Why the engine's thread ended by itself.
     failed: OnceLock<ServiceError>,
     is_failed: AtomicBool,
-    /// Of the process that the engine's thread is in.
+    /// Forks of the process that the engine's thread is in.
     forks: u32,
 }
 

@@ -296,7 +296,7 @@ pub(super) fn open(
     }
     entry.panics.store(0, Ordering::Relaxed);
     *entry.action.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(action);
-    // Before anybody can terminate it.
+    // Before another thread can terminate it.
     count(&table.counters.created, 1);
     let generation = entry.open();
     let inner = TimerInner { table: Arc::clone(table), place, generation, base, on_set };

@@ -47,7 +47,7 @@ struct DriverShared {
     interrupter: Interrupter,
 }
 
-/// Who is to be woken when.
+/// The wakers, by the times at which they are woken.
 #[derive(Debug, Default)]
 struct Timetable {
     /// By time, and among equals in the order in which they came.

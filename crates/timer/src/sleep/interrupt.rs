@@ -101,7 +101,7 @@ fn wake(word: &AtomicU32) {
     futex::wake(word, u32::MAX);
 }
 
-/// Elsewhere who waits looks at the word from time to time.
+/// Elsewhere a waiting thread checks the word from time to time.
 #[cfg(not(target_os = "linux"))]
 fn wake(_word: &AtomicU32) {}
 

@@ -134,7 +134,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
     fn get_near(&mut self, rest: &mut FinalWait, left: u64) {
         let deadline = rest.slept.deadline_ns;
-        // Who only waits in the kernel learns nothing and spins nothing: it is spared the questions.
+        // A sleeper that only waits in the kernel learns nothing and spins nothing: it is spared the questions.
         let asks = self.settings.policy != SleepPolicy::KernelOnly;
         rest.place = if asks { self.place(left) } else { MarginKey::UNKNOWN };
         let plan = self.plan(rest.place, left);

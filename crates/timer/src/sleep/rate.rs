@@ -70,7 +70,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Rate<C, M> {
         Ok(Rate { sleeper, grid, overruns: 0 })
     }
 
-    /// The same with another answer to missed ticks than [`MissedTicks::Skip`].
+    /// This rate with another answer to missed ticks than [`MissedTicks::Skip`].
     #[must_use]
     pub fn on_missed(mut self, missed: MissedTicks) -> Rate<C, M> {
         self.grid.set_missed(missed);

@@ -104,13 +104,13 @@ impl<C, M> Sleeper<C, M> {
         }
     }
 
-    /// The same, interrupted by this instead of a word of its own.
+    /// This sleeper, interrupted by `interrupt` instead of a word of its own.
     #[must_use]
     pub fn interrupted_by(self, interrupt: &'static Interrupt) -> Sleeper<C, M> {
         Sleeper { interrupter: Interrupter::of(interrupt), ..self }
     }
 
-    /// The same, interrupted through this handle, which others may have too, and by nothing else.
+    /// This sleeper, interrupted through this handle, which others may have too, and by nothing else.
     #[must_use]
     pub fn interrupted_through(self, interrupter: Interrupter) -> Sleeper<C, M> {
         Sleeper { interrupter, ..self }

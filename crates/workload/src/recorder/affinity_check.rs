@@ -5,7 +5,7 @@
 
 use super::CPU_WORDS;
 
-/// That a thread ran on CPUs that it was not given.
+/// A thread's run on CPUs that it was not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AffinityViolation {
     /// When it first came to such a CPU, on the counter.

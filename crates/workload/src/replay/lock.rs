@@ -19,7 +19,7 @@ const CONTENDED: u32 = 2;
 #[derive(Debug)]
 pub(super) struct Lock {
     pub(super) protocol: Protocol,
-    /// The priority of its holder, for the protocols that raise it: also that of those who wait
+    /// The priority of its holder, for the protocols that raise it: also that of threads that wait
     /// for a spin lock.
     pub(super) ceiling: Option<u8>,
     word: AtomicU32,

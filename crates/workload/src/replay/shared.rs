@@ -31,7 +31,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// Wakes at most `most` of those who wait. `arrival` is that of the job that does so.
+    /// Wakes at most `most` waiting threads. `arrival` is that of the job that does so.
     pub(super) fn signal(&self, arrival: u64, most: u32) {
         self.arrival.store(arrival, Ordering::Relaxed);
         self.times.fetch_add(1, Ordering::Release);
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(turns, [Some(0), Some(0), None, Some(1), Some(1), None]);
     }
 
-    /// rt-app's tutorial: what is posted before anybody waits is remembered.
+    /// rt-app's tutorial: what is posted before any wait is remembered.
     #[test]
     fn a_semaphore_remembers() {
         let semaphore = Semaphore::default();

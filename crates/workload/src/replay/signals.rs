@@ -75,8 +75,8 @@ impl ReplayExecution {
         if self.held.contains(&place) {
             return recorder.touch();
         }
-        // The ceiling also counts for who waits: from here on it is in `held`, and comes out again
-        // if the lock is not got.
+        // The ceiling also counts for a waiting thread: from here on it is in `held`, and comes out
+        // again if the lock is not got.
         self.held.push(place);
         self.apply_priority();
         let mut got = false;
@@ -154,7 +154,7 @@ impl ReplayExecution {
         })
     }
 
-    /// Wakes at most `most` of those who wait for an event.
+    /// Wakes at most `most` threads that wait for an event.
     pub(super) fn signal<C: MeasuringCounter>(
         &mut self,
         event: usize,

@@ -104,7 +104,7 @@ fn jobs_that_were_due_by_the_end_are_missed_or_lost() {
     assert_eq!(counted(&recorded), (1, 1, 3));
 }
 
-/// rt-app's tutorial: a semaphore remembers posts that come before anybody waits.
+/// rt-app's tutorial: a semaphore remembers posts that come before any wait.
 #[test]
 fn a_semaphore_with_something_left_is_not_waited_for() {
     let steps = r#"["post s", "post s", "take s", "run 2ms", "take s", "run 1ms", "read 5000 4096",

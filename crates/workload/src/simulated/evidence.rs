@@ -1,4 +1,4 @@
-//! Evidence on the simulated machine, where who took the CPU is written down.
+//! Evidence on the simulated machine, which records what took the CPU.
 
 use hourglass_model::{Counted, Evidence, Onset};
 use hourglass_time::Span;

@@ -58,7 +58,7 @@ struct Timers {
 struct KickShared {
     latch: Latch,
     signal: i32,
-    /// Of the process that its thread is in.
+    /// Forks of the process that its thread is in.
     forks: AtomicU32,
     /// The thread (upper half) and the number of the timer for kicks; [`DETACHED`] if not attached.
     target: AtomicU64,

@@ -134,8 +134,8 @@ fn a_new_resolution_is_in_force_within_one_tick() {
     }
 }
 
-/// Each change begins the device's period anew; changes that come faster than it ticks must not stop
-/// everybody's time.
+/// Each change begins the device's period anew; changes that come faster than it ticks must not
+/// stop the time of the users.
 #[test]
 fn changes_before_every_tick_starve_no_user() {
     let mut device = ticking(SimEventConfig::exact());

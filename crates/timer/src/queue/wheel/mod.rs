@@ -1,7 +1,7 @@
 //! The wheel of timeouts: for what is nearly always cancelled.
 //!
 //! Owns: arming, cancelling and expiring timeouts in constant time.
-//! Must not: read a clock (time is passed in), run anybody's code but the closure of
+//! Must not: read a clock (time is passed in), run foreign code but the closure of
 //! [`TimeoutWheel::expire`], move a timeout that is waiting.
 
 mod levels;
@@ -170,7 +170,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         self.put(handle, now, expiry, expiry <= now)
     }
 
-    /// The same, but always in a bucket that starts at the expiry or after it, so that a look at
+    /// Arms the timeout, but always in a bucket that starts at the expiry or after it, so that a look at
     /// an earlier time than `now` finds nothing whose expiry is after that.
     ///
     /// # Errors

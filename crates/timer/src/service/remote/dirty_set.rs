@@ -55,7 +55,7 @@ impl<const WORDS: usize> DirtySet<WORDS> {
         }
         let word = ((upper.rotate_right(from % 64).trailing_zeros() + from) % 64) as usize;
         self.upper.fetch_and(!(1 << word), Ordering::AcqRel);
-        // Who still sees the upper bit set after this fence sets the lower one before the next.
+        // A thread that still sees the upper bit set after this fence sets the lower one before the next.
         fence_behind_exchange(Ordering::SeqCst);
         let bits = self.words[word % WORDS].swap(0, Ordering::AcqRel);
         fence_behind_exchange(Ordering::SeqCst);

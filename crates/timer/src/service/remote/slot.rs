@@ -39,7 +39,7 @@ impl Cell {
         Cell(std::array::from_fn(|_| AtomicU64::new(0)))
     }
 
-    /// Releasing, so that who reads one of these words sees that the cell was taken for it.
+    /// Releasing, so that a reader of one of these words sees that the cell was taken for it.
     fn write(&self, arming: &ArmRequest) {
         let ArmRequest { expiry_ns, period_ns, slack_ns, flags, past } = *arming;
         self.0[0].store(expiry_ns as u64, Ordering::Release);

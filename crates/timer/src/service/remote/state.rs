@@ -221,7 +221,7 @@ impl SlotState {
         SlotState(self.0 | ORPHAN)
     }
 
-    /// Terminated. Who sleeps stays written down: it sees that the timer is dead.
+    /// Terminated. A sleeping thread stays recorded: it sees that the timer is dead.
     pub(crate) const fn terminate(self) -> SlotState {
         SlotState(self.disarm().0 | DEAD).next()
     }

@@ -1,7 +1,7 @@
 //! Whether an engine that sleeps must be woken.
 //!
 //! Owns: when the engine looks by itself, and how often it looks before it sleeps.
-//! Must not: wake anybody.
+//! Must not: wake a thread.
 
 use super::super::atomic::{AtomicU64, Ordering, fence};
 
@@ -18,7 +18,7 @@ impl Wake {
     }
 
     /// The engine is about to sleep until then. It MUST look at what changed once more after this:
-    /// who marked a timer before either finds the new time, or is found.
+    /// a thread that marked a timer before either finds the new time, or is found.
     pub(crate) fn sleeps_until(&self, ns: u64) {
         self.0.store(ns, Ordering::Relaxed);
         fence(Ordering::SeqCst);
