@@ -26,7 +26,7 @@ const PER_SECOND: u64 = 4;
 const FEWEST: u64 = 4_096;
 const MOST: u64 = 1 << 20;
 
-/// No place.
+/// Marks the absence of a place.
 const NOWHERE: u32 = u32::MAX;
 
 /// A gap on the raw counter.

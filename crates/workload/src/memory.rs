@@ -15,7 +15,6 @@ use crate::wake_times::WakeTimes;
 /// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
 #[derive(Debug)]
 pub struct LatencyRecorder {
-    /// In ns.
     pub histogram: Histogram<u64>,
     room: Vec<u64>,
     taken: usize,
@@ -24,17 +23,12 @@ pub struct LatencyRecorder {
     extremes: (u64, u64),
     /// Samples that are in the histogram only.
     pub dropped: u64,
-    /// Sum of all, ns.
     pub total_ns: u64,
-    /// The least, ns.
     pub min_ns: u64,
-    /// The greatest, ns.
     pub max_ns: u64,
-    /// The last, ns.
     pub last_ns: u64,
     /// Equal steps, where they were wanted.
     pub buckets: Option<Buckets>,
-    /// How many were beyond limits.
     pub excess: LimitCounts,
 }
 
@@ -124,15 +118,11 @@ fn histogram() -> Histogram<u64> {
 /// Gaps of a thread, counted as they come.
 #[derive(Debug)]
 pub struct Gaps {
-    /// Lengths in ns.
     pub histogram: Histogram<u64>,
-    /// Sum, in ticks.
     pub total_ticks: u64,
-    /// The longest, in ticks.
     pub longest_ticks: u64,
     /// Equal steps, where they were wanted and no wake-ups are measured.
     pub buckets: Option<Buckets>,
-    /// How many were beyond limits.
     pub excess: LimitCounts,
 }
 
@@ -161,7 +151,6 @@ impl Gaps {
 /// Memory that a recorder writes into, made before the start.
 #[derive(Debug)]
 pub struct Memory {
-    /// Intervals.
     pub trace: TraceBuffer,
     /// Wake-ups, for models that measure them; those write no trace.
     pub lateness: Option<LatencyRecorder>,

@@ -103,12 +103,7 @@ pub enum LoopError {
         "room for {records} intervals and {jobs} periods is more memory than there is: give less, \
          or a ring of fewer"
     )]
-    Memory {
-        /// Intervals that were asked for.
-        records: u64,
-        /// Periods that were asked for.
-        jobs: usize,
-    },
+    Memory { records: u64, jobs: usize },
 }
 
 /// A loop that is being measured. It belongs to the thread that started it.
@@ -187,7 +182,6 @@ impl OwnLoop {
         })
     }
 
-    /// What is known of it.
     #[must_use]
     pub fn spec(&self) -> &LoopSpec {
         &self.spec
@@ -373,7 +367,6 @@ impl DeadlineCounter {
         }
     }
 
-    /// There are no more.
     fn close(&mut self, now: u64) {
         if std::mem::take(&mut self.running) && self.is_late(now) {
             self.counted.missed += 1;

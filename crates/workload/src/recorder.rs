@@ -62,7 +62,6 @@ impl Work for NoWork {
     fn step(&mut self) {}
 }
 
-/// Why the recorder came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum RecordingEnd {
@@ -155,7 +154,6 @@ const MOST_GAPS_IN_A_ROW: u32 = 4;
 /// CPUs 0 to 1023, one bit each.
 const CPU_WORDS: usize = 16;
 
-/// The interval that is running.
 #[derive(Clone, Copy, Debug)]
 struct CurrentInterval {
     start: u64,
@@ -166,32 +164,25 @@ struct CurrentInterval {
 
 /// A recorder with its counter known only at run time.
 pub enum AnyRecorder<'a> {
-    /// On the TSC.
     #[cfg(target_arch = "x86_64")]
     Tsc(Recorder<'a, Tsc>),
-    /// On the generic timer.
     #[cfg(target_arch = "aarch64")]
     Cntvct(Recorder<'a, Cntvct>),
-    /// On the OS clock.
     Os(Recorder<'a, OsMonotonic>),
 }
 
-/// What a recorder leaves behind.
 #[derive(Debug)]
 pub struct Recording {
     /// Intervals, as far as they fitted.
     pub trace: TraceBuffer,
-    /// Wake-ups.
     pub lateness: Option<LatencyRecorder>,
     /// When those wake-ups took place, where that was wanted.
     pub wakes: Option<WakeTimes>,
     /// Jobs one by one, where they were wanted.
     pub jobs: Option<JobLog>,
-    /// Gaps, all of them.
     pub gaps: Gaps,
     /// Long gaps that the trace had no room for, or, in a ring, may have lost.
     pub long_gaps: LongGaps,
-    /// Intervals, all of them.
     pub intervals: u64,
     /// Sum of all intervals, in ticks.
     pub received: u64,
@@ -199,7 +190,7 @@ pub struct Recording {
     pub migrations: u64,
     /// How often the counter of the next CPU was behind.
     pub backwards: u64,
-    /// CPUs seen, ascending.
+    /// In ascending order.
     pub cpus_seen: Vec<u32>,
     /// The thread's run on CPUs that it was not given.
     pub strayed: Option<AffinityViolation>,

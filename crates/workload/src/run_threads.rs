@@ -23,7 +23,6 @@ const WARM_UP_LOOK: Duration = Duration::from_millis(50);
 /// How often threads that should have ended are looked at, and kicked out of their waits.
 const JOIN_LOOK: Duration = Duration::from_millis(5);
 
-/// The threads of a run.
 pub(crate) struct RunThreads<'scope> {
     gate: &'scope StartBarrier,
     stop: &'scope AtomicBool,

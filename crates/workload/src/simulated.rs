@@ -179,7 +179,6 @@ impl SimulatedMachine {
         now
     }
 
-    /// A question to the source.
     fn ask(&self, mode: Mode) {
         if self.asking > 0 {
             self.pass_in(mode, self.asking);
@@ -298,7 +297,6 @@ pub(crate) fn gaps(recorded: &Recording) -> Vec<i64> {
         .collect()
 }
 
-/// Shorthand for tests.
 pub(crate) fn ms(ms: u64) -> u64 {
     ms * 1_000_000
 }

@@ -123,7 +123,6 @@ pub enum SpecError {
     /// No threads, or too many.
     #[error("-n must be from 1 to {MOST_THREADS}, not {0}")]
     Threads(usize),
-    /// Nothing to measure.
     #[error("-d must be above zero")]
     NoDuration,
     /// Not one record for each thread.
@@ -159,9 +158,9 @@ pub enum SpecError {
     #[error("timer {timer} can be used by {most} thread of a run, not by {users}")]
     TimerShared {
         timer: String,
-        /// How many can use it.
+        /// How many threads can use it.
         most: usize,
-        /// How many want to.
+        /// How many threads want to use it.
         users: usize,
     },
     /// The deadline class without times.

@@ -101,7 +101,6 @@ pub(crate) enum ThreadReport {
     Warm,
 }
 
-/// What a thread leaves behind.
 #[derive(Debug)]
 pub struct ThreadOutcome {
     pub id: u32,
@@ -113,16 +112,16 @@ pub struct ThreadOutcome {
     pub cpus: Vec<u32>,
     /// If a device was emulated: which, and how.
     pub emulated: Option<String>,
-    /// GAP, in ticks.
+    /// In ticks.
     pub gap: u64,
     /// Time of a typical iteration of its loop, in ticks.
     pub typical_iteration: u64,
-    /// Its start on the counter.
+    /// The start of its measuring, on the counter.
     pub start: u64,
     /// The time at which it was to finish, on the counter.
     pub finish: u64,
     pub recorded: Recording,
-    /// What the kernel counted meanwhile.
+    /// What the kernel counted during the run.
     pub kernel: Option<KernelAccount>,
 }
 

@@ -9,39 +9,25 @@ use thiserror::Error;
 /// A word that is missing or is not what must stand there.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WordError {
-    /// No such workload.
     #[error("{}", near::unknown("workload", name, known.iter().copied()))]
     UnknownWorkload { name: String, known: Vec<&'static str> },
-    /// No such wake-up method.
     #[error("{}", near::unknown("timer", name, known.iter().copied()))]
     UnknownTimer { name: String, known: Vec<&'static str> },
     #[error("{synopsis}: {what} is missing")]
-    Missing {
-        /// The form that was wanted.
-        synopsis: &'static str,
-        what: &'static str,
-    },
+    Missing { synopsis: &'static str, what: &'static str },
     /// There are more words than the form takes.
     #[error("{synopsis}: '{extra}' is one word too many")]
     Extra {
-        /// The form that was wanted.
         synopsis: &'static str,
         /// The first superfluous word.
         extra: String,
     },
     /// A word is not what must stand there.
     #[error("{synopsis}: bad {what} '{given}': {reason}")]
-    Bad {
-        /// The form that was wanted.
-        synopsis: &'static str,
-        what: &'static str,
-        given: String,
-        reason: String,
-    },
+    Bad { synopsis: &'static str, what: &'static str, given: String, reason: String },
     /// The words are each right, but not together.
     #[error("{synopsis}: {reason}")]
     Together {
-        /// The form that was wanted.
         synopsis: &'static str,
         /// Why they contradict each other.
         reason: String,

@@ -106,7 +106,6 @@ pub trait Execution: Send {
 
 /// An [`Execution`] behind a pointer: one dispatch at the start, none in the loop.
 pub trait AnyExecution: Send {
-    /// Measures its loop.
     fn loop_time(&mut self, counter: AnyCounter) -> LoopTime;
 
     /// Runs its loop for a while without recording, or until `stop`.

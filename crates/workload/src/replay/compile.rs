@@ -308,7 +308,6 @@ impl Names {
         (acts, in_sections)
     }
 
-    /// What was named, made.
     fn shared(self, set: &TaskSet) -> ReplayShared {
         let mut locks: Vec<(usize, Lock)> =
             self.locks.iter().map(|(name, place)| (*place, lock_named(set, name))).collect();

@@ -8,7 +8,6 @@ use hourglass_time::Span;
 
 use super::arrivals::JobArrivals;
 
-/// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ReplayStep {
     /// Receive this much processor time.
@@ -54,7 +53,7 @@ pub(super) enum ReplayStep {
         bytes: u64,
         buffer: u64,
     },
-    /// Write them.
+    /// Write `bytes` of a buffer of this size, over and over.
     Write {
         bytes: u64,
         buffer: u64,
@@ -101,7 +100,6 @@ impl AmountPart {
 pub(super) enum Script {
     /// Jobs that arrive by themselves.
     Jobs(JobSpec),
-    /// Phases.
     Phases(Phases),
 }
 

@@ -24,7 +24,7 @@ pub(super) struct ReplayShared {
 /// A condition, or the name under which threads suspend themselves.
 #[derive(Debug, Default)]
 pub(super) struct Event {
-    /// How often it was signalled.
+    /// How often the event was signalled.
     pub(super) times: AtomicU32,
     /// When the job arrived, on the counter, that signalled it last.
     pub(super) arrival: AtomicU64,
@@ -41,7 +41,7 @@ impl Event {
 
 #[derive(Debug, Default)]
 pub(super) struct Semaphore {
-    /// What is left in it.
+    /// Tokens that are left.
     pub(super) left: AtomicU32,
     /// When the job arrived, on the counter, that added to it last.
     pub(super) arrival: AtomicU64,
@@ -69,7 +69,7 @@ pub(super) struct Barrier {
     /// Threads that come to it.
     pub(super) parties: u32,
     pub(super) waiting: AtomicU32,
-    /// How often it was passed.
+    /// How often the barrier was passed.
     pub(super) times: AtomicU32,
 }
 
