@@ -13,11 +13,11 @@ pub enum ErrnoClass {
     Exhausted,
     /// Another process or thread has it.
     Busy,
-    /// It cannot be meant.
+    /// An argument is invalid.
     Invalid,
-    /// This kernel cannot.
+    /// This kernel lacks the function.
     Unsupported,
-    /// Something else.
+    /// Any other error.
     Other,
 }
 

@@ -131,7 +131,7 @@ fn limited(periods: Periods, finest: Option<Span>) -> Result<Periods, Resolution
 const NS_A_SECOND: u128 = 1_000_000_000;
 
 impl<T, C> ClockDevice<T, C> {
-    /// Its name.
+    /// Name under which it was opened.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

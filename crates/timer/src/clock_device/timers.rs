@@ -12,16 +12,16 @@ use super::error::ArmError;
 pub enum Cancel {
     /// The next one; a periodic timer stays armed for the one after it.
     Current,
-    /// All.
+    /// All expiries, also later ones of a period.
     All,
 }
 
 /// A timer that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceExpiry {
-    /// The timer.
+    /// The timer that expired.
     pub timer: Handle,
-    /// When it was to expire.
+    /// Time for which it was armed.
     pub expiry: Instant<Monotonic>,
     /// The tick at which it did, ns.
     pub tick_ns: u64,
@@ -33,7 +33,7 @@ pub struct DeviceExpiry {
 #[derive(Debug)]
 struct Timer<T> {
     payload: T,
-    /// As it was asked for.
+    /// The requested expiry.
     expiry: Instant<Monotonic>,
     period: Option<Span>,
 }

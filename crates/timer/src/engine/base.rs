@@ -27,7 +27,7 @@ impl ClockBase {
     pub const ALL: [ClockBase; 4] =
         [ClockBase::Monotonic, ClockBase::Boottime, ClockBase::Realtime, ClockBase::Tai];
 
-    /// As documents name clocks.
+    /// Name of the clock in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl ClockReadings {
         ClockReadings { gap_ns, ..self }
     }
 
-    /// What that clock says, ns.
+    /// Time of that clock, ns.
     #[must_use]
     #[inline]
     pub const fn ns(&self, base: ClockBase) -> i64 {

@@ -200,7 +200,7 @@ impl<T> Engine<T> {
         self.times.now()
     }
 
-    /// What it did so far.
+    /// Counts since the engine was made.
     #[must_use]
     pub fn statistics(&self) -> EngineStatistics {
         EngineStatistics {

@@ -78,9 +78,9 @@ pub enum Cause {
 /// A timer or timeout that has expired. It is not armed any more, but lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiredTimer {
-    /// Which.
+    /// The timer that expired.
     pub id: TimerId,
-    /// Its clock.
+    /// Clock of the timer.
     pub base: ClockBase,
     /// The expiry that it was armed with, ns on its clock.
     pub expiry_ns: i64,
@@ -89,7 +89,7 @@ pub struct ExpiredTimer {
     /// What its clock said when the look at it began, ns. Not before the expiry, unless the clock
     /// was set.
     pub now_ns: i64,
-    /// Why.
+    /// Why it expired.
     pub cause: Cause,
 }
 

@@ -5,9 +5,9 @@ use super::TimerId;
 /// What an engine did so far. Numbers only: reading and keeping them allocates nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStatistics {
-    /// Waits that came back.
+    /// Waits that returned.
     pub wakes: u64,
-    /// Looks at the timers.
+    /// Polls of the timers.
     pub looks: u64,
     /// Ticks of a tick-bound engine at which nothing was due, so that it slept on (*Hrtimers and
     /// Beyond*, section 9: dynamic tick). 0 in high resolution, which has no tick.
@@ -27,7 +27,7 @@ pub struct EngineStatistics {
     pub watch_failures: u64,
     /// The longest callback, ns.
     pub longest_callback_ns: u64,
-    /// Whose it was.
+    /// Timer of the longest callback.
     pub longest_callback: Option<TimerId>,
     /// Callbacks longer than [`Settings::long_callback`](super::EngineConfig::long_callback).
     pub long_callbacks: u64,

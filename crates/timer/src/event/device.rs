@@ -65,11 +65,11 @@ pub enum Programmed {
 /// How a device came out of a suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeOutcome {
-    /// As it was.
+    /// Mode and event are as before.
     AsBefore,
     /// The event was due in the meantime: handle it now.
     Past {
-        /// How long ago, ns.
+        /// How long ago it was due, ns.
         late_ns: u64,
     },
 }
@@ -115,7 +115,7 @@ impl EventDevice {
         })
     }
 
-    /// What the device is.
+    /// Features of the device.
     #[must_use]
     pub fn facts(&self) -> &DeviceFeatures {
         &self.facts
@@ -133,7 +133,7 @@ impl EventDevice {
         self.hardware.kick()
     }
 
-    /// What it did so far.
+    /// Counts since the device was made.
     #[must_use]
     pub fn counts(&self) -> DeviceCounts {
         self.counts

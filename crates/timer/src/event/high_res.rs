@@ -22,7 +22,7 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// As documents write it.
+    /// Name of the resolution in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// Several kicks before the engine sees one are one kick.
 pub trait Kicker: Send + Sync {
-    /// Kicks.
+    /// Ends the wait of the device, or its next one.
     fn kick(&self);
 }
 

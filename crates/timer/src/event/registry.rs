@@ -52,15 +52,15 @@ impl ServiceAssignment {
 pub struct Notice {
     /// Counts notices, from 1; listeners in several threads may hear them out of order.
     pub generation: u64,
-    /// The device.
+    /// Device that changed.
     pub device: DeviceId,
-    /// Its name.
+    /// Name of the device.
     pub name: &'static str,
-    /// What happened.
+    /// What changed.
     pub kind: NoticeKind,
 }
 
-/// What happened to it.
+/// What changed about a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoticeKind {
@@ -79,7 +79,7 @@ pub enum NoticeKind {
 /// Is called with every [`Notice`], in the thread that caused it. It may use the registry.
 pub type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
 
-/// A listener's place.
+/// Handle of a listener, to unsubscribe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscription(u64);
 
@@ -144,7 +144,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// No devices yet.
+    /// A registry without devices.
     #[must_use]
     pub fn new() -> Registry {
         Registry::default()
@@ -278,7 +278,7 @@ impl Registry {
         }
     }
 
-    /// What a device is.
+    /// Features of a device.
     #[must_use]
     pub fn facts(&self, id: DeviceId) -> Option<DeviceFeatures> {
         self.lock().entries.iter().find(|e| e.id == id).map(|e| e.facts)

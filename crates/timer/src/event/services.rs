@@ -29,7 +29,7 @@ impl Service {
     pub const ALL: [Service; 4] =
         [Service::Tick, Service::Accounting, Service::Profiling, Service::NextEvent];
 
-    /// As documents write it.
+    /// Name of the service in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,16 +46,16 @@ impl Service {
 pub struct DueServices([u64; 4]);
 
 impl DueServices {
-    /// Nothing is.
+    /// No service is due.
     pub const NONE: DueServices = DueServices([0; 4]);
 
-    /// How often this one is.
+    /// How many times the service is due.
     #[must_use]
     pub const fn times(&self, service: Service) -> u64 {
         self.0[service as usize]
     }
 
-    /// Whether any is.
+    /// Whether any service is due.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.0.iter().any(|times| *times > 0)
@@ -73,7 +73,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Nothing is ever due.
+    /// No service is requested.
     pub const NONE: Services = Services { periodic: [None; 3], next_event_ns: None };
 
     /// Serves `service` every `period` from `now_ns` on, or no longer. The next event has no
@@ -144,9 +144,9 @@ pub struct ServiceDevice {
 /// What [`ServiceDevice::wait`] came back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceWait {
-    /// Why it came back.
+    /// Why the wait ended.
     pub reason: DeviceWaitEnd,
-    /// What is due.
+    /// Services that are due.
     pub services: DueServices,
 }
 
@@ -191,7 +191,7 @@ impl ServiceDevice {
         self.device.set_mode(if one_shot { Mode::OneShot } else { Mode::Shutdown })
     }
 
-    /// The device.
+    /// The device that serves them.
     #[must_use]
     pub fn device(&self) -> &EventDevice {
         &self.device
@@ -217,7 +217,7 @@ impl ServiceDevice {
         self.device
     }
 
-    /// What is wanted of it.
+    /// The services that it serves.
     #[must_use]
     pub fn services(&self) -> &Services {
         &self.services

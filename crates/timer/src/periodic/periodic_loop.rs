@@ -83,7 +83,7 @@ pub enum LoopEnd {
 pub enum LoopStep {
     /// A job was run.
     Ran {
-        /// What became of it.
+        /// The completed job.
         job: CompletedJob,
         /// Why there is to be no other, if there is not.
         ended: Option<LoopEnd>,

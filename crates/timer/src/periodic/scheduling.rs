@@ -31,10 +31,10 @@ pub enum Scheduling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchedulingError {
-    /// No real-time priority.
+    /// The number is no real-time priority.
     #[error("{0} is not a real-time priority; give one from 1 (lowest) to 99")]
     Priority(u8),
-    /// No nice value.
+    /// The number is no nice value.
     #[error("{0} is not a nice value; give one from -20 (highest) to 19")]
     Nice(i8),
     /// The deadline class needs a budget.
@@ -45,7 +45,7 @@ pub enum SchedulingError {
         "the deadline class takes no deadline above the period; give one of at most {period_ns} ns"
     )]
     DeadlineAbovePeriod {
-        /// The period, ns.
+        /// Requested period, ns.
         period_ns: u64,
     },
 }
@@ -55,9 +55,9 @@ pub enum SchedulingError {
 #[error("the kernel refused {scheduling} (error {errno}): {remedy}")]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The policy.
+    /// The refused policy.
     pub scheduling: Scheduling,
-    /// Why, as `errno(3)`.
+    /// Error number, as in `errno(3)`.
     pub errno: i32,
     /// What grants it: the exact line, where there is one.
     pub remedy: String,

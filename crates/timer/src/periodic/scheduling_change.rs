@@ -23,9 +23,9 @@ pub enum TakeError {
         "CPUs {cpus:?} cannot be used ({error}): give some that are online and allowed (nproc, taskset -p $$)"
     )]
     Affinity {
-        /// The CPUs asked for.
+        /// The requested CPUs.
         cpus: Vec<u32>,
-        /// The kernel's answer.
+        /// Error of the kernel.
         error: io::Error,
     },
     /// What it has cannot be read, and so not be put back.

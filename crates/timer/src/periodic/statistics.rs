@@ -185,7 +185,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Nothing happened yet.
+    /// A copy without any job.
     #[must_use]
     pub fn new() -> Snapshot {
         Snapshot {

@@ -72,7 +72,7 @@ impl PeriodicThread {
         Builder::new(name.into())
     }
 
-    /// Its name.
+    /// Name of the thread.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -96,7 +96,7 @@ impl PeriodicThread {
         self.stop.clone()
     }
 
-    /// Whether it is over.
+    /// Whether the thread has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)

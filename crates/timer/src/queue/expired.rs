@@ -8,7 +8,7 @@ use super::Handle;
 
 /// A timer or timeout that has fired. It is not armed any more, but lives on.
 pub struct ExpiredEntry<C: ClockTag> {
-    /// Whose it is.
+    /// The timer that expired.
     pub handle: Handle,
     /// The expiry that it was armed with; never later than the time at which it fired.
     pub expiry: Instant<C>,

@@ -14,7 +14,7 @@ pub struct Key {
 /// The first of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinEntry {
-    /// The timer's slot.
+    /// Slot of the timer.
     pub slot: u32,
     /// The expiry of its key.
     pub expiry: i64,
@@ -58,7 +58,7 @@ pub trait PriorityStructure: Default {
     /// How many slots are in.
     fn len(&self) -> usize;
 
-    /// Whether none is.
+    /// Whether no slot is in.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -14,7 +14,7 @@ use crate::fault::WatchedHandle;
 ///
 /// An implementation MUST neither block nor allocate: it runs in the expiry path.
 pub trait FaultThread: Send {
-    /// The deadline is past.
+    /// Acts on a deadline that has passed.
     fn fault(&mut self, expiration: &Expiration);
 }
 

@@ -31,7 +31,7 @@ pub enum Expiry {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerSpec {
-    /// When, the first time.
+    /// The first expiry.
     pub expiry: Expiry,
     /// The period, counted from each *scheduled* expiry, however late that was served. Longer than 0. Periods
     /// below [`super::LEAST_DISTANCE_NS`] are served one by one only as long as the engine keeps up.
@@ -57,7 +57,7 @@ impl TimerSpec {
         TimerSpec::once(Expiry::After(length))
     }
 
-    /// Once.
+    /// Expires once.
     #[must_use]
     pub const fn once(expiry: Expiry) -> TimerSpec {
         TimerSpec { expiry, period: None, slack: Span::ZERO, priority: None }

@@ -18,7 +18,7 @@ use super::run::{finish, run};
 use super::table::{TimerTable, of_kind};
 use crate::engine::Cause;
 
-/// How a class is made.
+/// Settings of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassSettings {
     /// The policy of its thread while nothing more urgent is queued. `None`: as the thread that
@@ -127,13 +127,13 @@ impl ActionClass {
         Ring::<2>::bytes(room)
     }
 
-    /// Its name.
+    /// Name of the class and of its thread.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// What it did so far.
+    /// Counts since the class was made.
     #[must_use]
     pub fn statistics(&self) -> ClassStatistics {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -8,7 +8,7 @@ use crate::engine::{Cause, ClockBase};
 /// it, or while the action before still waited or ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiration {
-    /// The timer's clock.
+    /// Clock of the timer.
     pub base: ClockBase,
     /// The last expiry that the engine had found when it ran or queued the action, ns on the timer's
     /// clock: as scheduled, not as late as it was.

@@ -95,7 +95,7 @@ impl Owner {
         Owner { name: name.to_owned(), core: Arc::clone(core), timers: Mutex::default() }
     }
 
-    /// Its name.
+    /// Name that the owner was given.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -166,7 +166,7 @@ impl Owner {
         timers.iter().try_for_each(|timer| timer.terminate(&self.core))
     }
 
-    /// Timers of it that live.
+    /// Number of its live timers.
     #[must_use]
     pub fn timers(&self) -> usize {
         let owned = self.owned();

@@ -26,7 +26,7 @@ const NO_MEMORY: i32 = 12;
 pub struct Message {
     /// The number that the timer's action was given.
     pub tag: u64,
-    /// The expiry, with the time.
+    /// The expiry, with the time of the timer's clock.
     pub expiration: Expiration,
 }
 

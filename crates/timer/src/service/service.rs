@@ -314,7 +314,7 @@ impl TimerService {
         }
     }
 
-    /// How many engines it has.
+    /// Number of its engines.
     #[must_use]
     pub fn engines(&self) -> usize {
         self.0.tables.len()

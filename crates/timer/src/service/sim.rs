@@ -102,7 +102,7 @@ impl SimService {
         Ok(class)
     }
 
-    /// What a clock says, ns.
+    /// Time of a clock, ns.
     #[must_use]
     pub fn now_ns(&self, base: ClockBase) -> i64 {
         self.times.now().ns(base)
@@ -177,7 +177,7 @@ impl SimService {
         self.table.counters.read()
     }
 
-    /// Timers that live.
+    /// Number of live timers.
     #[must_use]
     pub fn timers(&self) -> usize {
         self.table.timers()

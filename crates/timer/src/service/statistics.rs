@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceStatistics {
-    /// Timers made.
+    /// Timers that were made.
     pub created: u64,
     /// Expiries that did something: woke, ran or queued an action.
     pub fired: u64,

@@ -43,7 +43,7 @@ pub enum Device {
     Rtc,
 }
 
-/// One engine's thread.
+/// Settings of one engine and its thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineSettings {
     /// The CPUs on which it may run; none named: those of the thread that starts it.
@@ -51,7 +51,7 @@ pub struct EngineSettings {
     /// Its policy; `None`: that of the thread that starts it, or `SCHED_OTHER` if that is a
     /// deadline thread, whose reservation is not handed on.
     pub attributes: Option<Attributes>,
-    /// What wakes it.
+    /// Device that wakes the engine.
     pub device: Device,
     /// Binds the engine to a tick of this length, as RT-Mach's clock devices
     /// ([`crate::clock_device`]): timers expire at the first tick that is not before their time,

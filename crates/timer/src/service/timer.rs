@@ -60,7 +60,7 @@ pub struct Status {
 }
 
 impl Timer {
-    /// Its clock.
+    /// Clock of the timer.
     #[must_use]
     pub fn base(&self) -> ClockBase {
         self.0.base

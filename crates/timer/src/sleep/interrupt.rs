@@ -41,7 +41,7 @@ const WAITER: u32 = 2;
 pub struct Interrupt(AtomicU32);
 
 impl Interrupt {
-    /// Not set.
+    /// An interrupt that is not set.
     #[must_use]
     pub const fn new() -> Interrupt {
         Interrupt(AtomicU32::new(0))

@@ -39,7 +39,7 @@ pub struct Rate<C = &'static Clock, M = KernelSleep> {
 pub struct RateTick {
     /// The tick; `None` if an interrupt came first, and it is still to come.
     pub tick: Option<Tick>,
-    /// The sleep.
+    /// Outcome of the sleep before the tick.
     pub slept: SleepOutcome,
 }
 
@@ -94,7 +94,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Rate<C, M> {
         self.overruns
     }
 
-    /// Ticks that were left out.
+    /// Ticks that were skipped.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.grid.lost()

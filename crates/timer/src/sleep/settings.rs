@@ -109,7 +109,7 @@ pub enum SleepEnd {
 /// [`SleeperSettings::FRUGAL`] or [`SleeperSettings::PRECISE`] where CPU time or misses count for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SleeperSettings {
-    /// How the time is spent.
+    /// Whether a sleep waits, spins or does both.
     pub policy: SleepPolicy,
     /// What a sleep may spin, with [`SleepPolicy::Learned`].
     pub budget: Budget,

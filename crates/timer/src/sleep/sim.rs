@@ -19,9 +19,9 @@ use super::mechanism::{LAST_NS, Mechanism, SchedClass, WakeReason, low_power_sli
 pub struct LatencyDistribution {
     /// How many wake-ups are of this kind, against those of the others.
     pub weight: u32,
-    /// The least, ns.
+    /// Minimum, ns.
     pub from_ns: u64,
-    /// The most, ns.
+    /// Maximum, ns.
     pub to_ns: u64,
 }
 
@@ -30,9 +30,9 @@ pub struct LatencyDistribution {
 pub struct Preemptions {
     /// Mean CPU time between two of them, ns.
     pub every_ns: u64,
-    /// The shortest, ns.
+    /// Minimum, ns.
     pub from_ns: u64,
-    /// The longest, ns.
+    /// Maximum, ns.
     pub to_ns: u64,
     /// Whether the scheduler did it and counts it, or an interrupt or a hypervisor.
     pub counted: bool,
@@ -229,7 +229,7 @@ impl SimMachine {
         self.waits
     }
 
-    /// True time, ns.
+    /// True time of the simulation, ns.
     #[must_use]
     pub fn now(&self) -> u64 {
         self.time.true_time().nanos_or_zero()

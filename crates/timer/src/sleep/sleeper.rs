@@ -151,7 +151,7 @@ impl<C, M> Sleeper<C, M> {
         self.interrupter.clear()
     }
 
-    /// How it sleeps.
+    /// Settings of the sleeper.
     #[must_use]
     pub fn settings(&self) -> &SleeperSettings {
         &self.settings

@@ -9,7 +9,7 @@ use super::DeviceWaitEnd;
 pub struct SimFault {
     /// Which event, from 0: the times that the device was programmed, and its ticks.
     pub event: u64,
-    /// What.
+    /// What goes wrong with the event.
     pub kind: SimFaultKind,
 }
 

@@ -68,7 +68,7 @@ impl SleeperState {
 pub enum CancelScope {
     /// The next expiry: a periodic timer stays armed for the one after, in phase.
     Current,
-    /// All of them.
+    /// All expiries.
     All,
 }
 
