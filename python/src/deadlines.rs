@@ -40,7 +40,7 @@ impl From<&Fault> for PyFault {
         PyFault {
             thread: fault.thread,
             count: fault.count,
-            untold: fault.untold,
+            untold: fault.undelivered,
             deadline_ns: (!fault.is_over_budget()).then_some(fault.deadline_ns),
             passed_ns: fault.stopped_ns,
             handled_ns: fault.handled_ns,

@@ -142,7 +142,7 @@ impl From<&Fault> for hg_fault {
     fn from(fault: &Fault) -> hg_fault {
         hg_fault {
             count: fault.count,
-            untold: fault.untold,
+            untold: fault.undelivered,
             deadline_ns: fault.deadline_ns,
             stopped_ns: fault.stopped_ns,
             handled_ns: fault.handled_ns,

@@ -13,11 +13,11 @@ mod sealed {
 /// What can be shifted along a line by a [`Span`]: spans and instants. Not to be implemented
 /// elsewhere.
 pub trait Shift: sealed::Sealed + Copy + Ord {
-    /// So much later or longer, or `None` out of range.
+    /// The value later or longer by `by`, or `None` out of range.
     #[must_use]
     fn shifted_checked(self, by: Span) -> Option<Self>;
 
-    /// So much later or longer, held at the ends of the range.
+    /// The value later or longer by `by`, clamped to the range.
     #[must_use]
     fn shifted_saturating(self, by: Span) -> Self;
 
@@ -179,14 +179,14 @@ impl<T: Shift> Bounded<T> {
         self.earliest.shifted_checked(self.width()?.div_floor(2)?)
     }
 
-    /// So much later, or `None` out of range.
+    /// Both ends later by `by`, or `None` out of range.
     #[must_use]
     pub fn checked_shift(self, by: Span) -> Option<Bounded<T>> {
         let earliest = self.earliest.shifted_checked(by)?;
         Some(Bounded { earliest, latest: self.latest.shifted_checked(by)? })
     }
 
-    /// So much later, each end held in the range.
+    /// Both ends later by `by`, each clamped to the range.
     #[must_use]
     pub fn saturating_shift(self, by: Span) -> Bounded<T> {
         Bounded {
@@ -195,8 +195,7 @@ impl<T: Shift> Bounded<T> {
         }
     }
 
-    /// With so much more error on both sides, held at the ends of the range; `None` if it is
-    /// negative.
+    /// With `error` added on both sides, clamped to the range; `None` if it is negative.
     #[must_use]
     pub fn widened(self, error: Span) -> Option<Bounded<T>> {
         if error.is_negative() {

@@ -55,7 +55,7 @@ tags! {
     Realtime = "realtime";
 
     /// `CLOCK_TAI`: since 1970-01-01T00:00:00 TAI, without leap seconds; equal to [`Realtime`] on
-    /// machines where nobody has told the kernel the difference.
+    /// machines whose kernel was not given the difference.
     Tai = "tai";
 
     /// The CPU time that a thread has received.

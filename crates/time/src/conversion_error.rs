@@ -10,7 +10,7 @@ pub enum ConversionErrorKind {
     OutOfRange,
     /// Below zero, where the other type begins.
     Negative,
-    /// A floating-point number that is none.
+    /// A floating-point NaN.
     NotANumber,
     /// An infinite floating-point number.
     Infinite,

@@ -63,7 +63,7 @@ impl<C: ClockTag> Instant<C> {
         Instant::from_zero(Span::from_nanos(ns))
     }
 
-    /// The instant so long after the clock's zero.
+    /// The instant `since_zero` after the clock's zero.
     #[must_use]
     pub const fn from_zero(since_zero: Span) -> Instant<C> {
         Instant { since_zero, clock: PhantomData }
@@ -81,7 +81,7 @@ impl<C: ClockTag> Instant<C> {
         self.since_zero
     }
 
-    /// The instant so much later, or `None` out of range.
+    /// The instant later by `span`, or `None` out of range.
     #[must_use]
     pub const fn checked_add(self, span: Span) -> Option<Instant<C>> {
         match self.since_zero.checked_add(span) {
@@ -90,7 +90,7 @@ impl<C: ClockTag> Instant<C> {
         }
     }
 
-    /// The instant so much earlier, or `None` out of range.
+    /// The instant earlier by `span`, or `None` out of range.
     #[must_use]
     pub const fn checked_sub(self, span: Span) -> Option<Instant<C>> {
         match self.since_zero.checked_sub(span) {
@@ -99,26 +99,26 @@ impl<C: ClockTag> Instant<C> {
         }
     }
 
-    /// The instant so much later, held at the ends of the range.
+    /// The instant later by `span`, clamped to the range.
     #[must_use]
     pub const fn saturating_add(self, span: Span) -> Instant<C> {
         Instant::from_zero(self.since_zero.saturating_add(span))
     }
 
-    /// The instant so much earlier, held at the ends of the range.
+    /// The instant earlier by `span`, clamped to the range.
     #[must_use]
     pub const fn saturating_sub(self, span: Span) -> Instant<C> {
         Instant::from_zero(self.since_zero.saturating_sub(span))
     }
 
-    /// The instant so much later, modulo 2^64 - 1 ns: one step beyond [`Instant::MAX`] is
+    /// The instant later by `span`, modulo 2^64 - 1 ns: one step beyond [`Instant::MAX`] is
     /// [`Instant::MIN`].
     #[must_use]
     pub const fn wrapping_add(self, span: Span) -> Instant<C> {
         Instant::from_zero(self.since_zero.wrapping_add(span))
     }
 
-    /// The instant so much earlier, modulo 2^64 - 1 ns.
+    /// The instant earlier by `span`, modulo 2^64 - 1 ns.
     #[must_use]
     pub const fn wrapping_sub(self, span: Span) -> Instant<C> {
         Instant::from_zero(self.since_zero.wrapping_sub(span))

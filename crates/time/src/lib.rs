@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Span`], its arithmetic, its text form (`3m`, `1.5s`, `1020ms`, `87.0us`); [`Instant`],
 //! a point in time tagged with its clock ([`ClockTag`]); [`Bounded`], a time known up to an error;
-//! conversions to and from everybody else's times: [`TimeSpec`], [`TimeVal`], ticks at a
+//! conversions to and from other libraries' times: [`TimeSpec`], [`TimeVal`], ticks at a
 //! [`TickRate`], seconds in floating point, `core::time::Duration`.
 //!
 //! Must not: read a clock, touch the operating system, panic, wrap or round unasked, allocate, use

@@ -89,7 +89,7 @@ impl Span {
         Span::from_nanos(s.saturating_mul(1_000_000_000))
     }
 
-    /// A span of so many nanoseconds, counted in 128 bits.
+    /// A span of this many nanoseconds, counted in 128 bits.
     ///
     /// # Errors
     /// [`ConversionErrorKind::OutOfRange`].

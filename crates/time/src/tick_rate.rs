@@ -4,9 +4,9 @@ use crate::Span;
 use crate::conversion_error::{ConversionError, ConversionErrorKind};
 use crate::exact::{self, Rounding};
 
-/// The rate of a counter: so many ticks in so many nanoseconds, exactly.
+/// The rate of a counter: a number of ticks in a number of nanoseconds, exactly.
 ///
-/// A ratio of two integers, so that both a frequency (ticks in a second) and a period (HPET tells
+/// A ratio of two integers, so that both a frequency (ticks in a second) and a period (HPET gives
 /// femtoseconds per tick) are exact, where the thesis keeps a floating-point `NsecPerTic` and its
 /// rounding error grows with the time. Products are computed in 128 bits and cannot overflow.
 ///
@@ -53,7 +53,7 @@ impl TickRate {
         TickRate::new(1_000_000, femtos)
     }
 
-    /// How long so many ticks take, rounded towards minus infinity.
+    /// How long this many ticks take, rounded towards minus infinity.
     ///
     /// # Errors
     /// [`ConversionErrorKind::OutOfRange`].
@@ -61,7 +61,7 @@ impl TickRate {
         self.span(ticks, Rounding::Floor)
     }
 
-    /// How long so many ticks take, rounded towards plus infinity.
+    /// How long this many ticks take, rounded towards plus infinity.
     ///
     /// # Errors
     /// [`ConversionErrorKind::OutOfRange`].
@@ -69,7 +69,7 @@ impl TickRate {
         self.span(ticks, Rounding::Ceil)
     }
 
-    /// How long so many ticks take, to the nearest nanosecond, a tie away from zero.
+    /// How long this many ticks take, to the nearest nanosecond, a tie away from zero.
     ///
     /// # Errors
     /// [`ConversionErrorKind::OutOfRange`].
@@ -85,7 +85,7 @@ impl TickRate {
         self.count(span, Rounding::Floor)
     }
 
-    /// How many ticks a span has, rounded towards plus infinity: after so many it is over.
+    /// How many ticks a span has, rounded towards plus infinity: after these it is over.
     ///
     /// # Errors
     /// [`ConversionErrorKind::TooManyTicks`].
@@ -126,7 +126,7 @@ impl TickRate {
 mod tests {
     use super::*;
 
-    /// Thesis section 3.2: HPET's period is at most 100 ns (10 MHz), told in femtoseconds.
+    /// Thesis section 3.2: HPET's period is at most 100 ns (10 MHz), given in femtoseconds.
     #[test]
     fn a_period_in_femtoseconds_is_exact() {
         // 14.31818 MHz: 69,841,279 fs per tick.

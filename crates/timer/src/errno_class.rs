@@ -1,6 +1,6 @@
-//! What a number of the operating system means to whoever asked for something.
+//! The class of an operating system's error number, and what helps against it.
 //!
-//! Owns: the one table of it, for faces in other languages, which have words or exceptions of their own.
+//! Owns: the one table of it, for interfaces of other languages, which have names or exceptions of their own.
 //! Must not: know those.
 
 /// What helps where the kernel says no.
@@ -11,13 +11,13 @@ pub enum ErrnoClass {
     Permission,
     /// There is no more of it.
     Exhausted,
-    /// Somebody else has it.
+    /// Another process or thread has it.
     Busy,
-    /// It cannot be meant.
+    /// An argument is invalid.
     Invalid,
-    /// This kernel cannot.
+    /// This kernel lacks the function.
     Unsupported,
-    /// Something else.
+    /// Any other error.
     Other,
 }
 

@@ -3,7 +3,7 @@
 //! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]), timers on
 //! several clocks over one device ([`engine`]), timers that any thread arms ([`service`]), precise
 //! sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]), clock devices by
-//! name ([`clock_device`]), what a refusal of the kernel means ([`meaning`]).
+//! name ([`clock_device`]), what a refusal of the kernel means ([`errno_class`]).
 //! Must not: read hardware but through `clock`; print.
 //!
 //! Other systems than Linux have [`queue`] and [`mod@sleep`] without its futures.

@@ -19,7 +19,7 @@ pub(crate) fn start_thread<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    // Where it is refused the start is refused too, and that is told.
+    // A refusal of the kernel here is the error of the start.
     let _may_fork = MayFork::enter();
     Builder::new().name(name.to_owned()).spawn(move || {
         never_cancelled();

@@ -110,7 +110,7 @@ fn any_thread_reads_it() {
     other.join().unwrap();
 }
 
-/// Nobody is asked to tick faster than this machine wakes.
+/// No device is asked to tick faster than this machine wakes.
 #[test]
 fn no_resolution_is_finer_than_a_wake_up() {
     let mut device: ClockDevice = ClockDevices::native().open(ClockDevices::BASELINE).unwrap();

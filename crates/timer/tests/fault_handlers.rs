@@ -57,7 +57,7 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
             while seen.lock().unwrap().len() < count {
                 thread::sleep(Duration::from_micros(200));
             }
-            // Whoever carries it out may lose its CPU meanwhile, to a hypervisor if to nobody else.
+            // The handler's thread may lose its CPU meanwhile, at least to a hypervisor.
             thread::sleep(Duration::from_millis(3));
             let begun = Instant::now();
             while sched::read(0).unwrap() != Some(wanted) && begun.elapsed() < LONG {
@@ -69,8 +69,8 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
     });
 }
 
-/// Its watch goes while the handler's entry still runs: the verdict finds nobody, and the thread brings
-/// itself back.
+/// Its watch goes while the handler's entry still runs: the verdict finds no watch, and the thread
+/// restores its own scheduling.
 #[test]
 fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
     if !as_root() {
@@ -162,7 +162,7 @@ fn dropping_the_handler_resumes_the_thread() {
             }
             watch.arm(Deadline::In(Span::ZERO)).unwrap();
             resumed.store(now(), Ordering::SeqCst);
-            // Nobody answers now: counted, not stopped.
+            // No handler answers now: counted, not stopped.
             watch.arm(Deadline::In(Span::ZERO)).unwrap();
             assert_eq!((watch.faults(), watch.undelivered()), (2, 1));
         });
@@ -370,19 +370,19 @@ fn a_deadline_thread_gets_a_handler() {
             );
         }
         let mut watch = watch(FaultAction::Notify);
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
-            |_, tell: &mut mpsc::Sender<Option<Scheduling>>| {
-                let _ = tell.send(sched::read(0).unwrap());
+            |_, sender: &mut mpsc::Sender<Option<Scheduling>>| {
+                let _ = sender.send(sched::read(0).unwrap());
                 FaultVerdict::Resume
             },
-            tell,
+            sender,
         );
         let _handler = handler.unwrap();
         watch.arm(Deadline::In(Span::ZERO)).unwrap();
-        let handlers = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        let handlers = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(handlers, Some(Scheduling::Other(0)));
         // It is what it was, and hands nothing on to others.
         assert_eq!(sched::read(0).unwrap(), Some(own));

@@ -140,26 +140,26 @@ mod in_every_order {
                 })
             };
             let world = World(kernel);
-            let (mut told, mut expected) = (0, Expected::NOTHING);
-            while told < answers {
+            let (mut reported, mut expected) = (0, Expected::NOTHING);
+            while reported < answers {
                 let is_last = gate.is_gone();
                 while let Some(mail) = gate.take(&world) {
                     // Whole, and in order.
-                    assert!(mail.number > told && mail.deadline_ns == mail.number);
-                    told = mail.number;
+                    assert!(mail.number > reported && mail.deadline_ns == mail.number);
+                    reported = mail.number;
                     if mail.strength == StopAction::Hold {
                         gate.release(mail.number, &world);
                     }
                     gate.answer(&mail, FaultResponse::GO_ON, &world);
                     gate.finish();
-                    if told >= answers {
+                    if reported >= answers {
                         break;
                     }
                 }
                 if is_last {
                     break;
                 }
-                if told < answers {
+                if reported < answers {
                     gate.wait_for_mail(&mut expected, &world);
                 }
             }
@@ -168,14 +168,17 @@ mod in_every_order {
             offender.join().unwrap();
             assert_eq!(gate.faults(), faults);
             if strength == StopAction::Suspend {
-                assert!(told == answers, "a suspended thread is answered for each of its faults");
+                assert!(
+                    reported == answers,
+                    "a suspended thread is answered for each of its faults"
+                );
             }
         });
     }
 
-    /// Somebody comes while the thread is late: it is told of the fault, or that is not told at all.
+    /// A handler comes while the thread is late: it gets the fault, or the fault counts as undelivered.
     #[test]
-    fn whoever_comes_in_between_loses_no_message() {
+    fn a_caller_in_between_loses_no_message() {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
@@ -193,11 +196,11 @@ mod in_every_order {
             };
             let world = World(kernel);
             assert!(gate.open());
-            let (mut told, mut expected) = (0, Expected::NOTHING);
+            let (mut reported, mut expected) = (0, Expected::NOTHING);
             loop {
                 let is_last = gate.is_gone();
                 if let Some(mail) = gate.take(&world) {
-                    told += 1;
+                    reported += 1;
                     gate.answer(&mail, FaultResponse::GO_ON, &world);
                     gate.finish();
                 }
@@ -207,13 +210,13 @@ mod in_every_order {
                 gate.wait_for_mail(&mut expected, &world);
             }
             offender.join().unwrap();
-            assert_eq!(told + gate.undelivered(), 1);
+            assert_eq!(reported + gate.undelivered(), 1);
         });
     }
 
-    /// A deadline that is overdue while its thread gives it up or its signal comes: told of once, by one of both.
+    /// A deadline that is overdue while its thread gives it up or its signal comes: reported once, by one of both.
     #[test]
-    fn an_overdue_deadline_is_told_of_once() {
+    fn an_overdue_deadline_is_reported_once() {
         for (strength, signal) in
             [StopAction::Notify, StopAction::Hold].map(|s| [(s, true), (s, false)]).concat()
         {
@@ -243,14 +246,14 @@ mod in_every_order {
                     })
                 };
                 let world = world();
-                let (mut told, mut expected) = (0, Expected::NOTHING);
+                let (mut reported, mut expected) = (0, Expected::NOTHING);
                 loop {
                     let is_last = gate.is_gone();
                     while let Some(mail) =
                         gate.take(&world).or_else(|| gate.take_overdue(|| false, &world))
                     {
                         assert_eq!((mail.number, mail.deadline_ns), (1, 1_000));
-                        told += 1;
+                        reported += 1;
                         gate.release(mail.number, &world);
                         gate.answer(&mail, FaultResponse::GO_ON, &world);
                         gate.finish();
@@ -261,7 +264,7 @@ mod in_every_order {
                     gate.wait_for_mail(&mut expected, &world);
                 }
                 offender.join().unwrap();
-                assert_eq!((told, gate.faults(), gate.undelivered()), (1, 1, 0));
+                assert_eq!((reported, gate.faults(), gate.undelivered()), (1, 1, 0));
             });
         }
     }
@@ -272,13 +275,13 @@ mod in_every_order {
     }
 
     #[test]
-    fn whoever_answers_may_leave_at_any_time() {
+    fn a_handler_may_leave_at_any_time() {
         meet(StopAction::Suspend, 2, 1);
         meet(StopAction::Suspend, 1, 0);
     }
 
     #[test]
-    fn a_held_thread_and_one_that_is_only_told_go_on_too() {
+    fn a_held_thread_and_one_that_is_only_notified_go_on_too() {
         meet(StopAction::Hold, 2, 2);
         meet(StopAction::Notify, 2, 2);
     }
@@ -330,7 +333,7 @@ mod at_every_step {
         in_region: Cell<bool>,
         /// What each fault is answered with, from the last on.
         answers: RefCell<Vec<Option<u64>>>,
-        told: RefCell<Vec<u64>>,
+        reported: RefCell<Vec<u64>>,
         /// The deadline that the signal found passed.
         passed: Cell<Option<u64>>,
     }
@@ -360,10 +363,10 @@ mod at_every_step {
             self.in_signal.set(false);
         }
 
-        /// Whoever answers, whenever there is something.
+        /// The handler, whenever there is something.
         fn answer(&self) {
             while let Some(mail) = self.gate.take(self) {
-                self.told.borrow_mut().push(mail.deadline_ns);
+                self.reported.borrow_mut().push(mail.deadline_ns);
                 let deadline_ns = self.answers.borrow_mut().pop().flatten();
                 let answer = FaultResponse { deadline_ns, end: false };
                 if self.gate.answer(&mail, answer, self) {
@@ -439,7 +442,7 @@ mod at_every_step {
                 in_signal: Cell::new(false),
                 in_region: Cell::new(false),
                 answers: RefCell::new(vec![None, self.answer]),
-                told: RefCell::default(),
+                reported: RefCell::default(),
                 passed: Cell::new(None),
             });
             thread.gate.set_strength(self.strength);
@@ -489,15 +492,15 @@ mod at_every_step {
         }
 
         fn check(self, thread: &Thread) {
-            let told = thread.told.borrow().clone();
-            let what = format!("{self:?}: {told:?}");
-            // Told of each once, and in order but for what answers give.
-            let own_ones = told.iter().filter(|at_ns| [100, 300].contains(*at_ns));
+            let reported = thread.reported.borrow().clone();
+            let what = format!("{self:?}: {reported:?}");
+            // Each is reported once, and in order but for what answers give.
+            let own_ones = reported.iter().filter(|at_ns| [100, 300].contains(*at_ns));
             assert!(own_ones.is_sorted_by(|one, next| one < next), "{what}");
             let known = |at_ns: &u64| [100, 300].contains(at_ns) || Some(*at_ns) == self.answer;
-            assert!(told.iter().all(known), "{what}");
+            assert!(reported.iter().all(known), "{what}");
             assert_eq!(
-                told.len() as u64 + thread.gate.undelivered(),
+                reported.len() as u64 + thread.gate.undelivered(),
                 thread.gate.faults(),
                 "{what}"
             );
@@ -509,7 +512,7 @@ mod at_every_step {
                 assert_eq!(thread.gate.deadline_ns(), Some(300), "{what}");
                 assert_eq!(thread.timer_ns.get(), Some(300), "{what}");
             } else {
-                assert!(told.contains(&300) || thread.gate.undelivered() > 0, "{what}");
+                assert!(reported.contains(&300) || thread.gate.undelivered() > 0, "{what}");
             }
         }
     }

@@ -20,7 +20,7 @@ use hourglass_timer::fault::{
 use watching::{FAR, LONG, SOON, answering, in_a_thread, now, watch, work_until_late};
 
 #[test]
-fn a_handler_is_told_of_each_strength_and_never_early() {
+fn a_handler_is_notified_of_each_strength_and_never_early() {
     for strength in [FaultAction::Notify, FaultAction::Demote, FaultAction::Suspend] {
         in_a_thread(|| {
             let mut watch = watch(strength);
@@ -61,7 +61,7 @@ fn a_handler_is_told_of_each_strength_and_never_early() {
 }
 
 #[test]
-fn what_is_told_is_in_order_and_after_the_deadline() {
+fn faults_are_reported_in_order_and_after_the_deadline() {
     in_a_thread(|| {
         let mut watch = watch(FaultAction::Suspend);
         let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
@@ -71,7 +71,7 @@ fn what_is_told_is_in_order_and_after_the_deadline() {
             work_until_late(&watch, count);
             let resumed = now();
             let fault = faults.recv_timeout(LONG).unwrap();
-            assert_eq!((fault.count, fault.untold), (count, 0));
+            assert_eq!((fault.count, fault.undelivered), (count, 0));
             assert_eq!((fault.deadline_ns, fault.thread), (deadline, watch.thread().tid()));
             assert!(deadline <= fault.stopped_ns && fault.stopped_ns <= fault.handled_ns);
             assert!(fault.handled_ns <= resumed, "it ran before it was resumed");
@@ -305,24 +305,24 @@ fn an_answer_that_comes_late_does_not_touch_the_next_job() {
 /// "`FaultAction::Notify` does nothing to the thread and so is not put off": nor where the deadline is past
 /// already when it is taken, in a region.
 #[test]
-fn a_deadline_that_is_past_is_told_of_in_a_region() {
+fn a_deadline_that_is_past_is_reported_in_a_region() {
     in_a_thread(|| {
         let mut watch = watch(FaultAction::Notify);
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let handler = deadline_handler(
             &watch.thread(),
             Attributes::DEFAULT,
-            |fault, tell: &mut mpsc::Sender<u64>| {
-                let _ = tell.send(fault.count);
+            |fault, sender: &mut mpsc::Sender<u64>| {
+                let _ = sender.send(fault.count);
                 FaultVerdict::Resume
             },
-            tell,
+            sender,
         );
         let _handler = handler.unwrap();
         let region = Region::enter();
         for count in 1..=3 {
             watch.arm(Deadline::At(1)).unwrap();
-            assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(count));
+            assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(count));
             assert_eq!(watch.faults(), count);
         }
         drop(region);

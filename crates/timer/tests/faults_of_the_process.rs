@@ -91,7 +91,7 @@ fn a_leaked_watch_does_no_harm() {
     thread::sleep(Duration::from_millis(2));
 }
 
-/// Signals of the same number that are none of the timer's, and errno as it was.
+/// Signals of the same number that do not come from the timer, and errno as it was.
 fn signals_of_others_are_no_faults() {
     let mut watch = suspending();
     watch.arm(Deadline::In(Span::from_secs(3_600))).unwrap();
@@ -111,21 +111,21 @@ fn signals_of_others_are_no_faults() {
 /// System calls that can be restarted are; waits that cannot tell.
 fn a_blocking_read_goes_on() {
     let (mut reader, mut writer) = std::io::pipe().unwrap();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let reading = thread::spawn(move || {
         let mut watch = suspending();
-        let entry = |_: &_, tell: &mut mpsc::Sender<()>| {
-            let _ = tell.send(());
+        let entry = |_: &_, sender: &mut mpsc::Sender<()>| {
+            let _ = sender.send(());
             FaultVerdict::Resume
         };
-        let handler = deadline_handler(&watch.thread(), Attributes::DEFAULT, entry, tell);
+        let handler = deadline_handler(&watch.thread(), Attributes::DEFAULT, entry, sender);
         let _handler = handler.unwrap();
         watch.arm(Deadline::In(Span::from_millis(1))).unwrap();
         let mut byte = [0];
         let read = io::Read::read(&mut reader, &mut byte).unwrap();
         (read, watch.faults())
     });
-    told.recv().unwrap();
+    receiver.recv().unwrap();
     thread::sleep(Duration::from_millis(20));
     io::Write::write_all(&mut writer, &[7]).unwrap();
     assert_eq!(reading.join().unwrap(), (1, 1));

@@ -78,11 +78,11 @@ fn the_earliest_comes_first() {
     assert_eq!(unpark.times.load(Ordering::Acquire), 0);
 }
 
-/// On a busy machine a deadline may pass while something is done before it: of so many tries one is in time.
+/// On a busy machine a deadline may pass while something is done before it: one of this many tries is in time.
 const TRIES: usize = 10;
 
 #[test]
-fn a_dropped_future_wakes_nobody() {
+fn a_dropped_future_wakes_no_task() {
     let driver = Driver::start().unwrap();
     let in_time = |_| {
         let unpark = unpark();
@@ -162,7 +162,7 @@ fn an_interval_keeps_its_grid_and_counts_what_it_leaves_out() {
     assert_eq!(refused, PeriodError::NotPositive(Span::ZERO));
 }
 
-/// A waker that panics takes nobody with it.
+/// A waker that panics stops no other.
 #[test]
 fn a_panicking_waker_is_alone() {
     struct Panics;

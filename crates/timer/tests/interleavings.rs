@@ -73,7 +73,7 @@ fn no_wake_up_is_lost() {
     });
 }
 
-/// Two threads mark the same timer; the first may be preempted anywhere. Whoever finished is
+/// Two threads mark the same timer; the first may be preempted anywhere. A thread that finished is
 /// seen, with what it published before, also when it found the bits set already.
 #[test]
 fn a_marker_relies_on_no_other() {
@@ -88,7 +88,7 @@ fn a_marker_relies_on_no_other() {
             })
         };
         let others = [mark(1), mark(2)];
-        // The engine: looks, sleeps, and is woken if somebody wants it.
+        // The engine: looks, sleeps, and is woken if a thread wants it.
         let mut seen = None;
         let mut look = || {
             while let Some((_, bits)) = shared.0.take(0) {
@@ -111,8 +111,8 @@ fn a_marker_relies_on_no_other() {
     });
 }
 
-/// The same where the first has time, and so wakes nobody: what it marked must not keep the second,
-/// which has none, from being seen or waking.
+/// The same where the first has time, and so wakes no engine: what it marked must not keep the
+/// second, which has none, from being seen or waking.
 #[test]
 fn a_marker_in_a_hurry_relies_on_none_that_is_not() {
     explore(|| {
@@ -387,7 +387,7 @@ fn a_sleep_ends_once() {
         assert_eq!(fired == ExpiryAction::Woke, !cancelled);
         let end = if cancelled { SleeperState::Cancelled } else { SleeperState::Woken };
         assert_eq!(slot.slept(), (end, false));
-        assert_eq!(slot.slept(), (SleeperState::Nobody, false));
+        assert_eq!(slot.slept(), (SleeperState::Absent, false));
     });
 }
 

@@ -51,7 +51,7 @@ fn on_each(test: impl Fn(&mut EventDevice) + Send + Sync) {
 fn wait(device: &mut EventDevice) -> DeviceWaitEnd {
     let limit_ns = now() + PATIENCE;
     loop {
-        // The test harness's own signals, if any, are none of ours.
+        // The test harness's own signals, if any, do not count.
         match device.wait(Some(limit_ns)).unwrap() {
             DeviceWaitEnd::Signal => {}
             woken => return woken,
@@ -96,15 +96,15 @@ fn periods_are_never_early_and_none_is_lost() {
         for period in [Period::from_hertz(1_024).unwrap(), Period::new(2 * MS, 1).unwrap()] {
             let begin_ns = now();
             device.set_mode(Mode::Periodic(period)).unwrap();
-            let mut told = 0;
-            while told < 20 {
+            let mut reported = 0;
+            while reported < 20 {
                 let DeviceWaitEnd::Event { periods } = wait(device) else {
                     panic!("{name}: no event")
                 };
-                told += periods;
-                assert!(begin_ns + period.nth_ns(told) <= now(), "{name}: early");
+                reported += periods;
+                assert!(begin_ns + period.nth_ns(reported) <= now(), "{name}: early");
             }
-            assert!(told <= period.passed(now() - begin_ns), "{name}");
+            assert!(reported <= period.passed(now() - begin_ns), "{name}");
             device.set_mode(Mode::Shutdown).unwrap();
         }
     });

@@ -19,13 +19,13 @@ use hourglass_timer::sleep::{Interrupt, SleeperSettings};
 
 const MS: u64 = 1_000_000;
 
-/// Takes the CPU for so long.
+/// Takes the CPU for this long.
 fn spin(length_ns: u64) {
     let end = now_ns(ClockId::ThreadCpu) + length_ns;
     while now_ns(ClockId::ThreadCpu) < end {}
 }
 
-/// Ends a body after so many jobs.
+/// Ends a body after this many jobs.
 fn until(jobs: u64, number: u64) -> ControlFlow<()> {
     if number + 1 < jobs { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
@@ -38,7 +38,7 @@ fn no_job_is_early() {
         SleeperSettings::with_policy(hourglass_timer::sleep::SleepPolicy::KernelOnly),
         SleeperSettings::DEFAULT,
     ] {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let thread = PeriodicThread::builder("grid")
             .period(Span::from_millis(2))
             .phase(Span::from_micros(300))
@@ -46,13 +46,13 @@ fn no_job_is_early() {
             .spawn(move |job| {
                 let now = now_ns(ClockId::Monotonic);
                 let bound = 2 * hourglass_clock::process::clock().now_bounded().error_ns() + 1;
-                tell.send((job.release_ns(), job.started_ns(), now + bound)).unwrap();
+                sender.send((job.release_ns(), job.started_ns(), now + bound)).unwrap();
                 until(50, job.number())
             })
             .unwrap();
         let (ended, statistics) = thread.join().unwrap();
         assert_eq!((ended, statistics.jobs), (LoopEnd::ByItself, 50));
-        let jobs: Vec<(u64, u64, u64)> = told.iter().collect();
+        let jobs: Vec<(u64, u64, u64)> = receiver.iter().collect();
         for (release, started, now) in &jobs {
             assert!(started >= release && now >= release);
             assert_eq!((release - jobs[0].0) % (2 * MS), 0);
@@ -62,7 +62,7 @@ fn no_job_is_early() {
     }
 }
 
-/// A wait of an hour ends when it is told to, and when the handle is dropped.
+/// A wait of an hour ends when it is stopped, and when the handle is dropped.
 #[test]
 fn stopping_does_not_wait_for_the_release() {
     let hourly = || {
@@ -85,17 +85,17 @@ fn stopping_does_not_wait_for_the_release() {
 /// off.
 #[test]
 fn a_stop_that_a_body_saw_is_not_lost() {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let thread = PeriodicThread::builder("sleeper")
         .period(Span::from_secs(3_600))
         .spawn(move |job| {
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             let far = job.now_ns() + 60_000_000_000;
             assert!(job.sleeper().sleep_until_ns(far).interrupted);
             job.sleeper().clear();
         })
         .unwrap();
-    told.recv().unwrap();
+    receiver.recv().unwrap();
     let begun = std::time::Instant::now();
     thread.stop().unwrap();
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
@@ -145,7 +145,7 @@ fn a_group_is_stopped_by_one_word() {
 
 /// What it counted is read while it runs, and kept when its body panics.
 #[test]
-fn a_panic_is_told_and_the_statistics_are_kept() {
+fn a_panic_is_reported_and_the_statistics_are_kept() {
     let thread = PeriodicThread::builder("doomed")
         .period(Span::from_millis(1))
         .on_overrun(OverrunPolicy::CatchUp)
@@ -167,11 +167,11 @@ fn a_panic_is_told_and_the_statistics_are_kept() {
 /// thread the CPU clock counts some, so that of the jobs that sleep the best counts.
 #[test]
 fn a_cost_overrun_is_seen_by_the_cpu_clock() {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let thread = PeriodicThread::builder("greedy")
         .period(Span::from_millis(20))
         .budget(Span::from_millis(1))
-        .on_cost_overrun(move |job| tell.send((job.number, job.cost_ns)).unwrap())
+        .on_cost_overrun(move |job| sender.send((job.number, job.cost_ns)).unwrap())
         .spawn(|job| {
             match job.number() % 2 {
                 0 => spin(3 * MS),
@@ -184,9 +184,10 @@ fn a_cost_overrun_is_seen_by_the_cpu_clock() {
     let (_, statistics) = thread.join().unwrap();
     assert_eq!(statistics.jobs, 6);
     assert!(statistics.cpu_ns >= 9 * MS && statistics.response.max_ns() >= Some(3 * MS));
-    let told: Vec<(u64, u64)> = told.iter().collect();
-    assert_eq!(told.len() as u64, statistics.cost_overruns);
-    let (spun, slept): (Vec<_>, Vec<_>) = told.into_iter().partition(|(number, _)| number % 2 == 0);
+    let receiver: Vec<(u64, u64)> = receiver.iter().collect();
+    assert_eq!(receiver.len() as u64, statistics.cost_overruns);
+    let (spun, slept): (Vec<_>, Vec<_>) =
+        receiver.into_iter().partition(|(number, _)| number % 2 == 0);
     assert_eq!(spun.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 2, 4]);
     assert!(spun.iter().all(|(_, cost_ns)| *cost_ns >= 3 * MS));
     assert!(slept.len() < 3 && slept.iter().all(|(_, cost_ns)| *cost_ns >= MS), "{slept:?}");
@@ -196,24 +197,24 @@ fn a_cost_overrun_is_seen_by_the_cpu_clock() {
 #[test]
 fn threads_share_an_epoch() {
     let epoch = hourglass_clock::Instant::now();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let threads = [0, 1, 2].map(|slot| {
-        let tell = tell.clone();
+        let sender = sender.clone();
         PeriodicThread::builder("slot")
             .period(Span::from_millis(3))
             .phase(Span::from_millis(slot))
             .epoch(epoch)
             .spawn(move |job| {
-                tell.send((slot as u64, job.release_ns())).unwrap();
+                sender.send((slot as u64, job.release_ns())).unwrap();
                 until(5, job.number())
             })
             .unwrap()
     });
-    drop(tell);
+    drop(sender);
     for thread in threads {
         thread.join().unwrap();
     }
-    let released: Vec<(u64, u64)> = told.iter().collect();
+    let released: Vec<(u64, u64)> = receiver.iter().collect();
     assert_eq!(released.len(), 15);
     let base = released.iter().find(|(slot, _)| *slot == 0).unwrap().1;
     for (slot, release) in released {
@@ -231,19 +232,19 @@ fn a_policy_is_given_or_its_remedy() {
         (deadline, 6),
         (Scheduling::Other(19), 0),
     ] {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let started = PeriodicThread::builder("policed")
             .period(Span::from_millis(10))
             .budget(Span::from_micros(500))
             .policy(scheduling)
             .spawn(move |_| {
-                tell.send((sched::policy_number().unwrap(), sched::nice())).unwrap();
+                sender.send((sched::policy_number().unwrap(), sched::nice())).unwrap();
                 ControlFlow::<()>::Break(())
             });
         match started {
             Ok(thread) => {
                 thread.join().unwrap();
-                let (policy, nice) = told.recv().unwrap();
+                let (policy, nice) = receiver.recv().unwrap();
                 assert_eq!(policy, number);
                 assert!(scheduling != Scheduling::Other(19) || nice == 19);
             }
@@ -261,20 +262,20 @@ fn a_policy_is_given_or_its_remedy() {
 }
 
 #[test]
-fn it_runs_where_it_is_told_to() {
+fn it_runs_on_the_requested_cpu() {
     let cpu = *os::affinity().unwrap().last().unwrap();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let thread = PeriodicThread::builder("pinned")
         .period(Span::from_millis(1))
         .cpu(cpu)
         .spawn(move |_| {
-            tell.send((os::affinity().unwrap(), os::id())).unwrap();
+            sender.send((os::affinity().unwrap(), os::id())).unwrap();
             ControlFlow::<()>::Break(())
         })
         .unwrap();
     let id = thread.id();
     thread.join().unwrap();
-    assert_eq!(told.recv().unwrap(), (vec![cpu], id));
+    assert_eq!(receiver.recv().unwrap(), (vec![cpu], id));
     let nowhere = PeriodicThread::builder("nowhere").period(Span::MILLISECOND).cpu(1_023);
     let error = nowhere.spawn(|_| ()).unwrap_err();
     assert!(matches!(error, SpawnError::Affinity { .. }), "{error}");
@@ -295,13 +296,13 @@ fn what_cannot_be_is_refused() {
     assert_eq!(error, SchedulingError::Priority(0));
 }
 
-/// A hook before the first job: in the thread, with its CPUs, before the first release; if it fails there is
-/// no thread, and its reason is told.
+/// A hook before the first job: in the thread, with its CPUs, before the first release; if it fails
+/// there is no thread, and its reason is reported.
 #[test]
 fn a_start_hook_runs_before_the_first_release() {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let cpu = os::affinity().unwrap()[0];
-    let own = tell.clone();
+    let own = sender.clone();
     let hooked = || PeriodicThread::builder("hooked").period(Span::MILLISECOND).cpu(cpu);
     let hook = move || {
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -311,16 +312,16 @@ fn a_start_hook_runs_before_the_first_release() {
     let thread = hooked()
         .on_start(hook)
         .spawn(move |job| {
-            tell.send((os::id(), os::affinity().unwrap(), job.release_ns() as i64)).unwrap();
+            sender.send((os::id(), os::affinity().unwrap(), job.release_ns() as i64)).unwrap();
             ControlFlow::<()>::Break(())
         })
         .unwrap();
     let id = thread.id();
     // It is over when the thread is started.
-    let (first, cpus, ended_ns) = told.try_recv().unwrap();
+    let (first, cpus, ended_ns) = receiver.try_recv().unwrap();
     assert_eq!((first, cpus), (id, vec![cpu]));
     thread.join().unwrap();
-    let (second, _, release_ns) = told.recv().unwrap();
+    let (second, _, release_ns) = receiver.recv().unwrap();
     assert!(second == id && release_ns >= ended_ns, "released at {release_ns}, not {ended_ns}");
 
     let refused = hooked().on_start(|| Err("no device")).spawn(|_| ());
@@ -331,7 +332,7 @@ fn a_start_hook_runs_before_the_first_release() {
 
 /// A watch that is refused what it needs: no thread.
 #[test]
-fn a_watch_that_cannot_be_made_is_told() {
+fn a_watch_that_cannot_be_made_is_an_error() {
     struct Refused;
     impl hourglass_timer::periodic::JobWatch for Refused {
         fn released(&mut self, _: hourglass_timer::periodic::ReleasedJob) {}
@@ -345,11 +346,11 @@ fn a_watch_that_cannot_be_made_is_told() {
     assert!(matches!(error, SpawnError::Watch { .. }), "{error}");
 }
 
-/// RT-Mach section 4: the handler is told when the deadline passes, while the job runs, and may end
-/// the thread; "in practice the most frequent actions include ... thread termination".
+/// RT-Mach section 4: the handler is notified when the deadline passes, while the job runs, and may
+/// end the thread; "in practice the most frequent actions include ... thread termination".
 #[test]
 fn a_deadline_handler_ends_the_thread() {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let thread = PeriodicThread::builder("late")
         .period(Span::from_millis(50))
         .deadline(Span::from_millis(5))
@@ -358,13 +359,13 @@ fn a_deadline_handler_ends_the_thread() {
             fault::Attributes::DEFAULT,
             move |fault: &Fault, faults: &mut u64| {
                 *faults += 1;
-                tell.send(*fault).unwrap();
+                sender.send(*fault).unwrap();
                 if *faults < 3 { FaultVerdict::Resume } else { FaultVerdict::End }
             },
             0,
         )
         .spawn(|job| {
-            // Runs on until its deadline has passed; the handler is told meanwhile.
+            // Runs on until its deadline has passed; the handler is notified meanwhile.
             while !job.check().missed() {}
             spin(MS);
         })
@@ -372,10 +373,10 @@ fn a_deadline_handler_ends_the_thread() {
     let id = thread.id();
     let (ended, statistics) = thread.join().unwrap();
     assert_eq!(ended, LoopEnd::ByWatch);
-    let faults: Vec<Fault> = told.iter().collect();
+    let faults: Vec<Fault> = receiver.iter().collect();
     // More than three, or some untold, only where the handler was slower than a period.
     assert!(faults.len() >= 3 && faults.is_sorted_by_key(|fault| fault.count), "{faults:?}");
-    assert!(faults[2].count == 3 || faults[2].untold > 0, "{faults:?}");
+    assert!(faults[2].count == 3 || faults[2].undelivered > 0, "{faults:?}");
     assert!(statistics.jobs >= 3 && statistics.misses == statistics.jobs);
     for fault in &faults {
         assert!(fault.thread == id && fault.handled_ns >= fault.deadline_ns);
@@ -383,11 +384,11 @@ fn a_deadline_handler_ends_the_thread() {
     }
 }
 
-/// Issue, item 8: "cost overrun detected by the thread's CPU clock", here while the job runs: the handler
-/// is told though the deadline is far, and may end the thread at a safepoint.
+/// Issue, item 8: "cost overrun detected by the thread's CPU clock", here while the job runs: the
+/// handler is notified though the deadline is far, and may end the thread at a safepoint.
 #[test]
-fn an_overrun_of_the_budget_is_told_while_the_job_runs() {
-    let (tell, told) = channel();
+fn an_overrun_of_the_budget_is_reported_while_the_job_runs() {
+    let (sender, receiver) = channel();
     let thread = PeriodicThread::builder("costly")
         .period(Span::from_secs(60))
         .budget(Span::from_millis(5))
@@ -395,7 +396,7 @@ fn an_overrun_of_the_budget_is_told_while_the_job_runs() {
             fault::WatchSettings::with_strength(FaultAction::Suspend),
             fault::Attributes::DEFAULT,
             move |fault: &Fault, (): &mut ()| {
-                tell.send(*fault).unwrap();
+                sender.send(*fault).unwrap();
                 FaultVerdict::End
             },
             (),
@@ -411,7 +412,7 @@ fn an_overrun_of_the_budget_is_told_while_the_job_runs() {
     let (ended, statistics) = thread.join().unwrap();
     assert_eq!(ended, LoopEnd::ByWatch);
     assert_eq!((statistics.jobs, statistics.misses, statistics.cost_overruns), (1, 0, 1));
-    let faults: Vec<Fault> = told.iter().collect();
+    let faults: Vec<Fault> = receiver.iter().collect();
     assert_eq!(faults.len(), 1);
     assert!(faults[0].is_over_budget() && faults[0].count == 1);
 }
@@ -419,7 +420,7 @@ fn an_overrun_of_the_budget_is_told_while_the_job_runs() {
 /// A job within its budget is no fault, though its thread runs on: each job has a budget of its own.
 #[test]
 fn a_job_within_its_budget_is_no_fault() {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let thread = PeriodicThread::builder("frugal")
         .period(Span::from_millis(100))
         .budget(Span::from_millis(90))
@@ -427,7 +428,7 @@ fn a_job_within_its_budget_is_no_fault() {
             fault::WatchSettings::with_strength(FaultAction::Suspend),
             fault::Attributes::DEFAULT,
             move |fault, (): &mut ()| {
-                tell.send(*fault).unwrap();
+                sender.send(*fault).unwrap();
                 FaultVerdict::Resume
             },
             (),
@@ -438,14 +439,14 @@ fn a_job_within_its_budget_is_no_fault() {
         })
         .unwrap();
     let (_, statistics) = thread.join().unwrap();
-    let overruns = told.iter().filter(Fault::is_over_budget).count() as u64;
+    let overruns = receiver.iter().filter(Fault::is_over_budget).count() as u64;
     assert_eq!((overruns, statistics.cost_overruns), (0, 0));
 }
 
 /// Jobs within their deadlines are no faults, also with a watch that suspends.
 #[test]
 fn in_time_is_no_fault() {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let thread = PeriodicThread::builder("timely")
         .period(Span::from_millis(2))
         .deadline(Span::from_secs(3_600))
@@ -453,7 +454,7 @@ fn in_time_is_no_fault() {
             fault::WatchSettings::with_strength(FaultAction::Suspend),
             fault::Attributes::DEFAULT,
             move |fault, (): &mut ()| {
-                tell.send(*fault).unwrap();
+                sender.send(*fault).unwrap();
                 FaultVerdict::Resume
             },
             (),
@@ -462,5 +463,5 @@ fn in_time_is_no_fault() {
         .unwrap();
     let (ended, statistics) = thread.join().unwrap();
     assert_eq!((ended, statistics.jobs, statistics.misses), (LoopEnd::ByItself, 20, 0));
-    assert_eq!(told.iter().count(), 0);
+    assert_eq!(receiver.iter().count(), 0);
 }

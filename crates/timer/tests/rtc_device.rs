@@ -65,10 +65,10 @@ fn an_rtc_ticks_at_powers_of_two() {
         let period = Period::from_hertz(64).unwrap();
         device.set_mode(Mode::Periodic(period)).unwrap();
         let begin_ns = now();
-        let mut told = 0;
-        while told < 8 {
+        let mut reported = 0;
+        while reported < 8 {
             let DeviceWaitEnd::Event { periods } = wait(&mut device) else { panic!("no event") };
-            told += periods;
+            reported += periods;
         }
         // Its first period may have begun before; its crystal is not ours.
         assert!(now() - begin_ns >= period.nth_ns(7) * 9 / 10);

@@ -63,7 +63,7 @@ fn slept(timer: &Timer) -> thread::JoinHandle<Result<(), ServiceError>> {
 
 /// "Timers which are terminated or canceled while sleeping return an error to the user."
 #[test]
-fn a_sleeper_is_told_why_it_woke() {
+fn a_sleeper_learns_why_it_woke() {
     let (_service, owner) = service();
     let timer = nothing(&owner);
     let sleeper = slept(&timer);
@@ -93,7 +93,7 @@ fn a_sleeper_is_told_why_it_woke() {
 /// notification messages ... containing the current time"; "re-arm itself with the specified period
 /// relative to the last expiration time".
 #[test]
-fn a_periodic_timer_keeps_its_phase_whoever_is_late() {
+fn a_periodic_timer_keeps_its_phase_when_served_late() {
     let (_service, owner) = service();
     let port = Port::new(256).unwrap();
     let timer = owner.timer(ClockBase::Monotonic, Action::send(&port, 7)).unwrap();
@@ -120,7 +120,7 @@ fn a_periodic_timer_keeps_its_phase_whoever_is_late() {
 
 /// A timer that is armed for the past with a period: all that is past is one expiry with a count.
 #[test]
-fn overruns_are_counted_and_told() {
+fn overruns_are_counted_and_reported() {
     let (_service, owner) = service();
     let port = Port::new(4).unwrap();
     let timer = owner.timer(ClockBase::Monotonic, Action::send(&port, 0)).unwrap();
@@ -192,24 +192,25 @@ fn actions_wake_send_call_and_fault() {
     wake.arm(soon).unwrap();
     woken.join().unwrap();
 
-    let (tell, told) = mpsc::channel();
-    let name = |tell: mpsc::Sender<Option<String>>| {
+    let (sender, receiver) = mpsc::channel();
+    let name = |sender: mpsc::Sender<Option<String>>| {
         move |_: &Expiration| {
-            let _ = tell.send(thread::current().name().map(str::to_owned));
+            let _ = sender.send(thread::current().name().map(str::to_owned));
         }
     };
-    let immediate = Action::immediate(name(tell.clone()));
+    let immediate = Action::immediate(name(sender.clone()));
     let immediate = owner.timer(ClockBase::Monotonic, immediate).unwrap();
     immediate.arm(soon).unwrap();
-    assert_eq!(told.recv().unwrap().as_deref(), Some("hg-engine-0"));
-    let deferred = owner.timer(ClockBase::Monotonic, Action::deferred(&class, name(tell))).unwrap();
+    assert_eq!(receiver.recv().unwrap().as_deref(), Some("hg-engine-0"));
+    let deferred =
+        owner.timer(ClockBase::Monotonic, Action::deferred(&class, name(sender))).unwrap();
     deferred.arm(soon).unwrap();
-    assert_eq!(told.recv().unwrap().as_deref(), Some("test-class"));
+    assert_eq!(receiver.recv().unwrap().as_deref(), Some("test-class"));
 
-    let (tell, told) = mpsc::channel();
-    let fault = owner.timer(ClockBase::Monotonic, Action::fault(Fault(tell))).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let fault = owner.timer(ClockBase::Monotonic, Action::fault(Fault(sender))).unwrap();
     fault.arm(soon).unwrap();
-    assert!(told.recv().unwrap() >= 0);
+    assert!(receiver.recv().unwrap() >= 0);
 }
 
 /// Issue, "Bad input": typed errors, and nothing changes.

@@ -109,7 +109,7 @@ fn a_timer_costs_what_is_said() {
 
 /// Issue, "Bad input": "fork while armed". The child has no engine: every call says so at once, and
 /// dropping does not hang.
-fn a_forked_child_is_told() {
+fn a_forked_child_gets_an_error() {
     let service = TimerService::start().unwrap();
     let owner = service.owner("parent");
     let class = service.class("parent", ClassSettings::default()).unwrap();
@@ -188,7 +188,7 @@ fn what_the_service_does_to_its_process() {
     let before = threads();
     arming_and_firing_never_allocate();
     a_timer_costs_what_is_said();
-    a_forked_child_is_told();
+    a_forked_child_gets_an_error();
     a_child_has_a_service_of_its_own();
     the_parent_goes_on();
     without_signals_a_posix_timer_is_refused();

@@ -30,14 +30,14 @@ fn a_long_action_delays_no_other_class_and_no_timer() {
     let short = service.class("short", ClassSettings::default()).unwrap();
     let hog = Gate::armed(&owner, &long, None);
     hog.wait();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let quick = Action::deferred(&short, move |_| {
-        let _ = tell.send(());
+        let _ = sender.send(());
     });
     let quick = owner.timer(ClockBase::Monotonic, quick).unwrap();
     for _ in 0..5 {
         quick.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
-        told.recv().unwrap();
+        receiver.recv().unwrap();
     }
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
     hog.release();
@@ -54,20 +54,20 @@ fn queued_actions_run_by_priority_then_by_age() {
     let class = service.class("order", ClassSettings::default()).unwrap();
     let gate = Gate::armed(&owner, &class, None);
     gate.wait();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let start = now() + 2 * MS;
     let priorities = [1, 5, 1, 9, 5];
     let mut timers = Vec::new();
     for (number, priority) in priorities.into_iter().enumerate() {
-        let tell = tell.clone();
-        let action = Action::deferred(&class, move |_| tell.send(number).unwrap());
+        let sender = sender.clone();
+        let action = Action::deferred(&class, move |_| sender.send(number).unwrap());
         let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
         timer.arm(TimerSpec::at(start + number as i64).priority(priority)).unwrap();
         timers.push(timer);
     }
     nothing(&owner).sleep_until(start + MS).unwrap();
     gate.release();
-    let order: Vec<usize> = (0..5).map(|_| told.recv().unwrap()).collect();
+    let order: Vec<usize> = (0..5).map(|_| receiver.recv().unwrap()).collect();
     assert_eq!(order, [3, 1, 4, 0, 2]);
 }
 
@@ -80,10 +80,10 @@ fn an_expiry_that_joins_another_makes_it_more_urgent() {
     let class = service.class("joins", ClassSettings::default()).unwrap();
     let gate = Gate::armed(&owner, &class, Some(1));
     gate.wait();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let timers = [1, 20, 10].map(|priority| {
-        let tell = tell.clone();
-        let action = Action::deferred(&class, move |_| tell.send(priority).unwrap());
+        let sender = sender.clone();
+        let action = Action::deferred(&class, move |_| sender.send(priority).unwrap());
         let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
         timer.arm(TimerSpec::after(Span::ZERO).priority(priority)).unwrap();
         timer
@@ -103,7 +103,7 @@ fn an_expiry_that_joins_another_makes_it_more_urgent() {
     let raises = raised() - before;
     gate.release();
     assert_eq!(raises, 1, "the worker holds the gate at a lower priority");
-    let order: Vec<u8> = (0..3).map(|_| told.recv().unwrap()).collect();
+    let order: Vec<u8> = (0..3).map(|_| receiver.recv().unwrap()).collect();
     assert_eq!(order, [1, 20, 10]);
 }
 
@@ -115,9 +115,9 @@ fn expiries_wait_together() {
     let class = service.class("together", ClassSettings::default()).unwrap();
     let gate = Gate::armed(&owner, &class, None);
     gate.wait();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let action = Action::deferred(&class, move |expiration| {
-        let _ = tell.send((expiration.expiry_ns, expiration.overruns));
+        let _ = sender.send((expiration.expiry_ns, expiration.overruns));
     });
     let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     let first = now() + 2 * MS;
@@ -127,21 +127,21 @@ fn expiries_wait_together() {
         thread::yield_now();
     }
     gate.release();
-    let (_, overruns) = told.recv().unwrap();
+    let (_, overruns) = receiver.recv().unwrap();
     assert!(overruns >= 3, "{overruns}");
-    // Every period is told: with a call, or in a count.
+    // Every period is reported: with a call, or in a count.
     let mut periods = overruns + 1;
     for _ in 0..20 {
-        periods += told.recv().unwrap().1 + 1;
+        periods += receiver.recv().unwrap().1 + 1;
     }
     timer.cancel(CancelScope::All).unwrap();
     while timer.status().unwrap().busy {
         thread::yield_now();
     }
-    periods += told.try_iter().map(|(_, overruns)| overruns + 1).sum::<u64>();
+    periods += receiver.try_iter().map(|(_, overruns)| overruns + 1).sum::<u64>();
     let status = timer.status().unwrap();
     let counted = status.fired + status.overruns;
-    // What is counted at the very moment at which a call begins is told with the next.
+    // What is counted at the very moment at which a call begins is reported with the next.
     assert!((24..=counted).contains(&periods), "{periods} told, {counted} counted");
     assert_eq!(gate.timer.status().unwrap().fired, 1);
 }
@@ -153,13 +153,13 @@ fn a_worker_is_raised_and_falls_back() {
     use hourglass_sys::sched::{Attributes, read};
     let (service, owner) = service();
     let class = service.class("raised", ClassSettings::default()).unwrap();
-    let (tell, told) = mpsc::channel();
-    let action = Action::deferred(&class, move |_| tell.send(read(0).unwrap()).unwrap());
+    let (sender, receiver) = mpsc::channel();
+    let action = Action::deferred(&class, move |_| sender.send(read(0).unwrap()).unwrap());
     let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     timer.arm(TimerSpec::after(Span::MILLISECOND).priority(3)).unwrap();
-    let high = told.recv().unwrap();
+    let high = receiver.recv().unwrap();
     timer.arm(TimerSpec::after(Span::MILLISECOND).priority(0)).unwrap();
-    let low = told.recv().unwrap();
+    let low = receiver.recv().unwrap();
     let statistics = class.statistics();
     match high {
         Some(Attributes::Fifo(priority)) => assert_eq!(priority, 3),
@@ -174,9 +174,9 @@ fn the_arming_threads_priority_is_stored() {
     use hourglass_sys::sched::{Attributes, set};
     let (service, owner) = service();
     let class = service.class("stored", ClassSettings::default()).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let action = Action::deferred(&class, move |_| {
-        tell.send(hourglass_sys::sched::read(0).unwrap()).unwrap();
+        sender.send(hourglass_sys::sched::read(0).unwrap()).unwrap();
     });
     let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     let armed = thread::spawn(move || {
@@ -185,7 +185,7 @@ fn the_arming_threads_priority_is_stored() {
         }
         hourglass_timer::service::refresh_priority();
         timer.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
-        told.recv().unwrap() == Some(Attributes::Fifo(2))
+        receiver.recv().unwrap() == Some(Attributes::Fifo(2))
     });
     if !armed.join().unwrap() {
         skip(Requirement::REAL_TIME, "no real-time policy is permitted here");
@@ -252,12 +252,12 @@ fn a_refused_class_takes_no_place() {
     let more = service.class("more", ClassSettings::default()).map(|_| ());
     assert_eq!(more, Err(ServiceError::TooManyClasses { classes: CLASSES }));
     for class in &classes {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let call = move |_: &Expiration| {
-            let _ = tell.send(());
+            let _ = sender.send(());
         };
         let timer = owner.timer(ClockBase::Monotonic, Action::deferred(class, call)).unwrap();
         timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
-        told.recv_timeout(Duration::from_secs(20)).unwrap();
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 }

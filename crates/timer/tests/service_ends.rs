@@ -77,7 +77,7 @@ fn a_timer_may_terminate_itself() {
     for deferred in [false, true] {
         for drops in [false, true] {
             let own: Arc<Mutex<Option<Timer>>> = Arc::default();
-            let (tell, told) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let slot = Arc::clone(&own);
             let call = move |_: &Expiration| {
                 if let Some(timer) = slot.lock().unwrap().take() {
@@ -86,7 +86,7 @@ fn a_timer_may_terminate_itself() {
                     }
                     drop(timer);
                 }
-                let _ = tell.send(());
+                let _ = sender.send(());
             };
             let action =
                 if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
@@ -105,9 +105,9 @@ fn a_timer_may_terminate_itself() {
             } else {
                 timer.arm(TimerSpec::after(period).every(period)).unwrap();
             }
-            told.recv_timeout(Duration::from_secs(20)).unwrap();
+            receiver.recv_timeout(Duration::from_secs(20)).unwrap();
             // The channel closes with the action, which is gone with its timer.
-            assert!(told.recv_timeout(Duration::from_secs(20)).is_err());
+            assert!(receiver.recv_timeout(Duration::from_secs(20)).is_err());
         }
     }
     while service.timers() > 0 {
@@ -123,11 +123,11 @@ fn an_action_may_own_its_timer() {
     for deferred in [false, true] {
         let own: Arc<OnceLock<Timer>> = Arc::default();
         let inner = Arc::clone(&own);
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let call = move |_: &Expiration| {
             // Waits for the test, which puts it there.
             inner.wait().terminate().unwrap();
-            let _ = tell.send(());
+            let _ = sender.send(());
         };
         let action =
             if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
@@ -135,9 +135,9 @@ fn an_action_may_own_its_timer() {
         timer.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
         assert!(own.set(timer).is_ok());
         drop(own);
-        told.recv_timeout(Duration::from_secs(20)).unwrap();
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         // The channel closes with the action.
-        let closed = told.recv_timeout(Duration::from_secs(20));
+        let closed = receiver.recv_timeout(Duration::from_secs(20));
         assert_eq!(closed, Err(mpsc::RecvTimeoutError::Disconnected));
     }
     let begun = Instant::now();
@@ -171,8 +171,8 @@ fn a_panic_may_carry_a_panic() {
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
 }
 
-/// Whoever armed a timer, or slept on it, while its action ran, has armed it for a time that comes: a
-/// panic of that action takes away what it was armed for before, and nothing else.
+/// A thread that armed a timer, or slept on it, while its action ran, has armed it for a time that
+/// comes: a panic of that action takes away what it was armed for before, and nothing else.
 #[test]
 fn a_panic_leaves_a_fresh_arming_alone() {
     let (service, owner) = service();
@@ -189,14 +189,14 @@ fn a_panic_leaves_a_fresh_arming_alone() {
     let timer = owner.timer(ClockBase::Monotonic, Action::deferred(&class, call)).unwrap();
     timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
     begins.recv().unwrap();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let sleeper = timer.clone();
-    let sleeps = thread::spawn(move || tell.send(sleeper.sleep_for(Span::from_millis(100))));
+    let sleeps = thread::spawn(move || sender.send(sleeper.sleep_for(Span::from_millis(100))));
     while !timer.status().unwrap().armed {
         thread::yield_now();
     }
     go_on.send(()).unwrap();
-    let slept = told.recv_timeout(Duration::from_secs(20));
+    let slept = receiver.recv_timeout(Duration::from_secs(20));
     assert_eq!(slept, Ok(Ok(())));
     sleeps.join().unwrap().unwrap();
     timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
@@ -211,7 +211,7 @@ fn a_panic_leaves_a_fresh_arming_alone() {
     assert_eq!((status.armed, status.panics), (true, 2));
 }
 
-/// What was terminated does not live, whoever holds it.
+/// What was terminated does not live, even if a handle is left.
 #[test]
 fn terminated_timers_are_not_counted() {
     let (service, owner) = service();
@@ -259,16 +259,16 @@ fn a_panic_is_counted_and_disarms() {
 fn the_last_owner_may_go_in_an_action() {
     let (service, owner) = service();
     let owned: Arc<Mutex<Option<(TimerService, Owner)>>> = Arc::default();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let own = Arc::clone(&owned);
     let action = Action::immediate(move |_| {
         drop(own.lock().unwrap().take());
-        let _ = tell.send(());
+        let _ = sender.send(());
     });
     let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     *owned.lock().unwrap() = Some((service, owner));
     timer.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
-    told.recv_timeout(Duration::from_secs(20)).unwrap();
+    receiver.recv_timeout(Duration::from_secs(20)).unwrap();
     assert_eq!(timer.arm(TimerSpec::once(Expiry::At(0))), Err(ServiceError::Terminated));
 }
 
@@ -321,18 +321,18 @@ fn an_owner_waits_for_timers_without_handles() {
     let own = Arc::clone(&owner);
     let handle: Arc<Mutex<Option<Timer>>> = Arc::default();
     let last = Arc::clone(&handle);
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let action = Action::deferred(&class, move |_| {
         drop(last.lock().unwrap().take());
-        let _ = tell.send(own.terminate());
+        let _ = sender.send(own.terminate());
     });
     *handle.lock().unwrap() = Some(owner.timer(ClockBase::Monotonic, action).unwrap());
     handle.lock().unwrap().as_ref().unwrap().arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
-    assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(Ok(())));
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(Ok(())));
 }
 
-/// The moment between the last handle's end and its timer's: whoever drops and whoever terminates
-/// the owner meet there in any order, and no action runs once both returned.
+/// The moment between the last handle's end and its timer's: threads that drop it and threads that
+/// terminate the owner meet there in any order, and no action runs once both returned.
 #[test]
 fn owners_and_last_handles_go_at_the_same_moment() {
     let (service, _owner) = service();
@@ -386,13 +386,13 @@ fn a_deadline_thread_starts_services() {
         let settings = ClassSettings { raise: false, ..ClassSettings::default() };
         let class = service.class("worker", settings).unwrap();
         let owner = service.owner("test");
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let call = move |_: &Expiration| {
-            let _ = tell.send(sched::read(0).unwrap());
+            let _ = sender.send(sched::read(0).unwrap());
         };
         let timer = owner.timer(ClockBase::Monotonic, Action::deferred(&class, call)).unwrap();
         timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
-        let workers = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        let workers = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(workers, Some(Attributes::Other(0)));
         // It is what it was, and hands nothing on to others.
         assert_eq!(sched::read(0).unwrap(), Some(own));

@@ -67,7 +67,7 @@ fn an_engine_may_poll() {
 /// "At most one wake-up, and none when the owner wakes earlier anyway" (issue, item 9), and no CPU
 /// either: an engine whose timers are armed all the time goes to sleep with what it knows. (It looked
 /// again and again for as long as anything changed, which took a CPU and three times as long for
-/// whoever armed.)
+/// the arming thread.)
 #[test]
 fn an_engine_sleeps_though_timers_are_armed() {
     let service = TimerService::start().unwrap();
@@ -98,7 +98,7 @@ fn an_engine_sleeps_though_timers_are_armed() {
 
 /// A service said that it was bound to its tick until the first of its timers had expired.
 #[test]
-fn the_resolution_is_told_from_the_start() {
+fn the_resolution_is_known_from_the_start() {
     // Whether the engine's thread had gone on before it was asked was chance.
     let devices = [Device::Sleep, Device::TimerFd, Device::PosixTimer];
     for device in devices.into_iter().cycle().take(15) {
@@ -135,7 +135,7 @@ fn a_tick_that_was_asked_for_binds_and_is_skipped() {
     }
 }
 
-/// A number that nobody means is refused before any thread is started.
+/// A number without a meaning is refused before any thread is started.
 #[test]
 fn more_engines_than_there_can_be_are_refused() {
     let engines = MOST_ENGINES + 1;

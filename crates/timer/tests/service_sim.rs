@@ -43,7 +43,7 @@ struct Twin {
     skips: bool,
 }
 
-/// What an action wrote down: which timer, and what it was told.
+/// What an action wrote down: which timer, and what it received.
 type Log = Arc<Mutex<Vec<(usize, Expiration)>>>;
 
 fn make(
@@ -64,7 +64,7 @@ fn make(
 }
 
 impl Twin {
-    /// What the action is told when the service looks at `now`, by a list and nothing else.
+    /// What the action receives when the service polls at `now`, by a list and nothing else.
     fn look(&mut self, now: i64, was_set: bool) -> Option<(i64, u64, Cause)> {
         let (expiry, period) = self.armed?;
         if was_set && self.on_set == ClockSetPolicy::Expire && self.base.is_settable() {
@@ -83,8 +83,8 @@ impl Twin {
         }
         let skipped = std::mem::take(&mut self.skips);
         self.armed = (period > 0).then_some((last + period, period));
-        let told = past - u64::from(skipped);
-        (told > 0).then(|| (last, told - 1, Cause::Expiry))
+        let reported = past - u64::from(skipped);
+        (reported > 0).then(|| (last, reported - 1, Cause::Expiry))
     }
 }
 
@@ -130,7 +130,7 @@ fn hours_of_everything_agree_with_a_list() {
     let log: Log = Arc::default();
     let mut twins: Vec<Twin> =
         (0..40).map(|number| make(&owner, number, &mut dice, &log, &class)).collect();
-    let (mut told, mut turns) = (0, 0);
+    let (mut reported, mut turns) = (0, 0);
     while turns < 60_000 || service.now_ns(ClockBase::Monotonic) < 3 * 3_600 * S {
         turns += 1;
         let at = dice.below(40) as usize;
@@ -153,18 +153,18 @@ fn hours_of_everything_agree_with_a_list() {
             _ => {}
         }
         service.poll();
-        told += compare(&mut twins, &service, &log, was_set);
+        reported += compare(&mut twins, &service, &log, was_set);
     }
     let hours = service.now_ns(ClockBase::Monotonic) / S / 3_600;
-    println!("{told} expiries in {hours} hours, {:?}", service.statistics());
-    assert!(hours >= 3 && told > 5_000);
+    println!("{reported} expiries in {hours} hours, {:?}", service.statistics());
+    assert!(hours >= 3 && reported > 5_000);
     owner.terminate().unwrap();
     drop(twins);
     service.poll();
     assert_eq!(service.timers(), 0);
 }
 
-/// What was told in this look, against the list; how much that was.
+/// Compares what was reported in this poll with the list; returns the number of reports.
 fn compare(twins: &mut [Twin], service: &SimService, log: &Log, was_set: bool) -> usize {
     let mut seen = std::mem::take(&mut *log.lock().unwrap());
     for (_, expiration) in &seen {
@@ -231,10 +231,10 @@ fn a_period_shorter_than_a_look_leaves_the_engine_time() {
         assert!(log.len() <= most_calls, "{period_ns} ns: {} calls in a second", log.len());
         // No expiry is forgotten, and the phase is kept.
         let mut expected = first;
-        for told in log.iter() {
-            expected += told.overruns as i64 * period_ns;
-            assert_eq!(told.expiry_ns, expected, "{period_ns} ns: {told:?}");
-            assert!(told.now_ns >= told.expiry_ns, "early: {told:?}");
+        for reported in log.iter() {
+            expected += reported.overruns as i64 * period_ns;
+            assert_eq!(reported.expiry_ns, expected, "{period_ns} ns: {reported:?}");
+            assert!(reported.now_ns >= reported.expiry_ns, "early: {reported:?}");
             expected += period_ns;
         }
         let status = timer.status().unwrap();
@@ -268,7 +268,7 @@ fn an_expiry_that_is_past_when_it_is_armed_is_not_late() {
 
 /// A sleep on a clock that is set: with [`ClockSetPolicy::Expire`] a typed error, otherwise it follows.
 #[test]
-fn a_sleeper_is_told_that_the_clock_was_set() {
+fn a_sleeper_learns_that_the_clock_was_set() {
     for (on_set, answer) in
         [(ClockSetPolicy::Expire, Err(ServiceError::ClockSet)), (ClockSetPolicy::Follow, Ok(()))]
     {

@@ -30,7 +30,7 @@ fn ns(ns: u64) -> Span {
     Span::from_nanos(ns as i64)
 }
 
-type Told = Rc<RefCell<Vec<Fault>>>;
+type Faults = Rc<RefCell<Vec<Fault>>>;
 
 /// One job: what is done, and what must come of it.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +42,9 @@ struct Job {
 }
 
 impl Job {
-    /// When the thread is told of, by the twin: no earlier than the deadline, and the first moment from
-    /// the signal on at which it may be acted upon; or when the job is ended, if that comes first.
-    fn told_ns(&self, strength: FaultAction, delays: Delays) -> Option<u64> {
+    /// When the thread's fault is reported, by the twin: no earlier than the deadline, and the first moment
+    /// from the signal on at which it may be acted upon; or when the job is ended, if that comes first.
+    fn reported_ns(&self, strength: FaultAction, delays: Delays) -> Option<u64> {
         let [before, within, after] = self.work_ns;
         let entered_ns = self.begun_ns + before;
         let left_ns = entered_ns + within;
@@ -71,10 +71,10 @@ fn hours(strength: FaultAction, dice: &mut Dice) {
         entry_ns: dice.below(20_000),
         resume_ns: dice.below(20_000),
     };
-    let told = Told::default();
-    let tell = Rc::clone(&told);
+    let reported = Faults::default();
+    let report = Rc::clone(&reported);
     let mut thread = SimThread::new(strength, delays, move |fault: &Fault| {
-        tell.borrow_mut().push(*fault);
+        report.borrow_mut().push(*fault);
         FaultVerdict::Resume
     });
     let mut missed = 0;
@@ -85,19 +85,19 @@ fn hours(strength: FaultAction, dice: &mut Dice) {
         let job = Job { begun_ns, deadline_ns, work_ns: [work(), work(), work()] };
         thread.begin_job(Deadline::At(deadline_ns)).unwrap();
         thread.work(ns(job.work_ns[0]));
-        // What stands before comes on top of the twin's times; it has been told by then.
+        // A stop before this comes on top of the twin's times; it has been reported by then.
         thread.defer(|thread| thread.work(ns(job.work_ns[1])));
         thread.work(ns(job.work_ns[2]));
         let ending = thread.end_job().unwrap().unwrap();
         // Long enough that the handler is done.
         thread.work(ns(100_000 + dice.below(10_000_000)));
-        let expected = job.told_ns(strength, delays);
+        let expected = job.reported_ns(strength, delays);
         let what = format!("{strength:?} {delays:?} {job:?} {ending:?}");
         assert_eq!(ending.has_missed(), expected.is_some(), "{what}");
-        let told = std::mem::take(&mut *told.borrow_mut());
-        let stopped: Vec<u64> = told.iter().map(|fault| fault.stopped_ns).collect();
+        let reported = std::mem::take(&mut *reported.borrow_mut());
+        let stopped: Vec<u64> = reported.iter().map(|fault| fault.stopped_ns).collect();
         assert_eq!(stopped, Vec::from_iter(expected), "{what}");
-        for fault in &told {
+        for fault in &reported {
             missed += 1;
             assert_eq!((fault.deadline_ns, fault.count), (deadline_ns, missed), "{what}");
             assert_eq!(fault.handled_ns, fault.stopped_ns + delays.handler_ns, "{what}");
@@ -109,15 +109,15 @@ fn hours(strength: FaultAction, dice: &mut Dice) {
 }
 
 #[test]
-fn every_late_job_is_told_of_once_and_at_its_time() {
+fn every_late_job_is_reported_once_and_at_its_time() {
     let mut dice = Dice(seed());
     for strength in [FaultAction::Notify, FaultAction::Demote, FaultAction::Suspend] {
         hours(strength, &mut dice);
     }
 }
 
-/// Anything at any time, with every verdict: nothing is told of early, twice or not at all, and the
-/// thread never stands with nobody to let it go.
+/// Anything at any time, with every verdict: nothing is reported early, twice or not at all, and
+/// the thread never stands without a handler to release it.
 #[test]
 fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
     let mut dice = Dice(seed());
@@ -131,10 +131,10 @@ fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
             entry_ns: magnitude(),
             resume_ns: magnitude(),
         };
-        let told = Told::default();
-        let (tell, mut verdicts) = (Rc::clone(&told), Dice(dice.roll()));
+        let reported = Faults::default();
+        let (report, mut verdicts) = (Rc::clone(&reported), Dice(dice.roll()));
         let mut thread = SimThread::new(strength, delays, move |fault: &Fault| {
-            tell.borrow_mut().push(*fault);
+            report.borrow_mut().push(*fault);
             let deadline = Deadline::In(ns(verdicts.below(2_000_000)));
             match verdicts.below(5) {
                 0 => FaultVerdict::ResumeBy(deadline),
@@ -159,13 +159,13 @@ fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
         }
         thread.disarm().unwrap();
         thread.work(Span::SECOND);
-        let told = told.borrow();
-        assert_eq!(told.len() as u64 + thread.undelivered(), thread.faults());
-        assert!(told.len() > 100, "{}", told.len());
-        for two in told.windows(2) {
+        let reported = reported.borrow();
+        assert_eq!(reported.len() as u64 + thread.undelivered(), thread.faults());
+        assert!(reported.len() > 100, "{}", reported.len());
+        for two in reported.windows(2) {
             assert!(two[0].count < two[1].count && two[0].handled_ns <= two[1].handled_ns);
         }
-        for fault in told.iter() {
+        for fault in reported.iter() {
             assert!(fault.deadline_ns <= fault.stopped_ns && fault.stopped_ns <= fault.handled_ns);
         }
     }

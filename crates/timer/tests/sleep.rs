@@ -110,13 +110,13 @@ fn a_past_deadline_does_not_enter_the_kernel() {
 fn interrupted(policy: SleepPolicy, meanwhile: impl FnOnce(u32, &dyn Fn())) -> SleepOutcome {
     let mut sleeper = Sleeper::with(SleeperSettings::with_policy(policy));
     let interrupter = sleeper.interrupter();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (done, finished) = mpsc::channel();
     std::thread::spawn(move || {
-        tell.send(thread::id()).unwrap();
+        sender.send(thread::id()).unwrap();
         done.send(sleeper.sleep_for(FOR_EVER)).unwrap();
     });
-    let id = told.recv().unwrap();
+    let id = receiver.recv().unwrap();
     meanwhile(id, &|| interrupter.interrupt());
     finished.recv_timeout(SOON).expect("the interrupt ended nothing")
 }
@@ -185,14 +185,14 @@ fn an_interrupt_comes_from_a_signal_handler() {
     for policy in [SleepPolicy::KernelOnly, SleepPolicy::SpinOnly, SleepPolicy::Learned] {
         let mut sleeper = Sleeper::with(SleeperSettings::with_policy(policy)).interrupted_by(&WORD);
         WORD.clear();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (done, finished) = mpsc::channel();
         let sleeping = std::thread::spawn(move || {
-            tell.send(thread::id()).unwrap();
+            sender.send(thread::id()).unwrap();
             done.send(sleeper.sleep_for(FOR_EVER)).unwrap();
             done.send(sleeper.sleep_for(FOR_EVER)).unwrap();
         });
-        let id = told.recv().unwrap();
+        let id = receiver.recv().unwrap();
         match policy {
             SleepPolicy::SpinOnly => std::thread::sleep(Duration::from_millis(20)),
             _ => wait_until_asleep(id),
@@ -214,12 +214,12 @@ fn no_interrupt_is_lost() {
     let mut random = Random::seeded();
     let mut sleeper = Sleeper::with(SleeperSettings::with_policy(SleepPolicy::KernelOnly));
     let interrupter = sleeper.interrupter();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         for turn in 0..TIMES {
             let slept = sleeper.sleep_for(FOR_EVER);
             assert!(slept.interrupted && sleeper.clear());
-            tell.send(turn).unwrap();
+            sender.send(turn).unwrap();
         }
     });
     for turn in 0..TIMES {
@@ -228,7 +228,7 @@ fn no_interrupt_is_lost() {
             std::hint::spin_loop();
         }
         interrupter.interrupt();
-        assert_eq!(told.recv_timeout(SOON), Ok(turn), "lost");
+        assert_eq!(receiver.recv_timeout(SOON), Ok(turn), "lost");
     }
 }
 

@@ -44,7 +44,7 @@ fn two_cpus() -> Option<(u32, u32)> {
 /// Keeps the CPU from all others for a while, each time it is asked; answers from when to when, ns.
 fn hog(cpu: u32) -> (Sender<()>, Receiver<(u64, u64)>) {
     let (begin, asked) = mpsc::channel::<()>();
-    let (tell, ended) = mpsc::channel();
+    let (sender, ended) = mpsc::channel();
     thread::spawn(move || {
         set_affinity([cpu]).unwrap();
         sched::set(Scheduling::Fifo(50)).unwrap();
@@ -53,7 +53,7 @@ fn hog(cpu: u32) -> (Sender<()>, Receiver<(u64, u64)>) {
             while begun.elapsed() < STARVED {
                 std::hint::spin_loop();
             }
-            if tell.send((begun_ns, now())).is_err() {
+            if sender.send((begun_ns, now())).is_err() {
                 return;
             }
         }
@@ -83,22 +83,22 @@ fn a_starved_threads_handler_is_called_before_it_runs_again() {
             set_affinity([first]).unwrap();
             let (begin, ended) = hog(first);
             let mut watch = watch(strength);
-            let (tell, told) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let handler = deadline_handler(
                 &watch.thread(),
                 attributes(second),
-                |fault, tell: &mut Sender<Fault>| {
-                    let _ = tell.send(*fault);
+                |fault, sender: &mut Sender<Fault>| {
+                    let _ = sender.send(*fault);
                     FaultVerdict::Resume
                 },
-                tell,
+                sender,
             )
             .unwrap();
             let turn = |_| {
                 watch.arm(Deadline::In(SOON)).unwrap();
                 begin.send(()).unwrap();
                 let kept = ended.recv_timeout(LONG).unwrap();
-                (told.recv_timeout(LONG).unwrap(), kept)
+                (receiver.recv_timeout(LONG).unwrap(), kept)
             };
             let (called, kept): (Vec<_>, Vec<_>) = (0..TURNS).map(turn).unzip();
             called_in_time(&called, &kept);
@@ -123,7 +123,7 @@ fn so_is_that_of_a_starved_periodic_thread() {
     let Some((first, second)) = two_cpus() else { return };
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (begin, ended) = hog(first);
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let thread = PeriodicThread::builder("starved")
         .period(Span::from_millis(60))
         .deadline(SOON)
@@ -131,11 +131,11 @@ fn so_is_that_of_a_starved_periodic_thread() {
         .deadline_handler(
             WatchSettings::with_strength(FaultAction::Notify),
             attributes(second),
-            |fault, tell: &mut Sender<Fault>| {
-                let _ = tell.send(*fault);
+            |fault, sender: &mut Sender<Fault>| {
+                let _ = sender.send(*fault);
                 FaultVerdict::Resume
             },
-            tell,
+            sender,
         )
         .spawn(move |_job| {
             // The hog comes at once.
@@ -143,7 +143,7 @@ fn so_is_that_of_a_starved_periodic_thread() {
         })
         .unwrap();
     // A job that is over before the hog comes keeps its deadline.
-    let called = Vec::from_iter((0..TURNS).map(|_| told.recv_timeout(LONG).unwrap()));
+    let called = Vec::from_iter((0..TURNS).map(|_| receiver.recv_timeout(LONG).unwrap()));
     thread.stop().unwrap();
     called_in_time(&called, &Vec::from_iter(ended.try_iter()));
 }

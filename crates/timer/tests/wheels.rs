@@ -122,7 +122,7 @@ impl Checked {
             (15, _) => {
                 self.pop(2);
             }
-            // The clock runs on, and nobody looks.
+            // The clock runs on without a poll.
             (16, _) => self.move_the_clock(),
             _ => {
                 self.move_the_clock();

@@ -2,7 +2,6 @@
 //!
 //! Owns: counts made before the start. Must not: lose what is beyond them; it is counted too.
 
-/// The steps of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     /// Width of one, ns; at least 1.

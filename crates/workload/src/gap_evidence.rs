@@ -7,9 +7,9 @@
 //!
 //! Nothing is added to the loop. Behind a gap the thread looks whether the kernel cleared the critical
 //! section that it had armed (`sys::rseq`: a descriptor of data, so that no thread is ever inside), and only
-//! then asks for its counters (`witness.rs`). What interrupts it while it asks belongs to the same gap. Where
+//! then asks for its counters (`gap_evidence.rs`). What interrupts it while it asks belongs to the same gap. Where
 //! the section does not work, by a test at the start, the counters are asked after every gap.
-//! Where it tells nothing of switches inside system calls (Linux 6.19 and later, [`Clearing`]), they are also
+//! Where it tells nothing of switches inside system calls (Linux 6.19 and later, [`ClearRule`]), they are also
 //! asked behind each system call that the recorder makes (a wait, a yield, the question itself if that took as
 //! long as a gap); of what became of the section nothing is said then. Loops that make system calls of their
 //! own, and clocks that the kernel may have to be asked for, go without a section there.
@@ -38,7 +38,7 @@ use hourglass_sys::thread::{Counters, counters};
 pub trait EvidenceSource {
     /// Arms the critical section that the kernel clears when it takes the CPU from the thread.
     fn arm(&mut self);
-    /// What became of it since; `None` where there is none.
+    /// State of the critical section since it was armed; `None` without one.
     fn section_state(&self) -> Option<SectionState>;
     /// Whether a switch inside a system call clears it, too.
     fn sees_system_calls(&self) -> bool;
@@ -208,7 +208,7 @@ impl EvidenceSource for ThreadEvidence {
 mod tests {
     use super::*;
 
-    /// Senses that answer what they are told.
+    /// Evidence that answers by a script.
     #[derive(Default)]
     struct ScriptedEvidence {
         state: Option<SectionState>,
@@ -258,7 +258,7 @@ mod tests {
 
     /// Issue 6, part 1: the counters are asked only where the critical section was cleared.
     #[test]
-    fn a_kept_section_asks_nobody() {
+    fn a_kept_section_asks_no_counter() {
         let mut witness = witness(Some(SectionState::Cleared));
         assert_eq!(witness.collect(), Evidence { cleared: Some(false), counted: None });
         happen(&mut witness, SectionState::Cleared, 1, 2);
@@ -313,12 +313,12 @@ mod tests {
     /// Linux 6.19: a switch inside a system call keeps the section.
     #[test]
     fn behind_a_system_call_the_counters_are_asked() {
-        let told = ScriptedEvidence {
+        let evidence = ScriptedEvidence {
             state: Some(SectionState::Kept),
             only_where_interrupted: true,
             ..ScriptedEvidence::default()
         };
-        let mut witness = Witness::with(told);
+        let mut witness = Witness::with(evidence);
         let cannot_tell =
             |involuntary| Evidence { cleared: None, counted: counted(involuntary, 0) };
         let kept = Evidence { cleared: Some(false), counted: None };

@@ -5,9 +5,8 @@
 /// A job that ended. Times are on the raw counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobTiming {
-    /// When it arrived, nominally.
+    /// Nominal arrival, ticks of the counter.
     pub arrival: u64,
-    /// When it first ran.
     pub started: u64,
     pub finished: u64,
     /// Processor time that it received meanwhile, in ticks.

@@ -2,7 +2,7 @@
 //!
 //! Owns: the thread execution models ([`models`]), tasks as threads ([`replay`]), the wake-up methods ([`wake`]), gap detection
 //! and the recorder ([`recorder`]), the hook by which a thread asks for a reservation
-//! ([`reserving`]), and the run that puts them on the machine ([`mod@run`]).
+//! ([`reservation`]), and the run that puts them on the machine ([`mod@run`]).
 //! Must not: know which scheduler it is under, infer anything, and, between start and stop, do
 //! I/O, allocate, fault pages or make a system call but the model's own, the question for the
 //! kernel's counters behind a gap, and where the kernel is traced a mark behind the latest wake-up so far.

@@ -1,4 +1,4 @@
-//! How a run goes, for somebody who looks while it does.
+//! Progress of a run, for an observer while it lasts.
 //!
 //! Owns: a few lines of memory a thread, which that thread alone writes. Must not: make it wait, or
 //! be a result: counts are read one by one, so that they may be one apart from each other.
@@ -21,7 +21,7 @@ fn octave(ns: u64) -> usize {
 /// The greatest of a thread's wake-ups or gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorstEvent {
-    /// Lateness, or length, ns.
+    /// Latency of a wake-up, or length of a gap, ns.
     pub ns: u64,
     /// When it was over, ns of `CLOCK_MONOTONIC`.
     pub end_ns: u64,
@@ -45,7 +45,7 @@ struct WorstWords {
 const LOOKS: usize = 8;
 
 impl WorstWords {
-    /// Writes without waiting for anybody. Only the thread itself calls this.
+    /// Writes without waiting for a reader. Only the thread itself calls this.
     fn write(&self, worst: WorstEvent) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
@@ -110,22 +110,18 @@ pub struct LiveCounters {
     counts: [AtomicU64; OCTAVES],
 }
 
-/// What [`LiveCounters::read`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveSnapshot {
     /// The kernel's number of the thread; 0 before it is set up.
     pub tid: u32,
-    /// Wake-ups or gaps.
+    /// Number of wake-ups or gaps.
     pub count: u64,
     /// Wake-ups that never took place because an earlier one was too late.
     pub lost: u64,
-    /// The last one, ns.
     pub last_ns: u64,
     /// The least, ns; 0 where there was none.
     pub min_ns: u64,
-    /// The greatest, ns.
     pub max_ns: u64,
-    /// Sum, ns.
     pub total_ns: u64,
     /// What is known of the greatest, unless it is noted at this very moment.
     pub worst: Option<WorstEvent>,
@@ -186,7 +182,6 @@ impl LiveCounters {
         self.lost.store(lost.saturating_add(count), Ordering::Relaxed);
     }
 
-    /// What was counted so far.
     #[must_use]
     pub fn read(&self) -> LiveSnapshot {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
@@ -210,7 +205,7 @@ impl LiveCounters {
 pub struct LiveThreads(Arc<[Arc<LiveCounters>]>);
 
 impl LiveThreads {
-    /// A place for each of so many threads.
+    /// A place for each of this many threads.
     #[must_use]
     pub fn new(threads: usize) -> LiveThreads {
         LiveThreads((0..threads).map(|_| Arc::default()).collect())

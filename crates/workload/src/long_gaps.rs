@@ -21,12 +21,12 @@ pub const LONG_NS: u64 = 1 << SHORTEST_CLASS;
 const SHORTEST_CLASS: u32 = 17;
 const CLASSES: usize = 26;
 
-/// Room for so many each second, and at least for so many, at most for so many.
+/// Room for gaps: in each second, at least, and at most.
 const PER_SECOND: u64 = 4;
 const FEWEST: u64 = 4_096;
 const MOST: u64 = 1 << 20;
 
-/// No place.
+/// Marks the absence of a place.
 const NOWHERE: u32 = u32::MAX;
 
 /// A gap on the raw counter.

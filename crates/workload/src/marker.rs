@@ -18,7 +18,7 @@ const LONGEST: usize = 64;
 /// Writes the marks of one thread.
 #[derive(Clone, Debug)]
 pub struct Marker {
-    /// The kernel's file. Whoever records the trace holds it, since an open one keeps the trace alive.
+    /// The kernel's file. The recorder of the trace holds it, since an open one keeps the trace alive.
     file: Weak<File>,
     thread: u32,
     latest_ns: u64,
@@ -68,7 +68,7 @@ mod tests {
         let mut marker = Marker::new(Arc::downgrade(&file), 7);
         [900, 800, 900, 1_200, u64::MAX, 5].into_iter().for_each(|ns| marker.mark_if_later(ns));
         drop(file);
-        // Nobody records any more.
+        // The trace is not recorded any more.
         Marker { latest_ns: 0, ..marker }.mark_if_later(1);
         let wanted =
             format!("hourglass-late 7 900\nhourglass-late 7 1200\nhourglass-late 7 {}\n", u64::MAX);

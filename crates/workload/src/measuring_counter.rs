@@ -32,7 +32,6 @@ impl MeasuringCounter for OsMonotonic {
     type EvidenceSource = ThreadEvidence;
 }
 
-/// A counter of any kind.
 #[derive(Clone, Copy, Debug)]
 pub enum AnyCounter {
     /// The x86 time-stamp counter.
@@ -41,7 +40,6 @@ pub enum AnyCounter {
     /// The aarch64 generic timer.
     #[cfg(target_arch = "aarch64")]
     Cntvct(Cntvct),
-    /// `CLOCK_MONOTONIC`.
     Os(OsMonotonic),
 }
 

@@ -15,7 +15,6 @@ use crate::wake_times::WakeTimes;
 /// Lateness of wake-ups: every sample in the histogram, the first ones also one by one.
 #[derive(Debug)]
 pub struct LatencyRecorder {
-    /// In ns.
     pub histogram: Histogram<u64>,
     room: Vec<u64>,
     taken: usize,
@@ -24,17 +23,12 @@ pub struct LatencyRecorder {
     extremes: (u64, u64),
     /// Samples that are in the histogram only.
     pub dropped: u64,
-    /// Sum of all, ns.
     pub total_ns: u64,
-    /// The least, ns.
     pub min_ns: u64,
-    /// The greatest, ns.
     pub max_ns: u64,
-    /// The last, ns.
     pub last_ns: u64,
     /// Equal steps, where they were wanted.
     pub buckets: Option<Buckets>,
-    /// How many were beyond limits.
     pub excess: LimitCounts,
 }
 
@@ -80,8 +74,8 @@ impl LatencyRecorder {
         self.taken += 1;
     }
 
-    /// Tells the least and the greatest by the rate that was measured over the whole run, as single
-    /// samples are told: by the first rate, an extreme of 4 ms was 1 ns off its own sample.
+    /// Converts the least and the greatest by the rate that was measured over the whole run, as
+    /// single samples are: by the first rate, an extreme of 4 ms was 1 ns off its own sample.
     pub(crate) fn settle(&mut self, timeline: &Timeline) {
         if self.taken > 0 {
             let (least, greatest) = self.extremes;
@@ -124,15 +118,11 @@ fn histogram() -> Histogram<u64> {
 /// Gaps of a thread, counted as they come.
 #[derive(Debug)]
 pub struct Gaps {
-    /// Lengths in ns.
     pub histogram: Histogram<u64>,
-    /// Sum, in ticks.
     pub total_ticks: u64,
-    /// The longest, in ticks.
     pub longest_ticks: u64,
     /// Equal steps, where they were wanted and no wake-ups are measured.
     pub buckets: Option<Buckets>,
-    /// How many were beyond limits.
     pub excess: LimitCounts,
 }
 
@@ -161,7 +151,6 @@ impl Gaps {
 /// Memory that a recorder writes into, made before the start.
 #[derive(Debug)]
 pub struct Memory {
-    /// Intervals.
     pub trace: TraceBuffer,
     /// Wake-ups, for models that measure them; those write no trace.
     pub lateness: Option<LatencyRecorder>,
@@ -196,20 +185,20 @@ impl Memory {
         (size_of_val(self.trace.memory()) + samples + jobs + wakes + gaps, locked)
     }
 
-    /// The same with room for so many jobs; none is kept for 0.
+    /// Adds room for this many jobs; stores none for 0.
     #[must_use]
     pub fn with_jobs(self, room: usize) -> Memory {
         Memory { jobs: (room > 0).then(|| JobLog::new(room)), ..self }
     }
 
-    /// The same with room for so many long gaps beside the trace, for a model that writes one.
+    /// Adds room for this many long gaps beside the trace, for a model that writes one.
     #[must_use]
     pub fn with_long_gaps(self, room: usize) -> Memory {
         let room = if self.lateness.is_none() { room } else { 0 };
         Memory { long_gaps: LongGaps::new(room), ..self }
     }
 
-    /// The same with the time of each wake-up whose lateness is kept one by one, if `wanted`.
+    /// Adds room for the time of each wake-up whose lateness is kept one by one, if `wanted`.
     #[must_use]
     pub fn with_wake_times(self, wanted: bool) -> Memory {
         let lateness = self.lateness.as_ref().filter(|_| wanted);
@@ -280,7 +269,7 @@ mod tests {
     fn extremes_are_those_of_the_samples() {
         let timeline = crate::simulated::timeline();
         let mut lateness = LatencyRecorder::new(3, false);
-        // As a first rate told them that was 1 ns off.
+        // Converted by the first rate, these were 1 ns off.
         [(3_903_844, 3_903_845), (61_357, 61_356)]
             .iter()
             .for_each(|(late, ns)| lateness.record(*late, *ns));

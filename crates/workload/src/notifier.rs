@@ -1,6 +1,6 @@
 //! How a measured thread, or a signal, wakes the thread that waits for the end of the run.
 //!
-//! Owns: one word of the process. Must not: say what is wrong; whoever is woken looks for itself.
+//! Owns: one word of the process. Must not: say what is wrong; a woken thread looks for itself.
 //! Two runs of one process at the same time wake each other's, and find nothing.
 
 use std::io;
@@ -17,7 +17,7 @@ const ASKED: u32 = 1;
 
 const CALL: u32 = 2;
 
-/// Wakes whoever waits. One system call; to be made when the measuring is over.
+/// Wakes the waiting thread. One system call; to be made when the measuring is over.
 pub(crate) fn notify() {
     WORD.fetch_add(CALL, Ordering::AcqRel);
     futex::wake(&WORD, u32::MAX);
@@ -34,7 +34,7 @@ pub(crate) fn wait(seen: u32, until_ns: u64) {
     let _ = futex::wait_until(&WORD, seen, until_ns);
 }
 
-/// From here on SIGUSR1 is a call, unless the process was told to ignore it.
+/// From here on SIGUSR1 is a call, unless the process ignores it.
 ///
 /// # Errors
 /// What the kernel answers; does not happen for this signal.
@@ -50,7 +50,7 @@ pub(crate) fn heed_stop() {
     signal::notify_on_stop(&WORD);
 }
 
-/// Whether somebody asked how the run goes, since this was asked last.
+/// Takes a request for the progress of the run; returns whether there was one.
 pub(crate) fn take_question() -> bool {
     WORD.fetch_and(!ASKED, Ordering::AcqRel) & ASKED != 0
 }

@@ -42,7 +42,7 @@ pub struct LoopSpec {
     /// Two marks further apart than this are a gap, whatever lay between them: for loops that call
     /// [`OwnLoop::check`] often. `None` leaves gaps to what kernel and CPU clock say.
     pub gap: Option<Span>,
-    /// Room for so many intervals: one a period, and one more for each gap.
+    /// Room for this many intervals: one a period, and one more for each gap.
     pub records: u64,
     /// Whether a full buffer keeps the newest.
     pub ring: bool,
@@ -72,7 +72,7 @@ impl LoopSpec {
         records.saturating_add(of(self.jobs as u128, size_of::<JobTiming>()))
     }
 
-    /// That it can be meant.
+    /// Checks the specification for contradictions.
     ///
     /// # Errors
     /// The first contradiction found.
@@ -98,17 +98,12 @@ pub enum LoopError {
     NotPositive(&'static str),
     #[error("the counter {0} does not advance")]
     Counter(&'static str),
-    /// The machine has not so much memory left.
+    /// The machine does not have this much memory left.
     #[error(
         "room for {records} intervals and {jobs} periods is more memory than there is: give less, \
          or a ring of fewer"
     )]
-    Memory {
-        /// Intervals that were asked for.
-        records: u64,
-        /// Periods that were asked for.
-        jobs: usize,
-    },
+    Memory { records: u64, jobs: usize },
 }
 
 /// A loop that is being measured. It belongs to the thread that started it.
@@ -187,7 +182,6 @@ impl OwnLoop {
         })
     }
 
-    /// What is known of it.
     #[must_use]
     pub fn spec(&self) -> &LoopSpec {
         &self.spec
@@ -200,7 +194,7 @@ impl OwnLoop {
         with_recorder!(&mut self.recorder, r => begin(r, account, None));
     }
 
-    /// The same for a period that was due at `due_ns` of `CLOCK_MONOTONIC`: its deadline counts from
+    /// Begins a period that was due at `due_ns` of `CLOCK_MONOTONIC`: its deadline counts from
     /// there, so that a late wake-up leaves less time.
     #[inline]
     pub fn begin_period_due(&mut self, due_ns: u64) {
@@ -280,10 +274,10 @@ impl std::fmt::Debug for OwnLoop {
     }
 }
 
-/// Long gaps that have room beside the trace; nobody knows how long the loop will go on.
+/// Long gaps that have room beside the trace; the length of the loop is not known beforehand.
 const LONG_GAPS: usize = 16_384;
 
-/// Nobody ends such a loop but itself.
+/// Such a loop is ended only by itself.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Never asked: the loop waits by its own means.
@@ -373,7 +367,6 @@ impl DeadlineCounter {
         }
     }
 
-    /// There are no more.
     fn close(&mut self, now: u64) {
         if std::mem::take(&mut self.running) && self.is_late(now) {
             self.counted.missed += 1;

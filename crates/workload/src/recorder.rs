@@ -62,7 +62,6 @@ impl Work for NoWork {
     fn step(&mut self) {}
 }
 
-/// Why the recorder came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum RecordingEnd {
@@ -101,13 +100,13 @@ pub struct RecorderSettings {
     pub stop_late: u64,
     /// Where the thread shows how it is doing.
     pub live: Option<Arc<LiveCounters>>,
-    /// Having run for so many ticks, the thread has the kernel charge that to its budget; never, with
-    /// `u64::MAX`. Without, the scheduler looks at budgets at its tick, milliseconds later.
+    /// After this many ticks of running, the thread has the kernel charge them to its budget; never,
+    /// with `u64::MAX`. Without, the scheduler looks at budgets at its tick, milliseconds later.
     pub charge: u64,
 }
 
-/// A gap of so much in which the kernel did not take the CPU from the thread is not the kernel's: its interrupts are
-/// shorter by a factor of ten.
+/// A gap of this length in which the kernel did not take the CPU from the thread is not the
+/// kernel's: its interrupts are shorter by a factor of ten.
 const PAUSED: Span = Span::from_micros(100);
 
 /// Records when one thread runs. Lives on that thread while it is measured.
@@ -145,7 +144,7 @@ pub struct Recorder<'a, C: MeasuringCounter> {
 }
 
 /// How long noting a gap takes at most, with caches as cold as a long gap leaves them; a second
-/// interruption within that time of the first must be longer to be told apart.
+/// interruption within that time of the first must be longer to be distinguished.
 const NOTING: Span = Span::from_micros(2);
 
 /// Interruptions noted one after the other before the loop goes on, so that a machine too slow
@@ -155,7 +154,6 @@ const MOST_GAPS_IN_A_ROW: u32 = 4;
 /// CPUs 0 to 1023, one bit each.
 const CPU_WORDS: usize = 16;
 
-/// The interval that is running.
 #[derive(Clone, Copy, Debug)]
 struct CurrentInterval {
     start: u64,
@@ -166,32 +164,25 @@ struct CurrentInterval {
 
 /// A recorder with its counter known only at run time.
 pub enum AnyRecorder<'a> {
-    /// On the TSC.
     #[cfg(target_arch = "x86_64")]
     Tsc(Recorder<'a, Tsc>),
-    /// On the generic timer.
     #[cfg(target_arch = "aarch64")]
     Cntvct(Recorder<'a, Cntvct>),
-    /// On the OS clock.
     Os(Recorder<'a, OsMonotonic>),
 }
 
-/// What a recorder leaves behind.
 #[derive(Debug)]
 pub struct Recording {
     /// Intervals, as far as they fitted.
     pub trace: TraceBuffer,
-    /// Wake-ups.
     pub lateness: Option<LatencyRecorder>,
     /// When those wake-ups took place, where that was wanted.
     pub wakes: Option<WakeTimes>,
     /// Jobs one by one, where they were wanted.
     pub jobs: Option<JobLog>,
-    /// Gaps, all of them.
     pub gaps: Gaps,
     /// Long gaps that the trace had no room for, or, in a ring, may have lost.
     pub long_gaps: LongGaps,
-    /// Intervals, all of them.
     pub intervals: u64,
     /// Sum of all intervals, in ticks.
     pub received: u64,
@@ -199,9 +190,9 @@ pub struct Recording {
     pub migrations: u64,
     /// How often the counter of the next CPU was behind.
     pub backwards: u64,
-    /// CPUs seen, ascending.
+    /// In ascending order.
     pub cpus_seen: Vec<u32>,
-    /// That it ran on CPUs that it was not given.
+    /// The thread's run on CPUs that it was not given.
     pub strayed: Option<AffinityViolation>,
     pub tally: ThreadCounts,
     /// When the thread's time ended, on the counter.
@@ -249,7 +240,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         }
     }
 
-    /// The same, asking this source about every gap. It MUST be the calling thread's. A model that
+    /// This recorder, asking this source about every gap. It MUST be the calling thread's. A model that
     /// writes no trace has no use for them.
     #[must_use]
     pub fn asking(mut self, source: C::EvidenceSource) -> Recorder<'a, C> {
@@ -259,7 +250,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         self
     }
 
-    /// The same, counting intervals on other CPUs than these, which the thread was given.
+    /// This recorder, counting intervals on other CPUs than these, which the thread was given.
     #[must_use]
     pub fn within(mut self, cpus: &[u32]) -> Recorder<'a, C> {
         self.fence = AffinityCheck::around(cpus);
@@ -371,8 +362,8 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         if last >= target { RecordingEnd::Done } else { RecordingEnd::TimeOver }
     }
 
-    /// Has the kernel charge what the thread has run: it does when it is asked for that time. Whoever has
-    /// used up a budget waits there for the next one. What was lost to gaps, in ticks.
+    /// Has the kernel charge what the thread has run: it does when it is asked for that time. A thread
+    /// that has used up a budget waits there for the next one. Returns what was lost to gaps, in ticks.
     #[inline(never)]
     fn be_charged(&mut self) -> u64 {
         self.witness.makes_system_calls();

@@ -20,7 +20,6 @@ pub enum ThreadRefusal {
     Timer(Unavailable),
 }
 
-/// Something refused to a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortfall {
     pub thread: u32,
@@ -29,7 +28,6 @@ pub struct Shortfall {
     pub fatal: bool,
 }
 
-/// Why there was no run.
 #[derive(Debug, Error)]
 pub enum RunError {
     #[error(transparent)]

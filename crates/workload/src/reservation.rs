@@ -1,9 +1,8 @@
-//! The hook by which a thread asks for a reservation. This crate knows no scheduler; who starts
+//! The hook by which a thread asks for a reservation. This crate knows no scheduler; the caller of
 //! the run says how a reservation is made.
 
 use hourglass_model::Reservation;
 
-/// Why a reservation was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationDenied {
     /// What the kernel answered; 0 if it was not asked.
@@ -16,7 +15,6 @@ pub struct ReservationDenied {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReservationBackend {
-    /// The kernel's deadline class.
     DeadlineClass,
     /// A reserve in user space: real-time priority while the budget lasts.
     UserSpace {

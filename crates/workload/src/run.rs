@@ -43,7 +43,7 @@ pub trait RunObserver {
     /// All threads are set up and the run is about to begin. If `ticking`, [`RunObserver::tick`] will be
     /// called from a CPU that is not measured; else every CPU is, and nothing may wake up until the end.
     fn started(&mut self, duration: Span, ticking: bool);
-    /// So much has passed.
+    /// This much of the run has passed.
     fn tick(&mut self, elapsed: Span);
     /// Before the run begins: what the machine refused to threads, which go on without.
     fn refused(&mut self, shortfalls: &[Shortfall]) {
@@ -53,7 +53,7 @@ pub trait RunObserver {
     fn live_threads(&mut self, live_threads: &LiveThreads) {
         let _ = live_threads;
     }
-    /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
+    /// SIGUSR1 asked for the progress of the run, if the specification allows that.
     fn status_requested(&mut self, elapsed: Span) {
         let _ = elapsed;
     }
@@ -75,8 +75,8 @@ pub struct RunMeasurement {
     pub threads: Vec<ThreadOutcome>,
     /// What was refused and gone without.
     pub shortfalls: Vec<Shortfall>,
-    /// Whether critical sections told what became of them; where not, counters were asked after
-    /// every gap.
+    /// Whether critical sections reported their state; where not, counters were asked after every
+    /// gap.
     pub rseq: Result<ClearRule, RseqUnusable>,
     pub memory: MemoryFacts,
     /// The signal that ended the run early.

@@ -17,13 +17,12 @@ use crate::thread::{
 /// Stack of a measured thread; small, since all of it is locked.
 const STACK_BYTES: usize = 256 << 10;
 
-/// How often somebody looks for a signal while threads warm up.
+/// Time between two checks for a signal while threads warm up.
 const WARM_UP_LOOK: Duration = Duration::from_millis(50);
 
 /// How often threads that should have ended are looked at, and kicked out of their waits.
 const JOIN_LOOK: Duration = Duration::from_millis(5);
 
-/// The threads of a run.
 pub(crate) struct RunThreads<'scope> {
     gate: &'scope StartBarrier,
     stop: &'scope AtomicBool,
@@ -47,18 +46,18 @@ impl<'scope> RunThreads<'scope> {
         let mut members = Vec::with_capacity(prepared.len());
         for thread in prepared {
             let id = thread.id;
-            let (tell, told) = sync_channel(2);
+            let (sender, receiver) = sync_channel(2);
             let spawned = Builder::new()
                 .name(format!("hourglass-{id}"))
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(scope, move || {
                     thread.live(shared, |step| {
-                        // Nobody listens only if another thread was lost, and all go home then.
-                        let _ = tell.send(step);
+                        // The send fails only if another thread was lost, and all go home then.
+                        let _ = sender.send(step);
                     })
                 });
             match spawned {
-                Ok(handle) => members.push(Member { id, report: told, handle }),
+                Ok(handle) => members.push(Member { id, report: receiver, handle }),
                 Err(error) => {
                     send_home(shared.gate, shared.stop);
                     return Err(RunError::Spawn(id, error));

@@ -19,7 +19,7 @@ use crate::recorder::{Recorder, RecorderSettings, Recording};
 use crate::timeline::{Epoch, Timeline};
 use crate::wake::{WakeUp, WakeUpTime};
 
-/// One tick is one nanosecond; the run begins here, so that times before it can be told.
+/// One tick is one nanosecond; the run begins here, so that times before it exist.
 pub(crate) const EPOCH: u64 = 1_000_000;
 
 /// Time that a read of the counter takes.
@@ -28,8 +28,8 @@ pub(crate) const STEP: u64 = 20;
 /// GAP in the simulation.
 pub(crate) const GAP: u64 = 50;
 
-/// Somebody else takes the CPU at `at` (ns from the run's start) for `length`; the thread comes
-/// back on `cpu`.
+/// Another thread or an interrupt takes the CPU at `at` (ns from the run's start) for `length`; the
+/// thread comes back on `cpu`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interruption {
     pub(crate) at: u64,
@@ -38,14 +38,14 @@ pub(crate) struct Interruption {
     pub(crate) by: PreemptionSource,
 }
 
-/// Who takes the CPU, as far as the thread can find out.
+/// The cause that takes the CPU, as far as the thread can find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PreemptionSource {
     /// Another thread: the kernel clears the critical section and counts.
     Thread,
     /// An interrupt upon which the kernel thought of a switch: cleared, and nothing counted.
     Resched,
-    /// A plain interrupt, or nobody that the kernel knows: neither.
+    /// A plain interrupt, or a cause below the kernel: neither.
     Below,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct SimulatedMachine {
     pub(crate) stop_gap: Option<u64>,
     /// A later wake-up ends the run.
     pub(crate) stop_late: Option<u64>,
-    /// The CPUs that the thread was given; all if there are none.
+    /// The CPUs that the thread was given; empty for all.
     pub(crate) allowed_cpus: Vec<u32>,
     /// How often the thread has its time charged.
     pub(crate) charge: Option<u64>,
@@ -179,7 +179,6 @@ impl SimulatedMachine {
         now
     }
 
-    /// A question to the source.
     fn ask(&self, mode: Mode) {
         if self.asking > 0 {
             self.pass_in(mode, self.asking);
@@ -298,7 +297,6 @@ pub(crate) fn gaps(recorded: &Recording) -> Vec<i64> {
         .collect()
 }
 
-/// Shorthand for tests.
 pub(crate) fn ms(ms: u64) -> u64 {
     ms * 1_000_000
 }

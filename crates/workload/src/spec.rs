@@ -123,7 +123,6 @@ pub enum SpecError {
     /// No threads, or too many.
     #[error("-n must be from 1 to {MOST_THREADS}, not {0}")]
     Threads(usize),
-    /// Nothing to measure.
     #[error("-d must be above zero")]
     NoDuration,
     /// Not one record for each thread.
@@ -159,9 +158,9 @@ pub enum SpecError {
     #[error("timer {timer} can be used by {most} thread of a run, not by {users}")]
     TimerShared {
         timer: String,
-        /// How many can use it.
+        /// How many threads can use it.
         most: usize,
-        /// How many want to.
+        /// How many threads want to use it.
         users: usize,
     },
     /// The deadline class without times.
@@ -196,7 +195,7 @@ impl RunSpec {
     /// Memory that the run allocates and locks before it begins, in bytes, saturating.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        // Times of wake-ups take as much room as their lateness.
+        // Times of wake-ups take the same room as their lateness.
         let times = if self.wake_times { 2 } else { 1 };
         let records = self.records.saturating_mul(times * size_of::<Record>() as u64);
         let gaps = LongGaps::bytes(LongGaps::room_for(self.duration));
@@ -214,7 +213,7 @@ impl RunSpec {
         self.threads.iter().map(|thread| own(thread) as u64).fold(records, u64::saturating_add)
     }
 
-    /// That the run can be meant. [`crate::run()`] takes only what passes here.
+    /// Checks the run for contradictions. [`crate::run()`] takes only what passes here.
     ///
     /// # Errors
     /// The first contradiction found.

@@ -41,9 +41,9 @@ pub(crate) struct StartBarrier {
 /// What the gate says when it opens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StartSignal {
-    /// Measure, on this timeline, for so long.
+    /// Measure, on this timeline, for this long.
     Go(Timeline, Span),
-    /// Somebody else could not be set up.
+    /// Another thread could not be set up.
     GoHome,
 }
 
@@ -101,7 +101,6 @@ pub(crate) enum ThreadReport {
     Warm,
 }
 
-/// What a thread leaves behind.
 #[derive(Debug)]
 pub struct ThreadOutcome {
     pub id: u32,
@@ -113,16 +112,16 @@ pub struct ThreadOutcome {
     pub cpus: Vec<u32>,
     /// If a device was emulated: which, and how.
     pub emulated: Option<String>,
-    /// GAP, in ticks.
+    /// In ticks.
     pub gap: u64,
     /// Time of a typical iteration of its loop, in ticks.
     pub typical_iteration: u64,
-    /// Its start on the counter.
+    /// The start of its measuring, on the counter.
     pub start: u64,
     /// The time at which it was to finish, on the counter.
     pub finish: u64,
     pub recorded: Recording,
-    /// What the kernel counted meanwhile.
+    /// What the kernel counted during the run.
     pub kernel: Option<KernelAccount>,
 }
 
@@ -201,7 +200,7 @@ impl AllocatedThread {
     }
 }
 
-/// What comes back from a thread: its findings, and its memory for somebody else to free.
+/// What comes back from a thread: its findings, and its memory, which the caller frees.
 pub(crate) struct ThreadResult {
     pub(crate) outcome: ThreadOutcome,
     _execution: Box<dyn AnyExecution>,
@@ -337,7 +336,7 @@ pub(crate) fn attributes(policy: Policy) -> Attributes {
         Policy::Idle => Attributes::Idle,
         Policy::Fifo(priority) => Attributes::Fifo(priority),
         Policy::RoundRobin(priority) => Attributes::RoundRobin(priority),
-        // Reached only where a reservation was refused in spirit: without times there is none.
+        // Reached only where a reservation was refused in spirit: it cannot be made without times.
         Policy::Deadline => Attributes::Other(0),
     }
 }

@@ -7,9 +7,7 @@ use hourglass_time::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     pub ticks: u64,
-    /// `CLOCK_MONOTONIC`, ns.
     pub monotonic_ns: u64,
-    /// `CLOCK_REALTIME`, ns.
     pub realtime_ns: u64,
 }
 
@@ -60,7 +58,6 @@ impl Timeline {
         self.calibration.ticks_at_least(amount.nanos_or_zero())
     }
 
-    /// `CLOCK_MONOTONIC` at `ticks`.
     #[must_use]
     pub fn monotonic_at(&self, ticks: u64) -> u64 {
         self.epoch.monotonic_ns.saturating_add_signed(self.ns_at(ticks))

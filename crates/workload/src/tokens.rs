@@ -9,39 +9,25 @@ use thiserror::Error;
 /// A word that is missing or is not what must stand there.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WordError {
-    /// No such workload.
     #[error("{}", spelling::unknown("workload", name, known.iter().copied()))]
     UnknownWorkload { name: String, known: Vec<&'static str> },
-    /// No such wake-up method.
     #[error("{}", spelling::unknown("timer", name, known.iter().copied()))]
     UnknownTimer { name: String, known: Vec<&'static str> },
     #[error("{synopsis}: {what} is missing")]
-    Missing {
-        /// The form that was wanted.
-        synopsis: &'static str,
-        what: &'static str,
-    },
+    Missing { synopsis: &'static str, what: &'static str },
     /// There are more words than the form takes.
     #[error("{synopsis}: '{extra}' is one word too many")]
     Extra {
-        /// The form that was wanted.
         synopsis: &'static str,
         /// The first superfluous word.
         extra: String,
     },
     /// A word is not what must stand there.
     #[error("{synopsis}: bad {what} '{given}': {reason}")]
-    Bad {
-        /// The form that was wanted.
-        synopsis: &'static str,
-        what: &'static str,
-        given: String,
-        reason: String,
-    },
+    Bad { synopsis: &'static str, what: &'static str, given: String, reason: String },
     /// The words are each right, but not together.
     #[error("{synopsis}: {reason}")]
     Together {
-        /// The form that was wanted.
         synopsis: &'static str,
         /// Why they contradict each other.
         reason: String,
@@ -68,7 +54,7 @@ impl<'a> TokenReader<'a> {
     /// The next word.
     ///
     /// # Errors
-    /// There is none.
+    /// The text has no further word.
     pub fn word(&mut self, what: &'static str) -> Result<&'a str, WordError> {
         self.rest.next().copied().ok_or(WordError::Missing { synopsis: self.synopsis, what })
     }
@@ -76,7 +62,7 @@ impl<'a> TokenReader<'a> {
     /// The next word as a value.
     ///
     /// # Errors
-    /// There is none, or it does not parse.
+    /// The text has no further word, or it does not parse.
     pub fn value<T: FromStr<Err: std::fmt::Display>>(
         &mut self,
         what: &'static str,
@@ -88,7 +74,7 @@ impl<'a> TokenReader<'a> {
     /// The next word as a time above zero.
     ///
     /// # Errors
-    /// There is none, or it is no such time.
+    /// The text has no further word, or it is no such time.
     pub fn time(&mut self, what: &'static str) -> Result<Span, WordError> {
         let given = self.word(what)?;
         match given.parse::<Span>() {
@@ -101,7 +87,7 @@ impl<'a> TokenReader<'a> {
     /// The next word as the period of `amount`, whose longest value, if it has one, must fit it.
     ///
     /// # Errors
-    /// There is none, it is no time above zero, or the amount is longer.
+    /// The text has no further word, it is no time above zero, or the amount is longer.
     pub fn period_of(
         &mut self,
         amount: &dyn std::fmt::Display,
@@ -120,7 +106,7 @@ impl<'a> TokenReader<'a> {
     /// (`32K`, `4M`).
     ///
     /// # Errors
-    /// There is none, or it is no size from 1 KB to 64 GB.
+    /// The text has no further word, or it is no size from 1 KB to 64 GB.
     pub fn size(&mut self, what: &'static str) -> Result<usize, WordError> {
         const LARGEST_KB: usize = 64 << 20;
         let given = self.word(what)?;
@@ -142,7 +128,7 @@ impl<'a> TokenReader<'a> {
             })
     }
 
-    /// That all words were taken.
+    /// Checks that all words were taken.
     ///
     /// # Errors
     /// One was left over.

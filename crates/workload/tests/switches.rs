@@ -134,7 +134,7 @@ fn traced() -> Option<(RunMeasurement, BTreeMap<u32, Vec<u64>>)> {
         ThreadSpec { model: models::parse(&words).unwrap(), cpus, ..ThreadSpec::default() }
     });
     let spec = RunSpec { duration: Span::from_secs(1), ..RunSpec::new(threads.to_vec()) };
-    // Also where nobody would trust it: the kernel's record has the same.
+    // Also where the TSC is not trusted: the kernel's record has the same.
     let choice = Choice { kind: CounterKind::Tsc, ..choice::choose(Path::new("/")) };
     instance.switch(true).unwrap();
     let measured = run(&spec, choice, &NoReservations, &mut Quiet).unwrap();

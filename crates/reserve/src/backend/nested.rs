@@ -100,12 +100,17 @@ mod tests {
         );
     }
 
-    /// No process keeps a reserve on the test host, and this process has none.
+    /// No process keeps a reserve on the test host; other tests of this process do.
     #[test]
     fn an_ordinary_process_is_not_nested() {
-        let own = std::process::id();
-        assert!(!holds_reservation(own));
-        assert_eq!(refusal(BackendKind::User, &Target::Thread(own)), None);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let nested = (
+            holds_reservation(child.id()),
+            refusal(BackendKind::User, &Target::Thread(child.id())),
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(nested, (false, None));
     }
 
     /// A thread of that name makes a process a holder, as the thread of the keeper does.

@@ -44,7 +44,7 @@ pub const fn realtime_to_unix_nanoseconds(instant: Instant<Realtime>) -> i128 {
     instant.nanos() as i128
 }
 
-/// The instant so many nanoseconds after 1970-01-01T00:00:00 UTC, as hifitime's Unix duration.
+/// The instant this many nanoseconds after 1970-01-01T00:00:00 UTC, as hifitime's Unix duration.
 ///
 /// # Errors
 /// [`OutOfRange`](crate::ConversionErrorKind::OutOfRange) more than 292 years from 1970.
@@ -63,7 +63,7 @@ pub const fn tai_to_j1900_nanoseconds(instant: Instant<Tai>) -> i128 {
     instant.nanos() as i128 + J1900_TO_1970
 }
 
-/// The instant so many nanoseconds after 1900-01-01T00:00:00 TAI, hifitime's reference epoch.
+/// The instant this many nanoseconds after 1900-01-01T00:00:00 TAI, hifitime's reference epoch.
 ///
 /// # Errors
 /// [`OutOfRange`](crate::ConversionErrorKind::OutOfRange) more than 292 years from 1970.

@@ -30,7 +30,7 @@ pub enum ParseSpanErrorKind {
     Number,
     /// The number has no unit.
     MissingUnit,
-    /// The unit is none of those known.
+    /// The text after the number is not a known unit.
     UnknownUnit,
     /// The number says more than a nanosecond can hold.
     TooFine,

@@ -21,8 +21,8 @@ const MOST_LETTERS: usize = 24;
 /// Prints in the largest unit of `s`, `ms`, `us`, `ns` that keeps at least one whole unit.
 ///
 /// Without a precision exactly, without trailing zeros: `1.5s`, `1.02s`, `87us`; what is printed
-/// parses back to the same span. With a precision (`{:.3}`) with so many decimals, nine at most,
-/// rounded to the nearest, a tie away from zero: `1.500s`, `87.000us`, and `999.9996ms` as
+/// parses back to the same span. With a precision (`{:.3}`) with that number of decimals, nine at
+/// most, rounded to the nearest, a tie away from zero: `1.500s`, `87.000us`, and `999.9996ms` as
 /// `1.000s`. Width, fill, alignment, `+` and `0` work as for numbers.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,7 +93,7 @@ fn write_rounded(magnitude: u64, decimals: u32, out: &mut Text) -> fmt::Result {
     out.write_str(name)
 }
 
-/// The magnitude at so many decimals of the unit, a tie upwards.
+/// The magnitude at this number of decimals of the unit, a tie upwards.
 fn rounded(magnitude: u64, (_, digits, _): Unit, decimals: u32) -> u64 {
     let step = 10_u64.pow(digits.saturating_sub(decimals));
     let below = magnitude - magnitude % step;

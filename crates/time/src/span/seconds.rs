@@ -81,7 +81,7 @@ const fn power_of_two_inverse(exponent: u32) -> f64 {
     f64::from_bits((EXPONENT_BIAS.saturating_sub(exponent) as u64) << FRACTION_BITS)
 }
 
-/// The whole nanoseconds nearest to so many seconds, below 2^64 of them.
+/// The whole nanoseconds nearest to `secs`, below 2^64 of them.
 const fn nanos_nearest(secs: f64) -> Result<i128, ConversionErrorKind> {
     let bits = secs.to_bits();
     let exponent = (bits >> FRACTION_BITS) as u32 & EXPONENT_SPECIAL;

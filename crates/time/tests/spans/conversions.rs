@@ -15,7 +15,7 @@ fn outcome(result: Result<Span, ConversionError>) -> Result<i128, Kind> {
     result.map(|span| i128::from(span.nanos())).map_err(|e| e.kind())
 }
 
-/// What must come of so many nanoseconds.
+/// The expected result of a conversion from `nanos` nanoseconds.
 fn expected(nanos: i128) -> Result<i128, Kind> {
     if within(nanos) { Ok(nanos) } else { Err(Kind::OutOfRange) }
 }

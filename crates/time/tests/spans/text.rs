@@ -13,7 +13,7 @@ proptest! {
         prop_assert_eq!(format!("{nanos}ns").parse::<Span>(), Ok(span));
     }
 
-    /// The text with a precision is the nearest number with so many decimals in the text's own
+    /// The text with a precision is the nearest number with that many decimals in the text's own
     /// unit, and that unit is the largest with a whole one in it.
     #[test]
     fn a_precision_rounds_to_the_nearest(span in spans(), decimals in 0_usize..12) {

@@ -26,7 +26,7 @@ use super::timers::{Cancel, DeviceExpiry, DeviceTimers, instant};
 /// ([`ClockDevice::kick`]).
 ///
 /// **Ticks.** The device ticks as fast as the finest of its users needs: its own resolution, and
-/// whoever wants a rate of its own ([`ClockDevice::add_user`]). All keep their rates whatever the
+/// users with a rate of their own ([`ClockDevice::add_user`]). All keep their rates whatever the
 /// others do.
 ///
 /// **Timers** expire at the first tick that is not before their expiry, so never early, and late by
@@ -131,7 +131,7 @@ fn limited(periods: Periods, finest: Option<Span>) -> Result<Periods, Resolution
 const NS_A_SECOND: u128 = 1_000_000_000;
 
 impl<T, C> ClockDevice<T, C> {
-    /// Its name.
+    /// Name under which it was opened.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -147,7 +147,7 @@ impl<T, C> ClockDevice<T, C> {
     /// The resolution that was granted last, exactly; about 10 ms at first.
     #[must_use]
     pub fn resolution(&self) -> Period {
-        // It has its own user while it lives.
+        // The device has its own user while it lives.
         self.device.actual(self.own).unwrap_or(Period::NANOSECOND)
     }
 
@@ -184,7 +184,7 @@ impl<T, C> ClockDevice<T, C> {
         Ok(actual)
     }
 
-    /// Somebody who wants to be told every `period`, exactly in the long run: a scheduling tick, a
+    /// Adds a user that is notified every `period`, exactly in the long run: a scheduling tick, a
     /// profiler. Where `period` is no multiple of the tick, single intervals are off by less than a
     /// tick ("temporarily skewed", section 2.2).
     ///
@@ -217,9 +217,9 @@ impl<T, C> ClockDevice<T, C> {
         self.face.show_resolution(self.device.tick().map_or(0, |tick| tick.nth_ns(1)));
     }
 
-    /// The interrupt: waits until the device ticks, somebody kicks, a signal is handled, or the time
-    /// reaches `limit_ns`. After a tick the time is shown, users were told (each with how many of its
-    /// periods ended), and timers can be taken.
+    /// The interrupt: waits until the device ticks, a kick arrives, a signal is handled, or the
+    /// time reaches `limit_ns`. After a tick the time is shown, users were notified (each with the
+    /// number of its periods that ended), and timers can be taken.
     ///
     /// # Errors
     /// [`DeviceError`] of the event device.
@@ -252,7 +252,7 @@ impl<T, C> ClockDevice<T, C> {
         self.device.device().counts().events
     }
 
-    /// Makes room for so many timers altogether, so that creating them does not allocate.
+    /// Makes room for this many timers altogether, so that creating them does not allocate.
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
@@ -298,7 +298,7 @@ impl<T, C> ClockDevice<T, C> {
         self.timers.arm(timer, expiry.into(), period, self.face.shown_ns())
     }
 
-    /// Arms the timer for so long from now (from the true time, not from the last tick).
+    /// Arms the timer for `length` from now (from the true time, not from the last tick).
     ///
     /// # Errors
     /// [`ArmError`]; then it is armed as it was.
@@ -335,7 +335,7 @@ impl<T, C> ClockDevice<T, C> {
         self.timers.pop(self.face.shown_ns())
     }
 
-    /// When something expires next, if nobody arms or cancels.
+    /// When something expires next, unless timers are armed or cancelled.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Instant<Monotonic>> {
         self.timers.next_expiry()

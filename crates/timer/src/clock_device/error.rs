@@ -12,7 +12,7 @@ pub enum OpenError {
     /// No clock device has this name.
     #[error("no clock device is called '{name}'; there are {known}")]
     Unknown {
-        /// The name asked for.
+        /// Name that was requested.
         name: String,
         /// The names there are, separated by commas.
         known: String,
@@ -20,33 +20,33 @@ pub enum OpenError {
     /// This machine does not have the device, or not for this program.
     #[error("clock device '{name}': {error}")]
     Device {
-        /// The name.
+        /// Name of the device.
         name: String,
-        /// Why not.
+        /// The error of the device.
         error: DeviceError,
     },
     /// The device contradicts itself.
     #[error("clock device '{name}': {error}")]
     Facts {
-        /// The name.
+        /// Name of the device.
         name: String,
-        /// How.
+        /// The contradiction.
         error: BadFacts,
     },
     /// The device does not take a mode that a clock device needs.
     #[error("clock device '{name}': {error}")]
     Mode {
-        /// The name.
+        /// Name of the device.
         name: String,
-        /// Why not.
+        /// The error of the device.
         error: ModeError,
     },
     /// The device does not tick.
     #[error("clock device '{name}': {error}")]
     Resolution {
-        /// The name.
+        /// Name of the device.
         name: String,
-        /// Why not.
+        /// The error of the device.
         error: ResolutionError,
     },
 }

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::{Bounds, Timebase};
 
-/// What a device shows to whoever reads it: RT-Mach's mapped page.
+/// What a device shows to its readers: RT-Mach's mapped page.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct MappedClock {
     /// The time at the last tick, ns.
     tick_ns: AtomicU64,
-    /// The distance of ticks, ns rounded up; 0 if there are none.
+    /// The distance of ticks, ns rounded up; 0 without ticks.
     resolution_ns: AtomicU64,
 }
 

@@ -17,7 +17,7 @@ type Make = Box<dyn Fn() -> Result<Box<dyn ClockEvent>, DeviceError> + Send + Sy
 /// A clock device that can be opened, as a list shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description<'a> {
-    /// Its name.
+    /// Name by which the device is opened.
     pub name: &'a str,
     /// What it is, in a line.
     pub text: &'a str,
@@ -39,7 +39,7 @@ pub struct ClockDevices<C = &'static Clock> {
     entries: Vec<ClockDeviceEntry>,
 }
 
-/// On this machine nobody is asked to tick faster than this: about what a wake-up costs.
+/// On this machine no device is asked to tick faster than this: about what a wake-up costs.
 const FINEST_NATIVE: Span = Span::from_micros(50);
 
 impl ClockDevices {

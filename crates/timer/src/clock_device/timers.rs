@@ -12,28 +12,28 @@ use super::error::ArmError;
 pub enum Cancel {
     /// The next one; a periodic timer stays armed for the one after it.
     Current,
-    /// All.
+    /// All expiries, also later ones of a period.
     All,
 }
 
 /// A timer that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceExpiry {
-    /// The timer.
+    /// The timer that expired.
     pub timer: Handle,
-    /// When it was to expire.
+    /// Time for which it was armed.
     pub expiry: Instant<Monotonic>,
     /// The tick at which it did, ns.
     pub tick_ns: u64,
-    /// Expirations of a periodic timer after this one that had passed by then: they are told by
-    /// this number only.
+    /// Expirations of a periodic timer after this one that had passed by then. This number is all
+    /// that is reported of them.
     pub overruns: u64,
 }
 
 #[derive(Debug)]
 struct Timer<T> {
     payload: T,
-    /// As it was asked for.
+    /// The requested expiry.
     expiry: Instant<Monotonic>,
     period: Option<Span>,
 }
@@ -119,7 +119,7 @@ impl<T> DeviceTimers<T> {
         };
         let (overruns, next) = after(expiry, period, tick_ns);
         expired.expiry = next;
-        // It is there, and has no slack.
+        // The timer is there, and has no slack.
         let _ = self.queue.arm(timer, next, Span::ZERO);
         Some(DeviceExpiry { timer, expiry, tick_ns, overruns })
     }

@@ -4,10 +4,10 @@
 ///
 /// | base | set | suspended |
 /// |---|---|---|
-/// | [`Monotonic`](Base::Monotonic) | never | stands still: a timer is due so much later on the wall |
-/// | [`Boottime`](Base::Boottime) | never | goes on: a timer that came due expires right after |
-/// | [`Realtime`](Base::Realtime) | may be | goes on, likewise |
-/// | [`Tai`](Base::Tai) | with `Realtime` | goes on, likewise |
+/// | [`Monotonic`](ClockBase::Monotonic) | never | stands still: a timer is due later on the wall |
+/// | [`Boottime`](ClockBase::Boottime) | never | goes on: a timer that came due expires right after |
+/// | [`Realtime`](ClockBase::Realtime) | may be | goes on, likewise |
+/// | [`Tai`](ClockBase::Tai) | with `Realtime` | goes on, likewise |
 ///
 /// No timer wakes a suspended machine (that takes `CAP_WAKE_ALARM` and another device).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ impl ClockBase {
     pub const ALL: [ClockBase; 4] =
         [ClockBase::Monotonic, ClockBase::Boottime, ClockBase::Realtime, ClockBase::Tai];
 
-    /// As documents name clocks.
+    /// Name of the clock in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl ClockBase {
         }
     }
 
-    /// Whether somebody may set it.
+    /// Whether the clock may be set.
     #[must_use]
     pub const fn is_settable(self) -> bool {
         matches!(self, ClockBase::Realtime | ClockBase::Tai)
@@ -55,26 +55,26 @@ pub struct ClockReadings {
 
 impl ClockReadings {
     /// A reading of the clocks in the order of [`ClockBase::ALL`], ns, taken at one moment, before
-    /// anybody set a clock.
+    /// any clock was set.
     #[must_use]
     pub const fn new(ns: [i64; 4]) -> ClockReadings {
         ClockReadings { ns, sets: 0, gap_ns: 0 }
     }
 
-    /// The same with so many known settings of the wall clock before it.
+    /// These readings, with the number of known settings of the wall clock before them.
     #[must_use]
     pub const fn with_sets(self, sets: u64) -> ClockReadings {
         ClockReadings { sets, ..self }
     }
 
-    /// The same if the other bases were read up to `gap_ns` before [`ClockBase::Monotonic`]. A time
+    /// These readings if the other bases were read up to `gap_ns` before [`ClockBase::Monotonic`]. A time
     /// converted to the device's is then late by up to that, and never early.
     #[must_use]
     pub const fn with_gap(self, gap_ns: u64) -> ClockReadings {
         ClockReadings { gap_ns, ..self }
     }
 
-    /// What that clock says, ns.
+    /// Time of that clock, ns.
     #[must_use]
     #[inline]
     pub const fn ns(&self, base: ClockBase) -> i64 {
@@ -101,7 +101,7 @@ impl ClockReadings {
         self.gap_ns
     }
 
-    /// Device time at which `base` reaches `at_ns`, if nobody sets it; ns, held at the ends of the
+    /// Device time at which `base` reaches `at_ns`, unless the clock is set; ns, clamped to the
     /// range. In the past if it has.
     #[must_use]
     #[inline]
@@ -115,7 +115,7 @@ impl ClockReadings {
         at_ns.saturating_sub(self.ns(base))
     }
 
-    /// What the clocks say at another device time, if nobody sets them.
+    /// What the clocks say at another device time, unless they are set.
     pub(super) fn at_device_ns(&self, device_ns: u64) -> ClockReadings {
         let ahead = i128::from(device_ns) - i128::from(self.device_ns());
         let shift = |ns: i64| {

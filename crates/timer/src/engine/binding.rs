@@ -110,7 +110,7 @@ impl DeviceBinding {
         self.device().map_or(Resolution::TickBound, ServiceDevice::resolution)
     }
 
-    /// Serves a service every so often, also on devices to come.
+    /// Serves a service every `period`, also on devices to come.
     pub(super) fn set_period(
         &mut self,
         service: Service,

@@ -1,4 +1,4 @@
-//! A thread that sleeps until somebody sets the wall clock.
+//! A thread that sleeps until the wall clock is set.
 //!
 //! Owns: noticing that, and the end of a suspension.
 //! Must not: decide what it means for timers.
@@ -44,7 +44,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.stop.post();
         if let Some(thread) = self.thread.take() {
-            // It does not panic.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }
@@ -69,7 +69,7 @@ fn run(
                 before = now;
                 kick.kick();
             }
-            // A signal's handler ran, or somebody else read it.
+            // A signal's handler ran, or another thread read it.
             Ok(_) | Err(_) => {}
         }
     }

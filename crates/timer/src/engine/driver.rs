@@ -34,7 +34,7 @@ use crate::event::{SourcePlan, validate_source};
 /// **Device.** The best that the [`Registry`] has for this engine, or else the system's ticking
 /// one. It is programmed when the engine waits, and only if the first of all bases and services
 /// changed. With a new, better device, or when its own is removed or fails, the engine changes over
-/// in its next wait, which then returns [`Kicked`](event::Woken::Kicked).
+/// in its next wait, which then returns [`Kicked`](event::DeviceWaitEnd::Kicked).
 ///
 /// **Resolution.** By [`HighRes`]: with a validated device of its own and a validated clock source
 /// each expiry is programmed; otherwise the engine is bound to its tick: timers expire in looks at
@@ -44,13 +44,13 @@ use crate::event::{SourcePlan, validate_source};
 /// ```
 /// use std::sync::Arc;
 /// use hourglass_clock::source::SimSource;
-/// use hourglass_timer::engine::{ClockBase, Engine, EngineError, Settings, SimTimes};
+/// use hourglass_timer::engine::{ClockBase, Engine, EngineConfig, EngineError, SimTimes};
 /// use hourglass_timer::event::SimEventConfig;
 ///
 /// // Virtual time: an hour passes at once.
 /// let time = Arc::new(SimSource::default());
 /// let times = SimTimes::new(&time);
-/// let mut engine = Engine::simulated(Settings::DEFAULT, SimEventConfig::exact(), &times)?;
+/// let mut engine = Engine::simulated(EngineConfig::DEFAULT, SimEventConfig::exact(), &times)?;
 /// let bell = engine.timers().create(ClockBase::Monotonic, "bell")?;
 /// engine.timers().arm(bell, 3_600_000_000_000, 0)?;
 /// engine.wait(None)?;
@@ -152,7 +152,7 @@ impl<T> Engine<T> {
 
     /// An engine on this machine's devices and clocks, for the calling thread: it sleeps, or if
     /// that should fail waits for a timerfd. Both layers are tried out first, for 3 ms, and a late
-    /// device again ([`Engine::try_out`]); where one is not fit the engine is bound to its tick.
+    /// device again ([`Engine::validate_device`]); where one is not fit the engine is bound to its tick.
     ///
     /// # Errors
     /// As [`Engine::new`].
@@ -188,7 +188,7 @@ impl<T> Engine<T> {
         Ok(())
     }
 
-    /// Its timers: to create, arm and cancel. The device is told by the next wait.
+    /// Its timers: to create, arm and cancel. The next wait programs the device.
     #[must_use]
     pub fn timers(&mut self) -> &mut EngineTimers<T> {
         &mut self.timers
@@ -200,7 +200,7 @@ impl<T> Engine<T> {
         self.times.now()
     }
 
-    /// What it did so far.
+    /// Counts since the engine was made.
     #[must_use]
     pub fn statistics(&self) -> EngineStatistics {
         EngineStatistics {
@@ -239,7 +239,7 @@ impl<T> Engine<T> {
         self.binding.validate(plan)
     }
 
-    /// The same by [`DevicePlan::DEFAULT`], up to three times if the device is late: other threads
+    /// Validates by [`DevicePlan::DEFAULT`], up to three times if the device is late: other threads
     /// may have been in its way. Whether the engine may be precise then is for
     /// [`Engine::high_res`] to say.
     ///
@@ -257,7 +257,7 @@ impl<T> Engine<T> {
     }
 
     /// Serves the tick, accounting or profiling every `period` from now on, beside the timers and
-    /// on the same device, or no longer; [`ServiceWait::due`] tells in each wait what is due. Goes on if
+    /// on the same device, or no longer; [`ServiceWait::services`] tells in each wait what is due. Goes on if
     /// the device is exchanged.
     ///
     /// # Errors
@@ -296,14 +296,14 @@ impl<T> Engine<T> {
         self.binding.release();
     }
 
-    /// Waits until a timer or a service is due, somebody kicks, a signal is handled, or the device's
-    /// time reaches `limit_ns`. What is due already is told at once. Timers expire in
+    /// Waits until a timer or a service is due, a kick arrives, a signal is handled, or the
+    /// device's time reaches `limit_ns`. What is due already is returned at once. Timers expire in
     /// [`Engine::expire`], which is to be called whatever this returned.
     ///
     /// The first wait with a timer on another base than [`ClockBase::Monotonic`] has the clocks watched
     /// for being set; on this machine that starts a thread. While that fails, which is counted
-    /// ([`Statistics::watch_failures`]) and tried again, no wait is longer than a tick: it then
-    /// returns [`Kicked`](event::Woken::Kicked), so that a clock that was set is seen.
+    /// ([`EngineStatistics::watch_failures`]) and tried again, no wait is longer than a tick: it then
+    /// returns [`Kicked`](event::DeviceWaitEnd::Kicked), so that a clock that was set is seen.
     ///
     /// # Errors
     /// [`EngineError::NoDevice`], or what the device said that failed as the last one.
@@ -311,7 +311,7 @@ impl<T> Engine<T> {
         self.wait_with(limit_ns, |_, _| false)
     }
 
-    /// The same for an engine that other threads hand something to: after [`NextWake`] was
+    /// As [`Engine::wait`], for an engine that other threads hand something to: after [`NextWake`] was
     /// published, and before it waits, `again` takes what was handed over; it returns whether there
     /// was something, and is then called again; but once a timer, a service or the limit is due, this
     /// returns all the same, however much is handed over.
@@ -365,7 +365,7 @@ impl<T> Engine<T> {
     /// the budget, more may be due, and the next wait comes back at once.
     ///
     /// All expire as of one reading of the clocks; bound to a tick, as of the last tick. How long
-    /// `fire` takes is measured each time, and who was delayed by it ([`Statistics`]).
+    /// `fire` takes is measured each time, and which timers it delayed ([`EngineStatistics`]).
     pub fn expire(
         &mut self,
         budget: usize,
@@ -447,7 +447,7 @@ impl<T> Engine<T> {
 
     /// When the first timer is to expire, device time.
     fn timers_want(&mut self, now: &ClockReadings) -> Option<u64> {
-        let at_ns = if self.timers.is_anyone_to_be_told(now) {
+        let at_ns = if self.timers.has_notice(now) {
             self.planned = None;
             now.device_ns()
         } else {

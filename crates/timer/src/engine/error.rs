@@ -4,7 +4,7 @@ use super::{ClockBase, TimerId};
 use crate::event::{DeviceError, InvalidDevice, ModeError};
 use crate::queue::QueueError;
 
-/// Why [`Timers`](super::Timers) did not do as asked. Nothing has changed when one comes back.
+/// Why [`EngineTimers`](super::EngineTimers) did not do as asked. Nothing has changed when one comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimerError {
@@ -14,9 +14,9 @@ pub enum TimerError {
     /// No clock is ever before its zero.
     #[error("an expiry of {expiry_ns} ns on {}: it must be 0 to {}", .base.name(), i64::MAX)]
     ExpiryOutOfRange {
-        /// The clock.
+        /// Clock of the timer.
         base: ClockBase,
-        /// What was asked for.
+        /// Requested expiry.
         expiry_ns: i64,
     },
     /// A timeout was to be armed as a timer.

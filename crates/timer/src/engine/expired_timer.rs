@@ -1,11 +1,11 @@
-//! Which timer, and what is told when it expires.
+//! A timer that expired, and why.
 
 use std::fmt;
 
 use super::ClockBase;
 use crate::queue::Handle;
 
-/// Names a timer or timeout of the [`Timers`](super::Timers) that created it. Stale once that is
+/// Names a timer or timeout of the [`Timers`](super::EngineTimers) that created it. Stale once that is
 /// removed, and refused from then on: generations never repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
@@ -62,7 +62,7 @@ pub enum ClockSetPolicy {
     #[default]
     Follow,
     /// It expires at once, with [`Cause::ClockSet`] (as timerfds with `TFD_TIMER_CANCEL_ON_SET`
-    /// do). On a clock that nobody sets the same as [`ClockSetPolicy::DeviceChange`].
+    /// do). On a clock that cannot be set, as [`ClockSetPolicy::Follow`].
     Expire,
 }
 
@@ -71,16 +71,16 @@ pub enum ClockSetPolicy {
 pub enum Cause {
     /// Its time came.
     Expiry,
-    /// Its clock was set, and it wanted to be told ([`ClockSetPolicy::Expire`]).
+    /// Its clock was set, and it was made to expire then ([`ClockSetPolicy::Expire`]).
     ClockSet,
 }
 
 /// A timer or timeout that has expired. It is not armed any more, but lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiredTimer {
-    /// Which.
+    /// The timer that expired.
     pub id: TimerId,
-    /// Its clock.
+    /// Clock of the timer.
     pub base: ClockBase,
     /// The expiry that it was armed with, ns on its clock.
     pub expiry_ns: i64,
@@ -89,7 +89,7 @@ pub struct ExpiredTimer {
     /// What its clock said when the look at it began, ns. Not before the expiry, unless the clock
     /// was set.
     pub now_ns: i64,
-    /// Why.
+    /// Why it expired.
     pub cause: Cause,
 }
 

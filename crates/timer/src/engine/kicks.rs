@@ -9,7 +9,7 @@ use crate::event::{DeviceId, Kick, Kicker};
 /// When an engine that waits will wake, for threads that hand it something to do.
 ///
 /// The engine **publishes** the time, then **looks at what it was handed once more**, then waits
-/// ([`Engine::wait_with`](super::Engine::wait_with)). Who hands it something first makes that
+/// ([`Engine::wait_with`](super::Engine::wait_with)). A thread that hands it something first makes that
 /// visible (a push onto a lock-free list), then asks [`NextWake::needs_kick`], and kicks if so.
 /// A sequentially consistent fence lies on both sides between the write and the read. So in every
 /// order either the engine's second look finds what was handed to it, or the other side reads the
@@ -49,7 +49,7 @@ impl NextWake {
         fence(Ordering::SeqCst);
     }
 
-    /// The engine is awake. Whoever still reads the time of before kicks for nothing.
+    /// The engine is awake. A thread that still reads the previous time kicks for nothing.
     #[inline]
     pub(super) fn awake(&self) {
         self.0.store(AWAKE, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl fmt::Debug for NextWake {
 /// walks along it, so that a signal handler may.
 pub(super) struct DeviceKicks {
     first: OnceLock<Box<Link>>,
-    /// The place of the device in use, from 1; 0 while there is none.
+    /// The place of the device in use, from 1; 0 without one.
     current: AtomicUsize,
 }
 

@@ -1,9 +1,9 @@
 //! Engines: timers on several time bases over one clock event device.
 //!
 //! *Hrtimers and Beyond* (2006), sections 4.2, 8 and 9, in user space: a queue a clock, the device
-//! programmed for the first of all, precise or bound to a tick, no tick for nobody.
+//! programmed for the first of all, precise or bound to a tick, no tick without a use.
 //!
-//! Owns: [`Timers`] (a [`Queue`](crate::queue::Queue) a [`ClockBase`] and a wheel of timeouts), the
+//! Owns: [`EngineTimers`] (a [`Queue`](crate::queue::Queue) a [`ClockBase`] and a wheel of timeouts), the
 //! readings of all bases ([`Times`], simulated by [`SimTimes`]), and the [`Engine`] that waits with
 //! a device of [`event`](crate::event).
 //! Must not: hand timers from one thread to another (that is a service's), lock or allocate while
@@ -17,7 +17,7 @@
 //! `event::ServiceDevice`, which programs the device only if the first of everything changed, at the expiry
 //! itself or at the tick that covers it. It publishes when it will wake (`NextWake`), looks once more at what
 //! other threads handed over, and only then waits. `binding.rs` follows the registry: a device that is lost or
-//! fails is exchanged in the next wait. A thread that sleeps until somebody sets the wall clock
+//! fails is exchanged in the next wait. A thread that sleeps until the wall clock is set
 //! (`clock_set_watcher.rs`) is started with the first timer that needs it, never in a simulation.
 
 mod base;

@@ -11,12 +11,12 @@ use crate::event::{DeviceError, Kick};
 
 /// The operating system's four clocks.
 ///
-/// They are read one after the other in some 100 ns, `CLOCK_MONOTONIC` last; again if the thread was
-/// preempted in between. Settings of the wall clock are counted from [`Times::watch`] on, by a small
-/// thread that sleeps until there is one; dropping this ends it. Linux tells nobody when only the
-/// difference between TAI and the wall clock is changed: timers on
-/// [`ClockBase::Tai`](super::Base::Tai) take note of it at the next look. After `fork` the child has no
-/// such thread, and makes its own engine.
+/// They are read one after the other in some 100 ns, `CLOCK_MONOTONIC` last; again if the thread
+/// was preempted in between. Settings of the wall clock are counted from [`Times::watch`] on, by a
+/// small thread that sleeps until there is one; dropping this ends it. Linux does not report when
+/// only the difference between TAI and the wall clock is changed: timers on
+/// [`ClockBase::Tai`](super::ClockBase::Tai) take note of it at the next poll. After `fork` the child
+/// has no such thread, and makes its own engine.
 #[derive(Debug, Default)]
 pub struct OsTimes {
     sets: Arc<AtomicU64>,

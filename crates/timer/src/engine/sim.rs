@@ -11,7 +11,7 @@ use super::{ClockReadings, Times};
 use crate::event::{DeviceError, Kick};
 
 /// The four bases over one [`SimSource`], whose true time is
-/// [`ClockBase::Monotonic`](super::Base::Monotonic). Clones share their clocks, so that a test keeps one
+/// [`ClockBase::Monotonic`](super::ClockBase::Monotonic). Clones share their clocks, so that a test keeps one
 /// and gives the engine another.
 ///
 /// Suspensions that the source itself has among its faults count as well
@@ -65,13 +65,13 @@ impl SimTimes {
         self.was_set();
     }
 
-    /// Tells the difference between TAI and the wall clock; nobody is kicked, as by Linux.
+    /// Sets the difference between TAI and the wall clock; no engine is kicked, as by Linux.
     pub fn set_tai_offset(&self, offset: Span) {
         self.clocks.tai_ns.store(offset.nanos(), Ordering::Relaxed);
     }
 
-    /// The machine was suspended for so long, and comes back now: every base but
-    /// [`ClockBase::Monotonic`](super::Base::Monotonic) is ahead by it. The engine is kicked.
+    /// The machine was suspended for `length`, and comes back now: every base but
+    /// [`ClockBase::Monotonic`](super::ClockBase::Monotonic) is ahead by it. The engine is kicked.
     pub fn suspend(&self, length: Span) {
         add_held(&self.clocks.suspended_ns, length.max(Span::ZERO));
         self.kick();

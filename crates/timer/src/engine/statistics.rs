@@ -5,9 +5,9 @@ use super::TimerId;
 /// What an engine did so far. Numbers only: reading and keeping them allocates nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStatistics {
-    /// Waits that came back.
+    /// Waits that returned.
     pub wakes: u64,
-    /// Looks at the timers.
+    /// Polls of the timers.
     pub looks: u64,
     /// Ticks of a tick-bound engine at which nothing was due, so that it slept on (*Hrtimers and
     /// Beyond*, section 9: dynamic tick). 0 in high resolution, which has no tick.
@@ -23,13 +23,13 @@ pub struct EngineStatistics {
     pub device_changes: u64,
     /// Times that the clocks could not be watched for being set, for want of file descriptors or
     /// threads: until it succeeds the engine looks at them each tick, and does not know of a
-    /// setting that is over ([`ClockSetPolicy::Expire`](super::OnSet::Expire)).
+    /// setting that is over ([`ClockSetPolicy::Expire`](super::ClockSetPolicy::Expire)).
     pub watch_failures: u64,
     /// The longest callback, ns.
     pub longest_callback_ns: u64,
-    /// Whose it was.
+    /// Timer of the longest callback.
     pub longest_callback: Option<TimerId>,
-    /// Callbacks longer than [`Settings::long_callback`](super::Settings::long_callback).
+    /// Callbacks longer than [`Settings::long_callback`](super::EngineConfig::long_callback).
     pub long_callbacks: u64,
     /// Timers and timeouts that were due by the end of a long callback, and expired after it.
     pub delayed: u64,

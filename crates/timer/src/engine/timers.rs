@@ -9,10 +9,10 @@ use super::expired_timer::TimerStore;
 use super::{Cause, ClockBase, ClockReadings, ClockSetPolicy, ExpiredTimer, TimerError, TimerId};
 use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
 
-/// Timers on four clocks and timeouts, each with a payload `T`.
+/// EngineTimers on four clocks and timeouts, each with a payload `T`.
 ///
 /// There is one [`Queue`] a base and one [`TimeoutWheel`]. Expiries are absolute on their own
-/// clock, so that setting the wall clock moves nothing: only [`earliest`](Timers::earliest), which
+/// clock, so that setting the wall clock moves nothing: only [`earliest`](EngineTimers::earliest), which
 /// maps the first of each base to device time, comes out otherwise (*Hrtimers and Beyond*, section
 /// 4.2).
 ///
@@ -22,23 +22,23 @@ use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
 /// may wait behind one of its base that may not yet.
 ///
 /// **Memory.** 56 bytes a timer with a payload of four bytes, 64 with eight, for as many as there
-/// is room; a timer with [`ClockSetPolicy::Expire`] takes as much again. Creating may allocate, not within
-/// the room reserved; nothing else does.
+/// is room; a timer with [`ClockSetPolicy::Expire`] takes twice that. Creating may allocate, not
+/// within the room reserved; nothing else does.
 ///
 /// ```
 /// use hourglass_time::Span;
-/// use hourglass_timer::engine::{ClockBase, ClockReadings, TimerError, Timers};
+/// use hourglass_timer::engine::{ClockBase, ClockReadings, TimerError, EngineTimers};
 ///
 /// // Monotonic, boottime, realtime, tai.
 /// let now = ClockReadings::new([1_000, 1_000, 501_000, 538_000]);
-/// let mut timers = Timers::new(Span::from_micros(100), &now)?;
+/// let mut timers = EngineTimers::new(Span::from_micros(100), &now)?;
 /// let valve = timers.create(ClockBase::Monotonic, "valve")?;
 /// let gong = timers.create(ClockBase::Realtime, "gong")?;
 /// timers.arm(valve, 3_000, 0)?;
 /// timers.arm(gong, 501_500, 0)?;
 /// assert_eq!(timers.earliest(&now), Some(1_500));
 ///
-/// // Somebody sets the wall clock back by 1 us: nothing moves, and the valve is first.
+/// // The wall clock is set back by 1 us: nothing moves, and the valve is first.
 /// let now = ClockReadings::new([1_000, 1_000, 500_000, 537_000]).with_sets(1);
 /// assert_eq!(timers.earliest(&now), Some(2_500));
 ///
@@ -59,7 +59,7 @@ pub struct EngineTimers<T> {
     wheel_stale: bool,
     /// Armed timers with [`ClockSetPolicy::Expire`] by the settings known when they were armed; first in,
     /// first out among equals.
-    to_tell: Queue<ClockSetTag, TimerId>,
+    notices: Queue<ClockSetTag, TimerId>,
     /// The settings of the wall clock known.
     sets: u64,
 }
@@ -72,7 +72,7 @@ impl ClockTag for BaseClockTag {
     const NAME: &'static str = "timer_base";
 }
 
-/// Settings of the wall clock, counted: the "time" at which timers that want to be told expire.
+/// Settings of the wall clock, counted: the "time" at which timers that expire with a setting are due.
 #[derive(Debug)]
 enum ClockSetTag {}
 
@@ -83,8 +83,8 @@ impl ClockTag for ClockSetTag {
 #[derive(Debug)]
 struct EngineTimer<T> {
     payload: T,
-    /// Its place in `to_tell`, with [`ClockSetPolicy::Expire`].
-    told: Option<Handle>,
+    /// Its place in `notices`, with [`ClockSetPolicy::Expire`].
+    notice: Option<Handle>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,12 +124,12 @@ impl<T> EngineTimers<T> {
             wheel: TimeoutWheel::new(granularity, monotonic)?,
             wheel_next: None,
             wheel_stale: false,
-            to_tell: Queue::new(),
+            notices: Queue::new(),
             sets: now.sets(),
         })
     }
 
-    /// Makes room for so many timers of a base altogether.
+    /// Makes room for this many timers of a base altogether.
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
@@ -137,7 +137,7 @@ impl<T> EngineTimers<T> {
         Ok(self.queues[base as usize].reserve(timers)?)
     }
 
-    /// Makes room for so many timeouts altogether.
+    /// Makes room for this many timeouts altogether.
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
@@ -151,14 +151,14 @@ impl<T> EngineTimers<T> {
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
     #[inline]
     pub fn create(&mut self, base: ClockBase, payload: T) -> Result<TimerId, TimerError> {
-        let handle = self.queues[base as usize].create(EngineTimer { payload, told: None })?;
+        let handle = self.queues[base as usize].create(EngineTimer { payload, notice: None })?;
         Ok(TimerId { home: TimerStore::Queue(base), handle })
     }
 
-    /// The same, with a choice of what happens when somebody sets the clock.
+    /// As [`EngineTimers::create`], with a choice of what happens when the clock is set.
     ///
     /// # Errors
-    /// As [`Timers::create`].
+    /// As [`EngineTimers::create`].
     pub fn create_with(
         &mut self,
         base: ClockBase,
@@ -167,12 +167,12 @@ impl<T> EngineTimers<T> {
     ) -> Result<TimerId, TimerError> {
         let id = self.create(base, payload)?;
         if on_set == ClockSetPolicy::Expire && base.is_settable() {
-            let told = self.to_tell.create(id);
-            if let Err(error) = told {
+            let notice = self.notices.create(id);
+            if let Err(error) = notice {
                 self.remove(id)?;
                 return Err(error.into());
             }
-            self.queues[base as usize].payload_mut(id.handle)?.told = told.ok();
+            self.queues[base as usize].payload_mut(id.handle)?.notice = notice.ok();
         }
         Ok(id)
     }
@@ -180,7 +180,7 @@ impl<T> EngineTimers<T> {
     /// A new timeout, not armed: for what is nearly always cancelled, and may be late.
     ///
     /// # Errors
-    /// As [`Timers::create`].
+    /// As [`EngineTimers::create`].
     #[inline]
     pub fn create_timeout(&mut self, payload: T) -> Result<TimerId, TimerError> {
         let handle = self.wheel.create(payload)?;
@@ -203,9 +203,9 @@ impl<T> EngineTimers<T> {
         queue.arm(id.handle, Instant::from_nanos(expiry_ns), slack)?;
         // Only on a clock that may be set.
         if base.is_settable()
-            && let Some(told) = queue.payload(id.handle)?.told
+            && let Some(notice) = queue.payload(id.handle)?.notice
         {
-            self.to_tell.arm(told, of_sets(self.sets), Span::ZERO)?;
+            self.notices.arm(notice, of_sets(self.sets), Span::ZERO)?;
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ impl<T> EngineTimers<T> {
             TimerStore::Queue(base) => {
                 let armed = self.queues[base as usize].cancel(id.handle)?;
                 if armed && base.is_settable() {
-                    self.tell_no_more(base, id.handle)?;
+                    self.cancel_notice(base, id.handle)?;
                 }
                 Ok(armed)
             }
@@ -262,11 +262,11 @@ impl<T> EngineTimers<T> {
     pub fn remove(&mut self, id: TimerId) -> Result<T, TimerError> {
         match id.home {
             TimerStore::Queue(base) => {
-                let EngineTimer { payload, told } = self.queues[base as usize].remove(id.handle)?;
-                if let Some(told) = told {
-                    self.to_tell.remove(told)?;
+                let timer = self.queues[base as usize].remove(id.handle)?;
+                if let Some(notice) = timer.notice {
+                    self.notices.remove(notice)?;
                 }
-                Ok(payload)
+                Ok(timer.payload)
             }
             TimerStore::Wheel => {
                 self.wheel_stale = true;
@@ -314,7 +314,7 @@ impl<T> EngineTimers<T> {
         }
     }
 
-    /// Timers armed on a base, without timeouts.
+    /// EngineTimers armed on a base, without timeouts.
     #[must_use]
     pub fn armed(&self, base: ClockBase) -> usize {
         self.queues[base as usize].armed()
@@ -326,7 +326,7 @@ impl<T> EngineTimers<T> {
         self.wheel.armed()
     }
 
-    /// Timers and timeouts there are, armed or not.
+    /// EngineTimers and timeouts there are, armed or not.
     #[must_use]
     pub fn count(&self) -> usize {
         self.queues.iter().map(Queue::timers).sum::<usize>() + self.wheel.timers()
@@ -352,14 +352,14 @@ impl<T> EngineTimers<T> {
         budget
     }
 
-    /// The next timer or timeout that expires at `now`; it is not armed any more. Timers that want
-    /// to be told of a setting of their clock come first, in the order in which they were armed.
+    /// The next timer or timeout that expires at `now`; it is not armed any more. EngineTimers that
+    /// expire with a setting of their clock come first, in the order in which they were armed.
     #[inline]
     pub fn pop_due(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
         if now.sets() > self.sets {
             self.sets = now.sets();
         }
-        if let Some(fired) = self.pop_told(now) {
+        if let Some(fired) = self.pop_notice(now) {
             return Some(fired);
         }
         self.look_at_wheel();
@@ -387,15 +387,15 @@ impl<T> EngineTimers<T> {
     /// if one is due. `None` if none is armed.
     #[must_use]
     pub fn earliest(&mut self, now: &ClockReadings) -> Option<u64> {
-        match self.is_anyone_to_be_told(now) {
+        match self.has_notice(now) {
             true => Some(now.device_ns()),
             false => self.first(now).map(|first| first.device_ns(now)),
         }
     }
 
     /// Whether a timer is due because its clock was set.
-    pub(super) fn is_anyone_to_be_told(&self, now: &ClockReadings) -> bool {
-        self.to_tell.next_expiry().is_some_and(|armed| armed < of_sets(now.sets()))
+    pub(super) fn has_notice(&self, now: &ClockReadings) -> bool {
+        self.notices.next_expiry().is_some_and(|armed| armed < of_sets(now.sets()))
     }
 
     /// What is to expire first, settings of the clock left aside.
@@ -434,8 +434,8 @@ impl<T> EngineTimers<T> {
                 let expired =
                     self.queues[base as usize].pop_expired(Instant::from_nanos(now_ns))?;
                 if base.is_settable() {
-                    // It was alive a moment ago.
-                    let _ = self.tell_no_more(base, expired.handle);
+                    // The timer was alive a moment ago.
+                    let _ = self.cancel_notice(base, expired.handle);
                 }
                 split(expired)
             }
@@ -453,13 +453,13 @@ impl<T> EngineTimers<T> {
         Some(ExpiredTimer { id, base, expiry_ns, latest_ns, now_ns, cause: Cause::Expiry })
     }
 
-    /// The first timer armed before the clock was set that wants to be told.
-    fn pop_told(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
-        if !self.is_anyone_to_be_told(now) {
+    /// The first timer that was armed before its clock was set and expires with that.
+    fn pop_notice(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
+        if !self.has_notice(now) {
             return None;
         }
-        let told = self.to_tell.pop_expired(of_sets(now.sets().saturating_sub(1)))?;
-        let id = *self.to_tell.payload(told.handle).ok()?;
+        let notice = self.notices.pop_expired(of_sets(now.sets().saturating_sub(1)))?;
+        let id = *self.notices.payload(notice.handle).ok()?;
         let queue = &mut self.queues[id.base() as usize];
         let expiry = queue.expiry(id.handle).ok()??;
         let latest = queue.latest(id.handle).ok()??;
@@ -475,9 +475,9 @@ impl<T> EngineTimers<T> {
     }
 
     /// The timer is not armed any more.
-    fn tell_no_more(&mut self, base: ClockBase, handle: Handle) -> Result<(), QueueError> {
-        if let Some(told) = self.queues[base as usize].payload(handle)?.told {
-            self.to_tell.cancel(told)?;
+    fn cancel_notice(&mut self, base: ClockBase, handle: Handle) -> Result<(), QueueError> {
+        if let Some(notice) = self.queues[base as usize].payload(handle)?.notice {
+            self.notices.cancel(notice)?;
         }
         Ok(())
     }
@@ -490,7 +490,7 @@ fn check(base: ClockBase, expiry_ns: i64) -> Result<(), TimerError> {
     }
 }
 
-/// The "time" after so many settings.
+/// The "time" after this many settings.
 fn of_sets(sets: u64) -> Instant<ClockSetTag> {
     Instant::from_nanos(i64::try_from(sets).unwrap_or(i64::MAX))
 }

@@ -23,7 +23,7 @@ pub struct NextEvent {
     /// When, ns on the device's time base.
     pub at_ns: u64,
     /// How far ahead that is, ns; within the device's limits. [`super::MultShift::units_ceil`] of
-    /// [`Facts::scale`] makes units of it.
+    /// [`DeviceFeatures::scale`] makes units of it.
     pub delta_ns: u64,
 }
 
@@ -35,7 +35,7 @@ pub enum DeviceWaitEnd {
         /// Periods that ended since the last event; 1 in one-shot mode.
         periods: u64,
     },
-    /// Somebody wants the engine to look again ([`Kick`]).
+    /// A [`Kick`] ended the wait; the engine must poll its timers.
     Kicked,
     /// A signal was handled.
     Signal,
@@ -47,7 +47,7 @@ pub enum DeviceWaitEnd {
 /// and Beyond*, section 6.1).
 ///
 /// An implementation MUST
-/// - not fire earlier than programmed by more than [`Facts::granularity_ns`], by
+/// - not fire earlier than programmed by more than [`DeviceFeatures::granularity_ns`], by
 ///   [`ClockEvent::now_ns`] read after the wait;
 /// - fire nothing after [`Mode::Shutdown`] is set, nothing after [`Mode::OneShot`] is set until it
 ///   is programmed, and once for each time that it is programmed;
@@ -77,7 +77,7 @@ pub trait ClockEvent: Send {
     /// and leaves nothing behind in the thread.
     fn detach(&mut self) {}
 
-    /// Sets the mode. Only modes that [`Facts`] announce are asked for.
+    /// Sets the mode. Only modes that [`DeviceFeatures`] announce are asked for.
     ///
     /// # Errors
     /// What the operating system answers.
@@ -89,7 +89,7 @@ pub trait ClockEvent: Send {
     /// What the operating system answers.
     fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError>;
 
-    /// Waits until the device fires, somebody kicks, a signal is handled, or the time base reaches
+    /// Waits until the device fires, a kick arrives, a signal is handled, or the time base reaches
     /// `limit_ns` (for ever without).
     ///
     /// # Errors

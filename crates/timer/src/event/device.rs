@@ -15,7 +15,7 @@ pub type EventHandler = Box<dyn FnMut(&mut EventDevice, u64) + Send>;
 ///
 /// Programming checks the device's limits: a time that is past is refused with
 /// [`ProgramError::Past`], one too near is taken to the shortest distance, one too far is reached
-/// in several steps that nobody outside sees. A period that the device cannot give by itself is
+/// in several steps that are not visible outside. A period that the device cannot give by itself is
 /// emulated with one-shot events, each counted from the first one, so that no error adds up.
 ///
 /// Neither allocates nor takes a lock once it is made.
@@ -32,7 +32,7 @@ pub struct EventDevice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeviceState {
     Shutdown,
-    /// When the event is wanted, if one is, and when the device was last told to fire.
+    /// The time of the requested event, if any, and the time for which the device is programmed.
     OneShot {
         wanted_ns: Option<u64>,
         armed_ns: u64,
@@ -54,7 +54,7 @@ pub enum Programmed {
     Exactly,
     /// It was programmed for that already; the device was left alone.
     Unchanged,
-    /// It is nearer than the device can: it will fire so much later, ns.
+    /// The event is nearer than the device can fire: it will fire this much later, ns.
     Later(u64),
     /// It is farther than the device can: it is programmed in steps.
     InSteps,
@@ -65,11 +65,11 @@ pub enum Programmed {
 /// How a device came out of a suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeOutcome {
-    /// As it was.
+    /// Mode and event are as before.
     AsBefore,
     /// The event was due in the meantime: handle it now.
     Past {
-        /// How long ago, ns.
+        /// How long ago it was due, ns.
         late_ns: u64,
     },
 }
@@ -77,15 +77,15 @@ pub enum ResumeOutcome {
 /// What a device did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
-    /// Events and periods that were told.
+    /// Events and periods that waits returned.
     pub events: u64,
     /// Times that the device was programmed.
     pub programmed: u64,
     /// Firings that were steps towards an event too far for the device.
     pub steps: u64,
-    /// Firings before their time; each was programmed again, and not told.
+    /// Firings before their time; each was programmed again and not reported.
     pub early: u64,
-    /// Firings that nobody asked for; not told.
+    /// Firings without a request; not reported.
     pub spurious: u64,
 }
 
@@ -98,7 +98,7 @@ impl EventDevice {
         EventDevice::from_box(Box::new(hardware))
     }
 
-    /// The same for a device already boxed.
+    /// As [`EventDevice::new`], for a boxed device.
     ///
     /// # Errors
     /// As [`EventDevice::new`].
@@ -115,7 +115,7 @@ impl EventDevice {
         })
     }
 
-    /// What the device is.
+    /// Features of the device.
     #[must_use]
     pub fn facts(&self) -> &DeviceFeatures {
         &self.facts
@@ -133,7 +133,7 @@ impl EventDevice {
         self.hardware.kick()
     }
 
-    /// What it did so far.
+    /// Counts since the device was made.
     #[must_use]
     pub fn counts(&self) -> DeviceCounts {
         self.counts
@@ -283,13 +283,13 @@ impl EventDevice {
         Ok(at_ns)
     }
 
-    /// The same from now; a time past becomes the shortest distance.
+    /// Arms at `at_ns`, from now; a time past becomes the shortest distance.
     fn arm_ahead(&mut self, at_ns: u64) -> Result<u64, DeviceError> {
         let now_ns = self.hardware.now_ns();
         self.arm(now_ns, at_ns)
     }
 
-    /// Waits until the device fires at or after the time wanted, somebody kicks, a signal is
+    /// Waits until the device fires at or after the requested time, a kick arrives, a signal is
     /// handled, or the time base reaches `limit_ns` (for ever without).
     ///
     /// # Errors
@@ -308,7 +308,7 @@ impl EventDevice {
         }
     }
 
-    /// The device fired: how many periods are to be told, if any.
+    /// Handles a firing. Returns how many periods to report, if any.
     fn fired(&mut self, periods: u64) -> Result<Option<u64>, DeviceError> {
         match self.state {
             DeviceState::Ticking { .. } => Ok(Some(periods)),
@@ -381,9 +381,8 @@ impl EventDevice {
         Ok(())
     }
 
-    /// Takes the device up where it was: mode and event are as before. Emulated ticks that were
-    /// missed are told by the next wait, at once; a device that ticks by itself starts a new
-    /// period.
+    /// Takes the device up where it was: mode and event are as before. The next wait reports missed
+    /// emulated ticks, at once; a device that ticks by itself starts a new period.
     ///
     /// # Errors
     /// [`DeviceError`] of the device; then it is still suspended.

@@ -17,29 +17,29 @@ pub enum DeviceError {
     /// A device file does not exist.
     #[error("{path} does not exist: this machine has no such device, or its driver is not loaded")]
     Missing {
-        /// The file.
+        /// Path of the device file.
         path: String,
     },
     /// A device file may not be used, or not at this rate.
     #[error("{path} may not be used like this: as root, or raise /proc/sys/dev/rtc/max-user-freq")]
     Denied {
-        /// The file.
+        /// Path of the device file.
         path: String,
     },
-    /// Somebody else has the device.
+    /// Another process has the device.
     #[error("{path} is in use: end the program that holds it (fuser -v {path})")]
     Busy {
-        /// The file.
+        /// Path of the device file.
         path: String,
     },
     /// The signal asked for is no real-time signal.
     #[error("signal {asked} is not a real-time signal: take one from {first} to {last}")]
     NotRealTime {
-        /// The signal.
+        /// The requested signal.
         asked: i32,
-        /// The first one that is.
+        /// First signal that may be used.
         first: i32,
-        /// The last one that is.
+        /// Last signal that may be used.
         last: i32,
     },
     /// The device was not attached by the thread that waits.
@@ -57,7 +57,7 @@ pub enum DeviceError {
     /// The operating system refused.
     #[error("{device}: error {errno} of the operating system (man 3 errno)")]
     Os {
-        /// The device.
+        /// Name of the device.
         device: &'static str,
         /// The number, as `errno(3)`; in a child made by `fork`, 22: make the child its own.
         errno: i32,
@@ -102,11 +102,11 @@ pub enum ModeError {
     /// The device has other periods.
     #[error("{device} cannot tick every {asked}: the nearest that it can is {nearest}")]
     Period {
-        /// The device.
+        /// Name of the device.
         device: &'static str,
-        /// What was asked for.
+        /// What was requested.
         asked: Period,
-        /// The nearest that there is.
+        /// Nearest period of the device.
         nearest: Period,
     },
     /// The period is shorter than the device's shortest distance.
@@ -114,11 +114,11 @@ pub enum ModeError {
         "{device} cannot tick every {asked}: at least {min_delta_ns} ns lie between its events"
     )]
     TooShort {
-        /// The device.
+        /// Name of the device.
         device: &'static str,
-        /// What was asked for.
+        /// What was requested.
         asked: Period,
-        /// The shortest distance.
+        /// Shortest distance of an event, ns.
         min_delta_ns: u64,
     },
     /// The device refused.

@@ -38,19 +38,19 @@ pub enum BadFacts {
     /// The rating is not 1 to 499.
     #[error("the rating of {name} is {rating}: it must be 1 to 499")]
     Rating {
-        /// The device.
+        /// Name of the device.
         name: &'static str,
-        /// Its rating.
+        /// Rating of the device.
         rating: u16,
     },
     /// The shortest distance is 0 or above the longest.
     #[error("{name} can be programmed from {min_ns} ns to {max_ns} ns: that is not a range")]
     Deltas {
-        /// The device.
+        /// Name of the device.
         name: &'static str,
-        /// The shortest distance.
+        /// Shortest distance of an event, ns.
         min_ns: u64,
-        /// The longest one.
+        /// Longest distance of an event, ns.
         max_ns: u64,
     },
 }

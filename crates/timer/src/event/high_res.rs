@@ -22,7 +22,7 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// As documents write it.
+    /// Name of the resolution in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,8 +50,8 @@ pub enum LowResReason {
     SourceLost(String),
 }
 
-/// Is told of every change, in order, in the thread that caused it. It must not announce anything
-/// to the [`HighRes`] that calls it; [`HighRes::resolution`] it may ask.
+/// Is called with every change, in order, in the thread that caused it. It must not announce
+/// anything to the [`HighRes`] that calls it; it may call [`HighRes::resolution`].
 pub type ResolutionListener = Box<dyn Fn(Resolution) + Send + Sync>;
 
 /// The decision for one engine, made anew with every announcement of either layer.
@@ -108,8 +108,8 @@ impl HighRes {
         }
     }
 
-    /// What is missing for high resolution; both layers may lack something, the device is told
-    /// first.
+    /// What is missing for high resolution. Both layers may lack something; the device's reason
+    /// comes first.
     ///
     /// # Errors
     /// [`LowResReason`]: what it is.
@@ -123,7 +123,7 @@ impl HighRes {
         self.update(|state| state.source = Ok(()));
     }
 
-    /// The clock layer announces that there is none any more; `reason` is one clause.
+    /// The clock layer lost its source for high resolution; `reason` is one clause.
     pub fn source_lost(&self, reason: &str) {
         self.update(|state| state.source = Err(LowResReason::SourceLost(reason.to_owned())));
     }
@@ -138,8 +138,8 @@ impl HighRes {
         self.lock().listeners.push(listener);
     }
 
-    /// Takes up an announcement and looks at the devices, both under the lock: whoever looks last
-    /// sees the newest.
+    /// Takes up an announcement and looks at the devices, both under the lock, so that the last
+    /// caller sees the newest state.
     fn update(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// - neither block, allocate nor take a lock, so that a signal handler may kick;
 /// - do no harm when the device is gone.
 ///
-/// Kicks that nobody has seen yet are one kick.
+/// Several kicks before the engine sees one are one kick.
 pub trait Kicker: Send + Sync {
-    /// Kicks.
+    /// Ends the wait of the device, or its next one.
     fn kick(&self);
 }
 
@@ -44,15 +44,15 @@ impl fmt::Debug for Kick {
     }
 }
 
-/// Nobody waits, nobody kicked.
+/// No waiting engine, no pending kick.
 const IDLE: u32 = 0;
-/// Somebody kicked, and nobody has seen it.
+/// A kick is pending.
 const KICKED: u32 = 1;
 /// The engine waits, or is about to.
 const WAITING: u32 = 2;
 
-/// One bit that says "look again", and whether somebody must be woken to see it. One waits, many
-/// kick.
+/// One bit for a pending kick, and whether the engine must be woken to see it. One thread waits,
+/// many kick.
 #[derive(Debug)]
 pub(super) struct Latch(AtomicU32);
 
@@ -63,20 +63,20 @@ impl Latch {
         Latch(AtomicU32::new(IDLE))
     }
 
-    /// Kicks; `wake` runs only if the engine waits and nobody woke it yet.
+    /// Kicks; `wake` runs only if the engine waits and no earlier kick woke it.
     pub(super) fn kick(&self, wake: impl FnOnce()) {
         if self.0.swap(KICKED, Ordering::AcqRel) == WAITING {
             wake();
         }
     }
 
-    /// Whether somebody kicked; seen by this.
+    /// Takes a pending kick. Returns whether there was one.
     pub(super) fn take(&self) -> bool {
         self.0.compare_exchange(KICKED, IDLE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Announces that the engine waits from now on. False, and the kick is seen, if somebody
-    /// kicked: do not wait then.
+    /// Announces that the engine waits from now on. Returns false if a kick was pending, and takes
+    /// it: do not wait then.
     pub(super) fn begin_wait(&self) -> bool {
         let waits = self.0.compare_exchange(IDLE, WAITING, Ordering::AcqRel, Ordering::Acquire);
         match waits {
@@ -86,18 +86,18 @@ impl Latch {
         }
     }
 
-    /// The engine no longer waits; whether somebody kicked, which is seen by this.
+    /// The engine no longer waits. Takes a pending kick; returns whether there was one.
     pub(super) fn end_wait(&self) -> bool {
         self.0.swap(IDLE, Ordering::AcqRel) == KICKED
     }
 
     /// The engine no longer waits; a kick stays for the next wait.
     pub(super) fn end_wait_for_event(&self) {
-        // Fails if somebody kicked, and then the kick is to stay.
+        // Fails if a kick is pending, and then the kick must stay.
         let _ = self.0.compare_exchange(WAITING, IDLE, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// The word, for a futex: it is [`Latch::WAITING`] while nobody kicked.
+    /// The futex word: it is [`Latch::WAITING`] while no kick is pending.
     #[cfg(target_os = "linux")]
     pub(super) fn word(&self) -> &AtomicU32 {
         &self.0

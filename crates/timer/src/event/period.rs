@@ -66,15 +66,15 @@ impl Period {
         Period::new(span.nanos_or_zero(), 1)
     }
 
-    /// So many in a second.
+    /// The period of this many events in a second.
     ///
     /// # Errors
-    /// [`BadPeriod::NotPositive`] for none.
+    /// [`BadPeriod::NotPositive`] for 0 Hz.
     pub const fn from_hertz(hertz: u32) -> Result<Period, BadPeriod> {
         Period::new(SECOND, hertz)
     }
 
-    /// So many of it, or `None` for none or more than 292 years.
+    /// This period `count` times; `None` if `count` is 0, and beyond 292 years.
     #[must_use]
     pub fn times(self, count: u64) -> Option<Period> {
         Period::new(self.ns.checked_mul(count)?, self.per).ok()

@@ -14,16 +14,16 @@ pub enum Periods {
     None,
     /// Multiples of a unit.
     Multiples {
-        /// The unit.
+        /// Unit of the periods.
         unit: Period,
         /// The fewest units, at least 1.
         fewest: u64,
-        /// The most units.
+        /// Longest period in units.
         most: u64,
     },
     /// 2^n in a second.
     PowersOfTwo {
-        /// The n of the slowest.
+        /// Exponent of the slowest rate.
         slowest: u32,
         /// The n of the fastest, at most 31.
         fastest: u32,
@@ -49,11 +49,11 @@ pub enum ResolutionError {
         .nearest.skew_from(*.desired)
     )]
     TooFar {
-        /// What was asked for.
+        /// Requested period.
         desired: Span,
         /// How far off it may be.
         skew: Span,
-        /// The nearest that there is.
+        /// Nearest period of the device.
         nearest: Period,
     },
     /// A rate is to be kept exactly that is faster than the device.
@@ -63,15 +63,15 @@ pub enum ResolutionError {
     TooShort {
         /// The period asked for.
         asked: Period,
-        /// The shortest that there is.
+        /// Shortest period of the device.
         shortest: Period,
     },
     /// The device ticks more often than it may.
     #[error("no period of this device is {finest} or longer: its longest is {longest}")]
     NoneSoLong {
-        /// The shortest that is allowed.
+        /// Shortest period that is allowed.
         finest: Span,
-        /// The longest that there is.
+        /// Longest period of the device.
         longest: Period,
     },
     /// The user is not, or no longer, one of this device's.

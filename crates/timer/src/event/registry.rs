@@ -1,7 +1,7 @@
 //! The management layer: which devices there are, and which of them serves what.
 //!
-//! *Hrtimers and Beyond*, sections 6.1 and 6.2. Devices come and go at any time; whoever listens is
-//! told.
+//! *Hrtimers and Beyond*, sections 6.1 and 6.2. Devices may be added and removed at any time. Each
+//! subscriber is notified.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,10 +22,10 @@ pub struct EngineId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(u64);
 
-/// Which device serves what for one engine; `None` is served by nobody, and waits for the tick.
+/// Which device serves what for one engine. A service with `None` has no device, and waits for the tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceAssignment {
-    /// The tick of the system: a global device, or the first engine's where there is none.
+    /// The tick of the system: a global device, or the first engine's if no device is global.
     pub tick: Option<DeviceId>,
     /// Accounting, profiling and, if it can be programmed, the next event: the engine's own device.
     pub own: Option<DeviceId>,
@@ -52,15 +52,15 @@ impl ServiceAssignment {
 pub struct Notice {
     /// Counts notices, from 1; listeners in several threads may hear them out of order.
     pub generation: u64,
-    /// The device.
+    /// Device that changed.
     pub device: DeviceId,
-    /// Its name.
+    /// Name of the device.
     pub name: &'static str,
-    /// What happened.
+    /// What changed.
     pub kind: NoticeKind,
 }
 
-/// What happened to it.
+/// What changed about a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoticeKind {
@@ -76,10 +76,10 @@ pub enum NoticeKind {
     Doubted,
 }
 
-/// Is told of every [`Notice`], in the thread that made it happen. It may use the registry.
+/// Is called with every [`Notice`], in the thread that caused it. It may use the registry.
 pub type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
 
-/// A listener's place.
+/// Handle of a listener, to unsubscribe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscription(u64);
 
@@ -144,7 +144,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// No devices yet.
+    /// A registry without devices.
     #[must_use]
     pub fn new() -> Registry {
         Registry::default()
@@ -278,7 +278,7 @@ impl Registry {
         }
     }
 
-    /// What a device is.
+    /// Features of a device.
     #[must_use]
     pub fn facts(&self, id: DeviceId) -> Option<DeviceFeatures> {
         self.lock().entries.iter().find(|e| e.id == id).map(|e| e.facts)

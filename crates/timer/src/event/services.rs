@@ -29,7 +29,7 @@ impl Service {
     pub const ALL: [Service; 4] =
         [Service::Tick, Service::Accounting, Service::Profiling, Service::NextEvent];
 
-    /// As documents write it.
+    /// Name of the service in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,16 +46,16 @@ impl Service {
 pub struct DueServices([u64; 4]);
 
 impl DueServices {
-    /// Nothing is.
+    /// No service is due.
     pub const NONE: DueServices = DueServices([0; 4]);
 
-    /// How often this one is.
+    /// How many times the service is due.
     #[must_use]
     pub const fn times(&self, service: Service) -> u64 {
         self.0[service as usize]
     }
 
-    /// Whether any is.
+    /// Whether any service is due.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.0.iter().any(|times| *times > 0)
@@ -73,7 +73,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Nothing is ever due.
+    /// No service is requested.
     pub const NONE: Services = Services { periodic: [None; 3], next_event_ns: None };
 
     /// Serves `service` every `period` from `now_ns` on, or no longer. The next event has no
@@ -137,16 +137,16 @@ pub struct ServiceDevice {
     ticks_skipped: u64,
     /// When the device last ticked, if it does so by itself, or was begun with.
     ticked_ns: u64,
-    /// Whether what the device was told is out of date.
+    /// Whether the device must be programmed again.
     stale: bool,
 }
 
 /// What [`ServiceDevice::wait`] came back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceWait {
-    /// Why it came back.
+    /// Why the wait ended.
     pub reason: DeviceWaitEnd,
-    /// What is due.
+    /// Services that are due.
     pub services: DueServices,
 }
 
@@ -159,7 +159,7 @@ impl ServiceDevice {
         ServiceDevice::with_services(device, tick, Services::NONE).map_err(|(error, _)| error)
     }
 
-    /// The same, to serve what another device served.
+    /// As [`ServiceDevice::new`], to serve what another device served.
     ///
     /// # Errors
     /// [`ModeError`] if the device cannot tick so, and the device.
@@ -191,7 +191,7 @@ impl ServiceDevice {
         self.device.set_mode(if one_shot { Mode::OneShot } else { Mode::Shutdown })
     }
 
-    /// The device.
+    /// The device that serves them.
     #[must_use]
     pub fn device(&self) -> &EventDevice {
         &self.device
@@ -217,7 +217,7 @@ impl ServiceDevice {
         self.device
     }
 
-    /// What is wanted of it.
+    /// The services that it serves.
     #[must_use]
     pub fn services(&self) -> &Services {
         &self.services
@@ -275,8 +275,8 @@ impl ServiceDevice {
         Ok(())
     }
 
-    /// Wants the next event at `at_ns`, or none. The device is told when it waits next, and only
-    /// if the first of all changed.
+    /// Requests the next event at `at_ns`, or none. The next wait programs the device, and only if
+    /// the first of all changed.
     pub fn set_next_event(&mut self, at_ns: Option<u64>) {
         if self.services.next_event_ns != at_ns {
             self.services.set_next_event(at_ns);
@@ -307,8 +307,8 @@ impl ServiceDevice {
         }
     }
 
-    /// Waits until something is due, somebody kicks, a signal is handled, or the time base reaches
-    /// `limit_ns`. What is due already is told at once, without entering the kernel.
+    /// Waits until a service is due, a kick arrives, a signal is handled, or the time base reaches
+    /// `limit_ns`. What is due already is returned at once, without entering the kernel.
     ///
     /// # Errors
     /// [`DeviceError`] of the device.
@@ -330,7 +330,7 @@ impl ServiceDevice {
                 self.count_skipped(self.ticked_ns);
                 due = self.services.due(self.ticked_ns);
                 if !due.is_due() {
-                    // A tick for nobody.
+                    // A tick that no service uses.
                     continue;
                 }
             }

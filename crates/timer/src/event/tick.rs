@@ -16,9 +16,9 @@ use super::periods::{Periods, ResolutionError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TickUser(u64);
 
-/// Who is to be told of which tick.
+/// Which user is notified of which tick.
 ///
-/// The device ticks at the finest period that any user needs; a user is told at the first tick
+/// The device ticks at the finest period that any user needs; a user is notified at the first tick
 /// that is not before its own time. Where its period is no multiple of the device's, single
 /// intervals are off by less than one tick of the device ("temporarily skewed", section 2.2
 /// there), and its rate in the long run is exact, since its times are counted from where it began.
@@ -38,13 +38,13 @@ struct User {
 }
 
 impl Ticks {
-    /// Nobody uses the device yet, which can tick at `periods`.
+    /// No users yet, on a device that can tick at `periods`.
     #[must_use]
     pub const fn new(periods: Periods) -> Ticks {
         Ticks { periods, users: Vec::new(), next: 0 }
     }
 
-    /// A user who wants to be told every `period`, exactly in the long run, from `now_ns` on.
+    /// Adds a user that is notified every `period`, exactly in the long run, from `now_ns` on.
     ///
     /// # Errors
     /// [`ResolutionError::TooShort`] if the device does not tick so fast.
@@ -99,15 +99,15 @@ impl Ticks {
     /// Tells each user whose time came by `now_ns`, and how many of its periods ended, in the order
     /// in which they joined; returns how many users those are. Allocates nothing.
     pub fn due(&mut self, now_ns: u64, mut each: impl FnMut(TickUser, u64)) -> usize {
-        let mut told = 0;
+        let mut notified = 0;
         for user in &mut self.users {
             let periods = user.times.advance(now_ns);
             if periods > 0 {
                 each(user.id, periods);
-                told += 1;
+                notified += 1;
             }
         }
-        told
+        notified
     }
 
     fn needs(&self, period: Period) -> Result<Period, ResolutionError> {
@@ -163,9 +163,9 @@ impl TickDevice {
         self.ticks.actual(user)
     }
 
-    /// A user who wants to be told every `period`, exactly in the long run, from now on. If the
-    /// device does not have that period, single intervals are off by up to a tick; who prefers the
-    /// device's own period nearby calls [`TickDevice::set_resolution`] next.
+    /// Adds a user that is notified every `period`, exactly in the long run, from now on. If the
+    /// device does not have that period, single intervals are off by up to a tick; a caller that
+    /// prefers the device's own period nearby calls [`TickDevice::set_resolution`] next.
     ///
     /// # Errors
     /// [`ResolutionError`]; then the others go on as they did.
@@ -214,8 +214,8 @@ impl TickDevice {
         Ok(left)
     }
 
-    /// Waits until users are to be told, somebody kicks, a signal is handled, or the time base
-    /// reaches `limit_ns`; tells the users ([`Ticks::due`]).
+    /// Waits until users are due, a kick arrives, a signal is handled, or the time base reaches
+    /// `limit_ns`; notifies the users ([`Ticks::due`]).
     ///
     /// # Errors
     /// [`DeviceError`] of the device.
@@ -233,7 +233,7 @@ impl TickDevice {
         }
     }
 
-    /// The same, but returns after each tick of the device, whether anybody is to be told or not.
+    /// As [`TickDevice::wait`], but returns after each tick of the device, whether users are due or not.
     ///
     /// # Errors
     /// [`DeviceError`] of the device.
@@ -249,8 +249,8 @@ impl TickDevice {
         Ok(woken)
     }
 
-    /// Waits for a tick. One that a change of the period would put off beyond a period is now:
-    /// changes that come again and again before the first tick stop nobody's time.
+    /// Waits for a tick. A tick that a change of the period would delay beyond a period is due now:
+    /// repeated changes before the first tick must not stop the users' time.
     fn next_tick(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         if std::mem::take(&mut self.begun_anew) {
             let now_ns = self.device.now_ns();

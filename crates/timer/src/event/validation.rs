@@ -41,11 +41,11 @@ impl DevicePlan {
 /// What a device did when it was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidationReport {
-    /// Events that came.
+    /// Events that were received.
     pub events: u32,
-    /// The best lateness, ns.
+    /// Smallest latency, ns.
     pub least_late_ns: u64,
-    /// The worst, ns.
+    /// Largest latency, ns.
     pub most_late_ns: u64,
     /// Events later than the plan allows, and excused.
     pub excused: u32,
@@ -64,17 +64,17 @@ pub enum InvalidDevice {
     /// It fired before its time.
     #[error("{device} fired before its time, in event {event}")]
     Early {
-        /// The device.
+        /// Name of the device.
         device: &'static str,
-        /// Which event, from 0.
+        /// Number of the event, from 0.
         event: u32,
     },
     /// It was late too often.
     #[error("{device} was up to {worst_ns} ns late, in {events} events more than {allowed} late")]
     Late {
-        /// The device.
+        /// Name of the device.
         device: &'static str,
-        /// The worst lateness, ns.
+        /// Largest latency, ns.
         worst_ns: u64,
         /// In how many events it was too late.
         events: u32,
@@ -84,9 +84,9 @@ pub enum InvalidDevice {
     /// An event never came.
     #[error("{device} never fired, in event {event}")]
     Lost {
-        /// The device.
+        /// Name of the device.
         device: &'static str,
-        /// Which event, from 0.
+        /// Number of the event, from 0.
         event: u32,
     },
     /// The device refused.
@@ -228,21 +228,21 @@ pub enum InvalidSource {
     /// It went back.
     #[error("the clock source went back by {by_ns} ns")]
     Backwards {
-        /// How far.
+        /// Length of the step back, ns.
         by_ns: u64,
     },
     /// It did not advance in all those reads.
     #[error("the clock source did not advance in {reads} reads: it has stopped, or is too coarse")]
     Still {
-        /// How many.
+        /// Number of reads.
         reads: u32,
     },
     /// Its step is too coarse.
     #[error("the clock source advances in steps of {step_ns} ns, {allowed} are allowed")]
     Coarse {
-        /// Its step, ns.
+        /// Smallest step of the source, ns.
         step_ns: u64,
-        /// What is allowed.
+        /// Largest step that is allowed.
         allowed: Span,
     },
 }

@@ -15,17 +15,17 @@ pub enum FaultError {
     /// The signal asked for is no real-time signal.
     #[error("signal {asked} is not a real-time signal: take one from {first} to {last}")]
     NotRealTime {
-        /// The signal.
+        /// The requested signal.
         asked: i32,
-        /// The first one that is.
+        /// First signal that may be used.
         first: i32,
-        /// The last one that is.
+        /// Last signal that may be used.
         last: i32,
     },
     /// The program has a handler of its own for the signal, which is left alone.
     #[error("signal {0} has a handler of this program's: watch with another signal")]
     SignalTaken(i32),
-    /// The calling thread has a [`super::Watch`] already.
+    /// The calling thread has a [`super::DeadlineWatch`] already.
     #[error("this thread is watched already: use the watch that it has")]
     Watched,
     /// The thread's watch was dropped, or the thread has ended.
@@ -65,7 +65,7 @@ pub enum FaultError {
     /// The operating system refused.
     #[error("error {errno} of the operating system (man 3 errno)")]
     Os {
-        /// The number, as `errno(3)`.
+        /// Error number, as in `errno(3)`.
         errno: i32,
     },
     /// A handler's verdict was to end.

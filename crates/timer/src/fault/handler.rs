@@ -1,4 +1,4 @@
-//! The thread that is told of another's timing faults and decides what becomes of it.
+//! The thread that receives another's timing faults and carries out the verdicts on them.
 //!
 //! Owns: [`deadline_handler`], its thread, and what that does to the offender. Must not: touch the
 //! offender's memory, or allocate between taking a message and calling the entry.
@@ -140,7 +140,7 @@ fn install<A: Send + 'static>(
         entry,
         argument,
     };
-    let (told, started) = mpsc::sync_channel(1);
+    let (sender, started) = mpsc::sync_channel(1);
     let kernel = NativePlatform::without_timer();
     let spawned = start_thread("deadline", move || {
         let prepared = prepare(&service.stops, attributes);
@@ -148,8 +148,8 @@ fn install<A: Send + 'static>(
             service.leave();
         }
         let goes_on = prepared.is_ok();
-        // Nobody listens if the installing thread has panicked.
-        let _ = told.send(prepared);
+        // The send fails if the installing thread has panicked.
+        let _ = sender.send(prepared);
         if goes_on {
             service.run();
             service.leave();
@@ -160,7 +160,7 @@ fn install<A: Send + 'static>(
         stops.gate().vacate(&kernel);
         FaultError::os(&error)
     })?;
-    // It always says how it went.
+    // The thread always reports how its set-up went.
     started.recv().unwrap_or(Err(FaultError::Gone))?;
     Ok(DeadlineHandler { stops, thread: Some(handler), counts })
 }
@@ -204,7 +204,7 @@ impl<A, F: FnMut(&Fault, &mut A) -> FaultVerdict> Service<F, A> {
     fn run(&mut self) {
         let mut expected = Expected::NOTHING;
         loop {
-            // Asked before: what was told until then is handled.
+            // Read before the loop, so that faults that came until then are handled.
             let is_last = !self.stops.gate().is_open() || self.stops.gate().is_gone();
             while let Some(mail) = self.next() {
                 self.handle(&mail);
@@ -223,7 +223,7 @@ impl<A, F: FnMut(&Fault, &mut A) -> FaultVerdict> Service<F, A> {
             .or_else(|| gate.take_overdue(|| self.stops.is_within(), &self.kernel))
     }
 
-    /// Somebody else may be installed from here on.
+    /// Another handler may be installed from here on.
     fn leave(&self) {
         self.stops.gate().close(&self.kernel);
         self.stops.gate().vacate(&self.kernel);

@@ -1,6 +1,6 @@
 //! Timing faults: what happens when a thread passes its deadline.
 //!
-//! Owns: a thread's own watch over its deadlines ([`Watch`]), handlers for those that it passes
+//! Owns: a thread's own watch over its deadlines ([`DeadlineWatch`]), handlers for those that it passes
 //! ([`deadline_handler`]), regions that put a stop off ([`defer`]), safepoints ([`safepoint`]), the same
 //! on virtual time ([`sim`]). Must not: end a thread anywhere but at a safepoint, ask for privileges,
 //! print.
@@ -12,10 +12,11 @@
 //! ```
 //! use hourglass_time::Span;
 //! use hourglass_timer::fault::{
-//!     Attributes, Deadline, Ended, Settings, FaultAction, FaultVerdict, Watch, deadline_handler, safepoint,
+//!     Attributes, Deadline, DeadlineWatch, FaultAction, FaultVerdict, ThreadTerminated, WatchSettings,
+//!     deadline_handler, safepoint,
 //! };
 //!
-//! fn job(watch: &mut Watch) -> Result<u64, Ended> {
+//! fn job(watch: &mut DeadlineWatch) -> Result<u64, ThreadTerminated> {
 //!     let mut steps = 0;
 //!     loop {
 //!         steps += 1;
@@ -25,7 +26,7 @@
 //! }
 //!
 //! let worker = std::thread::spawn(|| {
-//!     let mut watch = Watch::new(Settings::with_strength(FaultAction::Suspend))?;
+//!     let mut watch = DeadlineWatch::new(WatchSettings::with_strength(FaultAction::Suspend))?;
 //!     // The second deadline that is passed ends the thread; the first gives it a little more.
 //!     let last = 2;
 //!     let handler = deadline_handler(
@@ -38,7 +39,7 @@
 //!         last,
 //!     )?;
 //!     watch.begin_job(Deadline::In(Span::from_millis(2)))?;
-//!     assert_eq!(job(&mut watch), Err(Ended));
+//!     assert_eq!(job(&mut watch), Err(ThreadTerminated));
 //!     Ok::<u64, hourglass_timer::fault::FaultError>(handler.handled().faults)
 //! });
 //! assert_eq!(worker.join().unwrap(), Ok(2));
@@ -53,10 +54,10 @@
 //! CPU). The signal handler notes the time, wakes the handler and stands at a gate. What it waits
 //! for there is an epoch, not a flag: a thread that is resumed and late again before it ran is not lost.
 //!
-//! A signal needs its thread to run. So the handler's thread looks by itself 0.05 ms after a deadline, and takes the fault
-//! of a thread that is to be told of or demoted and did not act upon it: a starved one. That is one wake-up of the
-//! handler for each deadline; a thread with periodic ones wakes it for none. A suspension is the thread's own act, and
-//! so is a demotion within a region, and taking a new deadline that a verdict gives: those wait until it runs.
+//! A signal needs its thread to run. So the handler's thread checks by itself 0.05 ms after a deadline, and takes
+//! the fault of a starved thread, which did not act upon its notification or demotion. That is one wake-up of the
+//! handler for each deadline; a thread with periodic ones wakes it for none. A suspension is the thread's own act,
+//! and so is a demotion within a region, and taking a new deadline that a verdict gives: those wait until it runs.
 //!
 //! # The three strengths
 //!
@@ -67,12 +68,12 @@
 //!   the moment that this takes, unless the handler is occupied.
 //! - [`FaultAction::Suspend`]: the thread stands where it is until the verdict.
 //!
-//! Without a handler deadlines that are passed are only counted: nobody would resume the thread.
+//! Without a handler, deadlines that are passed are only counted: no thread could resume a stopped one.
 //!
 //! # What suspension can break
 //!
-//! A thread is stopped at any instruction, whatever it holds. Who needs that waits until it is resumed;
-//! if that is the deadline handler itself, **nobody ever runs again**. How often a second thread at the
+//! A thread is stopped at any instruction, whatever it holds. Threads that need what it holds wait until it is
+//! resumed; if that is the deadline handler itself, **no thread ever resumes it**. How often a second thread at the
 //! same work was stuck in 300 suspensions (`tests/stuck_locks.rs`): a user's mutex 90 %, the lock of a
 //! standard stream 70 %, the allocator with one arena (`MALLOC_ARENA_MAX=1`) 41 %, computing never; all
 //! of it in regions never. Therefore:
@@ -81,7 +82,7 @@
 //!   loading a library, calls into foreign code that does any of it. A deadline that passes within is
 //!   acted upon at the end of the outermost region; a thread that never leaves it is never stopped.
 //! - The entry of a suspended thread's handler must not wait for what that thread may hold. It should
-//!   not allocate, print, or panic (which does both). [`Settings::longest_stop`] is a way out.
+//!   not allocate, print, or panic (which does both). [`WatchSettings::longest_stop`] is a way out.
 //! - This module's own calls are regions: arming, jobs, installing and dropping handlers. So is whatever
 //!   holds a lock of this crate's, or of the clock's. **Not in regions** is where other parts allocate:
 //!   making sleepers, queues and devices, adding to a queue that has to grow, polling a future for the
@@ -92,7 +93,7 @@
 //!
 //! # Ending a thread
 //!
-//! [`FaultVerdict::End`] resumes the thread, which gets [`Ended`] from its next safepoint or bound of a job,
+//! [`FaultVerdict::End`] resumes the thread, which gets [`ThreadTerminated`] from its next safepoint or bound of a job,
 //! and from each later one. It propagates that like any error, and everything that it holds is dropped
 //! on the way. A thread that never comes to a safepoint never ends, and is not stopped again for that:
 //! it has no deadline any more. Let the verdict keep it demoted, or give it another deadline and suspend
@@ -101,10 +102,10 @@
 //! # Ends of all kinds
 //!
 //! - A handler's entry that panics: the thread is resumed with the scheduling it had, that is counted
-//!   ([`Handled::panics`]), and later faults are handled.
+//!   ([`HandlerCounts::panics`]), and later faults are handled.
 //! - A handler that is dropped: the thread is resumed if it stands.
 //! - A watch that is dropped, or a thread that ends: the timer is gone; its late signal finds nothing.
-//! - A child made by `fork` inherits neither timers nor the handler's thread: [`Watch::is_inherited`]
+//! - A child made by `fork` inherits neither timers nor the handler's thread: [`DeadlineWatch::is_inherited`]
 //!   says so, arming is refused with [`FaultError::Forked`], and nothing stands.
 //! - `RLIMIT_SIGPENDING` exhausted: [`FaultError::SignalsExhausted`] when the watch is made. What is
 //!   watched already has its signal set aside.

@@ -45,7 +45,7 @@ pub fn defer<R>(work: impl FnOnce() -> R) -> R {
 /// For a thread that is not watched it does nothing.
 ///
 /// # Errors
-/// [`Ended`] from a handler's verdict on.
+/// [`ThreadTerminated`] from a handler's verdict on.
 #[inline]
 pub fn safepoint() -> Result<(), ThreadTerminated> {
     if stop::has_ended() { Err(ThreadTerminated) } else { Ok(()) }

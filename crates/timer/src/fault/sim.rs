@@ -71,11 +71,11 @@ impl<F: FnMut(&Fault) -> FaultVerdict> FaultSimState<F> {
         let at_ns = self.now_ns.get();
         match self.next.replace(HandlerStep::Nothing) {
             look @ (HandlerStep::Nothing | HandlerStep::Look { .. }) => {
-                let told = match look {
+                let mail_found = match look {
                     HandlerStep::Look { .. } => self.gate.take(self),
                     _ => self.gate.take_overdue(|| self.is_within(), self),
                 };
-                let Some(mail) = told else { return };
+                let Some(mail) = mail_found else { return };
                 if mail.strength == FaultAction::Demote.done() {
                     self.demoted.set(true);
                     self.gate.release(mail.number, self);
@@ -123,7 +123,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> FaultSimState<F> {
         self.depth.load(Ordering::Relaxed) != 0
     }
 
-    /// The thread works, or sleeps, for so long; standing comes on top.
+    /// The thread works or sleeps for this length; the time that it stands comes on top.
     fn pass(&self, length_ns: u64) {
         let mut left_ns = length_ns;
         loop {
@@ -166,7 +166,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> GatePlatform for FaultSimState<F> {
         if at_ns > until_ns || at_ns == NEVER {
             self.now_ns.set(self.now_ns.get().max(until_ns.min(NEVER - 1)));
             if until_ns == NEVER {
-                // Nobody would ever let it go: it is told, and let go.
+                // No handler will release the thread: record that, and release it.
                 self.hung.set(true);
                 self.gate.close(self);
             }
@@ -210,7 +210,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> Side for FaultSimState<F> {
     }
 }
 
-/// A thread on virtual time, watched as [`super::Watch`] does it, with a handler of its own.
+/// A thread on virtual time, watched as [`super::DeadlineWatch`] does it, with a handler of its own.
 ///
 /// ```
 /// use hourglass_time::Span;
@@ -260,7 +260,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.world().now_ns.get()
     }
 
-    /// Works, or sleeps, for so long; the time that it stands comes on top.
+    /// Works or sleeps for this length; the time that it stands comes on top.
     pub fn work(&mut self, length: Span) {
         self.world().pass(length.nanos_or_zero());
     }
@@ -273,7 +273,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         done
     }
 
-    /// As [`super::Watch::arm`].
+    /// As [`super::DeadlineWatch::arm`].
     ///
     /// # Errors
     /// As there.
@@ -281,7 +281,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.arm(deadline)
     }
 
-    /// As [`super::Watch::disarm`].
+    /// As [`super::DeadlineWatch::disarm`].
     ///
     /// # Errors
     /// As there.
@@ -289,7 +289,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.disarm()
     }
 
-    /// As [`super::Watch::begin_job`].
+    /// As [`super::DeadlineWatch::begin_job`].
     ///
     /// # Errors
     /// As there.
@@ -297,7 +297,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.begin_job(deadline)
     }
 
-    /// As [`super::Watch::begin_jobs`].
+    /// As [`super::DeadlineWatch::begin_jobs`].
     ///
     /// # Errors
     /// As there.
@@ -305,7 +305,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.begin_jobs(series)
     }
 
-    /// As [`super::Watch::end_job`].
+    /// As [`super::DeadlineWatch::end_job`].
     ///
     /// # Errors
     /// As there.
@@ -313,7 +313,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.deadlines.end_job()
     }
 
-    /// As [`super::Watch::safepoint`].
+    /// As [`super::DeadlineWatch::safepoint`].
     ///
     /// # Errors
     /// As there.
@@ -333,7 +333,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.world().gate.faults()
     }
 
-    /// Of those, how many the handler was not told of.
+    /// How many of those did not reach the handler.
     #[must_use]
     pub fn undelivered(&self) -> u64 {
         self.world().gate.undelivered()
@@ -345,7 +345,7 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
         self.world().demoted.get()
     }
 
-    /// Whether it ever stood with nobody to let it go, which must not be.
+    /// Whether the thread ever stood without a handler to release it, which must not happen.
     #[must_use]
     pub fn has_hung(&self) -> bool {
         self.world().hung.get()

@@ -1,6 +1,6 @@
-//! What a deadline handler is told, and what it may answer.
+//! What a deadline handler learns about a fault, and what it may answer.
 //!
-//! Owns: the words of both. Must not: do any of it.
+//! Owns: the types of both. Must not: carry out a verdict.
 
 use hourglass_sys::sched::Attributes as Scheduling;
 use hourglass_sys::stop::{self, FaultMessage};
@@ -10,11 +10,11 @@ use super::jobs::Deadline;
 /// What is done to a thread that passes its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FaultAction {
-    /// Its handler is told; the thread runs on.
+    /// The handler gets a message; the thread runs on.
     #[default]
     Notify,
-    /// It is given the scheduling that its handler's [`super::Attributes::demoted`] says before its handler is called, and runs on,
-    /// locks and all, when nobody better wants its CPU.
+    /// The thread gets the scheduling in its handler's [`super::Attributes::demoted`] before the
+    /// handler is called. It runs on, with its locks, when no better thread wants its CPU.
     Demote,
     /// It stands where it is until its handler has answered. See the module on what that can break.
     Suspend,
@@ -48,8 +48,8 @@ pub struct Fault {
     pub thread: u32,
     /// How many deadlines the thread has passed since it is watched, with this one.
     pub count: u64,
-    /// Of those, how many no handler was told of.
-    pub untold: u64,
+    /// How many of those reached no handler.
+    pub undelivered: u64,
     /// The deadline, ns on `CLOCK_MONOTONIC` as the others; `u64::MAX` for a budget.
     pub deadline_ns: u64,
     /// When the thread was stopped; with [`FaultAction::Notify`] when it was interrupted. With a region
@@ -64,18 +64,23 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Whether the thread used up its budget of CPU time ([`super::Watch::arm_budget`]), and did not
+    /// Whether the thread used up its budget of CPU time ([`super::DeadlineWatch::arm_budget`]), and did not
     /// pass a deadline by this.
     #[must_use]
     pub fn is_over_budget(&self) -> bool {
         self.deadline_ns == stop::NEVER
     }
 
-    pub(super) fn new(mail: &FaultMessage, thread: u32, untold: u64, handled_ns: u64) -> Fault {
+    pub(super) fn new(
+        mail: &FaultMessage,
+        thread: u32,
+        undelivered: u64,
+        handled_ns: u64,
+    ) -> Fault {
         Fault {
             thread,
             count: mail.number,
-            untold,
+            undelivered,
             deadline_ns: mail.deadline_ns,
             stopped_ns: mail.stopped_ns,
             handled_ns,
@@ -91,7 +96,7 @@ impl Fault {
 pub enum FaultVerdict {
     /// It goes on, with the scheduling that it had.
     Resume,
-    /// The same with a new deadline, unless it has taken another, given this one up or passed the
+    /// Resumes with a new deadline, unless the thread has taken another, given this one up or passed the
     /// next meanwhile (which only a thread that runs can). A relative one counts from the verdict.
     ResumeBy(Deadline),
     /// It goes on with other scheduling.
@@ -99,7 +104,7 @@ pub enum FaultVerdict {
     /// It goes on as demoted as it is. (Without a demotion: as [`FaultVerdict::Resume`].)
     KeepDemoted,
     /// It goes on with the scheduling that it had, to its next safepoint or bound of a job, where it
-    /// gets [`super::Ended`].
+    /// gets [`super::ThreadTerminated`].
     End,
 }
 

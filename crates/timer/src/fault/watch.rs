@@ -47,9 +47,9 @@ impl Default for WatchSettings {
 /// It holds a POSIX timer (one queued signal of `RLIMIT_SIGPENDING`) and the signal, which stays the
 /// process' for this purpose. See the module for an example.
 ///
-/// Not to be leaked (`std::mem::forget`): whoever answers for its thread takes that for alive, and its
-/// number for the thread's own, also when the thread has ended and the kernel has given the number to
-/// another one, which a handler would then demote.
+/// Do not leak it (`std::mem::forget`): a handler takes a leaked thread for alive, also when the
+/// thread has ended and the kernel has given its number to another one, which the handler would
+/// then demote.
 #[derive(Debug)]
 pub struct DeadlineWatch {
     deadlines: Deadlines<WatchedThread>,
@@ -109,7 +109,7 @@ impl DeadlineWatch {
         self.watched().gate().set_strength(strength.done());
     }
 
-    /// For whoever installs a handler for this thread.
+    /// For installing a handler for this thread.
     #[must_use]
     pub fn thread(&self) -> WatchedHandle {
         WatchedHandle { stops: self.watched().stops() }
@@ -127,14 +127,14 @@ impl DeadlineWatch {
     /// Gives the deadline up; whether it was still ahead. One that was passed just now is a fault.
     ///
     /// # Errors
-    /// [`Ended`].
+    /// [`ThreadTerminated`].
     pub fn disarm(&mut self) -> Result<bool, ThreadTerminated> {
         self.deadlines.disarm()
     }
 
-    /// Has a fault made when the thread has used so much CPU time from now on, instead of what was
-    /// asked for before: the cost overrun of a job that runs ([`super::Fault::is_over_budget`]). Beside
-    /// the deadline, which stays. The first call makes a second POSIX timer (`RLIMIT_SIGPENDING`).
+    /// Raises a fault when the thread has used this budget of CPU time from now on; it replaces an
+    /// earlier budget. That is the cost overrun of a job that runs ([`super::Fault::is_over_budget`]).
+    /// The deadline stays. The first call makes a second POSIX timer (`RLIMIT_SIGPENDING`).
     ///
     /// Never early, and late by up to one tick of the kernel (1 to 10 ms), at which it looks at CPU
     /// clocks. For what is to be exact a deadline is the better bound.
@@ -161,15 +161,15 @@ impl DeadlineWatch {
     /// Begins a single job with a deadline, an aperiodic one.
     ///
     /// # Errors
-    /// As [`Watch::arm`].
+    /// As [`DeadlineWatch::arm`].
     pub fn begin_job(&mut self, deadline: Deadline) -> Result<(), FaultError> {
         self.deadlines.begin_job(deadline)
     }
 
-    /// Begins the first of a series of jobs; [`Watch::end_job`] goes on to the next.
+    /// Begins the first of a series of jobs; [`DeadlineWatch::end_job`] goes on to the next.
     ///
     /// # Errors
-    /// As [`Watch::arm`]; [`FaultError::Period`].
+    /// As [`DeadlineWatch::arm`]; [`FaultError::Period`].
     pub fn begin_jobs(&mut self, series: Periodic) -> Result<(), FaultError> {
         self.deadlines.begin_jobs(series)
     }
@@ -179,7 +179,7 @@ impl DeadlineWatch {
     /// `None` if no job was begun; then a deadline that is in force stays so.
     ///
     /// # Errors
-    /// As [`Watch::arm`].
+    /// As [`DeadlineWatch::arm`].
     pub fn end_job(&mut self) -> Result<Option<EndedJob>, FaultError> {
         self.deadlines.end_job()
     }
@@ -187,7 +187,7 @@ impl DeadlineWatch {
     /// Where this thread may be ended. [`super::safepoint`] is the same without the watch at hand.
     ///
     /// # Errors
-    /// [`Ended`] from a handler's verdict on.
+    /// [`ThreadTerminated`] from a handler's verdict on.
     pub fn safepoint(&self) -> Result<(), ThreadTerminated> {
         self.deadlines.safepoint()
     }
@@ -204,13 +204,13 @@ impl DeadlineWatch {
         self.watched().gate().faults()
     }
 
-    /// Of those, how many no handler was told of.
+    /// How many of those reached no handler.
     #[must_use]
     pub fn undelivered(&self) -> u64 {
         self.watched().gate().undelivered()
     }
 
-    /// How often this thread went on without an answer, after [`Settings::longest_stop`].
+    /// How often this thread went on without an answer, after [`WatchSettings::longest_stop`].
     #[must_use]
     pub fn overstayed(&self) -> u64 {
         self.watched().gate().overstayed()
@@ -242,13 +242,13 @@ impl WatchedHandle {
         now()
     }
 
-    /// Faults the thread now, from another one, for a deadline that is kept elsewhere, ns: as if it had
-    /// passed a deadline of its own, which it keeps beside. Whether it is still watched; in a child
-    /// made by `fork` it is not.
+    /// Raises a fault of the thread from another one, for a deadline that is tracked elsewhere, ns:
+    /// as if the thread had passed a deadline of its own, which stays. Returns whether the thread
+    /// is still watched; in a child made by `fork` it is not.
     ///
-    /// The thread runs on until the signal reaches it, some 40 us if it is on another CPU; what is to
-    /// be stopped at once arms its own [`Watch`]. Calls that it has not seen yet are one. Takes a
-    /// system call, and a lock that is held for as long as one by whoever answers for the thread.
+    /// The thread runs on until the signal reaches it, some 40 us if it is on another CPU; what is
+    /// to be stopped at once arms its own [`DeadlineWatch`]. Calls that it has not seen yet are one. Takes
+    /// a system call, and a lock that the thread's handler holds for as long as one.
     pub fn fault(&self, deadline_ns: u64) -> bool {
         if self.stops.is_inherited() || self.is_gone() {
             return false;
@@ -263,7 +263,7 @@ impl WatchedHandle {
         self.stops.gate().faults()
     }
 
-    /// Of those, how many no handler was told of.
+    /// How many of those reached no handler.
     #[must_use]
     pub fn undelivered(&self) -> u64 {
         self.stops.gate().undelivered()

@@ -65,7 +65,7 @@ impl Builder {
         self.parameters(parameters)
     }
 
-    /// So many releases a second; exact in the long run.
+    /// Releases in a second; exact in the long run.
     #[must_use]
     pub fn hertz(self, hertz: u32) -> Builder {
         let parameters = self.parameters.with_hertz(hertz);
@@ -86,9 +86,9 @@ impl Builder {
         self.parameters(parameters)
     }
 
-    /// CPU time that a job may take. What takes more is told when it is complete, and counted; a body may
-    /// ask before ([`super::Job::check`]), [`Builder::deadline_and_budget_handler`] tells a handler
-    /// meanwhile, and [`Scheduling::Deadline`] enforces it.
+    /// CPU time that a job may take. An overrun is reported when the job is complete, and counted;
+    /// a body may ask before ([`super::RunningJob::check`]), [`Builder::deadline_and_budget_handler`]
+    /// notifies a handler meanwhile, and [`Scheduling::Deadline`] enforces the budget.
     #[must_use]
     pub fn budget(self, budget: Span) -> Builder {
         let parameters = self.parameters.with_budget(budget);
@@ -136,7 +136,7 @@ impl Builder {
 
     /// How it waits for a release. In the kernel only, if not given: late by the kernel's wake-up,
     /// and taking no CPU time from other threads and none from the thread's own budget.
-    /// [`Settings::DEFAULT`] spins the last part of each wait, within a budget of CPU time and 5 us
+    /// [`SleeperSettings::DEFAULT`] spins the last part of each wait, within a budget of CPU time and 5 us
     /// beyond it, so that bodies are entered less than a microsecond after their release.
     #[must_use]
     pub fn waiting(self, waiting: SleeperSettings) -> Builder {
@@ -177,11 +177,11 @@ impl Builder {
         Builder { watch: Some(Box::new(make)), ..self }
     }
 
-    /// Has a handler told of each deadline that a job passes, at that time and not when the job is
+    /// Notifies a handler of each deadline that a job passes, when it passes and not when the job is
     /// complete: RT-Mach's `thread_deadline_handler` (section 4). The handler's thread calls `entry`
-    /// with the fault and `argument`, and does what it answers; what it can do to the thread while it
+    /// with the fault and `argument`, and carries out its verdict; what it can do to the thread while it
     /// runs is `settings.strength`. [`FaultVerdict::End`] ends the thread when the job is complete
-    /// ([`super::Ended::ByWatch`]), or earlier at a [`crate::fault::safepoint`] of its body.
+    /// ([`super::LoopEnd::ByWatch`]), or earlier at a [`crate::fault::safepoint`] of its body.
     #[must_use]
     pub fn deadline_handler<A: Send + 'static>(
         self,
@@ -193,9 +193,9 @@ impl Builder {
         self.on_deadline(move || FaultWatch::install(settings, attributes, entry, argument, false))
     }
 
-    /// The same, and the handler is told as well when a job has used its budget, while it runs: a fault
-    /// that [`Fault::is_over_budget`]. By a timer on the thread's CPU clock, at which the kernel looks at
-    /// its ticks only: late by up to one of them (1 to 10 ms), which is for budgets of some ms and more.
+    /// As [`Builder::deadline_handler`]; also notifies the handler when a running job has used its budget: a
+    /// fault that [`Fault::is_over_budget`]. A timer on the thread's CPU clock does that, which the kernel
+    /// checks at its ticks only: late by up to one tick (1 to 10 ms), so for budgets of some ms and more.
     #[must_use]
     pub fn deadline_and_budget_handler<A: Send + 'static>(
         self,
@@ -207,17 +207,17 @@ impl Builder {
         self.on_deadline(move || FaultWatch::install(settings, attributes, entry, argument, true))
     }
 
-    /// Has `told` called after each job that missed its deadline, in the thread itself: it counts as
+    /// Has `handler` called after each job that missed its deadline, in the thread itself: it counts as
     /// time between jobs, and must not block.
     #[must_use]
-    pub fn on_miss(self, told: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
-        Builder { on_miss: Some(Box::new(told)), ..self }
+    pub fn on_miss(self, handler: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
+        Builder { on_miss: Some(Box::new(handler)), ..self }
     }
 
-    /// The same for each job that took more CPU time than its budget.
+    /// Calls `handler` after each job that took more CPU time than its budget.
     #[must_use]
-    pub fn on_cost_overrun(self, told: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
-        Builder { on_cost_overrun: Some(Box::new(told)), ..self }
+    pub fn on_cost_overrun(self, handler: impl FnMut(&CompletedJob) + Send + 'static) -> Builder {
+        Builder { on_cost_overrun: Some(Box::new(handler)), ..self }
     }
 
     /// Starts it, on the clock of the process. When this returns it has its CPUs and its policy, its start
@@ -234,7 +234,7 @@ impl Builder {
         self.spawn_on(sleeper, body)
     }
 
-    /// The same on any sleeper, which keeps its own settings.
+    /// As [`Builder::spawn`], on any sleeper, which keeps its own settings.
     ///
     /// # Errors
     /// [`SpawnError`]; then there is no thread.

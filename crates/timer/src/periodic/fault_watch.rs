@@ -41,7 +41,7 @@ impl JobWatch for FaultWatch {
         // the job is complete.
         let _ = self.watch.begin_job(Deadline::At(job.deadline_ns));
         if let Some(budget_ns) = job.budget_ns.filter(|_| self.budget) {
-            // Refused where no signals were left for the first one: then it is told after the job.
+            // Fails if no signal is left for the timer of the budget: then the overrun is reported after the job.
             let _ = self.watch.arm_budget(Span::from_nanos(budget_ns.cast_signed()));
         }
     }

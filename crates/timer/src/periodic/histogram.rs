@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Each power of two has so many buckets, as a power of two: a bucket is at most 1/32 of its
-/// values wide.
+/// Buckets of each power of two, as a power of two: a bucket is at most 1/32 of its values wide.
 const SUB_BITS: u32 = 5;
 const SUB: u64 = 1 << SUB_BITS;
 /// Values from 2^this ns on (73 minutes) share the last bucket.
@@ -195,19 +194,19 @@ mod tests {
             times.add(*value);
         }
         sorted.sort_unstable();
-        let mut told = Distribution::new();
-        times.copy_to(&mut told);
+        let mut distribution = Distribution::new();
+        times.copy_to(&mut distribution);
         for ppm in [0, 1, 1_000, 250_000, 500_000, 990_000, 999_999, 1_000_000, u32::MAX] {
             let rank = (1_000 * u128::from(ppm)).div_ceil(1_000_000).clamp(1, 1_000);
             let exact = sorted[rank as usize - 1];
-            let quantile = told.quantile_ns(ppm).unwrap();
+            let quantile = distribution.quantile_ns(ppm).unwrap();
             assert!(quantile >= exact && quantile - exact <= exact / 32, "{ppm}: {quantile}");
         }
-        assert_eq!(told.min_ns(), sorted.first().copied());
-        assert_eq!(told.quantile_ns(1_000_000), sorted.last().copied());
-        assert_eq!(told.mean_ns(), Some(sorted.iter().sum::<u64>() / 1_000));
-        assert_eq!(told.jitter_ns(), sorted[999] - sorted[0]);
-        assert_eq!(told.buckets().map(|(_, count)| count).sum::<u64>(), 1_000);
+        assert_eq!(distribution.min_ns(), sorted.first().copied());
+        assert_eq!(distribution.quantile_ns(1_000_000), sorted.last().copied());
+        assert_eq!(distribution.mean_ns(), Some(sorted.iter().sum::<u64>() / 1_000));
+        assert_eq!(distribution.jitter_ns(), sorted[999] - sorted[0]);
+        assert_eq!(distribution.buckets().map(|(_, count)| count).sum::<u64>(), 1_000);
     }
 
     #[test]
@@ -217,8 +216,8 @@ mod tests {
         assert_eq!((none.jitter_ns(), none.count()), (0, 0));
         let times = Times::new();
         times.add(u64::MAX);
-        let mut told = none;
-        times.copy_to(&mut told);
-        assert_eq!(told.quantile_ns(1), Some(u64::MAX));
+        let mut distribution = none;
+        times.copy_to(&mut distribution);
+        assert_eq!(distribution.quantile_ns(1), Some(u64::MAX));
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::ops::ControlFlow;
 
-/// A job that was released, as a [`Watch`] is told of it.
+/// A job that was released, as a [`JobWatch`] receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReleasedJob {
     /// How many jobs there were before.
@@ -19,16 +19,16 @@ pub struct ReleasedJob {
 /// Watches the jobs of a periodic task while they run: a deadline handler, a watchdog.
 ///
 /// It is made, called and dropped by the task's own thread. An implementation MUST
-/// - neither allocate, block nor panic in [`Watch::released`] and [`Watch::completed`], which run in
+/// - neither allocate, block nor panic in [`JobWatch::released`] and [`JobWatch::completed`], which run in
 ///   the task's time (the first counts towards the job's response time, neither towards what it
 ///   costs);
-/// - disarm whatever it armed in [`Watch::completed`], which is also called when the body panics;
+/// - disarm whatever it armed in [`JobWatch::completed`], which is also called when the body panics;
 /// - leave nothing behind in the thread when it is dropped.
 pub trait JobWatch {
     /// A job is about to begin.
     fn released(&mut self, job: ReleasedJob);
 
-    /// The job is complete. [`ControlFlow::Break`] ends the task ([`super::Ended::ByWatch`]).
+    /// The job is complete. [`ControlFlow::Break`] ends the task ([`super::LoopEnd::ByWatch`]).
     fn completed(&mut self) -> ControlFlow<()>;
 }
 
@@ -41,7 +41,7 @@ pub(super) type MakeWatch = Box<dyn FnOnce() -> Result<Box<dyn JobWatch>, WatchE
 /// What a thread does before its first release.
 pub(super) type OnStart = Box<dyn FnOnce() -> Result<(), WatchError> + Send>;
 
-/// Calls [`Watch::completed`] once, however the job ends.
+/// Calls [`JobWatch::completed`] once, however the job ends.
 pub(super) struct WatchGuard<'a>(Option<&'a mut (dyn JobWatch + 'static)>);
 
 impl<'a> WatchGuard<'a> {

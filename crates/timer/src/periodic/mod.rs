@@ -2,10 +2,10 @@
 //!
 //! Owns: the parameters of a task ([`Parameters`]), its grid of releases and what becomes of those
 //! that pass ([`OverrunPolicy`]), the loop that runs it on any clock ([`PeriodicLoop`]), the thread
-//! that runs the loop on this machine ([`PeriodicThread`]), and what it counts ([`Statistics`]).
+//! that runs the loop on this machine ([`PeriodicThread`]), and what it counts ([`TaskStatistics`]).
 //! Must not: allocate, lock or do I/O between the first release and the end; enforce anything by
-//! itself (a job that takes too long is told and counted; [`Watch`] is where enforcement attaches, and
-//! [`Builder::deadline_handler`] attaches that of [`crate::fault`]).
+//! itself (a job that takes too long is reported and counted; [`JobWatch`] is where enforcement
+//! attaches, and [`Builder::deadline_handler`] attaches that of [`crate::fault`]).
 //!
 //! The periodic threads of RT-Mach (Savage and Tokuda, *Real-Time Mach Timers*, 1993, sections 3 and
 //! 4), which there check a deadline only when the job has ended. The words are the field's: a **job**
@@ -21,7 +21,7 @@
 //! CPU clock, and lets the grid say what passed meanwhile. `thread.rs` gives a thread its CPUs and its
 //! policy, tells the starter, and runs the loop. What it counts lies behind a sequence lock of atomics
 //! (`statistics.rs`): the thread writes and never waits, readers copy again if it wrote meanwhile.
-//! Enforcement is not here: `Watch` is told when a job begins and ends.
+//! Enforcement is not here: `JobWatch` is notified when a job begins and ends.
 
 mod builder;
 mod error;

@@ -105,20 +105,20 @@ impl Parameters {
         }
     }
 
-    /// So many releases a second, exact in the long run also where a period is no whole number of
+    /// Releases in a second, exact in the long run also where a period is no whole number of
     /// nanoseconds (60 Hz).
     #[must_use]
     pub const fn hertz(hertz: u32) -> Parameters {
         Parameters { period: PeriodSpec::Hertz(hertz), ..Parameters::every(Span::ZERO) }
     }
 
-    /// The same with another period.
+    /// These parameters with another period.
     #[must_use]
     pub const fn with_period(self, period: Span) -> Parameters {
         Parameters { period: PeriodSpec::Every(period), ..self }
     }
 
-    /// The same with another rate.
+    /// These parameters with another rate.
     #[must_use]
     pub const fn with_hertz(self, hertz: u32) -> Parameters {
         Parameters { period: PeriodSpec::Hertz(hertz), ..self }

@@ -18,7 +18,7 @@ use super::parameters::ValidParameters;
 use super::releases::Releases;
 use super::statistics::{JobRecord, Recorder, TaskStatistics};
 
-/// So long before a release the CPU clock is read, where the end of the wait is spun, ns.
+/// How long before a release the CPU clock is read, where the end of the wait is spun, ns.
 const LEAD_NS: u64 = 5_000;
 
 /// The CPU clock shortly before a job, in a thread that spins since.
@@ -29,14 +29,14 @@ struct CpuRead {
 }
 
 impl CpuRead {
-    /// What it says at that time if nobody took the CPU meanwhile. If somebody did, and was gone by
-    /// the release, up to [`LEAD_NS`] too much.
+    /// The CPU time at that time if no other thread took the CPU meanwhile. If one did, and was
+    /// gone by the release, up to [`LEAD_NS`] too much.
     fn at(self, now_ns: u64) -> u64 {
         self.cpu_ns.saturating_add(now_ns.saturating_sub(self.at_ns))
     }
 }
 
-/// Is told of a job that did something wrong, in the task's thread, after it.
+/// Is called with a job that did something wrong, in the task's thread, after it.
 pub(super) type JobErrorHandler = Box<dyn FnMut(&CompletedJob) + Send>;
 
 /// A handle that stops a periodic task; may be cloned, sent and kept beyond its life.
@@ -60,7 +60,7 @@ impl Stop {
         self.interrupter.interrupt();
     }
 
-    /// Whether somebody asked for it.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.requested.load(Ordering::Acquire) || self.interrupter.is_set()
@@ -70,11 +70,11 @@ impl Stop {
 /// Why a task is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoopEnd {
-    /// Somebody stopped it.
+    /// A stop was requested.
     Stopped,
     /// Its body said that this was the last job.
     ByItself,
-    /// Its [`Watch`] said so when a job was complete.
+    /// Its [`JobWatch`] said so when a job was complete.
     ByWatch,
 }
 
@@ -83,7 +83,7 @@ pub enum LoopEnd {
 pub enum LoopStep {
     /// A job was run.
     Ran {
-        /// What became of it.
+        /// The completed job.
         job: CompletedJob,
         /// Why there is to be no other, if there is not.
         ended: Option<LoopEnd>,
@@ -139,8 +139,8 @@ impl ActiveJob {
     }
 }
 
-/// A periodic task without a thread: whoever calls it runs it. On a simulated machine, hours of it
-/// take moments.
+/// A periodic task without a thread: the calling thread runs it. On a simulated machine, hours of
+/// it take moments.
 ///
 /// It is made and run in one thread. Nothing is allocated, locked or written to a file in
 /// [`PeriodicLoop::step`], but for what body, handlers and watch do.
@@ -191,19 +191,19 @@ impl<C, M> PeriodicLoop<C, M> {
         &mut self.sleeper
     }
 
-    /// Has `watch` watch the jobs from now on, or nobody; returns who did.
+    /// Sets the watch of the jobs from now on, or removes it; returns the previous one.
     pub fn set_watch(&mut self, watch: Option<Box<dyn JobWatch>>) -> Option<Box<dyn JobWatch>> {
         std::mem::replace(&mut self.watch, watch)
     }
 
-    /// Has `told` called after each job that missed its deadline.
-    pub fn on_miss(&mut self, told: impl FnMut(&CompletedJob) + Send + 'static) {
-        self.on_miss = Some(Box::new(told));
+    /// Calls `handler` after each job that missed its deadline.
+    pub fn on_miss(&mut self, handler: impl FnMut(&CompletedJob) + Send + 'static) {
+        self.on_miss = Some(Box::new(handler));
     }
 
-    /// Has `told` called after each job that took more CPU time than its budget.
-    pub fn on_cost_overrun(&mut self, told: impl FnMut(&CompletedJob) + Send + 'static) {
-        self.on_cost_overrun = Some(Box::new(told));
+    /// Calls `handler` after each job that took more CPU time than its budget.
+    pub fn on_cost_overrun(&mut self, handler: impl FnMut(&CompletedJob) + Send + 'static) {
+        self.on_cost_overrun = Some(Box::new(handler));
     }
 
     pub(super) fn set_handlers(
@@ -215,11 +215,11 @@ impl<C, M> PeriodicLoop<C, M> {
     }
 
     fn tell(&mut self, job: &CompletedJob) {
-        if let (true, Some(told)) = (job.missed(), &mut self.on_miss) {
-            told(job);
+        if let (true, Some(handler)) = (job.missed(), &mut self.on_miss) {
+            handler(job);
         }
-        if let (true, Some(told)) = (job.is_cost_overrun(), &mut self.on_cost_overrun) {
-            told(job);
+        if let (true, Some(handler)) = (job.is_cost_overrun(), &mut self.on_cost_overrun) {
+            handler(job);
         }
     }
 }
@@ -265,7 +265,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         &mut self,
         body: &mut impl FnMut(&mut RunningJob<'_, C, M>) -> R,
     ) -> LoopStep {
-        // Whoever cleared the sleeper's interrupt in a body has not called the stop off.
+        // A body that cleared the sleeper's interrupt has not cancelled the stop.
         if self.stop.is_requested() {
             return LoopStep::Stopped;
         }
@@ -314,8 +314,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     /// Waits for the next release, for a caller whose job is no closure: an iterator, another
     /// language's loop. `None` if the loop was stopped; the release is still to come then.
     ///
-    /// Such jobs are told to no [`Watch`]. Between this and [`PeriodicLoop::start`] the caller may do
-    /// what it must before it can run, take a lock say: that delays the job, and is told so.
+    /// No [`JobWatch`] is notified of such jobs. Between this and [`PeriodicLoop::start`] the caller may do
+    /// what it must before it can run, such as take a lock: that delays the job, and counts as latency.
     pub fn wait_for_release(&mut self) -> Option<DueRelease> {
         if self.stop.is_requested() {
             return None;
@@ -329,7 +329,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     pub fn start(&mut self, due: DueRelease) -> ActiveJob {
         self.recorder.begin();
         let cpu_begun_ns = self.sleeper.mechanism().cpu_time_ns();
-        // Last, so that the latency told is what the caller sees.
+        // Last, so that the reported latency is what the caller sees.
         let started_ns = self.sleeper.now_ns();
         ActiveJob { facts: self.facts(due.release_ns, started_ns), cpu_begun_ns }
     }
@@ -376,7 +376,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         let released = ReleasedJob { number, release_ns, deadline_ns, budget_ns };
         let watched = WatchGuard::begin(self.watch.as_mut(), released);
         let late_read = read.is_none().then(|| self.sleeper.mechanism().cpu_time_ns());
-        // Last, so that the latency told is what the body sees.
+        // Last, so that the reported latency is what the body sees.
         facts.started_ns = self.sleeper.now_ns();
         let cpu_begun_ns = read.map_or(late_read.unwrap_or(0), |read| read.at(facts.started_ns));
         let mut job = RunningJob {

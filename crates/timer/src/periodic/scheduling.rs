@@ -22,7 +22,7 @@ pub enum Scheduling {
     /// `SCHED_DEADLINE` with the thread's own budget, deadline and period, whole nanoseconds. The
     /// kernel then **enforces** the budget: a job that used it waits for the next period.
     Deadline {
-        /// Whether it may use bandwidth that nobody reserved (`SCHED_FLAG_RECLAIM`).
+        /// Whether it may use bandwidth that is not reserved (`SCHED_FLAG_RECLAIM`).
         reclaim: bool,
     },
 }
@@ -31,10 +31,10 @@ pub enum Scheduling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchedulingError {
-    /// No real-time priority.
+    /// The number is no real-time priority.
     #[error("{0} is not a real-time priority; give one from 1 (lowest) to 99")]
     Priority(u8),
-    /// No nice value.
+    /// The number is no nice value.
     #[error("{0} is not a nice value; give one from -20 (highest) to 19")]
     Nice(i8),
     /// The deadline class needs a budget.
@@ -45,7 +45,7 @@ pub enum SchedulingError {
         "the deadline class takes no deadline above the period; give one of at most {period_ns} ns"
     )]
     DeadlineAbovePeriod {
-        /// The period, ns.
+        /// Requested period, ns.
         period_ns: u64,
     },
 }
@@ -55,9 +55,9 @@ pub enum SchedulingError {
 #[error("the kernel refused {scheduling} (error {errno}): {remedy}")]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The policy.
+    /// The refused policy.
     pub scheduling: Scheduling,
-    /// Why, as `errno(3)`.
+    /// Error number, as in `errno(3)`.
     pub errno: i32,
     /// What grants it: the exact line, where there is one.
     pub remedy: String,
@@ -134,7 +134,7 @@ impl Scheduling {
         })
     }
 
-    /// What is told of a refusal.
+    /// The report of a refusal.
     pub(crate) fn refused(self, error: &io::Error) -> Refusal {
         let errno = error.raw_os_error().unwrap_or(0);
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();

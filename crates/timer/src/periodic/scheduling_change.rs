@@ -23,9 +23,9 @@ pub enum TakeError {
         "CPUs {cpus:?} cannot be used ({error}): give some that are online and allowed (nproc, taskset -p $$)"
     )]
     Affinity {
-        /// The CPUs asked for.
+        /// The requested CPUs.
         cpus: Vec<u32>,
-        /// The kernel's answer.
+        /// Error of the kernel.
         error: io::Error,
     },
     /// What it has cannot be read, and so not be put back.
@@ -42,7 +42,7 @@ pub enum TakeError {
 /// let parameters = Parameters::every(Span::from_millis(1)).check()?;
 /// let taken = SchedulingChange::by_this_thread(Scheduling::Fifo(50), Some(&[1]), &parameters)?;
 /// // The loop.
-/// taken.give_back()?;
+/// taken.restore()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl SchedulingChange {
         }
         let taken = SchedulingChange { tid: os::id(), policy, cpus: before };
         if let Err(refusal) = scheduling.take(parameters) {
-            // It had them a moment ago.
+            // The thread had them a moment ago.
             let _ = taken.restore();
             return Err(refusal.into());
         }

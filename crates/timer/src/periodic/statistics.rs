@@ -1,4 +1,4 @@
-//! What a task did so far: written by its thread, read by anybody.
+//! What a task did so far: written by its thread, read by any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -57,8 +57,8 @@ impl Recorder {
         }
     }
 
-    /// A job begins: one store, since its body waits for it. Outside of the sequence lock: whoever
-    /// reads the counts of a complete job has seen it begin.
+    /// A job begins: one store, since its body waits for it. Outside of the sequence lock: a reader
+    /// of the counts of a complete job has seen it begin.
     pub(super) fn begin(&self) {
         raise(&self.releases, 1);
     }
@@ -88,7 +88,7 @@ impl Recorder {
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// Copies once; whether nobody wrote meanwhile.
+    /// Copies once. Returns whether no write came in between.
     fn try_read(&self, into: &mut Snapshot) -> bool {
         let before = self.version.load(Ordering::Acquire);
         if before % 2 == 1 {
@@ -124,7 +124,7 @@ impl TaskStatistics {
         TaskStatistics(recorder)
     }
 
-    /// What the task did so far. Allocates some 20 KB; [`Statistics::read_into`] does not.
+    /// What the task did so far. Allocates some 20 KB; [`TaskStatistics::read_into`] does not.
     #[must_use]
     pub fn read(&self) -> Snapshot {
         let mut snapshot = Snapshot::new();
@@ -132,7 +132,7 @@ impl TaskStatistics {
         snapshot
     }
 
-    /// The same into an older copy. A microsecond or two, and again if the task wrote meanwhile;
+    /// Reads into an older copy. A microsecond or two, and again if the task wrote meanwhile;
     /// should the task have lost its CPU in the middle of writing, the reader sleeps until it is
     /// done rather than keep the CPU from it.
     pub fn read_into(&self, into: &mut Snapshot) {
@@ -185,7 +185,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Nothing happened yet.
+    /// A copy without any job.
     #[must_use]
     pub fn new() -> Snapshot {
         Snapshot {

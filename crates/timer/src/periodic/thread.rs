@@ -72,7 +72,7 @@ impl PeriodicThread {
         Builder::new(name.into())
     }
 
-    /// Its name.
+    /// Name of the thread.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -96,14 +96,14 @@ impl PeriodicThread {
         self.stop.clone()
     }
 
-    /// Whether it is over.
+    /// Whether the thread has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Ends its wait at once, lets a job that is running finish, waits for its end. A body that never
-    /// returns is waited for for ever ([`super::Job::is_stopping`] tells it).
+    /// returns is waited for for ever ([`super::RunningJob::is_stopping`] tells it).
     ///
     /// # Errors
     /// As [`PeriodicThread::join`].
@@ -114,7 +114,7 @@ impl PeriodicThread {
         self.join()
     }
 
-    /// Waits until it is over by itself, or stopped by somebody else.
+    /// Waits until the thread ends by itself, or is stopped from elsewhere.
     ///
     /// # Errors
     /// [`JoinError::Panicked`] with what it did until then, [`JoinError::Forked`],
@@ -223,11 +223,11 @@ impl ThreadPlan {
         let stop = Stop::new(sleeper.interrupter());
         let recorder = Arc::new(Recorder::new());
         let statistics = TaskStatistics::of(Arc::clone(&recorder));
-        let (tell, told) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         let own = stop.clone();
-        let started = start_thread(&name, move || self.live(sleeper, own, recorder, body, &tell));
+        let started = start_thread(&name, move || self.live(sleeper, own, recorder, body, &sender));
         let handle = started.map_err(|error| SpawnError::NoThread { name: name.clone(), error })?;
-        match told.recv() {
+        match receiver.recv() {
             Ok(Ok(tid)) => Ok(PeriodicThread {
                 name,
                 tid,
@@ -253,7 +253,7 @@ impl ThreadPlan {
         stop: Stop,
         recorder: Arc<Recorder>,
         body: F,
-        tell: &SyncSender<Result<u32, SpawnError>>,
+        sender: &SyncSender<Result<u32, SpawnError>>,
     ) -> Result<LoopEnd, Panic>
     where
         B: Timebase,
@@ -266,18 +266,18 @@ impl ThreadPlan {
         let held = self.builder.idle_latency_us.map(|us| sleeper.hold_idle_latency(us));
         if let Some(Err(error)) = held {
             let name = self.builder.name.clone();
-            let _ = tell.send(Err(SpawnError::IdleLatency { name, error }));
+            let _ = sender.send(Err(SpawnError::IdleLatency { name, error }));
             return Ok(LoopEnd::Stopped);
         }
-        // Nobody hears what is told if the starter is gone, which cannot be: it waits for this.
+        // The starter always receives this: it waits for it.
         let watch = match self.set_up() {
             Ok(watch) => watch,
             Err(error) => {
-                let _ = tell.send(Err(error));
+                let _ = sender.send(Err(error));
                 return Ok(LoopEnd::Stopped);
             }
         };
-        let _ = tell.send(Ok(os::id()));
+        let _ = sender.send(Ok(os::id()));
         let mut task = PeriodicLoop::with(sleeper, &self.parameters, stop, recorder);
         task.set_handlers(self.builder.on_miss, self.builder.on_cost_overrun);
         task.set_watch(watch);

@@ -1,4 +1,4 @@
-//! Timers in slots: which are alive, and handles that never name somebody else's timer.
+//! Timers in slots: which are alive, and handles that never name another caller's timer.
 //!
 //! Owns: the memory of timers, the free slots, the generations.
 //! Must not: know about time or order.
@@ -10,10 +10,10 @@ use super::QueueError;
 
 /// Names a timer of the queue that created it; 8 bytes, as an `Option` too.
 ///
-/// A handle whose timer was removed is stale, and is refused from then on, also when its slot
-/// has a new timer: each has a generation of its own. (A key that is used again means cancelling
-/// somebody else's timer: tokio-util issue 3270.) Generations never repeat: a slot that has used up
-/// its 2^32 - 1 generations is left empty for good.
+/// A handle whose timer was removed is stale, and is refused from then on, also when its slot has a
+/// new timer: each has a generation of its own. (A key that is used again means cancelling another
+/// caller's timer: tokio-util issue 3270.) Generations never repeat: a slot that has used up its
+/// 2^32 - 1 generations is left empty for good.
 ///
 /// Handles are only meaningful to the queue they come from; another one either finds them stale or
 /// takes them for its own.
@@ -110,7 +110,7 @@ impl<X: Default, T> Arena<X, T> {
         Ok(Some(self.room.saturating_mul(2).clamp(ROOM_AT_FIRST, SLOTS_MAX)))
     }
 
-    /// Makes room for so many timers, exactly; less than before changes nothing.
+    /// Makes room for this many timers, exactly; less than before changes nothing.
     ///
     /// # Errors
     /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
@@ -126,7 +126,7 @@ impl<X: Default, T> Arena<X, T> {
         Ok(())
     }
 
-    /// A new timer in a free slot; nobody may be waiting for room ([`Arena::wants`]).
+    /// A new timer in a free slot; no growth of the arena may be pending ([`Arena::wants`]).
     #[inline]
     pub(super) fn create(&mut self, payload: T) -> Handle {
         self.live += 1;

@@ -11,13 +11,13 @@ pub enum QueueError {
     /// not touched.
     #[error("timer {handle} was removed; create another one")]
     StaleHandle {
-        /// The handle.
+        /// The refused handle.
         handle: Handle,
     },
     /// Slack is the time after the expiry in which the timer may still fire.
     #[error("a slack of {slack} is negative; arm with an earlier expiry instead")]
     NegativeSlack {
-        /// The slack asked for.
+        /// Requested slack.
         slack: Span,
     },
     /// Further away than the clock or the wheel can tell.
@@ -31,7 +31,7 @@ pub enum QueueError {
     /// A wheel whose buckets are too small.
     #[error("a granularity of {granularity} is too fine for a wheel; the finest is {finest}")]
     TooFine {
-        /// The granularity asked for.
+        /// Requested granularity.
         granularity: Span,
         /// What is possible.
         finest: Span,

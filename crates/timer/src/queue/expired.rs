@@ -8,12 +8,12 @@ use super::Handle;
 
 /// A timer or timeout that has fired. It is not armed any more, but lives on.
 pub struct ExpiredEntry<C: ClockTag> {
-    /// Whose it is.
+    /// The timer that expired.
     pub handle: Handle,
     /// The expiry that it was armed with; never later than the time at which it fired.
     pub expiry: Instant<C>,
     /// By when it was to fire: expiry plus slack, or the time of its bucket. If it fired later than
-    /// that, nobody looked at the queue in between.
+    /// that, the queue was not polled in between.
     pub latest: Instant<C>,
 }
 

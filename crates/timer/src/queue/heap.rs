@@ -11,7 +11,7 @@
 //! for 395 with), and memory is asked for in huge pages (706 ns without for 536 with, 0.72 and 0.56 of `BTreeMap`, on a
 //! busy virtual machine). Buckets of far timers before a small heap (a calendar queue) were tried and are not better: with
 //! 10^6 fire and re-arm took 0.7 to 1.2 of the heap's time, with 10^4 1.3, and inserting and cancelling five times
-//! as long, since each goes to a place in memory that nobody can ask for in advance. A node's children start at a
+//! as long, since each goes to a place in memory that cannot be fetched in advance. A node's children start at a
 //! multiple of eight because the root is entry 7.
 
 use std::collections::TryReserveError;
@@ -32,7 +32,7 @@ const ROOT: usize = WIDTH - 1;
 /// 32 KiB.
 const FAR: usize = 64;
 
-/// From so many on, what is known about a timer is beyond a second-level cache of 2 MiB.
+/// From this many on, what is known about a timer is beyond a second-level cache of 2 MiB.
 const MANY: usize = 32_768;
 
 /// Marks the key of an entry that is not in use, and may be that of one which is.
@@ -339,7 +339,7 @@ mod tests {
         assert!(heap.len() > 1_000);
     }
 
-    /// Room for so many and not one more: no look beyond the end, whatever the last line holds.
+    /// Room for this many and not one more: no look beyond the end, whatever the last line holds.
     #[test]
     fn a_full_heap_of_any_size() {
         for slots in 1..300u32 {

@@ -43,7 +43,7 @@ impl ListEnds {
 pub(super) struct Lists(Box<[ListEnds]>);
 
 impl Lists {
-    /// So many empty lists.
+    /// This many empty lists.
     pub(super) fn new(lists: usize) -> Lists {
         Lists(vec![ListEnds::EMPTY; lists].into())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-/// By what timers are ordered: the expiry, and among equal ones who was armed first.
+/// By what timers are ordered: the expiry, and among equal ones the order of arming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// The latest time to fire, in nanoseconds from the clock's zero.
@@ -14,7 +14,7 @@ pub struct Key {
 /// The first of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinEntry {
-    /// The timer's slot.
+    /// Slot of the timer.
     pub slot: u32,
     /// The expiry of its key.
     pub expiry: i64,
@@ -25,12 +25,12 @@ pub struct MinEntry {
 ///
 /// The queue numbers its timers by small slots and asks for room before it uses one. An
 /// implementation MUST
-/// - be exact: [`first`](Order::first) is the slot of the least key, nanosecond and sequence
+/// - be exact: [`first`](PriorityStructure::first) is the slot of the least key, nanosecond and sequence
 ///   included, so that equal expiries come first in, first out;
 /// - know its first in constant time;
 /// - take logarithmic time at most for one placing or removing, whatever came before: no work may
 ///   be saved up for a later call (that is what the cascading wheel does);
-/// - allocate only when it is made and in [`reserve`](Order::reserve);
+/// - allocate only when it is made and in [`reserve`](PriorityStructure::reserve);
 /// - neither panic nor touch another slot's key when asked about a slot beyond the room reserved:
 ///   placing it does nothing, and it is not contained.
 ///
@@ -58,7 +58,7 @@ pub trait PriorityStructure: Default {
     /// How many slots are in.
     fn len(&self) -> usize;
 
-    /// Whether none is.
+    /// Whether no slot is in.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,8 +1,8 @@
 //! The queue of timers: exact, ordered by expiry, for what usually fires.
 //!
 //! Owns: arming, cancelling and expiring, by the rules of `hrtimers`.
-//! Must not: read a clock (time is passed in), run anybody's code but the closure of
-//! [`Queue::expire`], wake anybody.
+//! Must not: read a clock (time is passed in), run foreign code but the closure of
+//! [`Queue::expire`], wake a thread.
 
 use std::marker::PhantomData;
 
@@ -81,7 +81,7 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
         Queue { timers: Arena::new(), order: B::default(), sequence: 0, clock: PhantomData }
     }
 
-    /// An empty queue with room for so many timers.
+    /// An empty queue with room for this many timers.
     ///
     /// # Errors
     /// [`QueueError::Full`] above about 2^32 timers, [`QueueError::OutOfMemory`].
@@ -91,7 +91,7 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
         Ok(queue)
     }
 
-    /// Makes room for so many timers altogether; less than before changes nothing. Takes time
+    /// Makes room for this many timers altogether; less than before changes nothing. Takes time
     /// proportional to the timers, as growing by itself does.
     ///
     /// # Errors

@@ -10,16 +10,16 @@ use crate::engine::ClockBase;
 use crate::fault::WatchedHandle;
 
 /// Suspends, demotes or tells a thread that missed its deadline (RT-Mach, section 4): what
-/// [`Action::fault`] calls. A watched thread is one ([`Watched`], by [`Watched::fault`]).
+/// [`Action::fault`] calls. A watched thread is one ([`WatchedHandle`], by [`WatchedHandle::fault`]).
 ///
 /// An implementation MUST neither block nor allocate: it runs in the expiry path.
 pub trait FaultThread: Send {
-    /// The deadline is past.
+    /// Acts on a deadline that has passed.
     fn fault(&mut self, expiration: &Expiration);
 }
 
-/// What is done is what the thread's [`crate::fault::Settings`] say, and its deadline handler is
-/// told of a deadline on `CLOCK_MONOTONIC`.
+/// What is done is what the thread's [`crate::fault::WatchSettings`] say, and its deadline handler gets
+/// a deadline on `CLOCK_MONOTONIC`.
 impl FaultThread for WatchedHandle {
     fn fault(&mut self, expiration: &Expiration) {
         let deadline_ns = match expiration.base {
@@ -39,12 +39,12 @@ impl FaultThread for WatchedHandle {
 /// run at once, on the engine's thread, in the expiry path. Whatever runs there delays every other
 /// timer of that engine, so a function given to [`Action::immediate`] MUST NOT block, wait for
 /// another action, or take long; how long it took is in
-/// [`Statistics`](super::Statistics). It may arm and cancel timers, also its own: that is a message
+/// [`Statistics`](super::ServiceStatistics). It may arm and cancel timers, also its own: that is a message
 /// to the engine, which it finds when the expired timers are done. [`Action::deferred`] runs on the
-/// thread of its [`Class`].
+/// thread of its [`ActionClass`](super::ActionClass).
 ///
-/// A function that panics is counted, its timer is disarmed, unless somebody armed it since the expiry,
-/// and everybody else goes on.
+/// A function that panics is counted, its timer is disarmed, unless it was armed again since the
+/// expiry, and all other timers go on.
 pub struct Action(pub(super) ActionKind);
 
 /// What a user's function is to the service.
@@ -94,7 +94,7 @@ impl Action {
 
     /// Faults a thread: what RT-Mach does for an armed timer with the flag for it (section 4). For
     /// the thread that arms the timer, `Action::fault(watch.thread())`, where `watch` is its own
-    /// [`crate::fault::Watch`]; on time to microseconds are deadlines that a thread arms with that
+    /// [`crate::fault::DeadlineWatch`]; on time to microseconds are deadlines that a thread arms with that
     /// watch itself, since their interrupt comes on its own CPU.
     #[must_use]
     pub fn fault(thread: impl FaultThread + 'static) -> Action {

@@ -12,11 +12,11 @@ use crate::engine::ClockBase;
 pub enum Expiry {
     /// At a time of the timer's clock, ns: from 0 to 2^63 - 1. One that is past expires at once.
     At(i64),
-    /// So long from now, not negative: a length that was computed and went wrong is told, and does not
-    /// expire at once. It is made an absolute time at once, which stands: "program-wide accuracy
-    /// may be skewed by preemption" between the reading of a clock and the sleep (RT-Mach, section
-    /// 3.1), so that whoever computed a time passes that. On a clock that may be set it follows the
-    /// clock like any other expiry.
+    /// Expires this long from now. A negative delay is an error; it does not expire at once. It is
+    /// made an absolute time at once, which stands: "program-wide accuracy may be skewed by
+    /// preemption" between the reading of a clock and the sleep (RT-Mach, section 3.1), so that
+    /// callers that computed a time pass that. On a clock that may be set it follows the clock like
+    /// any other expiry.
     After(Span),
 }
 
@@ -31,9 +31,9 @@ pub enum Expiry {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerSpec {
-    /// When, the first time.
+    /// The first expiry.
     pub expiry: Expiry,
-    /// Again so long after each *scheduled* expiry, however late that was served. Longer than 0. Periods
+    /// The period, counted from each *scheduled* expiry, however late that was served. Longer than 0. Periods
     /// below [`super::LEAST_DISTANCE_NS`] are served one by one only as long as the engine keeps up.
     pub period: Option<Span>,
     /// How much later the timer may expire, to share a wake-up with others. Not negative; what is
@@ -51,25 +51,25 @@ impl TimerSpec {
         TimerSpec::once(Expiry::At(ns))
     }
 
-    /// Once, so long from now.
+    /// Once, `length` from now.
     #[must_use]
     pub const fn after(length: Span) -> TimerSpec {
         TimerSpec::once(Expiry::After(length))
     }
 
-    /// Once.
+    /// Expires once.
     #[must_use]
     pub const fn once(expiry: Expiry) -> TimerSpec {
         TimerSpec { expiry, period: None, slack: Span::ZERO, priority: None }
     }
 
-    /// And then periodically.
+    /// Repeats the expiry every `period`.
     #[must_use]
     pub const fn every(self, period: Span) -> TimerSpec {
         TimerSpec { period: Some(period), ..self }
     }
 
-    /// Late by up to so much.
+    /// Allows the timer to expire up to `slack` late.
     #[must_use]
     pub const fn slack(self, slack: Span) -> TimerSpec {
         TimerSpec { slack, ..self }

@@ -18,7 +18,7 @@ use super::run::{finish, run};
 use super::table::{TimerTable, of_kind};
 use crate::engine::Cause;
 
-/// How a class is made.
+/// Settings of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassSettings {
     /// The policy of its thread while nothing more urgent is queued. `None`: as the thread that
@@ -44,10 +44,10 @@ impl Default for ClassSettings {
 pub struct ClassStatistics {
     /// Actions that ran.
     pub ran: u64,
-    /// The longest, ns: so long it held up the others of this class, and nobody else.
+    /// The longest action, ns: it held up the others of this class, and no other class.
     pub longest_ns: u64,
     /// Expiries that found no room: their action did not run. Also in the
-    /// [`Statistics`](super::Statistics) of the engine.
+    /// [`Statistics`](super::ServiceStatistics) of the engine.
     pub without_room: u64,
     /// Times that the thread was raised, by an expiry or for the next action.
     pub raised: u64,
@@ -60,7 +60,7 @@ pub struct ClassStatistics {
 /// action delays the others of its class only.
 ///
 /// Order: the highest priority first, which is that of the thread that armed the timer (or what
-/// [`TimerSpec::priority`](super::Arm::priority) says); first in, first out among equals.
+/// [`TimerSpec::priority`](super::TimerSpec::priority) says); first in, first out among equals.
 #[derive(Clone)]
 pub struct ActionClass(pub(super) Arc<ClassShared>);
 
@@ -74,7 +74,7 @@ pub(super) struct ClassShared {
     ring: Ring<2>,
     /// The real-time priority that the worker has, or that was asked for it.
     level: AtomicU32,
-    /// Somebody else changed the priority: what the worker believes of it may be wrong.
+    /// The priority was changed from outside: what the worker believes of it may be wrong.
     touched: AtomicBool,
     /// What waits has become more urgent than it was when it was queued.
     reorder: AtomicBool,
@@ -127,13 +127,13 @@ impl ActionClass {
         Ring::<2>::bytes(room)
     }
 
-    /// Its name.
+    /// Name of the class and of its thread.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// What it did so far.
+    /// Counts since the class was made.
     #[must_use]
     pub fn statistics(&self) -> ClassStatistics {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -274,7 +274,7 @@ impl Worker {
 
     /// Takes what was queued, and has it in order.
     fn collect(&mut self) {
-        // Before it looks at any priority: who raises one after that says so again.
+        // Before it looks at any priority: a thread that raises one after that reports it again.
         let reorder = self.class.reorder.swap(false, Ordering::AcqRel);
         while self.jobs.len() < self.class.ring.room()
             && let Some([job, priority]) = self.class.ring.pop()
@@ -297,8 +297,8 @@ impl Worker {
         self.jobs.push(QueuedExpiry { priority, number: Reverse(self.numbers), job });
     }
 
-    /// Has the priority of the next action from now on; false if somebody raised it further since it
-    /// looked, which is known once for each time.
+    /// Takes the priority of the next action from now on; false if the priority was raised further
+    /// since it looked, which is known once for each time.
     fn take_level(&mut self, level: u32) -> bool {
         if !self.class.settings.raise {
             return true;
@@ -315,7 +315,7 @@ impl Worker {
 
     fn entry_priority(&self, job: u64) -> Option<u32> {
         let entry = self.tables.get((job >> 32) as usize)?.entry(job as u32)?;
-        Some(entry.told.kind.load(Ordering::Relaxed) >> 1)
+        Some(entry.published.kind.load(Ordering::Relaxed) >> 1)
     }
 
     /// Runs an action; whether it is to be queued again.
@@ -323,14 +323,14 @@ impl Worker {
         let index = job as u32;
         let Some(table) = self.tables.get((job >> 32) as usize) else { return false };
         let Some(entry) = table.entry(index) else { return false };
-        let told = &entry.told;
+        let published = &entry.published;
         // Before it begins, while the engine leaves them alone.
-        let kind = told.kind.load(Ordering::Relaxed);
+        let kind = published.kind.load(Ordering::Relaxed);
         let expiration = Expiration {
             base: of_kind(entry.kind.load(Ordering::Relaxed) as usize).0,
-            expiry_ns: told.expiry_ns.load(Ordering::Relaxed),
-            now_ns: told.now_ns.load(Ordering::Relaxed),
-            overruns: told.overruns.swap(0, Ordering::Relaxed),
+            expiry_ns: published.expiry_ns.load(Ordering::Relaxed),
+            now_ns: published.now_ns.load(Ordering::Relaxed),
+            overruns: published.overruns.swap(0, Ordering::Relaxed),
             cause: if kind & 1 == 1 { Cause::ClockSet } else { Cause::Expiry },
         };
         match entry.slot.begin() {

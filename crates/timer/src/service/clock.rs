@@ -4,7 +4,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 
 use crate::engine::{ClockBase, SimTimes, Times};
 
-/// The same clocks that the engine reads.
+/// The clocks that the engine reads.
 #[derive(Clone, Debug)]
 pub(super) enum ServiceClock {
     Os,

@@ -129,17 +129,17 @@ impl Dispatcher {
         let priority = u32::from(arming.flags);
         let mut prepared = None;
         let outcome = entry.slot.fire(fire, |skipped| {
-            let told = &entry.told;
-            told.expiry_ns.store(last_ns, Ordering::Relaxed);
-            told.now_ns.store(fired.now_ns, Ordering::Relaxed);
-            told.kind.store(priority << 1 | u32::from(torn.is_some()), Ordering::Relaxed);
+            let published = &entry.published;
+            published.expiry_ns.store(last_ns, Ordering::Relaxed);
+            published.now_ns.store(fired.now_ns, Ordering::Relaxed);
+            published.kind.store(priority << 1 | u32::from(torn.is_some()), Ordering::Relaxed);
             let overruns = further - u64::from(skipped).min(further);
-            told.overruns.fetch_add(overruns, Ordering::Relaxed);
+            published.overruns.fetch_add(overruns, Ordering::Relaxed);
             prepared = Some(overruns);
         });
         if outcome == Outcome::Lost {
             // What stands there now was marked as changed.
-            entry.told.overruns.fetch_sub(prepared.unwrap_or(0), Ordering::Relaxed);
+            entry.published.overruns.fetch_sub(prepared.unwrap_or(0), Ordering::Relaxed);
             count(&table.counters.lost_races, 1);
             return;
         }
@@ -235,10 +235,10 @@ impl Dispatcher {
             Outcome::Behind => {
                 // All of them go with the one that waits.
                 let overruns = expiration.overruns + 1;
-                entry.told.overruns.fetch_add(overruns, Ordering::Relaxed);
+                entry.published.overruns.fetch_add(overruns, Ordering::Relaxed);
                 entry.overruns.fetch_add(overruns, Ordering::Relaxed);
                 count(&counters.overruns, overruns);
-                if entry.told.raise(priority) {
+                if entry.published.raise(priority) {
                     self.classes.raise(route, priority);
                 }
             }
@@ -249,7 +249,7 @@ impl Dispatcher {
     /// The class has no room: as if the action had been run, but for the action.
     fn unqueue(&self, entry: &TimerEntry, index: u32) {
         count(&self.table.counters.without_room, 1);
-        entry.told.overruns.fetch_add(1, Ordering::Relaxed);
+        entry.published.overruns.fetch_add(1, Ordering::Relaxed);
         let ended = match entry.slot.begin() {
             Ok(()) => entry.slot.end(),
             Err(ended) => ended,

@@ -19,7 +19,7 @@ pub enum ServiceError {
     /// The timer was terminated, or its owner was.
     #[error("the timer was terminated: make another one")]
     Terminated,
-    /// The clock was set, and the sleep wanted to be told.
+    /// The clock was set, and the sleep was to end then.
     #[error("the clock was set during the sleep")]
     ClockSet,
     /// Three other threads are in the middle of arming this timer.
@@ -28,30 +28,30 @@ pub enum ServiceError {
     /// One thread at a time sleeps on a timer.
     #[error("another thread sleeps on this timer: make one for each thread")]
     AnotherSleeps,
-    /// The expiry cannot be.
+    /// The expiry is out of range.
     #[error("an expiry of {expiry_ns} ns on {}: it must be 0 to {}", .base.name(), i64::MAX)]
     ExpiryOutOfRange {
-        /// The clock.
+        /// Clock of the timer.
         base: ClockBase,
-        /// What was asked for, ns.
+        /// Requested expiry, ns.
         expiry_ns: i128,
     },
     /// Periods are positive.
     #[error("a period of {period}: it must be longer than 0")]
     PeriodNotPositive {
-        /// What was asked for.
+        /// Requested period.
         period: Span,
     },
     /// A time from now is not before it: arming for a time that is past is [`super::TimerSpec::at`].
     #[error("an expiry {delay} from now: it must be 0 or more; for a time that is past give that")]
     NegativeDelay {
-        /// What was asked for.
+        /// Requested delay.
         delay: Span,
     },
     /// Slack is not negative.
     #[error("a slack of {slack}: it must be 0 or more")]
     NegativeSlack {
-        /// What was asked for.
+        /// Requested slack.
         slack: Span,
     },
     /// This process was forked from that of the service, whose threads are not here.
@@ -69,7 +69,7 @@ pub enum ServiceError {
     TooManyTimers {
         /// The clock of the timer that there is no place for.
         base: ClockBase,
-        /// How many timers of that engine live, terminated ones that somebody still holds included.
+        /// Timers of that engine that live, including terminated ones that still have a handle.
         timers: usize,
         /// How many places the engine has.
         places: usize,
@@ -77,43 +77,43 @@ pub enum ServiceError {
     /// There is room for no more classes.
     #[error("the service has {classes} classes, and room for no more")]
     TooManyClasses {
-        /// How many there are.
+        /// Classes of the service.
         classes: usize,
     },
     /// A service has no more than [`super::MOST_ENGINES`].
     #[error("{engines} engines: give at most {}, one a CPU is enough", super::MOST_ENGINES)]
     TooManyEngines {
-        /// What was asked for.
+        /// Requested number of engines.
         engines: usize,
     },
-    /// There is no memory for a queue of so many expiries.
+    /// There is no memory for a queue of this many expiries.
     #[error("room for {room} expiries is more memory than there is: give less")]
     NoRoom {
-        /// What was asked for.
+        /// Requested room.
         room: usize,
     },
     /// The class belongs to another service.
     #[error("class {class:?} belongs to another service: create one on this service")]
     ForeignClass {
-        /// Its name.
+        /// Name of the class.
         class: String,
     },
-    /// An engine was asked for that there is none of.
+    /// The service has no engine of that number.
     #[error("no engine {engine}: the service has {engines}")]
     NoEngine {
         /// What was asked for, from 0.
         engine: usize,
-        /// How many there are.
+        /// Engines of the service.
         engines: usize,
     },
     /// The operating system refuses a thread, its CPUs or its policy.
     #[error("thread {thread}: {what}")]
     Thread {
-        /// Its name.
+        /// Name of the thread.
         thread: String,
         /// What was refused, and what mends it: the exact line, where there is one.
         what: String,
-        /// The number, as `errno(3)`.
+        /// Error number, as in `errno(3)`.
         errno: i32,
     },
     /// The thread of an engine panicked, outside of actions: a bug of this library.

@@ -1,14 +1,14 @@
-//! What an action is told.
+//! What an action receives.
 
 use crate::engine::{Cause, ClockBase};
 
 /// An expiry, as its action sees it.
 ///
-/// It may stand for several: those of a periodic timer that came while nobody could look at it, or
-/// while the action before still waited or ran.
+/// It may stand for several: those of a periodic timer that came while the engine could not poll
+/// it, or while the action before still waited or ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiration {
-    /// The timer's clock.
+    /// Clock of the timer.
     pub base: ClockBase,
     /// The last expiry that the engine had found when it ran or queued the action, ns on the timer's
     /// clock: as scheduled, not as late as it was.

@@ -5,7 +5,7 @@
 //! The actions' two contexts and the raising of workers are the issue's.
 //!
 //! Owns: the [`TimerService`] and its threads, its simulated twin ([`SimService`]), [`Owner`],
-//! [`Timer`], [`Action`], [`Class`] and [`Port`].
+//! [`Timer`], [`Action`], [`ActionClass`] and [`Port`].
 //! Must not: keep a global but the cached priority of a thread; take a lock or allocate when arming,
 //! cancelling or firing; let one class of actions wait for another.
 //!
@@ -19,13 +19,13 @@
 //! `timer::service::Timer` is a place in a table that engine and threads share and that never moves. One
 //! state word says whether the timer is armed, runs, waits for a worker or is terminated; every change of
 //! it is one exchange, so that of an expiry and a cancelling one wins. Arming writes into a cell of the
-//! timer that nobody else writes, makes it the current one by that exchange, sets the timer's bit in the
-//! set of changed ones, and kicks the engine only if that sleeps for too long. On x86 the two exchanges of
-//! the state word are all the fences there are. The engine publishes when it wakes, looks at what changed
-//! once, and sleeps: whoever arms after that look decides by what was published. Nobody relies on another
-//! thread to finish what it began. `remote/` holds all of this, on atomics alone:
-//! `tests/interleavings.rs` compiles the same files with those of a model checker (loom) and runs every
-//! order in which threads can meet, in a second, with the other tests.
+//! timer that no other thread writes, makes it the current one by that exchange, sets the timer's bit in
+//! the set of changed ones, and kicks the engine only if that sleeps for too long. On x86 the two
+//! exchanges of the state word are all the fences there are. The engine publishes when it wakes, looks
+//! at what changed once, and sleeps: a thread that arms after that look decides by what was published.
+//! No thread relies on another one to finish what it began. `remote/` holds all of this, on atomics
+//! alone: `tests/interleavings.rs` compiles the same files with those of a model checker (loom) and runs
+//! every order in which threads can meet, in a second, with the other tests.
 //!
 //! What an expiry comes to is decided in `dispatcher.rs`, on the engine's thread and in `sim.rs` alike. A
 //! deferred action goes to its class by a bounded queue without a lock; the worker orders what waits.

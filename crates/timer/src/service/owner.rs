@@ -64,7 +64,7 @@ impl OwnedTimer {
         if let Some(timer) = self.timer.upgrade() {
             return Timer(timer).terminate();
         }
-        // Whoever drops the last handle terminates it. Its action may be the caller's own.
+        // Dropping the last handle terminates the timer. Its action may be the caller's own.
         if !is_in_action() {
             self.in_place(core, |entry| entry.wait_for_orphan(self.generation));
         }
@@ -95,7 +95,7 @@ impl Owner {
         Owner { name: name.to_owned(), core: Arc::clone(core), timers: Mutex::default() }
     }
 
-    /// Its name.
+    /// Name that the owner was given.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -118,7 +118,7 @@ impl Owner {
         })
     }
 
-    /// The same with all there is to choose.
+    /// As [`Owner::timer`], with all settings.
     ///
     /// # Errors
     /// As [`Owner::timer`], and [`ServiceError::NoEngine`].
@@ -160,13 +160,13 @@ impl Owner {
         if std::mem::replace(&mut owned.terminated, true) && is_in_action() {
             return Ok(());
         }
-        // They stay listed: another thread that terminates it too has to wait for the same actions.
+        // The timers stay listed: another thread that terminates it too has to wait for the same actions.
         let timers = owned.timers.clone();
         drop(owned);
         timers.iter().try_for_each(|timer| timer.terminate(&self.core))
     }
 
-    /// Timers of it that live.
+    /// Number of its live timers.
     #[must_use]
     pub fn timers(&self) -> usize {
         let owned = self.owned();

@@ -26,15 +26,15 @@ const NO_MEMORY: i32 = 12;
 pub struct Message {
     /// The number that the timer's action was given.
     pub tag: u64,
-    /// The expiry, with the time.
+    /// The expiry, with the time of the timer's clock.
     pub expiration: Expiration,
 }
 
 /// A bounded queue of messages for any number of timers and readers. Clones are the same port.
 ///
-/// As a channel: [`Port::receive`], [`Port::try_receive`]. In a loop over `epoll` or `io_uring`: its
-/// descriptor ([`AsFd`]) is readable while there are messages; read them by `try_receive` until
-/// there is none, which makes it unreadable again. Nobody else reads the descriptor.
+/// As a channel: [`Port::receive`], [`Port::try_receive`]. In a loop over `epoll` or `io_uring`:
+/// its descriptor ([`AsFd`]) is readable while there are messages; read them by `try_receive` until
+/// it returns none, which makes it unreadable again. Only the port reads the descriptor.
 ///
 /// A timer that finds it full drops its message, which [`Port::lost`] counts.
 ///
@@ -51,13 +51,13 @@ pub struct Port(Arc<PortShared>);
 struct PortShared {
     messages: Ring<5>,
     /// Whether the descriptor is readable, or is about to be.
-    told: AtomicBool,
+    notified: AtomicBool,
     event: EventFd,
     lost: AtomicU64,
 }
 
 impl Port {
-    /// A port with room for so many messages, rounded up to a power of two; [`MOST_ROOM`] at most.
+    /// A port with room for `room` messages, rounded up to a power of two; [`MOST_ROOM`] at most.
     ///
     /// # Errors
     /// No descriptors are left (`ulimit -n`); ENOMEM for more room than there is memory.
@@ -69,7 +69,7 @@ impl Port {
         }
         Ok(Port(Arc::new(PortShared {
             messages: Ring::new(room),
-            told: AtomicBool::new(false),
+            notified: AtomicBool::new(false),
             event: EventFd::new()?,
             lost: AtomicU64::new(0),
         })))
@@ -81,10 +81,10 @@ impl Port {
         if let Some(words) = self.0.messages.pop() {
             return Some(message(words));
         }
-        // First the descriptor, then the flag, then the queue once more: whoever sends after that
-        // makes the descriptor readable again.
+        // First the descriptor, then the flag, then the queue once more: a later sender makes the
+        // descriptor readable again.
         self.0.event.drain();
-        self.0.told.swap(false, Ordering::AcqRel);
+        self.0.notified.swap(false, Ordering::AcqRel);
         let words = self.0.messages.pop()?;
         self.tell();
         Some(message(words))
@@ -126,7 +126,7 @@ impl Port {
         self.0.messages.room()
     }
 
-    /// Sends; false if there is no room. A system call only if nobody was told before.
+    /// Sends; false if there is no room. A system call only if no notification is pending.
     pub(super) fn send(&self, message: &Message) -> bool {
         let [expiry, now, overruns, kind] = message.expiration.words();
         let sent = self.0.messages.push([message.tag, expiry, now, overruns, kind]);
@@ -139,7 +139,7 @@ impl Port {
     }
 
     fn tell(&self) {
-        if !self.0.told.swap(true, Ordering::AcqRel) {
+        if !self.0.notified.swap(true, Ordering::AcqRel) {
             self.0.event.post();
         }
     }
@@ -196,7 +196,7 @@ mod tests {
 
     /// No message is left behind unseen: the reader waits on the descriptor alone.
     #[test]
-    fn every_message_is_told() {
+    fn every_message_is_received() {
         const MESSAGES: u64 = 20_000;
         let port = Port::new(8).unwrap();
         std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! Running an action, wherever it runs.
 //!
-//! Owns: what happens around it: the panic that ends with it, the time that it took, who waits for
-//! its end, and what is torn down with it.
+//! Owns: what happens around it: the panic that ends with it, the time that it took, the threads
+//! that wait for its end, and what is torn down with it.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,8 +33,8 @@ pub(super) fn is_in_action() -> bool {
     OWN.get() != 0
 }
 
-/// Runs the action of a timer whose state says that it runs, and ends it; whether it is to be queued
-/// again. `account` is told how long it took, ns, before anybody sees that it is over.
+/// Runs the action of a timer whose state says that it runs, and ends it; returns whether it is to
+/// be queued again. `account` gets the time that it took, ns, before its end is visible.
 pub(super) fn run(
     table: &TimerTable,
     index: u32,
@@ -63,7 +63,7 @@ pub(super) fn run(
         entry.slot.disarm_stale();
     }
     if entry.slot.state().dead() {
-        // Terminated by itself, or by one who waits for the end: until that, the place is its own.
+        // Terminated by itself, or by a thread that waits for the end: until that, the place is its own.
         // Dropping is the user's code too.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| entry.retire())) {
             std::mem::forget(payload);

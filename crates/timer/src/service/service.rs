@@ -1,4 +1,4 @@
-//! The service: its engines, its classes, and who owns timers.
+//! The service: its engines, its classes, and the owners of timers.
 //!
 //! Owns: threads, from their start to their end.
 //! Must not: have one thread wait for another but at the start and the end.
@@ -36,7 +36,7 @@ pub struct ServiceSettings {
 }
 
 impl ServiceSettings {
-    /// So many engines with the same settings.
+    /// `count` engines with the same settings.
     #[must_use]
     pub fn engines(count: usize, settings: &EngineSettings) -> ServiceSettings {
         ServiceSettings { engines: vec![settings.clone(); count] }
@@ -85,7 +85,7 @@ impl Classes {
         Arc::new(Classes { classes, taken: Mutex::new(0) })
     }
 
-    /// A place, which nobody else gets. Not locked while the worker starts: that takes its time.
+    /// A place, for the caller alone. Not locked while the worker starts: that takes its time.
     pub(super) fn reserve(&self) -> Result<ClassSlot<'_>, ServiceError> {
         let mut taken = self.taken();
         let number = taken.trailing_ones() as usize;
@@ -190,7 +190,7 @@ impl Drop for Core {
             return;
         }
         for thread in threads {
-            // A panic outside of actions would be a bug that the thread has told of.
+            // A panic outside of actions would be a bug that the thread has reported.
             let _ = thread.join();
         }
     }
@@ -201,10 +201,10 @@ impl Drop for Core {
 ///
 /// Each engine is a thread with a queue and a clock event device. Its timers are served by it alone,
 /// so that more engines, on CPUs of their own, share nothing. Deferred actions run on the thread of
-/// their [`Class`].
+/// their [`ActionClass`].
 ///
-/// Clones are the same service. Its threads end with the last clone and the last [`Owner`]. In a
-/// child made by `fork` there are none of them: every call gives [`ServiceError::Forked`].
+/// Clones are the same service. Its threads end with the last clone and the last [`Owner`]. A child
+/// made by `fork` has none of them: every call gives [`ServiceError::Forked`].
 ///
 /// ```
 /// use hourglass_time::Span;
@@ -222,7 +222,7 @@ impl Drop for Core {
 /// assert!(first.expiration.now_ns >= first.expiration.expiry_ns);
 /// assert!(stroke.cancel(CancelScope::All)?);
 ///
-/// // A thread sleeps on a timer; whoever cancels that timer ends the sleep.
+/// // A thread sleeps on a timer; cancelling that timer ends the sleep.
 /// let nap = owner.timer(ClockBase::Monotonic, Action::nothing())?;
 /// nap.sleep_for(Span::MILLISECOND)?;
 ///
@@ -303,7 +303,7 @@ impl TimerService {
 
     /// Whether engine number `engine` is precise, or bound to its tick since its device, tried out at
     /// the start, was late: then timers are late by up to a tick
-    /// ([`Settings::tick`](crate::engine::Settings::tick)).
+    /// ([`EngineConfig::tick`](crate::engine::EngineConfig::tick)).
     ///
     /// # Errors
     /// [`ServiceError::NoEngine`].
@@ -314,7 +314,7 @@ impl TimerService {
         }
     }
 
-    /// How many engines it has.
+    /// Number of its engines.
     #[must_use]
     pub fn engines(&self) -> usize {
         self.0.tables.len()
@@ -345,7 +345,7 @@ fn start_worker(
     mut worker: Worker,
 ) -> Result<JoinHandle<()>, ServiceError> {
     let name = class.name.clone();
-    let (tell, told) = std::sync::mpsc::channel::<Result<(), ServiceError>>();
+    let (sender, receiver) = std::sync::mpsc::channel::<Result<(), ServiceError>>();
     let started = start_thread(&name, move || {
         let policy = class.settings.attributes.map_or(Ok(()), |attributes| {
             let set = hourglass_sys::sched::set(attributes);
@@ -355,14 +355,14 @@ fn start_worker(
         class.tid.store(hourglass_sys::thread::id(), Ordering::Release);
         let _ = class.thread.set(thread::current());
         drop(class);
-        let _ = tell.send(policy);
-        drop(tell);
+        let _ = sender.send(policy);
+        drop(sender);
         if !refused {
             worker.work();
         }
     });
     let started = started.map_err(|e| ServiceError::start(&name, &e))?;
-    match told.recv() {
+    match receiver.recv() {
         Ok(policy) => policy.map(|()| started),
         Err(_) => Err(ServiceError::start(&name, &io::Error::from_raw_os_error(0))),
     }

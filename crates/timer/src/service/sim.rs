@@ -21,8 +21,8 @@ use super::table::TimerTable;
 use super::timer::Timer;
 use crate::engine::{ClockBase, EngineConfig, EngineError, EngineTimers, SimTimes, Times};
 
-/// A [`TimerService`](super::TimerService) whose time is simulated and passes only when it is told
-/// to: hours take milliseconds, and the same calls give the same outcome, always.
+/// A [`TimerService`](super::TimerService) whose time is simulated and passes only on request:
+/// hours take milliseconds, and the same calls give the same outcome, always.
 ///
 /// Immediate actions run in the step in which they are due, deferred ones right after, class by
 /// class in the order in which the classes were made, within a class as on threads.
@@ -41,7 +41,7 @@ use crate::engine::{ClockBase, EngineConfig, EngineError, EngineTimers, SimTimes
 /// let noon = owner.timer(ClockBase::Realtime, Action::send(&port, 12))?;
 /// noon.arm(TimerSpec::at(12 * 3_600_000_000_000))?;
 ///
-/// // Somebody sets the wall clock to one minute before noon.
+/// // The wall clock is set to one minute before noon.
 /// times.set_realtime((12 * 3_600 - 60) * 1_000_000_000);
 /// assert!(service.step());
 /// assert_eq!(port.try_receive().unwrap().tag, 12);
@@ -86,7 +86,7 @@ impl SimService {
         Owner::new(name, &self.core)
     }
 
-    /// A new class of deferred actions. Nobody is raised here.
+    /// A new class of deferred actions. No thread's priority is raised here.
     ///
     /// # Errors
     /// [`ServiceError::TooManyClasses`].
@@ -102,7 +102,7 @@ impl SimService {
         Ok(class)
     }
 
-    /// What a clock says, ns.
+    /// Time of a clock, ns.
     #[must_use]
     pub fn now_ns(&self, base: ClockBase) -> i64 {
         self.times.now().ns(base)
@@ -123,7 +123,7 @@ impl SimService {
         true
     }
 
-    /// Lets so much time pass, and does all that is due until then, each when it is due.
+    /// Lets `length` pass, and does all that is due until then, each when it is due.
     pub fn run_for(&mut self, length: Span) {
         let end_ns = self.times.monotonic_ns().saturating_add(length.nanos_or_zero());
         self.poll();
@@ -177,7 +177,7 @@ impl SimService {
         self.table.counters.read()
     }
 
-    /// Timers that live.
+    /// Number of live timers.
     #[must_use]
     pub fn timers(&self) -> usize {
         self.table.timers()

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceStatistics {
-    /// Timers made.
+    /// Timers that were made.
     pub created: u64,
     /// Expiries that did something: woke, ran or queued an action.
     pub fired: u64,
@@ -19,7 +19,7 @@ pub struct ServiceStatistics {
     pub panics: u64,
     /// Immediate actions that took longer than [`LONG_NS`].
     pub long_actions: u64,
-    /// The longest immediate action, ns: so long it held up every other timer of this engine.
+    /// The longest immediate action, ns: it held up every other timer of this engine.
     pub longest_action_ns: u64,
     /// The most that the engine looked after a timer's latest time (expiry plus slack), ns. Setting
     /// a clock forward makes timers late; an expiry that was past when it was armed is not late.
@@ -38,15 +38,15 @@ pub struct ServiceStatistics {
 /// Above this an immediate action is counted as long: 100 us, what a wake-up of a thread may cost.
 pub const LONG_NS: u64 = 100_000;
 
-/// A periodic timer with a shorter period that has fallen behind (several of its expiries were due at
-/// one look) is looked at again so much later, ns, and what is due meanwhile are overruns: served as
-/// they come, expiries a nanosecond apart would keep the engine and its CPU busy for ever. 100 us is
-/// some ten times what a look and a wake-up cost.
+/// A periodic timer with a shorter period that has fallen behind (several of its expiries were due
+/// at one poll) is polled again this much later, ns, and what is due meanwhile are overruns: served
+/// as they come, expiries a nanosecond apart would keep the engine and its CPU busy for ever. 100
+/// us is some ten times what a poll and a wake-up cost.
 pub const LEAST_DISTANCE_NS: u64 = 100_000;
 
 macro_rules! counters {
     ($($name:ident),*) => {
-        /// The same, counting.
+        /// The counters of these statistics.
         #[derive(Debug, Default)]
         pub(super) struct Counters { $(pub(super) $name: AtomicU64),* }
 
@@ -73,7 +73,7 @@ counters!(
     refused
 );
 
-/// Counts one; only one thread counts here, or it does not matter who.
+/// Counts one; only one thread counts here, or it does not matter which one.
 pub(super) fn count(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Ordering::Relaxed);
 }

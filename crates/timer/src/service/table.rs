@@ -42,15 +42,15 @@ pub(super) struct TimerEntry {
     pub(super) kind: AtomicU32,
     /// The class of its action plus one; 0 for an immediate action.
     pub(super) route: AtomicU32,
-    /// What the action is told next; the engine's until a worker may see it.
-    pub(super) told: PublishedExpiry,
+    /// What the action receives next; the engine's until a worker may see it.
+    pub(super) published: PublishedExpiry,
     /// When it expires next, as the engine has it, and for which state that holds.
     pub(super) scheduled_ns: AtomicI64,
     pub(super) scheduled_for: AtomicU64,
     pub(super) fired: AtomicU64,
     pub(super) overruns: AtomicU64,
     pub(super) panics: AtomicU32,
-    /// Locked by whoever runs it, and by whoever takes it away when nobody can run it any more.
+    /// Locked by the thread that runs it, and by the one that drops it when it can no longer run.
     pub(super) action: Mutex<Option<Action>>,
 }
 
@@ -78,7 +78,7 @@ impl PublishedExpiry {
 
 impl TimerEntry {
     fn new() -> TimerEntry {
-        let told = PublishedExpiry {
+        let published = PublishedExpiry {
             expiry_ns: AtomicI64::new(0),
             now_ns: AtomicI64::new(0),
             overruns: AtomicU64::new(0),
@@ -91,7 +91,7 @@ impl TimerEntry {
             watched: AtomicBool::new(false),
             kind: AtomicU32::new(0),
             route: AtomicU32::new(0),
-            told,
+            published,
             scheduled_ns: AtomicI64::new(0),
             scheduled_for: AtomicU64::new(0),
             fired: AtomicU64::new(0),
@@ -101,7 +101,7 @@ impl TimerEntry {
         }
     }
 
-    /// Whatever somebody waits for may have come.
+    /// Ends the waits at the gate: the awaited event may have come.
     pub(super) fn open_gate(&self) {
         self.gate.fetch_add(1, Ordering::Release);
         futex::wake(&self.gate, u32::MAX);
@@ -121,7 +121,7 @@ impl TimerEntry {
 
     /// A timer lives here from now on; which one.
     pub(super) fn open(&self) -> u32 {
-        // Before it: whoever sees the new timer's state sees that it is another one.
+        // Before it: a thread that sees the new timer's state sees that it is another one.
         let before = self.generation.fetch_add(1, Ordering::Relaxed);
         self.slot.open();
         before.wrapping_add(1)
@@ -152,7 +152,7 @@ impl TimerEntry {
         });
     }
 
-    /// The timer was terminated: an owner may wait for the one who drops its last handle to do so.
+    /// The timer was terminated: an owner may wait for the thread that drops its last handle to do so.
     pub(super) fn terminated(&self) {
         fence(Ordering::SeqCst);
         if self.watched.load(Ordering::Relaxed) {
@@ -161,14 +161,14 @@ impl TimerEntry {
         }
     }
 
-    /// Takes the arming with that sequence away; who slept for it is woken.
+    /// Takes the arming with that sequence away, and wakes the thread that slept for it.
     pub(super) fn disarm(&self, sequence: u64) {
         if self.slot.disarm(sequence) {
             self.open_gate();
         }
     }
 
-    /// Drops the action, when nobody can run it any more.
+    /// Drops the action, when it can no longer run.
     pub(super) fn retire(&self) {
         let action =
             NoStopGuard::new(|| self.action.lock().unwrap_or_else(PoisonError::into_inner)).take();
@@ -222,7 +222,7 @@ pub(super) struct TimerTable {
     /// Why the engine's thread ended by itself.
     failed: OnceLock<ServiceError>,
     is_failed: AtomicBool,
-    /// Of the process that the engine's thread is in.
+    /// Forks of the process that the engine's thread is in.
     forks: u32,
 }
 
@@ -247,7 +247,7 @@ struct Free {
 }
 
 impl Free {
-    /// Timers that live, and terminated ones that somebody still holds.
+    /// Timers that live, and terminated ones that still have a handle.
     fn held(&self) -> usize {
         self.used - self.places.iter().map(Vec::len).sum::<usize>()
     }
@@ -315,7 +315,7 @@ impl TimerTable {
         }
     }
 
-    /// The engine's thread ends: whoever arms is told, and whoever sleeps is woken to be told.
+    /// The engine's thread ends: arming fails from now on, and sleeping threads are woken with the error.
     pub(super) fn fail(&self, why: ServiceError) {
         let _ = self.failed.set(why);
         self.is_failed.store(true, Ordering::Release);

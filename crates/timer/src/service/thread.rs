@@ -43,7 +43,7 @@ pub enum Device {
     Rtc,
 }
 
-/// One engine's thread.
+/// Settings of one engine and its thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineSettings {
     /// The CPUs on which it may run; none named: those of the thread that starts it.
@@ -51,13 +51,13 @@ pub struct EngineSettings {
     /// Its policy; `None`: that of the thread that starts it, or `SCHED_OTHER` if that is a
     /// deadline thread, whose reservation is not handed on.
     pub attributes: Option<Attributes>,
-    /// What wakes it.
+    /// Device that wakes the engine.
     pub device: Device,
     /// Binds the engine to a tick of this length, as RT-Mach's clock devices
     /// ([`crate::clock_device`]): timers expire at the first tick that is not before their time,
     /// several at one wake-up, and ticks at which nothing is due are skipped. A device with some
     /// periods only ticks at the longest of them that is not above it. `None`: high resolution
-    /// where the device has it, else a tick of [`Settings::tick`].
+    /// where the device has it, else a tick of [`EngineConfig::tick`].
     pub tick: Option<Period>,
     /// How its queue and its device work.
     pub engine: EngineConfig,
@@ -79,13 +79,13 @@ pub(super) fn start(
     let name = format!("hg-engine-{}", table.engine);
     let dispatcher = Dispatcher::new(table, classes);
     let (table, settings) = (Arc::clone(table), settings.clone());
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let own_name = name.clone();
     let started = start_thread(&name, move || {
-        serve(&own_name, &table, dispatcher, &settings, tell);
+        serve(&own_name, &table, dispatcher, &settings, sender);
     });
     let started = started.map_err(|e| ServiceError::start(&name, &e))?;
-    match told.recv() {
+    match receiver.recv() {
         Ok(Ok(())) => Ok(started),
         Ok(Err(refused)) => Err(refused),
         Err(_) => Err(ServiceError::Engine(EngineError::NoDevice)),
@@ -97,19 +97,19 @@ fn serve(
     table: &TimerTable,
     mut dispatcher: Dispatcher,
     settings: &EngineSettings,
-    tell: Sender<Result<(), ServiceError>>,
+    sender: Sender<Result<(), ServiceError>>,
 ) {
     let mut engine = match prepare(name, settings) {
         Ok(engine) => engine,
         Err(refused) => {
-            let _ = tell.send(Err(refused));
+            let _ = sender.send(Err(refused));
             return;
         }
     };
     let _ = table.kick.set(engine.kick());
     table.is_precise.store(engine.resolution() == Resolution::High, Ordering::Relaxed);
-    let _ = tell.send(Ok(()));
-    drop(tell);
+    let _ = sender.send(Ok(()));
+    drop(sender);
     let _panics = PanicNotifier(table);
     while !table.stop.load(Ordering::Acquire) {
         if let Err(failed) = turn(&mut engine, table, &mut dispatcher) {
@@ -121,8 +121,8 @@ fn serve(
     engine.detach();
 }
 
-/// Dropped by a panic of the engine's thread, it tells whoever arms and whoever sleeps: nobody else
-/// would.
+/// Dropped by a panic of the engine's thread, it fails the arming and sleeping threads, which would
+/// otherwise wait.
 struct PanicNotifier<'a>(&'a TimerTable);
 
 impl Drop for PanicNotifier<'_> {
@@ -150,7 +150,7 @@ fn turn(
         if retiring.may_sleep(&table.wake, next_wake.ns(), || table.any_changed()) {
             return false;
         }
-        // What was published stands: whoever arms meanwhile decides by it.
+        // What was published stands: threads that arm meanwhile decide by it.
         retiring.looked(dispatcher.take_changes(timers));
         true
     })?;
@@ -222,15 +222,15 @@ mod tests {
     use crate::service::timer::open;
     use crate::service::{Action, TimerSpec};
 
-    /// A sleeper is woken by the panic and told, and so is whoever arms afterwards.
+    /// A sleeper is woken by the panic with the error, and later arming gets it too.
     #[test]
-    fn a_panic_of_the_engine_is_told() {
+    fn a_panic_of_the_engine_is_reported() {
         let table = table(3);
         let timer = open(&table, (ClockBase::Monotonic, ClockSetPolicy::Follow), Action::nothing())
             .unwrap();
         let own = timer.clone();
-        let (tell, told) = channel();
-        let sleeps = thread::spawn(move || tell.send(own.sleep_for(Span::from_secs(3_600))));
+        let (sender, receiver) = channel();
+        let sleeps = thread::spawn(move || sender.send(own.sleep_for(Span::from_secs(3_600))));
         while !timer.status().unwrap().armed {
             thread::yield_now();
         }
@@ -242,7 +242,7 @@ mod tests {
         });
         assert!(panics.join().is_err());
         let failed = Err(ServiceError::Panicked { engine: 3 });
-        assert_eq!(told.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), failed);
+        assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), failed);
         assert_eq!(timer.arm(TimerSpec::after(Span::SECOND)), failed);
         sleeps.join().unwrap().unwrap();
     }

@@ -60,7 +60,7 @@ pub struct Status {
 }
 
 impl Timer {
-    /// Its clock.
+    /// Clock of the timer.
     #[must_use]
     pub fn base(&self) -> ClockBase {
         self.0.base
@@ -108,7 +108,7 @@ impl Timer {
         place.chunk.changed.mark(place.index as usize % CHUNK);
     }
 
-    /// Whoever slept for the state before is to look again.
+    /// The thread that slept for the state before must look again.
     fn wake_sleeper(&self, before: SlotState) {
         if before.slept() == SleeperState::Sleeps {
             self.0.place.entry().open_gate();
@@ -136,8 +136,8 @@ impl Timer {
         Ok(true)
     }
 
-    /// Sleeps until a time of the timer's clock, ns, on the timer: it is armed for that. Whoever
-    /// cancels, arms or terminates it ends the sleep.
+    /// Sleeps until a time of the timer's clock, ns, on the timer: it is armed for that. A thread
+    /// that cancels, arms or terminates it ends the sleep.
     ///
     /// The engine's thread wakes this one, which takes a wake-up more than sleeping by oneself:
     /// for precision see [`Sleeper`](crate::Sleeper).
@@ -149,7 +149,7 @@ impl Timer {
         self.sleep(Expiry::At(at_ns))
     }
 
-    /// Sleeps so long from now.
+    /// Sleeps for `length` from now.
     ///
     /// # Errors
     /// As [`Timer::sleep_until`].
@@ -164,7 +164,7 @@ impl Timer {
         self.begin_sleep(expiry)?;
         self.0.place.entry().wait(|| {
             let end = self.end_sleep();
-            // An engine that lost its last device wakes nobody any more.
+            // An engine that lost its last device wakes no thread any more.
             end.or_else(|| {
                 self.0.table.serves().err().and_then(|failed| self.cancel_after_failure(failed))
             })
@@ -187,7 +187,7 @@ impl Timer {
             (SleeperState::Woken, _) => Some(Ok(())),
             (SleeperState::ClockSet, _) => Some(Err(ServiceError::ClockSet)),
             (SleeperState::Cancelled, _) => Some(Err(ServiceError::Cancelled)),
-            (SleeperState::Sleeps | SleeperState::Nobody, _) => Some(Err(ServiceError::Terminated)),
+            (SleeperState::Sleeps | SleeperState::Absent, _) => Some(Err(ServiceError::Terminated)),
         }
     }
 
@@ -291,12 +291,12 @@ pub(super) fn open(
     let entry = place.entry();
     let route = action.class().map_or(0, |class| class.0.number + 1);
     entry.route.store(route, Ordering::Release);
-    for counter in [&entry.fired, &entry.overruns, &entry.told.overruns] {
+    for counter in [&entry.fired, &entry.overruns, &entry.published.overruns] {
         counter.store(0, Ordering::Relaxed);
     }
     entry.panics.store(0, Ordering::Relaxed);
     *entry.action.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(action);
-    // Before anybody can terminate it.
+    // Before another thread can terminate it.
     count(&table.counters.created, 1);
     let generation = entry.open();
     let inner = TimerInner { table: Arc::clone(table), place, generation, base, on_set };

@@ -21,7 +21,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         self.sleep_to(SleepTarget::Time(deadline_ns))
     }
 
-    /// Sleeps so long from now; not at all for spans that are not positive.
+    /// Sleeps for `length` from now; not at all for spans that are not positive.
     #[inline(always)]
     pub fn sleep_for(&mut self, length: Span) -> SleepOutcome {
         self.sleep_to(SleepTarget::Passed(length.nanos_or_zero()))
@@ -34,24 +34,24 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         self.sleep_to(SleepTarget::Passed(length_ns))
     }
 
-    /// Sleeps so many nanoseconds from now (the thesis' `NSecSleep`).
+    /// Sleeps this many nanoseconds from now (the thesis' `NSecSleep`).
     #[inline(always)]
     pub fn sleep_ns(&mut self, length_ns: u64) -> SleepOutcome {
         self.sleep_to(SleepTarget::Passed(length_ns))
     }
 
-    /// Sleeps so many microseconds from now (the thesis' `USecSleep`).
+    /// Sleeps this many microseconds from now (the thesis' `USecSleep`).
     #[inline(always)]
     pub fn sleep_us(&mut self, length_us: u64) -> SleepOutcome {
         self.sleep_to(SleepTarget::Passed(length_us.saturating_mul(1_000)))
     }
 
-    /// Sleeps until the clock's counter has counted so many ticks from now (the thesis'
+    /// Sleeps until the clock's counter has counted `count` ticks from now (the thesis'
     /// `TicsSleep`), and never less.
     ///
     /// The counter has a rate of its own, so that a long sleep goes to the kernel more than once.
-    /// If the clock leaves its counter meanwhile, the rest is slept by time. The deadline told is the
-    /// time at which the ticks were last expected to be over.
+    /// If the clock leaves its counter meanwhile, the rest is slept by time. The deadline in the
+    /// outcome is the time at which the ticks were last expected to be over.
     pub fn sleep_ticks(&mut self, count: u64) -> SleepOutcome {
         /// Up to here counter and clock may differ in rate by 500 ppm without any harm: 0.5 us.
         const SHORT_NS: u64 = 1_000_000;
@@ -102,9 +102,9 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         (now.epoch == begun.epoch).then(|| count.saturating_sub(counted))
     }
 
-    /// How long so many ticks take, ns; `None` if the counter is not the same any more.
+    /// How long `count` ticks take, ns; `None` if the counter is not the same any more.
     fn ticks_ns(&self, begun: Ticks, count: u64) -> Option<u64> {
-        // Longer differences than 2^63 are told as negative ones.
+        // Longer differences than 2^63 would be taken for negative ones.
         let count = count.min(u64::MAX / 2);
         let end = Ticks { count: begun.count.wrapping_add(count), epoch: begun.epoch };
         let elapsed = self.clock.elapsed(begun, end).ok()?;

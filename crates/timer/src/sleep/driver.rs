@@ -47,7 +47,7 @@ struct DriverShared {
     interrupter: Interrupter,
 }
 
-/// Who is to be woken when.
+/// The wakers, by the times at which they are woken.
 #[derive(Debug, Default)]
 struct Timetable {
     /// By time, and among equals in the order in which they came.
@@ -104,7 +104,7 @@ where
         SleepUntil::new(self.clone(), deadline.into().since_zero().nanos_or_zero())
     }
 
-    /// A future that is ready so long from now (not from when it is first polled).
+    /// A future that is ready after `length` from now (not from when it is first polled).
     pub fn sleep_for(&self, length: Span) -> SleepUntil<C> {
         let deadline_ns = self.now_ns().saturating_add(length.nanos_or_zero());
         SleepUntil::new(self.clone(), deadline_ns)
@@ -133,7 +133,7 @@ impl<C> Driver<C> {
         let entry = table.add(deadline_ns, waker);
         let looks_later = deadline_ns < table.looks_at_ns;
         if looks_later {
-            // It will: nobody else needs to tell it.
+            // The kick below makes the thread look then; until that later timers need none.
             table.looks_at_ns = deadline_ns;
         }
         drop(table);
@@ -172,7 +172,7 @@ impl<C> Driver<C> {
 impl<C> Drop for Core<C> {
     fn drop(&mut self) {
         self.shared.table().stop = true;
-        // Nobody waits for the thread's end: it may be that thread which drops the last future.
+        // Does not wait for the thread's end: it may be that thread which drops the last future.
         self.shared.interrupter.interrupt();
     }
 }
@@ -193,7 +193,7 @@ impl DriverShared {
         sleeper: &mut Sleeper<C, KernelSleep>,
     ) {
         loop {
-            // First, so that whoever comes after the look at the table ends the sleep.
+            // First, so that a change after the look at the table ends the sleep.
             sleeper.clear();
             let now = sleeper.now_ns();
             let mut table = self.table();
@@ -228,7 +228,7 @@ impl Timetable {
         (first.key().deadline_ns <= now_ns).then(|| first.remove())
     }
 
-    /// When the next one is due, ns; the end of time if there is none.
+    /// When the next one is due, ns; without one the end of time.
     fn next_ns(&self) -> u64 {
         self.wakers.first_key_value().map_or(u64::MAX, |(entry, _)| entry.deadline_ns)
     }

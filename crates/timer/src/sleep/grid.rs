@@ -14,13 +14,13 @@ pub enum MissedTicks {
     Delay,
 }
 
-/// A period that cannot be.
+/// A period that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeriodError {
     /// Zero or negative.
     #[error("a period of {0:?} never ends; give one of at least 1 ns")]
     NotPositive(Span),
-    /// No rate at all.
+    /// The rate is 0 Hz.
     #[error("0 Hz never ticks; give a rate from 1 to 1,000,000,000 Hz")]
     NoRate,
     /// Shorter than the clock's unit.
@@ -45,9 +45,8 @@ pub struct Tick {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     origin_ns: u64,
-    /// So many ticks...
+    /// The rate: this number of ticks in `nanos`.
     ticks: u64,
-    /// ...in so many nanoseconds.
     nanos: u64,
     /// The next tick, counted from the origin.
     next: u64,

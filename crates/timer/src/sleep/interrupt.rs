@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(target_os = "linux")]
 use hourglass_sys::{futex, signal};
 
-/// Set: somebody wants sleeping to end. The lowest bit, as `signal::latch` sets it.
+/// Set: an interrupt was requested. The lowest bit, as `signal::latch` sets it.
 const SET: u32 = 1;
 /// One thread that is in the kernel, or about to be, waiting for the word to change.
 const WAITER: u32 = 2;
@@ -19,15 +19,15 @@ const WAITER: u32 = 2;
 ///
 /// From [`Interrupt::interrupt`] until [`Interrupt::clear`] every sleep on it ends at once, the one
 /// in progress and those that begin later, so that an interrupt that comes too early is not lost.
-/// Each [`super::Sleeper`] makes one of its own; nobody else is woken by it. Where one request is to
-/// end the sleeps of a group, or comes from a signal handler, a `static` can be given to them:
+/// Each [`super::Sleeper`] makes one of its own, which wakes no other. Where one request is to end
+/// the sleeps of a group, or comes from a signal handler, a `static` can be given to them:
 ///
 /// ```
-/// use hourglass_timer::sleep::{Interrupt, Settings, Sleeper};
+/// use hourglass_timer::sleep::{Interrupt, SleeperSettings, Sleeper};
 ///
 /// static STOP: Interrupt = Interrupt::new();
 ///
-/// let mut sleeper = Sleeper::with(Settings::DEFAULT).interrupted_by(&STOP);
+/// let mut sleeper = Sleeper::with(SleeperSettings::DEFAULT).interrupted_by(&STOP);
 /// STOP.interrupt();
 /// assert!(sleeper.sleep_us(1_000_000).interrupted);
 /// STOP.clear();
@@ -41,14 +41,14 @@ const WAITER: u32 = 2;
 pub struct Interrupt(AtomicU32);
 
 impl Interrupt {
-    /// Not set.
+    /// An interrupt that is not set.
     #[must_use]
     pub const fn new() -> Interrupt {
         Interrupt(AtomicU32::new(0))
     }
 
-    /// Ends the sleep in progress and every later one until [`Interrupt::clear`]. What this thread
-    /// did before is seen by the one that wakes. A system call only if somebody waits in the kernel.
+    /// Ends the sleep in progress and every later one until [`Interrupt::clear`]. What this thread did
+    /// before is seen by the one that wakes. A system call only if a thread waits in the kernel.
     pub fn interrupt(&self) {
         let before = self.0.fetch_or(SET, Ordering::AcqRel);
         if before >= WAITER {
@@ -101,7 +101,7 @@ fn wake(word: &AtomicU32) {
     futex::wake(word, u32::MAX);
 }
 
-/// Elsewhere who waits looks at the word from time to time.
+/// Elsewhere a waiting thread checks the word from time to time.
 #[cfg(not(target_os = "linux"))]
 fn wake(_word: &AtomicU32) {}
 

@@ -151,7 +151,7 @@ fn rate((ticks, ns): (u64, u64), (later_ticks, later_ns): (u64, u64)) -> Option<
 
 #[cfg(target_arch = "x86_64")]
 fn has_low_power_wait() -> bool {
-    // Without a TSC that may be read its time cannot be told.
+    // Without a readable TSC its end cannot be given.
     cpu_relax::has_tpause() && hourglass_sys::counter::has_tsc_with_cpu()
 }
 

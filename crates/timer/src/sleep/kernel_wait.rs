@@ -14,7 +14,7 @@ use super::sleeper::Sleeper;
 /// Sleeps as long as this are worth a system call to ask for the scheduling class, ns; for others it
 /// is as last asked for.
 const WORTH_ASKING_NS: u64 = 20_000;
-/// So long before the deadline the end of the sleep is rehearsed, ns.
+/// How long before the deadline the end of the sleep is rehearsed, ns.
 pub(super) const REHEARSAL_NS: u64 = 1_500;
 
 /// The least timer slack, ns; 0 would mean the default.
@@ -25,7 +25,7 @@ pub(super) const LEAST_SLACK_NS: u64 = 1;
 pub(super) enum SleepTarget {
     /// At this time, ns.
     Time(u64),
-    /// When so much time has passed, ns.
+    /// After this time has passed, ns.
     Passed(u64),
 }
 
@@ -134,7 +134,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
     fn get_near(&mut self, rest: &mut FinalWait, left: u64) {
         let deadline = rest.slept.deadline_ns;
-        // Who only waits in the kernel learns nothing and spins nothing: it is spared the questions.
+        // A sleeper that only waits in the kernel learns nothing and spins nothing: it is spared the questions.
         let asks = self.settings.policy != SleepPolicy::KernelOnly;
         rest.place = if asks { self.place(left) } else { MarginKey::UNKNOWN };
         let plan = self.plan(rest.place, left);
@@ -173,7 +173,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 
     /// Waits in the kernel.
     fn wait(&mut self, place: MarginKey, begun: u64, deadline: u64, margin: u64) -> FinishedWait {
-        /// Of so many waits the cost of one is measured, and of each of the first ones.
+        /// One of this many waits has its cost measured, and so has each of the first ones.
         const MEASURE_EVERY: u32 = 8;
         let until = deadline - margin;
         let learning = self.settings.policy == SleepPolicy::Learned;
@@ -214,7 +214,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             };
             let woken = self.mechanism.wait_until(word, value, until);
             let now = self.clock.now_ordered();
-            // Otherwise a signal, or a wake-up of somebody else's: there is time left to wait.
+            // Otherwise a signal, or a wake-up for another purpose: there is time left to wait.
             if woken == WakeReason::Timeout || now >= until {
                 break (now, false);
             }

@@ -14,9 +14,9 @@
 //! late by 3 to 250 us. Where waits are cheap and wake-ups far apart, it does not cover the median; a
 //! share of the time slept is there for that.
 //!
-//! Whoever only spins learns nothing, and one that learns nothing spins for ever (an estimate above
-//! the time asked for has locked programs into that). So every n-th sleep that would only spin waits
-//! in the kernel, as early as it can.
+//! A sleeper that only spins learns nothing, and one that learns nothing spins for ever (an
+//! estimate above the time asked for has locked programs into that). So every n-th sleep that would
+//! only spin waits in the kernel, as early as it can.
 //!
 //! What does not help: waking early and waiting in the kernel a second time, when the CPU is not deep
 //! asleep. Measured with SCHED_FIFO and sleeps of 1 ms on a virtual machine, the second wake-up was
@@ -40,7 +40,7 @@ const RAREST_SAMPLE: u32 = 1 << 16;
 /// The share of the wake-ups that a part of the time slept may be spun for: two of three, parts per
 /// million. Enough for the median sleep to be precise, also where the last few wake-ups mislead.
 const USUAL_PPM: u32 = 666_667;
-/// Over so many sleeps a debt or credit is made up for.
+/// Number of sleeps over which a debt or credit is settled.
 const SETTLE: i64 = 16;
 
 /// Where a thread runs, by what rules, and for how long it sleeps: what wake-up times depend on.
@@ -80,7 +80,7 @@ impl Length {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SleepPlan {
     Spin,
-    /// In the kernel until so long before the deadline, ns.
+    /// In the kernel until `margin_ns` before the deadline.
     Kernel {
         margin_ns: u64,
         /// Whether it is a sample that the account would not have asked for.
@@ -162,7 +162,7 @@ impl Margins {
         SleepPlan::Spin
     }
 
-    /// Counts a wake-up so much later than asked. `late`: after the deadline.
+    /// Counts a wake-up that came this much later than asked. `late`: after the deadline.
     pub(super) fn record(
         &mut self,
         settings: &SleeperSettings,

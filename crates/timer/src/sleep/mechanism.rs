@@ -25,8 +25,8 @@ impl SchedClass {
     }
 }
 
-/// So long before the deadline whoever can asks not to be preempted, ns: less than a kernel grants by
-/// default, which is 5 us.
+/// How long before the deadline a sleeper that can asks not to be preempted, ns: less than a kernel
+/// grants by default, which is 5 us.
 pub(super) const LAST_NS: u64 = 4_000;
 /// The longest low-power wait, ns: an interrupt is seen after it.
 const SLICE_NS: u64 = 400;
@@ -36,7 +36,7 @@ const AWAKE_NS: u64 = 600;
 /// The shortest of them, ns.
 const SHORTEST_SLICE_NS: u64 = 100;
 
-/// How long to wait at low power with so long until the deadline, ns; `None` if it is too close.
+/// How long to wait at low power at this distance from the deadline, ns; `None` if it is too close.
 #[inline]
 pub(super) fn low_power_slice_ns(left_ns: u64) -> Option<u64> {
     let slice_ns = left_ns.saturating_sub(AWAKE_NS).min(SLICE_NS);
@@ -48,7 +48,7 @@ pub(super) fn low_power_slice_ns(left_ns: u64) -> Option<u64> {
 ///
 /// Implementations MUST
 /// - take deadlines on the scale of the clock that the sleeper is given (`CLOCK_MONOTONIC`);
-/// - end a wait when `word` is not `expected` and when somebody wakes it, and may end it at any
+/// - end a wait when `word` is not `expected` and when another thread wakes it, and may end it at any
 ///   other time: the sleeper looks at its clock and at the word, and waits again;
 /// - return from [`Mechanism::relax`] before `left_ns` are over, and before that within some 500 ns
 ///   of an interrupt: the word is looked at only in between;
@@ -78,17 +78,17 @@ pub trait Mechanism {
     /// The thread's timer slack, ns; `None` if it has none to be changed.
     fn slack_ns(&mut self) -> Option<u64>;
 
-    /// Sets it; refusals are not told.
+    /// Sets the timer slack; refusals are not reported.
     fn set_slack_ns(&mut self, slack_ns: u64);
 
-    /// Told before a wait that a spin follows it, on this thread.
+    /// Called before a wait that a spin follows, on this thread.
     fn spin_follows(&mut self) {}
 
-    /// Told that a spin is over: what was asked for in its last moments, not to be preempted say, is
-    /// asked for no more.
+    /// Called when a spin is over: withdraws what was asked for in its last moments, for example
+    /// not to be preempted.
     fn spin_ended(&mut self) {}
 
-    /// Told what the clock says, before and after each wait: whoever needs the rate of a counter for
-    /// [`Mechanism::relax`] learns it from that.
+    /// Called with the clock's time, before and after each wait: a mechanism that needs the rate of
+    /// a counter for [`Mechanism::relax`] learns it from that.
     fn clock_says(&mut self, _now_ns: u64) {}
 }

@@ -1,7 +1,7 @@
 //! Precise sleep: absolute deadlines, a kernel wait, a learnt margin, a low-power spin.
 //!
 //! Owns: the [`Sleeper`] and what it learns, the ways to end a sleep early ([`Interrupt`]), what
-//! sleeping is made of ([`Mechanism`]: [`Kernel`], or [`sim`]ulated), loops at a [`Rate`], and
+//! sleeping is made of ([`Mechanism`]: [`KernelSleep`], or [`sim`]ulated), loops at a [`Rate`], and
 //! futures that a [`Driver`] wakes.
 //! Must not: keep a global, allocate while a thread sleeps (futures do when they are first polled).
 //!

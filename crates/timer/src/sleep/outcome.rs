@@ -9,16 +9,16 @@ pub enum Delay {
     None,
     /// The deadline had passed when the sleep was asked for. The kernel was not entered.
     AlreadyPast,
-    /// The kernel woke the thread after the deadline, and nobody had taken the CPU from it: the
-    /// timer was late, the CPU slow to leave its idle state, or the thread had to wait for a CPU. A thread
-    /// that was stopped meanwhile (`SIGSTOP`, a debugger, a frozen control group) looks the same: the
-    /// kernel keeps nothing by which the thread could tell afterwards.
+    /// The kernel woke the thread after the deadline, and no other thread had taken the CPU from it: the
+    /// timer was late, the CPU slow to leave its idle state, or the thread had to wait for a CPU. A
+    /// thread that was stopped meanwhile (`SIGSTOP`, a debugger, a frozen control group) looks the same:
+    /// the kernel keeps nothing by which the thread could distinguish it afterwards.
     WokenLate,
-    /// The CPU was given to somebody else against the thread's will (`ru_nivcsw` grew), after the
-    /// kernel had woken it or while it spun. Not asked for with [`super::SleepPolicy::KernelOnly`], where it
-    /// would be a system call or two in each sleep: such a sleep is [`Delay::WokenLate`].
+    /// The CPU was given to another thread against the thread's will (`ru_nivcsw` grew), after the
+    /// kernel had woken it or while it spun. Not read with [`super::SleepPolicy::KernelOnly`],
+    /// where it would be a system call or two in each sleep: such a sleep is [`Delay::WokenLate`].
     Preempted,
-    /// The spin stood still across the deadline though the scheduler took the CPU from nobody: an
+    /// The spin stood still across the deadline without a preemption by the scheduler: an
     /// interrupt, the firmware, a hypervisor that ran another guest, or a stop (`SIGSTOP`).
     Stalled,
 }

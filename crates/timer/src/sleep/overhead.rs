@@ -21,7 +21,7 @@ const FIRST_OCTAVE: u32 = FRACTION - 4;
 const BUCKETS: usize = 8 * PER_OCTAVE as usize;
 /// No margin is as long as this, ns: later wake-ups are beyond help.
 const BEYOND_NS: u64 = 1 << 19;
-/// Weight of a sample; so many steps until it is forgotten altogether.
+/// Weight of a sample: the number of steps until it is forgotten altogether.
 const UNIT: u16 = 16;
 /// Samples remembered. Above it everything loses an eighth, so that half of what is known is
 /// renewed by 125 samples.
@@ -33,7 +33,7 @@ const SEED_SAMPLES: u16 = 4;
 /// Samples in the recent mean, as also measurements of the cost: the plain mean of the first ones,
 /// then decaying.
 const RECENT: u64 = 8;
-/// A sample changes the mean as if it were at most so many times the mean.
+/// A sample changes the mean as if it were at most this multiple of the mean.
 const OUTLIER: u64 = 2;
 /// The least mean, ns.
 const LEAST_MEAN_NS: u64 = 250;
@@ -98,7 +98,7 @@ impl Overheads {
         new
     }
 
-    /// Counts a wake-up so much later than asked.
+    /// Counts a wake-up that came this much later than asked.
     pub(super) fn record(&mut self, overhead_ns: u64) {
         // The first one is the mean.
         if self.recent == 0 {
@@ -325,17 +325,17 @@ mod tests {
             assert!(mean <= spin && spin - mean <= 20, "{spin}: margin {margin} spins {mean}");
         }
         // The margin goes with the mean; here as it would have been before each sample.
-        let (mut spun, mut told) = (0, 0);
+        let (mut spun, mut spin_ns) = (0, 0);
         let mut replayed = of([]);
         for (number, sample) in samples.iter().enumerate() {
             if number >= 192 {
                 let margin = replayed.margin_spinning_ns(15_000);
                 spun += margin.saturating_sub(*sample);
-                told += 15_000;
+                spin_ns += 15_000;
             }
             replayed.record(*sample);
         }
-        assert!((told * 9 / 10..told * 21 / 20).contains(&spun), "{spun} for {told}");
+        assert!((spin_ns * 9 / 10..spin_ns * 21 / 20).contains(&spun), "{spun} for {spin_ns}");
     }
 
     #[test]

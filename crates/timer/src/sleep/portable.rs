@@ -7,7 +7,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::mechanism::{Mechanism, SchedClass, WakeReason};
 
-/// After so long in the kernel the word is looked at, ns: these waits do not end when it changes.
+/// The longest wait in the kernel before the word is checked, ns: these waits do not end when it changes.
 const LOOK_NS: u64 = 5_000_000;
 /// What a wait is taken to cost of the CPU where the system does not count that finely, ns.
 const WAIT_COSTS_NS: u64 = 10_000;

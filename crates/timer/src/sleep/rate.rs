@@ -1,4 +1,4 @@
-//! A loop so many times a second.
+//! A loop at a fixed rate.
 
 use std::ops::Deref;
 
@@ -39,7 +39,7 @@ pub struct Rate<C = &'static Clock, M = KernelSleep> {
 pub struct RateTick {
     /// The tick; `None` if an interrupt came first, and it is still to come.
     pub tick: Option<Tick>,
-    /// The sleep.
+    /// Outcome of the sleep before the tick.
     pub slept: SleepOutcome,
 }
 
@@ -70,7 +70,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Rate<C, M> {
         Ok(Rate { sleeper, grid, overruns: 0 })
     }
 
-    /// The same with another answer to missed ticks than [`MissedTicks::Skip`].
+    /// This rate with another answer to missed ticks than [`MissedTicks::Skip`].
     #[must_use]
     pub fn on_missed(mut self, missed: MissedTicks) -> Rate<C, M> {
         self.grid.set_missed(missed);
@@ -94,7 +94,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Rate<C, M> {
         self.overruns
     }
 
-    /// Ticks that were left out.
+    /// Ticks that were skipped.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.grid.lost()

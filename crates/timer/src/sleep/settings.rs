@@ -57,8 +57,8 @@ impl fmt::Display for SleepPolicy {
 
 /// What a sleep may spin.
 ///
-/// By default spinning takes at most as much of a CPU as the kernel's wait does, so that a sleep costs
-/// at most twice a plain one; where that does not cover two of three wake-ups, half a percent of the
+/// By default spinning takes no more of a CPU than the kernel's wait does, so that a sleep costs at
+/// most twice a plain one; where that does not cover two of three wake-ups, half a percent of the
 /// time slept may be spun besides to cover those two.
 ///
 /// What a wait takes is measured while sleeping, and what the sleeper itself takes counts as spinning. Kept on average: what a sleep spins too much is taken
@@ -68,15 +68,15 @@ impl fmt::Display for SleepPolicy {
 pub struct Budget {
     /// What may be spun in a sleep, however short, ns.
     pub per_sleep_ns: u64,
-    /// And so much of what the kernel's wait takes of the CPU, parts per million; more than a million
-    /// is allowed.
+    /// And this share of what the kernel's wait takes of the CPU, parts per million; more than a
+    /// million is allowed.
     pub of_wait_ppm: u32,
-    /// And so much of the time slept, parts per million, to cover two of three wake-ups and no more.
+    /// And this share of the time slept, parts per million, to cover two of three wake-ups and no more.
     pub share_ppm: u32,
 }
 
 impl Budget {
-    /// As much as the kernel's wait, and half a percent of the time slept for two of three wake-ups.
+    /// The cost of the kernel's wait, and half a percent of the time slept for two of three wake-ups.
     pub const DEFAULT: Budget =
         Budget { per_sleep_ns: 0, of_wait_ppm: 1_000_000, share_ppm: 5_000 };
 
@@ -105,11 +105,11 @@ pub enum SleepEnd {
     SurelyReached,
 }
 
-/// How a sleeper is to sleep: [`Settings::DEFAULT`] unless something is known, and
-/// [`Settings::FRUGAL`] or [`Settings::PRECISE`] where CPU time or misses count for more.
+/// How a sleeper is to sleep: [`SleeperSettings::DEFAULT`] unless something is known, and
+/// [`SleeperSettings::FRUGAL`] or [`SleeperSettings::PRECISE`] where CPU time or misses count for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SleeperSettings {
-    /// How the time is spent.
+    /// Whether a sleep waits, spins or does both.
     pub policy: SleepPolicy,
     /// What a sleep may spin, with [`SleepPolicy::Learned`].
     pub budget: Budget,
@@ -120,8 +120,8 @@ pub struct SleeperSettings {
     pub longest_margin_ns: u64,
     /// What the kernel is thought to wake late by before it was seen to, ns.
     pub seed_ns: u64,
-    /// Of so many sleeps that would only be spun one waits in the kernel, to see whether it could;
-    /// fewer if that made it late.
+    /// One of this many sleeps that would only be spun waits in the kernel, to see whether it
+    /// could; fewer if that made it late.
     pub sample_every: u32,
     /// Which reading of the clock ends a sleep.
     pub ends_when: SleepEnd,

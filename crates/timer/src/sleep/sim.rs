@@ -1,4 +1,4 @@
-//! A simulated machine to sleep on: virtual time, wake-ups as late as told, preemptions.
+//! A simulated machine to sleep on: virtual time, wake-ups of a chosen latency, preemptions.
 //!
 //! Deterministic from its seed. Hours pass in milliseconds, since nothing waits: a wait or a moment
 //! of spinning moves the simulated clock to its end, or to what comes in between. Public, for users'
@@ -19,9 +19,9 @@ use super::mechanism::{LAST_NS, Mechanism, SchedClass, WakeReason, low_power_sli
 pub struct LatencyDistribution {
     /// How many wake-ups are of this kind, against those of the others.
     pub weight: u32,
-    /// The least, ns.
+    /// Minimum, ns.
     pub from_ns: u64,
-    /// The most, ns.
+    /// Maximum, ns.
     pub to_ns: u64,
 }
 
@@ -30,9 +30,9 @@ pub struct LatencyDistribution {
 pub struct Preemptions {
     /// Mean CPU time between two of them, ns.
     pub every_ns: u64,
-    /// The shortest, ns.
+    /// Minimum, ns.
     pub from_ns: u64,
-    /// The longest, ns.
+    /// Maximum, ns.
     pub to_ns: u64,
     /// Whether the scheduler did it and counts it, or an interrupt or a hypervisor.
     pub counted: bool,
@@ -120,8 +120,8 @@ pub struct SimMachine {
     extensions: u64,
 }
 
-/// The time between the end of a spin step and the deadline is spread over this, ns: as if a step
-/// took so long.
+/// The time between the end of a spin step and the deadline is spread over this, ns: as the
+/// duration of a step.
 const STEP_NS: u64 = 30;
 
 impl SimMachine {
@@ -179,7 +179,7 @@ impl SimMachine {
         self.low_power_ns
     }
 
-    /// From now on a preemption waits so long for a thread that asks for that (rseq), ns.
+    /// From now on a preemption waits this long for a thread that asks for that (rseq), ns.
     pub fn set_slice_extension(&mut self, extension_ns: u64) {
         self.extension_ns = Some(extension_ns);
     }
@@ -190,8 +190,8 @@ impl SimMachine {
         (!self.asked).then_some(self.extensions)
     }
 
-    /// From now on a wait drives the sleeper's own code out of the caches, so that the next question for the class takes
-    /// so long, ns.
+    /// From now on a wait drives the sleeper's own code out of the caches, so that the next
+    /// question for the class takes this long, ns.
     pub fn set_cold_ns(&mut self, cold_ns: u64) {
         self.cold_ns = cold_ns;
     }
@@ -229,7 +229,7 @@ impl SimMachine {
         self.waits
     }
 
-    /// True time, ns.
+    /// True time of the simulation, ns.
     #[must_use]
     pub fn now(&self) -> u64 {
         self.time.true_time().nanos_or_zero()
@@ -315,7 +315,7 @@ impl SimMachine {
         self.is_cold = true;
         let waited = self.now() - begun;
         self.away_ns += waited.saturating_sub(self.load.wait_cost_ns);
-        // Nobody is preempted while it waits.
+        // No thread is preempted while it waits.
         self.next_preemption_ns = self.next_preemption_ns.saturating_add(waited);
         woken
     }

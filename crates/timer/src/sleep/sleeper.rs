@@ -24,9 +24,9 @@ use super::settings::SleeperSettings;
 ///
 /// A sleep **never ends before its deadline** on its own clock (unless interrupted): what ends it is
 /// a reading of `now_ordered`, taken after everything before it, that is at the deadline. It ends
-/// late by whatever the scheduler does; [`super::Slept`] tells by how much and why.
+/// late by whatever the scheduler does; [`super::SleepOutcome`] tells by how much and why.
 ///
-/// A deadline that has passed does not enter the kernel, where such a wait would cost as much as any
+/// A deadline that has passed does not enter the kernel, where such a wait would cost the usual time
 /// (25 us were measured). Nothing is allocated while sleeping. Signals whose handlers do not
 /// interrupt the sleeper do not end a sleep. The timer slack of the thread is 1 ns while it is in
 /// the kernel, and as before afterwards; a thread that has it for good anyhow saves three system calls
@@ -104,13 +104,13 @@ impl<C, M> Sleeper<C, M> {
         }
     }
 
-    /// The same, interrupted by this instead of a word of its own.
+    /// This sleeper, interrupted by `interrupt` instead of a word of its own.
     #[must_use]
     pub fn interrupted_by(self, interrupt: &'static Interrupt) -> Sleeper<C, M> {
         Sleeper { interrupter: Interrupter::of(interrupt), ..self }
     }
 
-    /// The same, interrupted through this handle, which others may have too, and by nothing else.
+    /// This sleeper, interrupted through this handle, which others may have too, and by nothing else.
     #[must_use]
     pub fn interrupted_through(self, interrupter: Interrupter) -> Sleeper<C, M> {
         Sleeper { interrupter, ..self }
@@ -151,7 +151,7 @@ impl<C, M> Sleeper<C, M> {
         self.interrupter.clear()
     }
 
-    /// How it sleeps.
+    /// Settings of the sleeper.
     #[must_use]
     pub fn settings(&self) -> &SleeperSettings {
         &self.settings

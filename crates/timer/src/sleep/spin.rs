@@ -108,7 +108,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         if !woken_late && spun.last_step_ns <= Delay::ON_TIME_NS {
             return Delay::None;
         }
-        // With [`SleepPolicy::KernelOnly`] nobody asked.
+        // With [`SleepPolicy::KernelOnly`] preemptions were not read.
         let switched = rest.preemptions.is_some_and(|before| self.mechanism.preemptions() > before);
         match (switched, woken_late) {
             (true, _) => Delay::Preempted,
@@ -118,8 +118,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
     }
 }
 
-/// After so many looks (10 ms or more, longer than any margin) the clock is looked after: one whose
-/// counter stands still would never be at the deadline.
+/// After this many looks (10 ms or more, longer than any margin) the clock is looked after: one
+/// whose counter stands still would never be at the deadline.
 const MANY_LOOKS: u32 = 1 << 19;
 
 /// A spin that is over.

@@ -58,7 +58,7 @@ impl HzProbe {
         })
     }
 
-    /// The same with another way to be busy for 14.5 ms and tell the CPU time counted, ns.
+    /// A probe with another way to be busy for 14.5 ms and return the CPU time counted, ns.
     #[must_use]
     pub fn with(mut busy: impl FnMut() -> u64) -> HzProbe {
         let counted_ns = std::array::from_fn(|_| busy());
@@ -100,8 +100,8 @@ impl fmt::Display for HzProbe {
 mod tests {
     use super::*;
 
-    /// A kernel that counts in whole ticks, as those of Figure 5.4 did: a thread that is busy for
-    /// 14.5 ms is hit by the tick so often, depending on when it begins.
+    /// A kernel that counts in whole ticks, as those of Figure 5.4 did: how often the tick hits a
+    /// thread that is busy for 14.5 ms depends on when the thread begins.
     fn counting_in_ticks(tick_ns: u64) -> impl FnMut() -> u64 {
         let mut begin = 0;
         move || {
@@ -112,7 +112,7 @@ mod tests {
 
     /// Table 5.3.
     #[test]
-    fn kernels_that_count_in_ticks_are_told_apart() {
+    fn kernels_that_count_in_ticks_are_recognized() {
         for hz in [100, 250, 1_000] {
             let probe = HzProbe::with(counting_in_ticks(1_000_000_000 / u64::from(hz)));
             assert_eq!((probe.hz, probe.found), (hz, Some(hz)), "{probe} {probe:?}");

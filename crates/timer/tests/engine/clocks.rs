@@ -8,7 +8,7 @@ fn four_clocks_expire_in_the_order_of_the_device() {
     times.set_realtime(1_000 * SECOND);
     times.set_tai_offset(Span::from_secs(37));
     times.suspend(Span::from_secs(5));
-    // Setting it before the engine watches kicks nobody.
+    // Setting it before the engine watches causes no kick.
     armed(&mut engine, ClockBase::Tai, 4, 1_046 * SECOND);
     armed(&mut engine, ClockBase::Realtime, 3, 1_008 * SECOND);
     armed(&mut engine, ClockBase::Boottime, 2, 7 * SECOND);
@@ -31,8 +31,8 @@ fn four_clocks_expire_in_the_order_of_the_device() {
     assert_eq!(expired(&mut engine), [3, 1, 5, 2, 4]);
 }
 
-/// Section 4.2 there: setting the clock recalculates no expiry; here not even the device is told
-/// twice.
+/// Section 4.2 there: setting the clock recalculates no expiry; here the device is not even
+/// programmed twice.
 #[test]
 fn setting_the_clock_moves_no_timer_and_tells_the_device_once() {
     let (mut engine, times) = exact();
@@ -66,14 +66,14 @@ fn setting_the_clock_moves_no_timer_and_tells_the_device_once() {
 
 /// As timerfds with `TFD_TIMER_CANCEL_ON_SET`; a suspension is no setting.
 #[test]
-fn a_timer_is_told_that_its_clock_was_set() {
+fn a_timer_is_notified_that_its_clock_was_set() {
     let (mut engine, times) = exact();
-    let told = |engine: &mut Engine<u32>, base| {
+    let notified = |engine: &mut Engine<u32>, base| {
         engine.timers().create_with(base, ClockSetPolicy::Expire, 7).unwrap()
     };
     let [a, b, c, d] =
         [ClockBase::Tai, ClockBase::Realtime, ClockBase::Realtime, ClockBase::Boottime]
-            .map(|b| told(&mut engine, b));
+            .map(|b| notified(&mut engine, b));
     for (id, expiry_ns) in [(a, HOUR), (b, 2 * HOUR), (c, 9 * HOUR), (d, HOUR)] {
         engine.timers().arm(id, expiry_ns, 5).unwrap();
     }
@@ -89,7 +89,7 @@ fn a_timer_is_told_that_its_clock_was_set() {
     let mut fired = Vec::new();
     engine.expire(10, |timers, f| {
         fired.push((f.id, f.cause, f.expiry_ns, f.latest_ns, f.late_ns()));
-        // Armed for the new time: that one it is not told of.
+        // Armed for the new time: that timer does not expire with this setting.
         timers.arm(f.id, 3 * HOUR, 0).unwrap();
     });
     let set = Cause::ClockSet;
@@ -98,7 +98,7 @@ fn a_timer_is_told_that_its_clock_was_set() {
     // And expire like any other.
     let seen = run(&mut engine, &times, 4 * HOUR);
     assert_eq!(seen, [(HOUR - SECOND + 5, 7), (3 * HOUR, 7), (3 * HOUR, 7)]);
-    // Removed ones are not told.
+    // Removed ones do not expire.
     engine.timers().arm(a, 30 * HOUR, 0).unwrap();
     assert_eq!(engine.timers().remove(a), Ok(7));
     times.step_realtime(Span::from_secs(1));
@@ -200,7 +200,7 @@ fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
     // Nothing of others is late. It is tried once a tick, not in each wait.
     assert_eq!(run(&mut engine, &times, 16 * MS), [(15 * MS, 1)]);
     assert_eq!(engine.statistics().watch_failures, 2);
-    // Set while nobody watches: seen in the next look.
+    // Set while unwatched: seen in the next poll.
     times.set_realtime(HOUR);
     assert_eq!(expired(&mut engine), [2]);
     let set = now_ns(&times);
@@ -220,14 +220,14 @@ fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
 }
 
 #[test]
-fn a_clock_set_while_nobody_can_watch_is_seen_within_a_tick() {
+fn a_clock_set_without_a_watcher_is_seen_within_a_tick() {
     let (mut engine, times) = scarce(u64::MAX);
     armed(&mut engine, ClockBase::Realtime, 1, HOUR);
     engine.wait(None).unwrap();
     assert!(expired(&mut engine).is_empty());
     times.set_realtime(HOUR - 15 * MS);
     assert_eq!(run(&mut engine, &times, 40 * MS), [(25 * MS, 1)]);
-    // Nothing on those clocks is armed: nobody is woken for them.
+    // Nothing on those clocks is armed: no wake-up for them.
     let failures = engine.statistics().watch_failures;
     assert_eq!(engine.wait(Some(SECOND as u64)).unwrap().reason, DeviceWaitEnd::Limit);
     assert_eq!((now_ns(&times), engine.statistics().watch_failures), (SECOND, failures));

@@ -108,7 +108,7 @@ fn a_device_that_fails_is_replaced() {
     let seen = run(&mut engine, &times, 5 * MS);
     assert_eq!(seen, (1..=5).map(|i| (i64::from(i) * MS, i)).collect::<Vec<_>>());
     assert_eq!((name(&engine), engine.statistics().device_changes), ("sim", 1));
-    // Alone, its failure is told.
+    // Alone, its failure is reported.
     let times = SimTimes::new(&Arc::new(SimSource::default()));
     let failing = Failing(SimEvent::new(times.source(), SimEventConfig::exact()), 1);
     let (mut engine, ..) = registered(&times, [EventDevice::new(failing).unwrap()]);
@@ -175,7 +175,7 @@ fn an_engine_moves_to_another_thread() {
     assert_eq!(engine.wait(Some(0)).unwrap().reason, DeviceWaitEnd::Kicked);
 }
 
-/// One with so many events from the first that go wrong like this, and a spare that is not tried.
+/// One whose first `events` go wrong like this, and a spare that is not tried.
 fn faulty(times: &SimTimes, kind: SimFaultKind, events: u64) -> (Engine<u32>, Arc<Registry>) {
     let faults = (0..events).map(|event| SimFault { event, kind }).collect();
     let config =

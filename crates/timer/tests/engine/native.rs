@@ -34,7 +34,7 @@ fn on(device: Box<dyn ClockEvent>) -> Engine<u32> {
 
 const NUMBER: event::EngineId = event::EngineId(0);
 
-/// Waits until so many have expired; each must find its own clock at its expiry or after it.
+/// Waits until `count` have expired; each must find its own clock at its expiry or after it.
 fn run(engine: &mut Engine<u32>, count: usize) {
     let limit_ns = engine.now().device_ns() + PATIENCE;
     let times = OsTimes::new();

@@ -50,7 +50,7 @@ struct Twin {
     /// Monotonic time of the last look that left nothing behind.
     complete_ns: i64,
     fired: u64,
-    told: u64,
+    notified: u64,
 }
 
 impl Twin {
@@ -147,8 +147,8 @@ impl Twin {
         }
     }
 
-    /// Who is to be told first that its clock was set.
-    fn to_tell(&self, sets: u64) -> Option<usize> {
+    /// The timer that expires first with a setting of its clock.
+    fn expires_with_set(&self, sets: u64) -> Option<usize> {
         let waits = |known: &Known| {
             let armed = known.armed?;
             let settable = known.id.base().is_settable() && known.on_set == ClockSetPolicy::Expire;
@@ -175,7 +175,7 @@ impl Twin {
 
     /// By when the engine must have come back, device time, but for what its device needs.
     fn due_ns(&self, now: &ClockReadings) -> u64 {
-        if self.to_tell(now.sets()).is_some() {
+        if self.expires_with_set(now.sets()).is_some() {
             return now.device_ns();
         }
         let latest = |known: &Known| {
@@ -195,12 +195,12 @@ impl Twin {
         self.sets = now.sets();
         match fired.cause {
             Cause::ClockSet => {
-                assert_eq!(self.to_tell(now.sets()), Some(i));
+                assert_eq!(self.expires_with_set(now.sets()), Some(i));
                 assert_eq!(fired.latest_ns, armed.latest_ns);
-                self.told += 1;
+                self.notified += 1;
             }
             Cause::Expiry => {
-                assert_eq!(self.to_tell(now.sets()), None);
+                assert_eq!(self.expires_with_set(now.sets()), None);
                 let actual_ns = self.times.now().ns(fired.base);
                 assert!(armed.expiry_ns <= actual_ns.min(fired.now_ns), "early: {fired:?}");
                 let until_ns = fired.latest_ns - fired.now_ns;
@@ -255,7 +255,7 @@ impl World {
                 sequence: 0,
                 complete_ns: 0,
                 fired: 0,
-                told: 0,
+                notified: 0,
             },
             engine,
             quiet: false,
@@ -265,7 +265,7 @@ impl World {
         }
     }
 
-    /// Somebody sets the clock, the machine is suspended, a clock source comes or goes.
+    /// The clock is set, the machine is suspended, a clock source comes or goes.
     fn outside(&mut self) {
         let Twin { times, dice, .. } = &mut self.twin;
         let by = Span::from_nanos(dice.magnitude(43));
@@ -295,7 +295,7 @@ impl World {
         woken
     }
 
-    /// Expires, and checks who, in which order, and that nobody is left.
+    /// Expires, and checks which timers expire, in which order, and that none is left.
     fn look(&mut self, woken: DeviceWaitEnd) {
         let actual = self.twin.times.now();
         let now_ns = actual.device_ns();
@@ -344,7 +344,7 @@ impl World {
             && count < budget
         {
             let now = moved(as_of_ns);
-            assert_eq!((twin.to_tell(now.sets()), twin.next(&now)), (None, None));
+            assert_eq!((twin.expires_with_set(now.sets()), twin.next(&now)), (None, None));
             twin.complete_ns = as_of_ns as i64;
         }
     }
@@ -357,7 +357,7 @@ fn seed() -> u64 {
     seed
 }
 
-/// At random for so many waits, which take at least so many hours.
+/// A random engine for this many waits, which take at least this many hours.
 fn hours(config: SimEventConfig, waits: u64, hours: i64) {
     let name = config.name;
     let mut world = World::new(seed(), config);
@@ -375,10 +375,10 @@ fn hours(config: SimEventConfig, waits: u64, hours: i64) {
     }
     let passed = now_ns(&world.twin.times) / HOUR;
     let statistics = world.engine.statistics();
-    eprintln!("{name}: {passed} h, {} told, {resolutions:?}, {statistics:?}", world.twin.told);
+    eprintln!("{name}: {passed} h, {} told, {resolutions:?}, {statistics:?}", world.twin.notified);
     assert_eq!(statistics.fired, world.twin.fired);
     assert!(
-        passed >= hours && world.twin.fired > 100 && world.twin.told > 0,
+        passed >= hours && world.twin.fired > 100 && world.twin.notified > 0,
         "too little happened"
     );
 }

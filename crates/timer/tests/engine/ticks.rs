@@ -30,7 +30,7 @@ fn arming_behind_the_first_programs_nothing() {
     assert_eq!(programmed(&engine), before + 2);
 }
 
-/// Section 9 there, over a day: no tick for nobody, bound to a tick or not.
+/// Section 9 there, over a day: no tick without a use, bound to a tick or not.
 #[test]
 fn an_idle_engine_is_not_woken() {
     for high in [true, false] {

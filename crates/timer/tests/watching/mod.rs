@@ -1,4 +1,4 @@
-//! What the tests of timing faults share: watches, and handlers that tell what they were told.
+//! What the tests of timing faults share: watches, and handlers that report their faults.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -26,25 +26,25 @@ pub(crate) fn watch(strength: FaultAction) -> DeadlineWatch {
     DeadlineWatch::new(WatchSettings::with_strength(strength)).unwrap()
 }
 
-/// A handler that answers with `verdict`, and sends what it was told.
+/// A handler that answers with `verdict`, and sends each fault.
 pub(crate) fn answering(
     watched: &WatchedHandle,
     verdict: FaultVerdict,
 ) -> (DeadlineHandler, mpsc::Receiver<Fault>) {
-    let (told, faults) = mpsc::channel();
+    let (sender, faults) = mpsc::channel();
     let handler = deadline_handler(
         watched,
         Attributes::DEFAULT,
-        move |fault, told: &mut mpsc::Sender<Fault>| {
-            told.send(*fault).unwrap();
+        move |fault, sender: &mut mpsc::Sender<Fault>| {
+            sender.send(*fault).unwrap();
             verdict
         },
-        told,
+        sender,
     );
     (handler.unwrap(), faults)
 }
 
-/// Works until so many deadlines have been passed, those before included.
+/// Works until this many deadlines have been passed, those before included.
 pub(crate) fn work_until_late(watch: &DeadlineWatch, faults: u64) {
     let begun = now();
     while watch.faults() < faults {

@@ -1,4 +1,4 @@
-//! CPU bound, yielding: gives up the processor each time it has received so much of it.
+//! CPU bound, yielding: gives up the processor each time it has received a fixed amount of it.
 
 use std::fmt;
 use std::sync::Arc;

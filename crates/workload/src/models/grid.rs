@@ -23,7 +23,7 @@ pub(super) const ENTRY: ModelEntry = ModelEntry {
     },
 };
 
-/// The model; with `cycles`, the first thread that has woken so often ends the run.
+/// The model; with `cycles`, the first thread that has woken that often ends the run.
 pub fn on_grid(period: Span, cycles: Option<u64>) -> Arc<dyn Model> {
     Arc::new(Grid { period, cycles })
 }

@@ -1,6 +1,6 @@
 //! Thread execution models (Hourglass paper, section 3.2).
 //!
-//! A model is one file here and one line in [`ALL`]. It describes itself by an [`Entry`], its
+//! A model is one file here and one line in [`ALL`]. It describes itself by an [`ModelEntry`], its
 //! parameters by a [`Model`], and does its work in an [`Execution`].
 
 mod cpu;
@@ -58,7 +58,7 @@ pub trait Model: Debug + Display + Send + Sync {
     /// What it asks of the machine.
     fn demand(&self) -> Demand;
 
-    /// Execution times that were read from a file, in their order; empty where there are none.
+    /// Execution times that were read from a file, in their order; empty without a file.
     fn amounts(&self) -> &[Span] {
         &[]
     }
@@ -106,7 +106,6 @@ pub trait Execution: Send {
 
 /// An [`Execution`] behind a pointer: one dispatch at the start, none in the loop.
 pub trait AnyExecution: Send {
-    /// Measures its loop.
     fn loop_time(&mut self, counter: AnyCounter) -> LoopTime;
 
     /// Runs its loop for a while without recording, or until `stop`.
@@ -139,7 +138,7 @@ pub fn default_model() -> Arc<dyn Model> {
 /// The entry with this name.
 ///
 /// # Errors
-/// There is none; the error lists those there are.
+/// No model has this name; the error lists all names.
 pub fn find(name: &str) -> Result<&'static ModelEntry, WordError> {
     ALL.iter().copied().find(|entry| entry.name == name).ok_or_else(|| {
         let known = ALL.iter().map(|entry| entry.name).collect();

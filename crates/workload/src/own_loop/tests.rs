@@ -16,7 +16,7 @@ fn spec() -> LoopSpec {
     LoopSpec::every("loop", Span::from_millis(10))
 }
 
-/// Runs a marked loop on a machine that takes the CPU away as told.
+/// Runs a marked loop on a machine that takes the CPU away at the given times.
 fn marked(
     spec: &LoopSpec,
     taken: Vec<Interruption>,
@@ -124,7 +124,7 @@ fn marks_further_apart_than_gap_are_one() {
     assert_eq!(gaps, [9_000 + STEP as i64]);
     let kept = Evidence { cleared: Some(false), counted: None };
     assert_eq!(simulated::intervals(&recorded)[1].evidence, kept);
-    // Without the rule nobody can tell it from the loop's own work.
+    // Without the rule it cannot be distinguished from the loop's own work.
     let (recorded, _) = marked(&spec(), taken(), body);
     assert!(simulated::gaps(&recorded).is_empty());
 }

@@ -10,7 +10,7 @@ use super::{MOST_GAPS_IN_A_ROW, Recorder, RecordingEnd, Work};
 use crate::jobs::JobTiming;
 use crate::measuring_counter::MeasuringCounter;
 
-/// [`Recorder::pass`] looks at the time so often: by so much it may be late after an interruption.
+/// How often [`Recorder::pass`] looks at the time: it may be late by this after an interruption.
 const PASS_SLICE: Span = Span::from_micros(2);
 
 impl<C: MeasuringCounter> Recorder<'_, C> {
@@ -70,8 +70,8 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         self.touch()
     }
 
-    /// What the thread finds out about the gap that lasted until `now`. What interrupts it while it asks
-    /// belongs to the same gap: nobody could tell which of the two an answer is about.
+    /// What the thread finds out about the gap that lasted until `now`. What interrupts it while it
+    /// asks belongs to the same gap: an answer cannot be assigned to one of the two.
     pub(super) fn ask_about(&mut self, mut now: CounterReading) -> (CounterReading, Evidence) {
         let mut evidence = self.witness.collect();
         let mut asked = evidence.counted.is_some();

@@ -1,11 +1,11 @@
-//! Intervals on other CPUs than the thread was given: the kernel moves a thread whose last CPU goes offline, and
-//! asks nobody.
+//! Intervals on other CPUs than the thread was given: the kernel moves a thread whose last CPU goes
+//! offline, without asking.
 //!
-//! Owns: counting them, also where the trace is full or there is none. Must not: know why.
+//! Owns: counting them, also where the trace is full or absent. Must not: know why.
 
 use super::CPU_WORDS;
 
-/// That a thread ran on CPUs that it was not given.
+/// A thread's run on CPUs that it was not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AffinityViolation {
     /// When it first came to such a CPU, on the counter.
@@ -28,7 +28,7 @@ pub(super) struct AffinityCheck {
 }
 
 impl AffinityCheck {
-    /// Around these CPUs; around all if there are none.
+    /// Around these CPUs; around all if the list is empty.
     pub(super) fn around(cpus: &[u32]) -> AffinityCheck {
         let mut words = [if cpus.is_empty() { u64::MAX } else { 0 }; CPU_WORDS];
         for cpu in cpus {
@@ -52,7 +52,7 @@ impl AffinityCheck {
         }
     }
 
-    /// An interval on this CPU ends, so many ticks long.
+    /// An interval of `ticks` on this CPU ends.
     pub(super) fn leave(&mut self, cpu: u32, ticks: u64) {
         if self.is_outside(cpu)
             && let Some(strayed) = &mut self.strayed

@@ -56,7 +56,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         self.note_gap_with(now, onset, evidence)
     }
 
-    /// The same with what the thread found out about the gap.
+    /// Notes a gap with what the thread found out about it.
     pub(super) fn note_gap_with(
         &mut self,
         now: CounterReading,

@@ -34,9 +34,9 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     /// The thread still runs, or runs again: what was taken from it since the last mark is a gap.
     ///
-    /// Where the last mark is more than GAP away, all of that is the gap, as in the loop of Figure 2.
-    /// Else the gap is as long as the thread's CPU clock says, and lies at the end of the stretch,
-    /// since nobody knows where in it.
+    /// Where the last mark is more than GAP away, all of that is the gap, as in the loop of Figure
+    /// 2. Else the gap is as long as the thread's CPU clock says, and lies at the end of the
+    /// stretch, since its place in it is unknown.
     #[inline]
     pub(crate) fn mark(&mut self) {
         if self.open.is_none() {

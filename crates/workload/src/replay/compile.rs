@@ -248,7 +248,7 @@ impl Names {
         })
     }
 
-    /// That somebody waits for each start.
+    /// Checks that some thread waits for each start.
     fn check_forks(&self) -> Result<(), ReplayError> {
         let lost = self.forking.iter().find(|(_, started)| !self.forked.contains(started));
         match lost.cloned() {
@@ -312,7 +312,6 @@ impl Names {
         (acts, in_sections)
     }
 
-    /// What was named, made.
     fn shared(self, set: &TaskSet) -> ReplayShared {
         let mut locks: Vec<(usize, Lock)> =
             self.locks.iter().map(|(name, place)| (*place, lock_named(set, name))).collect();

@@ -199,7 +199,7 @@ pub(super) struct ReplayExecution {
     pub(super) me: u32,
     /// The policy without what raises it, where that is real-time.
     pub(super) policy: Option<Policy>,
-    /// What the kernel was told last.
+    /// The attributes that the kernel was given last.
     pub(super) in_force: Option<Attributes>,
     /// When the last job arrived that another thread brought about, on the counter.
     pub(super) last_arrival: u64,
@@ -401,7 +401,7 @@ impl ReplayExecution {
         self.counted.lost += undone;
     }
 
-    /// The same for phases, whose later jobs nobody knows.
+    /// As [`Self::close_jobs`] for phases, whose later jobs are unknown.
     fn close_phases<C: MeasuringCounter>(&mut self, recorder: &Recorder<C>) {
         let Some(arrival) = recorder.job_arrival().filter(|_| self.has_worked) else { return };
         let passed = recorder.timeline().ns_in(recorder.now().saturating_sub(arrival));

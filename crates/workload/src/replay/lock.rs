@@ -13,13 +13,13 @@ use hourglass_tasks::Protocol;
 /// A word of a plain lock.
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Held, and somebody may wait in the kernel.
+/// Held, and a thread may wait in the kernel.
 const CONTENDED: u32 = 2;
 
 #[derive(Debug)]
 pub(super) struct Lock {
     pub(super) protocol: Protocol,
-    /// The priority of its holder, for the protocols that raise it: also that of those who wait
+    /// The priority of its holder, for the protocols that raise it: also that of threads that wait
     /// for a spin lock.
     pub(super) ceiling: Option<u8>,
     word: AtomicU32,
@@ -92,7 +92,7 @@ impl Lock {
         match futex::lock_inheriting(&self.word, deadline_ns) {
             Ok(()) => true,
             Err(error) if error.kind() == std::io::ErrorKind::Deadlock => {
-                // Nobody in the ring can go on; a signal or the end of the run ends it.
+                // No thread in the ring can go on; a signal or the end of the run ends it.
                 let _ = nanosleep_until(latest_ns);
                 false
             }

@@ -49,7 +49,7 @@ impl Ring {
         Ring { words, at: 0 }
     }
 
-    /// Follows so many pointers.
+    /// Follows this many pointers.
     fn follow(&mut self, hops: u64) {
         let mut at = self.at;
         for _ in 0..hops {
@@ -66,7 +66,7 @@ fn write(words: &mut [u64], at: u64, value: u64) {
 }
 
 impl ReplayExecution {
-    /// Writes so many bytes at the beginning of the buffer, over and over.
+    /// Writes this many bytes at the beginning of the buffer, over and over.
     pub(super) fn write_memory<C: MeasuringCounter>(
         &mut self,
         bytes: u64,
@@ -116,7 +116,7 @@ impl ReplayExecution {
         ended
     }
 
-    /// Follows so many pointers of a ring.
+    /// Follows this many pointers of a ring.
     pub(super) fn chase<C: MeasuringCounter>(
         &mut self,
         ring: usize,

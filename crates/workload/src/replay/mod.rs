@@ -61,7 +61,6 @@ pub struct Replayed {
     pub model: Arc<dyn Model>,
 }
 
-/// The threads of a set.
 #[derive(Clone, Debug)]
 pub struct Threads {
     /// One for each task, in the order of the set.

@@ -8,16 +8,15 @@ use hourglass_time::Span;
 
 use super::arrivals::JobArrivals;
 
-/// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ReplayStep {
-    /// Receive so much processor time.
+    /// Receive this much processor time.
     Run(Span),
     /// Receive a part of what the job's execution time leaves beside its critical sections.
     Rest(AmountPart),
-    /// Execute until so much time has passed.
+    /// Execute until this time has passed.
     RunFor(Span),
-    /// Block for so long.
+    /// Block for this long.
     Sleep(Span),
     /// Block until the next expiry of a timer.
     Timer {
@@ -27,7 +26,7 @@ pub(super) enum ReplayStep {
     },
     Lock(usize),
     Unlock(usize),
-    /// Lock, receive so much, unlock; so many times.
+    /// Lock, receive `length`, unlock; `count` times.
     Section {
         lock: usize,
         length: Span,
@@ -47,24 +46,24 @@ pub(super) enum ReplayStep {
     Take(usize),
     /// Add one to a semaphore.
     Post(usize),
-    /// Write so many bytes of memory.
+    /// Write this many bytes of memory.
     Memory(u64),
-    /// Read so many bytes of a buffer of this size, over and over.
+    /// Read `bytes` of a buffer of this size, over and over.
     Read {
         bytes: u64,
         buffer: u64,
     },
-    /// Write them.
+    /// Write `bytes` of a buffer of this size, over and over.
     Write {
         bytes: u64,
         buffer: u64,
     },
-    /// Follow so many pointers of a ring.
+    /// Follow this many pointers of a ring.
     Chase {
         hops: u64,
         ring: usize,
     },
-    /// Write so many bytes to a device.
+    /// Write this many bytes to a device.
     Io(u64),
     /// Let the next thread begin that waits for this start.
     Fork(usize),
@@ -73,7 +72,7 @@ pub(super) enum ReplayStep {
         start: usize,
         number: u32,
     },
-    /// Wait until so long after the thread's start.
+    /// Wait until this long after the thread's start.
     StartAfter(Span),
 }
 
@@ -101,7 +100,6 @@ impl AmountPart {
 pub(super) enum Script {
     /// Jobs that arrive by themselves.
     Jobs(JobSpec),
-    /// Phases.
     Phases(Phases),
 }
 

@@ -24,14 +24,14 @@ pub(super) struct ReplayShared {
 /// A condition, or the name under which threads suspend themselves.
 #[derive(Debug, Default)]
 pub(super) struct Event {
-    /// How often it was signalled.
+    /// How often the event was signalled.
     pub(super) times: AtomicU32,
     /// When the job arrived, on the counter, that signalled it last.
     pub(super) arrival: AtomicU64,
 }
 
 impl Event {
-    /// Wakes at most `most` of those who wait. `arrival` is that of the job that does so.
+    /// Wakes at most `most` waiting threads. `arrival` is that of the job that does so.
     pub(super) fn signal(&self, arrival: u64, most: u32) {
         self.arrival.store(arrival, Ordering::Relaxed);
         self.times.fetch_add(1, Ordering::Release);
@@ -41,7 +41,7 @@ impl Event {
 
 #[derive(Debug, Default)]
 pub(super) struct Semaphore {
-    /// What is left in it.
+    /// Tokens that are left.
     pub(super) left: AtomicU32,
     /// When the job arrived, on the counter, that added to it last.
     pub(super) arrival: AtomicU64,
@@ -51,7 +51,7 @@ impl Semaphore {
     /// Adds one. `arrival` is that of the job that does so.
     pub(super) fn post(&self, arrival: u64) {
         self.arrival.store(arrival, Ordering::Relaxed);
-        // What nobody will ever take is not counted beyond what the word holds.
+        // Posts beyond what the word holds can never be taken, and are not counted.
         let more = |left: u32| left.checked_add(1);
         let _ = self.left.fetch_update(Ordering::Release, Ordering::Relaxed, more);
         futex::wake(&self.left, 1);
@@ -69,7 +69,7 @@ pub(super) struct Barrier {
     /// Threads that come to it.
     pub(super) parties: u32,
     pub(super) waiting: AtomicU32,
-    /// How often it was passed.
+    /// How often the barrier was passed.
     pub(super) times: AtomicU32,
 }
 
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(turns, [Some(0), Some(0), None, Some(1), Some(1), None]);
     }
 
-    /// rt-app's tutorial: what is posted before anybody waits is remembered.
+    /// rt-app's tutorial: what is posted before any wait is remembered.
     #[test]
     fn a_semaphore_remembers() {
         let semaphore = Semaphore::default();

@@ -32,7 +32,7 @@ impl ReplayExecution {
     pub(super) fn enter(&mut self, phase: &ReplayPhase) {
         if let Some(policy) = phase.policy {
             self.policy = policy.is_real_time().then_some(policy);
-            // What the machine refused, it refused at the start, where it was told.
+            // A refusal of the machine came at the start already, and was reported there.
             let _ = sched::set(crate::thread::attributes(policy));
             self.apply_priority();
         }
@@ -75,8 +75,8 @@ impl ReplayExecution {
         if self.held.contains(&place) {
             return recorder.touch();
         }
-        // The ceiling also counts for who waits: from here on it is in `held`, and comes out again
-        // if the lock is not got.
+        // The ceiling also counts for a waiting thread: from here on it is in `held`, and comes out
+        // again if the lock is not got.
         self.held.push(place);
         self.apply_priority();
         let mut got = false;
@@ -154,7 +154,7 @@ impl ReplayExecution {
         })
     }
 
-    /// Wakes at most `most` of those who wait for an event.
+    /// Wakes at most `most` threads that wait for an event.
     pub(super) fn signal<C: MeasuringCounter>(
         &mut self,
         event: usize,
@@ -277,7 +277,7 @@ impl ReplayExecution {
         recorder.touch()
     }
 
-    /// Waits until so long after the thread's start, if that is not past.
+    /// Waits until this long after the thread's start, if that is not past.
     pub(super) fn start_after<C: MeasuringCounter>(
         &mut self,
         time: Span,

@@ -104,7 +104,7 @@ fn jobs_that_were_due_by_the_end_are_missed_or_lost() {
     assert_eq!(counted(&recorded), (1, 1, 3));
 }
 
-/// rt-app's tutorial: a semaphore remembers posts that come before anybody waits.
+/// rt-app's tutorial: a semaphore remembers posts that come before any wait.
 #[test]
 fn a_semaphore_with_something_left_is_not_waited_for() {
     let steps = r#"["post s", "post s", "take s", "run 2ms", "take s", "run 1ms", "read 5000 4096",
@@ -133,7 +133,7 @@ fn phases_have_jobs_between_their_timers() {
     );
 }
 
-/// `run` is work, `run_for` is time, whoever has the CPU.
+/// `run` is work, `run_for` is time, also while another thread has the CPU.
 #[test]
 fn run_is_received_and_run_for_passes() {
     let steps = |run: &str| going_through(&format!(r#"{{ steps = ["{run} 4ms", "sleep 5ms"] }}"#));
@@ -174,7 +174,7 @@ fn only_the_simplest_task_is_the_papers_periodic() {
 }
 
 #[test]
-fn a_fork_that_starts_nobody_is_refused() {
+fn a_fork_that_starts_no_thread_is_refused() {
     let set = going_through(r#"{ steps = ["run 1ms", "fork late", "sleep 1ms"] }"#);
     let refused = threads(&set, ReplayOptions::default()).unwrap_err();
     assert!(matches!(&refused, ReplayError::Fork { started, .. } if started == "late"));
@@ -260,8 +260,8 @@ fn threads_wake_each_other() {
     assert!(second > 3 && second <= first, "{second} after {first}");
 }
 
-/// Threads that wait for each other for ever, and one that waits for nobody, end with the run, and
-/// what they held is free again.
+/// Threads that wait for each other for ever, and one that waits for no other, end with the run,
+/// and what they held is free again.
 #[test]
 fn a_deadlock_ends_with_the_run() {
     for protocol in ["plain", "inheritance"] {

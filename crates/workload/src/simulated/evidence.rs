@@ -1,4 +1,4 @@
-//! Evidence on the simulated machine, where who took the CPU is written down.
+//! Evidence on the simulated machine, which records what took the CPU.
 
 use hourglass_model::{CounterDeltas, Evidence, IntervalStart};
 use hourglass_time::Span;
@@ -11,8 +11,8 @@ fn machine(keeps_in_system_calls: bool, interruptions: Vec<Interruption>) -> Sim
     SimulatedMachine { keeps_in_system_calls, ..SimulatedMachine::new(interruptions) }
 }
 
-/// Issue 6, part 1: cleared and counted is a context switch, cleared alone is not; a section that
-/// was kept asks nobody. From Linux 6.19 on the first gap asks: the start may have been switched.
+/// Issue 6, part 1: cleared and counted is a context switch, cleared alone is not; for a section that was
+/// kept no counter is asked. From Linux 6.19 on the first gap asks: the start may have been switched.
 #[test]
 fn each_gap_has_its_own_evidence() {
     let by = |at, by| Interruption { at: ms(at), length: 9_000, cpu: 0, by };

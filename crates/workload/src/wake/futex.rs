@@ -40,7 +40,7 @@ impl WakeUpMethod for FutexWakeUp {
     }
 }
 
-/// A word that nobody wakes.
+/// A word without a waker.
 struct FutexWait(AtomicU32);
 
 impl WakeUp for FutexWait {

@@ -43,7 +43,6 @@ pub struct MethodEntry {
     /// Name and parameter: `TICK:HZ`.
     pub synopsis: &'static str,
     pub about: &'static str,
-    /// Other names for the same.
     pub aliases: &'static [&'static str],
     /// Reads what follows the colon, if anything does.
     pub parse: Parse,
@@ -75,7 +74,7 @@ pub trait WakeUpMethod: Debug + Display + Send + Sync {
         if self.busy_waits() { Span::MAX } else { Span::ZERO }
     }
 
-    /// Whether it is an emulation by its very name, so that nobody takes it for the device.
+    /// Whether it is an emulation by its very name, so that it is not taken for the device.
     fn is_emulation(&self) -> bool {
         false
     }
@@ -126,7 +125,6 @@ pub trait WakeUp: Send {
 pub struct Unavailable {
     /// The method, as it is written.
     pub method: String,
-    /// Why not.
     pub reason: String,
     pub remedy: String,
 }

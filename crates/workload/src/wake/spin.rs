@@ -51,7 +51,6 @@ impl WakeUp for SpinWait {
     }
 }
 
-/// Polls `CLOCK_MONOTONIC`.
 pub(super) fn spin_until(due_ns: u64) {
     while now_ns(ClockId::Monotonic) < due_ns {
         spin_loop();

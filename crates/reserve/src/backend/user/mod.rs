@@ -92,7 +92,7 @@ mod written;
 use std::io;
 use std::path::Path;
 
-use hourglass_model::Strength;
+use hourglass_model::ReservationKind;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 use hourglass_time::Span;
@@ -185,7 +185,7 @@ impl User {
             priority: priority_for(share.deadline_ns),
             pin: request.cpu,
             cpus: cpus.clone(),
-            freezes: strength == Strength::Hard,
+            freezes: strength == ReservationKind::Hard,
             grouped: self.grouped,
             privileged: facts.sys_nice == Some(true) && facts.user_namespace != Some(true),
         };

@@ -40,12 +40,12 @@ fn open(name: &str) -> Device {
     machine().1.open(name).unwrap()
 }
 
-/// Serves the device to `until_ns`; the times at which `user` was told.
-fn told_at(device: &mut Device, user: crate::event::TickUser, until_ns: u64) -> Vec<u64> {
+/// Serves the device to `until_ns`; the times at which `user` was notified.
+fn tick_times_of(device: &mut Device, user: crate::event::TickUser, until_ns: u64) -> Vec<u64> {
     let mut times = Vec::new();
     loop {
         let mut now = false;
-        if device.wait(Some(until_ns), |told, _| now |= told == user).unwrap()
+        if device.wait(Some(until_ns), |notified, _| now |= notified == user).unwrap()
             == DeviceWaitEnd::Limit
         {
             return times;
@@ -90,7 +90,7 @@ fn a_rate_that_does_not_divide_is_skewed_for_a_while() {
         let fine = device.set_resolution(us(desired), us(skew)).unwrap();
         let begun = device.now_ns();
         let scheduling = device.add_user(period(us(10_000))).unwrap();
-        let times = told_at(&mut device, scheduling, begun + 60 * SECOND);
+        let times = tick_times_of(&mut device, scheduling, begun + 60 * SECOND);
         // Every one of the minute, but for the last if that is skewed beyond the end.
         assert!(times.len() == 6_000 || times.len() == 5_999, "{name}: {}", times.len());
         let mut skewed = 0;
@@ -102,9 +102,9 @@ fn a_rate_that_does_not_divide_is_skewed_for_a_while() {
     }
 }
 
-/// Also at a tick that no user is told of: 3 ms are no multiple of the 1/512 s that serve them.
+/// Also at a tick of no user: 3 ms are no multiple of the 1/512 s that serve them.
 #[test]
-fn a_timer_expires_at_the_first_tick_whoever_is_told_of_it() {
+fn a_timer_expires_at_the_first_tick_of_any_user() {
     let mut device = open("sim_mc146818");
     device.set_resolution(us(15_000), us(1_000)).unwrap();
     device.add_user(period(us(3_000))).unwrap();
@@ -161,8 +161,8 @@ fn a_new_resolution_is_in_force_within_one_tick() {
     for name in ["sim", "sim_i8254", "sim_mc146818"] {
         let mut device = open(name);
         let user = device.add_user(period(us(31_250))).unwrap();
-        let mut told = 0;
-        let mut count = |who, periods| told += if who == user { periods } else { 0 };
+        let mut reported = 0;
+        let mut count = |who, periods| reported += if who == user { periods } else { 0 };
         for step in 1..200u64 {
             // From the middle of a tick, to something finer or coarser.
             let until = step * 77_654_321;
@@ -176,7 +176,7 @@ fn a_new_resolution_is_in_force_within_one_tick() {
             assert!(device.now_ns() <= asked_ns + actual.nth_ns(1), "{name}, step {step}");
         }
         let passed = period(us(31_250)).passed(device.now_ns());
-        assert_eq!(told, passed, "{name}");
+        assert_eq!(reported, passed, "{name}");
         assert!(device.remove_user(user).unwrap() && !device.remove_user(user).unwrap());
         assert_eq!(device.tick(), device.resolution());
     }
@@ -202,7 +202,7 @@ fn the_mapped_read_is_coarse_and_the_precise_one_is_not() {
     assert!(reader.tick_ns() < 101_000);
 }
 
-/// Section 2.1: opened by name, one universal name; an unknown one is told those that there are.
+/// Section 2.1: opened by name, one universal name; the error for an unknown one lists the known ones.
 #[test]
 fn devices_are_opened_by_name() {
     let (time, mut devices) = machine();
@@ -232,7 +232,7 @@ fn devices_are_opened_by_name() {
 
 /// Issue 4, "Bad input": "a clock without the wanted device".
 #[test]
-fn a_clock_without_its_device_is_told() {
+fn a_clock_without_its_device_is_an_error() {
     let (time, mut devices) = machine();
     let missing = || Err(DeviceError::Missing { path: "/dev/stat".to_owned() });
     devices.register("stat", "a timer board that is not there", None, missing).unwrap();

@@ -47,7 +47,7 @@ fn timers_expire_at_ticks() {
 }
 
 /// Section 3: "it will atomically re-arm itself with the specified period relative to the last
-/// expiration time"; what passed between two ticks is told as a number.
+/// expiration time"; what passed between two ticks is reported as a number.
 #[test]
 fn a_periodic_timer_is_armed_from_its_expiry() {
     let mut device = every_ms();
@@ -194,7 +194,7 @@ impl List {
 }
 
 /// An hour of random arming, cancelling and changing the resolution: every expiration at the first
-/// tick that is not before it, none lost but those that are told as overruns.
+/// tick that is not before it, none lost but those that are reported as overruns.
 fn an_hour(name: &str, seed: u64) {
     let mut dice = Dice(seed);
     let mut device = open(name);
@@ -205,10 +205,10 @@ fn an_hour(name: &str, seed: u64) {
         let _ = device.wait(None, |_, _| ()).unwrap();
         let tick_ns = device.now_ns();
         for i in list.due(before_ns, tick_ns) {
-            let told = device.pop_expired().unwrap();
+            let expired = device.pop_expired().unwrap();
             let (expiry_ns, overruns) = list.expire(i, tick_ns);
-            assert_eq!((told.timer, told.expiry), (list.timers[i].timer, at(expiry_ns)));
-            assert_eq!((told.tick_ns, told.overruns), (tick_ns, overruns));
+            assert_eq!((expired.timer, expired.expiry), (list.timers[i].timer, at(expiry_ns)));
+            assert_eq!((expired.tick_ns, expired.overruns), (tick_ns, overruns));
         }
         assert_eq!(device.pop_expired(), None);
     }

@@ -97,8 +97,8 @@ impl FdKick {
         Kick::new(Arc::clone(this) as Arc<dyn Kicker>)
     }
 
-    /// Turns a poll of a device and of this into the reason to come back; `fired` reads the
-    /// device. `None` if there is none: poll again.
+    /// Turns a poll of a device and of this into the reason to return; `fired` reads the device.
+    /// `None` without a reason: poll again.
     fn came_back(
         &self,
         device: &'static str,

@@ -58,16 +58,16 @@ struct Timers {
 struct KickShared {
     latch: Latch,
     signal: i32,
-    /// Of the process that its thread is in.
+    /// Forks of the process that its thread is in.
     forks: AtomicU32,
-    /// The thread (upper half) and the number of the timer for kicks; [`NOBODY`] if not attached.
+    /// The thread (upper half) and the number of the timer for kicks; [`DETACHED`] if not attached.
     target: AtomicU64,
     /// Kicks that may be looking at the target.
     kicking: AtomicU32,
 }
 
 /// No thread has the number 0.
-const NOBODY: u64 = 0;
+const DETACHED: u64 = 0;
 
 impl Kicker for KickShared {
     fn kick(&self) {
@@ -76,11 +76,11 @@ impl Kicker for KickShared {
             if self.is_inherited() {
                 return;
             }
-            // Counted before the target is read: `leave` waits until nobody is counted after
-            // taking it away. So neither number is used by anybody else yet.
+            // Counted before the target is read: `leave` takes the target away, then waits until no
+            // kick is counted. So neither number is reused yet.
             self.kicking.fetch_add(1, Ordering::SeqCst);
             let target = self.target.load(Ordering::SeqCst);
-            if target != NOBODY && send((target >> 32) as u32, self.signal).is_err() {
+            if target != DETACHED && send((target >> 32) as u32, self.signal).is_err() {
                 // No signal left; the timer has one set aside. It fails only in a child.
                 let _ = expire_soon(target as u32 as i32);
             }
@@ -98,9 +98,9 @@ impl KickShared {
     /// From here on no kick signals the thread. Sleeps in between: a kicker may be waiting for this
     /// very CPU.
     fn leave(&self) {
-        self.target.store(NOBODY, Ordering::SeqCst);
+        self.target.store(DETACHED, Ordering::SeqCst);
         if self.is_inherited() {
-            // Whoever was counted is in the parent.
+            // The counted kicks are in the parent.
             self.kicking.store(0, Ordering::SeqCst);
         }
         while self.kicking.load(Ordering::SeqCst) > 0 {
@@ -131,7 +131,7 @@ impl PosixTimerEvent {
             latch: Latch::new(),
             signal,
             forks: AtomicU32::new(fork::watch()),
-            target: AtomicU64::new(NOBODY),
+            target: AtomicU64::new(DETACHED),
             kicking: AtomicU32::new(0),
         };
         Ok(PosixTimerEvent { shared: Arc::new(shared), timers: None, next_ns: None, ticks: None })

@@ -9,7 +9,7 @@ use super::DeviceWaitEnd;
 pub struct SimFault {
     /// Which event, from 0: the times that the device was programmed, and its ticks.
     pub event: u64,
-    /// What.
+    /// What goes wrong with the event.
     pub kind: SimFaultKind,
 }
 
@@ -17,9 +17,9 @@ pub struct SimFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SimFaultKind {
-    /// It comes so much later.
+    /// It comes late by this length.
     Late(Span),
-    /// It comes so much earlier, against the contract.
+    /// It comes early by this length, against the contract.
     Early(Span),
     /// It never comes.
     Lost,
@@ -29,7 +29,7 @@ pub enum SimFaultKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ExternalEvent {
-    /// Somebody kicks.
+    /// A kick arrives.
     Kick,
     /// A signal is handled.
     Signal,

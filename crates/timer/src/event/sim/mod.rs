@@ -22,11 +22,11 @@ pub use fault::{ExternalEvent, SimFault, SimFaultKind};
 /// How a simulated device behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimEventConfig {
-    /// Where its lateness comes from.
+    /// Seed of the random latency.
     pub seed: u64,
-    /// Its name.
+    /// Name of the device, one word.
     pub name: &'static str,
-    /// Its rating, 1 to 499.
+    /// Rating, 1 to 499.
     pub rating: u16,
     /// Whether it belongs to one engine, or to the system.
     pub per_cpu: bool,
@@ -116,7 +116,7 @@ struct SimKick(Latch);
 
 impl Kicker for SimKick {
     fn kick(&self) {
-        // Nobody sleeps in virtual time.
+        // No thread sleeps in virtual time.
         self.0.kick(|| ());
     }
 }

@@ -110,16 +110,16 @@ fn an_emulated_period_is_exact_in_the_long_run() {
     let (_, mut device) = device(config);
     // 1024 Hz: 976,562.5 ns.
     device.set_mode(Mode::Periodic(Period::from_hertz(1_024).unwrap())).unwrap();
-    let mut told = 0;
+    let mut reported = 0;
     while device.now_ns() < HOUR {
         let DeviceWaitEnd::Event { periods } = device.wait(None).unwrap() else {
             panic!("only events")
         };
-        told += periods;
+        reported += periods;
         let due = u128::from(device.now_ns()) * 1_024 / 1_000_000_000;
-        assert_eq!(u128::from(told), due, "seed 11");
+        assert_eq!(u128::from(reported), due, "seed 11");
     }
-    assert_eq!(told, 3_600 * 1_024);
+    assert_eq!(reported, 3_600 * 1_024);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_period_shorter_than_the_device_is_refused() {
     assert!(matches!(refused, ModeError::TooShort { min_delta_ns: 1_677, .. }), "{refused}");
 }
 
-/// A device against its contract: nothing early is told, and it is seen that it was.
+/// A device against its contract: nothing early is reported, and early firings are counted.
 #[test]
 fn a_device_that_fires_early_is_programmed_again() {
     let fault = SimFault { event: 0, kind: SimFaultKind::Early(Span::from_micros(10)) };

@@ -39,7 +39,7 @@ fn a_signal_left_over_is_taken_with_the_device() {
 
 /// A kicker that saw the engine waiting, and comes to signal it only after the device is gone.
 #[test]
-fn a_late_kick_signals_nobody() {
+fn a_late_kick_sends_no_signal() {
     attached(|device| {
         let signal = device.shared.signal;
         device.detach();

@@ -91,7 +91,7 @@ fn a_validated_device_is_not_displaced_by_an_untried_one() {
 }
 
 #[test]
-fn everybody_is_told_who_comes_and_goes() {
+fn every_subscriber_is_notified_of_added_and_removed_devices() {
     let registry = Arc::new(Registry::new());
     let heard: Arc<Mutex<Vec<Notice>>> = Arc::default();
     let (all, asks) = (Arc::clone(&heard), Arc::clone(&registry));
@@ -125,7 +125,7 @@ fn a_device_in_use_can_be_removed() {
     assert_eq!(registry.claim(id).unwrap_err(), UnknownDevice::InUse("a"));
     assert!(registry.release(id, device).is_none());
     device = registry.claim(id).unwrap();
-    // The engine is kicked, finds that it serves nothing, and keeps what nobody wants back.
+    // The engine is kicked, finds that it serves nothing, and keeps the device, which `remove` cannot return.
     assert!(registry.remove(id).unwrap().is_none());
     assert_eq!(device.wait(None), Ok(crate::event::DeviceWaitEnd::Kicked));
     assert_eq!(served(&registry, ENGINE), [None; 4]);

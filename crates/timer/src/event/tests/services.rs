@@ -87,7 +87,7 @@ fn bound_to_a_tick_the_next_event_waits_for_it() {
 
 /// Section 9 there: dynamic tick.
 #[test]
-fn a_device_that_nobody_wants_anything_of_sleeps() {
+fn a_device_without_a_request_sleeps() {
     let mut device = served(SimEventConfig::exact(), 250);
     device.set_resolution(Resolution::High).unwrap();
     let before = device.device().counts().programmed;
@@ -98,7 +98,7 @@ fn a_device_that_nobody_wants_anything_of_sleeps() {
 }
 
 /// The same section: "skipping ticks". Each tick that nothing waits for is counted; in high
-/// resolution there is none to skip.
+/// resolution no tick is skipped.
 #[test]
 fn ticks_that_are_skipped_are_counted() {
     let mut device = served(SimEventConfig::exact(), 250);
@@ -122,7 +122,7 @@ fn ticks_that_are_skipped_are_counted() {
 }
 
 #[test]
-fn the_device_is_told_only_when_the_first_of_all_changes() {
+fn the_device_is_programmed_only_when_the_first_of_all_changes() {
     let mut device = served(SimEventConfig::exact(), 250);
     device.set_resolution(Resolution::High).unwrap();
     let before = device.device().counts().programmed;

@@ -87,7 +87,7 @@ fn ticks_can_be_lost_late_and_early() {
 }
 
 #[test]
-fn a_device_nobody_looked_at_reports_what_passed() {
+fn a_device_that_was_not_polled_reports_what_passed() {
     let (time, mut device) = sim(SimEventConfig::mc146818());
     device.set_mode(Mode::Periodic(Period::from_hertz(2).unwrap())).unwrap();
     time.advance(Span::from_secs(3));
@@ -110,7 +110,7 @@ fn two_devices_share_their_time() {
     program(&mut second, 3_000);
     first.wait(None).unwrap();
     assert_eq!((first.now_ns(), second.now_ns()), (5_000, 5_000));
-    // It fired while nobody waited for it.
+    // It fired while no thread waited for it.
     assert_eq!(second.wait(None), Ok(DeviceWaitEnd::Event { periods: 1 }));
     assert_eq!(time.true_time(), Span::from_nanos(5_000));
 }

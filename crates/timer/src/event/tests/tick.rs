@@ -27,13 +27,13 @@ fn ticking(config: SimEventConfig) -> TickDevice {
     TickDevice::new(device).unwrap()
 }
 
-/// Runs to `until_ns`; how many periods each user was told, and the longest time between.
+/// Runs to `until_ns`. Returns how many periods were reported to each user.
 fn run(device: &mut TickDevice, until_ns: u64) -> BTreeMap<TickUser, u64> {
-    let mut told = BTreeMap::new();
+    let mut ticks = BTreeMap::new();
     loop {
-        let each = |user, periods| *told.entry(user).or_insert(0) += periods;
+        let each = |user, periods| *ticks.entry(user).or_insert(0) += periods;
         if device.wait(Some(until_ns), each).unwrap() == DeviceWaitEnd::Limit {
-            return told;
+            return ticks;
         }
     }
 }
@@ -56,7 +56,7 @@ fn the_scheduling_tick_is_every_tenth_interrupt() {
         loop {
             interrupts += 1;
             let mut now = false;
-            device.wait(None, |told, _| now |= told == scheduling).unwrap();
+            device.wait(None, |user, _| now |= user == scheduling).unwrap();
             if now {
                 break;
             }
@@ -91,8 +91,8 @@ fn a_resolution_is_granted_within_its_skew_only() {
     let user = device.add(period(us(10_000))).unwrap();
     let actual = device.set_resolution(user, us(500), Span::from_nanos(420)).unwrap();
     assert_eq!(actual, Period::I8254.times(597).unwrap());
-    let nobody = device.remove(user).unwrap();
-    assert!(nobody);
+    let was_last = device.remove(user).unwrap();
+    assert!(was_last);
     let gone = device.set_resolution(user, us(500), us(1)).unwrap_err();
     assert_eq!(gone, ResolutionError::UnknownUser);
     for (desired, skew) in [(0, 1), (-5, 1), (5, -1)] {
@@ -119,12 +119,14 @@ fn a_new_resolution_is_in_force_within_one_tick() {
         let actual = device.set_resolution(user, us(desired), us(1)).unwrap();
         let mut last_ns = asked_ns;
         for _ in 0..100 {
-            let mut told = 0;
-            while told == 0 {
-                device.wait(None, |who, periods| told += periods * u64::from(who == user)).unwrap();
+            let mut ticks = 0;
+            while ticks == 0 {
+                device
+                    .wait(None, |who, periods| ticks += periods * u64::from(who == user))
+                    .unwrap();
             }
             let now_ns = device.device().now_ns();
-            assert_eq!(told, 1, "{name}");
+            assert_eq!(ticks, 1, "{name}");
             assert!(now_ns - last_ns <= actual.nth_ns(1) + 1, "{name}: {last_ns} {now_ns}");
             last_ns = now_ns;
         }
@@ -132,21 +134,21 @@ fn a_new_resolution_is_in_force_within_one_tick() {
     }
 }
 
-/// Each change begins the device's period anew; changes that come faster than it ticks must not stop
-/// everybody's time.
+/// Each change begins the device's period anew; changes that come faster than it ticks must not
+/// stop the time of the users.
 #[test]
-fn changes_before_every_tick_starve_nobody() {
+fn changes_before_every_tick_starve_no_user() {
     let mut device = ticking(SimEventConfig::exact());
     let steady = device.add(period(us(10_000))).unwrap();
     let restless = device.add(period(us(8_000))).unwrap();
-    let mut told = 0;
+    let mut ticks = 0;
     for change in 0..200 {
         let desired = if change % 2 == 0 { us(9_000) } else { us(8_000) };
         device.set_resolution(restless, desired, Span::ZERO).unwrap();
         let until_ns = device.device().now_ns() + 5_000_000;
-        told += run(&mut device, until_ns).get(&steady).copied().unwrap_or(0);
+        ticks += run(&mut device, until_ns).get(&steady).copied().unwrap_or(0);
     }
-    assert!((98..=100).contains(&told), "told {told} times in a second");
+    assert!((98..=100).contains(&ticks), "told {ticks} times in a second");
 }
 
 /// Section 2.2: "when the interrupt frequency is not an integral divisor of the scheduling clock
@@ -181,21 +183,21 @@ fn users_keep_their_rates_whatever_the_others_do() {
     let steady = device.add(period(us(10_000))).unwrap();
     let odd = device.add(Period::from_hertz(60).unwrap()).unwrap();
     let guest = device.add(period(us(50_000))).unwrap();
-    let mut told: BTreeMap<TickUser, u64> = BTreeMap::new();
+    let mut ticks: BTreeMap<TickUser, u64> = BTreeMap::new();
     for turn in 1..=360u64 {
         let desired = us(200 + (turn as i64 * 7_919) % 20_000);
         device.set_resolution(guest, desired, us(1)).unwrap();
         for (user, more) in run(&mut device, turn * 10 * SECOND + 3_000_000) {
-            *told.entry(user).or_insert(0) += more;
+            *ticks.entry(user).or_insert(0) += more;
         }
     }
     // The end lies 3 ms after a point of both; a coarse tick may find it up to a tick later.
-    let (steady, odd) = (told[&steady], told[&odd]);
+    let (steady, odd) = (ticks[&steady], ticks[&odd]);
     assert!((359_998..=360_000).contains(&steady), "{steady}");
     assert!((215_998..=216_000).contains(&odd), "{odd}");
 }
 
-/// A device that refuses to tick when told to.
+/// A device that refuses to tick.
 struct Stubborn {
     device: SimEvent,
     refuses: Arc<AtomicBool>,
@@ -260,7 +262,7 @@ proptest! {
 
     /// The multiplexer against counting by hand: every user, whatever the ticks.
     #[test]
-    fn every_user_is_told_as_often_as_its_period_passes(
+    fn every_user_is_notified_as_often_as_its_period_passes(
         periods in prop::collection::vec((1_000_000u64..90_000_000, 1u32..50), 1..6),
         seed: u64,
     ) {
@@ -271,13 +273,13 @@ proptest! {
             .map(|(ns, per)| Period::new(ns * u64::from(*per) + 1, *per).unwrap())
             .map(|period| (device.add(period).unwrap(), period))
             .collect();
-        let mut told: BTreeMap<TickUser, u64> = BTreeMap::new();
+        let mut ticks: BTreeMap<TickUser, u64> = BTreeMap::new();
         for _ in 0..2_000 {
-            device.wait(None, |user, periods| *told.entry(user).or_insert(0) += periods).unwrap();
+            device.wait(None, |user, periods| *ticks.entry(user).or_insert(0) += periods).unwrap();
             let now_ns = device.device().now_ns();
             for (user, period) in &users {
                 let exact = period.passed(now_ns);
-                prop_assert_eq!(told.get(user).copied().unwrap_or(0), exact);
+                prop_assert_eq!(ticks.get(user).copied().unwrap_or(0), exact);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::periodic::{CompletedJob, LoopStep};
 
-/// The same machine by the same seed: what is told of jobs in a closure is told of those by hand.
+/// The same machine by the same seed: jobs in a closure and jobs by hand have the same counts.
 #[test]
 fn jobs_by_hand_are_those_of_a_body() {
     let seed = seed();
@@ -20,7 +20,7 @@ fn jobs_by_hand_are_those_of_a_body() {
         let LoopStep::Ran { job, .. } = step else { panic!("seed {seed}: nobody stopped it") };
         in_body.push(job);
     }
-    let told = task.statistics().read();
+    let counts = task.statistics().read();
 
     let mut task = task_of(seed, &parameters);
     let mut by_hand: Vec<CompletedJob> = Vec::new();
@@ -33,8 +33,8 @@ fn jobs_by_hand_are_those_of_a_body() {
         by_hand.push(task.complete(running));
     }
     assert_eq!(by_hand, in_body, "seed {seed}");
-    assert_eq!(task.statistics().read(), told, "seed {seed}");
-    assert!(told.misses > 0 && told.lost > 0 && told.cost_overruns > 0, "seed {seed}");
+    assert_eq!(task.statistics().read(), counts, "seed {seed}");
+    assert!(counts.misses > 0 && counts.lost > 0 && counts.cost_overruns > 0, "seed {seed}");
 }
 
 fn task_of(seed: u64, parameters: &ValidParameters) -> SimLoop {

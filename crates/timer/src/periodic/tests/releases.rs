@@ -16,7 +16,7 @@ fn every_ms(policy: OverrunPolicy) -> Releases {
 /// The first job is 3.5 periods long, the second one short: where the next releases are, what is
 /// lost, how far the grid moved.
 #[test]
-fn what_passes_is_told() {
+fn passed_releases_are_reported() {
     use OverrunPolicy::{CatchUp, Delay, Skip};
     let half = MS / 2;
     for (policy, next, lost, moved_ns) in [

@@ -1,4 +1,4 @@
-//! How tasks end, and what a running job can tell and be told.
+//! How tasks end, and what a running job reports and learns.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -42,8 +42,8 @@ fn a_stop_lets_the_job_finish() {
         job.sleeper().mechanism().work(5 * MS);
     });
     assert_eq!((ended, seen), (LoopEnd::Stopped, Some((0, true))));
-    let told = task.statistics().read();
-    assert_eq!((told.releases, told.jobs, told.overruns, told.lost), (1, 1, 1, 0));
+    let counts = task.statistics().read();
+    assert_eq!((counts.releases, counts.jobs, counts.overruns, counts.lost), (1, 1, 1, 0));
     // It stays stopped.
     assert_eq!(task.step(&mut |_: &mut SimJob<'_>| ()), LoopStep::Stopped);
 }
@@ -92,8 +92,8 @@ fn a_running_job_sees_its_budget_and_its_deadline_go() {
     };
     let LoopStep::Ran { job, .. } = task.step(&mut body) else { panic!() };
     assert!(job.missed() && job.is_cost_overrun() && !job.overrun);
-    let told = task.statistics().read();
-    assert_eq!((told.misses, told.cost_overruns, told.cpu_ns), (1, 1, job.cost_ns));
+    let counts = task.statistics().read();
+    assert_eq!((counts.misses, counts.cost_overruns, counts.cpu_ns), (1, 1, job.cost_ns));
     let mut next = |job: &mut SimJob<'_>| {
         assert!(job.previous().is_some_and(CompletedJob::missed) && job.lost_before() == 0);
     };
@@ -122,21 +122,21 @@ fn the_limits_themselves_are_kept() {
     assert!(!CompletedJob { cost_ns: 6, budget_ns: None, ..job }.is_cost_overrun());
 }
 
-/// Handlers are told of the jobs that went wrong and of no others.
+/// Handlers are notified of the jobs that went wrong and of no others.
 #[test]
-fn handlers_are_told() {
+fn handlers_are_notified() {
     let parameters =
         every_ms(10).with_budget(Span::from_millis(2)).with_deadline(Span::from_millis(5));
     let mut task = task(seed(), Load::idle(), &parameters.check().unwrap());
-    let told = Arc::new(Mutex::new((Vec::new(), Vec::new())));
-    let (misses, overruns) = (Arc::clone(&told), Arc::clone(&told));
+    let counts = Arc::new(Mutex::new((Vec::new(), Vec::new())));
+    let (misses, overruns) = (Arc::clone(&counts), Arc::clone(&counts));
     task.on_miss(move |job| misses.lock().unwrap().0.push(job.number));
     task.on_cost_overrun(move |job| overruns.lock().unwrap().1.push(job.number));
     for work_ms in [1, 3, 1, 6, 1] {
         let mut body = |job: &mut SimJob<'_>| job.sleeper().mechanism().work(work_ms * MS);
         assert!(matches!(task.step(&mut body), LoopStep::Ran { .. }));
     }
-    assert_eq!(*told.lock().unwrap(), (vec![3], vec![1, 3]));
+    assert_eq!(*counts.lock().unwrap(), (vec![3], vec![1, 3]));
 }
 
 /// What a watch was called with.
@@ -194,6 +194,6 @@ fn a_watch_sees_each_job_begin_and_end() {
     let seen = log.0.lock().unwrap().join(", ");
     let job = |number| format!("{number} 10000000, body, completed");
     assert_eq!(seen, format!("{}, {}", job(0), job(1)));
-    let told = task.statistics().read();
-    assert_eq!((told.releases, told.jobs), (2, 1));
+    let counts = task.statistics().read();
+    assert_eq!((counts.releases, counts.jobs), (2, 1));
 }

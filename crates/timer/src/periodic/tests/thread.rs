@@ -44,7 +44,7 @@ fn a_thread_does_not_wait_for_itself() {
 }
 
 #[test]
-fn panics_are_told_by_their_text() {
+fn panics_are_reported_by_their_text() {
     assert_eq!(message(&"a"), "a");
     assert_eq!(message(&"b".to_owned()), "b");
     assert_eq!(message(&7), "a panic without a text");

@@ -27,22 +27,22 @@ struct Expected {
 }
 
 impl Expected {
-    fn of(told: &Snapshot) -> Expected {
-        assert_eq!(told.releases, told.jobs);
+    fn of(counts: &Snapshot) -> Expected {
+        assert_eq!(counts.releases, counts.jobs);
         Expected {
-            jobs: told.jobs,
-            misses: told.misses,
-            overruns: told.overruns,
-            late: told.late,
-            lost: told.lost,
-            drift_ns: told.drift_ns,
-            cost_overruns: told.cost_overruns,
+            jobs: counts.jobs,
+            misses: counts.misses,
+            overruns: counts.overruns,
+            late: counts.late,
+            lost: counts.lost,
+            drift_ns: counts.drift_ns,
+            cost_overruns: counts.cost_overruns,
         }
     }
 }
 
 impl Twin {
-    /// The job that worked so long and was complete then.
+    /// Takes a job that worked for `worked_ns` and was complete then.
     fn see(&mut self, job: &CompletedJob, worked_ns: u64) {
         assert_eq!((job.number, job.release_ns), (self.expected.jobs, self.next_ns));
         assert!(job.started_ns >= job.release_ns, "early: {job:?}");
@@ -91,7 +91,7 @@ impl Twin {
 /// What reading clocks may cost in a job, ns: some tens, but now and then the clock checks itself.
 const READING_NS: u64 = 100_000;
 
-/// Works for so much CPU time, however often that is taken away.
+/// Works for this much CPU time, however often the CPU is taken away.
 fn work(machine: &mut SimMachine, length_ns: u64) {
     let end_ns = machine.cpu_time_ns() + length_ns;
     loop {
@@ -113,14 +113,14 @@ fn length(dice: &mut Dice, period_ns: u64, budget_ns: u64) -> u64 {
     if hangs { budget_ns - READING_NS } else { length }
 }
 
-fn sorted_agrees(told: &Distribution, mut times: Vec<u64>) {
+fn sorted_agrees(counts: &Distribution, mut times: Vec<u64>) {
     times.sort_unstable();
     let last = times.len() - 1;
-    assert_eq!((told.min_ns(), told.max_ns()), (Some(times[0]), Some(times[last])));
-    assert_eq!(told.mean_ns(), Some(times.iter().sum::<u64>() / times.len() as u64));
+    assert_eq!((counts.min_ns(), counts.max_ns()), (Some(times[0]), Some(times[last])));
+    assert_eq!(counts.mean_ns(), Some(times.iter().sum::<u64>() / times.len() as u64));
     for ppm in [500_000, 990_000, 999_900] {
         let exact = times[(times.len() * ppm).div_ceil(1_000_000) - 1];
-        let quantile = told.quantile_ns(ppm as u32).unwrap();
+        let quantile = counts.quantile_ns(ppm as u32).unwrap();
         assert!(quantile >= exact && quantile - exact <= exact / 32, "{ppm}: {exact} {quantile}");
     }
 }
@@ -159,10 +159,10 @@ fn half_an_hour(policy: OverrunPolicy, load: Load, seed: u64) {
         latencies.push(job.latency_ns());
         responses.push(job.response_ns());
     }
-    let told = task.statistics().read();
-    assert_eq!(Expected::of(&told), twin.expected, "{policy:?}");
-    sorted_agrees(&told.latency, latencies);
-    sorted_agrees(&told.response, responses);
+    let counts = task.statistics().read();
+    assert_eq!(Expected::of(&counts), twin.expected, "{policy:?}");
+    sorted_agrees(&counts.latency, latencies);
+    sorted_agrees(&counts.response, responses);
     let Expected { jobs, lost, drift_ns, overruns, misses, cost_overruns, .. } = twin.expected;
     // It went wrong often enough for the comparison to mean something.
     assert!(overruns > 1_000 && misses > 1_000 && cost_overruns > 1_000, "{:?}", twin.expected);

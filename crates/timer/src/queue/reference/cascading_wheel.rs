@@ -280,7 +280,7 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
     }
 }
 
-/// The array of a timer so many ticks after the next one to process.
+/// The array of a timer that is `ticks` after the next one to process.
 fn array_of(ticks: u64) -> u32 {
     (0..ARRAYS - 1).find(|array| ticks >> bits_below(array + 1) == 0).unwrap_or(ARRAYS - 1)
 }

@@ -135,8 +135,8 @@ mod tests {
         })
     }
 
-    /// The promise of the module's header: on time or later, by less than 2/31 of the delay, and
-    /// in a bucket that is told apart from all others in use.
+    /// The promise of the module's header: on time or later, by less than 2/31 of the delay, and in
+    /// a bucket that differs from all others in use.
     #[test]
     fn a_place_is_never_early_and_hardly_late() {
         let last = 1u64 << 63;

@@ -1,7 +1,7 @@
 //! The wheel of timeouts: for what is nearly always cancelled.
 //!
 //! Owns: arming, cancelling and expiring timeouts in constant time.
-//! Must not: read a clock (time is passed in), run anybody's code but the closure of
+//! Must not: read a clock (time is passed in), run foreign code but the closure of
 //! [`TimeoutWheel::expire`], move a timeout that is waiting.
 
 mod levels;
@@ -22,7 +22,7 @@ use levels::{BUCKETS, BucketPosition, LEVELS, Levels};
 ///
 /// **How late.** Never early. The bucket's time is less than 1/15 of the delay and a granule after
 /// the expiry, the delay being counted from when it was armed; that is
-/// [`latest`](Expired::latest) when it fires. There are 64 buckets a level, each level four times as
+/// [`latest`](ExpiredEntry::latest) when it fires. There are 64 buckets a level, each level four times as
 /// coarse as the one below; the kernel's are eight times as coarse, which makes its timeouts late
 /// by up to 1/7.75 of their delay. The levels reach to the end of the clock's range: no timeout is
 /// cut off.
@@ -34,8 +34,8 @@ use levels::{BUCKETS, BucketPosition, LEVELS, Levels};
 /// it is due. The next expiry itself is found in bounded time, at most one word of bits a level.
 ///
 /// **Order.** Buckets come off in the order of their times, the timeouts of a bucket in the order
-/// in which they got there. Two timeouts of the same expiry may lie in buckets of different width, so
-/// that the one that was armed later fires first. Whoever needs an order uses
+/// in which they got there. Two timeouts of the same expiry may lie in buckets of different width,
+/// so that the one that was armed later fires first. Callers that need an order use
 /// [`Queue`](super::Queue).
 ///
 /// **Clocks.** Time passed in is taken as the latest seen if it is earlier; a timeout measures a
@@ -114,7 +114,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         Span::from_nanos(1 << self.shift)
     }
 
-    /// Makes room for so many timeouts altogether; less than before changes nothing. Takes time
+    /// Makes room for this many timeouts altogether; less than before changes nothing. Takes time
     /// proportional to the timeouts, as growing by itself does.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         self.put(handle, now, expiry, expiry <= now)
     }
 
-    /// The same, but always in a bucket that starts at the expiry or after it, so that a look at
+    /// Arms the timeout, but always in a bucket that starts at the expiry or after it, so that a look at
     /// an earlier time than `now` finds nothing whose expiry is after that.
     ///
     /// # Errors

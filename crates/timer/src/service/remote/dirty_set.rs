@@ -1,8 +1,8 @@
 //! The set of timers that changed since the engine looked.
 //!
 //! Owns: a bit a timer and a bit for each 64 of them.
-//! Must not: rely on another thread to finish what it began: whoever marks sets both bits itself,
-//! which a list with one link a timer could not promise.
+//! Must not: rely on another thread to finish what it began: each marking thread sets both bits
+//! itself, which a list with one link a timer could not promise.
 
 use super::super::atomic::{AtomicU64, Ordering, fence_behind_exchange};
 
@@ -18,14 +18,14 @@ impl<const WORDS: usize> DirtySet<WORDS> {
         DirtySet { upper: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// Adds a number. Whoever takes it out sees what the caller did before, which it MUST have
-    /// published by a read-modify-write (the state word of a [`super::Slot`] is). Followed by a full
-    /// fence, as [`super::Wake::wants`] needs it.
+    /// Adds a number. The thread that takes it out sees what the caller did before, which it MUST
+    /// have published by a read-modify-write (the state word of a [`super::Slot`] is). Followed by
+    /// a full fence, as [`super::Wake::wants`] needs it.
     ///
-    /// A bit that is set is not set again: then nobody took it since, and whoever takes it later
-    /// has a fence after that, which comes after the first one here. The last one is for
-    /// [`super::Wake::wants`] and stands in any case: whoever set the bits may have had time, and
-    /// woken nobody.
+    /// A bit that is set is not set again: then it was not taken since, and the thread that takes
+    /// it later has a fence after that, which comes after the first one here. The last one is for
+    /// [`super::Wake::wants`] and stands in any case: the thread that set the bits may have had
+    /// time, and may not have woken the engine.
     ///
     /// All three come after a read-modify-write with nothing stored in between: that of the caller,
     /// or one of those here. So an x86 processor, on which those are full fences, gets no others.
@@ -55,7 +55,7 @@ impl<const WORDS: usize> DirtySet<WORDS> {
         }
         let word = ((upper.rotate_right(from % 64).trailing_zeros() + from) % 64) as usize;
         self.upper.fetch_and(!(1 << word), Ordering::AcqRel);
-        // Who still sees the upper bit set after this fence sets the lower one before the next.
+        // A thread that still sees the upper bit set after this fence sets the lower one before the next.
         fence_behind_exchange(Ordering::SeqCst);
         let bits = self.words[word % WORDS].swap(0, Ordering::AcqRel);
         fence_behind_exchange(Ordering::SeqCst);

@@ -8,10 +8,10 @@
 //!
 //! An arming goes like this: claim one of the timer's cells, write expiry and period into it, make
 //! it the current one by one exchange of the state word, mark the timer as changed, and kick the
-//! engine only if it would wake too late by itself. Whoever is preempted in between holds up nobody:
-//! another thread takes another cell, marks the timer itself and kicks for itself. The engine never
-//! sees half an arming, because it believes what it read of a cell only if the state word is still
-//! the same.
+//! engine only if it would wake too late by itself. A thread that is preempted in between holds up
+//! no other: another thread takes another cell, marks the timer itself and kicks for itself. The
+//! engine never sees half an arming, because it believes what it read of a cell only if the state
+//! word is still the same.
 
 mod dirty_set;
 mod ring;

@@ -23,7 +23,7 @@ pub(crate) struct Ring<const W: usize> {
 /// The most that a queue has room for.
 pub const MOST_ROOM: usize = 1 << 24;
 
-/// So much room as is made where so much is wanted: a power of two.
+/// The room that is made for a requested one: a power of two.
 fn rounded(room: usize) -> usize {
     room.clamp(2, MOST_ROOM).next_power_of_two()
 }
@@ -34,7 +34,7 @@ impl<const W: usize> Ring<W> {
         rounded(room) as u128 * size_of::<RingSlot<W>>() as u128
     }
 
-    /// With room for at least so much, up to [`MOST_ROOM`]; a power of two.
+    /// With room for at least `room`, up to [`MOST_ROOM`]; a power of two.
     pub(crate) fn new(room: usize) -> Ring<W> {
         let room = rounded(room) as u64;
         let place = |turn| RingSlot {

@@ -17,7 +17,7 @@ pub(crate) struct ArmRequest {
     pub(crate) slack_ns: u64,
     /// Whatever else there is, in the owner's terms.
     pub(crate) flags: u8,
-    /// Whether the expiry was past when this was said: that it is served late is nobody's fault.
+    /// Whether the expiry was past when it was armed: then serving it late is no fault of the engine.
     pub(crate) past: bool,
 }
 
@@ -39,7 +39,7 @@ impl Cell {
         Cell(std::array::from_fn(|_| AtomicU64::new(0)))
     }
 
-    /// Releasing, so that who reads one of these words sees that the cell was taken for it.
+    /// Releasing, so that a reader of one of these words sees that the cell was taken for it.
     fn write(&self, arming: &ArmRequest) {
         let ArmRequest { expiry_ns, period_ns, slack_ns, flags, past } = *arming;
         self.0[0].store(expiry_ns as u64, Ordering::Release);
@@ -113,9 +113,9 @@ pub(crate) enum ExpiryAction {
 pub(crate) struct ActionEnd {
     /// It expired again meanwhile: queue it again.
     pub(crate) requeue: bool,
-    /// Somebody waits for this end: wake them.
+    /// A thread waits for this end: wake it.
     pub(crate) awaited: bool,
-    /// Nobody has a handle: give the slot back.
+    /// No handle is left: give the slot back.
     pub(crate) orphan: bool,
 }
 
@@ -157,19 +157,19 @@ impl TimerSlot {
         }
     }
 
-    /// A timer lives here from now on. Nobody else has the slot.
+    /// A timer lives here from now on. The caller alone has the slot.
     pub(crate) fn open(&self) {
         let _ = self.change(|state| Ok::<_, ArmRefused>(state.open()));
     }
 
-    /// Arms it, whatever it was; the state before. Whoever slept on it is to be woken. The caller
-    /// marks the timer as changed.
+    /// Arms it, whatever it was; returns the state before. The caller wakes the thread that slept
+    /// on it, and marks the timer as changed.
     ///
     /// With `sleeps` for the calling thread to sleep, which only one thread does at a time.
     pub(crate) fn arm(&self, arming: &ArmRequest, sleeps: bool) -> Result<SlotState, ArmRefused> {
         let free_for = |state: SlotState| match state.slept() {
             _ if state.dead() => Err(ArmRefused::Terminated),
-            SleeperState::Nobody => Ok(state),
+            SleeperState::Absent => Ok(state),
             _ if sleeps => Err(ArmRefused::Slept),
             _ => Ok(state),
         };
@@ -193,7 +193,7 @@ impl TimerSlot {
         }
     }
 
-    /// Cancels; the state before if there was something to cancel. Whoever slept is to be woken.
+    /// Cancels; returns the state before if there was something to cancel. The caller wakes a sleeping thread.
     pub(crate) fn cancel(&self, which: CancelScope) -> Result<Option<SlotState>, ArmRefused> {
         let cancelled = self.change(|state| match state.cancel(which) {
             _ if state.dead() => Err(Some(ArmRefused::Terminated)),
@@ -207,21 +207,21 @@ impl TimerSlot {
         }
     }
 
-    /// Terminates it; the state before. From now on no action begins; one may still run. Whoever
-    /// slept is to be woken.
+    /// Terminates it; returns the state before. From now on no action begins; one may still run.
+    /// The caller wakes a sleeping thread.
     pub(crate) fn terminate(&self) -> SlotState {
         let terminated = self.change(|state| Ok::<_, SlotState>(state.terminate()));
         terminated.map_or_else(|state| state, |(before, _)| before)
     }
 
-    /// The handle is gone; whether the caller gives the slot back. If not, whoever ends last does.
+    /// The handle is gone; whether the caller gives the slot back. If not, the last one to end does.
     pub(crate) fn abandon(&self) -> bool {
         let after = self.change(|state| Ok::<_, SlotState>(state.with_orphan()));
         let after = after.map_or_else(|state| state, |(_, after)| after);
         !after.pending() && !after.running()
     }
 
-    /// Says that somebody waits for the end of the action; false if it does not run.
+    /// Marks that a thread waits for the end of the action; false if it does not run.
     pub(crate) fn await_end(&self) -> bool {
         let waits =
             self.change(|state| if state.running() { Ok(state.with_awaited()) } else { Err(()) });
@@ -233,7 +233,7 @@ impl TimerSlot {
     pub(crate) fn slept(&self) -> (SleeperState, bool) {
         let over = self.change(|state| match state.slept() {
             SleeperState::Sleeps if !state.dead() => Err((SleeperState::Sleeps, false)),
-            _ => Ok(state.with_sleep(SleeperState::Nobody)),
+            _ => Ok(state.with_sleep(SleeperState::Absent)),
         });
         over.map_or_else(|goes_on| goes_on, |(before, _)| (before.slept(), before.dead()))
     }
@@ -310,15 +310,15 @@ impl TimerSlot {
     /// Takes the arming away after an action that failed, unless it was made since the expiry of that
     /// one.
     pub(crate) fn disarm_stale(&self) {
-        // Nobody sleeps for it: who slept for this arming was woken by the expiry.
+        // No thread sleeps for it: the expiry woke the one that slept for this arming.
         let _ = self.change(|state| match state.armed() && !state.fresh() {
             true => Ok(state.disarm().next()),
             false => Err(()),
         });
     }
 
-    /// Takes away the arming with that sequence, which cannot be kept; another one stands. Whether
-    /// somebody slept for it, who is to be woken.
+    /// Takes away the arming with that sequence, which cannot be kept; another one stands. Returns
+    /// whether a thread slept for it, which the caller wakes.
     pub(crate) fn disarm(&self, sequence: u64) -> bool {
         let disarmed = self.change(|state| match state.armed() && state.sequence() == sequence {
             true => Ok(state.disarm().cancel_sleep().next()),

@@ -7,7 +7,7 @@
 pub(crate) const CELLS: usize = 4;
 
 const CELL: u64 = 0b11;
-/// Cells that somebody writes into.
+/// Cells that are being written.
 const CLAIMED_AT: u32 = 2;
 const CLAIMED: u64 = 0b1111 << CLAIMED_AT;
 const ARMED: u64 = 1 << 6;
@@ -18,11 +18,11 @@ const SKIP: u64 = 1 << 8;
 /// An expiry waits for a worker.
 const PENDING: u64 = 1 << 9;
 const RUNNING: u64 = 1 << 10;
-/// Somebody waits for the action's end.
+/// A thread waits for the action's end.
 const AWAITED: u64 = 1 << 11;
 /// Terminated.
 const DEAD: u64 = 1 << 12;
-/// Nobody has a handle any more: whoever finishes last gives the slot back.
+/// No handle is left: the last one to finish gives the slot back.
 const ORPHAN: u64 = 1 << 13;
 /// What became of the thread that sleeps on it.
 const SLEEP_AT: u32 = 14;
@@ -45,7 +45,7 @@ pub(crate) enum ArmRefused {
 /// What became of the thread that sleeps on a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SleeperState {
-    Nobody,
+    Absent,
     Sleeps,
     Woken,
     /// The expiry was cancelled, or replaced by another.
@@ -55,7 +55,7 @@ pub(crate) enum SleeperState {
 
 impl SleeperState {
     const ALL: [SleeperState; 5] = [
-        SleeperState::Nobody,
+        SleeperState::Absent,
         SleeperState::Sleeps,
         SleeperState::Woken,
         SleeperState::Cancelled,
@@ -68,7 +68,7 @@ impl SleeperState {
 pub enum CancelScope {
     /// The next expiry: a periodic timer stays armed for the one after, in phase.
     Current,
-    /// All of them.
+    /// All expiries.
     All,
 }
 
@@ -113,7 +113,7 @@ impl SlotState {
 
     pub(crate) fn slept(self) -> SleeperState {
         let at = ((self.0 & SLEEP) >> SLEEP_AT) as usize;
-        SleeperState::ALL.get(at).copied().unwrap_or(SleeperState::Nobody)
+        SleeperState::ALL.get(at).copied().unwrap_or(SleeperState::Absent)
     }
 
     pub(crate) const fn cell(self) -> usize {
@@ -143,7 +143,7 @@ impl SlotState {
         SlotState(self.0 & !(1 << (CLAIMED_AT + cell as u32)))
     }
 
-    /// What stands in a claimed cell is the arming from now on; who slept for another is told.
+    /// The claimed cell holds the arming from now on; a thread that slept for another one learns of it.
     pub(crate) fn arm(self, cell: usize, periodic: bool) -> SlotState {
         let before = self.unclaim(cell).0 & !(CELL | PERIODIC | SKIP);
         let periodic = if periodic { PERIODIC } else { 0 };
@@ -160,13 +160,13 @@ impl SlotState {
         SlotState(self.0 & !FRESH)
     }
 
-    /// Somebody sleeps for the arming.
+    /// A thread sleeps for the arming.
     pub(crate) fn with_sleep(self, slept: SleeperState) -> SlotState {
         let at = SleeperState::ALL.iter().position(|other| *other == slept).unwrap_or(0);
         SlotState(self.0 & !SLEEP | (at as u64) << SLEEP_AT)
     }
 
-    /// Who sleeps is told that the expiry does not come.
+    /// A sleeping thread learns that the expiry does not come.
     pub(crate) fn cancel_sleep(self) -> SlotState {
         match self.slept() {
             SleeperState::Sleeps => self.with_sleep(SleeperState::Cancelled),
@@ -208,7 +208,7 @@ impl SlotState {
         SlotState(self.0 | RUNNING)
     }
 
-    /// The action is over, and whoever waits for that will be told.
+    /// The action is over, and threads that wait for that are woken next.
     pub(crate) const fn ended(self) -> SlotState {
         SlotState(self.0 & !(RUNNING | AWAITED))
     }
@@ -221,7 +221,7 @@ impl SlotState {
         SlotState(self.0 | ORPHAN)
     }
 
-    /// Terminated. Who sleeps stays written down: it sees that the timer is dead.
+    /// Terminated. A sleeping thread stays recorded: it sees that the timer is dead.
     pub(crate) const fn terminate(self) -> SlotState {
         SlotState(self.disarm().0 | DEAD).next()
     }

@@ -1,7 +1,7 @@
 //! Whether an engine that sleeps must be woken.
 //!
 //! Owns: when the engine looks by itself, and how often it looks before it sleeps.
-//! Must not: wake anybody.
+//! Must not: wake a thread.
 
 use super::super::atomic::{AtomicU64, Ordering, fence};
 
@@ -18,7 +18,7 @@ impl Wake {
     }
 
     /// The engine is about to sleep until then. It MUST look at what changed once more after this:
-    /// who marked a timer before either finds the new time, or is found.
+    /// a thread that marked a timer before either finds the new time, or is found.
     pub(crate) fn sleeps_until(&self, ns: u64) {
         self.0.store(ns, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -43,10 +43,10 @@ impl Wake {
 
 /// An engine on its way to sleep: it publishes when it wakes, looks at what changed, and sleeps.
 ///
-/// One look is enough unless that puts the wake-up off: whoever marks a timer after it compares with
-/// what was published before it, and kicks if that is too late. So an engine whose timers are armed
-/// all the time sleeps all the same. (If it slept only once nothing had changed, it would look for
-/// ever, on a CPU of its own, and each of its looks would take a line of memory away from those that
+/// One look is enough unless that puts the wake-up off: a thread that marks a timer after it compares
+/// with what was published before it, and kicks if that is too late. So an engine whose timers are armed
+/// all the time sleeps all the same. (If it slept only once nothing had changed, it would look for ever,
+/// on a CPU of its own, and each of its looks would take a line of memory away from those that
 /// arm.)
 #[derive(Default)]
 pub(crate) struct SleepTransition {

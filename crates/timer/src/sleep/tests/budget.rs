@@ -77,7 +77,7 @@ impl Kind {
         Load { wake_ups, wait_cost_ns: self.wait_ns, preemptions: None }
     }
 
-    /// Of so many wake-ups alike spread, the margin that covers the share and what it spins, ns.
+    /// The margin that covers the share of wake-ups of this spread, and what it spins, ns.
     fn covering(self, ppm: usize) -> u64 {
         let mut all: Vec<u64> = self.load().wake_ups.iter().flat_map(points).collect();
         all.sort_unstable();
@@ -126,8 +126,8 @@ fn ours_cold(
     Point { p50_ns: run.miss_ns(500_000), cpu_ns: run.cpu_ns / u64::from(SLEEPS) }
 }
 
-/// A plain sleep without slack and then spinning, begun so long before the end, as by `spin_sleep`
-/// (125 us, with slack; tuned to 100 us without it) or by nobody (0).
+/// A plain sleep without slack that ends `early_ns` before the end, and then spinning, as by
+/// `spin_sleep` (125 us, with slack; tuned to 100 us without it); 0 is a plain sleep.
 fn peer(seed: u64, class: SchedClass, load: Load, length_ns: u64, early_ns: u64) -> Point {
     let mut machine = sleeper(seed, load, SleeperSettings::DEFAULT);
     let machine = machine.mechanism();

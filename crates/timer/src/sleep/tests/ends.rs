@@ -55,13 +55,13 @@ fn never_early() {
                     sleeper.mechanism().signal_at(begun + random.below(length + 1));
                 }
                 let slept = sleeper.sleep_ns(length);
-                let told = format!("seed {seed}, {policy}, {length} ns: {slept:?}");
-                assert!(slept.reached() || slept.interrupted, "early: {told}");
+                let report = format!("seed {seed}, {policy}, {length} ns: {slept:?}");
+                assert!(slept.reached() || slept.interrupted, "early: {report}");
                 let due = interrupted_at.is_some_and(|at| at <= sleeper.mechanism().now());
-                assert!(!slept.interrupted || due, "interrupted by nobody: {told}");
+                assert!(!slept.interrupted || due, "interrupted by nobody: {report}");
                 // The sleeper's line may lie behind the true time, by its bound.
                 let lasted = slept.woke_ns.saturating_sub(begun);
-                assert!(slept.kernel_ns + slept.spin_ns <= lasted + 1_000, "{told}");
+                assert!(slept.kernel_ns + slept.spin_ns <= lasted + 1_000, "{report}");
                 // What comes between two sleeps is for the next one; it shall begin anew.
                 sleeper.mechanism().work(2 * length + 2);
                 sleeper.clear();
@@ -185,7 +185,7 @@ fn other_signals_end_no_sleep() {
 }
 
 #[test]
-fn each_delay_is_told_for_what_it_is() {
+fn each_delay_is_reported_for_what_it_is() {
     let preempted = |counted| Load {
         preemptions: Some(Preemptions {
             every_ns: 1_000_000,

@@ -1,4 +1,4 @@
-//! What processors and kernels offer to whoever spins: waits at low power, time slices that are extended.
+//! What processors and kernels offer to spinning threads: waits at low power, time slices that are extended.
 
 use super::super::sim::{Load, Preemptions};
 use super::*;
@@ -54,8 +54,8 @@ fn a_wait_at_low_power_ends_soon_after_an_interrupt() {
     }
 }
 
-/// A preemption that would come in the last microseconds comes after the sleep; one that would come before
-/// is what it was; and whoever sleeps asks for nothing when it is over.
+/// A preemption that would come in the last microseconds comes after the sleep; one that would come
+/// before is not changed; and the sleeper asks for nothing when the sleep is over.
 #[test]
 fn an_extended_slice_keeps_preemptions_out_of_the_last_microseconds() {
     let seed = seed();

@@ -4,7 +4,7 @@ use super::*;
 use crate::sleep::sim::LatencyDistribution;
 use crate::sleep::{Budget, SchedClass};
 
-/// A machine whose kernel wakes late by about so much.
+/// A machine whose kernel wakes late by about `ns`.
 fn late_by(ns: u64) -> Load {
     let wake_ups = vec![LatencyDistribution { weight: 1, from_ns: ns, to_ns: ns + ns / 4 }];
     Load { wake_ups, wait_cost_ns: ns / 2, preemptions: None }
@@ -87,8 +87,8 @@ fn samples_do_not_make_short_sleeps_late() {
     assert!(sleeper.mechanism().waits() <= 20, "{} waits", sleeper.mechanism().waits());
 }
 
-/// Whatever is slept on whatever machine, the account is kept: the allowance of each sleep, what
-/// may be owed at any moment (16 allowances), and until the cost of a wait is known about as much.
+/// Whatever is slept on whatever machine, the account is kept: the allowance of each sleep, what may be
+/// owed at any moment (16 allowances), and about the same again until the cost of a wait is known.
 #[test]
 fn the_budget_is_kept() {
     let seed = seed();
@@ -203,6 +203,6 @@ fn an_hour_passes() {
     let mut sleeper = sleeper(seed(), Load::busy(), SleeperSettings::DEFAULT);
     let run = Run::of(&mut sleeper, 36_000, || 100_000_000);
     assert!(run.wall_ns >= 3_600_000_000_000);
-    // A wait of 20 us, as much again, and half a percent at most for the usual wake-ups.
+    // A wait of 20 us, 20 us more, and half a percent at most for the usual wake-ups.
     assert!(run.cpu_ppm() <= 1_500, "{} ppm", run.cpu_ppm());
 }
