@@ -17,10 +17,10 @@ fn layout() -> PageLayout {
 }
 
 /// Time and bytes of an entry.
-type Found = (u64, Vec<u8>);
+type RingEntry = (u64, Vec<u8>);
 
 /// The entries, and whether the piece was damaged.
-fn read(bytes: &[u8]) -> Option<(Vec<Found>, bool)> {
+fn read(bytes: &[u8]) -> Option<(Vec<RingEntry>, bool)> {
     let page = Page::new(&layout(), bytes)?;
     let mut entries = page.entries();
     let found = entries.by_ref().map(|entry| (entry.time, entry.data.to_vec())).collect();
@@ -132,7 +132,7 @@ impl Dice {
 }
 
 /// Writes a piece at random; its bytes, and what a reader must find in it.
-fn piece(dice: &mut Dice) -> (Vec<u8>, Vec<Found>) {
+fn piece(dice: &mut Dice) -> (Vec<u8>, Vec<RingEntry>) {
     let mut time = dice.below(1 << 50);
     let mut writer = Writer::new(time);
     let mut expected = Vec::new();

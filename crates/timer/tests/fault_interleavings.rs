@@ -6,8 +6,8 @@
 //! deadlock, which loom reports.
 
 use hourglass_sys::stop::{
-    AtomicFamily, AtomicWord, DisarmOutcome, Expected, FaultResponse, GatePlatform, LateThread,
-    OVERDUE_NS, StopAction, StopGate,
+    AtomicFamily, AtomicWord, DisarmOutcome, ExpectedDeadline, FaultResponse, GatePlatform,
+    LateThread, OVERDUE_NS, StopAction, StopGate,
 };
 
 /// A word around one of another kind of atomic, with `before` each of its operations.
@@ -140,7 +140,7 @@ mod in_every_order {
                 })
             };
             let world = World(kernel);
-            let (mut reported, mut expected) = (0, Expected::NOTHING);
+            let (mut reported, mut expected) = (0, ExpectedDeadline::NOTHING);
             while reported < answers {
                 let is_last = gate.is_gone();
                 while let Some(mail) = gate.take(&world) {
@@ -196,7 +196,7 @@ mod in_every_order {
             };
             let world = World(kernel);
             assert!(gate.open());
-            let (mut reported, mut expected) = (0, Expected::NOTHING);
+            let (mut reported, mut expected) = (0, ExpectedDeadline::NOTHING);
             loop {
                 let is_last = gate.is_gone();
                 if let Some(mail) = gate.take(&world) {
@@ -246,7 +246,7 @@ mod in_every_order {
                     })
                 };
                 let world = world();
-                let (mut reported, mut expected) = (0, Expected::NOTHING);
+                let (mut reported, mut expected) = (0, ExpectedDeadline::NOTHING);
                 loop {
                     let is_last = gate.is_gone();
                     while let Some(mail) =

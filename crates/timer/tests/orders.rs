@@ -17,7 +17,7 @@ fn at(ns: i64) -> Instant<Sim> {
 
 /// A timer as the twin knows it.
 #[derive(Clone, Debug)]
-struct Known {
+struct TwinTimer {
     handle: Handle,
     payload: u64,
     /// Expiry, latest time, and how many armings there had been.
@@ -27,7 +27,7 @@ struct Known {
 /// The queue and its twin, side by side.
 struct Pair<B: PriorityStructure> {
     queue: Queue<Sim, u64, B>,
-    known: Vec<Known>,
+    known: Vec<TwinTimer>,
     stale: Vec<Handle>,
     armings: u64,
     payloads: u64,
@@ -52,7 +52,7 @@ impl<B: PriorityStructure> Pair<B> {
 
     /// The place in `known` of the timer that fires next.
     fn first(&self) -> Option<usize> {
-        let armed = |known: &Known| known.armed.map(|(_, latest, arming)| (latest, arming));
+        let armed = |known: &TwinTimer| known.armed.map(|(_, latest, arming)| (latest, arming));
         let all = self.known.iter().enumerate();
         all.filter_map(|(i, known)| Some((armed(known)?, i))).min().map(|(_, i)| i)
     }
@@ -66,7 +66,7 @@ impl<B: PriorityStructure> Pair<B> {
         self.payloads += 1;
         let handle = self.queue.create(self.payloads).unwrap();
         assert!(!self.stale.contains(&handle), "{handle} comes again");
-        self.known.push(Known { handle, payload: self.payloads, armed: None });
+        self.known.push(TwinTimer { handle, payload: self.payloads, armed: None });
     }
 
     fn remove(&mut self, i: usize) {

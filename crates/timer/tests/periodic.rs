@@ -333,15 +333,15 @@ fn a_start_hook_runs_before_the_first_release() {
 /// A watch that is refused what it needs: no thread.
 #[test]
 fn a_watch_that_cannot_be_made_is_an_error() {
-    struct Refused;
-    impl hourglass_timer::periodic::JobWatch for Refused {
+    struct RefusedWatch;
+    impl hourglass_timer::periodic::JobWatch for RefusedWatch {
         fn released(&mut self, _: hourglass_timer::periodic::ReleasedJob) {}
         fn completed(&mut self) -> ControlFlow<()> {
             ControlFlow::Continue(())
         }
     }
     let builder = PeriodicThread::builder("watched").hertz(100);
-    let builder = builder.on_deadline(|| Err::<Refused, _>("no signals are left"));
+    let builder = builder.on_deadline(|| Err::<RefusedWatch, _>("no signals are left"));
     let error = builder.spawn(|_| ()).unwrap_err();
     assert!(matches!(error, SpawnError::Watch { .. }), "{error}");
 }

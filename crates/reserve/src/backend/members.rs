@@ -130,7 +130,7 @@ pub fn state_of(tid: u32) -> Option<char> {
 
 /// Where a thread is, and how urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct ThreadPlacement {
     /// As [`state_of`].
     pub(super) state: char,
     /// On which it runs, or ran last.
@@ -142,14 +142,14 @@ pub(super) struct Placed {
 }
 
 /// State, CPU, priority and policy of thread `tid`.
-pub(super) fn placed(tid: u32) -> Option<Placed> {
+pub(super) fn placed(tid: u32) -> Option<ThreadPlacement> {
     /// Fields behind the name before the CPU; priority and policy follow it.
     const CPU: usize = 36;
     let fields = fields_behind_name(tid)?;
     let state = fields.chars().next()?;
     let mut numbers = fields.split(' ').skip(CPU).map(str::parse);
     let mut number = || numbers.next()?.ok();
-    Some(Placed { state, cpu: number()?, priority: number()?, policy: number()? })
+    Some(ThreadPlacement { state, cpu: number()?, priority: number()?, policy: number()? })
 }
 
 /// The part of `/proc/TID/stat` behind the name, which may have blanks and brackets.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::Backend;
-use super::broken::Broken;
+use super::broken::BreakerLog;
 use crate::admission::{self, AdmissionFacts, BudgetDelay, Obstacle, Refusal};
 use crate::backend::choose::{self, BackendSubject, Choice};
 use crate::backend::deadline::Deadline;
@@ -38,7 +38,7 @@ pub(super) struct SelectedBackend {
     /// By how much the budget may come late, where that was looked at.
     pub(super) lateness: Option<BudgetDelay>,
     /// Work above the reserved work when periods were missed.
-    pub(super) broken: Broken,
+    pub(super) broken: BreakerLog,
 }
 
 impl SelectedBackend {
@@ -96,7 +96,7 @@ impl BackendQuery<'_> {
                         reason,
                         refused,
                         lateness,
-                        broken: Broken::default(),
+                        broken: BreakerLog::default(),
                     });
                 }
                 Err(refusal) => said.push((kind, refusal)),

@@ -8,7 +8,7 @@ use crate::backend::ActiveReservation;
 /// Whether a reservation gave its budget in each period until now, and else what may have had the CPU, or failed, as far
 /// as can still be seen: [`hourglass_model::reserve::ReserveDocument::kept`] and `broken_by`. To be asked before it is released.
 pub fn kept_until_now(reserved: &mut dyn ActiveReservation) -> (Option<bool>, Vec<String>) {
-    let mut broken = Broken::default();
+    let mut broken = BreakerLog::default();
     broken.look(reserved);
     let supply = reserved.supply();
     document::kept(
@@ -24,12 +24,12 @@ const NAMED: usize = 8;
 
 /// The names found until now.
 #[derive(Debug, Default)]
-pub(super) struct Broken {
+pub(super) struct BreakerLog {
     missed: u64,
     names: Vec<String>,
 }
 
-impl Broken {
+impl BreakerLog {
     /// Looks up who stands above the work if a period was missed since the last look.
     pub(super) fn look(&mut self, reserved: &mut dyn ActiveReservation) {
         let missed = reserved.supply().missed;
@@ -56,9 +56,9 @@ mod tests {
     use crate::supply::Supply;
 
     #[derive(Debug)]
-    struct Made(u64, &'static [&'static str]);
+    struct TestReservation(u64, &'static [&'static str]);
 
-    impl ActiveReservation for Made {
+    impl ActiveReservation for TestReservation {
         fn spent(&mut self) -> crate::supply::Spent {
             crate::supply::Spent::default()
         }
@@ -79,13 +79,13 @@ mod tests {
     /// The bug: who had the CPU was looked up at the end, when it was gone.
     #[test]
     fn who_is_gone_at_the_end_is_named() {
-        let mut broken = Broken::default();
+        let mut broken = BreakerLog::default();
         // Work that takes nothing is not named.
-        broken.look(&mut Made(0, &["process 1"]));
-        broken.look(&mut Made(2, &["process 2", "process 3"]));
-        broken.look(&mut Made(3, &["process 3"]));
-        broken.look(&mut Made(3, &["process 4"]));
-        broken.look(&mut Made(3, &[]));
+        broken.look(&mut TestReservation(0, &["process 1"]));
+        broken.look(&mut TestReservation(2, &["process 2", "process 3"]));
+        broken.look(&mut TestReservation(3, &["process 3"]));
+        broken.look(&mut TestReservation(3, &["process 4"]));
+        broken.look(&mut TestReservation(3, &[]));
         assert_eq!(broken.names(), ["process 2", "process 3"]);
     }
 }

@@ -32,11 +32,11 @@ impl Drop for Home {
 }
 
 /// Another process, ended with the test.
-pub(super) struct Other(pub(super) Child);
+pub(super) struct OtherProcess(pub(super) Child);
 
-impl Other {
-    pub(super) fn new() -> Other {
-        Other(Command::new("sleep").arg("60").spawn().unwrap())
+impl OtherProcess {
+    pub(super) fn new() -> OtherProcess {
+        OtherProcess(Command::new("sleep").arg("60").spawn().unwrap())
     }
 
     pub(super) fn state(&self) -> char {
@@ -45,7 +45,7 @@ impl Other {
     }
 }
 
-impl Drop for Other {
+impl Drop for OtherProcess {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -130,9 +130,9 @@ fn after_sigkill_everything_is_put_back() {
     let home = Home::new("guardian-killed");
     let (file, folder) = (home.file("file"), home.0.join("folder"));
     fs::create_dir(&folder).unwrap();
-    let other = Other::new();
+    let other = OtherProcess::new();
     let life = TaskIdentity::of_task(other.0.id()).unwrap();
-    let privileged = Other::new();
+    let privileged = OtherProcess::new();
     let raised = sched::set_of(privileged.0.id(), Attributes::Fifo(1)).is_ok();
     if !raised {
         skip(Requirement::REAL_TIME, "in part: SCHED_FIFO is refused here");
@@ -196,7 +196,7 @@ fn a_broken_promise_wakes_who_was_stopped() {
 fn who_is_gone_counts_as_put_back() {
     let guardian = Guardian::start().unwrap();
     let gone = {
-        let other = Other::new();
+        let other = OtherProcess::new();
         TaskIdentity::of_task(other.0.id()).unwrap()
     };
     let nowhere = PathBuf::from("/nowhere/at/all");
@@ -258,8 +258,8 @@ fn strays_are_known_by_descent_and_mark() {
     const PRIORITY: u8 = 2;
     let value = format!("{}-strays", std::process::id());
     let marked = Command::new("sleep").arg("60").env("HOURGLASS_TEST_STRAY", &value).spawn();
-    let marked = Other(marked.unwrap());
-    let (root, unrelated) = (Other::new(), Other::new());
+    let marked = OtherProcess(marked.unwrap());
+    let (root, unrelated) = (OtherProcess::new(), OtherProcess::new());
     let others = [&marked, &root, &unrelated].map(|other| other.0.id());
     if others.iter().any(|id| sched::set_of(*id, Attributes::Fifo(PRIORITY)).is_err()) {
         return skip(Requirement::REAL_TIME, "SCHED_FIFO is refused here");
@@ -289,7 +289,7 @@ fn strays_are_known_by_descent_and_mark() {
 /// Work whose keeper hangs is not urgent without a budget, stays on its CPU, and can be raised again.
 #[test]
 fn a_broken_pledge_lowers_who_was_raised() {
-    let other = Other::new();
+    let other = OtherProcess::new();
     let id = other.0.id();
     let before = crate::thread::affinity_of(id).unwrap();
     let guardian = Guardian::start().unwrap();

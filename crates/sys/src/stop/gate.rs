@@ -132,15 +132,16 @@ pub struct StopGate<W: AtomicFamily = Native> {
 /// The deadline that the responder expects of a thread that has none at the moment: as far from its last one as that
 /// was from the one before, so that a thread with periodic deadlines need not wake the responder for each.
 #[derive(Clone, Copy, Debug)]
-pub struct Expected {
+pub struct ExpectedDeadline {
     last_ns: u64,
     distance_ns: u64,
     arming: u64,
 }
 
-impl Expected {
+impl ExpectedDeadline {
     /// None.
-    pub const NOTHING: Expected = Expected { last_ns: 0, distance_ns: NEVER, arming: 0 };
+    pub const NOTHING: ExpectedDeadline =
+        ExpectedDeadline { last_ns: 0, distance_ns: NEVER, arming: 0 };
 
     /// The deadline to look for next, where the thread's is `deadline_ns` after `arming` changes of it.
     fn next(&mut self, deadline_ns: u64, arming: u64) -> u64 {
@@ -417,7 +418,7 @@ impl<W: AtomicFamily> StopGate<W> {
 
     /// Waits until there may be something to take, or the thread is gone: a message, or the thread's deadline, where
     /// that may be [overdue](StopGate::take_overdue).
-    pub fn wait_for_mail(&self, expected: &mut Expected, machine: &impl GatePlatform<W>) {
+    pub fn wait_for_mail(&self, expected: &mut ExpectedDeadline, machine: &impl GatePlatform<W>) {
         /// How soon to look again for a region that the thread is in.
         const AGAIN_NS: u64 = 1_000_000;
         let word = self.word.load();

@@ -16,7 +16,9 @@ mod machine;
 mod native;
 
 pub use atomics::{AtomicFamily, AtomicWord, Native};
-pub use gate::{Expected, FaultMessage, FaultResponse, NEVER, OVERDUE_NS, StopAction, StopGate};
+pub use gate::{
+    ExpectedDeadline, FaultMessage, FaultResponse, NEVER, OVERDUE_NS, StopAction, StopGate,
+};
 pub use late_thread::{DisarmOutcome, LateThread};
 pub use machine::GatePlatform;
 pub use native::{NativePlatform, SeatError, StopHandle, WatchedThread, enter, has_ended, leave};

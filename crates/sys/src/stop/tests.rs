@@ -50,7 +50,7 @@ fn a_thread_stands_until_it_is_answered_or_no_thread_is_left() {
         assert!(watched.gate().open() && !watched.gate().open());
         std::thread::scope(|scope| {
             let keeper = scope.spawn(move || {
-                let mut expected = Expected::NOTHING;
+                let mut expected = ExpectedDeadline::NOTHING;
                 let mut mails = Vec::new();
                 while mails.len() < 2 {
                     mails.extend(stops.gate().take(&kernel));

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use hourglass_sys::sched::{self, Attributes as Scheduling};
 use hourglass_sys::stop::{
-    self, Expected, FaultMessage, FaultResponse, NativePlatform, StopHandle,
+    self, ExpectedDeadline, FaultMessage, FaultResponse, NativePlatform, StopHandle,
 };
 use hourglass_sys::thread::{set_affinity, set_affinity_of};
 
@@ -202,7 +202,7 @@ struct Service<F, A> {
 
 impl<A, F: FnMut(&Fault, &mut A) -> FaultVerdict> Service<F, A> {
     fn run(&mut self) {
-        let mut expected = Expected::NOTHING;
+        let mut expected = ExpectedDeadline::NOTHING;
         loop {
             // Read before the loop, so that faults that came until then are handled.
             let is_last = !self.stops.gate().is_open() || self.stops.gate().is_gone();

@@ -21,7 +21,7 @@ const CROWD: usize = 150;
 
 /// A timer as the twin knows it.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct TwinTimer {
     id: TimerId,
     on_set: ClockSetPolicy,
     alive: bool,
@@ -40,7 +40,7 @@ struct Armed {
 
 /// Lists that are searched from end to end.
 struct Twin {
-    known: Vec<Known>,
+    known: Vec<TwinTimer>,
     /// A list a base, of places in `known`.
     lists: [SortedList; 4],
     times: SimTimes,
@@ -54,7 +54,7 @@ struct Twin {
 }
 
 impl Twin {
-    fn one_of(&mut self, wanted: impl Fn(&Known) -> bool) -> Option<usize> {
+    fn one_of(&mut self, wanted: impl Fn(&TwinTimer) -> bool) -> Option<usize> {
         let places: Vec<usize> =
             (0..self.known.len()).filter(|i| wanted(&self.known[*i])).collect();
         let n = places.len() as u64;
@@ -99,7 +99,7 @@ impl Twin {
             4 => timers.create_timeout(name).unwrap(),
             base => timers.create_with(ClockBase::ALL[base as usize], on_set, name).unwrap(),
         };
-        self.known.push(Known { id, on_set, alive: true, armed: None });
+        self.known.push(TwinTimer { id, on_set, alive: true, armed: None });
     }
 
     fn disarm(&mut self, i: usize) {
@@ -110,7 +110,7 @@ impl Twin {
     }
 
     fn arm(&mut self, timers: &mut EngineTimers<u32>, i: usize) {
-        let Known { id, .. } = self.known[i];
+        let TwinTimer { id, .. } = self.known[i];
         let now = self.times.now();
         let base_ns = now.ns(id.base());
         let expiry_ns = match self.dice.below(10) {
@@ -149,7 +149,7 @@ impl Twin {
 
     /// The timer that expires first with a setting of its clock.
     fn expires_with_set(&self, sets: u64) -> Option<usize> {
-        let waits = |known: &Known| {
+        let waits = |known: &TwinTimer| {
             let armed = known.armed?;
             let settable = known.id.base().is_settable() && known.on_set == ClockSetPolicy::Expire;
             (settable && armed.sets < sets).then_some((armed.sets, armed.sequence))
@@ -178,7 +178,7 @@ impl Twin {
         if self.expires_with_set(now.sets()).is_some() {
             return now.device_ns();
         }
-        let latest = |known: &Known| {
+        let latest = |known: &TwinTimer| {
             let armed = known.armed?;
             Some(now.to_device_ns(known.id.base(), armed.latest_ns))
         };

@@ -100,17 +100,17 @@ fn others_fault(refusal: &Refusal) -> bool {
 }
 
 /// A child that is ended with its owner.
-struct Ended(Child);
+struct ChildGuard(Child);
 
-impl Drop for Ended {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-fn child(script: &str) -> Ended {
-    Ended(Command::new("nice").args(["-n", "5", "sh", "-c", script]).spawn().unwrap())
+fn child(script: &str) -> ChildGuard {
+    ChildGuard(Command::new("nice").args(["-n", "5", "sh", "-c", script]).spawn().unwrap())
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn children_of_a_reserved_process_begin_anew() {
     let held = match Deadline.reserve(&target, &request(1_000, 10_000)) {
         Ok(held) => held,
         Err(refusal) => {
-            drop(Ended(shell));
+            drop(ChildGuard(shell));
             return say_why(&refusal);
         }
     };

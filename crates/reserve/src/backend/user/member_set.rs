@@ -17,7 +17,7 @@ use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
-use self::own::Before;
+use self::own::SavedScheduling;
 pub(super) use self::places::Moved;
 use super::cpu_usage::{Tally, Usage};
 use crate::backend::members;
@@ -52,7 +52,7 @@ pub(super) struct TeamPolicy {
 #[derive(Debug)]
 struct TeamMember {
     life: TaskIdentity,
-    before: Before,
+    before: SavedScheduling,
     undo: Option<UndoGuard>,
     time: Option<ThreadTime>,
     /// How often it left the CPUs of the reservation, and whether it is not raised for that.
@@ -84,7 +84,7 @@ pub(super) struct MemberSet {
     target: Target,
     plan: TeamPolicy,
     /// Settings of the first member, which new members get.
-    before: Before,
+    before: SavedScheduling,
     usage: Usage,
     processes: HashMap<u32, Process>,
     /// For all members of the group, who may have become more since they were looked at.
@@ -116,7 +116,7 @@ impl MemberSet {
         plan: TeamPolicy,
     ) -> io::Result<MemberSet> {
         let (Target::Thread(first) | Target::Process(first)) = *target;
-        let before = Before {
+        let before = SavedScheduling {
             policy: sched::read(first)?.unwrap_or(Attributes::Other(0)),
             cpus: thread::affinity_of(first)?,
         };
@@ -485,7 +485,7 @@ impl MemberSet {
 fn strays(
     target: &Target,
     plan: &TeamPolicy,
-    before: &Before,
+    before: &SavedScheduling,
     guardian: &Guardian,
 ) -> io::Result<Option<UndoGuard>> {
     let Target::Process(root) = *target else { return Ok(None) };

@@ -9,7 +9,7 @@ use hourglass_skip::{Requirement, skip};
 
 use super::clean::{RecordState, StaleRecord, UndoOutcome, clean};
 use super::record::Record;
-use super::tests::{Home, Other, killed_after, soon, write};
+use super::tests::{Home, OtherProcess, killed_after, soon, write};
 use super::*;
 use crate::sched::{self, Attributes};
 
@@ -33,7 +33,7 @@ fn a_guardian_killed_before_its_maker_is_made_up_for() {
     const ROUNDS: u32 = 24;
     let home = Home::new("guardian-first");
     for round in 0..ROUNDS {
-        let (file, other) = (home.file("file"), Other::new());
+        let (file, other) = (home.file("file"), OtherProcess::new());
         let thread = TaskIdentity::of_task(other.0.id()).unwrap();
         let attributes = Some(Attributes::Other(0));
         let raised = UndoAction::Thread { thread, attributes, cpus: None };
@@ -133,7 +133,7 @@ fn the_kernel_ends_guardians_last() {
         soon("root may have the least of all", || lowest() == -1000);
     }
     assert_eq!(score(std::process::id()), before);
-    let child = Other::new();
+    let child = OtherProcess::new();
     assert_eq!(score(child.0.id()), before);
 }
 
@@ -144,7 +144,7 @@ fn a_record_outlives_maker_and_guardians() {
     let home = Home::new("guardian-record");
     let (file, folder) = (home.file("file"), home.0.join("records"));
     fs::create_dir(&folder).unwrap();
-    let other = Other::new();
+    let other = OtherProcess::new();
     let life = TaskIdentity::of_task(other.0.id()).unwrap();
     let reused = TaskIdentity { started: life.started + 1, ..life };
     killed_after(|| {
@@ -213,7 +213,7 @@ fn a_user_lowers_what_a_capability_raised() {
     const NOBODY: u32 = 65_534;
     let mut command = std::process::Command::new("sleep");
     let spawned = command.arg("60").uid(NOBODY).gid(NOBODY).spawn();
-    let Some(other) = spawned.ok().map(Other) else {
+    let Some(other) = spawned.ok().map(OtherProcess) else {
         return skip(Requirement::REAL_TIME, "this user may not become another one");
     };
     let life = TaskIdentity::of_task(other.0.id()).unwrap();

@@ -239,12 +239,12 @@ fn a_device_comes_back_as_it_was() {
 }
 
 /// A device that counts what is called around its handler.
-struct Watched {
+struct CountedDevice {
     device: SimEvent,
     calls: Arc<Mutex<Vec<&'static str>>>,
 }
 
-impl ClockEvent for Watched {
+impl ClockEvent for CountedDevice {
     fn facts(&self) -> DeviceFeatures {
         self.device.facts()
     }
@@ -277,7 +277,7 @@ fn the_handler_runs_between_start_and_end_and_may_panic() {
     let time = Arc::new(SimSource::default());
     let calls = Arc::new(Mutex::new(Vec::new()));
     let device = SimEvent::new(&time, SimEventConfig::exact());
-    let mut device = EventDevice::new(Watched { device, calls: Arc::clone(&calls) }).unwrap();
+    let mut device = EventDevice::new(CountedDevice { device, calls: Arc::clone(&calls) }).unwrap();
     device.set_mode(Mode::OneShot).unwrap();
     let seen = Arc::clone(&calls);
     let handler: EventHandler = Box::new(move |device, _| {

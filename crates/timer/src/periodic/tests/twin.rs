@@ -12,11 +12,11 @@ struct Twin {
     budget_ns: u64,
     next_ns: u64,
     completed_ns: u64,
-    expected: Expected,
+    expected: ExpectedCounts,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Expected {
+struct ExpectedCounts {
     jobs: u64,
     misses: u64,
     overruns: u64,
@@ -26,10 +26,10 @@ struct Expected {
     cost_overruns: u64,
 }
 
-impl Expected {
-    fn of(counts: &Snapshot) -> Expected {
+impl ExpectedCounts {
+    fn of(counts: &Snapshot) -> ExpectedCounts {
         assert_eq!(counts.releases, counts.jobs);
-        Expected {
+        ExpectedCounts {
             jobs: counts.jobs,
             misses: counts.misses,
             overruns: counts.overruns,
@@ -145,7 +145,7 @@ fn half_an_hour(policy: OverrunPolicy, load: Load, seed: u64) {
         budget_ns,
         next_ns: first_ns,
         completed_ns: 0,
-        expected: Expected::default(),
+        expected: ExpectedCounts::default(),
     };
     let (mut latencies, mut responses) = (Vec::new(), Vec::new());
     while twin.next_ns < first_ns + 1_800_000 * MS {
@@ -160,10 +160,11 @@ fn half_an_hour(policy: OverrunPolicy, load: Load, seed: u64) {
         responses.push(job.response_ns());
     }
     let counts = task.statistics().read();
-    assert_eq!(Expected::of(&counts), twin.expected, "{policy:?}");
+    assert_eq!(ExpectedCounts::of(&counts), twin.expected, "{policy:?}");
     sorted_agrees(&counts.latency, latencies);
     sorted_agrees(&counts.response, responses);
-    let Expected { jobs, lost, drift_ns, overruns, misses, cost_overruns, .. } = twin.expected;
+    let ExpectedCounts { jobs, lost, drift_ns, overruns, misses, cost_overruns, .. } =
+        twin.expected;
     // It went wrong often enough for the comparison to mean something.
     assert!(overruns > 1_000 && misses > 1_000 && cost_overruns > 1_000, "{:?}", twin.expected);
     // Every period has a job or was lost, and no nanosecond is unaccounted for.

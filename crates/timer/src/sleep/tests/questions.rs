@@ -6,20 +6,20 @@ use super::*;
 use crate::sleep::{SchedClass, SleepPolicy, WakeReason};
 
 /// A simulated machine that counts questions.
-struct Asked {
+struct CountedMachine {
     machine: SimMachine,
     waits: u32,
     others: u32,
 }
 
-impl Asked {
+impl CountedMachine {
     fn other<T>(&mut self, ask: impl FnOnce(&mut SimMachine) -> T) -> T {
         self.others += 1;
         ask(&mut self.machine)
     }
 }
 
-impl Mechanism for Asked {
+impl Mechanism for CountedMachine {
     fn wait_until(&mut self, word: &AtomicU32, expected: u32, deadline_ns: u64) -> WakeReason {
         self.waits += 1;
         self.machine.wait_until(word, expected, deadline_ns)
@@ -66,7 +66,7 @@ fn asked(policy: SleepPolicy, takes_slack: bool) -> (u32, u32) {
     let clock_settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
     let clock = Arc::new(Clock::on(Arc::clone(&time), clock_settings));
     let machine = SimMachine::new(time, seed(), Load::idle());
-    let asked = Asked { machine, waits: 0, others: 0 };
+    let asked = CountedMachine { machine, waits: 0, others: 0 };
     let mut sleeper = Sleeper::on(clock, asked, SleeperSettings::with_policy(policy));
     if takes_slack {
         sleeper.take_slack();

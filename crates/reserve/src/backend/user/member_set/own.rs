@@ -17,7 +17,7 @@ use crate::ownership;
 
 /// The policy and the CPUs that a thread had.
 #[derive(Clone, Debug)]
-pub(super) struct Before {
+pub(super) struct SavedScheduling {
     pub(super) policy: Attributes,
     pub(super) cpus: Vec<u32>,
 }
@@ -31,7 +31,7 @@ fn is_fair(policy: Attributes) -> bool {
     matches!(policy, Attributes::Other(_) | Attributes::Batch(_) | Attributes::Idle)
 }
 
-impl Before {
+impl SavedScheduling {
     /// Its policy while it is not raised: its own, or timesharing if that is a real-time one.
     pub(super) fn lowered(&self) -> Attributes {
         if is_fair(self.policy) { self.policy } else { Attributes::Other(0) }
@@ -80,7 +80,7 @@ impl MemberSet {
         } else {
             let pinned = self.complete && self.plan.pin.is_some_and(|cpu| cpus == [cpu]);
             let cpus = if pinned { self.before.cpus.clone() } else { cpus.clone() };
-            Before { policy, cpus }
+            SavedScheduling { policy, cpus }
         };
         // The settings of a group suit most members.
         let usual =
@@ -111,11 +111,11 @@ impl MemberSet {
     }
 
     /// Settings that a thread with an inherited raised policy has from its parent.
-    fn handed_down(&self, tid: u32) -> Before {
+    fn handed_down(&self, tid: u32) -> SavedScheduling {
         self.by_tid.get(&parent_of(tid)).map_or(&self.before, |parent| &parent.before).clone()
     }
 
-    pub(super) fn restore(&self, tid: u32, before: &Before) -> io::Result<()> {
+    pub(super) fn restore(&self, tid: u32, before: &SavedScheduling) -> io::Result<()> {
         let policy = unless_gone(sched::put_back(tid, before.policy));
         if self.plan.pin.is_none() {
             return policy;
