@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hourglass_model::paper::{PaperFigure, PaperDocument};
+use hourglass_model::paper::{PaperDocument, PaperFigure};
 use hourglass_model::spelling;
 use hourglass_papers::{self as paper, MeasurementSize, PAPERS};
 use hourglass_report::svg;

@@ -50,20 +50,20 @@ fn first_read(settings: &ClockSettings, what: &str, read: impl Fn(&Clock) -> u64
     for _ in 0..TRIES {
         let clock = Clock::with(settings.clone());
         let before_ns = now_ns(ClockId::Monotonic);
-        let told_ns = read(&clock);
+        let reported_ns = read(&clock);
         let after_ns = now_ns(ClockId::Monotonic);
         let error_ns = error_after(&clock);
         let took_ns = now_ns(ClockId::Monotonic) - before_ns;
-        assert!(clock.now() >= told_ns, "{what}, {settings:?}");
+        assert!(clock.now() >= reported_ns, "{what}, {settings:?}");
         if took_ns > SAME_LINE_NS {
             shortest_ns = shortest_ns.min(took_ns);
             continue;
         }
         let least_ns = before_ns.saturating_sub(error_ns);
-        let inside = (least_ns..=after_ns + error_ns).contains(&told_ns);
+        let inside = (least_ns..=after_ns + error_ns).contains(&reported_ns);
         assert!(
             inside,
-            "{what}: {told_ns} without {before_ns}..{after_ns} +- {error_ns}, {settings:?}"
+            "{what}: {reported_ns} without {before_ns}..{after_ns} +- {error_ns}, {settings:?}"
         );
         return;
     }
@@ -96,11 +96,11 @@ fn the_first_bound_holds_in_every_start_mode() {
     for settings in all_settings() {
         let clock = Clock::with(settings.clone());
         let before_ns = now_ns(ClockId::Monotonic);
-        let told: Bounds = clock.now_bounded();
+        let bounds: Bounds = clock.now_bounded();
         let after_ns = now_ns(ClockId::Monotonic);
-        let inside = told.earliest <= after_ns && told.latest >= before_ns;
-        assert!(inside, "{told:?} without {before_ns}..{after_ns}, {settings:?}");
-        assert_status(&clock, &settings, told.status);
+        let inside = bounds.earliest <= after_ns && bounds.latest >= before_ns;
+        assert!(inside, "{bounds:?} without {before_ns}..{after_ns}, {settings:?}");
+        assert_status(&clock, &settings, bounds.status);
     }
 }
 
@@ -134,8 +134,8 @@ fn the_first_read_of_a_shared_page_is_the_time() {
         let page = std::fs::File::from(clock.share().unwrap());
         let reader = PageReader::open(&page).unwrap();
         let before_ns = now_ns(ClockId::Monotonic);
-        let told = [reader.now(), reader.now_ordered(), reader.now_bounded().middle()];
+        let times = [reader.now(), reader.now_ordered(), reader.now_bounded().middle()];
         let after_ns = now_ns(ClockId::Monotonic);
-        assert!(told.iter().all(|ns| (before_ns..=after_ns).contains(ns)), "{told:?}");
+        assert!(times.iter().all(|ns| (before_ns..=after_ns).contains(ns)), "{times:?}");
     }
 }

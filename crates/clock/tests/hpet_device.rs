@@ -83,11 +83,11 @@ fn a_clock_over_the_device_keeps_its_promises() {
             last = now;
         }
         let before = now_ns(ClockId::Monotonic);
-        let told = clock.now_bounded();
+        let bounds = clock.now_bounded();
         let after = now_ns(ClockId::Monotonic);
-        let inside = told.earliest <= after && told.latest >= before;
-        assert!(inside, "{told:?} without {before}..{after}: {:?}", clock.events());
-        (reads, widest_ns) = (reads + 1, told.error_ns().max(widest_ns));
+        let inside = bounds.earliest <= after && bounds.latest >= before;
+        assert!(inside, "{bounds:?} without {before}..{after}: {:?}", clock.events());
+        (reads, widest_ns) = (reads + 1, bounds.error_ns().max(widest_ns));
     }
     assert_eq!(clock.source(), SourceId::HPET, "{:?}", clock.events());
     let left: u64 = EventKind::ALL.iter().filter(|k| k.fails_over()).map(|k| clock.count(*k)).sum();

@@ -124,11 +124,11 @@ impl<B: Timebase> Watched<B> {
             self.last_ns = ns;
         }
         let before_ns = now_ns(ClockId::Monotonic);
-        let told = self.clock.now_bounded();
+        let bounds = self.clock.now_bounded();
         let after_ns = now_ns(ClockId::Monotonic);
-        let inside = told.earliest <= after_ns && told.latest >= before_ns;
-        assert!(inside, "{told:?} without {before_ns}..{after_ns}: {:?}", events());
-        told.status
+        let inside = bounds.earliest <= after_ns && bounds.latest >= before_ns;
+        assert!(inside, "{bounds:?} without {before_ns}..{after_ns}: {:?}", events());
+        bounds.status
     }
 
     fn live(&mut self, time: Duration) {
@@ -327,7 +327,7 @@ fn a_count_of_zero_is_no_time() {
 /// A count that stops where it is stays on its line, and no reader comes to its end: only who
 /// maintains the clock finds out.
 #[test]
-fn a_count_that_stops_is_found_by_whoever_maintains_the_clock() {
+fn a_count_that_stops_is_found_by_maintenance() {
     emulated(|| {
         let mut watched = Watched::settled();
         let frozen = Some(TscSource::without_checks().read());

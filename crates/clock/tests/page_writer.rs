@@ -117,11 +117,11 @@ fn look_beside(reader: &PageReader, last_ns: &mut u64, begun: Option<Instant>) -
         *last_ns = ns;
     }
     let before_ns = now_ns(ClockId::Monotonic);
-    let told = reader.now_bounded();
+    let bounds = reader.now_bounded();
     let after_ns = now_ns(ClockId::Monotonic);
-    let inside = told.earliest <= after_ns && told.latest >= before_ns;
-    assert!(inside, "{told:?} without {before_ns}..{after_ns}");
-    told.status
+    let inside = bounds.earliest <= after_ns && bounds.latest >= before_ns;
+    assert!(inside, "{bounds:?} without {before_ns}..{after_ns}");
+    bounds.status
 }
 
 fn look_for(reader: &PageReader, last_ns: &mut u64, time: Duration) {

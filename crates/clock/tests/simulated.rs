@@ -222,10 +222,10 @@ fn faults() -> Vec<Case> {
     ]
 }
 
-/// What somebody was told, and the true time of that.
+/// Bounds that a reader received, and the true time at that moment.
 #[derive(Clone, Copy, Debug)]
 struct TimePoint {
-    told: Bounds,
+    bounds: Bounds,
     truth_ns: u64,
 }
 
@@ -254,29 +254,29 @@ impl World {
             assert!(forward, "{name}: {ns} after {}: {:?}", self.last_ns, self.clock.events());
             self.last_ns = ns.max(self.last_ns);
         }
-        let told = self.clock.now_bounded();
+        let bounds = self.clock.now_bounded();
         // A simulated read takes its time first and samples at its end, so this is the very moment.
         let truth_ns = self.truth_ns();
-        let inside = (told.earliest..=told.latest).contains(&truth_ns);
+        let inside = (bounds.earliest..=bounds.latest).contains(&truth_ns);
         if excused == Meanwhile::Nothing {
             let events = self.clock.events();
-            assert!(inside, "{name}: {told:?} without {truth_ns}: {events:?}");
+            assert!(inside, "{name}: {bounds:?} without {truth_ns}: {events:?}");
         }
         if keep && inside {
-            self.points.push(TimePoint { told, truth_ns });
+            self.points.push(TimePoint { bounds, truth_ns });
         }
-        told.status
+        bounds.status
     }
 
-    /// Whatever served when they were told, the order of two times and the distance between them
+    /// Whatever served when they were bounds, the order of two times and the distance between them
     /// are what their bounds say.
     fn assert_comparable(&self, name: &str) {
         assert!(self.points.len() > 100, "{name}: {}", self.points.len());
         for (index, a) in self.points.iter().enumerate() {
             for b in &self.points[index + 1..] {
-                assert!(a.told.earliest <= b.told.latest, "{name}: {a:?} after {b:?}");
-                let least = b.told.earliest.saturating_sub(a.told.latest);
-                let most = b.told.latest.saturating_sub(a.told.earliest);
+                assert!(a.bounds.earliest <= b.bounds.latest, "{name}: {a:?} after {b:?}");
+                let least = b.bounds.earliest.saturating_sub(a.bounds.latest);
+                let most = b.bounds.latest.saturating_sub(a.bounds.earliest);
                 let truth_ns = b.truth_ns - a.truth_ns;
                 assert!((least..=most).contains(&truth_ns), "{name}: {a:?} to {b:?}");
             }
@@ -395,12 +395,12 @@ fn hours_with_a_fault_end_with_its_event() {
 /// The same seed gives the same hours, so that a failure can be run again.
 #[test]
 fn hours_are_repeatable() {
-    let told = |seed| {
+    let bounds_read = |seed| {
         let world = run(faults().remove(1), seed);
-        world.points.iter().map(|point| point.told).collect::<Vec<Bounds>>()
+        world.points.iter().map(|point| point.bounds).collect::<Vec<Bounds>>()
     };
-    assert_eq!(told(7), told(7));
-    assert_ne!(told(7), told(8));
+    assert_eq!(bounds_read(7), bounds_read(7));
+    assert_ne!(bounds_read(7), bounds_read(8));
     // No read of this machine's clocks is in it.
     assert_eq!(SimSource::default().read(), 0);
 }

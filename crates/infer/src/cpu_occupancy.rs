@@ -246,9 +246,9 @@ mod tests {
         );
         let renamed = [event(10, Kind::Switch, 0, 70), event(30, Kind::Switch, 71, 0)];
         assert_eq!(cpu_slices(&renamed, 40), [(0, 10, Idle), (10, 30, Thread(71)), (30, 40, Idle)]);
-        let untold =
+        let unknown =
             [event(10, Kind::Switch, 70, KernelEvent::UNTOLD), event(30, Kind::Switch, 0, 70)];
-        assert_eq!(cpu_slices(&untold, 40), [(0, 10, Thread(70)), (30, 40, Thread(70))]);
+        assert_eq!(cpu_slices(&unknown, 40), [(0, 10, Thread(70)), (30, 40, Thread(70))]);
         // An exit without its entry, an entry without its exit.
         let torn = [
             event(10, Kind::VectorExit, 0, 0),

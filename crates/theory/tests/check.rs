@@ -412,12 +412,12 @@ fn ticks_of_timers() {
 /// A key that makes no difference to the analysis must not make one to the verdict; one that does is
 /// told.
 #[test]
-fn transformations_are_told() {
+fn transformations_are_reported() {
     let text = task("a", "wcet = 1\nperiod = 10\noffset = 3\npriority = 2")
         + &task("b", "wcet = 9\nperiod = 20\ndeadline = 10\npriority = 1");
     let found = answer(&text);
     assert!(
-        found.assumptions.iter().any(|told| told.contains("offsets are not used")),
+        found.assumptions.iter().any(|line| line.contains("offsets are not used")),
         "{:?}",
         found.assumptions
     );
@@ -511,7 +511,7 @@ fn spin_locks_between_cpus() {
     // a: 5 + 2 * 3, and b's 3 + 2. b: 6 + 3 and one a. c: 8 + 2.
     assert_eq!(bounds(&found), [16_000, 20_000, 10_000]);
     assert_eq!(found.verdict, Verdict::Feasible);
-    assert!(found.assumptions.iter().any(|told| told.contains("first come, first served")));
+    assert!(found.assumptions.iter().any(|line| line.contains("first come, first served")));
     // Over a deadline nothing is proven: the sections need not meet.
     let late =
         answer(&text.replace("wcet = 6\nperiod = 60", "wcet = 6\nperiod = 60\ndeadline = 19"));

@@ -177,7 +177,7 @@ mod native {
 
         /// prctl(PR_SET_TSC): the reason is typed, and nothing is read.
         #[test]
-        fn a_thread_that_may_not_read_it_is_told_so() {
+        fn a_thread_that_may_not_read_it_gets_an_error() {
             let found = std::thread::spawn(|| {
                 counter::set_tsc_mode(TscMode::Fault).ok()?;
                 Some(TscSource::probe().err())

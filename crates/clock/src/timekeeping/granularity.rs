@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_is_told_from_what_is_simulated() {
+    fn a_stopped_clock_differs_from_a_simulated_one() {
         let still = SimSource::default();
         assert_eq!(watch(&still, SourceId::SIMULATED, 10_000), MovementState::Nothing);
         let config = SimConfig { read_cost: Span::from_nanos(30), ..SimConfig::default() };

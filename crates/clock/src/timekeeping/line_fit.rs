@@ -30,7 +30,7 @@ pub(super) struct LineParameters {
 }
 
 /// What readers of `old` were told at most by now. Read while they wait.
-fn told_by_now<B: Timebase>(base: &B, old: &ClockLine, ticks: u64) -> u64 {
+fn reported_by_now<B: Timebase>(base: &B, old: &ClockLine, ticks: u64) -> u64 {
     match old.place(ticks) {
         LinePosition::Within(ahead) => old.at(ahead),
         LinePosition::Before(_) => old.base_ns,
@@ -47,7 +47,7 @@ pub(super) fn over_counter<B: Timebase>(
     plan: &LineParameters,
 ) -> ClockLine {
     let mut ticks = base.ticks_enclosing(old.source);
-    let told_ns = told_by_now(base, old, ticks);
+    let reported_ns = reported_by_now(base, old, ticks);
     let goes_on = plan.source == old.source && matches!(old.place(ticks), LinePosition::Within(_));
     if !goes_on {
         ticks = base.ticks_enclosing(plan.source);
@@ -57,9 +57,9 @@ pub(super) fn over_counter<B: Timebase>(
     let since = if since > u64::MAX / 2 { 0 } else { since };
     let since_ns = plan.slope.ns_floor(since);
     let truth_ns = plan.anchor.ns.saturating_add(since_ns);
-    // Where another clock served until now, time has passed since it was read for `told_ns`.
+    // Where another clock served until now, time has passed since it was read for `reported_ns`.
     let least_ns = if goes_on { plan.floor_ns } else { plan.floor_ns.max(truth_ns) };
-    let base_ns = told_ns.max(least_ns);
+    let base_ns = reported_ns.max(least_ns);
     let ahead_ns = difference(base_ns, truth_ns);
     let bound_ns = ahead_ns
         .unsigned_abs()
@@ -95,9 +95,9 @@ pub(super) fn over_os<B: Timebase>(
     status: Status,
     look_again_ns: Option<u64>,
 ) -> ClockLine {
-    let told_ns = told_by_now(base, old, base.ticks_enclosing(old.source));
+    let reported_ns = reported_by_now(base, old, base.ticks_enclosing(old.source));
     let ticks = base.reference_ns(ReferenceClock::Monotonic);
-    let base_ns = told_ns.max(floor_ns).max(ticks);
+    let base_ns = reported_ns.max(floor_ns).max(ticks);
     let ahead_ns = base_ns - ticks;
     let mut slope = Slope::IDENTITY;
     let mut valid_for = look_again_ns.unwrap_or(u64::MAX);

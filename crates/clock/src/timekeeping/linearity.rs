@@ -188,7 +188,7 @@ mod tests {
     /// other just not, and the counter that had changed its rate was taken for a slewed kernel, again
     /// and again.
     #[test]
-    fn a_row_just_beyond_and_one_just_within_accuse_nobody() {
+    fn a_row_just_beyond_and_one_just_within_accuse_no_source() {
         let of = |ppb| row(20 * MS, 50_000, 7, ppb, 0);
         let judged = |ppb, raw_ppb| {
             let ((row, latest), (raw_row, raw_latest)) = (of(ppb), of(raw_ppb));

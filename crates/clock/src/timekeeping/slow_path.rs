@@ -50,12 +50,12 @@ pub(super) fn confirmed<B: Timebase>(base: &B, line: &ClockLine) -> Option<u32> 
 /// The OS clock in place of a line that may not keep its bound any more, but not below what that
 /// line told.
 pub(super) fn os_in_place<B: Timebase>(base: &B, line: &ClockLine, place: LinePosition) -> Reading {
-    let told_ns = match place {
+    let reported_ns = match place {
         LinePosition::Within(ahead) => line.at(ahead),
         LinePosition::Before(_) => line.base_ns,
         LinePosition::After(_) => line.end_ns(),
     };
-    Reading::of_os(base.reference_ns(ReferenceClock::Monotonic), told_ns, Status::OsClock)
+    Reading::of_os(base.reference_ns(ReferenceClock::Monotonic), reported_ns, Status::OsClock)
 }
 
 /// What a line says at a place, with the OS clock where it says nothing.

@@ -468,8 +468,8 @@ impl Timekeeper {
         // Up to its last sound sample the counter was within its bound, so nobody was told more
         // than the reference and that bound, unless the line itself says so.
         let line = context.page.written().line;
-        let told_ns = now_ns.saturating_add(line.bound_at(line.valid_for));
-        let floor_ns = if self.source == SourceId::OS { 0 } else { told_ns };
+        let reported_ns = now_ns.saturating_add(line.bound_at(line.valid_for));
+        let floor_ns = if self.source == SourceId::OS { 0 } else { reported_ns };
         let stage = if what.passes() {
             TimekeeperState::Waiting(now_ns.saturating_add(JUDGED_AGAIN_AFTER_NS))
         } else {

@@ -138,7 +138,7 @@ impl<'a> Attribution<'a> {
         self.remarks.intervals = self.remarks.intervals.saturating_add(1);
         self.look_at_order(interval);
         self.note_successor(interval);
-        let told = self.kernel.as_mut().and_then(|kernel| kernel.run(interval));
+        let evidence = self.kernel.as_mut().and_then(|kernel| kernel.run(interval));
         let switched = self.switches.as_mut().and_then(|switches| switches.run(interval));
         let fresh = Thread {
             cpu: interval.cpu,
@@ -156,7 +156,7 @@ impl<'a> Attribution<'a> {
             self.remarks.short_ns = self.remarks.short_ns.saturating_add(length);
             return None;
         }
-        let gap = self.attribute(&before, interval, told, switched);
+        let gap = self.attribute(&before, interval, evidence, switched);
         if let Some(kernel) = self.kernel.as_ref().filter(|_| gap.occupants.longest().is_some()) {
             let all = self.ran.entry(gap.cause).or_default();
             for share in kernel.all_that_ran() {
@@ -235,13 +235,13 @@ impl<'a> Attribution<'a> {
         &mut self,
         before: &Thread,
         interval: &Interval,
-        told: Option<KernelEvidence>,
+        evidence: Option<KernelEvidence>,
         switched: Option<SwitchEvidence>,
     ) -> AttributedGap {
         let length = length_ns(before.end_ns, interval.start_ns);
         let refused = self.events_refused();
-        let (told, switched) = (told.filter(|_| !refused), switched.filter(|_| !refused));
-        self.count(interval, told);
+        let (evidence, switched) = (evidence.filter(|_| !refused), switched.filter(|_| !refused));
+        self.count(interval, evidence);
         let cpu_changed = before.cpu != interval.cpu;
         let thread = self.facts.threads.get(&interval.thread);
         let ticks = self.patterns.ticks.get(&before.cpu);
@@ -257,7 +257,7 @@ impl<'a> Attribution<'a> {
             thread,
             onset: interval.onset,
             length,
-            kernel_evidence: told,
+            kernel_evidence: evidence,
             switched,
             successor: before.successor,
             cpu_changed,
@@ -296,13 +296,14 @@ impl<'a> Attribution<'a> {
         }
     }
 
-    fn count(&mut self, interval: &Interval, told: Option<KernelEvidence>) {
+    fn count(&mut self, interval: &Interval, evidence: Option<KernelEvidence>) {
         let remarks = &mut self.remarks;
         remarks.gaps = remarks.gaps.saturating_add(1);
         remarks.with_evidence =
             remarks.with_evidence.saturating_add(u64::from(!interval.evidence.is_none()));
-        if let Some(told) = told {
-            let count = if told.hole { &mut remarks.in_holes } else { &mut remarks.with_events };
+        if let Some(evidence) = evidence {
+            let count =
+                if evidence.hole { &mut remarks.in_holes } else { &mut remarks.with_events };
             *count = count.saturating_add(1);
         }
     }

@@ -121,17 +121,19 @@ pub(super) struct Verdict {
 impl Case<'_> {
     pub(super) fn classify(mut self) -> Verdict {
         let (cause, basis) = match self.kernel_evidence {
-            Some(told) if !told.hole => self.by_kernel(&told),
-            told => {
-                if told.is_some() {
+            Some(evidence) if !evidence.hole => self.by_kernel(&evidence),
+            evidence => {
+                if evidence.is_some() {
                     self.signs.insert(Indication::KernelLost);
                 }
                 self.without_kernel()
             }
         };
-        let told = self.kernel_evidence.filter(|told| !told.hole);
-        let named = told.and_then(|told| told.next_thread).filter(|to| *to != KernelEvent::UNTOLD);
-        let ran = told.map(|told| told.occupants).unwrap_or_default();
+        let evidence = self.kernel_evidence.filter(|evidence| !evidence.hole);
+        let named = evidence
+            .and_then(|evidence| evidence.next_thread)
+            .filter(|to| *to != KernelEvent::UNTOLD);
+        let ran = evidence.map(|evidence| evidence.occupants).unwrap_or_default();
         let kernel = ran.longest().map(|share| share.who).or(named.map(Successor::Kernel));
         let recorded = match self.switched {
             Some(SwitchEvidence::Out { to, .. }) => to,
@@ -143,7 +145,7 @@ impl Case<'_> {
             signs: self.signs,
             to: kernel.or(self.successor.or(recorded).map(Successor::OfRun)),
             ran,
-            composition: told.map(|told| told.composition),
+            composition: evidence.map(|evidence| evidence.composition),
         }
     }
 
@@ -163,28 +165,30 @@ impl Case<'_> {
         }
     }
 
-    fn by_kernel(&mut self, told: &KernelEvidence) -> (Cause, CauseBasis) {
-        if told.next_thread.is_some() {
+    fn by_kernel(&mut self, evidence: &KernelEvidence) -> (Cause, CauseBasis) {
+        if evidence.next_thread.is_some() {
             self.signs.insert(Indication::KernelSwitch);
         }
-        if told.worked {
+        if evidence.worked {
             self.signs.insert(Indication::KernelWork);
         }
-        if told.stopped {
+        if evidence.stopped {
             self.signs.insert(Indication::StoppedState);
             return (Cause::Stopped, CauseBasis::Seen);
         }
-        let sums = told.composition;
-        if told.next_thread.is_some() {
+        let sums = evidence.composition;
+        if evidence.next_thread.is_some() {
             if let Some(stop) = self.stopped_by_rule() {
                 return stop;
             }
             let rest = sums.tick_ns.max(sums.irq_ns).max(sums.softirq_ns).max(sums.fault_ns);
             let silent = sums.silent_ns.saturating_sub(DELIVERY_NS);
             if sums.switched_ns >= rest.max(silent) {
-                return match self.switch_seen(told) {
-                    Cause::ContextSwitchInvoluntary if is_idle(told) => self.kept_from_idle(),
-                    Cause::ContextSwitchInvoluntary if gave_way(self.facts, self.thread, told) => {
+                return match self.switch_seen(evidence) {
+                    Cause::ContextSwitchInvoluntary if is_idle(evidence) => self.kept_from_idle(),
+                    Cause::ContextSwitchInvoluntary
+                        if gave_way(self.facts, self.thread, evidence) =>
+                    {
                         self.signs.insert(Indication::TimeSharing);
                         (Cause::RtThrottling, CauseBasis::Inferred { confidence: TIME_SHARED })
                     }
@@ -192,10 +196,10 @@ impl Case<'_> {
                 };
             }
         }
-        if !told.worked && told.next_thread.is_none() {
-            return self.silent(told);
+        if !evidence.worked && evidence.next_thread.is_none() {
+            return self.silent(evidence);
         }
-        (longest(told), CauseBasis::Seen)
+        (longest(evidence), CauseBasis::Seen)
     }
 
     /// A thread that could run left a CPU to idleness: something forbade it to run, or an event is missing.
@@ -211,18 +215,18 @@ impl Case<'_> {
         (Cause::Unknown, CauseBasis::Inferred { confidence: GUESSED })
     }
 
-    fn switch_seen(&self, told: &KernelEvidence) -> Cause {
-        if told.moved_away && self.cpu_changed {
+    fn switch_seen(&self, evidence: &KernelEvidence) -> Cause {
+        if evidence.moved_away && self.cpu_changed {
             Cause::Migration
-        } else if told.waiting || self.onset == IntervalStart::Yield {
+        } else if evidence.waiting || self.onset == IntervalStart::Yield {
             Cause::ContextSwitchVoluntary
         } else {
             Cause::ContextSwitchInvoluntary
         }
     }
 
-    fn silent(&mut self, told: &KernelEvidence) -> (Cause, CauseBasis) {
-        if told.complete {
+    fn silent(&mut self, evidence: &KernelEvidence) -> (Cause, CauseBasis) {
+        if evidence.complete {
             self.signs.insert(Indication::KernelSilent);
             if self.periodic {
                 self.signs.insert(Indication::Periodic);
@@ -474,16 +478,16 @@ pub(super) fn is_real_time(policy: Policy) -> bool {
 }
 
 /// Whether the CPU was idle for most of the time in which the thread was off it.
-fn is_idle(told: &KernelEvidence) -> bool {
-    let idle = told.occupants.iter().find(|share| share.who == Successor::Kernel(0));
-    idle.is_some_and(|idle| idle.ns > told.composition.switched_ns / 2)
+fn is_idle(evidence: &KernelEvidence) -> bool {
+    let idle = evidence.occupants.iter().find(|share| share.who == Successor::Kernel(0));
+    idle.is_some_and(|idle| idle.ns > evidence.composition.switched_ns / 2)
 }
 
 /// The work that took the longest. What no event accounts for is the delivery of that work, but
 /// for what is longer than any delivery.
-fn longest(told: &KernelEvidence) -> Cause {
-    let sums = told.composition;
-    let tick = if told.other_timer { Cause::Irq } else { Cause::TimerTick };
+fn longest(evidence: &KernelEvidence) -> Cause {
+    let sums = evidence.composition;
+    let tick = if evidence.other_timer { Cause::Irq } else { Cause::TimerTick };
     let silent = sums.silent_ns.saturating_sub(DELIVERY_NS);
     let parts = [
         (sums.switched_ns, Cause::ContextSwitch),

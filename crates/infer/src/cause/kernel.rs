@@ -322,7 +322,7 @@ impl<'a> KernelSide<'a> {
             Some(account) => account.number.is_none_or(|number| number == event.a),
             None => false,
         };
-        let Some(thread) = known.or(here.filter(fits)).filter(|_| !is_nobody(event.a)) else {
+        let Some(thread) = known.or(here.filter(fits)).filter(|_| !is_no_thread(event.a)) else {
             return;
         };
         let error_ns = self.error_ns();
@@ -364,7 +364,7 @@ impl<'a> KernelSide<'a> {
 }
 
 /// Whether this is no thread's number: the idle CPU's, or that of one that was not named.
-fn is_nobody(number: u32) -> bool {
+fn is_no_thread(number: u32) -> bool {
     number == 0 || number == KernelEvent::UNTOLD
 }
 

@@ -144,7 +144,7 @@ impl Lost {
 pub(super) fn gave_way(
     facts: &RunFacts,
     thread: Option<&ThreadFacts>,
-    told: &KernelEvidence,
+    evidence: &KernelEvidence,
 ) -> bool {
     let policy = thread.and_then(|thread| thread.policy);
     let limited = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
@@ -158,9 +158,9 @@ pub(super) fn gave_way(
             known.is_some_and(|policy| !is_real_time(policy))
         }
     };
-    let shares = told.occupants.iter().filter(|share| time_sharing(share.who));
+    let shares = evidence.occupants.iter().filter(|share| time_sharing(share.who));
     let ns = shares.map(|share| share.ns).fold(0, u64::saturating_add);
-    ns > told.composition.switched_ns / 2 && ns >= PART_NS
+    ns > evidence.composition.switched_ns / 2 && ns >= PART_NS
 }
 
 impl Throttlings {

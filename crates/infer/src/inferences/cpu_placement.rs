@@ -84,7 +84,7 @@ mod tests {
 
     /// Turns of pinned threads come back as they were: every thread of a CPU is found on one.
     #[test]
-    fn pinned_threads_are_told_apart() {
+    fn pinned_threads_are_distinguished() {
         let mut records: Vec<Interval> = Vec::new();
         for cpu in 0..3 {
             // Different lengths of turns, so that no two CPUs switch at the same time.

@@ -46,17 +46,17 @@ pub struct Interrupts {
 /// What the evidence says of a gap before a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OccupancyEvidence {
-    Nobody,
-    Somebody,
+    Unoccupied,
+    Occupied,
     Unknown,
 }
 
 fn ran(interval: &Interval) -> OccupancyEvidence {
     match (interval.evidence.cleared, interval.evidence.counted) {
         (_, Some(counted)) if counted.involuntary > 0 || counted.voluntary > 0 => {
-            OccupancyEvidence::Somebody
+            OccupancyEvidence::Occupied
         }
-        (Some(false), _) | (_, Some(_)) => OccupancyEvidence::Nobody,
+        (Some(false), _) | (_, Some(_)) => OccupancyEvidence::Unoccupied,
         _ => OccupancyEvidence::Unknown,
     }
 }
@@ -82,7 +82,7 @@ impl Interrupts {
         }
         let Some(thread) = self.threads.get_mut(&interval.thread) else { return };
         let ran = ran(interval);
-        if ran == OccupancyEvidence::Somebody {
+        if ran == OccupancyEvidence::Occupied {
             return;
         }
         let gap = interval.start_ns.saturating_sub(end_ns);
@@ -90,7 +90,7 @@ impl Interrupts {
             return;
         }
         let alone = thread.fact.highest && thread.fact.never_blocks;
-        thread.certain &= alone || ran == OccupancyEvidence::Nobody;
+        thread.certain &= alone || ran == OccupancyEvidence::Unoccupied;
         thread.lengths.push(u64::try_from(gap).unwrap_or(0));
         thread.often.event(end_ns);
         thread.lost.stretch(end_ns, interval.start_ns);

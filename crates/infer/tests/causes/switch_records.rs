@@ -43,7 +43,7 @@ fn planted(dice: &mut Dice) -> Vec<Planted> {
 /// Issue 6, part 1: without root and without the thread's own evidence, records alone tell switches from
 /// the rest, and by whose will they were.
 #[test]
-fn switches_are_told_by_records_alone() {
+fn switches_are_found_by_records_alone() {
     let mut dice = Dice::new(81);
     let planted = planted(&mut dice);
     let trace = trace(&mut dice, 0, 0, &planted, 10 * SECOND, false);

@@ -92,8 +92,8 @@ pub fn run_to(
     match fast::run(system, settings, sink) {
         fast::FastOutcome::Done(found) => found,
         fast::FastOutcome::Left(0) => engine::run(system, settings, sink, &mut NullMonitor),
-        fast::FastOutcome::Left(told) => {
-            engine::run(system, settings, &mut sink::SkippingSink::of(sink, told), &mut NullMonitor)
+        fast::FastOutcome::Left(sent) => {
+            engine::run(system, settings, &mut sink::SkippingSink::of(sink, sent), &mut NullMonitor)
         }
     }
 }

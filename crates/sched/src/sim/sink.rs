@@ -122,8 +122,8 @@ pub(super) struct SkippingSink<'a> {
 
 impl<'a> SkippingSink<'a> {
     /// Leaves out so many slices.
-    pub(super) fn of(sink: &'a mut dyn Sink, told: u64) -> SkippingSink<'a> {
-        SkippingSink { sink, skipped: told, reached: 0 }
+    pub(super) fn of(sink: &'a mut dyn Sink, skipped: u64) -> SkippingSink<'a> {
+        SkippingSink { sink, skipped, reached: 0 }
     }
 }
 

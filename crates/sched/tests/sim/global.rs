@@ -142,7 +142,7 @@ fn work_is_conserved() {
 
 /// A thread stays on its CPU while it runs: with as many CPUs as threads nobody ever moves.
 #[test]
-fn nobody_moves_without_need() {
+fn no_thread_moves_without_need() {
     let all = [(3, 7), (4, 9), (5, 11)].map(|(c, t)| Thread::periodic(c, t).with_class(Class::Edf));
     let outcome = sim::run(&system(3, all.to_vec()), SimSettings::until(10_000)).unwrap();
     for thread in &outcome.threads {

@@ -8,9 +8,9 @@ use hourglass_model::sweep::SweepDocument;
 
 use super::*;
 
-struct Nobody;
+struct NullObserver;
 
-impl SweepObserver for Nobody {
+impl SweepObserver for NullObserver {
     fn started(&mut self, _: u64, _: u64) {}
     fn moved(&mut self, _: u64) {}
     fn ended(&mut self) {}
@@ -34,7 +34,7 @@ fn experiment(text: &str) -> Experiment {
 }
 
 fn done(experiment: &Experiment, folder: Option<&Path>, threads: usize) -> SweepDocument {
-    run_until(experiment, folder, threads, &mut Nobody, || None).unwrap().document
+    run_until(experiment, folder, threads, &mut NullObserver, || None).unwrap().document
 }
 
 /// Every file of a folder with its contents.
@@ -79,7 +79,7 @@ fn an_interrupted_sweep_goes_on_to_the_same_files() {
             looks.set(looks.get() + 1);
             (looks.get() > stop_after).then_some(2)
         };
-        let swept = run_until(&experiment, Some(&parts), 1, &mut Nobody, stop).unwrap();
+        let swept = run_until(&experiment, Some(&parts), 1, &mut NullObserver, stop).unwrap();
         assert_eq!(swept.document.interrupted, swept.document.points.len() < 4);
         assert_eq!(swept.signal.is_some(), swept.document.interrupted);
     }
@@ -173,7 +173,9 @@ fn a_folder_of_something_else_is_left_alone() {
     let first = experiment(SMALL);
     done(&first, Some(&folder), 1);
     let refused = |text: &str, folder: &Path| {
-        run_until(&experiment(text), Some(folder), 1, &mut Nobody, || None).unwrap_err().to_string()
+        run_until(&experiment(text), Some(folder), 1, &mut NullObserver, || None)
+            .unwrap_err()
+            .to_string()
     };
     let error = refused(&format!("seed = 7\n{SMALL}"), &folder);
     assert!(error.contains("there seed is 1, here 7"), "{error}");
@@ -360,8 +362,8 @@ fn a_folder_has_one_sweep_at_a_time() {
     let folder = parent.path().join("shared");
     let experiment = experiment(SMALL);
     let refused = Cell::new(0);
-    let swept = run_until(&experiment, Some(&folder), 1, &mut Nobody, || {
-        let second = run_until(&experiment, Some(&folder), 1, &mut Nobody, || None);
+    let swept = run_until(&experiment, Some(&folder), 1, &mut NullObserver, || {
+        let second = run_until(&experiment, Some(&folder), 1, &mut NullObserver, || None);
         let text = second.unwrap_err().to_string();
         assert!(text.contains("another sweep is at work in this folder; wait"), "{text}");
         refused.set(refused.get() + 1);

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn time_advances_only_when_told() {
+    fn time_advances_only_on_request() {
         let sim = sim(|c| c.hertz = 2_300_000_000);
         assert_eq!((sim.read(), sim.read_ordered()), (0, 0));
         sim.advance(SECOND);

@@ -169,7 +169,7 @@ fn every_scale_has_its_own_offset_and_bound() {
 }
 
 #[test]
-fn wall_clock_time_is_the_kernels_until_somebody_else_says() {
+fn wall_clock_time_is_the_kernels_until_another_reference_is_set() {
     let mut observed = Observed::new(4, Drift::Constant(0));
     observed.settle();
     let kernel = observed.clock.wall();

@@ -21,9 +21,9 @@ fn slow(seed: u64) -> Observed {
 /// Reads without anything else happening: the time told is that in the middle of the read.
 fn assert_on_time(observed: &Observed, seed: u64) {
     let truth_ns = observed.double.truth_ns() + HALF_READ_NS;
-    let told_ns = observed.clock.now();
+    let reported_ns = observed.clock.now();
     let interrupted = observed.double.truth_ns() > truth_ns + HALF_READ_NS;
-    let apart_ns = told_ns.abs_diff(truth_ns);
+    let apart_ns = reported_ns.abs_diff(truth_ns);
     assert!(interrupted || apart_ns <= NEAR_NS, "seed {seed}: {apart_ns} ns off");
 }
 

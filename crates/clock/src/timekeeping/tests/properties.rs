@@ -182,7 +182,7 @@ fn a_counter_that_steps_is_found_and_left_without_a_jump_back() {
 
 /// A backward step that is found at once: nobody was told more than the bound allowed.
 #[test]
-fn after_a_backward_step_time_goes_on_from_what_readers_were_told() {
+fn after_a_backward_step_time_goes_on_from_the_last_time_read() {
     for seed in 0..20 {
         let mut observed = Observed::new(seed, Drift::Constant(-20_000));
         observed.settle();
@@ -246,7 +246,7 @@ fn a_wild_counter_changes_nothing_but_the_bound() {
 }
 
 #[test]
-fn who_was_told_too_much_is_not_told_less_at_the_end_of_a_line() {
+fn a_reader_ahead_of_the_truth_never_reads_less_at_the_end_of_a_line() {
     for seed in 0..10 {
         let mut observed = wild(seed, false);
         observed.settle();
@@ -261,7 +261,7 @@ fn who_was_told_too_much_is_not_told_less_at_the_end_of_a_line() {
 }
 
 #[test]
-fn who_was_told_too_much_is_not_told_less_after_a_backward_step() {
+fn a_reader_ahead_of_the_truth_never_reads_less_after_a_backward_step() {
     for seed in 0..10 {
         let mut observed = wild(seed, true);
         observed.settle();

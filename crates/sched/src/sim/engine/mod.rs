@@ -46,7 +46,7 @@ const MOST_STILL: u32 = 1 << 20;
 const ROUNDS_TO_ASK: u32 = 1 << 12;
 
 /// So much is told to the sink at once.
-const TOLD_AT_ONCE: usize = 256;
+const FLUSH_AT: usize = 256;
 
 /// What is told to the sink.
 #[derive(Clone, Copy, Debug)]
@@ -171,7 +171,7 @@ impl<const TELL: bool> SimState<TELL> {
             if M::ACTIVE {
                 self.consult(monitor, &mut given)?;
             }
-            if self.sink_events.len() >= TOLD_AT_ONCE {
+            if self.sink_events.len() >= FLUSH_AT {
                 self.flush(sink);
             }
             rounds = rounds.wrapping_add(1);
@@ -297,8 +297,8 @@ impl<const TELL: bool> SimState<TELL> {
 
     fn flush(&mut self, sink: &mut dyn Sink) {
         if TELL {
-            for told in self.sink_events.drain(..) {
-                match told {
+            for event in self.sink_events.drain(..) {
+                match event {
                     SinkEvent::Ran(slice) => sink.ran(slice),
                     SinkEvent::Happened(at, event) => sink.event(at, event),
                 }

@@ -103,8 +103,8 @@ impl FastRun<'_> {
     }
 
     fn flush(&mut self, sink: &mut dyn Sink) {
-        let told = self.tracks.iter_mut().filter_map(|track| track.slices.as_mut());
-        self.slices_sent += slices::flush(told, &mut self.slices, sink);
+        let recorded = self.tracks.iter_mut().filter_map(|track| track.slices.as_mut());
+        self.slices_sent += slices::flush(recorded, &mut self.slices, sink);
     }
 }
 
@@ -138,7 +138,7 @@ fn track(
     system: &System,
     settings: SimSettings,
     threads: &[usize],
-    told: Option<CpuSlices>,
+    slices: Option<CpuSlices>,
 ) -> Option<Track> {
     let is_edf = |at: &usize| system.threads[*at].class == Class::Edf;
     let by_deadline = threads.iter().any(is_edf);
@@ -167,7 +167,7 @@ fn track(
     if !threads.iter().all(|at| is_simple(&system.threads[*at], settings.horizon, most)) {
         return None;
     }
-    Track::new(system, settings, &threads, order, told)
+    Track::new(system, settings, &threads, order, slices)
 }
 
 /// Whether a thread is simple, with times below `most` ns: nine years with few threads, days with many.

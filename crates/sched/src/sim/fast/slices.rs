@@ -58,9 +58,9 @@ pub(super) fn flush<'a>(
 ) -> u64 {
     all.clear();
     let mut parts = 0;
-    for told in cpus {
+    for cpu in cpus {
         parts += 1;
-        all.append(&mut told.slices);
+        all.append(&mut cpu.slices);
     }
     if parts > 1 {
         // Each part is in order, which a stable sort makes use of; equals stay in the order of CPUs.

@@ -150,7 +150,7 @@ impl Track {
         settings: SimSettings,
         threads: &[usize],
         order: DispatchOrder,
-        told: Option<CpuSlices>,
+        slices: Option<CpuSlices>,
     ) -> Option<Track> {
         if threads.len() > MOST_THREADS {
             return None;
@@ -181,7 +181,7 @@ impl Track {
             switches: 0,
             events: 0,
             max_events: settings.max_events,
-            slices: told,
+            slices,
         })
     }
 
@@ -240,10 +240,10 @@ impl Track {
     /// The running job is no longer what runs, or ends here: what it ran is told.
     #[inline]
     fn tell<const TELL: bool>(&mut self, at: usize, end: SliceEnd) {
-        if TELL && let Some(told) = &mut self.slices {
+        if TELL && let Some(slices) = &mut self.slices {
             let (lane, ledger) = (&self.lanes[at], &self.ledgers[at]);
             let job = || (lane.arrival - ledger.offset) / lane.period;
-            told.until(self.now, end, ledger.thread, job);
+            slices.until(self.now, end, ledger.thread, job);
         }
     }
 
@@ -345,8 +345,8 @@ impl Track {
                     self.tell::<TELL>(at, SliceEnd::Displaced);
                 }
             }
-            if TELL && let Some(told) = &mut self.slices {
-                told.from(self.now);
+            if TELL && let Some(slices) = &mut self.slices {
+                slices.from(self.now);
             }
             self.switches += u64::from(chosen.is_some() && self.last != chosen);
             self.running = chosen;
