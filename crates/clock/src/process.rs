@@ -1,6 +1,6 @@
 //! The clock of the process: what [`crate::Instant`] reads.
 //!
-//! One [`Clock`] for whoever does not want to hand one around. Nothing runs before `main`; the
+//! One [`Clock`] for programs that do not pass one around. Nothing runs before `main`; the
 //! first read starts it. A test replaces it for its own thread with [`with_clock`].
 
 use std::cell::RefCell;

@@ -70,9 +70,9 @@ fn first_read(settings: &ClockSettings, what: &str, read: impl Fn(&Clock) -> u64
     panic!("{what}: each of {TRIES} first reads took {shortest_ns} ns or more, {settings:?}");
 }
 
-/// What the clock says of its error now, ns. A reference whose changes nobody can see (a kernel's
-/// page that is not there or not understood) bounds no line over a counter: `now_bounded` is then
-/// the OS clock, which says nothing of what `now` reads.
+/// The error that the clock states now, ns. A reference whose changes are not visible (a kernel's
+/// page that is missing or not understood) bounds no line over a counter: `now_bounded` is then the
+/// OS clock, which says nothing about what `now` reads.
 fn error_after(clock: &Clock) -> u64 {
     let bounds = clock.now_bounded();
     let is_of_another = bounds.status == Status::OsClock && clock.source() != SourceId::OS;
@@ -108,7 +108,7 @@ fn the_first_bound_holds_in_every_start_mode() {
 fn assert_status(clock: &Clock, settings: &ClockSettings, status: Status) {
     let asked = match settings.start {
         Start::With(source) if settings.readers_refit => source,
-        // Nobody has looked yet: that is for whoever maintains the clock.
+        // The clock was never checked: that is a task of maintenance.
         _ => SourceId::OS,
     };
     let expected = match asked {
@@ -117,7 +117,7 @@ fn assert_status(clock: &Clock, settings: &ClockSettings, status: Status) {
         _ if settings.prior.is_some() => Status::FailedOver,
         _ => Status::Settling,
     };
-    // The first line holds for a millisecond; whoever is interrupted for longer gets the OS clock.
+    // The first line holds for a millisecond; a reader that is interrupted for longer gets the OS clock.
     let late = status == Status::OsClock && clock.source() == asked;
     assert!(status == expected || late, "{status:?}, {settings:?}: {:?}", clock.events());
     let unsupported = asked != SourceId::OS && !Native.supports(asked);
@@ -126,7 +126,7 @@ fn assert_status(clock: &Clock, settings: &ClockSettings, status: Status) {
     assert_eq!(clock.count(EventKind::PriorContradicted), contradicted, "{settings:?}");
 }
 
-/// A page that nobody has drawn on yet sends its readers to the OS clock.
+/// Readers of a page without a line take the OS clock.
 #[test]
 fn the_first_read_of_a_shared_page_is_the_time() {
     for settings in all_settings() {

@@ -1,5 +1,5 @@
-//! A clock over the HPET of this machine; where there is none, nothing is tested. The test bed
-//! `hpet` has one, and says so ([`REQUIRED`]).
+//! A clock over the HPET of this machine; without one, nothing is tested. The test bed `hpet` has
+//! one, and says so ([`REQUIRED`]).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -39,8 +39,8 @@ fn is_required() -> bool {
     std::env::var_os(REQUIRED).is_some()
 }
 
-/// 64 bits at the rate that its register states; let go of and taken again, since whoever leaks
-/// it can open it once (research/time.md 1.1 h).
+/// 64 bits at the rate that its register states; it is closed and opened again, since a process
+/// that leaks it can open it only once (research/time.md 1.1 h).
 #[test]
 fn the_device_is_what_its_registers_say() {
     for _ in 0..5 {
@@ -69,8 +69,8 @@ fn a_clock_over_the_device_keeps_its_promises() {
     let resolution_ns = source.facts().resolution_ns;
     let base = ExtendedTimebase::new(source).unwrap();
     let start = Start::With(SourceId::HPET);
-    // The kernel does not show how it makes its clock of this device, so bounds rest on a drift that is stated: what
-    // the kernel adds to a clock that nobody sets.
+    // The kernel does not show how it makes its clock of this device, so bounds rest on a stated
+    // drift: what the kernel adds to a clock that no daemon sets.
     let allowance_ppb = Some(2_000);
     let settings =
         ClockSettings { start, allowance_ppb, look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };

@@ -1,5 +1,5 @@
 //! A kernel that slews its clock in every way that `adjtimex(2)` has, and bounds that hold
-//! throughout, whoever maintains the clock.
+//! throughout, with each way to maintain the clock.
 //!
 //! The bug: a program that bracketed each bounded read with `CLOCK_MONOTONIC`, while the frequency
 //! went up by 100 ppm for 1.2 s and back, found 7.9 of 70 million outside the bound, by up to 57 us
@@ -246,7 +246,7 @@ fn without_the_kernels_word_bounds_are_the_kernels_clock() {
     }
 }
 
-/// Somebody's word in place of the kernel's: bounds that allow for it, under a status of their own.
+/// An allowance of the user in place of the kernel's line gives bounds under a status of their own.
 #[test]
 fn bounds_that_rest_on_an_allowance_say_so() {
     let mut world = World::new(DAEMONS[0].1, Kept::Helper, 4, |config| {

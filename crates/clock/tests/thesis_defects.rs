@@ -264,7 +264,7 @@ fn defect_d_the_reads_of_a_calibration_are_bracketed() {
     assert_eq!(clock.source(), SourceId::SIMULATED, "{:?}", clock.events());
     let bounds = clock.now_bounded();
     assert_eq!(bounds.status, Status::Steady);
-    // Half of an interruption at least; of two reads that are not bracketed nobody could tell.
+    // Half of an interruption at least; two reads without brackets do not show it.
     assert!(bounds.error_ns() >= 500_000, "{bounds:?}");
 }
 
@@ -313,8 +313,8 @@ fn defect_h_a_refused_hpet_is_let_go() {
     assert!(!holds(&path));
 }
 
-/// Times told under one source are compared with those told under another one; what has no common
-/// measure, ticks, is a type of its own and is refused.
+/// Times read under one source can be compared with those under another; ticks, which have no
+/// common measure, are a type of their own and are refused.
 #[test]
 fn defect_i_changing_the_source_invalidates_nothing() {
     let base = Rough::new(0);

@@ -18,7 +18,7 @@ pub struct ClockHost {
     pub available: Vec<String>,
     /// What the processor says of itself; `None` on other than x86.
     pub cpuid: Option<Cpuid>,
-    /// Whether somebody answers CPUID in the processor's place, in this thread.
+    /// Whether software answers CPUID in the processor's place, in this thread.
     pub cpuid_intercepted: Option<bool>,
     /// Whether reading the TSC raises a signal in this thread.
     pub tsc_intercepted: Option<bool>,

@@ -33,7 +33,7 @@ impl fmt::Display for SelectionPolicy {
 /// A text that is no policy; says what would be one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownPolicy {
-    /// The word is none of those known.
+    /// The text names no known policy.
     #[error("no policy is called `{0}`; there is: thesis, strict, permissive, forced:CLOCK")]
     Word(String),
     /// The clock to be forced does not exist.

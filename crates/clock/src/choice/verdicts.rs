@@ -72,8 +72,8 @@ pub fn about(
     evidence
 }
 
-/// The kernel watches its clock source and leaves it when it misbehaves: a counter that it does
-/// not use is one that somebody found wanting (valkey #4691, #4345).
+/// The kernel watches its clock source and leaves it when it misbehaves: if it does not use a
+/// counter, it or the administrator distrusts that counter (valkey #4691, #4345).
 fn about_kernel(wanted: &str, machine: &ClockHost, measured: &SourceMeasurement) -> Vec<Evidence> {
     let current = match machine.current.as_deref() {
         Some(current) => Evidence::new(
@@ -176,7 +176,7 @@ fn about_processor(cpuid: &Cpuid) -> Vec<Evidence> {
 }
 
 /// The kernel sets both flags from the invariant bit, so one that is missing beside it means that
-/// the kernel thinks otherwise, or that the two were told different things.
+/// the kernel judges otherwise, or that kernel and process read different CPUID answers.
 fn kernel_flags(machine: &ClockHost) -> Evidence {
     let Some(flags) = machine.flags else {
         return Evidence::new("kernel_flags", EvidenceVerdict::Unknown, "no /proc/cpuinfo");
@@ -354,7 +354,7 @@ fn width(facts: &SourceProperties) -> Evidence {
         true => format!("{} bits", facts.hardware_bits),
         false => format!("{} bits, extended by software", facts.hardware_bits),
     };
-    // Extended, it is right only while somebody reads it often enough.
+    // An extended counter is right only if it is read at least once in every wrap.
     Evidence::new("width", EvidenceVerdict::good_if(facts.hardware_bits == u64::BITS), found)
 }
 

@@ -25,7 +25,7 @@ pub struct SourceProperties {
     /// Bits of the counter behind it; fewer where software carries it on, which then must read it
     /// often enough ([`super::hpet::HpetSource::max_poll_interval`]).
     pub hardware_bits: u32,
-    /// Whether somebody may set it, so that it jumps.
+    /// Whether a program may set the clock, so that it jumps.
     pub settable: bool,
 }
 
@@ -69,7 +69,7 @@ pub enum CounterMeaning {
     Simulated,
 }
 
-/// A frequency as an exact ratio: so many ticks in so many nanoseconds.
+/// A frequency as an exact ratio of ticks to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frequency {
     /// Ticks...

@@ -64,8 +64,8 @@ impl Capabilities {
     /// Decodes the registers.
     ///
     /// # Errors
-    /// `BadRegisters` if the period is none that the specification allows (all zeros or all ones
-    /// is what absent hardware reads as), `Stopped` if the counter is not enabled.
+    /// `BadRegisters` if the specification does not allow the period (absent hardware reads as all
+    /// zeros or all ones), `Stopped` if the counter is not enabled.
     pub fn decode(registers: &impl Registers) -> Result<Capabilities, Unavailable> {
         let low = registers.low(Register::Capabilities);
         let period_fs = registers.high(Register::Capabilities);
@@ -125,7 +125,7 @@ pub fn counter64_by_halves(registers: &impl Registers) -> u64 {
 /// A 32-bit counter carried on to 64 bits by software.
 ///
 /// It must be read at least once in every wrap (43 to 430 s; [`Capabilities::wraps_after_ns`]),
-/// or whole wraps are lost. Any thread may read at any time; nobody blocks.
+/// or whole wraps are lost. Any thread may read at any time; no read blocks.
 #[derive(Debug)]
 pub struct ExtendedCounter {
     /// The highest count given so far.

@@ -92,7 +92,7 @@ const REGISTRY: &[SourceFamily] = &[
     SourceFamily { owns: |n| n == SourceName::Sim, names: || vec![SourceName::Sim], probe: |_, _| sim::probe() },
 ];
 
-/// Probes every source there is, and one PTP clock where there is none, for the reason.
+/// Probes every source of this host. Without a PTP clock it probes `ptp0`, so that the reason is listed.
 ///
 /// Opens and maps devices; milliseconds at worst. `/dev/hpet` is held while its source lives.
 #[must_use]

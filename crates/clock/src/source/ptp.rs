@@ -12,7 +12,7 @@ use super::{
 
 const DEVICES: &str = "/dev";
 
-/// A PTP hardware clock: its own time scale, set and steered by whoever synchronises it. A read is
+/// A PTP hardware clock: its own time scale, set and steered by a synchronisation daemon. A read is
 /// a system call and a read of the device, microseconds.
 #[derive(Debug)]
 pub struct PtpSource {
@@ -23,7 +23,7 @@ pub struct PtpSource {
     last: AtomicU64,
 }
 
-/// The devices there are; `ptp0` if there is none, so that the reason is listed.
+/// Names of the PTP devices; only `ptp0` without any, so that the reason is listed.
 pub(super) fn names() -> Vec<SourceName> {
     let mut names = found_in(Path::new(DEVICES));
     if names.is_empty() {
@@ -74,7 +74,7 @@ impl PtpSource {
 
 impl ClockSource for PtpSource {
     fn facts(&self) -> SourceProperties {
-        // Accurate, but slow to read, and somebody else's to set.
+        // The clock is accurate, but slow to read, and another program may set it.
         const RATING: u16 = 140;
         SourceProperties {
             name: SourceName::Ptp(self.number),

@@ -19,7 +19,7 @@ pub enum Unavailable {
         /// Its path.
         device: String,
     },
-    /// Somebody else has the device.
+    /// Another program uses the device.
     #[error("{device} is in use, or has no free timer")]
     Busy {
         /// Its path.
@@ -40,7 +40,7 @@ pub enum Unavailable {
     /// Reading raises a signal in this thread.
     #[error("reading the TSC is disabled for this thread (PR_SET_TSC)")]
     DisabledForThread,
-    /// The kernel was told not to let programs map the HPET.
+    /// A kernel option forbids programs to map the HPET.
     #[error("the kernel refuses to map the HPET")]
     MapRefused,
     /// The kernel cannot let programs map the HPET.

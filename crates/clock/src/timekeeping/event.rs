@@ -44,7 +44,7 @@ pub enum ClockEventKind {
     },
     /// The counter went backwards. Failed over.
     NegativeStep {
-        /// By so many ticks.
+        /// Size of the step, ticks.
         ticks: u64,
     },
     /// The counter does not advance. Failed over.
@@ -65,7 +65,7 @@ pub enum ClockEventKind {
     },
     /// The machine was suspended. Failed over; the counter is tried again.
     Suspended {
-        /// For so long, ns.
+        /// Duration, ns.
         ns: u64,
     },
     /// Other CPUs are online than before. Failed over; the counter is tried again.

@@ -4,8 +4,8 @@
 //! `include/vdso/datapage.h`), `struct vdso_clock` (6.15 and later). Nothing is believed because of
 //! a version. A place counts if the time computed from it lies between two readings of
 //! `CLOCK_MONOTONIC` around a reading of the counter, again and again, under two generations whose
-//! base was moved on in between. A layout that nobody here knows is found nowhere, and then the
-//! bounded reads take the kernel's clock itself.
+//! base was moved on in between. An unknown layout is found nowhere; then bounded reads take the
+//! kernel's clock itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ use super::native::Native;
 use super::reference_rate::{ReferenceLine, ReferenceRate};
 use super::timebase::{ReferenceClock, SourceId, Timebase};
 
-/// Where data may begin: within so many words.
+/// Words of the page in which the data may begin.
 const SEARCHED_WORDS: usize = 128;
 /// Readings between two of the kernel's that a place must explain to be the one.
 const PROOFS: u32 = 8;

@@ -23,18 +23,18 @@ pub(super) struct LineParameters {
     pub(super) interval_ns: u64,
     /// Counter and `CLOCK_MONOTONIC` at a moment just past.
     pub(super) anchor: ClockSample,
-    /// What somebody may have been told by other means than the last line, ns.
+    /// The latest time that a reader may have received by other means than the last line, ns.
     pub(super) floor_ns: u64,
     /// How long the bound holds.
     pub(super) validity: LineValidity,
 }
 
-/// What readers of `old` were told at most by now. Read while they wait.
+/// The latest time that readers of `old` can have received by now, ns. Call it while readers wait.
 fn reported_by_now<B: Timebase>(base: &B, old: &ClockLine, ticks: u64) -> u64 {
     match old.place(ticks) {
         LinePosition::Within(ahead) => old.at(ahead),
         LinePosition::Before(_) => old.base_ns,
-        // Since its end they were told the OS clock, but no less than its end.
+        // After its end they received the OS clock, but no time before its end.
         LinePosition::After(_) => base.reference_ns(ReferenceClock::Monotonic).max(old.end_ns()),
     }
 }
@@ -84,9 +84,9 @@ pub(super) fn over_counter<B: Timebase>(
     }
 }
 
-/// A line over the OS clock, not below what readers were told. If it is ahead it runs up to 1/16
-/// slower until it is not, and then is the OS clock itself. `look_again_ns` ends its validity
-/// earlier, so that somebody looks.
+/// A line over the OS clock, not below any time that readers received. If it is ahead it runs up to
+/// 1/16 slower until it is not, and then is the OS clock itself. `look_again_ns` ends its validity
+/// earlier, so that it is checked then.
 pub(super) fn over_os<B: Timebase>(
     base: &B,
     old: &ClockLine,

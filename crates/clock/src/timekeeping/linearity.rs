@@ -32,7 +32,7 @@ pub(super) enum Rows {
     CounterBent(Nonlinearity),
     /// The kernel slewed its clock; the counter goes with the raw one.
     ReferenceBent(Nonlinearity),
-    /// One or the other; the slope may be off by so much more (2^-32).
+    /// One of the two cases; the error of the slope grows by this (2^-32).
     Doubtful(u64),
 }
 

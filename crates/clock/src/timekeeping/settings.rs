@@ -36,7 +36,7 @@ pub struct ClockSettings {
     pub prior: Option<FrequencyHint>,
     /// How much the counter's rate against `CLOCK_MONOTONIC` may differ between any two moments of
     /// half a minute, parts per billion: the drift that checks allow for. `None`: 100 ppb while the
-    /// kernel leaves its clock alone, 2000 ppb while somebody synchronises it.
+    /// kernel leaves its clock alone, 2000 ppb while a daemon synchronises it.
     ///
     /// Where the kernel shows by which line it makes its clock of the counter
     /// ([`super::ReferenceRate::Line`]), bounds rest on that line, and need no allowance. Elsewhere they
@@ -49,8 +49,8 @@ pub struct ClockSettings {
     /// The longest interval between calibrations, ns.
     pub longest_interval_ns: u64,
     /// Whether a reader that finds the calibration past its validity calibrates (some 10 us, once,
-    /// one reader; the others take the OS clock meanwhile). Without it no read is much longer than
-    /// one of the OS clock, and somebody must call [`super::Clock::maintain`].
+    /// one reader; the others take the OS clock meanwhile). Without it no read takes much longer
+    /// than one of the OS clock, and the program must call [`super::Clock::maintain`].
     pub readers_refit: bool,
     /// Whether a [`super::MaintenanceThread`] gathers the whole evidence once a counter is steady
     /// ([`super::Clock::examine`]): 0.1 s in threads on the CPUs that the helper may run on.

@@ -129,7 +129,7 @@ const TIMELINE_NS: u64 = 500_000_000;
 /// Reads as [`super::Clock`] does, but never writes: past the end of the line's validity (the
 /// writer died, or does not maintain it) it gives the OS clock. A writer stopped in the midst of a
 /// switch is waited for some microseconds; then the line before serves, to its end. Should that
-/// writer go on, its new line may begin behind what was told meanwhile: by nanoseconds as a rule,
+/// writer go on, its new line may begin behind times read meanwhile: by nanoseconds as a rule,
 /// by up to a sixteenth of the pause where it left a counter that was ahead.
 #[derive(Debug)]
 pub struct PageReader<B: Timebase = Native> {

@@ -15,7 +15,7 @@ pub(super) const PATIENCE: u32 = 200;
 /// counter further back has stepped.
 const SKEW_NS: u64 = 10_000;
 
-/// Whether somebody should look after the line: it is at its end, or the counter stepped back.
+/// Whether the clock needs maintenance: the line is at its end, or the counter stepped back.
 pub(super) fn is_overdue(line: &ClockLine, place: LinePosition) -> bool {
     match place {
         LinePosition::Within(_) => false,
@@ -47,8 +47,8 @@ pub(super) fn confirmed<B: Timebase>(base: &B, line: &ClockLine) -> Option<u32> 
     }
 }
 
-/// The OS clock in place of a line that may not keep its bound any more, but not below what that
-/// line told.
+/// The OS clock in place of a line that may not keep its bound any more, but not below any time
+/// read from that line.
 pub(super) fn os_in_place<B: Timebase>(base: &B, line: &ClockLine, place: LinePosition) -> Reading {
     let reported_ns = match place {
         LinePosition::Within(ahead) => line.at(ahead),

@@ -256,7 +256,7 @@ impl<B: Timebase + ?Sized> Timebase for &B {
     pass_on!();
 }
 
-/// Also `Arc<dyn Timebase>`, for whoever wants one type of clock over real and simulated time.
+/// This includes `Arc<dyn Timebase>`: one type of clock over real and simulated time.
 impl<B: Timebase + ?Sized> Timebase for Arc<B> {
     pass_on!();
 }
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
     use crate::source::sim::{Fault, FaultKind, SimConfig};
 
-    /// Time that passes only when told: a first bracket now, the second one later.
+    /// Simulated time passes only by calls: the test takes a first bracket now, the second one later.
     #[test]
     fn the_public_simulated_clock_runs_a_clock() {
         let sim = Arc::new(SimSource::default());

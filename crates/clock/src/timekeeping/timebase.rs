@@ -147,8 +147,8 @@ pub trait Timebase: Send + Sync {
         0
     }
 
-    /// What is said to be a counter's frequency; `None` if nobody says. Asked once for each
-    /// adoption, not by readers on their way; may take some 50 us.
+    /// The stated frequency of a counter; `None` if none is stated. Called once for each adoption,
+    /// not by reads; it may take some 50 us.
     fn stated(&self, _source: SourceId) -> Option<FrequencyHint> {
         None
     }

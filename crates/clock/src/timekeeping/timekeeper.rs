@@ -36,7 +36,7 @@ pub(super) enum TimekeeperState {
     Measuring,
     /// The OS clock serves until this time (ns), when the machine is judged again.
     Waiting(u64),
-    /// The OS clock serves until somebody says otherwise.
+    /// The OS clock serves until the caller selects a source.
     Resting,
 }
 
@@ -50,11 +50,11 @@ const FIRST_INTERVAL_NS: u64 = 1_000_000;
 const FIRST_WINDOW_NS: u64 = 10_000;
 /// The longest window that a slope is taken over.
 const LONGEST_WINDOW_NS: u64 = 32_000_000_000;
-/// Calibrated for so long, a counter is steady.
+/// A counter is steady after a calibration of this length.
 const STEADY_AFTER_NS: u64 = 1_000_000_000;
 /// What a bound begins with, about: two brackets and the margin for unordered reads.
 const USUAL_BOUND_NS: u64 = 80;
-/// How far MONOTONIC may run from RAW: NTP's 500 ppm and as much by `adjtime`.
+/// How far MONOTONIC may run from RAW: NTP's 500 ppm and another 500 ppm by `adjtime`.
 const SLEWED_AT_MOST_PPB: u64 = 1_000_000;
 /// Brackets of a calibration at most; a bracket as narrow as the narrowest before ends it.
 const TRIES: u32 = 64;
@@ -80,13 +80,13 @@ pub(super) struct Timekeeper {
     pub(super) grain: u64,
     /// A half-width that is worth stopping at.
     enough_ticks: u64,
-    /// What is said of the counter's frequency, once somebody was asked.
+    /// The stated frequency of the counter, once it was read.
     pub(super) stated: Option<FrequencyHint>,
     sampled: bool,
     /// Whether the counter was chosen by hand: then the settings say nothing of it.
     chosen_by_caller: bool,
     pub(super) kernel: Option<Discipline>,
-    /// What the reference told of its rate last,
+    /// What the reference stated last about its rate,
     pub(super) reference_state: ReferenceState,
     /// and whether that ever was its own line, and true, since the counter was adopted.
     pub(super) agreed: bool,
@@ -358,7 +358,7 @@ impl Timekeeper {
         self.enough_ticks = sample.half_ticks.clamp(1, wider);
         let fit = match self.check(context, &sample, &raw, now_ns) {
             CheckOutcome::Distrust(what) => return self.fail_over(context, now_ns, what),
-            // What was measured is of another rate, and what the rate is now is not told.
+            // The samples belong to an earlier rate, and the present rate is not known.
             CheckOutcome::Sound { .. } | CheckOutcome::Predicted(_) if is_another_rate(rates) => {
                 return self.start_source(context, source);
             }
@@ -373,7 +373,7 @@ impl Timekeeper {
         self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS).or(self.raw_fit);
         // After a long pause there is nothing but the latest sample within the longest window.
         let Some(fit) = fit else { return self.start_source(context, self.source) };
-        // Nobody slews what the counter is stated against.
+        // The stated frequency refers to a clock that is never slewed.
         let unslewed = self.raw_fit.unwrap_or(fit);
         if let Some(what) = self.stated.and_then(|stated| contradiction(stated, unslewed)) {
             return self.fail_over(context, now_ns, what);
@@ -431,7 +431,7 @@ impl Timekeeper {
         self.publish(context, |old| line_fit::over_counter(context.base, old, &plan))
     }
 
-    /// Hands over to the OS clock. `floor_ns` is what readers may have been told otherwise.
+    /// Hands over to the OS clock. `floor_ns` is the latest time that readers may have received otherwise.
     pub(super) fn fall_back_to_os_clock<B: Timebase>(
         &mut self,
         context: &Context<'_, B>,
@@ -465,8 +465,8 @@ impl Timekeeper {
         now_ns: u64,
         what: ClockEventKind,
     ) -> bool {
-        // Up to its last sound sample the counter was within its bound, so nobody was told more
-        // than the reference and that bound, unless the line itself says so.
+        // Up to its last sound sample the counter was within its bound, so no reader received a
+        // time beyond the reference and that bound, unless the line itself says so.
         let line = context.page.written().line;
         let reported_ns = now_ns.saturating_add(line.bound_at(line.valid_for));
         let floor_ns = if self.source == SourceId::OS { 0 } else { reported_ns };
@@ -558,8 +558,8 @@ fn is_another_rate((before, now): (ReferenceState, ReferenceState)) -> bool {
     matches!((before, now), (ReferenceState::Generation(a), ReferenceState::Generation(b)) if a != b)
 }
 
-/// The first slope, narrowed by what is said of the frequency if that agrees with what was
-/// measured against a clock that nobody slews.
+/// The first slope, narrowed by what is said of the frequency if that agrees with what was measured
+/// against a clock that is never slewed.
 fn narrowed(
     prior: Option<FrequencyHint>,
     fit: SlopeFit,

@@ -16,9 +16,9 @@ pub struct Fault {
 pub enum FaultKind {
     /// The clock jumps, backwards if negative.
     Step(Span),
-    /// The clock stands still for so long, then goes on from where it stood.
+    /// The clock stands still for this time, then goes on from where it stood.
     Stop(Span),
-    /// One CPU's count is off by so much from then on.
+    /// One CPU's count has this offset from then on.
     CpuOffset {
         /// The CPU.
         cpu: u32,
@@ -31,7 +31,7 @@ pub enum FaultKind {
         ppb: i64,
     },
     /// The machine is suspended. True time is that of `CLOCK_MONOTONIC`, so it stands still, and
-    /// the count with it; `CLOCK_BOOTTIME` is ahead by so much from then on. A count that went on
+    /// the count with it; `CLOCK_BOOTTIME` is ahead by this time from then on. A count that went on
     /// meanwhile, or began anew, is a [`FaultKind::Step`] at the same moment.
     Suspend(Span),
 }

@@ -27,9 +27,9 @@ pub struct Adjustment {
 /// What a daemon may do, each within the kernel's limits: more is taken for the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdjustmentKind {
-    /// `ADJ_FREQUENCY`: from now on so much faster, parts per billion; 500,000 either way at most.
+    /// `ADJ_FREQUENCY`: the clock runs this much faster from now on, parts per billion; 500,000 either way at most.
     Frequency(i64),
-    /// `ADJ_TICK`: a tick of 10 ms is so many microseconds long; 9,000 to 11,000.
+    /// `ADJ_TICK`: the length of a tick of 10 ms, us; 9,000 to 11,000.
     Tick(i64),
     /// `ADJ_OFFSET` with `STA_PLL`: an offset that is taken away by a part of what is left in
     /// every second.
@@ -39,13 +39,13 @@ pub enum AdjustmentKind {
         /// The loop's time constant: a part of 2^(2 + this) a second; 10 at most.
         constant: u32,
     },
-    /// `adjtime(3)`: so many microseconds, 500 in every second.
+    /// `adjtime(3)`: the correction, us, applied at 500 us in every second.
     SingleShot(i64),
-    /// `clock_settime`: `CLOCK_REALTIME` is set forward by so many nanoseconds. Nobody synchronises it any more.
+    /// `clock_settime`: `CLOCK_REALTIME` is set forward by this time, ns. It is not synchronised any more.
     Set(i64),
-    /// `ADJ_SETOFFSET`: `CLOCK_REALTIME` steps by so many nanoseconds, and is synchronised as it was.
+    /// `ADJ_SETOFFSET`: `CLOCK_REALTIME` steps by this time, ns, and stays synchronised.
     Step(i64),
-    /// `ADJ_STATUS` without `STA_UNSYNC`, `ADJ_MAXERROR`: it is synchronised, and off by so many microseconds at most.
+    /// `ADJ_STATUS` without `STA_UNSYNC`, `ADJ_MAXERROR`: it is synchronised, with this maximum error, us.
     Synchronised(u64),
     /// `STA_UNSYNC`.
     Unsynchronised,
@@ -74,7 +74,7 @@ enum LeapState {
 /// Bits behind the point of a multiplier.
 pub(super) const SHIFT: u32 = 24;
 const S_NS: i128 = 1_000_000_000;
-/// `NTP_PHASE_LIMIT`: a greater error is none that anybody vouches for, us.
+/// `NTP_PHASE_LIMIT`: the kernel gives no bound above this error, us.
 const LARGEST_ERROR_US: u64 = 16_000_000;
 
 /// The clock at a moment: from there on the counter times a multiplier.
@@ -102,7 +102,7 @@ pub(crate) struct State {
     pub(crate) realtime_ns: i64,
     /// `CLOCK_TAI` minus `CLOCK_REALTIME`, s.
     pub(crate) tai_s: i64,
-    /// Greatest error that is vouched for, us; `None` if nobody synchronises the clock.
+    /// Maximum error of the clock, us; `None` if the clock is not synchronised.
     pub(crate) max_error_us: Option<u64>,
     announced: Option<LeapKind>,
     leap: LeapState,
@@ -272,7 +272,7 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    /// The clock after so many seconds of a perfect counter of 2.3 GHz, ns.
+    /// The clock after `seconds` of a perfect counter of 2.3 GHz, ns.
     fn after(seconds: i64, adjustments: &[(i64, AdjustmentKind)]) -> i64 {
         let at = |ns: i64| Span::from_nanos(ns);
         let adjustments =

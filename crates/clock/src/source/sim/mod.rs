@@ -66,7 +66,7 @@ impl Default for SimConfig {
     }
 }
 
-/// A clock whose time advances only when told.
+/// A simulated clock. Its time advances only by calls.
 ///
 /// Any thread may read while one thread advances and injects faults.
 #[derive(Debug)]

@@ -211,7 +211,7 @@ fn a_helper_keeps_a_clock() {
     assert!(clock.recent() <= clock.now());
 }
 
-/// What one thread was told, no other thread is told less afterwards: with ordered reads, on a
+/// After one thread read a time, no other thread reads an earlier one: with ordered reads, on a
 /// machine whose counters the kernel itself trusts to agree.
 #[test]
 fn time_does_not_go_backwards_from_thread_to_thread() {

@@ -32,7 +32,7 @@ impl Dice {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Drift {
     Constant(i64),
-    /// From 0, by so many ppb a second.
+    /// The rate changes from 0 by this many ppb each second.
     Linear(f64),
     /// Amplitude (half of peak to peak), period in seconds.
     Periodic(f64, f64),

@@ -18,7 +18,7 @@ fn slow(seed: u64) -> Observed {
     observed
 }
 
-/// Reads without anything else happening: the time told is that in the middle of the read.
+/// Reads while nothing else happens: the time returned is that in the middle of the read.
 fn assert_on_time(observed: &Observed, seed: u64) {
     let truth_ns = observed.double.truth_ns() + HALF_READ_NS;
     let reported_ns = observed.clock.now();

@@ -161,7 +161,7 @@ fn a_counter_that_steps_is_found_and_left_without_a_jump_back() {
         observed.look();
         observed.double.step_ticks(step_ns / 10 * 23);
         println!("step of {step_ns} ns");
-        // Between the step and the next check nobody can know; readers may be told too much.
+        // Between the step and the next check the step cannot be found; readers may receive too late a time.
         if step_ns > 0 {
             observed.look_at_order();
         }
@@ -180,7 +180,7 @@ fn a_counter_that_steps_is_found_and_left_without_a_jump_back() {
     }
 }
 
-/// A backward step that is found at once: nobody was told more than the bound allowed.
+/// A backward step that is found at once: no reader received a time beyond the bound.
 #[test]
 fn after_a_backward_step_time_goes_on_from_the_last_time_read() {
     for seed in 0..20 {
@@ -210,7 +210,7 @@ fn wild(seed: u64, readers_refit: bool) -> Observed {
 }
 
 impl Observed {
-    /// Until readers are told so much more than the truth.
+    /// Runs until readers are ahead of the true time by `by_ns`.
     fn run_ahead(&mut self, by_ns: u64) {
         for _ in 0..100_000 {
             self.double.pass_ns(1_000_000);
@@ -409,8 +409,8 @@ fn a_stated_frequency_narrows_the_first_bound_and_is_never_believed() {
     assert_eq!(wrong.clock.source(), SourceId::OS);
 }
 
-/// Issue 3, item 2: the rate against a prior. Nobody set one, so what the machine states is looked
-/// at: it narrows nothing, but a counter that contradicts it is left.
+/// Issue 3, item 2: the rate against a prior. The user set none, so what the machine states is
+/// checked: it narrows nothing, but a counter that contradicts it is left.
 #[test]
 fn what_the_machine_states_is_a_check() {
     use super::FrequencyHint;
@@ -425,7 +425,7 @@ fn what_the_machine_states_is_a_check() {
     assert_eq!((near.source(), near.count(EventKind::PriorContradicted)), (SourceId::SIMULATED, 0));
     let far = live(600);
     assert_eq!((far.source(), far.count(EventKind::PriorContradicted)), (SourceId::OS, 1));
-    // Whoever changes the source by hand is not held to it.
+    // A source that is set by hand is not checked against it.
     let by_hand = Observed::with(
         18,
         Drift::Constant(0),
