@@ -38,7 +38,7 @@ fn with_ranks(tasks: &[Task], order: &[usize]) -> TaskSet {
 
 /// Audsley's assignment (University of York YCS-164, 1991): from the lowest priority up, any task
 /// that is feasible there stays there. If any assignment is feasible by the analysis, this one is;
-/// `None` if there is none. Needs at most n (n + 1) / 2 analyses of a task.
+/// `None` if no assignment is. Needs at most n (n + 1) / 2 analyses of a task.
 ///
 /// Not for sets with suspension, whose analysis needs to know the order of all higher priorities.
 #[must_use]

@@ -1,10 +1,10 @@
-//! Arrivals in bursts: how soon after each other so many jobs of a task can come.
+//! Arrivals in bursts: how soon after each other several jobs of a task can come.
 //!
 //! Owns: [`Curve`], the shortest distances of arrivals (the minimum-distance function of Richter's
 //! standard event models, TU Braunschweig, 2005), and counts by them. Must not: know costs,
 //! jitter or a policy.
 
-/// The shortest time from the first to the n-th of so many successive arrivals of a task.
+/// The shortest time from the first to the n-th of n successive arrivals of a task, for each n.
 ///
 /// Invariants: ascending; superadditive, that is, the distances of two parts of a sequence are
 /// never longer together than that of the whole; so a sequence with just these distances, from the

@@ -38,12 +38,12 @@ impl StepLimit {
         self.remaining
     }
 
-    /// Takes a step that looks at so many tasks.
+    /// Charges a step that visits `tasks` tasks.
     pub(crate) fn charge(&mut self, tasks: usize) -> Result<(), Refusal> {
         self.charge_steps(1, tasks)
     }
 
-    /// Takes so many steps, each of which looks at so many tasks.
+    /// Charges `steps` steps, each of which visits `tasks` tasks.
     pub(crate) fn charge_steps(&mut self, steps: u32, tasks: usize) -> Result<(), Refusal> {
         let looks = LEAST_LOOKS.max(tasks as u64).saturating_mul(steps.into());
         self.remaining = self.remaining.checked_sub(looks).ok_or(Refusal::TooLong)?;

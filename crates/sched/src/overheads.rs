@@ -211,7 +211,7 @@ impl InflatedTaskSet {
         if tasks.iter().any(|task| task.priority == u32::MAX) {
             tasks = ranked(&tasks);
         }
-        // Whether a tick is in time is nobody's question.
+        // The bounds of ticks themselves are not needed.
         tasks
             .extend(Task::new(tick.cost, tick.period, u64::MAX).map(|t| t.with_priority(u32::MAX)));
         tasks
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Hourglass paper, section 5.5: a tick timer is 8 ms of jitter to whoever waits for it.
+    /// Hourglass paper, section 5.5: a tick timer is 8 ms of jitter to a thread that waits for it.
     #[test]
     fn granularity_is_jitter() {
         let tasks = [Task::new(3, 8, 16).unwrap(), Task::new(19, 33, 40).unwrap()];

@@ -8,7 +8,7 @@ use crate::exact_fraction::{share_floor, stretched};
 use crate::task::Task;
 use crate::verdict::Refusal;
 
-/// Jobs of one task as others see them: so much work, so often, so much earlier than expected.
+/// Jobs of one task as others see them: their work, their distance, and how much earlier than expected they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     pub(crate) cost: u64,

@@ -7,7 +7,7 @@
 //!
 //! A server delivers its budget within its deadline of each replenishment, if there is work for it.
 //! Under fixed priorities, that is the server's own response time, under EDF its relative deadline.
-//! Whoever uses a supply has made sure of that, by [`is_delivered`].
+//! The caller that uses a supply must check this with [`is_delivered`].
 
 use crate::edf::qpa::{self, Feasibility};
 use crate::fixed_priority;
@@ -295,7 +295,7 @@ pub fn among_priorities(
         if is_first && below && placed.server.deadline != placed.server.period {
             return Err(UnsupportedServer::ShortDeadline(at));
         }
-        // Nobody is below a soft server that is left.
+        // No task is below a soft server that remains.
         let task = placed.server.above_priorities().or_else(|| placed.server.as_task().ok());
         let task = task.ok_or(UnsupportedServer::NoTask(at))?;
         Ok(task.with_priority(placed.priority.unwrap_or(DEADLINE_CLASS)))
@@ -360,7 +360,7 @@ pub fn is_delivered(set: &TaskSet, sections: Sections, position: usize) -> bool 
         |task: &Task| Some(task.with_jitter(0).with_blocking(task.blocking.checked_add(begun)?));
     let above = tasks.iter().any(|task| task.priority > DEADLINE_CLASS);
     let first: Option<Vec<Task>> = first.map(blocked).collect();
-    // What comes before deadlines is in nobody's demand.
+    // The demand of tasks does not contain what comes before deadlines.
     first.filter(|_| !above).is_some_and(|first| is_delivered_by_deadline(&first.into()))
 }
 
@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(among_deadlines(&polling, false), Err(UnsupportedServer::ForPriorities(0)));
     }
 
-    /// Hourglass paper, section 5.6: work of 3 every 8 in a hard reservation of as much just fits
+    /// Hourglass paper, section 5.6: work of 3 every 8 in a hard reservation of 3 every 8 just fits
     /// only if both begin together; in general 3 every 8 must wait for 2 (8 - 3) at worst.
     #[test]
     fn reservations_of_the_paper() {

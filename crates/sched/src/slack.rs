@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Section 3.4, equation 9: whoever is done does not count; the later deadline may bind.
+    /// Section 3.4, equation 9: a task that is done does not count; the later deadline may bind.
     #[test]
     fn the_system_has_the_least_slack() {
         let of = |deadline, left| PendingWork { deadline, remaining: left };

@@ -380,7 +380,7 @@ impl TaskSet {
         self.tasks.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set has no task.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()

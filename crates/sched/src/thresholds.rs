@@ -258,7 +258,7 @@ mod tests {
             }
         }
 
-        /// The own priority as threshold is preemption, the highest is none.
+        /// The own priority as threshold means full preemption, the highest means no preemption.
         #[test]
         fn the_extremes_are_known(numbers in numbers(), continuous in any::<bool>()) {
             let set = set_of(&numbers);

@@ -196,14 +196,14 @@ impl Analysis {
         range.and_then(|range| self.points.get(range)).unwrap_or_default()
     }
 
-    /// The bound of each task from nominal arrival; `None` where there is none.
+    /// The bound of each task from nominal arrival; `None` for a task without a bound.
     #[must_use]
     pub fn from_arrival(&self) -> Vec<Option<u64>> {
         let bound = |task: &TaskResult| task.outcome.response().map(|r| r.from_arrival);
         self.tasks.iter().map(bound).collect()
     }
 
-    /// The bound of each task from actual release; `None` where there is none.
+    /// The bound of each task from actual release; `None` for a task without a bound.
     #[must_use]
     pub fn from_release(&self) -> Vec<Option<u64>> {
         let bound = |task: &TaskResult| task.outcome.response().map(|r| r.from_release);

@@ -134,8 +134,8 @@ impl Usage {
         all_sections(&self.set)
     }
 
-    /// Sections of tasks of lower priority on resources that somebody of at least this task's
-    /// priority uses, or whose ceiling reaches it, or that are not preempted.
+    /// Sections of tasks of lower priority on resources that a task of at least this priority uses,
+    /// or whose ceiling reaches it, or that are not preempted.
     fn against(&self, position: usize) -> Vec<(usize, &CriticalSection)> {
         let Some(own) = self.set.tasks().get(position).map(|task| task.priority) else {
             return Vec::new();
@@ -149,7 +149,7 @@ impl Usage {
     }
 
     /// How long tasks of lower priority hold up the one at `position`, in all of a busy window;
-    /// `None` where nothing bounds it: a plain mutex that it, or somebody more urgent, may have to
+    /// `None` where nothing bounds it: a plain mutex that it, or a more urgent task, may have to
     /// wait for while tasks in between prolong the wait.
     ///
     /// Under ceilings and spinning, it is the longest section: the only one that can have begun.
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(found, [Some(8), Some(7), Some(5), Some(0)]);
     }
 
-    /// Not preempted: everybody's section counts, also on resources that nobody above uses.
+    /// Without preemption every task's section counts, also on resources that no more urgent task uses.
     #[test]
     fn spinning_blocks_all() {
         let found =

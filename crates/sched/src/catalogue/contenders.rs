@@ -51,7 +51,7 @@ pub struct SchedulabilityTest {
 /// How an analysis comes to its verdict on a set.
 #[derive(Clone, Copy, Debug)]
 enum TestFn {
-    /// On so many processors.
+    /// On this number of processors.
     Together(fn(&[Task], usize) -> Verdict),
     /// Spread over the processors, each of which this test judges.
     Spread(FitHeuristic, fn(&TaskSet) -> Verdict),

@@ -37,7 +37,7 @@ pub enum Situation {
     Alone,
     /// The budget of a server.
     Inside(Server),
-    /// So many processors share all of the tasks.
+    /// This number of processors shares all of the tasks.
     Shared(u64),
 }
 

@@ -68,7 +68,7 @@ pub struct Holistic {
 }
 
 impl Holistic {
-    /// The bound of each chain from its arrival; `None` where there is none.
+    /// The bound of each chain from its arrival; `None` for a chain without a bound.
     #[must_use]
     pub fn end_to_end(&self) -> Vec<Option<u64>> {
         self.flows.iter().map(|flow| flow.end_to_end).collect()

@@ -168,7 +168,7 @@ impl ChainSystem {
         &self.before[flow][step]
     }
 
-    /// For each step of a flow the longest way to its beginning, if each step before it takes so long.
+    /// For each step of a flow the longest way to its beginning, if each earlier step lasts `takes`.
     pub(crate) fn longest_ways(&self, flow: usize, takes: impl Fn(&Step) -> u64) -> Vec<u64> {
         let steps = &self.flows[flow].steps;
         let mut ways: Vec<u64> = Vec::with_capacity(steps.len());

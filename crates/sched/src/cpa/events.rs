@@ -29,7 +29,7 @@ pub enum Propagation {
     /// And completions are no closer than the shortest execution time.
     JitterAndDistance,
     /// By the busy times of one, two, ... jobs, and the shortest execution time (Schliecker et al.
-    /// 2008, theorems 1 to 3); what pyCPA does unless told otherwise.
+    /// 2008, theorems 1 to 3); pyCPA's default.
     BusyWindow,
 }
 

@@ -24,8 +24,8 @@ const LOOKS: u64 = 5_000_000;
 /// Rounds in which bounds are taken to make others smaller. The bounds hold after each.
 const ROUNDS: u32 = 16;
 
-/// Bounds the response times of a set under EDF with full preemption, or says of all tasks why there
-/// are none: they hold together only.
+/// Bounds the response times of a set under EDF with full preemption, or says of all tasks why it
+/// cannot: the bounds hold only together.
 #[must_use]
 pub fn response_times(set: &TaskSet) -> Analysis {
     let found = match outside(set) {

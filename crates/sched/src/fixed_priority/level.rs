@@ -458,8 +458,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-        /// What is skipped among equals decides nothing: with a deadline that nobody misses, every case is
-        /// looked at, in the order of the window.
+        /// Cases skipped among equals do not change the bound: with a deadline that no task misses,
+        /// every case is tried, in the order of the window.
         #[test]
         fn skipped_cases_decide_nothing(
             numbers in proptest::collection::vec(

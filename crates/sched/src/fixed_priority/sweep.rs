@@ -47,7 +47,7 @@ struct Sweep<N> {
     used: u64,
     /// Work that jitter brings into the window at least.
     early: u64,
-    /// Whether so many costs or periods as there are tasks are below [`NEAR`] together.
+    /// Whether the number of tasks times any cost or period is below [`NEAR`].
     near: bool,
     effort: StepLimit,
 }

@@ -80,7 +80,7 @@ impl Digits for u64 {
     }
 }
 
-/// So many tasks side by side; those that are missing cost nothing.
+/// Tasks side by side, one in each lane; unused lanes have a cost of 0.
 #[derive(Clone, Copy, Debug)]
 struct Block<N> {
     /// When the first job that is not counted is released.

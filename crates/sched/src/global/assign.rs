@@ -58,7 +58,7 @@ fn in_order(tasks: &[Task], order: &[usize]) -> TaskSet {
 
 /// Audsley's search: from the lowest priority up, a task that keeps its deadline there stays there;
 /// of several the one with the largest D - k C. If the test accepts any order, it accepts the one
-/// found; `None` if there is none. Needs at most n (n + 1) / 2 tests of a task.
+/// found; `None` if it accepts no order. Needs at most n (n + 1) / 2 tests of a task.
 #[must_use]
 pub fn audsley(tasks: &[Task], cpus: u64, test: OpaTest) -> Option<TaskSet> {
     let set = dkc(tasks, cpus)?;

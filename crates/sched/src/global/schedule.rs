@@ -74,7 +74,7 @@ pub struct Schedule {
     pub end: (u64, ScheduleEnd),
 }
 
-/// The schedule of tasks whose first jobs arrive at `offsets` (0 where there is none). A step is
+/// The schedule of tasks whose first jobs arrive at `offsets` (0 for a task without one). A step is
 /// an instant at which something happens.
 #[must_use]
 pub fn schedule(

@@ -15,8 +15,8 @@ use crate::verdict::Refusal;
 
 use super::{work_with_carry_in, work_without_carry_in};
 
-/// The work of a rival in a window: so much, and a unit more for each unit by which the window grows,
-/// for so many units. After them it is never less.
+/// The work of a rival in a window: a base, and a unit more for each unit by which the window
+/// grows, up to a limit. Beyond it the work is never less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowWork {
     pub(super) now: u128,
@@ -62,7 +62,7 @@ pub(super) struct WindowJob {
 }
 
 impl WindowJob {
-    /// The least x from `own` to `limit` with x >= own + floor(S(x) / m); `None` if there is none.
+    /// The least x from `own` to `limit` with x >= own + floor(S(x) / m); `None` without one.
     ///
     /// `works` puts the rivals' work in a window of a length into an empty list. A step is one
     /// length; there are at most about as many as lengths at which a work begins or ceases to grow.

@@ -117,7 +117,7 @@ pub(crate) fn worst_of(
 struct ArrivalOffset {
     /// Nominal arrival of the first, plus the task's jitter.
     offset: u64,
-    /// Releases are so much later than they could be, but never later than jitter allows.
+    /// How much later releases are than they could be; never later than jitter allows.
     delay: u64,
 }
 

@@ -114,7 +114,7 @@ impl FixedLimits {
             set.replace(task, changed);
             match late_among(set, from..to, effort) {
                 Err(Refusal::TooLong) => Err(Refusal::TooLong),
-                // What cannot be told is not accepted.
+                // A set without a verdict is not accepted.
                 Err(_) => Ok(Some(LateRanks::at(from))),
                 Ok(late) => Ok(late),
             }

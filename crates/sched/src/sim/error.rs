@@ -61,7 +61,7 @@ pub enum SimError {
     /// A server that cannot be.
     #[error("server {0}: give 0 < budget <= deadline <= period")]
     Server(usize),
-    /// Reclaiming where there is none.
+    /// Reclaiming by a server that cannot reclaim.
     #[error("server {0}: only constant bandwidth servers reclaim, and only when charged by time")]
     Reclaim(usize),
     /// The threads of a server may run on different CPUs.
@@ -70,7 +70,7 @@ pub enum SimError {
     /// A best-effort thread as part of a chain.
     #[error("thread {0} never ends a job, so that no thread can come after it, nor it after one")]
     Endless(usize),
-    /// An entry of the interference matrix that is none.
+    /// A malformed entry of the interference matrix.
     #[error("interference: thread {thread} beside {beside}: no such threads, or a rate above 1")]
     Interference {
         /// Whose rate.

@@ -71,7 +71,7 @@ pub enum CpuGate {
     Open,
     /// Deadlines and fixed priorities, servers with budget among them; not the fair class.
     RealTime,
-    /// Nobody: the CPU is idle.
+    /// No thread may run: the CPU is idle.
     Closed,
 }
 
@@ -200,13 +200,13 @@ impl OrderList<'_> {
         self.orders.push(MonitorOrder::Cancel(timer));
     }
 
-    /// The monitor itself takes so much of a CPU, ns, before anything goes on there.
+    /// The monitor itself uses `time` of a CPU, ns, before threads go on there.
     pub fn spend(&mut self, cpu: u32, time: u64) {
         self.orders.push(MonitorOrder::Spend(cpu, time));
     }
 }
 
-/// Nobody watches.
+/// A monitor that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullMonitor;
 

@@ -43,13 +43,13 @@ pub struct SimPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SimStep {
-    /// Executes so much work, ns of a CPU that is not shared.
+    /// Executes this work, ns of a CPU that is not shared.
     Run(u64),
-    /// Executes until so much time has passed, ns, and then as soon as it has a CPU goes on.
+    /// Executes until this time has passed, ns, and then goes on as soon as it has a CPU.
     RunFor(u64),
-    /// Sleeps for so long, ns.
+    /// Sleeps for this time, ns.
     Sleep(u64),
-    /// Sleeps until so long after the last expiry of the timer; the first counts from the thread's start.
+    /// Sleeps until a period after the last expiry of the timer; the first counts from the thread's start.
     Timer {
         /// The timer.
         timer: usize,
@@ -99,7 +99,7 @@ pub enum SimStep {
 /// The longest that a round of a script takes which takes no time by what it says, ns.
 pub const ROUND: u64 = 1_000;
 
-/// So many rounds in turn may take no time.
+/// Maximum number of successive rounds that take no time.
 pub(super) const MOST_IDLE_ROUNDS: u64 = 1_000;
 
 /// How many there are of what scripts share.

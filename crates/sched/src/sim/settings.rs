@@ -31,7 +31,7 @@ impl SimSettings {
         SimSettings { seed, ..self }
     }
 
-    /// The same with at most so many events.
+    /// These settings with a limit on the number of events.
     #[must_use]
     pub fn with_most_events(self, most_events: u64) -> SimSettings {
         SimSettings { max_events: most_events, ..self }

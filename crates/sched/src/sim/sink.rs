@@ -1,6 +1,6 @@
-//! Who is told what ran when.
+//! Receivers of the slices and events of a simulation.
 //!
-//! Owns: [`Sink`], what it wants to hear, [`Slice`] and [`Event`]. Must not: keep anything itself.
+//! Owns: [`Sink`], its choice of reports, [`Slice`] and [`Event`]. Must not: store anything itself.
 
 /// A thread ran on a CPU without interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Event {
         /// Since its arrival, ns.
         response: u64,
     },
-    /// A job is late. Told when it is done, or at the horizon if it was due before and is not done.
+    /// A job missed its deadline. Reported when it is done, or at the horizon if it is not done then.
     Miss {
         /// Which thread.
         thread: usize,
@@ -105,14 +105,14 @@ pub trait Sink {
     /// Something happened at `at`, ns.
     fn event(&mut self, at: u64, event: Event);
 
-    /// Told now and then how far the simulation is, ns. Whether it is to go on; if not, it ends at
-    /// this instant as at its horizon.
+    /// Receives the progress of the simulation from time to time, ns. Returns whether to go on; if
+    /// not, it ends at this instant as at its horizon.
     fn reached(&mut self, _: u64) -> bool {
         true
     }
 }
 
-/// A sink that has been told the first slices already.
+/// Drops the first slices, which the inner sink received already.
 pub(super) struct SkippingSink<'a> {
     sink: &'a mut dyn Sink,
     skipped: u64,
@@ -121,7 +121,7 @@ pub(super) struct SkippingSink<'a> {
 }
 
 impl<'a> SkippingSink<'a> {
-    /// Leaves out so many slices.
+    /// Drops the first `skipped` slices.
     pub(super) fn of(sink: &'a mut dyn Sink, skipped: u64) -> SkippingSink<'a> {
         SkippingSink { sink, skipped, reached: 0 }
     }
@@ -151,7 +151,7 @@ impl Sink for SkippingSink<'_> {
     }
 }
 
-/// Nobody wants to know.
+/// A sink that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink;
 

@@ -48,7 +48,7 @@ pub struct Overheads {
     pub tick_period: u64,
     /// What a tick takes; shorter than the time between two.
     pub tick_cost: u64,
-    /// Before a preempted job goes on after somebody else, or any job on another CPU.
+    /// Delay before a preempted job goes on after another thread, or any job on another CPU.
     pub cache_delay: u64,
 }
 
@@ -123,7 +123,7 @@ impl System {
         };
         let shares = self.servers.iter().filter(constant).map(|s| (s.budget, s.period));
         let limit = self.throttling.unwrap_or(Throttling::LINUX);
-        // Above 2^64 a share of so many CPUs is no limit to speak of.
+        // Above 2^64 a share of all CPUs does not limit any run.
         let all = limit.runtime.saturating_mul(u64::from(self.cpus));
         limit.period > 0 && compare_shares(shares, (all, limit.period)) != Ordering::Greater
     }

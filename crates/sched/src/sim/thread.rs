@@ -132,7 +132,7 @@ pub enum Preemption {
     /// Any more urgent thread, at any point.
     #[default]
     Full,
-    /// Nobody.
+    /// No thread.
     None,
     /// Fixed priorities above this only, once a job has begun (Wang and Saksena 1999).
     Threshold(u32),
@@ -159,7 +159,7 @@ pub struct Mark {
 /// What a job does at a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkAction {
-    /// Suspends itself for so long, ns.
+    /// Suspends itself for this time, ns.
     Suspend(u64),
     /// Takes the lock of this resource.
     Lock(usize),

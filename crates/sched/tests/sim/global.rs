@@ -140,7 +140,7 @@ fn work_is_conserved() {
     }
 }
 
-/// A thread stays on its CPU while it runs: with as many CPUs as threads nobody ever moves.
+/// A thread stays on its CPU while it runs: with a CPU for each thread no thread ever moves.
 #[test]
 fn no_thread_moves_without_need() {
     let all = [(3, 7), (4, 9), (5, 11)].map(|(c, t)| Thread::periodic(c, t).with_class(Class::Edf));
@@ -150,7 +150,7 @@ fn no_thread_moves_without_need() {
     }
 }
 
-/// A phase that may not use the CPU that its thread has, though nobody else wants a CPU: the thread moves.
+/// A phase that may not use its thread's CPU moves the thread, though no other thread wants a CPU.
 #[test]
 fn a_phase_moves_its_thread_though_all_could_stay() {
     let phase = |cpu| SimPhase {

@@ -163,7 +163,7 @@ impl<const TELL: bool> SimState<TELL> {
         self.spend(at, cost);
     }
 
-    /// The kernel takes a CPU for so long.
+    /// The kernel uses a CPU for `time`, ns.
     pub(super) fn spend(&mut self, at: usize, time: u64) {
         if time == 0 {
             return;

@@ -19,7 +19,7 @@ const LEAST: u64 = 3;
 /// Virtual time a ns at nice 0.
 const PACE: u64 = 1 << 22;
 
-/// A lag is kept up to so many slices.
+/// A lag is limited to this number of slices.
 const LAG_SLICES: i128 = 2;
 
 /// A thread's share.

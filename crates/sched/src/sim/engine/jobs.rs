@@ -101,7 +101,7 @@ impl<const TELL: bool> SimState<TELL> {
         let arrival = waiting.coming.arrival;
         let due = match arrival.checked_add(runner.deadline) {
             Some(due) => due,
-            // Nobody compares it; a job's own deadline is compared with its response.
+            // This deadline is not compared; a job's own deadline is compared with its response.
             None if runner.endless || !runner.by_deadline() => u64::MAX,
             None => return Err(SimError::Overflow { thread }),
         };
@@ -309,8 +309,8 @@ impl ThreadState {
         mark.map_or(0, |mark| job.cost - mark.at).max(job.section)
     }
 
-    /// What is left of a job at the end of the section that it is in, or that begins: 0 where there
-    /// are none.
+    /// The remaining work of a job at the end of the section that it is in, or that begins: 0
+    /// without sections.
     fn section(&self, job: &ActiveJob, scale: u64) -> u64 {
         let Preemption::Limited { longest, last } = self.preemption else { return 0 };
         // A section that does not fit into 64 bits is longer than any job.

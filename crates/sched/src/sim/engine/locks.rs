@@ -100,8 +100,8 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// The waiter to be woken: the first that came to a plain lock, else the most urgent one. `None` if
-    /// nobody waits, or it is on its way.
+    /// The waiter to be woken: the first that came to a plain lock, else the most urgent one.
+    /// `None` without a waiter, or if it was already woken.
     fn next_to_wake(&self, resource: usize) -> Option<usize> {
         let lock = &self.locks[resource];
         let first = lock.waiters.first().copied()?;

@@ -42,20 +42,20 @@ use timers::{NEVER, TimerHeap};
 /// ever.
 const MOST_STILL: u32 = 1 << 20;
 
-/// After so many rounds the sink is asked whether to go on: some thousand times a second.
+/// The sink is asked whether to go on after this number of rounds: some thousand times a second.
 const ROUNDS_TO_ASK: u32 = 1 << 12;
 
-/// So much is told to the sink at once.
+/// Number of slices and events that the sink gets at once.
 const FLUSH_AT: usize = 256;
 
-/// What is told to the sink.
+/// A slice or an event for the sink.
 #[derive(Clone, Copy, Debug)]
 enum SinkEvent {
     Ran(Slice),
     Happened(u64, Event),
 }
 
-/// The state of a simulation. `TELL` says whether somebody listens.
+/// The state of a simulation. `TELL` says whether the sink wants slices or events.
 #[derive(Clone, Debug)]
 pub(super) struct SimState<const TELL: bool> {
     now: u64,
@@ -83,12 +83,12 @@ pub(super) struct SimState<const TELL: bool> {
     dirty: u128,
     /// Whether CPUs of different domains do not influence each other.
     apart: bool,
-    /// Whether every thread may use every CPU of its mask at any time: nobody closes one, none is throttled.
+    /// Whether every thread may use every CPU of its mask at any time: no monitor closes a CPU, no thread is throttled.
     open: bool,
     /// When something is to be done on each CPU.
     ends: Vec<u64>,
     sink_events: Vec<SinkEvent>,
-    /// Whether events are told, besides slices.
+    /// Whether the sink gets events besides slices.
     tells_events: bool,
     /// Room for choosing.
     candidates: Vec<Candidate>,

@@ -13,7 +13,7 @@ use super::fair::Sums;
 use super::queue::ThreadRank;
 use super::state::CpuDomain;
 
-/// Nobody may take its CPU.
+/// No other thread may take its CPU.
 pub(super) const HELD: u8 = 0;
 /// By absolute deadline.
 pub(super) const DEADLINE: u8 = 1;

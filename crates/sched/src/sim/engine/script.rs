@@ -87,7 +87,7 @@ pub(super) enum TimerPurpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepFlow {
     Next,
-    /// It goes on, unless somebody else is to run.
+    /// It goes on, unless another thread is to run.
     Look,
     /// It executes, or waits.
     Stop,
@@ -384,7 +384,7 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// The thread executes so many units of work.
+    /// The thread executes `units` of work.
     fn execute(&mut self, thread: usize, units: u64) {
         if let Some(job) = &mut self.runners[thread].job {
             (job.remaining, job.cost, job.point) = (units, units, 0);

@@ -43,7 +43,7 @@ pub(super) struct ThreadState {
     pub(super) ready: bool,
     /// Whether the monitor has stopped it.
     pub(super) stopped: bool,
-    /// Whether nobody may take its CPU now.
+    /// Whether no other thread may take its CPU now.
     pub(super) held: bool,
     /// Whether it has its CPU but waits for a spin lock.
     pub(super) spinning: bool,
@@ -166,8 +166,8 @@ pub(super) struct Lock {
     pub(super) holder: Option<usize>,
     /// Who waits, first come first.
     pub(super) waiters: Vec<usize>,
-    /// Waiters that were woken when the lock was given back, and have not run since. The lock is free
-    /// until one of them runs, or somebody else takes it before.
+    /// Waiters that were woken when the lock was given back, and have not run since. The lock is
+    /// free until one of them runs, or another thread takes it before.
     pub(super) woken_waiters: Vec<usize>,
 }
 
@@ -185,7 +185,7 @@ pub(super) struct CpuDomain {
     pub(super) queue: Queue,
     /// Threads that are ready, whose urgency depends on others; in no order.
     pub(super) rekeyed: Vec<usize>,
-    /// Servers that lose their budget when nobody wants it.
+    /// Servers that lose their budget when no thread of theirs is ready.
     pub(super) polling: Vec<usize>,
     /// How many ready threads have a fair share.
     pub(super) sharing: usize,

@@ -23,13 +23,13 @@ pub(super) struct Keys {
     first: usize,
 }
 
-/// Binary digits that number so many lanes, and no fewer than those of a word.
+/// Binary digits that number `lanes` lanes, and no fewer than those of a word.
 pub(super) fn lane_bits(lanes: usize) -> u32 {
     lanes.max(WORD).next_power_of_two().trailing_zeros()
 }
 
 impl Keys {
-    /// So many lanes, at no time.
+    /// Keys of `lanes` lanes, none with a time.
     pub(super) fn new(lanes: usize) -> Keys {
         let bits = lane_bits(lanes);
         if lanes <= WORD {

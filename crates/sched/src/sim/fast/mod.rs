@@ -33,7 +33,7 @@ const JOBS_TO_TELL: u64 = 1 << 11;
 pub(super) enum FastOutcome {
     /// The system has been simulated.
     Done(Result<SimOutcome, SimError>),
-    /// It is left to the engine. So many slices have been told until then, and will be the engine's first ones.
+    /// The engine must simulate. The sink already received this number of slices, which are the engine's first ones.
     Left(u64),
 }
 
@@ -56,7 +56,7 @@ struct FastRun<'a> {
     tracks: Vec<Track>,
     /// Room for those of a stretch.
     slices: Vec<(Slice, slices::SliceEnd)>,
-    /// Slices that have been told.
+    /// Number of slices that the sink received.
     slices_sent: u64,
 }
 
@@ -196,7 +196,7 @@ fn is_simple(thread: &Thread, horizon: u64, most: u64) -> bool {
         && thread.server.is_none()
 }
 
-/// The time in which about so many jobs arrive, ns; at least 1.
+/// The time in which about `jobs` jobs arrive, ns; at least 1.
 fn stretch(system: &System, jobs: u64) -> u64 {
     let rate: u128 = system
         .threads

@@ -1,6 +1,6 @@
-//! What ran when on a CPU, as the engine would tell it.
+//! Slices of a CPU, as the engine would report them.
 //!
-//! Owns: [`Told`], the slices of a stretch of time, and their order among CPUs. Must not: keep them longer.
+//! Owns: [`CpuSlices`], the slices of a stretch of time, and their order among CPUs. Must not: keep them longer.
 
 use super::super::sink::{Sink, Slice};
 

@@ -163,8 +163,8 @@ fn it_does_as_the_engine() {
     assert_eq!(taken, 3_000);
 }
 
-/// What ran when is told in the order of the engine, by one CPU and by several, over many stretches; and where
-/// the fast path gives up on the way, the engine goes on behind what is told.
+/// Slices are reported in the order of the engine, on one CPU and on several, over many stretches;
+/// and where the fast path gives up on the way, the engine goes on behind the reported slices.
 #[test]
 fn it_tells_the_slices_of_the_engine() {
     let mut left = 0;
@@ -188,7 +188,7 @@ fn it_tells_the_slices_of_the_engine() {
         if outcome.is_ok() {
             assert_eq!(tape.slices, slices, "seed {seed}: {system:?}");
         } else {
-            // What failed may have told more on one CPU, and less where the engine keeps some back.
+            // A failed run may have reported more on one CPU, and less where the engine still holds some.
             let both = tape.slices.len().min(slices.len());
             assert_eq!(tape.slices[..both], slices[..both], "seed {seed}: {system:?}");
         }

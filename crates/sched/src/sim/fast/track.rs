@@ -237,7 +237,7 @@ impl Track {
         Ok(())
     }
 
-    /// The running job is no longer what runs, or ends here: what it ran is told.
+    /// Reports the slice of the running job, which stops running or ends here.
     #[inline]
     fn tell<const TELL: bool>(&mut self, at: usize, end: SliceEnd) {
         if TELL && let Some(slices) = &mut self.slices {

@@ -43,7 +43,7 @@ pub struct Monitoring {
     /// Neighbours are stopped when slack is no more than this, ns: 10 us in section 4.2. It bounds
     /// the number of looks, which would else come ever closer to one another.
     pub margin: u64,
-    /// What stopping takes, ns: neighbours run on for so long after the decision. It is kept back
+    /// Duration of a stop, ns: co-runners run on for this time after the decision. It is subtracted
     /// from the slack.
     pub latency: u64,
     /// When to look.
@@ -70,8 +70,8 @@ pub enum ProgressModel {
     /// before its end.
     #[default]
     Counted,
-    /// The program reports the share that is done, in so many equal steps; above zero. 256 in the
-    /// paper.
+    /// The program reports the share that is done, in this number of equal steps; above zero. 256
+    /// in the paper.
     Reported(u32),
 }
 
@@ -91,7 +91,7 @@ impl Default for Monitoring {
 }
 
 impl Monitoring {
-    /// What to do with the neighbours at `now`, if so much slack is left.
+    /// Decides about the co-runners at `now`, with the remaining `slack`, ns.
     #[must_use]
     pub fn decide(&self, now: u64, slack: i128) -> Decision {
         let slack = slack - i128::from(self.latency);
@@ -153,7 +153,7 @@ pub enum SmtError {
     /// A real-time thread that may run on several cores.
     #[error("thread {0} may run on several cores; under this policy give it CPUs of one core")]
     SeveralCores(usize),
-    /// A thread of which slack cannot be told.
+    /// A thread whose slack is not known.
     #[error("thread {thread}: slack is not known for a thread {what}; use the policy disabling")]
     Slack {
         /// Position of the thread.
