@@ -1,7 +1,7 @@
 //! Who had each CPU, from the kernel's events.
 //!
 //! A CPU belongs to the thread that was switched to last, but for the time of interrupts and softirqs,
-//! which are nobody's. Where events were lost, or the kernel did not write a switch, nothing is said.
+//! which belong to no thread. Where events were lost, or the kernel did not write a switch, nothing is said.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub enum Occupant {
     Thread(u32),
     /// Interrupts and softirqs, whatever thread they came upon.
     Interrupts,
-    /// Nobody: it is idle.
+    /// No thread: the CPU is idle.
     Idle,
 }
 
@@ -125,7 +125,7 @@ pub fn slices(events: &[KernelEvent], end_ns: i64) -> Vec<Slice> {
     all
 }
 
-/// Who a thread of this number is; nobody that is known, if it was not named.
+/// The occupant with this thread number; `None` if the thread is not known.
 fn occupant(number: u32) -> Option<Occupant> {
     match number {
         0 => Some(Occupant::Idle),
@@ -156,7 +156,7 @@ impl Cpu {
 
     fn switch(&mut self, event: &KernelEvent, give: &mut impl FnMut(i64, i64, Occupant)) {
         match self.current {
-            // The kernel did not write a switch between them: nobody knows how long each had the CPU.
+            // The kernel did not write a switch between them: it is not known how long each had the CPU.
             Some(last) if last != event.a && (last == 0 || event.a == 0) => {
                 self.since_ns = self.since_ns.max(event.ns);
             }

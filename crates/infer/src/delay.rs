@@ -113,7 +113,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Follows nobody.
+    /// Starts without a thread to follow.
     #[must_use]
     pub fn new() -> Delays {
         Delays::default()

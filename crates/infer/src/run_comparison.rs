@@ -8,7 +8,7 @@ use hourglass_model::Interval;
 
 use crate::statistics::{Estimate, USUAL, mann_whitney, mann_whitney_of_counts, share};
 
-/// A run is cut into so many slices, whose counts are compared.
+/// A run is cut into this number of slices, whose counts are compared.
 const SLICES: usize = 40;
 /// With fewer slices on a side the comparison is not sound.
 const FEWEST_SLICES: usize = 8;

@@ -139,7 +139,7 @@ pub fn decompose(
     })
 }
 
-/// What the events told so far.
+/// State of all CPUs and threads after the events so far.
 #[derive(Debug, Default)]
 struct State {
     epoch_ns: u64,

@@ -211,7 +211,7 @@ fn explained(error: ParseSpanError) -> String {
     }
 }
 
-/// What to do about a word that is none of those known.
+/// The remedy for an unknown word.
 pub(crate) fn remedy<'k>(word: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
     match did_you_mean(word, known.clone()) {
         Some(question) => question,

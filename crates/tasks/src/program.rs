@@ -90,13 +90,13 @@ pub enum JobTrigger {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProgramStep {
-    /// Executes an amount of work, calibrated to take so long at full speed.
+    /// Executes an amount of work, calibrated to take this time at full speed.
     Run(Span),
-    /// Executes until so much time has passed, however fast the CPU is.
+    /// Executes until this time has passed, however fast the CPU is.
     RunFor(Span),
-    /// Sleeps for so long from now.
+    /// Sleeps for this time from now.
     Sleep(Span),
-    /// Sleeps until so long after the last time that this timer fired.
+    /// Sleeps until a period after the last expiry of this timer.
     Timer {
         /// The timer; shared by threads that use the same name, but for names that begin with
         /// `unique`.
@@ -130,7 +130,7 @@ pub enum ProgramStep {
     /// Takes one from a semaphore, which is 0 in the beginning; waits until there is one.
     Take(String),
     Yield,
-    /// Writes so many bytes of memory.
+    /// Writes this number of bytes of memory.
     Memory(u64),
     /// Reads bytes of a buffer, one after the other, and from its beginning again at its end.
     Read {
@@ -153,7 +153,7 @@ pub enum ProgramStep {
         /// Whether each points to the one behind it, rather than far away.
         sequential: bool,
     },
-    /// Writes so many bytes to a device.
+    /// Writes this number of bytes to a device.
     Io(u64),
     /// Starts another thread of the description: the next of those that begin with
     /// [`ProgramStep::Forked`] and this name.
@@ -166,7 +166,7 @@ pub enum ProgramStep {
         /// Which of its starts, from 0.
         number: u32,
     },
-    /// Waits until so long after the thread's start, if that is not past.
+    /// Waits until this time after the thread's start, if that is not past.
     StartAfter(Span),
 }
 

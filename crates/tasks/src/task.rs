@@ -47,7 +47,7 @@ pub struct Task {
     pub policy: Option<Policy>,
     /// CPUs on which it may run; without it, all of the machine.
     pub cpus: Option<CpuSet>,
-    /// The shortest time from the first to the 2nd, 3rd, 4th of so many successive arrivals.
+    /// The shortest time from the first to the 2nd, 3rd, 4th of successive arrivals.
     /// Beyond the last of these, each further arrival is at least a period later. Empty without
     /// bursts.
     pub arrivals: Vec<Span>,
@@ -172,7 +172,7 @@ impl Task {
         self.tick().map_or(Span::ZERO, |tick| self.tick_jitter.unwrap_or(tick))
     }
 
-    /// The longest non-preemptive section: the whole job where nobody preempts it, else what was
+    /// The longest non-preemptive section: the whole job if it is never preempted, else what was
     /// given, or nothing.
     #[must_use]
     pub fn longest_section(&self) -> Span {

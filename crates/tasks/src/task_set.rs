@@ -30,8 +30,8 @@ pub struct TaskSet {
     pub interference: Vec<Interference>,
     /// Threads that are no tasks, because nothing bounds how often they run.
     pub background: Vec<Background>,
-    /// How long a simulation goes on that is not told otherwise, above zero: a scenario ends where it has
-    /// shown what it is for.
+    /// The default length of a simulation, above zero: a scenario ends where it has shown what it
+    /// is for.
     pub horizon: Option<Span>,
 }
 
@@ -165,7 +165,7 @@ impl TaskSet {
 
     /// How fast `task` makes progress while `beside` runs on a sibling CPU: the entry that names
     /// both; else the one that names the task, the one that names the other, the one that names
-    /// nobody; else full speed.
+    /// neither; else full speed.
     #[must_use]
     pub fn rate(&self, task: &str, beside: &str) -> Fraction {
         let find = |task: Option<&str>, beside: Option<&str>| {

@@ -256,7 +256,7 @@ fn deadlines_inside_a_server() {
     assert_eq!(verdict(7), ("supply".to_owned(), Verdict::Unknown));
 }
 
-/// Switches of a server and ticks before the deadline class are in nobody's numbers.
+/// No task's numbers contain switches of a server and ticks before the deadline class.
 #[test]
 fn costs_beside_servers() {
     let verdict = |kind: &str, costs: &str| {
@@ -409,8 +409,8 @@ fn ticks_of_timers() {
     assert_eq!(answer(&chain).verdict, Verdict::Unknown);
 }
 
-/// A key that makes no difference to the analysis must not make one to the verdict; one that does is
-/// told.
+/// A key that does not change the analysis must not change the verdict; a key that does is
+/// reported.
 #[test]
 fn transformations_are_reported() {
     let text = task("a", "wcet = 1\nperiod = 10\noffset = 3\npriority = 2")

@@ -16,9 +16,9 @@ use super::trace_patterns::{
     Patterns, Ticks, longest_tick_ns, may_be_budget, may_be_quota, may_be_throttling, tick_ns,
 };
 
-/// Events inside intervals are looked at once there are so many of them.
+/// Events inside intervals are checked once there are this many of them.
 const INSIDE_FEWEST: u64 = 32;
-/// If more than one in so many events of threads of the run lies where the thread was seen to
+/// If more than one in this number of events of threads of the run lies where the thread was seen to
 /// run, events and trace do not have one time line.
 const INSIDE_ONE_IN: u64 = 5;
 
@@ -276,7 +276,7 @@ impl<'a> Attribution<'a> {
             interrupts_share: self.part(before, length, |of| of.most),
             signs: signs(before, interval),
         };
-        // What the thread found out, and what the kernel told, is of threads that had begun to run.
+        // Evidence of the thread and of the kernel concerns only threads that had begun to run.
         let verdict = match before.unstarted && interval.evidence.is_none() {
             true => case.judge_unstarted(),
             false => case.classify(),

@@ -374,8 +374,8 @@ impl Case<'_> {
         self.classify_below_kernel()
     }
 
-    /// No switch, no fault, no tick: an interrupt, or what is below the kernel. The kernel's counts of interrupts
-    /// say when there was none, or how few there were for so many gaps.
+    /// No switch, no fault, no tick: an interrupt, or a cause below the kernel. The kernel's counts
+    /// of interrupts show when there was no interrupt, or fewer than gaps.
     fn classify_below_kernel(&mut self) -> (Cause, CauseBasis) {
         let machine = self.facts.virtual_machine;
         if machine == Some(true) {

@@ -13,7 +13,7 @@ pub const REPORTED_NS: u64 = 1_000;
 pub struct RunFacts {
     /// The threads by their numbers.
     pub threads: BTreeMap<u32, ThreadFacts>,
-    /// Timer ticks per second, where the kernel told.
+    /// Timer ticks per second; `None` where the kernel does not state them.
     pub tick_hz: Option<u32>,
     /// Where the kernel's tick lies on the run's time line, where that is known.
     pub tick_clock: Option<TickClock>,

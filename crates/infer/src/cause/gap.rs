@@ -42,7 +42,7 @@ const MOST_RAN: usize = 3;
 /// A thread, and for how long it had the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OccupantShare {
-    /// Who; the kernel's number 0 is nobody: the CPU was idle.
+    /// The occupant; the kernel's number 0 means that the CPU was idle.
     pub who: Successor,
     /// For how long, ns; interrupts that came meanwhile are in it.
     pub ns: u64,

@@ -2,9 +2,9 @@
 //!
 //! Each thread has an account from the end of its last interval on. Events of the CPU on which it
 //! runs are charged to it; once it is switched out only a switch back to it counts, and the time of the CPU
-//! for which it waits is charged to whoever has that. The kernel's
-//! number of a thread is learnt: whoever a switch takes off a CPU on which a thread of the run was
-//! seen just before is that thread.
+//! for which it waits is charged to the occupant of that CPU. The kernel's number of a thread is
+//! learnt: a thread that a switch takes off a CPU, on which a thread of the run was seen just
+//! before, is that thread.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use hourglass_model::{Interval, KernelEvent, KernelEventKind, Vector};
 use super::facts::{KernelCoverage, RunFacts};
 use super::gap::{GapBreakdown, GapOccupants, OccupantShare, Successor, length_ns};
 
-/// Nested contexts that are told apart; deeper ones count for the innermost of these.
+/// Nested contexts that are distinguished; deeper ones count for the innermost of these.
 const DEEPEST: usize = 8;
 /// `TASK_STOPPED` and `TASK_TRACED` of `sched_switch` (trace/events/sched.h).
 const STOPPED_STATES: u64 = 0x4 | 0x8;
@@ -207,7 +207,7 @@ impl<'a> KernelSide<'a> {
         (covers(account.cpu) && covers(interval.cpu)).then_some(account.evidence)
     }
 
-    /// Who had the CPU in the gap that [`KernelSide::run`] told of last.
+    /// The occupants of the CPU in the gap that [`KernelSide::run`] reported last.
     pub(super) fn all_that_ran(&self) -> impl Iterator<Item = OccupantShare> + '_ {
         let who = move |number: &u32| match self.numbers.get(number) {
             Some(thread) => Successor::OfRun(*thread),

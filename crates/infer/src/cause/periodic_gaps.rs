@@ -5,28 +5,28 @@
 
 use super::gap::length_ns;
 
-/// Sizes are told apart by powers of two, ns.
+/// Sizes are distinguished by powers of two, ns.
 const SIZES: usize = 64;
-/// So many gaps before each are looked at.
+/// Number of gaps before each that are compared with it.
 const LOOK_BACK: usize = 16;
 /// Distances are counted in steps of this, ns.
 const STEP_NS: u64 = 250_000;
 /// Steps that are counted; the longest period is their product with the step, 128 ms.
 const STEPS: usize = 512;
-/// The shortest period, in steps: what is shorter cannot be told from a burst.
+/// The shortest period, in steps: a shorter one cannot be distinguished from a burst.
 const SHORTEST: usize = 4;
 /// With fewer gaps of a size nothing is said.
 const FEWEST: u64 = 20;
-/// One in so many gaps must have another one at the period's distance.
+/// One in this number of gaps must have another one at the period's distance.
 const ONE_IN: u64 = 3;
 /// The period's distance must be this many times as frequent as the average one.
 const OVER_AVERAGE: u64 = 6;
-/// It must be so many times as frequent as distances a little shorter and longer: gaps that come
+/// It must be this many times as frequent as distances a little shorter and longer: gaps that come
 /// in bursts have many short distances, but none that stands out.
 const OVER_NEIGHBOURS: u64 = 3;
-/// So many steps away is a little shorter or longer.
+/// Distance in steps that counts as a little shorter or longer.
 const NEIGHBOUR: usize = 3;
-/// A distance is a period within one part in so many.
+/// A distance is a period within one part in this number.
 const PARTS: u64 = 64;
 
 /// Looks for periods among the gaps of one CPU.

@@ -1,13 +1,13 @@
 //! Which long gaps a control group's quota made, also where others compete for the CPU.
 //!
 //! A stopped group goes on when the next period of its quota begins: its gaps hold that moment, the same in each
-//! period, and end there or, where a competitor has the CPU, some turns later. The kernel counts in how many
-//! periods it stopped the group; so many of the longest gaps show where the periods begin. A group that overdrew pays for
+//! period, and end there or, where a competitor has the CPU, some turns later. The kernel counts in how many periods it
+//! stopped the group; this number of the longest gaps shows where the periods begin. A group that overdrew pays for
 //! several periods in one gap, which holds a beginning wherever that is.
 
 use super::gap::length_ns;
 
-/// Phases are told apart in so many steps of a period.
+/// Number of steps of a period in which phases are distinguished.
 const STEPS: usize = 500;
 /// With fewer gaps there is no phase.
 const FEWEST: usize = 3;

@@ -145,7 +145,7 @@ impl Thread {
         let Some(left) = &mut self.first_switch_out else { return };
         left.returned = true;
         if let Some(again) = self.last_switch_out.take() {
-            // Of switches that nobody can put in their places the thread's own wait is the reason.
+            // For switches whose order is not known the thread's own wait is the reason.
             left.waited |= again.waited && self.vague;
         }
     }

@@ -51,7 +51,7 @@ impl CauseTally {
     }
 
     /// One report for each cause, by total time lost, the most first. A cause's confidence is the
-    /// mean of its gaps', each weighing as much as it is long.
+    /// mean of its gaps', weighted by their lengths.
     #[must_use]
     pub fn reports(&self) -> Vec<CauseReport> {
         let report = |(cause, sum): (&Cause, &Sum)| {

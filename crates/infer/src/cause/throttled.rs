@@ -11,11 +11,11 @@ use super::gap::Successor;
 use super::grid::periods_apart;
 use super::kernel::KernelEvidence;
 
-/// Throttlings are a period apart within one part in so many (measured: 1.000 to 1.004 s).
+/// Throttlings are a period apart within one part in this number (measured: 1.000 to 1.004 s).
 const PARTS: u64 = 50;
 /// Gaps of that length that are kept of a thread: three hours of throttlings.
 const MOST: usize = 10_000;
-/// So many a period apart are no chance among others that come more often.
+/// At least this many a period apart are not chance among others that come more often.
 const FEWEST: usize = 3;
 
 /// The gaps of a thread that are as long as throttling makes them, by their starts.
@@ -104,7 +104,7 @@ impl RtLimit {
 pub(super) const PART_NS: u64 = 1_000_000;
 /// What two switches take beside the turn of a competitor, ns.
 const SWITCHES_NS: u64 = 20_000;
-/// How sure a long gap is no throttling, where others had as much time as the thread lost.
+/// Confidence that a long gap is not a throttling, where others had the time that the thread lost.
 const COVERED: f64 = 0.8;
 
 /// What a thread lost in gaps in which it may have been switched out or stopped.

@@ -18,10 +18,10 @@ use super::tick::TickGaps;
 
 /// Ticks per second that kernels are built with.
 const TICK_RATES: [u32; 4] = [1_000, 300, 250, 100];
-/// Of the ticks to expect one in so many must be seen where the rate is known, and where not.
+/// Of the ticks to expect one in this number must be seen where the rate is known, and where not.
 const TICKS_KNOWN: u64 = 4;
 const TICKS_GUESSED: u64 = 2;
-/// Of the ends of a thread's long gaps one in so many must be a replenishment.
+/// Of the ends of a thread's long gaps one in this number must be a replenishment.
 const REPLENISHED_ONE_IN: u64 = 3;
 /// A gap for a budget or a quota is not shorter, ns.
 const STOPPED_NS: u64 = 100_000;
@@ -154,7 +154,7 @@ pub struct TickFound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatFound {
     pub cpu: u32,
-    /// They are at least so long, ns.
+    /// Their minimum length, ns.
     pub from_ns: u64,
     /// They are shorter than this, ns.
     pub to_ns: u64,
@@ -335,7 +335,7 @@ pub(super) fn may_be_throttling(
     real_time && stop > 0 && length >= stop.saturating_sub(stop / SHORT_PARTS) && length <= most
 }
 
-/// A throttling is shorter by one part in so many at most, and later by one in so many.
+/// A throttling is shorter by at most one part in the first number, and later by one in the second.
 const SHORT_PARTS: u64 = 5;
 const LATE_PARTS: u64 = 50;
 

@@ -21,13 +21,13 @@ use super::signed_rank::signed_ranks;
 /// every quantity that a run has ([`DetectableRounds`]).
 const HANDICAP: u64 = 4;
 
-/// What is said to have moved is wrong at most once in so many comparisons of equals: 1 - `USUAL`.
+/// A reported change is wrong at most once in this number of comparisons of equals: 1 - `USUAL`.
 const ONCE_IN: u64 = 20;
 
-/// Up to so many pairs all signs are tried; with more, they are drawn.
+/// All signs are tried up to this number of pairs; with more, they are drawn.
 const MOST_ENUMERATED: usize = 13;
 
-/// So many are drawn, besides the signs that there were.
+/// Number of draws, besides the observed signs.
 const DRAWN: usize = 10_000;
 
 /// A quantity of a family.
@@ -127,7 +127,7 @@ impl DetectableRounds {
         DetectableRounds::of(leading.len(), others.len())
     }
 
-    /// Of a family with so many quantities that lead and so many others.
+    /// Rounds for a family of `leading` quantities and `others`.
     #[must_use]
     pub fn of(leading: usize, others: usize) -> DetectableRounds {
         let (leading, others) = (leading as u64, others as u64);
@@ -155,7 +155,7 @@ fn patterns_up_to(most: u64) -> u64 {
     sum
 }
 
-/// The smallest number of rounds that has so many patterns of signs that `reached` are few among them.
+/// The smallest number of rounds with enough patterns of signs for `reached` of them to be rare.
 fn rounds_for(reached: u64) -> u64 {
     u64::from((reached.max(1) * ONCE_IN).next_power_of_two().ilog2())
 }

@@ -94,8 +94,8 @@ impl Quantity {
         }
     }
 
-    /// Changes below this are none in any case, in its unit: what clocks resolve, or what a person
-    /// cares for.
+    /// Changes below this margin do not count, in its unit: the resolution of clocks, or what a
+    /// person cares for.
     pub(super) fn least_margin(&self) -> f64 {
         match self.unit() {
             "ns" => 10.0,
@@ -136,7 +136,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// Whether the value says more than a maximum does: so many measurements lie above it.
+    /// Whether the value says more than a maximum does: at least `least` measurements lie above it.
     pub(super) fn has_above(&self, least: f64) -> bool {
         let above = |share: f64| self.count as f64 * (1.0 - share) >= least * (1.0 - 1e-9);
         self.quantity.percentile().is_none_or(above)

@@ -76,7 +76,7 @@ fn has_moved(metrics: &[DiffMetric]) -> bool {
     matches!(overall(metrics), DiffVerdict::Better | DiffVerdict::Worse)
 }
 
-/// Of so many trials, a twentieth may fail, and three standard deviations of that.
+/// The failures allowed in `trials`: a twentieth, and three standard deviations of that.
 fn most_of(trials: f64) -> f64 {
     trials * 0.05 + 3.0 * (trials * 0.05 * 0.95).sqrt()
 }

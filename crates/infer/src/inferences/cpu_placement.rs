@@ -10,7 +10,7 @@ use hourglass_model::Interval;
 pub struct PlacedTrace {
     /// The records, in their order, with CPUs counted from 0 by their first use.
     pub intervals: Vec<Interval>,
-    /// CPUs that were needed. The machine has at least so many.
+    /// Minimum number of CPUs of the machine that recorded the trace.
     pub cpus: u32,
     /// Records that might as well have run on another of these CPUs: more than one was free, and
     /// the thread had not run on any of them last.
@@ -20,8 +20,8 @@ pub struct PlacedTrace {
 /// Gives every record a CPU, whatever number it has: no two records of a CPU overlap, and no more CPUs
 /// are used than threads are seen to run at once.
 ///
-/// A thread goes on where it ran last if nobody has run there since, or if that CPU is free; otherwise it
-/// takes the CPU that became free last: whoever stopped there was preempted in order to run it, while a
+/// A thread goes on where it ran last if no thread has run there since, or if that CPU is free; otherwise it takes the
+/// CPU that became free last: the thread that stopped there was preempted in order to run it, while a
 /// thread that goes on all the time has a CPU of its own (section 7). The records must come in the order
 /// of their starts.
 #[must_use]

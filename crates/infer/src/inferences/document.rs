@@ -81,7 +81,7 @@ impl Statements {
             all.push(StatementHeader::certain("switches", None).estimate("rate", PER_SECOND, rate));
         }
         if let Some(quantum) = &self.quantum {
-            // That it was preempted may be certain; that nobody else ran within the turn is not.
+            // That it was preempted may be certain; that no other thread ran within the turn is not.
             let about = StatementHeader {
                 basis: InferenceBasis::Statistical,
                 ..StatementHeader::certain("quantum", None)

@@ -159,8 +159,8 @@ mod tests {
         assert!(!lower.certain, "another thread may have run");
     }
 
-    /// What the kernel counted as a switch is none; where it says of each gap that there was none,
-    /// the statement is certain for any thread.
+    /// A gap that the kernel counted as a switch is not an interrupt; where its counts show each
+    /// gap without a switch, the statement is certain for any thread.
     #[test]
     fn evidence_decides() {
         let mut records = clock();

@@ -60,7 +60,7 @@ struct PendingSwitch {
 
 /// Finds the switches of a trace.
 ///
-/// By whose will a thread left is told by its next record. A thread without another record may have
+/// The next record of a thread shows by whose will it left. A thread without another record may have
 /// come to its end; its last switch is not among those found.
 #[derive(Clone, Debug, Default)]
 pub struct Switches {
@@ -113,8 +113,8 @@ impl Switches {
     }
 }
 
-/// Whether the kernel counted a switch where no other thread of the run came: a thread of somebody
-/// else did.
+/// Whether the kernel counted a switch where no other thread of the run came: a thread outside the
+/// run did.
 fn left_the_run(interval: &Interval) -> bool {
     interval.onset == IntervalStart::Wait
         || interval.evidence.counted.is_some_and(|n| n.involuntary > 0 || n.voluntary > 0)

@@ -118,7 +118,7 @@ fn another_timer_is_no_tick() {
     assert!(found[..found.len() - 1].iter().all(|gap| gap.cause == Cause::TimerTick));
 }
 
-/// The migration thread takes the CPU, moves the thread, and nobody waits.
+/// The migration thread takes the CPU and moves the thread; no thread waits.
 #[test]
 fn a_migration_is_distinguished_from_a_switch_that_ended_elsewhere() {
     let trace = [
@@ -143,7 +143,7 @@ fn a_migration_is_distinguished_from_a_switch_that_ended_elsewhere() {
 }
 
 /// The first to run is seldom the one that took the time: an own thread of the kernel that ran for 3 us,
-/// then a competitor for milliseconds, then nobody. While the thread waits for another CPU, who has that counts.
+/// then a competitor for milliseconds, then idle. While the thread waits for another CPU, that CPU's occupants count.
 #[test]
 fn who_had_how_much_is_counted() {
     let trace = [

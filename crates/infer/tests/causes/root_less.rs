@@ -122,7 +122,7 @@ fn the_hosts_tick_of_the_same_distance_is_not_the_guests() {
     assert!(tick.precision >= 0.97 && tick.recall >= 0.97, "{tick:?}");
     let host = of(&found, &planted, Cause::BelowKernel);
     assert!(host.precision >= 0.97 && host.recall >= 0.9, "{host:?}");
-    // Where the moments are not known, nobody can be sure of either.
+    // Where the moments are not known, neither cause is certain.
     let (found, _, _) = attributed(&facts(&[Policy::Other(0)]), &trace, &[]);
     assert!(found.iter().all(|gap| gap.cause != Cause::TimerTick || gap.confidence() < 0.5));
 }

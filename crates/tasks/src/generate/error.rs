@@ -17,7 +17,7 @@ pub enum WordError {
     #[error("bad time '{text}': {reason}; write for example 10ms")]
     Time {
         text: String,
-        /// Why it is none.
+        /// Why the value is not valid.
         reason: String,
     },
     /// Another form than the one wanted.

@@ -22,13 +22,13 @@ impl Millionths {
     pub const ZERO: Millionths = Millionths(0);
     pub const ONE: Millionths = Millionths(Millionths::PER_ONE);
 
-    /// So many millionths.
+    /// `count` millionths.
     #[must_use]
     pub const fn new(count: u64) -> Millionths {
         Millionths(count)
     }
 
-    /// So many ones; the largest number if that is too many.
+    /// `ones` whole units; the largest number if that overflows.
     #[must_use]
     pub const fn whole(ones: u64) -> Millionths {
         Millionths(ones.saturating_mul(Millionths::PER_ONE))

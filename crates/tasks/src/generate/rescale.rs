@@ -18,7 +18,7 @@ const MOST_RESCALINGS: u32 = 10_000;
 const MOST_STARTS: u32 = 100;
 
 /// A number with less room than this share of the sum is drawn uniformly from its room: rescaling
-/// would take so many steps. Its true density changes by less than the number of tasks times this.
+/// would take too many steps. Its true density changes by less than the number of tasks times this.
 const LEAST_ROOM: f64 = 1e-3;
 
 /// A corner smaller than this share of the simplex has too few digits left.

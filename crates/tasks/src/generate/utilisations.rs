@@ -125,7 +125,7 @@ enum SamplingMethod {
 }
 
 impl UtilisationSampler {
-    /// Checks what was asked for, and prepares it. `bounds` are none, one for all, or one each.
+    /// Checks the request and prepares it. `bounds` is empty, or has one bound for all or one for each.
     pub(super) fn new(
         method: UtilisationMethod,
         tasks: usize,

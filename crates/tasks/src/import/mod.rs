@@ -63,7 +63,7 @@ impl TaskSet {
     }
 }
 
-/// The format of an XML text by its root element; `None` where it is none of these tools'.
+/// The format of an XML text by its root element; `None` where it belongs to another tool.
 pub(super) fn of_xml(text: &str) -> Option<Format> {
     match xml::root_name(text)?.as_str() {
         "taskset" | "testpoint" => Some(Format::SchedCat),

@@ -286,7 +286,7 @@ fn follow(
             }
         }
     }
-    // A chain has at most so many tasks; one that goes in a circle is refused later.
+    // A chain has at most `LONGEST_CHAIN` tasks; a circular one is refused later.
     let places: BTreeMap<String, usize> =
         set.tasks.iter().enumerate().map(|(at, task)| (task.name.clone(), at)).collect();
     for position in 0..set.tasks.len() {

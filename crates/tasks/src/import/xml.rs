@@ -1,6 +1,6 @@
 //! Elements and attributes of an XML file.
 //!
-//! Owns: syntax errors with their places, and naming an element or attribute that nobody reads. Must not: know a tool.
+//! Owns: syntax errors with their places, and naming an unknown element or attribute. Must not: know a tool.
 
 use hourglass_time::Span;
 use roxmltree::{Document, Node, ParsingOptions};
@@ -121,7 +121,7 @@ pub(super) fn named<'a, 'i: 'a>(
     elements(node).filter(move |child| child.tag_name().name() == name)
 }
 
-/// That no element below and no attribute is one that nobody reads.
+/// Checks that every element below and every attribute is known.
 pub(super) fn known(node: Node<'_, '_>, attributes: &[&str], children: &[&str]) -> Import<()> {
     if let Some(strange) = node.attributes().find(|a| !attributes.contains(&a.name())) {
         let text = format!(

@@ -165,7 +165,7 @@ impl JobWalk {
         }
     }
 
-    /// So many more rounds like the last, before which the figures of the job were these.
+    /// Adds `times` more rounds like the last one, before which the job had `before` and `counts`.
     fn again(&mut self, times: u64, before: (Span, Span), counts: &[BTreeMap<String, u32>; 3]) {
         let more = |now: Span, before: Span| {
             let each = i128::from(now.nanos()) - i128::from(before.nanos());
@@ -308,7 +308,7 @@ fn semaphore(name: &str) -> String {
     format!("semaphore {name}")
 }
 
-/// What was counted in the last round, so many times more.
+/// Adds `times` times what was counted in the last round.
 fn repeat(count: &mut u32, before: Option<&u32>, times: u32) {
     let each = *count - before.copied().unwrap_or(0);
     *count = count.saturating_add(each.saturating_mul(times));

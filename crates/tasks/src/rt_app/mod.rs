@@ -34,7 +34,7 @@ use hourglass_time::Span;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// The tasks, each with its steps; threads that are none are in the background.
+    /// The tasks, each with its steps; threads that are not tasks are in the background.
     pub set: TaskSet,
     /// What was passed over or does not mean the same.
     pub notes: Vec<ImportNote>,

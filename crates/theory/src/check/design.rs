@@ -44,7 +44,7 @@ pub(super) fn design(
     Ok(periods.first().map(|first| of_several(set, &periods, *first)))
 }
 
-/// The same; `period_ns` is named where there is none.
+/// The design for several periods; `period_ns` is stated if no period is feasible.
 fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
     let none = |reason: &str| ServerDesign {
         period_ns,

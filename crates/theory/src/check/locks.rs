@@ -156,8 +156,8 @@ pub(super) fn spinning(
 /// The processor of the tasks in `here`, whichever it is; others have that of their CPU after it.
 const HERE: usize = 0;
 
-/// The tasks in `here`, and behind them those elsewhere that share spin locks with them; nobody if there
-/// are no such locks.
+/// The tasks in `here`, and behind them those elsewhere that share spin locks with them; empty
+/// without such locks.
 fn locking(set: &TaskSet, here: &[usize], costs: &KernelOverheads) -> Result<Vec<Task>, String> {
     let spins = |resource: &&Resource| resource.protocol == Protocol::Spin;
     let used = |resource: &&Resource| users(set, resource).any(|user| here.contains(&user));
@@ -249,7 +249,7 @@ fn users<'a>(set: &'a TaskSet, resource: &'a Resource) -> impl Iterator<Item = u
     (0..set.tasks.len()).filter(uses)
 }
 
-/// Whether a lock holds up nobody: one task alone uses it, and is not more urgent meanwhile.
+/// Whether a lock delays no task: one task alone uses it, and is not more urgent meanwhile.
 fn is_private(set: &TaskSet, resource: &Resource) -> bool {
     let raises = match resource.protocol {
         Protocol::Spin => true,

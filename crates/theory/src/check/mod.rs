@@ -123,8 +123,8 @@ fn meant(name: &str) -> String {
 /// Tasks of a set that are analysed at a time, at most.
 pub const MOST_TASKS: usize = 10_000;
 
-/// Tasks of one processor that are analysed together, at most: each is compared with all others. So many take
-/// about a second of a processor of 2026.
+/// Tasks of one processor that are analysed together, at most: each is compared with all others.
+/// This number takes about a second of a processor of 2026.
 pub const MOST_TOGETHER: usize = 2_000;
 
 /// Says whether the deadlines of a set hold.
@@ -350,7 +350,7 @@ fn certainly_late(set: &TaskSet, document: &mut CheckDocument) {
     }
 }
 
-/// More demanded than the CPUs have is no bound for somebody, whatever the analysis can say.
+/// If the demand exceeds the CPUs, some task has no bound, whatever the analysis finds.
 fn overloaded(set: &TaskSet, document: &mut CheckDocument) {
     let all = set.cpus();
     let mut places = vec![all.clone()];

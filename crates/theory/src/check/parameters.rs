@@ -1,7 +1,7 @@
 //! From a task as it is described to the numbers of an analysis.
 //!
-//! Owns: which cost of the machine is which cost of `sched::overheads`; slow siblings, ticks and timers,
-//! each told. Must not: charge a cost, look at locks or at who is more urgent than whom.
+//! Owns: which cost of the machine is which cost of `sched::overheads`; slow siblings, ticks and timers, each
+//! reported. Must not: charge a cost, look at locks or at who is more urgent than whom.
 
 use hourglass_model::CpuSet;
 use hourglass_sched as sched;
@@ -126,7 +126,7 @@ pub(super) fn charged(
     Ok(charged)
 }
 
-/// How long work of a task may take that needs `work` where nobody runs on a sibling CPU.
+/// How long a task may take for `work` while co-runners run, ns; `work` is its time without them.
 ///
 /// # Errors
 /// It may take for ever, or longer than a number holds, in a sentence.
@@ -181,7 +181,7 @@ fn jitter(task: &Task, notes: &mut NoteList) -> Result<u64, String> {
     Ok(jitter)
 }
 
-/// The longest and the last non-preemptive section of a job that costs so much.
+/// The longest and the last non-preemptive section of a job with a known cost.
 fn segments(
     task: &Task,
     cost: u64,

@@ -12,7 +12,7 @@ use super::time_sharing::TimeSharing;
 /// A task of the set, or something else that takes processor time.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
-    /// Its position in the set; `None` for ticks and servers, whose bounds nobody asks for.
+    /// Its position in the set; `None` for ticks and servers, whose bounds are not reported.
     pub(super) position: Option<usize>,
     pub(super) name: String,
     pub(super) task: Task,
@@ -39,7 +39,7 @@ pub(super) struct Processor {
     pub(super) inexact: Vec<String>,
     /// Why nothing can be said about any of them.
     pub(super) refused: Option<String>,
-    /// A bound over the deadline is none: ticks count only up to the deadline.
+    /// A bound over the deadline is not valid: ticks count only up to the deadline.
     pub(super) holds_to_deadline: bool,
     /// Its tasks of time-sharing classes, which the analysis of the others does not bound.
     pub(super) time_sharing: Option<TimeSharing>,

@@ -355,7 +355,7 @@ fn fill(
         member.task = member.task.with_priority(*rank);
         draft.thresholds.push(match task.preemption {
             Preemption::None => u32::MAX,
-            // Of the priorities known, so many are not above it.
+            // The threshold's rank is the number of known priorities not above it.
             Preemption::Threshold(threshold) => rank_above(&known, threshold).max(*rank),
             _ => *rank,
         });

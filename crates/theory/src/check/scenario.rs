@@ -149,8 +149,8 @@ fn shifts(task: &Task, points: &[FixedPoint]) -> Vec<u64> {
     found
 }
 
-/// Who may hold the processor when the others are released: nobody, or a task with a section that is not
-/// preempted, the longest first.
+/// Tasks that may hold the processor when the others are released: `None`, or a task with a section
+/// that is not preempted, the longest first.
 fn blockers(base: &Scenario, task: usize) -> Vec<Option<usize>> {
     let others = base.set.tasks.iter().enumerate();
     let others = others.filter(|(at, _)| *at != task && base.open[*at]);
@@ -216,7 +216,7 @@ impl Scenario {
         Some(())
     }
 
-    /// The first job of a task comes so much later. `None` if its phase is not open, or a time does not fit.
+    /// Delays the first job of a task by `by`. `None` if its phase is not open, or a time does not fit.
     fn shift(&mut self, task: usize, by: u64) -> Option<()> {
         if by > 0 {
             let offset = self.set.tasks[task].offset.filter(|_| self.open[task])?;

@@ -49,7 +49,7 @@ pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<Sensit
     found
 }
 
-/// Factors of execution times are found in parts of so many.
+/// Factors of execution times are found in this number of parts of 1.
 const PARTS: u64 = 1_000;
 
 /// How far all execution times of each processor may grow together; nothing of a processor where it is not

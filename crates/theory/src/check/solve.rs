@@ -74,7 +74,7 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> ProcessorSolu
     solved
 }
 
-/// Finds priorities; if there are none, says so and goes on with deadline-monotonic ones.
+/// Finds feasible priorities; without them, says so and goes on with deadline-monotonic ones.
 fn find_priorities(processor: &Processor) -> (Processor, Option<String>) {
     let Some(numbers) = processor.with_bursts_as_jitter() else {
         return (processor.clone(), Some(super::parameters::TOO_LONG.to_owned()));

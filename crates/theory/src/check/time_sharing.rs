@@ -39,7 +39,7 @@ struct Beside {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Demand {
     once: u64,
-    /// So much, and how long it sleeps at least before it does so again.
+    /// The work between two sleeps, and the shortest sleep after it.
     each: Option<(u64, u64)>,
 }
 
@@ -106,8 +106,8 @@ fn beside(set: &TaskSet, cpu: &CpuSet, tasks: &[usize]) -> Result<Beside, String
     Ok(found)
 }
 
-/// A thread that sleeps between what it executes, as a task with at least so long between two arrivals. Where it
-/// sleeps several times, what it does within that time is still no more than one round.
+/// A thread that sleeps between what it executes, as a task with at least that sleep between two
+/// arrivals. Where it sleeps several times, its work within that time is still at most one round.
 fn member(thread: &Background, (run, sleep): (u64, u64)) -> Result<Member, String> {
     let name = format!("background '{}'", thread.name);
     let task = sched::Task::new(run, sleep, sleep).map_err(|why| format!("{name}: {why}"))?;
@@ -136,8 +136,8 @@ fn demand(set: &TaskSet, program: &Program) -> Option<Demand> {
     }
 }
 
-/// So much once, and then so much between two sleeps for ever. Rounds without a sleep never leave the processor,
-/// whatever their steps are.
+/// The demand of `once` at the start and then `run` between any two sleeps. Rounds without a sleep
+/// never leave the processor, whatever their steps are.
 fn again(once: u64, run: u64, sleep: u64) -> Option<Demand> {
     match (run, sleep) {
         (_, 0) => None,

@@ -25,12 +25,12 @@ const MOST_FAILURES: usize = 4;
 /// What is less than this does not stand in a sentence, where something else does.
 const TRIFLE_NS: u64 = 10_000;
 
-/// Explains each task whose simulation is over its bound: it simulates ticks, of which there are none on paper, and
-/// steps that wait for others, which no bound counts.
+/// Explains each task whose simulation is over its bound: it simulates ticks, which an ideal
+/// machine lacks, and steps that wait for others, which no bound counts.
 pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) {
     let with_ticks = theory::bounds(set);
     if with_ticks.verdict != document.verdict {
-        // Whoever asks both ways is not to wonder.
+        // A user who compares the two verdicts needs the reason of the difference.
         let then = match with_ticks.verdict {
             "infeasible" => "deadlines are missed",
             "no_bound" => "nothing bounds the response times",
@@ -279,7 +279,7 @@ fn preempts_everywhere(set: &TaskSet) -> bool {
         && set.resources.iter().all(|resource| resource.protocol != Protocol::Spin)
 }
 
-/// Counts in the noise, which nobody knew before.
+/// Includes the noise, which was not known before.
 fn with_noise(
     corrected: &TaskSet,
     noises: &[Noise],
@@ -304,7 +304,7 @@ fn with_noise(
     }
 }
 
-/// What was measured and what bound follows. `taken`: so much by others in so long.
+/// What was measured and what bound follows. `taken`: time that others used, and the window, ns.
 fn sentence(task: &PredictedTask, terms: &MeasuredTerms, taken: Option<(u64, u64)>) -> String {
     let mut clauses = clauses(terms);
     if let Some((most, window)) = taken {

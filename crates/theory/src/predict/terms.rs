@@ -128,7 +128,7 @@ impl Rule<'_> {
     }
 }
 
-/// Whether nobody may run while a job of it is there, by its own doing.
+/// Whether a job of the task may let the CPU idle, by its own doing.
 fn blocks_itself(task: &Task) -> bool {
     task.suspension.is_positive() || task.program.is_some() || !task.critical_sections.is_empty()
 }

@@ -31,7 +31,7 @@ pub(super) struct Horizon {
 
 /// What was asked for; else what the file says; else as long as [`OVERLOADED_JOBS`] take where more is demanded than there is;
 /// else until everything has repeated, if that takes no more than
-/// [`DEFAULT_JOBS`] and nothing is drawn or taken in turns; else as long as so many jobs take.
+/// [`DEFAULT_JOBS`] and nothing is drawn or taken in turns; else as long as that many jobs take.
 /// `throttling` is the period of the kernel's limit on fixed priorities, ns.
 pub(super) fn horizon(
     set: &TaskSet,
@@ -66,7 +66,7 @@ pub(super) fn horizon(
     }
 }
 
-/// Until everything has repeated, or about so many jobs have come, whichever is earlier, ns.
+/// The time until everything has repeated, or about `jobs` jobs have come, whichever is earlier, ns.
 pub(crate) fn horizon_of(set: &TaskSet, jobs: u64) -> u64 {
     let repeated = hyperperiod(set).and_then(|period| until_repeated(set, period, false));
     let repeated = repeated.filter(|_| !super::script::any(set) && !takes_turns(set));
@@ -140,7 +140,7 @@ fn jobs_until(set: &TaskSet, time: u64) -> u128 {
     set.tasks.iter().map(|task| u128::from(time / ns(task.period).max(1)) + 1).sum()
 }
 
-/// The time in which about so many jobs arrive.
+/// The time in which about `jobs` jobs arrive, ns.
 fn time_of(set: &TaskSet, jobs: u64) -> u64 {
     // Jobs in 2^32 ns, with 32 binary digits behind the point.
     let rate: u128 =

@@ -154,7 +154,7 @@ fn marks(
     Ok(marks)
 }
 
-/// A job has at most so many critical sections in a simulation.
+/// Maximum number of critical sections of a job in a simulation.
 pub(super) const MOST_SECTIONS: usize = 1_000;
 
 /// What a file says and a simulation does not follow.

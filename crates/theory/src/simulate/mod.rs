@@ -100,7 +100,7 @@ pub struct SimulationRequest {
     /// What was left out when they were read, one sentence each.
     pub notes: Vec<String>,
     /// How long; without it, what the file says, else the hyperperiod if it has at most [`DEFAULT_JOBS`] and nothing is
-    /// drawn, else as long as so many jobs take.
+    /// drawn, else as long as that many jobs take.
     pub horizon: Option<Span>,
     /// Whatever is drawn is drawn from this.
     pub seed: u64,
@@ -151,7 +151,7 @@ pub const MOST_TASKS: usize = 10_000;
 
 /// Hears how far a simulation is, on the thread that called [`simulate`].
 pub trait SimulationObserver {
-    /// So much of the horizon is simulated, both in ns. Told now and then; a comparison of two
+    /// Reports the simulated part of the horizon from time to time, both in ns; a comparison of two
     /// policies begins again at 0.
     fn reached(&mut self, simulated: u64, horizon: u64);
 }
@@ -271,7 +271,7 @@ pub fn simulate(
         }
         _ => None,
     };
-    // Half a comparison is none.
+    // An interrupted comparison is dropped.
     let compared = compared.filter(|_| signal::stop_asked().is_none());
     let mut document = findings::document(request, &model, horizon, &pass, compared.as_ref());
     document.interrupted = signal::stop_asked().is_some();

@@ -7,7 +7,7 @@ use hourglass_time::Span;
 
 use super::{SimulationRequest, simulate};
 
-/// An rt-app file of these threads, for so many ms.
+/// Simulates an rt-app file of these threads for `ms`.
 fn rt_app(threads: &str, ms: i64) -> SimulationDocument {
     let set = TaskSet::from_rt_app(&format!("{{\"tasks\": {{{threads}}}}}")).unwrap().set;
     document(set, ms)

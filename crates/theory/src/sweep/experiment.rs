@@ -71,7 +71,7 @@ pub enum SweepError {
         line: usize,
         reason: String,
     },
-    /// Nobody can do the work.
+    /// No worker thread can be started.
     #[error("no thread can be started: {0}; raise the limit on processes (ulimit -u)")]
     NoThread(String),
     /// A key that there is not.
@@ -115,7 +115,7 @@ pub enum SweepError {
     /// A set that cannot be scaled.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// A task file that is none.
+    /// A task file is malformed.
     #[error(transparent)]
     Tasks(#[from] TaskSetError),
     /// A file of worked examples.

@@ -29,12 +29,12 @@ pub struct SweepResult {
     pub signal: Option<i32>,
 }
 
-/// Somebody who follows an experiment.
+/// Follows the progress of an experiment.
 pub trait SweepObserver {
     /// It begins: `done` of `all` sets are there already.
     fn started(&mut self, done: u64, all: u64);
 
-    /// So many are done now; called many times a second.
+    /// Receives the number of finished sets; called many times a second.
     fn moved(&mut self, done: u64);
 
     fn ended(&mut self);

@@ -85,7 +85,7 @@ impl Template {
         self.tasks.len()
     }
 
-    /// Whether there is none.
+    /// Whether the template has no task.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()

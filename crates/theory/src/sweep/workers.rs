@@ -162,7 +162,7 @@ fn hand_over(
     Ok(())
 }
 
-/// Takes block after block until there is none, or `stop` is set.
+/// Takes block after block until none remains, or `stop` is set.
 fn take_blocks(
     experiment: &Experiment,
     work: &WorkQueue,
@@ -173,7 +173,7 @@ fn take_blocks(
     while !stop.load(Ordering::Relaxed) {
         let Some((place, sets)) = work.block(next.fetch_add(1, Ordering::Relaxed)) else { return };
         let Some(answers) = judge_block(experiment, place.point, sets, stop) else { return };
-        // Nobody listens any more: then nobody wants more.
+        // The receiver has ended, so no more answers are needed.
         if send.send(WorkerReport { place, answers }).is_err() {
             return;
         }
