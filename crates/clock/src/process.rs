@@ -34,7 +34,7 @@ thread_local! {
     static OWN: RefCell<Option<Arc<dyn ProcessClock>>> = const { RefCell::new(None) };
 }
 
-/// The clock of the process, for whatever [`crate::Instant`] does not offer: bounds, events,
+/// The clock of the process, for what [`crate::Instant`] does not offer: bounds, events,
 /// [`Clock::maintain`].
 #[must_use]
 pub const fn clock() -> &'static Clock {

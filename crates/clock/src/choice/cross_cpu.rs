@@ -38,7 +38,7 @@ impl CrossCpu {
     }
 }
 
-/// Which pairs are measured.
+/// The pairs of CPUs to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairs {
     /// None.
@@ -97,7 +97,7 @@ const LAST_ROUND: u32 = u32::MAX;
 /// How long one thread waits for the other before it gives up, ns: several time slices.
 const PATIENCE_NS: u64 = 100_000_000;
 
-/// What both threads share.
+/// State that both threads share.
 #[derive(Debug, Default)]
 struct PingPong {
     question: Line,

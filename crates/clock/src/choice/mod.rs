@@ -47,7 +47,7 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// Where the kernel tells its clock source, below the root of the file system.
+/// The file that names the kernel's clock source, below the root of the file system.
 const CURRENT_CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// The clock source that the kernel uses now, as it names it.

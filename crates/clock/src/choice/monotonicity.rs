@@ -8,7 +8,7 @@ use hourglass_time::Span;
 
 use crate::source::ClockSource;
 
-/// What was seen.
+/// The result of a test of monotonicity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Monotonicity {
     /// CPUs that took part.

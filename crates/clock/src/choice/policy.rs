@@ -1,11 +1,11 @@
-//! By what rule a source is chosen.
+//! The rules by which a source is chosen.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::source::{SourceName, UnknownSource};
 
-/// By what rule a source is chosen.
+/// The rules by which a source is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SelectionPolicy {
     /// The thesis' rule, exactly ([`super::thesis`]).
@@ -13,9 +13,9 @@ pub enum SelectionPolicy {
     /// The best source against which no evidence speaks.
     #[default]
     Strict,
-    /// The TSC if it is invariant, whatever the kernel uses; else as strict.
+    /// Takes the TSC if it is invariant, whatever the kernel uses; else as strict.
     Permissive,
-    /// This one, if it can be read at all.
+    /// Takes this source, if it can be read.
     Forced(SourceName),
 }
 

@@ -10,7 +10,7 @@ use crate::trust::{Evidence, EvidenceVerdict};
 /// A rate that differs from the stated one by more than this is refused, ppm: a crystal is within
 /// 100, NTP steers by up to 500.
 pub const RATE_LIMIT_PPM: f64 = 500.0;
-/// The same where only the base frequency of CPUID leaf 16h states it: that is a name in whole
+/// The limit where only the base frequency of CPUID leaf 16h states it: that is a name in whole
 /// MHz, 3,000 ppm off the TSC on some processors.
 pub const NAMEPLATE_LIMIT_PPM: f64 = 10_000.0;
 /// A rate that changes by more than this within a second is refused, ppm.
@@ -116,7 +116,7 @@ fn available(wanted: &str, machine: &ClockHost) -> Evidence {
     Evidence::new("available_clocksources", verdict, found)
 }
 
-/// What processor, hypervisor and kernel say of the TSC.
+/// The statements of processor, hypervisor and kernel about the TSC.
 fn about_tsc(machine: &ClockHost) -> Vec<Evidence> {
     let mut evidence = vec![
         intercepted("tsc_access", "reading it", machine.tsc_intercepted),
@@ -153,7 +153,7 @@ fn about_processor(cpuid: &Cpuid) -> Vec<Evidence> {
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
     let rdtscp = match cpuid.rdtscp {
         true => EvidenceVerdict::Good,
-        // It can be read without; only the CPU number does not come with it.
+        // The TSC can be read without it, but the read then gives no CPU number.
         false => EvidenceVerdict::Neutral,
     };
     let invariant = EvidenceVerdict::good_if(cpuid.invariant_tsc);

@@ -1,18 +1,18 @@
-//! What a source is.
+//! Constant properties of sources.
 
 use super::SourceName;
 use crate::Rate;
 
-/// What a source is: constant, and found without measuring.
+/// The properties of a source: constant, and found without measuring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SourceProperties {
-    /// Its name in documents.
+    /// The name of the source in documents.
     pub name: SourceName,
     /// How good it is as the base of time, on the kernel's scale: 1 to 99 only for tests or for
     /// something other than real time, 100 to 199 usable but coarse or settable, 200 to 299 good,
     /// 300 to 399 fast and accurate, 400 to 499 perfect. It says nothing about trust.
     pub rating: u16,
-    /// What its counts stand for.
+    /// The meaning of its counts.
     pub counts: CounterMeaning,
     /// Ticks against time, if something states it; else it must be measured
     /// ([`super::measure_frequency`]).
@@ -29,7 +29,7 @@ pub struct SourceProperties {
     pub settable: bool,
 }
 
-/// What to do with a counter of 32 bits.
+/// How to use a counter of 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter32Policy {
     /// Refuse it, as the thesis does.
@@ -54,7 +54,7 @@ impl SourceProperties {
     }
 }
 
-/// What the counts of a source stand for.
+/// The meaning of a source's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterMeaning {
     /// Periods of an oscillator, from an unknown beginning.
@@ -76,7 +76,7 @@ pub struct Frequency {
     pub ticks: u64,
     /// ...in this many ns.
     pub ns: u64,
-    /// Who says so.
+    /// The origin of the statement.
     pub origin: FrequencyOrigin,
 }
 
@@ -106,10 +106,10 @@ impl Frequency {
     }
 }
 
-/// Who states a frequency.
+/// The origin of a stated frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrequencyOrigin {
-    /// It follows from what the clock is.
+    /// The definition of the clock gives the frequency.
     Definition,
     /// CPUID leaf 15h: the crystal's frequency and the ratio of the TSC to it.
     Cpuid15,

@@ -49,7 +49,7 @@ const ENABLE_CNF: u32 = 1;
 /// The longest period that the specification allows: 100 ns.
 const LONGEST_PERIOD_FS: u32 = 100_000_000;
 
-/// What an HPET says of itself.
+/// The capabilities that an HPET states in its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Length of a tick, femtoseconds; at most 100 ns.
@@ -88,7 +88,7 @@ impl Capabilities {
     #[must_use]
     pub fn wraps_after_ns(&self) -> u64 {
         const FS_PER_NS: u64 = 1_000_000;
-        // At most 2^32 x 10^8, below 2^59.
+        // The product is at most 2^32 x 10^8, below 2^59.
         (u64::from(self.period_fs) << 32) / FS_PER_NS
     }
 }

@@ -46,7 +46,7 @@ pub use unavailable::Unavailable;
 ///
 /// Reading need not agree between CPUs: that is for [`crate::choice`] to find out.
 pub trait ClockSource: Debug + Send + Sync {
-    /// What this source is. Constant while the value lives.
+    /// The properties of this source. Constant while the value lives.
     fn facts(&self) -> SourceProperties;
 
     /// Reads the count. It may be sampled before earlier instructions have finished and after

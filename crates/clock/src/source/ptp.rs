@@ -19,7 +19,7 @@ pub struct PtpSource {
     number: u32,
     device: Device,
     resolution_ns: u64,
-    /// What the last read gave, for the day when the device is gone.
+    /// The result of the last read: it is returned again after the device was removed.
     last: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ impl PtpSource {
         Ok(PtpSource { number, device, resolution_ns, last })
     }
 
-    /// What the device says it can do; `None` if it does not answer.
+    /// The capabilities that the device states; `None` if it does not answer.
     #[must_use]
     pub fn capabilities(&self) -> Option<hourglass_sys::ptp::Capabilities> {
         self.device.capabilities().ok()

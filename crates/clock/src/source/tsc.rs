@@ -32,11 +32,11 @@ mod native {
         Rdtsc,
         /// `rdtscp`: after earlier instructions; later ones may begin. 17 ns.
         Rdtscp,
-        /// `lfence; rdtsc`: the same where there is no `rdtscp`. 18 ns.
+        /// `lfence; rdtsc`: orders as `rdtscp` on processors without it. 18 ns.
         LfenceRdtsc,
         /// `rdtscp; lfence`: after earlier and before later instructions. 22 ns.
         RdtscpLfence,
-        /// `lfence; rdtsc; lfence`: the same without `rdtscp`. 23 ns.
+        /// `lfence; rdtsc; lfence`: orders as `rdtscp; lfence` on processors without `rdtscp`. 23 ns.
         LfenceRdtscLfence,
     }
 

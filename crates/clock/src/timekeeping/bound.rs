@@ -1,4 +1,4 @@
-//! What a bounded read returns.
+//! The results of bounded reads.
 
 /// How a reading came about, and so what its bound rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ pub struct Bounds {
     pub earliest: u64,
     /// ns.
     pub latest: u64,
-    /// What the bound rests on.
+    /// The evidence on which the bound rests.
     pub status: Status,
 }
 

@@ -102,9 +102,9 @@ const BASE_NS: usize = 4;
 const BOUND_NS: usize = 5;
 const GROWTH: usize = 6;
 const HOLD: usize = 7;
-/// Where the words of [`RawRate`] begin.
+/// Index of the first word of [`RawRate`].
 const RAW: usize = 8;
-/// Where the words of [`WallLine`] begin.
+/// Index of the first word of [`WallLine`].
 const WALL: usize = 11;
 
 /// Set in the turn while the writer switches.
@@ -249,7 +249,7 @@ pub(super) fn line_under<W: PageWords>(words: &W, turn: u64) -> ClockLine {
     }
 }
 
-/// Everything under `turn`, with the same condition.
+/// Everything under `turn`; belongs together if the turn is still the same afterwards.
 pub(super) fn content_under<W: PageWords>(words: &W, turn: u64) -> Content {
     let slot = slot_of(turn);
     let word = |index: usize| words.load(slot + index, Relaxed);

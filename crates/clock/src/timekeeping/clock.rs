@@ -110,11 +110,11 @@ pub struct ScaleTime {
     pub ns: i64,
     /// Bound on the distance to what the kernel says on that scale, ns.
     pub error_ns: u64,
-    /// What the bound rests on.
+    /// The evidence on which the bound rests.
     pub status: Status,
 }
 
-/// What [`Clock::maintain`] did.
+/// The result of [`Clock::maintain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceResult {
     /// Whether a line was drawn.

@@ -80,12 +80,12 @@ fn common_measure(a: Length, b: Length) -> Length {
     greater
 }
 
-/// What became of a length of time.
+/// Whether time passed while a clock was watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MovementState {
     /// Time passed; counter and reference together move by at most `grain` at once.
     Moving {
-        /// In ticks of the counter.
+        /// The common step, ticks of the counter.
         grain: u64,
     },
     /// No time passed: it is simulated, and passes only by calls.

@@ -74,7 +74,7 @@ impl LineValidity {
     }
 }
 
-/// Where a reading of the counter lies with respect to a line.
+/// The position of a reading of the counter with respect to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinePosition {
     /// Ticks before the base.
@@ -86,7 +86,7 @@ pub(super) enum LinePosition {
 }
 
 impl ClockLine {
-    /// What holds before anything was measured: the OS clock as it is, already expired.
+    /// The line before any measurement: the OS clock as it is, already expired.
     pub(super) const UNDRAWN: ClockLine = ClockLine {
         source: SourceId::OS,
         status: Status::OsClock,
@@ -139,13 +139,13 @@ impl ClockLine {
         self.bound_at(ahead).saturating_sub(UNORDERED_NS)
     }
 
-    /// The same line with a validity so short that no product of a read overflows.
+    /// This line with a validity limited so that no product of a read overflows.
     pub(super) fn held(mut self) -> ClockLine {
         const LONGEST_NS: u64 = 1 << 62;
         let longest = LONGEST_NS.checked_div(self.growth).unwrap_or(LONGEST_NS);
         let room_ns = (i64::MAX as u64).saturating_sub(self.base_ns).min(longest);
         self.valid_for = self.valid_for.min(self.slope.ticks_floor(room_ns)).min(u64::MAX / 2);
-        // What proofs/timekeeping.py takes for granted of a read.
+        // These are the assumptions of proofs/timekeeping.py about a read.
         let end_ns = self.slope.ns_floor(self.valid_for);
         debug_assert!(end_ns <= room_ns && end_ns.checked_mul(self.growth).is_some(), "{self:?}");
         self

@@ -10,7 +10,7 @@ use super::timebase::{ReferenceClock, SourceId, Timebase};
 /// The shortest time in which an error is absorbed, ns.
 const SHORTEST_NS: u64 = 1_000_000;
 
-/// What is known when a line over a counter is to be drawn.
+/// The input for a line over a counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineParameters {
     pub(super) source: SourceId,
@@ -19,7 +19,7 @@ pub(super) struct LineParameters {
     pub(super) slope: Slope,
     /// Bound on its relative error from now on, with the allowance for drift; 2^-32.
     pub(super) error: u64,
-    /// For how long the line is to hold, ns.
+    /// The time for which the line must hold, ns.
     pub(super) interval_ns: u64,
     /// Counter and `CLOCK_MONOTONIC` at a moment just past.
     pub(super) anchor: ClockSample,

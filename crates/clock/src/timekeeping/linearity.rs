@@ -13,11 +13,11 @@ use super::slope::{RELATIVE_BITS, relative, share_of};
 /// far samples and the drift allowed for explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonlinearity {
-    /// Its place, from the oldest.
+    /// The position of the sample, counted from the oldest.
     place: usize,
     /// The line's time minus the sample's, ns.
     pub(super) error_ns: i64,
-    /// What is allowed there, ns.
+    /// The allowed difference there, ns.
     pub(super) bound_ns: u64,
     /// Time between the sample and the last, ns.
     behind_ns: u64,
@@ -154,7 +154,7 @@ mod tests {
         (row, sample(15))
     }
 
-    /// Both clocks say the same.
+    /// Both clocks give one verdict.
     fn both((row, latest): (SampleWindow, ClockSample), allowance: u64, longest_ns: u64) -> Rows {
         check_linearity((&row, &latest), (&row, &latest), allowance, longest_ns)
     }

@@ -9,7 +9,7 @@ use super::line::ClockLine;
 use super::sample::ClockSample;
 use super::slope::{RELATIVE_BITS, Slope};
 
-/// What a reference tells of its rate against a counter.
+/// A reference's statement of its rate against a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceRate {
     /// Nothing: its rate may change at any time, unnoticed.
@@ -31,11 +31,11 @@ pub struct ReferenceLine {
     pub base_ticks: u64,
     /// `CLOCK_MONOTONIC` there, ns rounded down.
     pub base_ns: u64,
-    /// What is left of it, in 2^-shift ns.
+    /// The fraction of a nanosecond, in 2^-shift ns.
     pub fraction: u64,
     /// ns a tick, in 2^-shift.
     pub mult: u32,
-    /// At most 32.
+    /// The exponent of the fraction; at most 32.
     pub shift: u32,
 }
 
@@ -52,7 +52,7 @@ impl ReferenceLine {
         u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// Its slope; `None` for a line that stands.
+    /// The slope of the line; `None` for a line that stands.
     pub(super) fn slope(&self) -> Option<Slope> {
         let mult = u64::from(self.mult);
         (mult > 0).then(|| Slope { mult: mult << 28, shift: self.shift.min(32) + 28 })

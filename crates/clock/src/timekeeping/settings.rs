@@ -6,13 +6,13 @@ use super::slope::{Slope, relative_from_ppb};
 use super::timebase::{Discipline, SourceId};
 use crate::source::{Frequency, FrequencyOrigin};
 
-/// Which source serves at first.
+/// The source that serves at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// The OS clock serves the first reads, at its own bound; a millisecond later the machine is
     /// judged (that takes tens of microseconds), and a counter that can be trusted takes over.
     Judged,
-    /// This one, on the caller's word, from the first read.
+    /// This source serves from the first read, without checks.
     With(SourceId),
 }
 
@@ -29,7 +29,7 @@ pub struct FrequencyHint {
 /// How a clock is to be kept. [`ClockSettings::DEFAULT`] is right unless something is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockSettings {
-    /// Which source serves at first.
+    /// The source that serves at first.
     pub start: Start,
     /// What the counter's frequency is said to be. `None`: what the machine itself states
     /// ([`super::Timebase::stated`]), which is checked against, but narrows no bound.
@@ -57,7 +57,7 @@ pub struct ClockSettings {
     pub examine: bool,
     /// How often the kernel is asked about the machine, ns. A look costs some 30 us.
     pub look_every_ns: u64,
-    /// Where the file system begins; `None` for `/`.
+    /// The root of the file system; `None` for `/`.
     pub root: Option<PathBuf>,
 }
 

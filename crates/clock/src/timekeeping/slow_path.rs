@@ -1,13 +1,13 @@
-//! What a reader does when the page does not simply give the time.
+//! The reads for which the page alone does not give the time.
 
 use super::bound::{Reading, Status};
 use super::line::{ClockLine, LinePosition, LineValidity};
 use super::reference_rate::ReferenceRate;
 use super::timebase::{ReferenceClock, SourceId, Timebase};
 
-/// How often a reader looks at a page that changes under it before it takes the OS clock.
+/// How often a reader retries on a page that changes under it before it takes the OS clock.
 pub(super) const ATTEMPTS: u32 = 1_000;
-/// For how many looks it waits for a writer in the midst of a switch (a switch takes 0.1 us).
+/// For how many retries it waits for a writer in the midst of a switch (a switch takes 0.1 us).
 pub(super) const PATIENCE: u32 = 200;
 
 /// Behind the base by up to this, a counter was read by a processor that samples early, or whose
@@ -24,7 +24,7 @@ pub(super) fn is_overdue(line: &ClockLine, place: LinePosition) -> bool {
     }
 }
 
-/// What a reader wants to know.
+/// The kind of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadKind {
     /// The time, as the line tells it.

@@ -15,7 +15,7 @@ impl SourceId {
     /// not [`SourceId::OS`].
     #[must_use]
     pub fn from_name(name: SourceName) -> Option<SourceId> {
-        /// Where the numbers of PTP clocks begin.
+        /// The first number of a PTP clock.
         const FIRST_PTP: u16 = 256;
         match name {
             SourceName::Tsc => Some(SourceId::TSC),
@@ -326,7 +326,7 @@ mod tests {
         assert!(base.supports(base.id()) && base.supports(SourceId::OS));
         assert_eq!(base.ticks(base.id()), base.ticks_enclosing(base.id()));
         let clock = Clock::on(base, ClockSettings::DEFAULT);
-        // It stands still: found at once.
+        // The clock stands still, which is found at once.
         clock.set_source(SourceId::SIMULATED).unwrap();
         assert_eq!((clock.source(), clock.count(EventKind::Stuck)), (SourceId::OS, 1));
         assert_eq!(SourceId::from_name(SourceName::Ptp(3)), Some(SourceId(259)));

@@ -4,7 +4,7 @@
 use super::clock_offsets::Offset;
 use super::slope::{relative, relative_from_ppb, share_of};
 
-/// What vouches for wall-clock time.
+/// The source of wall-clock time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum WallStatus {
@@ -12,9 +12,9 @@ pub enum WallStatus {
     Unknown = 0,
     /// The kernel's clock is synchronised; the bound is the synchroniser's (`adjtimex` maxerror).
     Synchronised = 1,
-    /// It was set by hand, with the error stated then.
+    /// Wall-clock time was set by hand, with the error stated then.
     ByHand = 2,
-    /// It is steered by an external reference.
+    /// Wall-clock time is steered by an external reference.
     Steered = 3,
 }
 
@@ -25,7 +25,7 @@ pub struct WallTime {
     pub ns: i64,
     /// Bound on the error against UTC, ns; `None` if the bound is unknown.
     pub error_ns: Option<u64>,
-    /// Who vouches.
+    /// The source of the time.
     pub status: WallStatus,
 }
 
@@ -125,7 +125,7 @@ impl WallLine {
     }
 }
 
-/// Who decides what wall-clock time is.
+/// The source of wall-clock time, and its state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wall {
     pub(super) line: WallLine,

@@ -80,7 +80,7 @@ fn facts(name: SourceName) -> SourceProperties {
     }
 }
 
-/// What the policy strict objects to in a TSC.
+/// The objection of the policy strict against a TSC.
 fn objection_to(
     machine: impl FnOnce(&mut ClockHost),
     measured: impl FnOnce(&mut SourceMeasurement),

@@ -1,4 +1,4 @@
-//! What goes wrong with a simulated clock, and when.
+//! Faults of a simulated clock, and their times.
 
 use hourglass_time::Span;
 
@@ -7,11 +7,11 @@ use hourglass_time::Span;
 pub struct Fault {
     /// When, in true time since the beginning.
     pub at: Span,
-    /// What.
+    /// The kind of the fault.
     pub kind: FaultKind,
 }
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// The clock jumps, backwards if negative.
@@ -27,7 +27,7 @@ pub enum FaultKind {
     },
     /// The clock runs at another rate from then on.
     Rate {
-        /// By how much faster, parts per billion.
+        /// How much faster it runs, parts per billion.
         ppb: i64,
     },
     /// The machine is suspended. True time is that of `CLOCK_MONOTONIC`, so it stands still, and

@@ -9,7 +9,7 @@ use crate::timekeeping::Leap;
 pub struct SimKernel {
     /// How often it moves its clock on, in true time; 0.1 ms or more.
     pub tick: Span,
-    /// What is done to its clock, in any order.
+    /// The adjustments of its clock, in any order.
     pub adjustments: Vec<Adjustment>,
     /// Whether programs see by which line it makes its clock, as they do where `[vvar]` is mapped.
     pub shown: bool,
@@ -20,7 +20,7 @@ pub struct SimKernel {
 pub struct Adjustment {
     /// When, in true time since the beginning.
     pub at: Span,
-    /// What.
+    /// The kind of the adjustment.
     pub kind: AdjustmentKind,
 }
 
@@ -53,7 +53,7 @@ pub enum AdjustmentKind {
     Leap(Option<LeapKind>),
 }
 
-/// Which leap second is announced.
+/// The announced leap second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeapKind {
     /// 23:59:60.
@@ -91,10 +91,10 @@ pub(crate) struct State {
     tick_us: i64,
     offset_ns: i64,
     constant: u32,
-    /// What is taken of the offset in this second, ns.
+    /// The part of the offset that is applied in this second, ns.
     chunk_ns: i64,
     single_us: i64,
-    /// What is taken of the single shot in this second, us.
+    /// The part of the single shot that is applied in this second, us.
     single_now_us: i64,
     /// How far the clock is behind what it should be, in 2^-24 ns / hertz.
     behind: i128,
@@ -132,7 +132,7 @@ impl State {
         }
     }
 
-    /// Its rate, parts per billion.
+    /// The clock's rate error, parts per billion.
     fn rate_ppb(&self) -> i128 {
         let by_tick = (self.tick_us - 10_000) * 100_000;
         let by_hand = self.chunk_ns + self.single_now_us * 1_000;
@@ -162,13 +162,13 @@ impl State {
         SHIFT
     }
 
-    /// What `adjtimex` reports as corrected on purpose, 2^-32, and whether an offset is left.
+    /// The correction on purpose that `adjtimex` reports, 2^-32, and whether an offset remains.
     pub(crate) fn corrections(&self) -> (i64, bool) {
         let ppb = i128::from(self.frequency_ppb) + i128::from(self.tick_us - 10_000) * 100_000;
         (((ppb << 32) / S_NS) as i64, self.offset_ns != 0)
     }
 
-    /// What `adjtimex` reports of a leap second.
+    /// The leap second that `adjtimex` reports.
     pub(crate) fn leap(&self) -> Leap {
         match (self.leap, self.announced) {
             (LeapState::Running, _) => Leap::Running,

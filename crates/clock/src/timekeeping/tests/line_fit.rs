@@ -1,4 +1,4 @@
-//! Where a line begins.
+//! The beginning of a line.
 
 use super::super::double::{Dice, Drift};
 use super::super::properties::Observed;
@@ -43,7 +43,7 @@ fn a_new_line_begins_where_the_old_one_is_also_after_an_expiry() {
     }
 }
 
-/// The same where the OS clock was requested, or serves while a counter is measured.
+/// A new line begins where the OS clock was requested, or serves while a counter is measured.
 #[test]
 fn a_new_line_begins_where_the_old_one_is_also_over_another_source() {
     for seed in 0..20 {

@@ -32,7 +32,7 @@ impl Observed {
         assert!(self.clock.recent() <= self.last_ns);
     }
 
-    /// The same, and the true time is inside the bounds.
+    /// Reads as above, and asserts that the true time is inside the bounds.
     pub(super) fn look(&mut self) -> Status {
         self.look_at_order();
         let before = self.double.truth_ns();
@@ -69,7 +69,7 @@ impl Observed {
     }
 }
 
-/// Never looks at the files of the machine under test.
+/// Settings that never read the files of the machine under test.
 pub(super) fn quiet() -> ClockSettings {
     ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT }
 }
@@ -189,7 +189,7 @@ fn after_a_backward_step_time_goes_on_from_the_last_time_read() {
         observed.double.pass_ns(SECOND_NS);
         observed.look();
         observed.double.step_ticks(-HERTZ.cast_signed() * 3_600);
-        // Far behind the base: the next reader looks into it by itself.
+        // The counter is far behind the base: the next reader checks the clock by itself.
         assert_eq!(observed.look(), Status::FailedOver);
         assert_eq!(observed.clock.count(EventKind::NegativeStep), 1);
         observed.live(&mut Dice(seed), SECOND_NS, SECOND_NS / 10);
@@ -237,7 +237,7 @@ fn a_wild_counter_changes_nothing_but_the_bound() {
         assert!(observed.clock.now() < observed.double.truth_ns() + 200);
         observed.clock.set_source(SourceId::SIMULATED).unwrap();
         observed.live(&mut Dice(seed), 100 * SECOND_NS, SECOND_NS);
-        // Steady again: what is left of the error is absorbed.
+        // The clock is steady again: the remaining error is absorbed.
         observed.run_ahead(20_000);
         observed.double.with(|s| s.drift = Drift::Constant(0));
         observed.live(&mut Dice(seed), 60 * SECOND_NS, SECOND_NS);
@@ -373,7 +373,7 @@ fn a_counter_that_stands_or_is_not_trusted_does_not_serve() {
     frozen.settle();
     frozen.double.with(|s| s.frozen = true);
     for _ in 0..10 {
-        // valkey #4345: the clock stood at one time for ever. Here: until the next look.
+        // valkey #4345: the clock stood at one time for ever. Here it stands until the next check.
         frozen.double.pass_ns(SECOND_NS);
         frozen.clock.maintain();
     }

@@ -57,14 +57,14 @@ impl Timebase for Asked {
     }
 }
 
-/// What happens, and what the reads have to be like.
+/// The events of a case, and the conditions for its reads.
 struct Row {
     name: &'static str,
-    /// After the beginning, ns.
+    /// Times after the beginning, ns, and the events.
     happens: Vec<(i64, Kind)>,
-    /// At which moments the bound must be known, and at most this.
+    /// Moments at which the bound must be known, and its maximum, ns.
     known: Vec<(i64, u64)>,
-    /// At which moments it must not be known.
+    /// Moments at which it must not be known.
     unknown: Vec<i64>,
 }
 
@@ -139,7 +139,7 @@ impl Row {
         Asked(SimSource::new(SimConfig { kernel, ..SimConfig::default() }))
     }
 
-    /// What the clock may say at a moment, by UTC: 23:59:60 is 00:00:00, too.
+    /// The times allowed at a moment, by UTC: 23:59:60 is 00:00:00, too.
     fn utc(&self, at: i64) -> std::ops::RangeInclusive<i64> {
         let after = |leap: i64| BEGIN_NS + at + leap;
         match self.happens.iter().find_map(|(_, kind)| match kind {
