@@ -60,7 +60,7 @@ pub fn audsley_within(
         return Err(Refusal::Suspension);
     }
     let mut unassigned: Vec<usize> = (0..tasks.len()).collect();
-    // From the least urgent.
+    // The order is from the least urgent.
     let mut assigned: Vec<usize> = Vec::with_capacity(tasks.len());
     while !unassigned.is_empty() {
         let mut given_up = None;
@@ -132,7 +132,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// It finds an order exactly when one of all orders is feasible.
+        /// The search finds an order exactly when one of all orders is feasible.
         #[test]
         fn audsley_is_optimal(tasks in small_tasks(), kind in 0..2usize) {
             let sections = [Sections::Preemptive, Sections::NonPreemptive][kind];

@@ -26,7 +26,7 @@ impl Default for StepLimit {
 }
 
 impl StepLimit {
-    /// As many looks.
+    /// A limit of `looks` looks at tasks.
     #[must_use]
     pub const fn with_steps(looks: u64) -> StepLimit {
         StepLimit { remaining: looks }

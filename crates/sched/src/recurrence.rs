@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(found, Err(Refusal::Overflow));
     }
 
-    /// Used almost completely: the even start is already close, whatever the size.
+    /// On a processor used almost completely the even start is already close, whatever the size.
     #[test]
     fn nearly_full_processors_do_not_take_long() {
         let streams = vec![Stream { cost: 999_999, period: 1_000_000, jitter: 0 }];

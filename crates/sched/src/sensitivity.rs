@@ -22,12 +22,12 @@ use crate::exact_fraction::greatest_common_divisor;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Verdict};
 
-/// What a test says of a set.
+/// The verdict of a test on a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScaleTest {
     /// The verdict.
     pub verdict: Verdict,
-    /// A task that is not feasible, where the test looks at tasks.
+    /// A task that is not feasible, if the test judges tasks.
     pub failing: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ pub struct CostScale {
     pub factor: Fraction,
     /// The utilisation that the set has then; `None` if its terms have more than 64 bits.
     pub utilisation: Option<Fraction>,
-    /// What the test says one part further on: which task breaks first.
+    /// The verdict one part further on: it names the task that breaks first.
     pub beyond: Option<ScaleTest>,
 }
 

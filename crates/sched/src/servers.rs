@@ -20,11 +20,11 @@ use crate::verdict::{Analysis, Refusal, ResponseBound, ResponseTime, TaskResult,
 /// The rules of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServerPolicy {
-    /// What is not used when the period begins is lost.
+    /// Budget that is not used when the period begins is lost.
     Polling,
     /// The budget stays until the period ends.
     Deferrable,
-    /// What was used comes back a period after its use began.
+    /// Used budget comes back a period after its use began.
     Sporadic,
     /// A constant-bandwidth server that waits for its next period when the budget is spent.
     HardBandwidth,
@@ -89,7 +89,7 @@ impl Server {
         Ok(Server { kind, period, budget, deadline })
     }
 
-    /// Its rules.
+    /// The rules of the server.
     #[must_use]
     pub fn kind(&self) -> ServerPolicy {
         self.kind
@@ -222,7 +222,7 @@ impl Server {
         verdict.unwrap_or(Verdict::NoBound)
     }
 
-    /// Whether it goes on at once when its budget is spent.
+    /// Whether the server goes on at once when its budget is spent.
     #[must_use]
     pub fn is_soft(&self) -> bool {
         self.kind == ServerPolicy::SoftBandwidth

@@ -25,7 +25,7 @@ pub enum LockProtocol {
     /// The holder runs at the ceiling: the highest priority of all users, or one that is stated.
     /// Under EDF, the stack resource policy, whose ceilings follow from deadlines.
     Ceiling(Option<u32>),
-    /// The holder inherits the urgency of whom it blocks.
+    /// The holder inherits the urgency of the tasks that it blocks.
     Inheritance,
     /// The holder is not preempted.
     Spin,
@@ -59,7 +59,7 @@ pub enum UsageError {
     LowCeiling {
         /// The resource.
         resource: usize,
-        /// Its ceiling.
+        /// The priority to which the ceiling raises a holder.
         ceiling: u32,
         /// The user's priority.
         priority: u32,
@@ -188,7 +188,7 @@ fn total(
 ) -> Option<u64> {
     let (mut at_once, mut of_tasks, mut of_resources) = (0, BTreeMap::new(), BTreeMap::new());
     for (task, section) in sections {
-        // In discrete time a unit of it has passed.
+        // In discrete time a unit of the section has passed.
         let delay = section.length - u64::from(time == TimeModel::Discrete);
         match protocols[section.resource] {
             LockProtocol::Plain => return None,

@@ -15,7 +15,7 @@ use crate::sections::segment_before;
 /// that may demand too much.
 ///
 /// # Errors
-/// The first thing that does not hold; the task is always 0.
+/// The first property that does not hold; the task is always 0.
 pub fn demand(
     set: &TaskSet,
     sections: Sections,

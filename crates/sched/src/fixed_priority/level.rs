@@ -33,13 +33,13 @@ struct Level {
     /// Tasks of higher priority: their jobs count until the job is done.
     higher: InterferenceTerms,
     all: Vec<Stream>,
-    /// By how much lower priorities delay the window.
+    /// The delay of the window by lower priorities.
     blocking: u64,
     /// How much of a job runs after the instant at which it can be preempted no longer.
     tail: u64,
     /// The deadline of the task.
     due: u64,
-    /// With a deadline, jobs after the first that misses it are not looked at.
+    /// The deadline to test; jobs after the first that misses it are then not analysed.
     deadline: Option<u64>,
 }
 
@@ -187,7 +187,7 @@ fn effective_jitter(task: &Task, result: Option<&TaskResult>) -> Result<u64, Ref
     }
 }
 
-/// By how much a task of lower priority delays others.
+/// The delay of other tasks by a task of lower priority.
 fn segment_of(task: &Task, sections: Sections, time: TimeModel) -> u64 {
     let length = match sections {
         Sections::Preemptive => 0,

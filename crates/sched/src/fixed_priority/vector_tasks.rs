@@ -16,7 +16,7 @@ pub(super) const SHORT_ROUNDS: u32 = 5;
 /// Tasks a block.
 const WIDTH: usize = 4;
 
-/// What a time is kept in.
+/// The integer type of times.
 pub(super) trait Digits: Copy {
     const NONE: Self;
     /// Periods of at most this can be kept, where the shares of all tasks are at most 1 together.

@@ -22,14 +22,14 @@ pub fn dkc(tasks: &[Task], cpus: u64) -> Option<TaskSet> {
     Some(by_key(tasks, |t| i128::from(t.deadline) * (1 << DIGITS) - factor * i128::from(t.cost)))
 }
 
-/// By T - k C, with the same k, the least the most urgent.
+/// The order by T - k C, with one k, the least the most urgent.
 #[must_use]
 pub fn tkc(tasks: &[Task], cpus: u64) -> Option<TaskSet> {
     let factor = factor(cpus)?;
     Some(by_key(tasks, |t| i128::from(t.period) * (1 << DIGITS) - factor * i128::from(t.cost)))
 }
 
-/// By D - C, the least the most urgent.
+/// The order by D - C, the least the most urgent.
 #[must_use]
 pub fn dcmpo(tasks: &[Task]) -> TaskSet {
     by_key(tasks, |t| i128::from(t.deadline) - i128::from(t.cost))

@@ -46,7 +46,7 @@ pub const AS_PUBLISHED: Bound = Bound::BertognaCirinei { slack: true, clamp: tru
 pub enum OpaTest {
     /// Deadline analysis (Bertogna, Cirinei and Lipari, TPDS 2009).
     Deadline,
-    /// The same, where at most m - 1 tasks carry work in (Davis and Burns, RTSJ 2011).
+    /// The bound where at most m - 1 tasks carry work in (Davis and Burns, RTSJ 2011).
     LimitedCarryIn,
 }
 

@@ -97,7 +97,7 @@ impl WindowJob {
         let cpus = u128::from(self.cpus);
         let full = (u128::from(window - self.own) + 1).saturating_mul(cpus);
         let sum = works.iter().fold(0u128, |sum, work| sum.saturating_add(work.now));
-        // By how much more work there is than lets the job end here.
+        // The work beyond the amount that lets the job end here.
         let mut spare = sum.checked_sub(full)?;
         works.sort_unstable_by_key(|work| work.grows);
         let mut at = 0;

@@ -139,7 +139,7 @@ fn search(
         let Some(late) = accepts(set, value, next, set.len())? else { break };
         let less = narrowed(set, (low, value), late.worst..late.worst + 1, accepts)?;
         if less == value {
-            // A number does not fit somewhere else.
+            // A number of another task does not fit.
             return narrowed(set, (low, value), next..set.len(), accepts);
         }
         (value, next) = (less, late.first);

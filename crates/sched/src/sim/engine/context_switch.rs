@@ -121,7 +121,7 @@ impl<const TELL: bool> SimState<TELL> {
         self.rank_moved(thread);
     }
 
-    /// Who lost a CPU and got no other was preempted.
+    /// A thread that lost its CPU and got no other was preempted.
     fn count_preemptions(&mut self) {
         while let Some(thread) = self.displaced.pop() {
             let runner = &mut self.runners[thread];
@@ -210,7 +210,7 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// What a CPU's thread is charged for, and when that ends.
+    /// Computes the charge of a CPU's thread, and its end.
     fn refresh(&mut self, at: usize) {
         self.cpus[at].stale = false;
         let Some(thread) = self.cpus[at].thread else {

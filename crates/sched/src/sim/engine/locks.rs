@@ -13,7 +13,7 @@ use super::super::system::SimLockProtocol;
 use super::SimState;
 
 impl<const TELL: bool> SimState<TELL> {
-    /// Takes a lock, or waits for it. Whether the job goes on.
+    /// Takes a lock, or waits for it. Returns whether the job goes on.
     pub(super) fn lock(&mut self, thread: usize, resource: usize) -> Result<bool, SimError> {
         let domain = self.runners[thread].domain;
         self.soil(domain);

@@ -136,7 +136,7 @@ impl<const TELL: bool> SimState<TELL> {
         let mut given = Vec::new();
         self.open &= !M::ACTIVE;
         if M::ACTIVE {
-            // Before anything runs, so that it can set its first timer.
+            // The monitor is called before anything runs, so that it can set its first timer.
             self.call_monitor(monitor, &mut given)?;
         }
         let (mut still, mut rounds) = (0u32, 0u32);
@@ -213,7 +213,7 @@ impl<const TELL: bool> SimState<TELL> {
                     self.reasons.timer = true;
                 }
                 _ if slot >= slots.tick => self.tick(),
-                // It sets its timer to the next one.
+                // The source sets its timer to the next one.
                 _ if is_release => {
                     let thread = slot - slots.release;
                     self.bring_up(self.runners[thread].domain);
@@ -251,7 +251,7 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// Lets the monitor look until nothing changes any more.
+    /// Calls the monitor until nothing changes any more.
     fn consult<M: Monitor>(
         &mut self,
         monitor: &mut M,

@@ -23,13 +23,13 @@ use keys::lane_bits;
 use slices::CpuSlices;
 use track::{DispatchOrder, Track};
 
-/// Jobs between two looks at whether to go on, about: some milliseconds.
+/// About the number of jobs between two questions whether to go on: some milliseconds.
 const JOBS_TO_ASK: u64 = 1 << 16;
 
-/// The same where slices are kept in between.
+/// The number of jobs between two such questions where slices are stored in between.
 const JOBS_TO_TELL: u64 = 1 << 11;
 
-/// What came of a try.
+/// The outcome of a try.
 pub(super) enum FastOutcome {
     /// The system has been simulated.
     Done(Result<SimOutcome, SimError>),
@@ -76,7 +76,7 @@ impl FastRun<'_> {
             if !ended {
                 self.flush(sink);
                 if !sink.reached(until) {
-                    // What is done at this instant is done, as at a horizon.
+                    // Work of this instant counts as done, as at a horizon.
                     ended = true;
                     if let Err(error) = self.advance(until, true) {
                         return self.failed(error);
@@ -93,7 +93,7 @@ impl FastRun<'_> {
         self.tracks.iter_mut().try_for_each(|track| track.advance(until, is_horizon))
     }
 
-    /// With several CPUs, something may have failed before on another one.
+    /// With several CPUs, an earlier error may have occurred on another one.
     fn failed(&self, error: SimError) -> FastOutcome {
         if self.system.cpus == 1 {
             FastOutcome::Done(Err(error))

@@ -33,7 +33,7 @@ impl CpuSlices {
         self.from = now;
     }
 
-    /// What runs has run until now.
+    /// Ends the slice of the running job now.
     #[inline]
     pub(super) fn until(
         &mut self,

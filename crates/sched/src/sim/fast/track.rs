@@ -30,7 +30,7 @@ struct FastThread {
     earliest_release: u64,
     period: u64,
     deadline: u64,
-    /// Of all jobs, or of the current one where costs differ.
+    /// The cost of all jobs, or of the current one where costs differ.
     cost: u64,
     /// What is added to a release to make it a key, less the deadline where that counts.
     base: KeyKind,
@@ -55,7 +55,7 @@ struct ThreadStats {
     outcome: ThreadOutcome,
 }
 
-/// Who comes first.
+/// The order in which jobs are dispatched.
 #[derive(Clone, Debug)]
 pub(super) enum DispatchOrder {
     /// The earliest absolute deadline.
@@ -66,7 +66,7 @@ pub(super) enum DispatchOrder {
     Turn(Vec<u64>),
 }
 
-/// What the keys of a lane say.
+/// The meaning of a lane's keys.
 #[derive(Clone, Copy, Debug)]
 enum KeyKind {
     /// The absolute deadline.
@@ -81,7 +81,7 @@ pub(super) struct Track {
     /// When the running job will be done; [`NEVER`] without one.
     end: u64,
     by_key: bool,
-    /// Of jobs with equal keys, that of who runs comes first.
+    /// Whether the running job comes first among jobs with equal keys.
     keeps: bool,
     /// Next releases.
     next: Keys,
@@ -98,7 +98,7 @@ pub(super) struct Track {
     switches: u64,
     pub(super) events: u64,
     max_events: u64,
-    /// What ran when, if that is wanted.
+    /// The slices, if the sink wants them.
     pub(super) slices: Option<CpuSlices>,
 }
 
@@ -378,7 +378,7 @@ impl Track {
         Ok(())
     }
 
-    /// What runs at the horizon, has run until there.
+    /// Ends the slice of the running job at the horizon.
     pub(super) fn close(&mut self, horizon: u64) {
         if let Some(at) = self.running {
             self.lanes[at].remaining -= horizon - self.now;
@@ -387,7 +387,7 @@ impl Track {
         }
     }
 
-    /// What became of the CPU, and of its threads in their places.
+    /// Returns the outcome of the CPU, and writes those of its threads to their places.
     pub(super) fn finish(mut self, horizon: u64, threads: &mut [ThreadOutcome]) -> CpuOutcome {
         let mut busy = 0;
         if let Some(at) = self.running {

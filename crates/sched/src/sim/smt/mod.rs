@@ -29,9 +29,9 @@ use plan::CorePlan;
 pub enum SmtPolicy {
     /// Nothing.
     Ignore,
-    /// They are idle.
+    /// Siblings are idle.
     Disable,
-    /// They run threads without a deadline for as long as slack lasts.
+    /// Siblings run threads without a deadline for as long as slack lasts.
     Monitor(Monitoring),
 }
 
@@ -46,20 +46,20 @@ pub struct Monitoring {
     /// Duration of a stop, ns: co-runners run on for this time after the decision. It is subtracted
     /// from the slack.
     pub latency: u64,
-    /// When to look.
+    /// The times at which slack is checked.
     pub check: SlackCheck,
     /// How progress is known.
     pub progress: ProgressModel,
 }
 
-/// When slack is looked at, beside the releases and completions of real-time jobs.
+/// The times at which slack is checked, besides the releases and completions of real-time jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlackCheck {
     /// When it may be used up: equations 2 and 3.
     #[default]
     Variable,
-    /// So far apart, ns; above zero. Neighbours are also stopped if slack may be used up before the
-    /// next look.
+    /// Checks at this distance, ns; above zero. Co-runners are also stopped if slack may be used up
+    /// before the next check.
     Fixed(u64),
 }
 
@@ -121,29 +121,29 @@ impl Monitoring {
     }
 }
 
-/// What a policy did.
+/// Counts of a policy's actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorCounts {
-    /// Looks at the slack by a timer; those at releases and completions come for free.
+    /// Checks of the slack by a timer; those at releases and completions are free.
     pub wakeups: u64,
     /// The most of them while one job was the one running.
     pub wakeups_per_job_max: u64,
-    /// How often neighbours were stopped.
+    /// How often co-runners were stopped.
     pub stops: u64,
 }
 
 /// A simulation under a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmtOutcome {
-    /// What came of the system.
+    /// The outcome of the system.
     pub outcome: SimOutcome,
-    /// What the policy did.
+    /// The counts of the policy.
     pub watched: MonitorCounts,
     /// Work of all threads without a deadline, ns of a CPU that is not shared.
     pub best_effort: u64,
 }
 
-/// What keeps a policy from being simulated.
+/// The reason why a policy cannot be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SmtError {
@@ -158,13 +158,13 @@ pub enum SmtError {
     Slack {
         /// Position of the thread.
         thread: usize,
-        /// What it does.
+        /// The property of the thread that hides its slack.
         what: &'static str,
     },
     /// Slack is not known where fixed priorities are throttled.
     #[error("slack is not known where fixed priorities are throttled; leave one of them out")]
     Throttled,
-    /// Looks that are no time apart.
+    /// Checks without a distance.
     #[error("looks at the slack are 0 apart; give a time above zero")]
     Interval,
     /// The system itself cannot be simulated.

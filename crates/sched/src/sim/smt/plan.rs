@@ -8,13 +8,13 @@ use crate::sim::{Class, Preemption, System, Thread};
 /// A core on which real-time threads run beside others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Core {
-    /// Where its real-time threads run.
+    /// The CPU of its real-time threads.
     pub(super) cpu: u32,
     pub(super) siblings: Vec<u32>,
     pub(super) threads: Vec<usize>,
 }
 
-/// The cores that a policy looks after.
+/// The cores that a policy controls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CorePlan {
     pub(super) cores: Vec<Core>,
