@@ -11,7 +11,7 @@ use hourglass_model::{KernelEvent, KernelEventKind as Kind};
 pub enum Occupant {
     /// A thread, by the kernel's number.
     Thread(u32),
-    /// Interrupts and softirqs, whatever thread they came upon.
+    /// Interrupts and softirqs, whichever thread they interrupted.
     Interrupts,
     /// No thread: the CPU is idle.
     Idle,
@@ -21,9 +21,9 @@ pub enum Occupant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub cpu: u32,
-    /// From when.
+    /// The start of the slice, ns.
     pub from_ns: i64,
-    /// To when.
+    /// The end of the slice, ns.
     pub to_ns: i64,
     pub who: Occupant,
 }
@@ -55,7 +55,7 @@ pub struct CpuOccupancy {
 
 #[derive(Clone, Debug, Default)]
 struct Cpu {
-    /// From when on nothing was given yet.
+    /// The time from which on nothing was given yet, ns.
     since_ns: i64,
     /// When its last event was.
     last_ns: i64,
@@ -174,7 +174,7 @@ impl Cpu {
                 }
             }
         }
-        // Whatever exit was not seen: no switch is made within an interrupt.
+        // Any missed exit ends here: no switch is made within an interrupt.
         self.depth = 0;
         self.current = Some(event.b);
     }
@@ -223,7 +223,7 @@ mod tests {
             (300, 1_000, Idle),
         ];
         assert_eq!(cpu_slices(&events, 1_000), wanted);
-        // Before anybody was switched, only interrupts are known.
+        // Before the first switch only interrupts are known.
         assert_eq!(cpu_slices(&events[..4], 1_000), [(100, 120, Interrupts)]);
     }
 

@@ -22,7 +22,7 @@ pub struct Program {
 /// A part of a program that is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// Its name; may be empty.
+    /// The name of the phase; may be empty.
     pub name: String,
     /// How often it is gone through before the next; without a number, for ever.
     pub loops: Option<u64>,
@@ -78,7 +78,7 @@ pub enum JobTrigger {
     Timer,
     /// Another thread, in a thread without timers.
     Event,
-    /// The end of a sleep, in a thread that waits for nothing else.
+    /// A job begins at the end of a sleep, in a thread without other waits.
     Sleep,
     /// Nothing: the thread never waits and has one job.
     Start,
@@ -110,7 +110,7 @@ pub enum ProgramStep {
     Lock(String),
     /// Unlocks a mutex.
     Unlock(String),
-    /// Waits for a condition, a mutex being let go meanwhile.
+    /// Waits for a condition, with its mutex released meanwhile.
     Wait {
         condition: String,
         mutex: String,
@@ -163,7 +163,7 @@ pub enum ProgramStep {
     Forked {
         /// The thread that is started.
         name: String,
-        /// Which of its starts, from 0.
+        /// The number of the start, from 0.
         number: u32,
     },
     /// Waits until this time after the thread's start, if that is not past.

@@ -35,7 +35,7 @@ pub struct Attribution<'a> {
     facts: &'a RunFacts,
     patterns: &'a Patterns,
     kernel: Option<KernelSide<'a>>,
-    /// Where the kernel was not traced.
+    /// Evidence from switch records, where the kernel was not traced.
     switches: Option<SwitchSide<'a>>,
     threads: BTreeMap<u32, Thread>,
     cpus: BTreeMap<u32, Cpu>,
@@ -52,7 +52,7 @@ struct Thread {
     cpu: u32,
     end_ns: i64,
     successor: Option<u32>,
-    /// It was to run from here on, and had not been seen to.
+    /// Whether the thread was to run from here on, and was not seen to run.
     unstarted: bool,
 }
 
@@ -64,7 +64,7 @@ struct Cpu {
     last_tick: Option<i64>,
 }
 
-/// What a reader must know of how the causes were found.
+/// Counts that show how the causes were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttributionCounts {
     /// Intervals read.
@@ -395,7 +395,7 @@ fn is_edge(interval: &Interval) -> bool {
     interval.start_ns == interval.end_ns
 }
 
-/// What the thread itself found out, and what the trace shows by itself.
+/// The evidence of the thread itself and of the trace.
 fn signs(before: &Thread, interval: &Interval) -> IndicationSet {
     let mut signs = IndicationSet::NONE;
     let mut insert = |sign: Indication, holds: bool| {

@@ -21,11 +21,11 @@ const STOPPED: f64 = 0.8;
 const BELOW_QUIET: f64 = 0.98;
 /// Gaps of that size are periodic, and their period is not the tick's.
 const BELOW_PERIODIC: f64 = 0.97;
-/// It is shorter than half of the shortest ticks, in a virtual machine.
+/// The gap is shorter than half of the shortest ticks, in a virtual machine.
 const BELOW_SHORT: f64 = 0.97;
 /// Of gaps of that size no more than this part can be interrupts; half of it is to be expected.
 pub(super) const MOST_INTERRUPTS: f64 = 0.1;
-/// The same where ticks were counted that do not show.
+/// An interrupt, where ticks were counted that do not show.
 const WITHOUT_TICKS: f64 = 0.5;
 /// An interrupt, or what is below the kernel.
 const IRQ_OR_BELOW: f64 = 0.97;
@@ -33,7 +33,7 @@ const IRQ_OR_BELOW: f64 = 0.97;
 const TICK_CLEARED: f64 = 0.9;
 /// The critical section was cleared, nothing was counted: an interrupt that thought of switching.
 const INTERRUPT_CLEARED: f64 = 0.7;
-/// The same where all that is known is that no switch is possible (section 4, third rule).
+/// An interrupt, where it is only known that no switch is possible (section 4, third rule).
 const INTERRUPT_BY_RULE: f64 = 0.6;
 /// The kernel recorded nothing, but lost events somewhere in the run.
 const SILENT_WITH_LOSSES: f64 = 0.6;
@@ -49,13 +49,13 @@ const QUOTA_BY_IDLE: f64 = 0.9;
 const TIME_SHARED: f64 = 0.9;
 /// A budget explains a long gap that ends on its grid, at most with this: it is not calibrated.
 const MOST_BUDGET: f64 = 0.85;
-/// The same of a quota: beside other work, 72 of 79 were right.
+/// The most for a quota: beside other work, 72 of 79 were right.
 pub(super) const MOST_QUOTA: f64 = 0.91;
-/// The thread yielded and was away for longer than a yield takes, nothing else is known.
+/// The thread yielded and was away for longer than a yield takes; no more is known.
 const YIELDED: f64 = 0.7;
-/// Another CPU, and nothing else is known; not calibrated.
+/// The thread continued on another CPU, and no more is known; not calibrated.
 const MOVED: f64 = 0.85;
-/// A gap of a thread that may be switched, of which nothing else is known.
+/// A gap of a thread that may be switched, without further evidence.
 const GUESSED: f64 = 0.3;
 /// A gap that ordinary threads make each other is not shorter, ns: the shortest turn that
 /// schedulers give.
@@ -94,11 +94,11 @@ pub(super) struct Case<'a> {
 /// Patterns of being kept off the CPU that the gap fits, with what they are worth.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ThrottlePatterns {
-    /// As long as throttling; whether such gaps are a period apart.
+    /// Whether such gaps are a period apart; `None` for a gap not as long as a throttling.
     pub(super) throttled: Option<bool>,
     /// Ended at a replenishment.
     pub(super) replenished: Option<f64>,
-    /// Its reservation is kept from user space.
+    /// Whether a program in user space enforces its reservation.
     pub(super) in_user_space: bool,
     /// Ended with a quota's period.
     pub(super) quota: Option<f64>,
@@ -305,7 +305,7 @@ impl Case<'_> {
         CauseBasis::Inferred { confidence: confidence.max(GUESSED) }
     }
 
-    /// What the records of the thread's switches say.
+    /// The cause by the records of the thread's switches.
     fn recorded_switch(&mut self) -> Option<Cause> {
         let (sign, cause) = match self.switched? {
             SwitchEvidence::Kept => (Indication::NoRecordedSwitch, None),
@@ -321,7 +321,7 @@ impl Case<'_> {
         cause
     }
 
-    /// What the kernel's counters say.
+    /// The cause by the kernel's counters.
     fn counted_switch(&self) -> Option<Cause> {
         let involuntary = self.signs.contains(Indication::CountedInvoluntary);
         let voluntary = self.signs.contains(Indication::CountedVoluntary);
@@ -385,7 +385,7 @@ impl Case<'_> {
             self.signs.insert(Indication::Periodic);
         }
         let inferred = |cause, confidence| (cause, CauseBasis::Inferred { confidence });
-        // What says when ticks are, says when no other interrupt was.
+        // Evidence of the ticks also shows when no other interrupt came.
         if self.ticks_missing {
             self.signs.insert(Indication::TicksMissing);
             return inferred(Cause::IrqOrBelow, WITHOUT_TICKS);

@@ -21,11 +21,11 @@ const OVER_CHANCE: u64 = 4;
 /// Phases that are kept; a clock that drifts more often than this has no grid.
 const MOST_PHASES: usize = 1_024;
 
-/// Looks for a grid of one period.
+/// Searches a grid of one period.
 #[derive(Clone, Debug)]
 pub(super) struct GridFinder {
     period_ns: i64,
-    /// Of how many moments to expect at least one must be on the grid.
+    /// At least one in this number of moments to expect must be on the grid.
     one_in: u64,
     histogram: Vec<u32>,
     bin_ns: i64,
@@ -42,7 +42,7 @@ pub(super) struct GapGrid {
     pub(super) period_ns: i64,
     /// How far from a point a moment may be.
     pub(super) reach_ns: i64,
-    /// From when on the grid had which phase.
+    /// The phases of the grid, each with the time from which it holds.
     phases: Vec<(i64, i64)>,
     /// Moments in the peaks.
     pub(super) hits: u64,

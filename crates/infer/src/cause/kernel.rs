@@ -24,7 +24,7 @@ const TIMERS: usize = 8;
 /// A timer that expired so often in a row at the tick's distance is the tick's.
 const TICKS_IN_A_ROW: u8 = 8;
 
-/// What the kernel was doing.
+/// The kernel's activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum KernelActivity {
     #[default]
@@ -36,13 +36,13 @@ enum KernelActivity {
     Signal,
 }
 
-/// What the kernel's events say about a gap.
+/// The evidence of the kernel's events about a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelEvidence {
     pub(super) composition: GapBreakdown,
-    /// Who took the CPU first, if the thread was switched out.
+    /// The thread that took the CPU first, if the thread was switched out.
     pub(super) next_thread: Option<u32>,
-    /// Who had the CPU for how long while it was switched out.
+    /// The occupants of the CPU while it was switched out, with their times.
     pub(super) occupants: GapOccupants,
     /// Whether the thread was waiting when it was switched out.
     pub(super) waiting: bool,
@@ -99,7 +99,7 @@ struct Cpu {
 pub(super) struct Soundness {
     /// Events of threads of the run that lay in a gap, as they must.
     pub(super) in_gaps: u64,
-    /// Those that lay where the thread was seen to run.
+    /// Events that lay where the thread was seen to run.
     pub(super) inside: u64,
     /// Events that were lost, as the events themselves say.
     pub(super) lost: u64,
@@ -114,7 +114,7 @@ pub(super) struct KernelSide<'a> {
     cpus: BTreeMap<u32, Cpu>,
     numbers: BTreeMap<u32, u32>,
     soundness: Soundness,
-    /// Who had the CPU in the last gap, all of them.
+    /// All occupants of the CPU in the last gap.
     last: BTreeMap<u32, u64>,
 }
 
@@ -295,7 +295,7 @@ impl<'a> KernelSide<'a> {
     fn switch(&mut self, event: &KernelEvent) {
         let waiting = self.accounts.iter_mut().filter(|(_, account)| account.waits_for(event.cpu));
         for (thread, account) in waiting {
-            // Who leaves a CPU had taken it: that switch is missing.
+            // A thread that leaves a CPU had taken it before: that switch is missing.
             account.evidence.hole |= self.numbers.get(&event.a) == Some(thread);
             account.charge(event.a, event.ns);
         }

@@ -23,7 +23,7 @@ const QUOTA_UNKNOWN: f64 = 0.5;
 /// What a thread found out about a span in which it was off the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanSeen {
-    /// For how long, ns.
+    /// The lost time, ns.
     pub lost_ns: u64,
     /// Switches forced on the thread.
     pub involuntary: u64,
@@ -35,7 +35,7 @@ pub struct SpanSeen {
     pub cpu_changed: bool,
     /// Whether the kernel cleared the critical section; `None` without one.
     pub cleared: Option<bool>,
-    /// For how long quotas stopped its control groups meanwhile, ns; `None` without a quota.
+    /// How long quotas stopped its control groups meanwhile, ns; `None` without a quota.
     pub throttled_ns: Option<u64>,
     /// Whether the thread was under other quotas for a part of it, so that not all that stopped it is counted.
     pub other_quotas: bool,
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(moved(&ordinary, Some(0), 60 * MS, 0), waited);
     }
 
-    /// What a host steals from a thread that has its CPU looks like a wait of it: the evidence says so.
+    /// Time that a host steals from a running thread looks like its wait: the evidence says so.
     #[test]
     fn a_wait_within_stolen_time_is_not_certain() {
         let of = |waits, voluntary, stolen_ns| {

@@ -73,7 +73,7 @@ impl CauseTally {
     }
 }
 
-/// Who had the most of the CPU. Names are not known here.
+/// The occupants with the most CPU time. Their names are not known here.
 fn ran(all: &BTreeMap<Successor, u64>) -> Vec<OccupantReport> {
     let most =
         GapOccupants::from_shares(all.iter().map(|(who, ns)| OccupantShare { who: *who, ns: *ns }));

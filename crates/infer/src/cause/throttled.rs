@@ -22,11 +22,11 @@ const FEWEST: usize = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidates {
     starts: Vec<i64>,
-    /// Their lengths together, ns.
+    /// The sum of their lengths, ns.
     lost_ns: u64,
 }
 
-/// Those of them that may be throttlings, by their starts, ascending.
+/// Gaps that may be throttlings, by their starts, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Throttlings {
     periodic: Vec<i64>,
@@ -41,7 +41,7 @@ impl Candidates {
         }
     }
 
-    /// `slack_ns` is by how much a throttling may begin late: the kernel looks at each tick.
+    /// `slack_ns` is the largest delay of a throttling: the kernel checks at each tick.
     pub(super) fn finish(self, limit: RtLimit, slack_ns: u64) -> Throttlings {
         let apart = |a: i64, b: i64| periods_apart(a, b, limit.period_ns, PARTS);
         let least = limit.period_ns.saturating_sub(limit.period_ns / PARTS);
@@ -102,7 +102,7 @@ impl RtLimit {
 
 /// A gap that may hold a part of a throttling is not shorter, ns: the kernel stops threads at its tick.
 pub(super) const PART_NS: u64 = 1_000_000;
-/// What two switches take beside the turn of a competitor, ns.
+/// The time of two switches besides the turn of a competitor, ns.
 const SWITCHES_NS: u64 = 20_000;
 /// Confidence that a long gap is not a throttling, where others had the time that the thread lost.
 const COVERED: f64 = 0.8;

@@ -10,7 +10,7 @@ use super::log2_buckets::Sizes;
 /// A tick that is late begins within this behind its point, ns: measured in a virtual machine.
 const LATE_NS: i64 = 40_000;
 
-/// With fewer gaps that hold a tick nothing is said.
+/// The minimum number of gaps that hold a tick.
 const FEWEST: u64 = 3;
 /// Share of the gaps holding a tick that the tick made, where nothing else is there; and what is
 /// lost of that where all would be there by chance. Measured, `bench/record/infer-calibration-*`.
@@ -22,9 +22,9 @@ const LONGEST_NS: u64 = 50_000;
 const TICK_AT_CHANCE: f64 = 0.88;
 /// Of the ticks to expect at least one in this number shows, where their points are right and ticks were counted.
 const SHOWN_ONE_IN: u64 = 20;
-/// With fewer ticks to expect nothing is said of those that do not show: a second at 250 Hz.
+/// The minimum number of expected ticks to judge ticks that do not show: a second at 250 Hz.
 const FEWEST_EXPECTED: u64 = 250;
-/// With fewer ticks nothing is known of how short they are.
+/// The minimum number of ticks to know the shortest tick.
 const FEWEST_LENGTHS: u64 = 50;
 /// One tick in this number is shorter than the shortest that counts.
 const SHORT_ONE_IN: u64 = 20;

@@ -52,15 +52,15 @@ struct Thread {
 #[derive(Clone, Debug)]
 struct Cpu {
     occupant: Option<u32>,
-    /// Where the tick's moments are known.
+    /// The tick, if its moments are known.
     clocked: Option<TickGaps>,
-    /// Where they are not.
+    /// Searches for the tick, if they are not known.
     ticks: Vec<GridFinder>,
     kept: Sizes,
     repeats: RepeatFinder,
 }
 
-/// What the gaps of a trace have in common.
+/// Patterns that the gaps of a trace have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patterns {
     pub(super) ticks: BTreeMap<u32, Ticks>,
@@ -68,7 +68,7 @@ pub struct Patterns {
     /// Gaps that were no switch and no tick.
     pub(super) kept: BTreeMap<u32, Sizes>,
     pub(super) throttlings: BTreeMap<u32, Throttlings>,
-    /// What threads lost that the real-time limit may have stopped.
+    /// The losses of threads that the real-time limit may have stopped.
     pub(super) lost: BTreeMap<u32, Lost>,
     pub(super) replenished: BTreeMap<u32, GapGrid>,
     pub(super) quota: Option<QuotaPeriods>,
@@ -79,9 +79,9 @@ pub struct Patterns {
 /// The ticks of a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ticks {
-    /// On a grid that is known.
+    /// Ticks on a known grid.
     Clocked(Box<TickGaps>),
-    /// On a grid that was found.
+    /// Ticks on a grid that was found.
     Found(GapGrid),
 }
 
@@ -146,7 +146,7 @@ pub struct TickFound {
     pub period_ns: u64,
     /// Share of the ticks to expect that were seen, per mille.
     pub seen_per_mille: u64,
-    /// That a gap on the grid is a tick, from 0 to 1.
+    /// The confidence that a gap on the grid is a tick, from 0 to 1.
     pub confidence: f64,
 }
 
@@ -156,7 +156,7 @@ pub struct RepeatFound {
     pub cpu: u32,
     /// Their minimum length, ns.
     pub from_ns: u64,
-    /// They are shorter than this, ns.
+    /// Their length is below this, ns.
     pub to_ns: u64,
     /// Their distance, ns.
     pub period_ns: u64,
@@ -308,7 +308,7 @@ pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, quota: Quo
     let ordinary = thread
         .and_then(|thread| thread.policy)
         .is_none_or(|policy| matches!(policy, Policy::Other(_) | Policy::Batch | Policy::Idle));
-    // Whom a competitor keeps waiting behind that comes back later, by a period.
+    // A thread that also waits for a competitor may come back a period later.
     let periods = (length / quota.period_ns.max(1)).saturating_sub(1);
     ordinary && length >= STOPPED_NS && periods <= quota.throttled
 }

@@ -309,7 +309,7 @@ fn difference(a: [Option<f64>; DRAWN], b: [Option<f64>; DRAWN]) -> [Option<f64>;
     std::array::from_fn(|at| Some(b[at]? - a[at]?))
 }
 
-/// By how many standard deviations the farthest quantity of a draw lies off.
+/// The distance of the farthest quantity of a draw, standard deviations.
 fn farthest(
     draw: &[Option<f64>; DRAWN],
     centre: &[Option<f64>; DRAWN],

@@ -32,9 +32,9 @@ const DRAWN: usize = 10_000;
 
 /// A quantity of a family.
 pub(super) struct Candidate {
-    /// Second less first, pair by pair. All candidates of a family have the same pairs.
+    /// Second minus first, pair by pair. All candidates of a family have the same pairs.
     pub(super) differences: Vec<f64>,
-    /// Whether it is looked at first.
+    /// Whether it is judged first.
     pub(super) is_primary: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct DetectableRounds {
 }
 
 impl DetectableRounds {
-    /// Of these quantities. Those that only explain others are a family of their own.
+    /// The rounds for these quantities. Those that only explain others are a family of their own.
     #[must_use]
     pub fn of_all<'a>(quantities: impl IntoIterator<Item = &'a Quantity>) -> DetectableRounds {
         let (leading, others): (Vec<_>, Vec<_>) =
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Seven rounds that agree on the median decide it, although five maxima are looked at as well.
+    /// Seven rounds that agree on the median decide it, although five maxima are judged as well.
     #[test]
     fn a_maximum_does_not_take_what_the_median_needs() {
         let median: Vec<f64> = (1..=7).map(f64::from).collect();

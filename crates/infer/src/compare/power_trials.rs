@@ -77,8 +77,8 @@ fn a_against_a_is_the_same_or_unknown() {
     }
 }
 
-/// The same with everything that a run can have, each number for itself, and some runs far off. No margin
-/// here: each change counts.
+/// Equal runs with all numbers that a run can have, each for itself, and some runs far off. No
+/// margin here: each change counts.
 #[test]
 fn equal_runs_are_seldom_called_different_by_rounds() {
     const TRIALS: u64 = 150;

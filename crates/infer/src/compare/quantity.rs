@@ -1,4 +1,4 @@
-//! What is compared.
+//! The quantities that are compared.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use std::fmt;
 pub enum Quantity {
     /// The gap that half of all do not exceed, ns.
     GapP50,
-    /// That 99 of 100 do not exceed.
+    /// The length that 99 of 100 gaps do not exceed.
     GapP99,
-    /// That 999 of 1000 do not exceed.
+    /// The length that 999 of 1000 gaps do not exceed.
     GapP999,
     GapMax,
     /// Gaps in a second that was watched.
@@ -18,9 +18,9 @@ pub enum Quantity {
     GapLost,
     /// The lateness of a wake-up that half of all do not exceed, ns.
     LatencyP50,
-    /// That 99 of 100 do not exceed.
+    /// The latency that 99 of 100 do not exceed.
     LatencyP99,
-    /// That 999 of 1000 do not exceed.
+    /// The latency that 999 of 1000 do not exceed.
     LatencyP999,
     LatencyMax,
     /// Periods that were not finished in time, or lost, per cent.
@@ -84,7 +84,7 @@ impl Quantity {
         )
     }
 
-    /// Which share of the measurements lies below it, for percentiles.
+    /// The share of the measurements below it, for percentiles.
     pub(super) fn percentile(&self) -> Option<f64> {
         match self {
             Quantity::GapP50 | Quantity::LatencyP50 => Some(0.5),

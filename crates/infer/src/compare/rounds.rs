@@ -63,7 +63,7 @@ fn family(
     changes.map(|change| change.judged(rules)).collect()
 }
 
-/// Which of the rows moved, those at `sound` considered together.
+/// The rows that moved, those at `sound` considered together.
 fn moved(rows: &[Row], sound: &[usize], rules: &Rules) -> Vec<bool> {
     let mut moved = vec![false; rows.len()];
     let candidate = |row: &Row| Candidate {

@@ -34,7 +34,7 @@ struct RunTotals {
     causes: BTreeMap<String, u64>,
 }
 
-/// What a comparison needs of a run, all threads together.
+/// The data of a run for comparisons, all threads together.
 #[derive(Clone, Debug)]
 pub struct RunSample {
     elapsed_ns: u64,

@@ -1,4 +1,4 @@
-//! What something costs, from the gaps that it made.
+//! The cost of an event, from the gaps that it made.
 
 use crate::statistics::{Estimate, USUAL, median, mode, quantile_of};
 
@@ -23,7 +23,7 @@ const FEW_OF_ALL: f64 = 0.02;
 pub struct CostEstimate {
     /// The shortest gap: the fastest path, ns.
     pub fastest_ns: u64,
-    /// Where the gaps that were kept lie densest, ns.
+    /// The length at which the kept gaps are densest, ns.
     pub mode_ns: u64,
     /// Median of the gaps that were kept, with its 95 % interval, ns.
     pub median: Estimate,
@@ -40,7 +40,7 @@ pub struct CostEstimate {
 }
 
 impl CostEstimate {
-    /// The cost that gaps of these lengths, ns, speak of. `None` without a gap.
+    /// The cost by gaps of these lengths, ns. `None` without a gap.
     #[must_use]
     pub fn of(mut lengths: Vec<u64>) -> Option<CostEstimate> {
         lengths.sort_unstable();

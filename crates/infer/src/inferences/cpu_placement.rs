@@ -101,7 +101,7 @@ mod tests {
             }
         }
         records.sort_by_key(|record| record.start_ns);
-        // As long as all CPUs are busy.
+        // Only records while all CPUs are busy.
         records.retain(|record| record.end_ns < 49_000);
         let placed = place(records.iter().copied());
         assert_eq!(placed.cpus, 3);

@@ -1,4 +1,4 @@
-//! What interrupts cost a thread (section 3.1 and section 4, third rule).
+//! The cost of interrupts to a thread (section 3.1 and section 4, third rule).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::statistics::{Estimate, USUAL, Windows};
 /// measuring loop itself, delayed.
 const SHORTEST_NS: i64 = 300;
 
-/// What interrupts, and whatever else is no thread, took from a thread.
+/// The time that interrupts, and other work outside threads, took from a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterruptCost {
     pub thread: u32,
@@ -43,7 +43,7 @@ pub struct Interrupts {
     threads: BTreeMap<u32, Thread>,
 }
 
-/// What the evidence says of a gap before a record.
+/// The evidence about a gap before a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OccupancyEvidence {
     Unoccupied,
@@ -115,7 +115,7 @@ impl Interrupts {
     }
 }
 
-/// What interrupts cost each thread; see [`Interrupts`].
+/// The cost of interrupts to each thread; see [`Interrupts`].
 #[must_use]
 pub fn interrupts(
     trace: impl IntoIterator<Item = Interval>,

@@ -42,7 +42,7 @@ fn refined(t: &StudentsT, below: f64) -> f64 {
     at
 }
 
-/// Which part of the distribution lies below the upper end of a two-sided interval.
+/// The part of the distribution below the upper end of a two-sided interval.
 fn upper(confidence: f64) -> f64 {
     0.5 + confidence.clamp(0.0, 1.0) / 2.0
 }

@@ -45,7 +45,7 @@ pub(super) fn root_name(text: &str) -> Option<String> {
     }
 }
 
-/// Where an element stands: its kind, its name, its line.
+/// The place of an element: its kind, its name, its line.
 pub(super) fn place(node: Node<'_, '_>) -> Location {
     let line = node.document().text_pos_at(node.range().start).row;
     let kind = node.tag_name().name();
@@ -77,7 +77,7 @@ pub(super) fn bad(node: Node<'_, '_>, key: &str, value: &str, reason: &str) -> T
     }
 }
 
-/// That an element says what tasks cannot.
+/// The error for an element that a set of tasks cannot represent.
 pub(super) fn refused(node: Node<'_, '_>, what: &str) -> TaskSetError {
     TaskSetError::Contradiction { place: place(node), message: what.to_owned() }
 }

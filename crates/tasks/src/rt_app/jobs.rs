@@ -8,19 +8,19 @@ use hourglass_time::Span;
 
 use crate::{Phase, Program, ProgramStep};
 
-/// What a job begins with.
+/// The event with which a job begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakeUp {
     Timer,
     /// Another thread, in a thread without timers.
     Thread,
-    /// The end of a sleep, in a thread that waits for nothing else.
+    /// A job begins at the end of a sleep, in a thread without other waits.
     Sleep,
     /// Nothing: the thread never waits.
     Never,
 }
 
-/// What holds for every job of a program.
+/// Figures that hold for every job of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct JobTotals {
     pub(crate) wake_up: WakeUp,
@@ -38,7 +38,7 @@ pub(crate) struct JobTotals {
     /// What it signals, and what it resumes, and how often a job does so at most.
     pub(crate) signals: BTreeMap<String, u32>,
     pub(crate) resumes: BTreeMap<String, u32>,
-    /// What the figures above leave out, in words.
+    /// The parts that the figures above leave out, in words.
     pub(crate) doubts: BTreeSet<&'static str>,
 }
 
@@ -62,7 +62,7 @@ impl JobTotals {
         'all: for _ in 0..rounds(program.loops) {
             for phase in &program.phases {
                 walk.phase(phase);
-                // What stands behind a phase without an end is never reached.
+                // Phases behind one without an end are never reached.
                 if phase.loops.is_none() {
                     break 'all;
                 }
@@ -105,7 +105,7 @@ fn is_wait(step: &ProgramStep) -> bool {
 
 struct JobWalk {
     jobs: JobTotals,
-    /// Of the job at hand.
+    /// The execution time of the current job.
     execution: Span,
     suspension: Span,
     counts: BTreeMap<String, u32>,

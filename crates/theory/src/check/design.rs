@@ -135,7 +135,7 @@ fn bounds(tasks: &Numbers, inside: LocalScheduler, server: &Server) -> Option<Ve
         LocalScheduler::Edf => {
             let found = server.demand(tasks)?;
             checker::supplied_demand(tasks, &supply, &found).ok()?;
-            // Of a demand that is met, each deadline is a bound.
+            // If the demand is met, each deadline is a bound.
             Some(tasks.tasks().iter().map(|task| Some(task.deadline())).collect())
         }
     }

@@ -60,7 +60,7 @@ pub(super) fn blocking(
     }
     let known = priorities::known_priorities(set);
     let protocols = set.resources.iter().map(|resource| protocol(resource, &known)).collect();
-    // What tasks state comes on top of what locks make.
+    // Sections that tasks state are added to those that locks make.
     let held = sections.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
     let holding = tasks.iter().zip(held);
     let holding = holding.map(|(task, held)| task.with_blocking(0).with_critical_sections(held));
@@ -149,7 +149,7 @@ pub(super) fn spinning(
 ) -> Result<Vec<u64>, String> {
     let all = locking(set, here, costs)?;
     let of = |position: usize| spin::job_waits(&all, position).ok_or_else(|| TOO_LONG.to_owned());
-    // Those in `here` come first.
+    // The tasks in `here` come first.
     (0..here.len()).map(|position| if all.is_empty() { Ok(0) } else { of(position) }).collect()
 }
 
@@ -259,7 +259,7 @@ fn is_private(set: &TaskSet, resource: &Resource) -> bool {
     !raises && users(set, resource).count() < 2
 }
 
-/// That the time for which a section is held has a bound at all.
+/// Checks that the time for which a section is held has a bound.
 fn bounded(
     set: &TaskSet,
     here: &[usize],

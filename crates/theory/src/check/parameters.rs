@@ -16,7 +16,7 @@ use super::processor_builder::ProcessorBuilder;
 /// A number that does not fit.
 pub(super) const TOO_LONG: &str = "a time has more than 64 bits";
 
-/// What the kernel of the machine costs.
+/// The execution times of the machine's kernel.
 pub(super) fn costs(set: &TaskSet) -> KernelOverheads {
     let overheads = &set.machine.overheads;
     let cost = |span: Option<Span>| span.map_or(0, |span| span.nanos_or_zero());
@@ -142,7 +142,7 @@ pub(super) fn slowed(set: &TaskSet, position: usize, work: u64) -> Result<u64, S
     overheads::slowed(work, parts).ok_or_else(|| TOO_LONG.to_owned())
 }
 
-/// The slowest that a task may be beside anything that may run on a sibling of its CPUs.
+/// The lowest rate of a task beside anything that may run on a sibling of its CPUs.
 fn slowest_rate(set: &TaskSet, position: usize) -> Fraction {
     let all = set.cpus();
     let own = set.tasks[position].cpus.as_ref().unwrap_or(&all);
@@ -162,7 +162,7 @@ fn slowest_rate(set: &TaskSet, position: usize) -> Fraction {
     rates.min().unwrap_or(Fraction::ONE)
 }
 
-/// From nominal arrival to release: as given, and what its timer adds.
+/// The time from nominal arrival to release: the given jitter, and that of its timer.
 fn jitter(task: &Task, notes: &mut NoteList) -> Result<u64, String> {
     let mut jitter = task.jitter.nanos_or_zero();
     if let Some(tick) = task.tick() {

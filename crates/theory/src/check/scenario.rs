@@ -21,11 +21,11 @@ pub(super) struct Scenario {
     pub(super) set: TaskSet,
     /// When the first jobs are released together, ns.
     pub(super) together: u64,
-    /// Where each of its tasks stands in the set that is described.
+    /// The position of each of its tasks in the described set.
     pub(super) places: Vec<usize>,
     /// Whether all background threads are in it. Those that are not only matter to tasks of time-sharing classes.
     pub(super) is_whole: bool,
-    /// Of which tasks any phase is possible.
+    /// Whether any phase of each task is possible.
     open: Vec<bool>,
 }
 
@@ -185,7 +185,7 @@ impl Scenario {
         let mut scenario = self.clone();
         let floats = |task: &Task| matches!(task.preemption, Preemption::Floating { .. });
         for (at, other) in scenario.set.tasks.iter_mut().enumerate() {
-            // Its sections lie anywhere, also elsewhere.
+            // The sections of this task may lie anywhere in its jobs.
             if Some(at) != blocker && floats(other) {
                 other.preemption = Preemption::Full;
             }

@@ -228,7 +228,7 @@ pub(super) fn corrected(set: &TaskSet, found: &[TaskMeasurement]) -> TaskSet {
         if let Some(tick) = task.tick()
             && late.is_positive()
         {
-            // What was measured of it takes the place of a whole tick.
+            // The measured delay takes the place of a whole tick.
             let waits = late.min(tick).max(task.tick_jitter.unwrap_or_default());
             task.tick_jitter = Some(waits);
             late = late.saturating_sub(waits);
@@ -324,7 +324,7 @@ fn sentence(task: &PredictedTask, terms: &MeasuredTerms, taken: Option<(u64, u64
     }
 }
 
-/// What was measured, in words.
+/// The measurements, in words.
 fn clauses(terms: &MeasuredTerms) -> Vec<String> {
     let mut clauses = Vec::new();
     if terms.jitter_ns >= TRIFLE_NS {
@@ -348,7 +348,7 @@ pub(super) fn about(ns: u64) -> String {
     in_words(ns, |ns, step| ns.div_ceil(step))
 }
 
-/// What was seen, for people: rounded to the nearest, as tables do.
+/// A measured time for people: rounded to the nearest, as tables do.
 pub(super) fn nearly(ns: u64) -> String {
     in_words(ns, |ns, step| ns.saturating_add(step / 2) / step)
 }

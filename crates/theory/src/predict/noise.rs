@@ -69,7 +69,7 @@ impl Noise {
     }
 }
 
-/// What was measured on some CPUs.
+/// The noise measured on some CPUs.
 pub(super) fn facts(noises: &[Noise]) -> NoiseFacts {
     let gaps = || noises.iter().flat_map(|noise| &noise.gaps).map(|(_, length)| *length);
     NoiseFacts {

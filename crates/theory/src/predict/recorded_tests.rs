@@ -29,7 +29,7 @@ fn set(text: &str) -> TaskSet {
 #[derive(Default)]
 struct Tape {
     intervals: Vec<Interval>,
-    /// By thread and job: first slice, and the time received.
+    /// The first slice and the time received, by thread and job.
     begun: BTreeMap<(usize, u64), (u64, u64)>,
     jobs: Vec<(usize, JobTimes)>,
 }
@@ -90,7 +90,7 @@ fn run(really: &str, tasks: usize, priorities: &[u8]) -> (ObservedRun, Tape) {
     (seen, tape)
 }
 
-/// What is said of video, whose response is over its bound.
+/// The prediction for video, whose response is over its bound.
 fn explained(seen: &ObservedRun) -> PredictedTask {
     let set = set(SET);
     let bounds = theory::bounds_on_paper(&set);

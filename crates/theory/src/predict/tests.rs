@@ -241,6 +241,6 @@ fn times_in_words_round_up() {
     for (ns, text) in cases {
         assert_eq!(about(ns), text);
     }
-    // What was seen reads as in the table.
+    // Measured times read as in the table.
     assert_eq!([nearly(3_604_000), nearly(3_605_000)], ["3.6 ms", "3.61 ms"]);
 }

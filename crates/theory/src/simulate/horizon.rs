@@ -8,7 +8,7 @@ use hourglass_tasks::{Scheduler, Task, TaskSet};
 
 use super::system::ns;
 
-/// Jobs of a simulation whose horizon is not asked for, about.
+/// About the number of jobs of a simulation without a requested horizon.
 pub const DEFAULT_JOBS: u64 = 1_000_000;
 
 /// Jobs where more is demanded than there is: enough to see responses grow. Those that wait take room.
@@ -24,7 +24,7 @@ const WITHOUT_TASKS: u64 = 10_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Horizon {
     pub(super) ns: u64,
-    /// As the document says it.
+    /// The origin of the horizon, as the document states it.
     pub(super) from: &'static str,
     pub(super) hyperperiod: Option<u64>,
 }
@@ -97,7 +97,7 @@ pub fn hyperperiod(set: &TaskSet) -> Option<u64> {
     repeats_after(set, None)
 }
 
-/// The same with the period of throttling.
+/// The time after which everything repeats, with the period of throttling.
 fn repeats_after(set: &TaskSet, throttling: Option<u64>) -> Option<u64> {
     let overheads = &set.machine.overheads;
     let periods = set.tasks.iter().map(|task| ns(task.period));
@@ -149,8 +149,7 @@ fn time_of(set: &TaskSet, jobs: u64) -> u64 {
     u64::try_from(time).unwrap_or(u64::MAX).clamp(1, LONGEST)
 }
 
-/// No horizon is longer unless it is asked for: a day. Periods of weeks would else be simulated
-/// for centuries.
+/// The longest default horizon, ns: a day. Periods of weeks would else be simulated for centuries.
 const LONGEST: u64 = 86_400_000_000_000;
 
 #[cfg(test)]
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!((found.ns, found.hyperperiod), (66_000_000_000, Some(33_000_000_000)));
     }
 
-    /// What is left of a quantum of 100 ms goes over from one job of 17 ms to the next.
+    /// The rest of a quantum of 100 ms goes over from one job of 17 ms to the next.
     #[test]
     fn turns_do_not_repeat() {
         for scheduler in ["round-robin", "fair"] {

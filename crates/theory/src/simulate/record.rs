@@ -21,10 +21,10 @@ pub(super) struct Recorder<'a> {
     watch: &'a mut dyn SimulationObserver,
 }
 
-/// What is known of a thread.
+/// The counts and the trace of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadRecord {
-    /// Its intervals, as far as there was room, in order.
+    /// The thread's intervals, as far as there was room, in order.
     pub(super) trace: Vec<Interval>,
     /// Intervals for which there was no room.
     pub(super) dropped: u64,

@@ -36,7 +36,7 @@ pub struct ExperimentBuilder {
     pub(super) deadlines: Option<Deadlines>,
     pub(super) jitter: Option<(Millionths, Millionths)>,
     pub(super) seed: Option<u64>,
-    /// The words by which the analyses were asked for.
+    /// The words by which the analyses were requested.
     pub(super) analyses: Option<Vec<String>>,
     pub(super) keep_sets: Option<bool>,
 }

@@ -20,7 +20,7 @@ use super::experiment::{Experiment, SweepError};
 /// threads end together.
 const BLOCK: u64 = 32;
 
-/// How often the waiting thread looks whether it is to stop.
+/// How often the waiting thread checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The answers of a finished point: for each set, in order.
@@ -29,7 +29,7 @@ pub(super) struct PointResults {
     pub(super) sets: Vec<SetOutcome>,
 }
 
-/// What came of a set.
+/// The outcome of a set.
 pub(super) struct SetOutcome {
     /// One answer of each analysis; none if nothing could be drawn.
     pub(super) answers: Option<Vec<TestOutcome>>,
