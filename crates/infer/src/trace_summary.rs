@@ -17,7 +17,7 @@ pub struct ThreadSummary {
     pub intervals: u64,
     /// Sum of their lengths.
     pub received_ns: u64,
-    /// Gaps that were forced on the thread ([`hourglass_model::Onset::is_gap`]); its own waits
+    /// Gaps that were forced on the thread ([`hourglass_model::IntervalStart::is_gap`]); its own waits
     /// are not among them, nor is what came before its first interval in the trace.
     pub gaps: GapReport,
     /// How often two intervals in a row ran on different CPUs.

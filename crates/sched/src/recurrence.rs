@@ -1,6 +1,6 @@
 //! Least fixed points of sums of ceilings: what every response-time equation is solved with.
 //!
-//! Owns: [`Stream`], [`Interference`] and the search, and which releases of a job are to be looked at
+//! Owns: [`Stream`], [`InterferenceTerms`] and the search, and which releases of a job are to be looked at
 //! among tasks of its priority. Must not: know a policy.
 
 use crate::effort::StepLimit;

@@ -8,7 +8,7 @@ use crate::source::{SourceName, UnknownSource};
 /// The rules by which a source is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SelectionPolicy {
-    /// The thesis' rule, exactly ([`super::thesis`]).
+    /// The thesis' rule, exactly ([`super::thesis_rule`]).
     Thesis,
     /// The best source against which no evidence speaks.
     #[default]

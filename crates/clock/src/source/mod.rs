@@ -38,10 +38,10 @@ pub use unavailable::Unavailable;
 /// Reading MUST
 /// - never fail, block, allocate or panic, so that it can be done in a signal handler (a source
 ///   whose device vanishes stands still);
-/// - never go backwards on one CPU but by the wrap after [`Facts::width_bits`] bits, or by being
-///   set where [`Facts::settable`] says that it may be;
-/// - advance at one rate, that of [`Facts::frequency`] where it is known, however slowly that
-///   rate drifts; except for sources that do not count real time ([`Facts::counts`]);
+/// - never go backwards on one CPU but by the wrap after [`SourceProperties::hardware_bits`] bits, or by being
+///   set where [`SourceProperties::settable`] says that it may be;
+/// - advance at one rate, that of [`SourceProperties::frequency`] where it is known, however slowly that
+///   rate drifts; except for sources that do not count real time ([`SourceProperties::counts`]);
 /// - give the same count ordered or not: the two differ only in *when* they sample.
 ///
 /// Reading need not agree between CPUs: that is for [`crate::choice`] to find out.

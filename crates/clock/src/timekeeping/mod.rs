@@ -1,6 +1,6 @@
 //! Timekeeping: a clock drawn in straight lines over a counter, each with a bound on its error.
 //!
-//! Owns: the calibration [`page`] and how it is read and replaced, the [`Clock`] with its
+//! Owns: the calibration [`calibration_page`] and how it is read and replaced, the [`Clock`] with its
 //! calibration, failover and events, wall-clock time, the page shared with other processes.
 //! Must not: decide what is to be trusted at first (that is [`crate::choice`]'s), arm anything, run
 //! in a signal handler but for plain reads.

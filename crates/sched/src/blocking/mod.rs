@@ -1,6 +1,6 @@
 //! How long tasks keep each other from shared resources, on one processor.
 //!
-//! Owns: [`Protocol`], which is a property of a resource and not of a task; [`Usage`], tasks with their
+//! Owns: [`LockProtocol`], which is a property of a resource and not of a task; [`Usage`], tasks with their
 //! critical sections ([`crate::task::Task::with_critical_sections`]) and the protocols of what they hold;
 //! and what of it delays a task under each protocol:
 //! ceilings (Sha, Rajkumar and Lehoczky, IEEE TC 1990; Baker, RTSJ 1991), inheritance (Sha,

@@ -1,7 +1,7 @@
 //! Chains of steps across processors: each step begins when the one before it is done. A chain may fork
-//! and join ([`System::graph`]): then a step begins when all those before it are done.
+//! and join ([`ChainSystem::graph`]): then a step begins when all those before it are done.
 //!
-//! Owns: [`System`], what is refused in it, and the holistic analysis ([`holistic`]). Steps are
+//! Owns: [`ChainSystem`], what is refused in it, and the holistic analysis ([`holistic`]). Steps are
 //! scheduled by fixed priorities on their processor; a network is a processor whose steps are not
 //! preempted. [`Step`] is no [`crate::Task`]: period, deadline and jitter are those of its [`Flow`], and when
 //! it may begin follows from the steps before it; [`holistic`] makes tasks of the steps of a processor. Must

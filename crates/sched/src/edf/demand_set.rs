@@ -1,6 +1,6 @@
 //! What a demand test keeps of each task.
 //!
-//! Owns: [`Lanes`], the demand of all tasks in an interval, and the cut. Must not: judge; decide how long the
+//! Owns: [`DemandSet`], the demand of all tasks in an interval, and the cut. Must not: judge; decide how long the
 //! intervals are.
 
 use crate::exact_fraction::share_floor;

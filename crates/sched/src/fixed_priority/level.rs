@@ -4,7 +4,7 @@
 //! least fixed points are found.
 //!
 //! Among equal priorities, cases are looked at from the last one down, and those are skipped that cannot
-//! end later than the bound so far ([`crate::descent`]).
+//! end later than the bound so far ([`crate::pruning`]).
 //!
 //! With `tail` units of a job being non-preemptive at its end, the last of them begins at
 //! x = B + q C - tail + 1 + ..., where releases before x count, and the job is done tail - 1 later.

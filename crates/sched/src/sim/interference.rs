@@ -1,6 +1,6 @@
 //! How fast threads progress beside others on the same core.
 //!
-//! Owns: [`Interference`], and its exact form for the engine. Must not: round a rate.
+//! Owns: [`ProgressRates`], and its exact form for the engine. Must not: round a rate.
 
 use hourglass_tasks::Fraction;
 

@@ -1,6 +1,6 @@
 //! What comes of a simulation.
 //!
-//! Owns: [`Outcome`] and its parts. Must not: grow with simulated time.
+//! Owns: [`SimOutcome`] and its parts. Must not: grow with simulated time.
 
 use super::histogram::Histogram;
 

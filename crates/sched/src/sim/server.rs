@@ -1,6 +1,6 @@
 //! Servers and reservations: processor time by budget and period.
 //!
-//! Owns: [`Server`] and its kinds. Must not: execute them.
+//! Owns: [`SimServer`] and its kinds. Must not: execute them.
 
 /// Processor time for the threads that name it. It runs one of them at a time, chosen by their own
 /// classes.

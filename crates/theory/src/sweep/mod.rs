@@ -1,7 +1,7 @@
 //! Experiments of schedulability: how many random sets of tasks each analysis accepts, by their
 //! utilisation.
 //!
-//! Owns: what an experiment is ([`Draft`], [`Experiment`]), the analyses that can be compared
+//! Owns: what an experiment is ([`ExperimentBuilder`], [`Experiment`]), the analyses that can be compared
 //! ([`ANALYSES`]), spreading the work over threads, going on with what a folder holds,
 //! cutting an experiment into parts and putting these together.
 //! Must not: draw sets (`tasks::generate` does), judge (`sched` does), parse arguments, print.
