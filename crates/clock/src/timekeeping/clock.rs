@@ -385,7 +385,7 @@ impl<B: Timebase> Clock<B> {
         descriptor
     }
 
-    /// Where this clock's page lies: [`calibration_page::WORDS`](super::calibration_page::WORDS) words of 64 bits, for readers in
+    /// Where this clock's page lies: [`WORDS`](super::calibration_page::WORDS) words of 64 bits, for readers in
     /// other languages, who read it as [`super::calibration_page`] says, go to [`Clock::now`] for whatever it does
     /// not simply tell, and never write. It stays where the clock stays.
     #[must_use]
