@@ -1,7 +1,7 @@
 //! Task graphs across processors by event models: compositional performance analysis, as pyCPA does
 //! it.
 //!
-//! Owns: [`CpaSystem`], the local analyses of each processor ([`local`]), the propagation of event models
+//! Owns: [`CpaSystem`], the local analyses of each processor ([`busy_window`]), the propagation of event models
 //! along the graph ([`events`]), and the fixed point over both (Richter, dissertation, Braunschweig
 //! 2005; Schliecker, Rox, Ivers and Ernst, CODES+ISSS 2008). A response counts from a job's activation,
 //! not from the nominal arrival.
